@@ -1,0 +1,16 @@
+#pragma once
+// Name resolution for the private-address rule (design decision 25). Blocking: call it on a side thread.
+
+#include <string>
+#include <vector>
+
+namespace holdfast::base {
+
+// Addresses a host name resolves to, as text. Throws Error(temporary) if the resolver says "try again" and
+// Error(refused) if the name does not exist.
+std::vector<std::string> resolve_host(const std::string& host);
+
+// Throws Error(refused) with a message for people if `host` is, or resolves to, any address that is not public.
+void require_public_host(const std::string& host);
+
+} // namespace holdfast::base

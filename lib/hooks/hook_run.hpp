@@ -1,0 +1,85 @@
+#pragma once
+// Runs one hook from start to outcome. A hook that fails is a value. Main thread only; owned by the job that started it.
+//
+// Foreground: start(), then finish(). Background: start(), ready(), later end_background() and finish().
+
+#include "lib/hooks/environment.hpp"
+#include "lib/hooks/record.hpp"
+#include "lib/process/launcher.hpp"
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace holdfast::hooks {
+
+struct HookLimits {
+  std::chrono::milliseconds timeout{60000};        // wall time of a foreground hook; background hooks only at the end
+  std::chrono::milliseconds kill_grace{5000};      // TERM to KILL after a timeout
+  std::uint64_t stdout_bytes{64u << 20};           // more ends the hook
+  std::uint64_t stderr_bytes{16u << 20};
+  std::uint64_t output_bytes{4ull << 30};          // everything in the hook's directory; more ends the hook
+  process::Limits process;
+};
+
+struct HookOutcome {
+  Status status{Status::failed};
+  bool interrupted{false};    // ended because we were leaving, said nothing: put the work back, do not count a failure
+  bool timed_out{false};
+  std::string output;         // one line for people
+  std::string output_json;
+  std::string error;          // why it failed: record, "timed out after 60s", last line of stderr, exit status
+  process::Exit exit;
+  std::vector<SnapshotRecord> discovered;
+  std::vector<std::string> tags;
+  std::vector<BinaryRecord> binaries;
+  std::vector<MachineRecord> machine_records;
+  std::vector<RateLimitRecord> rate_limits;
+  std::size_t ignored_lines{0}, dropped_lines{0};
+  std::filesystem::path stdout_log, stderr_log; // kept only if the hook failed, else empty
+};
+
+class HookRun {
+public:
+  // `directory` is the hook's working directory (<SNAP_DIR>/<plugin>), created here. Runner files are named
+  // <hook>.<32hex>.stdout.log and so on (contract section 1.8).
+  HookRun(process::Launcher& launcher, asio::any_io_executor executor, process::Command command, const Hook& hook,
+          std::filesystem::path directory, HookLimits limits);
+  ~HookRun();
+  HookRun(const HookRun&) = delete;
+  HookRun& operator=(const HookRun&) = delete;
+
+  // Starts the process and the follower of its stdout.
+  void start();
+  // Background hooks: completes at the first byte on stdout, or when the hook has ended, or after `limit`; true if it
+  // is ready (output, or exit 0).
+  awaitable<bool> ready(std::chrono::milliseconds limit);
+  // Completes with the outcome once the process tree is gone. For a foreground hook the timeout applies.
+  awaitable<HookOutcome> finish();
+  // TERM now, KILL after `grace`. `interrupting`: we are leaving, so a silent death by signal is not a failure.
+  // Otherwise it is the polite end of a background hook, which then counts as exit 0.
+  void end(std::chrono::milliseconds grace, bool interrupting);
+  void kill();
+
+  const Hook& hook() const noexcept;
+  std::chrono::steady_clock::time_point started_at() const noexcept;
+  pid_t pid() const noexcept;
+  std::chrono::milliseconds timeout() const noexcept;
+
+private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+// Outcome of an exit and an optional record, by the contract's table (section 1.10, design decision 22); pure, so that the
+// table can be tested row by row. `has_outputs`: files other than runner files are in the directory.
+Status decide_status(const process::Exit& exit, const std::optional<ResultRecord>& record, bool has_outputs,
+                     bool ended_politely, bool timed_out);
+
+// True for file names that never count as outputs: <hook>.<32hex>.* and the suffixes of the contract.
+bool is_runner_file(std::string_view file_name);
+
+} // namespace holdfast::hooks

@@ -1,0 +1,75 @@
+#pragma once
+// Records that hooks print or leave in urls.jsonl: one JSON object a line, parsed as hostile input (contract section 1.9).
+// Values; used on the main thread.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace holdfast::hooks {
+
+enum class Status { succeeded, failed, skipped, noresults };
+std::string_view to_string(Status status) noexcept;
+// Accepts the spellings of the contract (success, succeded, noresult, ...); an unknown word is `failed`.
+Status parse_status(std::string_view text) noexcept;
+
+struct ResultRecord {
+  Status status{Status::failed};
+  std::string output;      // output_str: one line for people, cut at 4 KiB
+  std::string output_json; // serialised, cut (dropped) above 64 KiB
+  std::string error;       // cut at 4 KiB
+};
+
+struct SnapshotRecord { // a discovered URL
+  std::string url;      // as printed; not yet validated
+  std::string title, bookmarked_at, plugin;
+  std::vector<std::string> tags;
+};
+
+struct TagRecord {
+  std::string name;
+};
+
+struct BinaryRecord { // old generation and bus events
+  std::string name, path, version, sha256, provider;
+};
+
+struct MachineRecord { // old installers patch machine configuration with it
+  std::vector<std::pair<std::string, std::string>> config;
+};
+
+struct RateLimitRecord { // a site asked us to slow down: {"type":"RateLimit","host":...,"status":429,"retry_after":30}
+  std::string host;
+  int status{0};
+  std::optional<double> retry_after_seconds;
+};
+
+using Record = std::variant<ResultRecord, SnapshotRecord, TagRecord, BinaryRecord, MachineRecord, RateLimitRecord>;
+
+// Splits a growing stream into lines and parses those that are JSON objects with a known "type". Bounded: a line over 1 MiB is
+// dropped and counted, after 100,000 records the rest is counted only. Never throws on input.
+class RecordReader {
+public:
+  // Appends bytes; returns the records they complete.
+  std::vector<Record> feed(std::string_view bytes);
+  // End of stream: the last line without a newline.
+  std::vector<Record> finish();
+
+  bool saw_output() const noexcept { return bytes_ > 0; }         // anything at all
+  bool saw_line() const noexcept { return lines_ > 0; }           // a first complete line: readiness of a background hook
+  std::size_t ignored_lines() const noexcept { return ignored_; } // prose, wrong JSON, unknown types
+  std::size_t dropped_lines() const noexcept { return dropped_; } // over a limit
+
+private:
+  void take_line(std::string_view line, std::vector<Record>& out);
+  std::string partial_;
+  bool overlong_{false};
+  std::uint64_t bytes_{0};
+  std::size_t lines_{0}, ignored_{0}, dropped_{0}, records_{0};
+};
+
+} // namespace holdfast::hooks

@@ -1,0 +1,86 @@
+#pragma once
+// One PostgreSQL session (libpqxx inside, hidden). Owned by one thread at a time; never shared. After any error of class
+// `temporary` that says the connection is broken (`broken()` is true) the object must be destroyed, never reused: libpqxx
+// 6 would silently reconnect without the session's state. The destructor closes the session; an open Transaction is
+// rolled back first.
+//
+// Errors: SQLSTATE is mapped to base::ErrorClass in sqlstate.hpp. Broken connection, shutdown, serialisation failure,
+// deadlock, lock/statement timeout, too many connections -> temporary; HF002/HF003 (stale fence) -> lease_lost; HF004
+// (refused by a function, message for people) -> refused; HF001 and other constraint violations -> bug; disk full
+// (53100) -> temporary; cannot connect at all -> unavailable; wrong password or unknown database -> configuration.
+
+#include "lib/pg/params.hpp"
+#include "lib/pg/result.hpp"
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::pg {
+
+struct ConnectionOptions {
+  std::string application_name{"holdfast"};
+  std::chrono::milliseconds connect_timeout{5000};
+  std::chrono::milliseconds statement_timeout{30000};
+  std::chrono::milliseconds lock_timeout{10000};
+  std::chrono::milliseconds idle_in_transaction_timeout{60000};
+  std::chrono::milliseconds tcp_user_timeout{10000}; // a dead peer costs this much
+};
+
+class Transaction;
+
+class Connection {
+public:
+  // dsn: a libpq URI or keyword string. Blocks for at most connect_timeout. Session settings: timezone = UTC,
+  // client_min_messages = warning, and the timeouts above (sent in the startup options).
+  explicit Connection(const std::string& dsn, const ConnectionOptions& options = {});
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // One statement in its own transaction (autocommit). `sql` is prepared once per session and reused.
+  Result call(const std::string& sql, const Params& params = {});
+  // A script of several statements without parameters, in one transaction (migrations).
+  void script(const std::string& sql);
+  // Runs `work` inside BEGIN/COMMIT; rolls back and rethrows if it throws.
+  void transaction(const std::function<void(Transaction&)>& work);
+
+  // LISTEN on a channel; afterwards use descriptor() and notifications().
+  void listen(const std::string& channel);
+  // The socket, to be dup()ed and watched for reading. Only meaningful while nothing else runs on the session.
+  int descriptor() const;
+  // Takes what has arrived, without blocking: payloads in order. Throws Error(temporary) if the session is gone.
+  std::vector<std::string> notifications();
+
+  bool broken() const noexcept;
+  int server_version() const noexcept; // 150018
+  int backend_pid() const noexcept;
+
+private:
+  friend class Transaction;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// An open transaction; handed to Connection::transaction's work. Not to be kept.
+class Transaction {
+public:
+  Result call(const std::string& sql, const Params& params = {});
+  void script(const std::string& sql);
+
+private:
+  friend class Connection;
+  struct Impl;
+  explicit Transaction(Impl& impl) : impl_(&impl) {}
+  Impl* impl_;
+};
+
+// Calls `work` until it succeeds, the error is not `temporary`, or `deadline` has passed; then rethrows. Only for calls
+// that may be repeated (every Holdfast function is idempotent on its arguments; see migrations/README.md). Waits with
+// exponential back-off and jitter from 50 ms to 2 s. Blocking: for side threads and the command line.
+void retry_temporary(std::chrono::steady_clock::time_point deadline, const std::function<void()>& work);
+
+} // namespace holdfast::pg

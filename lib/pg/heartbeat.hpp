@@ -1,0 +1,49 @@
+#pragma once
+// A named thread with its own connection that beats on time and listens for doorbells. It never touches domain state:
+// what it learns is posted to the executor given. Owned by the service; constructed and destroyed on the main thread.
+// The destructor stops the thread and joins it (at most one statement timeout).
+//
+// On a lost connection it reconnects with back-off (50 ms doubling to 5 s, with jitter) and goes on; the owner's
+// TrustWindow decides when that has taken too long.
+
+#include "lib/pg/connection.hpp"
+
+#include <boost/asio/any_io_executor.hpp>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace holdfast::pg {
+
+class Heartbeat {
+public:
+  struct Callbacks {
+    // Called on the beat thread, once at start, every `interval`, and whenever beat_now() was called. Does the beat on
+    // the connection and may post to the main thread itself. An exception of class `temporary` leads to a reconnect; any
+    // other is posted to on_fatal.
+    std::function<void(Connection&, std::chrono::steady_clock::time_point sent)> beat;
+    // Posted to the executor: one call per batch of notifications, with the payloads.
+    std::function<void(std::vector<std::string>)> on_notify;
+    // Posted to the executor when the connection was lost / is back. The text is for the log.
+    std::function<void(std::string)> on_lost;
+    std::function<void()> on_restored;
+    std::function<void(std::exception_ptr)> on_fatal;
+  };
+
+  Heartbeat(std::string dsn, ConnectionOptions options, std::string channel, std::chrono::milliseconds interval,
+            boost::asio::any_io_executor executor, Callbacks callbacks);
+  ~Heartbeat();
+  Heartbeat(const Heartbeat&) = delete;
+  Heartbeat& operator=(const Heartbeat&) = delete;
+
+  // Asks for a beat as soon as possible. Any thread.
+  void beat_now();
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace holdfast::pg

@@ -1,0 +1,45 @@
+#pragma once
+// Brings a database to the schema this binary was built with. Structure lives in numbered files that never change once
+// released; functions live in files that are replaced whole whenever their text changes. Both are embedded in the binary
+// (target holdfast_migrations). Blocking; one thread, one connection.
+
+#include "lib/pg/connection.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::pg {
+
+struct MigrationFile {
+  std::string_view name;   // "0001_schema.sql" or "functions/node.sql"
+  std::string_view text;   // the whole file
+};
+
+struct MigrationReport {
+  std::vector<std::string> applied; // names, in order; empty when nothing was to be done
+  int revision{0};                  // highest numbered migration now in the database
+};
+
+class Migrator {
+public:
+  // `numbered` sorted by number, `functions` in the order in which they must be applied.
+  Migrator(std::vector<MigrationFile> numbered, std::vector<MigrationFile> functions);
+
+  // Applies what is missing, all in one transaction under a session-wide advisory lock (waits for a rival at most
+  // 60 s). Throws Error(schema_mismatch) if the database has a revision this binary does not know, or if an applied
+  // file's checksum differs from ours.
+  MigrationReport migrate(Connection& connection) const;
+
+  // What a service calls at start: throws Error(schema_mismatch) if the schema is newer, and Error(unavailable) with the
+  // hint "holdfast migrate" if it is older or absent.
+  void require_current(Connection& connection) const;
+
+  int revision() const noexcept; // highest number embedded
+
+private:
+  std::vector<MigrationFile> numbered_;
+  std::vector<MigrationFile> functions_;
+};
+
+} // namespace holdfast::pg

@@ -1,0 +1,59 @@
+#pragma once
+// What to start and within which limits. Plain aggregate.
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace holdfast::process {
+
+// Limits of one hook and everything it starts. Unset: not limited. Enforced by the shim with setrlimit before exec
+// (each process of the tree inherits them), and by the cgroup when one is given.
+struct Limits {
+  std::optional<std::uint64_t> address_space_bytes; // RLIMIT_AS per process; beware: Chrome needs terabytes of it
+  std::optional<std::uint64_t> file_bytes;          // RLIMIT_FSIZE: largest file
+  std::optional<std::uint64_t> open_files;          // RLIMIT_NOFILE
+  std::optional<std::uint64_t> core_bytes{0};       // RLIMIT_CORE
+};
+
+struct Command {
+  std::vector<std::string> argv;        // argv[0] is the path to execute; no PATH search, no shell
+  std::vector<std::string> environment; // the whole environment, "NAME=value" each
+  std::filesystem::path directory;      // working directory; must exist
+  std::filesystem::path stdout_path;    // created, appended to; a regular file, because descendants keep pipes open
+  std::filesystem::path stderr_path;
+  Limits limits;
+  // Name and value of the marker variable ("HOLDFAST_COOKIE=<node>.<hex>") added to the environment: it finds
+  // descendants that left the session, and leftovers of an earlier incarnation.
+  std::string cookie;
+};
+
+// CPU and memory a hook has used. From wait4 in the shim: exact for everything that was reaped below it.
+struct Usage {
+  std::chrono::microseconds user_time{0};
+  std::chrono::microseconds system_time{0};
+  std::uint64_t peak_memory_bytes{0};  // largest resident set of any single process of the tree
+  std::uint64_t read_blocks{0};        // 512-byte blocks, ru_inblock
+  std::uint64_t written_blocks{0};
+};
+
+// How it ended.
+struct Exit {
+  int code{0};              // exit status if it exited by itself, else -1
+  int signal{0};            // signal that ended it, else 0
+  int start_errno{0};       // != 0: it could not be executed at all (ENOENT, EACCES, ...)
+  bool terminated{false};   // we asked it to end (TERM or KILL was sent by us)
+  bool killed{false};       // ... and KILL was needed
+  int leftovers{0};         // descendants that had to be killed after the leader was gone
+  std::chrono::milliseconds wall_time{0};
+  Usage usage;
+
+  bool clean() const { return start_errno == 0 && signal == 0 && code == 0; }
+  // "exit 3", "killed by SIGSEGV", "cannot execute: No such file or directory"
+  std::string describe() const;
+};
+
+} // namespace holdfast::process
