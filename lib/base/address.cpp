@@ -1,0 +1,70 @@
+#include "lib/base/address.hpp"
+
+#include "lib/base/error.hpp"
+#include "lib/base/url.hpp"
+
+#include <fmt/format.h>
+
+#include <netdb.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+
+namespace holdfast::base {
+
+namespace {
+
+constexpr const char* kAllowPrivateHint =
+    "Set urls.allow_private (HOLDFAST_URLS_ALLOW_PRIVATE) to true to archive sites of your own network.";
+
+[[noreturn]] void throw_resolver_error(const std::string& host, int code) {
+  const int error_number = errno;
+  switch (code) {
+  case EAI_AGAIN:
+    throw Error(ErrorClass::temporary, fmt::format("the name server cannot resolve \"{}\" at the moment", host));
+  case EAI_MEMORY:
+  case EAI_SYSTEM:
+    throw Error(ErrorClass::system, fmt::format("cannot resolve \"{}\": {}", host,
+                                                code == EAI_SYSTEM ? errno_text(error_number) : gai_strerror(code)));
+  default:
+    throw Error(ErrorClass::refused, fmt::format("cannot resolve \"{}\": {}", host, gai_strerror(code)));
+  }
+}
+
+} // namespace
+
+std::vector<std::string> resolve_host(const std::string& host) {
+  addrinfo wanted{};
+  wanted.ai_family = AF_UNSPEC;
+  wanted.ai_socktype = SOCK_STREAM; // one entry an address instead of one a protocol
+  addrinfo* list = nullptr;
+  if (const int code = getaddrinfo(host.c_str(), nullptr, &wanted, &list); code != 0) throw_resolver_error(host, code);
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(list, &freeaddrinfo);
+
+  std::vector<std::string> addresses;
+  for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
+    char text[NI_MAXHOST];
+    const int code =
+        getnameinfo(entry->ai_addr, entry->ai_addrlen, text, sizeof text, nullptr, 0, NI_NUMERICHOST | NI_NUMERICSERV);
+    if (code != 0) throw_resolver_error(host, code);
+    if (std::find(addresses.begin(), addresses.end(), text) == addresses.end()) addresses.emplace_back(text);
+  }
+  return addresses;
+}
+
+void require_public_host(const std::string& host) {
+  if (is_private_host(host)) {
+    throw Error(ErrorClass::refused, fmt::format("\"{}\" is not a public host", host), kAllowPrivateHint);
+  }
+  for (const std::string& address : resolve_host(host)) {
+    if (is_private_address(address)) {
+      throw Error(ErrorClass::refused,
+                  fmt::format("\"{}\" resolves to {}, which is not a public address", host, address),
+                  kAllowPrivateHint);
+    }
+  }
+}
+
+} // namespace holdfast::base

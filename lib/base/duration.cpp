@@ -1,0 +1,123 @@
+#include "lib/base/duration.hpp"
+
+#include "lib/base/characters.hpp"
+#include "lib/base/error.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <span>
+
+namespace holdfast::base {
+
+namespace {
+
+struct Unit {
+  std::string_view name; // lower case
+  double factor;
+};
+
+constexpr std::string_view kBlanks = " \t";
+
+constexpr std::array kDurationUnits = std::to_array<Unit>({
+    {"", 1e3},
+    {"ms", 1},
+    {"s", 1e3},
+    {"m", 60e3},
+    {"h", 3600e3},
+    {"d", 24 * 3600e3},
+    {"w", 7 * 24 * 3600e3},
+});
+
+constexpr std::array kSizeUnits = std::to_array<Unit>({
+    {"", 1},
+    {"b", 1},
+    {"k", 0x1p10},
+    {"kb", 0x1p10},
+    {"kib", 0x1p10},
+    {"m", 0x1p20},
+    {"mb", 0x1p20},
+    {"mib", 0x1p20},
+    {"g", 0x1p30},
+    {"gb", 0x1p30},
+    {"gib", 0x1p30},
+    {"t", 0x1p40},
+    {"tb", 0x1p40},
+    {"tib", 0x1p40},
+});
+
+// The largest whole number up to which a double counts exactly: 285 thousand years, or 8 PiB.
+constexpr double kLargestExact = 0x1p53;
+
+std::string_view trimmed(std::string_view text) {
+  const auto first = text.find_first_not_of(kBlanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+}
+
+// A decimal number, then a unit. nullopt for anything else: a sign, an exponent, an unknown unit, more than fits.
+std::optional<double> parse_quantity(std::string_view text, std::span<const Unit> units) {
+  text = trimmed(text);
+  const auto length = std::min(text.find_first_not_of("0123456789."), text.size());
+  const std::string_view number = text.substr(0, length);
+  const std::string unit_name = lower_case(trimmed(text.substr(length)));
+
+  double value = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+  if (error != std::errc{} || end != number.data() + number.size()) return std::nullopt;
+  for (const Unit& unit : units) {
+    if (unit.name != unit_name) continue;
+    const double quantity = std::round(value * unit.factor);
+    if (quantity > kLargestExact) return std::nullopt;
+    return quantity;
+  }
+  return std::nullopt;
+}
+
+} // namespace
+
+std::chrono::milliseconds parse_duration(std::string_view text) {
+  if (const auto quantity = parse_quantity(text, kDurationUnits)) {
+    return std::chrono::milliseconds(static_cast<std::int64_t>(*quantity));
+  }
+  throw Error(ErrorClass::configuration, fmt::format("\"{}\" is not a duration", text),
+              "Write a number and a unit: 250ms, 90s, 1.5m, 2h, 3d or 1w; a bare number is seconds.");
+}
+
+std::string format_duration(std::chrono::milliseconds duration) {
+  const std::int64_t count = duration.count();
+  const std::string sign = count < 0 ? "-" : "";
+  const std::uint64_t milliseconds = count < 0 ? -static_cast<std::uint64_t>(count) : static_cast<std::uint64_t>(count);
+
+  if (milliseconds < 1000) return fmt::format("{}{}ms", sign, milliseconds);
+  // Round before choosing the unit: 59.96 s is a minute, not "60.0s".
+  const std::uint64_t tenths = milliseconds / 100 + (milliseconds % 100 >= 50);
+  if (tenths < 600) return fmt::format("{}{}.{}s", sign, tenths / 10, tenths % 10);
+  const std::uint64_t seconds = milliseconds / 1000 + (milliseconds % 1000 >= 500);
+  if (seconds < 3600) return fmt::format("{}{}m {:02}s", sign, seconds / 60, seconds % 60);
+  const std::uint64_t minutes = seconds / 60 + (seconds % 60 >= 30);
+  if (minutes < 24 * 60) return fmt::format("{}{}h {:02}m", sign, minutes / 60, minutes % 60);
+  const std::uint64_t hours = minutes / 60 + (minutes % 60 >= 30);
+  return fmt::format("{}{}d {:02}h", sign, hours / 24, hours % 24);
+}
+
+std::uint64_t parse_size(std::string_view text) {
+  if (const auto quantity = parse_quantity(text, kSizeUnits)) return static_cast<std::uint64_t>(*quantity);
+  throw Error(ErrorClass::configuration, fmt::format("\"{}\" is not a size", text),
+              "Write a number and a unit: 512, 10k, 1.5MiB, 2g or 1t (powers of 1024); a bare number is bytes.");
+}
+
+std::string format_size(std::uint64_t bytes) {
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  auto amount = static_cast<double>(bytes);
+  for (const std::string_view unit : {"KiB", "MiB", "GiB", "TiB", "PiB"}) {
+    amount /= 1024;
+    if (amount < 1023.95) return fmt::format("{:.1f} {}", amount, unit); // 1023.95 would print as 1024.0
+  }
+  return fmt::format("{:.1f} EiB", amount / 1024);
+}
+
+} // namespace holdfast::base

@@ -1,0 +1,111 @@
+#include "lib/base/log.hpp"
+
+#include "lib/base/error.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/ansicolor_sink.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <memory>
+#include <utility>
+
+namespace holdfast::base {
+
+namespace {
+
+constexpr std::array kLevels = std::to_array<std::pair<std::string_view, spdlog::level::level_enum>>({
+    {"trace", spdlog::level::trace},
+    {"debug", spdlog::level::debug},
+    {"info", spdlog::level::info},
+    {"warn", spdlog::level::warn},
+    {"error", spdlog::level::err},
+    {"off", spdlog::level::off},
+});
+
+std::string_view level_name(spdlog::level::level_enum level) {
+  for (const auto& [name, value] : kLevels) {
+    if (value == level) return name;
+  }
+  return "error"; // spdlog's own "critical", which we never use
+}
+
+spdlog::level::level_enum parse_level(std::string_view name) {
+  for (const auto& [known, value] : kLevels) {
+    if (known == name) return value;
+  }
+  throw Error(ErrorClass::configuration, fmt::format("\"{}\" is not a log level", name),
+              "Choose one of trace, debug, info, warn, error and off.");
+}
+
+// The message with control characters spelled out: what hooks and pages send us must neither break a line in two nor
+// steer the reader's terminal.
+class SafeMessage : public spdlog::custom_flag_formatter {
+public:
+  void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& out) override {
+    for (const char c : message.payload) {
+      const auto byte = static_cast<unsigned char>(c);
+      if (c == '\n') {
+        fmt::format_to(std::back_inserter(out), "\\n");
+      } else if ((byte < 0x20 && c != '\t') || byte == 0x7F) {
+        fmt::format_to(std::back_inserter(out), "\\x{:02x}", byte);
+      } else {
+        out.push_back(c);
+      }
+    }
+  }
+  std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<SafeMessage>(); }
+};
+
+// One JSON object a line: {"time":"2026-01-31T12:00:00.123Z","level":"info","message":"..."}.
+class JsonFormatter : public spdlog::formatter {
+public:
+  void format(const spdlog::details::log_msg& message, spdlog::memory_buf_t& out) override {
+    using std::chrono::floor;
+    const auto milliseconds = floor<std::chrono::milliseconds>(message.time.time_since_epoch()).count() % 1000;
+    nlohmann::ordered_json line;
+    line["time"] = fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(spdlog::log_clock::to_time_t(message.time)),
+                               milliseconds);
+    line["level"] = level_name(message.level);
+    line["message"] = std::string_view(message.payload.data(), message.payload.size());
+    // Captured text may be invalid UTF-8; a log line must never fail for it.
+    const std::string text = line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+    out.append(text.data(), text.data() + text.size());
+    out.push_back('\n');
+  }
+  std::unique_ptr<formatter> clone() const override { return std::make_unique<JsonFormatter>(); }
+};
+
+std::unique_ptr<spdlog::formatter> text_formatter() {
+  auto formatter = std::make_unique<spdlog::pattern_formatter>();
+  formatter->add_flag<SafeMessage>('*').set_pattern("%Y-%m-%d %H:%M:%S.%e %^%-5l%$ %*");
+  return formatter;
+}
+
+} // namespace
+
+void configure_logging(LogFormat format, std::string_view level) {
+  const auto threshold = parse_level(level);
+  const bool text = format == LogFormat::text || (format == LogFormat::automatic && isatty(STDERR_FILENO) == 1);
+  spdlog::sink_ptr sink;
+  if (text) {
+    sink = std::make_shared<spdlog::sinks::ansicolor_stderr_sink_mt>(); // colours only if it is a terminal
+    sink->set_formatter(text_formatter());
+  } else {
+    sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+    sink->set_formatter(std::make_unique<JsonFormatter>());
+  }
+  // Not through set_default_logger(..., pattern): spdlog would lay its own formatter over ours.
+  auto logger = std::make_shared<spdlog::logger>("", std::move(sink));
+  logger->set_level(threshold);
+  spdlog::set_default_logger(std::move(logger));
+}
+
+} // namespace holdfast::base

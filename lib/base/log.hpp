@@ -1,7 +1,7 @@
 #pragma once
 // Logging for every module: spdlog's default logger, text on a terminal, one JSON object a line otherwise. Logs go to
-// standard error; standard output belongs to results. Configure once in main, then use spdlog::info and friends from any
-// thread. No secret is ever logged: URLs of databases go through redact_dsn().
+// standard error; standard output belongs to results. Configure once in main, then use spdlog::info and friends from
+// any thread. No secret is ever logged: URLs of databases go through redact_dsn().
 
 #include <string>
 #include <string_view>

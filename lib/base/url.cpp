@@ -1,0 +1,239 @@
+#include "lib/base/url.hpp"
+
+#include "lib/base/characters.hpp"
+#include "lib/base/error.hpp"
+#include "lib/base/host_name.hpp"
+
+#include <boost/url/parse.hpp>
+#include <boost/url/url_view.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace holdfast::base {
+
+namespace {
+
+constexpr std::size_t kLongestUrl = 8192;
+constexpr std::size_t kLongestShown = 200;    // of a bad URL in an error message
+constexpr std::size_t kLongestFileName = 255; // of every file system that matters
+constexpr std::string_view kBlanks = " \t\r\n\f\v";
+
+bool is_unreserved(char c) {
+  return is_alpha(c) || is_digit(c) || std::string_view("-._~").find(c) != std::string_view::npos;
+}
+bool is_path_character(char c) {
+  return is_unreserved(c) || std::string_view("!$&'()*+,;=:@/").find(c) != std::string_view::npos;
+}
+bool is_query_character(char c) { return is_path_character(c) || c == '?'; }
+
+std::string_view trimmed(std::string_view text) {
+  const auto first = text.find_first_not_of(kBlanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+}
+
+// "https" of "https://..."; empty if the text does not begin with a scheme and a colon.
+std::string_view scheme_of(std::string_view text) {
+  const auto colon = text.find(':');
+  if (colon == std::string_view::npos || colon == 0 || !is_alpha(text.front())) return {};
+  const std::string_view scheme = text.substr(0, colon);
+  const bool valid = std::all_of(scheme.begin(), scheme.end(),
+                                 [](char c) { return is_alpha(c) || is_digit(c) || c == '+' || c == '-' || c == '.'; });
+  return valid ? scheme : std::string_view{};
+}
+
+// Encodes what a URI may not hold, decodes what needs no encoding, spells the rest in upper case. A "%" that begins no
+// escape stands for itself. Doing it twice changes nothing.
+template <typename Allowed>
+std::string canonical_escapes(std::string_view text, Allowed allowed) {
+  std::string canonical;
+  canonical.reserve(text.size());
+  const auto escape = [&](char c) {
+    fmt::format_to(std::back_inserter(canonical), "%{:02X}", static_cast<unsigned char>(c));
+  };
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (const int byte = percent_decoded(text, i); byte >= 0) {
+      const char c = static_cast<char>(byte);
+      is_unreserved(c) ? canonical.push_back(c) : escape(c);
+      i += 2;
+    } else {
+      allowed(text[i]) ? canonical.push_back(text[i]) : escape(text[i]);
+    }
+  }
+  return canonical;
+}
+
+// "/a/./b/../c" -> "/a/c" (RFC 3986, 5.2.4; empty segments count as segments). `path` is "" or begins with "/".
+std::string without_dot_segments(std::string_view path) {
+  std::vector<std::string_view> segments;
+  bool directory = path.empty();
+  while (!path.empty()) {
+    path.remove_prefix(1);
+    const std::string_view segment = path.substr(0, path.find('/'));
+    path.remove_prefix(segment.size());
+    directory = segment == "." || segment == "..";
+    if (!directory) segments.push_back(segment);
+    if (segment == ".." && !segments.empty()) segments.pop_back();
+  }
+  std::string result;
+  for (const std::string_view segment : segments)
+    result.append("/").append(segment);
+  return directory ? result + "/" : result;
+}
+
+// nullopt if it is not a port number.
+std::optional<unsigned short> parse_port(std::string_view text, unsigned short default_port) {
+  if (text.empty()) return default_port;
+  unsigned value = 0;
+  for (const char c : text) {
+    if (!is_digit(c)) return std::nullopt;
+    value = value * 10 + static_cast<unsigned>(c - '0');
+    if (value > 65535) return std::nullopt;
+  }
+  if (value == 0) return std::nullopt;
+  return static_cast<unsigned short>(value);
+}
+
+std::optional<Url> canonical_url(std::string_view written, std::string& problem) {
+  const auto failed = [&](std::string reason) {
+    problem = std::move(reason);
+    return std::nullopt;
+  };
+  const std::string_view text = trimmed(written);
+  if (text.empty()) return failed("it is empty");
+  if (text.size() > kLongestUrl) return failed(fmt::format("it is longer than {} bytes", kLongestUrl));
+  if (std::any_of(text.begin(), text.end(), is_control)) return failed("it holds a control character");
+
+  Url url;
+  const std::string_view scheme = scheme_of(text);
+  url.scheme = lower_case(scheme);
+  if (scheme.empty()) return failed("it has no scheme (write https:// in front)");
+  if (url.scheme != "http" && url.scheme != "https") {
+    return failed(fmt::format("its scheme is \"{}\", not http or https", url.scheme));
+  }
+  const unsigned short default_port = url.scheme == "http" ? 80 : 443;
+
+  // Browsers read "\" as "/" up to the query. A parser that does not would see another host in "http://a\@b/".
+  std::string rest(text.substr(scheme.size() + 1));
+  rest.resize(std::min(rest.find('#'), rest.size()));
+  const auto question = std::min(rest.find('?'), rest.size());
+  std::replace(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(question), '\\', '/');
+  if (!rest.starts_with("//")) return failed("\"//\" is missing after its scheme");
+  const auto authority_end = std::min(rest.find_first_of("/?", 2), rest.size());
+  const std::string_view authority = std::string_view(rest).substr(2, authority_end - 2);
+  if (authority.find('@') != std::string_view::npos) return failed("it holds a user name or a password");
+
+  const auto after_address = authority.find(']');
+  const auto colon =
+      authority.find(':', authority.starts_with('[') && after_address != authority.npos ? after_address : 0);
+  const auto host = canonical_host(authority.substr(0, colon), problem);
+  if (!host) return std::nullopt;
+  url.host = *host;
+  const auto port = parse_port(colon == authority.npos ? "" : authority.substr(colon + 1), default_port);
+  if (!port) return failed("its port is not a number from 1 to 65535");
+  url.port = *port;
+
+  url.path = without_dot_segments(
+      canonical_escapes(std::string_view(rest).substr(authority_end, question - authority_end), is_path_character));
+  url.text = url.scheme + "://" + (url.host.find(':') == std::string::npos ? url.host : "[" + url.host + "]");
+  if (url.port != default_port) url.text += fmt::format(":{}", url.port);
+  url.text += url.path;
+  if (question < rest.size()) {
+    url.text += "?" + canonical_escapes(std::string_view(rest).substr(question + 1), is_query_character);
+  }
+  if (url.text.size() > kLongestUrl) return failed(fmt::format("it is longer than {} bytes once encoded", kLongestUrl));
+
+  // A second parser must read the result as we do; otherwise a check and a fetch could see different hosts.
+  const auto parsed = boost::urls::parse_uri(url.text);
+  if (!parsed || (*parsed).host_address() != url.host || (*parsed).encoded_path() != url.path) {
+    return failed("it cannot be read in one way only");
+  }
+  return url;
+}
+
+// The text of a bad URL for an error message: short, on one line, without credentials.
+std::string shown(std::string_view text) {
+  std::string printable;
+  for (const char c : trimmed(text).substr(0, kLongestShown)) {
+    if (is_control(c)) {
+      fmt::format_to(std::back_inserter(printable), "\\x{:02x}", static_cast<unsigned char>(c));
+    } else {
+      printable += c;
+    }
+  }
+  if (trimmed(text).size() > kLongestShown) printable += "...";
+  const auto slashes = printable.find("//");
+  const auto at = printable.rfind(
+      '@', std::min(printable.find_first_of("/\\?#", slashes == printable.npos ? 0 : slashes + 2), printable.size()));
+  if (slashes != printable.npos && at != printable.npos && at > slashes) {
+    printable.replace(slashes + 2, at - slashes - 2, "***");
+  }
+  return printable;
+}
+
+} // namespace
+
+Url parse_url(std::string_view text) {
+  std::string problem;
+  if (auto url = canonical_url(text, problem)) return *std::move(url);
+  throw Error(ErrorClass::refused, fmt::format("cannot use the URL \"{}\": {}", shown(text), problem));
+}
+
+std::optional<Url> try_parse_url(std::string_view text) noexcept {
+  try {
+    std::string problem;
+    return canonical_url(text, problem);
+  } catch (...) {
+    return std::nullopt; // out of memory, at worst
+  }
+}
+
+std::optional<Url> resolve_url(const Url& base, std::string_view reference) noexcept {
+  try {
+    // Pages break long attributes over lines; browsers drop these characters.
+    std::string target(trimmed(reference));
+    std::erase_if(target, [](char c) { return c == '\t' || c == '\n' || c == '\r'; });
+    std::string problem;
+    if (!scheme_of(target).empty()) return canonical_url(target, problem);
+
+    target.resize(std::min(target.find('#'), target.size()));
+    const auto question = std::min(target.find('?'), target.size());
+    std::replace(target.begin(), target.begin() + static_cast<std::ptrdiff_t>(question), '\\', '/');
+
+    const std::string_view base_text = base.text;
+    const auto authority = base_text.find("//");
+    if (authority == base_text.npos) return std::nullopt;
+    const auto path = std::min(base_text.find('/', authority + 2), base_text.size());
+    const auto query = std::min(base_text.find('?'), base_text.size());
+    if (query < path) return std::nullopt; // not a canonical base
+    std::size_t kept = base_text.size();
+    if (target.starts_with("//")) {
+      kept = authority;
+    } else if (target.starts_with('/')) {
+      kept = path;
+    } else if (target.starts_with('?')) {
+      kept = query;
+    } else if (!target.empty()) {
+      kept = base_text.substr(0, query).rfind('/') + 1;
+    }
+    return canonical_url(std::string(base_text.substr(0, kept)) + target, problem);
+  } catch (...) {
+    return std::nullopt;
+  }
+}
+
+std::string host_directory(const Url& url) {
+  std::string name = lower_case(url.host);
+  for (char& c : name) {
+    if (!is_alpha(c) && !is_digit(c) && c != '.' && c != '-') c = '_';
+  }
+  if (name.empty() || name == "." || name == "..") name = "_";
+  const bool default_port = url.port == (url.scheme == "http" ? 80 : 443);
+  const std::string port = default_port ? "" : fmt::format("_{}", url.port);
+  name.resize(std::min(name.size(), kLongestFileName - port.size()));
+  return name + port;
+}
+
+} // namespace holdfast::base

@@ -1,0 +1,37 @@
+#pragma once
+// ASCII classification that no locale can change. Internal to lib/base. Pure; any thread.
+
+#include <string>
+#include <string_view>
+
+namespace holdfast::base {
+
+constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+constexpr bool is_alpha(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+constexpr bool is_ascii(char c) noexcept { return static_cast<unsigned char>(c) < 0x80; }
+constexpr bool is_control(char c) noexcept { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }
+constexpr char to_lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+// 0..15, or -1 if `c` is no hexadecimal digit.
+constexpr int hex_value(char c) noexcept {
+  if (is_digit(c)) return c - '0';
+  const char lower = to_lower(c);
+  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+}
+
+// The byte that "%4F" at `position` stands for, or -1 if there is no complete escape.
+constexpr int percent_decoded(std::string_view text, std::size_t position) noexcept {
+  if (position + 2 >= text.size() || text[position] != '%') return -1;
+  const int high = hex_value(text[position + 1]);
+  const int low = hex_value(text[position + 2]);
+  return high < 0 || low < 0 ? -1 : high * 16 + low;
+}
+
+inline std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower)
+    c = to_lower(c);
+  return lower;
+}
+
+} // namespace holdfast::base

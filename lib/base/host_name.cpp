@@ -1,0 +1,173 @@
+#include "lib/base/host_name.hpp"
+
+#include "lib/base/characters.hpp"
+#include "lib/base/url.hpp"
+
+#include <arpa/inet.h>
+#include <idn2.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace holdfast::base {
+
+namespace {
+
+constexpr std::size_t kLongestHost = 253; // what DNS can carry
+constexpr std::size_t kLongestLabel = 63;
+
+std::vector<std::string_view> split_labels(std::string_view host) {
+  std::vector<std::string_view> labels;
+  while (true) {
+    const auto dot = host.find('.');
+    labels.push_back(host.substr(0, dot));
+    if (dot == std::string_view::npos) return labels;
+    host.remove_prefix(dot + 1);
+  }
+}
+
+std::string percent_decode(std::string_view text) {
+  std::string decoded;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const int byte = percent_decoded(text, i);
+    decoded += byte < 0 ? text[i] : static_cast<char>(byte);
+    if (byte >= 0) i += 2;
+  }
+  return decoded;
+}
+
+// A number as inet_aton reads it: "0x7f" hexadecimal, "0177" octal, else decimal. nullopt if malformed or over 32 bits.
+std::optional<std::uint64_t> parse_number(std::string_view text) {
+  unsigned radix = 10;
+  if (text.size() >= 2 && text[0] == '0' && to_lower(text[1]) == 'x') {
+    radix = 16;
+    text.remove_prefix(2);
+  } else if (text.size() >= 2 && text[0] == '0') {
+    radix = 8;
+    text.remove_prefix(1);
+  } else if (text.empty()) {
+    return std::nullopt;
+  }
+  std::uint64_t value = 0;
+  for (const char c : text) {
+    const int digit = hex_value(c);
+    if (digit < 0 || static_cast<unsigned>(digit) >= radix) return std::nullopt;
+    value = value * radix + static_cast<unsigned>(digit);
+    if (value > 0xFFFFFFFF) return std::nullopt;
+  }
+  return value;
+}
+
+bool looks_like_number(std::string_view label) {
+  if (label.empty()) return false;
+  if (std::all_of(label.begin(), label.end(), is_digit)) return true;
+  return label.size() >= 2 && label[0] == '0' && to_lower(label[1]) == 'x' &&
+         std::all_of(label.begin() + 2, label.end(), [](char c) { return hex_value(c) >= 0; });
+}
+
+// Every spelling that inet_aton and browsers accept: "127.1", "2130706433", "0x7f.0.0.1", "0177.0.0.1".
+std::optional<std::string> parse_ipv4(std::vector<std::string_view> parts) {
+  if (parts.size() > 1 && parts.back().empty()) parts.pop_back(); // "127.0.0.1."
+  if (parts.size() > 4) return std::nullopt;
+  std::uint64_t address = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto number = parse_number(parts[i]);
+    if (!number) return std::nullopt;
+    const bool last = i + 1 == parts.size();
+    // The last part fills all the bytes that are left.
+    const std::size_t bits = last ? 8 * (4 - i) : 8;
+    if (*number >> bits != 0) return std::nullopt;
+    address = address << bits | *number;
+  }
+  const in_addr binary{htonl(static_cast<std::uint32_t>(address))};
+  std::array<char, INET_ADDRSTRLEN> text{};
+  return inet_ntop(AF_INET, &binary, text.data(), text.size());
+}
+
+std::optional<std::string> parse_ipv6(std::string_view literal) {
+  in6_addr binary{};
+  if (inet_pton(AF_INET6, std::string(literal).c_str(), &binary) != 1) return std::nullopt;
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  return inet_ntop(AF_INET6, &binary, text.data(), text.size());
+}
+
+// The mapping and the checks of UTS 46, non-transitional, as browsers do it.
+std::optional<std::string> to_punycode(const std::string& host, std::string& problem) {
+  char* output = nullptr;
+  const int code = idn2_lookup_u8(reinterpret_cast<const std::uint8_t*>(host.c_str()),
+                                  reinterpret_cast<std::uint8_t**>(&output), IDN2_NFC_INPUT | IDN2_NONTRANSITIONAL);
+  const std::unique_ptr<char, decltype(&idn2_free)> owner(output, [](void* memory) { idn2_free(memory); });
+  if (code == IDN2_OK) return lower_case(output);
+  problem = std::string("its international host name is not valid (") + idn2_strerror(code) + ")";
+  return std::nullopt;
+}
+
+} // namespace
+
+std::optional<std::string> canonical_host(std::string_view written, std::string& problem) {
+  const auto failed = [&](const char* reason) {
+    problem = reason;
+    return std::nullopt;
+  };
+  if (written.empty()) return failed("it has no host");
+  if (written.size() > 8 * kLongestHost) return failed("its host name is too long");
+  if (written.front() == '[') {
+    if (written.back() != ']') return failed("the \"[\" of its address is never closed");
+    if (auto address = parse_ipv6(written.substr(1, written.size() - 2))) return address;
+    return failed("what stands between \"[\" and \"]\" is not an IPv6 address");
+  }
+
+  std::string host = percent_decode(written);
+  if (std::any_of(host.begin(), host.end(), is_control)) return failed("its host name holds a control character");
+  if (std::all_of(host.begin(), host.end(), is_ascii)) {
+    host = lower_case(host);
+  } else {
+    const auto punycode = to_punycode(host, problem);
+    if (!punycode) return std::nullopt;
+    host = *punycode;
+  }
+  // Stricter than browsers, which let "!", "$", "'" and others pass: the host also names directories.
+  const auto in_host_name = [](char c) { return is_alpha(c) || is_digit(c) || c == '-' || c == '_' || c == '.'; };
+  if (!std::all_of(host.begin(), host.end(), in_host_name)) {
+    return failed("its host name holds a character that no host name has");
+  }
+
+  const auto labels = split_labels(host);
+  const bool rooted = labels.size() > 1 && labels.back().empty(); // "example.com."
+  if (looks_like_number(labels[labels.size() - (rooted ? 2 : 1)])) {
+    if (auto address = parse_ipv4(labels)) return address;
+    return failed("its host is not a valid IPv4 address, nor can it be a name");
+  }
+  for (std::size_t i = 0; i < labels.size() - (rooted ? 1 : 0); ++i) {
+    if (labels[i].empty()) return failed("its host name has an empty part");
+    if (labels[i].size() > kLongestLabel) return failed("its host name has a part of more than 63 characters");
+  }
+  if (host.size() > kLongestHost + (rooted ? 1 : 0)) return failed("its host name is too long");
+  return host;
+}
+
+bool is_private_host(std::string_view written) {
+  std::string problem;
+  const bool bare_ipv6 = written.find(':') != std::string_view::npos && written.front() != '[';
+  const auto host = canonical_host(bare_ipv6 ? "[" + std::string(written) + "]" : std::string(written), problem);
+  if (!host) return true; // nothing we could vouch for
+  if (host->find(':') != std::string::npos) return is_private_address(*host);
+
+  std::string_view name = *host;
+  if (name.back() == '.') name.remove_suffix(1);
+  const auto last_dot = name.rfind('.');
+  if (last_dot == std::string_view::npos) return true; // "localhost", "intranet": the resolver adds its own domain
+  if (looks_like_number(name.substr(last_dot + 1))) return is_private_address(name);
+  // clang-format off
+  for (const std::string_view suffix : {".localhost", ".local", ".internal", ".localdomain", ".home.arpa"}) {
+    if (name.ends_with(suffix)) return true;
+  }
+  // clang-format on
+  return false;
+}
+
+} // namespace holdfast::base
