@@ -1,0 +1,195 @@
+#include "lib/config/settings.hpp"
+
+#include "lib/base/duration.hpp"
+#include "lib/base/error.hpp"
+#include "lib/config/layers.hpp"
+
+#include <fmt/format.h>
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace holdfast::config {
+
+namespace {
+
+using base::Error;
+using base::ErrorClass;
+
+std::filesystem::path variable_path(const std::map<std::string, std::string>& environment, const char* name) {
+  const auto found = environment.find(name);
+  return found == environment.end() ? std::filesystem::path{} : std::filesystem::path(found->second);
+}
+
+// $HOME, or what the user database says where a service manager sets none. May be empty.
+std::filesystem::path home_directory(const std::map<std::string, std::string>& environment) {
+  auto home = variable_path(environment, "HOME");
+  if (!home.empty()) return home;
+  passwd entry{};
+  passwd* found = nullptr;
+  std::vector<char> buffer(16 * 1024);
+  if (getpwuid_r(geteuid(), &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr)
+    return found->pw_dir;
+  return {};
+}
+
+// The first of the usual places that has a file; empty if none has.
+std::filesystem::path find_file(const std::map<std::string, std::string>& environment,
+                                const std::filesystem::path& home) {
+  // The XDG specification: a relative path in the variable is to be ignored.
+  auto user_directory = variable_path(environment, "XDG_CONFIG_HOME");
+  if (!user_directory.is_absolute() && !home.empty()) user_directory = home / ".config";
+
+  std::vector<std::filesystem::path> candidates{"holdfast.yaml"};
+  if (user_directory.is_absolute()) candidates.push_back(user_directory / "holdfast" / "holdfast.yaml");
+  candidates.emplace_back("/etc/holdfast.yaml");
+  for (const auto& candidate : candidates) {
+    std::error_code ignored;
+    if (std::filesystem::exists(candidate, ignored)) return candidate;
+  }
+  return {};
+}
+
+// "data_dir" -> "--data-dir".
+std::string option_name(std::string_view key) {
+  std::string name = "--" + std::string(key);
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c == '.' || c == '_'; }, '-');
+  return name;
+}
+
+std::vector<Setting> read_overrides(const std::vector<std::pair<std::string, std::string>>& overrides) {
+  std::vector<Setting> settings;
+  for (const auto& [name, text] : overrides) {
+    const Key* key = find_key(name);
+    if (key == nullptr) {
+      std::vector<std::string> known;
+      for (const Key& candidate : key_table())
+        known.emplace_back(candidate.name);
+      throw_unknown("command line", name, known);
+    }
+    settings.push_back({key, {text, option_name(name)}});
+    check_value(*key, settings.back().value);
+  }
+  return settings;
+}
+
+// The path or paths in `value`, those that are relative taken from `directory`.
+std::vector<std::filesystem::path> resolve(const Key& key, const Value& value, const std::filesystem::path& directory,
+                                           const std::filesystem::path& home) {
+  std::vector<std::filesystem::path> paths;
+  for (std::size_t start = 0; start < value.text.size();) {
+    const auto colon = key.type == Type::path_list ? value.text.find(':', start) : std::string::npos;
+    const auto end = std::min(colon, value.text.size());
+    const std::string text = value.text.substr(start, end - start);
+    start = end + 1;
+    if (text.empty()) continue;
+    const bool in_home = text == "~" || text.starts_with("~/");
+    if (in_home && home.empty()) {
+      throw Error(ErrorClass::configuration,
+                  fmt::format("{}: {}: there is no home directory to put for \"~\"", value.origin, key.name),
+                  "Set HOME, or write the path out.");
+    }
+    auto path =
+        directory / (in_home ? home / text.substr(std::min<std::size_t>(2, text.size())) : std::filesystem::path(text));
+    path = path.lexically_normal();
+    if (!path.has_filename() && path.has_relative_path()) path = path.parent_path(); // "/srv/" is "/srv"
+    paths.push_back(std::move(path));
+  }
+  return paths;
+}
+
+const Key& require_key(std::string_view name, std::initializer_list<Type> types) {
+  const Key* key = find_key(name);
+  if (key != nullptr && std::find(types.begin(), types.end(), key->type) != types.end()) return *key;
+  throw Error(ErrorClass::bug, fmt::format("the setting \"{}\" {}", name,
+                                           key == nullptr ? "does not exist" : "is asked for as another type"));
+}
+
+} // namespace
+
+Settings Settings::load(const std::filesystem::path& file, const std::map<std::string, std::string>& environment,
+                        const std::vector<std::pair<std::string, std::string>>& overrides) {
+  Settings settings;
+  const auto home = home_directory(environment);
+  const auto working_directory = std::filesystem::current_path();
+
+  settings.file_ = file.empty() ? find_file(environment, home) : file;
+  YamlFile yaml;
+  if (!settings.file_.empty()) yaml = read_yaml_file(settings.file_);
+  settings.hook_options_ = std::move(yaml.hook_options);
+
+  std::vector<Setting> defaults;
+  for (const Key& key : key_table())
+    defaults.push_back({&key, {std::string(key.default_value), "default"}});
+  // Paths in a file are meant from where the file is, whoever reads it and from wherever.
+  std::map<std::string_view, std::filesystem::path> directories;
+  const auto apply = [&](const std::vector<Setting>& layer, const std::filesystem::path& directory) {
+    for (const Setting& setting : layer) {
+      settings.values_[std::string(setting.key->name)] = setting.value;
+      directories[setting.key->name] = directory;
+    }
+  };
+  apply(defaults, working_directory);
+  apply(yaml.settings, working_directory / settings.file_.parent_path());
+  apply(read_environment(environment), working_directory);
+  apply(read_overrides(overrides), working_directory);
+
+  // Last, so that a "~/" that another layer replaced needs no home.
+  for (const Key& key : key_table()) {
+    if (key.type != Type::path && key.type != Type::path_list) continue;
+    settings.paths_[std::string(key.name)] = resolve(key, settings.value(key.name), directories[key.name], home);
+  }
+  const auto data_dir = settings.path("data_dir");
+  if (data_dir.empty()) {
+    throw Error(ErrorClass::configuration,
+                fmt::format("{}: data_dir: it must not be empty", settings.value("data_dir").origin));
+  }
+  if (settings.path("work_dir").empty()) settings.paths_["work_dir"] = {data_dir / "work"};
+  if (settings.path("archive.root").empty()) settings.paths_["archive.root"] = {data_dir / "archive"};
+  return settings;
+}
+
+const Value& Settings::value(std::string_view key) const {
+  const auto found = values_.find(key);
+  if (found != values_.end()) return found->second;
+  throw Error(ErrorClass::bug, fmt::format("the setting \"{}\" does not exist", key));
+}
+
+const std::string& Settings::text(std::string_view key) const { return value(key).text; }
+
+std::filesystem::path Settings::path(std::string_view key) const {
+  require_key(key, {Type::path});
+  const auto found = paths_.find(key);
+  return found == paths_.end() || found->second.empty() ? std::filesystem::path{} : found->second.front();
+}
+
+std::vector<std::filesystem::path> Settings::path_list(std::string_view key) const {
+  require_key(key, {Type::path_list});
+  const auto found = paths_.find(key);
+  return found == paths_.end() ? std::vector<std::filesystem::path>{} : found->second;
+}
+
+bool Settings::boolean(std::string_view key) const {
+  require_key(key, {Type::boolean});
+  return parse_boolean(text(key)).value(); // checked by load()
+}
+
+std::int64_t Settings::integer(std::string_view key) const {
+  require_key(key, {Type::integer});
+  return parse_integer(text(key)).value(); // checked by load()
+}
+
+std::chrono::milliseconds Settings::duration(std::string_view key) const {
+  require_key(key, {Type::duration});
+  return base::parse_duration(text(key));
+}
+
+std::uint64_t Settings::size(std::string_view key) const {
+  require_key(key, {Type::size});
+  return base::parse_size(text(key));
+}
+
+} // namespace holdfast::config

@@ -1,0 +1,113 @@
+#include "lib/config/settings.hpp"
+
+#include <unistd.h>
+
+namespace holdfast::config {
+
+namespace {
+
+constexpr std::int64_t kSecond = 1000;
+constexpr std::int64_t kMinute = 60 * kSecond;
+constexpr std::int64_t kHour = 60 * kMinute;
+constexpr std::int64_t kDay = 24 * kHour;
+constexpr std::int64_t kKibi = 1024;
+constexpr std::int64_t kTebi = kKibi * kKibi * kKibi * kKibi;
+constexpr std::int64_t kMany = 1'000'000'000;
+
+// Root runs Holdfast as a service of the machine, anyone else as a program of their own.
+std::string_view default_data_dir() { return geteuid() == 0 ? "/var/lib/holdfast" : "~/.local/share/holdfast"; }
+
+} // namespace
+
+const std::vector<Key>& key_table() {
+  // clang-format off
+  static const std::vector<Key> table{
+      {"data_dir", Type::path, default_data_dir(), false,
+       "Directory of this node's own files and of the embedded database."},
+      {"work_dir", Type::path, "", false,
+       "Scratch directory of running hooks; empty: work in data_dir. Best on the file system of archive.root."},
+      {"archive.root", Type::path, "", false,
+       "Directory of the finished archive, the same for all nodes; empty: archive in data_dir."},
+
+      {"database.url", Type::text, "", true,
+       "PostgreSQL to use, postgresql://user@host/name or key=value; empty: one of our own in data_dir."},
+      {"database.password_file", Type::path, "", false,
+       "File that holds the password for database.url, so that the URL need not; empty: none."},
+      {"database.connections", Type::integer, "3", false,
+       "Connections a node keeps for its work, besides the one for its beat.", 2, 16},
+
+      {"plugins.path", Type::path_list, "", false,
+       "Directories to look for plugins in, the first wins; empty: the plugins installed with Holdfast."},
+      {"plugins.environment", Type::text, "", false,
+       "Further environment variables that hooks may see, separated by commas."},
+
+      {"urls.allow_private", Type::boolean, "false", false,
+       "Archive pages of private, loopback and link-local addresses too."},
+
+      {"worker.snapshots", Type::integer, "4", false,
+       "Snapshots a node works on at the same time.", 1, 500},
+      {"worker.poll", Type::duration, "5s", false,
+       "How often an idle node looks for work if no notification arrives.", 50, kHour},
+
+      {"lease", Type::duration, "60s", false,
+       "How long a node owns its work after a beat; others take it over after that.", kSecond, kDay},
+      {"beat", Type::duration, "15s", false,
+       "How often a node renews its leases; twice this must fit into lease - margin.", 50, kHour},
+      {"margin", Type::duration, "20s", false,
+       "How long before its lease ends a cut-off node stops its hooks; more than kill_grace + 5s.", 50, kHour},
+      {"kill_grace", Type::duration, "5s", false,
+       "How long a hook may take to end after SIGTERM before it gets SIGKILL.", 0, kHour},
+      {"drain_timeout", Type::duration, "120s", false,
+       "How long a node that is asked to leave finishes running snapshots before it gives them back.", 0, 7 * kDay},
+      {"stop_timeout", Type::duration, "20s", false,
+       "How long a node takes to give its work back before it is ended.", 0, kDay},
+
+      {"hook.timeout", Type::duration, "60s", false,
+       "Time limit of a hook that states none.", 50, 7 * kDay},
+      {"hook.stdout_limit", Type::size, "64m", false,
+       "Most that a hook may print on standard output.", kKibi, kTebi},
+      {"hook.stderr_limit", Type::size, "16m", false,
+       "Most that a hook may print on standard error.", kKibi, kTebi},
+      {"hook.output_limit", Type::size, "4g", false,
+       "Most that a hook may write into files.", kKibi, 1024 * kTebi},
+      {"hook.open_files", Type::integer, "4096", false,
+       "Files that a process of a hook may hold open.", 64, 1'048'576},
+      {"hook.memory_limit", Type::size, "0", false,
+       "Memory that a hook may use; 0: no limit.", 0, 1024 * kTebi},
+
+      {"crawl.max_urls", Type::integer, "10000", false,
+       "Most pages that one crawl may take; 0: no cap.", 0, kMany},
+      {"crawl.max_depth", Type::integer, "4", false,
+       "Most links that a crawl may follow away from its seeds.", 0, 16},
+
+      {"sessions.max", Type::integer, "4", false,
+       "Crawls that a node keeps open (a browser each) at the same time.", 1, 500},
+      {"sessions.linger", Type::duration, "30s", false,
+       "How long a node keeps a crawl open after its last snapshot there.", 0, kDay},
+
+      {"disk.minimum_free", Type::size, "512m", false,
+       "A node takes no new work while work_dir or archive.root has less space than this.", 0, 1024 * kTebi},
+
+      {"log.level", Type::text, "info", false,
+       "trace, debug, info, warn, error or off.", 0, 0, "trace|debug|info|warn|error|off"},
+      {"log.format", Type::text, "automatic", false,
+       "text, json, or automatic: text on a terminal and JSON elsewhere.", 0, 0, "automatic|text|json"},
+
+      {"runner.lease", Type::duration, "15s", false,
+       "How long the runner leads after its last beat.", kSecond, kDay},
+      {"runner.beat", Type::duration, "3s", false,
+       "How often the runner renews its lease; twice this must fit into runner.lease.", 50, kHour},
+      {"runner.poll_interval", Type::duration, "1s", false,
+       "How often the runner looks at its duties.", 50, kHour},
+      {"runner.idle_timeout", Type::integer, "3", false,
+       "Rounds without work after which `holdfast run` is done.", 1, kMany},
+      {"runner.max_workers_per_type", Type::integer, "4", false,
+       "Local workers of one type that the runner starts.", 1, 500},
+      {"runner.max_total_workers", Type::integer, "12", false,
+       "Local workers that the runner starts in all.", 1, 500},
+  };
+  // clang-format on
+  return table;
+}
+
+} // namespace holdfast::config

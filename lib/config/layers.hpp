@@ -1,0 +1,43 @@
+#pragma once
+// The layers that settings are read from, before they are merged. Internal to lib/config. Values; any thread.
+
+#include "lib/config/settings.hpp"
+
+namespace holdfast::config {
+
+// One setting as found in a layer. Its key is known and its text fits the type of the key.
+struct Setting {
+  const Key* key;
+  Value value;
+};
+
+struct YamlFile {
+  std::vector<Setting> settings;
+  std::map<std::string, Value> hook_options;
+};
+
+// nullptr if there is no such key.
+const Key* find_key(std::string_view name);
+
+// "worker.snapshots" -> "HOLDFAST_WORKER_SNAPSHOTS".
+std::string environment_name(std::string_view key);
+
+// Reads and checks a whole file. Throws Error(configuration) naming file and line.
+YamlFile read_yaml_file(const std::filesystem::path& file);
+
+// Settings among HOLDFAST_... variables. Throws Error(configuration) naming the variable.
+std::vector<Setting> read_environment(const std::map<std::string, std::string>& environment);
+
+// Throws Error(configuration), beginning with the origin, if the text of `value` is not one for `key`.
+void check_value(const Key& key, const Value& value);
+
+// Throws Error(configuration) about the unknown `name`, spelled as the user did, with the nearest of `known` as hint.
+[[noreturn]] void throw_unknown(std::string_view origin, std::string_view name, const std::vector<std::string>& known);
+
+// nullopt if the text is no boolean: true/false, yes/no, on/off, 1/0 in any case.
+std::optional<bool> parse_boolean(std::string_view text);
+
+// nullopt if the text is no whole number of 64 bits.
+std::optional<std::int64_t> parse_integer(std::string_view text);
+
+} // namespace holdfast::config

@@ -1,0 +1,50 @@
+#include "lib/base/error.hpp"
+#include "lib/config/settings.hpp"
+
+#include <fmt/format.h>
+
+namespace holdfast::config {
+
+namespace {
+
+using base::Error;
+using base::ErrorClass;
+
+// What a node needs besides kill_grace to end its hooks: to notice, to signal, to reap.
+constexpr std::chrono::seconds kStopOverhead{5};
+
+// "lease is 60s (default), margin is 20s (/etc/holdfast.yaml:3)".
+std::string describe(const Settings& settings, std::initializer_list<std::string_view> keys) {
+  std::string description;
+  for (const std::string_view key : keys) {
+    const Value& value = settings.value(key);
+    description += fmt::format("{}{} is {} ({})", description.empty() ? "" : ", ", key, value.text, value.origin);
+  }
+  return description;
+}
+
+} // namespace
+
+void check_lease_rule(const Settings& settings) {
+  const auto lease = settings.duration("lease");
+  const auto beat = settings.duration("beat");
+  const auto margin = settings.duration("margin");
+  if (2 * beat > lease - margin) {
+    throw Error(ErrorClass::configuration,
+                "two beats must fit into lease - margin: " + describe(settings, {"beat", "lease", "margin"}),
+                "One lost beat must not cost a node its work: lengthen lease, or shorten beat or margin.");
+  }
+  if (settings.duration("kill_grace") + kStopOverhead >= margin) {
+    throw Error(ErrorClass::configuration,
+                "kill_grace + 5s must be less than margin: " + describe(settings, {"kill_grace", "margin"}),
+                "A cut-off node must have ended its hooks before others take its work: lengthen margin, or shorten "
+                "kill_grace.");
+  }
+  if (2 * settings.duration("runner.beat") > settings.duration("runner.lease")) {
+    throw Error(ErrorClass::configuration,
+                "two beats must fit into runner.lease: " + describe(settings, {"runner.beat", "runner.lease"}),
+                "One lost beat must not cost the runner its lead: lengthen runner.lease or shorten runner.beat.");
+  }
+}
+
+} // namespace holdfast::config

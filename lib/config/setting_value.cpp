@@ -1,0 +1,162 @@
+// What a text must look like to be the value of a key, and what to say if it does not.
+
+#include "lib/base/duration.hpp"
+#include "lib/base/error.hpp"
+#include "lib/config/layers.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+
+namespace holdfast::config {
+
+namespace {
+
+using base::Error;
+using base::ErrorClass;
+
+// Edits (insert, delete, replace) that turn one word into the other.
+std::size_t edit_distance(std::string_view from, std::string_view to) {
+  std::vector<std::size_t> row(to.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= from.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= to.size(); ++j) {
+      const std::size_t replaced = diagonal + (from[i - 1] == to[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+    }
+  }
+  return row.back();
+}
+
+std::string_view last_part(std::string_view name) { return name.substr(name.rfind('.') + 1); }
+
+// A number of the key's unit as people write it.
+std::string written(const Key& key, std::int64_t number) {
+  if (key.type == Type::duration) return base::format_duration(std::chrono::milliseconds(number));
+  if (key.type == Type::size) return base::format_size(static_cast<std::uint64_t>(number));
+  return std::to_string(number);
+}
+
+// The value as a number of the key's unit. Throws Error(configuration) that does not name the origin yet.
+std::int64_t parse_number(const Key& key, const std::string& text) {
+  if (key.type == Type::duration) return base::parse_duration(text).count();
+  if (key.type == Type::size) return static_cast<std::int64_t>(base::parse_size(text)); // at most 2^53
+  if (const auto number = parse_integer(text)) return *number;
+  throw Error(ErrorClass::configuration, fmt::format("\"{}\" is not a whole number", text));
+}
+
+void check_bounds(const Key& key, const std::string& text) {
+  const std::int64_t number = parse_number(key, text);
+  if (key.minimum == 0 && key.maximum == 0) return;
+  if (number >= key.minimum && number <= key.maximum) return;
+  throw Error(ErrorClass::configuration, fmt::format("{} is out of bounds", text),
+              fmt::format("It may be from {} to {}.", written(key, key.minimum), written(key, key.maximum)));
+}
+
+void check_choice(const Key& key, const std::string& text) {
+  if (key.choices.empty()) return;
+  std::string_view rest = key.choices;
+  while (!rest.empty()) {
+    const std::string_view choice = rest.substr(0, rest.find('|'));
+    if (choice == text) return;
+    rest.remove_prefix(std::min(rest.size(), choice.size() + 1));
+  }
+  std::string list(key.choices);
+  for (auto bar = list.find('|'); bar != std::string::npos; bar = list.find('|', bar))
+    list.replace(bar, 1, ", ");
+  throw Error(ErrorClass::configuration, fmt::format("\"{}\" is not a choice", text),
+              fmt::format("Choose one of {}.", list));
+}
+
+// The check of check_value(), with messages that do not name origin and key yet.
+void check_text(const Key& key, const std::string& text) {
+  // Neither paths nor environment variables can hold it, and what follows would silently be cut off.
+  if (text.find('\0') != std::string::npos) throw Error(ErrorClass::configuration, "it holds a NUL character");
+  switch (key.type) {
+  case Type::text:
+    check_choice(key, text);
+    if (key.name == "database.url" && text.starts_with("file:")) {
+      throw Error(ErrorClass::configuration, "it is the name of a file, not of a database",
+                  "Put the password alone into a file and name that in database.password_file.");
+    }
+    return;
+  case Type::path:
+  case Type::path_list:
+    for (auto start = std::size_t{0}; start < text.size();) {
+      const auto end = key.type == Type::path ? text.size() : std::min(text.find(':', start), text.size());
+      const std::string path = text.substr(start, end - start);
+      if (path.size() > 1 && path[0] == '~' && path[1] != '/') {
+        throw Error(ErrorClass::configuration, fmt::format("\"{}\" names the home of another user", path),
+                    "Write that directory out; only \"~/\" is understood.");
+      }
+      start = end + 1;
+    }
+    return;
+  case Type::boolean:
+    if (!parse_boolean(text)) {
+      throw Error(ErrorClass::configuration, fmt::format("\"{}\" is neither true nor false", text));
+    }
+    return;
+  case Type::integer:
+  case Type::duration:
+  case Type::size:
+    check_bounds(key, text);
+    return;
+  }
+}
+
+} // namespace
+
+const Key* find_key(std::string_view name) {
+  const auto& table = key_table();
+  const auto found = std::find_if(table.begin(), table.end(), [&](const Key& key) { return key.name == name; });
+  return found == table.end() ? nullptr : &*found;
+}
+
+void check_value(const Key& key, const Value& value) {
+  try {
+    check_text(key, value.text);
+  } catch (const Error& error) {
+    throw Error(ErrorClass::configuration, fmt::format("{}: {}: {}", value.origin, key.name, error.what()),
+                error.hint());
+  }
+}
+
+void throw_unknown(std::string_view origin, std::string_view name, const std::vector<std::string>& known) {
+  const std::string* nearest = nullptr;
+  std::size_t smallest = std::max<std::size_t>(2, name.size() / 3) + 1; // farther than that is no misspelling
+  for (const std::string& candidate : known) {
+    // "snapshots" is near to "worker.snapshots", although it lacks half the letters.
+    const std::size_t distance = last_part(candidate) == last_part(name) ? 1 : edit_distance(name, candidate);
+    if (distance < smallest) {
+      smallest = distance;
+      nearest = &candidate;
+    }
+  }
+  throw Error(ErrorClass::configuration, fmt::format("{}: there is no setting \"{}\"", origin, name),
+              nearest != nullptr ? fmt::format("Did you mean \"{}\"?", *nearest)
+                                 : "`holdfast config` prints every setting there is.");
+}
+
+std::optional<bool> parse_boolean(std::string_view text) {
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  if (lower == "true" || lower == "yes" || lower == "on" || lower == "1") return true;
+  if (lower == "false" || lower == "no" || lower == "off" || lower == "0") return false;
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> parse_integer(std::string_view text) {
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+} // namespace holdfast::config
