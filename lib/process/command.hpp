@@ -17,14 +17,15 @@ struct Limits {
   std::optional<std::uint64_t> file_bytes;          // RLIMIT_FSIZE: largest file
   std::optional<std::uint64_t> open_files;          // RLIMIT_NOFILE
   std::optional<std::uint64_t> core_bytes{0};       // RLIMIT_CORE
+  std::optional<std::uint64_t> processes;           // RLIMIT_NPROC; counts all of the user's; root is exempt
 };
 
 struct Command {
   std::vector<std::string> argv;        // argv[0] is the path to execute; no PATH search, no shell
   std::vector<std::string> environment; // the whole environment, "NAME=value" each
-  std::filesystem::path directory;      // working directory; must exist
+  std::filesystem::path directory;      // working directory; must exist; empty: this process' own
   std::filesystem::path stdout_path;    // created, appended to; a regular file, because descendants keep pipes open
-  std::filesystem::path stderr_path;
+  std::filesystem::path stderr_path;    // either may be empty: /dev/null
   Limits limits;
   // Name and value of the marker variable ("HOLDFAST_COOKIE=<node>.<hex>") added to the environment: it finds
   // descendants that left the session, and leftovers of an earlier incarnation.
@@ -35,24 +36,31 @@ struct Command {
 struct Usage {
   std::chrono::microseconds user_time{0};
   std::chrono::microseconds system_time{0};
-  std::uint64_t peak_memory_bytes{0};  // largest resident set of any single process of the tree
-  std::uint64_t read_blocks{0};        // 512-byte blocks, ru_inblock
+  std::uint64_t peak_memory_bytes{0}; // largest resident set of any single process of the tree
+  std::uint64_t read_blocks{0};       // 512-byte blocks, ru_inblock
   std::uint64_t written_blocks{0};
 };
 
+// The step at which starting a command failed.
+enum class StartStep { none, fork, directory, limits, execute };
+
 // How it ended.
 struct Exit {
-  int code{0};              // exit status if it exited by itself, else -1
-  int signal{0};            // signal that ended it, else 0
-  int start_errno{0};       // != 0: it could not be executed at all (ENOENT, EACCES, ...)
-  bool terminated{false};   // we asked it to end (TERM or KILL was sent by us)
-  bool killed{false};       // ... and KILL was needed
-  int leftovers{0};         // descendants that had to be killed after the leader was gone
-  std::chrono::milliseconds wall_time{0};
+  int code{0};                            // exit status if it exited by itself, else -1
+  int signal{0};                          // signal that ended it, else 0
+  int start_errno{0};                     // != 0: it could not be executed at all (ENOENT, EACCES, ...)
+  StartStep failed_step{StartStep::none}; // ... and what could not be done
+  bool terminated{false};                 // we asked it to end (TERM or KILL was sent by us)
+  bool killed{false};                     // ... and KILL was needed
+  int leftovers{0};                       // descendants that had to be killed after the leader was gone
+  int unkillable{0};                      // descendants still there 10 s after KILL: stuck in the kernel
+  bool shim_lost{false}; // its shim was killed: the tree was ended by cookie; code and usage are not known
+  std::chrono::milliseconds wall_time{0}; // life of the hook's first process
   Usage usage;
 
   bool clean() const { return start_errno == 0 && signal == 0 && code == 0; }
-  // "exit 3", "killed by SIGSEGV", "cannot execute: No such file or directory"
+  // "exit 3", "killed by SIGSEGV", "cannot execute: No such file or directory",
+  // "cannot enter its directory: No such file or directory", "lost: its shim was killed by SIGKILL"
   std::string describe() const;
 };
 

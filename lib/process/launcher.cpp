@@ -1,0 +1,419 @@
+#include "lib/process/launcher.hpp"
+
+#include "lib/base/error.hpp"
+#include "lib/process/orphans.hpp"
+#include "lib/process/shim/protocol.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/process/v2/process_handle.hpp>
+#include <spdlog/spdlog.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <utility>
+
+namespace holdfast::process {
+
+namespace {
+
+using base::Error;
+using base::ErrorClass;
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+// A shim answers within its own limit for unkillable processes (10 s); one that does not is itself in trouble, for
+// instance stopped by its hook, and is killed.
+constexpr milliseconds kShimPatience{15000};
+// How long the remains of a killed shim's tree are hunted.
+constexpr milliseconds kHunt{5000};
+
+constexpr auto kResult = asio::as_tuple(asio::use_awaitable);
+
+// Closes on destruction; never one of the numbers that posix_spawn is about to replace.
+class Descriptor {
+public:
+  Descriptor() = default;
+  explicit Descriptor(int fd) : fd_(fd) {
+    if (fd_ < 0 || fd_ > shim::kControlDescriptor) return;
+    const int moved = ::fcntl(fd_, F_DUPFD_CLOEXEC, shim::kControlDescriptor + 1);
+    const int error = errno;
+    ::close(std::exchange(fd_, moved));
+    errno = error;
+  }
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+
+private:
+  int fd_{-1};
+};
+
+Descriptor open_output(const std::filesystem::path& path) {
+  const char* name = path.empty() ? "/dev/null" : path.c_str();
+  Descriptor file(::open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (file.get() >= 0) return file;
+  const int error = errno;
+  if (error == EMFILE || error == ENFILE)
+    throw Error(ErrorClass::system, std::string("cannot open ") + name + ": " + base::errno_text(error),
+                "raise the limit of open files (LimitNOFILE, ulimit -n)");
+  throw Error(ErrorClass::cannot_create, std::string("cannot create ") + name + ": " + base::errno_text(error));
+}
+
+std::string limits_text(const Limits& limits) {
+  std::string text;
+  for (const auto& limit :
+       {limits.address_space_bytes, limits.file_bytes, limits.open_files, limits.core_bytes, limits.processes}) {
+    if (!text.empty()) text += ',';
+    text += limit ? std::to_string(*limit) : "-";
+  }
+  return text;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& strings) {
+  std::vector<char*> result;
+  result.reserve(strings.size() + 1);
+  for (auto& string : strings)
+    result.push_back(string.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+bool has_zero_byte(const Command& command) {
+  const auto zero = [](const std::string& text) { return text.find('\0') != std::string::npos; };
+  return std::ranges::any_of(command.argv, zero) || std::ranges::any_of(command.environment, zero) ||
+         zero(command.cookie) || zero(command.directory.native());
+}
+
+// The hook's environment with the cookie, which replaces any entry of its name.
+std::vector<std::string> environment_of(const Command& command) {
+  std::vector<std::string> environment = command.environment;
+  if (command.cookie.empty()) return environment;
+  const std::string name = command.cookie.substr(0, command.cookie.find('=') + 1);
+  std::erase_if(environment, [&](const std::string& entry) { return !name.empty() && entry.starts_with(name); });
+  environment.push_back(command.cookie);
+  return environment;
+}
+
+class SpawnSettings {
+public:
+  SpawnSettings() {
+    ::posix_spawn_file_actions_init(&actions);
+    ::posix_spawnattr_init(&attributes);
+  }
+  ~SpawnSettings() {
+    ::posix_spawn_file_actions_destroy(&actions);
+    ::posix_spawnattr_destroy(&attributes);
+  }
+  SpawnSettings(const SpawnSettings&) = delete;
+  SpawnSettings& operator=(const SpawnSettings&) = delete;
+
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+};
+
+// Starts the shim with exactly four descriptors, no ignored or blocked signal and a session of its own, so that the
+// terminal's signals do not reach it. posix_spawn does not copy this process, however large it is, and runs none of our
+// code between fork and exec. Returns an errno value.
+int spawn_shim(const std::string& shim_path, const Command& command, int output, int errors, int control, pid_t& pid) {
+  std::vector<std::string> arguments{"holdfast-shim", limits_text(command.limits), command.directory.string()};
+  arguments.insert(arguments.end(), command.argv.begin(), command.argv.end());
+  std::vector<std::string> environment = environment_of(command);
+
+  SpawnSettings settings;
+  int error = 0;
+  const auto set = [&](int result) {
+    if (error == 0) error = result;
+  };
+  set(::posix_spawn_file_actions_addopen(&settings.actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0));
+  set(::posix_spawn_file_actions_adddup2(&settings.actions, output, STDOUT_FILENO));
+  set(::posix_spawn_file_actions_adddup2(&settings.actions, errors, STDERR_FILENO));
+  set(::posix_spawn_file_actions_adddup2(&settings.actions, control, shim::kControlDescriptor));
+  set(::posix_spawn_file_actions_addclosefrom_np(&settings.actions, shim::kControlDescriptor + 1));
+  sigset_t none, all;
+  sigemptyset(&none);
+  sigfillset(&all);
+  set(::posix_spawnattr_setsigmask(&settings.attributes, &none));
+  set(::posix_spawnattr_setsigdefault(&settings.attributes, &all));
+  set(::posix_spawnattr_setflags(&settings.attributes,
+                                 POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF));
+  if (error != 0) return error;
+  return ::posix_spawn(&pid, shim_path.c_str(), &settings.actions, &settings.attributes, pointers(arguments).data(),
+                       pointers(environment).data());
+}
+
+Usage usage_of(const shim::Consumption& tree) {
+  return {std::chrono::microseconds(tree.user_us), std::chrono::microseconds(tree.system_us), tree.peak_kib * 1024,
+          tree.read_blocks, tree.written_blocks};
+}
+
+Exit failed_start(int error, StartStep step) {
+  Exit exit;
+  exit.code = -1;
+  exit.start_errno = error;
+  exit.failed_step = step;
+  return exit;
+}
+
+// What is known about one started command. Shared by the Child and by the coroutine that watches the shim, because the
+// shim has to be reaped even if nobody waits for it. Main thread only.
+//
+// Boost.Process v2 is the handle of the shim: its process_handle adopts the pid and the pidfd, and its async_wait
+// reaps. It is the handle, not v2::process, because the destructor of the latter kills the leader and then blocks.
+struct Supervision {
+  explicit Supervision(const asio::any_io_executor& executor) : control(executor), ended(executor), backstop(executor) {
+    ended.expires_at(Clock::time_point::max());
+  }
+
+  void send(shim::OrderKind kind, milliseconds grace) {
+    const auto limited = std::clamp<std::int64_t>(grace.count(), 0, std::numeric_limits<std::uint32_t>::max());
+    const shim::Order order{kind, static_cast<std::uint32_t>(limited)};
+    // A shim that is gone has nothing left to end; one that is stopped must wake up to read this.
+    (void)::send(control.native_handle(), &order, sizeof order, MSG_NOSIGNAL | MSG_DONTWAIT);
+    ::kill(shim_pid, SIGCONT);
+  }
+
+  void finish(Exit outcome) {
+    exit = std::move(outcome);
+    backstop.cancel();
+    boost::system::error_code ignored;
+    control.close(ignored);
+    shim.reset();
+    ended.cancel();
+  }
+
+  asio::posix::stream_descriptor control;
+  std::optional<boost::process::v2::process_handle> shim;
+  asio::steady_timer ended;    // never expires; cancel() wakes those who wait
+  asio::steady_timer backstop; // a shim that does not answer
+  pid_t shim_pid{0};
+  pid_t hook_pid{0};
+  std::uint64_t start_ticks{0};
+  std::string cookie;
+  Clock::time_point started{Clock::now()};
+  std::optional<Clock::time_point> kill_at; // the ladder has been entered
+  std::optional<Exit> exit;
+};
+
+// Reads reports until the last one (returned) or until the shim is gone (nullopt).
+awaitable<std::optional<shim::Report>> read_reports(std::shared_ptr<Supervision> state) {
+  for (;;) {
+    shim::Report report;
+    const ssize_t got = ::recv(state->control.native_handle(), &report, sizeof report, MSG_DONTWAIT);
+    if (got == static_cast<ssize_t>(sizeof report)) {
+      state->hook_pid = report.pid;
+      state->start_ticks = report.start_ticks;
+      if (report.kind == shim::ReportKind::ended) co_return report;
+    } else if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
+      const auto [error] = co_await state->control.async_wait(asio::posix::stream_descriptor::wait_read, kResult);
+      if (error) co_return std::nullopt;
+    } else {
+      co_return std::nullopt;
+    }
+  }
+}
+
+Exit exit_from(const shim::Report& report) {
+  if (report.start_errno != 0) return failed_start(report.start_errno, static_cast<StartStep>(report.failed_step));
+  Exit exit;
+  exit.code = WIFEXITED(report.wait_status) ? WEXITSTATUS(report.wait_status) : -1;
+  exit.signal = WIFSIGNALED(report.wait_status) ? WTERMSIG(report.wait_status) : 0;
+  if (report.unkillable > 0 && report.wall_us == 0) { // the hook's first process itself is stuck: it never ended
+    exit.code = -1;
+    exit.signal = SIGKILL;
+  }
+  exit.terminated = report.terminated != 0;
+  exit.killed = report.killed != 0;
+  exit.leftovers = static_cast<int>(report.leftovers);
+  exit.unkillable = static_cast<int>(report.unkillable);
+  exit.wall_time = std::chrono::duration_cast<milliseconds>(std::chrono::microseconds(report.wall_us));
+  exit.usage = usage_of(report.tree);
+  return exit;
+}
+
+// The shim was killed. Its hook died with it (parent-death signal); descendants were orphaned to this process, to the
+// guard or to init, and are found by the cookie or by the hook's session.
+awaitable<int> end_orphans(std::shared_ptr<Supervision> state) {
+  Orphans orphans([&](const ProcessEntry& entry) {
+    if (entry.shim()) return false;
+    const bool same_session =
+        state->hook_pid > 0 && entry.session == state->hook_pid && entry.start_ticks >= state->start_ticks;
+    return same_session || (!state->cookie.empty() && environment_has(entry.pid, [&](std::string_view variable) {
+             return variable == state->cookie;
+           }));
+  });
+  const auto deadline = Clock::now() + kHunt;
+  asio::steady_timer pause(state->control.get_executor());
+  while (!orphans.kill_round() && Clock::now() < deadline) {
+    pause.expires_after(milliseconds(5));
+    co_await pause.async_wait(kResult);
+  }
+  co_return static_cast<int>(orphans.killed_processes().size());
+}
+
+awaitable<void> supervise(std::shared_ptr<Supervision> state) {
+  const auto report = co_await read_reports(state);
+  const auto [error, status] = co_await state->shim->async_wait(kResult);
+  if (report) {
+    state->finish(exit_from(*report));
+    co_return;
+  }
+  Exit exit;
+  exit.code = -1;
+  exit.shim_lost = true;
+  exit.signal = !error && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  exit.terminated = exit.killed = state->kill_at.has_value();
+  exit.leftovers = co_await end_orphans(state);
+  exit.wall_time = std::chrono::duration_cast<milliseconds>(Clock::now() - state->started);
+  spdlog::warn("hook process {}: {}; {} of its descendants had to be killed", state->hook_pid, exit.describe(),
+               exit.leftovers);
+  state->finish(std::move(exit));
+}
+
+// Takes the state by value: it must live until the last waiter is served.
+awaitable<Exit> wait_for(std::shared_ptr<Supervision> state) {
+  while (!state->exit)
+    co_await state->ended.async_wait(kResult);
+  co_return *state->exit;
+}
+
+class ShimChild final : public Child {
+public:
+  explicit ShimChild(std::shared_ptr<Supervision> state) : state_(std::move(state)) {}
+  ~ShimChild() override { kill(); }
+
+  pid_t shim_pid() const override { return state_->shim_pid; }
+  pid_t pid() const override { return state_->hook_pid; }
+  std::uint64_t start_ticks() const override { return state_->start_ticks; }
+  bool running() const override { return !state_->exit; }
+  awaitable<Exit> wait() override { return wait_for(state_); }
+
+  void terminate(milliseconds grace) override {
+    grace = std::clamp(grace, milliseconds(0), milliseconds(std::chrono::hours(24 * 7)));
+    enter_ladder(shim::OrderKind::terminate, grace);
+  }
+  void kill() override { enter_ladder(shim::OrderKind::kill, milliseconds(0)); }
+
+private:
+  void enter_ladder(shim::OrderKind kind, milliseconds grace) {
+    if (!running()) return;
+    const auto deadline = Clock::now() + grace;
+    if (state_->kill_at && *state_->kill_at <= deadline) return;
+    state_->kill_at = deadline;
+    state_->send(kind, grace);
+    state_->backstop.expires_at(deadline + kShimPatience);
+    state_->backstop.async_wait([weak = std::weak_ptr(state_)](boost::system::error_code error) {
+      const auto state = weak.lock();
+      if (!error && state && !state->exit && state->shim) ::kill(state->shim_pid, SIGKILL);
+    });
+  }
+
+  std::shared_ptr<Supervision> state_;
+};
+
+class ShimLauncher final : public Launcher {
+public:
+  ShimLauncher(asio::any_io_executor executor, std::string shim_path)
+      : executor_(std::move(executor)), shim_path_(std::move(shim_path)) {}
+
+  std::unique_ptr<Child> start(const Command& command) override {
+    if (command.argv.empty()) throw Error(ErrorClass::bug, "cannot start a command without a program");
+    auto state = std::make_shared<Supervision>(executor_);
+    state->cookie = command.cookie;
+    if (has_zero_byte(command)) { // cannot be passed on, and must not be cut short
+      state->finish(failed_start(EINVAL, StartStep::execute));
+      return std::make_unique<ShimChild>(std::move(state));
+    }
+    const Descriptor output = open_output(command.stdout_path);
+    const Descriptor errors = open_output(command.stderr_path);
+    int pair[2];
+    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+      throw_system("cannot open a control socket");
+    Descriptor ours(pair[0]);
+    Descriptor theirs(pair[1]);
+    if (ours.get() < 0 || theirs.get() < 0) throw_system("cannot open a control socket");
+    state->control.assign(ours.release());
+
+    const int error = spawn_shim(shim_path_, command, output.get(), errors.get(), theirs.get(), state->shim_pid);
+    if (error == E2BIG) { // this command's fault, not the machine's
+      state->shim_pid = 0;
+      state->finish(failed_start(error, StartStep::execute));
+      return std::make_unique<ShimChild>(std::move(state));
+    }
+    if (error != 0) {
+      errno = error;
+      throw_system("cannot start " + shim_path_);
+    }
+    adopt(*state);
+    asio::co_spawn(executor_, supervise(state), asio::detached);
+    return std::make_unique<ShimChild>(std::move(state));
+  }
+
+private:
+  [[noreturn]] static void throw_system(const std::string& what) {
+    const int error = errno;
+    throw Error(ErrorClass::system, what + ": " + base::errno_text(error),
+                error == EMFILE   ? "raise the limit of open files (LimitNOFILE, ulimit -n)"
+                : error == EAGAIN ? "raise the limit of processes (TasksMax, ulimit -u)"
+                                  : "");
+  }
+
+  // Makes the shim waitable. It cannot be recycled before this: it is our child and not yet reaped.
+  void adopt(Supervision& state) {
+    const int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, state.shim_pid, 0));
+    if (pidfd >= 0) {
+      try {
+        state.shim.emplace(executor_, state.shim_pid, pidfd);
+        return;
+      } catch (const boost::system::system_error& failure) {
+        ::close(pidfd);
+        errno = failure.code().value();
+      }
+    }
+    const int error = errno;
+    ::kill(state.shim_pid, SIGTERM); // it ends its tree, then itself
+    ::waitpid(state.shim_pid, nullptr, 0);
+    errno = error;
+    throw_system("cannot watch a process");
+  }
+
+  asio::any_io_executor executor_;
+  std::string shim_path_;
+};
+
+} // namespace
+
+std::unique_ptr<Launcher> make_launcher(asio::any_io_executor executor, const std::filesystem::path& shim_path) {
+  struct stat status {};
+  if (::stat(shim_path.c_str(), &status) != 0 || !S_ISREG(status.st_mode) || ::access(shim_path.c_str(), X_OK) != 0)
+    throw Error(
+        ErrorClass::unavailable, "cannot execute the shim " + shim_path.string(),
+        "holdfast-shim is installed in the directory of the holdfast program; install all three programs together");
+  return std::make_unique<ShimLauncher>(std::move(executor), shim_path.string());
+}
+
+} // namespace holdfast::process

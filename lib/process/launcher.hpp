@@ -3,16 +3,19 @@
 // Child. One thread - the main one - starts, signals and waits: PR_SET_PDEATHSIG follows the spawning thread.
 //
 // Every child runs below its own shim (lib/process/shim): a tiny static program that is the session leader's parent and
-// subreaper, applies the limits, walks the ladder and reports the exact resource usage of the whole tree. If this process
-// dies, however it dies, the shim sees its control socket close and kills the tree.
+// subreaper, applies the limits, walks the ladder and reports the exact resource usage of the whole tree. If this
+// process dies, however it dies, the shim sees its control socket close and kills the tree.
 
 #include "lib/base/async.hpp"
 #include "lib/process/command.hpp"
 
+#include <sys/types.h>
+
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <sys/types.h>
+#include <string>
 
 namespace holdfast::process {
 
@@ -49,18 +52,28 @@ public:
 // shim_path: the holdfast-shim program. Throws Error(unavailable) if it is not executable.
 std::unique_ptr<Launcher> make_launcher(asio::any_io_executor executor, const std::filesystem::path& shim_path);
 
+// Makes this process the parent of whatever is orphaned below it (PR_SET_CHILD_SUBREAPER), so that it can end and reap
+// what a killed shim leaves behind. Call it once, early in main. Orphans are reaped by their pids, never by
+// waitpid(-1), which would steal the exit statuses of other people's children. Throws Error(system).
+void become_subreaper();
+
 // The directory of the running executable: shim and guard are installed beside it.
 std::filesystem::path executable_directory();
 
-// Awaits pidfd readability etc. is private. Kills every process of this user whose environment carries
-// `variable=prefix...` (TERM to shims, which take their trees along, KILL after `grace` for whatever is left).
-// Blocking, at most grace + 1 s. Returns how many processes were found. For start-up and for the last step of leaving.
+// Ends every process of this user whose environment carries `variable=prefix...`: TERM to shims, which take their trees
+// along; as soon as they are gone, and at the latest after `grace`, KILL to whatever is left. Never touches this
+// process or its ancestors. Blocking, at most grace + 1 s. Returns how many processes were found. For start-up and for
+// the last step of leaving; throws Error(bug) if the prefix is empty, which would match everyone's.
 int sweep(const std::string& variable, const std::string& prefix, std::chrono::milliseconds grace);
 
 // Identity of this process beyond pid reuse.
-std::string machine_id();  // /etc/machine-id, or a random id kept in the given place when there is none
-std::string boot_id();     // /proc/sys/kernel/random/boot_id
-std::uint64_t process_start_ticks(pid_t pid); // 0 if there is no such process
-bool process_alive(pid_t pid, std::uint64_t start_ticks);
+// /etc/machine-id; where there is none (containers), a random id made once and kept in `keep_in`; without such a file,
+// an id derived from boot id and host name, stable until one of them changes.
+std::string machine_id(const std::filesystem::path& keep_in = {});
+// Inode of the PID namespace: pids mean nothing to a process in another one, even on the same machine.
+std::string pid_namespace_id();
+std::string boot_id();                                    // /proc/sys/kernel/random/boot_id
+std::uint64_t process_start_ticks(pid_t pid);             // 0 if there is no such process
+bool process_alive(pid_t pid, std::uint64_t start_ticks); // false for a zombie: what is left of it does nothing
 
 } // namespace holdfast::process

@@ -1,0 +1,40 @@
+#pragma once
+// Ending marked processes that have no shim any more. Private to this module; used by the sweep and by the launcher
+// when a shim was killed. Owned by one round of cleaning; any thread, one at a time. The destructor does nothing.
+
+#include "lib/process/process_scan.hpp"
+
+#include <functional>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace holdfast::process {
+
+class Orphans {
+public:
+  using Matcher = std::function<bool(const ProcessEntry&)>;
+
+  // `matches` names the processes that may be killed.
+  explicit Orphans(Matcher matches) : matches_(std::move(matches)) {}
+
+  // One round: KILL for every match that is not supervised by a living shim, then reap, by pid, those that were
+  // orphaned to this process. True if none is left.
+  bool kill_round();
+
+  // Distinct processes killed so far: pid and start time.
+  const std::set<std::pair<pid_t, std::uint64_t>>& killed_processes() const { return killed_; }
+
+private:
+  Matcher matches_;
+  std::map<pid_t, std::uint64_t> pending_; // killed, not yet gone: pid and start time
+  std::set<std::pair<pid_t, std::uint64_t>> killed_;
+};
+
+// This process and its ancestors: never to be killed, whatever their environment says.
+std::set<pid_t> own_line(const std::map<pid_t, ProcessEntry>& processes);
+
+// True if an ancestor of the process is a living shim: then the process is that shim's business.
+bool below_shim(const ProcessEntry& entry, const std::map<pid_t, ProcessEntry>& processes);
+
+} // namespace holdfast::process

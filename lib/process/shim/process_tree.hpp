@@ -1,0 +1,186 @@
+#pragma once
+// Finding and ending every descendant of the calling process. Shared by the shim and the guard: system calls and fixed
+// arrays only, nothing is allocated, nothing throws. Both callers are subreapers, so whatever a hook starts - detached,
+// forked twice, in a session of its own - stays below them. Single-threaded use.
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace holdfast::process::tree {
+
+// More processes than this are ended in several rounds. Untouched pages of the arrays cost no memory.
+inline constexpr std::size_t kCapacity = 32768;
+
+struct PidList {
+  pid_t pids[kCapacity];
+  std::size_t count;
+
+  void clear() { count = 0; }
+  void add(pid_t pid) {
+    if (count < kCapacity) pids[count++] = pid;
+  }
+};
+
+// Whole content of a small /proc file, zero-terminated; its length, or -1.
+inline ssize_t read_small_file(const char* path, char* buffer, std::size_t size) {
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return -1;
+  std::size_t length = 0;
+  while (length + 1 < size) {
+    const ssize_t got = read(fd, buffer + length, size - 1 - length);
+    if (got <= 0) break;
+    length += static_cast<std::size_t>(got);
+  }
+  close(fd);
+  buffer[length] = '\0';
+  return static_cast<ssize_t>(length);
+}
+
+struct Stat {
+  char state;
+  pid_t parent;
+  std::uint64_t start_ticks;
+};
+
+// State, parent and start time (fields 3, 4 and 22 of /proc/<pid>/stat). False if there is no such process.
+inline bool read_stat(pid_t pid, Stat& out) {
+  char path[64];
+  std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
+  char text[1024];
+  if (read_small_file(path, text, sizeof text) <= 0) return false;
+  const char* at = std::strrchr(text, ')'); // the name may hold blanks and brackets; nothing after it does
+  if (at == nullptr || at[1] != ' ' || at[2] == '\0') return false;
+  out.state = at[2];
+  char* next = nullptr;
+  out.parent = static_cast<pid_t>(std::strtol(at + 3, &next, 10));
+  for (int field = 5; field < 22; ++field)
+    (void)std::strtoll(next, &next, 10);
+  out.start_ticks = std::strtoull(next, nullptr, 10);
+  return true;
+}
+
+// Calls visit(number) for each all-digit entry of a directory. False if it cannot be read.
+template <class Visit>
+bool for_each_number(const char* directory, Visit visit) {
+  const int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return false;
+  alignas(dirent64) char buffer[4096];
+  for (;;) {
+    const ssize_t got = getdents64(fd, buffer, sizeof buffer);
+    if (got <= 0) break;
+    for (ssize_t at = 0; at < got;) {
+      const auto* entry = reinterpret_cast<const dirent64*>(buffer + at);
+      at += entry->d_reclen;
+      if (entry->d_name[0] < '0' || entry->d_name[0] > '9') continue;
+      visit(static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10)));
+    }
+  }
+  close(fd);
+  return true;
+}
+
+// Appends the children of one process: those of each of its threads.
+inline void append_children(pid_t pid, PidList& list) {
+  char directory[64];
+  std::snprintf(directory, sizeof directory, "/proc/%d/task", pid);
+  for_each_number(directory, [&](pid_t thread) {
+    char path[96];
+    std::snprintf(path, sizeof path, "/proc/%d/task/%d/children", pid, thread);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return;
+    char buffer[4096];
+    pid_t number = 0; // survives a number that is cut by the end of the buffer
+    for (;;) {
+      const ssize_t got = read(fd, buffer, sizeof buffer);
+      if (got <= 0) break;
+      for (ssize_t i = 0; i < got; ++i) {
+        if (buffer[i] >= '0' && buffer[i] <= '9') {
+          number = number * 10 + (buffer[i] - '0');
+        } else if (number != 0) {
+          list.add(number);
+          number = 0;
+        }
+      }
+    }
+    if (number != 0) list.add(number);
+    close(fd);
+  });
+}
+
+// Descendants of `root` by the kernel's own lists: cost grows with the tree, not with the machine.
+inline void descendants_by_children(pid_t root, PidList& list) {
+  list.clear();
+  append_children(root, list);
+  for (std::size_t i = 0; i < list.count; ++i)
+    append_children(list.pids[i], list); // grows while it is walked
+}
+
+// The same from every process' parent, for kernels built without CONFIG_PROC_CHILDREN.
+inline void descendants_by_parents(pid_t root, PidList& list) {
+  static PidList all;
+  static pid_t parents[kCapacity];
+  all.clear();
+  for_each_number("/proc", [&](pid_t pid) {
+    Stat stat;
+    if (all.count == kCapacity || !read_stat(pid, stat)) return;
+    parents[all.count] = stat.parent;
+    all.add(pid);
+  });
+  const auto append = [&](pid_t parent) {
+    for (std::size_t i = 0; i < all.count; ++i)
+      if (parents[i] == parent) list.add(all.pids[i]);
+  };
+  list.clear();
+  append(root);
+  for (std::size_t i = 0; i < list.count; ++i)
+    append(list.pids[i]);
+}
+
+inline bool kernel_lists_children() {
+  char path[96];
+  std::snprintf(path, sizeof path, "/proc/self/task/%d/children", getpid());
+  return access(path, R_OK) == 0;
+}
+
+// Every descendant of the calling process, nearest first; zombies included.
+inline void find_descendants(PidList& list) {
+  static const bool listed = kernel_lists_children();
+  if (listed) {
+    descendants_by_children(getpid(), list);
+  } else {
+    descendants_by_parents(getpid(), list);
+  }
+}
+
+// Stops every descendant, then kills all of them; returns how many there were. Stopping first is what beats a fork
+// bomb: a process with SIGSTOP pending cannot complete another fork, and stopped processes keep their places under the
+// process limit, so that each round finds fewer new ones.
+inline std::size_t freeze_and_kill(PidList& list) {
+  std::uint64_t last_sum = 0;
+  std::size_t last_count = 0;
+  for (int round = 0; round < 64; ++round) {
+    find_descendants(list);
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < list.count; ++i) {
+      sum += static_cast<std::uint64_t>(list.pids[i]) * 0x9E3779B97F4A7C15u;
+      kill(list.pids[i], SIGSTOP);
+    }
+    if (list.count == last_count && sum == last_sum) break; // nothing new since everything known was stopped
+    last_count = list.count;
+    last_sum = sum;
+  }
+  for (std::size_t i = 0; i < list.count; ++i)
+    kill(list.pids[i], SIGKILL);
+  return list.count;
+}
+
+} // namespace holdfast::process::tree

@@ -1,0 +1,61 @@
+#pragma once
+// What the launcher and the shim say to each other over the control socket (SOCK_SEQPACKET, descriptor 3 in the shim).
+// Plain values in the machine's own layout: both programs come from one build. Used by the shim, so no library types.
+//
+// Command line of the shim: holdfast-shim LIMITS DIRECTORY PROGRAM [ARGUMENT...]; its environment is the hook's.
+// LIMITS is five decimal numbers or "-" joined by commas: address space, file size, open files, core size, processes.
+
+#include <cstdint>
+#include <type_traits>
+
+namespace holdfast::process::shim {
+
+inline constexpr int kControlDescriptor = 3;
+inline constexpr int kLimitCount = 5;
+
+// Launcher to shim.
+enum class OrderKind : std::uint32_t {
+  terminate = 'T', // TERM to everything now, KILL after grace_ms; a later order may only shorten what is left
+  kill = 'K',      // KILL everything now
+};
+
+struct Order {
+  OrderKind kind;
+  std::uint32_t grace_ms;
+};
+
+// Shim to launcher: `started` once the hook's program runs, then one `ended`; only `ended` if it could not be started.
+enum class ReportKind : std::uint32_t { started = 'S', ended = 'E' };
+
+// The step at which starting failed; equal to process::StartStep.
+enum class Step : std::uint32_t { none, fork, directory, limits, execute };
+
+struct Consumption {
+  std::int64_t user_us;
+  std::int64_t system_us;
+  std::uint64_t peak_kib; // largest resident set of one process
+  std::uint64_t read_blocks;
+  std::uint64_t written_blocks;
+};
+
+struct Report {
+  ReportKind kind;
+  std::int32_t pid;
+  std::uint64_t start_ticks;
+  // The rest counts only in `ended`.
+  std::int32_t wait_status; // of the hook's first process, as wait4 gives it
+  std::int32_t start_errno;
+  Step failed_step;
+  std::uint32_t terminated; // 1: TERM or KILL was sent to the hook before it ended
+  std::uint32_t killed;     // 1: KILL found something to kill after that
+  std::uint32_t leftovers;  // descendants that had to be ended after the hook's first process was gone
+  std::uint32_t unkillable; // still there when the shim gave up
+  std::uint32_t reserved;
+  std::uint64_t wall_us; // life of the hook's first process
+  Consumption leader;
+  Consumption tree;
+};
+
+static_assert(std::is_trivially_copyable_v<Order> && std::is_trivially_copyable_v<Report>);
+
+} // namespace holdfast::process::shim
