@@ -1,0 +1,245 @@
+#include "lib/pg/connection.hpp"
+
+#include "lib/base/error.hpp"
+#include "lib/pg/conninfo.hpp"
+#include "lib/pg/pqxx_compat.hpp"
+#include "lib/pg/sha256.hpp"
+#include "lib/pg/sqlstate.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <optional>
+#include <set>
+
+namespace holdfast::pg {
+namespace {
+
+using base::ErrorClass;
+
+constexpr const char* kCannotConnect = "08001";
+constexpr const char* kSessionLost = "08006";
+constexpr const char* kOutcomeUnknown = "08007";
+
+std::string in_one_line(std::string_view text) {
+  std::string line;
+  for (const char c : text) {
+    if (c != '\n') {
+      line += c == '\t' ? ' ' : c;
+    } else if (!line.empty() && line.back() != ' ') {
+      line += ' ';
+    }
+  }
+  while (!line.empty() && line.back() == ' ')
+    line.pop_back();
+  return line;
+}
+
+// libpq tells no SQLSTATE of a refused connection, but whether the server spoke shows: "FATAL:  ..." with two blanks.
+DatabaseError connect_failure(const std::string& text, const std::string& conninfo, const ConnectionOptions& options) {
+  const std::string message = "cannot connect to the database: " + in_one_line(text);
+  if (text.find("startup parameter") != std::string::npos) {
+    return DatabaseError(ErrorClass::configuration, kCannotConnect, message,
+                         "PgBouncer: set ignore_startup_parameters = options in pgbouncer.ini");
+  }
+  if (text.find("no password supplied") != std::string::npos) {
+    return DatabaseError(ErrorClass::configuration, kCannotConnect, message,
+                         "put the password into database.url or into ~/.pgpass");
+  }
+  if (text.find(":  ") == std::string::npos) {
+    return DatabaseError(ErrorClass::unavailable, kCannotConnect, message,
+                         "is the server running, and database.url right?");
+  }
+  const std::string sqlstate = sqlstate_of_refusal(conninfo, options.connect_timeout);
+  if (sqlstate.empty()) return DatabaseError(ErrorClass::temporary, kCannotConnect, message);
+  ErrorClass error_class = class_of_sqlstate(sqlstate);
+  if (error_class == ErrorClass::bug) error_class = ErrorClass::unavailable;
+  return DatabaseError(error_class, sqlstate, message,
+                       error_class == ErrorClass::configuration ? "check database.url" : "");
+}
+
+std::unique_ptr<pqxx::connection> connect(const std::string& dsn, const ConnectionOptions& options) {
+  const std::string conninfo = session_conninfo(dsn, options);
+  try {
+    return std::make_unique<pqxx::connection>(conninfo);
+  } catch (const std::exception& error) {
+    throw connect_failure(error.what(), conninfo, options);
+  }
+}
+
+} // namespace
+
+struct Connection::Impl {
+  Impl(const std::string& dsn, const ConnectionOptions& options)
+      : session(connect(dsn, options)), notices(*session, [](const char* text) {
+          try {
+            spdlog::debug("database: {}", in_one_line(text));
+          } catch (...) { // a notice is not worth an exception inside the library
+          }
+        }) {
+    compat::forbid_reconnect(*session);
+    backend_pid = session->backendpid();
+    server_version = session->server_version();
+  }
+
+  // Runs `action` on the session; every exception of the library leaves as an Error, and a lost session is remembered.
+  template <class Action>
+  auto guarded(std::string_view statement, Action&& action) {
+    if (broken) throw lost("the database session was lost before");
+    try {
+      return action();
+    } catch (const base::Error&) {
+      throw;
+    } catch (const pqxx::in_doubt_error& error) {
+      broken = true;
+      throw DatabaseError(ErrorClass::temporary, kOutcomeUnknown,
+                          "the database session was lost during COMMIT: " + in_one_line(error.what()));
+    } catch (const pqxx::broken_connection& error) {
+      throw lost(error.what());
+    } catch (const pqxx::sql_error& error) {
+      if (error.sqlstate().empty() && !session->is_open()) throw lost(error.what());
+      if (ends_session(error.sqlstate()) || !session->is_open()) broken = true;
+      throw make_database_error(error.sqlstate(), error.what(), statement);
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const std::exception& error) {
+      if (!session->is_open()) throw lost(error.what());
+      throw base::Error(ErrorClass::bug, "the database client failed: " + in_one_line(error.what()));
+    }
+  }
+
+  DatabaseError lost(std::string_view reason) {
+    broken = true;
+    return DatabaseError(ErrorClass::temporary, kSessionLost, "lost the database session: " + in_one_line(reason));
+  }
+
+  // The statement's name is a digest of its text: behind a pooler that hands one server session to many clients, equal
+  // names then mean equal statements.
+  std::string prepare(const std::string& sql) {
+    const std::string name = "hf_" + sha256_hex(sql).substr(0, 24);
+    if (!prepared.contains(name)) session->prepare(name, sql);
+    return name;
+  }
+
+  pqxx::result execute(pqxx::transaction_base& transaction, const std::string& sql, const Params& params) {
+    if (!use_prepared) return compat::exec_unprepared(transaction, sql, params);
+    const std::string name = prepare(sql);
+    try {
+      auto rows = compat::exec_prepared(transaction, name, params);
+      prepared.insert(name);
+      return rows;
+    } catch (const pqxx::sql_error& error) {
+      // A pooler moved us to a server session that lacks the statement (26000) or has it already (42P05), or a
+      // migration changed the type of what the statement returns (0A000): prepared statements serve this session no
+      // longer.
+      const bool statement_lost = error.sqlstate() == "26000" || error.sqlstate() == "42P05" ||
+                                  (error.sqlstate() == "0A000" && prepared.contains(name));
+      if (statement_lost) use_prepared = false;
+      throw;
+    }
+  }
+
+  static Result copy(const pqxx::result& rows) {
+    Result result;
+    for (pqxx::row_size_type column = 0; column < rows.columns(); ++column) {
+      result.columns_.emplace_back(rows.column_name(column));
+    }
+    result.rows_.reserve(static_cast<std::size_t>(rows.size()));
+    for (const auto& row : rows) {
+      auto& cells = result.rows_.emplace_back();
+      cells.reserve(result.columns_.size());
+      for (const auto& field : row) {
+        if (field.is_null()) {
+          cells.emplace_back(std::nullopt);
+        } else {
+          cells.emplace_back(std::in_place, field.c_str(), field.size());
+        }
+      }
+    }
+    result.affected_ = static_cast<std::size_t>(rows.affected_rows());
+    return result;
+  }
+
+  Result call_autocommit(const std::string& sql, const Params& params) {
+    pqxx::nontransaction transaction(*session);
+    const auto rows = execute(transaction, sql, params);
+    transaction.commit();
+    return copy(rows);
+  }
+
+  std::unique_ptr<pqxx::connection> session;
+  compat::NoticeTap notices;
+  std::vector<std::string> payloads;
+  std::vector<std::unique_ptr<compat::Listener>> listeners;
+  std::set<std::string> prepared; // names of statements that have run here
+  bool use_prepared{true};
+  bool broken{false};
+  int backend_pid{0};
+  int server_version{0};
+};
+
+struct Transaction::Impl {
+  Connection::Impl& connection;
+  pqxx::transaction_base& transaction;
+};
+
+Connection::Connection(const std::string& dsn, const ConnectionOptions& options)
+    : impl_(std::make_unique<Impl>(dsn, options)) {}
+
+Connection::~Connection() = default;
+
+Result Connection::call(const std::string& sql, const Params& params) {
+  return impl_->guarded(sql, [&] {
+    const bool was_prepared = impl_->use_prepared;
+    try {
+      return impl_->call_autocommit(sql, params);
+    } catch (const pqxx::sql_error&) {
+      // The refusal came before anything was executed, so it may be repeated without the prepared statement.
+      if (!was_prepared || impl_->use_prepared) throw;
+      return impl_->call_autocommit(sql, params);
+    }
+  });
+}
+
+void Connection::script(const std::string& sql) {
+  transaction([&](Transaction& open) { open.script(sql); });
+}
+
+void Connection::transaction(const std::function<void(Transaction&)>& work) {
+  std::optional<pqxx::work> open;
+  impl_->guarded("begin", [&] { open.emplace(*impl_->session); });
+  Transaction::Impl inner{*impl_, *open};
+  Transaction handle(inner);
+  work(handle); // an exception of `work` leaves through the destructor of `open`, which rolls back
+  impl_->guarded("commit", [&] { open->commit(); });
+}
+
+Result Transaction::call(const std::string& sql, const Params& params) {
+  return impl_->connection.guarded(
+      sql, [&] { return Connection::Impl::copy(impl_->connection.execute(impl_->transaction, sql, params)); });
+}
+
+void Transaction::script(const std::string& sql) {
+  impl_->connection.guarded(sql, [&] { impl_->transaction.exec(sql); });
+}
+
+void Connection::listen(const std::string& channel) {
+  impl_->guarded("listen", [&] {
+    impl_->listeners.push_back(std::make_unique<compat::Listener>(
+        *impl_->session, channel, [this](const char* payload) { impl_->payloads.emplace_back(payload); }));
+  });
+}
+
+int Connection::descriptor() const { return impl_->session->sock(); }
+
+std::vector<std::string> Connection::notifications() {
+  impl_->guarded("notifications", [&] { impl_->session->get_notifs(); });
+  return std::exchange(impl_->payloads, {});
+}
+
+bool Connection::broken() const noexcept { return impl_->broken || !impl_->session->is_open(); }
+
+int Connection::server_version() const noexcept { return impl_->server_version; }
+
+int Connection::backend_pid() const noexcept { return impl_->backend_pid; }
+
+} // namespace holdfast::pg

@@ -1,8 +1,8 @@
 #pragma once
-// One PostgreSQL session (libpqxx inside, hidden). Owned by one thread at a time; never shared. After any error of class
-// `temporary` that says the connection is broken (`broken()` is true) the object must be destroyed, never reused: libpqxx
-// 6 would silently reconnect without the session's state. The destructor closes the session; an open Transaction is
-// rolled back first.
+// One PostgreSQL session (libpqxx inside, hidden). Owned by one thread at a time; never shared. After any error of
+// class `temporary` that says the connection is broken (`broken()` is true) the object must be destroyed, never reused:
+// libpqxx 6 would silently reconnect without the session's state. The destructor closes the session; an open
+// Transaction is rolled back first.
 //
 // Errors: SQLSTATE is mapped to base::ErrorClass in sqlstate.hpp. Broken connection, shutdown, serialisation failure,
 // deadlock, lock/statement timeout, too many connections -> temporary; HF002/HF003 (stale fence) -> lease_lost; HF004

@@ -1,11 +1,11 @@
 #pragma once
-// Holdfast's own PostgreSQL, for people who configured none (design decision 26): initdb into <data_dir>/postgres, a Unix
-// socket only, peer-less "trust" inside a 0700 socket directory. It is the same PostgreSQL, run by the server programs of
-// the system. Several holdfast processes of one data directory share the server: each holds a shared lock on
-// <data_dir>/postgres.users; the last one to leave stops it (fast shutdown). Blocking; one thread.
+// Holdfast's own PostgreSQL, for people who configured none (design decision 26): initdb into <data_dir>/postgres, a
+// Unix socket only, peer-less "trust" inside a 0700 socket directory. It is the same PostgreSQL, run by the server
+// programs of the system. Several holdfast processes of one data directory share the server: each holds a shared lock
+// on <data_dir>/postgres.users; the last one to leave stops it (fast shutdown). Blocking; one thread.
 //
-// When the caller is root the server runs as the owner of the data directory if that is not root, else as the system user
-// "postgres" if there is one, else "nobody": PostgreSQL refuses to run as root.
+// When the caller is root the server runs as the owner of the data directory if that is not root, else as the system
+// user "postgres" if there is one, else "nobody": PostgreSQL refuses to run as root.
 
 #include <filesystem>
 #include <memory>
@@ -18,8 +18,8 @@ public:
   // Starts the server, or joins the one that runs already. Recovers by itself from a `kill -9` of the server or of us
   // (stale postmaster.pid, stale socket). Errors: unavailable if initdb/postgres are not found (the hint names the
   // Debian package), cannot_create if the directory cannot be written or the disk is full, schema_mismatch if the data
-  // were written by another major version (the message names both, the hint pg_upgrade), temporary if it does not become
-  // ready within 60 s (the message quotes the last lines of its log).
+  // were written by another major version (the message names both, the hint pg_upgrade), temporary if it does not
+  // become ready within 60 s (the message quotes the last lines of its log).
   static std::unique_ptr<EmbeddedServer> start(const std::filesystem::path& data_dir);
 
   // Leaves; stops the server if nobody else uses it. Waits at most 30 s, then an immediate shutdown.

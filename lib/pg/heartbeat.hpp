@@ -21,8 +21,8 @@ class Heartbeat {
 public:
   struct Callbacks {
     // Called on the beat thread, once at start, every `interval`, and whenever beat_now() was called. Does the beat on
-    // the connection and may post to the main thread itself. An exception of class `temporary` leads to a reconnect; any
-    // other is posted to on_fatal.
+    // the connection and may post to the main thread itself. An exception of class `temporary` leads to a reconnect;
+    // any other is posted to on_fatal.
     std::function<void(Connection&, std::chrono::steady_clock::time_point sent)> beat;
     // Posted to the executor: one call per batch of notifications, with the payloads.
     std::function<void(std::vector<std::string>)> on_notify;

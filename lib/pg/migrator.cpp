@@ -1,0 +1,199 @@
+#include "lib/pg/migrator.hpp"
+
+#include "lib/base/error.hpp"
+#include "lib/pg/sha256.hpp"
+#include "lib/pg/sqlstate.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+
+namespace holdfast::pg {
+namespace {
+
+using base::Error;
+using base::ErrorClass;
+
+// Any constant does, as long as every version of Holdfast uses the same one: "holdfast" in ASCII.
+constexpr std::int64_t kAdvisoryLock = 0x686F6C6466617374;
+constexpr std::chrono::seconds kRivalPatience{60};
+
+struct Recorded {
+  std::optional<int> number;
+  std::string checksum;
+};
+using Ledger = std::map<std::string, Recorded>;
+
+int number_of(std::string_view name) {
+  int number = 0;
+  const auto [stop, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (error != std::errc{} || stop == name.data() + name.size() || *stop != '_' || number <= 0) {
+    throw Error(ErrorClass::bug, "migration \"" + std::string(name) + "\" is not named NNNN_what.sql");
+  }
+  return number;
+}
+
+// Works on a Connection as well as on a Transaction.
+template <class Session>
+bool ledger_exists(Session& session) {
+  return session.call("select to_regclass('holdfast.schema_migration') is not null as found").one().boolean("found");
+}
+
+template <class Session>
+Ledger read_ledger(Session& session) {
+  const Result rows = session.call("select name, number, checksum from holdfast.schema_migration");
+  Ledger ledger;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    Recorded entry{std::nullopt, rows[i].text("checksum")};
+    if (!rows[i].is_null("number")) entry.number = static_cast<int>(rows[i].integer("number"));
+    ledger.emplace(rows[i].text("name"), std::move(entry));
+  }
+  return ledger;
+}
+
+int highest(const Ledger& ledger) {
+  int revision = 0;
+  for (const auto& [name, entry] : ledger)
+    revision = std::max(revision, entry.number.value_or(0));
+  return revision;
+}
+
+const MigrationFile* find(const std::vector<MigrationFile>& files, std::string_view name) {
+  const auto found = std::find_if(files.begin(), files.end(), [&](const auto& file) { return file.name == name; });
+  return found == files.end() ? nullptr : &*found;
+}
+
+// The database's history must be the beginning of ours.
+void check_history(const Ledger& ledger, const std::vector<MigrationFile>& numbered) {
+  const int ours = numbered.empty() ? 0 : number_of(numbered.back().name);
+  const int theirs = highest(ledger);
+  for (const auto& [name, entry] : ledger) {
+    if (!entry.number) continue;
+    const auto* file = find(numbered, name);
+    if (file == nullptr) {
+      const bool newer = *entry.number > ours;
+      throw Error(ErrorClass::schema_mismatch,
+                  "the database has migration " + name + (newer ? ", revision " : ", numbered ") +
+                      std::to_string(*entry.number) + ", which this holdfast does not know (its own revision is " +
+                      std::to_string(ours) + ")",
+                  newer ? "use a newer holdfast" : "this database was made by another build; use that one");
+    }
+    if (sha256_hex(file->text) != entry.checksum) {
+      throw Error(ErrorClass::schema_mismatch,
+                  "migration " + name + " was applied to this database with another content",
+                  "use the holdfast that made this database, or one that was released after it");
+    }
+  }
+  for (const auto& file : numbered) {
+    if (number_of(file.name) < theirs && !ledger.contains(std::string(file.name))) {
+      throw Error(ErrorClass::schema_mismatch,
+                  "the database is at revision " + std::to_string(theirs) + " but never had migration " +
+                      std::string(file.name),
+                  "this database was made by another build; use that one");
+    }
+  }
+}
+
+bool differs(const Ledger& ledger, const MigrationFile& file) {
+  const auto found = ledger.find(std::string(file.name));
+  return found == ledger.end() || found->second.checksum != sha256_hex(file.text);
+}
+
+void wait_for_rivals(Transaction& transaction) {
+  transaction.script("set local lock_timeout = '" + std::to_string(kRivalPatience.count()) + "s'");
+  transaction.script("set local statement_timeout = 0"); // an index on a large table takes as long as it takes
+  try {
+    transaction.call("select pg_advisory_xact_lock($1::bigint)", Params::of(kAdvisoryLock));
+  } catch (const DatabaseError& error) {
+    if (error.sqlstate() != "55P03") throw;
+    throw Error(ErrorClass::temporary, "another process has been migrating this database for more than " +
+                                           std::to_string(kRivalPatience.count()) + " s");
+  }
+}
+
+void create_ledger(Transaction& transaction) {
+  // Asked first, because "if not exists" demands the privilege even if there is nothing to create.
+  const auto has_schema = transaction.call("select to_regnamespace('holdfast') is not null as found");
+  if (!has_schema.one().boolean("found")) transaction.script("create schema holdfast");
+  transaction.script("create table holdfast.schema_migration ("
+                     "name text primary key, number int, checksum text not null,"
+                     "applied_at timestamptz not null default now());"
+                     "comment on table holdfast.schema_migration is "
+                     "'Which files of migrations/ made this schema; number is null for files of functions.'");
+}
+
+void apply(Transaction& transaction, const MigrationFile& file, std::optional<int> number) {
+  try {
+    transaction.script(std::string(file.text));
+  } catch (const DatabaseError& error) {
+    throw DatabaseError(error.error_class(), error.sqlstate(),
+                        "migration " + std::string(file.name) + " failed, nothing was changed: " + error.what(),
+                        error.hint());
+  }
+  transaction.call("insert into holdfast.schema_migration (name, number, checksum) values ($1, $2::int, $3)"
+                   " on conflict (name) do update set checksum = excluded.checksum, applied_at = now()",
+                   Params::of(file.name, number, sha256_hex(file.text)));
+}
+
+} // namespace
+
+Migrator::Migrator(std::vector<MigrationFile> numbered, std::vector<MigrationFile> functions)
+    : numbered_(std::move(numbered)), functions_(std::move(functions)) {
+  int last = 0;
+  for (const auto& file : numbered_) {
+    const int number = number_of(file.name);
+    if (number <= last) throw Error(ErrorClass::bug, "migration " + std::string(file.name) + " is out of order");
+    last = number;
+  }
+}
+
+MigrationReport Migrator::migrate(Connection& connection) const {
+  MigrationReport report;
+  connection.transaction([&](Transaction& transaction) {
+    wait_for_rivals(transaction);
+    if (!ledger_exists(transaction)) create_ledger(transaction);
+    const Ledger ledger = read_ledger(transaction);
+    check_history(ledger, numbered_);
+    bool structure_changed = false;
+    for (const auto& file : numbered_) {
+      if (ledger.contains(std::string(file.name))) continue;
+      apply(transaction, file, number_of(file.name));
+      report.applied.emplace_back(file.name);
+      structure_changed = true;
+    }
+    for (const auto& file : functions_) {
+      // A change of structure may have dropped or outdated a function whose text is the same as before.
+      if (!structure_changed && !differs(ledger, file)) continue;
+      apply(transaction, file, std::nullopt);
+      report.applied.emplace_back(file.name);
+    }
+  });
+  report.revision = revision();
+  return report;
+}
+
+void Migrator::require_current(Connection& connection) const {
+  constexpr const char* kMend = "holdfast migrate";
+  if (!ledger_exists(connection)) {
+    throw Error(ErrorClass::unavailable, "the database has no Holdfast schema yet", kMend);
+  }
+  const Ledger ledger = read_ledger(connection);
+  check_history(ledger, numbered_);
+  if (highest(ledger) < revision()) {
+    throw Error(ErrorClass::unavailable,
+                "the database schema is at revision " + std::to_string(highest(ledger)) +
+                    ", but this holdfast needs revision " + std::to_string(revision()),
+                kMend);
+  }
+  for (const auto& file : functions_) {
+    if (differs(ledger, file)) {
+      throw Error(ErrorClass::unavailable,
+                  "the database functions of " + std::string(file.name) + " are not those of this holdfast", kMend);
+    }
+  }
+}
+
+int Migrator::revision() const noexcept { return numbered_.empty() ? 0 : number_of(numbered_.back().name); }
+
+} // namespace holdfast::pg

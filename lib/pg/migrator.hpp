@@ -1,10 +1,13 @@
 #pragma once
 // Brings a database to the schema this binary was built with. Structure lives in numbered files that never change once
-// released; functions live in files that are replaced whole whenever their text changes. Both are embedded in the binary
-// (target holdfast_migrations). Blocking; one thread, one connection.
+// released; functions live in files that are replaced whole whenever their text changes. Both are embedded in the
+// binary (target holdfast_migrations). What has been applied is recorded in holdfast.schema_migration, which the
+// migrator creates (schema included), so no file may create that schema unconditionally. Files must not contain
+// transaction control. Blocking; one thread, one connection.
 
 #include "lib/pg/connection.hpp"
 
+#include <chrono>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,8 +15,8 @@
 namespace holdfast::pg {
 
 struct MigrationFile {
-  std::string_view name;   // "0001_schema.sql" or "functions/node.sql"
-  std::string_view text;   // the whole file
+  std::string_view name; // "0001_schema.sql" or "functions/node.sql"
+  std::string_view text; // the whole file
 };
 
 struct MigrationReport {
@@ -23,16 +26,18 @@ struct MigrationReport {
 
 class Migrator {
 public:
-  // `numbered` sorted by number, `functions` in the order in which they must be applied.
+  // `numbered` sorted by number, `functions` in the order in which they must be applied. Throws Error(bug) otherwise.
   Migrator(std::vector<MigrationFile> numbered, std::vector<MigrationFile> functions);
 
-  // Applies what is missing, all in one transaction under a session-wide advisory lock (waits for a rival at most
-  // 60 s). Throws Error(schema_mismatch) if the database has a revision this binary does not know, or if an applied
-  // file's checksum differs from ours.
+  // Applies what is missing, all in one transaction under an advisory lock of the database (waits for a rival at most
+  // 60 s, then Error(temporary)). Functions are applied when their text differs from what is recorded, and all of them
+  // after a change of structure. Throws Error(schema_mismatch) if the database has a revision this binary does not
+  // know, or if an applied numbered file's checksum differs from ours. A file that fails leaves nothing behind; the
+  // error names it.
   MigrationReport migrate(Connection& connection) const;
 
-  // What a service calls at start: throws Error(schema_mismatch) if the schema is newer, and Error(unavailable) with the
-  // hint "holdfast migrate" if it is older or absent.
+  // What a service calls at start: throws Error(schema_mismatch) if the schema is newer, and Error(unavailable) with
+  // the hint "holdfast migrate" if it is older or absent, or its functions are not those of this binary.
   void require_current(Connection& connection) const;
 
   int revision() const noexcept; // highest number embedded

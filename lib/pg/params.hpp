@@ -14,7 +14,8 @@ namespace holdfast::pg {
 class Params {
 public:
   Params() = default;
-  template <class... Values> static Params of(const Values&... values) {
+  template <class... Values>
+  static Params of(const Values&... values) {
     Params params;
     (params.add(values), ...);
     return params;
@@ -27,12 +28,14 @@ public:
   Params& add(bool value);
   Params& add(double value);
   template <std::integral T>
-    requires(!std::same_as<T, bool>)
-  Params& add(T value) {
+  requires(!std::same_as<T, bool>) Params& add(T value) {
     values_.emplace_back(std::to_string(value));
     return *this;
   }
-  template <class T> Params& add(const std::optional<T>& value) { return value ? add(*value) : add(std::nullopt); }
+  template <class T>
+  Params& add(const std::optional<T>& value) {
+    return value ? add(*value) : add(std::nullopt);
+  }
   // One-dimensional SQL array literals.
   Params& add(const std::vector<std::string>& values);
   Params& add(const std::vector<std::optional<std::string>>& values);

@@ -1,0 +1,131 @@
+#include "lib/pg/result.hpp"
+
+#include "lib/base/error.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+namespace holdfast::pg {
+namespace {
+
+[[noreturn]] void fail(const std::string& message) { throw base::Error(base::ErrorClass::bug, message); }
+
+[[noreturn]] void fail_conversion(std::string_view column, const std::string& text, std::string_view type) {
+  fail("column \"" + std::string(column) + "\" holds \"" + text.substr(0, 80) + "\", which is not " +
+       std::string(type));
+}
+
+template <class Number>
+Number parse_number(std::string_view column, const std::string& text, std::string_view type) {
+  Number number{};
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc{} || stop != end) fail_conversion(column, text, type);
+  return number;
+}
+
+// The output syntax of array_out for one dimension: {a,"b \"c\"",NULL}.
+class ArrayReader {
+public:
+  ArrayReader(std::string_view column, const std::string& text) : column_(column), text_(text) {}
+
+  std::vector<std::string> read() {
+    if (text_.size() < 2 || text_.front() != '{' || text_.back() != '}') malformed();
+    std::vector<std::string> elements;
+    if (text_.size() == 2) return elements;
+    at_ = 1;
+    while (true) {
+      elements.push_back(text_[at_] == '"' ? quoted() : bare());
+      if (at_ == text_.size() - 1) return elements;
+      if (text_[at_] != ',') malformed();
+      ++at_;
+    }
+  }
+
+private:
+  std::string quoted() {
+    std::string element;
+    for (++at_; at_ < text_.size() - 1; ++at_) {
+      if (text_[at_] == '"') {
+        ++at_;
+        return element;
+      }
+      if (text_[at_] == '\\') ++at_;
+      element += text_[at_];
+    }
+    malformed();
+  }
+
+  std::string bare() {
+    const std::size_t end = std::min(text_.find(',', at_), text_.size() - 1);
+    const std::string element = text_.substr(at_, end - at_);
+    if (element.empty() || element == "NULL" || element.find_first_of("{}\"") != std::string::npos) malformed();
+    at_ = end;
+    return element;
+  }
+
+  [[noreturn]] void malformed() const { fail_conversion(column_, text_, "a one-dimensional array without NULLs"); }
+
+  std::string_view column_;
+  const std::string& text_;
+  std::size_t at_{0};
+};
+
+} // namespace
+
+const std::optional<std::string>& Row::value(std::string_view column) const {
+  const auto& columns = result_->columns_;
+  const auto found = std::find(columns.begin(), columns.end(), column);
+  if (found == columns.end()) {
+    std::string known;
+    for (const auto& name : columns)
+      known += (known.empty() ? "" : ", ") + name;
+    fail("the result has no column \"" + std::string(column) + "\" (it has: " + known + ")");
+  }
+  return result_->rows_.at(index_)[static_cast<std::size_t>(found - columns.begin())];
+}
+
+bool Row::is_null(std::string_view column) const { return !value(column).has_value(); }
+
+const std::string& Row::text(std::string_view column) const {
+  const auto& cell = value(column);
+  if (!cell) fail("column \"" + std::string(column) + "\" is NULL");
+  return *cell;
+}
+
+std::string Row::text_or(std::string_view column, std::string_view fallback) const {
+  const auto& cell = value(column);
+  return cell ? *cell : std::string(fallback);
+}
+
+std::optional<std::string> Row::optional_text(std::string_view column) const { return value(column); }
+
+std::int64_t Row::integer(std::string_view column) const {
+  return parse_number<std::int64_t>(column, text(column), "an integer");
+}
+
+std::int64_t Row::integer_or(std::string_view column, std::int64_t fallback) const {
+  return is_null(column) ? fallback : integer(column);
+}
+
+double Row::number(std::string_view column) const { return parse_number<double>(column, text(column), "a number"); }
+
+bool Row::boolean(std::string_view column) const {
+  const auto& cell = text(column);
+  if (cell == "t") return true;
+  if (cell == "f") return false;
+  fail_conversion(column, cell, "a boolean");
+}
+
+std::vector<std::string> Row::text_array(std::string_view column) const {
+  const auto& cell = value(column);
+  if (!cell) return {};
+  return ArrayReader(column, *cell).read();
+}
+
+Row Result::one() const {
+  if (rows_.size() != 1) fail("expected exactly one row, got " + std::to_string(rows_.size()));
+  return Row(*this, 0);
+}
+
+} // namespace holdfast::pg

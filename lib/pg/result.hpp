@@ -17,7 +17,7 @@ class Result;
 class Row {
 public:
   bool is_null(std::string_view column) const;
-  const std::string& text(std::string_view column) const;          // throws if NULL
+  const std::string& text(std::string_view column) const; // throws if NULL
   std::string text_or(std::string_view column, std::string_view fallback) const;
   std::optional<std::string> optional_text(std::string_view column) const;
   std::int64_t integer(std::string_view column) const;

@@ -1,0 +1,22 @@
+#pragma once
+// The connection string that is really used: the owner's, plus our session settings. Private to lib/pg. Pure; any
+// thread.
+
+#include "lib/pg/connection.hpp"
+
+#include <string>
+
+namespace holdfast::pg {
+
+// Merges `options` into a libpq URI or keyword string; what the owner's string says about the same setting wins. Throws
+// Error(configuration) if it cannot be parsed.
+std::string session_conninfo(const std::string& dsn, const ConnectionOptions& options);
+
+// "value" -> "'value'", with quotes and backslashes escaped, for keyword strings.
+std::string quote_conninfo_value(const std::string& value);
+
+// Connects once more, with the SQLSTATE in the message of a refused connection: the only way in which libpq tells it.
+// Empty if the server could not be reached, or lets us in now.
+std::string sqlstate_of_refusal(const std::string& conninfo, std::chrono::milliseconds timeout);
+
+} // namespace holdfast::pg

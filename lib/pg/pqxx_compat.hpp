@@ -1,0 +1,127 @@
+#pragma once
+// What libpqxx 6.4 and 7.10 do not share, behind one set of names; the only file that knows which one it is. Private to
+// lib/pg, and to its .cpp files. One thread at a time, as the connection it works on.
+
+#include "lib/pg/params.hpp"
+
+#include <pqxx/connection>
+#include <pqxx/except>
+#include <pqxx/nontransaction>
+#include <pqxx/notification>
+#include <pqxx/result>
+#include <pqxx/transaction>
+#include <pqxx/version>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#define HOLDFAST_PQXX_7_10 (PQXX_VERSION_MAJOR > 7 || (PQXX_VERSION_MAJOR == 7 && PQXX_VERSION_MINOR >= 10))
+
+#if HOLDFAST_PQXX_7_10
+#include <pqxx/params>
+#include <pqxx/prepared_statement>
+#else
+#include <pqxx/errorhandler>
+#include <pqxx/prepared_statement>
+#endif
+
+namespace holdfast::pg::compat {
+
+using TextSink = std::function<void(const char* text)>;
+
+#if HOLDFAST_PQXX_7_10
+
+inline pqxx::params raw(const Params& params) {
+  pqxx::params raw_params;
+  for (const auto& value : params.values()) {
+    if (value) {
+      raw_params.append(*value);
+    } else {
+      raw_params.append();
+    }
+  }
+  return raw_params;
+}
+
+inline pqxx::result exec_prepared(pqxx::transaction_base& transaction, const std::string& name, const Params& params) {
+  return transaction.exec(pqxx::prepped{name}, raw(params));
+}
+
+inline pqxx::result exec_unprepared(pqxx::transaction_base& transaction, const std::string& sql, const Params& params) {
+  return transaction.exec(sql, raw(params));
+}
+
+// Sends the payloads of one channel to a sink. Belongs to the connection, which must outlive it.
+class Listener {
+public:
+  Listener(pqxx::connection& connection, const std::string& channel, TextSink sink) {
+    connection.listen(channel, [sink = std::move(sink)](pqxx::notification event) { sink(event.payload.c_str()); });
+  }
+};
+
+// Keeps notices off standard error, where the library would print them.
+class NoticeTap {
+public:
+  NoticeTap(pqxx::connection& connection, TextSink sink) {
+    connection.set_notice_handler([sink = std::move(sink)](pqxx::zview text) { sink(text.c_str()); });
+  }
+};
+
+// This version never reconnects by itself.
+inline void forbid_reconnect(pqxx::connection&) {}
+
+#else
+
+inline std::vector<const char*> raw(const Params& params) {
+  std::vector<const char*> raw_params;
+  for (const auto& value : params.values())
+    raw_params.push_back(value ? value->c_str() : nullptr);
+  return raw_params;
+}
+
+inline pqxx::result exec_prepared(pqxx::transaction_base& transaction, const std::string& name, const Params& params) {
+  const auto raw_params = raw(params);
+  return transaction.exec_prepared(name, pqxx::prepare::make_dynamic_params(raw_params));
+}
+
+inline pqxx::result exec_unprepared(pqxx::transaction_base& transaction, const std::string& sql, const Params& params) {
+  const auto raw_params = raw(params);
+  return transaction.exec_params(sql, pqxx::prepare::make_dynamic_params(raw_params));
+}
+
+class Listener : private pqxx::notification_receiver {
+public:
+  Listener(pqxx::connection& connection, const std::string& channel, TextSink sink)
+      : pqxx::notification_receiver(connection, channel), sink_(std::move(sink)) {}
+
+private:
+  void operator()(const std::string& payload, int) override { sink_(payload.c_str()); }
+  TextSink sink_;
+};
+
+class NoticeTap : private pqxx::errorhandler {
+public:
+  NoticeTap(pqxx::connection& connection, TextSink sink) : pqxx::errorhandler(connection), sink_(std::move(sink)) {}
+
+private:
+  bool operator()(const char text[]) noexcept override {
+    sink_(text);
+    return false; // no further handler: the last one prints
+  }
+  TextSink sink_;
+};
+
+// A new backend behind the same object would have lost locks, settings and the LISTEN without a word.
+inline void forbid_reconnect(pqxx::connection& connection) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  connection.inhibit_reactivation(true);
+#pragma GCC diagnostic pop
+}
+
+#endif
+
+} // namespace holdfast::pg::compat

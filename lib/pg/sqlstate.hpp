@@ -1,0 +1,49 @@
+#pragma once
+// How a failure of the database becomes an Error: the one table from SQLSTATE to base::ErrorClass, and the exception
+// that carries the SQLSTATE along. Pure; any thread.
+
+#include "lib/base/error.hpp"
+
+#include <string>
+#include <string_view>
+
+namespace holdfast::pg {
+
+// SQLSTATEs of Holdfast's own functions, raised with `using errcode = 'HF00n'`.
+inline constexpr std::string_view kIllegalEdge = "HF001";
+inline constexpr std::string_view kStaleFence = "HF002";
+inline constexpr std::string_view kNotOwner = "HF003";
+inline constexpr std::string_view kRefused = "HF004";
+
+// A statement, or the session itself, failed. For failures that the client library noticed without a report of the
+// server, sqlstate() is the nearest one of class 08 (08006 session lost, 08001 cannot connect, 08007 lost during
+// COMMIT).
+class DatabaseError : public base::Error {
+public:
+  DatabaseError(base::ErrorClass error_class, std::string sqlstate, const std::string& message, std::string hint = {})
+      : base::Error(error_class, message, std::move(hint)), sqlstate_(std::move(sqlstate)) {}
+
+  const std::string& sqlstate() const noexcept { return sqlstate_; }
+
+private:
+  std::string sqlstate_;
+};
+
+base::ErrorClass class_of_sqlstate(std::string_view sqlstate) noexcept;
+
+// True if a session that reported this is gone, or about to be.
+bool ends_session(std::string_view sqlstate) noexcept;
+
+// What the server said, taken apart: the text of libpq ("ERROR:  no such crawl\nHINT:  ...").
+struct ServerReport {
+  std::string message; // one line
+  std::string detail;
+  std::string hint;
+};
+ServerReport parse_server_report(std::string_view text);
+
+// The exception for a report of the server. The message of a refusal is for people and stays as it is; any other gets
+// its detail, the SQLSTATE and the beginning of the statement.
+DatabaseError make_database_error(std::string_view sqlstate, std::string_view server_text, std::string_view statement);
+
+} // namespace holdfast::pg
