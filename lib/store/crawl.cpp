@@ -1,0 +1,69 @@
+#include "lib/store/crawl.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace holdfast::store {
+
+namespace {
+
+constexpr std::size_t kSeedBatch = 5000;
+
+std::string dump(const nlohmann::json& json) {
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+} // namespace
+
+bool crawl_add(pg::Connection& connection, const NewCrawl& crawl, const std::vector<Seed>& seeds) {
+  const nlohmann::json arguments = {{"label", crawl.label},         {"notes", crawl.notes},
+                                    {"tags", crawl.tags},           {"persona", crawl.persona},
+                                    {"plugins", crawl.plugins},     {"options", crawl.options},
+                                    {"max_depth", crawl.max_depth}, {"max_urls", crawl.max_urls},
+                                    {"priority", crawl.priority},   {"created_by", crawl.created_by}};
+  bool added = false;
+  connection.transaction([&](pg::Transaction& transaction) {
+    added =
+        transaction
+            .call("select holdfast.crawl_add($1::uuid, $2::jsonb) as added", pg::Params::of(crawl.id, dump(arguments)))
+            .one()
+            .boolean("added");
+    if (!added) return;
+    for (std::size_t from = 0; from < seeds.size(); from += kSeedBatch) {
+      const std::size_t to = std::min(seeds.size(), from + kSeedBatch);
+      std::vector<std::string> urls, hosts, titles;
+      nlohmann::json tags = nlohmann::json::array();
+      bool any_tags = false;
+      for (std::size_t i = from; i < to; ++i) {
+        urls.push_back(seeds[i].url);
+        hosts.push_back(seeds[i].host);
+        titles.push_back(seeds[i].title);
+        tags.push_back(seeds[i].tags);
+        any_tags |= !seeds[i].tags.empty();
+      }
+      transaction.call("select holdfast.crawl_add_seeds($1::uuid, $2::text[], $3::text[], $4::text[], $5::jsonb)",
+                       pg::Params::of(crawl.id, urls, hosts, titles,
+                                      any_tags ? std::optional<std::string>(dump(tags)) : std::nullopt));
+    }
+  });
+  return added;
+}
+
+std::optional<CrawlLease> crawl_claim(pg::Connection& connection, const std::string& node,
+                                      std::chrono::milliseconds lease) {
+  const auto rows = connection.call("select * from holdfast.crawl_claim($1::uuid, $2::interval)",
+                                    pg::Params::of(node, std::to_string(lease.count()) + " milliseconds"));
+  if (rows.empty()) return std::nullopt;
+  return CrawlLease{rows[0].text("crawl_id"), rows[0].integer("fence"), rows[0].integer("seeds_left")};
+}
+
+Expansion crawl_expand(pg::Connection& connection, const std::string& node, const CrawlLease& lease, int batch) {
+  const auto row = connection
+                       .call("select * from holdfast.crawl_expand($1::uuid, $2::uuid, $3::bigint, $4::integer)",
+                             pg::Params::of(node, lease.crawl_id, lease.fence, batch))
+                       .one();
+  return Expansion{row.integer("seeds_left"), row.integer("inserted"), row.text("status")};
+}
+
+} // namespace holdfast::store

@@ -1,0 +1,52 @@
+#pragma once
+// Crawls: adding, claiming, expanding. One free function per SQL function (migrations/functions/20_crawl.sql).
+// Blocking; call on the thread that owns the connection.
+
+#include "lib/pg/connection.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace holdfast::store {
+
+struct Seed {
+  std::string url, host; // canonical
+  std::string title;
+  std::vector<std::string> tags;
+};
+
+struct NewCrawl {
+  std::string id; // chosen by the caller, so that adding may be repeated
+  std::string label, notes, persona{"Default"}, created_by;
+  std::vector<std::string> tags, plugins;
+  std::map<std::string, std::string> options; // hook options, frozen here
+  int max_depth{0};
+  std::int64_t max_urls{0};
+  int priority{0};
+};
+
+struct CrawlLease {
+  std::string crawl_id;
+  std::int64_t fence{0};
+  std::int64_t seeds_left{0};
+};
+
+struct Expansion {
+  std::int64_t seeds_left{0}, inserted{0};
+  std::string status;
+};
+
+// Adds the crawl with all its seeds in one transaction (in batches, so that a million seeds need no million-element
+// array). False if a crawl with this id was there already: then nothing changes.
+bool crawl_add(pg::Connection& connection, const NewCrawl& crawl, const std::vector<Seed>& seeds);
+// One due crawl, or nothing.
+std::optional<CrawlLease> crawl_claim(pg::Connection& connection, const std::string& node,
+                                      std::chrono::milliseconds lease);
+// Turns up to `batch` seeds into snapshots. Errors: lease_lost if the fence is stale.
+Expansion crawl_expand(pg::Connection& connection, const std::string& node, const CrawlLease& lease, int batch);
+
+} // namespace holdfast::store

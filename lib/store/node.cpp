@@ -1,0 +1,62 @@
+#include "lib/store/node.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace holdfast::store {
+
+namespace {
+
+std::string interval(std::chrono::milliseconds duration) { return std::to_string(duration.count()) + " milliseconds"; }
+
+} // namespace
+
+std::string node_join(pg::Connection& connection, const ProcessInfo& process, std::chrono::milliseconds lease) {
+  const nlohmann::json machine = {{"id", process.machine.id},
+                                  {"hostname", process.machine.hostname},
+                                  {"os", process.machine.os},
+                                  {"architecture", process.machine.architecture},
+                                  {"cpu_count", process.machine.cpu_count},
+                                  {"memory_bytes", process.machine.memory_bytes}};
+  const auto result = connection.call(
+      "select holdfast.node_join($1::uuid, $2::jsonb, $3, $4::integer, $5::bigint, null, $6, $7, $8, $9, $10::integer, "
+      "$11::interval) as collection",
+      pg::Params::of(process.id, machine.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
+                     process.boot_id, process.pid, process.start_ticks, process.process_type, process.worker_type,
+                     process.label, process.version, process.slots, interval(lease)));
+  return result.one().text("collection");
+}
+
+BeatAnswer node_beat(pg::Connection& connection, const std::string& node, std::chrono::milliseconds lease,
+                     const std::vector<Lease>& held, const std::string& stats_json) {
+  std::vector<std::string> snapshots;
+  std::vector<std::int64_t> fences;
+  for (const Lease& one : held) {
+    snapshots.push_back(one.snapshot_id);
+    fences.push_back(one.fence);
+  }
+  const auto rows =
+      connection.call("select * from holdfast.node_beat($1::uuid, $2::interval, $3::uuid[], $4::bigint[], $5::jsonb)",
+                      pg::Params::of(node, interval(lease), snapshots, fences, stats_json));
+  BeatAnswer answer;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto row = rows[i];
+    const std::string& kind = row.text("kind");
+    if (kind == "lost")
+      answer.lost.push_back(row.text("snapshot_id"));
+    else if (kind == "extra")
+      answer.extra.push_back({row.text("snapshot_id"), row.text("crawl_id"), row.integer("fence")});
+    else if (kind == "request")
+      answer.request = row.text("detail");
+  }
+  return answer;
+}
+
+void node_leave(pg::Connection& connection, const std::string& node, int exit_code, const std::string& reason) {
+  connection.call("select holdfast.node_leave($1::uuid, $2::integer, $3)", pg::Params::of(node, exit_code, reason));
+}
+
+int lapse_nodes(pg::Connection& connection) {
+  return static_cast<int>(connection.call("select holdfast.lapse_nodes() as count").one().integer("count"));
+}
+
+} // namespace holdfast::store

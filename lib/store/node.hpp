@@ -1,0 +1,51 @@
+#pragma once
+// Processes: joining, beating, leaving. One free function per SQL function (migrations/functions/10_node.sql), same
+// name. Each blocks on the connection given; call on the thread that owns it. Errors: lease_lost when the process has
+// been given up; see lib/pg/connection.hpp for the rest. All may be repeated.
+
+#include "lib/pg/connection.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace holdfast::store {
+
+struct MachineInfo {
+  std::string id, hostname, os, architecture;
+  int cpu_count{0};
+  std::int64_t memory_bytes{0};
+};
+
+struct ProcessInfo {
+  std::string id; // one incarnation
+  MachineInfo machine;
+  std::string boot_id;
+  int pid{0};
+  std::uint64_t start_ticks{0};
+  std::string process_type, worker_type, label, version;
+  int slots{0};
+};
+
+// The only way to name owned work: a write whose fence is not the row's current one changes nothing.
+struct Lease {
+  std::string snapshot_id, crawl_id;
+  std::int64_t fence{0};
+};
+
+struct BeatAnswer {
+  std::vector<std::string> lost; // snapshots the node believes to hold, but does not
+  std::vector<Lease> extra;      // held without knowing: the answer to the claim was lost
+  std::string request;           // "", "drain", "stop" or "leave"
+};
+
+// Returns the collection's id.
+std::string node_join(pg::Connection& connection, const ProcessInfo& process, std::chrono::milliseconds lease);
+BeatAnswer node_beat(pg::Connection& connection, const std::string& node, std::chrono::milliseconds lease,
+                     const std::vector<Lease>& held, const std::string& stats_json);
+void node_leave(pg::Connection& connection, const std::string& node, int exit_code, const std::string& reason);
+// Gives the work of one node whose lease has run out to others; returns how many snapshots.
+int lapse_nodes(pg::Connection& connection);
+
+} // namespace holdfast::store

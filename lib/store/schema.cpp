@@ -1,0 +1,20 @@
+#include "lib/store/schema.hpp"
+
+#include "migrations/migrations.hpp"
+
+namespace holdfast::store {
+
+const pg::Migrator& migrator() {
+  static const pg::Migrator instance = [] {
+    const auto convert = [](const std::vector<migrations::File>& files) {
+      std::vector<pg::MigrationFile> converted;
+      for (const auto& file : files)
+        converted.push_back({file.name, file.text});
+      return converted;
+    };
+    return pg::Migrator(convert(migrations::numbered()), convert(migrations::functions()));
+  }();
+  return instance;
+}
+
+} // namespace holdfast::store

@@ -1,0 +1,86 @@
+#include "lib/store/snapshot.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace holdfast::store {
+
+std::vector<Claim> snapshot_claim(pg::Connection& connection, const std::string& node, int room,
+                                  const std::vector<std::string>& near) {
+  const auto rows = connection.call("select * from holdfast.snapshot_claim($1::uuid, $2::integer, $3::uuid[])",
+                                    pg::Params::of(node, room, near));
+  std::vector<Claim> claims;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto row = rows[i];
+    Claim claim;
+    claim.lease = {row.text("snapshot_id"), row.text("crawl_id"), row.integer("fence")};
+    claim.url = row.text("url");
+    claim.host = row.text("host");
+    claim.title = row.text("title");
+    claim.created_at = row.text("created_at");
+    claim.depth = static_cast<int>(row.integer("depth"));
+    claim.max_depth = static_cast<int>(row.integer("max_depth"));
+    claim.attempts = static_cast<int>(row.integer("attempts"));
+    claim.owners_lost = static_cast<int>(row.integer("owners_lost"));
+    claim.tags = row.text_array("tags");
+    claim.plugins = row.text_array("plugins");
+    claim.persona = row.text("persona");
+    const auto options = nlohmann::json::parse(row.text("options"));
+    for (const auto& [key, value] : options.items())
+      claim.options[key] = value.is_string() ? value.get<std::string>() : value.dump();
+    claims.push_back(std::move(claim));
+  }
+  return claims;
+}
+
+void snapshot_start(pg::Connection& connection, const std::string& node, const Lease& lease) {
+  connection.call("select holdfast.snapshot_start($1::uuid, $2::uuid, $3::uuid, $4::bigint)",
+                  pg::Params::of(node, lease.snapshot_id, lease.crawl_id, lease.fence));
+}
+
+void snapshot_release(pg::Connection& connection, const std::string& node, const Lease& lease,
+                      const std::string& ending, std::chrono::milliseconds delay, const std::string& reason,
+                      bool spend) {
+  connection.call(
+      "select holdfast.snapshot_release($1::uuid, $2::uuid, $3::uuid, $4::bigint, $5, $6::interval, $7, $8::boolean)",
+      pg::Params::of(node, lease.snapshot_id, lease.crawl_id, lease.fence, ending,
+                     std::to_string(delay.count()) + " milliseconds", reason, spend));
+}
+
+Sealed snapshot_seal(pg::Connection& connection, const std::string& node, const Lease& lease, const Sealing& sealing) {
+  std::vector<std::string> urls, hosts, titles;
+  for (const Seed& seed : sealing.discovered) {
+    urls.push_back(seed.url);
+    hosts.push_back(seed.host);
+    titles.push_back(seed.title);
+  }
+  const auto optional = [](const std::string& text) {
+    return text.empty() ? std::nullopt : std::optional<std::string>(text);
+  };
+  const auto row =
+      connection
+          .call("select * from holdfast.snapshot_seal($1::uuid, $2::uuid, $3::uuid, $4::bigint, $5, $6, $7, $8, "
+                "$9::bigint, "
+                "$10::bigint, $11, $12::text[], $13::text[], $14::text[], $15::text[])",
+                pg::Params::of(node, lease.snapshot_id, lease.crawl_id, lease.fence, sealing.outcome,
+                               optional(sealing.reason), optional(sealing.directory), optional(sealing.manifest_sha256),
+                               sealing.bytes, sealing.files, sealing.title, sealing.tags, urls, hosts, titles))
+          .one();
+  return Sealed{row.integer("children"), row.boolean("crawl_sealed")};
+}
+
+void result_start(pg::Connection& connection, const std::string& node, const Lease& lease, const HookStart& hook) {
+  connection.call(
+      "select holdfast.result_start($1::uuid, $2::uuid, $3::uuid, $4::bigint, $5, $6, $7::integer, $8::bigint, "
+      "$9::bigint, $10::boolean)",
+      pg::Params::of(node, lease.snapshot_id, lease.crawl_id, lease.fence, hook.plugin, hook.hook_name, hook.pid,
+                     hook.start_ticks, hook.timeout.count(), hook.background));
+}
+
+void result_finish(pg::Connection& connection, const std::string& node, const Lease& lease, const std::string& plugin,
+                   const std::string& hook_name, const std::string& status, const std::string& result_json) {
+  connection.call(
+      "select holdfast.result_finish($1::uuid, $2::uuid, $3::uuid, $4::bigint, $5, $6, $7, $8::jsonb)",
+      pg::Params::of(node, lease.snapshot_id, lease.crawl_id, lease.fence, plugin, hook_name, status, result_json));
+}
+
+} // namespace holdfast::store

@@ -1,0 +1,66 @@
+#pragma once
+// Snapshots and results: claiming, starting, putting back, sealing. One free function per SQL function
+// (migrations/functions/30_snapshot.sql, 40_result.sql). Blocking; call on the thread that owns the connection. Every
+// function that names a Lease raises Error(lease_lost) if its fence is stale, and then has changed nothing; all but
+// snapshot_claim may be repeated.
+
+#include "lib/store/crawl.hpp"
+#include "lib/store/node.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace holdfast::store {
+
+// A snapshot as its new owner sees it.
+struct Claim {
+  Lease lease;
+  std::string url, host, title, created_at;
+  int depth{0}, max_depth{0}, attempts{0}, owners_lost{0};
+  std::vector<std::string> tags, plugins;
+  std::map<std::string, std::string> options;
+  std::string persona;
+};
+
+struct HookStart {
+  std::string plugin, hook_name;
+  int pid{0};
+  std::uint64_t start_ticks{0};
+  std::chrono::milliseconds timeout{0};
+  bool background{false};
+};
+
+struct Sealing {
+  std::string outcome; // succeeded, partial, failed, refused
+  std::string reason;  // a sentence, or empty
+  std::string directory, manifest_sha256;
+  std::uint64_t bytes{0}, files{0};
+  std::string title;
+  std::vector<std::string> tags;
+  std::vector<Seed> discovered;
+};
+
+struct Sealed {
+  std::int64_t children{0}; // new snapshots among the discovered URLs
+  bool crawl_sealed{false};
+};
+
+// Up to `room` due snapshots, crawls in `near` first.
+std::vector<Claim> snapshot_claim(pg::Connection& connection, const std::string& node, int room,
+                                  const std::vector<std::string>& near);
+void snapshot_start(pg::Connection& connection, const std::string& node, const Lease& lease);
+// ending: released, interrupted, handed_back. spend: count the attempt.
+void snapshot_release(pg::Connection& connection, const std::string& node, const Lease& lease,
+                      const std::string& ending, std::chrono::milliseconds delay, const std::string& reason,
+                      bool spend);
+Sealed snapshot_seal(pg::Connection& connection, const std::string& node, const Lease& lease, const Sealing& sealing);
+
+void result_start(pg::Connection& connection, const std::string& node, const Lease& lease, const HookStart& hook);
+// `result_json`: columns of holdfast.archive_result by name (output, error, output_files, exit_code, wall_ms, ...).
+void result_finish(pg::Connection& connection, const std::string& node, const Lease& lease, const std::string& plugin,
+                   const std::string& hook_name, const std::string& status, const std::string& result_json);
+
+} // namespace holdfast::store

@@ -1,0 +1,108 @@
+#include "lib/store/view.hpp"
+
+#include "lib/base/error.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <utility>
+
+namespace holdfast::store {
+
+namespace {
+
+using Filter = std::optional<std::string> ListQuery::*;
+
+struct List {
+  std::string_view call; // the function and the types of its filters
+  std::vector<Filter> filters;
+};
+
+const std::map<std::string, List, std::less<>>& lists() {
+  static constexpr Filter crawl = &ListQuery::crawl_id, snapshot = &ListQuery::snapshot_id, status = &ListQuery::status,
+                          url = &ListQuery::url_contains, tag = &ListQuery::tag;
+  static const std::map<std::string, List, std::less<>> all = {
+      {"crawls", {"holdfast.list_crawls($1::uuid, $2, $3, $4, $5::bigint)", {crawl, status, url, tag}}},
+      {"snapshots",
+       {"holdfast.list_snapshots($1::uuid, $2::uuid, $3, $4, $5, $6::bigint)", {crawl, snapshot, status, url, tag}}},
+      {"results", {"holdfast.list_results($1::uuid, $2::uuid, $3, $4, $5::bigint)", {crawl, snapshot, status, url}}},
+      {"queue", {"holdfast.list_queue($1::uuid, $2::uuid, $3, $4, $5::bigint)", {crawl, snapshot, status, url}}},
+      {"running", {"holdfast.list_running($1::uuid, $2::uuid, $3, $4::bigint)", {crawl, snapshot, url}}},
+      {"nodes", {"holdfast.list_nodes($1, $2::bigint)", {status}}},
+      {"events", {"holdfast.list_events($1::uuid, $2::uuid, $3::bigint)", {crawl, snapshot}}},
+      {"failures", {"holdfast.list_failures($1::uuid, $2::uuid, $3, $4::bigint)", {crawl, snapshot, url}}},
+      {"hosts", {"holdfast.list_hosts($1, $2::bigint)", {url}}},
+  };
+  return all;
+}
+
+} // namespace
+
+CrawlProgress crawl_progress(pg::Connection& connection, const std::string& crawl_id) {
+  const auto rows = connection.call("select * from holdfast.v_crawl where id = $1::uuid", pg::Params::of(crawl_id));
+  if (rows.empty())
+    throw base::Error(base::ErrorClass::refused, "there is no crawl " + crawl_id, "holdfast list crawls");
+  const auto row = rows[0];
+  return CrawlProgress{row.text("id"),           row.text("label"),
+                       row.text("status"),       row.text_or("outcome", ""),
+                       row.text("first_url"),    row.text_or("stop_reason", ""),
+                       row.integer("total"),     row.integer("open"),
+                       row.integer("succeeded"), row.integer("partial"),
+                       row.integer("failed"),    row.integer("seeds_left"),
+                       row.integer("bytes")};
+}
+
+std::vector<RunningHook> running_hooks(pg::Connection& connection, const std::string& crawl_id, int limit) {
+  const auto rows =
+      connection.call("select url, plugin, hook_name, node, extract(epoch from running_for) as seconds from "
+                      "holdfast.v_running where crawl_id = $1::uuid order by running_for desc limit $2::integer",
+                      pg::Params::of(crawl_id, limit));
+  std::vector<RunningHook> hooks;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    hooks.push_back({rows[i].text("url"), rows[i].text("plugin"), rows[i].text("hook_name"), rows[i].text("node"),
+                     rows[i].number("seconds")});
+  return hooks;
+}
+
+pg::Result list(pg::Connection& connection, const ListQuery& query) {
+  const auto found = lists().find(query.view);
+  if (found == lists().end()) {
+    std::string known;
+    for (const auto& [name, one] : lists())
+      known += (known.empty() ? "" : ", ") + name;
+    throw base::Error(base::ErrorClass::usage, "nothing called \"" + query.view + "\" can be listed",
+                      "one of: " + known);
+  }
+  static constexpr std::pair<Filter, std::string_view> names[] = {{&ListQuery::crawl_id, "crawl"},
+                                                                  {&ListQuery::snapshot_id, "snapshot"},
+                                                                  {&ListQuery::status, "status"},
+                                                                  {&ListQuery::url_contains, "url"},
+                                                                  {&ListQuery::tag, "tag"}};
+  for (const auto& [filter, name] : names) {
+    const auto& known = found->second.filters;
+    if (query.*filter && std::find(known.begin(), known.end(), filter) == known.end())
+      throw base::Error(base::ErrorClass::usage, query.view + " cannot be filtered by " + std::string(name));
+  }
+  pg::Params params;
+  for (const Filter filter : found->second.filters)
+    params.add(query.*filter);
+  params.add(query.limit);
+  return connection.call("select * from " + std::string(found->second.call), params);
+}
+
+Found find(pg::Connection& connection, const std::string& id) {
+  const auto rows = connection.call("select * from holdfast.find($1)", pg::Params::of(id));
+  if (rows.empty())
+    throw base::Error(base::ErrorClass::refused, "nothing is called \"" + id + "\"",
+                      "an id is 32 hexadecimal digits, or the first or last few of one; see holdfast list");
+  if (rows.size() > 1)
+    throw base::Error(base::ErrorClass::refused, "\"" + id + "\" is short for more than one id: " + rows[0].text("id") +
+                                                     " and " + rows[1].text("id"));
+  return Found{rows[0].text("kind"), rows[0].text("id"), rows[0].text_or("crawl_id", "")};
+}
+
+pg::Result check_invariants(pg::Connection& connection) {
+  return connection.call("select * from holdfast.check_invariants()");
+}
+
+} // namespace holdfast::store

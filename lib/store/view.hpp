@@ -1,0 +1,46 @@
+#pragma once
+// Reading for people: rows of the stable views. Blocking; call on the thread that owns the connection.
+
+#include "lib/pg/connection.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace holdfast::store {
+
+struct CrawlProgress {
+  std::string id, label, status, outcome, first_url, stop_reason;
+  std::int64_t total{0}, open{0}, succeeded{0}, partial{0}, failed{0}, seeds_left{0}, bytes{0};
+};
+
+struct RunningHook {
+  std::string url, plugin, hook_name, node;
+  double seconds{0};
+};
+
+// Throws Error(refused) if there is no such crawl.
+CrawlProgress crawl_progress(pg::Connection& connection, const std::string& crawl_id);
+std::vector<RunningHook> running_hooks(pg::Connection& connection, const std::string& crawl_id, int limit);
+
+// A view's rows, newest first where it has a notion of that. `view`: crawls, snapshots, results, queue, running, nodes,
+// events, failures, hosts. Filters are optional.
+struct ListQuery {
+  std::string view{"snapshots"};
+  std::optional<std::string> crawl_id, snapshot_id, status, url_contains, tag;
+  std::int64_t limit{50};
+};
+pg::Result list(pg::Connection& connection, const ListQuery& query);
+
+// What a (possibly shortened) id names: ("crawl" | "snapshot" | "process", full id). A short id is the head or the tail
+// of one, at least 4 hex digits. Throws Error(refused) if nothing or more than one thing matches.
+struct Found {
+  std::string kind, id, crawl_id;
+};
+Found find(pg::Connection& connection, const std::string& id);
+
+// Rows of holdfast.check_invariants(): empty when all is well.
+pg::Result check_invariants(pg::Connection& connection);
+
+} // namespace holdfast::store

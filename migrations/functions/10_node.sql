@@ -1,0 +1,126 @@
+-- Nodes: joining, beating, leaving, and giving up on those that do not beat any more.
+
+create or replace function holdfast.node_join(p_id uuid, p_machine jsonb, p_boot_id text, p_pid integer, p_start_ticks bigint,
+    p_parent uuid, p_process_type text, p_worker_type text, p_label text, p_version text, p_slots integer, p_lease interval)
+  returns uuid language plpgsql as $$
+-- Returns the collection's id. May be repeated with the same id while that process is running.
+declare
+  v_now constant timestamptz := clock_timestamp();
+begin
+  insert into holdfast.machine as m (id, hostname, os, architecture, cpu_count, memory_bytes)
+    values (p_machine ->> 'id', p_machine ->> 'hostname', coalesce(p_machine ->> 'os', ''), coalesce(p_machine ->> 'architecture', ''),
+            coalesce((p_machine ->> 'cpu_count')::integer, 0), coalesce((p_machine ->> 'memory_bytes')::bigint, 0))
+    on conflict (id) do update set hostname = excluded.hostname, os = excluded.os, architecture = excluded.architecture,
+      cpu_count = excluded.cpu_count, memory_bytes = excluded.memory_bytes, last_seen_at = v_now;
+  insert into holdfast.process (id, machine_id, boot_id, pid, start_ticks, parent_id, process_type, worker_type, label, version,
+      slots, beat_at, lease_until)
+    values (p_id, p_machine ->> 'id', p_boot_id, p_pid, p_start_ticks, p_parent, p_process_type, p_worker_type, p_label, p_version,
+            p_slots, v_now, v_now + p_lease)
+    on conflict (id) do nothing;
+  if not exists (select from holdfast.process where id = p_id and status = 'running') then
+    raise exception 'process % has already been given up', p_id using errcode = 'HF002';
+  end if;
+  return (select id from holdfast.collection);
+end $$;
+comment on function holdfast.node_join(uuid, jsonb, text, integer, bigint, uuid, text, text, text, text, integer, interval) is 'A process takes its place; what it claims is covered until lease_until.';
+
+create or replace function holdfast.node_beat(p_node uuid, p_lease interval, p_snapshots uuid[], p_fences bigint[], p_stats jsonb)
+  returns table (kind text, snapshot_id uuid, crawl_id uuid, fence bigint, detail text)
+  language plpgsql set plan_cache_mode = force_custom_plan as $$
+-- One statement renews everything the node holds: its own lease. Answers with what the node must know:
+--   lost     the node believes to hold this, but does not: stop that job, write nothing
+--   extra    the node holds this without knowing (the answer to its claim was lost): hand it back
+--   request  somebody asks it to drain, stop or leave
+#variable_conflict use_column
+declare
+  v_request text;
+  v_draining boolean;
+begin
+  update holdfast.process set beat_at = clock_timestamp(), lease_until = clock_timestamp() + p_lease, stats = p_stats
+    where id = p_node and status = 'running' returning request, draining into v_request, v_draining;
+  if not found then
+    raise exception 'node % has been given up: its lease lapsed', p_node using errcode = 'HF002';
+  end if;
+  return query
+    select 'lost', h.id, null::uuid, h.held_fence, null::text
+      from unnest(p_snapshots, p_fences) h(id, held_fence)
+      where not exists (select from holdfast.snapshot_queue q where q.snapshot_id = h.id and q.owner_id = p_node and q.fence = h.held_fence)
+    union all
+    select 'extra', q.snapshot_id, q.crawl_id, q.fence, null
+      from holdfast.snapshot_queue q where q.owner_id = p_node and not (q.snapshot_id = any (p_snapshots))
+    union all
+    select 'request', null, null, null, coalesce(v_request, 'drain') where v_request is not null or v_draining;
+end $$;
+comment on function holdfast.node_beat(uuid, interval, uuid[], bigint[], jsonb) is 'Renews a node''s lease; says what it lost, what it holds unawares, and what it is asked to do.';
+
+create or replace function holdfast.node_return(p_node uuid, p_ending text, p_reason text, p_spend boolean) returns integer
+  language plpgsql as $$
+-- Gives everything the node holds back to the queue. p_spend: the node died with it, count that against the snapshot.
+declare
+  v_row record;
+  v_count integer := 0;
+begin
+  -- Crawls first, in order: the same lock order as sealing.
+  perform from holdfast.crawl c where c.id in (select q.crawl_id from holdfast.snapshot_queue q where q.owner_id = p_node)
+    order by c.id for update;
+  -- All rows before the first of them wakes its crawl: the owner, if it still lives, locks in that order too.
+  perform from holdfast.snapshot_queue q where q.owner_id = p_node order by q.crawl_id, q.snapshot_id for update;
+  for v_row in
+    select q.snapshot_id, q.crawl_id, q.fence, q.status, q.owners_lost + p_spend::integer as lost
+      from holdfast.snapshot_queue q where q.owner_id = p_node order by q.crawl_id, q.snapshot_id
+  loop
+    perform holdfast.attempt_end(v_row.snapshot_id, v_row.crawl_id, p_ending, p_reason);
+    perform holdfast.results_close(v_row.snapshot_id, v_row.crawl_id, v_row.fence, p_reason);
+    if v_row.lost >= 3 then
+      update holdfast.snapshot_queue set owners_lost = v_row.lost where snapshot_id = v_row.snapshot_id and crawl_id = v_row.crawl_id;
+      perform set_config('holdfast.event', 'quarantine', true);
+      perform holdfast.snapshot_finish(v_row.snapshot_id, v_row.crawl_id, 'quarantined',
+        'the node that held it died, ' || v_row.lost || ' times over; the last: ' || p_reason, p_node, null, null, 0, 0, '', '{}');
+    else
+      perform set_config('holdfast.event', case p_ending when 'lost' then 'lapse' else 'release' end, true);
+      update holdfast.snapshot_queue set status = 'queued', owner_id = null, claimed_at = null, started_at = null,
+          retry_at = clock_timestamp(), reason = p_reason, owners_lost = v_row.lost,
+          attempts = attempts - (case when p_spend then 0 else 1 end)
+        where snapshot_id = v_row.snapshot_id and crawl_id = v_row.crawl_id;
+      perform holdfast.crawl_wake(v_row.crawl_id, clock_timestamp());
+    end if;
+    v_count := v_count + 1;
+  end loop;
+  update holdfast.crawl set owner_id = null, retry_at = clock_timestamp(), reason = p_reason where owner_id = p_node and status <> 'sealed';
+  if found then perform holdfast.ring(); end if;
+  return v_count;
+end $$;
+comment on function holdfast.node_return(uuid, text, text, boolean) is 'Puts what a node holds back into the queue.';
+
+create or replace function holdfast.node_leave(p_node uuid, p_exit_code integer, p_reason text) returns void language plpgsql as $$
+-- May be repeated. Whatever the node still held goes back, without counting against it.
+begin
+  perform from holdfast.process where id = p_node and status = 'running' for update;
+  if not found then return; end if;
+  perform holdfast.node_return(p_node, 'interrupted', 'its node left: ' || p_reason, false);
+  perform set_config('holdfast.event', 'exit', true);
+  update holdfast.process set status = 'exited', ended_at = clock_timestamp(), exit_code = p_exit_code, exit_reason = p_reason,
+      lease_until = null where id = p_node;
+end $$;
+comment on function holdfast.node_leave(uuid, integer, text) is 'A process ends in good order.';
+
+create or replace function holdfast.lapse_nodes() returns integer language plpgsql as $$
+-- Takes the work of a node whose lease has run out, one node a call: its crawls are locked in order, those of two nodes would
+-- not be. Anybody may call it, any number at once; every claim does.
+declare
+  v_node record;
+  v_count integer := 0;
+begin
+  for v_node in
+    select id, label, lease_until from holdfast.process
+      where status = 'running' and lease_until <= clock_timestamp() order by lease_until limit 1 for update skip locked
+  loop
+    v_count := v_count + holdfast.node_return(v_node.id, 'lost',
+      'its node was lost: ' || v_node.label || ' was last sure of its lease until ' || to_char(v_node.lease_until at time zone 'UTC', 'HH24:MI:SS') || ' UTC', true);
+    perform set_config('holdfast.event', 'exit', true);
+    update holdfast.process set status = 'exited', ended_at = clock_timestamp(), exit_reason = 'lease lapsed', lease_until = null
+      where id = v_node.id;
+  end loop;
+  return v_count;
+end $$;
+comment on function holdfast.lapse_nodes() is 'Gives the work of a dead node to others; returns how many snapshots.';

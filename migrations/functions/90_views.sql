@@ -1,0 +1,142 @@
+-- What people read. Names and columns of these views are stable between releases; new columns may come at the end.
+
+create or replace view holdfast.v_crawl as
+  select c.id, c.label, c.status, c.outcome, c.stop_reason, c.retry_at, c.reason,
+         c.snapshots_total as total, c.snapshots_open as open, c.snapshots_succeeded as succeeded, c.snapshots_partial as partial,
+         c.snapshots_failed as failed, c.seeds_left, c.bytes, c.max_depth, c.max_urls, c.tags, c.plugins, c.priority, c.created_by, c.created_at,
+         c.started_at, c.sealed_at, coalesce(c.sealed_at, clock_timestamp()) - c.created_at as age,
+         c.first_url
+    from holdfast.crawl c;
+comment on view holdfast.v_crawl is 'Crawls with their counts. total = open + succeeded + partial + failed, always.';
+comment on column holdfast.v_crawl.open is 'Snapshots not yet sealed.';
+comment on column holdfast.v_crawl.age is 'How long it took, or has taken so far.';
+comment on column holdfast.v_crawl.first_url is 'Its first seed.';
+
+create or replace view holdfast.v_snapshot as
+  select s.id, s.crawl_id, s.url, s.host, s.depth, coalesce(q.status, 'sealed') as status, e.outcome,
+         coalesce(nullif(e.title, ''), s.title) as title,
+         case when q.owner_id is not null then p.lease_until else q.retry_at end as retry_at,
+         coalesce(q.reason, e.reason) as reason, coalesce(q.fence, e.fence) as fence, coalesce(q.owner_id, e.owner_id) as owner_id,
+         p.label as owner, q.claimed_at, coalesce(q.started_at, e.started_at) as started_at, e.sealed_at, e.directory, e.manifest_sha256,
+         e.bytes, e.files, coalesce(q.attempts, e.attempts) as attempts, coalesce(q.owners_lost, e.owners_lost) as owners_lost,
+         s.parent_id, coalesce(e.tags, s.tags) as tags, s.created_at
+    from holdfast.snapshot s
+    left join holdfast.snapshot_queue q on q.snapshot_id = s.id and q.crawl_id = s.crawl_id
+    left join holdfast.snapshot_sealed e on e.snapshot_id = s.id and e.crawl_id = s.crawl_id
+    left join holdfast.process p on p.id = coalesce(q.owner_id, e.owner_id);
+comment on view holdfast.v_snapshot is 'Snapshots, whole: what was asked, where it stands, how it ended.';
+comment on column holdfast.v_snapshot.status is 'queued, started, paused or sealed.';
+comment on column holdfast.v_snapshot.retry_at is 'Past: due. Future: scheduled, or owned until then. NULL: sealed. 9999-01-01: paused.';
+comment on column holdfast.v_snapshot.fence is 'Attempt; its files are in <directory>, which ends in a<fence>.';
+comment on column holdfast.v_snapshot.owner is 'The node that works on it, or sealed it.';
+
+create or replace view holdfast.v_queue as
+  select q.snapshot_id as id, q.crawl_id, s.url, q.status, q.retry_at,
+         case when q.owner_id is not null then 'owned by ' || p.label
+              when q.retry_at = holdfast.retry_at_max() then 'paused'
+              when q.retry_at > clock_timestamp() then 'waits: ' || coalesce(q.reason, 'scheduled')
+              else 'due' end as state,
+         clock_timestamp() - q.retry_at as due_for, q.attempts, q.owners_lost, q.owner_id
+    from holdfast.snapshot_queue q
+    join holdfast.snapshot s on s.id = q.snapshot_id and s.crawl_id = q.crawl_id
+    left join holdfast.process p on p.id = q.owner_id;
+comment on view holdfast.v_queue is 'Everything that is not sealed. Always use a limit on a large queue.';
+
+create or replace view holdfast.v_running as
+  select r.snapshot_id, r.crawl_id, s.url, r.plugin, r.hook_name, r.background, clock_timestamp() - r.started_at as running_for,
+         r.timeout_ms * interval '1 millisecond' as timeout, p.label as node, r.pid, r.fence
+    from holdfast.archive_result r
+    join holdfast.snapshot s on s.id = r.snapshot_id and s.crawl_id = r.crawl_id
+    join holdfast.process p on p.id = r.process_id
+    where r.ended_at is null;
+comment on view holdfast.v_running is 'Hooks that run just now, and where.';
+
+create or replace view holdfast.v_result as
+  select r.snapshot_id, r.crawl_id, s.url, r.fence, r.plugin, r.hook_name, r.status, r.output, r.error, r.output_bytes,
+         jsonb_array_length(r.output_files) as files, r.exit_code, r.exit_signal, r.wall_ms, r.user_ms + r.system_ms as cpu_ms, r.peak_memory_bytes,
+         r.started_at, r.ended_at, r.output_files,
+         (e.fence is null or e.fence = r.fence) as counts
+    from holdfast.archive_result r
+    join holdfast.snapshot s on s.id = r.snapshot_id and s.crawl_id = r.crawl_id
+    left join holdfast.snapshot_sealed e on e.snapshot_id = r.snapshot_id and e.crawl_id = r.crawl_id;
+comment on view holdfast.v_result is 'What each hook did. counts: false for attempts that were lost.';
+
+create or replace view holdfast.v_failure as
+  select r.ended_at, s.url, r.plugin, r.error, r.snapshot_id, r.crawl_id, r.hook_name, r.fence
+    from holdfast.archive_result r
+    join holdfast.snapshot s on s.id = r.snapshot_id and s.crawl_id = r.crawl_id
+    where r.status = 'failed';
+comment on view holdfast.v_failure is 'Hooks that failed, with the reason.';
+
+create or replace view holdfast.v_node as
+  select p.id, p.label, p.process_type, p.worker_type, m.hostname, p.pid, p.status, p.draining, p.slots,
+         (select count(*) from holdfast.snapshot_queue q where q.owner_id = p.id) as held,
+         p.beat_at, p.lease_until, p.lease_until - clock_timestamp() as lease_left, p.request, p.version, p.stats, p.started_at, p.ended_at,
+         p.exit_code, p.exit_reason
+    from holdfast.process p join holdfast.machine m on m.id = p.machine_id;
+comment on view holdfast.v_node is 'Processes of Holdfast, running and past. held: snapshots it owns.';
+
+create or replace view holdfast.v_event as
+  select e.at, e.lifecycle, e.object_id, e.crawl_id, e.from_state, e.event, e.to_state, p.label as process, e.detail, e.id
+    from holdfast.event e left join holdfast.process p on p.id = e.process_id;
+comment on view holdfast.v_event is 'What happened, newest last when ordered by id.';
+
+create or replace view holdfast.v_host as
+  select h.name, h.min_delay, h.max_parallel, h.next_at, h.backoff_until, h.backoff_level, h.paused, h.reason, h.updated_by, h.updated_at
+    from holdfast.host h;
+comment on view holdfast.v_host is 'Web sites with limits of their own.';
+
+create or replace function holdfast.check_invariants() returns table (invariant text, object_id uuid, detail text) language sql stable as $$
+  -- Returns no row when all is well.
+  select 'an owned snapshot has a live owner', q.snapshot_id, 'owner ' || q.owner_id || ' is ' || coalesce(p.status, 'gone')
+    from holdfast.snapshot_queue q left join holdfast.process p on p.id = q.owner_id
+    where q.owner_id is not null and p.status is distinct from 'running'
+  union all
+  select 'a running hook belongs to a held snapshot', r.snapshot_id, r.plugin || '/' || r.hook_name
+    from holdfast.archive_result r
+    where r.ended_at is null and not exists (select from holdfast.snapshot_queue q
+      where q.snapshot_id = r.snapshot_id and q.crawl_id = r.crawl_id and q.fence = r.fence and q.owner_id is not null)
+  union all
+  select 'a snapshot is either open or sealed', s.id, case when q.snapshot_id is null then 'neither' else 'both' end
+    from holdfast.snapshot s
+    left join holdfast.snapshot_queue q on q.snapshot_id = s.id and q.crawl_id = s.crawl_id
+    left join holdfast.snapshot_sealed e on e.snapshot_id = s.id and e.crawl_id = s.crawl_id
+    where (q.snapshot_id is null) = (e.snapshot_id is null)
+  union all
+  select 'a sealed crawl has nothing open', c.id, count(*) || ' open'
+    from holdfast.crawl c join holdfast.snapshot_queue q on q.crawl_id = c.id where c.status = 'sealed' group by c.id
+  union all
+  select 'a started crawl has something open', c.id, 'nothing is'
+    from holdfast.crawl c where c.status = 'started' and c.snapshots_open = 0 and c.seeds_left = 0
+  union all
+  select 'an open crawl is due, owned, parked or has open snapshots', c.id, c.status
+    from holdfast.crawl c where c.status <> 'sealed' and c.retry_at is null and c.owner_id is null and c.snapshots_open = 0
+  union all
+  select 'counters equal counts', c.id,
+         format('total %s/%s open %s/%s succeeded %s/%s partial %s/%s', c.snapshots_total, n.total, c.snapshots_open, n.open,
+                c.snapshots_succeeded, n.succeeded, c.snapshots_partial, n.partial)
+    from holdfast.crawl c
+    cross join lateral (
+      select count(*) as total, count(q.snapshot_id) as open, count(*) filter (where e.outcome = 'succeeded') as succeeded,
+             count(*) filter (where e.outcome = 'partial') as partial, coalesce(sum(e.bytes), 0) as bytes
+        from holdfast.snapshot s
+        left join holdfast.snapshot_queue q on q.snapshot_id = s.id and q.crawl_id = s.crawl_id
+        left join holdfast.snapshot_sealed e on e.snapshot_id = s.id and e.crawl_id = s.crawl_id
+        where s.crawl_id = c.id) n
+    where (c.snapshots_total, c.snapshots_open, c.snapshots_succeeded, c.snapshots_partial, c.bytes)
+          is distinct from (n.total, n.open, n.succeeded, n.partial, n.bytes)
+  union all
+  select 'seeds left are counted', c.id, c.seeds_left || ' counted'
+    from holdfast.crawl c where c.seeds_left <> (select count(*) from holdfast.crawl_seed s where s.crawl_id = c.id)
+  union all
+  select 'a due snapshot is in sight of claims', q.snapshot_id, 'its crawl is parked until ' || coalesce(cq.ready_at::text, 'woken')
+    from holdfast.snapshot_queue q
+    join holdfast.crawl c on c.id = q.crawl_id and c.status = 'started'
+    left join holdfast.crawl_queue cq on cq.crawl_id = q.crawl_id
+    where q.owner_id is null and q.status = 'queued' and q.retry_at < clock_timestamp()
+      and (cq.ready_at is null or cq.ready_at > q.retry_at + interval '1 second')
+  union all
+  select 'an attempt is sealed once', a.snapshot_id, count(*) || ' times'
+    from holdfast.attempt a where a.ending = 'sealed' group by a.snapshot_id having count(*) > 1
+$$;
+comment on function holdfast.check_invariants() is 'Everything that must always hold; returns no row when all is well. Reads the whole collection: not for dashboards.';
