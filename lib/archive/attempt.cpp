@@ -1,0 +1,108 @@
+#include "lib/archive/attempt.hpp"
+
+#include "lib/archive/file_work.hpp"
+#include "lib/archive/media_type.hpp"
+#include "lib/archive/tidy.hpp"
+#include "lib/base/error.hpp"
+#include "lib/base/uuid.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+namespace holdfast::archive {
+
+using base::Error;
+using base::ErrorClass;
+
+namespace {
+
+// The runner's own files lie beside the outputs (hook contract): "<hook>.<32 hex digits>.stdout.log" and friends, and
+// pid files. Deeper down such a name is content.
+bool is_runner_file(std::string_view name) {
+  if (name.ends_with(".pid")) return true;
+  for (const std::string_view suffix : {".stdout.log", ".stderr.log", ".sh"}) {
+    if (!name.ends_with(suffix)) continue;
+    const std::string_view stem = name.substr(0, name.size() - suffix.size());
+    if (stem.size() < 34 || stem[stem.size() - 33] != '.') continue;
+    const std::string_view cookie = stem.substr(stem.size() - 32);
+    if (cookie.find_first_not_of("0123456789abcdef") == std::string_view::npos) return true;
+  }
+  return false;
+}
+
+// A link that stays inside is listed like the file that it leads to; its bytes are counted there only.
+Fd open_output(int top, const TreeEntry& entry, struct stat& status) {
+  if (!S_ISLNK(entry.mode)) return open_file_at(entry.directory, entry.name, status);
+  Fd fd = open_beneath(top, entry.path, O_RDONLY);
+  if (!fd || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
+  return fd;
+}
+
+} // namespace
+
+ScanReport scan_outputs(const std::filesystem::path& directory, const ScanLimits& limits) {
+  const Fd top = open_directory(directory);
+  ScanReport report;
+  report.skipped = tidy_tree(top.get(), directory);
+  walk_tree(top.get(), directory, [&](const TreeEntry& entry) {
+    if (entry.depth == 0 && is_runner_file(entry.name)) return;
+    struct stat status {};
+    const Fd fd = open_output(top.get(), entry, status);
+    if (!fd) return; // a link to a directory, or gone
+    if (report.files.size() >= limits.files) {
+      ++report.skipped;
+      return;
+    }
+    std::array<char, 512> head{};
+    const ssize_t got = ::pread(fd.get(), head.data(), head.size(), 0);
+    const auto head_size = static_cast<std::size_t>(std::max<ssize_t>(got, 0));
+    OutputFile file;
+    file.path = entry.path;
+    file.type = media_type(entry.name, {head.data(), head_size});
+    file.sha256 = hash_rest(fd.get(), (directory / entry.path).native(), file.size);
+    if (!S_ISLNK(entry.mode)) report.bytes += file.size;
+    report.files.push_back(std::move(file));
+  });
+  std::sort(report.files.begin(), report.files.end(),
+            [](const OutputFile& a, const OutputFile& b) { return a.path < b.path; });
+  return report;
+}
+
+std::filesystem::path snapshot_directory(std::string_view created_at_utc, std::string_view host_directory,
+                                         std::string_view snapshot_id) {
+  const auto digits = [](std::string_view text) {
+    return text.find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  if (created_at_utc.size() < 10 || !digits(created_at_utc.substr(0, 4)) || created_at_utc[4] != '-' ||
+      !digits(created_at_utc.substr(5, 2)) || created_at_utc[7] != '-')
+    throw Error(ErrorClass::bug, "no date to file the snapshot under: '" + printable(created_at_utc) + "'");
+  constexpr std::string_view kHostCharacters = "abcdefghijklmnopqrstuvwxyz0123456789.-_";
+  if (host_directory.empty() || host_directory == "." || host_directory == ".." ||
+      host_directory.find_first_not_of(kHostCharacters) != std::string_view::npos)
+    throw Error(ErrorClass::bug, "not a host's directory name: '" + printable(host_directory) + "'");
+  constexpr std::string_view kIdCharacters = "0123456789abcdefABCDEF-";
+  if (snapshot_id.empty() || snapshot_id.find_first_not_of(kIdCharacters) != std::string_view::npos)
+    throw Error(ErrorClass::bug, "not a snapshot's id: '" + printable(snapshot_id) + "'");
+  return std::filesystem::path(created_at_utc.substr(0, 4)) / created_at_utc.substr(5, 2) / host_directory /
+         snapshot_id;
+}
+
+std::string sha256_file(const std::filesystem::path& file) {
+  const Fd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) {
+    throw Error(ErrorClass::input_output, "cannot read " + printable(file.native()) + ": " + base::errno_text(errno));
+  }
+  std::uint64_t bytes = 0;
+  return hash_rest(fd.get(), file.native(), bytes);
+}
+
+void write_file_atomically(const std::filesystem::path& file, std::string_view text) {
+  const auto parent = file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
+  write_file_at(open_directory(parent).get(), file.filename().native(), text, file.native());
+}
+
+} // namespace holdfast::archive

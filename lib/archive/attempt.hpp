@@ -1,6 +1,6 @@
 #pragma once
-// One attempt at a snapshot on disk: scanned, described, published (design decisions 11 and 12). Blocking file work; used by
-// the "files" thread. Hostile input: file names and contents come from hooks.
+// One attempt at a snapshot on disk: scanned, described, published (design decisions 11 and 12). Blocking file work;
+// used by the "files" thread. Hostile input: file names and contents come from hooks.
 
 #include "lib/archive/root.hpp"
 
@@ -9,14 +9,16 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace holdfast::archive {
 
 struct OutputFile {
-  std::string path;   // relative to the scanned directory, "/" separated, valid UTF-8 (other bytes percent-encoded)
-  std::string type;   // MIME type by extension and first bytes: "text/html"
+  std::string path; // relative to the scanned directory, "/" separated, valid UTF-8 (other bytes percent-encoded)
+  std::string type; // MIME type by extension and first bytes: "text/html"
   std::uint64_t size{0};
   std::string sha256; // 64 hex digits
 };
@@ -28,12 +30,14 @@ struct ScanLimits {
 struct ScanReport {
   std::vector<OutputFile> files; // sorted by path; runner files left out
   std::uint64_t bytes{0};
-  std::size_t skipped{0};        // beyond the limit, sockets, devices
+  std::size_t skipped{0}; // beyond the limit, sockets, devices
 };
 
-// Walks a plugin's directory: strips executable and set-id bits, replaces every symbolic link that leaves the directory (or
-// dangles) by a text file "<name>.broken-symlink.txt" saying where it pointed, removes sockets, fifos and devices, hashes
-// every file. Never follows a link out, never leaves the directory.
+// Walks a plugin's directory: strips executable and set-id bits, replaces every symbolic link that leaves the directory
+// (or dangles) by a text file "<name>.broken-symlink.txt" saying where it pointed, removes sockets, fifos and devices,
+// hashes every file. Never follows a link out, never leaves the directory. Names that are not UTF-8 are renamed to the
+// path reported, hard links are replaced by copies, an absolute link to inside becomes a relative one; a link to a file
+// inside is listed like that file. What lies more than 100 directories deep is removed and counted as skipped.
 ScanReport scan_outputs(const std::filesystem::path& directory, const ScanLimits& limits = {});
 
 // One card of the page.
@@ -45,19 +49,19 @@ struct ResultView {
   std::chrono::milliseconds wall_time{0};
   std::chrono::milliseconds cpu_time{0};
   std::uint64_t peak_memory_bytes{0};
-  std::string log;                  // tail of stderr of a failed hook, at most 4 KiB
-  std::string stderr_path;          // relative to the attempt's directory, when kept
+  std::string log;         // tail of stderr of a failed hook, at most 4 KiB
+  std::string stderr_path; // relative to the attempt's directory, when kept
 };
 
 struct SnapshotView {
   std::string id, crawl_id, url, title, outcome; // outcome: succeeded, partial, failed
   int depth{0};
   std::int64_t fence{0};
-  std::string started_at, ended_at;              // ISO 8601, UTC
+  std::string started_at, ended_at; // ISO 8601, UTC
   std::vector<std::string> tags;
   std::vector<ResultView> results;
-  std::vector<std::string> discovered;           // URLs
-  std::string node;                              // host name of the node
+  std::vector<std::string> discovered; // URLs
+  std::string node;                    // host name of the node
 };
 
 struct CrawlView {
@@ -74,8 +78,8 @@ struct CrawlView {
   std::uint64_t bytes{0};
 };
 
-// The page a person opens: self-contained HTML, no script needed, no outside assets, light and dark, readable on a phone;
-// archived HTML is only ever linked or shown in a sandboxed frame. All text is escaped.
+// The page a person opens: self-contained HTML, no script needed, no outside assets, light and dark, readable on a
+// phone; archived HTML is only ever linked or shown in a sandboxed frame. All text is escaped.
 std::string render_snapshot_html(const SnapshotView& view);
 std::string render_crawl_html(const CrawlView& view);
 // One JSON object a line: the snapshot first, then its results (contract section 6), with "schema_version".
@@ -86,19 +90,25 @@ std::filesystem::path snapshot_directory(std::string_view created_at_utc, std::s
                                          std::string_view snapshot_id);
 
 struct Published {
-  std::filesystem::path directory;     // relative to the root: .../a<fence>
-  std::string manifest_sha256;         // of manifest-sha256.txt
+  std::filesystem::path directory; // relative to the root: .../a<fence>
+  std::string manifest_sha256;     // of manifest-sha256.txt
   std::uint64_t bytes{0};
   std::size_t files{0};
 };
 
-// Writes index.jsonl, index.html and manifest-sha256.txt (every file of the attempt but the manifest itself, checkable with
-// `sha256sum -c`) into `attempt`, makes everything durable and moves it to <root>/<snapshot_directory>/a<fence>: rename on the same
-// file system, else copy to a temporary name beside the target, fsync, rename. An a<fence> that exists already is of this
-// very attempt (fences are unique): it is replaced. Throws Error(cannot_create) on a full disk with nothing half-written
-// under the final name; `attempt` is then still there.
-Published publish(const Root& root, const std::filesystem::path& attempt, const std::filesystem::path& snapshot_directory,
-                  const SnapshotView& view);
+// Writes index.jsonl, index.html and manifest-sha256.txt (every file of the attempt but the manifest itself, checkable
+// with `sha256sum -c`) into `attempt`, makes everything durable and moves it to <root>/<snapshot_directory>/a<fence>:
+// rename on the same file system, else copy to a temporary name beside the target, fsync, rename. An a<fence> that
+// exists already is of this very attempt (fences are unique): it is replaced. Throws Error(cannot_create) on a full
+// disk with nothing half-written under the final name; `attempt` is then still there.
+Published publish(const Root& root, const std::filesystem::path& attempt,
+                  const std::filesystem::path& snapshot_directory, const SnapshotView& view);
+
+// Removes what crashed publications of this snapshot left beside its attempts (".a<fence>.partial-*",
+// ".a<fence>.replaced-*"; one of the latter whose a<fence> is missing gets its name back). Only for who holds the
+// snapshot's lease, before publishing: `before_fence` spares the publications of later owners.
+void remove_partials(const Root& root, const std::filesystem::path& snapshot_directory,
+                     std::int64_t before_fence = std::numeric_limits<std::int64_t>::max());
 
 // Hash of one file; throws Error(input_output).
 std::string sha256_file(const std::filesystem::path& file);

@@ -1,0 +1,122 @@
+#include "lib/archive/media_type.hpp"
+
+#include "lib/archive/file_work.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+namespace holdfast::archive {
+
+namespace {
+
+// clang-format off
+// Sorted by nothing but kinship; a double extension stands before its second half.
+constexpr auto kByExtension = std::to_array<std::pair<std::string_view, std::string_view>>({
+    {".warc.gz", "application/warc"},     {".warc", "application/warc"},        {".wacz", "application/wacz"},
+    {".cdxj", "application/x-ndjson"},    {".tar.gz", "application/gzip"},
+    {".html", "text/html"},               {".htm", "text/html"},                {".xhtml", "application/xhtml+xml"},
+    {".mhtml", "multipart/related"},      {".mht", "multipart/related"},
+    {".txt", "text/plain"},               {".log", "text/plain"},               {".text", "text/plain"},
+    {".md", "text/markdown"},             {".csv", "text/csv"},                 {".css", "text/css"},
+    {".vtt", "text/vtt"},                 {".srt", "application/x-subrip"},     {".ics", "text/calendar"},
+    {".json", "application/json"},        {".jsonl", "application/x-ndjson"},   {".ndjson", "application/x-ndjson"},
+    {".xml", "application/xml"},          {".rss", "application/rss+xml"},      {".atom", "application/atom+xml"},
+    {".yaml", "application/yaml"},        {".yml", "application/yaml"},
+    {".js", "text/javascript"},           {".mjs", "text/javascript"},          {".wasm", "application/wasm"},
+    {".pdf", "application/pdf"},          {".epub", "application/epub+zip"},    {".ps", "application/postscript"},
+    {".png", "image/png"},                {".jpg", "image/jpeg"},               {".jpeg", "image/jpeg"},
+    {".gif", "image/gif"},                {".webp", "image/webp"},              {".avif", "image/avif"},
+    {".svg", "image/svg+xml"},            {".ico", "image/x-icon"},             {".bmp", "image/bmp"},
+    {".tif", "image/tiff"},               {".tiff", "image/tiff"},
+    {".mp4", "video/mp4"},                {".m4v", "video/mp4"},                {".webm", "video/webm"},
+    {".mkv", "video/x-matroska"},         {".mov", "video/quicktime"},          {".avi", "video/x-msvideo"},
+    {".mp3", "audio/mpeg"},               {".m4a", "audio/mp4"},                {".ogg", "audio/ogg"},
+    {".opus", "audio/ogg"},               {".flac", "audio/flac"},              {".wav", "audio/wav"},
+    {".woff", "font/woff"},               {".woff2", "font/woff2"},             {".ttf", "font/ttf"},
+    {".otf", "font/otf"},
+    {".gz", "application/gzip"},          {".tgz", "application/gzip"},         {".zip", "application/zip"},
+    {".tar", "application/x-tar"},        {".bz2", "application/x-bzip2"},      {".xz", "application/x-xz"},
+    {".zst", "application/zstd"},         {".7z", "application/x-7z-compressed"},
+    {".sqlite", "application/vnd.sqlite3"}, {".sqlite3", "application/vnd.sqlite3"}, {".db", "application/vnd.sqlite3"},
+    {".pem", "application/x-pem-file"},   {".bundle", "application/x-git"},
+    {".doc", "application/msword"},       {".xls", "application/vnd.ms-excel"},
+    {".docx", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"},
+    {".xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"},
+    {".pptx", "application/vnd.openxmlformats-officedocument.presentationml.presentation"},
+    {".odt", "application/vnd.oasis.opendocument.text"},
+});
+
+constexpr auto kByMagic = std::to_array<std::pair<std::string_view, std::string_view>>({
+    {std::string_view("\x89PNG\r\n\x1a\n", 8), "image/png"},
+    {"\xff\xd8\xff", "image/jpeg"},
+    {"GIF87a", "image/gif"},
+    {"GIF89a", "image/gif"},
+    {"%PDF-", "application/pdf"},
+    {"\x1f\x8b", "application/gzip"},
+    {"WARC/", "application/warc"},
+    {"PK\x03\x04", "application/zip"},
+    {std::string_view("SQLite format 3\0", 16), "application/vnd.sqlite3"},
+    {"\x1a\x45\xdf\xa3", "video/webm"},
+    {std::string_view("\0\0\x01\0", 4), "image/x-icon"},
+});
+// clang-format on
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return out;
+}
+
+// UTF-8 without control characters; a sequence cut off by the end of `head` is forgiven.
+bool looks_like_text(std::string_view head) {
+  for (std::size_t i = 0; i < head.size();) {
+    const auto byte = static_cast<unsigned char>(head[i]);
+    if (byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r' && byte != '\f' && byte != 0x1b) return false;
+    const std::size_t length = utf8_sequence_length(head.substr(i));
+    if (length == 0) return byte >= 0xC2 && head.size() - i < 4;
+    i += length;
+  }
+  return true;
+}
+
+std::string_view sniff(std::string_view head) {
+  for (const auto& [magic, type] : kByMagic)
+    if (head.starts_with(magic)) return type;
+  if (head.size() >= 12 && head.starts_with("RIFF") && head.substr(8, 4) == "WEBP") return "image/webp";
+  if (head.size() >= 12 && head.substr(4, 4) == "ftyp") return "video/mp4";
+  if (!looks_like_text(head)) return "application/octet-stream";
+
+  std::string_view text = head;
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  const std::size_t start = text.find_first_not_of(" \t\r\n");
+  if (start == std::string_view::npos) return "text/plain";
+  const std::string opening = lower(text.substr(start));
+  if (opening.starts_with("<!doctype html") || opening.starts_with("<html") || opening.starts_with("<head") ||
+      opening.starts_with("<body"))
+    return "text/html";
+  if (opening.starts_with("<?xml"))
+    return opening.find("<html") != std::string::npos ? "application/xhtml+xml" : "application/xml";
+  if (opening.starts_with("<svg")) return "image/svg+xml";
+  if (opening.front() == '{' || opening.front() == '[') {
+    // Enough to tell JSON from prose in brackets; a reader parses it properly.
+    const std::size_t next = opening.find_first_not_of(" \t\r\n", 1);
+    if (next == std::string::npos) return "text/plain";
+    const std::string_view starts = opening.front() == '{' ? "\"}" : "\"{[]-0123456789tfn";
+    if (starts.find(opening[next]) != std::string_view::npos) return "application/json";
+  }
+  return "text/plain";
+}
+
+} // namespace
+
+std::string_view media_type(std::string_view name, std::string_view head) {
+  const std::string wanted = lower(name);
+  for (const auto& [extension, type] : kByExtension)
+    if (wanted.size() > extension.size() && wanted.ends_with(extension)) return type;
+  return sniff(head);
+}
+
+} // namespace holdfast::archive

@@ -1,0 +1,284 @@
+#include "lib/archive/attempt.hpp"
+#include "lib/archive/file_work.hpp"
+#include "lib/archive/manifest.hpp"
+#include "lib/archive/tidy.hpp"
+#include "lib/base/error.hpp"
+#include "lib/base/uuid.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <optional>
+#include <unordered_map>
+
+namespace holdfast::archive {
+
+using base::Error;
+using base::ErrorClass;
+
+namespace {
+
+constexpr const char* kIndexName = "index.jsonl";
+constexpr const char* kPageName = "index.html";
+
+// What is to be published, and the digest of each of its files by path.
+struct Contents {
+  std::unordered_map<std::string, std::string> digests;
+  std::uint64_t bytes{0};
+  std::size_t files{0};
+};
+
+[[noreturn]] void throw_changed(const std::string& path) {
+  throw Error(ErrorClass::input_output, printable(path) + " changed while it was being published");
+}
+
+// Hashes every file, makes it read-only and writes the manifest. Digests are taken anew: a later hook may have changed
+// what was scanned after an earlier one.
+Contents describe(int attempt, const std::filesystem::path& where, std::string& manifest_sha256) {
+  Contents contents;
+  std::string manifest;
+  walk_tree(attempt, where, [&](const TreeEntry& entry) {
+    if (entry.path == kManifestName) return; // of an earlier try
+    const std::string full = (where / entry.path).native();
+    if (S_ISLNK(entry.mode)) {
+      const Fd target = open_beneath(attempt, entry.path, O_RDONLY);
+      struct stat status {};
+      if (!target || ::fstat(target.get(), &status) != 0 || !S_ISREG(status.st_mode)) return; // a directory
+      std::uint64_t ignored = 0;
+      manifest += manifest_line(hash_rest(target.get(), full, ignored), entry.path);
+      return;
+    }
+    struct stat status {};
+    const Fd fd = open_file_at(entry.directory, entry.name, status);
+    if (!fd) throw_changed(full);
+    if (::fchmod(fd.get(), 0444) != 0) throw_errno(errno, "make read-only", full);
+    const std::string digest = hash_rest(fd.get(), full, contents.bytes);
+    ++contents.files;
+    manifest += manifest_line(digest, entry.path);
+    contents.digests.emplace(entry.path, digest);
+  });
+
+  write_file_at(attempt, kManifestName, manifest, (where / kManifestName).native());
+  ::fchmodat(attempt, kManifestName, 0444, 0);
+  Sha256 hash;
+  hash.update(manifest);
+  manifest_sha256 = hash.finish();
+  contents.digests.emplace(kManifestName, manifest_sha256);
+  contents.bytes += manifest.size();
+  ++contents.files;
+  return contents;
+}
+
+// Makes a tree durable, from its leaves to its top.
+void sync_tree(int directory, const std::string& where) {
+  for (const std::string& name : list_names(directory, where)) {
+    struct stat status {};
+    const std::string path = where + "/" + name;
+    if (::fstatat(directory, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) throw_changed(path);
+    if (S_ISDIR(status.st_mode)) {
+      const Fd subdirectory = open_directory_at(directory, name);
+      if (!subdirectory) throw_changed(path);
+      sync_tree(subdirectory.get(), path);
+    } else if (S_ISREG(status.st_mode)) {
+      const Fd file = open_file_at(directory, name, status);
+      if (!file) throw_changed(path);
+      sync_fd(file.get(), path);
+    }
+  }
+  ::fchmod(directory, 0755); // readable to all, and removable
+  sync_fd(directory, where);
+}
+
+// Copies a tree file by file, comparing what is written with the digest that the manifest has, and makes it durable.
+class Copier {
+public:
+  explicit Copier(const Contents& contents) : contents_(contents), buffer_(256 * 1024) {}
+
+  void copy_directory(int from, int to, const std::string& path, const std::string& where) {
+    for (const std::string& name : list_names(from, where)) {
+      struct stat status {};
+      const std::string entry_path = path.empty() ? name : path + "/" + name;
+      const std::string full = where + "/" + name;
+      if (::fstatat(from, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) throw_changed(full);
+      if (S_ISDIR(status.st_mode)) {
+        const Fd source = open_directory_at(from, name);
+        if (!source) throw_changed(full);
+        if (::mkdirat(to, name.c_str(), 0755) != 0) throw_errno(errno, "create the directory", full);
+        const Fd target = open_directory_at(to, name);
+        if (!target) throw_errno(errno, "open the directory", full);
+        copy_directory(source.get(), target.get(), entry_path, full);
+      } else if (S_ISLNK(status.st_mode)) {
+        copy_link(from, to, name, full);
+      } else {
+        copy_file(from, to, name, entry_path, full);
+      }
+    }
+    ::fchmod(to, 0755);
+    sync_fd(to, where);
+  }
+
+private:
+  static void copy_link(int from, int to, const std::string& name, const std::string& full) {
+    std::string target(4096, '\0');
+    const ssize_t length = ::readlinkat(from, name.c_str(), target.data(), target.size());
+    if (length < 0) throw_changed(full);
+    target.resize(static_cast<std::size_t>(length));
+    if (::symlinkat(target.c_str(), to, name.c_str()) != 0) throw_errno(errno, "create", full);
+  }
+
+  void copy_file(int from, int to, const std::string& name, const std::string& path, const std::string& full) {
+    struct stat status {};
+    const Fd source = open_file_at(from, name, status);
+    if (!source) throw_changed(full);
+    const Fd target(::openat(to, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+    if (!target) throw_errno(errno, "create", full);
+    Sha256 hash;
+    for (;;) {
+      const ssize_t got = ::read(source.get(), buffer_.data(), buffer_.size());
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0)
+        throw Error(ErrorClass::input_output, "cannot read " + printable(full) + ": " + base::errno_text(errno));
+      if (got == 0) break;
+      const std::string_view bytes{buffer_.data(), static_cast<std::size_t>(got)};
+      hash.update(bytes);
+      write_all(target.get(), bytes, full);
+    }
+    const auto expected = contents_.digests.find(path);
+    if (expected == contents_.digests.end() || expected->second != hash.finish()) throw_changed(full);
+    const timespec times[2] = {status.st_atim, status.st_mtim};
+    ::futimens(target.get(), times);
+    if (::fchmod(target.get(), 0444) != 0 && errno != EPERM) throw_errno(errno, "make read-only", full);
+    sync_fd(target.get(), full);
+  }
+
+  const Contents& contents_;
+  std::vector<char> buffer_;
+};
+
+void remove_quietly(int directory, const std::string& name, const std::filesystem::path& where) {
+  try {
+    remove_tree_at(directory, name, where.native());
+  } catch (const Error& error) {
+    spdlog::warn("left behind: {}", error.what());
+  }
+}
+
+// Gives `name` in directory `from` the final name. What has that name already is of this very attempt and is replaced;
+// it is kept aside until the new one is in place.
+void move_into_place(int from, const std::string& name, int parent, const std::string& final_name,
+                     const std::filesystem::path& where, int& error_number) {
+  const std::string aside = "." + final_name + ".replaced-" + base::random_hex32();
+  const bool replaces = ::renameat(parent, final_name.c_str(), parent, aside.c_str()) == 0;
+  if (!replaces && errno != ENOENT) throw_errno(errno, "replace", (where / final_name).native());
+  error_number = ::renameat(from, name.c_str(), parent, final_name.c_str()) == 0 ? 0 : errno;
+  if (error_number != 0) {
+    if (replaces) ::renameat(parent, aside.c_str(), parent, final_name.c_str());
+    return;
+  }
+  sync_fd(parent, where.native());
+  if (replaces) remove_quietly(parent, aside, where / aside);
+}
+
+// ".a<fence>.partial-<random>" or ".a<fence>.replaced-<random>".
+struct Leftover {
+  std::int64_t fence{0};
+  bool replaced{false};
+};
+std::optional<Leftover> parse_leftover(std::string_view name) {
+  if (!name.starts_with(".a")) return std::nullopt;
+  Leftover leftover;
+  const auto [end, failure] = std::from_chars(name.data() + 2, name.data() + name.size(), leftover.fence);
+  if (failure != std::errc{}) return std::nullopt;
+  const std::string_view rest = name.substr(static_cast<std::size_t>(end - name.data()));
+  leftover.replaced = rest.starts_with(".replaced-");
+  if (!leftover.replaced && !rest.starts_with(".partial-")) return std::nullopt;
+  return leftover;
+}
+
+} // namespace
+
+Published publish(const Root& root, const std::filesystem::path& attempt,
+                  const std::filesystem::path& snapshot_directory, const SnapshotView& view) {
+  if (snapshot_directory.is_absolute() || snapshot_directory.empty() ||
+      snapshot_directory.lexically_normal().native().starts_with(".."))
+    throw Error(ErrorClass::bug, "not a directory below the archive root: " + printable(snapshot_directory.native()));
+  root.check();
+
+  const std::filesystem::path source_path = std::filesystem::absolute(attempt).lexically_normal();
+  const Fd source = open_directory(source_path);
+  tidy_tree(source.get(), source_path);
+  write_file_at(source.get(), kIndexName, render_index_jsonl(view), (source_path / kIndexName).native());
+  write_file_at(source.get(), kPageName, render_snapshot_html(view), (source_path / kPageName).native());
+  Published published;
+  const Contents contents = describe(source.get(), source_path, published.manifest_sha256);
+  published.bytes = contents.bytes;
+  published.files = contents.files;
+
+  const std::string final_name = "a" + std::to_string(view.fence);
+  published.directory = snapshot_directory / final_name;
+  const auto target_path = root.path() / snapshot_directory;
+  const Fd target = make_directories(root.path(), snapshot_directory);
+  const Fd source_parent = open_directory(source_path.parent_path());
+  const std::string source_name = source_path.filename().native();
+
+  struct stat source_status {};
+  struct stat target_status {};
+  if (::fstat(source.get(), &source_status) != 0) throw_errno(errno, "look at", source_path.native());
+  if (::fstat(target.get(), &target_status) != 0) throw_errno(errno, "look at", target_path.native());
+  if (source_status.st_dev == target_status.st_dev) {
+    sync_tree(source.get(), source_path.native());
+    int error_number = 0;
+    move_into_place(source_parent.get(), source_name, target.get(), final_name, target_path, error_number);
+    if (error_number == 0) return published;
+    // The same device may still be two mounts, or two projects with quotas of their own.
+    if (error_number != EXDEV) throw_errno(error_number, "create", (target_path / final_name).native());
+  }
+
+  const std::string partial = "." + final_name + ".partial-" + base::random_hex32();
+  if (::mkdirat(target.get(), partial.c_str(), 0755) != 0)
+    throw_errno(errno, "create the directory", (target_path / partial).native());
+  try {
+    {
+      const Fd copy = open_directory_at(target.get(), partial);
+      if (!copy) throw_errno(errno, "open the directory", (target_path / partial).native());
+      Copier(contents).copy_directory(source.get(), copy.get(), "", (target_path / partial).native());
+    }
+    root.check(); // the volume may have gone while we wrote
+    int error_number = 0;
+    move_into_place(target.get(), partial, target.get(), final_name, target_path, error_number);
+    if (error_number != 0) throw_errno(error_number, "create", (target_path / final_name).native());
+  } catch (...) {
+    remove_quietly(target.get(), partial, target_path / partial);
+    throw;
+  }
+  remove_quietly(source_parent.get(), source_name, source_path);
+  return published;
+}
+
+void remove_partials(const Root& root, const std::filesystem::path& snapshot_directory, std::int64_t before_fence) {
+  const auto path = root.path() / snapshot_directory;
+  const Fd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory) {
+    if (errno == ENOENT) return;
+    throw_errno(errno, "open the directory", path.native());
+  }
+  for (const std::string& name : list_names(directory.get(), path.native())) {
+    const auto leftover = parse_leftover(name);
+    if (!leftover || leftover->fence >= before_fence) continue;
+    if (leftover->replaced) {
+      // The crash came between the two renames: what was there before is complete, so it gets its name back.
+      const std::string final_name = "a" + std::to_string(leftover->fence);
+      struct stat status {};
+      if (::fstatat(directory.get(), final_name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT &&
+          ::renameat(directory.get(), name.c_str(), directory.get(), final_name.c_str()) == 0)
+        continue;
+    }
+    remove_tree_at(directory.get(), name, (path / name).native());
+  }
+}
+
+} // namespace holdfast::archive

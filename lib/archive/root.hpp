@@ -9,9 +9,9 @@ namespace holdfast::archive {
 
 class Root {
 public:
-  // Opens the root; its sentinel file ".holdfast-archive" holds the collection's id. `create`: make directory and sentinel
-  // if the directory is absent or empty. Throws Error(unavailable) if the sentinel is missing or of another collection (an
-  // unmounted volume looks like an empty directory), Error(cannot_create) if it is not writable.
+  // Opens the root; its sentinel file ".holdfast-archive" holds the collection's id. `create`: make directory and
+  // sentinel if the directory is absent or empty. Throws Error(unavailable) if the sentinel is missing or of another
+  // collection (an unmounted volume looks like an empty directory), Error(cannot_create) if it is not writable.
   static Root open(const std::filesystem::path& directory, const std::string& collection_id, bool create);
 
   // Throws Error(unavailable) if the sentinel has vanished since. Cheap; called before every publication.

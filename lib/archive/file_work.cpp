@@ -1,0 +1,348 @@
+#include "lib/archive/file_work.hpp"
+
+#include "lib/base/error.hpp"
+#include "lib/base/uuid.hpp"
+
+#include <openssl/evp.h>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <memory>
+#include <new>
+
+namespace holdfast::archive {
+
+using base::Error;
+using base::ErrorClass;
+
+void Fd::reset() noexcept {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = -1;
+}
+
+namespace {
+
+EVP_MD_CTX* as_context(void* context) { return static_cast<EVP_MD_CTX*>(context); }
+
+constexpr std::string_view kHexDigits = "0123456789abcdef";
+constexpr std::string_view kUpperHexDigits = "0123456789ABCDEF";
+constexpr std::size_t kBufferSize = 256 * 1024;
+
+void append_percent(std::string& out, char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  out += '%';
+  out += kUpperHexDigits[byte >> 4];
+  out += kUpperHexDigits[byte & 15];
+}
+
+std::string join(std::string_view path, std::string_view name) { return std::string(path) + "/" + std::string(name); }
+
+} // namespace
+
+Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
+  if (context_ == nullptr) throw std::bad_alloc();
+  if (EVP_DigestInit_ex(as_context(context_), EVP_sha256(), nullptr) != 1) {
+    EVP_MD_CTX_free(as_context(context_));
+    throw Error(ErrorClass::system, "the cryptographic library offers no SHA-256");
+  }
+}
+
+Sha256::~Sha256() { EVP_MD_CTX_free(as_context(context_)); }
+
+void Sha256::update(std::string_view bytes) {
+  if (EVP_DigestUpdate(as_context(context_), bytes.data(), bytes.size()) != 1)
+    throw Error(ErrorClass::system, "SHA-256 failed in the cryptographic library");
+}
+
+std::string Sha256::finish() {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned int length = 0;
+  if (EVP_DigestFinal_ex(as_context(context_), digest.data(), &length) != 1)
+    throw Error(ErrorClass::system, "SHA-256 failed in the cryptographic library");
+  std::string hex;
+  hex.reserve(2 * length);
+  for (unsigned int i = 0; i < length; ++i) {
+    hex += kHexDigits[digest[i] >> 4];
+    hex += kHexDigits[digest[i] & 15];
+  }
+  return hex;
+}
+
+void throw_errno(int error_number, std::string_view action, std::string_view path) {
+  auto error_class = ErrorClass::input_output;
+  std::string hint;
+  switch (error_number) {
+  case ENOSPC:
+  case EDQUOT:
+    error_class = ErrorClass::cannot_create;
+    hint = "free some space there, then try again";
+    break;
+  case EROFS:
+  case EACCES:
+  case EPERM:
+    error_class = ErrorClass::cannot_create;
+    hint = "give the account that runs holdfast the right to write there";
+    break;
+  case EFBIG:
+    error_class = ErrorClass::cannot_create;
+    break;
+  case EMFILE:
+  case ENFILE:
+  case ENOMEM:
+    error_class = ErrorClass::system;
+    break;
+  default:
+    break;
+  }
+  throw Error(error_class,
+              "cannot " + std::string(action) + " " + printable(path) + ": " + base::errno_text(error_number), hint);
+}
+
+std::size_t utf8_sequence_length(std::string_view text) noexcept {
+  if (text.empty()) return 0;
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const auto follows = [&](std::size_t i) { return i < text.size() && (byte(i) & 0xC0) == 0x80; };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) return 1;
+  if (lead < 0xC2) return 0;
+  if (lead < 0xE0) return follows(1) ? 2 : 0;
+  if (lead < 0xF0) {
+    if (!follows(1) || !follows(2)) return 0;
+    if (lead == 0xE0 && byte(1) < 0xA0) return 0;  // overlong
+    if (lead == 0xED && byte(1) >= 0xA0) return 0; // surrogate
+    return 3;
+  }
+  if (lead > 0xF4 || !follows(1) || !follows(2) || !follows(3)) return 0;
+  if (lead == 0xF0 && byte(1) < 0x90) return 0;
+  if (lead == 0xF4 && byte(1) >= 0x90) return 0; // beyond U+10FFFF
+  return 4;
+}
+
+std::string printable(std::string_view path) {
+  std::string out;
+  out.reserve(path.size());
+  for (std::size_t i = 0; i < path.size();) {
+    const std::size_t length = utf8_sequence_length(path.substr(i));
+    const auto byte = static_cast<unsigned char>(path[i]);
+    if (length == 0 || byte < 0x20 || byte == 0x7F) {
+      append_percent(out, path[i]);
+      ++i;
+    } else {
+      out += path.substr(i, length);
+      i += length;
+    }
+  }
+  return out;
+}
+
+std::string percent_encode_invalid_utf8(std::string_view name) {
+  std::string out;
+  out.reserve(name.size());
+  for (std::size_t i = 0; i < name.size();) {
+    if (const std::size_t length = utf8_sequence_length(name.substr(i)); length > 0) {
+      out += name.substr(i, length);
+      i += length;
+    } else {
+      append_percent(out, name[i]);
+      ++i;
+    }
+  }
+  return out;
+}
+
+Fd open_directory(const std::filesystem::path& directory) {
+  Fd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) throw_errno(errno, "open the directory", directory.native());
+  return fd;
+}
+
+Fd open_directory_at(int parent, const std::string& name) {
+  return Fd(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+Fd open_file_at(int parent, const std::string& name, struct stat& status) {
+  // O_NONBLOCK: what was a file a moment ago may be a fifo now.
+  Fd fd(::openat(parent, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (!fd || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
+  return fd;
+}
+
+Fd open_beneath(int top, const std::string& path, int flags) {
+  open_how how{};
+  how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC | ((flags & O_PATH) != 0 ? 0U : O_NONBLOCK);
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+  // EAGAIN: somebody renamed something, anywhere on the machine, while ".." was being resolved.
+  for (int attempts = 0; attempts < 1000; ++attempts) {
+    const long fd = ::syscall(SYS_openat2, top, path.c_str(), &how, sizeof how);
+    if (fd >= 0) return Fd(static_cast<int>(fd));
+    if (errno != EAGAIN && errno != EINTR) break;
+  }
+  return {};
+}
+
+std::vector<std::string> list_names(int directory, std::string_view path) {
+  const int copy = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); // its own position, unlike dup
+  if (copy < 0) throw_errno(errno, "read the directory", path);
+  const std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(copy), &::closedir);
+  if (!stream) {
+    const int error_number = errno;
+    ::close(copy);
+    throw_errno(error_number, "read the directory", path);
+  }
+  std::vector<std::string> names;
+  for (;;) {
+    errno = 0;
+    const dirent* entry = ::readdir(stream.get());
+    if (entry == nullptr) {
+      if (errno != 0) throw_errno(errno, "read the directory", path);
+      break;
+    }
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string hash_rest(int fd, std::string_view path, std::uint64_t& bytes) {
+  thread_local std::vector<char> buffer(kBufferSize);
+  Sha256 hash;
+  for (;;) {
+    const ssize_t got = ::read(fd, buffer.data(), buffer.size());
+    if (got < 0) {
+      if (errno == EINTR) continue;
+      throw Error(ErrorClass::input_output, "cannot read " + printable(path) + ": " + base::errno_text(errno));
+    }
+    if (got == 0) return hash.finish();
+    hash.update({buffer.data(), static_cast<std::size_t>(got)});
+    bytes += static_cast<std::uint64_t>(got);
+  }
+}
+
+void write_all(int fd, std::string_view text, std::string_view path) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      throw_errno(errno, "write", path);
+    }
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+void sync_fd(int fd, std::string_view path) {
+  while (::fsync(fd) != 0) {
+    if (errno == EINTR) continue;
+    // Some network file systems cannot sync a directory and say so; there its entries are durable by protocol.
+    if (errno == EINVAL || errno == EOPNOTSUPP) return;
+    throw_errno(errno, "make durable", path);
+  }
+}
+
+void write_file_at(int directory, const std::string& name, std::string_view text, std::string_view path) {
+  struct stat status {};
+  if (::fstatat(directory, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode))
+    remove_tree_at(directory, name, path);
+
+  const std::string temporary = ".partial-" + base::random_hex32();
+  Fd fd(::openat(directory, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+  if (!fd) throw_errno(errno, "create", path);
+  try {
+    write_all(fd.get(), text, path);
+    sync_fd(fd.get(), path);
+    if (::renameat(directory, temporary.c_str(), directory, name.c_str()) != 0) throw_errno(errno, "create", path);
+  } catch (...) {
+    ::unlinkat(directory, temporary.c_str(), 0);
+    throw;
+  }
+  sync_fd(directory, path);
+}
+
+namespace {
+
+// Opens a directory that its writer may have locked against us.
+Fd open_for_removal(int parent, const std::string& name, std::string_view path) {
+  Fd fd = open_directory_at(parent, name);
+  struct stat status {};
+  const bool locked = !fd || (::fstat(fd.get(), &status) == 0 && (status.st_mode & 0700) != 0700);
+  if (locked && ::fchmodat(parent, name.c_str(), 0700, AT_SYMLINK_NOFOLLOW) == 0) fd = open_directory_at(parent, name);
+  if (!fd && errno != ENOENT) throw_errno(errno, "remove", join(path, name));
+  return fd;
+}
+
+void remove_file_at(int parent, const std::string& name, std::string_view path) {
+  if (::unlinkat(parent, name.c_str(), 0) != 0 && errno != ENOENT) throw_errno(errno, "remove", join(path, name));
+}
+
+bool is_directory_at(int parent, const std::string& name) {
+  struct stat status {};
+  return ::fstatat(parent, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode);
+}
+
+} // namespace
+
+void remove_tree_at(int parent, const std::string& name, std::string_view path) {
+  if (!is_directory_at(parent, name)) return remove_file_at(parent, name, path);
+  const Fd top = open_for_removal(parent, name, path);
+  if (!top) return;
+
+  // Subdirectories are pulled up to the top before they are emptied: no recursion, so no depth can exhaust the stack or
+  // the descriptors, and no path gets too long.
+  std::uint64_t pulled_up = 0;
+  const std::string prefix = ".remove-" + base::random_hex32() + "-";
+  for (;;) {
+    const std::vector<std::string> names = list_names(top.get(), path);
+    if (names.empty()) break;
+    for (const std::string& entry : names) {
+      if (!is_directory_at(top.get(), entry)) {
+        remove_file_at(top.get(), entry, path);
+        continue;
+      }
+      if (::unlinkat(top.get(), entry.c_str(), AT_REMOVEDIR) == 0) continue;
+      const Fd directory = open_for_removal(top.get(), entry, path);
+      if (!directory) continue;
+      for (const std::string& inner : list_names(directory.get(), path)) {
+        if (!is_directory_at(directory.get(), inner)) {
+          remove_file_at(directory.get(), inner, path);
+          continue;
+        }
+        const std::string up = prefix + std::to_string(pulled_up++);
+        if (::renameat(directory.get(), inner.c_str(), top.get(), up.c_str()) == 0) continue;
+        // Moving a directory needs the right to write into it, because of its "..".
+        open_for_removal(directory.get(), inner, path);
+        if (::renameat(directory.get(), inner.c_str(), top.get(), up.c_str()) != 0 && errno != ENOENT)
+          throw_errno(errno, "remove", join(path, inner));
+      }
+      if (::unlinkat(top.get(), entry.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT && errno != ENOTEMPTY)
+        throw_errno(errno, "remove", join(path, entry));
+    }
+  }
+  if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) throw_errno(errno, "remove", path);
+}
+
+Fd make_directories(const std::filesystem::path& top, const std::filesystem::path& relative) {
+  Fd directory = open_directory(top);
+  std::filesystem::path sofar = top;
+  for (const auto& part : relative) {
+    if (part.empty() || part == ".") continue;
+    sofar /= part;
+    if (::mkdirat(directory.get(), part.c_str(), 0755) == 0) {
+      sync_fd(directory.get(), sofar.native());
+    } else if (errno != EEXIST) {
+      throw_errno(errno, "create the directory", sofar.native());
+    }
+    Fd next(::openat(directory.get(), part.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!next) throw_errno(errno, "open the directory", sofar.native());
+    directory = std::move(next);
+  }
+  return directory;
+}
+
+} // namespace holdfast::archive

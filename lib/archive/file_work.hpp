@@ -1,0 +1,93 @@
+#pragma once
+// Careful file work for this module: every step goes through a directory's descriptor and never follows a symbolic
+// link, because the trees we touch were written by hooks. Blocking; free functions without state, callable from any
+// thread as long as two threads do not work in one tree.
+
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace holdfast::archive {
+
+// Owns one descriptor; the destructor closes it and ignores errors (what must be durable is fsynced before).
+class Fd {
+public:
+  Fd() = default;
+  explicit Fd(int fd) noexcept : fd_(fd) {}
+  ~Fd() { reset(); }
+  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Fd& operator=(Fd&& other) noexcept {
+    if (this != &other) {
+      reset();
+      fd_ = std::exchange(other.fd_, -1);
+    }
+    return *this;
+  }
+
+  int get() const noexcept { return fd_; }
+  explicit operator bool() const noexcept { return fd_ >= 0; }
+  void reset() noexcept;
+
+private:
+  int fd_{-1};
+};
+
+// Incremental SHA-256.
+class Sha256 {
+public:
+  Sha256();
+  ~Sha256();
+  Sha256(const Sha256&) = delete;
+  Sha256& operator=(const Sha256&) = delete;
+
+  void update(std::string_view bytes);
+  std::string finish(); // 64 hex digits; call once
+
+private:
+  void* context_;
+};
+
+// Throws the Error that `error_number` stands for: cannot_create when there is no room or no permission, input_output
+// otherwise. The message reads "cannot <action> <path>: <reason>".
+[[noreturn]] void throw_errno(int error_number, std::string_view action, std::string_view path);
+
+// A path for a message or a page: control characters and bytes that are not UTF-8 become %XX, so that it stays one
+// line.
+std::string printable(std::string_view path);
+// A file name with every byte that is not part of valid UTF-8 written as %XX.
+std::string percent_encode_invalid_utf8(std::string_view name);
+// Length of the valid UTF-8 sequence at the start of `text`, 0 if there is none.
+std::size_t utf8_sequence_length(std::string_view text) noexcept;
+
+Fd open_directory(const std::filesystem::path& directory); // throws; follows links, for paths of our own
+Fd open_directory_at(int parent, const std::string& name); // empty if it is not a directory; never follows
+// Opens a regular file for reading, without following a link and without blocking on a fifo; empty if it is none or
+// gone.
+Fd open_file_at(int parent, const std::string& name, struct stat& status);
+// Opens what `path` leads to for reading if all of the way stays beneath `top`; empty otherwise. `flags`: O_RDONLY,
+// O_PATH.
+Fd open_beneath(int top, const std::string& path, int flags);
+
+// Names in a directory but "." and "..", in byte order, so that everything derived from a tree is deterministic.
+std::vector<std::string> list_names(int directory, std::string_view path);
+
+// SHA-256 of the rest of an open file; adds the bytes read to `bytes`.
+std::string hash_rest(int fd, std::string_view path, std::uint64_t& bytes);
+void write_all(int fd, std::string_view text, std::string_view path);
+void sync_fd(int fd, std::string_view path);
+
+// Writes `text` under a temporary name, makes it durable and renames it to `name`; a directory in its place is removed.
+void write_file_at(int directory, const std::string& name, std::string_view text, std::string_view path);
+
+// Removes a file or a whole tree of any depth with a bounded number of descriptors; a missing one is fine.
+void remove_tree_at(int parent, const std::string& name, std::string_view path);
+
+// Creates the directories of `relative` below `top`, each durable in its parent, and returns the last one.
+Fd make_directories(const std::filesystem::path& top, const std::filesystem::path& relative);
+
+} // namespace holdfast::archive

@@ -1,0 +1,31 @@
+#pragma once
+// Turns a tree that hooks wrote into one that may be kept: only directories, plain files of its own and links that stay
+// inside. Blocking; the caller is the only one to work in the tree.
+
+#include "lib/archive/file_work.hpp"
+
+#include <functional>
+
+namespace holdfast::archive {
+
+// Bounds of a tree that is kept. Far above what any page needs, far below what exhausts descriptors or path lengths.
+inline constexpr int kMaximumDepth = 100;
+inline constexpr std::size_t kMaximumPathBytes = 3000;
+
+// Strips executable and set-id bits, makes everything readable to us, gives files with several hard links a body of
+// their own, renames what is not valid UTF-8 (bytes percent-encoded), turns absolute links to inside into relative
+// ones, replaces other links that leave or dangle by "<name>.broken-symlink.txt", removes sockets, fifos, devices and
+// what lies deeper than the bounds. Returns the number of things removed.
+std::size_t tidy_tree(int top, const std::filesystem::path& where);
+
+// Calls `visit` for everything but directories below `top`, in byte order of the path's parts.
+struct TreeEntry {
+  int directory;           // open descriptor of the directory that holds it
+  const std::string& name; // in that directory
+  const std::string& path; // relative to the top, "/" separated
+  int depth;               // 0 directly below the top
+  mode_t mode;
+};
+void walk_tree(int top, const std::filesystem::path& where, const std::function<void(const TreeEntry&)>& visit);
+
+} // namespace holdfast::archive
