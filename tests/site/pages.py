@@ -1,0 +1,574 @@
+"""The pages of the test site. Each is a function of the request, registered under its path or a pattern."""
+
+import gzip
+import html
+import json
+import re
+from pathlib import Path
+
+import pictures
+
+HERE = Path(__file__).resolve().parent
+_EXACT = {}
+_PATTERNS = []
+
+
+def page(path):
+    """Registers a page; `path` may hold (\\d+)-like groups, which become arguments."""
+
+    def register(function):
+        if re.escape(path).replace("\\", "") == path:
+            _EXACT[path] = function
+        else:
+            _PATTERNS.append((re.compile(path), function))
+        return function
+
+    return register
+
+
+def find(path):
+    if path in _EXACT:
+        return _EXACT[path]
+    for pattern, function in _PATTERNS:
+        match = pattern.fullmatch(path)
+        if match:
+            return lambda request: function(request, *match.groups())
+    return not_found
+
+
+def document(title, body, head=""):
+    return (
+        f"<!doctype html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n<title>{html.escape(title)}</title>\n"
+        f'<link rel=stylesheet href="/style.css">\n<link rel=icon href="/favicon.ico">\n{head}</head>\n'
+        f"<body>\n<main>\n<h1>{html.escape(title)}</h1>\n{body}\n</main>\n</body>\n</html>\n"
+    )
+
+
+def link(path, text=None):
+    return f'<a href="{html.escape(path)}">{html.escape(text or path)}</a>'
+
+
+def link_list(paths):
+    return "<ul>\n" + "\n".join(f"<li>{link(path)}</li>" for path in paths) + "\n</ul>"
+
+
+PARAGRAPH = (
+    "<p>The harbour at low water shows what the tide keeps to itself: ropes, a bicycle, the ribs of a boat that "
+    "nobody remembers. Children walk out as far as the second post and are called back before the third.</p>"
+)
+
+# --- the front door ---------------------------------------------------------------------------------------
+
+
+@page("/")
+def index(request):
+    links = sorted(path for path in _EXACT if path not in ("/", "/favicon.ico"))
+    links += ["/leaf/7", "/farm/0", "/status/429", "/status/503", "/crawl/leaf/3", "/image/one.png"]
+    request.send(document("The test site", "<p>Everything that archivers meet.</p>" + link_list(links)))
+
+
+@page("/style.css")
+def style(request):
+    request.send(
+        "body { font: 17px/1.5 serif; margin: 2em; color: #223; background: #fdfcf8 url(/image/wave.png) repeat-x bottom }\n"
+        "h1 { color: #135; border-bottom: 3px solid #c63 }\nimg { border: 1px solid #999; margin: 4px }\n",
+        "text/css",
+    )
+
+
+@page("/favicon.ico")
+def favicon(request):
+    request.send(pictures.ico(pictures.gradient(16, 16, 200)), "image/x-icon")
+
+
+@page(r"/image/(\w+)\.png")
+def image(request, name):
+    request.send(pictures.gradient(red=sum(name.encode()) % 256), "image/png")
+
+
+@page("/photo.jpg")
+def photo(request):
+    request.send((HERE / "static" / "photo.jpg").read_bytes(), "image/jpeg")
+
+
+@page("/robots.txt")
+def robots(request):
+    request.send(f"User-agent: *\nCrawl-delay: 1\nDisallow: /private/\nSitemap: {base(request)}sitemap.xml\n", "text/plain")
+
+
+@page("/sitemap.xml")
+def sitemap(request):
+    places = "".join(f"<url><loc>{base(request)}{path}</loc></url>" for path in ("a/", "a/b/", "article.html"))
+    request.send(
+        f'<?xml version="1.0" encoding="UTF-8"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{places}</urlset>',
+        "application/xml",
+    )
+
+
+def base(request):
+    host, port = request.server.server_address[:2]
+    return f"http://{request.headers.get('Host') or f'{host}:{port}'}/"
+
+
+def not_found(request):
+    request.send(document("Not found", "<p>There is no such page.</p>" + link("/leaf/404")), status=404)
+
+
+@page("/expected.json")
+def expected(request):
+    request.send((HERE / "expected.json").read_bytes(), "application/json")
+
+
+# --- ordinary pages ---------------------------------------------------------------------------------------
+
+
+@page("/article.html")
+def article(request):
+    body = (
+        f"<nav>{link('/', 'Home')} {link('/a/', 'Section A')}</nav>\n<article>\n{PARAGRAPH * 3}\n"
+        '<img src="/image/one.png" alt="a gradient"> <img src="/photo.jpg" alt="a photograph">\n'
+        f"<h2>Later</h2>\n{PARAGRAPH}\n<p>More in {link('/a/b/', 'the second part')}.</p>\n</article>\n"
+        "<footer>Footer words that nobody reads.</footer><script>document.body.dataset.ran = 'yes'</script>"
+    )
+    request.send(document("Low water", body))
+
+
+@page("/scripted.html")
+def scripted(request):
+    """Its title, text and one link exist only after its script has run."""
+    request.send(
+        "<!doctype html><html><head><title>Before</title></head><body><p id=p>waiting</p><script>"
+        "document.title = 'After'; p.textContent = 'made by a script';"
+        "const a = document.createElement('a'); a.href = '/leaf/9'; a.textContent = 'nine'; document.body.append(a);"
+        "alert('in the way');</script></body></html>"
+    )
+
+
+@page("/a/")
+def section_a(request):
+    request.send(document("Section A", PARAGRAPH + link("b/", "deeper") + " " + link("/", "home")))
+
+
+@page("/a/b/")
+def section_b(request):
+    request.send(document("Section B", PARAGRAPH + link("c", "deepest") + ' <img src="/image/two.png" alt="two">'))
+
+
+@page("/a/b/c")
+def section_c(request):
+    request.send(document("Section C", PARAGRAPH + link("/leaf/1", "a leaf")))
+
+
+@page("/twin/one")
+@page("/twin/two")
+def twin(request):
+    """The same bytes under two URLs."""
+    request.send(document("Twin", PARAGRAPH))
+
+
+@page(r"/leaf/(\d+)")
+def leaf(request, number):
+    request.send(f"<!doctype html><title>Leaf {number}</title><p>Leaf number {number}.")
+
+
+@page("/links500")
+def links500(request):
+    request.send(document("Five hundred links", link_list(f"/leaf/{number}" for number in range(500))))
+
+
+@page(r"/farm/(\d+)")
+def farm(request, number):
+    """Every page of it links a thousand that nobody has seen."""
+    first = int(number) * 1000 + 1
+    request.send(document(f"Farm {number}", link_list(f"/farm/{n}" for n in range(first, first + 1000))))
+
+
+@page("/report.pdf")
+def report(request):
+    request.send(pictures.pdf(["Harbour report", "Water: low", "Boats: nine"]), "application/pdf")
+
+
+@page("/cookies")
+def cookies(request):
+    """Answers only to a client that brings the cookie back."""
+    if "taste=oat" in request.headers.get("Cookie", ""):
+        request.send(document("Cookies", "<p>You kept it.</p>"))
+    else:
+        request.send("", status=302, headers=[("Set-Cookie", "taste=oat; Path=/"), ("Location", "/cookies")])
+
+
+@page("/echo-headers")
+def echo_headers(request):
+    request.send(json.dumps(dict(request.headers.items()), indent=1), "application/json")
+
+
+# --- redirects and errors ---------------------------------------------------------------------------------
+
+
+@page("/redirect")
+def redirect(request):
+    request.redirect(301, "/redirect/second")
+
+
+@page("/redirect/second")
+def redirect_second(request):
+    request.redirect(302, "/article.html")
+
+
+@page("/loop")
+def loop(request):
+    request.redirect(302, "/loop/back")
+
+
+@page("/loop/back")
+def loop_back(request):
+    request.redirect(302, "/loop")
+
+
+@page("/redirect/file")
+def redirect_file(request):
+    request.redirect(302, "file:///etc/passwd")
+
+
+@page(r"/status/(\d{3})")
+def status(request, code):
+    headers = [("Retry-After", request.query.get("retry_after", "7"))] if code in ("429", "503") else []
+    request.send(document(f"Status {code}", "<p>As asked.</p>"), status=int(code), headers=headers)
+
+
+@page("/missing")
+def missing(request):
+    not_found(request)
+
+
+@page("/error")
+def error(request):
+    request.send(document("Broken", "<p>Our fault.</p>"), status=500)
+
+
+@page("/no-head")
+def no_head(request):
+    """Refuses HEAD, as many do."""
+    if request.command == "HEAD":
+        request.send("", status=405)
+    else:
+        request.send(document("No HEAD", PARAGRAPH))
+
+
+# --- big, slow, endless, broken off -----------------------------------------------------------------------
+
+
+@page("/large.bin")
+def large(request):
+    """100 MB, or ?mb=N."""
+    megabytes = int(request.number("mb", 100, 10_000))
+    request.start(200, [("Content-Type", "application/octet-stream"), ("Content-Length", str(megabytes << 20))])
+    block = bytes(range(256)) * 256  # 64 KiB
+    for _ in range(megabytes * 16):
+        if request.command == "HEAD" or request.server.stopping.is_set():
+            return
+        request.write(block)
+
+
+ENDLESS_START = b"<!doctype html><html><head><title>Endless</title></head><body><p>"
+
+
+@page("/endless")
+def endless(request):
+    """A byte each 100 ms, for ever; HTML or ?type=. No link in it: what a crawl finds must not depend on its patience."""
+    request.close_connection = True
+    content_type = request.query.get("type", "text/html; charset=utf-8")
+    request.start(200, [("Content-Type", content_type), ("Connection", "close")])
+    if request.command == "HEAD":
+        return
+    request.write(pictures.gradient()[:40] if "image" in content_type else ENDLESS_START)
+    while not request.pause(0.1):
+        request.write(b".")
+        request.wfile.flush()
+
+
+@page("/slow")
+def slow(request):
+    """Answers after ?seconds=N."""
+    request.pause(request.number("seconds", 2, 600))
+    request.send(document("Slow", PARAGRAPH))
+
+
+@page("/slow-headers")
+def slow_headers(request):
+    """One header each half second, ?seconds=N in all."""
+    request.status, request.close_connection = 200, True
+    request.wfile.write(b"HTTP/1.1 200 OK\r\n")
+    for number in range(int(request.number("seconds", 3, 600) * 2)):
+        request.wfile.write(f"X-Slow-{number}: {number}\r\n".encode())
+        request.wfile.flush()
+        if request.pause(0.5):
+            return
+    body = document("Slow headers", PARAGRAPH).encode()
+    request.wfile.write(f"Content-Type: text/html\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n".encode())
+    request.write(body)
+
+
+@page("/slow-image.html")
+def slow_image(request):
+    """A whole page with an image that never arrives."""
+    request.send(document("Slow image", PARAGRAPH + '<img src="/endless?type=image/png" alt="never">'))
+
+
+@page("/broken-off")
+def broken_off(request):
+    """Closes the connection in the middle of a chunked body."""
+    request.close_connection = True
+    request.start(200, [("Content-Type", "text/html"), ("Transfer-Encoding", "chunked")])
+    text = b"<!doctype html><title>Broken off</title><p>It was a dark and"
+    request.write(f"{len(text):x}\r\n".encode() + text + b"\r\n400\r\nstormy")
+
+
+@page("/wrong-length")
+def wrong_length(request):
+    """Announces more than it sends."""
+    request.close_connection = True
+    body = document("Wrong length", PARAGRAPH).encode()
+    request.start(200, [("Content-Type", "text/html"), ("Content-Length", str(len(body) + 1000)), ("Connection", "close")])
+    request.write(body)
+
+
+@page("/gzip")
+def compressed(request):
+    """Compressed, whether the client asked for it or not."""
+    body = gzip.compress(document("Compressed", PARAGRAPH * 5 + link("/leaf/5")).encode())
+    request.send(body, headers=[("Content-Encoding", "gzip")])
+
+
+# --- languages --------------------------------------------------------------------------------------------
+
+
+@page("/cp1251.html")
+def cp1251(request):
+    """Declared in the HTTP header only."""
+    text = "<!doctype html><html><head><title>Маяк у моря</title></head><body><p>Привет, корабли! <a href='/leaf/2'>лист</a></body>"
+    request.send(text.encode("cp1251"), "text/html; charset=windows-1251")
+
+
+@page("/shift-jis.html")
+def shift_jis(request):
+    """Declared in <meta> only."""
+    text = (
+        '<!doctype html><html><head><meta http-equiv="Content-Type" content="text/html; charset=Shift_JIS">'
+        "<title>灯台の表示</title></head><body><p>海は静かです。<a href='/leaf/3'>葉</a></body>"
+    )
+    request.send(text.encode("cp932"), "text/html")
+
+
+@page("/latin1.html")
+def latin1(request):
+    """Declared nowhere."""
+    request.send("<html><title>Café à l'île</title><p>Été déjà là.</html>".encode("latin-1"), "text/html")
+
+
+@page("/utf16.html")
+def utf16(request):
+    """Known by its byte order mark."""
+    request.send("\ufeff<html><title>Φάρος</title><p>Θάλασσα</html>".encode("utf-16-le"), "text/html")
+
+
+# --- lists of links ---------------------------------------------------------------------------------------
+
+
+@page("/feed.rss")
+def rss(request):
+    items = "".join(
+        f"<item><title>Entry &amp; {n}</title><link>{base(request)}leaf/{n}</link></item>" for n in range(3)
+    )
+    request.send(f'<?xml version="1.0"?><rss version="2.0"><channel><title>Feed</title>{items}</channel></rss>', "application/rss+xml")
+
+
+@page("/feed.atom")
+def atom(request):
+    entries = "".join(
+        f'<entry><title>Atom {n}</title><link rel="alternate" href="leaf/{n}"/><link rel="edit" href="/edit/{n}"/></entry>'
+        for n in range(3)
+    )
+    request.send(
+        f'<?xml version="1.0"?><feed xmlns="http://www.w3.org/2005/Atom"><title>Feed</title>{entries}</feed>',
+        "application/atom+xml",
+    )
+
+
+@page("/bookmarks.html")
+def bookmarks(request):
+    root = base(request)
+    request.send(
+        "<!DOCTYPE NETSCAPE-Bookmark-file-1>\n<TITLE>Bookmarks</TITLE>\n<H1>Bookmarks</H1>\n<DL><p>\n"
+        f'<DT><A HREF="{root}leaf/1" ADD_DATE="1700000000" TAGS="sea,light">One &amp; only</A>\n'
+        f'<DT><A HREF="{root}leaf/2" ADD_DATE="1700000001">Two</A>\n'
+        '<DT><A HREF="javascript:void(0)">A bookmarklet</A>\n</DL><p>\n'
+    )
+
+
+@page("/list.jsonl")
+def jsonl(request):
+    root = base(request)
+    lines = [
+        json.dumps({"url": root + "leaf/1", "title": "One", "tags": ["sea", "light"]}),
+        "not json",
+        json.dumps({"href": root + "leaf/2", "description": "Two"}),
+        json.dumps({"url": "mailto:someone@example.org"}),
+        "",
+    ]
+    request.send("\n".join(lines), "application/jsonl")
+
+
+@page("/list.txt")
+def plain_list(request):
+    root = base(request)
+    request.send(f"See {root}leaf/1, and ({root}leaf/2). Not: ftp://example.org/x\n<{root}leaf/3>\n", "text/plain; charset=utf-8")
+
+
+@page("/links.html")
+def links(request):
+    """Every way to write a link, and some that are none."""
+    request.send(
+        '<!doctype html><html><head><title>Links</title><base href="/deep/er/"><link rel="next" href="next">'
+        '<link rel="stylesheet" href="no.css"></head><body>'
+        '<a href="relative">relative</a> <a href="../up#fragment">up</a> <a href="/deep/up">up, with a longer text</a>'
+        '<a href="mailto:a@example.org">mail</a> <a href="javascript:alert(1)">script</a> <a href="#here">here</a>'
+        '<a href="  spaced out  ">spaced</a> <a href="new\nline">newline</a> <a href="http://[broken">broken</a>'
+        '<a href="?q=a&amp;b=1"><img src="x.png" alt="picture link"></a> <a name="no-href">anchor</a>'
+        '<map><area href="area" alt="an area"></map><iframe src="frame"></iframe>'
+        '<a href="data:text/html,x">data</a> <A HREF=unquoted>unquoted</A> <a href="/&#x2603;">snowman</a>'
+        "<!-- <a href='commented'>no</a> --><script>'<a href=\"scripted\">no</a>'</script></body></html>"
+    )
+
+
+# --- hostile ----------------------------------------------------------------------------------------------
+
+
+@page("/huge-title")
+def huge_title(request):
+    request.send(f"<!doctype html><title>{'very ' * 200_000}long</title><p>Short.")
+
+
+@page("/hostile.html")
+def hostile(request):
+    request.send(
+        "<!doctype html><html><head><title><script>alert('title')</script>\x00\x07\x1b[31m Red &#0;&#xD800; \u202e</title>"
+        "</head><body>" + "<div><b><i>" * 20_000 + "bottom" + "</span>" * 20_000
+        + "<a href=" + "x" * 100_000 + ">long</a>" + "y" * 2_000_000
+        + "<a href='/leaf/1'>real</a><p>" + "<!--" * 100_000
+    )  # fmt: skip
+
+
+@page("/hostile-redirect")
+def hostile_redirect(request):
+    """A Location that is not ASCII."""
+    request.status = 302
+    request.wfile.write("HTTP/1.1 302 Found\r\nLocation: /täter ort\r\nContent-Length: 0\r\n\r\n".encode())
+
+
+@page("/busy.html")
+def busy(request):
+    """Its script never ends."""
+    request.send("<!doctype html><title>Busy</title><p>Busy.<script>for (;;);</script>")
+
+
+# --- the bounded sub-site for depth tests: expected.json holds what a crawl of it must find ----------------
+
+
+@page("/crawl/")
+def crawl(request):
+    body = (
+        f"{PARAGRAPH}\n<img src='/image/one.png' alt='one'> <img src='/photo.jpg' alt='photo'>\n<ul>\n"
+        + "\n".join(
+            f"<li>{link('/crawl/' + path)}</li>"
+            for path in (
+                "page.html", "redirect", "report.pdf", "missing", "large.bin", "endless", "cp1251.html", "links500",
+            )
+        )
+        + "\n</ul><p><a href='mailto:nobody@example.org'>mail</a> <a href='#top'>top</a> <a href='/crawl/'>here</a></p>"
+    )  # fmt: skip
+    request.send(document("Crawl: the start", body))
+
+
+@page("/crawl/page.html")
+def crawl_page(request):
+    body = f'{PARAGRAPH}<img src="/image/two.png" alt="two"><p>{link("/crawl/", "back")} {link("deeper.html", "deeper")}</p>'
+    request.send(document("Crawl: a page", body))
+
+
+@page("/crawl/deeper.html")
+def crawl_deeper(request):
+    request.send(document("Crawl: deeper", PARAGRAPH + link("/crawl/deepest.html", "deepest")))
+
+
+@page("/crawl/deepest.html")
+def crawl_deepest(request):
+    request.send(document("Crawl: deepest", PARAGRAPH))
+
+
+@page("/crawl/redirect")
+def crawl_redirect(request):
+    request.redirect(301, "/crawl/redirect/second")
+
+
+@page("/crawl/redirect/second")
+def crawl_redirect_second(request):
+    request.redirect(302, "/crawl/moved/here.html")
+
+
+@page("/crawl/moved/here.html")
+def crawl_moved(request):
+    """Its link is relative to where the redirects led."""
+    request.send(document("Crawl: moved", PARAGRAPH + link("beside.html", "beside")))
+
+
+@page("/crawl/moved/beside.html")
+def crawl_beside(request):
+    request.send(document("Crawl: beside", PARAGRAPH))
+
+
+@page("/crawl/report.pdf")
+def crawl_report(request):
+    report(request)
+
+
+@page("/crawl/missing")
+def crawl_missing(request):
+    """An error page with a link that nobody must follow."""
+    request.send(document("Not found", link("/crawl/trap.html")), status=404)
+
+
+@page("/crawl/trap.html")
+def crawl_trap(request):
+    request.send(document("Crawl: a trap", "<p>Only an error page links here."))
+
+
+@page("/crawl/large.bin")
+def crawl_large(request):
+    large(request)
+
+
+@page("/crawl/endless")
+def crawl_endless(request):
+    endless(request)
+
+
+@page("/crawl/cp1251.html")
+def crawl_cp1251(request):
+    text = "<!doctype html><html><head><title>Журнал</title></head><body><p>Смотритель. <a href='/crawl/cp1251-2.html'>дальше</a></body>"
+    request.send(text.encode("cp1251"), "text/html; charset=windows-1251")
+
+
+@page("/crawl/cp1251-2.html")
+def crawl_cp1251_second(request):
+    request.send("<!doctype html><title>Дальше</title><p>Конец.".encode("cp1251"), "text/html; charset=windows-1251")
+
+
+@page("/crawl/links500")
+def crawl_links500(request):
+    request.send(document("Crawl: five hundred links", link_list(f"/crawl/leaf/{number}" for number in range(500))))
+
+
+@page(r"/crawl/leaf/(\d+)")
+def crawl_leaf(request, number):
+    request.send(f"<!doctype html><title>Crawl leaf {number}</title><p>Leaf number {number}. <a href='/crawl/'>up</a>")
