@@ -1,0 +1,203 @@
+#include "lib/hooks/catalog.hpp"
+
+#include "lib/base/error.hpp"
+#include "lib/hooks/plugin_file.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <set>
+#include <system_error>
+
+namespace holdfast::hooks {
+
+namespace fs = std::filesystem;
+using base::Error;
+using base::ErrorClass;
+
+namespace {
+
+bool before(const Hook& left, const Hook& right) {
+  // Hooks without a number run last: in the old generation they were step 9, and all but a few hooks carry one.
+  const auto order = [](const Hook& hook) { return hook.name.order < 0 ? 1'000'001 : hook.name.order; };
+  if (order(left) != order(right)) return order(left) < order(right);
+  if (left.name.name != right.name.name) return left.name.name < right.name.name;
+  return left.plugin != nullptr && right.plugin != nullptr && left.plugin->name < right.plugin->name;
+}
+
+std::vector<Hook> find_hooks(const fs::path& directory) {
+  std::vector<Hook> hooks;
+  for (const auto& entry : fs::directory_iterator(directory)) {
+    auto name = parse_hook_name(entry.path().filename().string());
+    if (!name) continue;
+    std::error_code error;
+    const fs::file_status status = fs::status(entry.path(), error); // follows links
+    if (error || !fs::is_regular_file(status)) continue;
+    using fs::perms;
+    const perms any_execute = perms::owner_exec | perms::group_exec | perms::others_exec;
+    const bool executable = (status.permissions() & any_execute) != perms::none;
+    if (!executable && name->extension.empty()) continue;
+    hooks.push_back({std::move(*name), entry.path(), executable, nullptr});
+  }
+  std::sort(hooks.begin(), hooks.end(), before);
+  return hooks;
+}
+
+std::vector<std::string> split_names(const std::vector<std::string>& lists) {
+  std::vector<std::string> names;
+  for (const std::string& list : lists) {
+    for (std::size_t begin = 0; begin <= list.size();) {
+      const auto end = std::min(list.find(',', begin), list.size());
+      const auto first = list.find_first_not_of(" \t", begin);
+      if (first < end) names.push_back(list.substr(first, list.find_last_not_of(" \t", end - 1) - first + 1));
+      begin = end + 1;
+    }
+  }
+  return names;
+}
+
+std::string join(const std::vector<std::string>& names, std::string_view separator) {
+  std::string text;
+  for (const std::string& name : names) {
+    if (!text.empty()) text += separator;
+    text += name;
+  }
+  return text;
+}
+
+// The closure over required_plugins, depth first, so that dependencies come before their dependants.
+class Selection {
+public:
+  Selection(const Catalog& catalog, const std::vector<std::string>& disabled)
+      : catalog_(catalog), disabled_(disabled.begin(), disabled.end()) {}
+
+  bool disabled(const std::string& name) const { return disabled_.contains(name); }
+
+  // Adds a plugin and what it requires; returns why that is impossible, or "".
+  std::string add(const std::string& name) {
+    if (done_.contains(name)) return {};
+    if (const auto known = impossible_.find(name); known != impossible_.end()) return known->second;
+    if (std::find(path_.begin(), path_.end(), name) != path_.end()) {
+      auto cycle = path_;
+      cycle.erase(cycle.begin(), std::find(cycle.begin(), cycle.end(), name));
+      cycle.push_back(name);
+      throw Error(ErrorClass::configuration, "plugins require each other in a circle: " + join(cycle, " -> "),
+                  "remove one of these names from required_plugins in its config.json");
+    }
+    path_.push_back(name);
+    std::string reason;
+    for (const std::string& needed : catalog_.find(name)->required_plugins) {
+      if (catalog_.find(needed) == nullptr) {
+        reason = "plugin " + name + " requires plugin " + needed + ", which is not installed";
+      } else if (disabled(needed)) {
+        reason = "plugin " + name + " requires plugin " + needed + ", which is disabled";
+      } else {
+        reason = add(needed);
+      }
+      if (!reason.empty()) break;
+    }
+    path_.pop_back();
+    if (reason.empty()) {
+      done_.insert(name);
+      order_.push_back(name);
+    } else {
+      impossible_[name] = reason;
+    }
+    return reason;
+  }
+
+  std::vector<std::string> take() { return std::move(order_); }
+
+private:
+  const Catalog& catalog_;
+  std::set<std::string> disabled_, done_;
+  std::map<std::string, std::string> impossible_;
+  std::vector<std::string> path_, order_;
+};
+
+} // namespace
+
+std::shared_ptr<const Catalog> Catalog::load(const std::vector<fs::path>& directories, std::string_view runtime) {
+  auto catalog = std::make_shared<Catalog>();
+  for (const fs::path& directory : directories) {
+    std::error_code error;
+    fs::directory_iterator entries(directory, error);
+    if (error) {
+      throw Error(ErrorClass::unavailable,
+                  "cannot read the plugin directory " + directory.string() + ": " + error.message(),
+                  "set plugins.path to directories that exist");
+    }
+    for (const auto& entry : entries) {
+      const std::string name = entry.path().filename().string();
+      if (name.starts_with('.') || name.starts_with('_') || !fs::is_directory(entry.path(), error)) continue;
+      auto hooks = find_hooks(entry.path());
+      const fs::path file = entry.path() / "config.json";
+      const bool configured = fs::exists(file, error);
+      if (hooks.empty() && !configured) continue;
+      Plugin plugin;
+      plugin.name = name;
+      plugin.directory = entry.path();
+      if (configured && !read_plugin_file(file, runtime, plugin)) {
+        catalog->plugins_.erase(name); // the later directory has the say, even when it says "not here"
+        continue;
+      }
+      plugin.hooks = std::move(hooks);
+      catalog->plugins_.insert_or_assign(name, std::move(plugin));
+    }
+  }
+  for (auto& [name, plugin] : catalog->plugins_) {
+    for (Hook& hook : plugin.hooks)
+      hook.plugin = &plugin;
+    for (const std::string& needed : plugin.required_plugins) {
+      if (!catalog->plugins_.contains(needed)) {
+        spdlog::warn("plugin {} requires plugin {}, which is not installed: it will not run", name, needed);
+      }
+    }
+  }
+  return catalog;
+}
+
+const Plugin* Catalog::find(const std::string& name) const {
+  const auto found = plugins_.find(name);
+  return found == plugins_.end() ? nullptr : &found->second;
+}
+
+std::vector<std::string> Catalog::select(const std::vector<std::string>& roots,
+                                         const std::vector<std::string>& disabled) const {
+  Selection selection(*this, disabled);
+  const auto names = split_names(roots);
+  for (const std::string& name : names) {
+    if (find(name) == nullptr) {
+      std::vector<std::string> known;
+      for (const auto& [plugin, ignored] : plugins_)
+        known.push_back(plugin);
+      throw Error(ErrorClass::usage, "there is no plugin named \"" + name + "\"",
+                  known.empty() ? "no plugins are installed: set plugins.path" : "known plugins: " + join(known, ", "));
+    }
+    if (selection.disabled(name)) continue;
+    if (const std::string reason = selection.add(name); !reason.empty()) {
+      throw Error(ErrorClass::configuration, reason, "enable or install it, or leave out what requires it");
+    }
+  }
+  if (names.empty()) {
+    for (const auto& [name, plugin] : plugins_) {
+      if (plugin.enabled_by_default && !selection.disabled(name)) selection.add(name);
+    }
+  }
+  return selection.take();
+}
+
+std::vector<const Hook*> Catalog::hooks_for(Event event, const std::vector<std::string>& selected) const {
+  std::vector<const Hook*> hooks;
+  for (const std::string& name : std::set<std::string>(selected.begin(), selected.end())) {
+    const Plugin* plugin = find(name);
+    if (plugin == nullptr) continue;
+    for (const Hook& hook : plugin->hooks) {
+      if (hook.name.event == event) hooks.push_back(&hook);
+    }
+  }
+  std::sort(hooks.begin(), hooks.end(), [](const Hook* left, const Hook* right) { return before(*left, *right); });
+  return hooks;
+}
+
+} // namespace holdfast::hooks

@@ -1,6 +1,6 @@
 #pragma once
-// Plugins found on disk: a directory with an optional config.json and hooks. Read once and immutable afterwards, so that a
-// deploy of plugins never changes a snapshot in flight; share it by shared_ptr between jobs.
+// Plugins found on disk: a directory with an optional config.json and hooks. Read once and immutable afterwards, so
+// that a deploy of plugins never changes a snapshot in flight; share it by shared_ptr between jobs.
 
 #include "lib/hooks/hook_name.hpp"
 
@@ -11,65 +11,90 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace holdfast::hooks {
 
 // One property of a plugin's config.json (contract section 1.14).
 struct Property {
-  std::string key;                  // "WGET_TIMEOUT"
-  std::string type;                 // string, boolean, integer, number, array, object
-  std::string default_value;        // serialised as it goes into the environment; {VAR} not yet interpolated
+  std::string key;           // "WGET_TIMEOUT"
+  std::string type;          // string, boolean, integer, number, array, object
+  std::string default_value; // serialised as it goes into the environment; {VAR} not yet interpolated
   bool has_default{false};
   std::vector<std::string> enumeration;
   std::optional<double> minimum, maximum;
   std::string pattern;
   std::vector<std::string> aliases; // x-aliases
   std::string fallback;             // x-fallback
-  bool sensitive{false};            // x-sensitive: never stored, never printed
+  bool sensitive{false};            // x-sensitive, or a key that is_secret_key() knows: never stored, never printed
+  bool server_only{false};          // x-scope "server": never passed to a hook
   std::string description;
 };
 
 struct RequiredBinary {
-  std::string name;        // "wget" or "{WGET_BINARY}"
-  std::string providers;   // "env,apt"
+  std::string name;      // "wget" or "{WGET_BINARY}"
+  std::string providers; // "env,apt"
   std::string min_version;
 };
+
+// True for keys whose value must not be stored or printed whatever the schema says: TOKEN, SECRET, API_KEY, APIKEY,
+// PASSWORD or COOKIE_STRING somewhere in them (contract section 1.6).
+bool is_secret_key(std::string_view key);
+
+// "wget" -> "WGET": the prefix of a plugin's own keys.
+std::string key_prefix(std::string_view plugin);
 
 struct Plugin;
 
 struct Hook {
   HookName name;
-  std::filesystem::path path;     // the file
-  bool executable{false};         // else it is run through the interpreter of its extension
-  const Plugin* plugin{nullptr};  // owned by the same catalog
+  std::filesystem::path path;    // the file
+  bool executable{false};        // else it is run through the interpreter of its extension
+  const Plugin* plugin{nullptr}; // owned by the same catalog
 };
 
 struct Plugin {
-  std::string name;                 // the directory's name: the plugin's identity
+  std::string name; // the directory's name: the plugin's identity
   std::filesystem::path directory;
   std::string title, description;
   std::vector<Property> properties;
   std::vector<std::string> required_plugins;
   std::vector<RequiredBinary> required_binaries;
   std::vector<std::string> output_mimetypes;
-  std::vector<Hook> hooks;          // all events, in order
+  std::vector<Hook> hooks;       // all events, in order
+  bool enabled_by_default{true}; // false if its schema has false as default of <PLUGIN>_ENABLED
 };
+
+// Which host program a plugin is told that it runs under, and which x-runtimes it must allow. Not "archivebox": under
+// that name the hooks leave discovered URLs to urls.jsonl alone, and search plugins expect its database.
+inline constexpr std::string_view kRuntime = "abx-dl";
 
 class Catalog {
 public:
-  // Reads every directory in turn; a plugin in a later directory replaces one of the same name. Names starting with "." or
-  // "_" are ignored. Throws Error(configuration) naming file and line of a config.json that is not valid, and
-  // Error(unavailable) for a directory that does not exist.
-  static std::shared_ptr<const Catalog> load(const std::vector<std::filesystem::path>& directories);
+  Catalog() = default;
+  Catalog(const Catalog&) = delete; // hooks point to their plugins
+  Catalog& operator=(const Catalog&) = delete;
+
+  // Reads every directory in turn; a plugin in a later directory replaces one of the same name. Names starting with "."
+  // or
+  // "_" are ignored, as are directories with neither a config.json nor a hook, and plugins whose x-runtimes leave out
+  // `runtime`. A hook is a regular file (or a link to one) with an executable bit or a known extension. Throws
+  // Error(configuration) naming file and line of a config.json that is not valid, and Error(unavailable) for a
+  // directory that does not exist.
+  static std::shared_ptr<const Catalog> load(const std::vector<std::filesystem::path>& directories,
+                                             std::string_view runtime = kRuntime);
 
   const std::map<std::string, Plugin>& plugins() const noexcept { return plugins_; }
   const Plugin* find(const std::string& name) const;
 
-  // The closure over required_plugins of `roots` (all plugins that are enabled by default if empty), dependencies first.
-  // A root may carry a trailing or leading comma-free name only. Throws Error(usage) for an unknown plugin, listing the
-  // known ones, and Error(configuration) for a cycle or a dependency that `disabled` forbids.
-  std::vector<std::string> select(const std::vector<std::string>& roots, const std::vector<std::string>& disabled = {}) const;
+  // The closure over required_plugins of `roots` (all plugins that are enabled by default if empty), dependencies
+  // first. A root may itself be a list, "wget,title". A root that `disabled` names is left out: disabling is the
+  // stronger word. Throws Error(usage) for an unknown root, listing the known ones, and Error(configuration) for a
+  // cycle. A dependency that is missing or that `disabled` forbids is Error(configuration) for a root that was asked
+  // for by name, while of the default roots those that need it are left out.
+  std::vector<std::string> select(const std::vector<std::string>& roots,
+                                  const std::vector<std::string>& disabled = {}) const;
 
   // Hooks of an event in the selected plugins, by (order, name), hooks without a number last.
   std::vector<const Hook*> hooks_for(Event event, const std::vector<std::string>& selected) const;

@@ -1,6 +1,7 @@
 #pragma once
-// The environment and the arguments of a hook (contract sections 1.5-1.7, 1.14; design decisions 22-24). Pure functions over
-// maps: nothing is read from our own environment except through `inherited`, which the caller builds from the allow-list.
+// The environment and the arguments of a hook (contract sections 1.5-1.7, 1.14; design decisions 22-24). Pure functions
+// over maps: nothing is read from our own environment except through `inherited`, which the caller builds from the
+// allow-list.
 
 #include "lib/hooks/catalog.hpp"
 
@@ -19,32 +20,48 @@ struct HookContext {
   std::filesystem::path data_dir, crawl_dir, snapshot_dir, temporary_dir, library_dir, personas_dir;
   std::string persona{"Default"};
   std::string snapshot_title, snapshot_tags;
+  std::string machine_id;
+  std::string runtime{kRuntime}; // ABX_RUNTIME
 };
 
 // PATH, HOME, LANG, LC_*, TZ, TERM-less: the variables of our own environment that a hook may see, plus `extra` names.
-// Proxies: HTTP_PROXY, HTTPS_PROXY, NO_PROXY, ALL_PROXY in either case. HOLDFAST_* and PG* never pass.
+// Proxies: HTTP_PROXY, HTTPS_PROXY, NO_PROXY, ALL_PROXY in either case. HOLDFAST_* and PG* never pass, even as `extra`.
 std::map<std::string, std::string> inherited_environment(const std::vector<std::string>& extra);
 
 // Every property of the plugin and of its required plugins, resolved: own name, then aliases, in `options`; else the
-// x-fallback key if that is explicitly in `options`; else the schema default with {VAR} interpolated. Throws
-// Error(configuration) naming plugin and key if a value does not fit its type, enum, bounds or pattern.
+// x-fallback key if that is explicitly in `options`; else the schema default with {VAR} interpolated. A number that
+// comes from a fallback is moved into the bounds: TIMEOUT=3 was not said about a plugin that needs at least 5. Throws
+// Error(configuration) naming plugin and key (the value too, unless it is secret) if a value given does not fit its
+// type, enum, bounds or pattern.
 Options resolve_options(const Catalog& catalog, const Plugin& plugin, const Options& options);
 
-// The hook's timeout: <PLUGIN>_TIMEOUT in options > TIMEOUT in options > schema default of <PLUGIN>_TIMEOUT > 60 s; at
-// most 12 h (contract section 1.11).
+// The hook's timeout, in seconds: <PLUGIN>_TIMEOUT in options > TIMEOUT in options > schema default of <PLUGIN>_TIMEOUT
+// > 60 s; at most 12 h (contract section 1.11).
 std::chrono::milliseconds hook_timeout(const Plugin& plugin, const Options& options);
 
-// <PLUGIN>_ENABLED or its aliases; true unless an option or the schema says false.
+// <PLUGIN>_ENABLED or its aliases (USE_<PLUGIN> and SAVE_<PLUGIN> always are); true unless an option or the schema says
+// false.
 bool plugin_enabled(const Plugin& plugin, const Options& options);
+
+// What a crawl runs: `plugins` as written in --plugins or the option PLUGINS ("wget,title" or a JSON list), or, if
+// empty, every enabled plugin; with what they require, dependencies first, and without what an option disables. Throws
+// as Catalog::select does.
+std::vector<std::string> selected_plugins(const Catalog& catalog, const std::string& plugins, const Options& options);
 
 // "NAME=value" list for Command::environment: inherited, then global keys of the contract with their old aliases
 // (SNAP_DIR and SNAPSHOT_DIR, CRAWL_DIR and CRAWL_OUTPUT_DIR, ABXPKG_LIB_DIR and LIB_DIR, ...), then resolved options.
+// Options that no plugin declares pass as they are; a secret that only other plugins declare does not pass, nor does
+// the dynamic linker's LD_*. Directories and identity come from `context` alone. PATH: the directories of absolute
+// *_BINARY options, the library's bin, NODE_MODULES_DIR/.bin, then what is inherited. Sorted by name, each name once.
+// Throws Error(configuration) for a value that no environment can carry, and as resolve_options does.
 std::vector<std::string> hook_environment(const Catalog& catalog, const Hook& hook, const Options& options,
                                           const HookContext& context,
                                           const std::map<std::string, std::string>& inherited);
 
-// argv: the file itself when it is executable, else interpreter and file; then --url= and --snapshot-id= for snapshot
-// hooks, --url=, --crawl-id= and --source-url= for crawl hooks.
+// argv: the file itself when it is executable, else interpreter (found on the hook's PATH by /usr/bin/env) and file;
+// then
+// --url= and --snapshot-id= for snapshot hooks, --url= (the first seed if the context has none), --crawl-id= and
+// --source-url= for crawl hooks. Seeds beyond 64 KiB are cut at a line: the kernel takes 128 KiB an argument.
 std::vector<std::string> hook_arguments(const Hook& hook, const HookContext& context);
 
 } // namespace holdfast::hooks

@@ -1,5 +1,6 @@
 #pragma once
-// The file name of a hook: on_<Event>__[<order>_]<rest>[.bg|.finite.bg|.daemon.bg].<ext> (contract section 1.1-1.3). Pure.
+// The file name of a hook: on_<Event>__[<order>_]<rest>[.bg|.finite.bg|.daemon.bg].<ext> (contract section 1.1-1.3).
+// Pure.
 
 #include <optional>
 #include <string>
@@ -11,9 +12,9 @@ enum class Event { crawl_setup, snapshot, binary, crawl_end };
 
 struct HookName {
   Event event{};
-  int order{-1};        // the two-digit number; -1 if absent
-  std::string name;     // file name minus its last extension: "on_Snapshot__35_wget.finite.bg"
-  std::string extension;// "sh", "py", "js" or empty
+  int order{-1};         // the two-digit number; -1 if absent
+  std::string name;      // file name minus its last extension: "on_Snapshot__35_wget.finite.bg"
+  std::string extension; // "sh", "py", "js" or empty
   bool background{false};
 };
 

@@ -1,5 +1,6 @@
 #pragma once
-// Runs one hook from start to outcome. A hook that fails is a value. Main thread only; owned by the job that started it.
+// Runs one hook from start to outcome. A hook that fails is a value. Main thread only; owned by the job that started
+// it.
 //
 // Foreground: start(), then finish(). Background: start(), ready(), later end_background() and finish().
 
@@ -17,21 +18,21 @@
 namespace holdfast::hooks {
 
 struct HookLimits {
-  std::chrono::milliseconds timeout{60000};        // wall time of a foreground hook; background hooks only at the end
-  std::chrono::milliseconds kill_grace{5000};      // TERM to KILL after a timeout
-  std::uint64_t stdout_bytes{64u << 20};           // more ends the hook
+  std::chrono::milliseconds timeout{60000};   // wall time of a foreground hook; background hooks only at the end
+  std::chrono::milliseconds kill_grace{5000}; // TERM to KILL after a timeout
+  std::uint64_t stdout_bytes{64u << 20};      // more ends the hook
   std::uint64_t stderr_bytes{16u << 20};
-  std::uint64_t output_bytes{4ull << 30};          // everything in the hook's directory; more ends the hook
+  std::uint64_t output_bytes{4ull << 30}; // everything in the hook's directory; more ends the hook
   process::Limits process;
 };
 
 struct HookOutcome {
   Status status{Status::failed};
-  bool interrupted{false};    // ended because we were leaving, said nothing: put the work back, do not count a failure
+  bool interrupted{false}; // ended because we were leaving, said nothing: put the work back, do not count a failure
   bool timed_out{false};
-  std::string output;         // one line for people
+  std::string output; // one line for people
   std::string output_json;
-  std::string error;          // why it failed: record, "timed out after 60s", last line of stderr, exit status
+  std::string error; // why it failed: record, "timed out after 60s", last line of stderr, exit status
   process::Exit exit;
   std::vector<SnapshotRecord> discovered;
   std::vector<std::string> tags;
@@ -74,8 +75,8 @@ private:
   std::shared_ptr<Impl> impl_;
 };
 
-// Outcome of an exit and an optional record, by the contract's table (section 1.10, design decision 22); pure, so that the
-// table can be tested row by row. `has_outputs`: files other than runner files are in the directory.
+// Outcome of an exit and an optional record, by the contract's table (section 1.10, design decision 22); pure, so that
+// the table can be tested row by row. `has_outputs`: files other than runner files are in the directory.
 Status decide_status(const process::Exit& exit, const std::optional<ResultRecord>& record, bool has_outputs,
                      bool ended_politely, bool timed_out);
 

@@ -1,0 +1,372 @@
+#include "lib/hooks/record.hpp"
+
+#include "lib/hooks/text.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+
+namespace holdfast::hooks {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kLongestLine = 1u << 20;
+constexpr std::size_t kMostRecords = 100'000;
+constexpr std::size_t kLongestText = 4096;
+constexpr std::size_t kLongestJson = 64u << 10;
+constexpr std::size_t kLongestUrl = 8192; // base::parse_url refuses longer ones
+constexpr std::size_t kLongestName = 256; // tags, binaries, hosts
+constexpr std::size_t kMostTags = 100;
+constexpr std::size_t kMostSettings = 1000;
+// Printing JSON recurses, so its depth has to be bounded before it is parsed. Real records nest four deep.
+constexpr int kDeepest = 64;
+
+bool too_deep(std::string_view text) {
+  int depth = 0;
+  bool in_string = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char letter = text[at];
+    if (in_string) {
+      if (letter == '\\') ++at;
+      if (letter == '"') in_string = false;
+    } else if (letter == '"') {
+      in_string = true;
+    } else if (letter == '{' || letter == '[') {
+      if (++depth > kDeepest) return true;
+    } else if (letter == '}' || letter == ']') {
+      --depth;
+    }
+  }
+  return false;
+}
+
+// Value of the four hexadecimal digits after "\u" at `at`, or -1.
+int escaped_unit(std::string_view text, std::size_t at) {
+  if (at + 6 > text.size() || text[at] != '\\' || text[at + 1] != 'u') return -1;
+  int unit = 0;
+  const char* const begin = text.data() + at + 2;
+  const auto [end, error] = std::from_chars(begin, begin + 4, unit, 16);
+  return error == std::errc{} && end == begin + 4 && *begin != '-' ? unit : -1;
+}
+
+// Escapes that no database takes become \ufffd: \u0000, and lone surrogates, which Python prints for file names that
+// are not UTF-8.
+std::string repair_escapes(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    if (text[at] != '\\') {
+      result.push_back(text[at++]);
+      continue;
+    }
+    const int unit = escaped_unit(text, at);
+    if (unit < 0) { // another escape: take both characters, so that "\\u0000" stays what it is
+      result += text.substr(at, 2);
+      at += 2;
+      continue;
+    }
+    const bool high = unit >= 0xD800 && unit <= 0xDBFF;
+    const int next = high ? escaped_unit(text, at + 6) : -1;
+    if (high && next >= 0xDC00 && next <= 0xDFFF) {
+      result += text.substr(at, 12);
+      at += 12;
+    } else {
+      const bool unusable = unit == 0 || (unit >= 0xD800 && unit <= 0xDFFF);
+      result += unusable ? std::string_view("\\ufffd") : text.substr(at, 6);
+      at += 6;
+    }
+  }
+  return result;
+}
+
+// The object on a line, or null.
+json parse_object(std::string_view line) {
+  const auto begin = line.find_first_not_of(" \t\r");
+  if (begin == std::string_view::npos || line[begin] != '{' || too_deep(line)) return nullptr;
+  const auto parse = [](std::string_view text) { return json::parse(text.begin(), text.end(), nullptr, false); };
+  json value = line.find("\\u0000") == std::string_view::npos ? parse(line) : parse(repair_escapes(line));
+  if (value.is_discarded()) value = parse(repair_escapes(repair_utf8(line)));
+  return value.is_object() ? value : json(nullptr);
+}
+
+std::string text_of(const json& object, const char* key, std::size_t limit, Lines lines = Lines::one) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_string()) return {};
+  return clean_text(found->get_ref<const std::string&>(), limit, lines);
+}
+
+std::string printed(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
+
+// As it would stand in an environment (contract section 1.6).
+std::string setting_text(const json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_boolean()) return value.get<bool>() ? "True" : "False";
+  return printed(value);
+}
+
+std::optional<Record> result_record(const json& object) {
+  // Without a status it claims nothing: the exit code decides, as if the line were not there.
+  const auto status = object.find("status");
+  if (status == object.end() || !status->is_string()) return std::nullopt;
+  ResultRecord record;
+  record.status = parse_status(status->get_ref<const std::string&>());
+  record.output = text_of(object, "output_str", kLongestText);
+  if (record.output.empty()) record.output = text_of(object, "output", kLongestText); // name of the oldest hooks
+  if (const auto value = object.find("output_json"); value != object.end() && !value->is_null()) {
+    std::string text = printed(*value);
+    if (text.size() <= kLongestJson) record.output_json = std::move(text);
+  }
+  record.error = text_of(object, "error", kLongestText, Lines::many);
+  return record;
+}
+
+// "a, b" or ["a", "b"].
+std::vector<std::string> tags_of(const json& object) {
+  std::vector<std::string> tags;
+  const auto add = [&](std::string_view text) {
+    std::string tag = clean_text(text, kLongestName, Lines::one);
+    if (!tag.empty() && tags.size() < kMostTags && std::find(tags.begin(), tags.end(), tag) == tags.end()) {
+      tags.push_back(std::move(tag));
+    }
+  };
+  const auto found = object.find("tags");
+  if (found == object.end()) return tags;
+  if (found->is_string()) {
+    const std::string_view text = found->get_ref<const std::string&>();
+    for (std::size_t begin = 0; begin <= text.size();) {
+      const auto end = std::min(text.find(',', begin), text.size());
+      add(text.substr(begin, end - begin));
+      begin = end + 1;
+    }
+  } else if (found->is_array()) {
+    for (const json& tag : *found) {
+      if (tag.is_string()) add(tag.get_ref<const std::string&>());
+    }
+  }
+  return tags;
+}
+
+std::optional<Record> snapshot_record(const json& object) {
+  const auto url = object.find("url");
+  if (url == object.end() || !url->is_string()) return std::nullopt;
+  SnapshotRecord record;
+  record.url = url->get<std::string>();
+  const auto begin = record.url.find_first_not_of(" \t\r\n");
+  if (begin == std::string::npos) return std::nullopt;
+  record.url = record.url.substr(begin, record.url.find_last_not_of(" \t\r\n") - begin + 1);
+  if (record.url.size() > kLongestUrl) return std::nullopt;
+  record.title = text_of(object, "title", kLongestText);
+  record.bookmarked_at = text_of(object, "bookmarked_at", kLongestName);
+  if (record.bookmarked_at.empty()) record.bookmarked_at = text_of(object, "timestamp", kLongestName);
+  record.plugin = text_of(object, "plugin", kLongestName);
+  record.tags = tags_of(object);
+  return record;
+}
+
+std::optional<Record> tag_record(const json& object) {
+  TagRecord record{text_of(object, "name", kLongestName)};
+  if (record.name.empty()) return std::nullopt;
+  return record;
+}
+
+std::optional<Record> binary_record(const json& object) {
+  BinaryRecord record;
+  record.name = text_of(object, "name", kLongestName);
+  if (record.name.empty()) return std::nullopt;
+  record.path = text_of(object, "abspath", kLongestText);
+  record.version = text_of(object, "version", kLongestName);
+  record.sha256 = text_of(object, "sha256", kLongestName);
+  record.provider = text_of(object, "binprovider", kLongestName);
+  if (record.provider.empty()) record.provider = text_of(object, "binproviders", kLongestName); // BinaryRequest
+  return record;
+}
+
+bool setting_name(std::string_view name) {
+  return !name.empty() && name.size() <= kLongestName && !(name.front() >= '0' && name.front() <= '9') &&
+         std::all_of(name.begin(), name.end(), [](char letter) {
+           return (letter >= 'A' && letter <= 'Z') || (letter >= '0' && letter <= '9') || letter == '_';
+         });
+}
+
+std::optional<Record> machine_record(const json& object) {
+  MachineRecord record;
+  const auto add = [&](std::string_view key, const json& value) {
+    constexpr std::string_view kScope = "config/"; // "config/WGET_BINARY" in one old generation
+    if (key.starts_with(kScope)) key.remove_prefix(kScope.size());
+    if (!setting_name(key) || value.is_null() || record.config.size() >= kMostSettings) return;
+    std::string text = setting_text(value);
+    if (text.size() <= kLongestJson) record.config.emplace_back(std::string(key), std::move(text));
+  };
+  if (const auto config = object.find("config"); config != object.end() && config->is_object()) {
+    for (const auto& [key, value] : config->items())
+      add(key, value);
+  } else if (const auto key = object.find("key"); key != object.end() && key->is_string()) {
+    // Only an update says something; "unset" and friends are not ours to follow.
+    const auto method = object.find("_method");
+    const auto value = object.find("value");
+    if (value != object.end() && (method == object.end() || *method == "update")) {
+      add(key->get_ref<const std::string&>(), *value);
+    }
+  }
+  if (record.config.empty()) return std::nullopt;
+  return record;
+}
+
+std::optional<double> number_of(const json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end()) return std::nullopt;
+  double value = 0;
+  if (found->is_number()) {
+    value = found->get<double>();
+  } else if (found->is_string()) { // headers are text, and hooks pass them on
+    const std::string& text = found->get_ref<const std::string&>();
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  } else {
+    return std::nullopt;
+  }
+  if (!std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+std::optional<Record> rate_limit_record(const json& object) {
+  RateLimitRecord record;
+  record.host = text_of(object, "host", kLongestName);
+  if (record.host.empty()) return std::nullopt;
+  std::transform(record.host.begin(), record.host.end(), record.host.begin(), [](char letter) {
+    return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
+  });
+  if (const auto status = number_of(object, "status"); status && *status >= 100 && *status <= 999) {
+    record.status = static_cast<int>(*status);
+  }
+  if (const auto seconds = number_of(object, "retry_after"); seconds && *seconds >= 0) {
+    constexpr double kLongestWait = 7.0 * 24 * 3600; // a page must not be able to park a site for ever
+    record.retry_after_seconds = std::min(*seconds, kLongestWait);
+  }
+  return record;
+}
+
+using Maker = std::optional<Record> (*)(const json&);
+constexpr std::array<std::pair<std::string_view, Maker>, 7> kMakers{{{"ArchiveResult", result_record},
+                                                                     {"Snapshot", snapshot_record},
+                                                                     {"Tag", tag_record},
+                                                                     {"Binary", binary_record},
+                                                                     {"BinaryRequest", binary_record},
+                                                                     {"Machine", machine_record},
+                                                                     {"RateLimit", rate_limit_record}}};
+
+std::optional<Record> make_record(const json& object, RecordSource source) {
+  const auto type = object.find("type");
+  if (source == RecordSource::urls_file) {
+    const bool snapshot = type == object.end() || *type == "Snapshot";
+    return snapshot ? snapshot_record(object) : std::nullopt;
+  }
+  if (type == object.end() || !type->is_string()) return std::nullopt;
+  const std::string& word = type->get_ref<const std::string&>();
+  for (const auto& [name, maker] : kMakers) {
+    if (word == name) return maker(object);
+  }
+  return std::nullopt;
+}
+
+} // namespace
+
+std::string_view to_string(Status status) noexcept {
+  switch (status) {
+  case Status::succeeded:
+    return "succeeded";
+  case Status::failed:
+    return "failed";
+  case Status::skipped:
+    return "skipped";
+  case Status::noresults:
+    return "noresults";
+  }
+  return "failed";
+}
+
+Status parse_status(std::string_view text) noexcept {
+  if (text == "succeeded" || text == "success" || text == "succeded") return Status::succeeded;
+  if (text == "skipped") return Status::skipped;
+  if (text == "noresults" || text == "noresult") return Status::noresults;
+  return Status::failed;
+}
+
+std::vector<Record> RecordReader::feed(std::string_view bytes) {
+  std::vector<Record> records;
+  bytes_ += bytes.size();
+  while (!bytes.empty()) {
+    const auto newline = bytes.find('\n');
+    const std::string_view piece = bytes.substr(0, newline);
+    if (overlong_ || partial_.size() + piece.size() > kLongestLine) {
+      overlong_ = true;
+      partial_.clear();
+      partial_.shrink_to_fit();
+    } else if (newline == std::string_view::npos || !partial_.empty()) {
+      partial_ += piece;
+    }
+    if (newline == std::string_view::npos) break;
+    ++lines_;
+    if (overlong_) {
+      ++dropped_;
+      overlong_ = false;
+    } else {
+      take_line(partial_.empty() ? piece : std::string_view(partial_), records);
+      partial_.clear();
+    }
+    bytes.remove_prefix(newline + 1);
+  }
+  return records;
+}
+
+std::vector<Record> RecordReader::finish() {
+  std::vector<Record> records;
+  if (overlong_) {
+    ++dropped_;
+  } else if (!partial_.empty()) {
+    take_line(partial_, records);
+  }
+  overlong_ = false;
+  partial_.clear();
+  return records;
+}
+
+void RecordReader::take_line(std::string_view line, std::vector<Record>& out) {
+  if (line.find_first_not_of(" \t\r") == std::string_view::npos) return; // blank lines are nothing, not prose
+  if (records_ >= kMostRecords) {
+    ++dropped_;
+    return;
+  }
+  const json object = parse_object(line);
+  auto record = object.is_object() ? make_record(object, source_) : std::nullopt;
+  if (!record) {
+    ++ignored_;
+    return;
+  }
+  ++records_;
+  out.push_back(std::move(*record));
+}
+
+void DiscoveredUrls::add(SnapshotRecord record) {
+  const auto [position, added] = index_.try_emplace(record.url, records_.size());
+  if (added) {
+    records_.push_back(std::move(record));
+    return;
+  }
+  SnapshotRecord& known = records_[position->second];
+  if (record.title.size() > known.title.size()) known.title = std::move(record.title);
+  if (known.bookmarked_at.empty()) known.bookmarked_at = std::move(record.bookmarked_at);
+  if (known.plugin.empty()) known.plugin = std::move(record.plugin);
+  for (std::string& tag : record.tags) {
+    const bool present = std::find(known.tags.begin(), known.tags.end(), tag) != known.tags.end();
+    if (!present && known.tags.size() < kMostTags) known.tags.push_back(std::move(tag));
+  }
+}
+
+} // namespace holdfast::hooks

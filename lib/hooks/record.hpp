@@ -1,12 +1,14 @@
 #pragma once
-// Records that hooks print or leave in urls.jsonl: one JSON object a line, parsed as hostile input (contract section 1.9).
-// Values; used on the main thread.
+// Records that hooks print or leave in urls.jsonl: one JSON object a line, parsed as hostile input (contract
+// section 1.9). Values; used on the main thread.
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -50,26 +52,46 @@ struct RateLimitRecord { // a site asked us to slow down: {"type":"RateLimit","h
 
 using Record = std::variant<ResultRecord, SnapshotRecord, TagRecord, BinaryRecord, MachineRecord, RateLimitRecord>;
 
-// Splits a growing stream into lines and parses those that are JSON objects with a known "type". Bounded: a line over 1 MiB is
-// dropped and counted, after 100,000 records the rest is counted only. Never throws on input.
+// Where the lines come from. A urls.jsonl holds discovered URLs and nothing else, so their "type" may be missing there.
+enum class RecordSource { standard_output, urls_file };
+
+// Splits a growing stream into lines and parses those that are JSON objects with a known "type". Bounded: a line over 1
+// MiB is dropped and counted, after 100,000 records the rest is counted only. Never throws on input. Text in the
+// records is valid UTF-8 without NUL; titles, names and messages are also free of control characters.
 class RecordReader {
 public:
+  explicit RecordReader(RecordSource source = RecordSource::standard_output) : source_(source) {}
+
   // Appends bytes; returns the records they complete.
   std::vector<Record> feed(std::string_view bytes);
   // End of stream: the last line without a newline.
   std::vector<Record> finish();
 
-  bool saw_output() const noexcept { return bytes_ > 0; }         // anything at all
-  bool saw_line() const noexcept { return lines_ > 0; }           // a first complete line: readiness of a background hook
+  bool saw_output() const noexcept { return bytes_ > 0; } // anything at all
+  bool saw_line() const noexcept { return lines_ > 0; }   // a first complete line: readiness of a background hook
   std::size_t ignored_lines() const noexcept { return ignored_; } // prose, wrong JSON, unknown types
   std::size_t dropped_lines() const noexcept { return dropped_; } // over a limit
 
 private:
   void take_line(std::string_view line, std::vector<Record>& out);
+  RecordSource source_;
   std::string partial_;
   bool overlong_{false};
   std::uint64_t bytes_{0};
   std::size_t lines_{0}, ignored_{0}, dropped_{0}, records_{0};
+};
+
+// Discovered URLs by first appearance, one for each URL as printed: of two records the longer title wins, missing
+// fields are filled, tags are united.
+class DiscoveredUrls {
+public:
+  void add(SnapshotRecord record);
+  const std::vector<SnapshotRecord>& records() const noexcept { return records_; }
+  std::vector<SnapshotRecord> take() { return std::move(records_); }
+
+private:
+  std::vector<SnapshotRecord> records_;
+  std::unordered_map<std::string, std::size_t> index_; // url -> position in records_
 };
 
 } // namespace holdfast::hooks

@@ -1,0 +1,48 @@
+#pragma once
+// What is in a hook's directory: how many bytes, and which files are new. Private to this module; main thread, so every
+// call does a bounded amount of work. Links are never followed.
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace holdfast::hooks {
+
+// Adds up the sizes of all files below a directory, a few entries at a time.
+class DirectoryMeter {
+public:
+  explicit DirectoryMeter(std::filesystem::path directory) : directory_(std::move(directory)) {}
+
+  // Looks at up to `entries` more entries. The total once a whole round is complete; the next call starts a new round.
+  std::optional<std::uint64_t> step(std::size_t entries);
+
+private:
+  std::filesystem::path directory_;
+  std::filesystem::recursive_directory_iterator position_;
+  bool in_round_{false};
+  std::uint64_t sum_{0};
+};
+
+// Remembers the files that were there before a hook, so that afterwards its own can be told from those of other hooks
+// of the same plugin. By change time, which wget and friends cannot set back, and not by a clock.
+class FilesBefore {
+public:
+  // Remembers up to 10,000 files; more are taken for new.
+  explicit FilesBefore(const std::filesystem::path& directory);
+
+  // True if the file (a path below the directory) was not there, or has changed since.
+  bool changed(const std::filesystem::path& file) const;
+
+  // A new or changed file that is no runner file, relative to the directory; a page (HTML) rather than another one.
+  // nullopt if the hook has left nothing.
+  std::optional<std::string> first_output() const;
+
+private:
+  std::filesystem::path directory_;
+  std::map<std::string, std::pair<std::int64_t, std::int64_t>> change_times_; // path -> seconds, nanoseconds
+};
+
+} // namespace holdfast::hooks

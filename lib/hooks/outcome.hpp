@@ -1,0 +1,18 @@
+#pragma once
+// Words for people about how a hook ended. Private to this module; pure.
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace holdfast::hooks {
+
+// The line of a hook's stderr that says what went wrong: the last one that is not empty and not the tail of a stack
+// trace. At most 500 bytes of clean text; "" if there is none.
+std::string telling_line(std::string_view stderr_text);
+
+// 60 s -> "60s", 1500 ms -> "1.5s": in the unit in which timeouts are configured.
+std::string in_seconds(std::chrono::milliseconds duration);
+
+} // namespace holdfast::hooks

@@ -1,0 +1,16 @@
+#pragma once
+// Reads one plugin's config.json (contract section 1.14). Private to this module.
+
+#include "lib/hooks/catalog.hpp"
+
+#include <filesystem>
+#include <string_view>
+
+namespace holdfast::hooks {
+
+// Fills title, properties and requirements of `plugin`. False if its x-runtimes leave out `runtime`. Throws
+// Error(configuration) as "file:line: message" if it is not valid JSON or a known key has a wrong type; keys that mean
+// nothing to us are allowed, because the schema of others grows.
+bool read_plugin_file(const std::filesystem::path& file, std::string_view runtime, Plugin& plugin);
+
+} // namespace holdfast::hooks

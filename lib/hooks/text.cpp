@@ -1,0 +1,148 @@
+#include "lib/hooks/text.hpp"
+
+namespace holdfast::hooks {
+
+namespace {
+
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD"; // U+FFFD
+constexpr std::string_view kEllipsis = "\xE2\x80\xA6";    // U+2026
+
+unsigned byte_at(std::string_view text, std::size_t index) {
+  return index < text.size() ? static_cast<unsigned char>(text[index]) : 0u;
+}
+
+// Length of the well-formed character at `at`, 0 if there is none.
+std::size_t character_length(std::string_view text, std::size_t at) noexcept {
+  const unsigned lead = byte_at(text, at);
+  if (lead < 0x80) return 1;
+  std::size_t length = 0;
+  unsigned low = 0x80;
+  unsigned high = 0xBF;
+  if (lead >= 0xC2 && lead <= 0xDF) {
+    length = 2;
+  } else if (lead >= 0xE0 && lead <= 0xEF) {
+    length = 3;
+    if (lead == 0xE0) low = 0xA0;  // overlong
+    if (lead == 0xED) high = 0x9F; // surrogates
+  } else if (lead >= 0xF0 && lead <= 0xF4) {
+    length = 4;
+    if (lead == 0xF0) low = 0x90;  // overlong
+    if (lead == 0xF4) high = 0x8F; // above U+10FFFF
+  } else {
+    return 0;
+  }
+  if (at + length > text.size()) return 0;
+  const unsigned second = byte_at(text, at + 1);
+  if (second < low || second > high) return 0;
+  for (std::size_t index = 2; index < length; ++index) {
+    const unsigned next = byte_at(text, at + index);
+    if (next < 0x80 || next > 0xBF) return 0;
+  }
+  return length;
+}
+
+// End of the escape sequence that starts at `at` (text[at] is ESC).
+std::size_t skip_escape(std::string_view text, std::size_t at) noexcept {
+  const unsigned kind = byte_at(text, at + 1);
+  std::size_t index = at + 2;
+  if (kind == '[') { // CSI: parameters, then one final byte
+    while (index < text.size() && byte_at(text, index) >= 0x20 && byte_at(text, index) <= 0x3F)
+      ++index;
+    if (index < text.size() && byte_at(text, index) >= 0x40 && byte_at(text, index) <= 0x7E) ++index;
+    return index;
+  }
+  if (kind == ']' || kind == 'P' || kind == '_' || kind == '^') { // OSC, DCS, ...: up to BEL or ESC backslash
+    while (index < text.size() && text[index] != '\a' && text[index] != '\x1b' && text[index] != '\n')
+      ++index;
+    if (index < text.size() && text[index] == '\a') return index + 1;
+    if (byte_at(text, index) == 0x1b && byte_at(text, index + 1) == '\\') return index + 2;
+    return index;
+  }
+  return kind >= 0x20 && kind <= 0x7E ? at + 2 : at + 1;
+}
+
+} // namespace
+
+bool valid_utf8(std::string_view text) noexcept {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = character_length(text, at);
+    if (length == 0) return false;
+    at += length;
+  }
+  return true;
+}
+
+std::string repair_utf8(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = character_length(text, at);
+    if (length == 0) {
+      result += kReplacement;
+      ++at;
+    } else {
+      result += text.substr(at, length);
+      at += length;
+    }
+  }
+  return result;
+}
+
+std::string clean_text(std::string_view text, std::size_t limit, Lines lines) {
+  std::string result;
+  bool blank_pending = false; // leading and trailing blanks never reach the result
+  std::size_t newlines_pending = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const unsigned lead = byte_at(text, at);
+    if (lead == 0x1b) {
+      at = skip_escape(text, at);
+      continue;
+    }
+    if (lead == '\n' && lines == Lines::many) {
+      ++newlines_pending;
+      blank_pending = false;
+      ++at;
+      continue;
+    }
+    if (lead == ' ' || lead == '\t' || lead == '\n' || lead == '\r') {
+      // Indentation of a continued text is kept in one blank; it is for reading, not for layout.
+      blank_pending = true;
+      ++at;
+      continue;
+    }
+    const std::size_t length = character_length(text, at);
+    const bool c1_control = length == 2 && lead == 0xC2 && byte_at(text, at + 1) < 0xA0;
+    if (length == 1 && (lead < 0x20 || lead == 0x7F)) {
+      ++at;
+      continue;
+    }
+    if (c1_control) {
+      at += 2;
+      continue;
+    }
+    std::string piece;
+    if (!result.empty()) {
+      if (newlines_pending > 0) piece.append(newlines_pending > 1 ? "\n\n" : "\n");
+      if (blank_pending) piece.push_back(' ');
+    }
+    blank_pending = false;
+    newlines_pending = 0;
+    piece += length == 0 ? kReplacement : text.substr(at, length);
+    if (result.size() + piece.size() > limit) {
+      // Make room for the ellipsis, at a character boundary.
+      const std::size_t keep = limit > kEllipsis.size() ? limit - kEllipsis.size() : 0;
+      while (result.size() > keep) {
+        while (!result.empty() && (byte_at(result, result.size() - 1) & 0xC0u) == 0x80u)
+          result.pop_back();
+        if (!result.empty()) result.pop_back();
+      }
+      if (limit >= kEllipsis.size()) result += kEllipsis;
+      return result;
+    }
+    result += piece;
+    at += length == 0 ? 1 : length;
+  }
+  return result;
+}
+
+} // namespace holdfast::hooks

@@ -1,0 +1,22 @@
+#pragma once
+// Text from hostile sources made fit for people, terminals and a database. Pure functions; any thread.
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace holdfast::hooks {
+
+// Well-formed UTF-8 (no overlong forms, no surrogates, nothing above U+10FFFF).
+bool valid_utf8(std::string_view text) noexcept;
+
+// Every ill-formed byte becomes U+FFFD; the result is always valid UTF-8.
+std::string repair_utf8(std::string_view text);
+
+enum class Lines { one, many };
+
+// Valid UTF-8 without ANSI escape sequences and control characters (NUL above all: PostgreSQL refuses it), trimmed, and
+// at most `limit` bytes, cut between characters with an ellipsis. Lines::one joins lines with a blank.
+std::string clean_text(std::string_view text, std::size_t limit, Lines lines);
+
+} // namespace holdfast::hooks
