@@ -258,14 +258,17 @@ Exit exit_from(const shim::Report& report) {
 // The shim was killed. Its hook died with it (parent-death signal); descendants were orphaned to this process, to the
 // guard or to init, and are found by the cookie or by the hook's session.
 awaitable<int> end_orphans(std::shared_ptr<Supervision> state) {
-  Orphans orphans([&](const ProcessEntry& entry) {
-    if (entry.shim()) return false;
-    const bool same_session =
-        state->hook_pid > 0 && entry.session == state->hook_pid && entry.start_ticks >= state->start_ticks;
-    return same_session || (!state->cookie.empty() && environment_has(entry.pid, [&](std::string_view variable) {
-             return variable == state->cookie;
-           }));
-  });
+  const auto of_this_tree = [&](const ProcessEntry& entry) {
+    if (entry.shim() || entry.start_ticks < state->start_ticks) return false;
+    if (state->hook_pid > 0 && entry.session == state->hook_pid) return true;
+    return !state->cookie.empty() &&
+           environment_has(entry.pid, [&](std::string_view variable) { return variable == state->cookie; });
+  };
+  // A zombie in another session than ours was adopted: hooks and what they start are, our own helpers are not.
+  const auto adopted = [&, session = ::getsid(0)](const ProcessEntry& entry) {
+    return !entry.shim() && entry.session != session && entry.start_ticks >= state->start_ticks;
+  };
+  Orphans orphans(of_this_tree, adopted);
   const auto deadline = Clock::now() + kHunt;
   asio::steady_timer pause(state->control.get_executor());
   while (!orphans.kill_round() && Clock::now() < deadline) {

@@ -33,6 +33,7 @@ bool Orphans::kill_round() {
   const auto spared = own_line(processes);
   bool found = false;
   for (const auto& [pid, entry] : processes) {
+    if (entry.zombie() && entry.parent == ::getpid() && reapable_(entry)) ::waitpid(pid, nullptr, WNOHANG);
     if (entry.zombie() || spared.contains(pid) || below_shim(entry, processes) || !matches_(entry)) continue;
     found = true;
     pending_.insert_or_assign(pid, entry.start_ticks);

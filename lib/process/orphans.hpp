@@ -15,8 +15,11 @@ class Orphans {
 public:
   using Matcher = std::function<bool(const ProcessEntry&)>;
 
-  // `matches` names the processes that may be killed.
-  explicit Orphans(Matcher matches) : matches_(std::move(matches)) {}
+  // `matches` names the processes that may be killed. `reapable` names zombies, children of this process, that may be
+  // reaped although this object did not kill them: a zombie has no environment left to tell it by.
+  explicit Orphans(
+      Matcher matches, Matcher reapable = [](const ProcessEntry&) { return false; })
+      : matches_(std::move(matches)), reapable_(std::move(reapable)) {}
 
   // One round: KILL for every match that is not supervised by a living shim, then reap, by pid, those that were
   // orphaned to this process. True if none is left.
@@ -27,6 +30,7 @@ public:
 
 private:
   Matcher matches_;
+  Matcher reapable_;
   std::map<pid_t, std::uint64_t> pending_; // killed, not yet gone: pid and start time
   std::set<std::pair<pid_t, std::uint64_t>> killed_;
 };

@@ -51,10 +51,11 @@ int sweep(const std::string& variable, const std::string& prefix, std::chrono::m
   for (const auto& [pid, entry] : processes) {
     if (entry.zombie() || spared.contains(pid) || !marked(entry)) continue;
     found.emplace(pid, entry.start_ticks);
-    if (!entry.shim()) continue;
-    shims.push_back(entry);
-    ::kill(pid, SIGTERM);
-    ::kill(pid, SIGCONT); // a hook may have stopped its own shim
+    if (entry.shim()) shims.push_back(entry);
+  }
+  for (const auto& shim : shims) { // after the look round, which would miss what is ended during it
+    ::kill(shim.pid, SIGTERM);
+    ::kill(shim.pid, SIGCONT); // a hook may have stopped its own shim
   }
   wait_until_gone(shims, deadline);
   // A shim that did not obey in time is killed as well: what it leaves is then nobody's and found by the same marker.

@@ -1,0 +1,137 @@
+// The guard: passes signals on, reports the end, leaves nothing.
+
+#include "tests/process/stage.hpp"
+
+#include <doctest/doctest.h>
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <sstream>
+
+using namespace holdfast;
+using namespace holdfast::test;
+
+namespace {
+
+constexpr const char* kHooks = "3";
+constexpr std::size_t kProcesses = 5 * 3;
+
+struct Guarded {
+  pid_t guard;
+  pid_t supervisor;
+};
+
+pid_t start_guard(Stage& stage, std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), {program("holdfast-guard").string(), "--"});
+  return spawn(arguments, {"PATH=/usr/bin:/bin", stage.cookie}, stage.dir / "out");
+}
+
+Guarded start_guarded(Stage& stage) {
+  const pid_t guard =
+      start_guard(stage, {program("supervisor").string(), stage.dir.path().string(), stage.cookie, kHooks});
+  REQUIRE(eventually([&] { return stage.output().starts_with("ready") && stage.output().ends_with("\n"); }));
+  std::istringstream text(stage.output());
+  std::string word;
+  pid_t supervisor = 0;
+  text >> word >> supervisor;
+  CHECK(stage.survivors().size() == kProcesses + 2);
+  return {guard, supervisor};
+}
+
+int guard_exit(Stage& stage, std::vector<std::string> arguments) {
+  const int status = reap(start_guard(stage, std::move(arguments)));
+  REQUIRE(WIFEXITED(status));
+  return WEXITSTATUS(status);
+}
+
+bool all_gone(const Stage& stage) {
+  return eventually([&] { return stage.survivors().empty(); });
+}
+
+} // namespace
+
+TEST_CASE("the guard ends with its program's status") {
+  const std::string misbehave = program("misbehave").string();
+  Stage stage;
+  CHECK(guard_exit(stage, {misbehave, "exit", "0"}) == 0);
+  CHECK(guard_exit(stage, {misbehave, "exit", "75"}) == 75);
+  CHECK(guard_exit(stage, {misbehave, "die", "9"}) == 128 + SIGKILL);
+  CHECK(guard_exit(stage, {misbehave, "die", "15"}) == 128 + SIGTERM);
+  CHECK(guard_exit(stage, {(stage.dir / "missing").string()}) == 127);
+  CHECK(guard_exit(stage, {stage.dir.write("plain", "not a program").string()}) == 126);
+}
+
+TEST_CASE("the guard finds a program on the path and passes its arguments") {
+  Stage stage;
+  CHECK(guard_exit(stage, {"sh", "-c", "echo \"$1 $2\"", "sh", "one", "two three"}) == 0);
+  CHECK(stage.output() == "one two three\n");
+}
+
+TEST_CASE("the guard passes signals on") {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
+    Stage stage;
+    const pid_t guard =
+        start_guard(stage, {"/bin/sh", "-c",
+                            "trap 'exit 9' " + std::to_string(signal) + "; echo ready; while :; do sleep 0.01; done"});
+    REQUIRE(eventually([&] { return stage.output() == "ready\n"; }));
+    kill(guard, signal);
+    const int status = reap(guard);
+    CAPTURE(signal);
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 9);
+  }
+}
+
+TEST_CASE("the guard ends a daemon that its program leaves") {
+  Stage stage;
+  CHECK(guard_exit(stage, {program("misbehave").string(), "leave-daemon"}) == 0);
+  CHECK(stage.survivors().empty());
+}
+
+TEST_CASE("kill -9 of a guarded supervisor leaves nothing") {
+  for (int round = 0; round < 3; ++round) {
+    Stage stage;
+    const auto pids = start_guarded(stage);
+    kill(pids.supervisor, SIGKILL);
+    const int status = reap(pids.guard);
+    CHECK(WEXITSTATUS(status) == 128 + SIGKILL);
+    CHECK(stage.survivors().empty()); // when the guard ends, all is done
+  }
+}
+
+TEST_CASE("kill -9 of the guard leaves nothing") {
+  for (int round = 0; round < 3; ++round) {
+    Stage stage;
+    const auto pids = start_guarded(stage);
+    kill(pids.guard, SIGKILL);
+    reap(pids.guard);
+    CHECK(all_gone(stage));
+  }
+}
+
+TEST_CASE("kill -9 of guard and supervisor at once leaves nothing") {
+  for (int round = 0; round < 10; ++round) {
+    Stage stage;
+    const auto pids = start_guarded(stage);
+    if (round % 2 == 0) {
+      kill(pids.guard, SIGKILL);
+      kill(pids.supervisor, SIGKILL);
+    } else {
+      kill(pids.supervisor, SIGKILL);
+      kill(pids.guard, SIGKILL);
+    }
+    reap(pids.guard);
+    CHECK(all_gone(stage));
+  }
+}
+
+TEST_CASE("TERM to the guard lets the supervisor leave in order") {
+  Stage stage;
+  const auto pids = start_guarded(stage);
+  kill(pids.guard, SIGTERM);
+  const int status = reap(pids.guard);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+  CHECK(stage.survivors().empty());
+}

@@ -1,0 +1,62 @@
+// Limits are set before the hook runs.
+
+#include "tests/process/stage.hpp"
+
+#include <doctest/doctest.h>
+
+#include <signal.h>
+#include <unistd.h>
+
+using namespace holdfast;
+using namespace holdfast::test;
+
+TEST_CASE("a file larger than its limit ends the hook with SIGXFSZ") {
+  Stage stage;
+  auto command = stage.command({"write-much", "64"});
+  command.limits.file_bytes = 65536;
+  const auto exit = stage.run(command);
+  CHECK(exit.signal == SIGXFSZ);
+  CHECK(std::filesystem::file_size(stage.dir / "out") == 65536);
+}
+
+TEST_CASE("without a limit the same file is written whole") {
+  Stage stage;
+  CHECK(stage.run({"write-much", "64"}).clean());
+  CHECK(std::filesystem::file_size(stage.dir / "out") == 64 * 4096);
+}
+
+TEST_CASE("open files are limited") {
+  Stage stage;
+  auto command = stage.command({"open-many"});
+  command.limits.open_files = 20;
+  CHECK(stage.run(command).clean());
+  CHECK(stage.output() == "descriptors: 20\n");
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // a sanitized hook needs terabytes of it
+TEST_CASE("address space is limited") {
+  Stage stage;
+  auto command = stage.command({"allocate", "512"});
+  CHECK(stage.run(command).code == 0);
+  command.limits.address_space_bytes = 256u << 20;
+  CHECK(stage.run(command).code == 1);
+}
+#endif
+
+TEST_CASE("core files are off unless asked for") {
+  Stage stage;
+  CHECK(stage.run({"core-limit"}).clean());
+  CHECK(stage.output() == "core: 0\n");
+}
+
+TEST_CASE("a limit above the inherited one stays at the inherited one") {
+  Stage stage;
+  auto command = stage.command({"open-many"});
+  command.argv = {"/bin/sh", "-c", "ulimit -Hn"};
+  CHECK(stage.run(command).clean());
+  const auto inherited = stage.output();
+  std::filesystem::remove(stage.dir / "out");
+  command.limits.open_files = std::uint64_t{1} << 40;
+  CHECK(stage.run(command).clean());
+  CHECK(stage.output() == inherited);
+}

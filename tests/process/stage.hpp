@@ -1,0 +1,68 @@
+#pragma once
+// What every case of this suite needs: a directory, a launcher, a cookie of its own, and eyes that do not depend on the
+// code under test. Owned by the test case; single-threaded. The destructor fails the case if anything of it is still
+// alive.
+
+#include "lib/process/launcher.hpp"
+#include "tests/support/temp_dir.hpp"
+
+#include <boost/asio/io_context.hpp>
+
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace holdfast::test {
+
+inline constexpr std::chrono::seconds kDeadline{60};
+
+// A program built beside the tests.
+std::filesystem::path program(std::string_view name);
+std::string read_file(const std::filesystem::path& file);
+// Processes, zombies excepted, with the text in an environment variable's beginning or in an argument.
+std::vector<pid_t> carriers(const std::string& text);
+// Children of this process that have ended and were not reaped.
+std::vector<pid_t> zombies();
+std::size_t open_descriptors();
+// Waits until the condition holds; false at the deadline.
+bool eventually(const std::function<bool()>& condition, std::chrono::milliseconds deadline = kDeadline);
+// Starts a program directly (no shim), its standard output to the file.
+pid_t spawn(const std::vector<std::string>& arguments, const std::vector<std::string>& environment,
+            const std::filesystem::path& output);
+// Reaps a child of ours: its wait status. Kills it and throws at the deadline.
+int reap(pid_t pid, std::chrono::milliseconds deadline = kDeadline);
+
+class Stage {
+public:
+  Stage();
+  ~Stage();
+  Stage(const Stage&) = delete;
+  Stage& operator=(const Stage&) = delete;
+
+  // misbehave WHAT..., with this stage's directory, cookie, "out" and "err".
+  process::Command command(std::initializer_list<std::string> arguments) const;
+  std::unique_ptr<process::Child> start(const process::Command& command) { return launcher->start(command); }
+  std::unique_ptr<process::Child> start(std::initializer_list<std::string> arguments) {
+    return start(command(arguments));
+  }
+  // Runs the loop until the child has ended. Throws at the deadline.
+  process::Exit finish(process::Child& child);
+  process::Exit run(const process::Command& command);
+  process::Exit run(std::initializer_list<std::string> arguments) { return run(command(arguments)); }
+  // Runs the loop until the condition holds; false at the deadline.
+  bool pump_until(const std::function<bool()>& condition);
+  bool wait_ready() {
+    return pump_until([&] { return output().find("ready\n") != std::string::npos; });
+  }
+  std::string output() const { return read_file(dir / "out"); }
+  std::vector<pid_t> survivors() const { return carriers(cookie); }
+
+  TempDir dir;
+  std::string cookie;
+  asio::io_context io;
+  std::unique_ptr<process::Launcher> launcher;
+};
+
+} // namespace holdfast::test
