@@ -92,15 +92,18 @@ std::string format_duration(std::chrono::milliseconds duration) {
   const std::string sign = count < 0 ? "-" : "";
   const std::uint64_t milliseconds = count < 0 ? -static_cast<std::uint64_t>(count) : static_cast<std::uint64_t>(count);
 
+  // Each unit is rounded before it is chosen: 59.96 s is a minute, not "60.0s".
+  const auto in_units_of = [&](std::uint64_t unit) { return milliseconds / unit + (milliseconds % unit >= unit / 2); };
   if (milliseconds < 1000) return fmt::format("{}{}ms", sign, milliseconds);
-  // Round before choosing the unit: 59.96 s is a minute, not "60.0s".
-  const std::uint64_t tenths = milliseconds / 100 + (milliseconds % 100 >= 50);
-  if (tenths < 600) return fmt::format("{}{}.{}s", sign, tenths / 10, tenths % 10);
-  const std::uint64_t seconds = milliseconds / 1000 + (milliseconds % 1000 >= 500);
-  if (seconds < 3600) return fmt::format("{}{}m {:02}s", sign, seconds / 60, seconds % 60);
-  const std::uint64_t minutes = seconds / 60 + (seconds % 60 >= 30);
-  if (minutes < 24 * 60) return fmt::format("{}{}h {:02}m", sign, minutes / 60, minutes % 60);
-  const std::uint64_t hours = minutes / 60 + (minutes % 60 >= 30);
+  if (const auto tenths = in_units_of(100); tenths < 600)
+    return fmt::format("{}{}.{}s", sign, tenths / 10, tenths % 10);
+  if (const auto seconds = in_units_of(1000); seconds < 3600) {
+    return fmt::format("{}{}m {:02}s", sign, seconds / 60, seconds % 60);
+  }
+  if (const auto minutes = in_units_of(60'000); minutes < 24 * 60) {
+    return fmt::format("{}{}h {:02}m", sign, minutes / 60, minutes % 60);
+  }
+  const auto hours = in_units_of(3'600'000);
   return fmt::format("{}{}d {:02}h", sign, hours / 24, hours % 24);
 }
 

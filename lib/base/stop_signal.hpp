@@ -1,6 +1,6 @@
 #pragma once
 // A one-way latch that says how urgently to leave: drain < stop < kill. It only gets stronger. Owned by the service's
-// main; touched by the main thread alone. Destroying it with waiters resumes none of them: outlive the coroutines.
+// main; touched by the main thread alone. It must outlive the coroutines that wait for it: they read it as they resume.
 
 #include "lib/base/async.hpp"
 
@@ -19,7 +19,7 @@ public:
   // Raises to `strength` unless it is there already; remembers the first reason given for each strength.
   void raise(Strength strength, const std::string& reason);
   Strength strength() const noexcept { return strength_; }
-  const std::string& reason() const noexcept { return reason_; }
+  const std::string& reason() const noexcept { return reason_; } // of the strength it has now
 
   // Completes when the strength is at least `strength`; at once if it is.
   awaitable<void> reached(Strength strength);

@@ -1,6 +1,6 @@
 #pragma once
 // URLs: parsing what people and pages write, one canonical spelling, and which targets are refused. Pure functions and
-// values; no name is resolved here (that is base::resolve_public in address.hpp, a blocking call).
+// values, any thread; no name is resolved here (that is require_public_host in address.hpp, a blocking call).
 
 #include <optional>
 #include <string>
@@ -11,7 +11,8 @@ namespace holdfast::base {
 // A canonical absolute http(s) URL. Two URLs that must be archived once have the same `text`:
 // scheme and host in lower case, IDN host as punycode, default port and fragment dropped, "." and ".." resolved,
 // percent-encoding normalised (unreserved characters decoded, hex in upper case), empty path "/", user info kept out.
-// The query is never reordered: order can matter to a server.
+// The query is never reordered: order can matter to a server. An IPv4 address in any spelling of inet_aton becomes four
+// decimal numbers, an IPv6 address its shortest form.
 struct Url {
   std::string text;      // canonical, ASCII only
   std::string scheme;    // "http" or "https"
@@ -21,8 +22,9 @@ struct Url {
 };
 
 // Parses one URL as typed or pasted: surrounding blanks are trimmed, spaces and non-ASCII characters are
-// percent-encoded as browsers do. Throws Error(refused) naming the text and what is wrong with it: no scheme, a scheme
-// other than http and https, no host, user name or password inside, control characters, longer than 8192 bytes.
+// percent-encoded as browsers do, and "\\" up to the query is "/". Throws Error(refused) naming the text and what is
+// wrong with it: no scheme, a scheme other than http and https, no host, user name or password inside, control
+// characters, longer than 8192 bytes.
 Url parse_url(std::string_view text);
 
 // As parse_url, but nullopt instead of an error; for hostile input such as hook output.
@@ -32,8 +34,9 @@ std::optional<Url> try_parse_url(std::string_view text) noexcept;
 std::optional<Url> resolve_url(const Url& base, std::string_view reference) noexcept;
 
 // True if the host itself names a place that is not public: an address literal (every spelling that inet_aton accepts,
-// IPv4-mapped IPv6 too) in a private, loopback, link-local, multicast, documentation or unspecified range, or a name
-// that never leaves the machine or the site ("localhost", "*.localhost", "*.local", "*.internal", no dot at all).
+// IPv4 inside IPv6 too) in a private, loopback, link-local, multicast, documentation or unspecified range, or a name
+// that never leaves the machine or the site ("localhost", "*.localhost", "*.localdomain", "*.local", "*.internal",
+// "*.home.arpa", no dot at all), or no valid host.
 bool is_private_host(std::string_view host);
 
 // True if an address in text form (as getnameinfo prints it) is not a public unicast address.

@@ -37,9 +37,9 @@ public:
 
 private:
   std::vector<YAML::Node> parse() const {
+    errno = 0;
     std::ifstream stream(file_, std::ios::binary);
     std::ostringstream text;
-    errno = 0;
     // An empty file makes << set failbit; a directory opens but cannot be read.
     if (!stream || (stream.peek() != std::ifstream::traits_type::eof() && !(text << stream.rdbuf())) || stream.bad()) {
       throw Error(ErrorClass::configuration,
