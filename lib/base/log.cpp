@@ -14,6 +14,8 @@
 
 #include <array>
 #include <chrono>
+#include <ctime>
+#include <iterator>
 #include <memory>
 #include <utility>
 

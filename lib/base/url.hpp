@@ -22,7 +22,7 @@ struct Url {
 };
 
 // Parses one URL as typed or pasted: surrounding blanks are trimmed, spaces and non-ASCII characters are
-// percent-encoded as browsers do, and "\\" up to the query is "/". Throws Error(refused) naming the text and what is
+// percent-encoded as browsers do, and "\" up to the query is "/". Throws Error(refused) naming the text and what is
 // wrong with it: no scheme, a scheme other than http and https, no host, user name or password inside, control
 // characters, longer than 8192 bytes.
 Url parse_url(std::string_view text);
