@@ -1,0 +1,239 @@
+#include "lib/base/error.hpp"
+#include "lib/hooks/environment.hpp"
+#include "tests/support/temp_dir.hpp"
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <stdlib.h>
+
+#include <algorithm>
+
+using namespace holdfast::hooks;
+using holdfast::base::Error;
+using holdfast::test::TempDir;
+using Map = std::map<std::string, std::string>;
+using Names = std::vector<std::string>;
+
+namespace {
+
+struct Sample {
+  TempDir dir;
+  std::shared_ptr<const Catalog> catalog;
+  HookContext context;
+
+  Sample() {
+    dir.write("base/config.json", R"({"properties": {"SNAP_DIR": {"default": ""}, "PATH": {"default": ""},
+      "SHARED_SECRET": {"type": "string"}}})");
+    dir.write("dom/config.json", R"({"required_plugins": ["base"], "properties": {
+      "DOM_FLAG": {"type": "boolean", "default": true}, "DOM_EMPTY": {"default": ""}, "TIMEOUT": {"type":"integer","default": 7},
+      "DOM_BINARY": {"default": "{LIB_DIR}/dom"}, "DOM_HIDDEN": {"x-scope": "server", "default": "h"}}})");
+    dir.write("dom/on_Snapshot__53_dom.js", "", true);
+    dir.write("dom/on_Snapshot__54_old.py", "");
+    dir.write("dom/on_Snapshot__55_old.js", "");
+    dir.write("dom/on_Snapshot__56_old.sh", "");
+    dir.write("dom/on_Crawl__10_start.bg.sh", "", true);
+    dir.write("other/config.json", R"({"properties": {"OTHER_API_KEY": {"type": "string", "x-aliases": ["OTHER_OLD"]},
+      "OTHER_COLOUR": {"type": "string"}}})");
+    catalog = Catalog::load({dir.path()});
+    context.snapshot_id = "s-1";
+    context.crawl_id = "c-1";
+    context.url = "https://e.org/a b";
+    context.source_url = "https://e.org/\nhttps://f.org/";
+    context.depth = 2;
+    context.data_dir = "/data";
+    context.crawl_dir = "/work/crawl";
+    context.snapshot_dir = "/work/snap";
+    context.temporary_dir = "/work/tmp";
+    context.library_dir = "/lib/abx";
+    context.personas_dir = "/personas";
+    context.snapshot_title = "A \"title\"\n";
+    context.snapshot_tags = "x,y";
+    context.machine_id = "m-1";
+  }
+
+  const Hook& hook(std::string_view name) const {
+    for (const Hook& each : catalog->find("dom")->hooks) {
+      if (each.path.filename() == name) return each;
+    }
+    throw std::runtime_error("no hook " + std::string(name));
+  }
+
+  Map environment(const Options& options, const Map& inherited = {{"PATH", "/usr/bin:/bin"}},
+                  std::string_view name = "on_Snapshot__53_dom.js") const {
+    Map result;
+    for (const std::string& entry : hook_environment(*catalog, hook(name), options, context, inherited)) {
+      const auto equals = entry.find('=');
+      REQUIRE(equals != std::string::npos);
+      REQUIRE(result.emplace(entry.substr(0, equals), entry.substr(equals + 1)).second); // each name once
+    }
+    return result;
+  }
+};
+
+} // namespace
+
+TEST_SUITE("hook environment") {
+  TEST_CASE("only the allow-list and named extras are inherited") {
+    setenv("HOLDFAST_DATABASE_URL", "postgresql://u:secret@h/d", 1);
+    setenv("PGPASSWORD", "secret", 1);
+    setenv("LC_TEST", "C", 1);
+    setenv("https_proxy", "http://proxy", 1);
+    setenv("SOME_EXTRA", "1", 1);
+    setenv("SOME_OTHER", "1", 1);
+    const Map inherited = inherited_environment({"SOME_EXTRA", "PGPASSWORD", "HOLDFAST_DATABASE_URL", "NOT_THERE"});
+    for (const char* name :
+         {"HOLDFAST_DATABASE_URL", "PGPASSWORD", "LC_TEST", "https_proxy", "SOME_EXTRA", "SOME_OTHER"})
+      unsetenv(name);
+    CHECK(inherited.contains("PATH"));
+    CHECK(inherited.at("LC_TEST") == "C");
+    CHECK(inherited.at("https_proxy") == "http://proxy");
+    CHECK(inherited.at("SOME_EXTRA") == "1");
+    for (const auto& [name, value] : inherited) {
+      CAPTURE(name);
+      CHECK_FALSE(name.starts_with("HOLDFAST_"));
+      CHECK_FALSE(name.starts_with("PG"));
+      CHECK(name != "SOME_OTHER");
+      CHECK(name != "NOT_THERE");
+    }
+  }
+
+  TEST_CASE("global keys come with their old names") {
+    const Map map = Sample().environment({});
+    CHECK(map.at("DATA_DIR") == "/data");
+    CHECK(map.at("ARCHIVE_DIR") == "/data/archive");
+    CHECK(map.at("CRAWL_DIR") == "/work/crawl");
+    CHECK(map.at("CRAWL_OUTPUT_DIR") == "/work/crawl");
+    CHECK(map.at("SNAP_DIR") == "/work/snap");
+    CHECK(map.at("SNAPSHOT_DIR") == "/work/snap");
+    CHECK(map.at("ABXPKG_LIB_DIR") == "/lib/abx");
+    CHECK(map.at("LIB_DIR") == "/lib/abx");
+    CHECK(map.at("LIB_BIN_DIR") == "/lib/abx/bin");
+    CHECK(map.at("TMP_DIR") == "/work/tmp");
+    CHECK(map.at("PERSONAS_DIR") == "/personas");
+    CHECK(map.at("ACTIVE_PERSONA") == "Default");
+    CHECK(map.at("ABX_RUNTIME") == "abx-dl");
+    CHECK(map.at("MACHINE_ID") == "m-1");
+    CHECK(map.at("TIMEOUT") == "60"); // the global value, not the schema's default
+    CHECK(map.at("CHECK_SSL_VALIDITY") == "True");
+    CHECK(map.at("DRY_RUN") == "False");
+    CHECK_FALSE(map.contains("NODE_PATH"));
+  }
+
+  TEST_CASE("what is unknown is left out") {
+    Sample sample;
+    sample.context = {};
+    const Map map = sample.environment({});
+    for (const char* name :
+         {"DATA_DIR", "SNAP_DIR", "LIB_DIR", "LIB_BIN_DIR", "TMP_DIR", "PERSONAS_DIR", "MACHINE_ID"}) {
+      CAPTURE(name);
+      CHECK_FALSE(map.contains(name));
+    }
+    CHECK(map.at("PATH") == "/usr/bin:/bin");
+    CHECK(Sample().environment({}, {}).at("PATH").ends_with("/usr/bin:/bin"));
+  }
+
+  TEST_CASE("a crawl hook has the crawl's directory for both") {
+    const Map map = Sample().environment({}, {}, "on_Crawl__10_start.bg.sh");
+    CHECK(map.at("SNAP_DIR") == "/work/crawl");
+    CHECK_FALSE(map.contains("SNAPSHOT_DIR"));
+  }
+
+  TEST_CASE("properties are resolved, empty defaults are left to the hook") {
+    const Map map = Sample().environment({{"DOM_FLAG", "no"}});
+    CHECK(map.at("DOM_FLAG") == "False");
+    CHECK(map.at("DOM_BINARY") == "/lib/abx/dom");
+    CHECK_FALSE(map.contains("DOM_EMPTY"));
+    CHECK_FALSE(map.contains("DOM_HIDDEN"));
+    CHECK(Sample().environment({{"TIMEOUT", "12"}}).at("TIMEOUT") == "12");
+  }
+
+  TEST_CASE("options pass, but neither other plugins' secrets nor what only the context decides") {
+    const Map map = Sample().environment({{"OTHER_COLOUR", "red"},
+                                          {"OTHER_API_KEY", "secret"},
+                                          {"OTHER_OLD", "secret"},
+                                          {"SHARED_SECRET", "mine"},
+                                          {"UNDECLARED", "passes"},
+                                          {"SNAP_DIR", "/elsewhere"},
+                                          {"PERSONAS_DIR", "/elsewhere"},
+                                          {"LD_PRELOAD", "/evil.so"},
+                                          {"HOLDFAST_X", "1"},
+                                          {"PGHOST", "h"},
+                                          {"PLUGINS", "dom"},
+                                          {"SEARCH_BACKEND_ENGINE", "sonic"},
+                                          {"A=B", "c"},
+                                          {"", "x"}});
+    CHECK(map.at("OTHER_COLOUR") == "red");
+    CHECK(map.at("SHARED_SECRET") == "mine"); // of a plugin that this one requires
+    CHECK(map.at("UNDECLARED") == "passes");
+    CHECK(map.at("SNAP_DIR") == "/work/snap");
+    CHECK(map.at("PERSONAS_DIR") == "/personas");
+    for (const char* name :
+         {"OTHER_API_KEY", "OTHER_OLD", "LD_PRELOAD", "HOLDFAST_X", "PGHOST", "PLUGINS", "SEARCH_BACKEND_ENGINE"}) {
+      CAPTURE(name);
+      CHECK_FALSE(map.contains(name));
+    }
+  }
+
+  TEST_CASE("the path starts with resolved binaries, then the library, then node modules") {
+    const Options options{{"NODE_BINARY", "/opt/node/bin/node"},
+                          {"WGET_BINARY", "/usr/bin/wget"}, // its directory is on the path and stays where it is
+                          {"CURL_BINARY", "curl"},
+                          {"NODE_MODULES_DIR", "/opt/modules"}};
+    const Map map = Sample().environment(options);
+    CHECK(map.at("PATH") == "/lib/abx:/opt/node/bin:/lib/abx/bin:/opt/modules/.bin:/usr/bin:/bin");
+    CHECK(map.at("NODE_PATH") == "/opt/modules");
+    CHECK(map.at("NODE_MODULE_DIR") == "/opt/modules");
+  }
+
+  TEST_CASE("an isolated Chrome has its persona in the snapshot") {
+    CHECK(Sample().environment({{"CHROME_ISOLATION", "snapshot"}}).at("PERSONAS_DIR") == "/work/snap/.persona");
+  }
+
+  TEST_CASE("EXTRA_CONTEXT is JSON that says whose records these are") {
+    const auto context = nlohmann::json::parse(Sample().environment({{"EXTRA_CONTEXT", "forged"}}).at("EXTRA_CONTEXT"));
+    CHECK(context == nlohmann::json{{"snapshot_id", "s-1"},
+                                    {"snapshot_depth", 2},
+                                    {"snapshot_url", "https://e.org/a b"},
+                                    {"snapshot_title", "A \"title\""},
+                                    {"snapshot_tags", "x,y"},
+                                    {"crawl_id", "c-1"},
+                                    {"plugin", "dom"},
+                                    {"hook_name", "on_Snapshot__53_dom"}});
+  }
+
+  TEST_CASE("a value that no environment can carry is refused by name") {
+    const Sample sample;
+    CHECK_THROWS_WITH_AS(sample.environment({{"UNDECLARED", std::string("a\0b", 3)}}),
+                         "option UNDECLARED contains a NUL character and cannot be passed to a hook", Error);
+    CHECK_THROWS_WITH_AS(sample.environment({{"UNDECLARED", std::string(200'000, 'x')}}),
+                         "option UNDECLARED is longer than 120 KiB and cannot be passed to a hook", Error);
+  }
+
+  TEST_CASE("arguments follow the event, the interpreter follows the extension") {
+    Sample sample;
+    const auto path = [&](const char* name) { return (sample.dir / "dom").string() + "/" + name; };
+    CHECK(hook_arguments(sample.hook("on_Snapshot__53_dom.js"), sample.context) ==
+          Names{path("on_Snapshot__53_dom.js"), "--url=https://e.org/a b", "--snapshot-id=s-1"});
+    const auto interpreter = [&](const char* name) { return hook_arguments(sample.hook(name), sample.context).at(1); };
+    CHECK(hook_arguments(sample.hook("on_Snapshot__54_old.py"), sample.context).at(0) == "/usr/bin/env");
+    CHECK(interpreter("on_Snapshot__54_old.py") == "python3");
+    CHECK(interpreter("on_Snapshot__55_old.js") == "node");
+    CHECK(interpreter("on_Snapshot__56_old.sh") == "bash");
+    sample.context.url.clear();
+    CHECK(hook_arguments(sample.hook("on_Crawl__10_start.bg.sh"), sample.context) ==
+          Names{path("on_Crawl__10_start.bg.sh"), "--url=https://e.org/", "--crawl-id=c-1",
+                "--source-url=https://e.org/\nhttps://f.org/"});
+  }
+
+  TEST_CASE("a very long list of seeds still fits into an argument") {
+    Sample sample;
+    sample.context.source_url.clear();
+    for (int index = 0; index < 20'000; ++index)
+      sample.context.source_url += "https://e.org/" + std::to_string(index) + "\n";
+    const auto arguments = hook_arguments(sample.hook("on_Crawl__10_start.bg.sh"), sample.context);
+    CHECK(arguments.back().size() < 128 * 1024);
+    CHECK(arguments.back().size() > 60'000);
+    CHECK(arguments.back().rfind("\nhttps://e.org/") > arguments.back().size() - 30); // cut between lines
+  }
+}
