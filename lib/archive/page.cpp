@@ -5,10 +5,14 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
+#include <tuple>
 
 namespace holdfast::archive {
 
 namespace {
+
+using Types = std::span<const std::string_view>;
 
 constexpr std::size_t kFilesShown = 4;    // of a result, before "and N more"
 constexpr std::size_t kFilesListed = 300; // behind "and N more"; the manifest has them all
@@ -29,7 +33,7 @@ Totals total_of(const SnapshotView& view) {
   return totals;
 }
 
-bool has_type(const OutputFile& file, std::initializer_list<std::string_view> types) {
+bool has_type(const OutputFile& file, Types types) {
   return std::find(types.begin(), types.end(), file.type) != types.end();
 }
 
@@ -37,18 +41,73 @@ std::size_t path_depth(const OutputFile& file) {
   return static_cast<std::size_t>(std::count(file.path.begin(), file.path.end(), '/'));
 }
 
-// The file of a plugin that stands for all of it: nearest to the top, then by name.
-const OutputFile* main_file(const SnapshotView& view, std::string_view plugin,
-                            std::initializer_list<std::string_view> types) {
+constexpr std::array<std::string_view, 3> kImages = {"image/png", "image/jpeg", "image/webp"};
+constexpr std::array<std::string_view, 2> kPages = {"text/html", "application/xhtml+xml"};
+constexpr std::array<std::string_view, 1> kPdf = {"application/pdf"};
+constexpr std::array<std::string_view, 3> kVideo = {"video/mp4", "video/webm", "video/x-matroska"};
+constexpr std::array<std::string_view, 5> kIcons = {"image/x-icon", "image/vnd.microsoft.icon", "image/png",
+                                                    "image/svg+xml", "image/gif"};
+
+bool is_page(const OutputFile& file) { return has_type(file, kPages); }
+
+std::string_view below_plugin(std::string_view path, std::string_view plugin) {
+  if (path.size() > plugin.size() + 1 && path.starts_with(plugin) && path[plugin.size()] == '/')
+    path.remove_prefix(plugin.size() + 1);
+  return path;
+}
+
+// What a person most likely wants comes first: the file that the hook named as its output, then documents, then what
+// lies near the top.
+std::tuple<int, std::size_t> rank_of(const OutputFile& file, const ResultView& result) {
+  const std::string_view label = below_plugin(file.path, result.plugin);
+  if (result.output == label || result.output == file.path) return {0, 0};
+  if (is_page(file) || file.type == "application/pdf" || file.type.starts_with("video/") ||
+      file.type.starts_with("audio/"))
+    return {1, path_depth(file)};
+  return {2, path_depth(file)};
+}
+
+// The file of a plugin that stands for all of it, of one of these types.
+const OutputFile* main_file(const SnapshotView& view, std::string_view plugin, Types types) {
   const OutputFile* best = nullptr;
+  std::tuple<int, std::size_t> best_rank;
   for (const ResultView& result : view.results) {
     if (result.plugin != plugin || result.status == "failed") continue;
     for (const OutputFile& file : result.files) {
       if (file.size == 0 || !has_type(file, types)) continue;
-      if (best == nullptr || path_depth(file) < path_depth(*best)) best = &file;
+      const auto rank = rank_of(file, result);
+      if (best != nullptr && best_rank <= rank) continue;
+      best = &file;
+      best_rank = rank;
     }
   }
   return best;
+}
+
+// The ways to look at the page, best first: one click each.
+std::string render_ways(const SnapshotView& view) {
+  struct Way {
+    std::string_view plugin;
+    Types types;
+    std::string_view word;
+  };
+  static constexpr std::array<Way, 9> kWays = {{{"singlefile", kPages, "Single file"},
+                                                {"readability", kPages, "Reader view"},
+                                                {"screenshot", kImages, "Screenshot"},
+                                                {"pdf", kPdf, "PDF"},
+                                                {"wget", kPages, "Mirror"},
+                                                {"dom", kPages, "DOM"},
+                                                {"ytdlp", kVideo, "Video"},
+                                                {"mercury", kPages, "Article"},
+                                                {"defuddle", kPages, "Article"}}};
+  std::string items;
+  for (const Way& way : kWays) {
+    if (const OutputFile* file = main_file(view, way.plugin, way.types))
+      items += "<li><a href=\"" + href_of_path(file->path) + "\" rel=\"noopener noreferrer\">" + std::string(way.word) +
+               "</a></li>";
+  }
+  return items.empty() ? items
+                       : "<nav aria-label=\"Ways to open the page\"><ul class=\"ways\">" + items + "</ul></nav>\n";
 }
 
 std::string show_frame(const OutputFile& file, std::string_view title) {
@@ -59,21 +118,21 @@ std::string show_frame(const OutputFile& file, std::string_view title) {
 
 // The big picture of the page, or nothing if no hook made one.
 std::string render_preview(const SnapshotView& view) {
-  if (const OutputFile* image = main_file(view, "screenshot", {"image/png", "image/jpeg", "image/webp"})) {
+  if (const OutputFile* image = main_file(view, "screenshot", kImages)) {
     const std::string href = href_of_path(image->path);
     return "<section class=\"look\" aria-label=\"Screenshot\"><figure class=\"shot\"><a href=\"" + href +
            "\"><img src=\"" + href +
            "\" alt=\"The page as it looked when it was captured\"></a><figcaption>Screenshot, " +
            html_escape(base::format_size(image->size)) + ". Open it for full size.</figcaption></figure></section>\n";
   }
-  if (const OutputFile* page = main_file(view, "singlefile", {"text/html", "application/xhtml+xml"})) {
+  if (const OutputFile* page = main_file(view, "singlefile", kPages)) {
     return "<section class=\"look\" aria-label=\"Archived page\"><figure class=\"shot\">" +
            show_frame(*page, "Archived page") +
            "<figcaption>The archived page, with its scripts switched off. <a href=\"" + href_of_path(page->path) +
            "\">Open it on its own</a></figcaption></figure></section>\n";
   }
   for (const std::string_view plugin : {"dom", "wget"}) {
-    const OutputFile* page = main_file(view, plugin, {"text/html", "application/xhtml+xml"});
+    const OutputFile* page = main_file(view, plugin, kPages);
     if (page == nullptr) continue;
     // Such a page may load images and styles from where it came from; opening this page must not call there unasked.
     return "<section class=\"look\" aria-label=\"Archived page\"><details><summary>Show the archived page "
@@ -106,7 +165,8 @@ std::string render_header(const SnapshotView& view, const Totals& totals, const 
   out += "<span>Archived page</span>" + status_badge(view.outcome) + "</p>\n";
   const std::string_view headline = view.title.empty() ? without_scheme(view.url) : std::string_view(view.title);
   out += "<h1 dir=\"auto\">" + html_escape(headline) + "</h1>\n";
-  out += "<p class=\"url\">" + outside_link(view.url, view.url) + "</p>\n<dl class=\"facts\">\n";
+  out +=
+      "<p class=\"url\">" + outside_link(view.url, view.url) + "</p>\n" + render_ways(view) + "<dl class=\"facts\">\n";
   const std::string& captured = view.ended_at.empty() ? view.started_at : view.ended_at;
   out += fact("Captured", time_element(captured), true);
   out += fact("Kept", html_escape(base::format_size(totals.bytes)) + " <span class=\"sub\">in " +
@@ -118,9 +178,7 @@ std::string render_header(const SnapshotView& view, const Totals& totals, const 
 }
 
 std::string file_item(const OutputFile& file, const std::string& plugin) {
-  std::string_view label = file.path;
-  if (label.size() > plugin.size() + 1 && label.starts_with(plugin) && label[plugin.size()] == '/')
-    label.remove_prefix(plugin.size() + 1);
+  const std::string_view label = below_plugin(file.path, plugin);
   return "<li><a href=\"" + href_of_path(file.path) + "\" rel=\"noopener noreferrer\">" + html_escape(label) +
          "</a><span class=\"size\">" + html_escape(base::format_size(file.size)) + "</span></li>";
 }
@@ -132,7 +190,7 @@ std::string render_files(const ResultView& result) {
   for (const OutputFile& file : result.files)
     files.push_back(&file);
   std::stable_sort(files.begin(), files.end(),
-                   [](const OutputFile* a, const OutputFile* b) { return path_depth(*a) < path_depth(*b); });
+                   [&](const OutputFile* a, const OutputFile* b) { return rank_of(*a, result) < rank_of(*b, result); });
 
   // A single one behind "and 1 more" would take the same room.
   const std::size_t shown = files.size() <= kFilesShown + 1 ? files.size() : kFilesShown;
@@ -288,8 +346,7 @@ std::string render_footer(const SnapshotView& view) {
 } // namespace
 
 std::string render_snapshot_html(const SnapshotView& view) {
-  const OutputFile* favicon = main_file(
-      view, "favicon", {"image/x-icon", "image/vnd.microsoft.icon", "image/png", "image/svg+xml", "image/gif"});
+  const OutputFile* favicon = main_file(view, "favicon", kIcons);
   const std::string preview = render_preview(view);
   std::string out =
       page_head(view.title.empty() ? view.url : view.title, favicon == nullptr ? std::string_view{} : favicon->path);

@@ -42,6 +42,9 @@ code,pre,.mono{font-family:var(--mono);font-size:.8125rem}
 .favicon{width:20px;height:20px;border-radius:4px;object-fit:contain}
 .url{margin-top:.75rem;font:.9375rem/1.5 var(--mono)}
 .url a{text-decoration-color:color-mix(in srgb,currentColor 40%,transparent)}
+.ways{display:flex;flex-wrap:wrap;gap:.5rem;margin-top:1.25rem}
+.ways a{display:block;padding:.25rem .875rem;border:1px solid var(--line);border-radius:2rem;background:var(--sheet);font-size:.875rem;text-decoration:none}
+.ways a:hover{border-color:currentColor}
 .facts{display:flex;flex-wrap:wrap;gap:1rem 2.5rem;margin-top:1.75rem;padding-top:1.125rem;border-top:1px solid var(--line)}
 .facts dt{font-size:.8125rem;color:var(--soft)}
 .facts dd{font-variant-numeric:tabular-nums}
@@ -54,6 +57,7 @@ font-size:.8125rem;font-weight:600;line-height:1.5rem;white-space:nowrap}
 .badge.warn,.tile.warn .i{color:var(--warn)}.badge.warn{background:var(--warn-bg)}
 .badge.bad,.tile.bad .i{color:var(--bad)}.badge.bad{background:var(--bad-bg)}
 .badge.mute,.tile.mute .i{color:var(--mute)}.badge.mute{background:var(--mute-bg)}
+.result .badge.ok{background:none;padding-right:0;font-weight:500}
 .spread{display:grid;gap:clamp(2rem,4vw,3.5rem);padding-bottom:3rem}
 @media (min-width:62rem){.spread.two{grid-template-columns:minmax(0,7fr) minmax(0,6fr);align-items:start}
 .spread.two .look{position:sticky;top:1.5rem}}
