@@ -1,6 +1,6 @@
 #pragma once
-// What libpqxx 6.4 and 7.10 do not share, behind one set of names; the only file that knows which one it is. Private to
-// lib/pg, and to its .cpp files. One thread at a time, as the connection it works on.
+// What libpqxx 6.4, 7.8 and 7.10 do not share, behind one set of names; the only file that knows which one it is.
+// Private to lib/pg, and to its .cpp files. One thread at a time, as the connection it works on.
 
 #include "lib/pg/params.hpp"
 
@@ -20,19 +20,19 @@
 
 #define HOLDFAST_PQXX_7_10 (PQXX_VERSION_MAJOR > 7 || (PQXX_VERSION_MAJOR == 7 && PQXX_VERSION_MINOR >= 10))
 
-#if HOLDFAST_PQXX_7_10
+#include <pqxx/prepared_statement>
+#if PQXX_VERSION_MAJOR >= 7
 #include <pqxx/params>
-#include <pqxx/prepared_statement>
-#else
+#endif
+#if !HOLDFAST_PQXX_7_10
 #include <pqxx/errorhandler>
-#include <pqxx/prepared_statement>
 #endif
 
 namespace holdfast::pg::compat {
 
 using TextSink = std::function<void(const char* text)>;
 
-#if HOLDFAST_PQXX_7_10
+#if PQXX_VERSION_MAJOR >= 7
 
 inline pqxx::params raw(const Params& params) {
   pqxx::params raw_params;
@@ -47,30 +47,22 @@ inline pqxx::params raw(const Params& params) {
 }
 
 inline pqxx::result exec_prepared(pqxx::transaction_base& transaction, const std::string& name, const Params& params) {
+#if HOLDFAST_PQXX_7_10
   return transaction.exec(pqxx::prepped{name}, raw(params));
+#else
+  return transaction.exec_prepared(name, raw(params));
+#endif
 }
 
 inline pqxx::result exec_unprepared(pqxx::transaction_base& transaction, const std::string& sql, const Params& params) {
+#if HOLDFAST_PQXX_7_10
   return transaction.exec(sql, raw(params));
+#else
+  return transaction.exec_params(sql, raw(params));
+#endif
 }
 
-// Sends the payloads of one channel to a sink. Belongs to the connection, which must outlive it.
-class Listener {
-public:
-  Listener(pqxx::connection& connection, const std::string& channel, TextSink sink) {
-    connection.listen(channel, [sink = std::move(sink)](pqxx::notification event) { sink(event.payload.c_str()); });
-  }
-};
-
-// Keeps notices off standard error, where the library would print them.
-class NoticeTap {
-public:
-  NoticeTap(pqxx::connection& connection, TextSink sink) {
-    connection.set_notice_handler([sink = std::move(sink)](pqxx::zview text) { sink(text.c_str()); });
-  }
-};
-
-// This version never reconnects by itself.
+// Versions 7 never reconnect by themselves.
 inline void forbid_reconnect(pqxx::connection&) {}
 
 #else
@@ -91,6 +83,36 @@ inline pqxx::result exec_unprepared(pqxx::transaction_base& transaction, const s
   const auto raw_params = raw(params);
   return transaction.exec_params(sql, pqxx::prepare::make_dynamic_params(raw_params));
 }
+
+// A new backend behind the same object would have lost locks, settings and the LISTEN without a word.
+inline void forbid_reconnect(pqxx::connection& connection) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+  connection.inhibit_reactivation(true);
+#pragma GCC diagnostic pop
+}
+
+#endif
+
+#if HOLDFAST_PQXX_7_10
+
+// Sends the payloads of one channel to a sink. Belongs to the connection, which must outlive it.
+class Listener {
+public:
+  Listener(pqxx::connection& connection, const std::string& channel, TextSink sink) {
+    connection.listen(channel, [sink = std::move(sink)](pqxx::notification event) { sink(event.payload.c_str()); });
+  }
+};
+
+// Keeps notices off standard error, where the library would print them.
+class NoticeTap {
+public:
+  NoticeTap(pqxx::connection& connection, TextSink sink) {
+    connection.set_notice_handler([sink = std::move(sink)](pqxx::zview text) { sink(text.c_str()); });
+  }
+};
+
+#else
 
 class Listener : private pqxx::notification_receiver {
 public:
@@ -113,14 +135,6 @@ private:
   }
   TextSink sink_;
 };
-
-// A new backend behind the same object would have lost locks, settings and the LISTEN without a word.
-inline void forbid_reconnect(pqxx::connection& connection) {
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-  connection.inhibit_reactivation(true);
-#pragma GCC diagnostic pop
-}
 
 #endif
 
