@@ -167,7 +167,7 @@ create table holdfast.crawl (
   status text not null default 'queued',
   retry_at timestamptz default clock_timestamp(),
   reason text,
-  owner_id uuid references holdfast.process (id) on delete set null,
+  owner_id uuid,
   fence bigint not null default 0,
   seeds_total bigint not null default 0,
   seeds_left bigint not null default 0,
@@ -210,7 +210,7 @@ comment on column holdfast.crawl.created_at is 'When it was added.';
 comment on column holdfast.crawl.status is 'queued, started, paused or sealed (final).';
 comment on column holdfast.crawl.retry_at is 'The scheduler''s signal: NULL idle; past: due, some node will expand its seeds; future: scheduled; 9999-01-01: parked (paused).';
 comment on column holdfast.crawl.reason is 'Why it is not due now, when that is not obvious.';
-comment on column holdfast.crawl.owner_id is 'The node that expands its seeds just now.';
+comment on column holdfast.crawl.owner_id is 'The node that expands its seeds just now. No foreign key: its check would lock the process after the crawl, the wrong way round.';
 comment on column holdfast.crawl.fence is 'Grows with each claim; a write with an old fence changes nothing.';
 comment on column holdfast.crawl.seeds_total is 'Seeds it was given.';
 comment on column holdfast.crawl.seeds_left is 'Seeds not yet turned into snapshots.';
@@ -286,7 +286,7 @@ comment on column holdfast.snapshot.host is 'Host of the URL.';
 comment on column holdfast.snapshot.depth is 'Links away from a seed.';
 comment on column holdfast.snapshot.parent_id is 'Snapshot on whose page the URL was found.';
 comment on column holdfast.snapshot.title is 'Title known before it was archived (bookmark, link text).';
-comment on column holdfast.snapshot.tags is 'Tags given with the URL.';
+comment on column holdfast.snapshot.tags is 'Tags of its crawl, and those given with the URL.';
 comment on column holdfast.snapshot.created_at is 'When the URL was added or found.';
 
 create table holdfast.snapshot_queue (

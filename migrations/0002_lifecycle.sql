@@ -80,21 +80,21 @@ create trigger process_lifecycle before update of status on holdfast.process
   for each row when (old.status is distinct from new.status) execute function holdfast.lifecycle_guard('process', 'log');
 
 create function holdfast.snapshot_sealing() returns trigger language plpgsql as $$
--- Sealing is moving: whoever inserts the sealed row takes the open one away, in one step, or neither happens.
+-- Sealing is moving: whoever inserts the sealed row takes the open one away, in one step, or neither happens. The outcome says
+-- which event it is: what was never started cannot have succeeded.
 declare
   v_from text;
   v_owner uuid;
-  v_announced constant text := current_setting('holdfast.event', true);
-  v_event text;
+  v_event constant text := case new.outcome when 'refused' then 'refuse' when 'quarantined' then 'quarantine'
+                                            when 'cancelled' then 'cancel' else 'seal' end;
 begin
   delete from holdfast.snapshot_queue q
     where q.snapshot_id = new.snapshot_id and q.crawl_id = new.crawl_id
     returning q.status, q.owner_id into v_from, v_owner;
-  select e.event into v_event from holdfast.lifecycle_edge e
-    where e.lifecycle = 'snapshot' and e.from_state = v_from and e.to_state = 'sealed'
-    order by (e.event = v_announced) is true desc limit 1;
-  if v_event is null then
-    raise exception 'illegal change of a snapshot: % -> sealed', coalesce(v_from, 'sealed') using errcode = 'HF001';
+  if not exists (select from holdfast.lifecycle_edge e
+                   where e.lifecycle = 'snapshot' and e.from_state = v_from and e.event = v_event and e.to_state = 'sealed') then
+    raise exception 'illegal change of a snapshot: % -> sealed (%)', coalesce(v_from, 'sealed'), new.outcome
+      using errcode = 'HF001', hint = 'The legal edges are in holdfast.lifecycle_edge.';
   end if;
   insert into holdfast.event (lifecycle, object_id, crawl_id, from_state, event, to_state, process_id, detail)
     values ('snapshot', new.snapshot_id, new.crawl_id, v_from, v_event, 'sealed', coalesce(new.owner_id, v_owner),

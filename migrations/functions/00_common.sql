@@ -58,10 +58,11 @@ declare
   v_now constant timestamptz := clock_timestamp();
   v_total bigint;
   v_max bigint;
+  v_tags text[];
   v_wanted bigint;
   v_inserted bigint;
 begin
-  select snapshots_total, max_urls into strict v_total, v_max from holdfast.crawl where id = p_crawl;
+  select snapshots_total, max_urls, tags into strict v_total, v_max, v_tags from holdfast.crawl where id = p_crawl;
   with given as (
     select distinct on (u.url) u.url, u.host, u.title, u.ordinality as position
       from unnest(p_urls, p_hosts, p_titles) with ordinality u(url, host, title, ordinality)
@@ -74,7 +75,7 @@ begin
   ), cold as (
     insert into holdfast.snapshot (id, crawl_id, url, url_hash, host, depth, parent_id, title, tags)
       select r.id, p_crawl, r.url, sha256(convert_to(r.url, 'UTF8')), r.host, p_depth, p_parent, coalesce(r.title, ''),
-             coalesce((select array_agg(t) from jsonb_array_elements_text(p_tags -> (r.position - 1)::integer) t), '{}')
+             array(select t from unnest(v_tags) t union select jsonb_array_elements_text(p_tags -> (r.position - 1)::integer) order by 1)
         from room r order by r.rank
   ), hot as (
     insert into holdfast.snapshot_queue (snapshot_id, crawl_id, host, retry_at)
@@ -100,7 +101,8 @@ $$;
 comment on function holdfast.attempt_end(uuid, uuid, text, text) is 'Writes down how the current ownership of a snapshot ended.';
 
 create or replace function holdfast.results_close(p_snapshot uuid, p_crawl uuid, p_fence bigint, p_error text) returns void language sql as $$
-  update holdfast.archive_result set status = 'failed', ended_at = clock_timestamp(), error = p_error
+  update holdfast.archive_result set status = 'failed', ended_at = clock_timestamp(),
+      error = coalesce(nullif(p_error, ''), 'its owner gave it up')
     where snapshot_id = p_snapshot and crawl_id = p_crawl and fence = p_fence and ended_at is null
 $$;
 comment on function holdfast.results_close(uuid, uuid, bigint, text) is 'Closes results that their owner will never finish.';
@@ -108,7 +110,7 @@ comment on function holdfast.results_close(uuid, uuid, bigint, text) is 'Closes 
 create or replace function holdfast.snapshot_finish(p_snapshot uuid, p_crawl uuid, p_outcome text, p_reason text, p_owner uuid,
     p_directory text, p_manifest text, p_bytes bigint, p_files bigint, p_title text, p_tags text[]) returns boolean language plpgsql as $$
 -- The last step of every way to be sealed: the sealed row, the counters, and the crawl too if that was the last. The caller
--- holds the crawl's row lock and has announced the event. Returns whether the crawl was sealed.
+-- holds the crawl's row lock. Returns whether the crawl was sealed.
 begin
   insert into holdfast.snapshot_sealed (snapshot_id, crawl_id, outcome, reason, fence, owner_id, directory, manifest_sha256, bytes,
       files, title, tags, attempts, owners_lost, started_at)

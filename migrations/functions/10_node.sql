@@ -24,6 +24,17 @@ begin
 end $$;
 comment on function holdfast.node_join(uuid, jsonb, text, integer, bigint, uuid, text, text, text, text, integer, interval) is 'A process takes its place; what it claims is covered until lease_until.';
 
+create or replace function holdfast.node_may_claim(p_node uuid) returns boolean language plpgsql as $$
+-- A node that nobody counts on any more must not claim; a draining one claims nothing. Holds the node's row until the end of
+-- the transaction, before any other lock: giving the node up waits for the claim, or the claim for that, never both.
+begin
+  perform from holdfast.process where id = p_node and status = 'running' and lease_until > clock_timestamp() and not draining for key share;
+  if found then return true; end if;
+  if exists (select from holdfast.process where id = p_node and status = 'running' and draining) then return false; end if;
+  raise exception 'node % has been given up: its lease lapsed', p_node using errcode = 'HF002';
+end $$;
+comment on function holdfast.node_may_claim(uuid) is 'Whether a node may claim now; raises HF002 if it has been given up.';
+
 create or replace function holdfast.node_beat(p_node uuid, p_lease interval, p_snapshots uuid[], p_fences bigint[], p_stats jsonb)
   returns table (kind text, snapshot_id uuid, crawl_id uuid, fence bigint, detail text)
   language plpgsql set plan_cache_mode = force_custom_plan as $$
@@ -58,10 +69,13 @@ create or replace function holdfast.node_return(p_node uuid, p_ending text, p_re
 -- Gives everything the node holds back to the queue. p_spend: the node died with it, count that against the snapshot.
 declare
   v_row record;
+  v_due timestamptz;
   v_count integer := 0;
 begin
-  -- Crawls first, in order: the same lock order as sealing.
-  perform from holdfast.crawl c where c.id in (select q.crawl_id from holdfast.snapshot_queue q where q.owner_id = p_node)
+  -- Crawls first, in order, also those it is just expanding: the same lock order as sealing, and as any other node's return.
+  perform from holdfast.crawl c
+    where c.id in (select q.crawl_id from holdfast.snapshot_queue q where q.owner_id = p_node
+                   union all select o.id from holdfast.crawl o where o.owner_id = p_node)
     order by c.id for update;
   -- All rows before the first of them wakes its crawl: the owner, if it still lives, locks in that order too.
   perform from holdfast.snapshot_queue q where q.owner_id = p_node order by q.crawl_id, q.snapshot_id for update;
@@ -73,16 +87,16 @@ begin
     perform holdfast.results_close(v_row.snapshot_id, v_row.crawl_id, v_row.fence, p_reason);
     if v_row.lost >= 3 then
       update holdfast.snapshot_queue set owners_lost = v_row.lost where snapshot_id = v_row.snapshot_id and crawl_id = v_row.crawl_id;
-      perform set_config('holdfast.event', 'quarantine', true);
       perform holdfast.snapshot_finish(v_row.snapshot_id, v_row.crawl_id, 'quarantined',
         'the node that held it died, ' || v_row.lost || ' times over; the last: ' || p_reason, p_node, null, null, 0, 0, '', '{}');
     else
+      v_due := clock_timestamp();
       perform set_config('holdfast.event', case p_ending when 'lost' then 'lapse' else 'release' end, true);
       update holdfast.snapshot_queue set status = 'queued', owner_id = null, claimed_at = null, started_at = null,
-          retry_at = clock_timestamp(), reason = p_reason, owners_lost = v_row.lost,
+          retry_at = v_due, reason = p_reason, owners_lost = v_row.lost,
           attempts = attempts - (case when p_spend then 0 else 1 end)
         where snapshot_id = v_row.snapshot_id and crawl_id = v_row.crawl_id;
-      perform holdfast.crawl_wake(v_row.crawl_id, clock_timestamp());
+      perform holdfast.crawl_wake(v_row.crawl_id, v_due);
     end if;
     v_count := v_count + 1;
   end loop;

@@ -46,6 +46,7 @@ create or replace function holdfast.crawl_claim(p_node uuid, p_lease interval) r
   language plpgsql as $$
 -- One due crawl, to be expanded. Its retry_at moves into the future and its fence grows.
 begin
+  if not holdfast.node_may_claim(p_node) then return; end if;
   return query
     with due as (
       select c.id from holdfast.crawl c

@@ -10,7 +10,7 @@ create or replace function holdfast.snapshot_claim(p_node uuid, p_room integer, 
 -- probe is one index range. A crawl in which nothing is due is parked until something will be.
 #variable_conflict use_column
 declare
-  v_now constant timestamptz := clock_timestamp();
+  v_now timestamptz := clock_timestamp();
   v_room integer := p_room;
   v_share integer;
   v_from double precision := random();
@@ -19,13 +19,11 @@ declare
   v_ids uuid[] := '{}';
   v_next timestamptz;
 begin
-  -- A node that nobody counts on any more must not claim; a draining one claims nothing.
-  perform from holdfast.process where id = p_node and status = 'running' and lease_until > v_now and not draining for key share;
-  if not found then
-    if exists (select from holdfast.process where id = p_node and status = 'running' and draining) then return; end if;
-    raise exception 'node % has been given up: its lease lapsed', p_node using errcode = 'HF002';
+  if not holdfast.node_may_claim(p_node) then return; end if;
+  if exists (select from holdfast.process where status = 'running' and lease_until <= v_now) then
+    perform holdfast.lapse_nodes();
+    v_now := clock_timestamp(); -- else what has just come back would not be due yet
   end if;
-  if exists (select from holdfast.process where status = 'running' and lease_until <= v_now) then perform holdfast.lapse_nodes(); end if;
 
   for v_crawl in
     with walk as materialized (
@@ -64,15 +62,17 @@ begin
       -- Nothing more is due. Park the crawl until its next row is, unless somebody woke it since we looked.
       select min(q.retry_at) into v_next from holdfast.snapshot_queue q where q.crawl_id = v_crawl.crawl_id and q.owner_id is null;
       if v_next is null or v_next > v_now then
-        update holdfast.crawl_queue set ready_at = nullif(v_next, holdfast.retry_at_max())
+        v_next := nullif(v_next, holdfast.retry_at_max());
+        update holdfast.crawl_queue set ready_at = v_next
           where crawl_id in (select c.crawl_id from holdfast.crawl_queue c
-                               where c.crawl_id = v_crawl.crawl_id and c.wakes = v_crawl.wakes for update skip locked);
+                               where c.crawl_id = v_crawl.crawl_id and c.wakes = v_crawl.wakes and c.ready_at is distinct from v_next
+                               for update skip locked);
       end if;
     end if;
   end loop;
 
   return query
-    select q.snapshot_id, q.crawl_id, q.fence, s.url, s.host, s.depth, s.title, s.tags || c.tags, s.created_at, q.attempts, q.owners_lost,
+    select q.snapshot_id, q.crawl_id, q.fence, s.url, s.host, s.depth, s.title, s.tags, s.created_at, q.attempts, q.owners_lost,
            c.plugins, c.options, c.persona, c.max_depth
       from unnest(v_ids) i(id)
       join holdfast.snapshot_queue q on q.snapshot_id = i.id and q.owner_id = p_node
@@ -98,20 +98,27 @@ comment on function holdfast.snapshot_start(uuid, uuid, uuid, bigint) is 'The ow
 create or replace function holdfast.snapshot_release(p_node uuid, p_snapshot uuid, p_crawl uuid, p_fence bigint, p_ending text, p_delay interval,
     p_reason text, p_spend boolean) returns void language plpgsql as $$
 -- Puts a snapshot back. p_spend false: the attempt is not counted (stopping is not failing). May be repeated.
+declare
+  v_due constant timestamptz := clock_timestamp() + p_delay;
 begin
-  if exists (select from holdfast.attempt where snapshot_id = p_snapshot and crawl_id = p_crawl and fence = p_fence) then return; end if;
+  if p_ending not in ('released', 'interrupted', 'handed_back') then
+    raise exception 'a snapshot is not put back by being "%"', p_ending using errcode = 'HF001';
+  end if;
   perform from holdfast.snapshot_queue
     where snapshot_id = p_snapshot and crawl_id = p_crawl and owner_id = p_node and fence = p_fence for update;
   if not found then
+    -- Only what this node put back itself is a repeat: what was taken from it is lost, and it must hear of that.
+    if exists (select from holdfast.attempt where snapshot_id = p_snapshot and crawl_id = p_crawl and fence = p_fence
+                 and process_id = p_node and ending = p_ending) then return; end if;
     raise exception 'snapshot % is no longer held with fence %', p_snapshot, p_fence using errcode = 'HF003';
   end if;
   perform holdfast.attempt_end(p_snapshot, p_crawl, p_ending, p_reason);
   perform holdfast.results_close(p_snapshot, p_crawl, p_fence, p_reason);
   perform set_config('holdfast.event', 'release', true);
   update holdfast.snapshot_queue set status = 'queued', owner_id = null, claimed_at = null, started_at = null,
-      retry_at = clock_timestamp() + p_delay, reason = p_reason, attempts = attempts - (case when p_spend then 0 else 1 end)
+      retry_at = v_due, reason = p_reason, attempts = attempts - (case when p_spend then 0 else 1 end)
     where snapshot_id = p_snapshot and crawl_id = p_crawl;
-  perform holdfast.crawl_wake(p_crawl, clock_timestamp() + p_delay);
+  perform holdfast.crawl_wake(p_crawl, v_due);
 end $$;
 comment on function holdfast.snapshot_release(uuid, uuid, uuid, bigint, text, interval, text, boolean) is 'The owner puts a snapshot back into the queue.';
 
@@ -146,7 +153,6 @@ begin
     v_children := holdfast.snapshot_insert(p_crawl, p_snapshot, v_depth + 1, p_urls, p_hosts, p_titles, null);
   end if;
   perform holdfast.attempt_end(p_snapshot, p_crawl, 'sealed', p_outcome);
-  perform set_config('holdfast.event', case p_outcome when 'refused' then 'refuse' else 'seal' end, true);
   return query select v_children, holdfast.snapshot_finish(p_snapshot, p_crawl, p_outcome, p_reason, p_node, p_directory, p_manifest,
     p_bytes, p_files, p_title, p_tags);
 end $$;

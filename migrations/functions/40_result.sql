@@ -34,5 +34,9 @@ begin
       read_bytes = (p_result ->> 'read_bytes')::bigint, written_bytes = (p_result ->> 'written_bytes')::bigint
     where r.snapshot_id = p_snapshot and r.crawl_id = p_crawl and r.fence = p_fence and r.plugin = p_plugin and r.hook_name = p_hook
       and r.ended_at is null;
+  if not found and not exists (select from holdfast.archive_result r where r.snapshot_id = p_snapshot and r.crawl_id = p_crawl
+                                 and r.fence = p_fence and r.plugin = p_plugin and r.hook_name = p_hook) then
+    raise exception 'hook %/% of snapshot % was never started', p_plugin, p_hook, p_snapshot using errcode = 'HF001';
+  end if;
 end $$;
 comment on function holdfast.result_finish(uuid, uuid, uuid, bigint, text, text, text, jsonb) is 'Records what a hook did.';

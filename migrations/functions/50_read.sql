@@ -1,4 +1,4 @@
--- Reading for the command line: what an id names, and lists with filters.
+-- Reading: what an id names, what a page shows, the collection in one row.
 
 create or replace function holdfast.find(p_text text) returns table (kind text, id uuid, crawl_id uuid) language plpgsql stable as $$
 -- A whole id is looked up; a shortened one (head or tail, at least four hexadecimal digits) is searched among crawls and the
@@ -24,3 +24,34 @@ begin
     limit 10;
 end $$;
 comment on function holdfast.find(text) is 'What an id, whole or shortened, names.';
+
+create or replace function holdfast.crawl_entries(p_crawl uuid, p_limit bigint) returns table (url text, title text, outcome text, depth integer,
+    bytes bigint, directory text, thumbnail text) language sql stable as $$
+  -- What a crawl's page shows: its sealed snapshots, seeds first, in the order in which they were found.
+  select s.url, coalesce(nullif(e.title, ''), s.title), e.outcome, s.depth, e.bytes, e.directory,
+         (select 'screenshot/' || (f.file ->> 'path') from holdfast.archive_result r cross join lateral jsonb_array_elements(r.output_files) f(file)
+            where r.snapshot_id = s.id and r.crawl_id = s.crawl_id and r.fence = e.fence and r.plugin = 'screenshot'
+              and f.file ->> 'type' like 'image/%' limit 1)
+    from holdfast.snapshot s
+    join holdfast.snapshot_sealed e on e.snapshot_id = s.id and e.crawl_id = s.crawl_id
+    where s.crawl_id = p_crawl
+    order by s.depth, s.created_at, s.id limit p_limit
+$$;
+comment on function holdfast.crawl_entries(uuid, bigint) is 'Sealed snapshots of a crawl, for its page.';
+
+create or replace function holdfast.crawl_seeds(p_crawl uuid, p_limit bigint) returns setof text language sql stable as $$
+  select s.url from holdfast.snapshot s where s.crawl_id = p_crawl and s.depth = 0 order by s.created_at, s.id limit p_limit
+$$;
+comment on function holdfast.crawl_seeds(uuid, bigint) is 'The seeds of a crawl that became snapshots.';
+
+create or replace view holdfast.v_status as
+  select (select count(*) from holdfast.process p where p.status = 'running' and p.process_type = 'worker' and p.lease_until > clock_timestamp()) as nodes,
+         (select coalesce(sum(p.slots), 0) from holdfast.process p where p.status = 'running' and p.process_type = 'worker' and p.lease_until > clock_timestamp()) as slots,
+         (select count(*) from holdfast.crawl c where c.status <> 'sealed') as crawls_open,
+         (select coalesce(sum(c.snapshots_open + c.seeds_left), 0) from holdfast.crawl c where c.status <> 'sealed') as snapshots_open,
+         (select count(*) from holdfast.snapshot_queue q where q.owner_id is not null) as snapshots_held,
+         (select count(*) from holdfast.archive_result r where r.ended_at is null) as hooks_running,
+         (select count(*) from holdfast.crawl c where c.status = 'paused') as crawls_paused,
+         (select max(e.sealed_at) from holdfast.snapshot_sealed e where e.sealed_at > clock_timestamp() - interval '30 days') as last_sealed_at,
+         (select count(*) from holdfast.crawl c where c.status in ('queued', 'started')) as crawls_to_do;
+comment on view holdfast.v_status is 'The collection in one row; cheap however large it is.';

@@ -92,6 +92,10 @@ create or replace function holdfast.check_invariants() returns table (invariant 
     from holdfast.snapshot_queue q left join holdfast.process p on p.id = q.owner_id
     where q.owner_id is not null and p.status is distinct from 'running'
   union all
+  select 'an owned crawl has a live owner', c.id, 'owner ' || c.owner_id || ' is ' || coalesce(p.status, 'gone')
+    from holdfast.crawl c left join holdfast.process p on p.id = c.owner_id
+    where c.owner_id is not null and p.status is distinct from 'running'
+  union all
   select 'a running hook belongs to a held snapshot', r.snapshot_id, r.plugin || '/' || r.hook_name
     from holdfast.archive_result r
     where r.ended_at is null and not exists (select from holdfast.snapshot_queue q
@@ -133,8 +137,8 @@ create or replace function holdfast.check_invariants() returns table (invariant 
     from holdfast.snapshot_queue q
     join holdfast.crawl c on c.id = q.crawl_id and c.status = 'started'
     left join holdfast.crawl_queue cq on cq.crawl_id = q.crawl_id
-    where q.owner_id is null and q.status = 'queued' and q.retry_at < clock_timestamp()
-      and (cq.ready_at is null or cq.ready_at > q.retry_at + interval '1 second')
+    where q.owner_id is null and q.status = 'queued' and q.retry_at <= statement_timestamp()
+      and (cq.ready_at is null or cq.ready_at > statement_timestamp())
   union all
   select 'an attempt is sealed once', a.snapshot_id, count(*) || ' times'
     from holdfast.attempt a where a.ending = 'sealed' group by a.snapshot_id having count(*) > 1

@@ -1,0 +1,120 @@
+-- What the specs share: short names for fixed ids, and a state to start from. Every wrapper is one call of the function
+-- that it is named after, so that a step locks exactly what the real call locks.
+create schema race;
+
+create function race.node(n integer) returns uuid language sql immutable as $$ select ('a0000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid $$;
+create function race.crawl(n integer) returns uuid language sql immutable as $$ select ('c0000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid $$;
+create function race.snapshot(n integer) returns uuid language sql immutable as $$ select ('50000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid $$;
+create function race.url(n integer) returns text language sql immutable as $$ select 'https://race.test/' || n $$;
+create function race.urls(n integer[]) returns text[] language sql immutable as $$ select coalesce(array_agg(race.url(i) order by o), '{}') from unnest(n) with ordinality u(i, o) $$;
+create function race.hosts(n integer[]) returns text[] language sql immutable as $$ select coalesce(array_agg('race.test'::text), '{}') from unnest(n) $$;
+
+-- Setting the stage ------------------------------------------------------------------------------------------------------
+
+create procedure race.fresh() language plpgsql as $$
+begin
+  truncate holdfast.machine, holdfast.crawl, holdfast.event cascade;
+  perform holdfast.node_join(race.node(n), '{"id": "machine", "hostname": "race"}', 'boot', n, n, null, 'worker', 'snapshot', 'node ' || n, '1', 8, interval '1 hour')
+    from generate_series(1, 3) n;
+end $$;
+
+-- A crawl that has not been expanded, with one seed for each number.
+create procedure race.queued_crawl(crawl integer, seeds integer[], max_depth integer default 0, max_urls integer default 0) language plpgsql as $$
+begin
+  perform holdfast.crawl_add(race.crawl(crawl), jsonb_build_object('max_depth', max_depth, 'max_urls', max_urls));
+  perform holdfast.crawl_add_seeds(race.crawl(crawl), race.urls(seeds), race.hosts(seeds), '{}', null);
+end $$;
+
+-- A crawl in the middle of its life, with snapshots of known ids, all due.
+create procedure race.started_crawl(crawl integer, snapshots integer[], max_depth integer default 0, max_urls integer default 0) language plpgsql as $$
+begin
+  insert into holdfast.crawl (id, status, retry_at, started_at, max_depth, max_urls, snapshots_total, snapshots_open)
+    values (race.crawl(crawl), 'started', null, clock_timestamp(), max_depth, max_urls, cardinality(snapshots), cardinality(snapshots));
+  -- Claims walk the crawls from a random place; this way crawl 2 always comes before crawl 1.
+  insert into holdfast.crawl_queue (crawl_id, ready_at, shuffle) values (race.crawl(crawl), clock_timestamp(), crawl - 1);
+  insert into holdfast.snapshot (id, crawl_id, url, url_hash, host)
+    select race.snapshot(n), race.crawl(crawl), race.url(n), sha256(convert_to(race.url(n), 'UTF8')), 'race.test' from unnest(snapshots) n;
+  insert into holdfast.snapshot_queue (snapshot_id, crawl_id, host, retry_at)
+    select race.snapshot(n), race.crawl(crawl), 'race.test', clock_timestamp() - interval '1 minute' + n * interval '1 second' from unnest(snapshots) n;
+end $$;
+
+-- The node holds this many more snapshots, and has begun to work on them.
+create procedure race.holds(node integer, room integer, near integer default null) language plpgsql as $$
+begin
+  perform holdfast.snapshot_start(race.node(node), c.snapshot_id, c.crawl_id, c.fence) from holdfast.snapshot_claim(race.node(node), room, array[race.crawl(near)]) c;
+end $$;
+
+create procedure race.hook(node integer, snapshot integer) language sql as $$
+  select holdfast.result_start(race.node(node), q.snapshot_id, q.crawl_id, q.fence, 'plugin', 'on_Snapshot__1_hook', 1, 1, 1000, false)
+    from holdfast.snapshot_queue q where q.snapshot_id = race.snapshot(snapshot)
+$$;
+
+create procedure race.expire(node integer) language sql as $$
+  update holdfast.process set lease_until = clock_timestamp() - interval '1 second' where id = race.node(node)
+$$;
+
+-- Steps ------------------------------------------------------------------------------------------------------------------
+
+create function race.claim(node integer, room integer, near integer default null) returns table (url text, fence bigint) language sql volatile as $$
+  select c.url, c.fence from holdfast.snapshot_claim(race.node(node), room, array[race.crawl(near)]) c order by c.url
+$$;
+
+create function race.release(node integer, snapshot integer, fence bigint, delay interval default '0') returns text language sql volatile as $$
+  select 'released' from holdfast.snapshot_release(race.node(node), race.snapshot(snapshot), race.crawl(1), fence, 'released', delay, 'put back', true)
+$$;
+
+create function race.seal(node integer, snapshot integer, fence bigint, children integer[] default '{}') returns table (children bigint, crawl_sealed boolean) language sql volatile as $$
+  select * from holdfast.snapshot_seal(race.node(node), race.snapshot(snapshot), race.crawl(1), fence, 'succeeded', null, 'directory', 'manifest', 10, 1, '', '{}',
+    race.urls(children), race.hosts(children), '{}')
+$$;
+
+create function race.finish(node integer, snapshot integer, fence bigint) returns text language sql volatile as $$
+  select 'finished' from holdfast.result_finish(race.node(node), race.snapshot(snapshot), race.crawl(1), fence, 'plugin', 'on_Snapshot__1_hook', 'succeeded', '{"output": "done"}')
+$$;
+
+create function race.beat(node integer, snapshots integer[]) returns table (kind text, snapshot text) language sql volatile as $$
+  select b.kind, coalesce(right(b.snapshot_id::text, 2), b.detail)
+    from holdfast.node_beat(race.node(node), interval '1 hour', (select coalesce(array_agg(race.snapshot(n)), '{}') from unnest(snapshots) n),
+      (select coalesce(array_agg(1::bigint), '{}') from unnest(snapshots)), '{}') b
+    order by 1, 2
+$$;
+
+create function race.claim_crawl(node integer) returns table (crawl text, fence bigint, seeds_left bigint) language sql volatile as $$
+  select right(c.crawl_id::text, 2), c.fence, c.seeds_left from holdfast.crawl_claim(race.node(node), interval '1 minute') c
+$$;
+
+create function race.expand(node integer, fence bigint, batch integer) returns table (seeds_left bigint, inserted bigint, status text) language sql volatile as $$
+  select * from holdfast.crawl_expand(race.node(node), race.crawl(1), fence, batch)
+$$;
+
+-- Places to stop inside a function: a session that has set race.gate to the name of a table waits for advisory lock 1 when an
+-- UPDATE of that table has begun, so with the snapshot it then has, and before that has looked at any row.
+create function race.gate() returns trigger language plpgsql as $$
+begin
+  if current_setting('race.gate', true) = tg_table_name then perform pg_advisory_xact_lock_shared(1); end if;
+  return null;
+end $$;
+create trigger race_gate before update on holdfast.crawl for each statement execute function race.gate();
+create trigger race_gate before update on holdfast.crawl_queue for each statement execute function race.gate();
+
+-- How it ended -----------------------------------------------------------------------------------------------------------
+
+-- Printed after every permutation, so that the expected output pins the whole outcome, and any broken invariant shows.
+create function race.outcome() returns table (what text, state text) language sql volatile as $$
+  select * from (
+    (select 'crawl ' || right(c.id::text, 1) as what,
+           format('%s%s, %s of %s open, %s succeeded, seeds left %s, sealed %s times%s%s', c.status, ' ' || c.outcome, c.snapshots_open, c.snapshots_total, c.snapshots_succeeded,
+             c.seeds_left, (select count(*) from holdfast.event e where e.object_id = c.id and e.to_state = 'sealed'), ', stopped by ' || c.stop_reason,
+             ', expanded by ' || (select label from holdfast.process where id = c.owner_id)) as state
+      from holdfast.crawl c order by 1)
+    union all
+    (select replace(v.url, 'https://race.test/', 'snapshot '),
+           format('%s%s, fence %s, attempts %s, lost %s%s', v.status, ' ' || v.outcome, v.fence, v.attempts, v.owners_lost, ', ' || v.owner)
+      from holdfast.v_snapshot v order by v.url)
+    union all
+    (select 'result of snapshot ' || right(r.snapshot_id::text, 1) || ' a' || r.fence, r.status from holdfast.archive_result r order by 1)
+    union all
+    (select p.label, p.status from holdfast.process p where p.status <> 'running' order by 1)
+    union all
+    (select 'BROKEN: ' || i.invariant, i.detail from holdfast.check_invariants() i order by 1, 2)) o
+$$;
