@@ -95,13 +95,14 @@ struct Connection::Impl {
                           "the database session was lost during COMMIT: " + in_one_line(error.what()));
     } catch (const pqxx::broken_connection& error) {
       throw lost(error.what());
-    } catch (const pqxx::sql_error& error) {
-      if (error.sqlstate().empty() && !session->is_open()) throw lost(error.what());
-      if (ends_session(error.sqlstate()) || !session->is_open()) broken = true;
-      throw make_database_error(error.sqlstate(), error.what(), statement);
     } catch (const std::bad_alloc&) {
       throw;
     } catch (const std::exception& error) {
+      const std::string sqlstate = compat::sqlstate_of(error);
+      if (!sqlstate.empty()) {
+        if (ends_session(sqlstate) || !session->is_open()) broken = true;
+        throw make_database_error(sqlstate, error.what(), statement);
+      }
       if (!session->is_open()) throw lost(error.what());
       throw base::Error(ErrorClass::bug, "the database client failed: " + in_one_line(error.what()));
     }

@@ -12,6 +12,7 @@
 #include <pqxx/transaction>
 #include <pqxx/version>
 
+#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
@@ -31,6 +32,24 @@
 namespace holdfast::pg::compat {
 
 using TextSink = std::function<void(const char* text)>;
+
+// The SQLSTATE of any exception of the library; empty if it is no report of the server. Version 6 has some exceptions
+// that are no sql_error, and some that are one but have forgotten their SQLSTATE.
+inline std::string sqlstate_of(const std::exception& error) {
+  const auto is = [&]<class Known>(std::in_place_type_t<Known>) {
+    return dynamic_cast<const Known*>(&error) != nullptr;
+  };
+  if (const auto* reported = dynamic_cast<const pqxx::sql_error*>(&error)) {
+    if (!reported->sqlstate().empty()) return reported->sqlstate();
+  }
+  if (is(std::in_place_type<pqxx::deadlock_detected>)) return "40P01";
+  if (is(std::in_place_type<pqxx::serialization_failure>)) return "40001";
+  if (is(std::in_place_type<pqxx::statement_completion_unknown>)) return "40003";
+  if (is(std::in_place_type<pqxx::transaction_rollback>)) return "40000";
+  if (is(std::in_place_type<pqxx::insufficient_privilege>)) return "42501";
+  if (is(std::in_place_type<pqxx::syntax_error>)) return "42601";
+  return {};
+}
 
 #if PQXX_VERSION_MAJOR >= 7
 
