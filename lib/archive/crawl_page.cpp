@@ -54,7 +54,7 @@ std::string render_tile(const Entry& entry) {
   out += "<h3 dir=\"auto\">" + link_to(entry) + "</h3><p class=\"where\">" + html_escape(without_scheme(entry.url)) +
          "</p>";
   out += "<p class=\"meta\">" + icon(tone) + "<span>" + html_escape(outcome_word(entry)) + "</span><span>" +
-         html_escape(base::format_size(entry.bytes)) + "</span><span>depth " + std::to_string(entry.depth) +
+         html_escape(base::format_size(entry.bytes)) + "</span><span class=\"depth\">depth " + std::to_string(entry.depth) +
          "</span></p></li>\n";
   return out;
 }

@@ -117,7 +117,7 @@ place-items:center;margin-bottom:.625rem;text-decoration:none}
 .tile h3 a,.rows td a{color:inherit;text-decoration:none}
 .tile h3 a:hover,.rows td a:hover{text-decoration:underline}
 .where{color:var(--soft);font:.75rem/1.5 var(--mono);overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
-.meta{display:flex;align-items:center;gap:.375rem;margin-top:.25rem;font-size:.8125rem;color:var(--soft);font-variant-numeric:tabular-nums}
+.meta{display:flex;flex-wrap:wrap;align-items:center;white-space:nowrap;gap:.375rem;margin-top:.25rem;font-size:.8125rem;color:var(--soft);font-variant-numeric:tabular-nums}
 .meta span+span::before{content:"\00b7";margin-right:.375rem}
 .chunk{content-visibility:auto;contain-intrinsic-size:auto 11000px}
 .rows{width:100%;border-collapse:collapse;table-layout:fixed;font-size:.9375rem}
@@ -130,7 +130,7 @@ place-items:center;margin-bottom:.625rem;text-decoration:none}
 @media (max-width:40rem){.facts{display:grid;grid-template-columns:1fr 1fr;gap:.875rem 1.25rem}.facts .wide{grid-column:1/-1}
 .quiet li{grid-template-columns:1fr}.rows .d{display:none}.rows .o{width:2.25rem}.rows .b{width:4.75rem}
 .rows td{padding-right:.5rem}.rows .b{padding-right:0}.rows .badge{padding:.25rem;line-height:1;font-size:0;gap:0}.rows .badge .i{font-size:.875rem}
-.rows th.o{font-size:0}.tiles{gap:1.25rem 1rem;grid-template-columns:1fr 1fr}.spread{padding-bottom:2rem}}
+.rows th.o{font-size:0}.tiles{gap:1.25rem 1rem;grid-template-columns:1fr 1fr}.tile .depth{display:none}.thumb span{padding:.5rem;font-size:.9375rem}.spread{padding-bottom:2rem}}
 @media print{body{background:#fff}.spread.two{display:block}.shot{box-shadow:none;break-inside:avoid}.look{position:static}.sift,.skip{display:none}.chunk{content-visibility:visible}}
 )css";
 
