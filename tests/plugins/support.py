@@ -124,8 +124,16 @@ class HookTest(unittest.TestCase):
             self.fail(f"{plugin} was still running after {limit} s")
         return Outcome(plugin, process.returncode, stdout, stderr, self.snapshot / plugin)
 
+    def path_with(self, *programs):
+        """A PATH on which there are these programs and python3 only."""
+        directory = Path(tempfile.mkdtemp(dir=self.temporary.parent))
+        (directory / "python3").symlink_to(os.path.realpath(sys.executable))  # itself, not a wrapper that needs a PATH
+        for program in ("env", *programs):
+            (directory / program).symlink_to(shutil.which(program))
+        return str(directory)
+
     def run_hook(self, plugin, path, **settings):
-        url = path if ":" in path else self.url(path)
+        url = path if "://" in path.split("?")[0] else self.url(path)
         return self.finish(plugin, self.start(plugin, url, **settings))
 
     def assert_status(self, outcome, status):

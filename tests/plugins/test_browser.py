@@ -1,7 +1,6 @@
 """dom, screenshot and pdf, by a real Chromium."""
 
 import struct
-import time
 
 from support import DEMO, HookTest, Server, needs_chromium
 
@@ -60,20 +59,19 @@ class Browser(HookTest):
         for path in ("/report.pdf", "/large.bin", "/photo.jpg"):
             self.run_hook("headers", path)
             for plugin in ("dom", "screenshot", "pdf"):
-                started = time.monotonic()
-                self.assert_status(self.run_hook(plugin, path), "noresults")
-                self.assertLess(time.monotonic() - started, 30)
+                # Without a browser on the PATH: none is started for such a page.
+                self.assert_status(self.run_hook(plugin, path, PATH=self.path_with()), "noresults")
 
     def test_a_download_has_no_results_without_being_told(self):
         self.assert_status(self.run_hook("dom", "/large.bin?mb=1"), "noresults")
 
     def test_an_endless_page_ends_before_the_timeout_and_is_kept(self):
-        outcome = self.run_hook("dom", "/endless", TIMEOUT="8")
+        outcome = self.run_hook("dom", "/endless", TIMEOUT="15")
         self.assert_failed(outcome, "did not arrive whole")
         self.assertIn("<title>Endless</title>", outcome.text("output.html"))
 
     def test_a_page_that_hangs_on_an_image_is_taken_as_it_is(self):
-        outcome = self.run_hook("screenshot", "/slow-image.html", TIMEOUT="8")
+        outcome = self.run_hook("screenshot", "/slow-image.html", TIMEOUT="15")
         self.assert_status(outcome, "succeeded")
         self.assertIs(outcome.result["output_json"]["finished"], False)
 
@@ -81,7 +79,7 @@ class Browser(HookTest):
         self.assert_failed(self.run_hook("dom", "/broken-off"), "broke off")
 
     def test_a_script_without_end_does_not_hold_us(self):
-        self.assert_failed(self.run_hook("dom", "/busy.html", TIMEOUT="8"), "")
+        self.assert_failed(self.run_hook("dom", "/busy.html", TIMEOUT="15"), "did not answer in time")
 
     def test_a_hostile_page(self):
         self.assert_status(self.run_hook("dom", "/hostile.html"), "succeeded")

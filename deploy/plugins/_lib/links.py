@@ -17,7 +17,7 @@ _PLAIN_URL = re.compile(r"https?://[^\s<>\"'`{}|\\^\x00-\x1f]{3,2048}", re.IGNOR
 def absolute(base, href):
     """The http(s) URL that `href` means on a page at `base`, without its fragment; None if it means none."""
     href = re.sub(r"[\t\r\n]", "", href.strip(" \t\r\n\f\x00"))
-    if not href or len(href) > MAX_URL:
+    if not href or len(href) > MAX_URL or re.fullmatch(r"https?:/*", href, re.IGNORECASE):
         return None
     try:
         url = urldefrag(urljoin(base, href))[0]

@@ -42,7 +42,7 @@ def blocks(text):
     if sum(block.size for block in in_main) >= 200:
         found = in_main
     worth = [block for block in found if not block.in_surroundings and not _is_menu(block)]
-    return worth or found
+    return worth if any(block.tag[0] != "h" for block in worth) else found
 
 
 def _is_menu(block):

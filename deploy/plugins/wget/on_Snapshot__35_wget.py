@@ -6,6 +6,7 @@ wget/warc/page.warc.gz   the exchanges as they were, for replay
 wget/page.json           where the page itself was saved, for the plugins after this one
 """
 
+import contextlib
 import os
 import re
 import resource
@@ -121,9 +122,12 @@ def run_wget(job, command):
         return child.wait(job.remaining()), False
     except subprocess.TimeoutExpired:
         child.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(job.margin / 4)
+        child.kill()  # in case it did not listen; nothing if it has ended
         return child.wait(), True
     finally:
-        if child.poll() is None:
+        if child.poll() is None:  # we are being stopped ourselves
             child.kill()
             child.wait()
 
