@@ -64,7 +64,10 @@ std::vector<RunningHook> running_hooks(pg::Connection& connection, const std::st
   return hooks;
 }
 
-pg::Result list(pg::Connection& connection, const ListQuery& query) {
+namespace {
+
+// The call of the list's function with its parameters; throws Error(usage) for an unknown list or filter.
+std::pair<std::string, pg::Params> list_call(const ListQuery& query) {
   const auto found = lists().find(query.view);
   if (found == lists().end()) {
     std::string known;
@@ -87,8 +90,63 @@ pg::Result list(pg::Connection& connection, const ListQuery& query) {
   for (const Filter filter : found->second.filters)
     params.add(query.*filter);
   params.add(query.limit);
-  return connection.call("select * from " + std::string(found->second.call), params);
+  return {std::string(found->second.call), params};
 }
+
+} // namespace
+
+pg::Result list(pg::Connection& connection, const ListQuery& query) {
+  const auto [call, params] = list_call(query);
+  return connection.call("select * from " + call, params);
+}
+
+std::vector<std::string> list_json(pg::Connection& connection, const ListQuery& query) {
+  const auto [call, params] = list_call(query);
+  const auto rows = connection.call("select to_jsonb(v)::text as json from " + call + " v", params);
+  std::vector<std::string> lines;
+  for (std::size_t i = 0; i < rows.size(); ++i) lines.push_back(rows[i].text("json"));
+  return lines;
+}
+
+CrawlDetails crawl_details(pg::Connection& connection, const std::string& crawl_id) {
+  const auto rows = connection.call(
+      "select id, label, status, outcome, tags, max_depth, bytes, to_char(created_at, 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') as created, "
+      "to_char(sealed_at, 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') as sealed from holdfast.v_crawl where id = $1::uuid",
+      pg::Params::of(crawl_id));
+  if (rows.empty()) throw base::Error(base::ErrorClass::refused, "there is no crawl " + crawl_id, "holdfast list crawls");
+  const auto row = rows[0];
+  CrawlDetails details;
+  details.id = row.text("id");
+  details.label = row.text("label");
+  details.status = row.text("status");
+  details.outcome = row.text_or("outcome", "");
+  details.created_at = row.text("created");
+  details.sealed_at = row.text_or("sealed", "");
+  details.tags = row.text_array("tags");
+  details.max_depth = static_cast<int>(row.integer("max_depth"));
+  details.bytes = row.integer("bytes");
+  return details;
+}
+
+std::vector<std::string> crawl_seeds(pg::Connection& connection, const std::string& crawl_id, std::int64_t limit) {
+  const auto rows = connection.call("select url from holdfast.crawl_seeds($1::uuid, $2::bigint) url", pg::Params::of(crawl_id, limit));
+  std::vector<std::string> urls;
+  for (std::size_t i = 0; i < rows.size(); ++i) urls.push_back(rows[i].text("url"));
+  return urls;
+}
+
+std::vector<CrawlEntry> crawl_entries(pg::Connection& connection, const std::string& crawl_id, std::int64_t limit) {
+  const auto rows = connection.call("select * from holdfast.crawl_entries($1::uuid, $2::bigint)", pg::Params::of(crawl_id, limit));
+  std::vector<CrawlEntry> entries;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto row = rows[i];
+    entries.push_back({row.text("url"), row.text("title"), row.text("outcome"), row.text_or("directory", ""),
+                       row.text_or("thumbnail", ""), static_cast<int>(row.integer("depth")), row.integer("bytes")});
+  }
+  return entries;
+}
+
+pg::Result status(pg::Connection& connection) { return connection.call("select * from holdfast.v_status"); }
 
 Found find(pg::Connection& connection, const std::string& id) {
   const auto rows = connection.call("select * from holdfast.find($1)", pg::Params::of(id));

@@ -24,6 +24,27 @@ struct RunningHook {
 CrawlProgress crawl_progress(pg::Connection& connection, const std::string& crawl_id);
 std::vector<RunningHook> running_hooks(pg::Connection& connection, const std::string& crawl_id, int limit);
 
+struct CrawlDetails {
+  std::string id, label, status, outcome, created_at, sealed_at; // times: ISO 8601, UTC
+  std::vector<std::string> tags;
+  int max_depth{0};
+  std::int64_t bytes{0};
+};
+
+struct CrawlEntry {
+  std::string url, title, outcome, directory, thumbnail; // thumbnail: relative to the directory, or empty
+  int depth{0};
+  std::int64_t bytes{0};
+};
+
+// Throws Error(refused) if there is no such crawl.
+CrawlDetails crawl_details(pg::Connection& connection, const std::string& crawl_id);
+std::vector<std::string> crawl_seeds(pg::Connection& connection, const std::string& crawl_id, std::int64_t limit);
+std::vector<CrawlEntry> crawl_entries(pg::Connection& connection, const std::string& crawl_id, std::int64_t limit);
+
+// The one row of holdfast.v_status.
+pg::Result status(pg::Connection& connection);
+
 // A view's rows, newest first where it has a notion of that. `view`: crawls, snapshots, results, queue, running, nodes,
 // events, failures, hosts. Filters are optional.
 struct ListQuery {
@@ -31,7 +52,10 @@ struct ListQuery {
   std::optional<std::string> crawl_id, snapshot_id, status, url_contains, tag;
   std::int64_t limit{50};
 };
+// Rows as they are, for tables.
 pg::Result list(pg::Connection& connection, const ListQuery& query);
+// The same rows, each as one line of JSON.
+std::vector<std::string> list_json(pg::Connection& connection, const ListQuery& query);
 
 // What a (possibly shortened) id names: ("crawl" | "snapshot" | "process", full id). A short id is the head or the tail
 // of one, at least 4 hex digits. Throws Error(refused) if nothing or more than one thing matches.

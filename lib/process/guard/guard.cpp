@@ -1,4 +1,6 @@
-// holdfast-guard [--] PROGRAM [ARGUMENT...]: runs a program and leaves nothing behind when it ends, however it ends.
+// holdfast-guard [--spare=PIDFILE] [--] PROGRAM [ARGUMENT...]: runs a program and leaves nothing behind when it ends,
+// however it ends - but for the process whose pid is the first line of PIDFILE then: the embedded database server, which
+// other programs may be using and whose users stop it themselves.
 //
 // Parent of a node, and process 1 of a container: it adopts and reaps every orphan, passes signals on, and at the end
 // lets the shims end their hooks, then kills whatever is left. If the guard itself is killed, the program is killed
@@ -62,7 +64,7 @@ void give_terminal(pid_t from_group, pid_t to_group) {
 
 class Guard {
 public:
-  explicit Guard(const sigset_t& handled) : handled_(handled), group_(getpgrp()) {}
+  Guard(const sigset_t& handled, const char* spare) : handled_(handled), group_(getpgrp()), spare_(spare) {}
 
   int run(char** program) {
     volatile int error = 0;
@@ -162,17 +164,28 @@ private:
     }
   }
 
+  // Reaps what has ended; true if something is left that is not spared.
+  bool any_left() {
+    if (!reap()) return false;
+    if (tree::spared == 0) return true;
+    tree::find_descendants(list);
+    return list.count > 0;
+  }
+
   void end_everything() {
-    if (!reap()) return;
+    char text[32];
+    if (spare_ != nullptr && tree::read_small_file(spare_, text, sizeof text) > 0)
+      tree::spared = static_cast<pid_t>(std::strtol(text, nullptr, 10));
+    if (!any_left()) return;
     terminate_all();
     const std::int64_t kill_at = now_ms() + kShimsMayTake;
-    while (reap()) {
+    while (any_left()) {
       const std::int64_t left = kill_at - now_ms();
       if (left <= 0) break;
       wait_for_child(left);
     }
     const std::int64_t give_up = now_ms() + kUnkillable;
-    while (reap()) {
+    while (any_left()) {
       if (now_ms() >= give_up) {
         say("a process cannot be killed; leaving it", "", 0);
         return;
@@ -184,6 +197,7 @@ private:
 
   const sigset_t handled_;
   const pid_t group_;
+  const char* const spare_; // pid file, or nullptr
   pid_t program_{0};
   int status_{0};
   bool ended_{false};
@@ -193,9 +207,14 @@ private:
 
 int main(int argc, char** argv) {
   char** program = argv + 1;
-  if (argc > 1 && std::strcmp(argv[1], "--") == 0) ++program;
-  if (*program == nullptr || (program == argv + 1 && program[0][0] == '-')) {
-    say("usage: holdfast-guard [--] PROGRAM [ARGUMENT...]", "", 0);
+  const char* spare = nullptr;
+  constexpr const char* kSpareOption = "--spare=";
+  if (*program != nullptr && std::strncmp(*program, kSpareOption, std::strlen(kSpareOption)) == 0)
+    spare = *program++ + std::strlen(kSpareOption);
+  const bool separated = *program != nullptr && std::strcmp(*program, "--") == 0;
+  if (separated) ++program;
+  if (*program == nullptr || (!separated && program[0][0] == '-')) {
+    say("usage: holdfast-guard [--spare=PIDFILE] [--] PROGRAM [ARGUMENT...]", "", 0);
     return 64;
   }
   sigset_t handled;
@@ -207,5 +226,5 @@ int main(int argc, char** argv) {
   sigprocmask(SIG_BLOCK, &blocked, nullptr);
   signal(SIGCHLD, SIG_DFL); // inherited as ignored, it would reap for us and hide the status
   prctl(PR_SET_CHILD_SUBREAPER, 1);
-  return Guard(handled).run(program);
+  return Guard(handled, spare).run(program);
 }

@@ -1,0 +1,172 @@
+#include "lib/base/duration.hpp"
+#include "lib/base/error.hpp"
+#include "lib/base/uuid.hpp"
+#include "lib/store/crawl.hpp"
+#include "lib/store/view.hpp"
+#include "services/cli/input.hpp"
+#include "services/cli/output.hpp"
+#include "services/cli/progress.hpp"
+#include "services/cli/serve_node.hpp"
+#include "services/cli/verbs.hpp"
+#include "services/worker/crawl_page.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <iostream>
+#include <thread>
+
+namespace holdfast::cli {
+
+namespace {
+
+volatile std::sig_atomic_t interrupted = 0;
+
+std::string user_name() {
+  const passwd* user = getpwuid(geteuid());
+  return user != nullptr ? user->pw_name : std::to_string(geteuid());
+}
+
+std::vector<std::string> split_commas(const std::vector<std::string>& given) {
+  std::vector<std::string> parts;
+  for (const auto& text : given)
+    for (std::size_t from = 0; from <= text.size();) {
+      const auto comma = std::min(text.find(',', from), text.size());
+      if (comma > from) parts.push_back(text.substr(from, comma - from));
+      from = comma + 1;
+    }
+  return parts;
+}
+
+std::map<std::string, std::string> parse_options(const std::vector<std::string>& given) {
+  std::map<std::string, std::string> options;
+  for (const auto& text : given) {
+    const auto equals = text.find('=');
+    if (equals == std::string::npos || equals == 0)
+      throw base::Error(base::ErrorClass::usage, "--option " + text + ": not NAME=VALUE", "for example --option WGET_TIMEOUT=120");
+    const std::string name = text.substr(0, equals);
+    const bool known = name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == std::string::npos;
+    if (!known || name == "PATH" || name.starts_with("LD_") || name.starts_with("HOLDFAST_"))
+      throw base::Error(base::ErrorClass::usage, "--option " + name + ": a crawl cannot set this");
+    if (hooks::is_secret_key(name))
+      throw base::Error(base::ErrorClass::usage, "--option " + name + ": secrets are not stored with a crawl",
+                        "put it under hooks: in the settings file of the nodes");
+    options[name] = text.substr(equals + 1);
+  }
+  return options;
+}
+
+// Follows a crawl that others work on until it is sealed. False if interrupted.
+bool follow(pg::Connection& connection, const std::string& crawl_id) {
+  struct sigaction action {};
+  action.sa_handler = [](int) { interrupted = 1; };
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  while (interrupted == 0) {
+    if (store::crawl_progress(connection, crawl_id).status == "sealed") return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(200)); // a poll, interruptible by signals
+  }
+  return false;
+}
+
+void print_outcome(Context& context, pg::Connection& connection, const std::string& crawl_id) {
+  if (context.json()) {
+    store::ListQuery query;
+    query.crawl_id = crawl_id;
+    query.limit = 100000;
+    for (const auto& line : store::list_json(connection, query)) {
+      auto json = nlohmann::json::parse(line);
+      json["type"] = "Snapshot";
+      std::cout << json.dump() << '\n';
+    }
+    query.view = "crawls";
+    for (const auto& line : store::list_json(connection, query)) {
+      auto json = nlohmann::json::parse(line);
+      json["type"] = "Crawl";
+      json["page"] = (context.archive_root() / worker::crawl_page_path(crawl_id)).string();
+      std::cout << json.dump() << '\n';
+    }
+    std::cout.flush();
+    return;
+  }
+  const auto crawl = store::crawl_progress(connection, crawl_id);
+  std::cout << "crawl " << crawl_id << ": " << (crawl.status == "sealed" ? crawl.outcome : crawl.status) << ", " << crawl.total
+            << (crawl.total == 1 ? " snapshot" : " snapshots") << ", " << base::format_size(static_cast<std::uint64_t>(crawl.bytes));
+  if (crawl.partial > 0) std::cout << ", " << crawl.partial << " partial";
+  if (crawl.failed > 0) std::cout << ", " << crawl.failed << " failed";
+  if (!crawl.stop_reason.empty()) std::cout << " (stopped by " << crawl.stop_reason << ")";
+  std::cout << '\n';
+  if (crawl.status == "sealed")
+    std::cout << "  page: " << (context.archive_root() / worker::crawl_page_path(crawl_id)).string() << '\n';
+  std::cout << "  more: holdfast show " << crawl_id << std::endl;
+}
+
+} // namespace
+
+bool add_works(const AddOptions& options, const Context& context) {
+  // One's own collection is worked on by whoever adds; a cluster has workers for that.
+  return !options.background && (options.wait || context.embedded());
+}
+
+int add(Context& context, const AddOptions& options) {
+  auto inputs = options.inputs;
+  if (inputs.empty()) {
+    if (isatty(STDIN_FILENO) != 0)
+      throw base::Error(base::ErrorClass::usage, "no URL given", "holdfast add URL... | FILE | -   (holdfast add --help)");
+    inputs.push_back("-");
+  }
+  const auto& settings = context.settings();
+  const auto seeds = read_seeds(inputs, settings.boolean("urls.allow_private"));
+  if (seeds.empty()) throw base::Error(base::ErrorClass::refused, "there is no URL in what was given", "nothing was added");
+  if (options.depth > settings.integer("crawl.max_depth"))
+    throw base::Error(base::ErrorClass::usage,
+                      "--depth " + std::to_string(options.depth) + " is more than crawl.max_depth (" +
+                          settings.text("crawl.max_depth") + ", from " + settings.value("crawl.max_depth").origin + ")");
+
+  store::NewCrawl crawl;
+  crawl.id = base::new_uuid();
+  crawl.label = options.label;
+  crawl.created_by = user_name();
+  crawl.tags = split_commas(options.tags);
+  crawl.plugins = split_commas(options.plugins);
+  crawl.options = parse_options(options.options);
+  crawl.max_depth = options.depth;
+  crawl.max_urls = options.max_urls >= 0 ? options.max_urls : settings.integer("crawl.max_urls");
+  // Better now than as a failure of every snapshot: plugins and their options must make sense here.
+  const auto catalog = context.catalog();
+  for (const auto& name : catalog->select(crawl.plugins)) hooks::resolve_options(*catalog, *catalog->find(name), crawl.options);
+
+  auto& connection = context.connection(true);
+  store::crawl_add(connection, crawl, seeds);
+  if (!add_works(options, context)) {
+    if (context.json())
+      std::cout << nlohmann::json{{"type", "Crawl"}, {"id", crawl.id}, {"status", "queued"}, {"seeds", seeds.size()}}.dump() << std::endl;
+    else
+      std::cout << "crawl " << crawl.id << ": queued, " << seeds.size() << (seeds.size() == 1 ? " URL" : " URLs")
+                << "\n  more: holdfast show " << crawl.id << std::endl;
+    return base::kExitSuccess;
+  }
+
+  bool finished = true;
+  {
+    const Progress progress(context.dsn(), crawl.id);
+    if (store::status(connection).one().integer("nodes") > 0) {
+      finished = follow(connection, crawl.id);
+    } else {
+      finished = !serve_node(context, [id = crawl.id](pg::Connection& own) { return store::crawl_progress(own, id).status == "sealed"; });
+    }
+  }
+  print_outcome(context, connection, crawl.id);
+  const auto ended = store::crawl_progress(connection, crawl.id);
+  if (ended.status != "sealed" && !finished) {
+    std::cerr << "interrupted: the crawl stays queued; holdfast run goes on with it\n";
+    return base::kExitInterrupted;
+  }
+  return ended.outcome == "succeeded" || ended.outcome == "partial" ? base::kExitSuccess : base::kExitFailedWork;
+}
+
+} // namespace holdfast::cli

@@ -1,0 +1,169 @@
+#include "services/cli/context.hpp"
+
+#include "lib/base/error.hpp"
+#include "lib/base/log.hpp"
+#include "lib/process/launcher.hpp"
+#include "lib/store/schema.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+
+extern char** environ;
+
+namespace holdfast::cli {
+
+namespace {
+
+std::map<std::string, std::string> own_environment() {
+  std::map<std::string, std::string> all;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    if (const auto equals = text.find('='); equals != std::string::npos) all[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  return all;
+}
+
+// Where the plugins that come with holdfast are: beside an installed program, or in the source tree of a built one.
+std::filesystem::path installed_plugins() {
+  const auto bin = process::executable_directory();
+  for (const auto* candidate : {"../share/holdfast/plugins", "../../../deploy/plugins"}) {
+    std::error_code ignored;
+    const auto path = (bin / candidate).lexically_normal();
+    if (std::filesystem::is_directory(path, ignored)) return path;
+  }
+  return bin / "../share/holdfast/plugins";
+}
+
+config::Settings load(const GlobalOptions& options) {
+  return config::Settings::load(options.config_file, own_environment(), options.overrides);
+}
+
+// The password lives in a file of its own, so that it stands in no command line and no settings file.
+std::string with_password(const std::string& dsn, const std::filesystem::path& file) {
+  if (file.empty()) return dsn;
+  std::ifstream stream(file);
+  std::string password;
+  if (!stream || !std::getline(stream, password))
+    throw base::Error(base::ErrorClass::configuration, "cannot read database.password_file " + file.string());
+  // libpq takes it from here when the connection string has none; hooks never see our environment.
+  setenv("PGPASSWORD", password.c_str(), 1);
+  return dsn;
+}
+
+} // namespace
+
+Context::Context(GlobalOptions options) : options_(std::move(options)), settings_(load(options_)) {
+  json_ = options_.json || isatty(STDOUT_FILENO) == 0;
+  const std::string format = settings_.text("log.format");
+  base::configure_logging(format == "json" ? base::LogFormat::json
+                          : format == "text" ? base::LogFormat::text
+                                             : base::LogFormat::automatic,
+                          settings_.text("log.level"));
+}
+
+Context::~Context() { connection_.reset(); }
+
+bool Context::embedded() const { return settings_.text("database.url").empty(); }
+
+std::filesystem::path Context::data_dir() const { return settings_.path("data_dir"); }
+
+std::filesystem::path Context::archive_root() const { return settings_.path("archive.root"); }
+
+bool Context::has_embedded_data() const {
+  std::error_code ignored;
+  return std::filesystem::exists(data_dir() / "postgres" / "PG_VERSION", ignored);
+}
+
+const std::string& Context::dsn() {
+  if (!dsn_.empty()) return dsn_;
+  if (embedded()) {
+    server_ = pg::EmbeddedServer::start(data_dir());
+    dsn_ = server_->dsn();
+  } else {
+    dsn_ = with_password(settings_.text("database.url"), settings_.path("database.password_file"));
+  }
+  return dsn_;
+}
+
+pg::Connection& Context::connection(bool create) {
+  if (connection_) return *connection_;
+  if (embedded() && !create && !has_embedded_data())
+    throw base::Error(base::ErrorClass::unavailable, "there is no collection in " + data_dir().string() + " yet",
+                      "holdfast add URL makes one; --data-dir or HOLDFAST_DATA_DIR names another place");
+  auto connection = std::make_unique<pg::Connection>(dsn());
+  if (embedded()) store::migrator().migrate(*connection);
+  else store::migrator().require_current(*connection);
+  connection_ = std::move(connection);
+  return *connection_;
+}
+
+std::shared_ptr<const hooks::Catalog> Context::catalog() {
+  if (!catalog_) {
+    auto directories = settings_.path_list("plugins.path");
+    if (directories.empty()) directories.push_back(installed_plugins());
+    catalog_ = hooks::Catalog::load(directories);
+  }
+  return catalog_;
+}
+
+worker::NodeOptions Context::node_options() {
+  config::check_lease_rule(settings_);
+  worker::NodeOptions options;
+  options.dsn = dsn();
+  options.connections = static_cast<std::size_t>(settings_.integer("database.connections"));
+  options.version = HOLDFAST_VERSION;
+  options.data_dir = data_dir();
+  options.work_dir = settings_.path("work_dir");
+  options.archive_root = archive_root();
+  options.shim = process::executable_directory() / "holdfast-shim";
+  options.catalog = catalog();
+  for (const auto& [key, value] : settings_.hook_options()) options.hook_options[key] = value.text;
+  if (settings_.value("hook.timeout").origin != "default" && !options.hook_options.contains("TIMEOUT"))
+    options.hook_options["TIMEOUT"] = std::to_string(settings_.duration("hook.timeout").count() / 1000);
+  std::string names = settings_.text("plugins.environment");
+  for (std::size_t from = 0; from < names.size();) {
+    const auto comma = std::min(names.find(',', from), names.size());
+    if (comma > from) options.environment_names.push_back(names.substr(from, comma - from));
+    from = comma + 1;
+  }
+  options.hook_limits.stdout_bytes = settings_.size("hook.stdout_limit");
+  options.hook_limits.stderr_bytes = settings_.size("hook.stderr_limit");
+  options.hook_limits.output_bytes = settings_.size("hook.output_limit");
+  options.hook_limits.process.open_files = static_cast<std::uint64_t>(settings_.integer("hook.open_files"));
+  options.allow_private = settings_.boolean("urls.allow_private");
+  options.slots = static_cast<int>(settings_.integer("worker.snapshots"));
+  options.poll = settings_.duration("worker.poll");
+  options.lease = settings_.duration("lease");
+  options.beat = settings_.duration("beat");
+  options.margin = settings_.duration("margin");
+  options.kill_grace = settings_.duration("kill_grace");
+  options.drain_timeout = settings_.duration("drain_timeout");
+  options.stop_timeout = settings_.duration("stop_timeout");
+  options.minimum_free_bytes = settings_.size("disk.minimum_free");
+  return options;
+}
+
+void require_guard(char** argv, const std::filesystem::path& spare) {
+  std::ifstream comm("/proc/" + std::to_string(getppid()) + "/comm");
+  std::string parent;
+  if (std::getline(comm, parent) && parent == "holdfast-guard") return;
+  const auto directory = process::executable_directory();
+  const std::string guard = directory / "holdfast-guard";
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+  const std::string spare_option = "--spare=" + spare.string();
+  std::vector<char*> arguments = {const_cast<char*>(guard.c_str())};
+  if (!spare.empty()) arguments.push_back(const_cast<char*>(spare_option.c_str()));
+  arguments.push_back(const_cast<char*>("--"));
+  arguments.push_back(const_cast<char*>(self.c_str()));
+  for (char** argument = argv + 1; *argument != nullptr; ++argument) arguments.push_back(*argument);
+  arguments.push_back(nullptr);
+  execv(guard.c_str(), arguments.data());
+  throw base::Error(base::ErrorClass::unavailable, "cannot run " + guard + ": " + base::errno_text(errno),
+                    "holdfast, holdfast-guard and holdfast-shim belong in one directory");
+}
+
+} // namespace holdfast::cli

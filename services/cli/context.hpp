@@ -1,0 +1,65 @@
+#pragma once
+// What every verb needs: settings, the database (its own server if none is configured), the plugins. Owned by main; main
+// thread only. The destructor closes the connection and leaves the embedded server.
+
+#include "lib/config/settings.hpp"
+#include "lib/hooks/catalog.hpp"
+#include "lib/pg/connection.hpp"
+#include "lib/pg/embedded.hpp"
+#include "services/worker/options.hpp"
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace holdfast::cli {
+
+// Options before the verb.
+struct GlobalOptions {
+  std::string config_file;
+  std::vector<std::pair<std::string, std::string>> overrides; // setting, value
+  bool json{false};                                           // JSON lines even on a terminal
+};
+
+class Context {
+public:
+  explicit Context(GlobalOptions options);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  const config::Settings& settings() const noexcept { return settings_; }
+  // Results as JSON lines: asked for, or standard output is no terminal.
+  bool json() const noexcept { return json_; }
+  bool embedded() const;
+  std::filesystem::path data_dir() const;
+  std::filesystem::path archive_root() const;
+
+  // Whether the data directory holds an embedded database already; verbs that only read do not make one.
+  bool has_embedded_data() const;
+  // Where the database is; starts the embedded server if that is it.
+  const std::string& dsn();
+  // A connection to a database with the right schema: an embedded one is migrated here, another one must be up to date.
+  // Throws Error(unavailable) with a hint when there is no collection yet and `create` is false.
+  pg::Connection& connection(bool create = false);
+
+  std::shared_ptr<const hooks::Catalog> catalog();
+  worker::NodeOptions node_options();
+
+private:
+  GlobalOptions options_;
+  config::Settings settings_;
+  bool json_{false};
+  std::unique_ptr<pg::EmbeddedServer> server_;
+  std::string dsn_;
+  std::unique_ptr<pg::Connection> connection_;
+  std::shared_ptr<const hooks::Catalog> catalog_;
+};
+
+// Verbs that start hooks run below holdfast-guard, which leaves nothing behind however they end. Replaces this process by the
+// guard unless it is our parent already; returns only in the guarded process. `spare`: the embedded server's pid file.
+void require_guard(char** argv, const std::filesystem::path& spare);
+
+} // namespace holdfast::cli

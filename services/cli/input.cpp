@@ -1,0 +1,122 @@
+#include "services/cli/input.hpp"
+
+#include "lib/base/error.hpp"
+#include "lib/base/url.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <string_view>
+
+namespace holdfast::cli {
+
+namespace {
+
+constexpr std::size_t kMostProblems = 10;
+
+std::string_view trimmed(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
+}
+
+class Reader {
+public:
+  explicit Reader(bool allow_private) : allow_private_(allow_private) {}
+
+  void take_url(std::string_view text, const std::string& where, store::Seed seed = {}) {
+    try {
+      const auto url = base::parse_url(text);
+      if (!allow_private_ && base::is_private_host(url.host)) {
+        problem(where, "\"" + std::string(text) + "\" is not on the public internet");
+        private_refused_ = true;
+        return;
+      }
+      seed.url = url.text;
+      seed.host = url.host;
+      seeds_.push_back(std::move(seed));
+    } catch (const base::Error& error) {
+      problem(where, error.what());
+    }
+  }
+
+  void take_line(std::string_view line, const std::string& where) {
+    const auto text = trimmed(line);
+    if (text.empty() || text.front() == '#') return;
+    if (text.front() != '{') return take_url(text, where);
+    const auto json = nlohmann::json::parse(text, nullptr, false);
+    if (!json.is_object() || !json.contains("url") || !json["url"].is_string())
+      return problem(where, "not a JSON object with a \"url\"");
+    store::Seed seed;
+    if (json.contains("title") && json["title"].is_string()) seed.title = json["title"].get<std::string>();
+    if (json.contains("tags")) take_tags(json["tags"], seed.tags);
+    take_url(json["url"].get<std::string>(), where, std::move(seed));
+  }
+
+  void take_stream(std::istream& stream, const std::string& name) {
+    std::string line;
+    for (std::size_t number = 1; std::getline(stream, line); ++number) take_line(line, name + ":" + std::to_string(number));
+    if (stream.bad()) throw base::Error(base::ErrorClass::input_output, "cannot read " + name);
+  }
+
+  std::vector<store::Seed> finish() {
+    if (problems_ > 0) {
+      if (problems_ > kMostProblems) text_ += "\n... and " + std::to_string(problems_ - kMostProblems) + " more";
+      throw base::Error(base::ErrorClass::refused, text_,
+                        private_refused_ ? "nothing was added; urls.allow_private (HOLDFAST_URLS_ALLOW_PRIVATE=true) allows "
+                                           "addresses of your own network"
+                                         : "nothing was added");
+    }
+    return std::move(seeds_);
+  }
+
+private:
+  static void take_tags(const nlohmann::json& tags, std::vector<std::string>& out) {
+    if (tags.is_array()) {
+      for (const auto& tag : tags)
+        if (tag.is_string()) out.push_back(tag.get<std::string>());
+    } else if (tags.is_string()) {
+      const std::string text = tags.get<std::string>();
+      for (std::size_t from = 0; from <= text.size();) {
+        const auto comma = std::min(text.find(',', from), text.size());
+        if (const auto tag = trimmed(std::string_view(text).substr(from, comma - from)); !tag.empty()) out.emplace_back(tag);
+        from = comma + 1;
+      }
+    }
+  }
+
+  void problem(const std::string& where, const std::string& what) {
+    if (++problems_ > kMostProblems) return;
+    if (!text_.empty()) text_ += '\n';
+    text_ += where.empty() ? what : where + ": " + what;
+  }
+
+  bool allow_private_;
+  std::vector<store::Seed> seeds_;
+  std::string text_;
+  std::size_t problems_{0};
+  bool private_refused_{false};
+};
+
+} // namespace
+
+std::vector<store::Seed> read_seeds(const std::vector<std::string>& inputs, bool allow_private) {
+  Reader reader(allow_private);
+  for (const auto& input : inputs) {
+    std::error_code ignored;
+    if (input == "-") {
+      reader.take_stream(std::cin, "standard input");
+    } else if (std::filesystem::is_regular_file(input, ignored)) {
+      std::ifstream file(input);
+      if (!file) throw base::Error(base::ErrorClass::input_output, "cannot read " + input);
+      reader.take_stream(file, input);
+    } else {
+      reader.take_url(input, "");
+    }
+  }
+  return reader.finish();
+}
+
+} // namespace holdfast::cli

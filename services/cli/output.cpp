@@ -1,0 +1,121 @@
+#include "services/cli/output.hpp"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include <wchar.h>
+
+#include <algorithm>
+#include <iostream>
+
+namespace holdfast::cli {
+
+namespace {
+
+// Decodes one UTF-8 character at `at`; moves on by one byte over what is not valid.
+char32_t next_character(std::string_view text, std::size_t& at) {
+  const auto lead = static_cast<unsigned char>(text[at]);
+  const std::size_t length = lead < 0x80 ? 1 : lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1;
+  if (length == 1 || at + length > text.size()) {
+    ++at;
+    return lead < 0x80 ? lead : U'?';
+  }
+  char32_t value = static_cast<char32_t>(lead & (0xff >> (length + 1)));
+  for (std::size_t i = 1; i < length; ++i) value = (value << 6) | (static_cast<unsigned char>(text[at + i]) & 0x3fu);
+  at += length;
+  return value;
+}
+
+std::size_t width_of(char32_t character) {
+  const int width = wcwidth(static_cast<wchar_t>(character));
+  return width < 0 ? 1 : static_cast<std::size_t>(width);
+}
+
+} // namespace
+
+std::string printable(std::string_view text) {
+  std::string clean;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t from = at;
+    const char32_t character = next_character(text, at);
+    // C0, DEL, C1, and the marks that turn the direction of writing.
+    const bool control = character < 0x20 || (character >= 0x7f && character < 0xa0) || (character >= 0x202a && character <= 0x202e) ||
+                         (character >= 0x2066 && character <= 0x2069);
+    if (control) clean += character == '\t' || character == '\n' ? ' ' : '?';
+    else clean.append(text.substr(from, at - from));
+  }
+  return clean;
+}
+
+std::size_t display_width(std::string_view text) {
+  std::size_t width = 0;
+  for (std::size_t at = 0; at < text.size();) width += width_of(next_character(text, at));
+  return width;
+}
+
+std::string fitted(std::string_view text, std::size_t columns) {
+  if (display_width(text) <= columns) return std::string(text);
+  std::string cut;
+  std::size_t width = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t from = at;
+    const auto character = width_of(next_character(text, at));
+    if (width + character + 1 > columns) break;
+    width += character;
+    cut.append(text.substr(from, at - from));
+  }
+  return cut + "…";
+}
+
+std::size_t terminal_width() {
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  return 120;
+}
+
+void print_table(const pg::Result& result, const std::vector<std::string>& columns) {
+  std::vector<std::vector<std::string>> rows;
+  std::vector<std::size_t> widths;
+  for (const auto& column : columns) widths.push_back(display_width(column));
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    std::vector<std::string> row;
+    for (std::size_t c = 0; c < columns.size(); ++c) {
+      row.push_back(printable(result[i].text_or(columns[c], "")));
+      widths[c] = std::max(widths[c], display_width(row.back()));
+    }
+    rows.push_back(std::move(row));
+  }
+  // The widest columns give way until the table fits.
+  const std::size_t room = std::max<std::size_t>(terminal_width(), 40);
+  const auto total = [&] {
+    std::size_t sum = 0;
+    for (const auto width : widths) sum += width + 2;
+    return sum - 2;
+  };
+  while (total() > room) {
+    auto widest = std::max_element(widths.begin(), widths.end());
+    if (*widest <= 8) break;
+    --*widest;
+  }
+  const auto print_row = [&](const std::vector<std::string>& cells) {
+    std::string line;
+    for (std::size_t c = 0; c < cells.size(); ++c) {
+      const std::string cell = fitted(cells[c], widths[c]);
+      line += cell;
+      if (c + 1 < cells.size()) line += std::string(widths[c] - display_width(cell) + 2, ' ');
+    }
+    std::cout << line << '\n';
+  };
+  print_row(columns);
+  for (const auto& row : rows) print_row(row);
+}
+
+void print_fields(const std::vector<std::pair<std::string, std::string>>& fields) {
+  std::size_t width = 0;
+  for (const auto& [name, value] : fields)
+    if (!value.empty()) width = std::max(width, name.size());
+  for (const auto& [name, value] : fields)
+    if (!value.empty()) std::cout << name << std::string(width - name.size() + 2, ' ') << printable(value) << '\n';
+}
+
+} // namespace holdfast::cli

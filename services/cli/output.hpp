@@ -1,0 +1,24 @@
+#pragma once
+// Output for people and for programs. Stateless; standard output belongs to results, everything else goes to standard error.
+
+#include "lib/pg/result.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::cli {
+
+// A table of the given columns, as wide as its content, cut to the terminal.
+void print_table(const pg::Result& result, const std::vector<std::string>& columns);
+// "name   value" lines; empty values are left out.
+void print_fields(const std::vector<std::pair<std::string, std::string>>& fields);
+
+// Control characters of foreign text (titles, errors) become "?" so that it cannot steer the terminal.
+std::string printable(std::string_view text);
+// Shortened to `columns` terminal columns, with "…".
+std::string fitted(std::string_view text, std::size_t columns);
+std::size_t display_width(std::string_view text);
+std::size_t terminal_width();
+
+} // namespace holdfast::cli

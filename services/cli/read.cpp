@@ -1,0 +1,161 @@
+#include "lib/base/duration.hpp"
+#include "lib/base/error.hpp"
+#include "lib/store/view.hpp"
+#include "services/cli/output.hpp"
+#include "services/cli/verbs.hpp"
+#include "services/worker/crawl_page.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <iostream>
+#include <map>
+
+namespace holdfast::cli {
+
+namespace {
+
+// Columns that people see first; JSON has all of them.
+const std::map<std::string, std::vector<std::string>, std::less<>>& table_columns() {
+  static const std::map<std::string, std::vector<std::string>, std::less<>> columns = {
+      {"crawls", {"id", "status", "outcome", "total", "open", "failed", "label", "first_url"}},
+      {"snapshots", {"id", "status", "outcome", "depth", "title", "url", "reason"}},
+      {"results", {"plugin", "status", "wall_ms", "output", "error", "url"}},
+      {"queue", {"id", "state", "retry_at", "attempts", "url"}},
+      {"running", {"plugin", "running_for", "node", "pid", "url"}},
+      {"nodes", {"label", "status", "held", "slots", "lease_left", "exit_reason", "started_at"}},
+      {"events", {"at", "lifecycle", "object_id", "event", "to_state", "detail"}},
+      {"failures", {"ended_at", "plugin", "error", "url"}},
+      {"hosts", {"name", "min_delay", "max_parallel", "backoff_until", "reason"}},
+  };
+  return columns;
+}
+
+// "crawls" -> "Crawl": the type of a JSON line.
+std::string record_type(const std::string& list) {
+  static const std::map<std::string, std::string, std::less<>> types = {
+      {"crawls", "Crawl"}, {"snapshots", "Snapshot"}, {"results", "ArchiveResult"}, {"nodes", "Process"},   {"queue", "Snapshot"},
+      {"running", "ArchiveResult"}, {"events", "Event"}, {"failures", "ArchiveResult"}, {"hosts", "Host"}};
+  return types.at(list);
+}
+
+void print_json(pg::Connection& connection, const store::ListQuery& query) {
+  for (const auto& line : store::list_json(connection, query)) {
+    auto json = nlohmann::ordered_json{{"type", record_type(query.view)}};
+    json.update(nlohmann::ordered_json::parse(line));
+    std::cout << json.dump() << '\n';
+  }
+}
+
+std::string one_or_many(const std::string& what) {
+  static const std::map<std::string, std::string, std::less<>> plural = {{"crawl", "crawls"},   {"snapshot", "snapshots"}, {"result", "results"},
+                                                                          {"node", "nodes"},     {"event", "events"},       {"failure", "failures"},
+                                                                          {"host", "hosts"},     {"archiveresult", "results"}};
+  const auto found = plural.find(what);
+  return found == plural.end() ? what : found->second;
+}
+
+} // namespace
+
+int status(Context& context) {
+  auto& connection = context.connection();
+  const auto result = store::status(connection);
+  const auto row = result.one();
+  if (context.json()) {
+    nlohmann::ordered_json json{{"type", "Status"}};
+    for (const auto& column : result.columns())
+      if (column == "last_sealed_at") json[column] = row.is_null(column) ? nlohmann::ordered_json() : nlohmann::ordered_json(row.text(column));
+      else json[column] = row.integer(column);
+    std::cout << json.dump() << std::endl;
+    return base::kExitSuccess;
+  }
+  print_fields({{"data", context.embedded() ? context.data_dir().string() + " (own PostgreSQL)" : "database.url"},
+                {"archive", context.archive_root().string()},
+                {"nodes", row.text("nodes") + " running, " + row.text("slots") + " slots"},
+                {"crawls", row.text("crawls_open") + " open, " + row.text("crawls_paused") + " paused"},
+                {"snapshots", row.text("snapshots_open") + " open, " + row.text("snapshots_held") + " in work"},
+                {"hooks", row.text("hooks_running") + " running"},
+                {"last sealed", row.text_or("last_sealed_at", "none in the last 30 days")}});
+  if (row.integer("crawls_to_do") > 0 && row.integer("nodes") == 0)
+    std::cout << "\nThere is work, but no node runs: holdfast run, or holdfast worker.\n";
+  store::ListQuery failures;
+  failures.view = "failures";
+  failures.limit = 5;
+  const auto recent = store::list(connection, failures);
+  if (!recent.empty()) {
+    std::cout << "\nlatest failures\n";
+    print_table(recent, table_columns().at("failures"));
+  }
+  std::cout << std::flush;
+  return base::kExitSuccess;
+}
+
+int list(Context& context, const ListOptions& options) {
+  store::ListQuery query;
+  query.view = one_or_many(options.what);
+  query.limit = options.limit;
+  auto& connection = context.connection();
+  if (!options.crawl.empty()) query.crawl_id = store::find(connection, options.crawl).id;
+  if (!options.snapshot.empty()) query.snapshot_id = store::find(connection, options.snapshot).id;
+  if (!options.status.empty()) query.status = options.status;
+  if (!options.url.empty()) query.url_contains = options.url;
+  if (!options.tag.empty()) query.tag = options.tag;
+  if (context.json()) {
+    print_json(connection, query);
+  } else {
+    const auto rows = store::list(connection, query);
+    if (rows.empty()) std::cout << "none\n";
+    else print_table(rows, table_columns().at(query.view));
+    if (static_cast<std::int64_t>(rows.size()) == query.limit) std::cout << "(the first " << query.limit << "; --limit shows more)\n";
+  }
+  std::cout << std::flush;
+  return base::kExitSuccess;
+}
+
+int show(Context& context, const std::string& id) {
+  auto& connection = context.connection();
+  const auto found = store::find(connection, id);
+  store::ListQuery object, parts;
+  if (found.kind == "crawl") {
+    object.view = "crawls";
+    object.crawl_id = found.id;
+    parts.view = "snapshots";
+    parts.crawl_id = found.id;
+  } else if (found.kind == "snapshot") {
+    object.snapshot_id = found.id;
+    object.crawl_id = found.crawl_id;
+    parts.view = "results";
+    parts.snapshot_id = found.id;
+    parts.crawl_id = found.crawl_id;
+  } else {
+    object.view = "nodes";
+    object.limit = 100000;
+  }
+  if (context.json()) {
+    print_json(connection, object);
+    if (found.kind != "process") print_json(connection, parts);
+    std::cout << std::flush;
+    return base::kExitSuccess;
+  }
+  const auto rows = store::list(connection, object);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].text("id") != found.id) continue;
+    std::vector<std::pair<std::string, std::string>> fields;
+    for (const auto& column : rows.columns()) fields.emplace_back(column, rows[i].text_or(column, ""));
+    if (found.kind == "crawl")
+      fields.emplace_back("page", (context.archive_root() / worker::crawl_page_path(found.id)).string());
+    else if (found.kind == "snapshot" && !rows[i].is_null("directory"))
+      fields.emplace_back("page", (context.archive_root() / rows[i].text("directory") / "index.html").string());
+    print_fields(fields);
+  }
+  if (found.kind != "process") {
+    const auto list_of_parts = store::list(connection, parts);
+    if (!list_of_parts.empty()) {
+      std::cout << '\n';
+      print_table(list_of_parts, table_columns().at(parts.view));
+    }
+  }
+  std::cout << std::flush;
+  return base::kExitSuccess;
+}
+
+} // namespace holdfast::cli

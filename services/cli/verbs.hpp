@@ -1,0 +1,45 @@
+#pragma once
+// The verbs. Each is called by main with its parsed options and returns the exit code; failures are Errors, which main prints.
+
+#include "services/cli/context.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace holdfast::cli {
+
+struct AddOptions {
+  std::vector<std::string> inputs; // URLs, files, "-" for standard input
+  int depth{0};
+  std::int64_t max_urls{-1}; // -1: the setting crawl.max_urls
+  std::vector<std::string> plugins, tags, options;
+  std::string label;
+  bool wait{false}, background{false};
+};
+// Whether `add` will run hooks itself (and so must be guarded).
+bool add_works(const AddOptions& options, const Context& context);
+int add(Context& context, const AddOptions& options);
+
+struct WorkOptions {
+  bool until_idle{false}; // `run` without --daemon
+};
+int work(Context& context, const WorkOptions& options);
+
+int status(Context& context);
+struct ListOptions {
+  std::string what{"snapshots"};
+  std::string crawl, snapshot, status, url, tag;
+  std::int64_t limit{50};
+};
+int list(Context& context, const ListOptions& options);
+int show(Context& context, const std::string& id);
+
+int migrate(Context& context);
+int show_config(Context& context, const std::string& key);
+int version(Context& context);
+int inspect_lifecycle(const std::string& name, bool mermaid);
+int check(Context& context);
+
+} // namespace holdfast::cli

@@ -1,0 +1,57 @@
+#include "services/worker/crawl_page.hpp"
+
+#include "lib/archive/attempt.hpp"
+#include "lib/base/error.hpp"
+#include "lib/store/view.hpp"
+
+namespace holdfast::worker {
+
+namespace {
+
+constexpr std::int64_t kEntries = 20000; // rows of the page; more would not be read by anybody
+
+} // namespace
+
+std::filesystem::path crawl_page_path(const std::string& crawl_id) {
+  return std::filesystem::path("crawls") / crawl_id / "index.html";
+}
+
+void write_crawl_page(pg::Connection& connection, const archive::Root& root, const std::string& crawl_id) {
+  const archive::CrawlView view = [&] {
+    const auto crawl = store::crawl_details(connection, crawl_id);
+    archive::CrawlView made;
+    made.id = crawl.id;
+    made.label = crawl.label;
+    made.status = crawl.status;
+    made.outcome = crawl.outcome;
+    made.created_at = crawl.created_at;
+    made.sealed_at = crawl.sealed_at;
+    made.tags = crawl.tags;
+    made.seeds = store::crawl_seeds(connection, crawl_id, 100);
+    made.max_depth = crawl.max_depth;
+    made.bytes = static_cast<std::uint64_t>(crawl.bytes);
+    for (const auto& entry : store::crawl_entries(connection, crawl_id, kEntries)) {
+      archive::CrawlView::Entry row;
+      row.url = entry.url;
+      row.title = entry.title;
+      row.outcome = entry.outcome;
+      row.depth = entry.depth;
+      row.bytes = static_cast<std::uint64_t>(entry.bytes);
+      if (!entry.directory.empty()) {
+        row.path = "../../" + entry.directory + "/index.html";
+        if (!entry.thumbnail.empty()) row.thumbnail = "../../" + entry.directory + "/" + entry.thumbnail;
+      }
+      made.snapshots.push_back(std::move(row));
+    }
+    return made;
+  }();
+  root.check();
+  const auto file = root.path() / crawl_page_path(crawl_id);
+  std::error_code error;
+  std::filesystem::create_directories(file.parent_path(), error);
+  if (error)
+    throw base::Error(base::ErrorClass::cannot_create, "cannot create " + file.parent_path().string() + ": " + error.message());
+  archive::write_file_atomically(file, archive::render_crawl_html(view));
+}
+
+} // namespace holdfast::worker

@@ -1,0 +1,54 @@
+#pragma once
+// Database calls of a node's coroutines: on the pool, repeated while the error is temporary and the node is still trusted.
+// Main thread only; owned by Node, outlives its jobs.
+
+#include "lib/base/async.hpp"
+#include "lib/base/error.hpp"
+#include "lib/base/trust_window.hpp"
+#include "lib/pg/pool.hpp"
+
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <chrono>
+#include <type_traits>
+
+namespace holdfast::worker {
+
+class Database {
+public:
+  Database(pg::Pool& pool, const base::TrustWindow& trust) : pool_(pool), trust_(trust) {}
+
+  // For calls that may be repeated. Throws what the call throws unless that is temporary; Error(lease_lost) once the node
+  // may no longer act.
+  template <class Call> auto repeat(Call call) -> awaitable<std::invoke_result_t<Call&, pg::Connection&>> {
+    Backoff backoff;
+    for (;;) {
+      try {
+        co_return co_await pool_.run(call);
+      } catch (const base::Error& error) {
+        if (error.error_class() != base::ErrorClass::temporary) throw;
+        require_trust(error);
+      }
+      co_await pause(backoff);
+    }
+  }
+
+  // Once: for claims, whose answer may be lost (the next beat mends that).
+  template <class Call> auto once(Call call) -> awaitable<std::invoke_result_t<Call&, pg::Connection&>> {
+    co_return co_await pool_.run(std::move(call));
+  }
+
+private:
+  struct Backoff {
+    std::chrono::milliseconds next{50};
+  };
+  void require_trust(const base::Error& error) const;
+  static awaitable<void> pause(Backoff& backoff);
+
+  pg::Pool& pool_;
+  const base::TrustWindow& trust_;
+};
+
+} // namespace holdfast::worker

@@ -1,0 +1,367 @@
+#include "services/worker/node.hpp"
+
+#include "lib/base/duration.hpp"
+#include "services/worker/crawl_page.hpp"
+#include "services/worker/machine.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <nlohmann/json.hpp>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+namespace holdfast::worker {
+
+namespace {
+
+constexpr int kExpandBatch = 2000;                      // seeds turned into snapshots per transaction
+constexpr std::chrono::milliseconds kDiskCheck{10000};  // how often a node that stopped claiming looks again
+constexpr std::chrono::milliseconds kDoneCheck{1000};
+
+pg::ConnectionOptions connection_options(const std::string& label) {
+  pg::ConnectionOptions options;
+  options.application_name = label;
+  return options;
+}
+
+// Nodes must not poll in step.
+std::chrono::milliseconds jittered(std::chrono::milliseconds interval) {
+  static std::mt19937 generator{std::random_device{}()};
+  return std::chrono::milliseconds(std::uniform_int_distribution<std::int64_t>(interval.count() * 3 / 4, interval.count() * 5 / 4)(generator));
+}
+
+} // namespace
+
+Node::Node(asio::io_context& io, NodeOptions options, base::StopSignal& stop, std::function<bool(pg::Connection&)> done)
+    : io_(io), options_(std::move(options)), stop_(stop), done_(std::move(done)),
+      process_(describe_process("worker", "snapshot", options_.version, options_.slots, options_.data_dir)),
+      scratch_(options_.work_dir, process_.id), trust_(options_.lease, options_.margin), wake_timer_(io), trust_timer_(io) {
+  options_.work_dir = scratch_.path();
+  launcher_ = process::make_launcher(io_.get_executor(), options_.shim);
+
+  // Joining is done on a connection of its own: if the database is away at start, say so and stop.
+  pg::Connection connection(options_.dsn, connection_options(process_.label));
+  const auto sent = base::TrustWindow::Clock::now();
+  collection_id_ = store::node_join(connection, process_, options_.lease);
+  trust_.extend(sent);
+  archive_root_ = std::make_unique<archive::Root>(archive::Root::open(options_.archive_root, collection_id_, true));
+  pool_ = std::make_unique<pg::Pool>(options_.dsn, connection_options(process_.label), options_.connections);
+  database_ = std::make_unique<Database>(*pool_, trust_);
+  context_ = std::unique_ptr<JobContext>(new JobContext{options_, process_.id, process_.machine.hostname, *database_, *launcher_,
+                                                        binaries_, files_, resolver_, *archive_root_, io_.get_executor(), process_.id});
+}
+
+Node::~Node() {
+  heartbeat_.reset();
+  files_.join();
+  resolver_.join();
+}
+
+awaitable<Node::Ending> Node::run() {
+  spdlog::info("{} joined as {} with {} slots", process_.label, process_.id, options_.slots);
+  start_heartbeat();
+  watch_trust();
+  asio::cancellation_signal stop_watching;
+  spawn(watch_stop(), stop_watching.slot());
+  std::exception_ptr failure;
+  try {
+    co_await claim_loop();
+  } catch (...) {
+    failure = std::current_exception();
+    fence("the node has failed");
+  }
+  // Leaving: what still runs gets its time; watch_stop() strengthens the signal when that is over.
+  while (!jobs_.empty()) co_await sleep_until_woken(std::chrono::milliseconds(500));
+  trust_timer_.cancel();
+  heartbeat_.reset();
+  stop_watching.emit(asio::cancellation_type::terminal);
+  while (spawned_ > 0) co_await sleep_until_woken(std::chrono::milliseconds(500));
+  const bool lost = fenced_ && !failure;
+  const int exit_code = failure ? static_cast<int>(base::ErrorClass::bug) : lost ? static_cast<int>(base::ErrorClass::temporary) : 0;
+  const std::string reason = failure ? "failed" : lost ? "lost trust" : stop_.reason().empty() ? "done" : stop_.reason();
+  std::string problem;
+  try {
+    co_await pool_->run([&](pg::Connection& connection) { store::node_leave(connection, process_.id, exit_code, reason); });
+  } catch (const base::Error& error) {
+    problem = error.what(); // its lease will lapse
+  }
+  if (!problem.empty()) spdlog::warn("could not say good-bye to the database: {}", problem);
+  spdlog::info("{} left: {}", process_.label, reason);
+  if (failure) std::rethrow_exception(failure);
+  co_return lost ? Ending::lost_trust : Ending::left;
+}
+
+// Runs beside run(), which waits for it before it ends.
+void Node::spawn(awaitable<void> work, asio::cancellation_slot slot) {
+  ++spawned_;
+  asio::co_spawn(io_, std::move(work), asio::bind_cancellation_slot(slot, [this](std::exception_ptr) {
+                   --spawned_;
+                   wake();
+                 }));
+}
+
+void Node::start_heartbeat() {
+  pg::Heartbeat::Callbacks callbacks;
+  const std::weak_ptr<Held> alive = held_;
+  callbacks.beat = [this, alive, held = held_.get(), id = process_.id](pg::Connection& connection, std::chrono::steady_clock::time_point sent) {
+    std::vector<store::Lease> leases;
+    std::string stats;
+    {
+      const std::lock_guard lock(held->mutex);
+      leases = held->leases;
+      stats = held->stats;
+    }
+    auto answer = store::node_beat(connection, id, options_.lease, leases, stats);
+    // The thread is joined before the node goes, but what it has posted may still be waiting then.
+    asio::post(io_, [this, alive, sent, answer = std::move(answer)] {
+      if (!alive.expired()) take_beat(sent, answer);
+    });
+  };
+  callbacks.on_notify = [this, alive](const std::vector<std::string>&) {
+    if (!alive.expired()) wake();
+  };
+  callbacks.on_lost = [](const std::string& reason) { spdlog::warn("lost the database: {}", reason); };
+  callbacks.on_restored = [this, alive] {
+    spdlog::info("the database is back");
+    if (!alive.expired()) wake();
+  };
+  callbacks.on_fatal = [this, alive](std::exception_ptr failure) {
+    if (alive.expired()) return;
+    try {
+      std::rethrow_exception(failure);
+    } catch (const std::exception& error) {
+      fence(error.what());
+    }
+  };
+  heartbeat_ = std::make_unique<pg::Heartbeat>(options_.dsn, connection_options(process_.label + " beat"), "holdfast",
+                                               options_.beat, io_.get_executor(), std::move(callbacks));
+}
+
+void Node::take_beat(std::chrono::steady_clock::time_point sent, const store::BeatAnswer& answer) {
+  trust_.extend(sent);
+  watch_trust();
+  for (const auto& id : answer.lost)
+    if (const auto job = jobs_.find(id); job != jobs_.end()) job->second->lose("the database says that it is no longer ours");
+  // A claim may be under way whose answer is not here yet: only what is unknown on two beats running is handed back.
+  std::set<std::string> extra;
+  for (const auto& lease : answer.extra) {
+    if (claiming_ || jobs_.contains(lease.snapshot_id)) continue;
+    const std::string key = lease.snapshot_id + " " + std::to_string(lease.fence);
+    if (extra_once_.contains(key)) spawn(hand_back(lease));
+    else extra.insert(key);
+  }
+  extra_once_ = std::move(extra);
+  if (answer.request == "drain") stop_.raise(base::Strength::drain, "asked to drain");
+  else if (!answer.request.empty()) stop_.raise(base::Strength::stop, "asked to " + answer.request);
+}
+
+awaitable<void> Node::hand_back(store::Lease lease) {
+  try {
+    co_await database_->repeat([&](pg::Connection& connection) {
+      store::snapshot_release(connection, process_.id, lease, "handed_back", std::chrono::milliseconds(0),
+                              "the answer to its claim was lost", false);
+    });
+  } catch (const base::Error& error) {
+    spdlog::debug("not handed back: {}", error.what());
+  }
+}
+
+void Node::publish_held() {
+  nlohmann::json stats = {{"sealed", sealed_}, {"free_bytes", scratch_.free_bytes()}};
+  if (!not_claiming_.empty()) stats["not_claiming"] = not_claiming_;
+  const std::lock_guard lock(held_->mutex);
+  held_->leases.clear();
+  for (const auto& [id, job] : jobs_) held_->leases.push_back(job->lease());
+  held_->stats = stats.dump();
+}
+
+void Node::set_not_claiming(std::string why) {
+  if (why == not_claiming_) return;
+  if (!why.empty()) spdlog::warn("not claiming: {}", why);
+  else spdlog::info("claiming again");
+  not_claiming_ = std::move(why);
+  publish_held();
+}
+
+// Past the trust window others may have our work: nothing of ours may run on.
+void Node::fence(const std::string& reason) {
+  if (fenced_) return;
+  fenced_ = true;
+  spdlog::error("no longer trusted, killing {} snapshots' hooks: {}", jobs_.size(), reason);
+  for (auto& [id, job] : jobs_) job->lose("this node is no longer trusted: " + reason);
+  wake();
+}
+
+void Node::watch_trust() {
+  trust_timer_.expires_at(trust_.trusted_until());
+  trust_timer_.async_wait([this](const boost::system::error_code& error) {
+    if (error || fenced_) return;
+    if (trust_.trusted(base::TrustWindow::Clock::now())) watch_trust();
+    else fence("no beat has succeeded for " + base::format_duration(options_.lease - options_.margin));
+  });
+}
+
+awaitable<void> Node::watch_stop() {
+  co_await stop_.reached(base::Strength::drain);
+  draining_ = true;
+  spdlog::info("draining ({}): {} snapshots in work", stop_.reason(), jobs_.size());
+  wake();
+  asio::steady_timer deadline(io_, options_.drain_timeout);
+  deadline.async_wait([this](const boost::system::error_code& error) {
+    if (!error) stop_.raise(base::Strength::stop, "drain_timeout is over");
+  });
+  co_await stop_.reached(base::Strength::stop);
+  deadline.cancel();
+  for (auto& [id, job] : jobs_) job->interrupt("its node was stopped: " + stop_.reason());
+  wake();
+  deadline.expires_after(options_.stop_timeout);
+  deadline.async_wait([this](const boost::system::error_code& error) {
+    if (!error) stop_.raise(base::Strength::kill, "stop_timeout is over");
+  });
+  co_await stop_.reached(base::Strength::kill);
+  deadline.cancel();
+  for (auto& [id, job] : jobs_) job->lose("its node was killed: " + stop_.reason());
+  wake();
+}
+
+void Node::wake() {
+  woken_ = true;
+  wake_timer_.cancel();
+}
+
+awaitable<void> Node::sleep_until_woken(std::chrono::milliseconds at_most) {
+  if (!woken_) {
+    wake_timer_.expires_after(at_most);
+    co_await wake_timer_.async_wait(asio::as_tuple(asio::use_awaitable));
+  }
+  woken_ = false;
+}
+
+bool Node::has_room_on_disk() {
+  std::uint64_t free = scratch_.free_bytes();
+  std::string where = "work_dir";
+  if (const auto archive = archive_root_->free_bytes(); archive < free) {
+    free = archive;
+    where = "archive.root";
+  }
+  if (free >= options_.minimum_free_bytes) {
+    set_not_claiming("");
+    return true;
+  }
+  set_not_claiming("only " + base::format_size(free) + " free in " + where + ", disk.minimum_free is " +
+                   base::format_size(options_.minimum_free_bytes));
+  return false;
+}
+
+awaitable<bool> Node::is_done() {
+  if (!done_) co_return false;
+  bool done = false;
+  try {
+    done = co_await pool_->run([this](pg::Connection& connection) { return done_(connection); });
+  } catch (const base::Error& error) {
+    if (error.error_class() != base::ErrorClass::temporary) throw;
+  }
+  co_return done;
+}
+
+awaitable<void> Node::claim_loop() {
+  auto checked = std::chrono::steady_clock::time_point{};
+  while (!fenced_ && !draining_) {
+    bool claimed = false;
+    std::string problem;
+    const bool room_on_disk = has_room_on_disk();
+    try {
+      if (room_on_disk) {
+        claimed |= co_await claim_crawls();
+        if (!fenced_ && !draining_) claimed |= co_await claim_snapshots();
+      }
+      if (done_ && !claimed && std::chrono::steady_clock::now() - checked >= kDoneCheck / 4) {
+        checked = std::chrono::steady_clock::now();
+        if (co_await is_done()) stop_.raise(base::Strength::drain, "done");
+      }
+    } catch (const base::Error& error) {
+      if (error.error_class() == base::ErrorClass::lease_lost) fence(error.what());
+      else if (error.error_class() != base::ErrorClass::temporary) throw;
+      problem = error.what();
+    }
+    claiming_ = false;
+    if (!problem.empty()) spdlog::debug("no claim: {}", problem);
+    if (claimed) continue;
+    auto wait = options_.poll;
+    if (done_) wait = std::min(wait, kDoneCheck);
+    if (!room_on_disk) wait = kDiskCheck;
+    co_await sleep_until_woken(jittered(wait));
+  }
+}
+
+// Turns the seeds of due crawls into snapshots; true if there was any.
+awaitable<bool> Node::claim_crawls() {
+  bool any = false;
+  for (;;) {
+    const auto lease = co_await database_->once(
+        [this](pg::Connection& connection) { return store::crawl_claim(connection, process_.id, options_.lease); });
+    if (!lease) co_return any;
+    any = true;
+    for (;;) {
+      const auto expansion = co_await database_->repeat(
+          [&](pg::Connection& connection) { return store::crawl_expand(connection, process_.id, *lease, kExpandBatch); });
+      if (expansion.status == "sealed") co_await make_crawl_page(lease->crawl_id);
+      if (expansion.seeds_left == 0) break;
+      // A crawl of a million seeds must not keep our slots empty until all of them are in.
+      if (jobs_.size() < static_cast<std::size_t>(options_.slots)) co_await claim_snapshots();
+    }
+    if (fenced_ || draining_) co_return any;
+  }
+}
+
+awaitable<bool> Node::claim_snapshots() {
+  const int room = options_.slots - static_cast<int>(jobs_.size());
+  if (room <= 0) co_return false;
+  std::set<std::string> crawls;
+  for (const auto& [id, job] : jobs_) crawls.insert(job->lease().crawl_id);
+  claiming_ = true;
+  const auto claims = co_await database_->once(
+      [this, room, near = std::vector<std::string>(crawls.begin(), crawls.end())](pg::Connection& connection) {
+        return store::snapshot_claim(connection, process_.id, room, near);
+      });
+  for (const auto& claim : claims) {
+    auto job = std::make_shared<SnapshotJob>(*context_, claim);
+    jobs_[claim.lease.snapshot_id] = job;
+    asio::co_spawn(io_, run_job(std::move(job)), asio::detached);
+  }
+  claiming_ = false;
+  if (!claims.empty()) publish_held();
+  co_return !claims.empty();
+}
+
+awaitable<void> Node::run_job(std::shared_ptr<SnapshotJob> job) {
+  if (fenced_) job->lose("this node is no longer trusted");
+  else if (stop_.strength() >= base::Strength::stop) job->interrupt("its node was stopped");
+  const auto ending = co_await job->run();
+  if (ending == SnapshotJob::Ending::sealed) ++sealed_;
+  if (job->sealed_crawl()) co_await make_crawl_page(job->lease().crawl_id);
+  jobs_.erase(job->lease().snapshot_id);
+  publish_held();
+  wake();
+}
+
+awaitable<void> Node::make_crawl_page(std::string crawl_id) {
+  std::string problem;
+  try {
+    co_await pool_->run(
+        [this, crawl_id](pg::Connection& connection) { write_crawl_page(connection, *archive_root_, crawl_id); });
+  } catch (const base::Error& error) {
+    problem = error.what(); // derived data: `holdfast page` makes it again
+  }
+  if (!problem.empty()) spdlog::warn("no page for crawl {}: {}", crawl_id, problem);
+}
+
+} // namespace holdfast::worker

@@ -1,0 +1,108 @@
+#pragma once
+// One incarnation of a worker node: joins, claims while there is room, runs snapshots, drains, leaves (design sections 3 and 4).
+// Owned by the verb that runs it; constructed, run and destroyed on the main thread, which owns all domain state. Side threads:
+// beat (own connection), database pool, files, resolver. Destroy it only after run() has completed.
+
+#include "lib/archive/root.hpp"
+#include "lib/base/async.hpp"
+#include "lib/base/stop_signal.hpp"
+#include "lib/base/trust_window.hpp"
+#include "lib/pg/heartbeat.hpp"
+#include "lib/pg/pool.hpp"
+#include "lib/process/launcher.hpp"
+#include "services/worker/options.hpp"
+#include "services/worker/scratch.hpp"
+#include "services/worker/snapshot_job.hpp"
+
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+
+namespace holdfast::worker {
+
+class Node {
+public:
+  enum class Ending {
+    left,       // asked to leave, everything given back
+    lost_trust, // past the trust window: hooks killed; the caller starts a new incarnation
+  };
+
+  // `done`: polled whenever the node is idle and now and then; true ends the node as if it had been asked to drain (for
+  // `add` and `run`). May be empty. Throws Error(unavailable, cannot_create, ...) if the node cannot start.
+  Node(asio::io_context& io, NodeOptions options, base::StopSignal& stop, std::function<bool(pg::Connection&)> done = {});
+  ~Node();
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  awaitable<Ending> run();
+
+  const std::string& id() const noexcept { return process_.id; }
+  std::size_t running() const noexcept { return jobs_.size(); }
+  std::uint64_t sealed() const noexcept { return sealed_; }
+
+private:
+  // What the beat thread may read of us.
+  struct Held {
+    std::mutex mutex;
+    std::vector<store::Lease> leases;
+    std::string stats{"{}"};
+  };
+
+  void start_heartbeat();
+  void spawn(awaitable<void> work, asio::cancellation_slot slot = {});
+  void take_beat(std::chrono::steady_clock::time_point sent, const store::BeatAnswer& answer);
+  void publish_held();
+  void set_not_claiming(std::string why);
+  void fence(const std::string& reason);
+  void watch_trust();
+  awaitable<void> watch_stop();
+  awaitable<void> claim_loop();
+  awaitable<bool> claim_crawls();
+  awaitable<bool> claim_snapshots();
+  awaitable<void> hand_back(store::Lease lease);
+  awaitable<void> run_job(std::shared_ptr<SnapshotJob> job);
+  awaitable<void> make_crawl_page(std::string crawl_id);
+  awaitable<bool> is_done();
+  bool has_room_on_disk();
+  void wake();
+  awaitable<void> sleep_until_woken(std::chrono::milliseconds at_most);
+
+  asio::io_context& io_;
+  NodeOptions options_;
+  base::StopSignal& stop_;
+  std::function<bool(pg::Connection&)> done_;
+  store::ProcessInfo process_;
+  std::string collection_id_;
+  Scratch scratch_;
+  std::unique_ptr<archive::Root> archive_root_;
+  std::unique_ptr<process::Launcher> launcher_;
+  Binaries binaries_;
+  base::TrustWindow trust_;
+  asio::thread_pool files_{1};
+  asio::thread_pool resolver_{2};
+  std::unique_ptr<pg::Pool> pool_;
+  std::unique_ptr<Database> database_;
+  std::unique_ptr<JobContext> context_;
+  std::shared_ptr<Held> held_{std::make_shared<Held>()};
+  std::map<std::string, std::shared_ptr<SnapshotJob>> jobs_; // by snapshot id
+  std::set<std::string> extra_once_;                         // "<snapshot> <fence>" seen as extra on the last beat
+  asio::steady_timer wake_timer_;
+  asio::steady_timer trust_timer_;
+  std::size_t spawned_{0}; // coroutines beside run() that have not ended
+  bool woken_{false};
+  bool draining_{false};
+  bool fenced_{false};
+  bool claiming_{false};
+  std::string not_claiming_;
+  std::uint64_t sealed_{0};
+  std::unique_ptr<pg::Heartbeat> heartbeat_; // last: its thread ends first
+};
+
+} // namespace holdfast::worker

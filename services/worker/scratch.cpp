@@ -1,0 +1,87 @@
+#include "services/worker/scratch.hpp"
+
+#include "lib/base/error.hpp"
+#include "lib/process/launcher.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <fstream>
+
+namespace holdfast::worker {
+
+namespace {
+
+constexpr const char* kOwner = "owner";
+constexpr std::chrono::milliseconds kSweepGrace{2000};
+
+// "<pid namespace> <boot id> <pid> <start ticks>"
+std::string own_identity() {
+  return process::pid_namespace_id() + " " + process::boot_id() + " " + std::to_string(getpid()) + " " +
+         std::to_string(process::process_start_ticks(getpid()));
+}
+
+enum class Owner { alive, dead, elsewhere };
+
+Owner owner_of(const std::filesystem::path& directory) {
+  std::ifstream file(directory / kOwner);
+  std::string name_space, boot;
+  pid_t pid = 0;
+  std::uint64_t ticks = 0;
+  // A directory without an owner was being made, or removed, when its maker died; a young one may still be being made.
+  if (!(file >> name_space >> boot >> pid >> ticks)) {
+    std::error_code error;
+    const auto age = std::filesystem::file_time_type::clock::now() - std::filesystem::last_write_time(directory, error);
+    return !error && age > std::chrono::minutes(1) ? Owner::dead : Owner::elsewhere;
+  }
+  if (boot != process::boot_id()) return Owner::dead;
+  if (name_space != process::pid_namespace_id()) return Owner::elsewhere; // another container on this work_dir
+  return process::process_alive(pid, ticks) ? Owner::alive : Owner::dead;
+}
+
+} // namespace
+
+Scratch::Scratch(const std::filesystem::path& work_dir, const std::string& node_id) : path_(work_dir / "nodes" / node_id) {
+  std::error_code error;
+  for (const char* name : {"attempts", "crawls", "tmp"}) {
+    std::filesystem::create_directories(path_ / name, error);
+    if (error)
+      throw base::Error(base::ErrorClass::cannot_create, "cannot create " + (path_ / name).string() + ": " + error.message(),
+                        "check owner, permissions and free space of work_dir");
+  }
+  std::ofstream file(path_ / kOwner);
+  file << own_identity() << '\n' << std::flush;
+  if (!file)
+    throw base::Error(base::ErrorClass::cannot_create, "cannot write " + (path_ / kOwner).string(),
+                      "check permissions and free space of work_dir");
+}
+
+Scratch::~Scratch() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+std::uint64_t Scratch::free_bytes() const {
+  std::error_code error;
+  const auto space = std::filesystem::space(path_, error);
+  return error ? 0 : space.available;
+}
+
+int collect_leftovers(const std::filesystem::path& work_dir) {
+  int count = 0;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(work_dir / "nodes", error), end; !error && it != end; it.increment(error)) {
+    if (owner_of(it->path()) != Owner::dead) continue;
+    const int processes = process::sweep("HOLDFAST_COOKIE", it->path().filename().string() + ".", kSweepGrace);
+    if (processes > 0) spdlog::warn("ended {} processes that an earlier node left behind", processes);
+    std::error_code ignored;
+    std::filesystem::remove_all(it->path(), ignored);
+    ++count;
+  }
+  return count;
+}
+
+} // namespace holdfast::worker

@@ -1,0 +1,31 @@
+#pragma once
+// A node's directory for work in progress: <work_dir>/nodes/<incarnation>/, with a file that says whose it is. Blocking file
+// work. Owned by Node; the destructor removes the directory.
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+namespace holdfast::worker {
+
+class Scratch {
+public:
+  // Throws Error(cannot_create) if it cannot be made, naming the directory and the reason.
+  Scratch(const std::filesystem::path& work_dir, const std::string& node_id);
+  ~Scratch();
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  const std::filesystem::path& path() const noexcept { return path_; }
+  // Bytes free for us on its file system.
+  std::uint64_t free_bytes() const;
+
+private:
+  std::filesystem::path path_;
+};
+
+// Ends the processes and removes the directories that incarnations which are no longer alive left on this machine.
+// Returns how many incarnations that were.
+int collect_leftovers(const std::filesystem::path& work_dir);
+
+} // namespace holdfast::worker

@@ -1,0 +1,472 @@
+#include "services/worker/snapshot_job.hpp"
+
+#include "lib/base/address.hpp"
+#include "lib/base/duration.hpp"
+#include "lib/base/url.hpp"
+#include "lib/base/uuid.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <nlohmann/json.hpp>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <ctime>
+#include <fstream>
+#include <set>
+
+namespace holdfast::worker {
+
+namespace {
+
+constexpr int kAttempts = 5;                    // after as many that failed for reasons of their own, the snapshot is sealed as failed
+constexpr std::size_t kFilesInRow = 1000;       // files named in a result's row; the manifest names all
+constexpr std::size_t kLogTail = 4096;          // of a failed hook's stderr, for the page
+constexpr std::chrono::seconds kReadiness{30};  // beyond a background hook's timeout (contract section 1.10)
+constexpr std::chrono::milliseconds kNodeTrouble{60000}; // before work is tried again that failed for want of disk
+
+// Runs blocking work on a side thread and resumes here with its value or its exception.
+template <class Work> auto on_thread(asio::thread_pool& pool, Work work) -> awaitable<std::invoke_result_t<Work&>> {
+  co_return co_await asio::co_spawn(
+      pool, [](Work call) -> awaitable<std::invoke_result_t<Work&>> { co_return call(); }(std::move(work)), asio::use_awaitable);
+}
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
+std::string tail_of(const std::filesystem::path& file, std::size_t bytes) {
+  std::ifstream stream(file, std::ios::binary | std::ios::ate);
+  if (!stream) return {};
+  const auto size = static_cast<std::size_t>(std::max<std::streamoff>(0, stream.tellg()));
+  const std::size_t length = std::min(size, bytes);
+  stream.seekg(static_cast<std::streamoff>(size - length));
+  std::string text(length, '\0');
+  stream.read(text.data(), static_cast<std::streamsize>(length));
+  return text;
+}
+
+std::string join(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const auto& part : parts) text += (text.empty() ? "" : ",") + part;
+  return text;
+}
+
+} // namespace
+
+SnapshotJob::SnapshotJob(JobContext& context, store::Claim claim) : context_(context), claim_(std::move(claim)) {
+  options_ = context_.options.hook_options;
+  for (const auto& [key, value] : claim_.options) options_[key] = value;
+  const auto scratch = context_.options.work_dir / "attempts" / claim_.lease.snapshot_id;
+  attempt_ = scratch / ("a" + std::to_string(claim_.lease.fence));
+  hook_context_.snapshot_id = claim_.lease.snapshot_id;
+  hook_context_.crawl_id = claim_.lease.crawl_id;
+  hook_context_.url = claim_.url;
+  hook_context_.source_url = claim_.url;
+  hook_context_.depth = claim_.depth;
+  hook_context_.data_dir = context_.options.data_dir;
+  hook_context_.crawl_dir = context_.options.work_dir / "crawls" / claim_.lease.crawl_id;
+  hook_context_.snapshot_dir = attempt_;
+  hook_context_.temporary_dir = context_.options.work_dir / "tmp";
+  hook_context_.library_dir = context_.options.data_dir / "lib";
+  hook_context_.personas_dir = context_.options.data_dir / "personas";
+  hook_context_.persona = claim_.persona;
+  hook_context_.snapshot_title = claim_.title;
+  hook_context_.snapshot_tags = join(claim_.tags);
+  view_.id = claim_.lease.snapshot_id;
+  view_.crawl_id = claim_.lease.crawl_id;
+  view_.url = claim_.url;
+  view_.title = claim_.title;
+  view_.depth = claim_.depth;
+  view_.fence = claim_.lease.fence;
+  view_.tags = claim_.tags;
+  view_.node = context_.hostname;
+}
+
+SnapshotJob::~SnapshotJob() = default;
+
+void SnapshotJob::interrupt(const std::string& reason) {
+  if (!interrupted_.empty() || !lost_.empty()) return;
+  interrupted_ = reason;
+  if (foreground_ != nullptr) foreground_->end(context_.options.kill_grace, true);
+  for (auto& hook : background_)
+    if (hook.run) hook.run->end(context_.options.kill_grace, true);
+}
+
+void SnapshotJob::lose(const std::string& reason) {
+  if (!lost_.empty()) return;
+  lost_ = reason;
+  if (foreground_ != nullptr) foreground_->kill();
+  for (auto& hook : background_)
+    if (hook.run) hook.run->kill();
+}
+
+void SnapshotJob::check() const {
+  if (!lost_.empty() || !interrupted_.empty()) throw Stopped{};
+}
+
+awaitable<SnapshotJob::Ending> SnapshotJob::run() {
+  // co_await is not allowed in a catch clause: what happened is noted there and dealt with below.
+  bool sealed = false;
+  std::string problem;
+  base::ErrorClass problem_class = base::ErrorClass::bug;
+  try {
+    co_await context_.database.repeat(
+        [&](pg::Connection& connection) { store::snapshot_start(connection, context_.node_id, lease()); });
+    view_.started_at = utc_now();
+    check();
+    co_await admit();
+    if (sealing_.outcome.empty()) {
+      co_await run_hooks();
+      co_await publish_and_seal();
+    }
+    sealed = true;
+  } catch (const Stopped&) {
+  } catch (const base::Error& error) {
+    if (error.error_class() == base::ErrorClass::lease_lost) lose(error.what());
+    problem = error.what();
+    problem_class = error.error_class();
+  } catch (const std::exception& error) {
+    problem = error.what();
+  }
+
+  if (!sealed) co_await reap();
+  if (!sealed && lost_.empty()) {
+    try {
+      if (!interrupted_.empty()) {
+        co_await put_back("interrupted", std::chrono::milliseconds(0), interrupted_, false);
+      } else if (problem_class == base::ErrorClass::usage || problem_class == base::ErrorClass::configuration ||
+                 problem_class == base::ErrorClass::refused || claim_.attempts >= kAttempts) {
+        // Another try would end the same way.
+        sealing_ = {};
+        sealing_.outcome = "failed";
+        sealing_.reason = problem;
+        co_await seal();
+        sealed = true;
+      } else {
+        // Trouble of this node (a full disk, a missing archive root) is not the page's fault.
+        const bool node_trouble = problem_class == base::ErrorClass::cannot_create ||
+                                  problem_class == base::ErrorClass::unavailable || problem_class == base::ErrorClass::system;
+        spdlog::warn("snapshot {} of {} is put back: {}", lease().snapshot_id, claim_.url, problem);
+        const auto delay = node_trouble ? kNodeTrouble : std::chrono::milliseconds(5000) * (1 << std::min(claim_.attempts, 6));
+        co_await put_back("released", delay, problem, !node_trouble);
+      }
+    } catch (const base::Error& error) {
+      if (lost_.empty()) lost_ = error.what();
+    }
+  }
+  const bool lost = !sealed && !lost_.empty();
+  if (lost) spdlog::warn("dropped {} (attempt a{}): {}", claim_.url, lease().fence, lost_);
+  co_await on_thread(context_.files, [this, lost] {
+    // What was published without being committed is nobody's: its name holds our fence, so it can only be ours.
+    std::error_code ignored;
+    if (lost && !published_.empty()) std::filesystem::remove_all(context_.archive_root.path() / published_, ignored);
+    remove_scratch();
+  });
+  co_return sealed ? Ending::sealed : lost ? Ending::lost : Ending::released;
+}
+
+// The URL may have been private all along (a name that resolves to 127.0.0.1), so it is asked where it leads.
+awaitable<void> SnapshotJob::admit() {
+  if (context_.options.allow_private) co_return;
+  std::string refusal;
+  try {
+    co_await on_thread(context_.resolver, [host = claim_.host] { base::require_public_host(host); });
+  } catch (const base::Error& error) {
+    if (error.error_class() != base::ErrorClass::refused) throw;
+    refusal = error.what();
+    if (!error.hint().empty()) refusal += " (" + error.hint() + ")";
+  }
+  check();
+  if (refusal.empty()) co_return;
+  sealing_.outcome = "refused";
+  sealing_.reason = refusal;
+  co_await seal();
+}
+
+awaitable<void> SnapshotJob::run_hooks() {
+  const auto& catalog = *context_.options.catalog;
+  const auto selected = hooks::selected_plugins(catalog, join(claim_.plugins), options_);
+  co_await on_thread(context_.files, [this] {
+    std::error_code error;
+    for (const auto& directory : {attempt_, hook_context_.crawl_dir, hook_context_.temporary_dir}) {
+      std::filesystem::create_directories(directory, error);
+      if (error)
+        throw base::Error(base::ErrorClass::cannot_create, "cannot create " + directory.string() + ": " + error.message(),
+                          "check owner, permissions and free space of work_dir");
+    }
+  });
+  const auto all = catalog.hooks_for(hooks::Event::snapshot, selected);
+  if (all.empty())
+    throw base::Error(base::ErrorClass::configuration, "no plugin with a hook for snapshots is enabled on this node",
+                      "set plugins.path, or name plugins that exist: holdfast config");
+  for (const hooks::Hook* hook : all) {
+    check();
+    co_await run_hook(*hook);
+  }
+  check();
+  co_await end_background();
+  check();
+}
+
+awaitable<void> SnapshotJob::run_hook(const hooks::Hook& hook) {
+  const auto& catalog = *context_.options.catalog;
+  hooks::Options options = options_;
+  const auto resolved = hooks::resolve_options(catalog, *hook.plugin, options);
+  if (const auto missing = context_.binaries.missing(*hook.plugin, resolved)) {
+    co_await skip_hook(hook, *missing);
+    co_return;
+  }
+  // Paths of programs are this machine's, whatever the crawl says: resolved here, last.
+  for (const auto& [key, value] : resolved)
+    if (key.size() > 7 && key.ends_with("_BINARY") && !value.empty())
+      if (const auto path = context_.binaries.locate(value)) options[key] = *path;
+
+  process::Command command;
+  command.argv = hooks::hook_arguments(hook, hook_context_);
+  command.environment = hooks::hook_environment(catalog, hook, options, hook_context_,
+                                                hooks::inherited_environment(context_.options.environment_names));
+  command.cookie = "HOLDFAST_COOKIE=" + context_.cookie + "." + base::random_hex32();
+  auto limits = context_.options.hook_limits;
+  limits.timeout = hooks::hook_timeout(*hook.plugin, options);
+  limits.kill_grace = context_.options.kill_grace;
+
+  RunningHook running;
+  running.run = std::make_unique<hooks::HookRun>(context_.launcher, context_.executor, std::move(command), hook,
+                                                 attempt_ / hook.plugin->name, limits);
+  running.view = view_.results.size();
+  archive::ResultView card;
+  card.plugin = hook.plugin->name;
+  card.hook = hook.name.name;
+  card.title = hook.plugin->title.empty() ? hook.plugin->name : hook.plugin->title;
+  view_.results.push_back(std::move(card));
+  hooks::HookRun* run = running.run.get();
+  run->start();
+  // From here on the run is where interrupt() and lose() find it.
+  if (hook.name.background) background_.push_back(std::move(running));
+  else foreground_ = run;
+
+  const store::HookStart start{hook.plugin->name, hook.name.name, run->pid(),        process::process_start_ticks(run->pid()),
+                               limits.timeout,    hook.name.background};
+  struct ForgetForeground {
+    hooks::HookRun*& slot;
+    ~ForgetForeground() { slot = nullptr; }
+  };
+  if (hook.name.background) {
+    co_await context_.database.repeat(
+        [&](pg::Connection& connection) { store::result_start(connection, context_.node_id, lease(), start); });
+    co_await run->ready(limits.timeout + kReadiness);
+    co_return;
+  }
+  std::exception_ptr failure;
+  try {
+    co_await context_.database.repeat(
+        [&](pg::Connection& connection) { store::result_start(connection, context_.node_id, lease(), start); });
+  } catch (...) {
+    failure = std::current_exception();
+    run->kill();
+  }
+  if (failure) {
+    co_await run->finish();
+    foreground_ = nullptr;
+    std::rethrow_exception(failure);
+  }
+  const ForgetForeground forget{foreground_};
+  co_await finish_hook(std::move(running));
+}
+
+awaitable<void> SnapshotJob::end_background() {
+  // With no hook in the foreground the others get their time; else the last foreground hook was what they waited for.
+  const bool only_background = std::all_of(view_.results.begin(), view_.results.end(), [](const auto& result) {
+    return result.status.empty() || result.status == "skipped";
+  });
+  std::vector<std::unique_ptr<asio::steady_timer>> timers;
+  for (auto& hook : background_) {
+    hooks::HookRun* run = hook.run.get();
+    const auto deadline = run->started_at() + run->timeout();
+    const auto now = std::chrono::steady_clock::now();
+    if (only_background && deadline > now) {
+      timers.push_back(std::make_unique<asio::steady_timer>(context_.executor, deadline));
+      timers.back()->async_wait([run, grace = context_.options.kill_grace](const boost::system::error_code& error) {
+        if (!error) run->end(grace, false);
+      });
+    } else {
+      // Each has its own remaining time to finish what it does (contract section 1.12).
+      const auto remaining = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - now);
+      run->end(std::max(remaining, context_.options.kill_grace), false);
+    }
+  }
+  for (std::size_t i = 0; i < background_.size(); ++i) {
+    // The run stays in the list until it has ended: interrupt() and lose() must find it.
+    co_await background_[i].run->finish();
+  }
+  timers.clear();
+  auto ended = std::move(background_);
+  background_.clear();
+  for (auto& hook : ended) co_await finish_hook(std::move(hook));
+}
+
+awaitable<void> SnapshotJob::finish_hook(RunningHook running) {
+  const hooks::HookOutcome outcome = co_await running.run->finish();
+  check();
+  if (outcome.interrupted) throw Stopped{};
+  const hooks::Hook& hook = running.run->hook();
+  const auto directory = attempt_ / hook.plugin->name;
+  const auto scanned = co_await on_thread(context_.files, [directory] { return archive::scan_outputs(directory); });
+  check();
+
+  auto& card = view_.results[running.view];
+  std::set<std::string> reported; // by another hook of the same plugin
+  for (const auto& other : view_.results)
+    if (&other != &card && other.plugin == card.plugin)
+      for (const auto& file : other.files) reported.insert(file.path);
+  std::uint64_t bytes = 0;
+  nlohmann::json files = nlohmann::json::array();
+  for (auto file : scanned.files) {
+    const std::string relative = file.path;
+    file.path = hook.plugin->name + "/" + file.path;
+    if (reported.contains(file.path)) continue;
+    bytes += file.size;
+    if (files.size() < kFilesInRow)
+      files.push_back({{"path", relative}, {"type", file.type}, {"size", file.size}, {"sha256", file.sha256}});
+    card.files.push_back(std::move(file));
+  }
+  card.status = hooks::to_string(outcome.status);
+  card.output = outcome.output;
+  card.error = outcome.error;
+  card.wall_time = outcome.exit.wall_time;
+  card.cpu_time = std::chrono::duration_cast<std::chrono::milliseconds>(outcome.exit.usage.user_time + outcome.exit.usage.system_time);
+  card.peak_memory_bytes = outcome.exit.usage.peak_memory_bytes;
+  if (outcome.status == hooks::Status::failed) {
+    if (card.error.empty()) card.error = outcome.exit.describe();
+    if (!outcome.stderr_log.empty()) {
+      card.log = tail_of(outcome.stderr_log, kLogTail);
+      card.stderr_path = outcome.stderr_log.lexically_relative(attempt_).string();
+    }
+  }
+  if (hook.plugin->name == "title" && outcome.status == hooks::Status::succeeded && !outcome.output.empty())
+    view_.title = outcome.output;
+  take_discovered(outcome);
+
+  nlohmann::json result = {{"output", outcome.output},
+                           {"error", card.error},
+                           {"output_files", std::move(files)},
+                           {"output_bytes", bytes},
+                           {"wall_ms", outcome.exit.wall_time.count()},
+                           {"user_ms", outcome.exit.usage.user_time.count() / 1000},
+                           {"system_ms", outcome.exit.usage.system_time.count() / 1000},
+                           {"peak_memory_bytes", outcome.exit.usage.peak_memory_bytes},
+                           {"read_bytes", outcome.exit.usage.read_blocks * 512},
+                           {"written_bytes", outcome.exit.usage.written_blocks * 512}};
+  if (outcome.exit.signal != 0) result["exit_signal"] = outcome.exit.signal;
+  else if (outcome.exit.start_errno == 0) result["exit_code"] = outcome.exit.code;
+  if (!outcome.output_json.empty()) {
+    auto json = nlohmann::json::parse(outcome.output_json, nullptr, false);
+    if (!json.is_discarded()) result["output_json"] = std::move(json);
+  }
+  const std::string text = result.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  co_await context_.database.repeat([&](pg::Connection& connection) {
+    store::result_finish(connection, context_.node_id, lease(), card.plugin, card.hook, card.status, text);
+  });
+  spdlog::debug("{} {}/{}: {} in {}", claim_.url, card.plugin, card.hook, card.status, base::format_duration(card.wall_time));
+}
+
+awaitable<void> SnapshotJob::skip_hook(const hooks::Hook& hook, std::string reason) {
+  archive::ResultView card;
+  card.plugin = hook.plugin->name;
+  card.hook = hook.name.name;
+  card.title = hook.plugin->title.empty() ? hook.plugin->name : hook.plugin->title;
+  card.status = "skipped";
+  card.error = reason;
+  view_.results.push_back(std::move(card));
+  const std::string text = nlohmann::json{{"error", reason}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const store::HookStart start{hook.plugin->name, hook.name.name, 0, 0, std::chrono::milliseconds(0), hook.name.background};
+  co_await context_.database.repeat([&](pg::Connection& connection) {
+    store::result_start(connection, context_.node_id, lease(), start);
+    store::result_finish(connection, context_.node_id, lease(), start.plugin, start.hook_name, "skipped", text);
+  });
+}
+
+void SnapshotJob::take_discovered(const hooks::HookOutcome& outcome) {
+  for (const auto& record : outcome.discovered) {
+    const auto url = base::try_parse_url(record.url);
+    if (!url) continue;
+    if (!context_.options.allow_private && base::is_private_host(url->host)) continue;
+    discovered_.push_back({url->text, url->host, record.title, record.tags});
+    view_.discovered.push_back(url->text);
+  }
+  for (const auto& tag : outcome.tags) {
+    if (std::find(view_.tags.begin(), view_.tags.end(), tag) != view_.tags.end()) continue;
+    view_.tags.push_back(tag);
+  }
+  for (const auto& limit : outcome.rate_limits)
+    spdlog::info("{} asked to be left alone for {} s (status {})", limit.host, limit.retry_after_seconds.value_or(0), limit.status);
+}
+
+std::string SnapshotJob::decide_outcome() const {
+  std::size_t succeeded = 0, failed = 0;
+  for (const auto& result : view_.results) {
+    succeeded += result.status == "succeeded";
+    failed += result.status == "failed";
+  }
+  if (succeeded == 0) return "failed";
+  return failed == 0 ? "succeeded" : "partial";
+}
+
+awaitable<void> SnapshotJob::publish_and_seal() {
+  view_.outcome = decide_outcome();
+  view_.ended_at = utc_now();
+  const auto url = base::parse_url(claim_.url);
+  const auto directory = archive::snapshot_directory(claim_.created_at, base::host_directory(url), lease().snapshot_id);
+  const auto published = co_await on_thread(context_.files, [this, directory] {
+    context_.archive_root.check();
+    archive::remove_partials(context_.archive_root, directory, lease().fence);
+    return archive::publish(context_.archive_root, attempt_, directory, view_);
+  });
+  published_ = published.directory.string();
+  check();
+  sealing_.outcome = view_.outcome;
+  if (sealing_.outcome == "failed") sealing_.reason = "no hook succeeded";
+  sealing_.directory = published_;
+  sealing_.manifest_sha256 = published.manifest_sha256;
+  sealing_.bytes = published.bytes;
+  sealing_.files = published.files;
+  sealing_.title = view_.title;
+  sealing_.tags = view_.tags;
+  if (claim_.depth < claim_.max_depth) sealing_.discovered = discovered_;
+  co_await seal();
+  spdlog::info("sealed {} ({}, {} files, {})", claim_.url, sealing_.outcome, published.files, base::format_size(published.bytes));
+}
+
+awaitable<void> SnapshotJob::seal() {
+  const auto sealed = co_await context_.database.repeat(
+      [&](pg::Connection& connection) { return store::snapshot_seal(connection, context_.node_id, lease(), sealing_); });
+  sealed_crawl_ = sealed.crawl_sealed;
+}
+
+awaitable<void> SnapshotJob::put_back(const std::string& ending, std::chrono::milliseconds delay, const std::string& reason,
+                                      bool spend) {
+  co_await context_.database.repeat([&](pg::Connection& connection) {
+    store::snapshot_release(connection, context_.node_id, lease(), ending, delay, reason, spend);
+  });
+}
+
+// Nothing of this snapshot runs afterwards.
+awaitable<void> SnapshotJob::reap() {
+  for (auto& hook : background_) hook.run->end(interrupted_.empty() ? std::chrono::milliseconds(0) : context_.options.kill_grace, true);
+  for (auto& hook : background_) co_await hook.run->finish();
+  background_.clear();
+}
+
+void SnapshotJob::remove_scratch() noexcept {
+  std::error_code ignored;
+  std::filesystem::remove_all(attempt_, ignored);
+  std::filesystem::remove(attempt_.parent_path(), ignored); // only if no other attempt is there
+}
+
+} // namespace holdfast::worker

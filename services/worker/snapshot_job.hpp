@@ -1,0 +1,97 @@
+#pragma once
+// Takes one claimed snapshot from its first hook to its seal (design section 4). Owned by Node; main thread only. run() is a
+// coroutine that never throws: however it ends, the hooks it started are gone, and the snapshot is sealed, put back, or - if
+// its lease was lost - left to its new owner with nothing written.
+
+#include "lib/archive/attempt.hpp"
+#include "lib/base/async.hpp"
+#include "lib/base/stop_signal.hpp"
+#include "lib/hooks/hook_run.hpp"
+#include "lib/store/snapshot.hpp"
+#include "services/worker/binaries.hpp"
+#include "services/worker/database.hpp"
+#include "services/worker/options.hpp"
+
+#include <boost/asio/thread_pool.hpp>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace holdfast::worker {
+
+// What the jobs of one node share.
+struct JobContext {
+  const NodeOptions& options;
+  const std::string& node_id;
+  const std::string& hostname;
+  Database& database;
+  process::Launcher& launcher;
+  Binaries& binaries;
+  asio::thread_pool& files;     // one thread: hashing, fsync, publication
+  asio::thread_pool& resolver;  // name resolution
+  const archive::Root& archive_root;
+  asio::any_io_executor executor;
+  std::string cookie; // HOLDFAST_COOKIE value of this incarnation
+};
+
+class SnapshotJob {
+public:
+  enum class Ending { sealed, released, lost };
+
+  SnapshotJob(JobContext& context, store::Claim claim);
+  ~SnapshotJob();
+  SnapshotJob(const SnapshotJob&) = delete;
+  SnapshotJob& operator=(const SnapshotJob&) = delete;
+
+  awaitable<Ending> run();
+
+  // We are leaving: end the hooks by the ladder and put the snapshot back.
+  void interrupt(const std::string& reason);
+  // The lease is no longer ours: kill the hooks, write nothing.
+  void lose(const std::string& reason);
+
+  const store::Claim& claim() const noexcept { return claim_; }
+  // Whether this snapshot was its crawl's last.
+  bool sealed_crawl() const noexcept { return sealed_crawl_; }
+  const store::Lease& lease() const noexcept { return claim_.lease; }
+
+private:
+  struct Stopped {}; // thrown inside run() to unwind when interrupted or lost
+  struct RunningHook {
+    std::unique_ptr<hooks::HookRun> run;
+    std::size_t view; // index into view_.results
+  };
+
+  awaitable<void> admit();
+  awaitable<void> run_hooks();
+  awaitable<void> run_hook(const hooks::Hook& hook);
+  awaitable<void> end_background();
+  awaitable<void> finish_hook(RunningHook hook);
+  awaitable<void> skip_hook(const hooks::Hook& hook, std::string reason);
+  awaitable<void> publish_and_seal();
+  awaitable<void> seal();
+  awaitable<void> put_back(const std::string& ending, std::chrono::milliseconds delay, const std::string& reason, bool spend);
+  awaitable<void> reap();
+  void take_discovered(const hooks::HookOutcome& outcome);
+  void check() const;
+  void remove_scratch() noexcept;
+  std::string decide_outcome() const;
+
+  JobContext& context_;
+  store::Claim claim_;
+  hooks::Options options_;
+  hooks::HookContext hook_context_;
+  std::filesystem::path attempt_;
+  archive::SnapshotView view_;
+  std::vector<RunningHook> background_;
+  hooks::HookRun* foreground_{nullptr};
+  std::vector<store::Seed> discovered_;
+  store::Sealing sealing_;
+  std::string interrupted_, lost_; // reasons; empty: not
+  std::string published_;          // directory published but not yet committed
+  bool sealed_crawl_{false};
+};
+
+} // namespace holdfast::worker
