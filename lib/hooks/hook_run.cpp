@@ -110,6 +110,17 @@ std::string quoted(const std::string& word) {
   return text + "'";
 }
 
+Error cannot_create(const fs::path& path, int error_number) {
+  return Error(ErrorClass::cannot_create, "cannot create " + path.string() + ": " + base::errno_text(error_number),
+               "check the owner of work_dir and the space left on it");
+}
+
+File create_log(const fs::path& path) {
+  File log = File::open(path, O_RDWR | O_CREAT | O_EXCL, 0644);
+  if (!log.is_open()) throw cannot_create(path, errno);
+  return log;
+}
+
 void remove_quietly(const fs::path& file) {
   std::error_code ignored;
   fs::remove(file, ignored);
@@ -203,10 +214,7 @@ struct HookRun::Impl : std::enable_shared_from_this<HookRun::Impl> {
 void HookRun::Impl::start() {
   std::error_code error;
   fs::create_directories(directory, error);
-  if (error) {
-    throw Error(ErrorClass::cannot_create, "cannot create " + directory.string() + ": " + error.message(),
-                "check the owner of work_dir and the space left on it");
-  }
+  if (error) throw cannot_create(directory, error.value());
   before.emplace(directory);
   prefix = (directory / (hook.name.name + "." + base::random_hex32())).string();
   command.directory = directory;
@@ -214,13 +222,19 @@ void HookRun::Impl::start() {
   command.stderr_path = file(".stderr.log");
   command.limits = limits.process;
   write_script();
+  // Made and held open before the hook can run: it may remove or replace the files without our losing what it printed.
+  stdout_file = create_log(command.stdout_path);
+  stderr_file = create_log(command.stderr_path);
   started = Clock::now();
   started_wall = std::chrono::system_clock::now();
   next_measure = started + kMeasureEvery;
-  child = launcher.start(command);
-  // Held open, so that the hook may remove or replace the files without our losing what it printed.
-  stdout_file = File::open(command.stdout_path, O_RDWR);
-  stderr_file = File::open(command.stderr_path, O_RDWR);
+  try {
+    child = launcher.start(command);
+  } catch (...) {
+    for (const char* suffix : {".stdout.log", ".stderr.log", ".sh"})
+      remove_quietly(file(suffix));
+    throw;
+  }
   write_pid_file();
   asio::co_spawn(executor, follow(shared_from_this()), asio::detached);
   asio::co_spawn(executor, supervise(shared_from_this()), asio::detached);
@@ -234,8 +248,7 @@ void HookRun::Impl::write_script() const {
   text += "\n";
   const File script = File::open(file(".sh"), O_WRONLY | O_CREAT | O_EXCL, 0755);
   if (!script.is_open() || !script.write_all(text)) {
-    throw Error(ErrorClass::cannot_create, "cannot write " + file(".sh").string() + ": " + base::errno_text(errno),
-                "check the owner of work_dir and the space left on it");
+    throw cannot_create(file(".sh"), errno);
   }
 }
 
