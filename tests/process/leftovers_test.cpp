@@ -34,15 +34,8 @@ TEST_CASE("a daemon that dropped the cookie cannot leave its shim") {
   CHECK(stage.survivors().empty());
 }
 
-TEST_CASE("the tail of a pipeline may finish what it is writing") {
-  Stage stage;
-  const auto exit = stage.run({"leave-tail"});
-  CHECK(exit.clean());
-  CHECK(stage.output() == "tail\n");
-}
-
 TEST_CASE("a shim killed by its own hook is reported, and the hook's daemon is found") {
-  process::become_subreaper();
+  Subreaper subreaper;
   Stage stage;
   const auto child = stage.start({"kill-shim"});
   const auto exit = stage.finish(*child);
@@ -57,7 +50,7 @@ TEST_CASE("a shim killed by its own hook is reported, and the hook's daemon is f
 }
 
 TEST_CASE("a shim killed from outside is reported, and nothing of its tree survives") {
-  process::become_subreaper();
+  Subreaper subreaper;
   Stage stage;
   const auto child = stage.start({"everything"});
   REQUIRE(stage.wait_ready());
@@ -69,7 +62,7 @@ TEST_CASE("a shim killed from outside is reported, and nothing of its tree survi
 }
 
 TEST_CASE("hunting the tree of a killed shim spares other hooks, even with the same cookie") {
-  process::become_subreaper();
+  Subreaper subreaper;
   Stage stage;
   const auto spared = stage.start({"obey"});
   REQUIRE(stage.wait_ready());

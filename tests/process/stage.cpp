@@ -8,12 +8,14 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <fstream>
 #include <iterator>
 #include <optional>
+#include <sstream>
 #include <stdexcept>
 #include <thread>
 
@@ -54,7 +56,9 @@ std::filesystem::path program(std::string_view name) { return process::executabl
 
 std::string read_file(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+  std::ostringstream content;
+  content << in.rdbuf(); // as iterators it would throw when a process ends while its /proc file is read
+  return std::move(content).str();
 }
 
 std::vector<pid_t> carriers(const std::string& text) {
@@ -119,6 +123,10 @@ int reap(pid_t pid, std::chrono::milliseconds deadline) {
   waitpid(pid, &status, 0);
   throw std::runtime_error("process " + std::to_string(pid) + " did not end in time");
 }
+
+Subreaper::Subreaper() { process::become_subreaper(); }
+
+Subreaper::~Subreaper() { prctl(PR_SET_CHILD_SUBREAPER, 0); }
 
 Stage::Stage()
     : cookie("HOLDFAST_COOKIE=test." + base::random_hex32()),

@@ -205,7 +205,7 @@ private:
 
 } // namespace
 
-int main(int argc, char** argv) {
+int main(int, char** argv) {
   char** program = argv + 1;
   const char* spare = nullptr;
   constexpr const char* kSpareOption = "--spare=";

@@ -30,7 +30,7 @@ using namespace holdfast::process;
 using shim::kControlDescriptor;
 
 constexpr std::int64_t kNever = INT64_MAX;
-constexpr std::int64_t kLinger = 50'000; // the tail of a pipeline may outlive the hook this long: it is not a leftover
+constexpr std::int64_t kLinger = 200'000; // the tail of a pipeline may outlive the hook this long: it is not a leftover
 constexpr std::int64_t kLeftoverGrace = 200'000; // TERM to KILL for what a hook left behind
 constexpr std::int64_t kUnkillable =
     10'000'000; // first KILL to giving up: a process stuck in the kernel cannot be killed
