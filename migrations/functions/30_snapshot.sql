@@ -137,8 +137,9 @@ begin
   select * into v_crawl from holdfast.crawl where id = p_crawl for update;
   select * into v_queue from holdfast.snapshot_queue where snapshot_id = p_snapshot and crawl_id = p_crawl for update;
   if not found or v_queue.owner_id is distinct from p_node or v_queue.fence <> p_fence then
-    if exists (select from holdfast.snapshot_sealed s where s.snapshot_id = p_snapshot and s.crawl_id = p_crawl
-                 and s.fence = p_fence and s.owner_id = p_node) then
+    -- A repeat is what this node has sealed itself; a quarantine bears the same owner and fence, but is not its seal.
+    if exists (select from holdfast.attempt a where a.snapshot_id = p_snapshot and a.crawl_id = p_crawl
+                 and a.fence = p_fence and a.process_id = p_node and a.ending = 'sealed') then
       return query select 0::bigint, v_crawl.status = 'sealed';
       return;
     end if;
