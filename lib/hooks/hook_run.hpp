@@ -53,7 +53,8 @@ public:
   HookRun(const HookRun&) = delete;
   HookRun& operator=(const HookRun&) = delete;
 
-  // Starts the process and the follower of its stdout.
+  // Starts the process and the follower of its stdout. Throws Error(cannot_create) if the directory or the runner files
+  // cannot be made, and what Launcher::start throws.
   void start();
   // Background hooks: completes at the first byte on stdout, or when the hook has ended, or after `limit`; true if it
   // is ready (output, or exit 0).
