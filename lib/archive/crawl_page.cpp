@@ -41,7 +41,7 @@ std::string render_tile(const Entry& entry) {
   const std::string tone(status_tone(entry.outcome));
   std::string picture;
   if (!entry.thumbnail.empty()) {
-    picture = "<img loading=\"lazy\" decoding=\"async\" alt=\"\" src=\"" + href_of_path(entry.thumbnail) + "\">";
+    picture = "<img loading=\"lazy\" alt=\"\" src=\"" + href_of_path(entry.thumbnail) + "\">";
   } else {
     std::string_view host = without_scheme(entry.url);
     picture = "<span>" + html_escape(host.substr(0, host.find_first_of("/?"))) + "</span>";
@@ -54,8 +54,8 @@ std::string render_tile(const Entry& entry) {
   out += "<h3 dir=\"auto\">" + link_to(entry) + "</h3><p class=\"where\">" + html_escape(without_scheme(entry.url)) +
          "</p>";
   out += "<p class=\"meta\">" + icon(tone) + "<span>" + html_escape(outcome_word(entry)) + "</span><span>" +
-         html_escape(base::format_size(entry.bytes)) + "</span><span class=\"depth\">depth " + std::to_string(entry.depth) +
-         "</span></p></li>\n";
+         html_escape(base::format_size(entry.bytes)) + "</span><span class=\"depth\">depth " +
+         std::to_string(entry.depth) + "</span></p></li>\n";
   return out;
 }
 

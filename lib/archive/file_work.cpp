@@ -170,8 +170,11 @@ Fd open_directory_at(int parent, const std::string& name) {
 Fd open_file_at(int parent, const std::string& name, struct stat& status) {
   // O_NONBLOCK: what was a file a moment ago may be a fifo now.
   Fd fd(::openat(parent, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-  if (!fd || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
-  return fd;
+  if (!fd || ::fstat(fd.get(), &status) != 0) return {};
+  if (S_ISREG(status.st_mode)) return fd;
+  fd.reset();
+  errno = EINVAL; // for callers that report why
+  return {};
 }
 
 Fd open_beneath(int top, const std::string& path, int flags) {
@@ -246,7 +249,7 @@ void sync_fd(int fd, std::string_view path) {
   }
 }
 
-void write_file_at(int directory, const std::string& name, std::string_view text, std::string_view path) {
+void write_file_at(int directory, const std::string& name, std::string_view text, std::string_view path, bool durable) {
   struct stat status {};
   if (::fstatat(directory, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode))
     remove_tree_at(directory, name, path);
@@ -256,13 +259,13 @@ void write_file_at(int directory, const std::string& name, std::string_view text
   if (!fd) throw_errno(errno, "create", path);
   try {
     write_all(fd.get(), text, path);
-    sync_fd(fd.get(), path);
+    if (durable) sync_fd(fd.get(), path);
     if (::renameat(directory, temporary.c_str(), directory, name.c_str()) != 0) throw_errno(errno, "create", path);
   } catch (...) {
     ::unlinkat(directory, temporary.c_str(), 0);
     throw;
   }
-  sync_fd(directory, path);
+  if (durable) sync_fd(directory, path);
 }
 
 namespace {

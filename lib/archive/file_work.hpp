@@ -81,8 +81,9 @@ std::string hash_rest(int fd, std::string_view path, std::uint64_t& bytes);
 void write_all(int fd, std::string_view text, std::string_view path);
 void sync_fd(int fd, std::string_view path);
 
-// Writes `text` under a temporary name, makes it durable and renames it to `name`; a directory in its place is removed.
-void write_file_at(int directory, const std::string& name, std::string_view text, std::string_view path);
+// Writes `text` under a temporary name and renames it to `name`; a directory in its place is removed. `durable`:
+// survives a power cut when it returns; leave it out where the whole tree is made durable later.
+void write_file_at(int directory, const std::string& name, std::string_view text, std::string_view path, bool durable);
 
 // Removes a file or a whole tree of any depth with a bounded number of descriptors; a missing one is fine.
 void remove_tree_at(int parent, const std::string& name, std::string_view path);

@@ -285,7 +285,7 @@ std::string render_results(const SnapshotView& view) {
       ++failed_count;
     } else if (!is_quiet(result)) {
       kept += render_result(result, i + 1);
-      ++kept_count;
+      if (result.status == "succeeded") ++kept_count;
     } else if (result.status == "skipped") {
       skipped += render_quiet(result, i + 1, "No reason given");
       ++skipped_count;
@@ -308,7 +308,7 @@ std::string render_results(const SnapshotView& view) {
   out += block("failed", "What failed", counted(failed_count, "hook") + " ended with an error.", "results", failed);
   out += block("nothing", "Found nothing", counted(silent_count, "hook") + " ran and had nothing to keep.", "quiet",
                silent);
-  out += block("skipped", "Skipped", counted(skipped_count, "hook") + " did not apply here.", "quiet", skipped);
+  out += block("skipped", "Skipped", counted(skipped_count, "hook") + " had no part in this page.", "quiet", skipped);
   return out;
 }
 

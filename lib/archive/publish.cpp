@@ -62,7 +62,7 @@ Contents describe(int attempt, const std::filesystem::path& where, std::string& 
     contents.digests.emplace(entry.path, digest);
   });
 
-  write_file_at(attempt, kManifestName, manifest, (where / kManifestName).native());
+  write_file_at(attempt, kManifestName, manifest, (where / kManifestName).native(), false);
   ::fchmodat(attempt, kManifestName, 0444, 0);
   Sha256 hash;
   hash.update(manifest);
@@ -71,6 +71,15 @@ Contents describe(int attempt, const std::filesystem::path& where, std::string& 
   contents.bytes += manifest.size();
   ++contents.files;
   return contents;
+}
+
+// Starts writing all of a tree to the disk, so that making its files durable one by one waits about once.
+void start_writing(int directory, const std::filesystem::path& where) {
+  walk_tree(directory, where, [](const TreeEntry& entry) {
+    struct stat status {};
+    if (const Fd file = open_file_at(entry.directory, entry.name, status))
+      ::sync_file_range(file.get(), 0, 0, SYNC_FILE_RANGE_WRITE);
+  });
 }
 
 // Makes a tree durable, from its leaves to its top.
@@ -211,8 +220,8 @@ Published publish(const Root& root, const std::filesystem::path& attempt,
   const std::filesystem::path source_path = std::filesystem::absolute(attempt).lexically_normal();
   const Fd source = open_directory(source_path);
   tidy_tree(source.get(), source_path);
-  write_file_at(source.get(), kIndexName, render_index_jsonl(view), (source_path / kIndexName).native());
-  write_file_at(source.get(), kPageName, render_snapshot_html(view), (source_path / kPageName).native());
+  write_file_at(source.get(), kIndexName, render_index_jsonl(view), (source_path / kIndexName).native(), false);
+  write_file_at(source.get(), kPageName, render_snapshot_html(view), (source_path / kPageName).native(), false);
   Published published;
   const Contents contents = describe(source.get(), source_path, published.manifest_sha256);
   published.bytes = contents.bytes;
@@ -230,6 +239,7 @@ Published publish(const Root& root, const std::filesystem::path& attempt,
   if (::fstat(source.get(), &source_status) != 0) throw_errno(errno, "look at", source_path.native());
   if (::fstat(target.get(), &target_status) != 0) throw_errno(errno, "look at", target_path.native());
   if (source_status.st_dev == target_status.st_dev) {
+    start_writing(source.get(), source_path);
     sync_tree(source.get(), source_path.native());
     int error_number = 0;
     move_into_place(source_parent.get(), source_name, target.get(), final_name, target_path, error_number);

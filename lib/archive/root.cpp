@@ -52,7 +52,7 @@ void require_sentinel(const std::filesystem::path& directory, const std::string&
   const std::string where = "archive root " + printable(directory.native());
   if (!found) {
     throw Error(ErrorClass::unavailable, where + " has no sentinel file " + kSentinel,
-                "is the volume mounted? A new, empty directory is prepared by `holdfast init`");
+                "is the volume mounted? If it is, archive.root names a directory that is not an archive");
   }
   if (*found != id) {
     throw Error(ErrorClass::unavailable,

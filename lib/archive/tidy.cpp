@@ -101,7 +101,7 @@ private:
     const Fd fd = open_file_at(directory, name, status);
     if (!fd) {
       if (errno == ENOENT) return;
-      throw_errno(errno != 0 ? errno : EIO, "read", full_path(path));
+      throw_errno(errno, "read", full_path(path));
     }
     // A second name may lie outside: changing this file's mode would change that one, and its owner could go on writing
     // into what we seal.
