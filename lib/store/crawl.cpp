@@ -59,10 +59,10 @@ std::optional<CrawlLease> crawl_claim(pg::Connection& connection, const std::str
 }
 
 Expansion crawl_expand(pg::Connection& connection, const std::string& node, const CrawlLease& lease, int batch) {
-  const auto row = connection
-                       .call("select * from holdfast.crawl_expand($1::uuid, $2::uuid, $3::bigint, $4::integer)",
-                             pg::Params::of(node, lease.crawl_id, lease.fence, batch))
-                       .one();
+  const auto result =
+      connection.call("select * from holdfast.crawl_expand($1::uuid, $2::uuid, $3::bigint, $4::integer)",
+                      pg::Params::of(node, lease.crawl_id, lease.fence, batch));
+  const auto row = result.one();
   return Expansion{row.integer("seeds_left"), row.integer("inserted"), row.text("status")};
 }
 

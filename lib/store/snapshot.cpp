@@ -56,15 +56,13 @@ Sealed snapshot_seal(pg::Connection& connection, const std::string& node, const 
   const auto optional = [](const std::string& text) {
     return text.empty() ? std::nullopt : std::optional<std::string>(text);
   };
-  const auto row =
-      connection
-          .call("select * from holdfast.snapshot_seal($1::uuid, $2::uuid, $3::uuid, $4::bigint, $5, $6, $7, $8, "
-                "$9::bigint, "
-                "$10::bigint, $11, $12::text[], $13::text[], $14::text[], $15::text[])",
-                pg::Params::of(node, lease.snapshot_id, lease.crawl_id, lease.fence, sealing.outcome,
-                               optional(sealing.reason), optional(sealing.directory), optional(sealing.manifest_sha256),
-                               sealing.bytes, sealing.files, sealing.title, sealing.tags, urls, hosts, titles))
-          .one();
+  const auto result = connection.call(
+      "select * from holdfast.snapshot_seal($1::uuid, $2::uuid, $3::uuid, $4::bigint, $5, $6, $7, $8, $9::bigint, "
+      "$10::bigint, $11, $12::text[], $13::text[], $14::text[], $15::text[])",
+      pg::Params::of(node, lease.snapshot_id, lease.crawl_id, lease.fence, sealing.outcome, optional(sealing.reason),
+                     optional(sealing.directory), optional(sealing.manifest_sha256), sealing.bytes, sealing.files,
+                     sealing.title, sealing.tags, urls, hosts, titles));
+  const auto row = result.one();
   return Sealed{row.integer("children"), row.boolean("crawl_sealed")};
 }
 
