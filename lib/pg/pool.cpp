@@ -45,18 +45,18 @@ std::exception_ptr stopping_error() {
   return std::make_exception_ptr(Error(ErrorClass::temporary, "the database pool is shutting down"));
 }
 
-// An idle session has nothing to say. If it does, it is an end of file, a notice, or a changed setting; reading it
-// tells.
+// An idle session has nothing to say. If it does, it may be the server's farewell, whose end of file need not have
+// arrived yet, so only an answer shows that the session lives.
 bool usable(Connection& connection) {
   if (connection.broken()) return false;
   pollfd socket{connection.descriptor(), POLLIN, 0};
   if (::poll(&socket, 1, 0) == 0) return true;
   try {
-    (void)connection.notifications();
+    connection.call("select 1");
   } catch (const Error&) {
     return false;
   }
-  return !connection.broken();
+  return true;
 }
 
 } // namespace

@@ -33,33 +33,47 @@ public:
   // Runs `work(Connection&)` on a pool thread; `work` may return void. If the connection turns out broken *before* work
   // could begin, the pool reconnects for up to `connect_budget`; an exception of `work` itself is passed on, never
   // retried here. `work` and what it captured are destroyed on the caller's executor.
+  //
+  // Let the lambda capture by reference: the coroutine waits for it, and what it refers to lives as long. A lambda that
+  // captures a string or the like by value must have a name and is copied:
+  //     const auto work = [text](Connection& connection) { ... };
+  //     co_await pool.run(work);
+  // because g++ 12 destroys the captures of a lambda written inside a co_await expression twice.
   template <class Work>
-  auto run(Work work) -> awaitable<std::invoke_result_t<Work&, Connection&>>;
+  auto run(Work&& work) -> awaitable<std::invoke_result_t<std::decay_t<Work>&, Connection&>>;
 
 private:
   struct Impl;
   // Runs `body` on a pool thread with a live connection.
   awaitable<void> perform(std::function<void(Connection&)> body);
+  template <class Value>
+  static awaitable<Value> fetch(awaitable<void> done, std::shared_ptr<std::optional<Value>> value);
 
   std::unique_ptr<Impl> impl_;
 };
 
+// What the coroutine and the thread share is not on the coroutine's frame, which may be destroyed while the work runs.
 template <class Work>
-auto Pool::run(Work work) -> awaitable<std::invoke_result_t<Work&, Connection&>> {
-  using Value = std::invoke_result_t<Work&, Connection&>;
-  // Shared with the thread, not on the coroutine's frame: the frame may be destroyed while the work still runs.
+auto Pool::run(Work&& work) -> awaitable<std::invoke_result_t<std::decay_t<Work>&, Connection&>> {
+  using Owned = std::decay_t<Work>;
+  using Value = std::invoke_result_t<Owned&, Connection&>;
+  static_assert(std::is_lvalue_reference_v<Work> || std::is_trivially_destructible_v<Owned>,
+                "capture by reference, or give the lambda a name and pass that: see Pool::run");
+  auto shared = std::make_shared<Owned>(std::forward<Work>(work));
   if constexpr (std::is_void_v<Value>) {
-    auto shared = std::make_shared<Work>(std::move(work));
-    co_await perform([shared](Connection& connection) { (*shared)(connection); });
+    return perform([shared = std::move(shared)](Connection& connection) { (*shared)(connection); });
   } else {
-    struct Shared {
-      Work work;
-      std::optional<Value> value;
-    };
-    auto shared = std::make_shared<Shared>(Shared{std::move(work), std::nullopt});
-    co_await perform([shared](Connection& connection) { shared->value.emplace(shared->work(connection)); });
-    co_return std::move(*shared->value);
+    auto value = std::make_shared<std::optional<Value>>();
+    auto done =
+        perform([shared = std::move(shared), value](Connection& connection) { value->emplace((*shared)(connection)); });
+    return fetch(std::move(done), std::move(value));
   }
+}
+
+template <class Value>
+awaitable<Value> Pool::fetch(awaitable<void> done, std::shared_ptr<std::optional<Value>> value) {
+  co_await std::move(done);
+  co_return std::move(**value);
 }
 
 } // namespace holdfast::pg

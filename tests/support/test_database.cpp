@@ -15,6 +15,11 @@
 #include <stdexcept>
 #include <system_error>
 
+#ifdef __SANITIZE_ADDRESS__
+// libpqxx 6.4 loses one PGresult with every session that is lost; found by name, so 7.x is still watched.
+extern "C" const char* __lsan_default_suppressions() { return "leak:libpqxx-6.4\n"; }
+#endif
+
 namespace holdfast::test {
 namespace {
 

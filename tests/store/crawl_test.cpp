@@ -1,0 +1,218 @@
+// Adding crawls, claiming them, turning seeds into snapshots.
+#include "lib/base/error.hpp"
+#include "lib/base/uuid.hpp"
+#include "tests/store/stage.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace holdfast;
+using namespace holdfast::test;
+
+TEST_CASE("a crawl that is added is queued, due, and keeps everything it was given") {
+  Stage stage;
+  store::NewCrawl crawl;
+  crawl.label = "a \"label\"";
+  crawl.notes = "notes with \\ and \n and \xC3\xA9";
+  crawl.persona = "Work";
+  crawl.created_by = "alice";
+  crawl.tags = {"one", "t,w{o}", ""};
+  crawl.plugins = {"wget", "title"};
+  crawl.options = {{"WGET_TIMEOUT", "30"}, {"JSON", "{\"a\": 1}"}};
+  crawl.max_depth = 2;
+  crawl.max_urls = 100;
+  crawl.priority = -3;
+  auto first = stage.seed("1");
+  first.title = "Title";
+  first.tags = {"seed"};
+  const auto id = stage.add({first, stage.seed("2")}, crawl);
+  const auto row = stage.row("select * from holdfast.crawl where id = $1::uuid", pg::Params::of(id));
+  CHECK(row.text("label") == crawl.label);
+  CHECK(row.text("notes") == crawl.notes);
+  CHECK(row.text("persona") == "Work");
+  CHECK(row.text("created_by") == "alice");
+  CHECK(row.text_array("tags") == crawl.tags);
+  CHECK(row.text_array("plugins") == crawl.plugins);
+  CHECK(row.integer("priority") == -3);
+  CHECK(row.text("status") == "queued");
+  CHECK(row.text("first_url") == first.url);
+  CHECK(row.integer("seeds_total") == 2);
+  CHECK(row.integer("seeds_left") == 2);
+
+  const auto node = stage.node();
+  const auto lease = store::crawl_claim(stage.connection, node, 1min);
+  REQUIRE(lease);
+  CHECK(lease->fence == 1);
+  CHECK(lease->seeds_left == 2);
+  store::crawl_expand(stage.connection, node, *lease, 10);
+  const auto claim = stage.claim(node);
+  CHECK(claim.url == first.url);
+  CHECK(claim.title == "Title");
+  CHECK(claim.tags == std::vector<std::string>{"", "one", "seed", "t,w{o}"});
+  CHECK(claim.plugins == crawl.plugins);
+  CHECK(claim.options == crawl.options);
+  CHECK(claim.persona == "Work");
+  CHECK(claim.depth == 0);
+  CHECK(claim.max_depth == 2);
+}
+
+TEST_CASE("adding with the same id again changes nothing") {
+  Stage stage;
+  store::NewCrawl crawl;
+  crawl.id = base::new_uuid();
+  CHECK(store::crawl_add(stage.connection, crawl, stage.seeds(1, 3)));
+  crawl.label = "other";
+  CHECK_FALSE(store::crawl_add(stage.connection, crawl, stage.seeds(1, 5)));
+  const auto progress = store::crawl_progress(stage.connection, crawl.id);
+  CHECK(progress.label == "");
+  CHECK(progress.seeds_left == 3);
+}
+
+TEST_CASE("a crawl whose seeds cannot be stored is not there at all") {
+  Stage stage;
+  store::NewCrawl crawl;
+  crawl.id = base::new_uuid();
+  crawl.max_depth = 17;
+  CHECK(refusal([&] { store::crawl_add(stage.connection, crawl, stage.seeds(1, 3)); }) == "23514");
+  CHECK(stage.value("select count(*) from holdfast.crawl") == "0");
+}
+
+TEST_CASE("twelve thousand seeds arrive in batches, in the order given, and are expanded in that order") {
+  Stage stage;
+  const auto id = stage.add(stage.seeds(1, 12000));
+  CHECK(stage.value("select count(*) || ' ' || max(position) from holdfast.crawl_seed") == "12000 12000");
+  CHECK(stage.value("select bool_and(url = 'https://site.test/' || position) from holdfast.crawl_seed") == "t");
+  const auto node = stage.node();
+  const auto lease = store::crawl_claim(stage.connection, node, 1min);
+  REQUIRE(lease);
+  int batches = 0;
+  store::Expansion expansion;
+  do {
+    expansion = store::crawl_expand(stage.connection, node, *lease, 5000);
+    CHECK(expansion.status == "started");
+    ++batches;
+  } while (expansion.seeds_left > 0 && batches < 10);
+  CHECK(batches == 3);
+  CHECK(expansion.inserted == 2000);
+  CHECK(store::crawl_progress(stage.connection, id).total == 12000);
+  // They fall due in the order in which they were given.
+  CHECK(stage.value(
+            "select bool_and(n = 'https://site.test/' || position) from (select url as n, row_number() over (order by "
+            "q.retry_at) as position from holdfast.snapshot s join holdfast.snapshot_queue q on q.snapshot_id = "
+            "s.id) o") == "t");
+  CHECK(stage.value("select count(distinct retry_at) from holdfast.snapshot_queue") == "12000");
+}
+
+TEST_CASE("a started crawl takes no more seeds") {
+  Stage stage;
+  const auto id = stage.start(stage.seeds(1, 2));
+  const auto add = [&] {
+    stage.run("select holdfast.crawl_add_seeds($1::uuid, '{https://site.test/x}', '{site.test}', '{}', null)",
+              pg::Params::of(id));
+  };
+  CHECK(refusal(add) == "HF004");
+  CHECK(store::crawl_progress(stage.connection, id).total == 2);
+}
+
+TEST_CASE("a crawl is claimed by one node, and only while it is due") {
+  Stage stage;
+  const auto first = stage.add(stage.seeds(1, 1));
+  const auto second = stage.add(stage.seeds(1, 1));
+  const auto node = stage.node(), other = stage.node();
+  CHECK(store::crawl_claim(stage.connection, node, 1min)->crawl_id == first);
+  CHECK(store::crawl_claim(stage.connection, other, 1min)->crawl_id == second);
+  CHECK_FALSE(store::crawl_claim(stage.connection, other, 1min));
+}
+
+TEST_CASE("a crawl is not claimed by a node that drains, that is late, or that has been given up") {
+  Stage stage;
+  stage.add(stage.seeds(1, 1));
+  const auto draining = stage.node(), late = stage.node();
+  stage.run("update holdfast.process set draining = true where id = $1::uuid", pg::Params::of(draining));
+  CHECK_FALSE(store::crawl_claim(stage.connection, draining, 1min));
+  stage.expire(late);
+  CHECK(refusal([&] { store::crawl_claim(stage.connection, late, 1min); }) == "HF002");
+  store::lapse_nodes(stage.connection);
+  CHECK(refusal([&] { store::crawl_claim(stage.connection, late, 1min); }) == "HF002");
+  CHECK(stage.value("select count(owner_id) from holdfast.crawl") == "0");
+}
+
+TEST_CASE("expanding goes on where a dead node stopped, and the dead node's fence is worth nothing") {
+  Stage stage;
+  const auto id = stage.add(stage.seeds(1, 6));
+  const auto dead = stage.node(), next = stage.node();
+  const auto old = *store::crawl_claim(stage.connection, dead, 1min);
+  CHECK(store::crawl_expand(stage.connection, dead, old, 2).seeds_left == 4);
+  stage.expire(dead);
+  store::lapse_nodes(stage.connection);
+  const auto lease = *store::crawl_claim(stage.connection, next, 1min);
+  CHECK(lease.fence == 2);
+  CHECK(lease.seeds_left == 4);
+  CHECK(refusal([&] { store::crawl_expand(stage.connection, dead, old, 2); }) == "HF003");
+  auto guess = lease;
+  guess.fence = 1;
+  CHECK(refusal([&] { store::crawl_expand(stage.connection, next, guess, 2); }) == "HF003");
+  CHECK(store::crawl_expand(stage.connection, next, lease, 100).inserted == 4);
+  CHECK(store::crawl_progress(stage.connection, id).total == 6);
+  CHECK(refusal([&] { store::crawl_expand(stage.connection, next, lease, 100); }) == "HF003");
+}
+
+TEST_CASE("a URL given twice, in one batch or in two, becomes one snapshot") {
+  Stage stage;
+  const auto id = stage.add({stage.seed("a"), stage.seed("b"), stage.seed("a"), stage.seed("b"), stage.seed("c")});
+  const auto node = stage.node();
+  const auto lease = *store::crawl_claim(stage.connection, node, 1min);
+  CHECK(store::crawl_expand(stage.connection, node, lease, 3).inserted == 2);
+  const auto last = store::crawl_expand(stage.connection, node, lease, 3);
+  CHECK(last.inserted == 1);
+  CHECK(last.seeds_left == 0);
+  const auto progress = store::crawl_progress(stage.connection, id);
+  CHECK(progress.total == 3);
+  CHECK(progress.stop_reason == "");
+}
+
+TEST_CASE("max_urls cuts the seeds exactly, and says so") {
+  Stage stage;
+  store::NewCrawl crawl;
+  crawl.max_urls = 5;
+  const auto id = stage.add(stage.seeds(1, 20), crawl);
+  const auto node = stage.node();
+  const auto lease = *store::crawl_claim(stage.connection, node, 1min);
+  CHECK(store::crawl_expand(stage.connection, node, lease, 3).inserted == 3);
+  const auto cut = store::crawl_expand(stage.connection, node, lease, 3);
+  CHECK(cut.inserted == 2);
+  CHECK(cut.seeds_left == 0);
+  const auto progress = store::crawl_progress(stage.connection, id);
+  CHECK(progress.total == 5);
+  CHECK(progress.stop_reason == "max_urls");
+  CHECK(stage.value("select count(*) from holdfast.crawl_seed") == "0");
+}
+
+TEST_CASE("exactly as many seeds as max_urls cut nothing") {
+  Stage stage;
+  store::NewCrawl crawl;
+  crawl.max_urls = 4;
+  const auto id = stage.start(stage.seeds(1, 4), crawl);
+  const auto progress = store::crawl_progress(stage.connection, id);
+  CHECK(progress.total == 4);
+  CHECK(progress.stop_reason == "");
+}
+
+TEST_CASE("a crawl without seeds is sealed as empty") {
+  Stage stage;
+  const auto id = stage.add({});
+  const auto node = stage.node();
+  const auto lease = *store::crawl_claim(stage.connection, node, 1min);
+  const auto expansion = store::crawl_expand(stage.connection, node, lease, 10);
+  CHECK(expansion.status == "sealed");
+  CHECK(expansion.inserted == 0);
+  const auto progress = store::crawl_progress(stage.connection, id);
+  CHECK(progress.status == "sealed");
+  CHECK(progress.outcome == "empty");
+  CHECK(stage.value("select count(*) from holdfast.event where event = 'seal'") == "1");
+}
+
+TEST_CASE("progress of a crawl that does not exist is a refusal for people") {
+  Stage stage;
+  CHECK_THROWS_WITH_AS(store::crawl_progress(stage.connection, "00000000-0000-7000-8000-000000000000"),
+                       "there is no crawl 00000000-0000-7000-8000-000000000000", base::Error);
+}

@@ -1,0 +1,210 @@
+// What people read: finding by a short id, lists with their filters, and every view.
+#include "lib/base/error.hpp"
+#include "tests/store/stage.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <set>
+
+using namespace holdfast;
+using namespace holdfast::test;
+
+namespace {
+
+// One crawl with ids that are easy to shorten, beside others that are not in the way.
+struct Library : Stage {
+  std::string crawl{"11112222-3333-7444-8555-666677778888"};
+  std::string node_id;
+  store::Claim done, failed;
+  Library() {
+    store::NewCrawl first;
+    first.id = crawl;
+    first.tags = {"news"};
+    first.label = "First";
+    auto tagged = seed("Alpha");
+    tagged.tags = {"special"};
+    start({tagged, seed("beta"), seed("gamma")}, first);
+    add({seed("other")});
+    node_id = node("reader");
+    done = claim_and_start(node_id);
+    store::result_start(connection, node_id, done.lease, {"wget", "hook", 1, 1, 1s, false});
+    store::result_finish(connection, node_id, done.lease, "wget", "hook", "failed", R"({"error": "no route"})");
+    seal(node_id, done);
+    failed = claim_and_start(node_id);
+    store::result_start(connection, node_id, failed.lease, {"title", "hook", 1, 1, 1s, false});
+    run("insert into holdfast.host (name, paused) values ('site.test', true), ('other.test', false)");
+  }
+  std::size_t count(store::ListQuery query) { return store::list(connection, query).size(); }
+};
+
+store::ListQuery of(const std::string& view) {
+  store::ListQuery query;
+  query.view = view;
+  return query;
+}
+
+} // namespace
+
+TEST_CASE("an id is found whole, without dashes, in capitals, by its head and by its tail") {
+  Library library;
+  for (const char* text : {"11112222-3333-7444-8555-666677778888", "11112222333374448555666677778888", "1111",
+                           "11112222-3", "8888", "66667777-8888", "1111222233337444855566667777888"}) {
+    CAPTURE(text);
+    const auto found = store::find(library.connection, text);
+    CHECK(found.kind == "crawl");
+    CHECK(found.id == library.crawl);
+    CHECK(found.crawl_id == library.crawl);
+  }
+  const auto snapshot = store::find(library.connection, library.done.lease.snapshot_id);
+  CHECK(snapshot.kind == "snapshot");
+  CHECK(snapshot.crawl_id == library.crawl);
+  CHECK(store::find(library.connection, library.done.lease.snapshot_id.substr(24)).id ==
+        library.done.lease.snapshot_id);
+  CHECK(store::find(library.connection, library.node_id).kind == "process");
+  library.run("insert into holdfast.crawl (id) values ('ABCDEFab-3333-7444-8555-0000deadbeef')");
+  CHECK(store::find(library.connection, "ABCDEFAB").id == "abcdefab-3333-7444-8555-0000deadbeef");
+}
+
+TEST_CASE("an id that is ambiguous, too short, unknown or nonsense is refused with a sentence") {
+  Library library;
+  library.run("insert into holdfast.crawl (id) values ('11112222-3333-7444-8555-999999999999')");
+  CHECK_THROWS_AS(store::find(library.connection, "11112222"), base::Error);
+  try {
+    store::find(library.connection, "11112222");
+  } catch (const base::Error& error) {
+    CHECK(std::string(error.what()).find("short for more than one") != std::string::npos);
+    CHECK(error.error_class() == base::ErrorClass::refused);
+  }
+  for (const char* text :
+       {"111", "", "dddddddd", "----", "%%%%", "zzzz", "1111 2222", "11112222-3333-7444-8555-6666777788880",
+        "00000000-0000-7000-8000-000000000000", "'; drop table x"}) {
+    CAPTURE(text);
+    CHECK(refusal([&] { store::find(library.connection, text); }) == "refused");
+  }
+}
+
+TEST_CASE("every list can be read without filters and respects its limit") {
+  Library library;
+  const std::vector<std::pair<std::string, std::size_t>> expected = {{"crawls", 2},   {"snapshots", 3}, {"results", 2},
+                                                                     {"queue", 2},    {"running", 1},   {"nodes", 2},
+                                                                     {"failures", 1}, {"hosts", 2}};
+  for (const auto& [view, rows] : expected) {
+    CAPTURE(view);
+    CHECK(library.count(of(view)) == rows);
+    auto limited = of(view);
+    limited.limit = 1;
+    CHECK(library.count(limited) == 1);
+  }
+  CHECK(library.count(of("events")) > 5);
+}
+
+TEST_CASE("each filter of each list keeps what fits and nothing else") {
+  Library library;
+  const std::string nowhere = "00000000-0000-7000-8000-000000000000";
+  for (const char* view : {"crawls", "snapshots", "results", "queue", "running", "events", "failures"}) {
+    CAPTURE(view);
+    auto query = of(view);
+    query.crawl_id = library.crawl;
+    CHECK(library.count(query) >= 1);
+    query.crawl_id = nowhere;
+    CHECK(library.count(query) == 0);
+  }
+  for (const char* view : {"snapshots", "results", "events", "failures"}) {
+    CAPTURE(view);
+    auto query = of(view);
+    query.snapshot_id = library.done.lease.snapshot_id;
+    CHECK(library.count(query) >= 1);
+    query.snapshot_id = nowhere;
+    CHECK(library.count(query) == 0);
+  }
+  for (const char* view : {"queue", "running"}) {
+    CAPTURE(view);
+    auto query = of(view);
+    query.snapshot_id = library.failed.lease.snapshot_id;
+    CHECK(library.count(query) == 1);
+    query.snapshot_id = library.done.lease.snapshot_id;
+    CHECK(library.count(query) == 0);
+  }
+  const std::vector<std::tuple<std::string, std::string, std::size_t>> by_status = {
+      {"crawls", "queued", 1},     {"crawls", "started", 1}, {"snapshots", "sealed", 1}, {"snapshots", "queued", 1},
+      {"snapshots", "started", 1}, {"results", "failed", 1}, {"results", "started", 1},  {"queue", "queued", 1},
+      {"queue", "started", 1},     {"nodes", "running", 1},  {"nodes", "exited", 1},     {"snapshots", "nonsense", 0}};
+  for (const auto& [view, status, rows] : by_status) {
+    CAPTURE(view);
+    CAPTURE(status);
+    auto query = of(view);
+    query.status = status;
+    CHECK(library.count(query) == rows);
+  }
+  const std::vector<std::tuple<std::string, std::string, std::size_t>> by_url = {
+      {"crawls", "ALPHA", 1}, {"snapshots", "alpha", 1}, {"snapshots", "site.test", 3}, {"results", "alpha", 1},
+      {"queue", "gamma", 1},  {"running", "BETA", 1},    {"failures", "alpha", 1},      {"failures", "beta", 0},
+      {"hosts", "OTHER", 1},  {"snapshots", "%", 0}};
+  for (const auto& [view, url, rows] : by_url) {
+    CAPTURE(view);
+    CAPTURE(url);
+    auto query = of(view);
+    query.url_contains = url;
+    CHECK(library.count(query) == rows);
+  }
+  const std::vector<std::tuple<std::string, std::string, std::size_t>> by_tag = {{"crawls", "news", 1},
+                                                                                 {"crawls", "special", 0},
+                                                                                 {"snapshots", "special", 1},
+                                                                                 {"snapshots", "news", 3},
+                                                                                 {"snapshots", "new", 0}};
+  for (const auto& [view, tag, rows] : by_tag) {
+    CAPTURE(view);
+    CAPTURE(tag);
+    auto query = of(view);
+    query.tag = tag;
+    CHECK(library.count(query) == rows);
+  }
+  auto both = of("snapshots");
+  both.tag = "news";
+  both.status = "sealed";
+  both.crawl_id = library.crawl;
+  CHECK(library.count(both) == 1);
+}
+
+TEST_CASE("a list that is unknown, or a filter that a list does not know, is an error of usage") {
+  Library library;
+  CHECK(refusal([&] { library.count(of("crawl")); }) == "usage");
+  CHECK(refusal([&] { library.count(of("v_crawl; drop table x")); }) == "usage");
+  auto query = of("nodes");
+  query.tag = "news";
+  CHECK(refusal([&] { library.count(query); }) == "usage");
+  query = of("hosts");
+  query.status = "running";
+  CHECK(refusal([&] { library.count(query); }) == "usage");
+}
+
+TEST_CASE("every view can be read") {
+  Library library;
+  const auto views =
+      library.connection.call("select table_name as name from information_schema.views where table_schema = "
+                              "'holdfast' order by 1");
+  CHECK(views.size() >= 9);
+  for (std::size_t i = 0; i < views.size(); ++i) {
+    CAPTURE(views[i].text("name"));
+    CHECK(refusal([&] { library.run("select * from holdfast." + views[i].text("name") + " limit 100"); }) == "");
+  }
+}
+
+TEST_CASE("an event is recorded for every change of state, with who and why") {
+  Library library;
+  auto query = of("events");
+  query.snapshot_id = library.done.lease.snapshot_id;
+  const auto events = store::list(library.connection, query);
+  REQUIRE(events.size() == 2);
+  CHECK(events[0].text("event") == "seal");
+  CHECK(events[0].text("from_state") == "started");
+  CHECK(events[0].text("to_state") == "sealed");
+  CHECK(events[0].text("process") == "reader");
+  CHECK(events[1].text("event") == "start");
+  query.snapshot_id = library.crawl;
+  const auto of_crawl = store::list(library.connection, query);
+  REQUIRE(of_crawl.size() == 2);
+  CHECK(of_crawl[0].text("event") == "start");
+  CHECK(of_crawl[1].text("event") == "add");
+}

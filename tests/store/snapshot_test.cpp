@@ -1,0 +1,457 @@
+// Claiming, starting, putting back, sealing.
+#include "tests/store/stage.hpp"
+
+#include <doctest/doctest.h>
+
+#include <map>
+#include <set>
+
+using namespace holdfast;
+using namespace holdfast::test;
+
+namespace {
+
+std::vector<std::string> urls_of(const std::vector<store::Claim>& claims) {
+  std::vector<std::string> urls;
+  for (const auto& claim : claims)
+    urls.push_back(claim.url);
+  return urls;
+}
+
+std::map<std::string, int> count_by_crawl(const std::vector<store::Claim>& claims) {
+  std::map<std::string, int> counts;
+  for (const auto& claim : claims)
+    ++counts[claim.lease.crawl_id];
+  return counts;
+}
+
+} // namespace
+
+TEST_CASE("a claim takes as many as there is room for, each once, and never what somebody holds") {
+  Stage stage;
+  stage.start(stage.seeds(1, 5));
+  const auto a = stage.node(), b = stage.node();
+  const auto first = store::snapshot_claim(stage.connection, a, 3, {});
+  const auto second = store::snapshot_claim(stage.connection, b, 10, {});
+  CHECK(first.size() == 3);
+  CHECK(second.size() == 2);
+  std::set<std::string> all;
+  for (const auto& claims : {first, second})
+    for (const auto& claim : claims) {
+      all.insert(claim.url);
+      CHECK(claim.lease.fence == 1);
+      CHECK(claim.attempts == 1);
+    }
+  CHECK(all.size() == 5);
+  CHECK(store::snapshot_claim(stage.connection, a, 10, {}).empty());
+  CHECK(store::snapshot_claim(stage.connection, a, 0, {}).empty());
+}
+
+TEST_CASE("snapshots of a crawl are claimed in the order in which they were found") {
+  Stage stage;
+  stage.start(stage.seeds(1, 4));
+  const auto node = stage.node();
+  for (int i = 1; i <= 4; ++i)
+    CHECK(stage.claim(node).url == stage.seed(std::to_string(i)).url);
+}
+
+TEST_CASE("with each claim the fence grows and the attempts are counted") {
+  Stage stage;
+  stage.start({stage.seed("1")});
+  const auto node = stage.node();
+  for (int i = 1; i <= 4; ++i) {
+    const auto claim = stage.claim_and_start(node);
+    CHECK(claim.lease.fence == i);
+    CHECK(claim.attempts == i);
+    store::snapshot_release(stage.connection, node, claim.lease, "released", 0ms, "again", true);
+  }
+}
+
+TEST_CASE("a node's open crawls come first, with all the room there is") {
+  Stage stage;
+  std::vector<std::string> crawls;
+  for (int i = 0; i < 10; ++i)
+    crawls.push_back(stage.start(stage.seeds(1, 12)));
+  const auto node = stage.node();
+  for (const auto& near : crawls) {
+    const auto claims = store::snapshot_claim(stage.connection, node, 8, {near});
+    CHECK(count_by_crawl(claims) == std::map<std::string, int>{{near, 8}});
+  }
+  // What is left of the room goes to the others.
+  const auto claims = store::snapshot_claim(stage.connection, node, 8, {crawls[0]});
+  auto counts = count_by_crawl(claims);
+  CHECK(claims.size() == 8);
+  CHECK(counts[crawls[0]] == 4);
+}
+
+TEST_CASE("a crawl of one page does not wait behind one of a thousand") {
+  Stage stage;
+  const auto large = stage.start(stage.seeds(1, 1000));
+  const auto small = stage.start({stage.seed("1")});
+  // A claim with room for four takes at most a quarter of it from each crawl before it has seen them all.
+  const auto counts = count_by_crawl(store::snapshot_claim(stage.connection, stage.node(), 4, {}));
+  CHECK(counts.at(small) == 1);
+  CHECK(counts.at(large) == 3);
+}
+
+TEST_CASE("several large crawls share a claim evenly") {
+  Stage stage;
+  for (int i = 0; i < 4; ++i)
+    stage.start(stage.seeds(1, 50));
+  for (const auto& [crawl, count] : count_by_crawl(store::snapshot_claim(stage.connection, stage.node(), 40, {})))
+    CHECK(count == 10);
+}
+
+TEST_CASE("a claim that finds nothing parks the crawl, and work put back wakes it") {
+  Stage stage;
+  stage.start({stage.seed("1")});
+  const auto node = stage.node(), other = stage.node();
+  const auto claim = stage.claim_and_start(node);
+  CHECK(store::snapshot_claim(stage.connection, other, 5, {}).empty());
+  CHECK(stage.value("select ready_at is null from holdfast.crawl_queue") == "t");
+  store::snapshot_release(stage.connection, node, claim.lease, "released", 0ms, "again", true);
+  CHECK(stage.value("select ready_at <= clock_timestamp() from holdfast.crawl_queue") == "t");
+  CHECK(store::snapshot_claim(stage.connection, other, 5, {}).size() == 1);
+}
+
+TEST_CASE("new links wake a parked crawl") {
+  Stage stage;
+  store::NewCrawl crawl;
+  crawl.max_depth = 1;
+  stage.start({stage.seed("1")}, crawl);
+  const auto node = stage.node();
+  const auto claim = stage.claim_and_start(node);
+  CHECK(store::snapshot_claim(stage.connection, node, 5, {}).empty());
+  CHECK(stage.seal(node, claim, stage.succeeded({stage.seed("2")})).children == 1);
+  CHECK(store::snapshot_claim(stage.connection, node, 5, {}).size() == 1);
+}
+
+TEST_CASE("a crawl is parked until its next snapshot is due, not for ever") {
+  Stage stage;
+  stage.start({stage.seed("1")});
+  const auto node = stage.node();
+  const auto claim = stage.claim_and_start(node);
+  store::snapshot_release(stage.connection, node, claim.lease, "released", 1h, "later", true);
+  CHECK(store::snapshot_claim(stage.connection, node, 5, {}).empty());
+  CHECK(stage.value("select cq.ready_at = q.retry_at and q.retry_at > clock_timestamp() + interval '59 minutes' from "
+                    "holdfast.crawl_queue cq join holdfast.snapshot_queue q using (crawl_id)") == "t");
+  CHECK(stage.value("select state from holdfast.v_queue") == "waits: later");
+  // The hour passes.
+  stage.run("update holdfast.snapshot_queue set retry_at = retry_at - interval '1 hour'");
+  stage.run("update holdfast.crawl_queue set ready_at = ready_at - interval '1 hour'");
+  CHECK(store::snapshot_claim(stage.connection, node, 5, {}).size() == 1);
+}
+
+TEST_CASE("a claim takes over at once what a dead node held") {
+  Stage stage;
+  stage.start(stage.seeds(1, 2));
+  const auto dead = stage.node(), node = stage.node();
+  stage.claim_and_start(dead);
+  stage.claim(dead);
+  stage.expire(dead);
+  const auto claims = store::snapshot_claim(stage.connection, node, 5, {});
+  REQUIRE(claims.size() == 2);
+  for (const auto& claim : claims) {
+    CHECK(claim.lease.fence == 2);
+    CHECK(claim.owners_lost == 1);
+  }
+}
+
+TEST_CASE("a draining node claims nothing; one that is late or was given up is told so") {
+  Stage stage;
+  stage.start(stage.seeds(1, 2));
+  const auto draining = stage.node(), late = stage.node();
+  stage.run("update holdfast.process set draining = true where id = $1::uuid", pg::Params::of(draining));
+  CHECK(store::snapshot_claim(stage.connection, draining, 5, {}).empty());
+  stage.expire(late);
+  CHECK(refusal([&] { store::snapshot_claim(stage.connection, late, 5, {}); }) == "HF002");
+  store::lapse_nodes(stage.connection);
+  CHECK(refusal([&] { store::snapshot_claim(stage.connection, late, 5, {}); }) == "HF002");
+  CHECK(refusal([&] { store::snapshot_claim(stage.connection, "00000000-0000-7000-8000-000000000000", 5, {}); }) ==
+        "HF002");
+  CHECK(stage.value("select count(owner_id) from holdfast.snapshot_queue") == "0");
+}
+
+TEST_CASE("starting may be repeated, and only by the owner with its fence") {
+  Stage stage;
+  stage.start({stage.seed("1")});
+  const auto node = stage.node(), other = stage.node();
+  const auto claim = stage.claim(node);
+  CHECK(stage.status(claim.lease) == "queued");
+  auto stale = claim.lease;
+  stale.fence = 0;
+  CHECK(refusal([&] { store::snapshot_start(stage.connection, node, stale); }) == "HF003");
+  CHECK(refusal([&] { store::snapshot_start(stage.connection, other, claim.lease); }) == "HF003");
+  CHECK(stage.status(claim.lease) == "queued");
+  store::snapshot_start(stage.connection, node, claim.lease);
+  const auto started = stage.value("select started_at from holdfast.snapshot_queue");
+  store::snapshot_start(stage.connection, node, claim.lease);
+  CHECK(stage.status(claim.lease) == "started");
+  CHECK(stage.value("select started_at from holdfast.snapshot_queue") == started);
+  CHECK(stage.value("select count(*) from holdfast.event where event = 'start' and lifecycle = 'snapshot'") == "1");
+}
+
+TEST_CASE("what is put back says why, is due when asked, and counts the attempt or not") {
+  Stage stage;
+  stage.start({stage.seed("1")});
+  const auto node = stage.node();
+  auto claim = stage.claim_and_start(node);
+  store::result_start(stage.connection, node, claim.lease, {"wget", "on_Snapshot__1_wget", 1, 1, 1s, false});
+  store::snapshot_release(stage.connection, node, claim.lease, "released", 0ms, "", true);
+  CHECK(stage.value("select status || ' ' || (error <> '') from holdfast.archive_result") == "failed true");
+  claim = stage.claim_and_start(node);
+  CHECK(claim.attempts == 2);
+  store::snapshot_release(stage.connection, node, claim.lease, "interrupted", 10min, "stopping", false);
+  const auto row = stage.row("select *, retry_at > clock_timestamp() + interval '9 minutes' as later from "
+                             "holdfast.v_snapshot");
+  CHECK(row.text("status") == "queued");
+  CHECK(row.text("reason") == "stopping");
+  CHECK(row.integer("attempts") == 1);
+  CHECK(row.integer("owners_lost") == 0);
+  CHECK(row.boolean("later"));
+  CHECK(row.is_null("owner_id"));
+  CHECK(stage.value("select string_agg(fence || ' ' || ending, ', ' order by fence) from holdfast.attempt") ==
+        "1 released, 2 interrupted");
+  CHECK(stage.value("select count(*) from holdfast.event where event = 'release'") == "2");
+}
+
+TEST_CASE("putting back may be repeated, but what was taken away cannot be put back") {
+  Stage stage;
+  stage.start({stage.seed("1")});
+  const auto node = stage.node(), other = stage.node();
+  const auto release = [&](const std::string& who, const store::Lease& lease, const std::string& ending = "released") {
+    return refusal([&] { store::snapshot_release(stage.connection, who, lease, ending, 0ms, "reason", true); });
+  };
+  const auto first = stage.claim_and_start(node).lease;
+  CHECK(release(other, first) == "HF003");
+  CHECK(release(node, first, "lost") == "HF001");
+  CHECK(release(node, first, "sealed") == "HF001");
+  CHECK(stage.status(first) == "started");
+  CHECK(release(node, first) == "");
+  CHECK(release(node, first) == "");
+  const auto second = stage.claim_and_start(other).lease;
+  CHECK(release(node, first) == "");
+  CHECK(stage.status(second) == "started");
+  CHECK(release(node, second) == "HF003");
+  stage.expire(other);
+  store::lapse_nodes(stage.connection);
+  CHECK(release(other, second) == "HF003");
+  CHECK(stage.value("select count(*) from holdfast.attempt") == "2");
+}
+
+TEST_CASE("sealing writes down everything once, and the crawl ends with its last snapshot") {
+  Stage stage;
+  const auto crawl = stage.start(stage.seeds(1, 2));
+  const auto node = stage.node("the node");
+  const auto claim = stage.claim_and_start(node), last = stage.claim_and_start(node);
+  store::result_start(stage.connection, node, claim.lease, {"wget", "on_Snapshot__1_wget", 1, 1, 1s, false});
+  store::result_finish(stage.connection, node, claim.lease, "wget", "on_Snapshot__1_wget", "succeeded", "{}");
+  auto sealing = stage.succeeded();
+  sealing.title = "Title";
+  sealing.tags = {"b", "a", "b"};
+  CHECK_FALSE(stage.seal(node, claim, sealing).crawl_sealed);
+  const auto row =
+      stage.row("select * from holdfast.v_snapshot where id = $1::uuid", pg::Params::of(claim.lease.snapshot_id));
+  CHECK(row.text("status") == "sealed");
+  CHECK(row.text("outcome") == "succeeded");
+  CHECK(row.text("title") == "Title");
+  CHECK(row.text_array("tags") == std::vector<std::string>{"a", "b"});
+  CHECK(row.text("directory") == sealing.directory);
+  CHECK(row.text("manifest_sha256") == "digest");
+  CHECK(row.integer("bytes") == 1000);
+  CHECK(row.integer("files") == 3);
+  CHECK(row.integer("fence") == 1);
+  CHECK(row.text("owner") == "the node");
+  CHECK(row.is_null("retry_at"));
+  CHECK_FALSE(row.is_null("started_at"));
+  CHECK(store::crawl_progress(stage.connection, crawl).status == "started");
+
+  auto partial = stage.succeeded();
+  partial.outcome = "partial";
+  CHECK(stage.seal(node, last, partial).crawl_sealed);
+  const auto progress = store::crawl_progress(stage.connection, crawl);
+  CHECK(progress.status == "sealed");
+  CHECK(progress.outcome == "partial");
+  CHECK(progress.open == 0);
+  CHECK(progress.succeeded == 1);
+  CHECK(progress.partial == 1);
+  CHECK(progress.bytes == 2000);
+  CHECK(stage.value("select count(*) from holdfast.crawl_queue") == "0");
+}
+
+TEST_CASE("how a crawl ended follows from how its snapshots did") {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"succeeded", "succeeded"}, "succeeded"}, {{"succeeded", "failed"}, "partial"},
+      {{"failed", "failed"}, "failed"},          {{"partial", "failed"}, "partial"},
+      {{"refused", "refused"}, "failed"},        {{"partial", "succeeded"}, "partial"}};
+  Stage stage;
+  const auto node = stage.node();
+  for (const auto& [outcomes, expected] : cases) {
+    CAPTURE(expected);
+    const auto crawl = stage.start(stage.seeds(1, static_cast<int>(outcomes.size())));
+    for (const auto& outcome : outcomes) {
+      const auto claim = stage.claim_and_start(node);
+      auto sealing = stage.succeeded();
+      sealing.outcome = outcome;
+      sealing.reason = "a sentence";
+      stage.seal(node, claim, sealing);
+    }
+    CHECK(store::crawl_progress(stage.connection, crawl).outcome == expected);
+  }
+}
+
+TEST_CASE("links become snapshots one level deeper, in order, each once, and no deeper than the crawl goes") {
+  Stage stage;
+  store::NewCrawl crawl;
+  crawl.max_depth = 1;
+  const auto id = stage.start({stage.seed("1")}, crawl);
+  const auto node = stage.node();
+  const auto claim = stage.claim_and_start(node);
+  auto titled = stage.seed("3");
+  titled.title = "Three";
+  CHECK(stage
+            .seal(node, claim,
+                  stage.succeeded({stage.seed("2"), titled, stage.seed("1"), stage.seed("2"), stage.seed("4")}))
+            .children == 3);
+  const auto row = stage.row("select * from holdfast.v_snapshot where url like '%/3'");
+  CHECK(row.integer("depth") == 1);
+  CHECK(row.text("parent_id") == claim.lease.snapshot_id);
+  CHECK(row.text("title") == "Three");
+  CHECK(row.text("host") == "site.test");
+  for (const char* name : {"2", "3", "4"}) {
+    const auto child = stage.claim_and_start(node);
+    CHECK(child.url == stage.seed(name).url);
+    CHECK(child.depth == 1);
+    CHECK(stage.seal(node, child, stage.succeeded({stage.seed("deeper")})).children == 0);
+  }
+  const auto progress = store::crawl_progress(stage.connection, id);
+  CHECK(progress.status == "sealed");
+  CHECK(progress.total == 4);
+  CHECK(progress.stop_reason == "");
+}
+
+TEST_CASE("the same URL in two crawls is two snapshots") {
+  Stage stage;
+  stage.start({stage.seed("1")});
+  stage.start({stage.seed("1")});
+  CHECK(store::snapshot_claim(stage.connection, stage.node(), 5, {}).size() == 2);
+}
+
+TEST_CASE("URLs longer than an index entry, and any text in them, are told apart") {
+  Stage stage;
+  const std::string path(20000, 'x');
+  stage.start(
+      {stage.seed(path + "1"), stage.seed(path + "2"), stage.seed("\xC3\xA9 \"'\\{},%"), stage.seed(path + "1")});
+  const auto claims = store::snapshot_claim(stage.connection, stage.node(), 5, {});
+  CHECK(claims.size() == 3);
+  const auto urls = urls_of(claims);
+  CHECK(std::set<std::string>(urls.begin(), urls.end()).count(stage.seed("\xC3\xA9 \"'\\{},%").url) == 1);
+}
+
+TEST_CASE("max_urls holds for links too, counts only what is new, and says so when it cut") {
+  Stage stage;
+  store::NewCrawl crawl;
+  crawl.max_depth = 3;
+  crawl.max_urls = 3;
+  const auto id = stage.start({stage.seed("1")}, crawl);
+  const auto node = stage.node();
+  CHECK(
+      stage
+          .seal(node, stage.claim_and_start(node), stage.succeeded({stage.seed("1"), stage.seed("2"), stage.seed("3")}))
+          .children == 2);
+  CHECK(store::crawl_progress(stage.connection, id).stop_reason == "");
+  CHECK(stage.seal(node, stage.claim_and_start(node), stage.succeeded({stage.seed("2"), stage.seed("4")})).children ==
+        0);
+  const auto progress = store::crawl_progress(stage.connection, id);
+  CHECK(progress.stop_reason == "max_urls");
+  CHECK(progress.total == 3);
+  stage.seal(node, stage.claim_and_start(node));
+  CHECK(store::crawl_progress(stage.connection, id).status == "sealed");
+}
+
+TEST_CASE("a seal may be repeated and then changes nothing") {
+  Stage stage;
+  store::NewCrawl crawl;
+  crawl.max_depth = 1;
+  const auto id = stage.start({stage.seed("1")}, crawl);
+  const auto node = stage.node();
+  const auto claim = stage.claim_and_start(node);
+  CHECK(stage.seal(node, claim, stage.succeeded({stage.seed("2")})).children == 1);
+  CHECK(stage.seal(node, claim, stage.succeeded({stage.seed("2"), stage.seed("3")})).children == 0);
+  CHECK_FALSE(stage.seal(node, claim).crawl_sealed);
+  CHECK(store::crawl_progress(stage.connection, id).total == 2);
+  const auto last = stage.claim_and_start(node);
+  CHECK(stage.seal(node, last).crawl_sealed);
+  CHECK(stage.seal(node, last).crawl_sealed);
+  CHECK(stage.value("select count(*) from holdfast.event where to_state = 'sealed'") == "3");
+}
+
+TEST_CASE("a seal with a stale fence, of another node, or of nothing changes nothing") {
+  Stage stage;
+  store::NewCrawl crawl;
+  crawl.max_depth = 1;
+  const auto id = stage.start({stage.seed("1")}, crawl);
+  const auto node = stage.node(), other = stage.node();
+  const auto old = stage.claim_and_start(node);
+  const auto attempt = [&](const std::string& who, const store::Claim& claim) {
+    return refusal([&] { stage.seal(who, claim, stage.succeeded({stage.seed("2")})); });
+  };
+  CHECK(attempt(other, old) == "HF003");
+  store::snapshot_release(stage.connection, node, old.lease, "released", 0ms, "again", true);
+  CHECK(attempt(node, old) == "HF003");
+  const auto current = stage.claim_and_start(node);
+  CHECK(attempt(node, old) == "HF003");
+  auto ahead = current;
+  ahead.lease.fence = 3;
+  CHECK(attempt(node, ahead) == "HF003");
+  auto elsewhere = current;
+  elsewhere.lease.crawl_id = "00000000-0000-7000-8000-000000000000";
+  CHECK(attempt(node, elsewhere) == "HF003");
+  const auto progress = store::crawl_progress(stage.connection, id);
+  CHECK(progress.total == 1);
+  CHECK(progress.open == 1);
+  CHECK(stage.status(current.lease) == "started");
+  CHECK(attempt(node, current) == "");
+  CHECK(attempt(other, current) == "HF003");
+}
+
+TEST_CASE("a snapshot cannot be sealed while one of its hooks runs") {
+  Stage stage;
+  stage.start({stage.seed("1")});
+  const auto node = stage.node();
+  const auto claim = stage.claim_and_start(node);
+  store::result_start(stage.connection, node, claim.lease, {"chrome", "on_Snapshot__1_chrome", 1, 1, 1s, true});
+  CHECK(refusal([&] { stage.seal(node, claim); }) == "HF001");
+  CHECK(stage.status(claim.lease) == "started");
+  store::result_finish(stage.connection, node, claim.lease, "chrome", "on_Snapshot__1_chrome", "noresults", "{}");
+  CHECK(stage.seal(node, claim).crawl_sealed);
+}
+
+TEST_CASE("what was never started cannot have succeeded, but it can be refused") {
+  Stage stage;
+  stage.start({stage.seed("1")});
+  const auto node = stage.node();
+  const auto claim = stage.claim(node);
+  CHECK(refusal([&] { stage.seal(node, claim); }) == "HF001");
+  store::Sealing refused;
+  refused.outcome = "refused";
+  CHECK(refusal([&] { stage.seal(node, claim, refused); }) == "23514");
+  refused.reason = "a private address";
+  CHECK(stage.seal(node, claim, refused).crawl_sealed);
+  CHECK(stage.value("select event from holdfast.event where lifecycle = 'snapshot'") == "refuse");
+}
+
+TEST_CASE("a success names its files, or it is none") {
+  Stage stage;
+  stage.start({stage.seed("1")});
+  const auto node = stage.node();
+  const auto claim = stage.claim_and_start(node);
+  store::Sealing sealing;
+  sealing.outcome = "succeeded";
+  CHECK(refusal([&] { stage.seal(node, claim, sealing); }) == "23514");
+  sealing.outcome = "nonsense";
+  CHECK(refusal([&] { stage.seal(node, claim, sealing); }) == "23514");
+  CHECK(stage.status(claim.lease) == "started");
+  sealing.outcome = "failed";
+  CHECK(stage.seal(node, claim, sealing).crawl_sealed);
+}
