@@ -16,6 +16,7 @@
 
 namespace holdfast::worker {
 
+// Calls capture by reference: the coroutine waits for them (see pg::Pool::run).
 class Database {
 public:
   Database(pg::Pool& pool, const base::TrustWindow& trust) : pool_(pool), trust_(trust) {}
@@ -23,6 +24,7 @@ public:
   // For calls that may be repeated. Throws what the call throws unless that is temporary; Error(lease_lost) once the node
   // may no longer act.
   template <class Call> auto repeat(Call call) -> awaitable<std::invoke_result_t<Call&, pg::Connection&>> {
+    static_assert(std::is_trivially_destructible_v<Call>);
     Backoff backoff;
     for (;;) {
       try {
@@ -37,7 +39,8 @@ public:
 
   // Once: for claims, whose answer may be lost (the next beat mends that).
   template <class Call> auto once(Call call) -> awaitable<std::invoke_result_t<Call&, pg::Connection&>> {
-    co_return co_await pool_.run(std::move(call));
+    static_assert(std::is_trivially_destructible_v<Call>);
+    co_return co_await pool_.run(call);
   }
 
 private:

@@ -328,10 +328,9 @@ awaitable<bool> Node::claim_snapshots() {
   std::set<std::string> crawls;
   for (const auto& [id, job] : jobs_) crawls.insert(job->lease().crawl_id);
   claiming_ = true;
+  const std::vector<std::string> near(crawls.begin(), crawls.end());
   const auto claims = co_await database_->once(
-      [this, room, near = std::vector<std::string>(crawls.begin(), crawls.end())](pg::Connection& connection) {
-        return store::snapshot_claim(connection, process_.id, room, near);
-      });
+      [&](pg::Connection& connection) { return store::snapshot_claim(connection, process_.id, room, near); });
   for (const auto& claim : claims) {
     auto job = std::make_shared<SnapshotJob>(*context_, claim);
     jobs_[claim.lease.snapshot_id] = job;
@@ -357,7 +356,7 @@ awaitable<void> Node::make_crawl_page(std::string crawl_id) {
   std::string problem;
   try {
     co_await pool_->run(
-        [this, crawl_id](pg::Connection& connection) { write_crawl_page(connection, *archive_root_, crawl_id); });
+        [&](pg::Connection& connection) { write_crawl_page(connection, *archive_root_, crawl_id); });
   } catch (const base::Error& error) {
     problem = error.what(); // derived data: `holdfast page` makes it again
   }

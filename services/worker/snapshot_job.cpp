@@ -25,8 +25,10 @@ constexpr std::size_t kLogTail = 4096;          // of a failed hook's stderr, fo
 constexpr std::chrono::seconds kReadiness{30};  // beyond a background hook's timeout (contract section 1.10)
 constexpr std::chrono::milliseconds kNodeTrouble{60000}; // before work is tried again that failed for want of disk
 
-// Runs blocking work on a side thread and resumes here with its value or its exception.
+// Runs blocking work on a side thread and resumes here with its value or its exception. `work` captures by reference: the
+// coroutine waits for it (and g++ 12 destroys the captures of a lambda written inside a co_await expression twice).
 template <class Work> auto on_thread(asio::thread_pool& pool, Work work) -> awaitable<std::invoke_result_t<Work&>> {
+  static_assert(std::is_trivially_destructible_v<Work>);
   co_return co_await asio::co_spawn(
       pool, [](Work call) -> awaitable<std::invoke_result_t<Work&>> { co_return call(); }(std::move(work)), asio::use_awaitable);
 }
@@ -162,7 +164,7 @@ awaitable<SnapshotJob::Ending> SnapshotJob::run() {
   }
   const bool lost = !sealed && !lost_.empty();
   if (lost) spdlog::warn("dropped {} (attempt a{}): {}", claim_.url, lease().fence, lost_);
-  co_await on_thread(context_.files, [this, lost] {
+  co_await on_thread(context_.files, [&] {
     // What was published without being committed is nobody's: its name holds our fence, so it can only be ours.
     std::error_code ignored;
     if (lost && !published_.empty()) std::filesystem::remove_all(context_.archive_root.path() / published_, ignored);
@@ -176,7 +178,7 @@ awaitable<void> SnapshotJob::admit() {
   if (context_.options.allow_private) co_return;
   std::string refusal;
   try {
-    co_await on_thread(context_.resolver, [host = claim_.host] { base::require_public_host(host); });
+    co_await on_thread(context_.resolver, [&] { base::require_public_host(claim_.host); });
   } catch (const base::Error& error) {
     if (error.error_class() != base::ErrorClass::refused) throw;
     refusal = error.what();
@@ -317,7 +319,7 @@ awaitable<void> SnapshotJob::finish_hook(RunningHook running) {
   if (outcome.interrupted) throw Stopped{};
   const hooks::Hook& hook = running.run->hook();
   const auto directory = attempt_ / hook.plugin->name;
-  const auto scanned = co_await on_thread(context_.files, [directory] { return archive::scan_outputs(directory); });
+  const auto scanned = co_await on_thread(context_.files, [&] { return archive::scan_outputs(directory); });
   check();
 
   auto& card = view_.results[running.view];
@@ -423,7 +425,7 @@ awaitable<void> SnapshotJob::publish_and_seal() {
   view_.ended_at = utc_now();
   const auto url = base::parse_url(claim_.url);
   const auto directory = archive::snapshot_directory(claim_.created_at, base::host_directory(url), lease().snapshot_id);
-  const auto published = co_await on_thread(context_.files, [this, directory] {
+  const auto published = co_await on_thread(context_.files, [&] {
     context_.archive_root.check();
     archive::remove_partials(context_.archive_root, directory, lease().fence);
     return archive::publish(context_.archive_root, attempt_, directory, view_);
