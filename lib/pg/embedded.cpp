@@ -128,10 +128,9 @@ private:
     set("unix_socket_permissions=0700");
     set("log_destination=stderr");
     set("logging_collector=off");
-    if (!options_.durable) {
+    if (!options_.durable) { // a kill -9 of the server must still lose nothing, so commits are written, if not synced
       set("fsync=off");
       set("full_page_writes=off");
-      set("synchronous_commit=off");
     }
     const pid_t pid = server::start_daemon(launch);
     launched_ = server::Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));

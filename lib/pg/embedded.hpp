@@ -17,7 +17,7 @@ namespace holdfast::pg {
 class EmbeddedServer {
 public:
   struct Options {
-    // false: no fsync. A crash of the machine may destroy the data; for tests only.
+    // false: no fsync. A crash of the machine may destroy the data, a crash of the server does not; for tests only.
     bool durable{true};
     // Where to look for the server programs; empty: $PATH, `pg_config --bindir`, the usual places of packages.
     std::vector<std::filesystem::path> program_directories{};

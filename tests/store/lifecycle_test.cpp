@@ -1,0 +1,228 @@
+// The lifecycles are written down twice, in C++ and in SQL; here the two are held equal, and every other change is
+// tried.
+#include "lib/store/lifecycle.hpp"
+#include "tests/store/stage.hpp"
+
+#include <doctest/doctest.h>
+
+#include <map>
+#include <set>
+
+using namespace holdfast;
+using namespace holdfast::test;
+
+namespace {
+
+// The states of a lifecycle, from its edges.
+std::set<std::string> states_of(std::string_view lifecycle) {
+  std::set<std::string> states;
+  for (const auto& edge : store::kEdges)
+    if (edge.lifecycle == lifecycle) {
+      states.emplace(edge.from);
+      states.emplace(edge.to);
+    }
+  return states;
+}
+
+bool is_edge(std::string_view lifecycle, std::string_view from, std::string_view to) {
+  for (const auto& edge : store::kEdges)
+    if (edge.lifecycle == lifecycle && edge.from == from && edge.to == to) return true;
+  return false;
+}
+
+// How a row of each lifecycle gets into a state, whatever that takes, and the plain update that a trigger must judge.
+struct Subject {
+  std::string lifecycle, table, key;
+};
+const std::vector<Subject> kSubjects = {{"crawl", "crawl", "id"},
+                                        {"snapshot", "snapshot_queue", "snapshot_id"},
+                                        {"archive_result", "archive_result", "snapshot_id"},
+                                        {"binary", "binary", "machine_id"},
+                                        {"process", "process", "id"}};
+
+// The columns that the constraints tie to a state.
+std::string columns_for(const std::string& lifecycle, const std::string& state) {
+  if (lifecycle == "crawl") {
+    if (state == "sealed")
+      return ", sealed_at = clock_timestamp(), outcome = 'cancelled', retry_at = null, owner_id = null, seeds_left = "
+             "0, "
+             "snapshots_failed = snapshots_total, snapshots_open = 0";
+    return std::string(", sealed_at = null, outcome = null, owner_id = null, retry_at = ") +
+           (state == "paused" ? "holdfast.retry_at_max()" : "clock_timestamp()");
+  }
+  if (lifecycle == "snapshot") {
+    if (state == "started")
+      return ", owner_id = (select id from holdfast.process where status = 'running' limit 1), claimed_at = "
+             "clock_timestamp(), started_at = clock_timestamp(), retry_at = clock_timestamp()";
+    return std::string(", owner_id = null, claimed_at = null, started_at = null, retry_at = ") +
+           (state == "paused" ? "holdfast.retry_at_max()" : "clock_timestamp()");
+  }
+  if (lifecycle == "archive_result")
+    return std::string(", error = 'an error', ended_at = ") +
+           (state == "queued" || state == "started" ? "null" : "clock_timestamp()");
+  if (lifecycle == "binary") return ", path = '/bin/true'";
+  return std::string(", ended_at = ") + (state == "exited" ? "clock_timestamp()" : "null");
+}
+
+} // namespace
+
+TEST_CASE("the edges in C++ and in the database are the same, sentence for sentence") {
+  Stage stage;
+  std::set<std::string> in_cpp, in_sql;
+  for (const auto& edge : store::kEdges)
+    in_cpp.insert(std::string(edge.lifecycle) + "|" + std::string(edge.from) + "|" + std::string(edge.event) + "|" +
+                  std::string(edge.to) + "|" + std::string(edge.why));
+  const auto rows = stage.connection.call("select * from holdfast.lifecycle_edge");
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    in_sql.insert(rows[i].text("lifecycle") + "|" + rows[i].text("from_state") + "|" + rows[i].text("event") + "|" +
+                  rows[i].text("to_state") + "|" + rows[i].text("why"));
+  CHECK(in_cpp.size() == store::kEdges.size());
+  CHECK(in_cpp == in_sql);
+}
+
+TEST_CASE("every state that an edge names is one that its table allows, and the other way round") {
+  Stage stage;
+  const std::map<std::string, std::string> constraints = {{"crawl", "crawl_status"},
+                                                          {"snapshot", "snapshot_queue_status"},
+                                                          {"archive_result", "archive_result_status"},
+                                                          {"binary", "binary_status"},
+                                                          {"process", "process_status"}};
+  for (const auto& [lifecycle, constraint] : constraints) {
+    CAPTURE(lifecycle);
+    const auto definition = stage.value("select pg_get_constraintdef(oid) from pg_constraint where conname = $1",
+                                        pg::Params::of(constraint));
+    std::size_t allowed = 0;
+    for (std::size_t at = 0; (at = definition.find("'::text", at)) != std::string::npos; ++at)
+      ++allowed;
+    auto states = states_of(lifecycle);
+    if (lifecycle == "snapshot") states.erase("sealed"); // a row of another table
+    for (const auto& state : states)
+      CHECK_MESSAGE(definition.find("'" + state + "'") != std::string::npos, state);
+    CHECK(allowed == states.size());
+  }
+}
+
+TEST_CASE("every change of state that is no edge is refused, whoever asks, and every edge is taken") {
+  for (const auto& subject : kSubjects) {
+    for (const auto& from : states_of(subject.lifecycle)) {
+      for (const auto& to : states_of(subject.lifecycle)) {
+        if (from == to) continue;
+        if (subject.lifecycle == "snapshot" && (from == "sealed" || to == "sealed")) continue; // see below
+        CAPTURE(subject.lifecycle);
+        CAPTURE(from);
+        CAPTURE(to);
+        Stage stage;
+        stage.broken_on_purpose = true;
+        stage.node();
+        if (subject.lifecycle == "archive_result") {
+          const auto node = stage.node();
+          stage.start({stage.seed("1")});
+          store::result_start(stage.connection, node, stage.claim_and_start(node).lease,
+                              {"wget", "hook", 1, 1, 1s, false});
+        } else if (subject.lifecycle == "crawl" || subject.lifecycle == "snapshot") {
+          stage.start({stage.seed("1")});
+        } else if (subject.lifecycle == "binary") {
+          stage.run("insert into holdfast.binary (machine_id, name) values ('machine', 'wget')");
+        }
+        const auto update = [&](const std::string& state) {
+          return "update holdfast." + subject.table + " set status = '" + state + "'" +
+                 columns_for(subject.lifecycle, state);
+        };
+        stage.force(update(from));
+        const auto refused = refusal([&] { stage.run(update(to)); });
+        CHECK(refused == (is_edge(subject.lifecycle, from, to) ? "" : "HF001"));
+      }
+    }
+  }
+}
+
+TEST_CASE("a snapshot is sealed only along an edge, and its outcome says which") {
+  for (const std::string from : {"queued", "started", "paused"}) {
+    for (const auto& [outcome, event] : std::vector<std::pair<std::string, std::string>>{{"succeeded", "seal"},
+                                                                                         {"partial", "seal"},
+                                                                                         {"failed", "seal"},
+                                                                                         {"refused", "refuse"},
+                                                                                         {"quarantined", "quarantine"},
+                                                                                         {"cancelled", "cancel"}}) {
+      CAPTURE(from);
+      CAPTURE(outcome);
+      Stage stage;
+      stage.broken_on_purpose = true; // the counters know nothing of this
+      stage.node();
+      stage.start({stage.seed("1")});
+      stage.force("update holdfast.snapshot_queue set status = '" + from + "'" + columns_for("snapshot", from));
+      bool legal = false;
+      for (const auto& edge : store::kEdges)
+        legal |= edge.lifecycle == "snapshot" && edge.from == from && edge.event == event && edge.to == "sealed";
+      const auto refused = refusal([&] {
+        stage.run("insert into holdfast.snapshot_sealed (snapshot_id, crawl_id, outcome, reason, fence, directory, "
+                  "manifest_sha256) select snapshot_id, crawl_id, $1, 'reason', 1, 'directory', 'digest' from "
+                  "holdfast.snapshot_queue",
+                  pg::Params::of(outcome));
+      });
+      CHECK(refused == (legal ? "" : "HF001"));
+      CHECK(stage.value("select count(*) from holdfast.snapshot_queue") == (legal ? "0" : "1"));
+      if (legal)
+        CHECK(stage.value("select event from holdfast.event where lifecycle = 'snapshot' and to_state = 'sealed'") ==
+              event);
+    }
+  }
+}
+
+TEST_CASE("a sealed snapshot never changes and is not sealed again, and queue rows do not just go away") {
+  Stage stage;
+  stage.start(stage.seeds(1, 2));
+  const auto node = stage.node();
+  stage.seal(node, stage.claim_and_start(node));
+  CHECK(refusal([&] { stage.run("update holdfast.snapshot_sealed set title = 'x'"); }) == "HF001");
+  CHECK(refusal([&] { stage.run("update holdfast.snapshot_sealed set outcome = 'failed'"); }) == "HF001");
+  CHECK(refusal([&] { stage.run("delete from holdfast.snapshot_sealed"); }) == "HF001");
+  CHECK(refusal([&] { stage.run("delete from holdfast.snapshot_queue"); }) == "HF001");
+  CHECK(refusal([&] {
+          stage.run("insert into holdfast.snapshot_sealed (snapshot_id, crawl_id, outcome, fence) select snapshot_id, "
+                    "crawl_id, 'failed', 9 from holdfast.snapshot_sealed");
+        }) == "HF001");
+  CHECK(stage.value("select count(*) from holdfast.snapshot_sealed") == "1");
+  CHECK(stage.value("select count(*) from holdfast.snapshot_queue") == "1");
+}
+
+TEST_CASE("deleting a crawl takes everything of it along, and nothing of another") {
+  Stage stage;
+  store::NewCrawl deep;
+  deep.max_depth = 1;
+  const auto doomed = stage.start(stage.seeds(1, 3), deep), kept = stage.start(stage.seeds(1, 2));
+  const auto node = stage.node();
+  for (const auto& claim : store::snapshot_claim(stage.connection, node, 3, {doomed})) {
+    store::snapshot_start(stage.connection, node, claim.lease);
+    store::result_start(stage.connection, node, claim.lease, {"wget", "hook", 1, 1, 1s, false});
+    store::result_finish(stage.connection, node, claim.lease, "wget", "hook", "succeeded", "{}");
+    store::snapshot_seal(stage.connection, node, claim.lease, stage.succeeded({stage.seed("9")}));
+  }
+  stage.run("delete from holdfast.crawl where id = $1::uuid", pg::Params::of(doomed));
+  // All tables but the record of what happened.
+  const auto tables = stage.connection.call("select c.table_name as name from information_schema.columns c join "
+                                            "information_schema.tables t using (table_schema, "
+                                            "table_name) where c.table_schema = 'holdfast' and c.column_name = "
+                                            "'crawl_id' and t.table_type = 'BASE TABLE' and "
+                                            "c.table_name <> 'event'");
+  CHECK(tables.size() >= 7);
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    CAPTURE(tables[i].text("name"));
+    CHECK(stage.value("select count(*) from holdfast." + tables[i].text("name") + " where crawl_id = $1::uuid",
+                      pg::Params::of(doomed)) == "0");
+  }
+  CHECK(store::crawl_progress(stage.connection, kept).open == 2);
+}
+
+TEST_CASE("each lifecycle can be drawn") {
+  for (const auto lifecycle : store::kLifecycles) {
+    const auto text = store::mermaid(lifecycle);
+    CHECK(text.find("stateDiagram-v2") == 0);
+    for (const auto& edge : store::kEdges)
+      if (edge.lifecycle == lifecycle)
+        CHECK(text.find(std::string(edge.from) + " --> " + std::string(edge.to) + " : " + std::string(edge.event)) !=
+              std::string::npos);
+  }
+  CHECK(store::mermaid("crawl").find("sealed --> [*]") != std::string::npos);
+  CHECK(store::mermaid("nonsense").empty());
+}

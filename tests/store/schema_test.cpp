@@ -1,0 +1,162 @@
+// The schema as its own documentation, and the constraints that hold whoever writes.
+#include "tests/store/stage.hpp"
+
+#include <doctest/doctest.h>
+
+#include <set>
+
+using namespace holdfast;
+using namespace holdfast::test;
+
+namespace {
+
+std::string names(const pg::Result& result) {
+  std::string all;
+  for (std::size_t i = 0; i < result.size(); ++i)
+    all += (all.empty() ? "" : ", ") + result.cell(i, 0).value_or("");
+  return all;
+}
+
+} // namespace
+
+TEST_CASE("every table, column, view and function has a comment") {
+  Stage stage;
+  CHECK(names(stage.connection.call(
+            "select c.relname from pg_class c where c.relnamespace = 'holdfast'::regnamespace and "
+            "c.relkind in ('r', 'p', 'v', 'm') and obj_description(c.oid, 'pg_class') is null")) == "");
+  CHECK(names(stage.connection.call(
+            "select c.relname || '.' || a.attname from pg_class c join pg_attribute a on a.attrelid = "
+            "c.oid where c.relnamespace = 'holdfast'::regnamespace and c.relkind in ('r', 'p') and "
+            "a.attnum > 0 and not a.attisdropped and col_description(c.oid, a.attnum) is null")) == "");
+  CHECK(
+      names(stage.connection.call("select p.proname from pg_proc p where p.pronamespace = 'holdfast'::regnamespace and "
+                                  "obj_description(p.oid, 'pg_proc') is null")) == "");
+  CHECK(stage.value("select obj_description('holdfast'::regnamespace, 'pg_namespace') is not null") == "t");
+}
+
+TEST_CASE("every check has a name of its own, and every reference an index or none that is needed") {
+  Stage stage;
+  // A name that PostgreSQL made up would be table_column_check.
+  CHECK(
+      names(stage.connection.call("select conname from pg_constraint where connamespace = 'holdfast'::regnamespace and "
+                                  "contype = 'c' and conname like '%\\_check'")) == "");
+}
+
+TEST_CASE("bad rows are refused by the constraint that is there for them") {
+  struct BadRow {
+    std::string constraint, sql;
+  };
+  const std::string sealed =
+      "insert into holdfast.snapshot_sealed (snapshot_id, crawl_id, fence, outcome, reason, directory, "
+      "manifest_sha256) select snapshot_id, crawl_id, 1, ";
+  const std::string result =
+      "insert into holdfast.archive_result (snapshot_id, crawl_id, fence, plugin, hook_name, process_id, "
+      "status, ended_at, error) select snapshot_id, crawl_id, 1, 'p', 'h', gen_random_uuid(), ";
+  const std::vector<BadRow> rows = {
+      {"collection_pkey", "insert into holdfast.collection default values"},
+      {"collection_is_one_row", "insert into holdfast.collection (singleton) values (false)"},
+      {"lifecycle_edge_pkey", "insert into holdfast.lifecycle_edge select * from holdfast.lifecycle_edge"},
+      {"process_status", "update holdfast.process set status = 'zombie'"},
+      {"process_type_known", "update holdfast.process set process_type = 'thing'"},
+      {"process_exited_has_end", "update holdfast.process set ended_at = now()"},
+      {"process_exited_has_end", "update holdfast.process set status = 'exited'"},
+      {"process_request_known", "update holdfast.process set request = 'jump'"},
+      {"process_lease_has_beat", "update holdfast.process set beat_at = null"},
+      {"process_machine_id_fkey", "update holdfast.process set machine_id = 'nowhere'"},
+      {"crawl_status", "update holdfast.crawl set status = 'done'"},
+      {"crawl_status", "insert into holdfast.crawl (id, status) values (gen_random_uuid(), 'done')"},
+      {"crawl_pkey", "insert into holdfast.crawl (id) select id from holdfast.crawl"},
+      {"crawl_depth", "update holdfast.crawl set max_depth = -1"},
+      {"crawl_depth", "update holdfast.crawl set max_depth = 17"},
+      {"crawl_max_urls", "update holdfast.crawl set max_urls = -1"},
+      {"crawl_options_object", "update holdfast.crawl set options = '[]'"},
+      {"crawl_sealed_is_final", "update holdfast.crawl set sealed_at = now(), outcome = 'failed'"},
+      {"crawl_sealed_has_outcome", "update holdfast.crawl set outcome = 'failed'"},
+      {"crawl_sealed_is_idle", "insert into holdfast.crawl (id, status, sealed_at, outcome) values (gen_random_uuid(), "
+                               "'sealed', now(), 'empty')"},
+      {"crawl_sealed_is_idle", "insert into holdfast.crawl (id, status, sealed_at, outcome, retry_at, seeds_left) "
+                               "values (gen_random_uuid(), 'sealed', now(), 'empty', null, 1)"},
+      {"crawl_paused_is_parked", "insert into holdfast.crawl (id, status) values (gen_random_uuid(), 'paused')"},
+      {"crawl_open_adds_up", "update holdfast.crawl set snapshots_open = snapshots_open + 1"},
+      {"crawl_open_adds_up", "update holdfast.crawl set snapshots_failed = -1"},
+      {"crawl_open_adds_up", "update holdfast.crawl set seeds_left = -1"},
+      {"crawl_seed_pkey", "insert into holdfast.crawl_seed select * from holdfast.crawl_seed"},
+      {"crawl_seed_crawl_id_fkey",
+       "insert into holdfast.crawl_seed (crawl_id, position, url, host) values (gen_random_uuid(), 1, 'u', 'h')"},
+      {"crawl_queue_crawl_id_fkey", "insert into holdfast.crawl_queue (crawl_id) values (gen_random_uuid())"},
+      {"snapshot_url_once_per_crawl", "insert into holdfast.snapshot (id, crawl_id, url, url_hash, host) select "
+                                      "gen_random_uuid(), crawl_id, url, url_hash, host from holdfast.snapshot"},
+      {"snapshot_url_hash", "update holdfast.snapshot set url = url || 'x'"},
+      {"snapshot_depth", "update holdfast.snapshot set depth = 17"},
+      {"snapshot_crawl_id_fkey", "insert into holdfast.snapshot (id, crawl_id, url, url_hash, host) values "
+                                 "(gen_random_uuid(), gen_random_uuid(), 'u', sha256('u'), 'h')"},
+      {"snapshot_queue_snapshot", "insert into holdfast.snapshot_queue (snapshot_id, crawl_id, host) values "
+                                  "(gen_random_uuid(), gen_random_uuid(), 'h')"},
+      {"snapshot_queue_pkey", "insert into holdfast.snapshot_queue select * from holdfast.snapshot_queue"},
+      {"snapshot_queue_status", "insert into holdfast.snapshot_queue (snapshot_id, crawl_id, host, status) select "
+                                "snapshot_id, crawl_id, host, 'sealed' from holdfast.snapshot_queue"},
+      {"snapshot_queue_owner_has_claim", "update holdfast.snapshot_queue set claimed_at = now()"},
+      {"snapshot_queue_owner_has_claim",
+       "update holdfast.snapshot_queue set owner_id = (select id from holdfast.process limit 1)"},
+      {"snapshot_queue_owner_id_fkey",
+       "update holdfast.snapshot_queue set owner_id = gen_random_uuid(), claimed_at = now()"},
+      {"snapshot_queue_started_has_owner", "update holdfast.snapshot_queue set status = 'started', started_at = now()"},
+      {"snapshot_queue_paused_is_parked", "update holdfast.snapshot_queue set status = 'paused'"},
+      {"snapshot_sealed_outcome",
+       sealed + "'great', 'r', 'd', 'm' from holdfast.snapshot_queue where owner_id is not null"},
+      {"snapshot_sealed_has_files",
+       sealed + "'succeeded', null, 'd', null from holdfast.snapshot_queue where owner_id is not null"},
+      {"snapshot_sealed_has_files",
+       sealed + "'partial', null, null, 'm' from holdfast.snapshot_queue where owner_id is not null"},
+      {"snapshot_sealed_has_reason",
+       sealed + "'refused', null, null, null from holdfast.snapshot_queue where owner_id is not null"},
+      {"attempt_ending",
+       "insert into holdfast.attempt (snapshot_id, crawl_id, fence, process_id, claimed_at, ending) select "
+       "snapshot_id, crawl_id, 1, gen_random_uuid(), now(), 'vanished' from holdfast.snapshot_queue"},
+      {"attempt_snapshot",
+       "insert into holdfast.attempt (snapshot_id, crawl_id, fence, process_id, claimed_at, ending) values "
+       "(gen_random_uuid(), gen_random_uuid(), 1, gen_random_uuid(), now(), 'lost')"},
+      {"archive_result_status", result + "'great', now(), '' from holdfast.snapshot_queue"},
+      {"archive_result_final_has_end", result + "'started', now(), '' from holdfast.snapshot_queue"},
+      {"archive_result_final_has_end", result + "'succeeded', null::timestamptz, '' from holdfast.snapshot_queue"},
+      {"archive_result_failure_has_error", result + "'failed', now(), '' from holdfast.snapshot_queue"},
+      {"binary_status", "insert into holdfast.binary (machine_id, name, status) values ('machine', 'x', 'lost')"},
+      {"binary_installed_has_path",
+       "insert into holdfast.binary (machine_id, name, status) values ('machine', 'x', 'installed')"},
+      {"host_delay", "insert into holdfast.host (name, min_delay) values ('h', '-1 second')"},
+      {"host_parallel", "insert into holdfast.host (name, max_parallel) values ('h', 0)"},
+      {"schedule_has_urls",
+       "insert into holdfast.schedule (id, every, urls) values (gen_random_uuid(), 'daily', '{}')"},
+      {"process_single_runner", "update holdfast.process set worker_type = 'worker_runner'"},
+  };
+  Stage stage;
+  stage.node();
+  const auto node = stage.node();
+  stage.start({stage.seed("1"), stage.seed("2")});
+  stage.add({stage.seed("3")});
+  stage.claim_and_start(node);
+  for (const auto& row : rows) {
+    CAPTURE(row.sql);
+    try {
+      // The lifecycle triggers would speak first.
+      stage.connection.transaction([&](pg::Transaction& transaction) {
+        if (row.constraint != "snapshot_sealed_outcome" && row.sql.find("snapshot_sealed") == std::string::npos)
+          transaction.call("alter table holdfast.crawl disable trigger user");
+        transaction.call("alter table holdfast.process disable trigger user");
+        transaction.call("alter table holdfast.snapshot_queue disable trigger user");
+        transaction.call(row.sql);
+      });
+      FAIL_CHECK("accepted; should be refused by " << row.constraint);
+    } catch (const std::exception& error) {
+      CHECK_MESSAGE(std::string(error.what()).find("\"" + row.constraint + "\"") != std::string::npos, error.what());
+    }
+  }
+  // And every check constraint has its bad row above.
+  std::set<std::string> tried;
+  for (const auto& row : rows)
+    tried.insert(row.constraint);
+  const auto all = stage.connection.call("select conname as name from pg_constraint where connamespace = "
+                                         "'holdfast'::regnamespace and contype = 'c'");
+  for (std::size_t i = 0; i < all.size(); ++i)
+    CHECK_MESSAGE(tried.count(all[i].text("name")) == 1, all[i].text("name"));
+}
