@@ -27,6 +27,8 @@ TEST_CASE("every table, column, view and function has a comment") {
   CHECK(names(stage.connection.call(
             "select c.relname || '.' || a.attname from pg_class c join pg_attribute a on a.attrelid = "
             "c.oid where c.relnamespace = 'holdfast'::regnamespace and c.relkind in ('r', 'p') and "
+            // The migrator makes its own table, in lib/pg.
+            "c.relname <> 'schema_migration' and "
             "a.attnum > 0 and not a.attisdropped and col_description(c.oid, a.attnum) is null")) == "");
   CHECK(
       names(stage.connection.call("select p.proname from pg_proc p where p.pronamespace = 'holdfast'::regnamespace and "
@@ -70,7 +72,7 @@ TEST_CASE("bad rows are refused by the constraint that is there for them") {
       {"crawl_depth", "update holdfast.crawl set max_depth = 17"},
       {"crawl_max_urls", "update holdfast.crawl set max_urls = -1"},
       {"crawl_options_object", "update holdfast.crawl set options = '[]'"},
-      {"crawl_sealed_is_final", "update holdfast.crawl set sealed_at = now(), outcome = 'failed'"},
+      {"crawl_sealed_is_final", "update holdfast.crawl set sealed_at = now()"},
       {"crawl_sealed_has_outcome", "update holdfast.crawl set outcome = 'failed'"},
       {"crawl_sealed_is_idle", "insert into holdfast.crawl (id, status, sealed_at, outcome) values (gen_random_uuid(), "
                                "'sealed', now(), 'empty')"},

@@ -1,0 +1,88 @@
+// The shape of the claim's plans on a large queue: index ranges only, whatever the table's size. No times are measured.
+#include "tests/store/stage.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace holdfast;
+using namespace holdfast::test;
+
+namespace {
+
+// 200,000 due snapshots in 50 crawls, one of which holds half of them.
+void fill(Stage& stage) {
+  stage.connection.script(R"(
+    insert into holdfast.crawl (id, status, retry_at, snapshots_total, snapshots_open)
+      select ('c0000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'started', null, t, t
+        from generate_series(1, 50) n, lateral (select case when n = 1 then 102000 else 2000 end as t) s;
+    insert into holdfast.crawl_queue (crawl_id, ready_at) select id, now() from holdfast.crawl;
+    insert into holdfast.snapshot (id, crawl_id, url, url_hash, host)
+      select holdfast.new_uuid(), c.id, u, sha256(convert_to(u, 'UTF8')), 'site.test'
+        from holdfast.crawl c, generate_series(1, c.snapshots_total) n, lateral (select 'https://site.test/' || n as u) s;
+    insert into holdfast.snapshot_queue (snapshot_id, crawl_id, host, retry_at)
+      select id, crawl_id, host, now() - random() * interval '1 hour' from holdfast.snapshot;
+    analyze)");
+}
+
+} // namespace
+
+TEST_CASE("a claim on a queue of two hundred thousand reads index ranges and never a whole table") {
+  Stage stage;
+  fill(stage);
+  const auto node = stage.node();
+  const auto scans = [&](const std::string& what) {
+    return std::stoll(stage.value("select coalesce(sum(" + what +
+                                  "), 0) from pg_stat_xact_user_tables where schemaname = 'holdfast' and relname in "
+                                  "('snapshot_queue', 'snapshot', 'snapshot_sealed')"));
+  };
+  // Counters of this transaction: what the claim's own statements read, as they were really planned.
+  stage.connection.transaction([&](pg::Transaction& transaction) {
+    const auto read = [&] {
+      return transaction.call(
+          "select coalesce(sum(seq_scan), 0) as whole, coalesce(sum(idx_scan), 0) as ranges, coalesce(sum(seq_tup_read "
+          "+ idx_tup_fetch), 0) as tuples from "
+          "pg_stat_xact_user_tables where schemaname = 'holdfast' and relname in ('snapshot_queue', 'snapshot')");
+    };
+    const auto before = read();
+    std::size_t claimed = 0;
+    for (int i = 0; i < 20; ++i)
+      claimed +=
+          transaction.call("select * from holdfast.snapshot_claim($1::uuid, 16, '{}')", pg::Params::of(node)).size();
+    const auto after = read();
+    CHECK(claimed == 320);
+    CHECK(after.one().integer("whole") == before.one().integer("whole"));
+    CHECK(after.one().integer("ranges") > before.one().integer("ranges"));
+    // Each claimed row is fetched a few times (found, locked, updated, read): nothing near the 200,000.
+    CHECK(after.one().integer("tuples") - before.one().integer("tuples") < 20 * 16 * 20);
+  });
+  CHECK(scans("seq_scan") == 0);
+}
+
+TEST_CASE("a beat, a seal and a lapse on a large queue touch only what the node holds") {
+  Stage stage;
+  fill(stage);
+  const auto node = stage.node(), dead = stage.node(), other = stage.node();
+  const auto claim = stage.claim_and_start(node);
+  store::snapshot_claim(stage.connection, dead, 8, {});
+  stage.expire(dead);
+  // The other tables are empty here, and an empty table is best read whole.
+  stage.connection.transaction([&](pg::Transaction& transaction) {
+    const auto whole = [&] {
+      return transaction
+          .call("select coalesce(sum(seq_scan), 0) as n from pg_stat_xact_user_tables where schemaname = 'holdfast' "
+                "and relname in "
+                "('snapshot_queue', 'snapshot')")
+          .one()
+          .integer("n");
+    };
+    const auto before = whole();
+    transaction.call("select * from holdfast.node_beat($1::uuid, '1 hour', array[$2::uuid], array[1], '{}')",
+                     pg::Params::of(node, claim.lease.snapshot_id));
+    CHECK(whole() == before);
+    transaction.call("select * from holdfast.snapshot_seal($1::uuid, $2::uuid, $3::uuid, 1, 'succeeded', null, 'd', "
+                     "'m', 1, 1, '', '{}', '{}', '{}', '{}')",
+                     pg::Params::of(node, claim.lease.snapshot_id, claim.lease.crawl_id));
+    CHECK(whole() == before);
+    CHECK(transaction.call("select holdfast.lapse_nodes() as n").one().integer("n") == 8);
+    CHECK(whole() == before);
+  });
+}
