@@ -104,16 +104,19 @@ std::vector<std::string> list_json(pg::Connection& connection, const ListQuery& 
   const auto [call, params] = list_call(query);
   const auto rows = connection.call("select to_jsonb(v)::text as json from " + call + " v", params);
   std::vector<std::string> lines;
-  for (std::size_t i = 0; i < rows.size(); ++i) lines.push_back(rows[i].text("json"));
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    lines.push_back(rows[i].text("json"));
   return lines;
 }
 
 CrawlDetails crawl_details(pg::Connection& connection, const std::string& crawl_id) {
   const auto rows = connection.call(
-      "select id, label, status, outcome, tags, max_depth, bytes, to_char(created_at, 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') as created, "
+      "select id, label, status, outcome, tags, max_depth, bytes, to_char(created_at, "
+      "'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') as created, "
       "to_char(sealed_at, 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') as sealed from holdfast.v_crawl where id = $1::uuid",
       pg::Params::of(crawl_id));
-  if (rows.empty()) throw base::Error(base::ErrorClass::refused, "there is no crawl " + crawl_id, "holdfast list crawls");
+  if (rows.empty())
+    throw base::Error(base::ErrorClass::refused, "there is no crawl " + crawl_id, "holdfast list crawls");
   const auto row = rows[0];
   CrawlDetails details;
   details.id = row.text("id");
@@ -129,14 +132,17 @@ CrawlDetails crawl_details(pg::Connection& connection, const std::string& crawl_
 }
 
 std::vector<std::string> crawl_seeds(pg::Connection& connection, const std::string& crawl_id, std::int64_t limit) {
-  const auto rows = connection.call("select url from holdfast.crawl_seeds($1::uuid, $2::bigint) url", pg::Params::of(crawl_id, limit));
+  const auto rows = connection.call("select url from holdfast.crawl_seeds($1::uuid, $2::bigint) url",
+                                    pg::Params::of(crawl_id, limit));
   std::vector<std::string> urls;
-  for (std::size_t i = 0; i < rows.size(); ++i) urls.push_back(rows[i].text("url"));
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    urls.push_back(rows[i].text("url"));
   return urls;
 }
 
 std::vector<CrawlEntry> crawl_entries(pg::Connection& connection, const std::string& crawl_id, std::int64_t limit) {
-  const auto rows = connection.call("select * from holdfast.crawl_entries($1::uuid, $2::bigint)", pg::Params::of(crawl_id, limit));
+  const auto rows =
+      connection.call("select * from holdfast.crawl_entries($1::uuid, $2::bigint)", pg::Params::of(crawl_id, limit));
   std::vector<CrawlEntry> entries;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto row = rows[i];

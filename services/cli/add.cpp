@@ -47,7 +47,8 @@ std::map<std::string, std::string> parse_options(const std::vector<std::string>&
   for (const auto& text : given) {
     const auto equals = text.find('=');
     if (equals == std::string::npos || equals == 0)
-      throw base::Error(base::ErrorClass::usage, "--option " + text + ": not NAME=VALUE", "for example --option WGET_TIMEOUT=120");
+      throw base::Error(base::ErrorClass::usage, "--option " + text + ": not NAME=VALUE",
+                        "for example --option WGET_TIMEOUT=120");
     const std::string name = text.substr(0, equals);
     const bool known = name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == std::string::npos;
     if (!known || name == "PATH" || name.starts_with("LD_") || name.starts_with("HOLDFAST_"))
@@ -94,8 +95,9 @@ void print_outcome(Context& context, pg::Connection& connection, const std::stri
     return;
   }
   const auto crawl = store::crawl_progress(connection, crawl_id);
-  std::cout << "crawl " << crawl_id << ": " << (crawl.status == "sealed" ? crawl.outcome : crawl.status) << ", " << crawl.total
-            << (crawl.total == 1 ? " snapshot" : " snapshots") << ", " << base::format_size(static_cast<std::uint64_t>(crawl.bytes));
+  std::cout << "crawl " << crawl_id << ": " << (crawl.status == "sealed" ? crawl.outcome : crawl.status) << ", "
+            << crawl.total << (crawl.total == 1 ? " snapshot" : " snapshots") << ", "
+            << base::format_size(static_cast<std::uint64_t>(crawl.bytes));
   if (crawl.partial > 0) std::cout << ", " << crawl.partial << " partial";
   if (crawl.failed > 0) std::cout << ", " << crawl.failed << " failed";
   if (!crawl.stop_reason.empty()) std::cout << " (stopped by " << crawl.stop_reason << ")";
@@ -116,16 +118,19 @@ int add(Context& context, const AddOptions& options) {
   auto inputs = options.inputs;
   if (inputs.empty()) {
     if (isatty(STDIN_FILENO) != 0)
-      throw base::Error(base::ErrorClass::usage, "no URL given", "holdfast add URL... | FILE | -   (holdfast add --help)");
+      throw base::Error(base::ErrorClass::usage, "no URL given",
+                        "holdfast add URL... | FILE | -   (holdfast add --help)");
     inputs.push_back("-");
   }
   const auto& settings = context.settings();
   const auto seeds = read_seeds(inputs, settings.boolean("urls.allow_private"));
-  if (seeds.empty()) throw base::Error(base::ErrorClass::refused, "there is no URL in what was given", "nothing was added");
+  if (seeds.empty())
+    throw base::Error(base::ErrorClass::refused, "there is no URL in what was given", "nothing was added");
   if (options.depth > settings.integer("crawl.max_depth"))
-    throw base::Error(base::ErrorClass::usage,
-                      "--depth " + std::to_string(options.depth) + " is more than crawl.max_depth (" +
-                          settings.text("crawl.max_depth") + ", from " + settings.value("crawl.max_depth").origin + ")");
+    throw base::Error(base::ErrorClass::usage, "--depth " + std::to_string(options.depth) +
+                                                   " is more than crawl.max_depth (" +
+                                                   settings.text("crawl.max_depth") + ", from " +
+                                                   settings.value("crawl.max_depth").origin + ")");
 
   store::NewCrawl crawl;
   crawl.id = base::new_uuid();
@@ -138,13 +143,16 @@ int add(Context& context, const AddOptions& options) {
   crawl.max_urls = options.max_urls >= 0 ? options.max_urls : settings.integer("crawl.max_urls");
   // Better now than as a failure of every snapshot: plugins and their options must make sense here.
   const auto catalog = context.catalog();
-  for (const auto& name : catalog->select(crawl.plugins)) hooks::resolve_options(*catalog, *catalog->find(name), crawl.options);
+  for (const auto& name : catalog->select(crawl.plugins))
+    hooks::resolve_options(*catalog, *catalog->find(name), crawl.options);
 
   auto& connection = context.connection(true);
   store::crawl_add(connection, crawl, seeds);
   if (!add_works(options, context)) {
     if (context.json())
-      std::cout << nlohmann::json{{"type", "Crawl"}, {"id", crawl.id}, {"status", "queued"}, {"seeds", seeds.size()}}.dump() << std::endl;
+      std::cout
+          << nlohmann::json{{"type", "Crawl"}, {"id", crawl.id}, {"status", "queued"}, {"seeds", seeds.size()}}.dump()
+          << std::endl;
     else
       std::cout << "crawl " << crawl.id << ": queued, " << seeds.size() << (seeds.size() == 1 ? " URL" : " URLs")
                 << "\n  more: holdfast show " << crawl.id << std::endl;
@@ -157,7 +165,8 @@ int add(Context& context, const AddOptions& options) {
     if (store::status(connection).one().integer("nodes") > 0) {
       finished = follow(connection, crawl.id);
     } else {
-      finished = !serve_node(context, [id = crawl.id](pg::Connection& own) { return store::crawl_progress(own, id).status == "sealed"; });
+      finished = !serve_node(
+          context, [id = crawl.id](pg::Connection& own) { return store::crawl_progress(own, id).status == "sealed"; });
     }
   }
   print_outcome(context, connection, crawl.id);

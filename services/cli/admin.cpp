@@ -20,10 +20,14 @@ int migrate(Context& context) {
   pg::Connection connection(context.dsn(), options);
   const auto report = store::migrator().migrate(connection);
   if (context.json()) {
-    std::cout << nlohmann::json{{"type", "Migration"}, {"revision", report.revision}, {"applied", report.applied}}.dump() << std::endl;
+    std::cout
+        << nlohmann::json{{"type", "Migration"}, {"revision", report.revision}, {"applied", report.applied}}.dump()
+        << std::endl;
   } else {
-    for (const auto& name : report.applied) std::cout << "applied " << name << '\n';
-    std::cout << "the schema is at revision " << report.revision << (report.applied.empty() ? ", nothing to do" : "") << std::endl;
+    for (const auto& name : report.applied)
+      std::cout << "applied " << name << '\n';
+    std::cout << "the schema is at revision " << report.revision << (report.applied.empty() ? ", nothing to do" : "")
+              << std::endl;
   }
   return base::kExitSuccess;
 }
@@ -34,27 +38,40 @@ int show_config(Context& context, const std::string& key) {
   const auto print = [&](const std::string& name, const std::string& value, const std::string& origin) {
     if (!key.empty() && key != name) return;
     any = true;
-    if (context.json()) std::cout << nlohmann::ordered_json{{"type", "Setting"}, {"key", name}, {"value", value}, {"origin", origin}}.dump() << '\n';
-    else if (key.empty()) std::cout << name << std::string(name.size() < 28 ? 28 - name.size() : 1, ' ') << fitted(printable(value), 60) << "  (" << origin << ")\n";
-    else std::cout << value << '\n';
+    if (context.json())
+      std::cout
+          << nlohmann::ordered_json{{"type", "Setting"}, {"key", name}, {"value", value}, {"origin", origin}}.dump()
+          << '\n';
+    else if (key.empty())
+      std::cout << name << std::string(name.size() < 28 ? 28 - name.size() : 1, ' ') << fitted(printable(value), 60)
+                << "  (" << origin << ")\n";
+    else
+      std::cout << value << '\n';
   };
   for (const auto& entry : config::key_table()) {
     const auto& value = settings.value(entry.name);
     std::string text = entry.secret ? (value.text.empty() ? "(unset)" : "(set)") : value.text;
-    if (!entry.secret && entry.type == config::Type::path && !settings.path(entry.name).empty()) text = settings.path(entry.name).string();
+    if (!entry.secret && entry.type == config::Type::path && !settings.path(entry.name).empty())
+      text = settings.path(entry.name).string();
     print(std::string(entry.name), text, value.origin);
   }
   for (const auto& [name, value] : settings.hook_options())
     print(name, hooks::is_secret_key(name) ? "(set)" : value.text, value.origin);
   std::cout << std::flush;
-  if (!any) throw base::Error(base::ErrorClass::usage, "there is no setting \"" + key + "\"", "holdfast config lists them");
+  if (!any)
+    throw base::Error(base::ErrorClass::usage, "there is no setting \"" + key + "\"", "holdfast config lists them");
   return base::kExitSuccess;
 }
 
 int version(Context& context) {
   if (context.json())
-    std::cout << nlohmann::json{{"type", "Version"}, {"version", HOLDFAST_VERSION}, {"revision", store::migrator().revision()}}.dump() << std::endl;
-  else std::cout << "holdfast " << HOLDFAST_VERSION << ", schema revision " << store::migrator().revision() << std::endl;
+    std::cout << nlohmann::json{{"type", "Version"},
+                                {"version", HOLDFAST_VERSION},
+                                {"revision", store::migrator().revision()}}
+                     .dump()
+              << std::endl;
+  else
+    std::cout << "holdfast " << HOLDFAST_VERSION << ", schema revision " << store::migrator().revision() << std::endl;
   return base::kExitSuccess;
 }
 
@@ -73,7 +90,9 @@ int inspect_lifecycle(const std::string& name, bool mermaid) {
         std::cout << "  " << edge.from << " -> " << edge.to << "  (" << edge.event << ")  " << edge.why << '\n';
   }
   std::cout << std::flush;
-  if (!any) throw base::Error(base::ErrorClass::usage, "there is no lifecycle \"" + name + "\"", "crawl, snapshot, archive_result, binary, process");
+  if (!any)
+    throw base::Error(base::ErrorClass::usage, "there is no lifecycle \"" + name + "\"",
+                      "crawl, snapshot, archive_result, binary, process");
   return base::kExitSuccess;
 }
 

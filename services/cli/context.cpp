@@ -22,7 +22,8 @@ std::map<std::string, std::string> own_environment() {
   std::map<std::string, std::string> all;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string text = *entry;
-    if (const auto equals = text.find('='); equals != std::string::npos) all[text.substr(0, equals)] = text.substr(equals + 1);
+    if (const auto equals = text.find('='); equals != std::string::npos)
+      all[text.substr(0, equals)] = text.substr(equals + 1);
   }
   return all;
 }
@@ -59,7 +60,7 @@ std::string with_password(const std::string& dsn, const std::filesystem::path& f
 Context::Context(GlobalOptions options) : options_(std::move(options)), settings_(load(options_)) {
   json_ = options_.json || isatty(STDOUT_FILENO) == 0;
   const std::string format = settings_.text("log.format");
-  base::configure_logging(format == "json" ? base::LogFormat::json
+  base::configure_logging(format == "json"   ? base::LogFormat::json
                           : format == "text" ? base::LogFormat::text
                                              : base::LogFormat::automatic,
                           settings_.text("log.level"));
@@ -95,8 +96,10 @@ pg::Connection& Context::connection(bool create) {
     throw base::Error(base::ErrorClass::unavailable, "there is no collection in " + data_dir().string() + " yet",
                       "holdfast add URL makes one; --data-dir or HOLDFAST_DATA_DIR names another place");
   auto connection = std::make_unique<pg::Connection>(dsn());
-  if (embedded()) store::migrator().migrate(*connection);
-  else store::migrator().require_current(*connection);
+  if (embedded())
+    store::migrator().migrate(*connection);
+  else
+    store::migrator().require_current(*connection);
   connection_ = std::move(connection);
   return *connection_;
 }
@@ -121,7 +124,8 @@ worker::NodeOptions Context::node_options() {
   options.archive_root = archive_root();
   options.shim = process::executable_directory() / "holdfast-shim";
   options.catalog = catalog();
-  for (const auto& [key, value] : settings_.hook_options()) options.hook_options[key] = value.text;
+  for (const auto& [key, value] : settings_.hook_options())
+    options.hook_options[key] = value.text;
   if (settings_.value("hook.timeout").origin != "default" && !options.hook_options.contains("TIMEOUT"))
     options.hook_options["TIMEOUT"] = std::to_string(settings_.duration("hook.timeout").count() / 1000);
   std::string names = settings_.text("plugins.environment");
@@ -159,7 +163,8 @@ void require_guard(char** argv, const std::filesystem::path& spare) {
   if (!spare.empty()) arguments.push_back(const_cast<char*>(spare_option.c_str()));
   arguments.push_back(const_cast<char*>("--"));
   arguments.push_back(const_cast<char*>(self.c_str()));
-  for (char** argument = argv + 1; *argument != nullptr; ++argument) arguments.push_back(*argument);
+  for (char** argument = argv + 1; *argument != nullptr; ++argument)
+    arguments.push_back(*argument);
   arguments.push_back(nullptr);
   execv(guard.c_str(), arguments.data());
   throw base::Error(base::ErrorClass::unavailable, "cannot run " + guard + ": " + base::errno_text(errno),

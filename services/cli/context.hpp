@@ -1,6 +1,6 @@
 #pragma once
-// What every verb needs: settings, the database (its own server if none is configured), the plugins. Owned by main; main
-// thread only. The destructor closes the connection and leaves the embedded server.
+// What every verb needs: settings, the database (its own server if none is configured), the plugins. Owned by main;
+// main thread only. The destructor closes the connection and leaves the embedded server.
 
 #include "lib/config/settings.hpp"
 #include "lib/hooks/catalog.hpp"
@@ -58,8 +58,9 @@ private:
   std::shared_ptr<const hooks::Catalog> catalog_;
 };
 
-// Verbs that start hooks run below holdfast-guard, which leaves nothing behind however they end. Replaces this process by the
-// guard unless it is our parent already; returns only in the guarded process. `spare`: the embedded server's pid file.
+// Verbs that start hooks run below holdfast-guard, which leaves nothing behind however they end. Replaces this process
+// by the guard unless it is our parent already; returns only in the guarded process. `spare`: the embedded server's pid
+// file.
 void require_guard(char** argv, const std::filesystem::path& spare);
 
 } // namespace holdfast::cli

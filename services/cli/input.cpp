@@ -57,7 +57,8 @@ public:
 
   void take_stream(std::istream& stream, const std::string& name) {
     std::string line;
-    for (std::size_t number = 1; std::getline(stream, line); ++number) take_line(line, name + ":" + std::to_string(number));
+    for (std::size_t number = 1; std::getline(stream, line); ++number)
+      take_line(line, name + ":" + std::to_string(number));
     if (stream.bad()) throw base::Error(base::ErrorClass::input_output, "cannot read " + name);
   }
 
@@ -65,9 +66,10 @@ public:
     if (problems_ > 0) {
       if (problems_ > kMostProblems) text_ += "\n... and " + std::to_string(problems_ - kMostProblems) + " more";
       throw base::Error(base::ErrorClass::refused, text_,
-                        private_refused_ ? "nothing was added; urls.allow_private (HOLDFAST_URLS_ALLOW_PRIVATE=true) allows "
-                                           "addresses of your own network"
-                                         : "nothing was added");
+                        private_refused_
+                            ? "nothing was added; urls.allow_private (HOLDFAST_URLS_ALLOW_PRIVATE=true) allows "
+                              "addresses of your own network"
+                            : "nothing was added");
     }
     return std::move(seeds_);
   }
@@ -81,7 +83,8 @@ private:
       const std::string text = tags.get<std::string>();
       for (std::size_t from = 0; from <= text.size();) {
         const auto comma = std::min(text.find(',', from), text.size());
-        if (const auto tag = trimmed(std::string_view(text).substr(from, comma - from)); !tag.empty()) out.emplace_back(tag);
+        if (const auto tag = trimmed(std::string_view(text).substr(from, comma - from)); !tag.empty())
+          out.emplace_back(tag);
         from = comma + 1;
       }
     }

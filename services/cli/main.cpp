@@ -1,4 +1,5 @@
-// holdfast: one executable with verbs. Parses the command line, runs the verb, turns an Error into one message and an exit code.
+// holdfast: one executable with verbs. Parses the command line, runs the verb, turns an Error into one message and an
+// exit code.
 
 #include "lib/base/error.hpp"
 #include "services/cli/verbs.hpp"
@@ -32,15 +33,18 @@ int main(int argc, char** argv) {
   cli::GlobalOptions global;
   std::string data_dir, database_url, log_level;
   std::vector<std::string> settings;
-  app.add_option("--config", global.config_file, "Settings file (default: ./holdfast.yaml, ~/.config/holdfast/holdfast.yaml, /etc/holdfast.yaml)");
+  app.add_option("--config", global.config_file,
+                 "Settings file (default: ./holdfast.yaml, ~/.config/holdfast/holdfast.yaml, /etc/holdfast.yaml)");
   app.add_option("--data-dir", data_dir, "Where everything is kept that is not configured otherwise");
-  app.add_option("--database", database_url, "PostgreSQL connection string (default: an own server in the data directory)");
+  app.add_option("--database", database_url,
+                 "PostgreSQL connection string (default: an own server in the data directory)");
   app.add_option("--log-level", log_level, "trace, debug, info, warn, error or off");
-  app.add_option("--set", settings, "Any setting, as KEY=VALUE; see holdfast config");
+  app.add_option("--set", settings, "Any setting, as KEY=VALUE; see holdfast config")->allow_extra_args(false);
   app.add_flag("--json", global.json, "JSON lines, as when standard output is no terminal");
 
   std::function<int(cli::Context&)> verb;
-  const auto subcommand = [&](const std::string& name, const std::string& help, std::function<int(cli::Context&)> action) {
+  const auto subcommand = [&](const std::string& name, const std::string& help,
+                              std::function<int(cli::Context&)> action) {
     auto* command = app.add_subcommand(name, help);
     command->callback([&verb, action = std::move(action)] { verb = action; });
     return command;
@@ -50,13 +54,17 @@ int main(int argc, char** argv) {
   cli::AddOptions add;
   auto* add_command = subcommand("add", "Add URLs as one crawl; on an own database also archive them now",
                                  [&](cli::Context& context) { return cli::add(context, add); });
-  add_command->add_option("inputs", add.inputs, "URLs, files with one URL or JSON object a line, or - for standard input");
+  add_command->add_option("inputs", add.inputs,
+                          "URLs, files with one URL or JSON object a line, or - for standard input");
   add_command->add_option("-d,--depth", add.depth, "How many links to follow from each URL")->check(CLI::Range(0, 16));
-  add_command->add_option("--max-urls", add.max_urls, "At most this many snapshots; 0: no cap (default: crawl.max_urls)")->check(CLI::NonNegativeNumber);
-  add_command->add_option("-p,--plugins", add.plugins, "Only these plugins, with what they need: wget,title,...");
-  add_command->add_option("-t,--tag", add.tags, "Tags for every snapshot");
+  add_command
+      ->add_option("--max-urls", add.max_urls, "At most this many snapshots; 0: no cap (default: crawl.max_urls)")
+      ->check(CLI::NonNegativeNumber);
+  add_command->add_option("-p,--plugins", add.plugins, "Only these plugins, with what they need: wget,title,...")
+      ->allow_extra_args(false);
+  add_command->add_option("-t,--tag", add.tags, "Tags for every snapshot")->allow_extra_args(false);
   add_command->add_option("--label", add.label, "Name of the crawl");
-  add_command->add_option("--option", add.options, "Option for hooks, as NAME=VALUE");
+  add_command->add_option("--option", add.options, "Option for hooks, as NAME=VALUE")->allow_extra_args(false);
   add_command->add_flag("--wait", add.wait, "Wait until everything is archived, working on it if nobody else does");
   add_command->add_flag("--bg", add.background, "Only queue it");
 
@@ -69,8 +77,9 @@ int main(int argc, char** argv) {
 
   subcommand("status", "What there is and what runs", cli::status);
   cli::ListOptions listing;
-  auto* list_command = subcommand("list", "List crawls, snapshots, results, queue, running, nodes, events, failures, hosts",
-                                  [&](cli::Context& context) { return cli::list(context, listing); });
+  auto* list_command =
+      subcommand("list", "List crawls, snapshots, results, queue, running, nodes, events, failures, hosts",
+                 [&](cli::Context& context) { return cli::list(context, listing); });
   list_command->add_option("what", listing.what, "What to list (default: snapshots)");
   list_command->add_option("--crawl", listing.crawl, "Only of this crawl");
   list_command->add_option("--snapshot", listing.snapshot, "Only of this snapshot");
@@ -79,13 +88,15 @@ int main(int argc, char** argv) {
   list_command->add_option("--tag", listing.tag, "Only with this tag");
   list_command->add_option("--limit", listing.limit, "At most this many")->check(CLI::PositiveNumber);
   std::string id;
-  subcommand("show", "Everything about a crawl, snapshot or process", [&](cli::Context& context) { return cli::show(context, id); })
+  subcommand("show", "Everything about a crawl, snapshot or process",
+             [&](cli::Context& context) { return cli::show(context, id); })
       ->add_option("id", id, "Its id, or the first or last few digits of it")
       ->required();
   subcommand("migrate", "Bring the database's schema up to date", cli::migrate);
   std::string key;
-  subcommand("config", "Settings: key, value, where it comes from", [&](cli::Context& context) { return cli::show_config(context, key); })
-      ->add_option("key", key, "Only this one's value");
+  subcommand("config", "Settings: key, value, where it comes from", [&](cli::Context& context) {
+    return cli::show_config(context, key);
+  })->add_option("key", key, "Only this one's value");
   subcommand("version", "Version of the program and of its schema", cli::version);
   subcommand("check", "Check the collection's invariants", cli::check);
   std::string lifecycle;
@@ -95,7 +106,8 @@ int main(int argc, char** argv) {
   auto* lifecycle_command = inspect_command->add_subcommand("lifecycle", "The state machines");
   lifecycle_command->add_option("name", lifecycle, "crawl, snapshot, archive_result, binary or process");
   lifecycle_command->add_flag("--mermaid", mermaid, "As Mermaid state diagrams");
-  lifecycle_command->callback([&] { verb = [&](cli::Context&) { return cli::inspect_lifecycle(lifecycle, mermaid); }; });
+  lifecycle_command->callback(
+      [&] { verb = [&](cli::Context&) { return cli::inspect_lifecycle(lifecycle, mermaid); }; });
 
   try {
     app.parse(argc, argv);
@@ -111,7 +123,8 @@ int main(int argc, char** argv) {
     if (!log_level.empty()) global.overrides.emplace_back("log.level", log_level);
     for (const auto& setting : settings) {
       const auto equals = setting.find('=');
-      if (equals == std::string::npos) throw base::Error(base::ErrorClass::usage, "--set " + setting + ": not KEY=VALUE");
+      if (equals == std::string::npos)
+        throw base::Error(base::ErrorClass::usage, "--set " + setting + ": not KEY=VALUE");
       global.overrides.emplace_back(setting.substr(0, equals), setting.substr(equals + 1));
     }
     cli::Context context(std::move(global));
@@ -120,7 +133,8 @@ int main(int argc, char** argv) {
     if (drawing && context.settings().value("log.level").origin == "default") spdlog::set_level(spdlog::level::warn);
     guarded = *worker_command || *run_command || (*add_command && cli::add_works(add, context));
     if (guarded)
-      cli::require_guard(argv, context.embedded() ? context.data_dir() / "postgres" / "postmaster.pid" : std::filesystem::path());
+      cli::require_guard(argv, context.embedded() ? context.data_dir() / "postgres" / "postmaster.pid"
+                                                  : std::filesystem::path());
     return verb(context);
   } catch (const base::Error& error) {
     print_error(error);

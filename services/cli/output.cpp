@@ -20,7 +20,8 @@ char32_t next_character(std::string_view text, std::size_t& at) {
     return lead < 0x80 ? lead : U'?';
   }
   char32_t value = static_cast<char32_t>(lead & (0xff >> (length + 1)));
-  for (std::size_t i = 1; i < length; ++i) value = (value << 6) | (static_cast<unsigned char>(text[at + i]) & 0x3fu);
+  for (std::size_t i = 1; i < length; ++i)
+    value = (value << 6) | (static_cast<unsigned char>(text[at + i]) & 0x3fu);
   at += length;
   return value;
 }
@@ -38,17 +39,20 @@ std::string printable(std::string_view text) {
     const std::size_t from = at;
     const char32_t character = next_character(text, at);
     // C0, DEL, C1, and the marks that turn the direction of writing.
-    const bool control = character < 0x20 || (character >= 0x7f && character < 0xa0) || (character >= 0x202a && character <= 0x202e) ||
-                         (character >= 0x2066 && character <= 0x2069);
-    if (control) clean += character == '\t' || character == '\n' ? ' ' : '?';
-    else clean.append(text.substr(from, at - from));
+    const bool control = character < 0x20 || (character >= 0x7f && character < 0xa0) ||
+                         (character >= 0x202a && character <= 0x202e) || (character >= 0x2066 && character <= 0x2069);
+    if (control)
+      clean += character == '\t' || character == '\n' ? ' ' : '?';
+    else
+      clean.append(text.substr(from, at - from));
   }
   return clean;
 }
 
 std::size_t display_width(std::string_view text) {
   std::size_t width = 0;
-  for (std::size_t at = 0; at < text.size();) width += width_of(next_character(text, at));
+  for (std::size_t at = 0; at < text.size();)
+    width += width_of(next_character(text, at));
   return width;
 }
 
@@ -76,7 +80,8 @@ std::size_t terminal_width() {
 void print_table(const pg::Result& result, const std::vector<std::string>& columns) {
   std::vector<std::vector<std::string>> rows;
   std::vector<std::size_t> widths;
-  for (const auto& column : columns) widths.push_back(display_width(column));
+  for (const auto& column : columns)
+    widths.push_back(display_width(column));
   for (std::size_t i = 0; i < result.size(); ++i) {
     std::vector<std::string> row;
     for (std::size_t c = 0; c < columns.size(); ++c) {
@@ -89,7 +94,8 @@ void print_table(const pg::Result& result, const std::vector<std::string>& colum
   const std::size_t room = std::max<std::size_t>(terminal_width(), 40);
   const auto total = [&] {
     std::size_t sum = 0;
-    for (const auto width : widths) sum += width + 2;
+    for (const auto width : widths)
+      sum += width + 2;
     return sum - 2;
   };
   while (total() > room) {
@@ -107,7 +113,8 @@ void print_table(const pg::Result& result, const std::vector<std::string>& colum
     std::cout << line << '\n';
   };
   print_row(columns);
-  for (const auto& row : rows) print_row(row);
+  for (const auto& row : rows)
+    print_row(row);
 }
 
 void print_fields(const std::vector<std::pair<std::string, std::string>>& fields) {

@@ -1,5 +1,6 @@
 #pragma once
-// Output for people and for programs. Stateless; standard output belongs to results, everything else goes to standard error.
+// Output for people and for programs. Stateless; standard output belongs to results, everything else goes to standard
+// error.
 
 #include "lib/pg/result.hpp"
 

@@ -21,19 +21,21 @@ namespace {
 constexpr std::chrono::milliseconds kRedraw{250};
 constexpr int kHooks = 6;
 
-std::vector<std::string> draw(const store::CrawlProgress& crawl, const std::vector<store::RunningHook>& hooks, std::size_t width) {
+std::vector<std::string> draw(const store::CrawlProgress& crawl, const std::vector<store::RunningHook>& hooks,
+                              std::size_t width) {
   const auto done = crawl.total - crawl.open;
   const std::int64_t all = std::max<std::int64_t>(crawl.total + crawl.seeds_left, 1);
   constexpr std::size_t bar = 24;
   const auto filled = static_cast<std::size_t>(done * static_cast<std::int64_t>(bar) / all);
-  std::string line = "[" + std::string(filled, '#') + std::string(bar - std::min(filled, bar), '.') + "] " + std::to_string(done) +
-                     "/" + std::to_string(crawl.total + crawl.seeds_left) + " snapshots";
+  std::string line = "[" + std::string(filled, '#') + std::string(bar - std::min(filled, bar), '.') + "] " +
+                     std::to_string(done) + "/" + std::to_string(crawl.total + crawl.seeds_left) + " snapshots";
   if (crawl.failed + crawl.partial > 0)
     line += ", " + std::to_string(crawl.partial) + " partial, " + std::to_string(crawl.failed) + " failed";
   line += ", " + base::format_size(static_cast<std::uint64_t>(crawl.bytes));
   std::vector<std::string> lines = {fitted(line, width)};
   for (const auto& hook : hooks) {
-    const auto elapsed = base::format_duration(std::chrono::milliseconds(static_cast<std::int64_t>(hook.seconds * 1000)));
+    const auto elapsed =
+        base::format_duration(std::chrono::milliseconds(static_cast<std::int64_t>(hook.seconds * 1000)));
     lines.push_back(fitted("  " + printable(hook.plugin) + " " + elapsed + "  " + printable(hook.url), width));
   }
   return lines;
@@ -70,7 +72,8 @@ void Progress::loop() {
       const auto lines = draw(crawl, hooks, terminal_width() - 1);
       std::string frame;
       if (drawn > 0) frame += "\x1b[" + std::to_string(drawn) + "A\r";
-      for (const auto& line : lines) frame += line + "\x1b[K\n";
+      for (const auto& line : lines)
+        frame += line + "\x1b[K\n";
       frame += "\x1b[J";
       std::cerr << frame << std::flush;
       drawn = lines.size();

@@ -33,8 +33,9 @@ const std::map<std::string, std::vector<std::string>, std::less<>>& table_column
 // "crawls" -> "Crawl": the type of a JSON line.
 std::string record_type(const std::string& list) {
   static const std::map<std::string, std::string, std::less<>> types = {
-      {"crawls", "Crawl"}, {"snapshots", "Snapshot"}, {"results", "ArchiveResult"}, {"nodes", "Process"},   {"queue", "Snapshot"},
-      {"running", "ArchiveResult"}, {"events", "Event"}, {"failures", "ArchiveResult"}, {"hosts", "Host"}};
+      {"crawls", "Crawl"},  {"snapshots", "Snapshot"},     {"results", "ArchiveResult"},
+      {"nodes", "Process"}, {"queue", "Snapshot"},         {"running", "ArchiveResult"},
+      {"events", "Event"},  {"failures", "ArchiveResult"}, {"hosts", "Host"}};
   return types.at(list);
 }
 
@@ -47,9 +48,9 @@ void print_json(pg::Connection& connection, const store::ListQuery& query) {
 }
 
 std::string one_or_many(const std::string& what) {
-  static const std::map<std::string, std::string, std::less<>> plural = {{"crawl", "crawls"},   {"snapshot", "snapshots"}, {"result", "results"},
-                                                                          {"node", "nodes"},     {"event", "events"},       {"failure", "failures"},
-                                                                          {"host", "hosts"},     {"archiveresult", "results"}};
+  static const std::map<std::string, std::string, std::less<>> plural = {
+      {"crawl", "crawls"}, {"snapshot", "snapshots"}, {"result", "results"}, {"node", "nodes"},
+      {"event", "events"}, {"failure", "failures"},   {"host", "hosts"},     {"archiveresult", "results"}};
   const auto found = plural.find(what);
   return found == plural.end() ? what : found->second;
 }
@@ -63,8 +64,10 @@ int status(Context& context) {
   if (context.json()) {
     nlohmann::ordered_json json{{"type", "Status"}};
     for (const auto& column : result.columns())
-      if (column == "last_sealed_at") json[column] = row.is_null(column) ? nlohmann::ordered_json() : nlohmann::ordered_json(row.text(column));
-      else json[column] = row.integer(column);
+      if (column == "last_sealed_at")
+        json[column] = row.is_null(column) ? nlohmann::ordered_json() : nlohmann::ordered_json(row.text(column));
+      else
+        json[column] = row.integer(column);
     std::cout << json.dump() << std::endl;
     return base::kExitSuccess;
   }
@@ -103,9 +106,12 @@ int list(Context& context, const ListOptions& options) {
     print_json(connection, query);
   } else {
     const auto rows = store::list(connection, query);
-    if (rows.empty()) std::cout << "none\n";
-    else print_table(rows, table_columns().at(query.view));
-    if (static_cast<std::int64_t>(rows.size()) == query.limit) std::cout << "(the first " << query.limit << "; --limit shows more)\n";
+    if (rows.empty())
+      std::cout << "none\n";
+    else
+      print_table(rows, table_columns().at(query.view));
+    if (static_cast<std::int64_t>(rows.size()) == query.limit)
+      std::cout << "(the first " << query.limit << "; --limit shows more)\n";
   }
   std::cout << std::flush;
   return base::kExitSuccess;
@@ -140,7 +146,8 @@ int show(Context& context, const std::string& id) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (rows[i].text("id") != found.id) continue;
     std::vector<std::pair<std::string, std::string>> fields;
-    for (const auto& column : rows.columns()) fields.emplace_back(column, rows[i].text_or(column, ""));
+    for (const auto& column : rows.columns())
+      fields.emplace_back(column, rows[i].text_or(column, ""));
     if (found.kind == "crawl")
       fields.emplace_back("page", (context.archive_root() / worker::crawl_page_path(found.id)).string());
     else if (found.kind == "snapshot" && !rows[i].is_null("directory"))

@@ -1,5 +1,6 @@
 #pragma once
-// Runs a worker node in this process: signals, incarnations, the threads around it. Main thread; returns when the node has left.
+// Runs a worker node in this process: signals, incarnations, the threads around it. Main thread; returns when the node
+// has left.
 
 #include "services/cli/context.hpp"
 
@@ -7,8 +8,8 @@
 
 namespace holdfast::cli {
 
-// Runs until a signal says stop or `done` says so. SIGTERM drains, again: stops, again: kills; SIGINT stops, again: kills. A node that
-// lost trust is followed by a new incarnation. Returns true if it ended because of a signal.
+// Runs until a signal says stop or `done` says so. SIGTERM drains, again: stops, again: kills; SIGINT stops, again:
+// kills. A node that lost trust is followed by a new incarnation. Returns true if it ended because of a signal.
 bool serve_node(Context& context, const std::function<bool(pg::Connection&)>& done);
 
 } // namespace holdfast::cli

@@ -1,5 +1,6 @@
 #pragma once
-// The verbs. Each is called by main with its parsed options and returns the exit code; failures are Errors, which main prints.
+// The verbs. Each is called by main with its parsed options and returns the exit code; failures are Errors, which main
+// prints.
 
 #include "services/cli/context.hpp"
 

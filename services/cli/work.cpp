@@ -35,8 +35,11 @@ private:
       received_ = true;
       const auto now = stop_.strength();
       const auto least = number == SIGINT ? base::Strength::stop : base::Strength::drain;
-      const auto next = static_cast<base::Strength>(std::min(static_cast<int>(now) + 1, static_cast<int>(base::Strength::kill)));
-      stop_.raise(std::max(least, next), number == SIGINT ? "interrupted" : number == SIGTERM ? "asked to terminate" : "hung up");
+      const auto next =
+          static_cast<base::Strength>(std::min(static_cast<int>(now) + 1, static_cast<int>(base::Strength::kill)));
+      stop_.raise(std::max(least, next), number == SIGINT    ? "interrupted"
+                                         : number == SIGTERM ? "asked to terminate"
+                                                             : "hung up");
       wait();
     });
   }
@@ -61,7 +64,8 @@ awaitable<void> incarnations(asio::io_context& io, Context& context, base::StopS
     } catch (const base::Error& error) {
       // Once started, a node waits for its database to come back; before that, the person who starts it wants to know.
       if (!again && pause == std::chrono::milliseconds(500)) throw;
-      if (error.error_class() != base::ErrorClass::unavailable && error.error_class() != base::ErrorClass::temporary) throw;
+      if (error.error_class() != base::ErrorClass::unavailable && error.error_class() != base::ErrorClass::temporary)
+        throw;
       problem = error.what();
       again = true;
     }
@@ -87,7 +91,8 @@ bool serve_node(Context& context, const std::function<bool(pg::Connection&)>& do
     ended = true;
     io.stop();
   });
-  while (!ended) io.run();
+  while (!ended)
+    io.run();
   if (failure) std::rethrow_exception(failure);
   return signals.received();
 }

@@ -50,7 +50,8 @@ void write_crawl_page(pg::Connection& connection, const archive::Root& root, con
   std::error_code error;
   std::filesystem::create_directories(file.parent_path(), error);
   if (error)
-    throw base::Error(base::ErrorClass::cannot_create, "cannot create " + file.parent_path().string() + ": " + error.message());
+    throw base::Error(base::ErrorClass::cannot_create,
+                      "cannot create " + file.parent_path().string() + ": " + error.message());
   archive::write_file_atomically(file, archive::render_crawl_html(view));
 }
 

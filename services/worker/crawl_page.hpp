@@ -1,6 +1,7 @@
 #pragma once
-// The page of a crawl: <archive root>/crawls/<crawl-id>/index.html, made from the database when the crawl is sealed. It is derived:
-// losing it loses nothing, and making it again gives the same. Blocking; any thread with a connection of its own.
+// The page of a crawl: <archive root>/crawls/<crawl-id>/index.html, made from the database when the crawl is sealed. It
+// is derived: losing it loses nothing, and making it again gives the same. Blocking; any thread with a connection of
+// its own.
 
 #include "lib/archive/root.hpp"
 #include "lib/pg/connection.hpp"

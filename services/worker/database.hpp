@@ -1,6 +1,6 @@
 #pragma once
-// Database calls of a node's coroutines: on the pool, repeated while the error is temporary and the node is still trusted.
-// Main thread only; owned by Node, outlives its jobs.
+// Database calls of a node's coroutines: on the pool, repeated while the error is temporary and the node is still
+// trusted. Main thread only; owned by Node, outlives its jobs.
 
 #include "lib/base/async.hpp"
 #include "lib/base/error.hpp"
@@ -21,9 +21,10 @@ class Database {
 public:
   Database(pg::Pool& pool, const base::TrustWindow& trust) : pool_(pool), trust_(trust) {}
 
-  // For calls that may be repeated. Throws what the call throws unless that is temporary; Error(lease_lost) once the node
-  // may no longer act.
-  template <class Call> auto repeat(Call call) -> awaitable<std::invoke_result_t<Call&, pg::Connection&>> {
+  // For calls that may be repeated. Throws what the call throws unless that is temporary; Error(lease_lost) once the
+  // node may no longer act.
+  template <class Call>
+  auto repeat(Call call) -> awaitable<std::invoke_result_t<Call&, pg::Connection&>> {
     static_assert(std::is_trivially_destructible_v<Call>);
     Backoff backoff;
     for (;;) {
@@ -38,7 +39,8 @@ public:
   }
 
   // Once: for claims, whose answer may be lost (the next beat mends that).
-  template <class Call> auto once(Call call) -> awaitable<std::invoke_result_t<Call&, pg::Connection&>> {
+  template <class Call>
+  auto once(Call call) -> awaitable<std::invoke_result_t<Call&, pg::Connection&>> {
     static_assert(std::is_trivially_destructible_v<Call>);
     co_return co_await pool_.run(call);
   }

@@ -11,8 +11,8 @@
 
 namespace holdfast::worker {
 
-store::ProcessInfo describe_process(const std::string& process_type, const std::string& worker_type, const std::string& version,
-                                    int slots, const std::filesystem::path& keep_in) {
+store::ProcessInfo describe_process(const std::string& process_type, const std::string& worker_type,
+                                    const std::string& version, int slots, const std::filesystem::path& keep_in) {
   store::ProcessInfo process;
   process.id = base::new_uuid();
   process.machine.id = process::machine_id(keep_in);
@@ -25,7 +25,8 @@ store::ProcessInfo describe_process(const std::string& process_type, const std::
   process.machine.cpu_count = static_cast<int>(std::thread::hardware_concurrency());
   struct sysinfo memory {};
   if (sysinfo(&memory) == 0)
-    process.machine.memory_bytes = static_cast<std::int64_t>(memory.totalram) * static_cast<std::int64_t>(memory.mem_unit);
+    process.machine.memory_bytes =
+        static_cast<std::int64_t>(memory.totalram) * static_cast<std::int64_t>(memory.mem_unit);
   process.boot_id = process::boot_id();
   process.pid = getpid();
   process.start_ticks = process::process_start_ticks(getpid());

@@ -8,9 +8,9 @@
 
 namespace holdfast::worker {
 
-// A new incarnation: fresh id, this machine, boot, pid and start time. `keep_in`: where a machine without /etc/machine-id
-// keeps the id it was given.
-store::ProcessInfo describe_process(const std::string& process_type, const std::string& worker_type, const std::string& version,
-                                    int slots, const std::filesystem::path& keep_in);
+// A new incarnation: fresh id, this machine, boot, pid and start time. `keep_in`: where a machine without
+// /etc/machine-id keeps the id it was given.
+store::ProcessInfo describe_process(const std::string& process_type, const std::string& worker_type,
+                                    const std::string& version, int slots, const std::filesystem::path& keep_in);
 
 } // namespace holdfast::worker

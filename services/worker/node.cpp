@@ -22,8 +22,8 @@ namespace holdfast::worker {
 
 namespace {
 
-constexpr int kExpandBatch = 2000;                      // seeds turned into snapshots per transaction
-constexpr std::chrono::milliseconds kDiskCheck{10000};  // how often a node that stopped claiming looks again
+constexpr int kExpandBatch = 2000;                     // seeds turned into snapshots per transaction
+constexpr std::chrono::milliseconds kDiskCheck{10000}; // how often a node that stopped claiming looks again
 constexpr std::chrono::milliseconds kDoneCheck{1000};
 
 pg::ConnectionOptions connection_options(const std::string& label) {
@@ -35,7 +35,8 @@ pg::ConnectionOptions connection_options(const std::string& label) {
 // Nodes must not poll in step.
 std::chrono::milliseconds jittered(std::chrono::milliseconds interval) {
   static std::mt19937 generator{std::random_device{}()};
-  return std::chrono::milliseconds(std::uniform_int_distribution<std::int64_t>(interval.count() * 3 / 4, interval.count() * 5 / 4)(generator));
+  return std::chrono::milliseconds(
+      std::uniform_int_distribution<std::int64_t>(interval.count() * 3 / 4, interval.count() * 5 / 4)(generator));
 }
 
 } // namespace
@@ -43,7 +44,8 @@ std::chrono::milliseconds jittered(std::chrono::milliseconds interval) {
 Node::Node(asio::io_context& io, NodeOptions options, base::StopSignal& stop, std::function<bool(pg::Connection&)> done)
     : io_(io), options_(std::move(options)), stop_(stop), done_(std::move(done)),
       process_(describe_process("worker", "snapshot", options_.version, options_.slots, options_.data_dir)),
-      scratch_(options_.work_dir, process_.id), trust_(options_.lease, options_.margin), wake_timer_(io), trust_timer_(io) {
+      scratch_(options_.work_dir, process_.id), trust_(options_.lease, options_.margin), wake_timer_(io),
+      trust_timer_(io) {
   options_.work_dir = scratch_.path();
   launcher_ = process::make_launcher(io_.get_executor(), options_.shim);
 
@@ -55,8 +57,9 @@ Node::Node(asio::io_context& io, NodeOptions options, base::StopSignal& stop, st
   archive_root_ = std::make_unique<archive::Root>(archive::Root::open(options_.archive_root, collection_id_, true));
   pool_ = std::make_unique<pg::Pool>(options_.dsn, connection_options(process_.label), options_.connections);
   database_ = std::make_unique<Database>(*pool_, trust_);
-  context_ = std::unique_ptr<JobContext>(new JobContext{options_, process_.id, process_.machine.hostname, *database_, *launcher_,
-                                                        binaries_, files_, resolver_, *archive_root_, io_.get_executor(), process_.id});
+  context_ = std::unique_ptr<JobContext>(new JobContext{options_, process_.id, process_.machine.hostname, *database_,
+                                                        *launcher_, binaries_, files_, resolver_, *archive_root_,
+                                                        io_.get_executor(), process_.id});
 }
 
 Node::~Node() {
@@ -79,17 +82,25 @@ awaitable<Node::Ending> Node::run() {
     fence("the node has failed");
   }
   // Leaving: what still runs gets its time; watch_stop() strengthens the signal when that is over.
-  while (!jobs_.empty()) co_await sleep_until_woken(std::chrono::milliseconds(500));
+  while (!jobs_.empty())
+    co_await sleep_until_woken(std::chrono::milliseconds(500));
   trust_timer_.cancel();
   heartbeat_.reset();
   stop_watching.emit(asio::cancellation_type::terminal);
-  while (spawned_ > 0) co_await sleep_until_woken(std::chrono::milliseconds(500));
+  while (spawned_ > 0)
+    co_await sleep_until_woken(std::chrono::milliseconds(500));
   const bool lost = fenced_ && !failure;
-  const int exit_code = failure ? static_cast<int>(base::ErrorClass::bug) : lost ? static_cast<int>(base::ErrorClass::temporary) : 0;
-  const std::string reason = failure ? "failed" : lost ? "lost trust" : stop_.reason().empty() ? "done" : stop_.reason();
+  const int exit_code = failure ? static_cast<int>(base::ErrorClass::bug)
+                        : lost  ? static_cast<int>(base::ErrorClass::temporary)
+                                : 0;
+  const std::string reason = failure                  ? "failed"
+                             : lost                   ? "lost trust"
+                             : stop_.reason().empty() ? "done"
+                                                      : stop_.reason();
   std::string problem;
   try {
-    co_await pool_->run([&](pg::Connection& connection) { store::node_leave(connection, process_.id, exit_code, reason); });
+    co_await pool_->run(
+        [&](pg::Connection& connection) { store::node_leave(connection, process_.id, exit_code, reason); });
   } catch (const base::Error& error) {
     problem = error.what(); // its lease will lapse
   }
@@ -111,7 +122,8 @@ void Node::spawn(awaitable<void> work, asio::cancellation_slot slot) {
 void Node::start_heartbeat() {
   pg::Heartbeat::Callbacks callbacks;
   const std::weak_ptr<Held> alive = held_;
-  callbacks.beat = [this, alive, held = held_.get(), id = process_.id](pg::Connection& connection, std::chrono::steady_clock::time_point sent) {
+  callbacks.beat = [this, alive, held = held_.get(), id = process_.id](pg::Connection& connection,
+                                                                       std::chrono::steady_clock::time_point sent) {
     std::vector<store::Lease> leases;
     std::string stats;
     {
@@ -149,18 +161,23 @@ void Node::take_beat(std::chrono::steady_clock::time_point sent, const store::Be
   trust_.extend(sent);
   watch_trust();
   for (const auto& id : answer.lost)
-    if (const auto job = jobs_.find(id); job != jobs_.end()) job->second->lose("the database says that it is no longer ours");
+    if (const auto job = jobs_.find(id); job != jobs_.end())
+      job->second->lose("the database says that it is no longer ours");
   // A claim may be under way whose answer is not here yet: only what is unknown on two beats running is handed back.
   std::set<std::string> extra;
   for (const auto& lease : answer.extra) {
     if (claiming_ || jobs_.contains(lease.snapshot_id)) continue;
     const std::string key = lease.snapshot_id + " " + std::to_string(lease.fence);
-    if (extra_once_.contains(key)) spawn(hand_back(lease));
-    else extra.insert(key);
+    if (extra_once_.contains(key))
+      spawn(hand_back(lease));
+    else
+      extra.insert(key);
   }
   extra_once_ = std::move(extra);
-  if (answer.request == "drain") stop_.raise(base::Strength::drain, "asked to drain");
-  else if (!answer.request.empty()) stop_.raise(base::Strength::stop, "asked to " + answer.request);
+  if (answer.request == "drain")
+    stop_.raise(base::Strength::drain, "asked to drain");
+  else if (!answer.request.empty())
+    stop_.raise(base::Strength::stop, "asked to " + answer.request);
 }
 
 awaitable<void> Node::hand_back(store::Lease lease) {
@@ -179,14 +196,17 @@ void Node::publish_held() {
   if (!not_claiming_.empty()) stats["not_claiming"] = not_claiming_;
   const std::lock_guard lock(held_->mutex);
   held_->leases.clear();
-  for (const auto& [id, job] : jobs_) held_->leases.push_back(job->lease());
+  for (const auto& [id, job] : jobs_)
+    held_->leases.push_back(job->lease());
   held_->stats = stats.dump();
 }
 
 void Node::set_not_claiming(std::string why) {
   if (why == not_claiming_) return;
-  if (!why.empty()) spdlog::warn("not claiming: {}", why);
-  else spdlog::info("claiming again");
+  if (!why.empty())
+    spdlog::warn("not claiming: {}", why);
+  else
+    spdlog::info("claiming again");
   not_claiming_ = std::move(why);
   publish_held();
 }
@@ -196,7 +216,8 @@ void Node::fence(const std::string& reason) {
   if (fenced_) return;
   fenced_ = true;
   spdlog::error("no longer trusted, killing {} snapshots' hooks: {}", jobs_.size(), reason);
-  for (auto& [id, job] : jobs_) job->lose("this node is no longer trusted: " + reason);
+  for (auto& [id, job] : jobs_)
+    job->lose("this node is no longer trusted: " + reason);
   wake();
 }
 
@@ -204,8 +225,10 @@ void Node::watch_trust() {
   trust_timer_.expires_at(trust_.trusted_until());
   trust_timer_.async_wait([this](const boost::system::error_code& error) {
     if (error || fenced_) return;
-    if (trust_.trusted(base::TrustWindow::Clock::now())) watch_trust();
-    else fence("no beat has succeeded for " + base::format_duration(options_.lease - options_.margin));
+    if (trust_.trusted(base::TrustWindow::Clock::now()))
+      watch_trust();
+    else
+      fence("no beat has succeeded for " + base::format_duration(options_.lease - options_.margin));
   });
 }
 
@@ -220,7 +243,8 @@ awaitable<void> Node::watch_stop() {
   });
   co_await stop_.reached(base::Strength::stop);
   deadline.cancel();
-  for (auto& [id, job] : jobs_) job->interrupt("its node was stopped: " + stop_.reason());
+  for (auto& [id, job] : jobs_)
+    job->interrupt("its node was stopped: " + stop_.reason());
   wake();
   deadline.expires_after(options_.stop_timeout);
   deadline.async_wait([this](const boost::system::error_code& error) {
@@ -228,7 +252,8 @@ awaitable<void> Node::watch_stop() {
   });
   co_await stop_.reached(base::Strength::kill);
   deadline.cancel();
-  for (auto& [id, job] : jobs_) job->lose("its node was killed: " + stop_.reason());
+  for (auto& [id, job] : jobs_)
+    job->lose("its node was killed: " + stop_.reason());
   wake();
 }
 
@@ -288,8 +313,10 @@ awaitable<void> Node::claim_loop() {
         if (co_await is_done()) stop_.raise(base::Strength::drain, "done");
       }
     } catch (const base::Error& error) {
-      if (error.error_class() == base::ErrorClass::lease_lost) fence(error.what());
-      else if (error.error_class() != base::ErrorClass::temporary) throw;
+      if (error.error_class() == base::ErrorClass::lease_lost)
+        fence(error.what());
+      else if (error.error_class() != base::ErrorClass::temporary)
+        throw;
       problem = error.what();
     }
     claiming_ = false;
@@ -311,8 +338,9 @@ awaitable<bool> Node::claim_crawls() {
     if (!lease) co_return any;
     any = true;
     for (;;) {
-      const auto expansion = co_await database_->repeat(
-          [&](pg::Connection& connection) { return store::crawl_expand(connection, process_.id, *lease, kExpandBatch); });
+      const auto expansion = co_await database_->repeat([&](pg::Connection& connection) {
+        return store::crawl_expand(connection, process_.id, *lease, kExpandBatch);
+      });
       if (expansion.status == "sealed") co_await make_crawl_page(lease->crawl_id);
       if (expansion.seeds_left == 0) break;
       // A crawl of a million seeds must not keep our slots empty until all of them are in.
@@ -326,7 +354,8 @@ awaitable<bool> Node::claim_snapshots() {
   const int room = options_.slots - static_cast<int>(jobs_.size());
   if (room <= 0) co_return false;
   std::set<std::string> crawls;
-  for (const auto& [id, job] : jobs_) crawls.insert(job->lease().crawl_id);
+  for (const auto& [id, job] : jobs_)
+    crawls.insert(job->lease().crawl_id);
   claiming_ = true;
   const std::vector<std::string> near(crawls.begin(), crawls.end());
   const auto claims = co_await database_->once(
@@ -342,8 +371,10 @@ awaitable<bool> Node::claim_snapshots() {
 }
 
 awaitable<void> Node::run_job(std::shared_ptr<SnapshotJob> job) {
-  if (fenced_) job->lose("this node is no longer trusted");
-  else if (stop_.strength() >= base::Strength::stop) job->interrupt("its node was stopped");
+  if (fenced_)
+    job->lose("this node is no longer trusted");
+  else if (stop_.strength() >= base::Strength::stop)
+    job->interrupt("its node was stopped");
   const auto ending = co_await job->run();
   if (ending == SnapshotJob::Ending::sealed) ++sealed_;
   if (job->sealed_crawl()) co_await make_crawl_page(job->lease().crawl_id);
@@ -355,8 +386,7 @@ awaitable<void> Node::run_job(std::shared_ptr<SnapshotJob> job) {
 awaitable<void> Node::make_crawl_page(std::string crawl_id) {
   std::string problem;
   try {
-    co_await pool_->run(
-        [&](pg::Connection& connection) { write_crawl_page(connection, *archive_root_, crawl_id); });
+    co_await pool_->run([&](pg::Connection& connection) { write_crawl_page(connection, *archive_root_, crawl_id); });
   } catch (const base::Error& error) {
     problem = error.what(); // derived data: `holdfast page` makes it again
   }

@@ -1,7 +1,8 @@
 #pragma once
-// One incarnation of a worker node: joins, claims while there is room, runs snapshots, drains, leaves (design sections 3 and 4).
-// Owned by the verb that runs it; constructed, run and destroyed on the main thread, which owns all domain state. Side threads:
-// beat (own connection), database pool, files, resolver. Destroy it only after run() has completed.
+// One incarnation of a worker node: joins, claims while there is room, runs snapshots, drains, leaves (design sections
+// 3 and 4). Owned by the verb that runs it; constructed, run and destroyed on the main thread, which owns all domain
+// state. Side threads: beat (own connection), database pool, files, resolver. Destroy it only after run() has
+// completed.
 
 #include "lib/archive/root.hpp"
 #include "lib/base/async.hpp"
@@ -36,7 +37,8 @@ public:
 
   // `done`: polled whenever the node is idle and now and then; true ends the node as if it had been asked to drain (for
   // `add` and `run`). May be empty. Throws Error(unavailable, cannot_create, ...) if the node cannot start.
-  Node(asio::io_context& io, NodeOptions options, base::StopSignal& stop, std::function<bool(pg::Connection&)> done = {});
+  Node(asio::io_context& io, NodeOptions options, base::StopSignal& stop,
+       std::function<bool(pg::Connection&)> done = {});
   ~Node();
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;

@@ -21,13 +21,13 @@ struct NodeOptions {
   std::string version;
   std::filesystem::path data_dir, work_dir, archive_root, shim;
   std::shared_ptr<const hooks::Catalog> catalog;
-  hooks::Options hook_options;              // of this machine: weaker than the crawl's
+  hooks::Options hook_options;                // of this machine: weaker than the crawl's
   std::vector<std::string> environment_names; // further variables of ours that hooks may see
-  hooks::HookLimits hook_limits;            // timeout: default for hooks without one
+  hooks::HookLimits hook_limits;              // timeout: default for hooks without one
   bool allow_private{false};
   int slots{4};
-  std::chrono::milliseconds poll{5000}, lease{60000}, beat{15000}, margin{20000}, kill_grace{5000}, drain_timeout{120000},
-      stop_timeout{20000};
+  std::chrono::milliseconds poll{5000}, lease{60000}, beat{15000}, margin{20000}, kill_grace{5000},
+      drain_timeout{120000}, stop_timeout{20000};
   std::uint64_t minimum_free_bytes{512ull << 20};
 };
 

@@ -44,12 +44,14 @@ Owner owner_of(const std::filesystem::path& directory) {
 
 } // namespace
 
-Scratch::Scratch(const std::filesystem::path& work_dir, const std::string& node_id) : path_(work_dir / "nodes" / node_id) {
+Scratch::Scratch(const std::filesystem::path& work_dir, const std::string& node_id)
+    : path_(work_dir / "nodes" / node_id) {
   std::error_code error;
   for (const char* name : {"attempts", "crawls", "tmp"}) {
     std::filesystem::create_directories(path_ / name, error);
     if (error)
-      throw base::Error(base::ErrorClass::cannot_create, "cannot create " + (path_ / name).string() + ": " + error.message(),
+      throw base::Error(base::ErrorClass::cannot_create,
+                        "cannot create " + (path_ / name).string() + ": " + error.message(),
                         "check owner, permissions and free space of work_dir");
   }
   std::ofstream file(path_ / kOwner);
@@ -73,7 +75,8 @@ std::uint64_t Scratch::free_bytes() const {
 int collect_leftovers(const std::filesystem::path& work_dir) {
   int count = 0;
   std::error_code error;
-  for (std::filesystem::directory_iterator it(work_dir / "nodes", error), end; !error && it != end; it.increment(error)) {
+  for (std::filesystem::directory_iterator it(work_dir / "nodes", error), end; !error && it != end;
+       it.increment(error)) {
     if (owner_of(it->path()) != Owner::dead) continue;
     const int processes = process::sweep("HOLDFAST_COOKIE", it->path().filename().string() + ".", kSweepGrace);
     if (processes > 0) spdlog::warn("ended {} processes that an earlier node left behind", processes);

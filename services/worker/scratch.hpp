@@ -1,6 +1,6 @@
 #pragma once
-// A node's directory for work in progress: <work_dir>/nodes/<incarnation>/, with a file that says whose it is. Blocking file
-// work. Owned by Node; the destructor removes the directory.
+// A node's directory for work in progress: <work_dir>/nodes/<incarnation>/, with a file that says whose it is. Blocking
+// file work. Owned by Node; the destructor removes the directory.
 
 #include <cstdint>
 #include <filesystem>

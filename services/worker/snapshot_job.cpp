@@ -19,18 +19,20 @@ namespace holdfast::worker {
 
 namespace {
 
-constexpr int kAttempts = 5;                    // after as many that failed for reasons of their own, the snapshot is sealed as failed
-constexpr std::size_t kFilesInRow = 1000;       // files named in a result's row; the manifest names all
-constexpr std::size_t kLogTail = 4096;          // of a failed hook's stderr, for the page
-constexpr std::chrono::seconds kReadiness{30};  // beyond a background hook's timeout (contract section 1.10)
+constexpr int kAttempts = 5; // after as many that failed for reasons of their own, the snapshot is sealed as failed
+constexpr std::size_t kFilesInRow = 1000;                // files named in a result's row; the manifest names all
+constexpr std::size_t kLogTail = 4096;                   // of a failed hook's stderr, for the page
+constexpr std::chrono::seconds kReadiness{30};           // beyond a background hook's timeout (contract section 1.10)
 constexpr std::chrono::milliseconds kNodeTrouble{60000}; // before work is tried again that failed for want of disk
 
-// Runs blocking work on a side thread and resumes here with its value or its exception. `work` captures by reference: the
-// coroutine waits for it (and g++ 12 destroys the captures of a lambda written inside a co_await expression twice).
-template <class Work> auto on_thread(asio::thread_pool& pool, Work work) -> awaitable<std::invoke_result_t<Work&>> {
+// Runs blocking work on a side thread and resumes here with its value or its exception. `work` captures by reference:
+// the coroutine waits for it (and g++ 12 destroys the captures of a lambda written inside a co_await expression twice).
+template <class Work>
+auto on_thread(asio::thread_pool& pool, Work work) -> awaitable<std::invoke_result_t<Work&>> {
   static_assert(std::is_trivially_destructible_v<Work>);
   co_return co_await asio::co_spawn(
-      pool, [](Work call) -> awaitable<std::invoke_result_t<Work&>> { co_return call(); }(std::move(work)), asio::use_awaitable);
+      pool, [](Work call) -> awaitable<std::invoke_result_t<Work&>> { co_return call(); }(std::move(work)),
+      asio::use_awaitable);
 }
 
 std::string utc_now() {
@@ -55,7 +57,8 @@ std::string tail_of(const std::filesystem::path& file, std::size_t bytes) {
 
 std::string join(const std::vector<std::string>& parts) {
   std::string text;
-  for (const auto& part : parts) text += (text.empty() ? "" : ",") + part;
+  for (const auto& part : parts)
+    text += (text.empty() ? "" : ",") + part;
   return text;
 }
 
@@ -63,7 +66,8 @@ std::string join(const std::vector<std::string>& parts) {
 
 SnapshotJob::SnapshotJob(JobContext& context, store::Claim claim) : context_(context), claim_(std::move(claim)) {
   options_ = context_.options.hook_options;
-  for (const auto& [key, value] : claim_.options) options_[key] = value;
+  for (const auto& [key, value] : claim_.options)
+    options_[key] = value;
   const auto scratch = context_.options.work_dir / "attempts" / claim_.lease.snapshot_id;
   attempt_ = scratch / ("a" + std::to_string(claim_.lease.fence));
   hook_context_.snapshot_id = claim_.lease.snapshot_id;
@@ -153,9 +157,11 @@ awaitable<SnapshotJob::Ending> SnapshotJob::run() {
       } else {
         // Trouble of this node (a full disk, a missing archive root) is not the page's fault.
         const bool node_trouble = problem_class == base::ErrorClass::cannot_create ||
-                                  problem_class == base::ErrorClass::unavailable || problem_class == base::ErrorClass::system;
+                                  problem_class == base::ErrorClass::unavailable ||
+                                  problem_class == base::ErrorClass::system;
         spdlog::warn("snapshot {} of {} is put back: {}", lease().snapshot_id, claim_.url, problem);
-        const auto delay = node_trouble ? kNodeTrouble : std::chrono::milliseconds(5000) * (1 << std::min(claim_.attempts, 6));
+        const auto delay =
+            node_trouble ? kNodeTrouble : std::chrono::milliseconds(5000) * (1 << std::min(claim_.attempts, 6));
         co_await put_back("released", delay, problem, !node_trouble);
       }
     } catch (const base::Error& error) {
@@ -199,7 +205,8 @@ awaitable<void> SnapshotJob::run_hooks() {
     for (const auto& directory : {attempt_, hook_context_.crawl_dir, hook_context_.temporary_dir}) {
       std::filesystem::create_directories(directory, error);
       if (error)
-        throw base::Error(base::ErrorClass::cannot_create, "cannot create " + directory.string() + ": " + error.message(),
+        throw base::Error(base::ErrorClass::cannot_create,
+                          "cannot create " + directory.string() + ": " + error.message(),
                           "check owner, permissions and free space of work_dir");
     }
   });
@@ -250,10 +257,13 @@ awaitable<void> SnapshotJob::run_hook(const hooks::Hook& hook) {
   hooks::HookRun* run = running.run.get();
   run->start();
   // From here on the run is where interrupt() and lose() find it.
-  if (hook.name.background) background_.push_back(std::move(running));
-  else foreground_ = run;
+  if (hook.name.background)
+    background_.push_back(std::move(running));
+  else
+    foreground_ = run;
 
-  const store::HookStart start{hook.plugin->name, hook.name.name, run->pid(),        process::process_start_ticks(run->pid()),
+  const store::HookStart start{hook.plugin->name, hook.name.name,
+                               run->pid(),        process::process_start_ticks(run->pid()),
                                limits.timeout,    hook.name.background};
   struct ForgetForeground {
     hooks::HookRun*& slot;
@@ -310,7 +320,8 @@ awaitable<void> SnapshotJob::end_background() {
   timers.clear();
   auto ended = std::move(background_);
   background_.clear();
-  for (auto& hook : ended) co_await finish_hook(std::move(hook));
+  for (auto& hook : ended)
+    co_await finish_hook(std::move(hook));
 }
 
 awaitable<void> SnapshotJob::finish_hook(RunningHook running) {
@@ -326,7 +337,8 @@ awaitable<void> SnapshotJob::finish_hook(RunningHook running) {
   std::set<std::string> reported; // by another hook of the same plugin
   for (const auto& other : view_.results)
     if (&other != &card && other.plugin == card.plugin)
-      for (const auto& file : other.files) reported.insert(file.path);
+      for (const auto& file : other.files)
+        reported.insert(file.path);
   std::uint64_t bytes = 0;
   nlohmann::json files = nlohmann::json::array();
   for (auto file : scanned.files) {
@@ -342,7 +354,8 @@ awaitable<void> SnapshotJob::finish_hook(RunningHook running) {
   card.output = outcome.output;
   card.error = outcome.error;
   card.wall_time = outcome.exit.wall_time;
-  card.cpu_time = std::chrono::duration_cast<std::chrono::milliseconds>(outcome.exit.usage.user_time + outcome.exit.usage.system_time);
+  card.cpu_time = std::chrono::duration_cast<std::chrono::milliseconds>(outcome.exit.usage.user_time +
+                                                                        outcome.exit.usage.system_time);
   card.peak_memory_bytes = outcome.exit.usage.peak_memory_bytes;
   if (outcome.status == hooks::Status::failed) {
     if (card.error.empty()) card.error = outcome.exit.describe();
@@ -365,8 +378,10 @@ awaitable<void> SnapshotJob::finish_hook(RunningHook running) {
                            {"peak_memory_bytes", outcome.exit.usage.peak_memory_bytes},
                            {"read_bytes", outcome.exit.usage.read_blocks * 512},
                            {"written_bytes", outcome.exit.usage.written_blocks * 512}};
-  if (outcome.exit.signal != 0) result["exit_signal"] = outcome.exit.signal;
-  else if (outcome.exit.start_errno == 0) result["exit_code"] = outcome.exit.code;
+  if (outcome.exit.signal != 0)
+    result["exit_signal"] = outcome.exit.signal;
+  else if (outcome.exit.start_errno == 0)
+    result["exit_code"] = outcome.exit.code;
   if (!outcome.output_json.empty()) {
     auto json = nlohmann::json::parse(outcome.output_json, nullptr, false);
     if (!json.is_discarded()) result["output_json"] = std::move(json);
@@ -375,7 +390,8 @@ awaitable<void> SnapshotJob::finish_hook(RunningHook running) {
   co_await context_.database.repeat([&](pg::Connection& connection) {
     store::result_finish(connection, context_.node_id, lease(), card.plugin, card.hook, card.status, text);
   });
-  spdlog::debug("{} {}/{}: {} in {}", claim_.url, card.plugin, card.hook, card.status, base::format_duration(card.wall_time));
+  spdlog::debug("{} {}/{}: {} in {}", claim_.url, card.plugin, card.hook, card.status,
+                base::format_duration(card.wall_time));
 }
 
 awaitable<void> SnapshotJob::skip_hook(const hooks::Hook& hook, std::string reason) {
@@ -386,8 +402,10 @@ awaitable<void> SnapshotJob::skip_hook(const hooks::Hook& hook, std::string reas
   card.status = "skipped";
   card.error = reason;
   view_.results.push_back(std::move(card));
-  const std::string text = nlohmann::json{{"error", reason}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  const store::HookStart start{hook.plugin->name, hook.name.name, 0, 0, std::chrono::milliseconds(0), hook.name.background};
+  const std::string text =
+      nlohmann::json{{"error", reason}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const store::HookStart start{hook.plugin->name,   hook.name.name, 0, 0, std::chrono::milliseconds(0),
+                               hook.name.background};
   co_await context_.database.repeat([&](pg::Connection& connection) {
     store::result_start(connection, context_.node_id, lease(), start);
     store::result_finish(connection, context_.node_id, lease(), start.plugin, start.hook_name, "skipped", text);
@@ -407,7 +425,8 @@ void SnapshotJob::take_discovered(const hooks::HookOutcome& outcome) {
     view_.tags.push_back(tag);
   }
   for (const auto& limit : outcome.rate_limits)
-    spdlog::info("{} asked to be left alone for {} s (status {})", limit.host, limit.retry_after_seconds.value_or(0), limit.status);
+    spdlog::info("{} asked to be left alone for {} s (status {})", limit.host, limit.retry_after_seconds.value_or(0),
+                 limit.status);
 }
 
 std::string SnapshotJob::decide_outcome() const {
@@ -442,17 +461,19 @@ awaitable<void> SnapshotJob::publish_and_seal() {
   sealing_.tags = view_.tags;
   if (claim_.depth < claim_.max_depth) sealing_.discovered = discovered_;
   co_await seal();
-  spdlog::info("sealed {} ({}, {} files, {})", claim_.url, sealing_.outcome, published.files, base::format_size(published.bytes));
+  spdlog::info("sealed {} ({}, {} files, {})", claim_.url, sealing_.outcome, published.files,
+               base::format_size(published.bytes));
 }
 
 awaitable<void> SnapshotJob::seal() {
-  const auto sealed = co_await context_.database.repeat(
-      [&](pg::Connection& connection) { return store::snapshot_seal(connection, context_.node_id, lease(), sealing_); });
+  const auto sealed = co_await context_.database.repeat([&](pg::Connection& connection) {
+    return store::snapshot_seal(connection, context_.node_id, lease(), sealing_);
+  });
   sealed_crawl_ = sealed.crawl_sealed;
 }
 
-awaitable<void> SnapshotJob::put_back(const std::string& ending, std::chrono::milliseconds delay, const std::string& reason,
-                                      bool spend) {
+awaitable<void> SnapshotJob::put_back(const std::string& ending, std::chrono::milliseconds delay,
+                                      const std::string& reason, bool spend) {
   co_await context_.database.repeat([&](pg::Connection& connection) {
     store::snapshot_release(connection, context_.node_id, lease(), ending, delay, reason, spend);
   });
@@ -460,8 +481,10 @@ awaitable<void> SnapshotJob::put_back(const std::string& ending, std::chrono::mi
 
 // Nothing of this snapshot runs afterwards.
 awaitable<void> SnapshotJob::reap() {
-  for (auto& hook : background_) hook.run->end(interrupted_.empty() ? std::chrono::milliseconds(0) : context_.options.kill_grace, true);
-  for (auto& hook : background_) co_await hook.run->finish();
+  for (auto& hook : background_)
+    hook.run->end(interrupted_.empty() ? std::chrono::milliseconds(0) : context_.options.kill_grace, true);
+  for (auto& hook : background_)
+    co_await hook.run->finish();
   background_.clear();
 }
 

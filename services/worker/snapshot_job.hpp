@@ -1,7 +1,7 @@
 #pragma once
-// Takes one claimed snapshot from its first hook to its seal (design section 4). Owned by Node; main thread only. run() is a
-// coroutine that never throws: however it ends, the hooks it started are gone, and the snapshot is sealed, put back, or - if
-// its lease was lost - left to its new owner with nothing written.
+// Takes one claimed snapshot from its first hook to its seal (design section 4). Owned by Node; main thread only. run()
+// is a coroutine that never throws: however it ends, the hooks it started are gone, and the snapshot is sealed, put
+// back, or - if its lease was lost - left to its new owner with nothing written.
 
 #include "lib/archive/attempt.hpp"
 #include "lib/base/async.hpp"
@@ -29,8 +29,8 @@ struct JobContext {
   Database& database;
   process::Launcher& launcher;
   Binaries& binaries;
-  asio::thread_pool& files;     // one thread: hashing, fsync, publication
-  asio::thread_pool& resolver;  // name resolution
+  asio::thread_pool& files;    // one thread: hashing, fsync, publication
+  asio::thread_pool& resolver; // name resolution
   const archive::Root& archive_root;
   asio::any_io_executor executor;
   std::string cookie; // HOLDFAST_COOKIE value of this incarnation
@@ -72,7 +72,8 @@ private:
   awaitable<void> skip_hook(const hooks::Hook& hook, std::string reason);
   awaitable<void> publish_and_seal();
   awaitable<void> seal();
-  awaitable<void> put_back(const std::string& ending, std::chrono::milliseconds delay, const std::string& reason, bool spend);
+  awaitable<void> put_back(const std::string& ending, std::chrono::milliseconds delay, const std::string& reason,
+                           bool spend);
   awaitable<void> reap();
   void take_discovered(const hooks::HookOutcome& outcome);
   void check() const;
