@@ -2,6 +2,7 @@
 // exit code.
 
 #include "lib/base/error.hpp"
+#include "services/cli/serve_node.hpp"
 #include "services/cli/verbs.hpp"
 
 #include <CLI/CLI.hpp>
@@ -135,6 +136,7 @@ int main(int argc, char** argv) {
     if (guarded)
       cli::require_guard(argv, context.embedded() ? context.data_dir() / "postgres" / "postmaster.pid"
                                                   : std::filesystem::path());
+    if (guarded) cli::note_early_signals();
     return verb(context);
   } catch (const base::Error& error) {
     print_error(error);

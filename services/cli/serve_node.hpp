@@ -8,6 +8,10 @@
 
 namespace holdfast::cli {
 
+// Notes SIGINT, SIGTERM and SIGHUP from now on, so that one that comes while the embedded database is being started
+// still ends in good order. Called early by verbs that will call serve_node().
+void note_early_signals();
+
 // Runs until a signal says stop or `done` says so. SIGTERM drains, again: stops, again: kills; SIGINT stops, again:
 // kills. A node that lost trust is followed by a new incarnation. Returns true if it ended because of a signal.
 bool serve_node(Context& context, const std::function<bool(pg::Connection&)>& done);

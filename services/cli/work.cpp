@@ -22,24 +22,33 @@ namespace holdfast::cli {
 
 namespace {
 
+volatile std::sig_atomic_t early_signal = 0;
+
 // Translates signals for the stop signal: they only get stronger.
 class Signals {
 public:
-  Signals(asio::io_context& io, base::StopSignal& stop) : set_(io, SIGINT, SIGTERM, SIGHUP), stop_(stop) { wait(); }
+  Signals(asio::io_context& io, base::StopSignal& stop) : set_(io, SIGINT, SIGTERM, SIGHUP), stop_(stop) {
+    if (early_signal != 0) take(early_signal);
+    wait();
+  }
   bool received() const { return received_; }
 
 private:
+  void take(int number) {
+    received_ = true;
+    const auto now = stop_.strength();
+    const auto least = number == SIGINT ? base::Strength::stop : base::Strength::drain;
+    const auto next =
+        static_cast<base::Strength>(std::min(static_cast<int>(now) + 1, static_cast<int>(base::Strength::kill)));
+    stop_.raise(std::max(least, next), number == SIGINT    ? "interrupted"
+                                       : number == SIGTERM ? "asked to terminate"
+                                                           : "hung up");
+  }
+
   void wait() {
     set_.async_wait([this](const boost::system::error_code& error, int number) {
       if (error) return;
-      received_ = true;
-      const auto now = stop_.strength();
-      const auto least = number == SIGINT ? base::Strength::stop : base::Strength::drain;
-      const auto next =
-          static_cast<base::Strength>(std::min(static_cast<int>(now) + 1, static_cast<int>(base::Strength::kill)));
-      stop_.raise(std::max(least, next), number == SIGINT    ? "interrupted"
-                                         : number == SIGTERM ? "asked to terminate"
-                                                             : "hung up");
+      take(number);
       wait();
     });
   }
@@ -78,6 +87,14 @@ awaitable<void> incarnations(asio::io_context& io, Context& context, base::StopS
 }
 
 } // namespace
+
+void note_early_signals() {
+  struct sigaction action {};
+  action.sa_handler = [](int number) { early_signal = number; };
+  action.sa_flags = SA_RESTART;
+  for (const int number : {SIGINT, SIGTERM, SIGHUP})
+    sigaction(number, &action, nullptr);
+}
 
 bool serve_node(Context& context, const std::function<bool(pg::Connection&)>& done) {
   process::become_subreaper();
