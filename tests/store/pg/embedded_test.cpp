@@ -67,6 +67,14 @@ std::int64_t rows(const EmbeddedServer& server) {
   return connection.call("select count(*) as n from kept").one().integer("n");
 }
 
+bool anybody_works_below(const fs::path& directory) {
+  for (const auto& process : fs::directory_iterator("/proc")) {
+    std::error_code ignored;
+    if (fs::read_symlink(process.path() / "cwd", ignored).string().starts_with(directory.string() + "/")) return true;
+  }
+  return false;
+}
+
 std::string text_of(const fs::path& file) {
   std::ifstream stream(file, std::ios::binary);
   return {std::istreambuf_iterator<char>(stream), {}};
@@ -300,8 +308,12 @@ TEST_CASE("a kill -9 of holdfast during initdb leaves nothing that the next star
     starter.kill();
   }
   CHECK_FALSE(fs::exists(directory / "postgres"));
-  const auto server = start(directory.path());
-  CHECK(Connection(server->dsn()).call("select 1").size() == 1);
+  {
+    const auto server = start(directory.path()); // at once: a child of the dead initdb may still be writing
+    CHECK(Connection(server->dsn()).call("select 1").size() == 1);
+  }
+  REQUIRE(within(30s, [&] { return !anybody_works_below(directory.path()); }));
+  { const auto server = start(directory.path()); }
   for (const auto& entry : fs::directory_iterator(directory.path())) {
     CHECK_FALSE(entry.path().filename().string().starts_with("postgres.new-"));
   }
