@@ -35,7 +35,13 @@ public:
 
 private:
   void take(int number) {
+    // A service manager that signals the whole group reaches us twice: directly and through the guard.
+    const auto arrived = std::chrono::steady_clock::now();
+    const bool echo = received_ && number == last_ && arrived - at_ < std::chrono::milliseconds(250);
     received_ = true;
+    last_ = number;
+    at_ = arrived;
+    if (echo) return;
     const auto now = stop_.strength();
     const auto least = number == SIGINT ? base::Strength::stop : base::Strength::drain;
     const auto next =
@@ -56,6 +62,8 @@ private:
   asio::signal_set set_;
   base::StopSignal& stop_;
   bool received_{false};
+  int last_{0};
+  std::chrono::steady_clock::time_point at_;
 };
 
 awaitable<void> incarnations(asio::io_context& io, Context& context, base::StopSignal& stop,
