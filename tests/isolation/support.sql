@@ -87,6 +87,43 @@ create function race.expand(node integer, fence bigint, batch integer) returns t
   select * from holdfast.crawl_expand(race.node(node), race.crawl(1), fence, batch)
 $$;
 
+-- The runner's gate. Runners have the ids of nodes 101 and up, and joined in the order of their numbers.
+create procedure race.runners(standby boolean[]) language plpgsql as $$
+begin
+  truncate holdfast.runner_term, holdfast.duty_run;
+  update holdfast.duty set next_at = clock_timestamp() + interval '1 hour', runs = 0;
+  perform holdfast.runner_join(race.node(100 + n::integer), '{"id": "machine", "hostname": "race"}', 'boot', 100 + n::integer, n, 'namespace', 'runner ' || n, '1', s, interval '1 hour')
+    from unnest(standby) with ordinality u(s, n) order by n;
+end $$;
+
+create function race.enter(runner integer) returns table (answer text, epoch bigint, because_of text) language sql volatile as $$
+  select e.answer, e.epoch, e.label from holdfast.runner_enter(race.node(100 + runner), interval '1 hour') e
+$$;
+
+create function race.duty(runner integer, epoch bigint) returns table (duty text, error text) language sql volatile as $$
+  select d.duty, d.error from holdfast.runner_duty(race.node(100 + runner), epoch, 'mend') d
+$$;
+
+create function race.runner_beat(runner integer) returns table (leads boolean, epoch bigint, request text, rival text) language sql volatile as $$
+  select * from holdfast.runner_beat(race.node(100 + runner), interval '1 hour', '{}')
+$$;
+
+create function race.runner_leave(runner integer) returns text language sql volatile as $$
+  select 'left' from holdfast.runner_leave(race.node(100 + runner), 0, 'asked to')
+$$;
+
+create function race.gate_outcome() returns table (what text, state text) language sql volatile as $$
+  select * from (
+    (select p.label as what, concat_ws(', ', p.status, p.worker_type, 'epoch ' || p.epoch, 'asked to ' || p.request, p.exit_reason) as state
+      from holdfast.process p where p.process_type = 'orchestrator' order by p.started_at)
+    union all
+    (select 'epoch ' || t.epoch, t.label || coalesce(', ' || t.ending, '') from holdfast.runner_term t order by t.epoch)
+    union all
+    (select 'duty by epoch ' || r.epoch, r.duty || coalesce(', ' || r.error, '') from holdfast.duty_run r order by r.id)
+    union all
+    (select 'BROKEN: ' || i.invariant, 'see check_invariants' from holdfast.check_invariants() i order by 1)) o
+$$;
+
 -- Places to stop inside a function: a session that has set race.gate to the name of a table waits for advisory lock 1 when an
 -- UPDATE of that table has begun, so with the snapshot it then has, and before that has looked at any row.
 create function race.gate() returns trigger language plpgsql as $$
