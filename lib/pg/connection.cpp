@@ -8,8 +8,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include <map>
 #include <optional>
-#include <set>
 
 namespace holdfast::pg {
 namespace {
@@ -115,25 +115,28 @@ struct Connection::Impl {
 
   // The statement's name is a digest of its text: behind a pooler that hands one server session to many clients, equal
   // names then mean equal statements.
-  std::string prepare(const std::string& sql) {
-    const std::string name = "hf_" + sha256_hex(sql).substr(0, 24);
-    if (!prepared.contains(name)) session->prepare(name, sql);
-    return name;
-  }
+  static std::string name_of(const std::string& sql) { return "hf_" + sha256_hex(sql).substr(0, 24); }
 
   pqxx::result execute(pqxx::transaction_base& transaction, const std::string& sql, const Params& params) {
     if (!use_prepared) return compat::exec_unprepared(transaction, sql, params);
-    const std::string name = prepare(sql);
+    const std::string name = name_of(sql);
+    bool has_run = false;
     try {
+      auto known = prepared.find(name);
+      if (known == prepared.end()) {
+        session->prepare(name, sql); // version 6 only takes note of it, and prepares with the first execution
+        known = prepared.emplace(name, false).first;
+      }
+      has_run = known->second;
       auto rows = compat::exec_prepared(transaction, name, params);
-      prepared.insert(name);
+      known->second = true;
       return rows;
     } catch (const pqxx::sql_error& error) {
       // A pooler moved us to a server session that lacks the statement (26000) or has it already (42P05), or a
       // migration changed the type of what the statement returns (0A000): prepared statements serve this session no
       // longer.
-      const bool statement_lost = error.sqlstate() == "26000" || error.sqlstate() == "42P05" ||
-                                  (error.sqlstate() == "0A000" && prepared.contains(name));
+      const bool statement_lost =
+          error.sqlstate() == "26000" || error.sqlstate() == "42P05" || (error.sqlstate() == "0A000" && has_run);
       if (statement_lost) use_prepared = false;
       throw;
     }
@@ -171,7 +174,7 @@ struct Connection::Impl {
   compat::NoticeTap notices;
   std::vector<std::string> payloads;
   std::vector<std::unique_ptr<compat::Listener>> listeners;
-  std::set<std::string> prepared; // names of statements that have run here
+  std::map<std::string, bool> prepared; // by name: has it run here?
   bool use_prepared{true};
   bool broken{false};
   int backend_pid{0};

@@ -105,6 +105,28 @@ TEST_CASE("a session whose prepared statements vanished, as behind a pooler, goe
   CHECK_FALSE(connection.broken());
 }
 
+TEST_CASE("a server session in which another client has prepared the same statement serves us all the same") {
+  const TestDatabase database(false);
+  Connection model(database.dsn());
+  CHECK(model.call("select 41 as n").one().integer("n") == 41);
+  const std::string name =
+      model.call("select name from pg_prepared_statements where statement = 'select 41 as n'").one().text("name");
+  Connection connection(database.dsn());
+  connection.script("prepare " + name + " as select 41 as n");
+  CHECK(connection.call("select 41 as n").one().integer("n") == 41);
+}
+
+TEST_CASE("a statement whose first run failed can be run again") {
+  const TestDatabase database(false);
+  Connection connection(database.dsn());
+  const auto divide = [&](int by) {
+    return connection.call("select 8 / $1::int as n", Params::of(by)).one().integer("n");
+  };
+  CHECK(outcome_of([&] { divide(0); }).sqlstate == "22012");
+  CHECK(outcome_of([&] { divide(0); }).sqlstate == "22012");
+  CHECK(divide(2) == 4);
+}
+
 TEST_CASE("a transaction commits as a whole, or not at all") {
   const TestDatabase database(false);
   Connection connection(database.dsn());
