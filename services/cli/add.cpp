@@ -80,14 +80,14 @@ void print_outcome(Context& context, pg::Connection& connection, const std::stri
     query.crawl_id = crawl_id;
     query.limit = 100000;
     for (const auto& line : store::list_json(connection, query)) {
-      auto json = nlohmann::json::parse(line);
-      json["type"] = "Snapshot";
+      auto json = nlohmann::ordered_json{{"type", "Snapshot"}};
+      json.update(nlohmann::ordered_json::parse(line));
       std::cout << json.dump() << '\n';
     }
     query.view = "crawls";
     for (const auto& line : store::list_json(connection, query)) {
-      auto json = nlohmann::json::parse(line);
-      json["type"] = "Crawl";
+      auto json = nlohmann::ordered_json{{"type", "Crawl"}};
+      json.update(nlohmann::ordered_json::parse(line));
       json["page"] = (context.archive_root() / worker::crawl_page_path(crawl_id)).string();
       std::cout << json.dump() << '\n';
     }
@@ -114,7 +114,7 @@ bool add_works(const AddOptions& options, const Context& context) {
   return !options.background && (options.wait || context.embedded());
 }
 
-int add(Context& context, const AddOptions& options) {
+PlannedCrawl plan_crawl(Context& context, const AddOptions& options) {
   auto inputs = options.inputs;
   if (inputs.empty()) {
     if (isatty(STDIN_FILENO) != 0)
@@ -123,7 +123,9 @@ int add(Context& context, const AddOptions& options) {
     inputs.push_back("-");
   }
   const auto& settings = context.settings();
-  const auto seeds = read_seeds(inputs, settings.boolean("urls.allow_private"));
+  PlannedCrawl planned;
+  auto& [crawl, seeds] = planned;
+  seeds = read_seeds(inputs, settings.boolean("urls.allow_private"));
   if (seeds.empty())
     throw base::Error(base::ErrorClass::refused, "there is no URL in what was given", "nothing was added");
   if (options.depth > settings.integer("crawl.max_depth"))
@@ -132,7 +134,6 @@ int add(Context& context, const AddOptions& options) {
                                                    settings.text("crawl.max_depth") + ", from " +
                                                    settings.value("crawl.max_depth").origin + ")");
 
-  store::NewCrawl crawl;
   crawl.id = base::new_uuid();
   crawl.label = options.label;
   crawl.created_by = user_name();
@@ -145,7 +146,11 @@ int add(Context& context, const AddOptions& options) {
   const auto catalog = context.catalog();
   for (const auto& name : catalog->select(crawl.plugins))
     hooks::resolve_options(*catalog, *catalog->find(name), crawl.options);
+  return planned;
+}
 
+int add(Context& context, const AddOptions& options) {
+  const auto [crawl, seeds] = plan_crawl(context, options);
   auto& connection = context.connection(true);
   store::crawl_add(connection, crawl, seeds);
   if (!add_works(options, context)) {

@@ -31,6 +31,18 @@ std::size_t width_of(char32_t character) {
   return width < 0 ? 1 : static_cast<std::size_t>(width);
 }
 
+// What people read of an id or a time: of an id the last eight digits, which `holdfast show` takes (the first ones are
+// a time, much the same for neighbours); of a time no fractions of a second.
+std::string abridged(std::string text) {
+  const auto digit_at = [&](std::size_t at) { return text[at] >= '0' && text[at] <= '9'; };
+  if (text.size() == 36 && text[8] == '-' && text[13] == '-' && text[18] == '-' && text[23] == '-')
+    return text.substr(28);
+  if (text.size() > 19 && digit_at(0) && text[4] == '-' && text[7] == '-' && text[10] == ' ' && text[13] == ':' &&
+      text[16] == ':')
+    return text.substr(0, 19);
+  return text;
+}
+
 } // namespace
 
 std::string printable(std::string_view text) {
@@ -85,7 +97,7 @@ void print_table(const pg::Result& result, const std::vector<std::string>& colum
   for (std::size_t i = 0; i < result.size(); ++i) {
     std::vector<std::string> row;
     for (std::size_t c = 0; c < columns.size(); ++c) {
-      row.push_back(printable(result[i].text_or(columns[c], "")));
+      row.push_back(abridged(printable(result[i].text_or(columns[c], ""))));
       widths[c] = std::max(widths[c], display_width(row.back()));
     }
     rows.push_back(std::move(row));
