@@ -16,7 +16,8 @@ std::string node_join(pg::Connection& connection, const ProcessInfo& process, st
                                   {"os", process.machine.os},
                                   {"architecture", process.machine.architecture},
                                   {"cpu_count", process.machine.cpu_count},
-                                  {"memory_bytes", process.machine.memory_bytes}};
+                                  {"memory_bytes", process.machine.memory_bytes},
+                                  {"pid_namespace", process.pid_namespace}};
   const auto result = connection.call(
       "select holdfast.node_join($1::uuid, $2::jsonb, $3, $4::integer, $5::bigint, null, $6, $7, $8, $9, $10::integer, "
       "$11::interval) as collection",
@@ -53,6 +54,11 @@ BeatAnswer node_beat(pg::Connection& connection, const std::string& node, std::c
 
 void node_leave(pg::Connection& connection, const std::string& node, int exit_code, const std::string& reason) {
   connection.call("select holdfast.node_leave($1::uuid, $2::integer, $3)", pg::Params::of(node, exit_code, reason));
+}
+
+bool node_gone(pg::Connection& connection, const std::string& node) {
+  const auto result = connection.call("select holdfast.node_gone($1::uuid) as ended", pg::Params::of(node));
+  return result.one().boolean("ended");
 }
 
 int lapse_nodes(pg::Connection& connection) {

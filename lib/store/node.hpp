@@ -21,7 +21,7 @@ struct MachineInfo {
 struct ProcessInfo {
   std::string id; // one incarnation
   MachineInfo machine;
-  std::string boot_id;
+  std::string boot_id, pid_namespace; // pid_namespace: "" if the pid cannot be looked up by others
   int pid{0};
   std::uint64_t start_ticks{0};
   std::string process_type, worker_type, label, version;
@@ -45,6 +45,8 @@ std::string node_join(pg::Connection& connection, const ProcessInfo& process, st
 BeatAnswer node_beat(pg::Connection& connection, const std::string& node, std::chrono::milliseconds lease,
                      const std::vector<Lease>& held, const std::string& stats_json);
 void node_leave(pg::Connection& connection, const std::string& node, int exit_code, const std::string& reason);
+// Ends the lease of a process that is known to be dead, so that its work is taken at once. False if it was over already.
+bool node_gone(pg::Connection& connection, const std::string& node);
 // Gives the work of one node whose lease has run out to others; returns how many snapshots.
 int lapse_nodes(pg::Connection& connection);
 

@@ -13,9 +13,9 @@ begin
     on conflict (id) do update set hostname = excluded.hostname, os = excluded.os, architecture = excluded.architecture,
       cpu_count = excluded.cpu_count, memory_bytes = excluded.memory_bytes, last_seen_at = v_now;
   insert into holdfast.process (id, machine_id, boot_id, pid, start_ticks, parent_id, process_type, worker_type, label, version,
-      slots, beat_at, lease_until)
+      slots, beat_at, lease_until, pid_namespace)
     values (p_id, p_machine ->> 'id', p_boot_id, p_pid, p_start_ticks, p_parent, p_process_type, p_worker_type, p_label, p_version,
-            p_slots, v_now, v_now + p_lease)
+            p_slots, v_now, v_now + p_lease, coalesce(p_machine ->> 'pid_namespace', ''))
     on conflict (id) do nothing;
   if not exists (select from holdfast.process where id = p_id and status = 'running') then
     raise exception 'process % has already been given up', p_id using errcode = 'HF002';
@@ -29,7 +29,10 @@ create or replace function holdfast.node_may_claim(p_node uuid) returns boolean 
 -- the transaction, before any other lock: giving the node up waits for the claim, or the claim for that, never both.
 begin
   perform from holdfast.process where id = p_node and status = 'running' and lease_until > clock_timestamp() and not draining for key share;
-  if found then return true; end if;
+  if found then
+    return not exists (select from holdfast.collection where paused_at is not null)
+           and not exists (select from holdfast.process where id = p_node and paused_at is not null);
+  end if;
   if exists (select from holdfast.process where id = p_node and status = 'running' and draining) then return false; end if;
   raise exception 'node % has been given up: its lease lapsed', p_node using errcode = 'HF002';
 end $$;
@@ -40,6 +43,7 @@ create or replace function holdfast.node_beat(p_node uuid, p_lease interval, p_s
   language plpgsql set plan_cache_mode = force_custom_plan as $$
 -- One statement renews everything the node holds: its own lease. Answers with what the node must know:
 --   lost     the node believes to hold this, but does not: stop that job, write nothing
+-- What it holds although somebody has forbidden it meanwhile (a claim was under way) is taken from it here.
 --   extra    the node holds this without knowing (the answer to its claim was lost): hand it back
 --   request  somebody asks it to drain, stop or leave
 #variable_conflict use_column
@@ -52,6 +56,7 @@ begin
   if not found then
     raise exception 'node % has been given up: its lease lapsed', p_node using errcode = 'HF002';
   end if;
+  perform holdfast.control_apply(p_node);
   return query
     select 'lost', h.id, null::uuid, h.held_fence, null::text
       from unnest(p_snapshots, p_fences) h(id, held_fence)
@@ -79,9 +84,12 @@ begin
     order by c.id for update;
   -- All rows before the first of them wakes its crawl: the owner, if it still lives, locks in that order too.
   perform from holdfast.snapshot_queue q where q.owner_id = p_node order by q.crawl_id, q.snapshot_id for update;
+  perform from holdfast.host h where h.name in (select q.host from holdfast.snapshot_queue q where q.owner_id = p_node and q.lane)
+    order by h.name for no key update;
   for v_row in
-    select q.snapshot_id, q.crawl_id, q.fence, q.status, q.owners_lost + p_spend::integer as lost
-      from holdfast.snapshot_queue q where q.owner_id = p_node order by q.crawl_id, q.snapshot_id
+    select q.snapshot_id, q.crawl_id, q.host, q.lane, q.fence, q.status, q.owners_lost + p_spend::integer as lost, c.stopping_at
+      from holdfast.snapshot_queue q join holdfast.crawl c on c.id = q.crawl_id
+      where q.owner_id = p_node order by q.crawl_id, q.snapshot_id
   loop
     perform holdfast.attempt_end(v_row.snapshot_id, v_row.crawl_id, p_ending, p_reason);
     perform holdfast.results_close(v_row.snapshot_id, v_row.crawl_id, v_row.fence, p_reason);
@@ -89,6 +97,8 @@ begin
       update holdfast.snapshot_queue set owners_lost = v_row.lost where snapshot_id = v_row.snapshot_id and crawl_id = v_row.crawl_id;
       perform holdfast.snapshot_finish(v_row.snapshot_id, v_row.crawl_id, 'quarantined',
         'the node that held it died, ' || v_row.lost || ' times over; the last: ' || p_reason, p_node, null, null, 0, 0, '', '{}');
+    elsif v_row.stopping_at is not null then
+      perform holdfast.snapshot_finish(v_row.snapshot_id, v_row.crawl_id, 'cancelled', 'its crawl was stopped', p_node, null, null, 0, 0, '', '{}');
     else
       v_due := clock_timestamp();
       perform set_config('holdfast.event', case p_ending when 'lost' then 'lapse' else 'release' end, true);
@@ -96,12 +106,14 @@ begin
           retry_at = v_due, reason = p_reason, owners_lost = v_row.lost,
           attempts = attempts - (case when p_spend then 0 else 1 end)
         where snapshot_id = v_row.snapshot_id and crawl_id = v_row.crawl_id;
+      if v_row.lane then perform holdfast.lane_open(v_row.crawl_id, array[v_row.host], v_due); end if;
       perform holdfast.crawl_wake(v_row.crawl_id, v_due);
     end if;
     v_count := v_count + 1;
   end loop;
   update holdfast.crawl set owner_id = null, retry_at = clock_timestamp(), reason = p_reason where owner_id = p_node and status <> 'sealed';
   if found then perform holdfast.ring(); end if;
+  perform holdfast.crawl_session_lapse(p_node, p_reason);
   return v_count;
 end $$;
 comment on function holdfast.node_return(uuid, text, text, boolean) is 'Puts what a node holds back into the queue.';
@@ -138,3 +150,12 @@ begin
   return v_count;
 end $$;
 comment on function holdfast.lapse_nodes() is 'Gives the work of a dead node to others; returns how many snapshots.';
+
+create or replace function holdfast.node_gone(p_node uuid) returns boolean language plpgsql as $$
+-- For who has seen on its own machine that the process is dead (boot, pid and start time) and that nothing it started runs: its
+-- lease ends now instead of later, and the next claim takes its work.
+begin
+  update holdfast.process set lease_until = clock_timestamp() where id = p_node and status = 'running' and lease_until > clock_timestamp();
+  return found;
+end $$;
+comment on function holdfast.node_gone(uuid) is 'Ends the lease of a process that is known to be dead.';

@@ -72,8 +72,8 @@ std::uint64_t Scratch::free_bytes() const {
   return error ? 0 : space.available;
 }
 
-int collect_leftovers(const std::filesystem::path& work_dir) {
-  int count = 0;
+std::vector<std::string> collect_leftovers(const std::filesystem::path& work_dir) {
+  std::vector<std::string> gone;
   std::error_code error;
   for (std::filesystem::directory_iterator it(work_dir / "nodes", error), end; !error && it != end;
        it.increment(error)) {
@@ -82,9 +82,9 @@ int collect_leftovers(const std::filesystem::path& work_dir) {
     if (processes > 0) spdlog::warn("ended {} processes that an earlier node left behind", processes);
     std::error_code ignored;
     std::filesystem::remove_all(it->path(), ignored);
-    ++count;
+    gone.push_back(it->path().filename().string());
   }
-  return count;
+  return gone;
 }
 
 } // namespace holdfast::worker

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace holdfast::worker {
 
@@ -25,7 +26,7 @@ private:
 };
 
 // Ends the processes and removes the directories that incarnations which are no longer alive left on this machine.
-// Returns how many incarnations that were.
-int collect_leftovers(const std::filesystem::path& work_dir);
+// Returns the ids of these incarnations: nothing of them runs any more, so their leases may end (store::node_gone).
+std::vector<std::string> collect_leftovers(const std::filesystem::path& work_dir);
 
 } // namespace holdfast::worker

@@ -1,0 +1,208 @@
+// Ways to go: asked to drain, stopped, killed, given up by the others, robbed of a snapshot.
+
+#include "tests/node/stage.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace holdfast;
+using namespace holdfast::test;
+
+namespace {
+
+constexpr const char* kGated = "echo half >half.txt; gate \"${url##*/}\"; echo done >page.txt";
+constexpr const char* kQueue = "select status, attempts, owners_lost, fence, owner_id is null from holdfast.v_snapshot";
+
+void give_up(NodeStage& stage, const std::string& node) {
+  // One transaction, so that no beat comes in between.
+  stage.connection.script(
+      "update holdfast.process set lease_until = clock_timestamp() - interval '1 second' where id = '" + node +
+      "'; select holdfast.lapse_nodes()");
+}
+
+} // namespace
+
+TEST_CASE("a draining node finishes what runs and takes nothing more") {
+  NodeStage stage;
+  stage.options.slots = 1;
+  stage.hook("page", "on_Snapshot__10_page.sh", kGated);
+  stage.add({NodeStage::url("1"), NodeStage::url("2"), NodeStage::url("3")});
+  auto& node = stage.start();
+  stage.until("one is in work", [&] {
+    return !stage.hooks().empty() && (stage.arrived("1") || stage.arrived("2") || stage.arrived("3"));
+  });
+  node.stop->raise(base::Strength::drain, "enough");
+  for (const char* name : {"1", "2", "3"})
+    stage.open(name);
+  stage.until("the node has left", [&] { return node.ended(); });
+  CHECK(node.ending == worker::Node::Ending::left);
+  CHECK(stage.table("select status, count(*) from holdfast.v_snapshot group by 1 order by 1") == "queued|2\nsealed|1");
+  CHECK(stage.number("select count(*) from holdfast.snapshot_queue where attempts = 0") == 2);
+  CHECK(stage.table("select status, exit_code, exit_reason from holdfast.v_node") == "exited|0|enough");
+  stage.work();
+  stage.check_disk_and_rows();
+}
+
+TEST_CASE("a drain that takes too long becomes a stop") {
+  NodeStage stage;
+  stage.options.drain_timeout = 100ms;
+  stage.hook("page", "on_Snapshot__10_page.sh", kGated);
+  stage.add({NodeStage::url("1")});
+  auto& node = stage.start();
+  stage.until_arrived("1");
+  node.stop->raise(base::Strength::drain, "enough");
+  stage.until("the node has left", [&] { return node.ended(); });
+  CHECK(stage.table(kQueue) == "queued|0|0|1|t");
+}
+
+TEST_CASE("a stopped node puts its work back without a mark on it") {
+  NodeStage stage;
+  stage.hook("back", "on_Snapshot__05_back.daemon.bg.sh", "echo ready; trap '' TERM; for ((;;)); do sleep 0.05; done");
+  stage.hook("page", "on_Snapshot__10_page.sh", kGated);
+  stage.options.kill_grace = 300ms; // the background hook will not go by itself
+  stage.add({NodeStage::url("1")});
+  auto& node = stage.start();
+  stage.until_arrived("1");
+  CHECK(stage.hooks().size() >= 4);
+  stage.leave(node, base::Strength::stop);
+  CHECK(node.ending == worker::Node::Ending::left);
+  CHECK(stage.hooks().empty());
+  CHECK(stage.table(kQueue) == "queued|0|0|1|t");
+  CHECK(stage.table("select ending, reason from holdfast.attempt") ==
+        "interrupted|its node was stopped: the test says so");
+  CHECK(stage.number("select count(*) from holdfast.archive_result where ended_at is null") == 0);
+  CHECK(stage.attempts_on_disk().empty());
+
+  stage.open("1");
+  stage.hook("back", "on_Snapshot__05_back.daemon.bg.sh", "echo ready");
+  stage.work();
+  CHECK(stage.table("select outcome, attempts, fence from holdfast.v_snapshot") == "succeeded|1|2");
+  CHECK(stage.table("select fence, ending from holdfast.attempt order by 1") == "1|interrupted\n2|sealed");
+  CHECK(stage.attempts_on_disk().size() == 1);
+  stage.check_disk_and_rows();
+}
+
+TEST_CASE("a node that is killed by its own signal leaves no hook and writes nothing") {
+  NodeStage stage;
+  stage.hook("page", "on_Snapshot__10_page.sh", std::string("trap '' TERM\n") + kGated);
+  stage.options.kill_grace = 30s; // nobody waits for that
+  stage.add({NodeStage::url("1")});
+  auto& node = stage.start();
+  stage.until_arrived("1");
+  stage.leave(node, base::Strength::kill);
+  CHECK(stage.hooks().empty());
+  CHECK(stage.table(kQueue) == "queued|0|0|1|t"); // given back as it left
+  CHECK(stage.attempts_on_disk().empty());
+}
+
+TEST_CASE("a node does as the database asks") {
+  for (const std::string request : {"drain", "stop", "leave"}) {
+    CAPTURE(request);
+    NodeStage stage;
+    stage.hook("page", "on_Snapshot__10_page.sh", kGated);
+    stage.add({NodeStage::url("1")});
+    auto& node = stage.start();
+    stage.until_arrived("1");
+    stage.run("update holdfast.process set request = $1 where id = $2::uuid", pg::Params::of(request, node.id));
+    if (request == "drain") {
+      stage.until("it drains", [&] { return node.stop->strength() == base::Strength::drain; });
+      stage.open("1");
+    }
+    stage.until("the node has left", [&] { return node.ended(); });
+    CHECK(node.ending == worker::Node::Ending::left);
+    CHECK(stage.value("select status from holdfast.v_snapshot") == (request == "drain" ? "sealed" : "queued"));
+    CHECK(stage.value("select exit_reason from holdfast.v_node") == "asked to " + request);
+  }
+}
+
+TEST_CASE("a node that was given up kills its hooks and writes nothing; another one does the work") {
+  NodeStage stage;
+  stage.hook("page", "on_Snapshot__10_page.sh", std::string("trap '' TERM\n") + kGated);
+  stage.add({NodeStage::url("1")});
+  auto& lost = stage.start();
+  stage.until_arrived("1");
+  const auto old_hooks = stage.hooks();
+  CHECK(!old_hooks.empty());
+  give_up(stage, lost.id);
+  CHECK(stage.table("select status, owners_lost, reason like 'its node was lost%' from holdfast.v_snapshot") ==
+        "queued|1|t");
+  auto& other = stage.start();
+  stage.until("the lost node has ended", [&] { return lost.ended(); });
+  CHECK(lost.ending == worker::Node::Ending::lost_trust);
+  CHECK(stage.hooks_of(lost.id).empty());
+  CHECK(stage.attempts_on_disk().empty());
+  stage.open("1");
+  stage.until_sealed();
+  stage.leave(other);
+  CHECK(stage.table("select outcome, fence, attempts, owners_lost, owner_id::text = '" + other.id +
+                    "' from holdfast.v_snapshot") == "succeeded|2|2|1|t");
+  CHECK(stage.table("select fence, ending from holdfast.attempt order by 1") == "1|lost\n2|sealed");
+  CHECK(stage.attempts_on_disk().size() == 1);
+  stage.check_disk_and_rows();
+}
+
+TEST_CASE("a node that cannot beat fences itself before its lease ends") {
+  NodeStage stage;
+  stage.options.lease = 4s;
+  stage.options.margin = 2500ms;
+  stage.hook("page", "on_Snapshot__10_page.sh", kGated);
+  stage.add({NodeStage::url("1")});
+  auto& node = stage.start();
+  stage.until_arrived("1");
+  {
+    // Somebody's transaction holds the node's row: no beat gets through.
+    pg::Connection blocker(stage.options.dsn);
+    blocker.transaction([&](pg::Transaction& transaction) {
+      transaction.call("select 1 from holdfast.process where id = $1::uuid for update", pg::Params::of(node.id));
+      stage.until("the hooks are gone", [&] { return stage.hooks_of(node.id).empty(); });
+      CHECK(stage.value("select status from holdfast.v_snapshot") == "started"); // it could not even say so
+    });
+  }
+  stage.until("the node has ended", [&] { return node.ended(); });
+  CHECK(node.ending == worker::Node::Ending::lost_trust);
+  stage.open("1");
+  stage.work();
+  CHECK(stage.table("select outcome, fence from holdfast.v_snapshot") == "succeeded|2");
+  stage.check_disk_and_rows();
+}
+
+TEST_CASE("a snapshot that is taken away and comes back is run anew, and the first run does not disturb it") {
+  NodeStage stage;
+  stage.options.beat = 1h; // nobody tells the node but the doorbell, so its old run lives on for a while
+  stage.options.lease = 24h;
+  stage.options.margin = 1h;
+  stage.hook("page", "on_Snapshot__10_page.sh", "echo half >half.txt; gate \"${PWD%/*}\"; echo done >page.txt");
+  stage.hook("page", "on_Snapshot__10_page.sh",
+             "name=$(basename \"$(dirname \"$PWD\")\"); gate \"$name\"; echo done >page.txt");
+  stage.add({NodeStage::url("1")});
+  auto& node = stage.start();
+  stage.until_arrived("a1");
+  stage.run(
+      "select holdfast.snapshot_release($1::uuid, id, crawl_id, fence, 'handed_back', '0', 'for the test', false) "
+      "from holdfast.v_snapshot",
+      pg::Params::of(node.id));
+  stage.ring();
+  stage.until_arrived("a2");
+  stage.open("a1");
+  stage.until("the first run is over", [&] { return node.node->running() == 1; });
+  stage.open("a2");
+  stage.until_sealed();
+  stage.leave(node);
+  CHECK(stage.table("select outcome, fence from holdfast.v_snapshot") == "succeeded|2");
+  CHECK(stage.table("select fence, ending from holdfast.attempt order by 1") == "1|handed_back\n2|sealed");
+  CHECK(stage.attempts_on_disk().size() == 1);
+  stage.check_disk_and_rows();
+}
+
+TEST_CASE("what a dead incarnation left on this machine is cleared away") {
+  NodeStage stage;
+  const auto nodes = stage.options.work_dir / "nodes";
+  const std::string dead = "00000000-0000-7000-8000-000000000001";
+  stage.dir.write("data/work/nodes/" + dead + "/owner",
+                  process::pid_namespace_id() + " " + process::boot_id() + " " + std::to_string(getpid()) + " 1\n");
+  stage.dir.write("data/work/nodes/" + dead + "/attempts/x", "");
+  const pid_t left = spawn({"/bin/sleep", "600"}, {"HOLDFAST_COOKIE=" + dead + ".1"}, stage.dir / "out");
+  CHECK(worker::collect_leftovers(stage.options.work_dir).size() == 1);
+  CHECK(!std::filesystem::exists(nodes / dead));
+  CHECK(WTERMSIG(reap(left)) != 0);
+  CHECK(worker::collect_leftovers(stage.options.work_dir).empty());
+}
