@@ -1,6 +1,7 @@
 #include "lib/base/error.hpp"
 #include "lib/base/stop_signal.hpp"
 #include "lib/process/launcher.hpp"
+#include "lib/store/node.hpp"
 #include "services/cli/serve_node.hpp"
 #include "services/cli/signals.hpp"
 #include "services/cli/verbs.hpp"
