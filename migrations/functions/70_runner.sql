@@ -190,19 +190,29 @@ begin
 end $$;
 comment on function holdfast.runner_duty(uuid, bigint, text) is 'Does one duty; the gate is held until it is committed.';
 
+create or replace function holdfast.local_processes(p_machine_id text, p_boot_id text, p_pid_namespace text)
+  returns table (process_id uuid, label text, machine_id text, boot_id text, pid_namespace text, pid integer, start_ticks bigint, standby boolean, leads boolean)
+  language sql stable as $$
+  select p.id, p.label, p.machine_id, p.boot_id, p.pid_namespace, p.pid, p.start_ticks, p.standby, p.worker_type = 'worker_runner'
+    from holdfast.process p
+    where p.status = 'running' and p.machine_id = p_machine_id and p.boot_id = p_boot_id and p.pid_namespace = p_pid_namespace and p.pid_namespace <> ''
+      and p.lease_until > clock_timestamp()
+$$;
+comment on function holdfast.local_processes(text, text, text) is 'Processes whose pids the caller can look up: same machine, boot and pid namespace.';
+
 create or replace function holdfast.process_gone(p_id uuid, p_machine_id text, p_boot_id text, p_pid_namespace text, p_pid integer, p_start_ticks bigint, p_reason text)
   returns boolean language plpgsql as $$
--- Somebody on the same machine has seen that the process is dead. Its lease ends now, instead of when it runs out; the next claim
--- or the runner gives its work to others. Its fences still protect whatever it may have left half done.
+-- Somebody on the same machine has looked and the process is dead. Its lease ends now instead of when it runs out; the next claim,
+-- duty or candidate gives its work, or its gate, to others. What it may have left half done is still behind its fences and row locks.
 begin
   update holdfast.process set lease_until = least(lease_until, clock_timestamp()), stats = stats || jsonb_build_object('gone', p_reason)
-    where id = p_id and status = 'running' and machine_id = p_machine_id and boot_id = p_boot_id and pid_namespace in ('', p_pid_namespace)
-      and pid = p_pid and start_ticks = p_start_ticks and process_type = 'worker';
+    where id = p_id and status = 'running' and machine_id = p_machine_id and boot_id = p_boot_id and pid_namespace = p_pid_namespace
+      and pid_namespace <> '' and pid = p_pid and start_ticks = p_start_ticks;
   if not found then return false; end if;
   perform holdfast.ring();
   return true;
 end $$;
-comment on function holdfast.process_gone(uuid, text, text, text, integer, bigint, text) is 'A worker on the caller''s own machine is dead: its lease ends now.';
+comment on function holdfast.process_gone(uuid, text, text, text, integer, bigint, text) is 'A process of the caller''s own machine is dead: its lease ends now.';
 
 -- What may be seen --------------------------------------------------------------------------------------------------------
 
@@ -228,8 +238,13 @@ create or replace view holdfast.v_backlog as
   -- What there is to do, for whoever decides about starting workers. Bounded: counts no further than it needs to.
   select (select count(*) from (select from holdfast.crawl c where c.owner_id is null and c.retry_at <= clock_timestamp() and c.status in ('queued', 'started') limit 100) x) as crawls_due,
          (select coalesce(sum(n.due), 0) from (select q.crawl_id from holdfast.crawl_queue q where q.ready_at <= clock_timestamp() limit 50) w
-            cross join lateral (select count(*) as due from (select from holdfast.snapshot_queue s
-                                  where s.crawl_id = w.crawl_id and s.owner_id is null and s.retry_at <= clock_timestamp() limit 200) y) n) as snapshots_due,
+            cross join lateral (select count(*) as due from
+                                  ((select from holdfast.snapshot_queue s
+                                      where s.crawl_id = w.crawl_id and s.owner_id is null and not s.lane and s.retry_at <= clock_timestamp() limit 200)
+                                   union all
+                                   (select from holdfast.crawl_lane l
+                                      join holdfast.snapshot_queue s on s.crawl_id = l.crawl_id and s.host = l.host and s.owner_id is null and s.lane
+                                      where l.crawl_id = w.crawl_id and l.next_at <= clock_timestamp() and s.retry_at <= clock_timestamp() limit 200)) y) n) as snapshots_due,
          (select count(*) from holdfast.snapshot_queue q where q.owner_id is not null) + (select count(*) from holdfast.crawl c where c.owner_id is not null) as held,
          exists (select from holdfast.crawl c where c.status in ('queued', 'started')
                    and (c.owner_id is not null or c.seeds_left > 0 or c.retry_at < holdfast.retry_at_max()

@@ -142,5 +142,21 @@ create or replace function holdfast.check_invariants() returns table (invariant 
   union all
   select 'an attempt is sealed once', a.snapshot_id, count(*) || ' times'
     from holdfast.attempt a where a.ending = 'sealed' group by a.snapshot_id having count(*) > 1
+  union all
+  select 'one runner leads at a time', t.process_id, format('epoch %s began at %s, an earlier one was valid until %s', t.epoch, t.began_at, t.others_until)
+    from (select r.*, max(r.valid_until) over (order by r.epoch rows between unbounded preceding and 1 preceding) as others_until from holdfast.runner_term r) t
+    where t.others_until > t.began_at
+  union all
+  select 'the leader has the last epoch', p.id, 'it has ' || coalesce(p.epoch::text, 'none')
+    from holdfast.process p
+    where p.worker_type = 'worker_runner' and p.status = 'running' and p.epoch is distinct from (select max(epoch) from holdfast.runner_term)
+  union all
+  select 'no two duties overlap', d.process_id, format('%s began at %s, before an earlier one had ended at %s', d.duty, d.began_at, d.others_until)
+    from (select r.*, max(r.ended_at) over (order by r.id rows between unbounded preceding and 1 preceding) as others_until from holdfast.duty_run r) d
+    where d.others_until > d.began_at
+  union all
+  select 'a duty is done by the runner of its time', d.process_id, format('%s by epoch %s, after epoch %s', d.duty, d.epoch, d.before)
+    from (select r.*, max(r.epoch) over (order by r.id rows between unbounded preceding and 1 preceding) as before from holdfast.duty_run r) d
+    where d.before > d.epoch
 $$;
 comment on function holdfast.check_invariants() is 'Everything that must always hold; returns no row when all is well. Reads the whole collection: not for dashboards.';

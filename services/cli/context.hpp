@@ -31,6 +31,7 @@ public:
   Context& operator=(const Context&) = delete;
 
   const config::Settings& settings() const noexcept { return settings_; }
+  const GlobalOptions& global() const noexcept { return options_; }
   // Results as JSON lines: asked for, or standard output is no terminal.
   bool json() const noexcept { return json_; }
   bool embedded() const;
@@ -44,6 +45,8 @@ public:
   // A connection to a database with the right schema: an embedded one is migrated here, another one must be up to date.
   // Throws Error(unavailable) with a hint when there is no collection yet and `create` is false.
   pg::Connection& connection(bool create = false);
+  // For verbs that stay: a session that is not used any more is one that others may need.
+  void disconnect() { connection_.reset(); }
 
   std::shared_ptr<const hooks::Catalog> catalog();
   worker::NodeOptions node_options();

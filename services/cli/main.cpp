@@ -2,6 +2,7 @@
 // exit code.
 
 #include "lib/base/error.hpp"
+#include "services/cli/schedule.hpp"
 #include "services/cli/serve_node.hpp"
 #include "services/cli/verbs.hpp"
 
@@ -70,11 +71,18 @@ int main(int argc, char** argv) {
   add_command->add_flag("--bg", add.background, "Only queue it");
 
   auto* worker_command = subcommand("worker", "Run a node: claim and archive until told to stop",
-                                    [](cli::Context& context) { return cli::work(context, {.until_idle = false}); });
+                                    [](cli::Context& context) { return cli::work(context); });
   bool daemon = false;
-  auto* run_command = subcommand("run", "Archive everything that is queued, then end",
-                                 [&](cli::Context& context) { return cli::work(context, {.until_idle = !daemon}); });
+  auto* run_command = subcommand("run", "Archive everything that is queued, then end: duties and workers in one",
+                                 [&](cli::Context& context) { return cli::run(context, daemon); });
   run_command->add_flag("--daemon", daemon, "Stay, and wait for more");
+  bool standby = false;
+  auto* runner_command =
+      subcommand("runner", "Keep the house: schedules, lost nodes, old records. The newest runner takes over",
+                 [&](cli::Context& context) { return cli::run_duties(context, standby); });
+  runner_command->add_flag("--standby", standby, "Wait until no other runner leads, and step back for a newer one");
+  cli::ScheduleOptions schedule;
+  cli::add_schedule_commands(app, schedule, verb);
 
   subcommand("status", "What there is and what runs", cli::status);
   cli::ListOptions listing;
@@ -136,7 +144,7 @@ int main(int argc, char** argv) {
     if (guarded)
       cli::require_guard(argv, context.embedded() ? context.data_dir() / "postgres" / "postmaster.pid"
                                                   : std::filesystem::path());
-    if (guarded) cli::note_early_signals();
+    if (guarded || *runner_command) cli::note_early_signals();
     return verb(context);
   } catch (const base::Error& error) {
     print_error(error);

@@ -2,6 +2,7 @@
 // The verbs. Each is called by main with its parsed options and returns the exit code; failures are Errors, which main
 // prints.
 
+#include "lib/store/crawl.hpp"
 #include "services/cli/context.hpp"
 
 #include <cstdint>
@@ -19,14 +20,21 @@ struct AddOptions {
   std::string label;
   bool wait{false}, background{false};
 };
+// The crawl that these options describe, checked against the settings and plugins of this machine.
+struct PlannedCrawl {
+  store::NewCrawl crawl;
+  std::vector<store::Seed> seeds;
+};
+PlannedCrawl plan_crawl(Context& context, const AddOptions& options);
 // Whether `add` will run hooks itself (and so must be guarded).
 bool add_works(const AddOptions& options, const Context& context);
 int add(Context& context, const AddOptions& options);
 
-struct WorkOptions {
-  bool until_idle{false}; // `run` without --daemon
-};
-int work(Context& context, const WorkOptions& options);
+int work(Context& context);
+// Duties only. `standby`: wait for the leader to be gone.
+int run_duties(Context& context, bool standby);
+// All in one: duties and local workers, until nothing is left to do, or for ever.
+int run(Context& context, bool daemon);
 
 int status(Context& context);
 struct ListOptions {

@@ -1,0 +1,66 @@
+#pragma once
+// The runner: its gate and its duties. One free function per SQL function (migrations/functions/70_runner.sql), same
+// name. Blocking; call on the thread that owns the connection. Errors: lease_lost when the runner has been given up, or
+// does not lead any more. All may be repeated.
+
+#include "lib/pg/connection.hpp"
+#include "lib/store/node.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace holdfast::store {
+
+// A runner that stands in the way of another.
+struct RunnerInWay {
+  std::string id, label, machine_id, boot_id, pid_namespace;
+  int pid{0};
+  std::uint64_t start_ticks{0};
+  bool standby{false}, leads{false};
+  std::chrono::milliseconds lease_left{0};
+};
+
+struct Entry {
+  enum class Answer { lead, yield, wait } answer{Answer::wait};
+  std::int64_t epoch{0};           // of lead
+  std::vector<RunnerInWay> others; // of yield and wait
+};
+
+struct RunnerBeat {
+  bool leads{false};
+  std::string request; // "", "leave", "drain", "stop"
+  std::string rival;   // who wants the gate, for people; may be empty
+};
+
+struct DutyRun {
+  std::string duty, error; // error: it failed, and changed nothing
+  std::int64_t count{0};
+  std::chrono::microseconds duration{0};
+};
+
+// What there is to do: holdfast.v_backlog.
+struct Backlog {
+  std::int64_t crawls_due{0}, snapshots_due{0}, held{0}, workers{0};
+  bool unfinished{false};
+};
+
+// Returns the collection's id.
+std::string runner_join(pg::Connection& connection, const ProcessInfo& process, bool standby,
+                        std::chrono::milliseconds lease);
+Entry runner_enter(pg::Connection& connection, const std::string& runner, std::chrono::milliseconds lease);
+RunnerBeat runner_beat(pg::Connection& connection, const std::string& runner, std::chrono::milliseconds lease,
+                       const std::string& stats_json);
+void runner_leave(pg::Connection& connection, const std::string& runner, int exit_code, const std::string& reason);
+// The duty that is most overdue, done; nothing if none is due.
+std::optional<DutyRun> runner_duty(pg::Connection& connection, const std::string& runner, std::int64_t epoch);
+// A process of the caller's own machine, boot and pid namespace that the caller has seen to be dead.
+bool process_gone(pg::Connection& connection, const RunnerInWay& process, const std::string& reason);
+// Processes that should be running in this pid namespace of this machine since this boot.
+std::vector<RunnerInWay> local_processes(pg::Connection& connection, const std::string& machine_id,
+                                         const std::string& boot_id, const std::string& pid_namespace);
+Backlog backlog(pg::Connection& connection);
+
+} // namespace holdfast::store

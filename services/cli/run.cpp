@@ -1,0 +1,144 @@
+// The verbs `runner` (duties only) and `run` (all in one).
+#include "lib/base/error.hpp"
+#include "lib/base/stop_signal.hpp"
+#include "lib/process/launcher.hpp"
+#include "lib/store/runner.hpp"
+#include "services/cli/signals.hpp"
+#include "services/cli/verbs.hpp"
+#include "services/runner/duties.hpp"
+#include "services/runner/spawner.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <exception>
+#include <iostream>
+#include <thread>
+
+namespace holdfast::cli {
+
+namespace {
+
+runner::GateOptions gate_options(Context& context, bool standby) {
+  const auto& settings = context.settings();
+  config::check_lease_rule(settings);
+  runner::GateOptions options;
+  options.dsn = context.dsn();
+  options.version = HOLDFAST_VERSION;
+  options.data_dir = context.data_dir();
+  options.standby = standby;
+  options.lease = settings.duration("runner.lease");
+  options.beat = settings.duration("runner.beat");
+  options.poll = settings.duration("runner.poll_interval");
+  return options;
+}
+
+// A worker with the same settings as ours, from whichever layer they came.
+std::vector<std::string> worker_command(const Context& context) {
+  std::vector<std::string> command = {std::filesystem::read_symlink("/proc/self/exe").string()};
+  const auto& global = context.global();
+  if (!global.config_file.empty()) command.insert(command.end(), {"--config", global.config_file});
+  for (const auto& [key, value] : global.overrides)
+    command.insert(command.end(), {"--set", key + "=" + value});
+  command.emplace_back("worker");
+  return command;
+}
+
+runner::SpawnerOptions spawner_options(Context& context, bool stay) {
+  const auto& settings = context.settings();
+  runner::SpawnerOptions options;
+  options.command = worker_command(context);
+  options.slots = static_cast<int>(settings.integer("worker.snapshots"));
+  options.max_per_type = static_cast<int>(settings.integer("runner.max_workers_per_type"));
+  // Each worker runs several browsers at once: unless somebody says otherwise, half the processors are enough of them.
+  if (settings.value("runner.max_workers_per_type").origin == "default")
+    options.max_per_type =
+        std::min(options.max_per_type, std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / 2));
+  options.max_total = static_cast<int>(settings.integer("runner.max_total_workers"));
+  options.idle_timeout = static_cast<int>(settings.integer("runner.idle_timeout"));
+  options.stay = stay;
+  options.poll = settings.duration("runner.poll_interval");
+  options.drain_timeout = settings.duration("drain_timeout");
+  options.stop_timeout = settings.duration("stop_timeout");
+  return options;
+}
+
+// Runs the coroutine to its end on this thread; rethrows what it throws.
+void serve(asio::io_context& io, awaitable<void> work) {
+  std::exception_ptr failure;
+  bool ended = false;
+  asio::co_spawn(io, std::move(work), [&](std::exception_ptr error) {
+    failure = error;
+    ended = true;
+    io.stop();
+  });
+  while (!ended)
+    io.run();
+  if (failure) std::rethrow_exception(failure);
+}
+
+awaitable<void> lead(asio::io_context& io, runner::GateOptions options, base::StopSignal& stop, bool persist,
+                     runner::Ending& ending) {
+  ending = co_await runner::run(io, std::move(options), stop, persist);
+}
+
+// Workers and duties side by side. The work goes on without the gate: another runner may keep the house.
+awaitable<void> all_in_one(asio::io_context& io, runner::GateOptions gate, runner::Spawner& spawner,
+                           base::StopSignal& stop) {
+  base::StopSignal stop_gate(io.get_executor());
+  bool gate_open = true;
+  std::exception_ptr gate_failure;
+  auto ending = runner::Ending::stopped;
+  asio::steady_timer changed(io, asio::steady_timer::time_point::max());
+  asio::co_spawn(io, lead(io, std::move(gate), stop_gate, true, ending), [&](std::exception_ptr error) {
+    gate_open = false;
+    gate_failure = error;
+    changed.cancel();
+  });
+  // What stops the work stops the duties, but the gate is left only when the workers are gone or drain: it does not
+  // matter which.
+  std::exception_ptr failure;
+  try {
+    co_await spawner.run();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  stop_gate.raise(base::Strength::drain, stop.reason().empty() ? "done" : stop.reason());
+  while (gate_open)
+    co_await changed.async_wait(asio::as_tuple(asio::use_awaitable));
+  if (failure) std::rethrow_exception(failure);
+  if (gate_failure) std::rethrow_exception(gate_failure);
+}
+
+} // namespace
+
+int run_duties(Context& context, bool standby) {
+  context.connection(true);
+  context.disconnect();
+  asio::io_context io;
+  base::StopSignal stop(io.get_executor());
+  Signals signals(io, stop);
+  auto ending = runner::Ending::stopped;
+  serve(io, lead(io, gate_options(context, standby), stop, false, ending));
+  if (ending == runner::Ending::superseded)
+    std::cerr << "a newer runner has taken over; holdfast runner --standby would wait for its turn instead\n";
+  return base::kExitSuccess;
+}
+
+int run(Context& context, bool daemon) {
+  context.connection(true);
+  context.disconnect();
+  asio::io_context io;
+  base::StopSignal stop(io.get_executor());
+  Signals signals(io, stop);
+  runner::Spawner spawner(io, context.dsn(), spawner_options(context, daemon), stop);
+  serve(io, all_in_one(io, gate_options(context, false), spawner, stop));
+  return base::kExitSuccess;
+}
+
+} // namespace holdfast::cli

@@ -1,0 +1,191 @@
+#include "services/cli/schedule.hpp"
+
+#include "lib/base/error.hpp"
+#include "lib/base/uuid.hpp"
+#include "lib/store/schedule.hpp"
+#include "services/cli/output.hpp"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+
+namespace holdfast::cli {
+
+namespace {
+
+// The zone in which people here read the clock: TZ, or what /etc/localtime points to, or UTC.
+std::string local_time_zone() {
+  if (const char* zone = std::getenv("TZ"); zone != nullptr && *zone != '\0' && *zone != ':') return zone;
+  std::error_code none;
+  const std::string link = std::filesystem::read_symlink("/etc/localtime", none).string();
+  const std::string mark = "zoneinfo/";
+  const auto at = link.rfind(mark);
+  if (none || at == std::string::npos) return "UTC";
+  const std::string zone = link.substr(at + mark.size());
+  return zone.empty() || zone == "Etc/UTC" ? "UTC" : zone;
+}
+
+void print_json(const pg::Result& rows) {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    auto json = nlohmann::json::parse(rows[i].text("json"));
+    json["type"] = "Schedule";
+    std::cout << json.dump() << '\n';
+  }
+  std::cout.flush();
+}
+
+int add_schedule(Context& context, const ScheduleOptions& options) {
+  auto planned = plan_crawl(context, options.crawl);
+  store::NewSchedule schedule;
+  schedule.id = base::new_uuid();
+  schedule.label = options.crawl.label;
+  schedule.every = options.every;
+  schedule.time_zone = options.time_zone.empty() ? local_time_zone() : options.time_zone;
+  schedule.crawl = std::move(planned.crawl);
+  schedule.seeds = std::move(planned.seeds);
+  auto& connection = context.connection(true);
+  store::schedule_add(connection, schedule);
+  const auto rows = store::schedules(connection, schedule.id);
+  if (context.json()) {
+    print_json(rows);
+  } else {
+    std::cout << "schedule " << schedule.id << ": " << schedule.every << ", next on " << rows.one().text("next_run")
+              << " (" << schedule.time_zone << ")\n"
+              << "  it runs while a runner does: holdfast run --daemon, or holdfast runner with workers" << std::endl;
+  }
+  return base::kExitSuccess;
+}
+
+int list_schedules(Context& context) {
+  const auto rows = store::schedules(context.connection(), std::nullopt);
+  if (context.json())
+    print_json(rows);
+  else if (rows.empty())
+    std::cout << "no schedules; holdfast schedule add --every daily URL... makes one" << std::endl;
+  else
+    print_table(rows, {"id", "label", "every", "time_zone", "state", "next_run", "runs", "skipped", "last_outcome",
+                       "first_url", "note"});
+  return base::kExitSuccess;
+}
+
+int change_schedule(Context& context, const std::string& name,
+                    const std::function<std::string(pg::Connection&, const std::string&)>& change) {
+  auto& connection = context.connection();
+  const auto id = store::schedule_find(connection, name);
+  const auto what = change(connection, id);
+  const auto rows = store::schedules(connection, id);
+  if (context.json() && !rows.empty())
+    print_json(rows);
+  else if (context.json())
+    std::cout << nlohmann::json{{"type", "Schedule"}, {"id", id}, {"state", "removed"}}.dump() << std::endl;
+  else
+    std::cout << "schedule " << id << ": " << what << std::endl;
+  return base::kExitSuccess;
+}
+
+int run_schedule_now(Context& context, const std::string& name) {
+  auto& connection = context.connection();
+  const auto id = store::schedule_find(connection, name);
+  const auto crawl = base::new_uuid();
+  if (!store::schedule_run(connection, id, crawl))
+    throw base::Error(base::ErrorClass::refused, "schedule " + id + " was left out: its last crawl is still open",
+                      "holdfast show " + store::schedules(connection, id).one().text_or("last_crawl_id", ""));
+  if (context.json())
+    std::cout << nlohmann::json{{"type", "Crawl"}, {"id", crawl}, {"status", "queued"}, {"schedule", id}}.dump()
+              << std::endl;
+  else
+    std::cout << "crawl " << crawl << ": queued\n  more: holdfast show " << crawl << std::endl;
+  return base::kExitSuccess;
+}
+
+// Of a schedule there is, or of one that is still to be made.
+int next_times(Context& context, const ScheduleOptions& options) {
+  auto& connection = context.connection(true);
+  std::string every = options.every;
+  std::string zone = options.time_zone.empty() ? local_time_zone() : options.time_zone;
+  if (!options.name.empty()) {
+    const auto rows = store::schedules(connection, store::schedule_find(connection, options.name));
+    const auto row = rows.one();
+    every = row.text("every");
+    if (options.time_zone.empty()) zone = row.text("time_zone");
+  }
+  if (every.empty())
+    throw base::Error(base::ErrorClass::usage, "neither a schedule nor --every is given",
+                      "holdfast schedule next NAME, or holdfast schedule next --every '0 6 * * mon-fri'");
+  const auto rows = store::schedule_times(connection, every, zone, options.count);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (context.json())
+      std::cout << nlohmann::json{{"type", "Time"}, {"at", rows[i].text("at")}, {"local", rows[i].text("local")}}.dump()
+                << '\n';
+    else
+      std::cout << rows[i].text("local") << "  " << zone << '\n';
+  }
+  if (rows.empty()) std::cout << "never\n";
+  std::cout.flush();
+  return base::kExitSuccess;
+}
+
+} // namespace
+
+void add_schedule_commands(CLI::App& app, ScheduleOptions& options, std::function<int(Context&)>& verb) {
+  auto* schedule = app.add_subcommand("schedule", "Crawls that are added again and again, by the runner");
+  schedule->require_subcommand(1);
+  const auto subcommand = [&verb, schedule](const std::string& name, const std::string& help,
+                                            std::function<int(Context&)> action) {
+    auto* command = schedule->add_subcommand(name, help);
+    command->callback([&verb, action = std::move(action)] { verb = action; });
+    return command;
+  };
+  const std::string every_help =
+      "minutely, hourly, daily, weekly, monthly, yearly, \"every 30 minutes\", or cron's five fields";
+  const std::string zone_help = "Time zone, for example Europe/Berlin (default: this machine's)";
+
+  auto* add =
+      subcommand("add", "Make a schedule", [&options](Context& context) { return add_schedule(context, options); });
+  add->add_option("inputs", options.crawl.inputs, "URLs, files with one URL a line, or - for standard input");
+  add->add_option("--every", options.every, every_help)->required();
+  add->add_option("--time-zone", options.time_zone, zone_help);
+  add->add_option("--label", options.crawl.label, "Name of the schedule and of its crawls");
+  add->add_option("-d,--depth", options.crawl.depth, "How many links to follow from each URL")
+      ->check(CLI::Range(0, 16));
+  add->add_option("--max-urls", options.crawl.max_urls, "At most this many snapshots a run; 0: no cap")
+      ->check(CLI::NonNegativeNumber);
+  add->add_option("-p,--plugins", options.crawl.plugins, "Only these plugins")->allow_extra_args(false);
+  add->add_option("-t,--tag", options.crawl.tags, "Tags for every snapshot")->allow_extra_args(false);
+  add->add_option("--option", options.crawl.options, "Option for hooks, as NAME=VALUE")->allow_extra_args(false);
+
+  subcommand("list", "Schedules, when they run next and how the last run went", list_schedules);
+  const auto named = [&](const std::string& name, const std::string& help, std::function<int(Context&)> action) {
+    auto* command = subcommand(name, help, std::move(action));
+    command->add_option("schedule", options.name, "Its label, its id, or the first or last few digits of it")
+        ->required();
+  };
+  named("pause", "Add no more crawls until it is resumed", [&options](Context& context) {
+    return change_schedule(context, options.name, [](pg::Connection& connection, const std::string& id) {
+      return std::string(store::schedule_enable(connection, id, false) ? "paused" : "was paused already");
+    });
+  });
+  named("resume", "Go on with its next time; what was missed is not caught up", [&options](Context& context) {
+    return change_schedule(context, options.name, [](pg::Connection& connection, const std::string& id) {
+      return std::string(store::schedule_enable(connection, id, true) ? "resumed" : "was not paused");
+    });
+  });
+  named("remove", "Forget the schedule; what it has archived stays", [&options](Context& context) {
+    return change_schedule(context, options.name, [](pg::Connection& connection, const std::string& id) {
+      return std::string(store::schedule_remove(connection, id) ? "removed" : "was removed already");
+    });
+  });
+  named("run-now", "Add its crawl now, besides its times",
+        [&options](Context& context) { return run_schedule_now(context, options.name); });
+  auto* next =
+      subcommand("next", "When it will run", [&options](Context& context) { return next_times(context, options); });
+  next->add_option("schedule", options.name, "Its label or id; or use --every");
+  next->add_option("--every", options.every, every_help);
+  next->add_option("--time-zone", options.time_zone, zone_help);
+  next->add_option("-n,--count", options.count, "How many times")->check(CLI::Range(1, 1000));
+}
+
+} // namespace holdfast::cli

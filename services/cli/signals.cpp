@@ -1,0 +1,54 @@
+#include "services/cli/signals.hpp"
+
+#include "services/cli/serve_node.hpp"
+
+#include <algorithm>
+#include <csignal>
+
+namespace holdfast::cli {
+
+namespace {
+
+volatile std::sig_atomic_t early_signal = 0;
+
+} // namespace
+
+void note_early_signals() {
+  struct sigaction action {};
+  action.sa_handler = [](int number) { early_signal = number; };
+  action.sa_flags = SA_RESTART;
+  for (const int number : {SIGINT, SIGTERM, SIGHUP})
+    sigaction(number, &action, nullptr);
+}
+
+Signals::Signals(asio::io_context& io, base::StopSignal& stop) : set_(io, SIGINT, SIGTERM, SIGHUP), stop_(stop) {
+  if (early_signal != 0) take(early_signal);
+  wait();
+}
+
+void Signals::take(int number) {
+  // A service manager that signals the whole group reaches us twice: directly and through the guard.
+  const auto arrived = std::chrono::steady_clock::now();
+  const bool echo = received_ && number == last_ && arrived - at_ < std::chrono::milliseconds(250);
+  received_ = true;
+  last_ = number;
+  at_ = arrived;
+  if (echo) return;
+  const auto now = stop_.strength();
+  const auto least = number == SIGINT ? base::Strength::stop : base::Strength::drain;
+  const auto next =
+      static_cast<base::Strength>(std::min(static_cast<int>(now) + 1, static_cast<int>(base::Strength::kill)));
+  stop_.raise(std::max(least, next), number == SIGINT    ? "interrupted"
+                                     : number == SIGTERM ? "asked to terminate"
+                                                         : "hung up");
+}
+
+void Signals::wait() {
+  set_.async_wait([this](const boost::system::error_code& error, int number) {
+    if (error) return;
+    take(number);
+    wait();
+  });
+}
+
+} // namespace holdfast::cli

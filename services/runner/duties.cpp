@@ -1,0 +1,92 @@
+#include "services/runner/duties.hpp"
+
+#include "lib/base/duration.hpp"
+#include "lib/base/error.hpp"
+
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <spdlog/spdlog.h>
+
+#include <map>
+
+namespace holdfast::runner {
+
+namespace {
+
+constexpr std::chrono::milliseconds kBuryEvery{2000};
+constexpr std::chrono::milliseconds kRejoin{500};
+
+} // namespace
+
+awaitable<void> do_duties(Gate& gate, std::chrono::milliseconds poll, base::StopSignal& stop) {
+  std::map<std::string, std::string> failing; // told once, not each time
+  auto buried = std::chrono::steady_clock::time_point{};
+  while (gate.leads() && stop.strength() == base::Strength::none) {
+    bool done = false;
+    std::string problem;
+    try {
+      const auto run = co_await gate.pool().run(
+          [&gate](pg::Connection& connection) { return store::runner_duty(connection, gate.id(), gate.epoch()); });
+      done = run.has_value();
+      if (run) {
+        if (!run->error.empty() && failing[run->duty] != run->error)
+          spdlog::error("duty {} failed: {}", run->duty, run->error);
+        failing[run->duty] = run->error;
+        if (run->count > 0)
+          spdlog::debug("duty {}: {} in {}", run->duty, run->count,
+                        base::format_duration(std::chrono::duration_cast<std::chrono::milliseconds>(run->duration)));
+      } else if (std::chrono::steady_clock::now() - buried > kBuryEvery) {
+        co_await gate.bury();
+        buried = std::chrono::steady_clock::now();
+      }
+    } catch (const base::Error& error) {
+      if (error.error_class() == base::ErrorClass::lease_lost)
+        gate.lose(error.what());
+      else if (error.error_class() != base::ErrorClass::temporary &&
+               error.error_class() != base::ErrorClass::unavailable)
+        throw;
+      problem = error.what();
+    }
+    if (!problem.empty()) spdlog::debug("no duty: {}", problem);
+    if (!done) co_await gate.sleep(poll);
+  }
+}
+
+awaitable<Ending> run(asio::io_context& io, GateOptions options, base::StopSignal& stop, bool persist) {
+  bool joined = false;
+  for (;;) {
+    std::unique_ptr<Gate> gate;
+    std::string problem;
+    try {
+      gate = std::make_unique<Gate>(io, options, stop);
+      joined = true;
+    } catch (const base::Error& error) {
+      // Whoever starts a runner wants to know; later it waits for its database to come back.
+      if (!joined ||
+          (error.error_class() != base::ErrorClass::temporary && error.error_class() != base::ErrorClass::unavailable))
+        throw;
+      problem = error.what();
+    }
+    if (gate) {
+      const auto entered = co_await gate->enter();
+      if (entered == Gate::Entered::leads) co_await do_duties(*gate, options.poll, stop);
+      const bool stopped = stop.strength() != base::Strength::none;
+      const bool superseded = entered == Gate::Entered::superseded || gate->asked_to_leave();
+      const std::string reason = stopped      ? stop.reason()
+                                 : superseded ? "made way for " + gate->rival()
+                                              : "could not keep its lease";
+      co_await gate->leave(0, reason);
+      if (stopped) co_return Ending::stopped;
+      if (superseded && !options.standby && !persist) co_return Ending::superseded;
+      options.standby = true;
+    } else {
+      spdlog::debug("cannot join again yet: {}", problem);
+    }
+    gate.reset();
+    asio::steady_timer timer(io, kRejoin);
+    co_await timer.async_wait(asio::use_awaitable);
+    if (stop.strength() != base::Strength::none) co_return Ending::stopped;
+  }
+}
+
+} // namespace holdfast::runner

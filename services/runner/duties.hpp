@@ -1,0 +1,25 @@
+#pragma once
+// A runner's life: through the gate, duties for as long as it leads, out again, and what comes after that. Stateless
+// functions; main thread.
+
+#include "lib/base/async.hpp"
+#include "lib/base/stop_signal.hpp"
+#include "services/runner/gate.hpp"
+
+namespace holdfast::runner {
+
+enum class Ending {
+  stopped,    // told to
+  superseded, // a newer runner leads or is about to
+};
+
+// Does the duties that are due until the gate is lost, another runner asks for it, or we are told to stop. Returns at
+// most one duty after that.
+awaitable<void> do_duties(Gate& gate, std::chrono::milliseconds poll, base::StopSignal& stop);
+
+// Stands at the gate until told to stop. A runner that is asked to leave ends, unless it stands by (or `persist` says
+// so): then it goes to the back and waits for its turn. One that lost its lead because it could not beat goes to the
+// back in any case: it must not chase away whoever stepped in. Throws what the first joining throws.
+awaitable<Ending> run(asio::io_context& io, GateOptions options, base::StopSignal& stop, bool persist = false);
+
+} // namespace holdfast::runner

@@ -1,0 +1,87 @@
+#pragma once
+// One runner at the single-runner gate: joins as a waiting one, gets through or gives way, keeps its lead by beating,
+// leaves. Owned by whoever runs duties; constructed, used and destroyed on the main thread. Side threads: beat (own
+// connection), database pool. Destroy it only after leave() has completed; the destructor stops the beat and joins both
+// threads.
+//
+// The newest wins (design decision 18). A leader on this machine is sent TERM as well as being asked, if it is still
+// the process it was; one elsewhere is asked, and waited out by its lease. The database lets nobody through while a
+// duty of the old one is being done.
+
+#include "lib/base/async.hpp"
+#include "lib/base/stop_signal.hpp"
+#include "lib/base/trust_window.hpp"
+#include "lib/pg/heartbeat.hpp"
+#include "lib/pg/pool.hpp"
+#include "lib/store/runner.hpp"
+#include "services/runner/options.hpp"
+
+#include <boost/asio/steady_timer.hpp>
+
+#include <memory>
+#include <set>
+#include <string>
+
+namespace holdfast::runner {
+
+class Gate {
+public:
+  enum class Entered {
+    leads,      // through: epoch() is valid
+    superseded, // a newer runner wants it: leave
+    stopped,    // told to stop while waiting
+    lost,       // given up by the others: start anew
+  };
+
+  // Joins, on a connection of its own: if the database is away at start, it says so and throws.
+  Gate(asio::io_context& io, GateOptions options, base::StopSignal& stop);
+  ~Gate();
+  Gate(const Gate&) = delete;
+  Gate& operator=(const Gate&) = delete;
+
+  // Waits until one of the endings; as long as it takes.
+  awaitable<Entered> enter();
+  // Closes the lead (or the waiting) in the database, if that can be reached within a moment; else the lease runs out.
+  awaitable<void> leave(int exit_code, std::string reason);
+
+  // It leads, as far as it knows: its last beat is young enough, nobody asked it to leave. What it does is checked
+  // again by the database.
+  bool leads() const;
+  bool asked_to_leave() const noexcept { return asked_; }
+  const std::string& rival() const noexcept { return rival_; } // who asked
+  void lose(const std::string& why);                           // the database says that it does not lead any more
+
+  const std::string& id() const noexcept { return process_.id; }
+  const std::string& label() const noexcept { return process_.label; }
+  std::int64_t epoch() const noexcept { return epoch_; }
+  pg::Pool& pool() { return *pool_; }
+
+  // Sleeps until something happened (doorbell, beat with news, stop), or that time has passed.
+  awaitable<void> sleep(std::chrono::milliseconds at_most);
+  void wake();
+
+  // Ends the leases of processes of this machine that are dead; how many there were. For the leader.
+  awaitable<int> bury();
+
+private:
+  void start_heartbeat();
+  void take_beat(base::TrustWindow::Clock::time_point sent, const store::RunnerBeat& beat);
+  awaitable<void> ask_to_leave(store::RunnerInWay other);
+  bool is_local(const store::RunnerInWay& other) const;
+
+  asio::io_context& io_;
+  GateOptions options_;
+  base::StopSignal& stop_;
+  store::ProcessInfo process_;
+  base::TrustWindow trust_;
+  std::unique_ptr<pg::Pool> pool_;
+  asio::steady_timer timer_;
+  std::shared_ptr<bool> alive_{std::make_shared<bool>(true)};
+  std::set<std::string> told_; // leaders that were sent TERM
+  std::int64_t epoch_{0};
+  bool woken_{false}, asked_{false}, lost_{false};
+  std::string rival_;
+  std::unique_ptr<pg::Heartbeat> heartbeat_; // last: its thread ends first
+};
+
+} // namespace holdfast::runner

@@ -1,0 +1,32 @@
+#pragma once
+// What a runner is told at start. Plain aggregates; immutable while it lives.
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace holdfast::runner {
+
+struct GateOptions {
+  std::string dsn;
+  std::string version;
+  std::filesystem::path data_dir; // keeps the machine's id where the system has none
+  bool standby{false};            // wait for the leader to be gone instead of asking it to leave
+  std::chrono::milliseconds lease{15000}, beat{3000}, poll{1000};
+  // How long a leader that was asked to leave may take before it is only a matter of its lease.
+  std::chrono::milliseconds graceful_timeout{5000};
+};
+
+struct SpawnerOptions {
+  std::vector<std::string> command; // starts one worker
+  int max_per_type{4}, max_total{12};
+  int slots{4};        // snapshots that one worker works on at once
+  int idle_timeout{3}; // rounds without work after which all is done; 0: never
+  bool stay{false};    // --daemon
+  int max_crashes{5};  // so many within crash_window, and something is wrong that starting again does not mend
+  std::chrono::milliseconds crash_window{60000}, poll{1000};
+  std::chrono::milliseconds drain_timeout{120000}, stop_timeout{20000}; // as the workers' own
+};
+
+} // namespace holdfast::runner

@@ -1,0 +1,144 @@
+#include "services/runner/spawner.hpp"
+
+#include "lib/base/error.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <csignal>
+
+namespace holdfast::runner {
+
+namespace {
+
+constexpr std::chrono::milliseconds kReap{100};
+
+pg::ConnectionOptions connection_options() {
+  pg::ConnectionOptions options;
+  options.application_name = "holdfast run";
+  return options;
+}
+
+} // namespace
+
+Spawner::Spawner(asio::io_context& io, const std::string& dsn, SpawnerOptions options, base::StopSignal& stop)
+    : io_(io), options_(std::move(options)), stop_(stop), pool_(dsn, connection_options(), 1), timer_(io) {}
+
+Spawner::~Spawner() = default;
+
+bool Spawner::should_spawn(std::int64_t queued, int running, int total, const SpawnerOptions& options) {
+  if (queued == 0) return false;
+  if (running >= options.max_per_type || total >= options.max_total) return false;
+  return running == 0 || queued > std::int64_t{running} * options.slots;
+}
+
+void Spawner::reap() {
+  for (auto it = workers_.begin(); it != workers_.end();) {
+    if (!(*it)->ended()) {
+      ++it;
+      continue;
+    }
+    // One that was told to end, or found nothing to do, has not crashed.
+    if ((*it)->failed() && stop_.strength() == base::Strength::none) {
+      spdlog::warn("worker pid {} ended: {}", (*it)->pid(), (*it)->how());
+      crashes_.push_back(std::chrono::steady_clock::now());
+    }
+    it = workers_.erase(it);
+  }
+  while (!crashes_.empty() && std::chrono::steady_clock::now() - crashes_.front() > options_.crash_window)
+    crashes_.pop_front();
+  if (static_cast<int>(crashes_.size()) >= options_.max_crashes)
+    throw base::Error(base::ErrorClass::system,
+                      "workers keep crashing: " + std::to_string(crashes_.size()) +
+                          " within a minute, no more are started",
+                      "holdfast worker runs one alone; its log says why");
+}
+
+void Spawner::spawn() {
+  try {
+    workers_.push_back(std::make_unique<LocalWorker>(options_.command));
+    ++started_;
+    spdlog::info("started worker pid {}", workers_.back()->pid());
+  } catch (const base::Error& error) {
+    spdlog::error("{}", error.what()); // the next round tries again; what keeps failing counts as a crash
+    crashes_.push_back(std::chrono::steady_clock::now());
+  }
+}
+
+void Spawner::show(const store::Backlog& backlog) {
+  std::string line;
+  if (backlog.crawls_due > 0) line += " crawl=" + std::to_string(backlog.crawls_due) + "q";
+  if (backlog.snapshots_due > 0 || !workers_.empty())
+    line += " snapshot=" + std::to_string(backlog.snapshots_due) + "q/" + std::to_string(workers_.size()) + "w";
+  if (backlog.held > 0) line += " held=" + std::to_string(backlog.held);
+  if (line != shown_ && !line.empty()) spdlog::info("tick:{}", line);
+  shown_ = line;
+}
+
+awaitable<void> Spawner::tick() {
+  reap();
+  const auto backlog = co_await pool_.run([](pg::Connection& connection) { return store::backlog(connection); });
+  show(backlog);
+  const int running = static_cast<int>(workers_.size());
+  // One kind of worker does both: it turns crawls into snapshots and works on those. At most one more a round.
+  if (should_spawn(backlog.crawls_due + backlog.snapshots_due, running, running, options_)) spawn();
+  const bool busy = options_.stay ? backlog.crawls_due + backlog.snapshots_due + backlog.held > 0 : backlog.unfinished;
+  if (busy) {
+    idle_ = 0;
+    co_return;
+  }
+  if (++idle_ == 1) spdlog::info("idle, {}", options_.stay ? "waiting for work" : "nothing left to do");
+  // Who stays keeps one worker warm; the others have done their work.
+  if (options_.stay && idle_ >= std::max(1, options_.idle_timeout))
+    for (std::size_t i = 1; i < workers_.size(); ++i)
+      workers_[i]->signal(SIGTERM);
+}
+
+awaitable<void> Spawner::run() {
+  std::exception_ptr failure;
+  try {
+    while (stop_.strength() == base::Strength::none) {
+      std::string problem;
+      try {
+        co_await tick();
+      } catch (const base::Error& error) {
+        if (error.error_class() != base::ErrorClass::temporary && error.error_class() != base::ErrorClass::unavailable)
+          throw;
+        problem = error.what();
+      }
+      if (!problem.empty()) spdlog::warn("cannot look at the queue: {}", problem);
+      if (!options_.stay && options_.idle_timeout > 0 && idle_ >= options_.idle_timeout) break;
+      timer_.expires_after(options_.poll);
+      const auto stopped = stop_.strength() != base::Strength::none;
+      if (!stopped) co_await timer_.async_wait(asio::as_tuple(asio::use_awaitable));
+    }
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  co_await end_workers();
+  if (failure) std::rethrow_exception(failure);
+}
+
+// TERM drains, INT stops, another INT kills: what we are told, they are told, and they keep their own deadlines.
+awaitable<void> Spawner::end_workers() {
+  auto told = base::Strength::none;
+  const auto until = std::chrono::steady_clock::now() + options_.drain_timeout + 2 * options_.stop_timeout;
+  while (!workers_.empty()) {
+    const auto strength = std::max(stop_.strength(), base::Strength::drain);
+    if (strength > told) {
+      told = strength;
+      for (auto& worker : workers_)
+        worker->signal(strength == base::Strength::drain ? SIGTERM : SIGINT);
+    }
+    workers_.erase(std::remove_if(workers_.begin(), workers_.end(), [](auto& worker) { return worker->ended(); }),
+                   workers_.end());
+    if (std::chrono::steady_clock::now() > until) workers_.clear(); // kills
+    if (workers_.empty()) break;
+    timer_.expires_after(kReap);
+    co_await timer_.async_wait(asio::as_tuple(asio::use_awaitable));
+  }
+}
+
+} // namespace holdfast::runner

@@ -1,0 +1,58 @@
+#pragma once
+// Local workers, started as the queue asks for them (`holdfast run`). Owned by the verb; main thread only. Workers are
+// programs of their own: a crash of one costs its own work only, and is followed by a new one. Destroy it only after
+// run() has completed; the destructor kills what is still there (their guards see to the rest).
+
+#include "lib/base/async.hpp"
+#include "lib/base/stop_signal.hpp"
+#include "lib/pg/pool.hpp"
+#include "lib/store/runner.hpp"
+#include "services/runner/local_worker.hpp"
+#include "services/runner/options.hpp"
+
+#include <boost/asio/steady_timer.hpp>
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace holdfast::runner {
+
+class Spawner {
+public:
+  Spawner(asio::io_context& io, const std::string& dsn, SpawnerOptions options, base::StopSignal& stop);
+  ~Spawner();
+  Spawner(const Spawner&) = delete;
+  Spawner& operator=(const Spawner&) = delete;
+
+  // Until there is nothing left to do (unless it is to stay), or told to stop; then ends the workers and waits for
+  // them. Throws Error(system) if workers keep crashing.
+  awaitable<void> run();
+
+  std::size_t workers() const noexcept { return workers_.size(); }
+  std::uint64_t started() const noexcept { return started_; }
+
+  // The seeds' rule: nothing to do, at a limit, or enough workers for the queue: no.
+  static bool should_spawn(std::int64_t queued, int running, int total, const SpawnerOptions& options);
+
+private:
+  awaitable<void> tick();
+  void reap();
+  void spawn();
+  void show(const store::Backlog& backlog);
+  awaitable<void> end_workers();
+
+  asio::io_context& io_;
+  SpawnerOptions options_;
+  base::StopSignal& stop_;
+  pg::Pool pool_;
+  asio::steady_timer timer_;
+  std::vector<std::unique_ptr<LocalWorker>> workers_;
+  std::deque<std::chrono::steady_clock::time_point> crashes_;
+  std::string shown_;
+  int idle_{0};
+  std::uint64_t started_{0};
+};
+
+} // namespace holdfast::runner

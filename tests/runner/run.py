@@ -1,0 +1,522 @@
+#!/usr/bin/env python3
+"""The runner as a whole: real holdfast processes against a PostgreSQL server of their own.
+
+    tests/runner/run.py --holdfast build/dev/services/cli/holdfast            what ctest runs, under a minute
+    tests/runner/run.py --holdfast ... --seconds 120 Contenders               32 contenders and kill -9, for two minutes
+
+What is asserted is read from the database's own record (runner_term, duty_run, check_invariants), not from clocks of this program,
+except that a new leader must be there within one lease.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "isolation"))
+import run as isolation  # noqa: E402  the throw-away server
+
+OPTIONS = argparse.Namespace(holdfast=None, seconds=8.0)
+SERVER = None
+LEASE = 4.0
+
+
+class Collection:
+    """A database, a data directory and the holdfast processes that work on them. Leaving it ends them all."""
+
+    counter = 0
+
+    def __init__(self, lease=LEASE):
+        Collection.counter += 1
+        self.database = f"runner{Collection.counter}"
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="holdfast-runner-"))
+        self.lease = lease
+        self.processes = []
+        self.socket_directory = str(SERVER.directory)
+        SERVER.psql("-d", "postgres", "-c", f"create database {self.database}")
+        plugin = self.directory / "plugins" / "note"
+        plugin.mkdir(parents=True)
+        (plugin / "config.json").write_text("{}")
+        hook = plugin / "on_Snapshot__50_note.sh"
+        hook.write_text('#!/bin/sh\necho "$@" > note.txt\necho \'{"type": "ArchiveResult", "status": "succeeded", "output_str": "noted"}\'\n')
+        hook.chmod(0o755)
+        self.holdfast("migrate")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in self.processes:
+            if process.poll() is None:
+                process.send_signal(signal.SIGKILL)
+            process.wait()
+            process.log.close()
+        SERVER.psql("-d", "postgres", "-c", f"drop database {self.database} with (force)")
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def environment(self, socket_directory=None):
+        dsn = f"host={socket_directory or self.socket_directory} dbname={self.database} user=postgres"
+        return {"PATH": os.environ["PATH"], "HOME": str(self.directory), "LANG": "C.UTF-8", "TZ": "UTC", "HOLDFAST_DATA_DIR": str(self.directory / "data"),
+                "HOLDFAST_DATABASE_URL": dsn, "HOLDFAST_PLUGINS_PATH": str(self.directory / "plugins"), "HOLDFAST_URLS_ALLOW_PRIVATE": "true",
+                "HOLDFAST_RUNNER_LEASE": f"{self.lease}s", "HOLDFAST_RUNNER_BEAT": f"{self.lease / 5}s", "HOLDFAST_RUNNER_POLL_INTERVAL": "200ms",
+                "HOLDFAST_WORKER_POLL": "500ms", "HOLDFAST_DISK_MINIMUM_FREE": "0", "HOLDFAST_SESSIONS_LINGER": "0s"}
+
+    def start(self, *arguments, socket_directory=None, **settings):
+        log = open(self.directory / f"log{len(self.processes)}", "w+")
+        process = subprocess.Popen([OPTIONS.holdfast, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.directory,
+                                   env={**self.environment(socket_directory), **settings}, start_new_session=True)
+        process.log = log
+        self.processes.append(process)
+        return process
+
+    def holdfast(self, *arguments, expect=0):
+        done = subprocess.run([OPTIONS.holdfast, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              cwd=self.directory, env=self.environment(), timeout=120)
+        if expect is not None and done.returncode != expect:
+            raise AssertionError(f"holdfast {' '.join(arguments)}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+        return done
+
+    def lines(self, *arguments):
+        return [json.loads(line) for line in self.holdfast(*arguments).stdout.splitlines()]
+
+    def sql(self, query):
+        return SERVER.psql("-d", self.database, "-A", "-t", "-c", query).strip()
+
+    def log_of(self, process):
+        process.log.flush()
+        return pathlib.Path(process.log.name).read_text()
+
+    def add(self, count, name="page"):
+        urls = [f"http://127.0.0.1:9/{name}{n}" for n in range(count)]
+        return self.lines("add", "--bg", *urls)[0]["id"]
+
+    def until(self, what, condition, seconds=30):
+        deadline = time.monotonic() + seconds
+        while True:
+            value = condition()
+            if value:
+                return value
+            if time.monotonic() > deadline:
+                logs = "".join(f"--- {p.args[1:]} ({p.returncode})\n{self.log_of(p)[-3000:]}" for p in self.processes[-4:])
+                raise AssertionError(f"not within {seconds} s: {what}\n{self.sql('select label, state, epoch, lease_left from holdfast.v_runner')}\n{logs}")
+            time.sleep(0.05)
+
+    def leader(self):
+        """pid of the healthy leader, or None."""
+        return int(self.sql("select coalesce(max(pid), 0) from holdfast.v_runner where state = 'leads' and healthy")) or None
+
+    def wait_for_leader(self, process, seconds=30):
+        self.until(f"pid {process.pid} leads", lambda: self.leader() == process.pid, seconds)
+
+    def broken(self):
+        return self.sql("select * from holdfast.check_invariants()")
+
+
+class Case(unittest.TestCase):
+    def collection(self, **options):
+        return self.enterContext(Collection(**options)) if hasattr(self, "enterContext") else self._enter(Collection(**options))
+
+    def _enter(self, context):
+        self.addCleanup(context.__exit__, None, None, None)
+        return context.__enter__()
+
+
+class Gate(Case):
+    def test_the_newest_runner_wins_and_the_older_one_ends_in_good_order(self):
+        c = self.collection()
+        first = c.start("runner")
+        c.wait_for_leader(first)
+        second = c.start("runner")
+        c.wait_for_leader(second)
+        self.assertEqual(first.wait(timeout=20), 0)
+        self.assertEqual(c.sql("select string_agg(epoch || ' ' || coalesce(left(ending, 4), 'on'), ', ' order by epoch) from holdfast.runner_term"), "1 left, 2 on")
+        second.send_signal(signal.SIGTERM)
+        self.assertEqual(second.wait(timeout=20), 0)
+        self.assertEqual(c.sql("select count(*) from holdfast.v_runner"), "0")
+        self.assertEqual(c.broken(), "")
+
+    def test_one_that_stands_by_waits_for_its_turn_and_steps_back_for_a_newer_one(self):
+        c = self.collection()
+        first = c.start("runner")
+        c.wait_for_leader(first)
+        standby = c.start("runner", "--standby")
+        c.until("it stands by", lambda: c.sql(f"select state from holdfast.v_runner where pid = {standby.pid}") == "stands by")
+        self.assertEqual(c.leader(), first.pid)
+        first.send_signal(signal.SIGTERM)
+        c.wait_for_leader(standby)
+        newer = c.start("runner")
+        c.wait_for_leader(newer)
+        c.until("it stands by again", lambda: c.sql(f"select string_agg(state, ',') from holdfast.v_runner where pid = {standby.pid}") == "stands by")
+        newer.send_signal(signal.SIGKILL)
+        newer.wait()
+        c.wait_for_leader(standby)
+        self.assertIsNone(standby.poll())
+        self.assertEqual(c.broken(), "")
+
+    def test_a_stopped_runner_is_waited_out_by_its_lease_and_changes_nothing_when_it_wakes_up(self):
+        c = self.collection(lease=2)
+        old = c.start("runner", "--standby")
+        c.wait_for_leader(old)
+        epoch = c.sql("select epoch from holdfast.v_runner where state = 'leads'")
+        old.send_signal(signal.SIGSTOP)
+        new = c.start("runner", "--standby")
+        c.wait_for_leader(new)
+        began = c.sql(f"select began_at from holdfast.runner_term where epoch = {int(epoch) + 1}")
+        old.send_signal(signal.SIGCONT)
+        c.until("the old one stands by", lambda: c.sql(f"select string_agg(state, ',') from holdfast.v_runner where pid = {old.pid}") == "stands by")
+        self.assertEqual(c.sql(f"select count(*) from holdfast.duty_run where epoch = {epoch} and ended_at > '{began}'"), "0")
+        self.assertEqual(c.leader(), new.pid)
+        self.assertEqual(c.broken(), "")
+
+
+class Proxy:
+    """Stands between a holdfast and its database. cut(): nothing passes any more, as when a cable is pulled; heal(): the old
+    connections are found to be dead, new ones pass."""
+
+    def __init__(self, target):
+        self.directory = tempfile.mkdtemp(prefix="holdfast-proxy-")
+        os.chmod(self.directory, 0o755)
+        self.target = f"{target}/.s.PGSQL.5432"
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(f"{self.directory}/.s.PGSQL.5432")
+        self.listener.listen(16)
+        self.open = threading.Event()
+        self.open.set()
+        self.lock = threading.Lock()
+        self.sockets = []
+        self.ended = False
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while not self.ended:
+            try:
+                client = self.listener.accept()[0]
+            except OSError:
+                return
+            server = socket.socket(socket.AF_UNIX)
+            server.connect(self.target)
+            with self.lock:
+                self.sockets += [client, server]
+            for a, b in ((client, server), (server, client)):
+                threading.Thread(target=self.pump, args=(a, b), daemon=True).start()
+
+    def pump(self, source, sink):
+        try:
+            while data := source.recv(65536):
+                self.open.wait()
+                sink.sendall(data)
+        except OSError:
+            pass
+        for end in (source, sink):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def cut(self):
+        self.open.clear()
+
+    def heal(self, deliver_late):
+        if not deliver_late:
+            self.drop()
+        self.open.set()
+        if deliver_late:
+            time.sleep(0.3)  # what was under way arrives, late
+            self.drop()
+
+    def drop(self):
+        with self.lock:
+            gone, self.sockets = self.sockets, []
+        for one in gone:
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+            one.close()
+
+    def close(self):
+        self.ended = True
+        self.open.set()
+        self.listener.close()
+        self.drop()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+class Partition(Case):
+    def play(self, deliver_late):
+        c = self.collection(lease=2)
+        proxy = Proxy(c.socket_directory)
+        self.addCleanup(proxy.close)
+        old = c.start("runner", "--standby", socket_directory=proxy.directory)
+        c.wait_for_leader(old)
+        c.until("it does its duties", lambda: int(c.sql("select count(*) from holdfast.duty_run")) > 3)
+        old_id, epoch = c.sql("select id || ' ' || epoch from holdfast.v_runner where state = 'leads'").split()
+        proxy.cut()
+        new = c.start("runner", "--standby")
+        c.wait_for_leader(new)
+        began = c.sql(f"select began_at from holdfast.runner_term where epoch = {int(epoch) + 1}")
+        # What the old one might still say is refused, whoever says it.
+        with self.assertRaisesRegex(RuntimeError, "does not lead with epoch"):
+            c.sql(f"select * from holdfast.runner_duty('{old_id}', {epoch})")
+        with self.assertRaisesRegex(RuntimeError, "has been given up"):
+            c.sql(f"select * from holdfast.runner_beat('{old_id}', '1 hour', '{{}}')")
+        proxy.heal(deliver_late)
+        c.until("the old one stands by", lambda: c.sql(f"select string_agg(state, ',') from holdfast.v_runner where pid = {old.pid}") == "stands by")
+        self.assertEqual(c.leader(), new.pid)
+        self.assertEqual(c.sql(f"select count(*) from holdfast.duty_run where epoch = {epoch} and began_at > '{began}'"), "0")
+        self.assertEqual(c.broken(), "")
+
+    def test_a_runner_that_is_cut_off_is_replaced_and_comes_back_to_stand_by(self):
+        self.play(deliver_late=False)
+
+    def test_what_a_cut_off_runner_sent_arrives_late_and_changes_nothing(self):
+        self.play(deliver_late=True)
+
+
+class Contenders(Case):
+    def test_thirty_two_contenders_are_killed_at_random_and_there_is_one_leader_at_a_time(self):
+        c = self.collection()
+        c.sql("update holdfast.duty set every = '20 milliseconds'")
+        dice = random.Random(20261121)
+        contenders = []
+        for n in range(32):
+            contenders.append(c.start("runner", *(["--standby"] if n % 4 else [])))
+        killed = 0
+        until = time.monotonic() + OPTIONS.seconds
+        while time.monotonic() < until:
+            leader = c.leader()
+            # Every other time the leader itself; its successor must not need to be told.
+            victims = [p for p in contenders if p.poll() is None]
+            victim = next((p for p in victims if p.pid == leader), None) if dice.random() < 0.5 else dice.choice(victims) if victims else None
+            if victim is not None:
+                victim.send_signal(dice.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGKILL, signal.SIGTERM]))
+                killed += 1
+            for n, process in enumerate(contenders):
+                if process.poll() is not None:
+                    process.log.close()
+                    c.processes.remove(process)
+                    contenders[n] = c.start("runner", *(["--standby"] if dice.random() < 0.8 else []))
+            time.sleep(dice.random() * 0.4)
+        c.until("somebody leads", c.leader, seconds=LEASE + 10)
+        terms, gap = c.sql("select count(*), coalesce(round(max(extract(epoch from began_at - before))::numeric, 3), 0) from "
+                           "(select began_at, lag(valid_until) over (order by epoch) as before from holdfast.runner_term) t").split("|")
+        duties, errors = c.sql("select count(*), count(error) from holdfast.duty_run").split("|")
+        overlaps = c.sql("select count(*) from holdfast.runner_term a join holdfast.runner_term b on a.epoch < b.epoch and "
+                         "tstzrange(a.began_at, a.valid_until) && tstzrange(b.began_at, b.valid_until)")
+        print(f"\n  {killed} signals, {terms} leads, {duties} duties, longest time without a valid leader {gap} s (lease {LEASE} s)", flush=True)
+        self.assertEqual(overlaps, "0")
+        self.assertEqual(c.sql("select count(*) from holdfast.duty_run a join holdfast.duty_run b on a.id < b.id and b.id < a.id + 200 "
+                               "and tstzrange(a.began_at, a.ended_at) && tstzrange(b.began_at, b.ended_at)"), "0")
+        self.assertEqual(c.sql("select count(*) from holdfast.duty_run d join holdfast.runner_term t using (epoch) where d.process_id <> t.process_id or d.began_at < t.began_at"), "0")
+        self.assertEqual(errors, "0")
+        self.assertGreater(int(terms), 2)
+        self.assertGreater(int(duties), 10)
+        self.assertLessEqual(float(gap), LEASE)
+        self.assertEqual(c.broken(), "")
+
+
+class Work(Case):
+    def sealed(self, c, crawl, count):
+        return c.sql(f"select status || ' ' || coalesce(outcome, '') || ' ' || succeeded from holdfast.v_crawl where id = '{crawl}'") == f"sealed succeeded {count}"
+
+    def test_adding_claiming_running_and_sealing_need_no_runner(self):
+        c = self.collection()
+        crawl = c.add(3)
+        worker = c.start("worker")
+        c.until("all is sealed", lambda: self.sealed(c, crawl, 3))
+        self.assertEqual(c.sql("select count(*) from holdfast.runner_term"), "0")
+        worker.send_signal(signal.SIGTERM)
+        self.assertEqual(worker.wait(timeout=30), 0)
+        self.assertEqual(c.broken(), "")
+
+    def test_run_does_what_there_is_to_do_with_workers_of_its_own_and_ends(self):
+        c = self.collection()
+        crawl = c.add(12)
+        paused = c.add(1, "paused")
+        c.sql(f"update holdfast.crawl set status = 'paused', retry_at = holdfast.retry_at_max() where id = '{paused}'")
+        run = c.start("run")
+        self.assertEqual(run.wait(timeout=90), 0, c.log_of(run))
+        log = c.log_of(run)
+        self.assertTrue(self.sealed(c, crawl, 12), log)
+        self.assertRegex(log, r"tick:.* snapshot=\d+q/\d+w")
+        self.assertIn("nothing left to do", log)
+        self.assertEqual(c.sql(f"select status from holdfast.crawl where id = '{paused}'"), "paused")
+        self.assertEqual(c.sql("select count(*) from holdfast.process where status = 'running'"), "0")
+        self.assertEqual(c.sql("select string_agg(left(ending, 10), ',') from holdfast.runner_term"), "left: done")
+        self.assertEqual(c.broken(), "")
+
+    def test_a_worker_that_is_killed_is_replaced_and_its_work_done_at_once(self):
+        c = self.collection()
+        hook = c.directory / "plugins" / "note" / "on_Snapshot__50_note.sh"
+        gate = c.directory / "go"
+        hook.write_text(f"#!/bin/sh\nwhile [ ! -e {gate} ]; do sleep 0.05; done\necho ok > note.txt\n")
+        crawl = c.add(1)
+        run = c.start("run", "--daemon", HOLDFAST_LEASE="10m", HOLDFAST_MARGIN="20s")
+        pid = c.until("the hook runs", lambda: c.sql("select p.pid from holdfast.process p join holdfast.archive_result r on r.process_id = p.id and r.ended_at is null"))
+        os.kill(int(pid), signal.SIGKILL)
+        gate.touch()
+        # Its lease would have lasted ten minutes: that it is dead was seen.
+        c.until("it was done by another one", lambda: self.sealed(c, crawl, 1), seconds=60)
+        self.assertEqual(c.sql("select count(distinct process_id) from holdfast.attempt"), "2")
+        run.send_signal(signal.SIGTERM)
+        self.assertEqual(run.wait(timeout=60), 0, c.log_of(run))
+        self.assertEqual(c.sql("select count(*) from holdfast.process where status = 'running'"), "0")
+        self.assertEqual(c.broken(), "")
+
+    def test_workers_that_keep_crashing_are_not_started_for_ever(self):
+        c = self.collection()
+        c.add(1)
+        (c.directory / "blocked").write_text("not a directory")
+        run = c.start("run", HOLDFAST_WORK_DIR=str(c.directory / "blocked" / "work"))
+        self.assertEqual(run.wait(timeout=90), 71, c.log_of(run))
+        self.assertIn("workers keep crashing", c.log_of(run))
+
+
+class Schedules(Case):
+    def test_the_verbs(self):
+        c = self.collection()
+        added = c.lines("schedule", "add", "--every", "0 6 * * mon-fri", "--time-zone", "Europe/Berlin", "--label", "news", "-t", "a,b", "http://127.0.0.1:9/a", "http://127.0.0.1:9/b")[0]
+        self.assertEqual((added["label"], added["state"], added["crawl"]["tags"], len(added["urls"])), ("news", "on", ["a", "b"], 2))
+        self.assertIn(" 06:00", added["next_run"])
+        self.assertEqual([s["id"] for s in c.lines("schedule", "list")], [added["id"]])
+        self.assertEqual(c.lines("schedule", "pause", "news")[0]["state"], "paused")
+        self.assertIsNone(c.lines("schedule", "list")[0]["next_run"])
+        self.assertEqual(c.lines("schedule", "resume", added["id"][-6:])[0]["next_run"], added["next_run"])
+        crawl = c.lines("schedule", "run-now", "news")[0]["id"]
+        self.assertEqual(c.sql(f"select seeds_total || ' ' || tags::text || ' ' || created_by from holdfast.crawl where id = '{crawl}'"), "2 {a,b} schedule news")
+        refused = c.holdfast("schedule", "run-now", "news", expect=65)
+        self.assertIn("still open", refused.stderr)
+        self.assertEqual(len(c.lines("schedule", "next", "news", "-n", "3")), 3)
+        self.assertEqual(len(c.lines("schedule", "next", "--every", "every 20 minutes")), 5)
+        for wrong in ("whenever", "61 * * * *", "* * * *", "0 0 31 2 *"):
+            self.assertEqual(c.holdfast("schedule", "add", "--every", wrong, "http://127.0.0.1:9/", expect=65).returncode, 65)
+        c.holdfast("schedule", "remove", "news")
+        self.assertEqual(c.lines("schedule", "list"), [])
+        self.assertEqual(c.holdfast("schedule", "pause", "news", expect=65).returncode, 65)
+        self.assertEqual(c.sql(f"select count(*) from holdfast.crawl where id = '{crawl}'"), "1")
+
+    def test_what_was_missed_is_caught_up_once_and_no_run_overlaps_the_last(self):
+        c = self.collection()
+        c.holdfast("schedule", "add", "--every", "minutely", "--label", "often", "http://127.0.0.1:9/a")
+        c.sql("update holdfast.schedule set next_run_at = clock_timestamp() - interval '3 days'")
+        runner = c.start("runner")
+        c.until("it ran", lambda: c.sql("select runs from holdfast.schedule") == "1")
+        self.assertEqual(c.sql("select next_run_at > clock_timestamp() - interval '1 second' and next_run_at <= clock_timestamp() + interval '1 minute' from holdfast.schedule"), "t")
+        c.sql("update holdfast.schedule set next_run_at = clock_timestamp()")
+        c.until("it was left out", lambda: c.sql("select skipped || note from holdfast.schedule where skipped = 1").endswith("its last crawl is still open"))
+        self.assertEqual(c.sql("select count(*) from holdfast.crawl"), "1")
+        worker = c.start("worker")
+        c.until("the crawl is sealed", lambda: c.sql("select status from holdfast.crawl") == "sealed")
+        c.sql("update holdfast.schedule set next_run_at = clock_timestamp()")
+        c.until("it ran again", lambda: c.sql("select runs from holdfast.schedule") == "2")
+        for process in (runner, worker):
+            process.send_signal(signal.SIGTERM)
+            self.assertEqual(process.wait(timeout=30), 0)
+        self.assertEqual(c.broken(), "")
+
+    # every, zone, after (UTC), the next times as the clock there shows them
+    TIMES = [
+        ("daily", "UTC", "2026-01-31 12:00", "02-01 00:00, 02-02 00:00"),
+        ("@hourly", "UTC", "2026-12-31 23:30", "01-01 00:00, 01-01 01:00"),
+        ("weekly", "UTC", "2026-11-21 00:00", "11-22 00:00, 11-29 00:00"),
+        ("monthly", "UTC", "2026-01-01 00:00", "02-01 00:00, 03-01 00:00"),
+        ("every 20 minutes", "UTC", "2026-11-21 00:10", "11-21 00:20, 11-21 00:40, 11-21 01:00"),
+        ("every 2 days", "Europe/Berlin", "2026-03-28 00:00", "03-29 00:00, 03-31 00:00, 04-02 00:00"),
+        ("*/15 9-17/8 * * *", "UTC", "2026-11-21 09:40", "11-21 09:45, 11-21 17:00, 11-21 17:15"),
+        ("0 6 * * mon-fri", "America/New_York", "2026-11-21 00:00", "11-23 06:00, 11-24 06:00"),
+        ("5,50 0 1 jan,jul *", "UTC", "2026-06-30 00:00", "07-01 00:05, 07-01 00:50, 01-01 00:05"),
+        ("0 0 29 2 *", "UTC", "2026-01-01 00:00", "02-29 00:00, 02-29 00:00"),
+        ("0 0 * * 7", "UTC", "2026-11-21 00:00", "11-22 00:00"),
+        # Both days restricted: either may match. One of them "*": both must.
+        ("0 0 13 * fri", "UTC", "2026-01-03 00:00", "01-09 00:00, 01-13 00:00, 01-16 00:00"),
+        ("0 0 13 * *", "UTC", "2026-01-03 00:00", "01-13 00:00, 02-13 00:00"),
+        ("0 0 */13 * fri", "UTC", "2026-01-03 00:00", "02-27 00:00, 03-27 00:00"),
+        # The clocks are moved forward at 02:00 on 29 March and back at 03:00 on 25 October 2026.
+        ("30 2 * * *", "Europe/Berlin", "2026-03-27 12:00", "03-28 02:30, 03-29 03:30, 03-30 02:30"),
+        ("30 2 * * *", "Europe/Berlin", "2026-10-23 12:00", "10-24 02:30, 10-25 02:30, 10-26 02:30"),
+        ("*/30 * * * *", "Europe/Berlin", "2026-03-29 00:10", "03-29 01:30, 03-29 03:00, 03-29 03:30"),
+        ("*/30 * * * *", "Europe/Berlin", "2026-10-24 23:40", "10-25 02:00, 10-25 02:30, 10-25 02:00, 10-25 02:30, 10-25 03:00"),
+        ("0 0 * * *", "America/Santiago", "2026-09-05 12:00", "09-06 01:00, 09-07 00:00"),  # midnight itself is skipped
+    ]
+
+    def test_the_calendar(self):
+        c = self.collection()
+        for every, zone, after, expected in self.TIMES:
+            with self.subTest(every=every, zone=zone, after=after):
+                count = expected.count(",") + 1
+                told = c.sql(f"select string_agg(to_char(t at time zone '{zone}', 'MM-DD HH24:MI'), ', ' order by n) from "
+                             f"holdfast.schedule_times('{every}', '{zone}', '{after}+00', {count}) with ordinality x(t, n)")
+                self.assertEqual(told, expected)
+        self.assertEqual(c.sql("select holdfast.schedule_next('0 0 31 2 *', 'UTC', now()) is null"), "t")
+
+
+class Duties(Case):
+    def test_a_duty_that_fails_keeps_no_other_one_from_being_done_and_says_why(self):
+        c = self.collection()
+        c.sql("create or replace function holdfast.duty_mend(p_duty holdfast.duty) returns bigint language plpgsql as $$ begin raise exception 'broken on purpose'; end $$")
+        runner = c.start("runner")
+        c.until("all have run", lambda: c.sql("select count(*) filter (where runs = 0) from holdfast.duty") == "0")
+        self.assertEqual(c.sql("select string_agg(name || ': ' || error, ',') from holdfast.v_duty where error is not null"), "mend: broken on purpose")
+        runner.send_signal(signal.SIGTERM)
+        runner.wait(timeout=20)
+        self.assertIn("duty mend failed: broken on purpose", c.log_of(runner))
+
+    def test_each_duty_does_its_work_once(self):
+        c = self.collection()
+        c.sql("insert into holdfast.machine (id, hostname) values ('elsewhere', 'elsewhere')")
+        c.sql("insert into holdfast.process (id, machine_id, boot_id, pid, start_ticks, process_type, label, beat_at, lease_until) "
+              "values (gen_random_uuid(), 'elsewhere', 'b', 1, 1, 'worker', 'lost node', now(), now() - interval '1 minute')")
+        c.sql("insert into holdfast.process (id, machine_id, boot_id, pid, start_ticks, process_type, label, status, ended_at) "
+              "values (gen_random_uuid(), 'elsewhere', 'b', 1, 1, 'worker', 'old node', 'exited', now() - interval '2 years')")
+        c.sql("insert into holdfast.event (at, lifecycle, object_id, event, to_state) values (now() - interval '1 year', 'crawl', gen_random_uuid(), 'add', 'queued')")
+        c.sql("insert into holdfast.host (name, backoff_level, backoff_until, reason, updated_at) values ('slow.test', 2, now() - interval '1 hour', '429', now() - interval '1 hour')")
+        c.sql("insert into holdfast.crawl (id, label, status, retry_at) values (gen_random_uuid(), 'stuck', 'started', null)")
+        runner = c.start("runner")
+        c.until("all have run", lambda: c.sql("select count(*) filter (where runs = 0) from holdfast.duty") == "0")
+        self.assertEqual(c.sql("select status || ' ' || exit_reason from holdfast.process where label = 'lost node'"), "exited lease lapsed")
+        self.assertEqual(c.sql("select count(*) from holdfast.process where label = 'old node'"), "0")
+        self.assertEqual(c.sql("select count(*) from holdfast.event where at < now() - interval '90 days'"), "0")
+        self.assertEqual(c.sql("select backoff_level from holdfast.host"), "1")
+        self.assertEqual(c.sql("select status || ' ' || outcome from holdfast.crawl where label = 'stuck'"), "sealed empty")
+        before = c.sql("select sum(total_count) from holdfast.duty")
+        runs = int(c.sql("select sum(runs) from holdfast.duty"))
+        c.sql("update holdfast.duty set next_at = clock_timestamp()")
+        c.until("all have run again", lambda: int(c.sql("select sum(runs) from holdfast.duty")) >= runs + 8)
+        self.assertEqual(c.sql("select sum(total_count) from holdfast.duty"), before)
+        runner.send_signal(signal.SIGTERM)
+        self.assertEqual(runner.wait(timeout=20), 0)
+        self.assertEqual(c.broken(), "")
+
+
+def main():
+    global SERVER
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--holdfast", required=True, help="the program")
+    parser.add_argument("--seconds", type=float, default=8.0, help="how long the contenders contend (8)")
+    parser.add_argument("tests", nargs="*", help="Class or Class.test; all if none is given")
+    OPTIONS.__dict__.update(vars(parser.parse_args()))
+    OPTIONS.holdfast = str(pathlib.Path(OPTIONS.holdfast).resolve())
+    found = isolation.find_programs()
+    if not found:
+        print("skipped: the programs of a PostgreSQL server are not installed")
+        return isolation.SKIPPED
+    with isolation.Server(found[0]) as SERVER:
+        # 32 runners hold two sessions each.
+        SERVER.psql("-d", "postgres", "-c", "alter system set max_connections = 300")
+        SERVER.run(found[0] / "pg_ctl", "-D", "data", "-l", "log", "-w", "-m", "fast", "restart")
+        module = sys.modules[__name__]
+        loader = unittest.TestLoader()
+        suite = loader.loadTestsFromNames(OPTIONS.tests, module) if OPTIONS.tests else loader.loadTestsFromModule(module)
+        return 0 if unittest.TextTestRunner(verbosity=2).run(suite).wasSuccessful() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
