@@ -54,7 +54,7 @@ const std::vector<Key>& key_table() {
       {"beat", Type::duration, "15s", false,
        "How often a node renews its leases; twice this must fit into lease - margin.", 50, kHour},
       {"margin", Type::duration, "20s", false,
-       "How long before its lease ends a cut-off node stops its hooks; more than kill_grace + 5s.", 50, kHour},
+       "How long before its lease ends a cut-off node stops its hooks; more than kill_grace + 5s (lease / 12, if less).", 50, kHour},
       {"kill_grace", Type::duration, "5s", false,
        "How long a hook may take to end after SIGTERM before it gets SIGKILL.", 0, kHour},
       {"drain_timeout", Type::duration, "120s", false,

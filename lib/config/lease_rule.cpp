@@ -1,7 +1,10 @@
+#include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
 #include "lib/config/settings.hpp"
 
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace holdfast::config {
 
@@ -10,8 +13,11 @@ namespace {
 using base::Error;
 using base::ErrorClass;
 
-// What a node needs besides kill_grace to end its hooks: to notice, to signal, to reap.
-constexpr std::chrono::seconds kStopOverhead{5};
+// What a node needs besides kill_grace to end its hooks: to notice, to signal, to reap. Who chooses a lease shorter
+// than a minute has less to lose by a late kill, and gets by with a twelfth of it.
+std::chrono::milliseconds stop_overhead(std::chrono::milliseconds lease) {
+  return std::min<std::chrono::milliseconds>(std::chrono::seconds(5), lease / 12);
+}
 
 // "lease is 60s (default), margin is 20s (/etc/holdfast.yaml:3)".
 std::string describe(const Settings& settings, std::initializer_list<std::string_view> keys) {
@@ -34,9 +40,10 @@ void check_lease_rule(const Settings& settings) {
                 "two beats must fit into lease - margin: " + describe(settings, {"beat", "lease", "margin"}),
                 "One lost beat must not cost a node its work: lengthen lease, or shorten beat or margin.");
   }
-  if (settings.duration("kill_grace") + kStopOverhead >= margin) {
+  if (const auto overhead = stop_overhead(lease); settings.duration("kill_grace") + overhead >= margin) {
     throw Error(ErrorClass::configuration,
-                "kill_grace + 5s must be less than margin: " + describe(settings, {"kill_grace", "margin"}),
+                fmt::format("kill_grace + {} must be less than margin: ", base::format_duration(overhead)) +
+                    describe(settings, {"kill_grace", "margin"}),
                 "A cut-off node must have ended its hooks before others take its work: lengthen margin, or shorten "
                 "kill_grace.");
   }

@@ -1,6 +1,7 @@
 #include "lib/pg/connection.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/pg/answer_watch.hpp"
 #include "lib/pg/conninfo.hpp"
 #include "lib/pg/pqxx_compat.hpp"
 #include "lib/pg/sha256.hpp"
@@ -19,6 +20,7 @@ using base::ErrorClass;
 constexpr const char* kCannotConnect = "08001";
 constexpr const char* kSessionLost = "08006";
 constexpr const char* kOutcomeUnknown = "08007";
+constexpr std::chrono::milliseconds kAnswerSlack{5000}; // for the way there and back, beyond statement_timeout
 
 std::string in_one_line(std::string_view text) {
   std::string line;
@@ -77,6 +79,9 @@ struct Connection::Impl {
           }
         }) {
     compat::forbid_reconnect(*session);
+    answer_timeout = options.answer_timeout;
+    if (answer_timeout.count() == 0 && options.statement_timeout.count() > 0)
+      answer_timeout = options.statement_timeout + kAnswerSlack;
     backend_pid = session->backendpid();
     server_version = session->server_version();
   }
@@ -85,6 +90,7 @@ struct Connection::Impl {
   template <class Action>
   auto guarded(std::string_view statement, Action&& action) {
     if (broken) throw lost("the database session was lost before");
+    const AnswerDeadline deadline(session->sock(), answer_timeout);
     try {
       return action();
     } catch (const base::Error&) {
@@ -177,6 +183,7 @@ struct Connection::Impl {
   std::map<std::string, bool> prepared; // by name: has it run here?
   bool use_prepared{true};
   bool broken{false};
+  std::chrono::milliseconds answer_timeout{0};
   int backend_pid{0};
   int server_version{0};
 };
@@ -213,7 +220,13 @@ void Connection::transaction(const std::function<void(Transaction&)>& work) {
   impl_->guarded("begin", [&] { open.emplace(*impl_->session); });
   Transaction::Impl inner{*impl_, *open};
   Transaction handle(inner);
-  work(handle); // an exception of `work` leaves through the destructor of `open`, which rolls back
+  try {
+    work(handle);
+  } catch (...) {
+    const AnswerDeadline deadline(impl_->session->sock(), impl_->answer_timeout);
+    open.reset(); // rolls back
+    throw;
+  }
   impl_->guarded("commit", [&] { open->commit(); });
 }
 

@@ -28,6 +28,9 @@ struct ConnectionOptions {
   std::chrono::milliseconds lock_timeout{10000};
   std::chrono::milliseconds idle_in_transaction_timeout{60000};
   std::chrono::milliseconds tcp_user_timeout{10000}; // a dead peer costs this much
+  // A session whose server has not answered a call by then is given up, whatever the network says. Zero:
+  // statement_timeout and 5 s more.
+  std::chrono::milliseconds answer_timeout{0};
 };
 
 class Transaction;

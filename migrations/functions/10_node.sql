@@ -103,7 +103,7 @@ begin
       v_due := clock_timestamp();
       perform set_config('holdfast.event', case p_ending when 'lost' then 'lapse' else 'release' end, true);
       update holdfast.snapshot_queue set status = 'queued', owner_id = null, claimed_at = null, started_at = null,
-          retry_at = v_due, reason = p_reason, owners_lost = v_row.lost,
+          retry_at = least(retry_at, v_due), reason = p_reason, owners_lost = v_row.lost, -- in its old place, not behind all that waits
           attempts = attempts - (case when p_spend then 0 else 1 end)
         where snapshot_id = v_row.snapshot_id and crawl_id = v_row.crawl_id;
       if v_row.lane then perform holdfast.lane_open(v_row.crawl_id, array[v_row.host], v_due); end if;

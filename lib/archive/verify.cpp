@@ -1,0 +1,158 @@
+#include "lib/archive/verify.hpp"
+
+#include "lib/archive/file_work.hpp"
+#include "lib/archive/manifest.hpp"
+#include "lib/archive/tidy.hpp"
+#include "lib/base/error.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <map>
+#include <optional>
+
+namespace holdfast::archive {
+
+namespace {
+
+// The fence of "a<fence>"; nullopt for any other name.
+std::optional<std::int64_t> attempt_fence(std::string_view name) {
+  std::int64_t fence = 0;
+  if (name.size() < 2 || name[0] != 'a') return std::nullopt;
+  const auto [end, failure] = std::from_chars(name.data() + 1, name.data() + name.size(), fence);
+  if (failure != std::errc{} || end != name.data() + name.size()) return std::nullopt;
+  return fence;
+}
+
+bool is_half_made(std::string_view name) {
+  return name.starts_with(".a") &&
+         (name.find(".partial-") != std::string_view::npos || name.find(".replaced-") != std::string_view::npos);
+}
+
+std::string unescaped(std::string_view path) {
+  std::string text;
+  for (std::size_t i = 0; i < path.size(); ++i) {
+    if (path[i] != '\\' || i + 1 == path.size()) {
+      text += path[i];
+      continue;
+    }
+    const char next = path[++i];
+    text += next == 'n' ? '\n' : next == 'r' ? '\r' : next;
+  }
+  return text;
+}
+
+// Path -> digest; nullopt if a line is not one of ours.
+std::optional<std::map<std::string, std::string>> parse_manifest(std::string_view text) {
+  std::map<std::string, std::string> files;
+  while (!text.empty()) {
+    const auto end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const bool escaped = line.starts_with('\\');
+    if (escaped) line.remove_prefix(1);
+    if (line.size() < 67 || line.substr(64, 2) != "  ") return std::nullopt;
+    const auto path = line.substr(66);
+    files.emplace(escaped ? unescaped(path) : std::string(path), line.substr(0, 64));
+  }
+  return files;
+}
+
+std::string read_all(int fd, const std::string& path) {
+  std::string text;
+  char buffer[65536];
+  for (;;) {
+    const ssize_t got = ::read(fd, buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw_errno(errno, "read", path);
+    if (got == 0) return text;
+    text.append(buffer, static_cast<std::size_t>(got));
+  }
+}
+
+} // namespace
+
+std::vector<Defect> verify_attempt(const Root& root, const std::filesystem::path& directory,
+                                   const std::string& manifest_sha256) {
+  std::vector<Defect> defects;
+  const auto path = root.path() / directory;
+  const Fd top(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!top) return {{errno == ENOENT ? "missing" : "unreadable", directory.native()}};
+  const auto report = [&](const char* kind, const std::string& file) {
+    defects.push_back({kind, (directory / file).native()});
+  };
+  struct stat status {};
+  const Fd manifest = open_file_at(top.get(), kManifestName, status);
+  if (!manifest) return {{"missing", (directory / kManifestName).native()}};
+  const std::string text = read_all(manifest.get(), (path / kManifestName).native());
+  Sha256 hash;
+  hash.update(text);
+  if (!manifest_sha256.empty() && hash.finish() != manifest_sha256) report("changed", kManifestName);
+  auto listed = parse_manifest(text);
+  if (!listed) {
+    report("unreadable", kManifestName);
+    return defects;
+  }
+  walk_tree(top.get(), path, [&](const TreeEntry& entry) {
+    if (entry.path == kManifestName) return;
+    const auto expected = listed->find(entry.path);
+    if (expected == listed->end()) {
+      struct stat target {};
+      const bool link_to_directory = S_ISLNK(entry.mode) &&
+                                     ::fstatat(entry.directory, entry.name.c_str(), &target, 0) == 0 &&
+                                     S_ISDIR(target.st_mode);
+      if (!link_to_directory) report("extra", entry.path);
+      return;
+    }
+    const Fd file = S_ISLNK(entry.mode) ? open_beneath(top.get(), entry.path, O_RDONLY)
+                                        : open_file_at(entry.directory, entry.name, status);
+    if (!file) {
+      report("unreadable", entry.path);
+    } else {
+      try {
+        std::uint64_t bytes = 0;
+        if (hash_rest(file.get(), (path / entry.path).native(), bytes) != expected->second)
+          report("changed", entry.path);
+      } catch (const base::Error&) {
+        report("unreadable", entry.path);
+      }
+    }
+    listed->erase(expected);
+  });
+  for (const auto& [file, digest] : *listed)
+    report("missing", file);
+  return defects;
+}
+
+std::vector<std::filesystem::path> find_leftovers(const Root& root, const std::filesystem::path& snapshot_directory,
+                                                  const std::string& kept) {
+  std::vector<std::filesystem::path> leftovers;
+  const auto path = root.path() / snapshot_directory;
+  const Fd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory) {
+    if (errno == ENOENT) return leftovers;
+    throw_errno(errno, "open the directory", path.native());
+  }
+  for (const std::string& name : list_names(directory.get(), path.native()))
+    if (name != kept && (attempt_fence(name) || is_half_made(name))) leftovers.push_back(snapshot_directory / name);
+  return leftovers;
+}
+
+void remove_leftover(const Root& root, const std::filesystem::path& leftover) {
+  const auto parent = root.path() / leftover.parent_path();
+  {
+    const Fd directory = open_directory(parent);
+    remove_tree_at(directory.get(), leftover.filename().native(), (root.path() / leftover).native());
+  }
+  ::rmdir(parent.c_str()); // only if nothing else is there
+}
+
+void remove_lost_attempts(const Root& root, const std::filesystem::path& snapshot_directory, std::int64_t fence) {
+  for (const auto& leftover : find_leftovers(root, snapshot_directory, ""))
+    if (const auto other = attempt_fence(leftover.filename().native()); other && *other < fence)
+      remove_leftover(root, leftover);
+}
+
+} // namespace holdfast::archive

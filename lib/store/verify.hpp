@@ -1,0 +1,23 @@
+#pragma once
+// What `holdfast verify` reads (migrations/functions/80_verify.sql). Blocking; call on the thread that owns the
+// connection.
+
+#include "lib/pg/connection.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace holdfast::store {
+
+struct SealedFiles {
+  std::string snapshot_id, url, created_at;
+  std::string directory, manifest_sha256; // empty: it was sealed without files
+};
+
+// Sealed snapshots in the order of their ids, after `after`. `id`: a snapshot or a crawl; nullopt: all there are.
+std::vector<SealedFiles> sealed_files(pg::Connection& connection, const std::optional<std::string>& id,
+                                      const std::optional<std::string>& after, int limit);
+std::string collection_id(pg::Connection& connection);
+
+} // namespace holdfast::store

@@ -1,0 +1,38 @@
+#pragma once
+// Self-fencing that does not depend on the main thread (design decision 16). A thread of its own looks at the trust
+// window; if that is over and the main thread has not said in time that it deals with it - it hangs, or starves - the
+// process ends at once, without a word to anybody: the shims see their sockets close and kill their trees. Owned by
+// Node, made and destroyed on the main thread. The destructor joins the thread, which never blocks on anything else.
+
+#include "lib/base/trust_window.hpp"
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+namespace holdfast::worker {
+
+class Watchdog {
+public:
+  // `grace`: how long past the end of trust the main thread may take.
+  Watchdog(const base::TrustWindow& trust, std::chrono::milliseconds grace);
+  ~Watchdog();
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+  // The main thread is ending the hooks, or has none left: nothing more to watch.
+  void stand_down();
+
+private:
+  void watch();
+
+  const base::TrustWindow& trust_;
+  const std::chrono::milliseconds grace_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stood_down_{false};
+  std::thread thread_; // last: it uses everything above
+};
+
+} // namespace holdfast::worker

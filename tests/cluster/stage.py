@@ -1,0 +1,603 @@
+"""A cluster on one machine for the fault suite: a PostgreSQL server, a proxy before each node, nodes, and the proof.
+
+Everything is real: the binaries, the server (durable), the file systems. What the suite adds are hooks that do next to
+nothing but leave a trace of every run, in order, in one file.
+"""
+
+import contextlib
+import ctypes
+import glob
+import hashlib
+import json
+import os
+import pathlib
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+
+# A third of the defaults' proportions: the rule between them is checked by the nodes at start.
+LEASE, BEAT, MARGIN, GRACE = 3.0, 0.5, 1.5, 0.5
+
+
+class Failure(Exception):
+    """The suite has noticed something that must not be."""
+
+
+def wait_for(what, condition, seconds):
+    """Polls until the condition is true; returns its value."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise Failure(f"waited {seconds:.0f} s in vain for: {what}")
+        time.sleep(0.05)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def account_for_servers():
+    """PostgreSQL and PgBouncer refuse to run as root."""
+    if os.geteuid() != 0:
+        return {}
+    for name in ("postgres", "nobody"):
+        with contextlib.suppress(KeyError):
+            account = pwd.getpwnam(name)
+            return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+    raise Failure("no account to run PostgreSQL under")
+
+
+class Postgres:
+    def __init__(self, directory):
+        self.directory, self.port, self.identity = directory, free_port(), account_for_servers()
+        found = sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"), key=lambda path: float(path.split("/")[4]))
+        self.programs = pathlib.Path(found[-1]).parent if found else pathlib.Path(shutil.which("initdb") or "/missing/initdb").parent
+        directory.mkdir()
+        if self.identity:
+            os.chown(directory, self.identity["user"], self.identity["group"])
+        self.environment = {**{k: v for k, v in os.environ.items() if not k.startswith("PG")}, "LC_ALL": "C.UTF-8"}
+        self.run("initdb", "-D", "data", "-U", "holdfast", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8")
+        self.start()
+        self.sql("create database holdfast", database="postgres")
+
+    def run(self, program, *arguments, check=True, timeout=120):
+        done = subprocess.run([self.programs / program, *map(str, arguments)], cwd=self.directory, env=self.environment, text=True,
+                              timeout=timeout, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **self.identity)
+        if check and done.returncode != 0:
+            raise Failure(f"{program} failed ({done.returncode}):\n{done.stdout}")
+        return done.stdout
+
+    def start(self):
+        # Its output goes to a file: the server would keep our end of a pipe open.
+        settings = (f"-c listen_addresses=127.0.0.1 -c port={self.port} -c unix_socket_directories={self.directory} -c timezone=UTC"
+                    " -c max_connections=60 -c shared_buffers=32MB -c log_min_messages=warning")
+        self.run("pg_ctl", "-D", "data", "-l", "log", "-w", "-t", 60, "-o", settings, "start")
+
+    def crash(self):
+        """As a power cut that spares the disk: every session is lost, the log is replayed."""
+        self.run("pg_ctl", "-D", "data", "-w", "-t", 60, "-m", "immediate", "stop", check=False)
+        self.start()
+
+    def stop(self):
+        self.run("pg_ctl", "-D", "data", "-w", "-t", 60, "-m", "immediate", "stop", check=False)
+
+    def sql(self, text, database="holdfast", tries=40):
+        """Rows as lists of text, over the socket, past every proxy. Repeated while the server is away."""
+        command = [self.programs / "psql", "-X", "-q", "-A", "-t", "-F", "\x1f", "-v", "ON_ERROR_STOP=1", "-h", self.directory, "-p", str(self.port),
+                   "-U", "holdfast", "-d", database, "-f", "-"]
+        for attempt in range(tries):
+            done = subprocess.run(command, input=text, env=self.environment, text=True, timeout=120, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            if done.returncode == 0:
+                return [line.split("\x1f") for line in done.stdout.splitlines()]
+            if done.returncode != 2 and "terminat" not in done.stderr and "server closed" not in done.stderr:
+                break
+            time.sleep(0.25)
+        raise Failure(f"psql: {done.stderr.strip()}\n{text[:400]}")
+
+    def value(self, text):
+        rows = self.sql(text)
+        return rows[0][0] if rows else None
+
+
+class PgBouncer:
+    """A pooler in transaction mode between the nodes and the server."""
+
+    def __init__(self, directory, server_port):
+        self.port, identity = free_port(), account_for_servers()
+        directory.mkdir()
+        (directory / "users").write_text('"holdfast" ""\n')
+        (directory / "pgbouncer.ini").write_text(
+            f"[databases]\n* = host=127.0.0.1 port={server_port}\n[pgbouncer]\nlisten_addr=127.0.0.1\nlisten_port={self.port}\nunix_socket_dir=\n"
+            f"auth_type=trust\nauth_file={directory}/users\npool_mode=transaction\nmax_client_conn=200\ndefault_pool_size=8\n"
+            "ignore_startup_parameters=options,extra_float_digits\nserver_login_retry=1\nlogfile=\n")
+        if identity:
+            for path in (directory, *directory.iterdir()):
+                os.chown(path, identity["user"], identity["group"])
+        self.process = subprocess.Popen([shutil.which("pgbouncer") or "/usr/sbin/pgbouncer", "-q", directory / "pgbouncer.ini"], stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.DEVNULL, stderr=open(directory / "log", "w"), cwd=directory, **identity)
+        wait_for("PgBouncer listens", self.answers, 20)
+
+    def answers(self):
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
+            return True
+        return False
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+
+
+class Proxy:
+    """Stands between one node and the database. What it does with bytes is the network's weather."""
+
+    def __init__(self, target_port):
+        self.target_port, self.mode, self.lock, self.pairs = target_port, "pass", threading.Lock(), set()
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    class Pair:
+        def __init__(self, client, server):
+            self.client, self.server, self.dead = client, server, False
+
+        def close(self):
+            for end in (self.client, self.server):
+                with contextlib.suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
+
+    def accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            if self.mode == "refuse":
+                client.close()
+                continue
+            try:
+                server = socket.create_connection(("127.0.0.1", self.target_port), 5)
+                server.settimeout(None)
+            except OSError:
+                client.close()
+                continue
+            pair = Proxy.Pair(client, server)
+            for end in (client, server):
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            with self.lock:
+                pair.dead = self.mode == "swallow"
+                self.pairs.add(pair)
+            threading.Thread(target=self.copy, args=(pair, client, server, True), daemon=True).start()
+            threading.Thread(target=self.copy, args=(pair, server, client, False), daemon=True).start()
+
+    def copy(self, pair, source, sink, from_client):
+        with contextlib.suppress(OSError):
+            while True:
+                data = source.recv(65536)
+                if not data:
+                    break
+                # What has lost a byte stays dead: it looks open, and never says anything again.
+                if pair.dead or (self.mode == "deaf" and not from_client):
+                    pair.dead = pair.dead or self.mode != "deaf"
+                    continue
+                sink.sendall(data)
+        pair.close()
+        with self.lock:
+            self.pairs.discard(pair)
+
+    def set(self, mode):
+        """pass, refuse (nobody gets through, sessions are cut), swallow (everything looks open, nothing arrives, for these sessions not
+        even later), deaf (what the client says arrives, no answer does)."""
+        with self.lock:
+            self.mode = mode
+            pairs = set(self.pairs)
+            for pair in pairs:
+                pair.dead = pair.dead or mode == "swallow"
+        if mode == "refuse":
+            self.cut()
+
+    def cut(self):
+        with self.lock:
+            pairs = set(self.pairs)
+        for pair in pairs:
+            pair.close()
+
+    def close(self):
+        with contextlib.suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        self.cut()
+
+
+def process_table():
+    """pid -> (parent, state, name) of every process."""
+    table = {}
+    for path in glob.glob("/proc/[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            text = pathlib.Path(path).read_text()
+            name, rest = text[text.index("(") + 1:text.rindex(")")], text[text.rindex(")") + 2:].split()
+            table[int(path.split("/")[2])] = (int(rest[1]), rest[0], name)
+    return table
+
+
+def processes_below(top):
+    table = process_table()
+    below, found = {top}, []
+    while True:
+        more = [pid for pid, entry in table.items() if entry[0] in below and pid not in below]
+        if not more:
+            return [(pid, table[pid][2]) for pid in found if table[pid][1] not in "ZX"]
+        below.update(more)
+        found += more
+
+
+def cookies():
+    """pid -> HOLDFAST_COOKIE of every process that has one."""
+    found = {}
+    for path in glob.glob("/proc/[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            for entry in pathlib.Path(path).read_bytes().split(b"\0"):
+                if entry.startswith(b"HOLDFAST_COOKIE="):
+                    found[int(path.split("/")[2])] = entry[16:].decode()
+    return found
+
+
+class Node:
+    """A `holdfast worker` with its guard, kept running as a service manager would."""
+
+    def __init__(self, stage, number, work_dir, clock=None):
+        self.stage, self.number, self.work_dir, self.clock = stage, number, work_dir, clock
+        self.proxy = Proxy(stage.database_port)
+        self.log_path = stage.directory / f"node-{number}.log"
+        self.process, self.wanted, self.expected_end, self.ends, self.starts = None, False, False, [], 0
+        self.stopped_until = None
+        self.extra = {}
+
+    def environment(self):
+        directory = self.stage.directory / f"node-{self.number}"
+        settings = {
+            "DATABASE_URL": f"postgresql://holdfast@127.0.0.1:{self.proxy.port}/holdfast?sslmode=disable&gssencmode=disable",
+            "DATA_DIR": directory, "WORK_DIR": self.work_dir, "ARCHIVE_ROOT": self.stage.archive, "PLUGINS_PATH": self.stage.plugins,
+            "LEASE": f"{LEASE}s", "BEAT": f"{BEAT}s", "MARGIN": f"{MARGIN}s", "KILL_GRACE": f"{GRACE}s", "WORKER_SNAPSHOTS": self.stage.slots,
+            "WORKER_POLL": "1s", "DISK_MINIMUM_FREE": "1m", "URLS_ALLOW_PRIVATE": "true", "LOG_LEVEL": "debug", "LOG_FORMAT": "text",
+            "DRAIN_TIMEOUT": "20s", "STOP_TIMEOUT": "5s", "HOOK_TIMEOUT": "30s",
+        }
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("PG", "HOLDFAST_"))}
+        environment.update({"HOLDFAST_" + k: str(v).replace(".0s", "s").replace("0.5s", "500ms").replace("1.5s", "1500ms") for k, v in settings.items()})
+        if self.clock:
+            environment.update(self.clock)
+        environment.update(self.extra)
+        environment.update(self.stage.extra)
+        return environment
+
+    def start(self):
+        self.wanted, self.expected_end = True, False
+        self.starts += 1
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen([self.stage.holdfast, "worker"], env=self.environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                            start_new_session=True)
+
+    def pid(self):
+        """Of the node itself: the guard's child."""
+        for pid, name in processes_below(self.process.pid):
+            if name == "holdfast" and process_table().get(pid, (0,))[0] == self.process.pid:
+                return pid
+        return None
+
+    def tend(self):
+        """Starts it again if it has ended, as it should be running."""
+        code = self.process.poll() if self.process else None
+        if code is None or not self.wanted:
+            return
+        self.ends.append(code)
+        # 75: fenced itself by leaving. 69: could not join while the database was away. -9, 137: we killed it.
+        if not self.expected_end and code not in (75, 69, -9, 137):
+            raise Failure(f"node {self.number} ended by itself with status {code}; {self.log_path}:\n{tail(self.log_path)}")
+        self.start()
+
+    def kill(self, with_guard=False):
+        pid = self.pid()
+        if pid is None:
+            return None
+        self.expected_end = True
+        name = self.identity(pid)
+        if with_guard:
+            self.process.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        return name
+
+    def identity(self, pid):
+        """The incarnation's id, from its scratch directory; empty if it has none yet."""
+        for owner in pathlib.Path(self.work_dir).glob("nodes/*/owner"):
+            with contextlib.suppress(OSError):
+                if owner.read_text().split()[2:3] == [str(pid)]:
+                    return owner.parent.name
+        return ""
+
+    def leave(self):
+        self.wanted = False
+        if self.process and self.process.poll() is None:
+            self.process.terminate()
+
+    def await_end(self, seconds=60):
+        if self.process:
+            try:
+                return self.process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                raise Failure(f"node {self.number} does not leave; {self.log_path}:\n{tail(self.log_path)}") from None
+        return 0
+
+
+def tail(path, lines=15):
+    with contextlib.suppress(OSError):
+        return "\n".join("    " + line for line in path.read_text(errors="replace").splitlines()[-lines:])
+    return ""
+
+
+HOOK = r"""#!/bin/sh
+# http://<host>/<kind>/<tenths of a second>/<children>/<number>: leaves a trace of when it runs, and a file.
+for argument; do
+  case $argument in --url=*) url=${argument#--url=} ;; --snapshot-id=*) id=${argument#--snapshot-id=} ;; esac
+done
+attempt=${PWD%/*} attempt=${attempt##*/}
+note() { echo "$1 $id $attempt" >>"@TRACE@"; }
+note begin
+rest=${url#http://*/}
+kind=${rest%%/*} rest=${rest#*/}
+tenths=${rest%%/*} rest=${rest#*/}
+children=${rest%%/*} number=${rest#*/}
+case $kind in stray) setsid sleep 3600 >/dev/null 2>&1 & ;; esac
+while [ "$tenths" -gt 0 ]; do sleep 0.1; note tick; tenths=$((tenths - 1)); done
+echo "the page at $url" >page.txt || exit 1
+while [ "$children" -gt 0 ]; do
+  # Every second child has a sibling that another page finds as well.
+  echo '{"type":"Snapshot","url":"http://'"h$((children % 5)).test/leaf/@LEAF@/0/$((number / (1 + children % 2)))-$children"'"}'
+  children=$((children - 1))
+done
+note end
+echo '{"type":"ArchiveResult","status":"succeeded","output_str":"page.txt"}'
+"""
+
+BESIDE = r"""#!/bin/sh
+trap 'exit 0' TERM
+echo ready
+echo beside >beside.txt
+while :; do sleep 0.2 & wait $!; done
+"""
+
+
+def leaf_urls(number, children, leaf_tenths):
+    return {f"http://h{child % 5}.test/leaf/{leaf_tenths}/0/{number // (1 + child % 2)}-{child}" for child in range(1, children + 1)}
+
+
+class Stage:
+    def __init__(self, holdfast, nodes=3, slots=4, leaf_tenths=1, pooler=False, keep=False, parent=None):
+        self.holdfast, self.slots, self.leaf_tenths, self.keep = holdfast, slots, leaf_tenths, keep
+        self.extra, self.nodes, self.mounts, self.pooler, self.postgres, self.expected = {}, [], [], None, None, {}
+        self.kills, self.stopped, self.notes, self.since, self.trace_since = [], set(), [], "now()", 0
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="holdfast-cluster-", dir=parent))
+        self.directory.chmod(0o711)
+        self.archive, self.plugins, self.trace = self.directory / "shared" / "archive", self.directory / "plugins", self.directory / "trace"
+        self.trace.touch()
+        try:
+            self.postgres = Postgres(self.directory / "postgres")
+            self.database_port = self.postgres.port
+            if pooler:
+                self.pooler = PgBouncer(self.directory / "pgbouncer", self.postgres.port)
+                self.database_port = self.pooler.port
+            self.make_plugins()
+            self.small_disk = self.mount(self.directory / "shared", "512m") and self.mount(self.directory / "scratch-1", "24m")
+            clocks = self.find_clock()
+            for number in range(1, nodes + 1):
+                # Scratch on the archive's file system (published by renaming), on a small disk and elsewhere (by copying).
+                work = {1: self.directory / "scratch-1", 2: self.directory / "shared" / "scratch-2"}.get(number, self.directory / f"scratch-{number}")
+                work.mkdir(parents=True, exist_ok=True)
+                (self.directory / f"node-{number}").mkdir()
+                self.nodes.append(Node(self, number, work, clocks if number == 2 else None))
+            self.run_holdfast("migrate")
+        except BaseException:
+            self.close()
+            raise
+
+    def make_plugins(self):
+        for plugin, name, text in (("trace", "on_Snapshot__10_trace.sh", HOOK), ("beside", "on_Snapshot__05_beside.bg.sh", BESIDE)):
+            path = self.plugins / plugin / name
+            path.parent.mkdir(parents=True)
+            path.write_text(text.replace("@TRACE@", str(self.trace)).replace("@LEAF@", str(self.leaf_tenths)))
+            path.chmod(0o755)
+
+    def mount(self, path, size):
+        path.mkdir(parents=True, exist_ok=True)
+        if os.geteuid() != 0:
+            return False
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=755", "tmpfs", path], stderr=subprocess.DEVNULL)
+        if done.returncode == 0:
+            self.mounts.append(path)
+        return done.returncode == 0
+
+    def find_clock(self):
+        """Environment for a node whose clock is an hour ahead; none if libfaketime is not installed."""
+        found = glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")
+        if not found:
+            self.notes.append("no node with a wrong clock: faketime is not installed")
+            return None
+        return {"LD_PRELOAD": found[0], "FAKETIME": "+3600", "DONT_FAKE_MONOTONIC": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+
+    def run_holdfast(self, *arguments, check=True):
+        environment = Node(self, 0, self.directory).environment() if not self.nodes else self.nodes[0].environment()
+        environment["HOLDFAST_DATABASE_URL"] = f"postgresql://holdfast@127.0.0.1:{self.postgres.port}/holdfast?sslmode=disable"
+        for name in ("LD_PRELOAD", "HOLDFAST_TEST_POINT", "HOLDFAST_LOG_LEVEL"):
+            environment.pop(name, None)
+        done = subprocess.run([self.holdfast, *map(str, arguments)], env=environment, text=True, timeout=300, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        if check and done.returncode != 0:
+            raise Failure(f"holdfast {arguments[0]} failed ({done.returncode}):\n{done.stdout}")
+        return done
+
+    def add(self, urls, depth=0, max_urls=None, children=()):
+        """Adds a crawl and notes which URLs it must have in the end."""
+        file = self.directory / f"seeds-{len(self.expected)}"
+        file.write_text("".join(url + "\n" for url in urls))
+        arguments = ["--json", "add", "--bg", "--depth", depth, file]
+        if max_urls is not None:
+            arguments[2:2] = ["--max-urls", max_urls]
+        self.run_holdfast(*arguments)
+        crawl = self.postgres.value("select id from holdfast.crawl order by created_at desc limit 1")
+        self.expected[crawl] = (set(urls) | set(children), max_urls)
+        return crawl
+
+    def start(self):
+        for node in self.nodes:
+            node.start()
+
+    def tend(self):
+        for node in self.nodes:
+            node.tend()
+
+    def open_snapshots(self):
+        return int(self.postgres.value("select coalesce(sum(snapshots_open + seeds_left), 0) from holdfast.crawl where status <> 'sealed'"))
+
+    def wait_until_sealed(self, seconds):
+        def done():
+            self.tend()
+            return self.postgres.value("select count(*) from holdfast.crawl where status <> 'sealed'") == "0"
+        try:
+            wait_for("every crawl is sealed", done, seconds)
+        except Failure as failure:
+            rows = self.postgres.sql("select id, status, state, attempts, owners_lost, url from holdfast.v_queue limit 10")
+            raise Failure(f"{failure}\n" + "\n".join("    " + " | ".join(row) for row in rows)) from None
+
+    def leave(self):
+        for node in self.nodes:
+            node.leave()
+        for node in self.nodes:
+            code = node.await_end()
+            if code not in (0, None):
+                raise Failure(f"node {node.number} left with status {code}; {node.log_path}:\n{tail(node.log_path)}")
+
+    # The proof -----------------------------------------------------------------------------------------------------------
+
+    def check(self):
+        """Everything that must hold when all is sealed and the nodes have left; returns figures for people."""
+        problems = [" ".join(row) for row in self.postgres.sql("select invariant, object_id, detail from holdfast.check_invariants()")]
+        ask = self.postgres.sql
+        for crawl, (urls, cap) in self.expected.items():
+            have = [row[0] for row in ask(f"select url from holdfast.snapshot where crawl_id = '{crawl}'")]
+            if cap is None and set(have) != urls:
+                problems.append(f"crawl {crawl}: {len(urls - set(have))} URLs are lost, {len(set(have) - urls)} came from nowhere")
+            if cap is not None and len(have) != min(cap, len(urls)):
+                problems.append(f"crawl {crawl}: {len(have)} snapshots with a cap of {cap}")
+            if len(have) != len(set(have)):
+                problems.append(f"crawl {crawl}: URLs occur twice")
+        for row in ask("""select s.snapshot_id, s.outcome, s.owners_lost, count(a.*) filter (where a.ending = 'sealed'), count(a.*) filter (where a.ending = 'lost')
+                          from holdfast.snapshot_sealed s left join holdfast.attempt a on a.snapshot_id = s.snapshot_id
+                          group by 1, 2, 3 having not (count(a.*) filter (where a.ending = 'sealed') = 1
+                            or (s.outcome = 'quarantined' and s.owners_lost >= 3 and count(a.*) filter (where a.ending = 'lost') >= 3))"""):
+            problems.append(f"snapshot {row[0]} ({row[1]}) was sealed {row[3]} times")
+        for row in ask("""select s.snapshot_id, s.fence, a.fence, s.owner_id, a.process_id, s.directory from holdfast.snapshot_sealed s
+                          join holdfast.attempt a on a.snapshot_id = s.snapshot_id and a.ending = 'sealed'
+                          where a.fence <> s.fence or a.process_id is distinct from s.owner_id or (s.directory is not null and s.directory not like '%/a' || s.fence)"""):
+            problems.append("a seal was not its owner's: snapshot {}, fence {}, attempt {}, by {}, held by {}, in {}".format(*row))
+        problems += self.check_files() + self.check_trace()
+        return problems
+
+    def check_files(self):
+        problems, named = [], set()
+        for snapshot, directory, digest, files in self.postgres.sql(
+                "select snapshot_id, directory, manifest_sha256, files from holdfast.snapshot_sealed where directory is not null"):
+            path = self.archive / directory
+            named.add(path)
+            try:
+                manifest = (path / "manifest-sha256.txt").read_bytes()
+                if hashlib.sha256(manifest).hexdigest() != digest:
+                    problems.append(f"{path}: not the manifest that was sealed")
+                listed = dict(reversed(line.split("  ", 1)) for line in manifest.decode().splitlines())
+                present = {str(file.relative_to(path)): file for file in path.rglob("*") if file.is_file() and file.name != "manifest-sha256.txt"}
+                wrong = [name for name, sum_ in listed.items() if name not in present or hashlib.sha256(present[name].read_bytes()).hexdigest() != sum_]
+                if wrong or set(present) - set(listed) or len(present) + 1 != int(files):
+                    problems.append(f"{path}: wrong {wrong}, extra {sorted(set(present) - set(listed))}")
+            except OSError as error:
+                problems.append(f"snapshot {snapshot} is sealed, but {error}")
+        done = self.run_holdfast("verify", "--all", "--collect", check=False)
+        if done.returncode != 0:
+            problems.append(f"holdfast verify: {done.stdout.strip()[-600:]}")
+        left = [path for path in self.archive.glob("[0-9]*/*/*/*/*") if path not in named]
+        left += [path for path in self.archive.glob("[0-9]*/*/*/*/.a*")]
+        if left:
+            problems.append(f"{len(left)} leftovers in the archive after they were collected, the first: {left[0]}")
+        scratch = [path for node in self.nodes for path in pathlib.Path(node.work_dir).glob("nodes/*")]
+        if scratch:
+            problems.append(f"{len(scratch)} directories left in scratch, the first: {scratch[0]}")
+        nodes = {row[0] for row in self.postgres.sql("select id from holdfast.process")}
+        orphans = {pid: cookie for pid, cookie in cookies().items() if cookie.split(".")[0] in nodes}
+        if orphans:
+            problems.append(f"orphan processes: {orphans}")
+        return problems
+
+    def begin(self):
+        """What follows is looked at alone where that matters."""
+        self.since, self.trace_since = f"'{self.postgres.value('select clock_timestamp()')}'", self.trace.stat().st_size
+
+    def runs(self, since_begin=False):
+        """(word, snapshot, fence) of all that the hooks have noted, in order."""
+        for line in self.trace.read_text()[self.trace_since if since_begin else 0:].splitlines():
+            word, snapshot, attempt = line.split()
+            yield word, snapshot, int(attempt[1:])
+
+    def check_trace(self):
+        """No hook runs on once a later attempt's has begun. A node that is stopped cannot stop its hooks, so those do not count."""
+        owners = {(row[0], int(row[1])): row[2] for row in self.postgres.sql("select snapshot_id, fence, process_id from holdfast.attempt")}
+        newest, overlaps, self.stopped_overlaps = {}, set(), set()
+        for _, snapshot, fence in self.runs():
+            if fence < newest.setdefault(snapshot, fence):
+                stopped = owners.get((snapshot, fence)) in self.stopped
+                (self.stopped_overlaps if stopped else overlaps).add((snapshot, fence))
+            newest[snapshot] = max(newest[snapshot], fence)
+        return [f"two hooks at once: snapshot {snapshot}, attempt a{fence} ran on after a{newest[snapshot]} had begun" for snapshot, fence in sorted(overlaps)]
+
+    def figures(self):
+        begun = [(snapshot, fence) for word, snapshot, fence in self.runs() if word == "begin"]
+        distinct = len({snapshot for snapshot, _ in begun}) or 1
+        ends = {row[0]: int(row[1]) for row in self.postgres.sql("select ending, count(*) from holdfast.attempt group by 1")}
+        outcomes = {row[0]: int(row[1]) for row in self.postgres.sql("select outcome, count(*) from holdfast.snapshot_sealed group by 1")}
+        recovery = []
+        for name, when in self.kills:
+            recovery += [float(row[0]) - when for row in self.postgres.sql(f"""
+                select extract(epoch from n.claimed_at) from holdfast.attempt a
+                  join holdfast.attempt n on n.snapshot_id = a.snapshot_id and n.fence = a.fence + 1
+                  where a.process_id = '{name}' and a.ending = 'lost'""")]
+        return {"snapshots": distinct, "runs": len(begun), "repeated": (len(begun) - distinct) / distinct, "attempts": ends, "outcomes": outcomes,
+                "recovery": sorted(recovery), "stopped_overlaps": len(self.stopped_overlaps)}
+
+    def close(self):
+        """Ends and removes everything; nothing in here may fail."""
+        for node in self.nodes:
+            node.wanted = False
+            if node.process and node.process.poll() is None:
+                with contextlib.suppress(OSError):
+                    for pid, _ in processes_below(node.process.pid):
+                        os.kill(pid, signal.SIGCONT)
+                        os.kill(pid, signal.SIGKILL)
+                node.process.kill()
+                node.process.wait()
+            node.proxy.close()
+        for part in (self.pooler, self.postgres):
+            if part:
+                with contextlib.suppress(Exception):
+                    part.stop()
+        if self.keep:
+            print(f"kept: {self.directory}")
+            return
+        for path in reversed(self.mounts):
+            subprocess.run(["umount", path], stderr=subprocess.DEVNULL)
+        shutil.rmtree(self.directory, ignore_errors=True)

@@ -1,0 +1,200 @@
+"""Random faults over a crawl, from a seed."""
+
+import contextlib
+import os
+import pathlib
+import random
+import signal
+import time
+
+import stage
+from stage import LEASE, Failure
+
+
+class Storm:
+    """Injects `count` faults. The seed decides which faults, on whom and how long apart; the machine decides what they meet."""
+
+    WEIGHTS = {
+        "terminate backends": 22, "kill a hook or shim": 22, "kill a node": 8, "kill node and guard": 4, "stop a node past its lease": 4,
+        "half-open sessions": 10, "partition": 6, "refused connections": 8, "answers lost": 8, "database crash": 3, "scratch full": 3, "archive full": 2,
+    }
+
+    def __init__(self, place, seed, count, pause):
+        self.place, self.random, self.count, self.pause = place, random.Random(seed), count, pause
+        self.done, self.later = {name: 0 for name in self.WEIGHTS}, []
+        self.names = list(self.WEIGHTS)
+        if not place.small_disk:
+            self.names = [name for name in self.names if not name.endswith("full")]
+            place.notes.append("no full disks: mounting a small file system needs root")
+
+    def at(self, seconds, action):
+        self.later.append((time.monotonic() + seconds, action))
+
+    def heal(self, everything=False):
+        now = time.monotonic()
+        due = [entry for entry in self.later if everything or entry[0] <= now]
+        self.later = [entry for entry in self.later if entry not in due]
+        for _, action in due:
+            action()
+
+    def run(self, refill):
+        """`refill` is called when the work runs out before the faults do."""
+        last_look = 0.0
+        for _ in range(self.count):
+            name = self.random.choices(self.names, [self.WEIGHTS[name] for name in self.names])[0]
+            node = self.random.choice(self.place.nodes)
+            dice = random.Random(self.random.random()) # so that what a fault finds does not change the faults after it
+            self.faults[name](self, node, dice)
+            self.done[name] += 1
+            until = time.monotonic() + self.random.expovariate(1 / self.pause)
+            while True:
+                self.heal()
+                self.place.tend()
+                if time.monotonic() - last_look > 2:
+                    last_look = time.monotonic()
+                    if self.place.open_snapshots() < 50:
+                        refill()
+                if time.monotonic() >= until:
+                    break
+                time.sleep(min(0.05, max(0.0, until - time.monotonic())))
+        while self.later:
+            self.heal()
+            self.place.tend()
+            time.sleep(0.05)
+
+    # The faults --------------------------------------------------------------------------------------------------------------
+
+    def terminate_backends(self, node, dice):
+        self.place.postgres.sql(f"select pg_terminate_backend(pid) from (select pid from pg_stat_activity where application_name like 'worker%' "
+                                f"order by random() limit {dice.randint(1, 4)}) s")
+
+    def kill_hook(self, node, dice):
+        below = [entry for entry in stage.processes_below(node.process.pid) if entry[1] not in ("holdfast", "holdfast-guard")]
+        if below:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(dice.choice(below)[0], signal.SIGKILL)
+
+    def kill_node(self, node, dice, with_guard=False):
+        when = time.time()
+        name = node.kill(with_guard)
+        if name:
+            self.place.kills.append((name, when))
+
+    def kill_both(self, node, dice):
+        self.kill_node(node, dice, True)
+
+    def stop_node(self, node, dice):
+        pid = node.pid()
+        if pid is None:
+            return
+        self.place.stopped.add(node.identity(pid))
+        os.kill(pid, signal.SIGSTOP)
+
+        def go_on():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+        self.at(LEASE * dice.uniform(1.0, 1.6), go_on)
+
+    def half_open(self, node, dice):
+        node.proxy.set("swallow") # for the sessions there are now
+        node.proxy.set("pass")
+
+    def partition(self, node, dice):
+        node.proxy.set("swallow")
+        self.at(LEASE * dice.uniform(0.3, 1.6), lambda: node.proxy.set("pass"))
+
+    def refuse(self, node, dice):
+        node.proxy.set("refuse")
+        self.at(dice.uniform(0.2, 2.5), lambda: node.proxy.set("pass"))
+
+    def deaf(self, node, dice):
+        node.proxy.set("deaf")
+
+        def hear():
+            node.proxy.set("pass")
+            node.proxy.cut()
+        self.at(dice.uniform(0.2, 1.0), hear)
+
+    def crash_database(self, node, dice):
+        self.place.postgres.crash()
+
+    def fill(self, directory, seconds):
+        file = pathlib.Path(directory) / "filler"
+        with contextlib.suppress(OSError), open(file, "wb", buffering=0) as filler:
+            while True:
+                filler.write(bytes(1 << 20))
+        with contextlib.suppress(OSError), open(file, "ab", buffering=0) as filler:
+            while True:
+                filler.write(bytes(512))
+        self.at(seconds, lambda: file.unlink(missing_ok=True))
+
+    def fill_scratch(self, node, dice):
+        self.fill(self.place.directory / "scratch-1", dice.uniform(0.3, 1.5))
+
+    def fill_archive(self, node, dice):
+        self.fill(self.place.directory / "shared", dice.uniform(0.3, 1.0))
+
+    faults = {
+        "terminate backends": terminate_backends, "kill a hook or shim": kill_hook, "kill a node": kill_node, "kill node and guard": kill_both,
+        "stop a node past its lease": stop_node, "half-open sessions": half_open, "partition": partition, "refused connections": refuse,
+        "answers lost": deaf, "database crash": crash_database, "scratch full": fill_scratch, "archive full": fill_archive,
+    }
+
+
+def seeds(dice, pages, leaves, children, leaf_tenths, first=0):
+    """URLs of a crawl of depth one, and the URLs that it will find."""
+    urls, found = [], set()
+    for number in range(first, first + pages):
+        urls.append(f"http://h{dice.randint(0, 9)}.test/{'stray' if dice.random() < 0.05 else 'page'}/{dice.randint(0, 6)}/{children}/{number}")
+        found |= stage.leaf_urls(number, children, leaf_tenths)
+    urls += [f"http://h{dice.randint(0, 9)}.test/{'stray' if dice.random() < 0.05 else 'leaf'}/{leaf_tenths + dice.randint(0, 3)}/0/x{number}"
+             for number in range(first, first + leaves)]
+    return urls, found
+
+
+def run(holdfast, seed, faults, snapshots, pause, pooler, keep, say):
+    dice = random.Random(seed)
+    leaf_tenths = 3
+    with contextlib.closing(stage.Stage(holdfast, nodes=3, slots=4, leaf_tenths=leaf_tenths, pooler=pooler, keep=keep)) as place:
+        added = 0
+
+        def add(count):
+            nonlocal added
+            pages = max(1, count // 8)
+            urls, found = seeds(dice, pages, count - pages * 4, 4, leaf_tenths, first=added)
+            place.add(urls, depth=1, children=found)
+            added += count + 100
+        add(snapshots)
+        place.add([f"http://capped.test/page/0/6/{number}" for number in range(20)], depth=1, max_urls=60,
+                  children={url for number in range(20) for url in stage.leaf_urls(number, 6, leaf_tenths)})
+        place.start()
+        storm = Storm(place, seed, faults, pause)
+        began = time.monotonic()
+        storm.run(lambda: add(300))
+        stormed = time.monotonic() - began
+        place.wait_until_sealed(300)
+        place.leave()
+        problems = place.check()
+        report(place, storm, seed, stormed, time.monotonic() - began, say)
+        if problems:
+            place.keep = True
+            raise Failure(f"seed {seed}: {len(problems)} problems\n" + "\n".join("  " + problem for problem in problems[:30]))
+
+
+def report(place, storm, seed, stormed, lasted, say):
+    figures = place.figures()
+    recovery = figures["recovery"]
+    say(f"seed {seed}: {sum(storm.done.values())} faults in {stormed:.0f} s, all sealed after {lasted:.0f} s"
+        + (", through PgBouncer" if place.pooler else ""))
+    for name, count in storm.done.items():
+        if count:
+            say(f"  {count:5} {name}")
+    say(f"snapshots: {figures['snapshots']} ran, in {figures['runs']} runs: {figures['repeated']:.1%} of the work was repeated")
+    say("attempts ended: " + ", ".join(f"{name} {count}" for name, count in sorted(figures["attempts"].items())))
+    say("snapshots sealed: " + ", ".join(f"{name} {count}" for name, count in sorted(figures["outcomes"].items())))
+    if recovery:
+        say(f"recovery of a killed node's snapshots, from the kill to the next owner's claim: {len(recovery)} snapshots, "
+            f"median {recovery[len(recovery) // 2]:.1f} s, max {recovery[-1]:.1f} s (lease {LEASE:.0f} s)")
+    say(f"nodes started: {sum(node.starts for node in place.nodes)}; hooks of a stopped node that ran on beside their successors: {figures['stopped_overlaps']}")
+    for note in place.notes:
+        say(f"note: {note}")

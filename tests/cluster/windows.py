@@ -1,0 +1,232 @@
+"""Faults at exact places: a process is killed, stopped or robbed of an answer just there, by HOLDFAST_TEST_POINT."""
+
+import contextlib
+import os
+import pathlib
+import signal
+
+import stage
+from stage import LEASE, MARGIN, Failure, wait_for
+
+# Every step between claim and seal, and of turning seeds into snapshots.
+KILL_POINTS = ["after_crawl_claim", "before_expand", "after_expand", "after_claim", "after_start", "after_hook", "after_scan", "after_publish",
+               "before_seal", "after_seal"]
+ANSWER_POINTS = ["after_crawl_claim", "after_expand", "after_claim", "after_seal"]
+
+
+def settle(place, what, seconds=60):
+    place.wait_until_sealed(seconds)
+    place.leave()
+    problems = place.check()
+    if problems:
+        place.keep = True
+        raise Failure(f"{what}:\n" + "\n".join("  " + problem for problem in problems[:20]))
+
+
+def some_urls(count=8, tenths=0, children=2):
+    urls = [f"http://h{number % 3}.test/page/{tenths}/{children}/{number}" for number in range(count)]
+    return urls, {url for number in range(count) for url in stage.leaf_urls(number, children, 1)}
+
+
+class Shared:
+    """One server and two nodes for many faults in turn: each has a crawl of its own, and the proof follows each."""
+
+    def __init__(self, holdfast, keep):
+        self.holdfast, self.keep, self.place = holdfast, keep, None
+
+    @contextlib.contextmanager
+    def two_nodes(self, point=None, tenths=0, count=8, slots=2, extra=None):
+        """The first node meets the fault, the second takes over."""
+        if not self.place:
+            self.place = stage.Stage(self.holdfast, nodes=2, slots=slots, keep=self.keep)
+        place, self.place = self.place, None
+        try:
+            place.slots, place.extra = slots, extra or {}
+            for node in place.nodes:
+                node.proxy.set("pass")
+                node.log_path.write_text("")
+                node.extra, node.process = {}, None
+            place.nodes[0].extra = {"HOLDFAST_TEST_POINT": point} if point else {}
+            urls, found = some_urls(count, tenths)
+            place.add(urls, depth=1, children=found)
+            place.begin()
+            yield place
+        except BaseException:
+            place.close()
+            raise
+        self.place = place
+
+    def close(self):
+        if self.place:
+            self.place.close()
+            self.place = None
+
+
+def ended(node):
+    return node.process.poll() is not None
+
+
+def killed_at(shared, point):
+    with shared.two_nodes(f"kill:{point}:1") as place:
+        node = place.nodes[0]
+        node.expected_end = True
+        node.start()
+        wait_for(f"the node is killed {point}", lambda: ended(node), 30)
+        node.extra = {}
+        place.start()
+        settle(place, f"killed {point}")
+
+
+def answer_lost_at(shared, point):
+    with shared.two_nodes(",".join(f"fail:{point}:{number}" for number in (1, 2, 4))) as place:
+        place.nodes[0].start() # alone: it must get over it by itself
+        settle(place, f"answer lost {point}")
+        if place.postgres.value(f"select count(*) from holdfast.process where exit_reason in ('lease lapsed', 'lost trust') and started_at > {place.since}") != "0":
+            raise Failure(f"answer lost {point}: the node gave up instead of asking again")
+
+
+def stopped(node):
+    pid = node.pid()
+    return pid if pid and stage.process_table().get(pid, (0, ""))[1] == "T" else None
+
+
+def stopped_at(shared, point, action="stop", cut_off=False):
+    """Stopped until its work is done by another, then continued: nothing of what it still does may count."""
+    with shared.two_nodes(f"{action}:{point}:1") as place:
+        node, other = place.nodes
+        node.start()
+        pid = wait_for(f"the node stops {point}", lambda: stopped(node), 30)
+        place.stopped.add(node.identity(pid))
+        if cut_off:
+            node.proxy.set("refuse")
+        other.start()
+        place.wait_until_sealed(60)
+        os.kill(pid, signal.SIGCONT)
+        if cut_off:
+            wait_for("the node has given up", lambda: "dropped" in node.log_path.read_text(errors="replace"), 30)
+            node.proxy.set("pass")
+        else:
+            wait_for("the node has heard that it is no longer counted on", lambda: "no longer trusted, killing" in node.log_path.read_text(errors="replace"), 30)
+        node.extra = {}
+        settle(place, f"{action} {point}")
+
+
+def main_thread_hangs(shared):
+    """The beats go on, the main thread does not: the watchdog must end the process, and with it its hooks."""
+    with shared.two_nodes("hang:take_beat:6", tenths=40, count=2) as place:
+        node, other = place.nodes
+        node.start()
+        wait_for("the node ends itself", lambda: ended(node), 30)
+        if node.process.returncode != 75:
+            raise Failure(f"a hanging node ended with status {node.process.returncode}")
+        node.extra, node.expected_end = {}, True
+        place.start()
+        settle(place, "main thread hangs", 90)
+
+
+def cut_off(shared, extra=None):
+    """A node behind a dead network has a long hook running: the hook must be gone before another node runs it again."""
+    with shared.two_nodes(tenths=70, count=2, slots=2, extra=extra) as place:
+        node, other = place.nodes
+        node.start()
+        wait_for("its hooks run", lambda: sum(1 for _ in place.runs(True)) > 4, 30)
+        node.proxy.set("swallow")
+        other.start()
+        wait_for("the other node has taken over", lambda: any(fence > 1 for _, _, fence in place.runs(True)), 30)
+        node.proxy.set("pass")
+        settle(place, "cut off", 90)
+
+
+def too_many_connections(shared):
+    """53300 is waited out, with pauses between the tries."""
+    with shared.two_nodes(tenths=3) as place:
+        place.start()
+        wait_for("hooks run", lambda: place.trace.read_text(), 30)
+        place.postgres.sql("alter database holdfast connection limit 0", "postgres")
+        place.postgres.sql("select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'worker%'", "postgres")
+        settle(place, "too many connections", 60)
+
+
+def capped(shared, broken=False):
+    """Pages that find many URLs seal at once: the cap of their crawl holds, whoever comes first."""
+    with contextlib.closing(stage.Stage(shared.holdfast, nodes=3, slots=4, keep=shared.keep)) as place:
+        if broken:
+            break_crawl_lock(place)
+        for _ in range(3):
+            place.add([f"http://capped.test/page/0/8/{number}" for number in range(12)], depth=1, max_urls=40,
+                      children={url for number in range(12) for url in stage.leaf_urls(number, 8, 1)})
+        place.start()
+        settle(place, "capped", 60)
+
+
+# Guards broken on purpose ------------------------------------------------------------------------------------------------
+
+
+def replace_in_seal(place, *changes):
+    """A seal without one of its guards, made from the real one's text."""
+    text = (pathlib.Path(__file__).resolve().parents[2] / "migrations/functions/30_snapshot.sql").read_text()
+    begin = text.index("create or replace function holdfast.snapshot_seal(")
+    text = text[begin:text.index("end $$;", begin) + 7]
+    for old, new in changes:
+        if old not in text:
+            raise Failure(f"snapshot_seal no longer contains: {old}")
+        text = text.replace(old, new)
+    place.postgres.sql(text)
+
+
+def break_crawl_lock(place):
+    # Without the lock, what the crawl has is read before others have written: the pause makes sure of it.
+    replace_in_seal(place, ("select * into v_crawl from holdfast.crawl where id = p_crawl for update;",
+                            "select * into v_crawl from holdfast.crawl where id = p_crawl;"),
+                    ("    v_children := holdfast.snapshot_insert(", "    v_children := test_insert("))
+    text = (pathlib.Path(__file__).resolve().parents[2] / "migrations/functions/00_common.sql").read_text()
+    begin = text.index("create or replace function holdfast.snapshot_insert(")
+    text = text[begin:text.index("end $$;", begin) + 7].replace("holdfast.snapshot_insert(", "test_insert(")
+    looked = "from holdfast.crawl where id = p_crawl;"
+    if looked not in text:
+        raise Failure("snapshot_insert no longer looks at the crawl")
+    place.postgres.sql(text.replace(looked, looked + " perform pg_sleep(0.1);", 1))
+
+
+def break_fence(shared):
+    with shared.two_nodes("stop:before_seal:1", tenths=0, count=4, slots=1) as place:
+        replace_in_seal(place, ("if not found or v_queue.owner_id is distinct from p_node or v_queue.fence <> p_fence then", "if not found then"))
+        node, other = place.nodes
+        node.start()
+        pid = wait_for("the node stops before its seal", lambda: stopped(node), 30)
+        place.stopped.add(node.identity(pid))
+        # The other one is stopped at the same place, holding the same snapshot with a later fence.
+        taken = place.postgres.value("select snapshot_id from holdfast.snapshot_queue where owner_id is not null")
+        other.extra = {"HOLDFAST_TEST_POINT": "stop:before_seal:1"}
+        place.postgres.sql(f"update holdfast.snapshot_queue set retry_at = 'infinity' where snapshot_id <> '{taken}'")
+        other.start()
+        second = wait_for("the other node stops before its seal", lambda: stopped(other), 30)
+        os.kill(pid, signal.SIGCONT)
+        wait_for("the first node is heard of", lambda: "no longer trusted, killing" in node.log_path.read_text(errors="replace"), 30)
+        place.stopped.add(other.identity(second))
+        os.kill(second, signal.SIGCONT)
+        place.postgres.sql("update holdfast.snapshot_queue set retry_at = now() where retry_at = 'infinity'; "
+                           "update holdfast.crawl_queue set ready_at = now(), wakes = wakes + 1")
+        node.extra = other.extra = {}
+        settle(place, "no fence check", 60)
+
+
+BREAKS = {
+    "fence": break_fence,
+    "self-fencing": lambda shared: cut_off(shared, {"HOLDFAST_TEST_NO_SELF_FENCING": "1"}),
+    "crawl-lock": lambda shared: capped(shared, broken=True),
+}
+
+
+def scenarios():
+    for point in KILL_POINTS:
+        yield f"killed {point}", lambda shared, p=point: killed_at(shared, p)
+    for point in ANSWER_POINTS:
+        yield f"answer lost {point}", lambda shared, p=point: answer_lost_at(shared, p)
+    for point in ("after_hook", "after_publish", "before_seal"):
+        yield f"stopped {point} until others did its work", lambda shared, p=point: stopped_at(shared, p)
+    yield "sealed, the answer lost, then cut off", lambda shared: stopped_at(shared, "after_seal", "stop-fail", cut_off=True)
+    yield "the main thread hangs", main_thread_hangs
+    yield "cut off with a long hook", cut_off
+    yield "too many connections", too_many_connections
+    yield "a cap under many seals", capped
