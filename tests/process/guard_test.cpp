@@ -135,3 +135,56 @@ TEST_CASE("TERM to the guard lets the supervisor leave in order") {
   CHECK(WEXITSTATUS(status) == 0);
   CHECK(stage.survivors().empty());
 }
+
+// A program named postgres with a data directory among its arguments, and a postmaster.pid that names a process.
+class Spared {
+public:
+  Spared() {
+    std::filesystem::copy_file("/bin/sh", stage.dir / "postgres");
+    std::filesystem::permissions(stage.dir / "postgres", std::filesystem::perms::owner_all);
+  }
+  ~Spared() {
+    for (const pid_t pid : stage.survivors())
+      kill(pid, SIGKILL);
+  }
+
+  // Runs the script below the guard to its end; what it leaves in the background meets the guard's mercy.
+  void run(const std::string& script) {
+    const pid_t guard = spawn({program("holdfast-guard").string(), "--spare=" + (stage.dir / "postmaster.pid").string(),
+                               "--", "/bin/sh", "-c", "cd \"$0\"; " + script, stage.dir.path().string()},
+                              {"PATH=/usr/bin:/bin", stage.cookie}, stage.dir / "out");
+    CHECK(WEXITSTATUS(reap(guard)) == 0);
+  }
+
+  Stage stage;
+};
+
+// $0 is the directory. The script of the server starts one child, which must live as well.
+constexpr const char* kServer = "./postgres -c 'sleep 600; :' -D \"$0\" & ";
+constexpr const char* kPidFile = "printf '%s\\n%s\\n1234\\n' $! \"$0\" >postmaster.pid";
+
+TEST_CASE("the guard spares the database server of the pid file, with its children") {
+  Spared spared;
+  spared.run(std::string(kServer) + kPidFile +
+             "; sleep 600 & while ! pgrep -P \"$(head -n 1 postmaster.pid)\" "
+             ">/dev/null; do sleep 0.01; done");
+  CHECK(spared.stage.survivors().size() == 2);
+}
+
+TEST_CASE("a pid file that names anything but that server spares nobody") {
+  for (const std::string& script : {
+           std::string("sleep 600 & ") + kPidFile,                                          // a hook got the old pid
+           "ln -s /bin/sleep sleeper; ./sleeper 600 & " + std::string(kPidFile),            // another program
+           "/bin/sh -c 'sleep 600; :' -D \"$0\" & " + std::string(kPidFile),                // with the right arguments
+           std::string(kServer) + "printf '%s\\n/elsewhere\\n' $! >postmaster.pid",         // the server of others
+           std::string(kServer) + "printf '%s\\n' $! >postmaster.pid",                      // cut short
+           std::string(kServer) + "printf '1\\n%s\\n' \"$0\" >postmaster.pid",              // not below us
+           std::string(kServer) + "printf -- '-1\\n%s\\n' \"$0\" >postmaster.pid",          // everybody
+           std::string(kServer) + "printf 'x' >postmaster.pid", std::string(kServer) + ":", // garbage; none
+       }) {
+    Spared spared;
+    CAPTURE(script);
+    spared.run(script);
+    CHECK(spared.stage.survivors().empty());
+  }
+}

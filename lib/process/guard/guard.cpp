@@ -1,6 +1,6 @@
 // holdfast-guard [--spare=PIDFILE] [--] PROGRAM [ARGUMENT...]: runs a program and leaves nothing behind when it ends,
-// however it ends - but for the process whose pid is the first line of PIDFILE then: the embedded database server, which
-// other programs may be using and whose users stop it themselves.
+// however it ends - but for the database server whose postmaster.pid PIDFILE is then: other programs may be using it,
+// and its users stop it themselves. What the file says is checked against the process: a stale file must spare nobody.
 //
 // Parent of a node, and process 1 of a container: it adopts and reaps every orphan, passes signals on, and at the end
 // lets the shims end their hooks, then kills whatever is left. If the guard itself is killed, the program is killed
@@ -51,6 +51,41 @@ bool is_shim(pid_t pid) {
   if (length <= 0) return false;
   if (name[length - 1] == '\n') name[length - 1] = '\0';
   return std::strcmp(name, kShimName) == 0;
+}
+
+// True if the process runs the PostgreSQL server of that data directory. The executable is what nobody can pretend; if
+// it may not be looked at, the name in the arguments has to do.
+bool serves(pid_t pid, const char* data_directory) {
+  char path[64], link[4096], arguments[8192];
+  std::snprintf(path, sizeof path, "/proc/%d/cmdline", pid);
+  const ssize_t length = tree::read_small_file(path, arguments, sizeof arguments);
+  if (length <= 0) return false;
+  const char* program = arguments;
+  std::snprintf(path, sizeof path, "/proc/%d/exe", pid);
+  if (const ssize_t linked = readlink(path, link, sizeof link - 1); linked > 0) {
+    link[linked] = '\0';
+    if (char* const deleted = std::strstr(link, " (deleted)")) *deleted = '\0'; // upgraded while it runs
+    program = link;
+  }
+  if (const char* const slash = std::strrchr(program, '/')) program = slash + 1;
+  if (std::strcmp(program, "postgres") != 0 && std::strcmp(program, "postmaster") != 0) return false;
+  const char* const end = arguments + length;
+  for (const char* at = arguments; at < end; at += std::strlen(at) + 1) {
+    const char* const value = at + std::strlen(at) + 1;
+    if (std::strcmp(at, "-D") == 0 && value < end) return std::strcmp(value, data_directory) == 0;
+  }
+  return false;
+}
+
+// The server of a postmaster.pid (first line: pid, second: data directory); 0 if it does not run.
+pid_t server_of(const char* pid_file) {
+  char text[8192];
+  if (tree::read_small_file(pid_file, text, sizeof text) <= 0) return 0;
+  char* line = nullptr;
+  const auto pid = static_cast<pid_t>(std::strtol(text, &line, 10));
+  if (pid <= 1 || line == nullptr || *line != '\n') return 0;
+  if (char* const end = std::strchr(++line, '\n')) *end = '\0';
+  return *line == '/' && serves(pid, line) ? pid : 0;
 }
 
 // Hands the terminal, if the guard's group has it, to the program's group.
@@ -173,9 +208,7 @@ private:
   }
 
   void end_everything() {
-    char text[32];
-    if (spare_ != nullptr && tree::read_small_file(spare_, text, sizeof text) > 0)
-      tree::spared = static_cast<pid_t>(std::strtol(text, nullptr, 10));
+    if (spare_ != nullptr) tree::spared = server_of(spare_);
     if (!any_left()) return;
     terminate_all();
     const std::int64_t kill_at = now_ms() + kShimsMayTake;
@@ -197,7 +230,7 @@ private:
 
   const sigset_t handled_;
   const pid_t group_;
-  const char* const spare_; // pid file, or nullptr
+  const char* const spare_; // postmaster.pid of the server to be spared, or nullptr
   pid_t program_{0};
   int status_{0};
   bool ended_{false};
