@@ -62,5 +62,8 @@ bool process_gone(pg::Connection& connection, const RunnerInWay& process, const 
 std::vector<RunnerInWay> local_processes(pg::Connection& connection, const std::string& machine_id,
                                          const std::string& boot_id, const std::string& pid_namespace);
 Backlog backlog(pg::Connection& connection);
+// Rows of holdfast.v_runner and holdfast.v_duty as text, for people; column "json" for programs.
+pg::Result runners(pg::Connection& connection);
+pg::Result duties(pg::Connection& connection);
 
 } // namespace holdfast::store

@@ -246,7 +246,9 @@ create or replace view holdfast.v_backlog as
                                       join holdfast.snapshot_queue s on s.crawl_id = l.crawl_id and s.host = l.host and s.owner_id is null and s.lane
                                       where l.crawl_id = w.crawl_id and l.next_at <= clock_timestamp() and s.retry_at <= clock_timestamp() limit 200)) y) n) as snapshots_due,
          (select count(*) from holdfast.snapshot_queue q where q.owner_id is not null) + (select count(*) from holdfast.crawl c where c.owner_id is not null) as held,
-         exists (select from holdfast.crawl c where c.status in ('queued', 'started')
+         -- A paused collection is as a paused crawl: nothing to wait for.
+         (select to_jsonb(c) ->> 'paused_at' from holdfast.collection c) is null
+         and exists (select from holdfast.crawl c where c.status in ('queued', 'started')
                    and (c.owner_id is not null or c.seeds_left > 0 or c.retry_at < holdfast.retry_at_max()
                         or exists (select from holdfast.snapshot_queue q where q.crawl_id = c.id and q.status <> 'paused'))) as unfinished,
          (select count(*) from holdfast.process p where p.process_type = 'worker' and p.status = 'running' and p.lease_until > clock_timestamp() and not p.draining) as workers;

@@ -76,11 +76,14 @@ int main(int argc, char** argv) {
   auto* run_command = subcommand("run", "Archive everything that is queued, then end: duties and workers in one",
                                  [&](cli::Context& context) { return cli::run(context, daemon); });
   run_command->add_flag("--daemon", daemon, "Stay, and wait for more");
-  bool standby = false;
+  bool standby = false, runner_status = false;
   auto* runner_command =
       subcommand("runner", "Keep the house: schedules, lost nodes, old records. The newest runner takes over",
-                 [&](cli::Context& context) { return cli::run_duties(context, standby); });
+                 [&](cli::Context& context) {
+                   return runner_status ? cli::runner_status(context) : cli::run_duties(context, standby);
+                 });
   runner_command->add_flag("--standby", standby, "Wait until no other runner leads, and step back for a newer one");
+  runner_command->add_flag("--status", runner_status, "Only show who leads and what the duties do; 1 if nobody leads");
   cli::ScheduleOptions schedule;
   cli::add_schedule_commands(app, schedule, verb);
 

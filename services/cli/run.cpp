@@ -3,6 +3,7 @@
 #include "lib/base/stop_signal.hpp"
 #include "lib/process/launcher.hpp"
 #include "lib/store/runner.hpp"
+#include "services/cli/output.hpp"
 #include "services/cli/signals.hpp"
 #include "services/cli/verbs.hpp"
 #include "services/runner/duties.hpp"
@@ -13,7 +14,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <spdlog/spdlog.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <exception>
@@ -128,6 +129,33 @@ int run_duties(Context& context, bool standby) {
   if (ending == runner::Ending::superseded)
     std::cerr << "a newer runner has taken over; holdfast runner --standby would wait for its turn instead\n";
   return base::kExitSuccess;
+}
+
+int runner_status(Context& context) {
+  auto& connection = context.connection();
+  const auto runners = store::runners(connection);
+  const auto duties = store::duties(connection);
+  const bool healthy = !runners.empty() && runners[0].text("state") == "leads" && runners[0].boolean("healthy");
+  if (context.json()) {
+    const auto print = [](const pg::Result& rows, const char* type) {
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        auto json = nlohmann::json::parse(rows[i].text("json"));
+        json["type"] = type;
+        std::cout << json.dump() << '\n';
+      }
+    };
+    print(runners, "Runner");
+    print(duties, "Duty");
+  } else {
+    if (runners.empty())
+      std::cout << "no runner: adding and archiving go on, schedules and cleaning up wait\n";
+    else
+      print_table(runners, {"label", "state", "epoch", "lease_left", "request"});
+    std::cout << '\n';
+    print_table(duties, {"name", "every", "keep", "last_run", "took", "last_count", "total_count", "error"});
+  }
+  std::cout.flush();
+  return healthy ? base::kExitSuccess : base::kExitFailedWork;
 }
 
 int run(Context& context, bool daemon) {

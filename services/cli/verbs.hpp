@@ -33,6 +33,8 @@ int add(Context& context, const AddOptions& options);
 int work(Context& context);
 // Duties only. `standby`: wait for the leader to be gone.
 int run_duties(Context& context, bool standby);
+// Who leads, who waits, and what the duties have done. 1 if no healthy runner leads.
+int runner_status(Context& context);
 // All in one: duties and local workers, until nothing is left to do, or for ever.
 int run(Context& context, bool daemon);
 

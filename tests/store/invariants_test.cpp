@@ -58,6 +58,18 @@ const std::vector<Breakage> kBreakages = {
      "holdfast.crawl where label = 'running')"},
     {"a due snapshot is in sight of claims",
      "delete from holdfast.crawl_queue where crawl_id = (select id from holdfast.crawl where label = 'running')"},
+    {"one runner leads at a time",
+     "insert into holdfast.runner_term (epoch, process_id, label, began_at, valid_until) select n, gen_random_uuid(), "
+     "'r', now() - interval '1 minute', now() from generate_series(1, 2) n"},
+    {"the leader has the last epoch",
+     "update holdfast.process set worker_type = 'worker_runner', epoch = 7 where label = 'busy'"},
+    {"no two duties overlap",
+     "insert into holdfast.duty_run (duty, epoch, process_id, began_at, ended_at, count) select 'mend', 1, "
+     "gen_random_uuid(), now() - interval '1 minute', now(), 0 from generate_series(1, 2)"},
+    {"a duty is done by the runner of its time",
+     "insert into holdfast.duty_run (duty, epoch, process_id, began_at, ended_at, count) select 'mend', 3 - n, "
+     "gen_random_uuid(), now() + n * interval '1 minute', now() + n * interval '1 minute', 0 from generate_series(1, "
+     "2) n"},
     {"an attempt is sealed once",
      "insert into holdfast.attempt select snapshot_id, crawl_id, fence + 1, process_id, claimed_at, started_at, "
      "ended_at, ending, reason from holdfast.attempt where ending = 'sealed'"},

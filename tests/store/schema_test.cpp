@@ -129,6 +129,17 @@ TEST_CASE("bad rows are refused by the constraint that is there for them") {
       {"host_parallel", "insert into holdfast.host (name, max_parallel) values ('h', 0)"},
       {"schedule_has_urls",
        "insert into holdfast.schedule (id, every, urls) values (gen_random_uuid(), 'daily', '{}')"},
+      {"schedule_hosts_match",
+       "insert into holdfast.schedule (id, every, urls) values (gen_random_uuid(), 'daily', '{u}')"},
+      {"duty_every", "update holdfast.duty set every = '0'"},
+      {"duty_batch", "update holdfast.duty set batch = 0"},
+      {"duty_keep", "update holdfast.duty set keep = '-1 day'"},
+      {"duty_function_name", "update holdfast.duty set function = 'node_leave'"},
+      {"runner_term_forwards", "insert into holdfast.runner_term (epoch, process_id, label, valid_until) values (1, "
+                               "gen_random_uuid(), 'r', now() - interval '1 hour')"},
+      {"runner_term_ended_has_ending",
+       "insert into holdfast.runner_term (epoch, process_id, label, valid_until, "
+       "ended_at) values (1, gen_random_uuid(), 'r', now() + interval '1 hour', now())"},
       {"process_single_runner", "update holdfast.process set worker_type = 'worker_runner'"},
   };
   Stage stage;
