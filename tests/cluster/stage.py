@@ -104,6 +104,9 @@ class Postgres:
             time.sleep(0.25)
         raise Failure(f"psql: {done.stderr.strip()}\n{text[:400]}")
 
+    def log(self):
+        return (self.directory / "log").read_text(errors="replace").splitlines()
+
     def value(self, text):
         rows = self.sql(text)
         return rows[0][0] if rows else None
@@ -508,6 +511,10 @@ class Stage:
                           join holdfast.attempt a on a.snapshot_id = s.snapshot_id and a.ending = 'sealed'
                           where a.fence <> s.fence or a.process_id is distinct from s.owner_id or (s.directory is not null and s.directory not like '%/a' || s.fence)"""):
             problems.append("a seal was not its owner's: snapshot {}, fence {}, attempt {}, by {}, held by {}, in {}".format(*row))
+        # The constraints are a second line: what they stop has come past the first.
+        refused = [line for line in self.postgres.log() if "violates" in line and "ERROR" in line]
+        if refused:
+            problems.append(f"{len(refused)} times the database refused what a guard should have prevented, the first: {refused[0]}")
         problems += self.check_files() + self.check_trace()
         return problems
 

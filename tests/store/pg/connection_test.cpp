@@ -442,3 +442,27 @@ TEST_CASE("a listener whose backend was terminated is woken and told") {
   CHECK(outcome.error_class == ErrorClass::temporary);
   CHECK(listener.broken());
 }
+
+TEST_CASE("a server that does not answer in time costs the session, not the thread") {
+  const TestDatabase database(false);
+  ConnectionOptions options;
+  options.answer_timeout = 200ms; // long before the server's own statement_timeout
+  Connection connection(database.dsn(), options);
+  CHECK(connection.call("select 1 as one").one().integer("one") == 1);
+  const auto outcome = outcome_of([&] { connection.call("select pg_sleep(20)"); });
+  CHECK(outcome.error_class == ErrorClass::temporary);
+  CHECK(connection.broken());
+  Connection next(database.dsn(), options);
+  CHECK_FALSE(next.broken());
+}
+
+TEST_CASE("a transaction that breaks off while the server hangs is left as quickly") {
+  const TestDatabase database(false);
+  ConnectionOptions options;
+  options.answer_timeout = 200ms;
+  Connection connection(database.dsn(), options);
+  const auto outcome =
+      outcome_of([&] { connection.transaction([](Transaction& open) { open.call("select pg_sleep(20)"); }); });
+  CHECK(outcome.error_class == ErrorClass::temporary);
+  CHECK(connection.broken());
+}

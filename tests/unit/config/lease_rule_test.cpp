@@ -41,6 +41,17 @@ TEST_SUITE("lease rule") {
                          doctest::Contains("kill_grace is 15s (--kill-grace), margin is 20s"), base::Error);
   }
 
+  TEST_CASE("a short lease needs less time to notice") {
+    const test::TempDir directory;
+    const test::Overrides quick{{"lease", "3s"}, {"beat", "500ms"}, {"margin", "1500ms"}};
+    auto fits = quick, late = quick;
+    fits.emplace_back("kill_grace", "1249ms");
+    late.emplace_back("kill_grace", "1250ms");
+    CHECK_NOTHROW(config::check_lease_rule(with(directory, fits)));
+    CHECK_THROWS_WITH_AS(config::check_lease_rule(with(directory, late)),
+                         doctest::Contains("kill_grace + 250ms must be less than margin"), base::Error);
+  }
+
   TEST_CASE("two beats of the runner must fit into its lease") {
     const test::TempDir directory;
     CHECK_NOTHROW(config::check_lease_rule(with(directory, {{"runner.beat", "7500ms"}})));
