@@ -17,11 +17,21 @@ std::string dump(const nlohmann::json& json) {
 } // namespace
 
 bool crawl_add(pg::Connection& connection, const NewCrawl& crawl, const std::vector<Seed>& seeds) {
-  const nlohmann::json arguments = {{"label", crawl.label},         {"notes", crawl.notes},
-                                    {"tags", crawl.tags},           {"persona", crawl.persona},
-                                    {"plugins", crawl.plugins},     {"options", crawl.options},
-                                    {"max_depth", crawl.max_depth}, {"max_urls", crawl.max_urls},
-                                    {"priority", crawl.priority},   {"created_by", crawl.created_by}};
+  nlohmann::json arguments = {
+      {"label", crawl.label},           {"notes", crawl.notes},         {"tags", crawl.tags},
+      {"persona", crawl.persona},       {"plugins", crawl.plugins},     {"options", crawl.options},
+      {"max_depth", crawl.max_depth},   {"max_urls", crawl.max_urls},   {"priority", crawl.priority},
+      {"created_by", crawl.created_by}, {"max_bytes", crawl.max_bytes}, {"only_new", crawl.only_new}};
+  const auto limit = [&](const char* name, std::chrono::milliseconds value) {
+    if (value.count() > 0) arguments[name] = std::to_string(value.count()) + " milliseconds";
+  };
+  limit("max_time", crawl.max_time);
+  limit("host_delay", crawl.host_delay);
+  limit("only_new_age", crawl.only_new_age);
+  limit("keep", crawl.keep);
+  if (crawl.max_parallel > 0) arguments["max_parallel"] = crawl.max_parallel;
+  if (crawl.host_parallel > 0) arguments["host_parallel"] = crawl.host_parallel;
+  if (!crawl.scope.empty()) arguments["scope"] = crawl.scope;
   bool added = false;
   connection.transaction([&](pg::Transaction& transaction) {
     added =
@@ -56,6 +66,12 @@ std::optional<CrawlLease> crawl_claim(pg::Connection& connection, const std::str
                                     pg::Params::of(node, std::to_string(lease.count()) + " milliseconds"));
   if (rows.empty()) return std::nullopt;
   return CrawlLease{rows[0].text("crawl_id"), rows[0].integer("fence"), rows[0].integer("seeds_left")};
+}
+
+std::int64_t crawl_hand_back(pg::Connection& connection, const std::string& node) {
+  return connection.call("select holdfast.crawl_hand_back($1::uuid) as crawls", pg::Params::of(node))
+      .one()
+      .integer("crawls");
 }
 
 Expansion crawl_expand(pg::Connection& connection, const std::string& node, const CrawlLease& lease, int batch) {

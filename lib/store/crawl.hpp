@@ -27,6 +27,15 @@ struct NewCrawl {
   int max_depth{0};
   std::int64_t max_urls{0};
   int priority{0};
+  std::int64_t max_bytes{0};                             // 0: no cap, as for the others
+  std::chrono::milliseconds max_time{0};                 // from its start, pauses not counted
+  int max_parallel{0};                                   // snapshots at once, in the whole cluster
+  std::map<std::string, std::vector<std::string>> scope; // schemes, deny, allow, hosts, domains, prefixes
+  std::chrono::milliseconds host_delay{0};               // for web sites that have no rule of their own
+  int host_parallel{0};
+  bool only_new{false};                      // leave out what the collection holds
+  std::chrono::milliseconds only_new_age{0}; // but not if that is older than this; 0: however old
+  std::chrono::milliseconds keep{0};         // removed after this; 0: never
 };
 
 struct CrawlLease {
@@ -46,6 +55,8 @@ bool crawl_add(pg::Connection& connection, const NewCrawl& crawl, const std::vec
 // One due crawl, or nothing.
 std::optional<CrawlLease> crawl_claim(pg::Connection& connection, const std::string& node,
                                       std::chrono::milliseconds lease);
+// Gives back whatever crawl the node owns: for one whose answer to a claim was lost. Returns how many.
+std::int64_t crawl_hand_back(pg::Connection& connection, const std::string& node);
 // Turns up to `batch` seeds into snapshots. Errors: lease_lost if the fence is stale.
 Expansion crawl_expand(pg::Connection& connection, const std::string& node, const CrawlLease& lease, int batch);
 

@@ -1,13 +1,14 @@
 #include "lib/store/snapshot.hpp"
 
+#include "lib/base/error.hpp"
+
 #include <nlohmann/json.hpp>
 
 namespace holdfast::store {
 
-std::vector<Claim> snapshot_claim(pg::Connection& connection, const std::string& node, int room,
-                                  const std::vector<std::string>& near) {
-  const auto rows = connection.call("select * from holdfast.snapshot_claim($1::uuid, $2::integer, $3::uuid[])",
-                                    pg::Params::of(node, room, near));
+namespace {
+
+std::vector<Claim> claims_of(const pg::Result& rows) {
   std::vector<Claim> claims;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto row = rows[i];
@@ -30,6 +31,20 @@ std::vector<Claim> snapshot_claim(pg::Connection& connection, const std::string&
     claims.push_back(std::move(claim));
   }
   return claims;
+}
+
+} // namespace
+
+std::vector<Claim> snapshot_claim(pg::Connection& connection, const std::string& node, int room,
+                                  const std::vector<std::string>& near) {
+  return claims_of(connection.call("select * from holdfast.snapshot_claim($1::uuid, $2::integer, $3::uuid[])",
+                                   pg::Params::of(node, room, near)));
+}
+
+std::vector<Claim> snapshot_claim_open(pg::Connection& connection, const std::string& node, int room,
+                                       const std::vector<std::string>& open) {
+  return claims_of(connection.call("select * from holdfast.snapshot_claim_open($1::uuid, $2::integer, $3::uuid[])",
+                                   pg::Params::of(node, room, open)));
 }
 
 void snapshot_start(pg::Connection& connection, const std::string& node, const Lease& lease) {
@@ -63,6 +78,9 @@ Sealed snapshot_seal(pg::Connection& connection, const std::string& node, const 
                      optional(sealing.directory), optional(sealing.manifest_sha256), sealing.bytes, sealing.files,
                      sealing.title, sealing.tags, urls, hosts, titles));
   const auto row = result.one();
+  // Sealed as cancelled: for the owner that is as if somebody else had, and what it has published must go.
+  if (row.integer("children") < 0)
+    throw base::Error(base::ErrorClass::lease_lost, "its crawl has been stopped, and keeps nothing more");
   return Sealed{row.integer("children"), row.boolean("crawl_sealed")};
 }
 

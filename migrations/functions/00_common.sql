@@ -25,7 +25,7 @@ create or replace function holdfast.crawl_wake(p_crawl uuid, p_at timestamptz) r
 declare
   v_was timestamptz;
 begin
-  select ready_at into v_was from holdfast.crawl_queue where crawl_id = p_crawl for update;
+  select ready_at into v_was from holdfast.crawl_queue where crawl_id = p_crawl for no key update;
   if not found then return; end if;
   update holdfast.crawl_queue set ready_at = least(coalesce(ready_at, p_at), p_at), wakes = wakes + 1 where crawl_id = p_crawl;
   if p_at <= clock_timestamp() and (v_was is null or v_was > clock_timestamp()) then perform holdfast.ring(); end if;
@@ -36,68 +36,153 @@ create or replace function holdfast.crawl_settle(p_crawl uuid) returns boolean l
 -- Seals the crawl if nothing of it is open. The caller holds the crawl's row lock: without it two last snapshots sealing at
 -- once would each see the other open, and the crawl would never end.
 begin
-  perform set_config('holdfast.event', 'seal', true);
-  update holdfast.crawl set status = 'sealed', retry_at = null, reason = null, owner_id = null, sealed_at = clock_timestamp(),
-      outcome = case when snapshots_total = 0 then 'empty'
-                     when snapshots_failed = 0 and snapshots_partial = 0 then 'succeeded'
-                     when snapshots_succeeded = 0 and snapshots_partial = 0 then 'failed'
+  perform set_config('holdfast.event', case when stop_reason = 'cancelled' then 'cancel' else 'seal' end, true)
+    from holdfast.crawl where id = p_crawl;
+  update holdfast.crawl c set status = 'sealed', retry_at = null, reason = null, owner_id = null, judged_to = null, paused_at = null,
+      sealed_at = clock_timestamp(),
+      outcome = case when c.snapshots_total = 0 then 'empty'
+                     when c.stop_reason = 'cancelled' then 'cancelled'
+                     when c.snapshots_partial = 0 and c.snapshots_failed = n.cancelled and c.snapshots_succeeded > 0 then 'succeeded'
+                     when c.snapshots_succeeded = 0 and c.snapshots_partial = 0 then case n.cancelled when c.snapshots_total then 'cancelled' else 'failed' end
                      else 'partial' end
-    where id = p_crawl and status in ('queued', 'started') and snapshots_open = 0 and seeds_left = 0;
-  if not found then return false; end if;
-  delete from holdfast.crawl_queue where crawl_id = p_crawl;
-  perform pg_notify('holdfast', 'crawl_sealed ' || p_crawl);
-  return true;
+    from (select case when o.stopping_at is null then 0
+                      else (select count(*) from holdfast.snapshot_sealed e where e.crawl_id = p_crawl and e.outcome = 'cancelled') end as cancelled
+            from holdfast.crawl o where o.id = p_crawl) n
+    where c.id = p_crawl and c.snapshots_open = 0 and c.seeds_left = 0
+      and (c.status in ('queued', 'started') or (c.status = 'paused' and c.stopping_at is not null));
+  if found then
+    delete from holdfast.crawl_queue where crawl_id = p_crawl;
+    delete from holdfast.crawl_lane where crawl_id = p_crawl;
+    perform pg_notify('holdfast', 'crawl_sealed ' || p_crawl);
+    return true;
+  end if;
+  -- Only what its scope excludes is left: a node closes that, batch by batch.
+  update holdfast.crawl set stopping_at = clock_timestamp(), retry_at = clock_timestamp()
+    where id = p_crawl and status = 'started' and seeds_left = 0 and snapshots_open = snapshots_excluded and stopping_at is null
+      and judged_to is null and snapshots_excluded > 0;
+  return false;
 end $$;
 comment on function holdfast.crawl_settle(uuid) is 'Seals a crawl that has nothing open.';
 
+create or replace function holdfast.lane_open(p_crawl uuid, p_hosts text[], p_at timestamptz) returns void language sql as $$
+  -- In the order of the hosts: two transactions that open the same lanes must not wait for each other.
+  insert into holdfast.crawl_lane as l (crawl_id, host, next_at) select p_crawl, h, p_at from (select distinct unnest(p_hosts) as h order by 1) u
+    on conflict (crawl_id, host) do update set next_at = least(l.next_at, excluded.next_at)
+$$;
+comment on function holdfast.lane_open(uuid, text[], timestamptz) is 'Makes claims look at these hosts of a crawl.';
+
+create or replace function holdfast.lane_end(p_crawl uuid, p_host text) returns void language plpgsql as $$
+-- A snapshot of a host with limits is nobody's any more: the host may be asked again, by whoever waits for that. The own crawl is
+-- woken for certain; a few others if nobody holds them just now (they look again within a second by themselves).
+declare
+  v_crawls uuid[];
+begin
+  update holdfast.host set next_at = greatest(next_at, clock_timestamp() + min_delay)
+    where name = p_host and min_delay > '0' and coalesce(max_parallel, 1) = 1;
+  with lane as (
+    select l.crawl_id from holdfast.crawl_lane l where l.host = p_host and l.wants_room and l.crawl_id <> p_crawl
+      order by l.next_at limit 4 for no key update skip locked
+  ), looked as (
+    update holdfast.crawl_lane l set next_at = clock_timestamp(), wants_room = false from lane
+      where l.crawl_id = lane.crawl_id and l.host = p_host returning l.crawl_id
+  )
+  select array_agg(crawl_id) into v_crawls from looked;
+  update holdfast.crawl_queue set ready_at = clock_timestamp(), wakes = wakes + 1
+    where crawl_id in (select q.crawl_id from holdfast.crawl_queue q where q.crawl_id = any (v_crawls)
+                         order by q.crawl_id for no key update skip locked);
+  update holdfast.crawl_lane set next_at = clock_timestamp(), wants_room = false
+    where crawl_id = p_crawl and host = p_host and wants_room;
+  if found then
+    update holdfast.crawl_queue set ready_at = least(coalesce(ready_at, clock_timestamp()), clock_timestamp()), wakes = wakes + 1
+      where crawl_id = p_crawl;
+  end if;
+end $$;
+comment on function holdfast.lane_end(uuid, text) is 'Called when a snapshot of a host with limits ends.';
+
 create or replace function holdfast.snapshot_insert(p_crawl uuid, p_parent uuid, p_depth integer, p_urls text[], p_hosts text[],
     p_titles text[], p_tags jsonb) returns bigint language plpgsql set plan_cache_mode = force_custom_plan as $$
--- New snapshots of a crawl, in the order given, each URL once, up to the crawl's cap. The caller holds the crawl's row lock, so
--- "not there yet" and "room left" are exact. Spacing the due times by a microsecond keeps the order without a column for it.
+-- New snapshots of a crawl, in the order given, each URL once, inside its scope, up to its cap. The caller holds the crawl's row
+-- lock, so "not there yet" and "room left" are exact. Spacing the due times by a microsecond keeps the order without a column.
 declare
   v_now constant timestamptz := clock_timestamp();
-  v_total bigint;
-  v_max bigint;
-  v_tags text[];
+  v_crawl holdfast.crawl;
   v_wanted bigint;
   v_inserted bigint;
+  v_refused bigint := 0;
+  v_lanes text[];
+  v_allowed boolean[];
+  v_limits boolean;
 begin
-  select snapshots_total, max_urls, tags into strict v_total, v_max, v_tags from holdfast.crawl where id = p_crawl;
+  select * into strict v_crawl from holdfast.crawl where id = p_crawl;
+  if v_crawl.stopping_at is not null then return 0; end if;
+  if v_crawl.scope <> '{}' or v_crawl.only_new then
+    select array_agg(a.allowed order by a.ordinality), count(*) filter (where not a.allowed) into v_allowed, v_refused from (
+      select u.ordinality,
+             holdfast.scope_refusal(v_crawl.scope, u.url, u.host) is null
+             and not (v_crawl.only_new and exists (
+               select from holdfast.snapshot s
+                 join holdfast.snapshot_sealed e on e.snapshot_id = s.id and e.crawl_id = s.crawl_id and e.outcome in ('succeeded', 'partial')
+                 where s.url_hash = sha256(convert_to(u.url, 'UTF8')) and s.crawl_id <> p_crawl
+                   and (v_crawl.only_new_age is null or e.sealed_at > v_now - v_crawl.only_new_age))) as allowed
+        from unnest(p_urls, p_hosts) with ordinality u(url, host, ordinality)) a;
+  end if;
+  if v_crawl.host_delay > '0' or v_crawl.host_parallel is not null then
+    insert into holdfast.host (name, min_delay, max_parallel, updated_by)
+      select h.host, v_crawl.host_delay, v_crawl.host_parallel, 'default of crawl ' || p_crawl
+        from (select distinct u.host from unnest(p_hosts) u(host) where not holdfast.is_own_host(u.host) order by 1) h
+        where not exists (select from holdfast.host o where o.name = h.host)
+      on conflict (name) do nothing;
+  end if;
+  v_limits := exists (select from holdfast.host);
   with given as (
     select distinct on (u.url) u.url, u.host, u.title, u.ordinality as position
       from unnest(p_urls, p_hosts, p_titles) with ordinality u(url, host, title, ordinality)
-      order by u.url, u.ordinality
+      where v_allowed is null or v_allowed[u.ordinality]
+      order by u.url, length(coalesce(u.title, '')) desc, u.ordinality
   ), fresh as materialized (
     select holdfast.new_uuid() as id, g.*, row_number() over (order by g.position) as rank from given g
       where not exists (select from holdfast.snapshot s where s.crawl_id = p_crawl and s.url_hash = sha256(convert_to(g.url, 'UTF8')))
   ), room as materialized (
-    select * from fresh where v_max = 0 or fresh.rank <= v_max - v_total
+    select f.*, v_limits and exists (select from holdfast.host h where h.name = f.host) as lane
+      from fresh f where v_crawl.max_urls = 0 or f.rank <= v_crawl.max_urls - v_crawl.snapshots_total
   ), cold as (
     insert into holdfast.snapshot (id, crawl_id, url, url_hash, host, depth, parent_id, title, tags)
       select r.id, p_crawl, r.url, sha256(convert_to(r.url, 'UTF8')), r.host, p_depth, p_parent, coalesce(r.title, ''),
-             array(select t from unnest(v_tags) t union select jsonb_array_elements_text(p_tags -> (r.position - 1)::integer) order by 1)
+             array(select t from unnest(v_crawl.tags) t union select jsonb_array_elements_text(p_tags -> (r.position - 1)::integer) order by 1)
         from room r order by r.rank
   ), hot as (
-    insert into holdfast.snapshot_queue (snapshot_id, crawl_id, host, retry_at)
-      select r.id, p_crawl, r.host, v_now - (select count(*) from room) * interval '1 microsecond' + r.rank * interval '1 microsecond'
+    insert into holdfast.snapshot_queue (snapshot_id, crawl_id, host, lane, retry_at)
+      select r.id, p_crawl, r.host, r.lane, v_now - (select count(*) from room) * interval '1 microsecond' + r.rank * interval '1 microsecond'
         from room r order by r.rank
   )
-  select (select count(*) from fresh), (select count(*) from room) into v_wanted, v_inserted;
+  select (select count(*) from fresh), (select count(*) from room), (select array_agg(distinct r.host) from room r where r.lane)
+    into v_wanted, v_inserted, v_lanes;
   update holdfast.crawl set snapshots_total = snapshots_total + v_inserted, snapshots_open = snapshots_open + v_inserted,
+      urls_refused = urls_refused + v_refused,
       stop_reason = case when v_inserted < v_wanted then 'max_urls' else stop_reason end
-    where id = p_crawl and (v_inserted > 0 or v_wanted > 0);
+    where id = p_crawl and (v_inserted > 0 or v_wanted > 0 or v_refused > 0);
+  if v_lanes is not null then perform holdfast.lane_open(p_crawl, v_lanes, v_now); end if;
   if v_inserted > 0 then perform holdfast.crawl_wake(p_crawl, v_now); end if;
   return v_inserted;
 end $$;
 comment on function holdfast.snapshot_insert(uuid, uuid, integer, text[], text[], text[], jsonb) is 'Adds snapshots to a crawl whose row the caller has locked; returns how many.';
 
-create or replace function holdfast.attempt_end(p_snapshot uuid, p_crawl uuid, p_ending text, p_reason text) returns void language sql as $$
-  -- Called while the queue row still names the owner.
+create or replace function holdfast.attempt_end(p_snapshot uuid, p_crawl uuid, p_ending text, p_reason text) returns void language plpgsql as $$
+-- Called while the queue row still names the owner. Makes room where the end of this attempt does: at its host, in its crawl.
+declare
+  v_host text;
+  v_lane boolean;
+begin
   insert into holdfast.attempt (snapshot_id, crawl_id, fence, process_id, claimed_at, started_at, ending, reason)
     select q.snapshot_id, q.crawl_id, q.fence, q.owner_id, q.claimed_at, q.started_at, p_ending, p_reason
       from holdfast.snapshot_queue q where q.snapshot_id = p_snapshot and q.crawl_id = p_crawl and q.owner_id is not null
-    on conflict do nothing
-$$;
+    on conflict do nothing;
+  select q.host, q.lane into v_host, v_lane from holdfast.snapshot_queue q
+    where q.snapshot_id = p_snapshot and q.crawl_id = p_crawl and q.owner_id is not null;
+  if v_lane then perform holdfast.lane_end(p_crawl, v_host); end if;
+  update holdfast.crawl_queue set ready_at = least(coalesce(ready_at, clock_timestamp()), clock_timestamp()), wakes = wakes + 1
+    where crawl_id = p_crawl and max_parallel is not null;
+end $$;
 comment on function holdfast.attempt_end(uuid, uuid, text, text) is 'Writes down how the current ownership of a snapshot ended.';
 
 create or replace function holdfast.results_close(p_snapshot uuid, p_crawl uuid, p_fence bigint, p_error text) returns void language sql as $$

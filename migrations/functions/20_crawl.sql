@@ -2,16 +2,23 @@
 
 create or replace function holdfast.crawl_add(p_id uuid, p_crawl jsonb) returns boolean language plpgsql as $$
 -- Adds an empty crawl; seeds follow in the same transaction (crawl_add_seeds). False if the id is there already: adding may
--- be repeated. Keys of p_crawl: label, notes, tags, persona, plugins, options, max_depth, max_urls, priority, created_by.
+-- be repeated. Keys of p_crawl: label, notes, tags, persona, plugins, options, max_depth, max_urls, priority, created_by, max_bytes,
+-- max_time, max_parallel, scope, host_delay, host_parallel, only_new, only_new_age, retry_of, keep.
 begin
-  insert into holdfast.crawl (id, label, notes, tags, persona, plugins, options, max_depth, max_urls, priority, created_by)
+  perform holdfast.scope_check(coalesce(p_crawl -> 'scope', '{}'));
+  insert into holdfast.crawl (id, label, notes, tags, persona, plugins, options, max_depth, max_urls, priority, created_by, max_bytes,
+      max_time, max_parallel, scope, host_delay, host_parallel, only_new, only_new_age, retry_of, keep_until)
     values (p_id, coalesce(p_crawl ->> 'label', ''), coalesce(p_crawl ->> 'notes', ''),
       coalesce((select array_agg(t) from jsonb_array_elements_text(p_crawl -> 'tags') t), '{}'),
       coalesce(p_crawl ->> 'persona', 'Default'),
       coalesce((select array_agg(t) from jsonb_array_elements_text(p_crawl -> 'plugins') t), '{}'),
       coalesce(p_crawl -> 'options', '{}'), coalesce((p_crawl ->> 'max_depth')::integer, 0),
       coalesce((p_crawl ->> 'max_urls')::bigint, 0), coalesce((p_crawl ->> 'priority')::integer, 0),
-      coalesce(p_crawl ->> 'created_by', ''))
+      coalesce(p_crawl ->> 'created_by', ''), coalesce((p_crawl ->> 'max_bytes')::bigint, 0),
+      coalesce((p_crawl ->> 'max_time')::interval, '0'), (p_crawl ->> 'max_parallel')::integer, coalesce(p_crawl -> 'scope', '{}'),
+      coalesce((p_crawl ->> 'host_delay')::interval, '0'), (p_crawl ->> 'host_parallel')::integer,
+      coalesce((p_crawl ->> 'only_new')::boolean, false), (p_crawl ->> 'only_new_age')::interval, (p_crawl ->> 'retry_of')::uuid,
+      clock_timestamp() + (p_crawl ->> 'keep')::interval)
     on conflict (id) do nothing;
   if not found then return false; end if;
   insert into holdfast.event (lifecycle, object_id, crawl_id, event, to_state, detail)
@@ -58,29 +65,71 @@ begin
 end $$;
 comment on function holdfast.crawl_claim(uuid, interval) is 'Takes one crawl whose seeds wait to be expanded.';
 
+create or replace function holdfast.crawl_hand_back(p_node uuid) returns bigint language plpgsql as $$
+-- A node expands one crawl at a time, so before it claims the next one it may own none: what it does own is what it was given
+-- and does not know of.
+declare
+  v_count bigint;
+begin
+  update holdfast.crawl set owner_id = null, retry_at = clock_timestamp(), reason = 'the answer to its claim was lost'
+    where owner_id = p_node and status in ('queued', 'started');
+  get diagnostics v_count = row_count;
+  return v_count;
+end $$;
+comment on function holdfast.crawl_hand_back(uuid) is 'Gives back a crawl whose claim''s answer was lost; returns how many.';
+
 create or replace function holdfast.crawl_expand(p_node uuid, p_crawl uuid, p_fence bigint, p_batch integer)
   returns table (seeds_left bigint, inserted bigint, status text) language plpgsql as $$
--- Turns the next seeds into snapshots of depth 0. With the first batch the crawl is started and its snapshots can be claimed;
--- with the last one the crawl is idle (its last snapshot will seal it), or sealed at once if there is no snapshot.
+-- What a crawl has to have done to it in batches: its seeds are turned into snapshots of depth 0; a changed scope is applied to
+-- what is open; a crawl that is to stop is closed. With the first batch of seeds the crawl is started and its snapshots can be
+-- claimed; with the last one it is idle until its deadline (its last snapshot will seal it), or sealed if there is no snapshot.
+-- seeds_left: what is still to be done, 0: nothing now.
 #variable_conflict use_column
 declare
   v_crawl holdfast.crawl;
   v_taken record;
+  v_depth integer;
   v_inserted bigint := 0;
+  v_left bigint;
 begin
   select * into v_crawl from holdfast.crawl c where c.id = p_crawl for update;
   if not found or v_crawl.owner_id is distinct from p_node or v_crawl.fence <> p_fence then
     raise exception 'crawl % is no longer held by % with fence %', p_crawl, p_node, p_fence using errcode = 'HF003';
   end if;
-  if v_crawl.seeds_left > 0 then
-    if v_crawl.status = 'queued' then
-      perform set_config('holdfast.event', 'start', true);
-      update holdfast.crawl set status = 'started', started_at = coalesce(started_at, clock_timestamp()) where id = p_crawl;
-      insert into holdfast.crawl_queue (crawl_id) values (p_crawl) on conflict do nothing;
+  if v_crawl.stopping_at is null and v_crawl.deadline_at <= clock_timestamp() then
+    perform holdfast.crawl_stop(p_crawl, 'max_time', '', 'its time is over', p_batch);
+    return query select 0::bigint, 0::bigint, c.status from holdfast.crawl c where c.id = p_crawl;
+    return;
+  end if;
+  if v_crawl.stopping_at is not null then
+    v_left := holdfast.crawl_stop_step(p_crawl, p_batch);
+    -- What is left may be in work on a node that gives it back with its next beat: then look again in a second.
+    if v_left > 0 and not exists (select from holdfast.crawl_seed where crawl_id = p_crawl)
+       and v_left <= (select count(*) from holdfast.snapshot_queue q where q.owner_id is not null and q.crawl_id = p_crawl) then
+      update holdfast.crawl set owner_id = null, retry_at = clock_timestamp() + interval '1 second' where id = p_crawl;
+      v_left := 0;
     end if;
-    with taken as (
+    return query select v_left, 0::bigint, c.status from holdfast.crawl c where c.id = p_crawl;
+    return;
+  end if;
+  if v_crawl.status = 'queued' and (v_crawl.seeds_left > 0 or v_crawl.snapshots_open > 0) then
+    perform set_config('holdfast.event', 'start', true);
+    update holdfast.crawl set status = 'started', started_at = coalesce(started_at, clock_timestamp()),
+        deadline_at = coalesce(deadline_at, case when max_time > '0' then clock_timestamp() + max_time end)
+      where id = p_crawl;
+  end if;
+  if v_crawl.judged_to is not null and not holdfast.crawl_judge_step(p_crawl, p_batch) then
+    return query select greatest(c.seeds_left, 1), 0::bigint, c.status from holdfast.crawl c where c.id = p_crawl;
+    return;
+  end if;
+  if v_crawl.seeds_left > 0 then
+    select depth into v_depth from holdfast.crawl_seed where crawl_id = p_crawl order by position limit 1;
+    with next as (
+      select position, depth from holdfast.crawl_seed where crawl_id = p_crawl order by position limit p_batch
+    ), taken as (
       delete from holdfast.crawl_seed where crawl_id = p_crawl and position in
-        (select position from holdfast.crawl_seed where crawl_id = p_crawl order by position limit p_batch)
+        (select n.position from next n
+           where n.position < coalesce((select min(o.position) from next o where o.depth <> v_depth), 'infinity'::double precision))
         returning position, url, host, title, tags
     )
     select count(*) as count, array_agg(url order by position) as urls, array_agg(host order by position) as hosts,
@@ -88,7 +137,7 @@ begin
       into v_taken from taken;
     update holdfast.crawl set seeds_left = seeds_left - v_taken.count where id = p_crawl;
     if v_taken.count > 0 then
-      v_inserted := holdfast.snapshot_insert(p_crawl, null, 0, v_taken.urls, v_taken.hosts, v_taken.titles, v_taken.tags);
+      v_inserted := holdfast.snapshot_insert(p_crawl, null, v_depth, v_taken.urls, v_taken.hosts, v_taken.titles, v_taken.tags);
     end if;
     -- Once the cap has cut something, the rest would be cut as well.
     if exists (select from holdfast.crawl where id = p_crawl and stop_reason = 'max_urls') then
@@ -98,7 +147,7 @@ begin
   end if;
   select * into v_crawl from holdfast.crawl c where c.id = p_crawl;
   if v_crawl.seeds_left = 0 then
-    update holdfast.crawl set owner_id = null, retry_at = null where id = p_crawl;
+    update holdfast.crawl set owner_id = null, retry_at = deadline_at where id = p_crawl;
     perform holdfast.crawl_settle(p_crawl);
   end if;
   return query select c.seeds_left, v_inserted, c.status from holdfast.crawl c where c.id = p_crawl;

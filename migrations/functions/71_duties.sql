@@ -39,12 +39,12 @@ begin
   end if;
   insert into holdfast.crawl_queue (crawl_id)
     select c.id from holdfast.crawl c
-      where c.status = 'started' and not exists (select from holdfast.crawl_queue q where q.crawl_id = c.id) limit p_duty.batch
+      where c.status = 'started' and c.stopping_at is null and c.judged_to is null and not exists (select from holdfast.crawl_queue q where q.crawl_id = c.id) limit p_duty.batch
     on conflict do nothing;
   for v_crawl in
     select q.crawl_id, d.due from holdfast.crawl_queue q
       join holdfast.crawl c on c.id = q.crawl_id and c.status = 'started'
-      cross join lateral (select min(s.retry_at) as due from holdfast.snapshot_queue s where s.crawl_id = q.crawl_id and s.owner_id is null) d
+      cross join lateral (select min(s.retry_at) as due from holdfast.snapshot_queue s where s.crawl_id = q.crawl_id and s.owner_id is null and not s.lane) d
       where (q.ready_at is null or q.ready_at > clock_timestamp()) and d.due <= clock_timestamp()
       order by q.crawl_id limit p_duty.batch
   loop
@@ -71,6 +71,20 @@ begin
   return v_count;
 end $$;
 comment on function holdfast.duty_hosts(holdfast.duty) is 'Forgives web sites step by step.';
+
+create or replace function holdfast.duty_retention(p_duty holdfast.duty) returns bigint language plpgsql as $$
+-- The rows go here; the directories are listed in purge by the same transaction, and deleted by whoever has the archive.
+declare
+  v_crawl uuid;
+  v_count bigint := 0;
+begin
+  for v_crawl in select * from holdfast.crawls_expired(p_duty.batch) loop
+    perform holdfast.crawl_remove(v_crawl, 'retention');
+    v_count := v_count + 1;
+  end loop;
+  return v_count;
+end $$;
+comment on function holdfast.duty_retention(holdfast.duty) is 'Removes crawls that were to be kept until now.';
 
 create or replace function holdfast.duty_trim_events(p_duty holdfast.duty) returns bigint language plpgsql as $$
 declare

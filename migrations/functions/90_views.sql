@@ -5,7 +5,8 @@ create or replace view holdfast.v_crawl as
          c.snapshots_total as total, c.snapshots_open as open, c.snapshots_succeeded as succeeded, c.snapshots_partial as partial,
          c.snapshots_failed as failed, c.seeds_left, c.bytes, c.max_depth, c.max_urls, c.tags, c.plugins, c.priority, c.created_by, c.created_at,
          c.started_at, c.sealed_at, coalesce(c.sealed_at, clock_timestamp()) - c.created_at as age,
-         c.first_url
+         c.first_url, c.notes, c.max_bytes, c.max_time, c.max_parallel, c.deadline_at, c.scope, c.urls_refused as refused,
+         c.snapshots_excluded as excluded, c.paused_at, c.stopping_at, c.changed_by, c.retry_of, c.keep_until
     from holdfast.crawl c;
 comment on view holdfast.v_crawl is 'Crawls with their counts. total = open + succeeded + partial + failed, always.';
 comment on column holdfast.v_crawl.open is 'Snapshots not yet sealed.';
@@ -33,12 +34,20 @@ comment on column holdfast.v_snapshot.owner is 'The node that works on it, or se
 create or replace view holdfast.v_queue as
   select q.snapshot_id as id, q.crawl_id, s.url, q.status, q.retry_at,
          case when q.owner_id is not null then 'owned by ' || p.label
-              when q.retry_at = holdfast.retry_at_max() then 'paused'
+              when c.stopping_at is not null then 'about to be cancelled'
+              when c.status = 'paused' then 'waits: its crawl is paused'
+              when q.excluded then 'outside: ' || coalesce(q.reason, 'its crawl''s scope')
+              when q.retry_at = holdfast.retry_at_max() then coalesce(q.reason, 'paused')
               when q.retry_at > clock_timestamp() then 'waits: ' || coalesce(q.reason, 'scheduled')
+              when h.paused then 'waits: ' || coalesce(h.reason, 'its web site is paused')
+              when h.backoff_until > clock_timestamp() then 'waits: ' || coalesce(h.reason, 'its web site asked for time')
+              when h.next_at > clock_timestamp() then 'waits: its web site is left alone for ' || h.min_delay || ' between pages'
               else 'due' end as state,
          clock_timestamp() - q.retry_at as due_for, q.attempts, q.owners_lost, q.owner_id
     from holdfast.snapshot_queue q
     join holdfast.snapshot s on s.id = q.snapshot_id and s.crawl_id = q.crawl_id
+    join holdfast.crawl c on c.id = q.crawl_id
+    left join holdfast.host h on h.name = q.host
     left join holdfast.process p on p.id = q.owner_id;
 comment on view holdfast.v_queue is 'Everything that is not sealed. Always use a limit on a large queue.';
 
@@ -82,7 +91,8 @@ create or replace view holdfast.v_event as
 comment on view holdfast.v_event is 'What happened, newest last when ordered by id.';
 
 create or replace view holdfast.v_host as
-  select h.name, h.min_delay, h.max_parallel, h.next_at, h.backoff_until, h.backoff_level, h.paused, h.reason, h.updated_by, h.updated_at
+  select h.name, h.min_delay, h.max_parallel, h.next_at, h.backoff_until, h.backoff_level, h.paused, h.reason, h.updated_by, h.updated_at,
+         (select count(*) from holdfast.snapshot_queue q where q.host = h.name and q.owner_id is not null and q.lane) as held
     from holdfast.host h;
 comment on view holdfast.v_host is 'Web sites with limits of their own.';
 
@@ -137,8 +147,34 @@ create or replace function holdfast.check_invariants() returns table (invariant 
     from holdfast.snapshot_queue q
     join holdfast.crawl c on c.id = q.crawl_id and c.status = 'started'
     left join holdfast.crawl_queue cq on cq.crawl_id = q.crawl_id
-    where q.owner_id is null and q.status = 'queued' and q.retry_at <= statement_timestamp()
+    where q.owner_id is null and q.status = 'queued' and q.retry_at <= statement_timestamp() and not q.lane
+      and c.stopping_at is null and c.judged_to is null
       and (cq.ready_at is null or cq.ready_at > statement_timestamp())
+  union all
+  select 'a due snapshot of a host with limits has a lane in sight', q.snapshot_id, q.host || coalesce(' is looked at ' || l.next_at, ' has none')
+    from holdfast.snapshot_queue q
+    join holdfast.crawl c on c.id = q.crawl_id and c.status = 'started' and c.stopping_at is null and c.judged_to is null
+    left join holdfast.crawl_lane l on l.crawl_id = q.crawl_id and l.host = q.host
+    left join holdfast.crawl_queue cq on cq.crawl_id = q.crawl_id
+    left join holdfast.host h on h.name = q.host
+    where q.owner_id is null and q.status = 'queued' and q.retry_at <= statement_timestamp() and q.lane and not coalesce(h.paused, false)
+      and (coalesce(l.next_at, 'infinity') = 'infinity' or coalesce(cq.ready_at, 'infinity') > greatest(l.next_at, statement_timestamp()))
+  union all
+  select 'a crawl counts what its scope excludes', c.id, c.snapshots_excluded || ' counted'
+    from holdfast.crawl c
+    where c.snapshots_excluded <> (select count(*) from holdfast.snapshot_queue q where q.crawl_id = c.id and q.excluded)
+  union all
+  select 'a crawl in crawl_queue is started', q.crawl_id, c.status
+    from holdfast.crawl_queue q join holdfast.crawl c on c.id = q.crawl_id
+    where c.status <> 'started' or c.stopping_at is not null or c.judged_to is not null
+  union all
+  select 'a live crawl session has a live node', s.id, 'node ' || s.process_id || ' is ' || p.status
+    from holdfast.crawl_session s join holdfast.process p on p.id = s.process_id
+    where s.ended_at is null and p.status <> 'running'
+  union all
+  select 'a hook that runs belongs to a live crawl session', s.id, h.plugin || '/' || h.hook_name
+    from holdfast.crawl_session_hook h join holdfast.crawl_session s on s.id = h.session_id
+    where h.ended_at is null and s.ended_at is not null
   union all
   select 'an attempt is sealed once', a.snapshot_id, count(*) || ' times'
     from holdfast.attempt a where a.ending = 'sealed' group by a.snapshot_id having count(*) > 1

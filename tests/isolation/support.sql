@@ -2,6 +2,9 @@
 -- that it is named after, so that a step locks exactly what the real call locks.
 create schema race;
 
+-- Claims prefer the crawls that a node has open, but only every other time; here always.
+do $$ begin execute format('alter database %I set holdfast.claim_near = 1', current_database()); end $$;
+
 create function race.node(n integer) returns uuid language sql immutable as $$ select ('a0000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid $$;
 create function race.crawl(n integer) returns uuid language sql immutable as $$ select ('c0000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid $$;
 create function race.snapshot(n integer) returns uuid language sql immutable as $$ select ('50000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid $$;

@@ -58,6 +58,15 @@ const std::vector<Breakage> kBreakages = {
      "holdfast.crawl where label = 'running')"},
     {"a due snapshot is in sight of claims",
      "delete from holdfast.crawl_queue where crawl_id = (select id from holdfast.crawl where label = 'running')"},
+    {"a due snapshot of a host with limits has a lane in sight",
+     "update holdfast.snapshot_queue set lane = true where owner_id is null"},
+    {"a crawl counts what its scope excludes",
+     "update holdfast.crawl set snapshots_excluded = 1 where label = 'running'"},
+    {"a crawl in crawl_queue is started", "update holdfast.crawl set stopping_at = now() where label = 'running'"},
+    {"a live crawl session has a live node",
+     "update holdfast.process set status = 'exited', ended_at = now() where label = 'host'"},
+    {"a hook that runs belongs to a live crawl session",
+     "update holdfast.crawl_session set status = 'closed', ended_at = now()"},
     {"one runner leads at a time",
      "insert into holdfast.runner_term (epoch, process_id, label, began_at, valid_until) select n, gen_random_uuid(), "
      "'r', now() - interval '1 minute', now() from generate_series(1, 2) n"},
@@ -85,6 +94,13 @@ void furnish(Stage& stage) {
   crawl.label = "running";
   stage.start(stage.seeds(1, 2), crawl);
   store::result_start(stage.connection, node, stage.claim_and_start(node).lease, {"wget", "hook", 1, 1, 1s, false});
+  const auto host = stage.node("host");
+  stage.run("select holdfast.crawl_session_open(id, gen_random_uuid(), (select id from holdfast.crawl where label = "
+            "'running'), '/d') from holdfast.process where id = $1::uuid",
+            pg::Params::of(host));
+  stage.run(
+      "select holdfast.crawl_session_set(id, 'ready', null, '[{\"plugin\": \"chrome\", \"hook_name\": \"launch\", "
+      "\"status\": \"started\"}]') from holdfast.crawl_session");
   crawl.label = "half";
   stage.add(stage.seeds(1, 2), crawl);
   REQUIRE(store::crawl_claim(stage.connection, expander, 1min));

@@ -140,6 +140,17 @@ TEST_CASE("bad rows are refused by the constraint that is there for them") {
       {"runner_term_ended_has_ending",
        "insert into holdfast.runner_term (epoch, process_id, label, valid_until, "
        "ended_at) values (1, gen_random_uuid(), 'r', now() + interval '1 hour', now())"},
+      {"crawl_max_bytes", "update holdfast.crawl set max_bytes = -1"},
+      {"crawl_max_time", "update holdfast.crawl set max_time = '-1 second'"},
+      {"crawl_max_parallel", "update holdfast.crawl set max_parallel = 0"},
+      {"crawl_scope_object", "update holdfast.crawl set scope = '[]'"},
+      {"crawl_host_delay", "update holdfast.crawl set host_delay = '-1 second'"},
+      {"crawl_host_parallel", "update holdfast.crawl set host_parallel = 0"},
+      {"crawl_bytes_within_limit", "update holdfast.crawl set max_bytes = 1, bytes = 2"},
+      {"crawl_urls_within_limit", "update holdfast.crawl set max_urls = 1 where snapshots_total > 1"},
+      {"crawl_seed_depth", "update holdfast.crawl_seed set depth = 17"},
+      {"snapshot_queue_excluded_is_paused", "update holdfast.snapshot_queue set excluded = true"},
+      {"control_kind", "insert into holdfast.control (action, kind, target) values ('pause', 'web', 'x')"},
       {"process_single_runner", "update holdfast.process set worker_type = 'worker_runner'"},
   };
   Stage stage;

@@ -24,7 +24,9 @@ std::string refusal(const std::function<void()>& action) {
   }
 }
 
-Stage::Stage() : connection(database_.dsn()) {}
+Stage::Stage() : connection(database_.dsn()) {
+  run("set holdfast.claim_near = 1"); // else every other claim does not care which crawls a node has open
+}
 
 Stage::~Stage() {
   if (broken_on_purpose) return;

@@ -1,0 +1,159 @@
+#include "lib/store/control.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace holdfast::store {
+
+namespace {
+
+constexpr int kBatch = 1000; // snapshots closed or judged in one transaction
+
+bool changed(pg::Connection& connection, const std::string& sql, const pg::Params& params) {
+  return connection.call(sql, params).one().integer("changed") > 0;
+}
+
+std::string dump(const ScopeLists& lists) {
+  return nlohmann::json(lists).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::vector<std::string> column(const pg::Result& rows, const char* name) {
+  std::vector<std::string> values;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    values.push_back(rows[i].text(name));
+  return values;
+}
+
+} // namespace
+
+bool crawl_pause(pg::Connection& connection, const std::string& crawl, const Order& order) {
+  return changed(connection, "select holdfast.crawl_pause($1::uuid, $2, $3) as changed",
+                 pg::Params::of(crawl, order.by, order.why));
+}
+
+bool crawl_resume(pg::Connection& connection, const std::string& crawl, const Order& order) {
+  return changed(connection, "select holdfast.crawl_resume($1::uuid, $2, $3) as changed",
+                 pg::Params::of(crawl, order.by, order.why));
+}
+
+bool crawl_cancel(pg::Connection& connection, const std::string& crawl, const Order& order,
+                  const std::function<void(std::int64_t)>& progress) {
+  const bool open = connection
+                        .call("select status <> 'sealed' and stopping_at is null as open from holdfast.v_crawl "
+                              "where id = $1::uuid",
+                              pg::Params::of(crawl))
+                        .one()
+                        .boolean("open");
+  auto left = connection
+                  .call("select holdfast.crawl_cancel($1::uuid, $2, $3) as remaining",
+                        pg::Params::of(crawl, order.by, order.why))
+                  .one()
+                  .integer("remaining");
+  // What is in work on a node that has not heard yet is closed by that; the nodes also do this without us.
+  for (auto before = left + 1; left > 0 && left < before;) {
+    if (progress) progress(left);
+    before = left;
+    left =
+        connection
+            .call("select holdfast.crawl_stop_step($1::uuid, $2::integer) as remaining", pg::Params::of(crawl, kBatch))
+            .one()
+            .integer("remaining");
+  }
+  return open;
+}
+
+bool snapshot_order(pg::Connection& connection, const std::string& snapshot, const std::string& action,
+                    const Order& order) {
+  return changed(connection, "select holdfast.snapshot_order($1::uuid, $2, $3, $4) as changed",
+                 pg::Params::of(snapshot, action, order.by, order.why));
+}
+
+bool node_pause(pg::Connection& connection, const std::string& node, const Order& order) {
+  return changed(connection, "select holdfast.node_pause($1::uuid, $2, $3) as changed",
+                 pg::Params::of(node, order.by, order.why));
+}
+
+bool node_resume(pg::Connection& connection, const std::string& node, const Order& order) {
+  return changed(connection, "select holdfast.node_resume($1::uuid, $2, $3) as changed",
+                 pg::Params::of(node, order.by, order.why));
+}
+
+bool node_cancel(pg::Connection& connection, const std::string& node, const Order& order) {
+  return changed(connection, "select holdfast.node_cancel($1::uuid, $2, $3) as changed",
+                 pg::Params::of(node, order.by, order.why));
+}
+
+bool collection_pause(pg::Connection& connection, const Order& order) {
+  return changed(connection, "select holdfast.collection_pause($1, $2) as changed",
+                 pg::Params::of(order.by, order.why));
+}
+
+bool collection_resume(pg::Connection& connection, const Order& order) {
+  return changed(connection, "select holdfast.collection_resume($1, $2) as changed",
+                 pg::Params::of(order.by, order.why));
+}
+
+bool crawl_scope(pg::Connection& connection, const std::string& crawl, const ScopeLists& add, const ScopeLists& remove,
+                 const std::string& by) {
+  if (!changed(connection, "select holdfast.crawl_scope($1::uuid, $2::jsonb, $3::jsonb, $4) as changed",
+               pg::Params::of(crawl, dump(add), dump(remove), by)))
+    return false;
+  while (
+      !connection.call("select holdfast.crawl_judge_step($1::uuid, $2::integer) as done", pg::Params::of(crawl, kBatch))
+           .one()
+           .boolean("done")) {
+  }
+  return true;
+}
+
+std::int64_t crawl_retry(pg::Connection& connection, const std::string& id, const std::vector<std::string>& of,
+                         bool failed_only, const std::vector<std::string>& plugins, const std::string& by) {
+  return connection
+      .call("select holdfast.crawl_retry($1::uuid, $2::uuid[], $3::boolean, $4::text[], $5) as urls",
+            pg::Params::of(id, of, failed_only, plugins, by))
+      .one()
+      .integer("urls");
+}
+
+void crawl_describe(pg::Connection& connection, const std::string& crawl, const Description& description,
+                    const std::string& by) {
+  connection.call(
+      "select holdfast.crawl_describe($1::uuid, $2, $3, $4::text[], $5::text[], $6)",
+      pg::Params::of(crawl, description.label, description.notes, description.add_tags, description.remove_tags, by));
+}
+
+void crawl_keep(pg::Connection& connection, const std::string& crawl, std::optional<std::chrono::milliseconds> keep) {
+  const auto interval =
+      keep ? std::optional<std::string>(std::to_string(keep->count()) + " milliseconds") : std::nullopt;
+  connection.call("select holdfast.crawl_keep($1::uuid, $2::interval)", pg::Params::of(crawl, interval));
+}
+
+std::int64_t crawl_remove(pg::Connection& connection, const std::string& crawl, const std::string& by) {
+  return connection.call("select holdfast.crawl_remove($1::uuid, $2) as directories", pg::Params::of(crawl, by))
+      .one()
+      .integer("directories");
+}
+
+std::vector<std::string> crawls_expired(pg::Connection& connection, std::int64_t limit) {
+  return column(connection.call("select id from holdfast.crawls_expired($1::bigint) as id", pg::Params::of(limit)),
+                "id");
+}
+
+std::vector<std::string> purge_list(pg::Connection& connection, std::int64_t limit) {
+  return column(
+      connection.call("select directory from holdfast.purge_list($1::bigint) as directory", pg::Params::of(limit)),
+      "directory");
+}
+
+void purge_done(pg::Connection& connection, const std::vector<std::string>& directories) {
+  connection.call("select holdfast.purge_done($1::text[])", pg::Params::of(directories));
+}
+
+std::optional<std::chrono::milliseconds> claim_wait(pg::Connection& connection) {
+  const auto result =
+      connection.call("select ceil(extract(epoch from holdfast.claim_wait()) * 1000)::bigint as milliseconds");
+  const auto text = result.one().text_or("milliseconds", "");
+  if (text.empty()) return std::nullopt;
+  return std::chrono::milliseconds(std::stoll(text));
+}
+
+} // namespace holdfast::store

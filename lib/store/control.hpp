@@ -1,0 +1,64 @@
+#pragma once
+// Orders to a running collection: pause, resume, cancel, scope, retry, tags, remove. One free function per SQL function
+// (migrations/functions/80_control.sql). Blocking; call on the thread that owns the connection. Each order is final
+// when the call returns, and may be repeated: the answer then says that nothing changed.
+
+#include "lib/pg/connection.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace holdfast::store {
+
+struct Order {
+  std::string by, why; // who gives it; a sentence, or empty
+};
+
+using ScopeLists = std::map<std::string, std::vector<std::string>>; // "deny" -> patterns, as in holdfast.scope_refusal
+
+// All return whether anything changed. Throw Error(refused) for an id that names nothing.
+bool crawl_pause(pg::Connection& connection, const std::string& crawl, const Order& order);
+bool crawl_resume(pg::Connection& connection, const std::string& crawl, const Order& order);
+// Also closes what is open, batch by batch; `progress` is told how many snapshots are left.
+bool crawl_cancel(pg::Connection& connection, const std::string& crawl, const Order& order,
+                  const std::function<void(std::int64_t)>& progress);
+// action: pause, resume, cancel.
+bool snapshot_order(pg::Connection& connection, const std::string& snapshot, const std::string& action,
+                    const Order& order);
+bool node_pause(pg::Connection& connection, const std::string& node, const Order& order);
+bool node_resume(pg::Connection& connection, const std::string& node, const Order& order);
+bool node_cancel(pg::Connection& connection, const std::string& node, const Order& order);
+bool collection_pause(pg::Connection& connection, const Order& order);
+bool collection_resume(pg::Connection& connection, const Order& order);
+
+// Judges the open snapshots by the new scope too, unless the crawl is paused (then that happens when it is resumed).
+bool crawl_scope(pg::Connection& connection, const std::string& crawl, const ScopeLists& add, const ScopeLists& remove,
+                 const std::string& by);
+
+// A new crawl `id` of what went wrong in these crawls and snapshots; returns how many URLs, 0: nothing was added.
+std::int64_t crawl_retry(pg::Connection& connection, const std::string& id, const std::vector<std::string>& of,
+                         bool failed_only, const std::vector<std::string>& plugins, const std::string& by);
+
+struct Description {
+  std::optional<std::string> label, notes;
+  std::vector<std::string> add_tags, remove_tags;
+};
+void crawl_describe(pg::Connection& connection, const std::string& crawl, const Description& description,
+                    const std::string& by);
+void crawl_keep(pg::Connection& connection, const std::string& crawl, std::optional<std::chrono::milliseconds> keep);
+
+// Deletes a sealed crawl; its directories are then listed by purge_list(). Returns how many.
+std::int64_t crawl_remove(pg::Connection& connection, const std::string& crawl, const std::string& by);
+std::vector<std::string> crawls_expired(pg::Connection& connection, std::int64_t limit);
+std::vector<std::string> purge_list(pg::Connection& connection, std::int64_t limit);
+void purge_done(pg::Connection& connection, const std::vector<std::string>& directories);
+
+// How long a node that found nothing to claim may sleep; nullopt: until it is woken.
+std::optional<std::chrono::milliseconds> claim_wait(pg::Connection& connection);
+
+} // namespace holdfast::store

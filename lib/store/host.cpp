@@ -1,0 +1,49 @@
+#include "lib/store/host.hpp"
+
+namespace holdfast::store {
+
+namespace {
+
+std::optional<std::string> interval(std::optional<std::chrono::milliseconds> value) {
+  if (!value) return std::nullopt;
+  return std::to_string(value->count()) + " milliseconds";
+}
+
+} // namespace
+
+void host_set(pg::Connection& connection, const std::string& host, const HostLimits& limits, const std::string& by) {
+  connection.call("select holdfast.host_set($1, $2::interval, $3::integer, $4)",
+                  pg::Params::of(host, interval(limits.delay), limits.parallel, by));
+}
+
+bool host_pause(pg::Connection& connection, const std::string& host, const Order& order) {
+  return connection.call("select holdfast.host_pause($1, $2, $3) as changed", pg::Params::of(host, order.by, order.why))
+             .one()
+             .integer("changed") > 0;
+}
+
+bool host_resume(pg::Connection& connection, const std::string& host, const Order& order) {
+  return connection
+             .call("select holdfast.host_resume($1, $2, $3) as changed", pg::Params::of(host, order.by, order.why))
+             .one()
+             .integer("changed") > 0;
+}
+
+std::int64_t host_cancel(pg::Connection& connection, const std::string& host, const Order& order) {
+  for (std::int64_t all = 0;;) {
+    const auto some =
+        connection.call("select holdfast.host_cancel($1, $2, $3) as some", pg::Params::of(host, order.by, order.why))
+            .one()
+            .integer("some");
+    if (some == 0) return all;
+    all += some;
+  }
+}
+
+void host_rate_limited(pg::Connection& connection, const std::string& host, int status,
+                       std::optional<std::chrono::milliseconds> retry_after, const std::string& by) {
+  connection.call("select holdfast.host_rate_limited($1, $2::integer, $3::interval, $4)",
+                  pg::Params::of(host, status, interval(retry_after), by));
+}
+
+} // namespace holdfast::store

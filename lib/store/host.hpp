@@ -1,0 +1,28 @@
+#pragma once
+// Web sites: delays, caps, back-off. One free function per SQL function (migrations/functions/81_host.sql). Blocking;
+// call on the thread that owns the connection. Changes take effect with the next claim of any node; all may be
+// repeated.
+
+#include "lib/store/control.hpp"
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+namespace holdfast::store {
+
+struct HostLimits {
+  std::optional<std::chrono::milliseconds> delay; // nullopt: as it is
+  std::optional<int> parallel;                    // 0: no cap
+};
+
+void host_set(pg::Connection& connection, const std::string& host, const HostLimits& limits, const std::string& by);
+bool host_pause(pg::Connection& connection, const std::string& host, const Order& order);
+bool host_resume(pg::Connection& connection, const std::string& host, const Order& order);
+// Every open snapshot of the host, in every crawl; returns how many.
+std::int64_t host_cancel(pg::Connection& connection, const std::string& host, const Order& order);
+// The site asked to be left alone. `by`: the node that heard it.
+void host_rate_limited(pg::Connection& connection, const std::string& host, int status,
+                       std::optional<std::chrono::milliseconds> retry_after, const std::string& by);
+
+} // namespace holdfast::store
