@@ -1,0 +1,305 @@
+"""Collections, plugins and database servers of a test's own, and the program under test."""
+
+import json
+import os
+import pwd
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+PROGRAM = os.environ.get("HOLDFAST_TEST_PROGRAM", "")
+ROOT = os.geteuid() == 0
+DEADLINE = 120  # seconds; nothing here takes that long
+
+# Exit codes of lib/base/error.hpp.
+OK, FAILED_WORK, USAGE, REFUSED, UNAVAILABLE = 0, 1, 64, 65, 69
+CANNOT_CREATE, INPUT_OUTPUT, SCHEMA_MISMATCH, CONFIGURATION, INTERRUPTED = 73, 74, 76, 78, 130
+
+# Short leases, so that what a killed program held is soon free. The rules between them are those of holdfast config.
+SHORT_LEASE = {
+    "HOLDFAST_LEASE": "9s",
+    "HOLDFAST_MARGIN": "6s",
+    "HOLDFAST_BEAT": "1s",
+    "HOLDFAST_KILL_GRACE": "500ms",
+    "HOLDFAST_WORKER_POLL": "200ms",
+}
+
+HOOK = """#!/bin/bash
+for word in "$@"; do case $word in --url=*) url=${word#--url=} ;; esac; done
+name=${url##*/}
+gates='%s'
+gate() {
+  : >"$gates/$1.here"
+  for ((i = 0; i < 12000; i++)); do [[ -e $gates/$1 || -e $gates/all ]] && return; sleep 0.01; done
+  exit 99
+}
+%s
+"""
+
+
+def until(what, condition, deadline=DEADLINE):
+    end = time.monotonic() + deadline
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"it did not happen in time that {what}")
+        time.sleep(0.02)
+
+
+def processes():
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            yield int(entry.name)
+
+
+def read(path):
+    try:
+        return Path(path).read_bytes()
+    except OSError:
+        return b""
+
+
+class Result:
+    def __init__(self, code, out, err):
+        self.code, self.out, self.err = code, out, err
+
+    @property
+    def records(self):
+        return [json.loads(line) for line in self.out.splitlines()]
+
+    def __str__(self):
+        return f"exit {self.code}\n--- out\n{self.out}\n--- err\n{self.err}"
+
+
+class Place:
+    """A directory with plugins, gates and room for a collection. close() fails if anything of it still runs."""
+
+    def __init__(self):
+        # The database's user, when we are root, must be able to pass.
+        self.path = Path(tempfile.mkdtemp(prefix="holdfast-cli-"))
+        self.path.chmod(0o755)
+        self.data = self.path / "data"
+        self.gates = self.path / "gates"
+        self.plugins = self.path / "plugins"
+        self.gates.mkdir()
+        self.gates.chmod(0o777)
+        self.plugins.mkdir()
+        self.environment = {
+            "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
+            "HOME": str(self.path),
+            "LANG": "C.UTF-8",
+            "HOLDFAST_DATA_DIR": str(self.data),
+            "HOLDFAST_PLUGINS_PATH": str(self.plugins),
+            "HOLDFAST_URLS_ALLOW_PRIVATE": "true",
+            "HOLDFAST_DISK_MINIMUM_FREE": "0",
+        }
+        for name in ("ASAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS"):
+            if name in os.environ:
+                self.environment[name] = os.environ[name]
+        self.hook("page", "on_Snapshot__10_page.sh", 'echo "$url" >page.txt')
+
+    def hook(self, plugin, name, script):
+        directory = self.plugins / plugin
+        directory.mkdir(exist_ok=True)
+        file = directory / name
+        file.write_text(HOOK % (self.gates, script))
+        file.chmod(0o755)
+
+    def open(self, gate):
+        (self.gates / gate).touch()
+
+    def arrived(self, gate):
+        return (self.gates / f"{gate}.here").exists()
+
+    def command(self, *arguments):
+        return [PROGRAM, *map(str, arguments)]
+
+    def start(self, *arguments, env=None, **options):
+        options.setdefault("stdin", subprocess.DEVNULL)
+        options.setdefault("stdout", subprocess.PIPE)
+        options.setdefault("stderr", subprocess.PIPE)
+        return subprocess.Popen(
+            self.command(*arguments), cwd=self.path, env={**self.environment, **(env or {})}, text=True, **options
+        )
+
+    @staticmethod
+    def finish(process, timeout=DEADLINE):
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()  # the guard: the program dies with it
+            out, err = process.communicate()
+            raise AssertionError(f"did not end in time\n--- out\n{out}\n--- err\n{err}") from None
+        return Result(process.returncode, out, err)
+
+    def run(self, *arguments, env=None, given=None, prefix=(), **options):
+        done = subprocess.run(
+            [*prefix, *self.command(*arguments)],
+            cwd=self.path,
+            env={**self.environment, **(env or {})},
+            input=given,
+            stdin=None if given is not None else subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE,
+            **options,
+        )
+        return Result(done.returncode, done.stdout, done.stderr)
+
+    def hooks(self):
+        """Living processes that a node of this collection has started, as the environment shows."""
+        found = []
+        for pid in processes():
+            environment = read(f"/proc/{pid}/environ")
+            if b"HOLDFAST_COOKIE=" in environment and str(self.path).encode() in environment:
+                if b") Z " not in read(f"/proc/{pid}/stat"):
+                    found.append(pid)
+        return found
+
+    def server(self):
+        """Pid of this collection's own PostgreSQL, or None."""
+        lines = read(self.data / "postgres/postmaster.pid").split()
+        if not lines:
+            return None
+        pid = int(lines[0])
+        return pid if str(self.data).encode() in read(f"/proc/{pid}/cmdline") else None
+
+    def own_programs(self):
+        """Processes of the program under test that work on this collection."""
+        marks = str(self.path).encode()
+        return [
+            pid
+            for pid in processes()
+            if Path(PROGRAM).parent.as_posix().encode() in read(f"/proc/{pid}/cmdline")
+            and marks in read(f"/proc/{pid}/environ")
+            and b") Z " not in read(f"/proc/{pid}/stat")
+        ]
+
+    def attempts(self):
+        return sorted(path.parent for path in self.data.glob("archive/*/*/*/*/a*/manifest-sha256.txt"))
+
+    def close(self, test):
+        leftovers = self.hooks() + self.own_programs()
+        server = self.server()
+        for pid in leftovers + ([server] if server else []):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except OSError:
+                pass
+        if server:
+            until("the server is gone", lambda: not Path(f"/proc/{server}").exists(), 10)
+        shutil.rmtree(self.path, ignore_errors=True)
+        test.assertEqual(leftovers, [], "processes were left behind")
+        test.assertIsNone(server, "the database server was left running")
+
+
+class Case(unittest.TestCase):
+    maxDiff = None
+
+    def place(self):
+        place = Place()
+        self.addCleanup(place.close, self)
+        return place
+
+    def check_error(self, result, code, *words):
+        """One clear message: the program's name first, the words in it, nothing on standard output."""
+        self.assertEqual(result.code, code, str(result))
+        said = "".join(line for line in result.err.splitlines(True) if not line.startswith('{"time"'))  # the log
+        self.assertTrue(said.startswith("holdfast: "), str(result))
+        self.assertEqual(said.count("holdfast: "), 1, str(result))
+        for word in words:
+            self.assertIn(word, said)
+        self.assertEqual(result.out, "", str(result))
+        self.assertNotIn("terminate called", result.err)
+
+
+def as_plain_user():
+    """Keywords of subprocess that make it somebody who is not root."""
+    if not ROOT:
+        return {}
+    nobody = pwd.getpwnam("nobody")
+    return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+
+
+def can_mount():
+    return ROOT and shutil.which("unshare") and subprocess.run(
+        ["unshare", "-m", "sh", "-c", "mount -t tmpfs none /mnt"], capture_output=True
+    ).returncode == 0
+
+
+def with_mounts(script):
+    """A command's prefix that runs it with mounts of its own, which vanish with it."""
+    return ["unshare", "-m", "sh", "-c", f'{script} && exec "$@"', "sh"]
+
+
+def postgres_programs():
+    candidates = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: -int(path.parent.name))
+    found = shutil.which("initdb")
+    if found:
+        candidates.insert(0, Path(found).resolve().parent)
+    for candidate in candidates:
+        if (candidate / "initdb").exists():
+            return candidate
+    raise unittest.SkipTest("PostgreSQL is not installed")
+
+
+class Database:
+    """A PostgreSQL server that is not holdfast's own: on a port, with passwords."""
+
+    PASSWORD = "correct horse"
+
+    def __init__(self):
+        programs = postgres_programs()
+        self._directory = Path(tempfile.mkdtemp(prefix="holdfast-pg-"))
+        self._identity = {}
+        if ROOT:
+            user = pwd.getpwnam("postgres")
+            os.chown(self._directory, user.pw_uid, user.pw_gid)
+            self._identity = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+        secret = self._directory / "password"
+        secret.write_text(self.PASSWORD + "\n")
+        secret.chmod(stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH)
+        self._call(
+            programs / "initdb", "-D", self._directory / "data", "-U", "holdfast", "-A", "scram-sha-256", "-N",
+            "--pwfile", secret, "-E", "UTF8", "--locale=C",
+        )
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self._server = subprocess.Popen(
+            [
+                programs / "postgres", "-D", self._directory / "data", "-p", str(self.port), "-k", self._directory,
+                "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off",
+            ],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/", **self._identity,
+        )
+        until("the server answers", lambda: self.sql("select 1", check=False) == "1", 60)
+
+    def _call(self, *command):
+        subprocess.run(command, check=True, capture_output=True, cwd="/", **self._identity)
+
+    def url(self, name="postgres", password=PASSWORD, user="holdfast"):
+        secret = f":{password.replace(' ', '%20')}" if password else ""
+        return f"postgresql://{user}{secret}@127.0.0.1:{self.port}/{name}"
+
+    def sql(self, text, name="postgres", check=True):
+        done = subprocess.run(
+            ["psql", "-X", "-q", "-At", "-v", "ON_ERROR_STOP=1", "-d", self.url(name), "-c", text],
+            capture_output=True, text=True, cwd="/",
+        )
+        if check and done.returncode != 0:
+            raise AssertionError(done.stderr)
+        return done.stdout.strip()
+
+    def close(self):
+        self._server.send_signal(signal.SIGINT)
+        self._server.wait(60)
+        shutil.rmtree(self._directory)

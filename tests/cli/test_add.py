@@ -1,0 +1,252 @@
+"""Adding and reading, piped: JSON lines; and on a terminal: text for people."""
+
+import json
+import os
+import pty
+import select
+import signal
+import time
+import unittest
+
+from support import FAILED_WORK, OK, REFUSED, USAGE, Case, Place, until
+
+
+class Adding(Case):
+    """One collection for all, since its server takes a while to come up; each test adds a crawl of its own."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.home = Place()
+        cls.home.hook("title", "on_Snapshot__20_title.sh",
+                      "echo x >title.txt; echo '{\"type\":\"ArchiveResult\",\"status\":\"succeeded\",\"output_str\":\"Found\"}'")
+        # Keeps the server up between the tests' own commands, and does nothing else.
+        cls.holder = cls.home.start("worker", env={"HOLDFAST_DISK_MINIMUM_FREE": "1000t"})
+        until("the node runs", lambda: cls.holder.poll() is None and cls.home.server())
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.holder.terminate()
+        result = cls.home.finish(cls.holder)
+        try:
+            assert result.code == OK, str(result)
+        finally:
+            cls.home.close(cls())
+
+    def runTest(self):  # for tearDownClass
+        pass
+
+    def add(self, *arguments, **options):
+        """Queued, then worked on by `run`; what `add` said, and the crawl's id."""
+        result = self.home.run("add", "--bg", *arguments, **options)
+        self.assertEqual(result.code, OK, str(result))
+        self.assertEqual([record["type"] for record in result.records], ["Crawl"])
+        return result.records[0]
+
+    def work(self):
+        result = self.home.run("run")
+        self.assertEqual(result.code, OK, str(result))
+
+    def records(self, *arguments):
+        result = self.home.run(*arguments)
+        self.assertEqual(result.code, OK, str(result))
+        return result.records
+
+    def test_in_the_background_then_run(self):
+        crawl = self.add("https://site.test/bg1", "https://site.test/bg2")
+        self.assertEqual((crawl["status"], crawl["seeds"]), ("queued", 2))
+        status = self.records("status")[0]
+        self.assertEqual(status["type"], "Status")
+        self.assertGreaterEqual(status["crawls_to_do"], 1)
+        self.work()
+        snapshots = self.records("list", "snapshots", "--crawl", crawl["id"])
+        self.assertEqual({(s["url"], s["status"], s["outcome"], s["title"]) for s in snapshots},
+                         {(f"https://site.test/bg{n}", "sealed", "succeeded", "Found") for n in (1, 2)})
+        self.assertEqual(self.records("status")[0]["crawls_to_do"], 0)
+        shown = self.records("show", crawl["id"])
+        self.assertEqual([record["type"] for record in shown], ["Crawl", "Snapshot", "Snapshot"])
+        self.assertEqual((shown[0]["total"], shown[0]["succeeded"], shown[0]["open"]), (2, 2, 0))
+        one = self.records("show", snapshots[0]["id"])
+        self.assertEqual(sorted(record["type"] for record in one), ["ArchiveResult", "ArchiveResult", "Snapshot"])
+        self.assertTrue((self.home.data / "archive" / one[0]["directory"] / "index.html").exists())
+        self.assertTrue((self.home.data / "archive/crawls" / crawl["id"] / "index.html").exists())
+
+    def test_from_a_file_with_titles_and_tags(self):
+        file = self.home.path / "urls.jsonl"
+        lines = ["# mixed", "https://site.test/file1",
+                 json.dumps({"url": "https://site.test/file2", "title": "Given <title> ä", "tags": ["one", "two"]}),
+                 json.dumps({"url": "https://site.test/file3", "tags": "three, four", "unknown": 1}), ""]
+        file.write_text("\r\n".join(lines), encoding="utf-8")
+        crawl = self.add("--tag", "all,of-them", "--label", "From a file", "--plugins", "page", str(file))
+        self.work()
+        got = {s["url"]: (s["title"], sorted(s["tags"])) for s in self.records("list", "--crawl", crawl["id"])}
+        self.assertEqual(got, {
+            "https://site.test/file1": ("", ["all", "of-them"]),
+            "https://site.test/file2": ("Given <title> ä", ["all", "of-them", "one", "two"]),
+            "https://site.test/file3": ("", ["all", "four", "of-them", "three"]),
+        })
+        self.assertEqual(self.records("show", crawl["id"])[0]["label"], "From a file")
+        tagged = self.records("list", "snapshots", "--tag", "three")
+        self.assertEqual([s["url"] for s in tagged], ["https://site.test/file3"])
+
+    def test_from_standard_input(self):
+        text = "https://site.test/in1\nhttps://site.test/in1#again\n  https://site.test/in2  \n"
+        for arguments in (["-"], []):
+            crawl = self.add(*arguments, given=text)
+            self.work()
+            self.assertEqual({s["url"] for s in self.records("list", "--crawl", crawl["id"])},
+                             {"https://site.test/in1", "https://site.test/in2"})
+
+    def test_options_before_and_after_the_url(self):
+        for arguments in (["--plugins", "page,title", "https://site.test/o"], ["https://site.test/o", "--plugins", "page"],
+                          ["-p", "page", "-t", "a", "https://site.test/o"], ["--tag", "a", "--tag", "b", "https://site.test/o"]):
+            with self.subTest(arguments=arguments):
+                crawl = self.add(*arguments)
+                self.assertEqual(crawl["seeds"], 1)
+        self.work()
+
+    def test_depth_and_cap(self):
+        self.home.hook("links", "on_Snapshot__30_links.sh", 'for n in 1 2 3; do echo "{\\"type\\":\\"Snapshot\\",\\"url\\":\\"$url-$n\\"}"; done')
+        try:
+            crawl = self.add("--depth", "2", "--max-urls", "6", "https://site.test/d")
+            self.work()
+        finally:
+            (self.home.plugins / "links/on_Snapshot__30_links.sh").unlink()
+        shown = self.records("show", crawl["id"])[0]
+        self.assertEqual((shown["status"], shown["total"], shown["stop_reason"]), ("sealed", 6, "max_urls"))
+
+    def test_lists(self):
+        self.add("https://site.test/lists")
+        self.work()
+        for what, kind in (("crawls", "Crawl"), ("snapshots", "Snapshot"), ("results", "ArchiveResult"), ("nodes", "Process"),
+                           ("events", "Event"), ("crawl", "Crawl")):
+            with self.subTest(what=what):
+                records = self.records("list", what, "--limit", "3")
+                self.assertTrue(1 <= len(records) <= 3)
+                self.assertEqual({record["type"] for record in records}, {kind})
+        for what in ("queue", "running", "failures", "hosts"):
+            self.assertEqual(self.records("list", what, "--url", "no-such-url"), [])
+        self.check_error(self.home.run("list", "nosuch"), USAGE, "nosuch")
+
+    def test_ids(self):
+        crawl = self.add("https://site.test/ids")
+        self.work()
+        self.assertEqual(self.records("show", crawl["id"][-12:])[0]["id"], crawl["id"])
+        for wrong in ("00000000-0000-7000-8000-000000000000", "ffffffffffff", "xyz", "1", "'; drop schema holdfast"):
+            with self.subTest(id=wrong):
+                self.check_error(self.home.run("show", wrong), REFUSED, wrong)
+        self.check_error(self.home.run("show", crawl["id"][:4]), REFUSED, crawl["id"][:4])  # many begin like this
+        self.check_error(self.home.run("list", "--crawl", "ffffffffffff"), REFUSED, "ffffffffffff")
+
+    def test_settings(self):
+        records = {record["key"]: record for record in self.records("--set", "lease=90s", "config")}
+        self.assertEqual(records["lease"]["value"], "90s")
+        self.assertEqual(records["urls.allow_private"]["origin"], "environment HOLDFAST_URLS_ALLOW_PRIVATE")
+        self.assertEqual(records["database.url"]["value"], "(unset)")
+        self.assertEqual(len(self.records("config", "beat")), 1)
+
+    def test_invariants_hold(self):
+        self.assertEqual(self.records("check"), [])
+
+    def test_text_for_people(self):
+        crawl = self.add("https://site.test/people")
+        self.work()
+        for arguments, words in ((["status"], ["snapshots", "nodes"]), (["list"], ["https://site.test/people", "succeeded"]),
+                                 (["show", crawl["id"]], [crawl["id"], "page", "index.html"]), (["config"], ["(default)"]),
+                                 (["list", "running"], ["none"]), (["check"], ["holds"])):
+            with self.subTest(arguments=arguments):
+                code, text = on_terminal(self.home, *arguments)
+                self.assertEqual(code, OK, text)
+                self.assertNotIn('{"', text)
+                for word in words:
+                    self.assertIn(word, text)
+
+
+def on_terminal(place, *arguments, env=None, meanwhile=lambda text, press: None):
+    """Runs the program on a terminal of its own; its exit code and all it wrote there. meanwhile sees what there is so far,
+    and may press keys."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        try:
+            os.chdir(place.path)
+            os.execve(place.command()[0], place.command(*arguments), {**place.environment, "TERM": "xterm", **(env or {})})
+        finally:
+            os._exit(127)
+    text, status = "", None
+    end = time.monotonic() + 120
+    try:
+        while status is None and time.monotonic() < end:
+            if select.select([terminal], [], [], 0.05)[0]:
+                try:
+                    text += os.read(terminal, 65536).decode("utf-8", "replace")
+                except OSError:  # everybody has closed the other side
+                    status = os.waitpid(pid, 0)[1]
+                    break
+            meanwhile(text, lambda keys: os.write(terminal, keys))
+    finally:
+        if status is None:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        os.close(terminal)
+    if status is None:
+        raise AssertionError(f"did not end in time:\n{text}")
+    return os.waitstatus_to_exitcode(status), text
+
+
+class Terminal(Case):
+    def test_progress_is_shown_and_no_json(self):
+        home = self.place()
+        home.hook("slow", "on_Snapshot__20_slow.sh", 'gate "$name"; echo done >done.txt')
+
+        def meanwhile(text, press):
+            if "slow " in text and "0/2 snapshots" in text:
+                home.open("one")
+            if "1/2 snapshots" in text:
+                home.open("two")
+
+        code, text = on_terminal(home, "add", "https://site.test/one", "https://site.test/two", meanwhile=meanwhile)
+        self.assertEqual(code, OK, text)
+        for word in ("0/2 snapshots", "1/2 snapshots", "2/2 snapshots", "slow ", "https://site.test/one", "succeeded", "index.html"):
+            self.assertIn(word, text)
+        self.assertNotIn('{"', text)
+        self.assertEqual(len(home.attempts()), 2)
+
+    def test_an_interrupt_from_the_keyboard(self):
+        home = self.place()
+        home.hook("slow", "on_Snapshot__20_slow.sh", 'gate "$name"; echo done >done.txt')
+        pressed = []
+
+        def meanwhile(text, press):
+            if home.arrived("one") and not pressed:
+                press(b"\x03")
+                pressed.append(True)
+
+        code, text = on_terminal(home, "add", "https://site.test/one", meanwhile=meanwhile)
+        self.assertEqual(code, 130, text)
+        self.assertIn("holdfast run", text)
+        self.assertEqual(home.hooks(), [])
+        self.assertIsNone(home.server())
+
+
+class Outcome(Case):
+    def test_what_add_says_when_it_has_worked(self):
+        home = self.place()
+        home.hook("bad", "on_Snapshot__20_bad.sh", '[[ $name == good ]] || { echo "no $name" >&2; exit 1; }; echo x >x.txt')
+        result = home.run("add", "https://site.test/good")
+        self.assertEqual(result.code, OK, str(result))
+        self.assertEqual([record["type"] for record in result.records], ["Snapshot", "Crawl"])
+        snapshot, crawl = result.records
+        self.assertEqual((snapshot["status"], snapshot["outcome"], crawl["outcome"]), ("sealed", "succeeded", "succeeded"))
+        self.assertTrue(os.path.exists(crawl["page"]))
+        self.assertIsNone(home.server())  # nobody needs it any more
+        # Its log goes to standard error, also as JSON there.
+        for line in result.err.splitlines():
+            json.loads(line)
+
+        result = home.run("add", "--plugins", "bad", "https://site.test/evil")
+        self.assertEqual(result.code, FAILED_WORK, str(result))
+        self.assertEqual(result.records[-1]["outcome"], "failed")
+        self.assertIn("no evil", home.run("list", "failures").out)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,109 @@
+"""A database that is not holdfast's own: unreachable, closed to us, of another version; and queueing for a cluster."""
+
+import unittest
+
+from support import CONFIGURATION, OK, SCHEMA_MISMATCH, UNAVAILABLE, Case, Database, Place, until
+
+URL = "https://site.test/page"
+
+
+class Unreachable(Case):
+    def test_no_server_there(self):
+        home = self.place()
+        for url in ("postgresql://holdfast@127.0.0.1:1/holdfast", f"host={home.path} user=holdfast dbname=holdfast"):
+            for verb in (["add", "--bg", URL], ["status"], ["worker"], ["migrate"]):
+                with self.subTest(url=url, verb=verb):
+                    result = home.run("--database", url, *verb)
+                    self.check_error(result, UNAVAILABLE, "cannot connect to the database", "database.url")
+        self.assertFalse(home.data.exists())
+
+    def test_no_connection_string(self):
+        home = self.place()
+        for url in ("postgresql://[nonsense", "no=such option=here"):
+            with self.subTest(url=url):
+                self.check_error(home.run("--database", url, "status"), CONFIGURATION)
+
+
+class Reachable(Case):
+    @classmethod
+    def setUpClass(cls):
+        cls.database = Database()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.database.close()
+
+    def test_what_the_server_refuses(self):
+        home = self.place()
+        for url, words in ((self.database.url(password="wrong"), ["password authentication failed"]),
+                           (self.database.url(password=""), ["password"]),
+                           (self.database.url("nosuch"), ["nosuch"]),
+                           (self.database.url(user="stranger"), ["stranger"])):
+            with self.subTest(url=url):
+                result = home.run("--database", url, "status")
+                self.check_error(result, CONFIGURATION, *words)
+                self.assertNotIn("wrong", result.err.replace("password authentication failed", ""))
+        self.assertFalse(home.data.exists())
+
+    def test_an_empty_database_wants_to_be_migrated(self):
+        home = self.place()
+        self.database.sql("create database empty")
+        url = self.database.url("empty")
+        for verb in (["add", "--bg", URL], ["status"], ["run"], ["list"]):
+            with self.subTest(verb=verb):
+                self.check_error(home.run("--database", url, *verb), UNAVAILABLE, "no Holdfast schema", "holdfast migrate")
+        self.assertEqual(self.database.sql("select count(*) from pg_namespace where nspname = 'holdfast'", "empty"), "0")
+
+    def test_a_newer_schema_is_refused(self):
+        home = self.place()
+        self.database.sql("create database newer")
+        url = self.database.url("newer")
+        self.assertEqual(home.run("--database", url, "migrate").code, OK)
+        self.assertEqual(home.run("--database", url, "status").code, OK)
+        self.database.sql("insert into holdfast.schema_migration (name, number, checksum) values ('9999_future.sql', 9999, 'x')", "newer")
+        for verb in (["add", "--bg", URL], ["status"], ["worker"], ["migrate"], ["list", "crawls"]):
+            with self.subTest(verb=verb):
+                self.check_error(home.run("--database", url, *verb), SCHEMA_MISMATCH, "9999_future.sql", "newer holdfast")
+        self.assertEqual(self.database.sql("select count(*) from holdfast.crawl", "newer"), "0")
+
+    def test_a_cluster_queues_and_its_worker_works(self):
+        home = self.place()
+        self.database.sql("create database cluster")
+        secret = home.path / "secret"
+        secret.write_text(Database.PASSWORD + "\n")
+        env = {"HOLDFAST_DATABASE_URL": self.database.url("cluster", password=""),
+               "HOLDFAST_DATABASE_PASSWORD_FILE": str(secret)}
+        first = home.run("migrate", env=env)
+        self.assertEqual(first.code, OK, str(first))
+        self.assertNotEqual(first.records[0]["applied"], [])
+        self.assertEqual(home.run("migrate", env=env).records[0]["applied"], [])
+        crawl = home.run("add", URL, env=env)
+        self.assertEqual((crawl.code, crawl.records[0]["status"]), (OK, "queued"), str(crawl))
+        self.assertEqual(home.attempts(), [])
+        home.hook("secret", "on_Snapshot__20_env.sh", "env >env.txt")
+        worker = home.start("worker", env=env)
+        until("it is sealed", lambda: self.database.sql("select status from holdfast.v_crawl", "cluster") == "sealed")
+        waited = home.run("add", "--wait", "https://site.test/other", env=env)
+        self.assertEqual((waited.code, waited.records[-1]["outcome"]), (OK, "succeeded"), str(waited))
+        worker.terminate()
+        result = home.finish(worker)
+        self.assertEqual(result.code, OK, str(result))
+        self.assertEqual(len(home.attempts()), 2)
+        self.assertFalse((home.data / "postgres").exists())
+        for attempt in home.attempts():  # hooks hear nothing of the database
+            text = (attempt / "secret/env.txt").read_text()
+            self.assertNotIn("correct", text)
+            self.assertNotIn("DATABASE", text)
+        config = home.run("config", env={"HOLDFAST_DATABASE_URL": self.database.url("cluster")})
+        self.assertNotIn("correct", config.out)
+        self.assertEqual(self.database.sql("select count(*) from holdfast.check_invariants()", "cluster"), "0")
+        self.assertEqual(self.database.sql("select count(*) from holdfast.v_node where status = 'running'", "cluster"), "0")
+
+    def test_a_missing_password_file(self):
+        home = self.place()
+        env = {"HOLDFAST_DATABASE_PASSWORD_FILE": "/no/such/secret"}
+        self.check_error(home.run("--database", self.database.url(), "status", env=env), CONFIGURATION, "/no/such/secret")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,207 @@
+"""Bad input: one clear message (what, where, how to mend), the right exit code, nothing half-written."""
+
+import os
+import shutil
+import unittest
+
+from support import (
+    CANNOT_CREATE, CONFIGURATION, OK, REFUSED, ROOT, SCHEMA_MISMATCH, UNAVAILABLE, USAGE, Case, as_plain_user, can_mount,
+    with_mounts,
+)
+
+URL = "https://site.test/page"
+
+
+class CommandLine(Case):
+    def setUp(self):
+        self.home = self.place()
+
+    def tearDown(self):
+        # Nothing of these ever got as far as to make a collection.
+        self.assertFalse(self.home.data.exists())
+
+    def test_wrong_words_and_options(self):
+        for arguments, words in (
+            ([], ["subcommand"]),
+            (["frobnicate"], ["frobnicate"]),
+            (["add", "--frobnicate", URL], ["--frobnicate"]),
+            (["add", "--depth", "deep", URL], ["--depth"]),
+            (["add", "--depth", "-1", URL], ["--depth"]),
+            (["add", "--depth", "99", URL], ["--depth"]),
+            (["add", "--depth", "5", URL], ["--depth 5", "crawl.max_depth (4, from default)"]),
+            (["add", "--max-urls", "-5", URL], ["--max-urls"]),
+            (["add", "--option", "NOVALUE", URL], ["--option NOVALUE", "NAME=VALUE"]),
+            (["add", "--option", "PATH=/tmp", URL], ["PATH"]),
+            (["add", "--option", "LD_PRELOAD=/tmp/x.so", URL], ["LD_PRELOAD"]),
+            (["add", "--option", "MY_API_KEY=x", URL], ["MY_API_KEY", "secret"]),
+            (["add", "--plugins", "nosuch", URL], ["nosuch", "page"]),
+            (["add", "--plugins", "page,nosuch", URL], ["nosuch"]),
+            (["config", "no.such.key"], ["no.such.key"]),
+            (["inspect", "lifecycle", "nosuch"], ["nosuch"]),
+            (["--set", "lease", "status"], ["--set lease", "KEY=VALUE"]),
+            (["show"], ["id"]),
+        ):
+            with self.subTest(arguments=arguments):
+                self.check_error(self.home.run(*arguments), USAGE, *words)
+
+    def test_unusable_urls(self):
+        for url, word in (
+            ("htp://site.test/", "htp"),
+            ("file:///etc/passwd", "file"),
+            ("javascript:alert(1)", "javascript"),
+            ("http://", "http://"),
+            ("http://exa mple.test/", "exa mple"),
+            ("http://site.test:99999/", "99999"),
+            ("no-such-file.txt", "no-such-file.txt"),
+        ):
+            with self.subTest(url=url):
+                self.check_error(self.home.run("add", url), REFUSED, word, "nothing was added")
+
+    def test_a_good_url_does_not_carry_a_bad_one(self):
+        self.check_error(self.home.run("add", URL, "htp://x"), REFUSED, "htp")
+
+    def test_private_addresses(self):
+        for url in ("http://127.0.0.1/", "http://localhost:8000/", "http://10.1.2.3/", "http://[::1]/"):
+            with self.subTest(url=url):
+                result = self.home.run("add", url, env={"HOLDFAST_URLS_ALLOW_PRIVATE": "false"})
+                self.check_error(result, REFUSED, url, "urls.allow_private")
+
+    def test_a_file_with_bad_lines_names_each(self):
+        file = self.home.path / "urls.txt"
+        file.write_text(f"# a comment\n{URL}\nhtp://bad.test/\n\n{{\"title\": \"no url\"}}\n{{\"url\": 5}}\n{{broken\n")
+        result = self.home.run("add", file)
+        self.check_error(result, REFUSED, f"{file}:3: ", f"{file}:5: ", f"{file}:6: ", f"{file}:7: ")
+        self.assertNotIn(f"{file}:2", result.err)
+
+    def test_standard_input_is_named_too(self):
+        self.check_error(self.home.run("add", "-", given=f"{URL}\nhtp://bad.test/\n"), REFUSED, "standard input:2: ")
+
+    def test_very_many_bad_lines_are_counted(self):
+        self.check_error(self.home.run("add", given="htp://x\n" * 1000), REFUSED, "990 more")
+
+    def test_no_url_at_all(self):
+        self.check_error(self.home.run("add", given="\n# nothing\n"), REFUSED, "no URL")
+        empty = self.home.path / "empty.txt"
+        empty.touch()
+        self.check_error(self.home.run("add", empty), REFUSED, "no URL")
+
+    def test_options_of_plugins_are_checked(self):
+        self.home.hook("strict", "on_Snapshot__20_strict.sh", "true")
+        (self.home.plugins / "strict/config.json").write_text(
+            '{"properties": {"STRICT_TIMEOUT": {"type": "integer", "default": 5, "minimum": 1}}}'
+        )
+        for value in ("banana", "0"):
+            result = self.home.run("add", "--option", f"STRICT_TIMEOUT={value}", URL)
+            self.assertIn(result.code, (USAGE, CONFIGURATION), str(result))
+            self.assertIn("STRICT_TIMEOUT", result.err)
+
+    def test_a_broken_plugin_is_named_with_its_line(self):
+        self.home.hook("broken", "on_Snapshot__20_broken.sh", "true")
+        (self.home.plugins / "broken/config.json").write_text('{\n  "properties": {\n    oops\n')
+        self.check_error(self.home.run("add", URL), CONFIGURATION, "broken/config.json:3")
+
+    def test_plugins_that_are_not_there(self):
+        self.check_error(
+            self.home.run("add", URL, env={"HOLDFAST_PLUGINS_PATH": "/no/such/place"}), UNAVAILABLE, "/no/such/place"
+        )
+
+    def test_reading_does_not_make_a_collection(self):
+        for verb in (["status"], ["list"], ["list", "crawls"], ["show", "abcdef"], ["check"]):
+            with self.subTest(verb=verb):
+                self.check_error(self.home.run(*verb), UNAVAILABLE, "no collection", str(self.home.data))
+
+    def test_help_and_version_need_nothing(self):
+        for arguments in (["--help"], ["add", "--help"], ["version"], ["inspect", "lifecycle", "--mermaid"]):
+            result = self.home.run(*arguments)
+            self.assertEqual(result.code, OK, str(result))
+            self.assertNotEqual(result.out, "")
+
+
+class Configuration(Case):
+    def setUp(self):
+        self.home = self.place()
+        self.file = self.home.path / "holdfast.yaml"
+
+    def tearDown(self):
+        self.assertFalse(self.home.data.exists())
+
+    def check_file(self, text, *words):
+        self.file.write_text(text)
+        self.check_error(self.home.run("add", URL), CONFIGURATION, *words)
+        self.check_error(self.home.run("config"), CONFIGURATION, *words)
+
+    def test_malformed_yaml(self):
+        self.check_file("lease: 60s\nworker: [1, 2\nbeat: 5s\n", "holdfast.yaml:")
+        self.check_file("lease: 60s\n\tbeat: 5s\n", "holdfast.yaml:2")
+        self.check_file("- a\n- list\n", "holdfast.yaml:1")
+
+    def test_unknown_setting_with_the_nearest_known_one(self):
+        self.check_file("lease: 60s\nworker:\n  snapshot: 5\n", "holdfast.yaml:3", "worker.snapshot", "worker.snapshots")
+
+    def test_wrong_values(self):
+        self.check_file("worker:\n  snapshots: many\n", "holdfast.yaml:2", "worker.snapshots", "many")
+        self.check_file("lease: 60 bananas\n", "holdfast.yaml:1", "lease")
+        self.check_file("worker:\n  snapshots: 0\n", "holdfast.yaml:2", "worker.snapshots")
+
+    def test_the_environment_and_the_command_line_are_named(self):
+        result = self.home.run("add", URL, env={"HOLDFAST_LEASE": "soon"})
+        self.check_error(result, CONFIGURATION, "HOLDFAST_LEASE", "soon")
+        self.check_error(self.home.run("--set", "leese=5s", "add", URL), CONFIGURATION, "leese", "lease")
+        self.check_error(self.home.run("--config", "/no/such.yaml", "status"), CONFIGURATION, "/no/such.yaml")
+
+    def test_rules_between_settings(self):
+        result = self.home.run("add", URL, env={"HOLDFAST_BEAT": "50s"})
+        self.assertEqual(result.code, CONFIGURATION, str(result))
+        for word in ("beat", "lease", "margin"):
+            self.assertIn(word, result.err)
+
+
+class DataDirectory(Case):
+    def setUp(self):
+        self.home = self.place()
+
+    def test_it_is_a_file(self):
+        self.home.data.write_text("mine\n")
+        self.check_error(self.home.run("add", URL), CANNOT_CREATE, str(self.home.data))
+        self.assertEqual(self.home.data.read_text(), "mine\n")
+
+    def test_it_cannot_be_written(self):
+        closed = self.home.path / "closed"
+        closed.mkdir(mode=0o555)
+        result = self.home.run("add", URL, env={"HOLDFAST_DATA_DIR": str(closed / "data")}, **as_plain_user())
+        self.check_error(result, CANNOT_CREATE, str(closed))
+        self.assertEqual(list(closed.iterdir()), [])
+
+    def test_it_is_full(self):
+        if not can_mount():
+            self.skipTest("no right to mount")
+        self.home.data.mkdir()
+        mount = with_mounts(f"mount -t tmpfs -o size=4m,mode=755 none {self.home.data}")
+        self.check_error(self.home.run("add", URL, prefix=mount), CANNOT_CREATE, str(self.home.data), "space")
+
+    def test_it_is_read_only(self):
+        if not can_mount():
+            self.skipTest("no right to mount")
+        self.home.data.mkdir()
+        mount = with_mounts(f"mount -t tmpfs -o ro,size=4m,mode=755 none {self.home.data}")
+        self.check_error(self.home.run("add", URL, prefix=mount), CANNOT_CREATE, str(self.home.data))
+
+    def test_another_version_of_postgresql_made_it(self):
+        (self.home.data / "postgres").mkdir(parents=True)
+        (self.home.data / "postgres/PG_VERSION").write_text("9\n")
+        if ROOT:
+            shutil.chown(self.home.data / "postgres", "postgres", "postgres")
+        self.check_error(self.home.run("add", URL), SCHEMA_MISMATCH, "9", str(self.home.data))
+        self.check_error(self.home.run("status"), SCHEMA_MISMATCH, "9")
+
+    def test_the_server_programs_are_missing(self):
+        if not can_mount() or not os.path.isdir("/usr/lib/postgresql"):
+            self.skipTest("they cannot be hidden here")
+        hidden = with_mounts("mount -t tmpfs none /usr/lib/postgresql")
+        empty = {"PATH": "/usr/sbin:/usr/bin:/bin"}
+        self.check_error(self.home.run("add", URL, prefix=hidden, env=empty), UNAVAILABLE, "PostgreSQL", "postgresql")
+        self.assertFalse((self.home.data / "postgres").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,140 @@
+// Crawl sessions: crawl hooks run once a node and crawl, are shared, and go when nobody needs them.
+
+#include "tests/node/stage.hpp"
+
+#include <doctest/doctest.h>
+
+#include <signal.h>
+
+#include <set>
+
+using namespace holdfast;
+using namespace holdfast::test;
+
+namespace {
+
+// A daemon that says where its socket would be, and lives until it is told to go.
+constexpr const char* kDaemon = "echo $$ >daemon.pid\n"
+                                "trap 'exit 0' TERM\n"
+                                "echo ready\n"
+                                "while :; do sleep 0.05; done\n";
+// Copies what the daemon left in the crawl's directory.
+constexpr const char* kUse = "cp \"$CRAWL_DIR/browser/daemon.pid\" daemon.pid\n";
+
+constexpr const char* kSessions = "select status, count(*) from holdfast.v_session group by 1 order by 1";
+
+} // namespace
+
+TEST_CASE("crawl hooks run once and are shared by the snapshots of the crawl") {
+  NodeStage stage;
+  stage.hook("browser", "on_CrawlSetup__10_prepare.sh", "test -s \"$CRAWL_DIR/.heartbeat.json\" || exit 3\n");
+  stage.hook("browser", "on_CrawlSetup__90_launch.daemon.bg.sh", kDaemon);
+  stage.hook("page", "on_Snapshot__10_page.sh", kUse);
+  stage.add({NodeStage::url("1"), NodeStage::url("2"), NodeStage::url("3"), NodeStage::url("4")});
+  stage.work();
+  CHECK(stage.table("select outcome, count(*) from holdfast.snapshot_sealed group by 1") == "succeeded|4");
+  CHECK(stage.table(kSessions) == "closed|1");
+  CHECK(stage.table("select hook_name, status, ended_at is not null from holdfast.crawl_session_hook order by 1") ==
+        "on_CrawlSetup__10_prepare|noresults|t\non_CrawlSetup__90_launch.daemon.bg|noresults|t");
+  CHECK(stage.value("select string_agg(to_state, ' ' order by id) from holdfast.event where lifecycle = "
+                    "'crawl_session'") == "ready draining closed");
+  // The same daemon served them all.
+  std::set<std::string> daemons;
+  for (const auto& attempt : stage.attempts_on_disk())
+    daemons.insert(read_file(stage.archive() / attempt / "page/daemon.pid"));
+  CHECK(daemons.size() == 1);
+}
+
+TEST_CASE("where a crawl is open is a query, and a sealed crawl is open nowhere") {
+  NodeStage stage;
+  stage.hook("browser", "on_Crawl__90_launch.bg.sh", kDaemon);
+  stage.hook("page", "on_Snapshot__10_page.sh", "gate held\necho x >x.txt\n");
+  const std::string crawl = stage.add({NodeStage::url("1")});
+  auto& node = stage.start();
+  stage.until_arrived("held");
+  CHECK(stage.table("select status, process_id, running like 'browser/on_Crawl__90_launch.bg pid %' from "
+                    "holdfast.v_session where crawl_id = $1::uuid and ended_at is null",
+                    pg::Params::of(crawl)) == "ready|" + node.id + "|t");
+  stage.open("held");
+  stage.until_sealed();
+  stage.until("the session is closed",
+              [&] { return stage.number("select count(*) from holdfast.v_session where ended_at is null") == 0; });
+  CHECK(stage.hooks().empty());
+  CHECK(stage.value("select reason from holdfast.v_session") == "its crawl is sealed");
+  stage.leave(node);
+}
+
+TEST_CASE("a crawl hook that fails puts the snapshot back, spent; a later try opens the session anew") {
+  NodeStage stage;
+  stage.hook("browser", "on_CrawlSetup__90_launch.sh",
+             "test -e \"$gates/mended\" || { echo 'no display' >&2; exit 1; }\n");
+  stage.hook("page", "on_Snapshot__10_page.sh", "echo x >x.txt\n");
+  stage.add({NodeStage::url("1")});
+  auto& node = stage.start();
+  stage.until("the snapshot is put back", [&] {
+    return stage.number("select count(*) from holdfast.snapshot_queue where owner_id is null and attempts = 1 and "
+                        "retry_at > clock_timestamp() and reason like '%no display%'") == 1;
+  });
+  CHECK(stage.value("select status || ': ' || reason from holdfast.v_session") ==
+        "failed: crawl hook browser/on_CrawlSetup__90_launch failed: no display (exit 1)");
+  stage.open("mended");
+  stage.run("update holdfast.snapshot_queue set retry_at = clock_timestamp()");
+  stage.run("update holdfast.crawl_queue set ready_at = clock_timestamp()");
+  stage.ring();
+  stage.until_sealed();
+  stage.leave(node);
+  CHECK(stage.table(kSessions) == "closed|1\nfailed|1");
+  CHECK(stage.value("select outcome from holdfast.snapshot_sealed") == "succeeded");
+}
+
+TEST_CASE("a daemon that dies takes its snapshots along; the session is opened again") {
+  NodeStage stage;
+  stage.hook("browser", "on_CrawlSetup__90_launch.daemon.bg.sh",
+             "echo $$ >\"$gates/daemon\"\necho ready\nwhile :; do sleep 0.05; done\n");
+  stage.hook("page", "on_Snapshot__10_page.sh", "test -e \"$gates/died\" || gate using\necho x >x.txt\n");
+  stage.add({NodeStage::url("1")});
+  auto& node = stage.start();
+  stage.until_arrived("using");
+  stage.dir.write("gates/died", "");
+  ::kill(static_cast<pid_t>(std::stol(read_file(stage.dir / "gates/daemon"))), SIGKILL);
+  stage.until("the session has failed",
+              [&] { return stage.value("select status from holdfast.v_session") == "failed"; });
+  stage.until("the snapshot is put back", [&] {
+    return stage.number("select count(*) from holdfast.snapshot_queue where owner_id is null and attempts = 1") == 1;
+  });
+  stage.run("update holdfast.snapshot_queue set retry_at = clock_timestamp()");
+  stage.run("update holdfast.crawl_queue set ready_at = clock_timestamp()");
+  stage.ring();
+  stage.until_sealed();
+  stage.leave(node);
+  CHECK(stage.table(kSessions) == "closed|1\nfailed|1");
+  CHECK(stage.value("select outcome || ' ' || fence from holdfast.snapshot_sealed") == "succeeded 2");
+}
+
+TEST_CASE("no more crawls are open than sessions.max, and all of them get their turn") {
+  NodeStage stage;
+  stage.options.session_max = 1;
+  stage.hook("browser", "on_CrawlSetup__90_launch.daemon.bg.sh",
+             "mkdir \"$gates/open\" || exit 1\n"
+             "trap 'rmdir \"$gates/open\"; exit 0' TERM\necho ready\nwhile :; do sleep 0.05; done\n");
+  stage.hook("page", "on_Snapshot__10_page.sh", "echo x >x.txt\n");
+  stage.dir.write("gates/.keep", "");
+  for (const char* name : {"1", "2", "3"})
+    stage.add({NodeStage::url(name)});
+  stage.work();
+  CHECK(stage.table("select outcome, count(*) from holdfast.snapshot_sealed group by 1") == "succeeded|3");
+  CHECK(stage.table(kSessions) == "closed|3");
+}
+
+TEST_CASE("a session ends with its node") {
+  NodeStage stage;
+  stage.hook("browser", "on_CrawlSetup__90_launch.daemon.bg.sh", kDaemon);
+  stage.hook("page", "on_Snapshot__10_page.sh", "gate held\n");
+  stage.add({NodeStage::url("1")});
+  auto& node = stage.start();
+  stage.until_arrived("held");
+  stage.leave(node, base::Strength::stop);
+  CHECK(stage.hooks_of(node.id).empty());
+  CHECK(stage.table(kSessions) == "closed|1");
+  CHECK(stage.value("select status from holdfast.snapshot_queue") == "queued");
+}

@@ -1,0 +1,141 @@
+// Trouble that is not the page's fault: the database goes, the archive goes, the disk is full.
+
+#include "tests/node/stage.hpp"
+#include "tests/unit/archive/private_mounts.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace holdfast;
+using namespace holdfast::test;
+
+namespace {
+
+constexpr const char* kGated = "echo half >half.txt; gate \"${url##*/}\"; echo done >page.txt";
+constexpr const char* kPage = "echo done >page.txt";
+
+// What was put back for a while is due at once.
+void hurry(NodeStage& stage) {
+  stage.connection.script(
+      "update holdfast.snapshot_queue set retry_at = clock_timestamp() where owner_id is null; "
+      "select holdfast.crawl_wake(id, clock_timestamp()) from holdfast.crawl where status = 'started'");
+  stage.ring();
+}
+
+void cut_all_sessions(NodeStage& stage) {
+  stage.run("select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> "
+            "pg_backend_pid()");
+}
+
+} // namespace
+
+TEST_CASE("work goes on when every database session is cut, again and again") {
+  NodeStage stage;
+  stage.hook("one", "on_Snapshot__10_one.sh", kGated);
+  stage.hook("two", "on_Snapshot__20_two.sh",
+             "gate two; echo x >x.txt" + std::string("\n") + NodeStage::discover({NodeStage::url("child")}));
+  store::NewCrawl crawl;
+  crawl.max_depth = 1;
+  stage.add({NodeStage::url("1")}, crawl);
+  auto& node = stage.start();
+  stage.until_arrived("1");
+  cut_all_sessions(stage);
+  stage.open("1");
+  stage.until_arrived("two");
+  cut_all_sessions(stage);
+  stage.open("two");
+  stage.open("child");
+  for (int i = 0; i < 3; ++i) {
+    stage.until("the node is back", [&] {
+      return stage.number("select count(*) from pg_stat_activity where datname = current_database()") > 1;
+    });
+    cut_all_sessions(stage);
+  }
+  stage.until_sealed();
+  CHECK(!node.ended());
+  stage.leave(node);
+  CHECK(stage.table("select outcome, fence, attempts from holdfast.v_snapshot order by depth") ==
+        "succeeded|1|1\nsucceeded|1|1");
+  stage.check_disk_and_rows();
+}
+
+TEST_CASE("while the archive is not there, work is put back with the reason; it goes on when it is back") {
+  NodeStage stage;
+  stage.hook("page", "on_Snapshot__10_page.sh", kGated);
+  stage.add({NodeStage::url("1")});
+  auto& node = stage.start();
+  stage.until_arrived("1");
+  const auto sentinel = stage.archive() / ".holdfast-archive";
+  SUBCASE("its sentinel is gone, as after an unmount") { std::filesystem::rename(sentinel, stage.dir / "aside"); }
+  SUBCASE("all of it is gone") { std::filesystem::rename(stage.archive(), stage.dir / "aside"); }
+  SUBCASE("it is another collection's") {
+    std::filesystem::rename(sentinel, stage.dir / "aside");
+    std::ofstream(sentinel) << "00000000-0000-4000-8000-000000000000\n";
+  }
+  stage.open("1");
+  stage.until("it is put back", [&] { return stage.value("select status from holdfast.v_snapshot") == "queued"; });
+  CHECK(stage.table("select attempts, retry_at > now(), reason like '%archive root%' from holdfast.v_snapshot") ==
+        "0|t|t");
+  stage.until("the node says that it does not claim", [&] {
+    return stage.value("select stats ->> 'not_claiming' from holdfast.v_node where status = 'running'")
+               .find("archive root") != std::string::npos;
+  });
+  hurry(stage); // though it is due, a node that has no archive leaves it alone
+  stage.add({NodeStage::url("2")});
+  stage.open("2");
+  stage.until("a few beats have passed", [&, from = stage.value("select now()")] {
+    return stage.number("select count(*) from holdfast.process where beat_at > $1::timestamptz + interval '500 ms'",
+                        pg::Params::of(from)) == 1;
+  });
+  CHECK(stage.number("select max(fence) from holdfast.snapshot_queue") == 1);
+  CHECK(!node.ended());
+
+  if (std::filesystem::is_directory(stage.dir / "aside"))
+    std::filesystem::rename(stage.dir / "aside", stage.archive());
+  else
+    std::filesystem::rename(stage.dir / "aside", sentinel);
+  hurry(stage);
+  stage.until_sealed();
+  stage.leave(node);
+  CHECK(stage.number("select count(*) from holdfast.v_snapshot where outcome = 'succeeded'") == 2);
+  stage.check_disk_and_rows();
+}
+
+TEST_CASE("a node that finds no room for new work does not take any, and says so") {
+  NodeStage stage;
+  stage.hook("page", "on_Snapshot__10_page.sh", kPage);
+  stage.options.minimum_free_bytes = 1ull << 60;
+  stage.add({NodeStage::url("1")});
+  auto& node = stage.start();
+  stage.until("the node says so", [&] {
+    return stage.value("select stats ->> 'not_claiming' from holdfast.v_node").find("disk.minimum_free") !=
+           std::string::npos;
+  });
+  CHECK(stage.table("select status, fence from holdfast.v_snapshot") == "");
+  CHECK(stage.table("select status, owner_id from holdfast.crawl") == "queued|");
+  CHECK(stage.number("select (stats ->> 'free_bytes')::bigint from holdfast.v_node") > 0);
+  stage.leave(node);
+  stage.options.minimum_free_bytes = 0;
+  stage.work();
+  CHECK(stage.value("select outcome from holdfast.v_snapshot") == "succeeded");
+}
+
+TEST_CASE("a full disk below the hooks puts work back, or fails the hook, but never half of it is sealed as good") {
+  NodeStage stage;
+  stage.options.work_dir = stage.dir / "small";
+  std::filesystem::create_directories(stage.options.work_dir);
+  if (!mount_small_disk(stage.options.work_dir, 1 << 20)) {
+    MESSAGE("skipped: no right to mount");
+    stage.options.work_dir = stage.dir / "data/work";
+    return;
+  }
+  stage.hook("big", "on_Snapshot__10_big.sh", "head -c 8M /dev/zero >big.bin");
+  stage.add({NodeStage::url("1")});
+  auto& node = stage.start();
+  stage.until("it has been tried", [&] { return stage.number("select count(*) from holdfast.attempt") > 0; });
+  CHECK(stage.number("select count(*) from holdfast.v_snapshot where outcome = 'succeeded'") == 0);
+  CHECK(stage.table("select status from holdfast.v_result where status = 'succeeded'") == "");
+  CHECK(!node.ended());
+  stage.leave(node);
+  stage.check_disk_and_rows();
+  unmount(stage.options.work_dir);
+}

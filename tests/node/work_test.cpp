@@ -1,0 +1,254 @@
+// One snapshot: what its hooks do, in which order, and what is left of it in the database and on disk.
+
+#include "lib/base/address.hpp"
+#include "lib/base/error.hpp"
+#include "lib/base/url.hpp"
+#include "tests/node/stage.hpp"
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <unistd.h>
+
+#include <fstream>
+
+using namespace holdfast;
+using namespace holdfast::test;
+
+namespace {
+
+constexpr const char* kResults = "select plugin, hook_name, status, output, error, exit_code from holdfast.v_result "
+                                 "order by started_at, plugin";
+
+} // namespace
+
+TEST_CASE("a page is archived: rows, files, manifest, index and pages agree") {
+  NodeStage stage;
+  stage.hook("page", "on_Snapshot__10_page.sh",
+             "echo \"<p>$url</p>\" >page.html; mkdir sub; echo x >'sub/two words.txt'\n"
+             "echo '{\"type\":\"ArchiveResult\",\"status\":\"succeeded\",\"output_str\":\"page.html\"}'");
+  stage.hook("title", "on_Snapshot__20_title.sh",
+             "echo T >title.txt; echo '{\"type\":\"ArchiveResult\",\"status\":\"succeeded\",\"output_str\":\"A "
+             "<b>title</b>\"}'");
+  store::NewCrawl crawl;
+  crawl.label = "one";
+  crawl.tags = {"kept"};
+  const std::string id = stage.add({NodeStage::url("page")}, crawl);
+  stage.work();
+
+  CHECK(stage.table(kResults) == "page|on_Snapshot__10_page|succeeded|page.html||0\n"
+                                 "title|on_Snapshot__20_title|succeeded|A <b>title</b>||0");
+  CHECK(stage.table("select status, outcome, title, tags, attempts, fence, depth from holdfast.v_snapshot") ==
+        "sealed|succeeded|A <b>title</b>|{kept}|1|1|0");
+  CHECK(stage.table("select status, outcome, total, open, succeeded from holdfast.v_crawl") ==
+        "sealed|succeeded|1|0|1");
+  CHECK(stage.value("select string_agg(f ->> 'path', ',' order by f ->> 'path') from holdfast.v_result, "
+                    "jsonb_array_elements(output_files) f where plugin = 'page'") == "page.html,sub/two words.txt");
+  CHECK(stage.number("select sum(wall_ms) from holdfast.archive_result") >= 0);
+  CHECK(stage.number("select min(peak_memory_bytes) from holdfast.archive_result") > 0);
+
+  const auto directory = stage.published(NodeStage::url("page"));
+  CHECK(directory.filename() == "a1");
+  CHECK(directory.parent_path().filename() == stage.value("select id from holdfast.snapshot"));
+  CHECK(read_file(directory / "page/page.html") == "<p>https://site.test/page</p>\n");
+  stage.check_disk_and_rows();
+  CHECK(stage.value("select manifest_sha256 from holdfast.snapshot_sealed") ==
+        archive::sha256_file(directory / "manifest-sha256.txt"));
+
+  std::ifstream index(directory / "index.jsonl");
+  std::vector<nlohmann::json> lines;
+  for (std::string line; std::getline(index, line);)
+    lines.push_back(nlohmann::json::parse(line));
+  REQUIRE(lines.size() == 3);
+  CHECK(lines[0]["url"] == NodeStage::url("page"));
+  CHECK(lines[1]["plugin"] == "page");
+  CHECK(lines[2]["plugin"] == "title");
+  const std::string page = read_file(directory / "index.html");
+  CHECK(page.find("A &lt;b&gt;title&lt;/b&gt;") != std::string::npos);
+  CHECK(page.find("page/page.html") != std::string::npos);
+
+  // The crawl's page is made after the last seal.
+  const std::string crawl_page = read_file(stage.archive() / "crawls" / id / "index.html");
+  CHECK(crawl_page.find("../../" + directory.lexically_relative(stage.archive()).string()) != std::string::npos);
+}
+
+TEST_CASE(
+    "hooks run in order: foreground awaited, background until its first line, ended after the last foreground hook") {
+  NodeStage stage;
+  const auto log = [](const std::string& text) { return "echo '" + text + "' >>\"$gates/log\"\n"; };
+  stage.hook("b", "on_Snapshot__10_b.sh", log("first") + "sleep 0.2\n" + log("first done") + "echo x >b.txt");
+  stage.hook("c", "on_Snapshot__20_c.daemon.bg.sh",
+             "trap '" + std::string("echo \"background ends\" >>\"$gates/log\"; exit 0") + "' TERM\n" +
+                 log("background starts") + "sleep 0.3\n" + log("background is ready") +
+                 "echo ready\necho y >c.txt\nfor ((i = 0; i < 6000; i++)); do sleep 0.01; done");
+  stage.hook("a", "on_Snapshot__30_a.sh", log("second") + "sleep 0.2\necho z >a.txt\n" + log("second done"));
+  stage.hook("a", "on_Snapshot__last.sh", log("without a number") + "echo z >a2.txt");
+  stage.add({NodeStage::url("page")});
+  stage.work();
+  CHECK(read_file(stage.dir / "gates/log") == "first\nfirst done\nbackground starts\nbackground is ready\nsecond\n"
+                                              "second done\nwithout a number\nbackground ends\n");
+  CHECK(stage.table("select plugin, hook_name, status, background from holdfast.archive_result order by started_at") ==
+        "b|on_Snapshot__10_b|succeeded|f\nc|on_Snapshot__20_c.daemon.bg|succeeded|t\n"
+        "a|on_Snapshot__30_a|succeeded|f\na|on_Snapshot__last|succeeded|f");
+  // The files of two hooks of one plugin are told apart.
+  CHECK(stage.table("select hook_name, output_files -> 0 ->> 'path', jsonb_array_length(output_files) from "
+                    "holdfast.archive_result where plugin = 'a' order by 1") ==
+        "on_Snapshot__30_a|a.txt|1\non_Snapshot__last|a2.txt|1");
+  CHECK(stage.value("select outcome from holdfast.v_snapshot") == "succeeded");
+  stage.check_disk_and_rows();
+}
+
+TEST_CASE("background hooks alone get the time they need") {
+  NodeStage stage;
+  stage.hook("slow", "on_Snapshot__10_slow.finite.bg.sh", "echo ready; sleep 0.5; echo done >done.txt");
+  stage.add({NodeStage::url("page")});
+  stage.work();
+  CHECK(stage.table("select plugin, status, exit_code from holdfast.v_result") == "slow|succeeded|0");
+  CHECK(read_file(stage.published(NodeStage::url("page")) / "slow/done.txt") == "done\n");
+}
+
+TEST_CASE("each way a hook can end is told apart") {
+  NodeStage stage;
+  stage.hook("a_good", "on_Snapshot__10_good.sh", "echo x >x.txt");
+  stage.hook("b_failed", "on_Snapshot__11_failed.sh", "echo 'the <reason> it failed' >&2; exit 3");
+  stage.hook("c_skipped", "on_Snapshot__12_skipped.sh", "exit 10");
+  stage.hook("d_nothing", "on_Snapshot__13_nothing.sh", "exit 0");
+  stage.hook("e_says_failed", "on_Snapshot__14_says.sh",
+             "echo x >x.txt; echo '{\"type\":\"ArchiveResult\",\"status\":\"failed\",\"error\":\"said so\"}'");
+  stage.hook("f_missing", "on_Snapshot__15_missing.sh", "echo x >x.txt");
+  stage.config("f_missing",
+               R"({"required_binaries": [{"name": "no-such-program-of-holdfast", "binproviders": "env,apt"}]})");
+  stage.hook("g_slow", "on_Snapshot__16_slow.sh", "echo half >half.txt; sleep 60");
+  stage.config("g_slow", R"({"properties": {"G_SLOW_TIMEOUT": {"type": "integer", "default": 1}}})");
+  stage.hook("h_crash", "on_Snapshot__17_crash.sh", "kill -SEGV $$");
+  stage.hook("i_noise", "on_Snapshot__18_noise.sh", "printf 'not json\\n{\\n[1]\\n\\0\\xff\\n'; echo x >x.txt");
+  stage.hook("j_gone", "on_Snapshot__19_gone.sh", "rm -rf \"$PWD\"");
+  stage.hook("k_bad_interpreter", "on_Snapshot__20_bad.sh", "true");
+  stage.dir.write("plugins/k_bad_interpreter/on_Snapshot__20_bad.sh", "#!/no/such/interpreter\n", true);
+  stage.add({NodeStage::url("page")});
+  stage.work();
+
+  CHECK(stage.table("select plugin, status, exit_code, exit_signal from holdfast.archive_result order by plugin") ==
+        "a_good|succeeded|0|\nb_failed|failed|3|\nc_skipped|skipped|10|\nd_nothing|noresults|0|\n"
+        "e_says_failed|failed|0|\nf_missing|skipped||\ng_slow|failed||15\nh_crash|failed||11\ni_noise|succeeded|0|\n"
+        "j_gone|noresults|0|\nk_bad_interpreter|failed||");
+  const auto error = [&](const std::string& plugin) {
+    return stage.value("select error from holdfast.archive_result where plugin = $1", pg::Params::of(plugin));
+  };
+  CHECK(error("b_failed").find("the <reason> it failed") != std::string::npos);
+  CHECK(error("e_says_failed") == "said so");
+  CHECK(error("f_missing").find("no-such-program-of-holdfast") != std::string::npos);
+  CHECK(error("g_slow").find("timed out") != std::string::npos);
+  CHECK(error("k_bad_interpreter") != "");
+  CHECK(stage.table("select status, outcome, attempts from holdfast.v_snapshot") == "sealed|partial|1");
+  CHECK(stage.table("select outcome, partial, failed from holdfast.v_crawl") == "partial|1|0");
+  stage.check_disk_and_rows();
+  const std::string page = read_file(stage.published(NodeStage::url("page")) / "index.html");
+  CHECK(page.find("the &lt;reason&gt; it failed") != std::string::npos);
+  CHECK(page.find("no-such-program-of-holdfast") != std::string::npos);
+}
+
+TEST_CASE("a snapshot in which nothing succeeded has failed, and says so") {
+  NodeStage stage;
+  stage.hook("bad", "on_Snapshot__10_bad.sh", "echo no >&2; exit 1");
+  stage.hook("none", "on_Snapshot__20_none.sh", "exit 0");
+  stage.add({NodeStage::url("page")});
+  stage.work();
+  CHECK(stage.table("select outcome, reason, attempts from holdfast.v_snapshot") == "failed|no hook succeeded|1");
+  CHECK(stage.table("select outcome, failed from holdfast.v_crawl") == "failed|1");
+  stage.check_disk_and_rows(); // it is kept: why it failed is in its page
+}
+
+TEST_CASE("a hook leaves nothing behind that runs") {
+  NodeStage stage;
+  stage.hook(
+      "daemon", "on_Snapshot__10_daemon.sh",
+      "echo x >x.txt; setsid sh -c 'sleep 600 & sleep 600' >/dev/null 2>&1 & (trap '' TERM; sleep 600) & exit 0");
+  stage.add({NodeStage::url("page")});
+  stage.work();
+  CHECK(stage.hooks().empty());
+  CHECK(stage.table("select outcome from holdfast.v_snapshot") == "succeeded");
+}
+
+TEST_CASE("options reach the hooks: the node's, then the crawl's; the database stays unknown to them") {
+  NodeStage stage;
+  stage.hook("env", "on_Snapshot__10_env.sh", "env >env.txt");
+  stage.config("env", R"({"properties": {"ENV_ONE": {"type": "string", "default": "schema"},
+    "ENV_TWO": {"type": "string", "default": "schema"}, "ENV_THREE": {"type": "string", "default": "schema"}}})");
+  stage.options.hook_options = {{"ENV_TWO", "node"}, {"ENV_THREE", "node"}};
+  store::NewCrawl crawl;
+  crawl.options = {{"ENV_THREE", "crawl"}};
+  stage.add({NodeStage::url("page")}, crawl);
+  setenv("PGPASSWORD", "hunter2", 1);
+  stage.work();
+  unsetenv("PGPASSWORD");
+  const std::string env = read_file(stage.published(NodeStage::url("page")) / "env/env.txt");
+  CHECK(env.find("ENV_ONE=schema\n") != std::string::npos);
+  CHECK(env.find("ENV_TWO=node\n") != std::string::npos);
+  CHECK(env.find("ENV_THREE=crawl\n") != std::string::npos);
+  CHECK(env.find("hunter2") == std::string::npos);
+  CHECK(env.find("dbname=") == std::string::npos);
+}
+
+TEST_CASE("an address of one's own network is refused, by name and by number, unless it is allowed") {
+  NodeStage stage;
+  stage.hook("page", "on_Snapshot__10_page.sh", "echo x >x.txt");
+  stage.options.allow_private = false;
+  store::NewCrawl crawl;
+  stage.add({"http://127.0.0.1/"}, crawl, "127.0.0.1");
+  stage.add({"http://[::1]:8080/"}, crawl, "::1");
+  stage.add({"http://localhost/"}, crawl, "localhost");
+  stage.add({"http://192.168.1.1/admin"}, crawl, "192.168.1.1");
+  std::int64_t refused = 4;
+  char name[256] = {};
+  gethostname(name, sizeof name - 1); // no private name by its looks, but the hosts file mostly leads it home
+  const auto is_private = [&] {
+    try {
+      const auto addresses = base::resolve_host(name);
+      return !addresses.empty() && base::is_private_address(addresses.front());
+    } catch (const base::Error&) {
+      return false;
+    }
+  };
+  if (!base::is_private_host(name) && is_private()) {
+    stage.add({std::string("http://") + name + "/"}, crawl, name);
+    ++refused;
+  }
+  stage.work();
+  CHECK(stage.number("select count(*) from holdfast.v_snapshot where outcome = 'refused' and directory is null and "
+                     "reason like '%urls.allow_private%'") == refused);
+  CHECK(stage.number("select count(*) from holdfast.archive_result") == 0);
+  CHECK(stage.number("select count(*) from holdfast.v_crawl where status = 'sealed' and failed = 1") == refused);
+  CHECK(stage.attempts_on_disk().empty());
+
+  stage.options.allow_private = true;
+  stage.add({"http://127.0.0.1/allowed"}, crawl, "127.0.0.1");
+  stage.work();
+  CHECK(stage.table("select outcome from holdfast.v_snapshot where url = 'http://127.0.0.1/allowed'") == "succeeded");
+}
+
+TEST_CASE("a crawl that asks for an unknown plugin is sealed as failed, saying which") {
+  NodeStage stage;
+  stage.hook("page", "on_Snapshot__10_page.sh", "echo x >x.txt");
+  store::NewCrawl crawl;
+  crawl.plugins = {"page", "nosuch"};
+  stage.add({NodeStage::url("1"), NodeStage::url("2")}, crawl);
+  stage.work();
+  CHECK(stage.table("select outcome, attempts from holdfast.v_snapshot") == "failed|1\nfailed|1");
+  CHECK(stage.number("select count(*) from holdfast.v_snapshot where reason like '%nosuch%'") == 2);
+  CHECK(stage.table("select status, outcome from holdfast.v_crawl") == "sealed|failed");
+  CHECK(stage.attempts_on_disk().empty());
+}
+
+TEST_CASE("only the plugins that a crawl asks for are run, with what they need") {
+  NodeStage stage;
+  stage.hook("base", "on_Snapshot__10_base.sh", "echo x >x.txt");
+  stage.hook("wanted", "on_Snapshot__20_wanted.sh", "echo x >x.txt");
+  stage.config("wanted", R"({"required_plugins": ["base"]})");
+  stage.hook("other", "on_Snapshot__15_other.sh", "echo x >x.txt");
+  store::NewCrawl crawl;
+  crawl.plugins = {"wanted"};
+  stage.add({NodeStage::url("page")}, crawl);
+  stage.work();
+  CHECK(stage.table("select plugin from holdfast.archive_result order by started_at") == "base\nwanted");
+}
