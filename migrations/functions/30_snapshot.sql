@@ -102,6 +102,7 @@ declare
   v_crawl record;
   v_taken uuid[];
   v_limited uuid[];
+  v_hosts text[];
   v_count integer;
   v_found integer;
   v_ids uuid[] := '{}';
@@ -180,8 +181,8 @@ begin
                   order by d.retry_at limit 500 for update skip locked) d
           where q.snapshot_id = d.snapshot_id and q.crawl_id = d.crawl_id returning q.host
       )
-      select array_agg(distinct m.host) into v_limited from moved m;
-      if v_limited is not null then perform holdfast.lane_open(v_crawl.crawl_id, v_limited, v_now); end if;
+      select array_agg(distinct m.host) into v_hosts from moved m;
+      if v_hosts is not null then perform holdfast.lane_open(v_crawl.crawl_id, v_hosts, v_now); end if;
       exit when v_count >= v_share;
     end loop;
     if v_count < v_share and v_limits then

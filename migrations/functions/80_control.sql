@@ -271,14 +271,14 @@ begin
   delete from holdfast.crawl_seed where crawl_id = p_crawl and position in
     (select position from holdfast.crawl_seed where crawl_id = p_crawl order by position limit p_batch);
   get diagnostics v_seeds = row_count;
-  with next as materialized (
-    select * from (
-      (select q.snapshot_id from holdfast.snapshot_queue q where q.crawl_id = p_crawl and q.owner_id is null and not q.lane
-         order by q.retry_at limit p_batch for update skip locked)
-      union all
-      (select q.snapshot_id from holdfast.snapshot_queue q where q.crawl_id = p_crawl and q.owner_id is null and q.lane
-         limit p_batch for update skip locked)) u
-      limit p_batch
+  with free as materialized (
+    select q.snapshot_id from holdfast.snapshot_queue q where q.crawl_id = p_crawl and q.owner_id is null and not q.lane
+      order by q.retry_at limit p_batch for update skip locked
+  ), waiting as materialized (
+    select q.snapshot_id from holdfast.snapshot_queue q where q.crawl_id = p_crawl and q.owner_id is null and q.lane
+      limit p_batch for update skip locked
+  ), next as materialized (
+    select snapshot_id from (select snapshot_id from free union all select snapshot_id from waiting) u limit p_batch
   ), closed as (
     insert into holdfast.snapshot_sealed (snapshot_id, crawl_id, outcome, reason, fence, title, tags, attempts, owners_lost)
       select q.snapshot_id, q.crawl_id, 'cancelled', coalesce(case when q.excluded then q.reason end, v_crawl.reason, 'its crawl was stopped'),

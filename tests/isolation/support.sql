@@ -16,7 +16,7 @@ create function race.hosts(n integer[]) returns text[] language sql immutable as
 
 create procedure race.fresh() language plpgsql as $$
 begin
-  truncate holdfast.machine, holdfast.crawl, holdfast.event cascade;
+  truncate holdfast.machine, holdfast.crawl, holdfast.event, holdfast.host, holdfast.control cascade;
   perform holdfast.node_join(race.node(n), '{"id": "machine", "hostname": "race"}', 'boot', n, n, null, 'worker', 'snapshot', 'node ' || n, '1', 8, interval '1 hour')
     from generate_series(1, 3) n;
 end $$;
@@ -157,4 +157,28 @@ create function race.outcome() returns table (what text, state text) language sq
     (select p.label, p.status from holdfast.process p where p.status <> 'running' order by 1)
     union all
     (select 'BROKEN: ' || i.invariant, i.detail from holdfast.check_invariants() i order by 1, 2)) o
+$$;
+
+-- Orders ------------------------------------------------------------------------------------------------------------------
+
+create function race.pause(crawl integer) returns text language sql volatile as $$
+  select case holdfast.crawl_pause(race.crawl(crawl), 'ann', '') when 1 then 'paused' else 'nothing to do' end
+$$;
+
+create function race.resume(crawl integer) returns text language sql volatile as $$
+  select case holdfast.crawl_resume(race.crawl(crawl), 'ann', '') when 1 then 'resumed' else 'nothing to do' end
+$$;
+
+create function race.cancel(crawl integer) returns text language sql volatile as $$
+  select holdfast.crawl_cancel(race.crawl(crawl), 'ann', '') || ' left'
+$$;
+
+-- Expands, or goes on cancelling, whatever is due.
+create function race.expand_due(node integer) returns table (crawl text, seeds_left bigint, status text) language sql volatile as $$
+  select right(c.crawl_id::text, 2), e.seeds_left, e.status
+    from holdfast.crawl_claim(race.node(node), interval '1 minute') c, holdfast.crawl_expand(race.node(node), c.crawl_id, c.fence, 100) e
+$$;
+
+create function race.host(parallel integer) returns text language sql volatile as $$
+  select 'set' from holdfast.host_set('race.test', null, parallel, 'ann')
 $$;
