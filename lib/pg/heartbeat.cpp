@@ -172,6 +172,8 @@ struct Heartbeat::Impl {
 
   static int duplicate(int descriptor) {
     const int copy = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+    if (copy < 0 && errno == EBADF) // the library has closed it: the session did not live to its first beat
+      throw Error(ErrorClass::temporary, "lost the database session before its first beat");
     if (copy < 0) throw Error(ErrorClass::system, "cannot watch the database socket: " + base::errno_text(errno));
     return copy;
   }
