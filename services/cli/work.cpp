@@ -42,7 +42,9 @@ awaitable<void> incarnations(asio::io_context& io, Context& context, base::StopS
     } catch (const base::Error& error) {
       // Once started, a node waits for its database to come back; before that, the person who starts it wants to know.
       if (!again && pause == std::chrono::milliseconds(500)) throw;
-      if (error.error_class() != base::ErrorClass::unavailable && error.error_class() != base::ErrorClass::temporary)
+      // A full disk is waited out as well.
+      if (error.error_class() != base::ErrorClass::unavailable && error.error_class() != base::ErrorClass::temporary &&
+          error.error_class() != base::ErrorClass::cannot_create)
         throw;
       problem = error.what();
       again = true;

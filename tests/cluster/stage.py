@@ -302,8 +302,8 @@ class Node:
         if code is None or not self.wanted:
             return
         self.ends.append(code)
-        # 75: fenced itself by leaving. 69: could not join while the database was away. -9, 137: we killed it.
-        if not self.expected_end and code not in (75, 69, -9, 137):
+        # 75: fenced itself by leaving. 69, 73: could not join while the database was away, or the disk full. -9, 137: we killed it.
+        if not self.expected_end and code not in (75, 69, 73, -9, 137):
             raise Failure(f"node {self.number} ended by itself with status {code}; {self.log_path}:\n{tail(self.log_path)}")
         self.start()
 
