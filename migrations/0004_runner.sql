@@ -66,6 +66,7 @@ insert into holdfast.duty (name, every, function, batch, keep, about) values
   ('schedules', '2 seconds', 'duty_schedules', 10, null, 'adds the crawls of schedules that are due'),
   ('lapsed', '2 seconds', 'duty_lapsed', 1, null, 'gives the work of nodes that do not beat any more to others, and closes their rows'),
   ('mend', '30 seconds', 'duty_mend', 100, null, 'wakes or seals crawls that somebody''s hand has left stuck'),
+  ('retention', '30 seconds', 'duty_retention', 1, null, 'removes crawls that are past keep_until; their files follow'),
   ('hosts', '1 minute', 'duty_hosts', 500, null, 'lets the back-off of web sites that have been left in peace decay'),
   ('trim_events', '10 minutes', 'duty_trim_events', 5000, '90 days', 'forgets old events'),
   ('trim_attempts', '10 minutes', 'duty_trim_attempts', 5000, '1 year', 'forgets how attempts at long sealed snapshots ended'),

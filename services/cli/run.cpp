@@ -32,6 +32,7 @@ runner::GateOptions gate_options(Context& context, bool standby) {
   options.dsn = context.dsn();
   options.version = HOLDFAST_VERSION;
   options.data_dir = context.data_dir();
+  options.archive_root = context.archive_root();
   options.standby = standby;
   options.lease = settings.duration("runner.lease");
   options.beat = settings.duration("runner.beat");

@@ -18,7 +18,7 @@ constexpr std::chrono::milliseconds kRejoin{500};
 
 } // namespace
 
-awaitable<void> do_duties(Gate& gate, std::chrono::milliseconds poll, base::StopSignal& stop) {
+awaitable<void> do_duties(Gate& gate, Purge& purge, std::chrono::milliseconds poll, base::StopSignal& stop) {
   std::map<std::string, std::string> failing; // told once, not each time
   auto buried = std::chrono::steady_clock::time_point{};
   while (gate.leads() && stop.strength() == base::Strength::none) {
@@ -37,7 +37,8 @@ awaitable<void> do_duties(Gate& gate, std::chrono::milliseconds poll, base::Stop
                         base::format_duration(std::chrono::duration_cast<std::chrono::milliseconds>(run->duration)));
       } else if (std::chrono::steady_clock::now() - buried > kBuryEvery) {
         co_await gate.bury();
-        buried = std::chrono::steady_clock::now();
+        done = co_await purge.step(gate.pool()) > 0;
+        if (!done) buried = std::chrono::steady_clock::now();
       }
     } catch (const base::Error& error) {
       if (error.error_class() == base::ErrorClass::lease_lost)
@@ -69,7 +70,10 @@ awaitable<Ending> run(asio::io_context& io, GateOptions options, base::StopSigna
     }
     if (gate) {
       const auto entered = co_await gate->enter();
-      if (entered == Gate::Entered::leads) co_await do_duties(*gate, options.poll, stop);
+      if (entered == Gate::Entered::leads) {
+        Purge purge(options.archive_root, gate->collection_id());
+        co_await do_duties(*gate, purge, options.poll, stop);
+      }
       const bool stopped = stop.strength() != base::Strength::none;
       const bool superseded = entered == Gate::Entered::superseded || gate->asked_to_leave();
       const std::string reason = stopped      ? stop.reason()

@@ -62,7 +62,7 @@ Gate::Gate(asio::io_context& io, GateOptions options, base::StopSignal& stop)
                    (options_.standby ? " (standby)" : "");
   pg::Connection connection(options_.dsn, connection_options(process_.label));
   const auto sent = base::TrustWindow::Clock::now();
-  store::runner_join(connection, process_, options_.standby, options_.lease);
+  collection_id_ = store::runner_join(connection, process_, options_.standby, options_.lease);
   trust_.extend(sent);
   pool_ = std::make_unique<pg::Pool>(options_.dsn, connection_options(process_.label), 1, std::chrono::seconds(1));
   start_heartbeat();

@@ -53,6 +53,7 @@ public:
 
   const std::string& id() const noexcept { return process_.id; }
   const std::string& label() const noexcept { return process_.label; }
+  const std::string& collection_id() const noexcept { return collection_id_; }
   std::int64_t epoch() const noexcept { return epoch_; }
   pg::Pool& pool() { return *pool_; }
 
@@ -73,6 +74,7 @@ private:
   GateOptions options_;
   base::StopSignal& stop_;
   store::ProcessInfo process_;
+  std::string collection_id_;
   base::TrustWindow trust_;
   std::unique_ptr<pg::Pool> pool_;
   asio::steady_timer timer_;

@@ -12,7 +12,8 @@ struct GateOptions {
   std::string dsn;
   std::string version;
   std::filesystem::path data_dir; // keeps the machine's id where the system has none
-  bool standby{false};            // wait for the leader to be gone instead of asking it to leave
+  std::filesystem::path archive_root;
+  bool standby{false}; // wait for the leader to be gone instead of asking it to leave
   std::chrono::milliseconds lease{15000}, beat{3000}, poll{1000};
   // How long a leader that was asked to leave may take before it is only a matter of its lease.
   std::chrono::milliseconds graceful_timeout{5000};

@@ -523,6 +523,30 @@ class Duties(Case):
         self.assertEqual(runner.wait(timeout=20), 0)
         self.assertEqual(c.broken(), "")
 
+    def test_what_was_to_be_kept_until_now_goes_with_its_files(self):
+        c = self.collection()
+        kept, expired = c.add(1, "kept"), c.add(2, "expired")
+        worker = c.start("worker")
+        c.until("both are sealed", lambda: c.sql("select count(*) from holdfast.crawl where status = 'sealed'") == "2")
+        worker.send_signal(signal.SIGTERM)
+        worker.wait(timeout=30)
+        archive = c.directory / "data" / "archive"
+        directories = c.sql(f"select directory from holdfast.snapshot_sealed where crawl_id = '{expired}'").splitlines()
+        self.assertTrue(directories and all((archive / d / "index.html").exists() for d in directories))
+        c.sql(f"update holdfast.crawl set keep_until = clock_timestamp() - interval '1 second' where id = '{expired}'")
+        # Nobody may be led out of the archive by a row.
+        (c.directory / "precious").mkdir()
+        c.sql("insert into holdfast.purge (directory) values ('../../precious'), ('a/b/../precious')")
+        runner = c.start("runner")
+        c.until("it is gone", lambda: c.sql("select (select count(*) from holdfast.crawl) || ' ' || (select count(*) from holdfast.purge)") == "1 2")
+        self.assertFalse(any((archive / d).parent.exists() for d in directories))
+        self.assertTrue((c.directory / "precious").exists())
+        left = c.sql(f"select directory from holdfast.snapshot_sealed where crawl_id = '{kept}'")
+        self.assertTrue((archive / left / "index.html").exists())
+        runner.send_signal(signal.SIGTERM)
+        self.assertEqual(runner.wait(timeout=20), 0)
+        self.assertEqual(c.broken(), "")
+
 
 def main():
     global SERVER

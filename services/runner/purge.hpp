@@ -1,0 +1,41 @@
+#pragma once
+// Deletes the files of what was removed from the collection (holdfast.purge lists them), where the archive is mounted.
+// Owned by the runner's duties; used on the main thread, the deleting itself on the "files" thread. The destructor
+// waits for what it is deleting.
+
+#include "lib/archive/root.hpp"
+#include "lib/base/async.hpp"
+#include "lib/pg/pool.hpp"
+
+#include <boost/asio/thread_pool.hpp>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace holdfast::runner {
+
+class Purge {
+public:
+  // A runner without the archive (other machine, unmounted) leaves the list to one that has it.
+  Purge(const std::filesystem::path& archive_root, const std::string& collection_id);
+  ~Purge();
+  Purge(const Purge&) = delete;
+  Purge& operator=(const Purge&) = delete;
+
+  // Deletes a few; how many. A row leaves the list when its directory is gone, so that a crash between the two changes
+  // nothing.
+  awaitable<int> step(pg::Pool& pool);
+
+private:
+  std::filesystem::path archive_root_;
+  std::string collection_id_;
+  boost::asio::thread_pool files_{1};
+  bool told_{false};
+};
+
+// Deletes <root>/<relative>, which must be a snapshot's directory (four parts, none of them odd), and the directories
+// above it that are empty then. True if nothing is there any more. Blocking.
+bool delete_snapshot_directory(const std::filesystem::path& root, const std::string& relative);
+
+} // namespace holdfast::runner
