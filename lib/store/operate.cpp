@@ -1,0 +1,51 @@
+#include "lib/store/operate.hpp"
+
+#include "lib/base/error.hpp"
+
+namespace holdfast::store {
+
+pg::Result events_after(pg::Connection& connection, std::int64_t id, std::int64_t limit, const std::string& crawl_id) {
+  if (crawl_id.empty())
+    return connection.call("select v.*, to_jsonb(v)::text as json from holdfast.v_event v where id > $1::bigint order "
+                           "by id limit $2::bigint",
+                           pg::Params::of(id, limit));
+  return connection.call("select v.*, to_jsonb(v)::text as json from holdfast.v_event v where id > $1::bigint and "
+                         "crawl_id = $3::uuid order by id "
+                         "limit $2::bigint",
+                         pg::Params::of(id, limit, crawl_id));
+}
+
+std::int64_t last_event(pg::Connection& connection) {
+  const auto rows = connection.call("select id from holdfast.v_event order by id desc limit 1");
+  return rows.empty() ? 0 : rows[0].integer("id");
+}
+
+pg::Result stuck(pg::Connection& connection, int limit) {
+  return connection.call("select *, extract(epoch from stuck_for) as seconds from holdfast.v_stuck limit $1::integer",
+                         pg::Params::of(limit));
+}
+
+pg::Result running(pg::Connection& connection, const std::string& order, int limit) {
+  const std::string select = "select *, extract(epoch from running_for) as seconds from holdfast.v_running order by ";
+  const std::string end = " limit $1::integer";
+  if (order == "plugin") return connection.call(select + "plugin, running_for desc" + end, pg::Params::of(limit));
+  if (order == "url") return connection.call(select + "url, running_for desc" + end, pg::Params::of(limit));
+  if (order == "node") return connection.call(select + "node, running_for desc" + end, pg::Params::of(limit));
+  if (order == "age") return connection.call(select + "running_for desc" + end, pg::Params::of(limit));
+  throw base::Error(base::ErrorClass::bug, "running hooks are not ordered by " + order);
+}
+
+pg::Result nodes(pg::Connection& connection, int limit) {
+  return connection.call(
+      "select *, extract(epoch from lease_left) as lease_seconds from holdfast.v_node where status = 'running' and "
+      "process_type = 'worker' order by label limit $1::integer",
+      pg::Params::of(limit));
+}
+
+pg::Result open_crawls(pg::Connection& connection, int limit) {
+  return connection.call(
+      "select * from holdfast.v_crawl where status <> 'sealed' order by created_at desc limit $1::integer",
+      pg::Params::of(limit));
+}
+
+} // namespace holdfast::store

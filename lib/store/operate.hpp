@@ -1,0 +1,25 @@
+#pragma once
+// What live views read: the latest events, what is stuck, what runs. Blocking; call on the thread that owns the
+// connection.
+
+#include "lib/pg/connection.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace holdfast::store {
+
+// Rows of v_event in their order, after `id`, at most `limit`, each with its JSON in the column "json". `crawl_id`:
+// only of that crawl; may be empty.
+pg::Result events_after(pg::Connection& connection, std::int64_t id, std::int64_t limit, const std::string& crawl_id);
+// The highest id that an event has; 0 if there is none.
+std::int64_t last_event(pg::Connection& connection);
+
+// Rows of v_stuck, v_running (column "seconds") and the worker nodes of v_node (column "lease_seconds").
+pg::Result stuck(pg::Connection& connection, int limit);
+pg::Result running(pg::Connection& connection, const std::string& order, int limit); // order: age, plugin, url or node
+pg::Result nodes(pg::Connection& connection, int limit);
+pg::Result open_crawls(pg::Connection& connection, int limit);
+
+} // namespace holdfast::store

@@ -1,0 +1,11 @@
+#include "lib/store/why.hpp"
+
+namespace holdfast::store {
+
+Why why(pg::Connection& connection, const std::string& name) {
+  const auto result = connection.call("select * from holdfast.why($1::text)", pg::Params::of(name));
+  const auto row = result.one();
+  return {row.text("kind"), row.text_or("id", ""), row.text("reason"), row.text("facts")};
+}
+
+} // namespace holdfast::store

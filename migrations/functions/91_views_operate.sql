@@ -1,0 +1,179 @@
+-- What an operator looks at first. Names and columns are stable, as those of 90_views.sql.
+
+create or replace view holdfast.v_stuck as
+  with late as (
+    -- Crawls with due snapshots of which nobody takes any: the one that has waited longest stands for all.
+    (select 'snapshot' as kind, d.snapshot_id as id, d.crawl_id, d.retry_at as since, 'due, but nobody takes it' as what
+       from (select q.crawl_id from holdfast.crawl_queue q where q.ready_at <= clock_timestamp() order by q.ready_at limit 100) w
+       cross join lateral (
+         select s.snapshot_id, s.crawl_id, s.retry_at from holdfast.snapshot_queue s
+           where s.crawl_id = w.crawl_id and s.owner_id is null and not s.lane and s.retry_at < clock_timestamp() - interval '2 minutes'
+           order by s.retry_at limit 1) d
+       where not exists (select from holdfast.process p join holdfast.snapshot_queue h on h.owner_id = p.id
+                           where p.status = 'running' and h.crawl_id = w.crawl_id))
+    union all
+    (select 'crawl', c.id, c.id, c.retry_at, 'due, but nobody takes it' from holdfast.crawl c
+       where c.owner_id is null and c.retry_at < clock_timestamp() - interval '2 minutes' and c.status in ('queued', 'started')
+       order by c.retry_at limit 100)
+    union all
+    (select 'snapshot', r.snapshot_id, r.crawl_id, r.started_at, 'hook ' || r.plugin || '/' || r.hook_name || ' is past its time'
+       from holdfast.archive_result r
+       where r.ended_at is null and not r.background and r.started_at + r.timeout_ms * interval '1 millisecond' + interval '1 minute' < clock_timestamp() limit 100)
+    union all
+    (select 'snapshot', q.snapshot_id, q.crawl_id, q.claimed_at, 'in work for very long' from holdfast.snapshot_queue q
+       where q.owner_id is not null and q.claimed_at < clock_timestamp() - interval '1 hour' order by q.claimed_at limit 100)
+    union all
+    (select 'process', p.id, null, p.lease_until, 'its lease has run out' from holdfast.process p
+       where p.status = 'running' and p.lease_until < clock_timestamp() - interval '10 seconds' limit 100)
+    union all
+    (select 'crawl', s.crawl_id, s.crawl_id, s.opened_at, 'its crawl hooks do not get ready' from holdfast.crawl_session s
+       where s.status = 'opening' and s.opened_at < clock_timestamp() - interval '5 minutes' limit 100)
+  )
+  select l.kind, l.id, coalesce(sn.url, c.first_url, p.label) as name, l.what, l.since, clock_timestamp() - l.since as stuck_for, w.reason, l.crawl_id
+    from late l
+    left join holdfast.snapshot sn on l.kind = 'snapshot' and sn.id = l.id and sn.crawl_id = l.crawl_id
+    left join holdfast.crawl c on l.kind = 'crawl' and c.id = l.id
+    left join holdfast.process p on l.kind = 'process' and p.id = l.id
+    cross join lateral holdfast.why(l.id) w
+    order by l.since;
+comment on view holdfast.v_stuck is 'What has been due or running for much too long, and why. No row: all is well.';
+comment on column holdfast.v_stuck.what is 'What is wrong with it.';
+comment on column holdfast.v_stuck.reason is 'As holdfast.why() says.';
+comment on column holdfast.v_stuck.name is 'URL, or name of the process.';
+
+create or replace view holdfast.v_process as
+  with recursive tree as (
+    select p.id, array[m.hostname, to_char(p.started_at at time zone 'UTC', 'YYYYMMDDHH24MISSUS'), p.id::text] as path, 0 as depth
+      from holdfast.process p join holdfast.machine m on m.id = p.machine_id
+      where p.status = 'running' and not exists (select from holdfast.process o where o.id = p.parent_id and o.status = 'running')
+    union all
+    select p.id, t.path || array[to_char(p.started_at at time zone 'UTC', 'YYYYMMDDHH24MISSUS'), p.id::text], t.depth + 1
+      from tree t join holdfast.process p on p.parent_id = t.id and p.status = 'running'
+  ), node as (
+    select t.path, t.depth, m.hostname, p.pid, coalesce(nullif(p.label, ''), p.process_type) as name,
+           case when p.lease_until <= clock_timestamp() then 'lost' when p.request is not null then 'asked to ' || p.request when p.draining then 'draining'
+                when p.paused_at is not null then 'paused' when p.stats ->> 'not_claiming' is not null then 'not claiming'
+                when p.worker_type = 'worker_runner' then 'leads' when p.worker_type = 'runner_waiting' then 'waits' else 'runs' end as state,
+           clock_timestamp() - p.started_at as age, p.lease_until - clock_timestamp() as lease_left, p.id as process_id, null::uuid as snapshot_id, null::uuid as crawl_id
+      from tree t join holdfast.process p on p.id = t.id join holdfast.machine m on m.id = p.machine_id
+  )
+  select repeat('   ', x.depth) || x.name as tree, x.state, x.hostname, x.pid, x.age, x.lease_left, x.process_id, x.snapshot_id, x.crawl_id
+    from (
+      select * from node
+      union all
+      select n.path || array['1', h.hook_name], n.depth + 1, n.hostname, h.pid, h.plugin || '/' || h.hook_name || ' for all of crawl ' || right(s.crawl_id::text, 8),
+             'crawl hook', clock_timestamp() - h.started_at, null, n.process_id, null, s.crawl_id
+        from holdfast.crawl_session s join node n on n.process_id = s.process_id
+        join holdfast.crawl_session_hook h on h.session_id = s.id and h.ended_at is null where s.ended_at is null
+      union all
+      select n.path || array['2', r.snapshot_id::text, to_char(r.started_at at time zone 'UTC', 'YYYYMMDDHH24MISSUS')], n.depth + 1, n.hostname, r.pid,
+             r.plugin || '/' || r.hook_name || ' on ' || sn.url, case when r.background then 'background' else 'hook' end, clock_timestamp() - r.started_at, null, n.process_id, r.snapshot_id, r.crawl_id
+        from node n join holdfast.archive_result r on r.process_id = n.process_id and r.ended_at is null
+        join holdfast.snapshot sn on sn.id = r.snapshot_id and sn.crawl_id = r.crawl_id
+    ) x order by x.path;
+comment on view holdfast.v_process is 'What runs, as a tree: machines'' processes, who started whom, and the hooks below each node.';
+comment on column holdfast.v_process.tree is 'Name, indented below what it belongs to.';
+comment on column holdfast.v_process.state is 'runs, leads, waits, draining, paused, not claiming, asked to ..., lost (its lease has run out); for hooks: hook, background or crawl hook.';
+
+create or replace view holdfast.v_throughput as
+  select date_trunc('minute', e.sealed_at) as minute, count(*) as sealed, count(*) filter (where e.outcome = 'succeeded') as succeeded,
+         count(*) filter (where e.outcome = 'partial') as partial, count(*) filter (where e.outcome not in ('succeeded', 'partial')) as failed,
+         coalesce(sum(e.bytes), 0) as bytes
+    from holdfast.snapshot_sealed e where e.sealed_at > clock_timestamp() - interval '15 minutes' group by 1 order by 1 desc;
+comment on view holdfast.v_throughput is 'Snapshots sealed in each of the last fifteen minutes.';
+
+-- What dashboards ask: search, a page of snapshots, numbers for Prometheus --------------------------------------------------
+
+create or replace function holdfast.search_window(p_before uuid, p_window bigint) returns uuid language sql stable as $$
+  select x.id from (select s.id from holdfast.snapshot s where p_before is null or s.id < p_before order by s.id desc limit p_window) x
+    order by x.id limit 1
+$$;
+comment on function holdfast.search_window(uuid, bigint) is 'The oldest of the p_window snapshots older than p_before (NULL: the newest); NULL: there are none.';
+
+create or replace function holdfast.search(p_text text, p_before uuid, p_window bigint, p_limit bigint)
+  returns setof holdfast.v_snapshot language plpgsql stable as $$
+-- Snapshots whose URL or title contains the text, or that have it as a tag, newest first. Looks at p_window snapshots older than
+-- p_before only, so that each call is quick however large the collection is; search_window() says where the next one goes on.
+-- A whole URL is found at once, wherever it is.
+declare
+  v_text constant text := lower(btrim(p_text));
+  v_last uuid;
+begin
+  if v_text = '' then return; end if;
+  if p_before is null then
+    return query
+      select v.* from (select s.id, s.crawl_id from holdfast.snapshot s
+              where s.url_hash in (sha256(convert_to(btrim(p_text), 'UTF8')), sha256(convert_to(btrim(p_text) || '/', 'UTF8'))) limit p_limit) hit
+        join holdfast.v_snapshot v on v.id = hit.id and v.crawl_id = hit.crawl_id order by v.id desc;
+    if found then return; end if;
+  end if;
+  v_last := holdfast.search_window(p_before, p_window);
+  if v_last is null then return; end if;
+  return query
+    with hit as materialized (
+      select s.id, s.crawl_id from holdfast.snapshot s
+        left join holdfast.snapshot_sealed e on e.snapshot_id = s.id and e.crawl_id = s.crawl_id
+        where s.id >= v_last and (p_before is null or s.id < p_before)
+          and (position(v_text in lower(s.url)) > 0 or position(v_text in lower(coalesce(nullif(e.title, ''), s.title))) > 0
+               or p_text = any (coalesce(e.tags, s.tags)))
+        order by s.id desc limit p_limit)
+    select v.* from hit join holdfast.v_snapshot v on v.id = hit.id and v.crawl_id = hit.crawl_id order by v.id desc;
+end $$;
+comment on function holdfast.search(text, uuid, bigint, bigint) is 'Snapshots by URL, title or tag, among p_window of them, newest first.';
+
+create or replace function holdfast.crawl_snapshots(p_crawl uuid, p_before uuid, p_limit bigint)
+  returns table (id uuid, url text, title text, status text, outcome text, depth integer, sealed_at timestamptz, directory text, bytes bigint,
+                 reason text, thumbnail text) language sql stable as $$
+  -- One page of a crawl's snapshots, newest first, with the picture to show for each. The ids of a crawl are found by the rows of
+  -- its own: of what is open by its queue, of what is sealed by the time.
+  select v.id, v.url, v.title, v.status, v.outcome, v.depth, v.sealed_at, v.directory, v.bytes, v.reason,
+         (select r.plugin || '/' || (f.file ->> 'path') from holdfast.archive_result r cross join lateral jsonb_array_elements(r.output_files) f(file)
+            where r.snapshot_id = v.id and r.crawl_id = v.crawl_id and r.fence = v.fence and r.plugin = 'screenshot'
+              and f.file ->> 'type' like 'image/%' limit 1)
+    from (select s.id, s.crawl_id from holdfast.snapshot s
+            where s.crawl_id = p_crawl and (p_before is null or s.id < p_before) order by s.id desc limit p_limit) page
+    join holdfast.v_snapshot v on v.id = page.id and v.crawl_id = page.crawl_id
+    order by v.id desc
+$$;
+comment on function holdfast.crawl_snapshots(uuid, uuid, bigint) is 'A page of a crawl''s snapshots, with thumbnails.';
+
+create or replace function holdfast.metrics() returns table (name text, type text, help text, labels jsonb, value double precision) language sql stable as $$
+  -- Numbers of the collection, as Prometheus wants them named. Counters of the database, not of one process.
+  select 'holdfast_nodes', 'gauge', 'Worker nodes whose lease holds.', '{}'::jsonb, s.nodes::double precision from holdfast.v_status s
+  union all select 'holdfast_slots', 'gauge', 'Snapshots that these nodes can work on at once.', '{}', s.slots from holdfast.v_status s
+  union all select 'holdfast_snapshots_held', 'gauge', 'Snapshots in work.', '{}', s.snapshots_held from holdfast.v_status s
+  union all select 'holdfast_hooks_running', 'gauge', 'Hooks that run.', '{}', s.hooks_running from holdfast.v_status s
+  union all
+  select 'holdfast_crawls', 'gauge', 'Open crawls by state.', jsonb_build_object('state', w.state), count(c.id)
+    from (values ('queued'), ('started'), ('paused')) w(state) left join holdfast.crawl c on c.status = w.state and c.status <> 'sealed' group by w.state
+  union all
+  select 'holdfast_queue_depth', 'gauge', 'What is not sealed yet, by kind.', '{"kind": "snapshot"}',
+         coalesce(sum(c.snapshots_open), 0) from holdfast.crawl c where c.status <> 'sealed'
+  union all
+  select 'holdfast_queue_depth', 'gauge', 'What is not sealed yet, by kind.', '{"kind": "seed"}',
+         coalesce(sum(c.seeds_left), 0) from holdfast.crawl c where c.status <> 'sealed'
+  union all
+  select 'holdfast_queue_age_seconds', 'gauge', 'How long the oldest thing that is due has been due, by kind.', '{"kind": "crawl"}',
+         coalesce(greatest(extract(epoch from clock_timestamp() - min(c.retry_at)), 0), 0) from holdfast.crawl c
+    where c.owner_id is null and c.retry_at <= clock_timestamp() and c.status in ('queued', 'started')
+  union all
+  select 'holdfast_queue_age_seconds', 'gauge', 'How long the oldest thing that is due has been due, by kind.', '{"kind": "snapshot"}',
+         coalesce(greatest(extract(epoch from clock_timestamp() - min(d.retry_at)), 0), 0)
+    from (select q.crawl_id from holdfast.crawl_queue q where q.ready_at <= clock_timestamp() order by q.ready_at limit 200) w
+    cross join lateral (select s.retry_at from holdfast.snapshot_queue s
+                          where s.crawl_id = w.crawl_id and s.owner_id is null and not s.lane and s.retry_at <= clock_timestamp() order by s.retry_at limit 1) d
+  union all
+  select 'holdfast_runner_leads', 'gauge', 'Whether a runner with a good lease leads.', '{}',
+         (exists (select from holdfast.v_runner r where r.state = 'leads' and r.healthy))::integer
+  union all
+  select 'holdfast_duty_failing', 'gauge', 'Whether the last run of a duty failed.', jsonb_build_object('duty', d.name), (d.error is not null)::integer from holdfast.duty d
+  union all
+  select 'holdfast_duty_runs_total', 'counter', 'Runs of a duty.', jsonb_build_object('duty', d.name), d.runs from holdfast.duty d
+  union all
+  select 'holdfast_recent_snapshots', 'gauge', 'Snapshots sealed in the last minute, by outcome.', jsonb_build_object('outcome', o.outcome), count(e.snapshot_id)
+    from (values ('succeeded'), ('partial'), ('failed'), ('refused'), ('quarantined'), ('cancelled')) o(outcome)
+    left join holdfast.snapshot_sealed e on e.outcome = o.outcome and e.sealed_at > clock_timestamp() - interval '1 minute' group by o.outcome
+  union all
+  select 'holdfast_hosts_held_back', 'gauge', 'Web sites that are paused or left in peace.', '{}', count(*) from holdfast.host h where h.paused or h.backoff_until > clock_timestamp()
+$$;
+comment on function holdfast.metrics() is 'Numbers of the whole collection for Prometheus: one row a sample.';
