@@ -35,7 +35,7 @@ create table holdfast.lifecycle_edge (
   constraint lifecycle_edge_pkey primary key (lifecycle, from_state, event)
 );
 comment on table holdfast.lifecycle_edge is 'Every legal change of state. A trigger refuses any other with SQLSTATE HF001, whoever asks. lib/store/lifecycle.hpp holds the same rows; a test keeps them equal.';
-comment on column holdfast.lifecycle_edge.lifecycle is 'crawl, snapshot, archive_result, binary or process.';
+comment on column holdfast.lifecycle_edge.lifecycle is 'crawl, snapshot, archive_result, binary, crawl_session or process.';
 comment on column holdfast.lifecycle_edge.from_state is 'State before.';
 comment on column holdfast.lifecycle_edge.event is 'What happens.';
 comment on column holdfast.lifecycle_edge.to_state is 'State after.';

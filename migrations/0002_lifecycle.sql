@@ -33,6 +33,15 @@ insert into holdfast.lifecycle_edge (lifecycle, from_state, event, to_state, why
   ('archive_result', 'started', 'find_nothing', 'noresults', 'its hook found nothing'),
   ('binary', 'queued', 'install', 'installed', 'the program was found'),
   ('binary', 'installed', 'recheck', 'queued', 'the program is gone or has changed'),
+  ('crawl_session', 'opening', 'open', 'ready', 'its crawl hooks are done or ready'),
+  ('crawl_session', 'opening', 'fail', 'failed', 'a crawl hook failed'),
+  ('crawl_session', 'opening', 'drain', 'draining', 'its node is leaving'),
+  ('crawl_session', 'opening', 'lapse', 'closed', 'its node was given up'),
+  ('crawl_session', 'ready', 'fail', 'failed', 'a crawl hook that should stay has ended'),
+  ('crawl_session', 'ready', 'drain', 'draining', 'nobody needs it any more, or its node is leaving'),
+  ('crawl_session', 'ready', 'lapse', 'closed', 'its node was given up'),
+  ('crawl_session', 'draining', 'close', 'closed', 'its hooks have ended'),
+  ('crawl_session', 'draining', 'lapse', 'closed', 'its node was given up'),
   ('process', 'running', 'exit', 'exited', 'it left, or its lease lapsed');
 
 create function holdfast.lifecycle_guard() returns trigger language plpgsql as $$

@@ -45,12 +45,21 @@ inline constexpr std::array kEdges = {
   Edge{"archive_result", "started",   "find_nothing", "noresults", "its hook found nothing"},
   Edge{"binary",         "queued",    "install",      "installed", "the program was found"},
   Edge{"binary",         "installed", "recheck",      "queued",    "the program is gone or has changed"},
+  Edge{"crawl_session",  "opening",   "open",         "ready",     "its crawl hooks are done or ready"},
+  Edge{"crawl_session",  "opening",   "fail",         "failed",    "a crawl hook failed"},
+  Edge{"crawl_session",  "opening",   "drain",        "draining",  "its node is leaving"},
+  Edge{"crawl_session",  "opening",   "lapse",        "closed",    "its node was given up"},
+  Edge{"crawl_session",  "ready",     "fail",         "failed",    "a crawl hook that should stay has ended"},
+  Edge{"crawl_session",  "ready",     "drain",        "draining",  "nobody needs it any more, or its node is leaving"},
+  Edge{"crawl_session",  "ready",     "lapse",        "closed",    "its node was given up"},
+  Edge{"crawl_session",  "draining",  "close",        "closed",    "its hooks have ended"},
+  Edge{"crawl_session",  "draining",  "lapse",        "closed",    "its node was given up"},
   Edge{"process",        "running",   "exit",         "exited",    "it left, or its lease lapsed"},
 };
 // clang-format on
 
-inline constexpr std::array<std::string_view, 5> kLifecycles = {"crawl", "snapshot", "archive_result", "binary",
-                                                                "process"};
+inline constexpr std::array<std::string_view, 6> kLifecycles = {
+    "crawl", "snapshot", "archive_result", "binary", "crawl_session", "process"};
 
 // One event leads from a state to one other state only.
 constexpr bool is_deterministic() {

@@ -51,6 +51,9 @@ struct Sealed {
 // Up to `room` due snapshots, crawls in `near` first.
 std::vector<Claim> snapshot_claim(pg::Connection& connection, const std::string& node, int room,
                                   const std::vector<std::string>& near);
+// The same, of the crawls in `open` alone.
+std::vector<Claim> snapshot_claim_open(pg::Connection& connection, const std::string& node, int room,
+                                       const std::vector<std::string>& open);
 void snapshot_start(pg::Connection& connection, const std::string& node, const Lease& lease);
 // ending: released, interrupted, handed_back. spend: count the attempt.
 void snapshot_release(pg::Connection& connection, const std::string& node, const Lease& lease,

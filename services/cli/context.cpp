@@ -39,6 +39,17 @@ std::filesystem::path installed_plugins() {
   return bin / "../share/holdfast/plugins";
 }
 
+// Where the stand-ins for programs that hooks expect are, or empty.
+std::filesystem::path installed_libexec() {
+  const auto bin = process::executable_directory();
+  for (const auto* candidate : {"../libexec/holdfast", "../../../deploy/libexec"}) {
+    std::error_code ignored;
+    const auto path = (bin / candidate).lexically_normal();
+    if (std::filesystem::is_directory(path, ignored)) return path;
+  }
+  return {};
+}
+
 config::Settings load(const GlobalOptions& options) {
   return config::Settings::load(options.config_file, own_environment(), options.overrides);
 }
@@ -123,6 +134,7 @@ worker::NodeOptions Context::node_options() {
   options.work_dir = settings_.path("work_dir");
   options.archive_root = archive_root();
   options.shim = process::executable_directory() / "holdfast-shim";
+  options.libexec = installed_libexec();
   options.catalog = catalog();
   for (const auto& [key, value] : settings_.hook_options())
     options.hook_options[key] = value.text;
@@ -147,6 +159,8 @@ worker::NodeOptions Context::node_options() {
   options.kill_grace = settings_.duration("kill_grace");
   options.drain_timeout = settings_.duration("drain_timeout");
   options.stop_timeout = settings_.duration("stop_timeout");
+  options.session_max = static_cast<std::size_t>(settings_.integer("sessions.max"));
+  options.session_linger = settings_.duration("sessions.linger");
   options.minimum_free_bytes = settings_.size("disk.minimum_free");
   return options;
 }

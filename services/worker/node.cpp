@@ -1,6 +1,8 @@
 #include "services/worker/node.hpp"
 
 #include "lib/base/duration.hpp"
+#include "lib/base/test_point.hpp"
+#include "lib/store/control.hpp"
 #include "services/worker/crawl_page.hpp"
 #include "services/worker/machine.hpp"
 
@@ -15,6 +17,8 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <optional>
 #include <random>
 #include <utility>
 
@@ -25,12 +29,36 @@ namespace {
 constexpr int kExpandBatch = 2000;                     // seeds turned into snapshots per transaction
 constexpr std::chrono::milliseconds kDiskCheck{10000}; // how often a node that stopped claiming looks again
 constexpr std::chrono::milliseconds kDoneCheck{1000};
+constexpr std::chrono::milliseconds kLeastWait{20}; // between claims that find nothing
+constexpr std::chrono::milliseconds kDueElsewhere{500};
+constexpr std::chrono::milliseconds kTrustCheck{1000};
 
-pg::ConnectionOptions connection_options(const std::string& label) {
+// An answer that comes after the end of trust is of no use, so no call waits longer than trust could last.
+pg::ConnectionOptions connection_options(const std::string& label, const NodeOptions& node) {
+  using std::chrono::milliseconds;
+  const auto window = node.lease - node.margin;
   pg::ConnectionOptions options;
   options.application_name = label;
+  options.connect_timeout = std::clamp(window / 2, milliseconds(2000), milliseconds(5000));
+  options.statement_timeout = std::clamp(window, milliseconds(2000), milliseconds(30000));
+  options.lock_timeout = std::min(options.lock_timeout, options.statement_timeout);
+  options.answer_timeout = options.statement_timeout + std::clamp(window / 4, milliseconds(500), milliseconds(5000));
   return options;
 }
+
+// A beat that hangs is worth less than the next one: the session is given up, and a new one made, in time for it.
+pg::ConnectionOptions beat_options(const std::string& label, const NodeOptions& node) {
+  using std::chrono::milliseconds;
+  auto options = connection_options(label + " beat", node);
+  options.connect_timeout = std::clamp(node.beat, milliseconds(2000), milliseconds(5000));
+  options.statement_timeout = std::clamp(node.beat, milliseconds(1000), milliseconds(30000));
+  options.lock_timeout = std::min(options.lock_timeout, options.statement_timeout);
+  options.answer_timeout = options.statement_timeout;
+  return options;
+}
+
+// For the fault suite, which must notice.
+bool self_fencing() { return std::getenv("HOLDFAST_TEST_NO_SELF_FENCING") == nullptr; }
 
 // Nodes must not poll in step.
 std::chrono::milliseconds jittered(std::chrono::milliseconds interval) {
@@ -47,19 +75,23 @@ Node::Node(asio::io_context& io, NodeOptions options, base::StopSignal& stop, st
       scratch_(options_.work_dir, process_.id), trust_(options_.lease, options_.margin), wake_timer_(io),
       trust_timer_(io) {
   options_.work_dir = scratch_.path();
+  options_.temporary_dir = scratch_.temporary();
   launcher_ = process::make_launcher(io_.get_executor(), options_.shim);
 
   // Joining is done on a connection of its own: if the database is away at start, say so and stop.
-  pg::Connection connection(options_.dsn, connection_options(process_.label));
+  pg::Connection connection(options_.dsn, connection_options(process_.label, options_));
   const auto sent = base::TrustWindow::Clock::now();
   collection_id_ = store::node_join(connection, process_, options_.lease);
   trust_.extend(sent);
   archive_root_ = std::make_unique<archive::Root>(archive::Root::open(options_.archive_root, collection_id_, true));
-  pool_ = std::make_unique<pg::Pool>(options_.dsn, connection_options(process_.label), options_.connections);
+  pool_ = std::make_unique<pg::Pool>(options_.dsn, connection_options(process_.label, options_), options_.connections,
+                                     std::min(options_.lease - options_.margin, std::chrono::milliseconds(10000)));
   database_ = std::make_unique<Database>(*pool_, trust_);
   context_ = std::unique_ptr<JobContext>(new JobContext{options_, process_.id, process_.machine.hostname, *database_,
                                                         *launcher_, binaries_, files_, resolver_, *archive_root_,
-                                                        io_.get_executor(), process_.id});
+                                                        io_.get_executor(), process_.id, nullptr});
+  sessions_ = std::make_unique<CrawlSessions>(*context_, [this] { wake(); });
+  context_->sessions = sessions_.get();
 }
 
 Node::~Node() {
@@ -72,6 +104,7 @@ awaitable<Node::Ending> Node::run() {
   spdlog::info("{} joined as {} with {} slots", process_.label, process_.id, options_.slots);
   start_heartbeat();
   watch_trust();
+  if (self_fencing()) watchdog_ = std::make_unique<Watchdog>(trust_, options_.margin / 2);
   asio::cancellation_signal stop_watching;
   spawn(watch_stop(), stop_watching.slot());
   std::exception_ptr failure;
@@ -84,7 +117,9 @@ awaitable<Node::Ending> Node::run() {
   // Leaving: what still runs gets its time; watch_stop() strengthens the signal when that is over.
   while (!jobs_.empty())
     co_await sleep_until_woken(std::chrono::milliseconds(500));
+  co_await sessions_->close("its node leaves");
   trust_timer_.cancel();
+  watchdog_.reset();
   heartbeat_.reset();
   stop_watching.emit(asio::cancellation_type::terminal);
   while (spawned_ > 0)
@@ -123,7 +158,7 @@ void Node::start_heartbeat() {
   pg::Heartbeat::Callbacks callbacks;
   const std::weak_ptr<Held> alive = held_;
   callbacks.beat = [this, alive, held = held_.get(), id = process_.id](pg::Connection& connection,
-                                                                       std::chrono::steady_clock::time_point sent) {
+                                                                       std::chrono::steady_clock::time_point) {
     std::vector<store::Lease> leases;
     std::string stats;
     {
@@ -131,14 +166,15 @@ void Node::start_heartbeat() {
       leases = held->leases;
       stats = held->stats;
     }
+    const auto sent = base::TrustWindow::Clock::now();
     auto answer = store::node_beat(connection, id, options_.lease, leases, stats);
     // The thread is joined before the node goes, but what it has posted may still be waiting then.
     asio::post(io_, [this, alive, sent, answer = std::move(answer)] {
       if (!alive.expired()) take_beat(sent, answer);
     });
   };
-  callbacks.on_notify = [this, alive](const std::vector<std::string>&) {
-    if (!alive.expired()) wake();
+  callbacks.on_notify = [this, alive](const std::vector<std::string>& notifications) {
+    if (!alive.expired()) heed(notifications);
   };
   callbacks.on_lost = [](const std::string& reason) { spdlog::warn("lost the database: {}", reason); };
   callbacks.on_restored = [this, alive] {
@@ -153,20 +189,22 @@ void Node::start_heartbeat() {
       fence(error.what());
     }
   };
-  heartbeat_ = std::make_unique<pg::Heartbeat>(options_.dsn, connection_options(process_.label + " beat"), "holdfast",
+  heartbeat_ = std::make_unique<pg::Heartbeat>(options_.dsn, beat_options(process_.label, options_), "holdfast",
                                                options_.beat, io_.get_executor(), std::move(callbacks));
 }
 
-void Node::take_beat(std::chrono::steady_clock::time_point sent, const store::BeatAnswer& answer) {
+// On the main thread: while that one hangs, trust runs out however well the beats go, and the watchdog ends us.
+void Node::take_beat(base::TrustWindow::Clock::time_point sent, const store::BeatAnswer& answer) {
+  base::test_point("take_beat");
   trust_.extend(sent);
   watch_trust();
-  for (const auto& id : answer.lost)
-    if (const auto job = jobs_.find(id); job != jobs_.end())
+  for (const auto& lease : answer.lost)
+    if (const auto job = jobs_.find({lease.snapshot_id, lease.fence}); job != jobs_.end())
       job->second->lose("the database says that it is no longer ours");
   // A claim may be under way whose answer is not here yet: only what is unknown on two beats running is handed back.
   std::set<std::string> extra;
   for (const auto& lease : answer.extra) {
-    if (claiming_ || jobs_.contains(lease.snapshot_id)) continue;
+    if (claiming_ || jobs_.contains({lease.snapshot_id, lease.fence})) continue;
     const std::string key = lease.snapshot_id + " " + std::to_string(lease.fence);
     if (extra_once_.contains(key))
       spawn(hand_back(lease));
@@ -189,6 +227,18 @@ awaitable<void> Node::hand_back(store::Lease lease) {
   } catch (const base::Error& error) {
     spdlog::debug("not handed back: {}", error.what());
   }
+}
+
+// "crawl_sealed <id>", "crawl_paused <id>": nothing more of it is to be done here. Anything else is the doorbell.
+void Node::heed(const std::vector<std::string>& notifications) {
+  for (const auto& notification : notifications) {
+    // Somebody paused or cancelled something: the beat says what of ours.
+    if (notification == "control" && heartbeat_) heartbeat_->beat_now();
+    const auto space = notification.find(' ');
+    if (space == std::string::npos || !notification.starts_with("crawl_")) continue;
+    sessions_->crawl_over(notification.substr(space + 1), "its crawl is " + notification.substr(6, space - 6));
+  }
+  wake();
 }
 
 void Node::publish_held() {
@@ -218,13 +268,17 @@ void Node::fence(const std::string& reason) {
   spdlog::error("no longer trusted, killing {} snapshots' hooks: {}", jobs_.size(), reason);
   for (auto& [id, job] : jobs_)
     job->lose("this node is no longer trusted: " + reason);
+  sessions_->kill("this node is no longer trusted: " + reason);
+  if (watchdog_) watchdog_->stand_down(); // last: it watches over the lines above
   wake();
 }
 
 void Node::watch_trust() {
-  trust_timer_.expires_at(trust_.trusted_until());
+  // The timer does not count the time that the machine sleeps, trust does: so it looks every second.
+  const auto left = trust_.trusted_until() - base::TrustWindow::Clock::now();
+  trust_timer_.expires_after(std::clamp<std::chrono::nanoseconds>(left, std::chrono::milliseconds(1), kTrustCheck));
   trust_timer_.async_wait([this](const boost::system::error_code& error) {
-    if (error || fenced_) return;
+    if (error || fenced_ || !self_fencing()) return;
     if (trust_.trusted(base::TrustWindow::Clock::now()))
       watch_trust();
     else
@@ -245,6 +299,7 @@ awaitable<void> Node::watch_stop() {
   deadline.cancel();
   for (auto& [id, job] : jobs_)
     job->interrupt("its node was stopped: " + stop_.reason());
+  sessions_->hurry("its node was stopped: " + stop_.reason());
   wake();
   deadline.expires_after(options_.stop_timeout);
   deadline.async_wait([this](const boost::system::error_code& error) {
@@ -254,6 +309,7 @@ awaitable<void> Node::watch_stop() {
   deadline.cancel();
   for (auto& [id, job] : jobs_)
     job->lose("its node was killed: " + stop_.reason());
+  sessions_->kill("its node was killed: " + stop_.reason());
   wake();
 }
 
@@ -273,9 +329,15 @@ awaitable<void> Node::sleep_until_woken(std::chrono::milliseconds at_most) {
 bool Node::has_room_on_disk() {
   std::uint64_t free = scratch_.free_bytes();
   std::string where = "work_dir";
-  if (const auto archive = archive_root_->free_bytes(); archive < free) {
-    free = archive;
-    where = "archive.root";
+  try {
+    archive_root_->check(); // what could not be published in the end is not begun
+    if (const auto archive = archive_root_->free_bytes(); archive < free) {
+      free = archive;
+      where = "archive.root";
+    }
+  } catch (const base::Error& error) {
+    set_not_claiming(error.what());
+    return false;
   }
   if (free >= options_.minimum_free_bytes) {
     set_not_claiming("");
@@ -302,6 +364,7 @@ awaitable<void> Node::claim_loop() {
   while (!fenced_ && !draining_) {
     bool claimed = false;
     std::string problem;
+    std::optional<std::chrono::milliseconds> next; // until something that waits will be due
     const bool room_on_disk = has_room_on_disk();
     try {
       if (room_on_disk) {
@@ -312,6 +375,8 @@ awaitable<void> Node::claim_loop() {
         checked = std::chrono::steady_clock::now();
         if (co_await is_done()) stop_.raise(base::Strength::drain, "done");
       }
+      if (room_on_disk && !claimed && jobs_.size() < static_cast<std::size_t>(options_.slots))
+        next = co_await database_->once([](pg::Connection& connection) { return store::claim_wait(connection); });
     } catch (const base::Error& error) {
       if (error.error_class() == base::ErrorClass::lease_lost)
         fence(error.what());
@@ -325,7 +390,12 @@ awaitable<void> Node::claim_loop() {
     auto wait = options_.poll;
     if (done_) wait = std::min(wait, kDoneCheck);
     if (!room_on_disk) wait = kDiskCheck;
-    co_await sleep_until_woken(jittered(wait));
+    wait = jittered(wait);
+    // What is due already although we found nothing is not for us: paused, or of a crawl that we have no room to open.
+    if (next)
+      wait = std::min(wait,
+                      next->count() > 0 ? std::max(*next + std::chrono::milliseconds(1), kLeastWait) : kDueElsewhere);
+    co_await sleep_until_woken(wait);
   }
 }
 
@@ -333,19 +403,42 @@ awaitable<void> Node::claim_loop() {
 awaitable<bool> Node::claim_crawls() {
   bool any = false;
   for (;;) {
-    const auto lease = co_await database_->once(
-        [this](pg::Connection& connection) { return store::crawl_claim(connection, process_.id, options_.lease); });
-    if (!lease) co_return any;
+    // We expand one crawl at a time, so what we own now is what we were given and do not know of.
+    if (crawl_in_doubt_)
+      co_await database_->repeat(
+          [this](pg::Connection& connection) { store::crawl_hand_back(connection, process_.id); });
+    crawl_in_doubt_ = true;
+    const auto lease = co_await database_->once([this](pg::Connection& connection) {
+      const auto claim = store::crawl_claim(connection, process_.id, options_.lease);
+      if (claim) base::test_point("after_crawl_claim");
+      return claim;
+    });
+    if (!lease) {
+      crawl_in_doubt_ = false;
+      co_return any;
+    }
     any = true;
     for (;;) {
-      const auto expansion = co_await database_->repeat([&](pg::Connection& connection) {
-        return store::crawl_expand(connection, process_.id, *lease, kExpandBatch);
-      });
+      store::Expansion expansion;
+      bool taken_away = false;
+      try {
+        expansion = co_await database_->repeat([&](pg::Connection& connection) {
+          base::test_point("before_expand");
+          const auto answer = store::crawl_expand(connection, process_.id, *lease, kExpandBatch);
+          base::test_point("after_expand");
+          return answer;
+        });
+      } catch (const base::Error& error) {
+        if (error.error_class() != base::ErrorClass::lease_lost) throw;
+        taken_away = true; // somebody has paused it, say; if it is we who were given up, the next claim says so
+      }
+      if (taken_away) co_return any;
       if (expansion.status == "sealed") co_await make_crawl_page(lease->crawl_id);
       if (expansion.seeds_left == 0) break;
       // A crawl of a million seeds must not keep our slots empty until all of them are in.
       if (jobs_.size() < static_cast<std::size_t>(options_.slots)) co_await claim_snapshots();
     }
+    crawl_in_doubt_ = false;
     if (fenced_ || draining_) co_return any;
   }
 }
@@ -354,15 +447,27 @@ awaitable<bool> Node::claim_snapshots() {
   const int room = options_.slots - static_cast<int>(jobs_.size());
   if (room <= 0) co_return false;
   std::set<std::string> crawls;
-  for (const auto& [id, job] : jobs_)
-    crawls.insert(job->lease().crawl_id);
+  for (auto& crawl : sessions_->open())
+    crawls.insert(std::move(crawl));
+  // With as many browsers open as there may be, what would need another is left to other nodes.
+  const bool full = sessions_->full();
+  if (full || sessions_->open().empty())
+    for (const auto& [id, job] : jobs_)
+      crawls.insert(job->lease().crawl_id);
   claiming_ = true;
   const std::vector<std::string> near(crawls.begin(), crawls.end());
-  const auto claims = co_await database_->once(
-      [&](pg::Connection& connection) { return store::snapshot_claim(connection, process_.id, room, near); });
+  const auto claims = co_await database_->once([&](pg::Connection& connection) {
+    const auto answer = full ? store::snapshot_claim_open(connection, process_.id, room, near)
+                             : store::snapshot_claim(connection, process_.id, room, near);
+    if (!answer.empty()) base::test_point("after_claim");
+    return answer;
+  });
   for (const auto& claim : claims) {
+    const auto& [id, crawl, fence] = claim.lease;
+    for (auto older = jobs_.lower_bound({id, 0}); older != jobs_.end() && older->first.first == id; ++older)
+      older->second->lose("it was taken away and has come back as a" + std::to_string(fence));
     auto job = std::make_shared<SnapshotJob>(*context_, claim);
-    jobs_[claim.lease.snapshot_id] = job;
+    jobs_[{id, fence}] = job;
     asio::co_spawn(io_, run_job(std::move(job)), asio::detached);
   }
   claiming_ = false;
@@ -377,8 +482,11 @@ awaitable<void> Node::run_job(std::shared_ptr<SnapshotJob> job) {
     job->interrupt("its node was stopped");
   const auto ending = co_await job->run();
   if (ending == SnapshotJob::Ending::sealed) ++sealed_;
-  if (job->sealed_crawl()) co_await make_crawl_page(job->lease().crawl_id);
-  jobs_.erase(job->lease().snapshot_id);
+  if (job->sealed_crawl()) {
+    sessions_->crawl_over(job->lease().crawl_id, "its crawl is sealed");
+    co_await make_crawl_page(job->lease().crawl_id);
+  }
+  jobs_.erase({job->lease().snapshot_id, job->lease().fence});
   publish_held();
   wake();
 }

@@ -11,9 +11,11 @@
 #include "lib/pg/heartbeat.hpp"
 #include "lib/pg/pool.hpp"
 #include "lib/process/launcher.hpp"
+#include "services/worker/crawl_session.hpp"
 #include "services/worker/options.hpp"
 #include "services/worker/scratch.hpp"
 #include "services/worker/snapshot_job.hpp"
+#include "services/worker/watchdog.hpp"
 
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -25,6 +27,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 
 namespace holdfast::worker {
 
@@ -59,7 +62,8 @@ private:
 
   void start_heartbeat();
   void spawn(awaitable<void> work, asio::cancellation_slot slot = {});
-  void take_beat(std::chrono::steady_clock::time_point sent, const store::BeatAnswer& answer);
+  void take_beat(base::TrustWindow::Clock::time_point sent, const store::BeatAnswer& answer);
+  void heed(const std::vector<std::string>& notifications);
   void publish_held();
   void set_not_claiming(std::string why);
   void fence(const std::string& reason);
@@ -92,9 +96,11 @@ private:
   std::unique_ptr<pg::Pool> pool_;
   std::unique_ptr<Database> database_;
   std::unique_ptr<JobContext> context_;
+  std::unique_ptr<CrawlSessions> sessions_;
   std::shared_ptr<Held> held_{std::make_shared<Held>()};
-  std::map<std::string, std::shared_ptr<SnapshotJob>> jobs_; // by snapshot id
-  std::set<std::string> extra_once_;                         // "<snapshot> <fence>" seen as extra on the last beat
+  // By snapshot and fence: what was taken from us may be claimed anew while its first run still ends.
+  std::map<std::pair<std::string, std::int64_t>, std::shared_ptr<SnapshotJob>> jobs_;
+  std::set<std::string> extra_once_; // "<snapshot> <fence>" seen as extra on the last beat
   asio::steady_timer wake_timer_;
   asio::steady_timer trust_timer_;
   std::size_t spawned_{0}; // coroutines beside run() that have not ended
@@ -102,8 +108,10 @@ private:
   bool draining_{false};
   bool fenced_{false};
   bool claiming_{false};
+  bool crawl_in_doubt_{false}; // the answer to a claim of a crawl was lost, or its expansion broke off
   std::string not_claiming_;
   std::uint64_t sealed_{0};
+  std::unique_ptr<Watchdog> watchdog_;
   std::unique_ptr<pg::Heartbeat> heartbeat_; // last: its thread ends first
 };
 

@@ -20,6 +20,8 @@ struct NodeOptions {
   std::size_t connections{3};
   std::string version;
   std::filesystem::path data_dir, work_dir, archive_root, shim;
+  std::filesystem::path temporary_dir; // TMPDIR of hooks; the node's own if empty
+  std::filesystem::path libexec;       // stand-ins, last on the PATH of hooks; may be empty
   std::shared_ptr<const hooks::Catalog> catalog;
   hooks::Options hook_options;                // of this machine: weaker than the crawl's
   std::vector<std::string> environment_names; // further variables of ours that hooks may see
@@ -28,6 +30,8 @@ struct NodeOptions {
   int slots{4};
   std::chrono::milliseconds poll{5000}, lease{60000}, beat{15000}, margin{20000}, kill_grace{5000},
       drain_timeout{120000}, stop_timeout{20000};
+  std::size_t session_max{4};                      // crawls with hooks open at once
+  std::chrono::milliseconds session_linger{30000}; // kept open after the last snapshot
   std::uint64_t minimum_free_bytes{512ull << 20};
 };
 

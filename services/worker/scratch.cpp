@@ -7,6 +7,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <fstream>
@@ -17,11 +18,22 @@ namespace {
 
 constexpr const char* kOwner = "owner";
 constexpr std::chrono::milliseconds kSweepGrace{2000};
+constexpr std::size_t kLongTemporary = 48; // what is made below it may add another 59 characters
 
 // "<pid namespace> <boot id> <pid> <start ticks>"
 std::string own_identity() {
   return process::pid_namespace_id() + " " + process::boot_id() + " " + std::to_string(getpid()) + " " +
          std::to_string(process::process_start_ticks(getpid()));
+}
+
+// Where the link to an incarnation's temporary directory is, if it needs one.
+std::filesystem::path short_name(const std::string& node_id) {
+  return "/tmp/holdfast-" + node_id.substr(node_id.size() - std::min<std::size_t>(12, node_id.size()));
+}
+
+void remove_short_name(const std::string& node_id) {
+  std::error_code ignored;
+  if (std::filesystem::is_symlink(short_name(node_id), ignored)) std::filesystem::remove(short_name(node_id), ignored);
 }
 
 enum class Owner { alive, dead, elsewhere };
@@ -54,6 +66,11 @@ Scratch::Scratch(const std::filesystem::path& work_dir, const std::string& node_
                         "cannot create " + (path_ / name).string() + ": " + error.message(),
                         "check owner, permissions and free space of work_dir");
   }
+  temporary_ = path_ / "tmp";
+  if (temporary_.native().size() > kLongTemporary) {
+    std::filesystem::create_directory_symlink(std::filesystem::absolute(temporary_), short_name(node_id), error);
+    if (!error) temporary_ = short_name(node_id);
+  }
   std::ofstream file(path_ / kOwner);
   file << own_identity() << '\n' << std::flush;
   if (!file)
@@ -62,6 +79,7 @@ Scratch::Scratch(const std::filesystem::path& work_dir, const std::string& node_
 }
 
 Scratch::~Scratch() {
+  remove_short_name(path_.filename().string());
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
 }
@@ -80,6 +98,7 @@ std::vector<std::string> collect_leftovers(const std::filesystem::path& work_dir
     if (owner_of(it->path()) != Owner::dead) continue;
     const int processes = process::sweep("HOLDFAST_COOKIE", it->path().filename().string() + ".", kSweepGrace);
     if (processes > 0) spdlog::warn("ended {} processes that an earlier node left behind", processes);
+    remove_short_name(it->path().filename().string());
     std::error_code ignored;
     std::filesystem::remove_all(it->path(), ignored);
     gone.push_back(it->path().filename().string());

@@ -18,11 +18,14 @@ public:
   Scratch& operator=(const Scratch&) = delete;
 
   const std::filesystem::path& path() const noexcept { return path_; }
+  // TMPDIR of hooks. Short, because programs put sockets there, whose paths may have 107 characters: where the
+  // directory itself is deep, a link to it in the system's own.
+  const std::filesystem::path& temporary() const noexcept { return temporary_; }
   // Bytes free for us on its file system.
   std::uint64_t free_bytes() const;
 
 private:
-  std::filesystem::path path_;
+  std::filesystem::path path_, temporary_;
 };
 
 // Ends the processes and removes the directories that incarnations which are no longer alive left on this machine.

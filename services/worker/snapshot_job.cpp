@@ -1,18 +1,24 @@
 #include "services/worker/snapshot_job.hpp"
 
+#include "lib/archive/verify.hpp"
 #include "lib/base/address.hpp"
 #include "lib/base/duration.hpp"
+#include "lib/base/test_point.hpp"
 #include "lib/base/url.hpp"
-#include "lib/base/uuid.hpp"
+#include "lib/store/host.hpp"
+#include "lib/pg/sqlstate.hpp"
+#include "services/worker/on_thread.hpp"
+#include "services/worker/prepare_hook.hpp"
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <ctime>
 #include <fstream>
+#include <optional>
+#include <random>
 #include <set>
 
 namespace holdfast::worker {
@@ -23,16 +29,14 @@ constexpr int kAttempts = 5; // after as many that failed for reasons of their o
 constexpr std::size_t kFilesInRow = 1000;                // files named in a result's row; the manifest names all
 constexpr std::size_t kLogTail = 4096;                   // of a failed hook's stderr, for the page
 constexpr std::chrono::seconds kReadiness{30};           // beyond a background hook's timeout (contract section 1.10)
+constexpr std::chrono::milliseconds kNoPlace{2000};      // for a node with room for its crawl to take it
 constexpr std::chrono::milliseconds kNodeTrouble{60000}; // before work is tried again that failed for want of disk
 
-// Runs blocking work on a side thread and resumes here with its value or its exception. `work` captures by reference:
-// the coroutine waits for it (and g++ 12 destroys the captures of a lambda written inside a co_await expression twice).
-template <class Work>
-auto on_thread(asio::thread_pool& pool, Work work) -> awaitable<std::invoke_result_t<Work&>> {
-  static_assert(std::is_trivially_destructible_v<Work>);
-  co_return co_await asio::co_spawn(
-      pool, [](Work call) -> awaitable<std::invoke_result_t<Work&>> { co_return call(); }(std::move(work)),
-      asio::use_awaitable);
+// Work that failed together must not come back together.
+std::chrono::milliseconds jittered(std::chrono::milliseconds delay) {
+  static std::mt19937 generator{std::random_device{}()};
+  return std::chrono::milliseconds(
+      std::uniform_int_distribution<std::int64_t>(delay.count() * 3 / 4, delay.count() * 5 / 4)(generator));
 }
 
 std::string utc_now() {
@@ -78,10 +82,11 @@ SnapshotJob::SnapshotJob(JobContext& context, store::Claim claim) : context_(con
   hook_context_.data_dir = context_.options.data_dir;
   hook_context_.crawl_dir = context_.options.work_dir / "crawls" / claim_.lease.crawl_id;
   hook_context_.snapshot_dir = attempt_;
-  hook_context_.temporary_dir = context_.options.work_dir / "tmp";
+  hook_context_.temporary_dir = context_.options.temporary_dir;
   hook_context_.library_dir = context_.options.data_dir / "lib";
   hook_context_.personas_dir = context_.options.data_dir / "personas";
   hook_context_.persona = claim_.persona;
+  hook_context_.last_on_path = context_.options.libexec;
   hook_context_.snapshot_title = claim_.title;
   hook_context_.snapshot_tags = join(claim_.tags);
   view_.id = claim_.lease.snapshot_id;
@@ -99,6 +104,10 @@ SnapshotJob::~SnapshotJob() = default;
 void SnapshotJob::interrupt(const std::string& reason) {
   if (!interrupted_.empty() || !lost_.empty()) return;
   interrupted_ = reason;
+  end_hooks();
+}
+
+void SnapshotJob::end_hooks() {
   if (foreground_ != nullptr) foreground_->end(context_.options.kill_grace, true);
   for (auto& hook : background_)
     if (hook.run) hook.run->end(context_.options.kill_grace, true);
@@ -113,7 +122,7 @@ void SnapshotJob::lose(const std::string& reason) {
 }
 
 void SnapshotJob::check() const {
-  if (!lost_.empty() || !interrupted_.empty()) throw Stopped{};
+  if (!lost_.empty() || !interrupted_.empty() || !broken_.empty()) throw Stopped{};
 }
 
 awaitable<SnapshotJob::Ending> SnapshotJob::run() {
@@ -124,15 +133,20 @@ awaitable<SnapshotJob::Ending> SnapshotJob::run() {
   try {
     co_await context_.database.repeat(
         [&](pg::Connection& connection) { store::snapshot_start(connection, context_.node_id, lease()); });
+    base::test_point("after_start");
     view_.started_at = utc_now();
     check();
     co_await admit();
     if (sealing_.outcome.empty()) {
+      co_await join_session();
       co_await run_hooks();
       co_await publish_and_seal();
     }
     sealed = true;
   } catch (const Stopped&) {
+    problem = broken_;
+  } catch (const SessionsFull&) {
+    no_place_ = true;
   } catch (const base::Error& error) {
     if (error.error_class() == base::ErrorClass::lease_lost) lose(error.what());
     problem = error.what();
@@ -146,6 +160,8 @@ awaitable<SnapshotJob::Ending> SnapshotJob::run() {
     try {
       if (!interrupted_.empty()) {
         co_await put_back("interrupted", std::chrono::milliseconds(0), interrupted_, false);
+      } else if (no_place_) {
+        co_await put_back("handed_back", kNoPlace, "its node has as many crawls open as it may (sessions.max)", false);
       } else if (problem_class == base::ErrorClass::usage || problem_class == base::ErrorClass::configuration ||
                  problem_class == base::ErrorClass::refused || claim_.attempts >= kAttempts) {
         // Another try would end the same way.
@@ -162,18 +178,22 @@ awaitable<SnapshotJob::Ending> SnapshotJob::run() {
         spdlog::warn("snapshot {} of {} is put back: {}", lease().snapshot_id, claim_.url, problem);
         const auto delay =
             node_trouble ? kNodeTrouble : std::chrono::milliseconds(5000) * (1 << std::min(claim_.attempts, 6));
-        co_await put_back("released", delay, problem, !node_trouble);
+        co_await put_back("released", jittered(delay), problem, !node_trouble);
       }
     } catch (const base::Error& error) {
       if (lost_.empty()) lost_ = error.what();
     }
   }
+  session_ = {};
   const bool lost = !sealed && !lost_.empty();
   if (lost) spdlog::warn("dropped {} (attempt a{}): {}", claim_.url, lease().fence, lost_);
   co_await on_thread(context_.files, [&] {
-    // What was published without being committed is nobody's: its name holds our fence, so it can only be ours.
+    // What was published without being committed is nobody's: its name holds our fence, so it can only be ours. But
+    // once we have asked for the seal, it may have been granted, and only the answer lost: then `holdfast verify`
+    // decides.
     std::error_code ignored;
-    if (lost && !published_.empty()) std::filesystem::remove_all(context_.archive_root.path() / published_, ignored);
+    if (lost && !published_.empty() && !seal_asked_)
+      std::filesystem::remove_all(context_.archive_root.path() / published_, ignored);
     remove_scratch();
   });
   co_return sealed ? Ending::sealed : lost ? Ending::lost : Ending::released;
@@ -197,18 +217,29 @@ awaitable<void> SnapshotJob::admit() {
   co_await seal();
 }
 
+// From here on the crawl's hooks run on this node, and ours may use what they provide.
+awaitable<void> SnapshotJob::join_session() {
+  session_ = co_await context_.sessions->join(claim_, [this](const std::string& reason) {
+    if (!broken_.empty()) return;
+    broken_ = reason;
+    end_hooks();
+  });
+  check();
+  hook_context_.crawl_dir = session_.directory();
+  hook_context_.personas_dir = session_.personas();
+  for (const auto& [key, value] : session_.options())
+    options_[key] = value;
+}
+
 awaitable<void> SnapshotJob::run_hooks() {
   const auto& catalog = *context_.options.catalog;
   const auto selected = hooks::selected_plugins(catalog, join(claim_.plugins), options_);
   co_await on_thread(context_.files, [this] {
     std::error_code error;
-    for (const auto& directory : {attempt_, hook_context_.crawl_dir, hook_context_.temporary_dir}) {
-      std::filesystem::create_directories(directory, error);
-      if (error)
-        throw base::Error(base::ErrorClass::cannot_create,
-                          "cannot create " + directory.string() + ": " + error.message(),
-                          "check owner, permissions and free space of work_dir");
-    }
+    std::filesystem::create_directories(attempt_, error);
+    if (error)
+      throw base::Error(base::ErrorClass::cannot_create, "cannot create " + attempt_.string() + ": " + error.message(),
+                        "check owner, permissions and free space of work_dir");
   });
   const auto all = catalog.hooks_for(hooks::Event::snapshot, selected);
   if (all.empty())
@@ -224,30 +255,16 @@ awaitable<void> SnapshotJob::run_hooks() {
 }
 
 awaitable<void> SnapshotJob::run_hook(const hooks::Hook& hook) {
-  const auto& catalog = *context_.options.catalog;
-  hooks::Options options = options_;
-  const auto resolved = hooks::resolve_options(catalog, *hook.plugin, options);
-  if (const auto missing = context_.binaries.missing(*hook.plugin, resolved)) {
-    co_await skip_hook(hook, *missing);
+  auto prepared = prepare_hook(context_, hook, options_, hook_context_);
+  if (!prepared.missing.empty()) {
+    co_await skip_hook(hook, prepared.missing);
     co_return;
   }
-  // Paths of programs are this machine's, whatever the crawl says: resolved here, last.
-  for (const auto& [key, value] : resolved)
-    if (key.size() > 7 && key.ends_with("_BINARY") && !value.empty())
-      if (const auto path = context_.binaries.locate(value)) options[key] = *path;
-
-  process::Command command;
-  command.argv = hooks::hook_arguments(hook, hook_context_);
-  command.environment = hooks::hook_environment(catalog, hook, options, hook_context_,
-                                                hooks::inherited_environment(context_.options.environment_names));
-  command.cookie = "HOLDFAST_COOKIE=" + context_.cookie + "." + base::random_hex32();
-  auto limits = context_.options.hook_limits;
-  limits.timeout = hooks::hook_timeout(*hook.plugin, options);
-  limits.kill_grace = context_.options.kill_grace;
+  const auto limits = prepared.limits;
 
   RunningHook running;
-  running.run = std::make_unique<hooks::HookRun>(context_.launcher, context_.executor, std::move(command), hook,
-                                                 attempt_ / hook.plugin->name, limits);
+  running.run = std::make_unique<hooks::HookRun>(context_.launcher, context_.executor, std::move(prepared.command),
+                                                 hook, attempt_ / hook.plugin->name, limits);
   running.view = view_.results.size();
   archive::ResultView card;
   card.plugin = hook.plugin->name;
@@ -326,11 +343,16 @@ awaitable<void> SnapshotJob::end_background() {
 
 awaitable<void> SnapshotJob::finish_hook(RunningHook running) {
   const hooks::HookOutcome outcome = co_await running.run->finish();
+  base::test_point("after_hook");
   check();
   if (outcome.interrupted) throw Stopped{};
   const hooks::Hook& hook = running.run->hook();
   const auto directory = attempt_ / hook.plugin->name;
-  const auto scanned = co_await on_thread(context_.files, [&] { return archive::scan_outputs(directory); });
+  const auto scanned = co_await on_thread(context_.files, [&] {
+    std::error_code gone; // a hook may remove its own directory: then it left nothing
+    return std::filesystem::exists(directory, gone) ? archive::scan_outputs(directory) : archive::ScanReport{};
+  });
+  base::test_point("after_scan");
   check();
 
   auto& card = view_.results[running.view];
@@ -367,26 +389,28 @@ awaitable<void> SnapshotJob::finish_hook(RunningHook running) {
   if (hook.plugin->name == "title" && outcome.status == hooks::Status::succeeded && !outcome.output.empty())
     view_.title = outcome.output;
   take_discovered(outcome);
+  for (const auto& limit : outcome.rate_limits) {
+    // A hook may say this of the page's own host, or of another that it asked.
+    const auto site = base::try_parse_url("http://" + (limit.host.empty() ? claim_.host : limit.host) + "/");
+    if (!site) continue;
+    std::optional<std::chrono::milliseconds> wait;
+    if (limit.retry_after_seconds)
+      wait = std::chrono::milliseconds(
+          static_cast<std::int64_t>(std::clamp(*limit.retry_after_seconds, 0.0, 86400.0) * 1000));
+    co_await context_.database.repeat([&](pg::Connection& connection) {
+      store::host_rate_limited(connection, site->host, limit.status, wait, context_.hostname);
+    });
+  }
 
-  nlohmann::json result = {{"output", outcome.output},
-                           {"error", card.error},
-                           {"output_files", std::move(files)},
-                           {"output_bytes", bytes},
-                           {"wall_ms", outcome.exit.wall_time.count()},
-                           {"user_ms", outcome.exit.usage.user_time.count() / 1000},
-                           {"system_ms", outcome.exit.usage.system_time.count() / 1000},
-                           {"peak_memory_bytes", outcome.exit.usage.peak_memory_bytes},
-                           {"read_bytes", outcome.exit.usage.read_blocks * 512},
-                           {"written_bytes", outcome.exit.usage.written_blocks * 512}};
-  if (outcome.exit.signal != 0)
-    result["exit_signal"] = outcome.exit.signal;
-  else if (outcome.exit.start_errno == 0)
-    result["exit_code"] = outcome.exit.code;
+  auto result = result_columns(outcome);
+  result["error"] = card.error;
+  result["output_files"] = std::move(files);
+  result["output_bytes"] = bytes;
   if (!outcome.output_json.empty()) {
     auto json = nlohmann::json::parse(outcome.output_json, nullptr, false);
     if (!json.is_discarded()) result["output_json"] = std::move(json);
   }
-  const std::string text = result.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const std::string text = to_text(result);
   co_await context_.database.repeat([&](pg::Connection& connection) {
     store::result_finish(connection, context_.node_id, lease(), card.plugin, card.hook, card.status, text);
   });
@@ -402,8 +426,7 @@ awaitable<void> SnapshotJob::skip_hook(const hooks::Hook& hook, std::string reas
   card.status = "skipped";
   card.error = reason;
   view_.results.push_back(std::move(card));
-  const std::string text =
-      nlohmann::json{{"error", reason}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const std::string text = to_text({{"error", reason}});
   const store::HookStart start{hook.plugin->name,   hook.name.name, 0, 0, std::chrono::milliseconds(0),
                                hook.name.background};
   co_await context_.database.repeat([&](pg::Connection& connection) {
@@ -442,14 +465,24 @@ std::string SnapshotJob::decide_outcome() const {
 awaitable<void> SnapshotJob::publish_and_seal() {
   view_.outcome = decide_outcome();
   view_.ended_at = utc_now();
+  // What fails for want of room on this node's disk is not the page's failure: elsewhere, or later, it will do.
+  if (view_.outcome != "succeeded") {
+    std::error_code error;
+    const auto space = std::filesystem::space(attempt_, error);
+    if (!error && space.available < context_.options.minimum_free_bytes / 8)
+      throw base::Error(base::ErrorClass::cannot_create,
+                        "hooks failed with " + base::format_size(space.available) + " free in work_dir");
+  }
   const auto url = base::parse_url(claim_.url);
   const auto directory = archive::snapshot_directory(claim_.created_at, base::host_directory(url), lease().snapshot_id);
   const auto published = co_await on_thread(context_.files, [&] {
     context_.archive_root.check();
     archive::remove_partials(context_.archive_root, directory, lease().fence);
+    archive::remove_lost_attempts(context_.archive_root, directory, lease().fence);
     return archive::publish(context_.archive_root, attempt_, directory, view_);
   });
   published_ = published.directory.string();
+  base::test_point("after_publish");
   check();
   sealing_.outcome = view_.outcome;
   if (sealing_.outcome == "failed") sealing_.reason = "no hook succeeded";
@@ -466,10 +499,19 @@ awaitable<void> SnapshotJob::publish_and_seal() {
 }
 
 awaitable<void> SnapshotJob::seal() {
-  const auto sealed = co_await context_.database.repeat([&](pg::Connection& connection) {
-    return store::snapshot_seal(connection, context_.node_id, lease(), sealing_);
-  });
-  sealed_crawl_ = sealed.crawl_sealed;
+  seal_asked_ = true;
+  try {
+    const auto sealed = co_await context_.database.repeat([&](pg::Connection& connection) {
+      base::test_point("before_seal");
+      auto answer = store::snapshot_seal(connection, context_.node_id, lease(), sealing_);
+      base::test_point("after_seal");
+      return answer;
+    });
+    sealed_crawl_ = sealed.crawl_sealed;
+  } catch (const pg::DatabaseError& error) {
+    if (error.error_class() == base::ErrorClass::lease_lost) seal_asked_ = false; // refused: that is an answer
+    throw;
+  }
 }
 
 awaitable<void> SnapshotJob::put_back(const std::string& ending, std::chrono::milliseconds delay,

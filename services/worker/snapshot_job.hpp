@@ -8,11 +8,8 @@
 #include "lib/base/stop_signal.hpp"
 #include "lib/hooks/hook_run.hpp"
 #include "lib/store/snapshot.hpp"
-#include "services/worker/binaries.hpp"
-#include "services/worker/database.hpp"
-#include "services/worker/options.hpp"
-
-#include <boost/asio/thread_pool.hpp>
+#include "services/worker/crawl_session.hpp"
+#include "services/worker/job_context.hpp"
 
 #include <chrono>
 #include <memory>
@@ -20,21 +17,6 @@
 #include <vector>
 
 namespace holdfast::worker {
-
-// What the jobs of one node share.
-struct JobContext {
-  const NodeOptions& options;
-  const std::string& node_id;
-  const std::string& hostname;
-  Database& database;
-  process::Launcher& launcher;
-  Binaries& binaries;
-  asio::thread_pool& files;    // one thread: hashing, fsync, publication
-  asio::thread_pool& resolver; // name resolution
-  const archive::Root& archive_root;
-  asio::any_io_executor executor;
-  std::string cookie; // HOLDFAST_COOKIE value of this incarnation
-};
 
 class SnapshotJob {
 public:
@@ -58,13 +40,15 @@ public:
   const store::Lease& lease() const noexcept { return claim_.lease; }
 
 private:
-  struct Stopped {}; // thrown inside run() to unwind when interrupted or lost
+  struct Stopped {}; // thrown inside run() to unwind when interrupted, lost, or left without its session
   struct RunningHook {
     std::unique_ptr<hooks::HookRun> run;
     std::size_t view; // index into view_.results
   };
 
+  void end_hooks();
   awaitable<void> admit();
+  awaitable<void> join_session();
   awaitable<void> run_hooks();
   awaitable<void> run_hook(const hooks::Hook& hook);
   awaitable<void> end_background();
@@ -90,8 +74,11 @@ private:
   hooks::HookRun* foreground_{nullptr};
   std::vector<store::Seed> discovered_;
   store::Sealing sealing_;
-  std::string interrupted_, lost_; // reasons; empty: not
-  std::string published_;          // directory published but not yet committed
+  CrawlSessions::Share session_;
+  std::string interrupted_, lost_, broken_; // reasons; empty: not. broken_: its crawl session died
+  bool no_place_{false};                    // this node may not open another crawl
+  std::string published_;                   // directory published but not yet committed
+  bool seal_asked_{false};                  // from here on the seal may have been granted without our knowing
   bool sealed_crawl_{false};
 };
 

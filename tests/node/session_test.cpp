@@ -14,12 +14,12 @@ using namespace holdfast::test;
 namespace {
 
 // A daemon that says where its socket would be, and lives until it is told to go.
-constexpr const char* kDaemon = "echo $$ >daemon.pid\n"
+constexpr const char* kDaemon = "echo $$ >daemon.txt\n"
                                 "trap 'exit 0' TERM\n"
                                 "echo ready\n"
                                 "while :; do sleep 0.05; done\n";
 // Copies what the daemon left in the crawl's directory.
-constexpr const char* kUse = "cp \"$CRAWL_DIR/browser/daemon.pid\" daemon.pid\n";
+constexpr const char* kUse = "cp \"$CRAWL_DIR/browser/daemon.txt\" daemon.txt\n";
 
 constexpr const char* kSessions = "select status, count(*) from holdfast.v_session group by 1 order by 1";
 
@@ -41,7 +41,7 @@ TEST_CASE("crawl hooks run once and are shared by the snapshots of the crawl") {
   // The same daemon served them all.
   std::set<std::string> daemons;
   for (const auto& attempt : stage.attempts_on_disk())
-    daemons.insert(read_file(stage.archive() / attempt / "page/daemon.pid"));
+    daemons.insert(read_file(stage.archive() / attempt / "page/daemon.txt"));
   CHECK(daemons.size() == 1);
 }
 

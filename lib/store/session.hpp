@@ -1,0 +1,19 @@
+#pragma once
+// Crawl sessions: the crawl hooks that a node keeps running for a crawl. One free function per SQL function
+// (migrations/functions/60_session.sql). Blocking; call on the thread that owns the connection. All may be repeated.
+
+#include "lib/pg/connection.hpp"
+
+#include <string>
+
+namespace holdfast::store {
+
+// Errors: lease_lost if the node has been given up.
+void crawl_session_open(pg::Connection& connection, const std::string& node, const std::string& session,
+                        const std::string& crawl, const std::string& directory);
+// status: ready, draining, closed or failed. `hooks_json`: [{plugin, hook_name, status, ...}], keys as the columns of
+// holdfast.crawl_session_hook.
+void crawl_session_set(pg::Connection& connection, const std::string& session, const std::string& status,
+                       const std::string& reason, const std::string& hooks_json);
+
+} // namespace holdfast::store

@@ -1,0 +1,34 @@
+#pragma once
+// What the jobs and sessions of one node share. Owned by Node, which outlives them; main thread only.
+
+#include "lib/archive/root.hpp"
+#include "lib/base/async.hpp"
+#include "lib/process/launcher.hpp"
+#include "services/worker/binaries.hpp"
+#include "services/worker/database.hpp"
+#include "services/worker/options.hpp"
+
+#include <boost/asio/thread_pool.hpp>
+
+#include <string>
+
+namespace holdfast::worker {
+
+class CrawlSessions;
+
+struct JobContext {
+  const NodeOptions& options;
+  const std::string& node_id;
+  const std::string& hostname;
+  Database& database;
+  process::Launcher& launcher;
+  Binaries& binaries;
+  asio::thread_pool& files;    // one thread: hashing, fsync, publication
+  asio::thread_pool& resolver; // name resolution
+  const archive::Root& archive_root;
+  asio::any_io_executor executor;
+  std::string cookie; // HOLDFAST_COOKIE value of this incarnation
+  CrawlSessions* sessions{nullptr};
+};
+
+} // namespace holdfast::worker

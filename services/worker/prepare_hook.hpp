@@ -1,0 +1,30 @@
+#pragma once
+// From a hook of the catalog to a command for this machine, and from its outcome to a row. Main thread only; stateless.
+
+#include "lib/hooks/hook_run.hpp"
+#include "services/worker/job_context.hpp"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <string>
+
+namespace holdfast::worker {
+
+struct PreparedHook {
+  std::string missing; // why it cannot run on this machine; empty: it can
+  process::Command command;
+  hooks::HookLimits limits;
+};
+
+// `options`: of machine, persona, crawl and snapshot, merged. Paths of programs are this machine's, whatever they say.
+// Throws Error(configuration) for a value that does not fit.
+PreparedHook prepare_hook(const JobContext& context, const hooks::Hook& hook, hooks::Options options,
+                          const hooks::HookContext& hook_context);
+
+// What a finished hook cost and how it ended: the columns that archive_result and crawl_session_hook have in common.
+nlohmann::json result_columns(const hooks::HookOutcome& outcome);
+
+// JSON as text for the database, whatever bytes a hook has printed.
+std::string to_text(const nlohmann::json& json);
+
+} // namespace holdfast::worker
