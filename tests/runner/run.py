@@ -4,6 +4,8 @@
     tests/runner/run.py --holdfast build/dev/services/cli/holdfast            what ctest runs, under a minute
     tests/runner/run.py --holdfast ... --seconds 120 Contenders               32 contenders and kill -9, for two minutes
 
+Machines needs root and network namespaces, and is left out otherwise.
+
 What is asserted is read from the database's own record (runner_term, duty_run, check_invariants), not from clocks of this program,
 except that a new leader must be there within one lease.
 """
@@ -73,9 +75,11 @@ class Collection:
                 "HOLDFAST_RUNNER_LEASE": f"{self.lease}s", "HOLDFAST_RUNNER_BEAT": f"{self.lease / 5}s", "HOLDFAST_RUNNER_POLL_INTERVAL": "200ms",
                 "HOLDFAST_WORKER_POLL": "500ms", "HOLDFAST_DISK_MINIMUM_FREE": "0", "HOLDFAST_SESSIONS_LINGER": "0s"}
 
-    def start(self, *arguments, socket_directory=None, **settings):
+    def start(self, *arguments, socket_directory=None, machine=None, **settings):
+        enter = ["ip", "netns", "exec", machine.name] if machine else []
+        socket_directory = machine.address if machine else socket_directory
         log = open(self.directory / f"log{len(self.processes)}", "w+")
-        process = subprocess.Popen([OPTIONS.holdfast, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.directory,
+        process = subprocess.Popen([*enter, OPTIONS.holdfast, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.directory,
                                    env={**self.environment(socket_directory), **settings}, start_new_session=True)
         process.log = log
         self.processes.append(process)
@@ -189,12 +193,12 @@ class Proxy:
     """Stands between a holdfast and its database. cut(): nothing passes any more, as when a cable is pulled; heal(): the old
     connections are found to be dead, new ones pass."""
 
-    def __init__(self, target):
+    def __init__(self, target, address=None):
         self.directory = tempfile.mkdtemp(prefix="holdfast-proxy-")
         os.chmod(self.directory, 0o755)
         self.target = f"{target}/.s.PGSQL.5432"
-        self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.bind(f"{self.directory}/.s.PGSQL.5432")
+        self.listener = socket.socket(socket.AF_INET if address else socket.AF_UNIX)
+        self.listener.bind((address, 5432) if address else f"{self.directory}/.s.PGSQL.5432")
         self.listener.listen(16)
         self.open = threading.Event()
         self.open.set()
@@ -283,6 +287,68 @@ class Partition(Case):
 
     def test_what_a_cut_off_runner_sent_arrives_late_and_changes_nothing(self):
         self.play(deliver_late=True)
+
+
+def network_namespaces():
+    """Whether machines can be made of network namespaces here: as root, with iproute2, where the kernel lets us."""
+    if os.geteuid() != 0 or not shutil.which("ip"):
+        return False
+    name = f"hfprobe{os.getpid()}"
+    if subprocess.run(["ip", "netns", "add", name], stderr=subprocess.DEVNULL).returncode != 0:
+        return False
+    subprocess.run(["ip", "netns", "del", name], check=True)
+    return True
+
+
+class Machine:
+    """A network of its own with one cable to the database's: 10.199.N.1 is the database's end of it."""
+
+    def __init__(self, number):
+        self.name = f"hf{os.getpid()}x{number}"
+        self.cable = f"hfc{os.getpid() % 100000}x{number}"
+        self.address = f"10.199.{number}.1"
+        ip = lambda *words: subprocess.run(["ip", *words], check=True)
+        ip("netns", "add", self.name)
+        ip("link", "add", self.cable, "type", "veth", "peer", "name", "eth0", "netns", self.name)
+        ip("addr", "add", f"{self.address}/24", "dev", self.cable)
+        ip("link", "set", self.cable, "up")
+        ip("-n", self.name, "addr", "add", f"10.199.{number}.2/24", "dev", "eth0")
+        ip("-n", self.name, "link", "set", "eth0", "up")
+
+    def cable_is(self, state):
+        subprocess.run(["ip", "link", "set", self.cable, state], check=True)
+
+    def close(self):
+        subprocess.run(["ip", "link", "del", self.cable])
+        subprocess.run(["ip", "netns", "del", self.name])
+
+
+@unittest.skipUnless(network_namespaces(), "needs root and network namespaces")
+class Machines(Case):
+    def test_a_machine_whose_cable_is_pulled_loses_the_gate_and_comes_back_to_stand_by(self):
+        c = self.collection(lease=3)
+        first, second = Machine(1), Machine(2)
+        for machine in (first, second):
+            self.addCleanup(machine.close)
+            # The server has a socket in the file system only; this is its door to the network.
+            self.addCleanup(Proxy(c.socket_directory, machine.address).close)
+        old = c.start("runner", "--standby", machine=first)
+        c.wait_for_leader(old)
+        new = c.start("runner", "--standby", machine=second)
+        c.until("the other one stands by", lambda: c.sql(f"select state from holdfast.v_runner where pid = {new.pid}") == "stands by")
+        epoch = c.sql("select epoch from holdfast.v_runner where state = 'leads'")
+        first.cable_is("down")
+        c.wait_for_leader(new)
+        c.until("the old one has noticed", lambda: "could not keep its lease" in c.log_of(old), seconds=60)
+        began = c.sql(f"select began_at from holdfast.runner_term where epoch = {int(epoch) + 1}")
+        first.cable_is("up")
+        c.until("the old one stands by", lambda: c.sql(f"select string_agg(state, ',') from holdfast.v_runner where pid = {old.pid}") == "stands by", seconds=60)
+        self.assertEqual(c.leader(), new.pid)
+        self.assertEqual(c.sql(f"select count(*) from holdfast.duty_run where epoch = {epoch} and ended_at > '{began}'"), "0")
+        # And handed over on request, from machine to machine.
+        newest = c.start("runner", machine=first)
+        c.wait_for_leader(newest)
+        self.assertEqual(c.broken(), "")
 
 
 class Contenders(Case):
