@@ -103,7 +103,7 @@ create index snapshot_queue_lane_due on holdfast.snapshot_queue (crawl_id, host,
 create index snapshot_queue_lane_held on holdfast.snapshot_queue (host) where owner_id is not null and lane;
 
 create table holdfast.crawl_lane (
-  crawl_id uuid not null references holdfast.crawl (id) on delete cascade,
+  crawl_id uuid not null,
   host text not null,
   next_at timestamptz not null default clock_timestamp(),
   wants_room boolean not null default false,
@@ -111,10 +111,17 @@ create table holdfast.crawl_lane (
 );
 alter table holdfast.crawl_lane set (fillfactor = 70);
 comment on table holdfast.crawl_lane is 'One row for each crawl and each host with limits in it: when a claim should look there next.';
-comment on column holdfast.crawl_lane.crawl_id is 'The crawl.';
+comment on column holdfast.crawl_lane.crawl_id is 'The crawl. No foreign key: its check would make a claim wait for whoever has locked the crawl.';
 comment on column holdfast.crawl_lane.host is 'The host.';
 comment on column holdfast.crawl_lane.next_at is 'Not before this; infinity: nothing waits there, or the host is paused.';
 comment on column holdfast.crawl_lane.wants_room is 'The host has as many at once as it may: whoever ends one looks here.';
+create function holdfast.crawl_lanes_go() returns trigger language plpgsql as $$
+begin
+  delete from holdfast.crawl_lane where crawl_id = old.id;
+  return null;
+end $$;
+comment on function holdfast.crawl_lanes_go is 'In place of a foreign key.';
+create trigger crawl_lanes_go after delete on holdfast.crawl for each row execute function holdfast.crawl_lanes_go();
 create index crawl_lane_next on holdfast.crawl_lane (crawl_id, next_at);
 create index crawl_lane_by_host on holdfast.crawl_lane (host);
 

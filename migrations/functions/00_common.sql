@@ -71,17 +71,25 @@ create or replace function holdfast.lane_open(p_crawl uuid, p_hosts text[], p_at
 $$;
 comment on function holdfast.lane_open(uuid, text[], timestamptz) is 'Makes claims look at these hosts of a crawl.';
 
-create or replace function holdfast.lane_end(p_crawl uuid, p_host text) returns void language plpgsql as $$
+create or replace function holdfast.lane_end(p_crawl uuid, p_host text, p_delayed boolean) returns void language plpgsql as $$
 -- A snapshot of a host with limits is nobody's any more: the host may be asked again, by whoever waits for that. The own crawl is
 -- woken for certain; a few others if nobody holds them just now (they look again within a second by themselves).
 declare
   v_crawls uuid[];
 begin
-  update holdfast.host set next_at = greatest(next_at, clock_timestamp() + min_delay)
-    where name = p_host and min_delay > '0' and coalesce(max_parallel, 1) = 1;
+  if p_delayed then -- the caller has locked the host
+    update holdfast.host set next_at = greatest(next_at, clock_timestamp() + min_delay)
+      where name = p_host and min_delay > '0' and coalesce(max_parallel, 1) = 1;
+  end if;
+  -- Unlocked, it may have changed its mind: then a claim is at it, which counts us as ended, or looks again in a second.
+  if exists (select from holdfast.crawl_lane where crawl_id = p_crawl and host = p_host and wants_room) then
+    update holdfast.crawl_queue set ready_at = least(coalesce(ready_at, clock_timestamp()), clock_timestamp()), wakes = wakes + 1
+      where crawl_id = p_crawl;
+    update holdfast.crawl_lane set next_at = clock_timestamp(), wants_room = false where crawl_id = p_crawl and host = p_host and wants_room;
+  end if;
   with lane as (
     select l.crawl_id from holdfast.crawl_lane l where l.host = p_host and l.wants_room and l.crawl_id <> p_crawl
-      order by l.next_at limit 4 for no key update skip locked
+      order by l.next_at limit 4 for update skip locked
   ), looked as (
     update holdfast.crawl_lane l set next_at = clock_timestamp(), wants_room = false from lane
       where l.crawl_id = lane.crawl_id and l.host = p_host returning l.crawl_id
@@ -89,15 +97,9 @@ begin
   select array_agg(crawl_id) into v_crawls from looked;
   update holdfast.crawl_queue set ready_at = clock_timestamp(), wakes = wakes + 1
     where crawl_id in (select q.crawl_id from holdfast.crawl_queue q where q.crawl_id = any (v_crawls)
-                         order by q.crawl_id for no key update skip locked);
-  update holdfast.crawl_lane set next_at = clock_timestamp(), wants_room = false
-    where crawl_id = p_crawl and host = p_host and wants_room;
-  if found then
-    update holdfast.crawl_queue set ready_at = least(coalesce(ready_at, clock_timestamp()), clock_timestamp()), wakes = wakes + 1
-      where crawl_id = p_crawl;
-  end if;
+                         order by q.crawl_id for update skip locked);
 end $$;
-comment on function holdfast.lane_end(uuid, text) is 'Called when a snapshot of a host with limits ends.';
+comment on function holdfast.lane_end(uuid, text, boolean) is 'Called when a snapshot of a host with limits ends.';
 
 create or replace function holdfast.snapshot_insert(p_crawl uuid, p_parent uuid, p_depth integer, p_urls text[], p_hosts text[],
     p_titles text[], p_tags jsonb) returns bigint language plpgsql set plan_cache_mode = force_custom_plan as $$
@@ -161,8 +163,8 @@ begin
       urls_refused = urls_refused + v_refused,
       stop_reason = case when v_inserted < v_wanted then 'max_urls' else stop_reason end
     where id = p_crawl and (v_inserted > 0 or v_wanted > 0 or v_refused > 0);
-  if v_lanes is not null then perform holdfast.lane_open(p_crawl, v_lanes, v_now); end if;
   if v_inserted > 0 then perform holdfast.crawl_wake(p_crawl, v_now); end if;
+  if v_lanes is not null then perform holdfast.lane_open(p_crawl, v_lanes, v_now); end if;
   return v_inserted;
 end $$;
 comment on function holdfast.snapshot_insert(uuid, uuid, integer, text[], text[], text[], jsonb) is 'Adds snapshots to a crawl whose row the caller has locked; returns how many.';
@@ -172,6 +174,7 @@ create or replace function holdfast.attempt_end(p_snapshot uuid, p_crawl uuid, p
 declare
   v_host text;
   v_lane boolean;
+  v_delayed boolean;
 begin
   insert into holdfast.attempt (snapshot_id, crawl_id, fence, process_id, claimed_at, started_at, ending, reason)
     select q.snapshot_id, q.crawl_id, q.fence, q.owner_id, q.claimed_at, q.started_at, p_ending, p_reason
@@ -179,9 +182,14 @@ begin
     on conflict do nothing;
   select q.host, q.lane into v_host, v_lane from holdfast.snapshot_queue q
     where q.snapshot_id = p_snapshot and q.crawl_id = p_crawl and q.owner_id is not null;
-  if v_lane then perform holdfast.lane_end(p_crawl, v_host); end if;
+  -- Hosts, then crawl_queue, then lanes: the order of everybody's locks.
+  if v_lane then
+    perform from holdfast.host where name = v_host and min_delay > '0' for no key update;
+    v_delayed := found;
+  end if;
   update holdfast.crawl_queue set ready_at = least(coalesce(ready_at, clock_timestamp()), clock_timestamp()), wakes = wakes + 1
     where crawl_id = p_crawl and max_parallel is not null;
+  if v_lane then perform holdfast.lane_end(p_crawl, v_host, v_delayed); end if;
 end $$;
 comment on function holdfast.attempt_end(uuid, uuid, text, text) is 'Writes down how the current ownership of a snapshot ended.';
 

@@ -81,7 +81,7 @@ begin
   perform from holdfast.crawl c
     where c.id in (select q.crawl_id from holdfast.snapshot_queue q where q.owner_id = p_node
                    union all select o.id from holdfast.crawl o where o.owner_id = p_node)
-    order by c.id for update;
+    order by c.id for no key update;
   -- All rows before the first of them wakes its crawl: the owner, if it still lives, locks in that order too.
   perform from holdfast.snapshot_queue q where q.owner_id = p_node order by q.crawl_id, q.snapshot_id for update;
   perform from holdfast.host h where h.name in (select q.host from holdfast.snapshot_queue q where q.owner_id = p_node and q.lane)
@@ -106,8 +106,8 @@ begin
           retry_at = least(retry_at, v_due), reason = p_reason, owners_lost = v_row.lost, -- in its old place, not behind all that waits
           attempts = attempts - (case when p_spend then 0 else 1 end)
         where snapshot_id = v_row.snapshot_id and crawl_id = v_row.crawl_id;
-      if v_row.lane then perform holdfast.lane_open(v_row.crawl_id, array[v_row.host], v_due); end if;
       perform holdfast.crawl_wake(v_row.crawl_id, v_due);
+      if v_row.lane then perform holdfast.lane_open(v_row.crawl_id, array[v_row.host], v_due); end if;
     end if;
     v_count := v_count + 1;
   end loop;

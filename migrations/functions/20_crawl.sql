@@ -34,7 +34,7 @@ create or replace function holdfast.crawl_add_seeds(p_crawl uuid, p_urls text[],
 declare
   v_seeds bigint;
 begin
-  select seeds_total into v_seeds from holdfast.crawl where id = p_crawl and status = 'queued' for update;
+  select seeds_total into v_seeds from holdfast.crawl where id = p_crawl and status = 'queued' for no key update;
   if not found then
     raise exception 'crawl % takes no more seeds', p_crawl using errcode = 'HF004', hint = 'Only a queued crawl does.';
   end if;
@@ -92,7 +92,7 @@ declare
   v_inserted bigint := 0;
   v_left bigint;
 begin
-  select * into v_crawl from holdfast.crawl c where c.id = p_crawl for update;
+  select * into v_crawl from holdfast.crawl c where c.id = p_crawl for no key update;
   if not found or v_crawl.owner_id is distinct from p_node or v_crawl.fence <> p_fence then
     raise exception 'crawl % is no longer held by % with fence %', p_crawl, p_node, p_fence using errcode = 'HF003';
   end if;

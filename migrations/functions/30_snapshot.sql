@@ -20,10 +20,10 @@ declare
 begin
   for v_lane in
     select l.host from holdfast.crawl_lane l where l.crawl_id = p_crawl and l.next_at <= clock_timestamp()
-      order by l.next_at limit greatest(8, 2 * p_room) for no key update skip locked
+      order by l.next_at limit greatest(8, 2 * p_room) for update skip locked
   loop
     exit when v_room <= 0;
-    select * into v_host from holdfast.host h where h.name = v_lane.host for no key update skip locked;
+    select * into v_host from holdfast.host h where h.name = v_lane.host for update skip locked;
     if not found and exists (select from holdfast.host h where h.name = v_lane.host) then continue; end if;
     v_now := clock_timestamp();
     if v_host.paused then
@@ -102,7 +102,7 @@ declare
   v_crawl record;
   v_taken uuid[];
   v_limited uuid[];
-  v_hosts text[];
+  v_host text;
   v_count integer;
   v_found integer;
   v_ids uuid[] := '{}';
@@ -141,7 +141,7 @@ begin
     v_share := least(v_room, v_crawl.share);
     if v_crawl.max_parallel is not null then
       -- Locked until this claim is in, so the next one counts what it took. Ending one makes it ready again.
-      perform from holdfast.crawl_queue c where c.crawl_id = v_crawl.crawl_id and c.ready_at is not null for no key update skip locked;
+      perform from holdfast.crawl_queue c where c.crawl_id = v_crawl.crawl_id and c.ready_at is not null for update skip locked;
       continue when not found;
       select v_crawl.max_parallel - count(*) into v_count
         from holdfast.process p join holdfast.snapshot_queue q on q.owner_id = p.id
@@ -172,17 +172,24 @@ begin
         v_count := v_count + cardinality(v_taken);
       end if;
       exit when v_limited is null;
-      -- Their host was given limits after they were found: with all others of theirs at the head of the queue they move to a lane.
-      with moved as (
+      -- Their hosts were given limits after they were found: they move to lanes, each with others of its host. A lane that somebody
+      -- has locked is left to the next claim.
+      v_found := 0;
+      for v_host in
+        select distinct q.host from holdfast.snapshot_queue q where q.crawl_id = v_crawl.crawl_id and q.snapshot_id = any (v_limited) order by 1
+      loop
+        insert into holdfast.crawl_lane (crawl_id, host, next_at) values (v_crawl.crawl_id, v_host, v_now) on conflict do nothing;
+        perform from holdfast.crawl_lane l where l.crawl_id = v_crawl.crawl_id and l.host = v_host for update skip locked;
+        continue when not found;
         update holdfast.snapshot_queue q set lane = true
           from (select d.snapshot_id, d.crawl_id from holdfast.snapshot_queue d
-                  where d.crawl_id = v_crawl.crawl_id and d.owner_id is null and not d.lane and d.retry_at <= v_now
-                    and exists (select from holdfast.host h where h.name = d.host)
+                  where d.crawl_id = v_crawl.crawl_id and d.owner_id is null and not d.lane and d.retry_at <= v_now and d.host = v_host
                   order by d.retry_at limit 500 for update skip locked) d
-          where q.snapshot_id = d.snapshot_id and q.crawl_id = d.crawl_id returning q.host
-      )
-      select array_agg(distinct m.host) into v_hosts from moved m;
-      if v_hosts is not null then perform holdfast.lane_open(v_crawl.crawl_id, v_hosts, v_now); end if;
+          where q.snapshot_id = d.snapshot_id and q.crawl_id = d.crawl_id;
+        update holdfast.crawl_lane set next_at = least(next_at, v_now) where crawl_lane.crawl_id = v_crawl.crawl_id and crawl_lane.host = v_host;
+        v_found := v_found + 1;
+      end loop;
+      exit when v_found = 0;
       exit when v_count >= v_share;
     end loop;
     if v_count < v_share and v_limits then
@@ -206,7 +213,7 @@ begin
         update holdfast.crawl_queue set ready_at = v_next
           where crawl_id in (select c.crawl_id from holdfast.crawl_queue c
                                where c.crawl_id = v_crawl.crawl_id and c.wakes = v_crawl.wakes and c.ready_at is distinct from v_next
-                               for no key update skip locked);
+                               for update skip locked);
       end if;
     end if;
   end loop;
@@ -258,7 +265,7 @@ begin
   end if;
   -- A crawl that is being stopped takes nothing back; its row is locked first, as whenever a snapshot is sealed.
   select * into v_crawl from holdfast.crawl where id = p_crawl;
-  if v_crawl.stopping_at is not null then perform from holdfast.crawl where id = p_crawl for update; end if;
+  if v_crawl.stopping_at is not null then perform from holdfast.crawl where id = p_crawl for no key update; end if;
   select q.lane, q.host into v_lane, v_host from holdfast.snapshot_queue q
     where q.snapshot_id = p_snapshot and q.crawl_id = p_crawl and q.owner_id = p_node and q.fence = p_fence for update;
   if not found then
@@ -277,8 +284,8 @@ begin
   update holdfast.snapshot_queue set status = 'queued', owner_id = null, claimed_at = null, started_at = null,
       retry_at = v_due, reason = p_reason, attempts = attempts - (case when p_spend then 0 else 1 end)
     where snapshot_id = p_snapshot and crawl_id = p_crawl;
-  if v_lane then perform holdfast.lane_open(p_crawl, array[v_host], v_due); end if;
   perform holdfast.crawl_wake(p_crawl, v_due);
+  if v_lane then perform holdfast.lane_open(p_crawl, array[v_host], v_due); end if;
 end $$;
 comment on function holdfast.snapshot_release(uuid, uuid, uuid, bigint, text, interval, text, boolean) is 'The owner puts a snapshot back into the queue.';
 
@@ -295,7 +302,7 @@ declare
   v_children bigint := 0;
 begin
   -- The crawl first: without this lock two last snapshots sealing at once would each see the other open.
-  select * into v_crawl from holdfast.crawl where id = p_crawl for update;
+  select * into v_crawl from holdfast.crawl where id = p_crawl for no key update;
   select * into v_queue from holdfast.snapshot_queue where snapshot_id = p_snapshot and crawl_id = p_crawl for update;
   if not found or v_queue.owner_id is distinct from p_node or v_queue.fence <> p_fence then
     -- A repeat is what this node has sealed itself; a quarantine bears the same owner and fence, but is not its seal.

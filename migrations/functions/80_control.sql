@@ -42,8 +42,8 @@ begin
         owner_id = null, claimed_at = null, started_at = null, attempts = attempts - (v_row.owner_id is not null)::integer
     where snapshot_id = p_snapshot and crawl_id = p_crawl;
   if p_to = 'queued' then
-    if v_row.lane then perform holdfast.lane_open(p_crawl, array[v_row.host], clock_timestamp()); end if;
     perform holdfast.crawl_wake(p_crawl, clock_timestamp());
+    if v_row.lane then perform holdfast.lane_open(p_crawl, array[v_row.host], clock_timestamp()); end if;
   end if;
 end $$;
 comment on function holdfast.snapshot_take(uuid, uuid, text, text) is 'Takes one open snapshot away from its owner, or out of the queue, or back into it.';
@@ -59,7 +59,7 @@ create or replace function holdfast.held_lock(p_snapshots uuid[]) returns void l
 begin
   perform from holdfast.crawl c
     where c.id in (select q.crawl_id from holdfast.snapshot_queue q where q.snapshot_id = any (p_snapshots) and q.owner_id is not null)
-    order by c.id for update;
+    order by c.id for no key update;
   perform from holdfast.snapshot_queue q where q.snapshot_id = any (p_snapshots) and q.owner_id is not null
     order by q.crawl_id, q.snapshot_id for update;
   perform from holdfast.host h where h.name in
@@ -145,7 +145,7 @@ declare
   v_ids uuid[];
   v_held bigint;
 begin
-  select * into v_crawl from holdfast.crawl where id = p_crawl for update;
+  select * into v_crawl from holdfast.crawl where id = p_crawl for no key update;
   if not found then raise exception 'there is no crawl %', p_crawl using errcode = 'HF004'; end if;
   if v_crawl.status in ('paused', 'sealed') or v_crawl.stopping_at is not null then return 0; end if;
   v_ids := holdfast.crawl_held(p_crawl);
@@ -162,7 +162,7 @@ comment on function holdfast.crawl_pause(uuid, text, text) is 'Parks a crawl; wh
 
 create or replace function holdfast.crawl_resume(p_crawl uuid, p_by text, p_why text) returns bigint language plpgsql as $$
 begin
-  perform from holdfast.crawl where id = p_crawl for update;
+  perform from holdfast.crawl where id = p_crawl for no key update;
   if not found then raise exception 'there is no crawl %', p_crawl using errcode = 'HF004'; end if;
   perform set_config('holdfast.event', 'resume', true);
   update holdfast.crawl set status = 'queued', retry_at = clock_timestamp(), changed_by = p_by, reason = null,
@@ -184,13 +184,13 @@ begin
   if p_action not in ('pause', 'resume', 'cancel') then raise exception 'a snapshot cannot be told to "%"', p_action using errcode = 'HF004'; end if;
   select crawl_id into v_crawl from holdfast.snapshot where id = p_snapshot;
   if not found then raise exception 'there is no snapshot %', p_snapshot using errcode = 'HF004'; end if;
-  perform from holdfast.crawl where id = v_crawl for update;
+  perform from holdfast.crawl where id = v_crawl for no key update;
   select * into v_row from holdfast.snapshot_queue where snapshot_id = p_snapshot and crawl_id = v_crawl for update;
   if not found or (p_action = 'pause' and v_row.status = 'paused')
      or (p_action = 'resume' and (v_row.status <> 'paused' or v_row.excluded)) then return 0; end if;
   perform holdfast.snapshot_take(p_snapshot, v_crawl, case p_action when 'pause' then 'paused' when 'resume' then 'queued' else 'cancelled' end,
     case p_action when 'pause' then holdfast.control_reason('paused', p_by, p_why) when 'cancel' then holdfast.control_reason('cancelled', p_by, p_why) end);
-  perform holdfast.control_note(p_action, 'snapshot', p_snapshot::text, v_crawl, p_by, p_why, (v_row.owner_id is not null)::bigint);
+  perform holdfast.control_note(p_action, 'snapshot', p_snapshot::text, v_crawl, p_by, p_why, (v_row.owner_id is not null)::integer);
   return 1;
 end $$;
 comment on function holdfast.snapshot_order(uuid, text, text, text) is 'Pauses, resumes or cancels one snapshot.';
@@ -266,7 +266,7 @@ declare
   v_done bigint;
   v_excluded bigint;
 begin
-  select * into v_crawl from holdfast.crawl where id = p_crawl for update;
+  select * into v_crawl from holdfast.crawl where id = p_crawl for no key update;
   if not found or v_crawl.status = 'sealed' or v_crawl.stopping_at is null then return 0; end if;
   delete from holdfast.crawl_seed where crawl_id = p_crawl and position in
     (select position from holdfast.crawl_seed where crawl_id = p_crawl order by position limit p_batch);
@@ -306,7 +306,7 @@ declare
   v_ids uuid[];
   v_left bigint;
 begin
-  select * into v_crawl from holdfast.crawl where id = p_crawl for update;
+  select * into v_crawl from holdfast.crawl where id = p_crawl for no key update;
   if not found then raise exception 'there is no crawl %', p_crawl using errcode = 'HF004'; end if;
   if v_crawl.status = 'sealed' then return 0; end if;
   if v_crawl.stopping_at is null then
@@ -399,7 +399,7 @@ declare
   v_key text;
   v_list jsonb;
 begin
-  select * into v_crawl from holdfast.crawl where id = p_crawl for update;
+  select * into v_crawl from holdfast.crawl where id = p_crawl for no key update;
   if not found then raise exception 'there is no crawl %', p_crawl using errcode = 'HF004'; end if;
   if v_crawl.status = 'sealed' or v_crawl.stopping_at is not null then
     raise exception 'crawl % has ended', p_crawl using errcode = 'HF004', hint = 'The scope of a crawl can be changed while it is open.';
@@ -415,7 +415,7 @@ begin
   if v_scope = v_crawl.scope then return 0; end if;
   update holdfast.crawl set scope = v_scope, judged_to = '', changed_by = p_by, owner_id = null,
       retry_at = case status when 'paused' then retry_at else clock_timestamp() end where id = p_crawl;
-  perform holdfast.control_note('scope', 'crawl', p_crawl::text, p_crawl, p_by, 'now ' || v_scope, 0);
+  perform holdfast.control_note('scope', 'crawl', p_crawl::text, p_crawl, p_by, 'now ' || v_scope::text, 0);
   perform holdfast.ring();
   return 1;
 end $$;
@@ -430,7 +430,7 @@ declare
   v_last bytea;
   v_count integer := 0;
 begin
-  select * into v_crawl from holdfast.crawl where id = p_crawl for update;
+  select * into v_crawl from holdfast.crawl where id = p_crawl for no key update;
   if not found or v_crawl.judged_to is null then return true; end if;
   perform from holdfast.snapshot_queue q where q.owner_id is not null and q.crawl_id = p_crawl order by q.snapshot_id for update;
   perform from holdfast.host h where h.name in (select q.host from holdfast.snapshot_queue q where q.owner_id is not null and q.crawl_id = p_crawl and q.lane)
@@ -520,7 +520,7 @@ create or replace function holdfast.crawl_describe(p_crawl uuid, p_label text, p
 declare
   v_changed bigint;
 begin
-  perform from holdfast.crawl where id = p_crawl for update;
+  perform from holdfast.crawl where id = p_crawl for no key update;
   if not found then raise exception 'there is no crawl %', p_crawl using errcode = 'HF004'; end if;
   update holdfast.crawl c set label = coalesce(p_label, c.label), notes = coalesce(p_notes, c.notes),
       tags = array(select distinct t from unnest(c.tags || p_add) t where not t = any (p_remove) order by t)
@@ -545,7 +545,7 @@ create or replace function holdfast.crawl_remove(p_crawl uuid, p_by text) return
 declare
   v_count bigint;
 begin
-  perform from holdfast.crawl where id = p_crawl for update;
+  perform from holdfast.crawl where id = p_crawl for no key update;
   if not found then return 0; end if;
   if exists (select from holdfast.crawl where id = p_crawl and status <> 'sealed') then
     raise exception 'crawl % is not sealed', p_crawl using errcode = 'HF004', hint = 'holdfast cancel it first.';

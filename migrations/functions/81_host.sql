@@ -13,18 +13,14 @@ end $$;
 comment on function holdfast.is_own_host(text) is 'Whether a host is of one''s own network, by its name alone.';
 
 create or replace function holdfast.host_wake(p_host text) returns void language plpgsql as $$
--- Its lanes are looked at again, and the crawls they belong to.
-declare
-  v_crawls uuid[];
+-- Its lanes are looked at again, and the crawls they belong to; these first, as everybody locks them.
 begin
-  with woken as (
-    update holdfast.crawl_lane l set next_at = clock_timestamp(), wants_room = false
-      where (l.crawl_id, l.host) in (select o.crawl_id, o.host from holdfast.crawl_lane o where o.host = p_host order by o.crawl_id for no key update)
-      returning l.crawl_id
-  )
-  select array_agg(crawl_id) into v_crawls from woken;
+  perform from holdfast.crawl_queue q where q.crawl_id in (select l.crawl_id from holdfast.crawl_lane l where l.host = p_host)
+    order by q.crawl_id for no key update;
   update holdfast.crawl_queue q set ready_at = clock_timestamp(), wakes = wakes + 1
-    where q.crawl_id in (select o.crawl_id from holdfast.crawl_queue o where o.crawl_id = any (v_crawls) order by o.crawl_id for no key update);
+    where q.crawl_id in (select l.crawl_id from holdfast.crawl_lane l where l.host = p_host);
+  perform from holdfast.crawl_lane l where l.host = p_host order by l.crawl_id for no key update;
+  update holdfast.crawl_lane l set next_at = clock_timestamp(), wants_room = false where l.host = p_host;
   perform holdfast.ring();
 end $$;
 comment on function holdfast.host_wake(text) is 'Makes claims look at a host again.';
@@ -98,7 +94,7 @@ declare
 begin
   select array_agg(snapshot_id) into v_ids from (select q.snapshot_id from holdfast.snapshot_queue q where q.host = p_host limit 500) o;
   if v_ids is null then return 0; end if;
-  perform from holdfast.crawl c where c.id in (select q.crawl_id from holdfast.snapshot_queue q where q.snapshot_id = any (v_ids)) order by c.id for update;
+  perform from holdfast.crawl c where c.id in (select q.crawl_id from holdfast.snapshot_queue q where q.snapshot_id = any (v_ids)) order by c.id for no key update;
   perform from holdfast.snapshot_queue q where q.snapshot_id = any (v_ids) order by q.crawl_id, q.snapshot_id for update;
   for v_row in select q.snapshot_id, q.crawl_id, q.owner_id from holdfast.snapshot_queue q where q.snapshot_id = any (v_ids) order by q.crawl_id, q.snapshot_id loop
     perform holdfast.snapshot_take(v_row.snapshot_id, v_row.crawl_id, 'cancelled', v_reason);

@@ -149,7 +149,7 @@ create or replace function holdfast.check_invariants() returns table (invariant 
     left join holdfast.crawl_queue cq on cq.crawl_id = q.crawl_id
     where q.owner_id is null and q.status = 'queued' and q.retry_at <= statement_timestamp() and not q.lane
       and c.stopping_at is null and c.judged_to is null
-      and (cq.ready_at is null or cq.ready_at > statement_timestamp())
+      and (cq.ready_at is null or cq.ready_at > statement_timestamp() + case when cq.max_parallel is null then interval '0' else '1 second' end)
   union all
   select 'a due snapshot of a host with limits has a lane in sight', q.snapshot_id, q.host || coalesce(' is looked at ' || l.next_at, ' has none')
     from holdfast.snapshot_queue q
@@ -158,7 +158,7 @@ create or replace function holdfast.check_invariants() returns table (invariant 
     left join holdfast.crawl_queue cq on cq.crawl_id = q.crawl_id
     left join holdfast.host h on h.name = q.host
     where q.owner_id is null and q.status = 'queued' and q.retry_at <= statement_timestamp() and q.lane and not coalesce(h.paused, false)
-      and (coalesce(l.next_at, 'infinity') = 'infinity' or coalesce(cq.ready_at, 'infinity') > greatest(l.next_at, statement_timestamp()))
+      and (coalesce(l.next_at, 'infinity') = 'infinity' or coalesce(cq.ready_at, 'infinity') > greatest(l.next_at, statement_timestamp()) + interval '1 second')
   union all
   select 'a crawl counts what its scope excludes', c.id, c.snapshots_excluded || ' counted'
     from holdfast.crawl c

@@ -15,9 +15,9 @@ begin
 end $$;
 
 create function stress.urls(n integer) returns text[] language sql volatile as $$
-  select coalesce(array_agg('https://stress.test/' || floor(random() * 400)), '{}') from generate_series(1, n)
+  select coalesce(array_agg('https://stress' || floor(random() * 5) || '.test/' || floor(random() * 100)), '{}') from generate_series(1, n)
 $$;
-create function stress.hosts(urls text[]) returns text[] language sql immutable as $$ select coalesce(array_agg('stress.test'::text), '{}') from unnest(urls) $$;
+create function stress.hosts(urls text[]) returns text[] language sql immutable as $$ select coalesce(array_agg(split_part(u, '/', 3)), '{}') from unnest(urls) u $$;
 
 create function stress.act(p_client integer, p_action text, p_node uuid) returns text language plpgsql as $$
 declare
@@ -48,16 +48,46 @@ begin
       if (select count(*) from holdfast.crawl where status <> 'sealed') >= 12 then return 'enough'; end if;
       v_id := gen_random_uuid();
       v_urls := stress.urls((random() * 30)::integer);
-      perform holdfast.crawl_add(v_id, jsonb_build_object('max_depth', floor(random() * 3), 'max_urls', floor(random() * 3) * 20));
+      perform holdfast.crawl_add(v_id, jsonb_strip_nulls(jsonb_build_object('max_depth', floor(random() * 3), 'max_urls', floor(random() * 3) * 20,
+        'max_bytes', floor(random() * 3) * 200, 'max_parallel', nullif(floor(random() * 4), 0), 'priority', floor(random() * 5) - 2,
+        'max_time', case when random() < 0.2 then '2 seconds' end, 'host_parallel', nullif(floor(random() * 3), 0))));
       perform holdfast.crawl_add_seeds(v_id, v_urls, stress.hosts(v_urls), '{}', null);
     when 'claim_crawl' then return (select sign(count(*)) from holdfast.crawl_claim(p_node, interval '1 minute'));
     when 'expand' then
       select c.id, c.fence into v_held from holdfast.crawl c where c.owner_id = p_node or (random() < 0.05 and c.owner_id is not null) order by random() limit 1;
       if found then perform holdfast.crawl_expand(p_node, v_held.id, v_held.fence, (1 + random() * 10)::integer); end if;
     when 'leave' then perform holdfast.node_leave(p_node, 0, 'done');
+    when 'order' then
+      select c.id into v_id from holdfast.crawl c where c.status <> 'sealed' order by random() limit 1;
+      if not found then return 'nothing open'; end if;
+      case floor(random() * 6)
+        when 0 then return 'pause ' || holdfast.crawl_pause(v_id, 'stress', '');
+        when 1, 2 then return 'resume ' || holdfast.crawl_resume(v_id, 'stress', '');
+        when 3 then return 'cancel ' || sign(case when random() < 0.3 then holdfast.crawl_cancel(v_id, 'stress', '') end);
+        when 4 then return 'scope ' || holdfast.crawl_scope(v_id, '{"deny": ["stress1.test"]}', '{}', 'stress');
+        else return 'scope ' || holdfast.crawl_scope(v_id, '{}', '{"deny": ["stress1.test"]}', 'stress');
+      end case;
+    when 'one' then
+      return (select holdfast.snapshot_order(q.snapshot_id, (array['pause', 'resume', 'resume', 'cancel'])[1 + floor(random() * 4)], 'stress', '')
+                from (select snapshot_id from holdfast.snapshot_queue order by random() limit 1) q);
+    when 'host' then
+      v_urls[1] := 'stress' || floor(random() * 5) || '.test';
+      case floor(random() * 5)
+        when 0 then perform holdfast.host_set(v_urls[1], random() * interval '20 milliseconds', floor(random() * 4)::integer, 'stress');
+        when 1 then return 'pause ' || holdfast.host_pause(v_urls[1], 'stress', '');
+        when 2, 3 then return 'resume ' || holdfast.host_resume(v_urls[1], 'stress', '');
+        else perform holdfast.host_rate_limited(v_urls[1], 429, random() * interval '20 milliseconds', 'stress');
+      end case;
+    when 'all' then
+      case floor(random() * 4)
+        when 0 then return 'pause ' || holdfast.node_pause((select node from stress.client order by random() limit 1), 'stress', '');
+        when 1 then return 'pause all ' || case when random() < 0.1 then holdfast.collection_pause('stress', '') end;
+        when 2 then return 'resume all ' || holdfast.collection_resume('stress', '');
+        else perform holdfast.node_resume(id, 'stress', '') from holdfast.process where paused_at is not null;
+      end case;
   end case;
   return 'done';
-exception when sqlstate 'HF001' or sqlstate 'HF002' or sqlstate 'HF003' then
+exception when sqlstate 'HF001' or sqlstate 'HF002' or sqlstate 'HF003' or sqlstate 'HF004' then
   return sqlstate;
 end $$;
 
@@ -65,7 +95,7 @@ create function stress.step(p_client integer) returns void language plpgsql as $
 declare
   v_node uuid := (select node from stress.client where client = p_client);
   v_action constant text := (array['claim', 'claim', 'claim', 'claim', 'start', 'start', 'start', 'start', 'seal', 'seal', 'seal', 'seal', 'seal', 'release', 'hook', 'finish', 'finish',
-    'lapse', 'beat', 'add', 'claim_crawl', 'expand', 'expand', 'die', 'leave'])[1 + floor(random() * 25)];
+    'lapse', 'beat', 'add', 'claim_crawl', 'claim_crawl', 'expand', 'expand', 'expand', 'die', 'leave', 'order', 'one', 'host', 'all', 'all'])[1 + floor(random() * 32)];
   v_answer text;
 begin
   if v_node is null or not exists (select from holdfast.process where id = v_node and status = 'running') then
