@@ -5,6 +5,7 @@
 #include "services/cli/schedule.hpp"
 #include "services/cli/serve_node.hpp"
 #include "services/cli/verbs.hpp"
+#include "services/cli/verify.hpp"
 
 #include <CLI/CLI.hpp>
 #include <spdlog/spdlog.h>
@@ -111,6 +112,12 @@ int main(int argc, char** argv) {
   })->add_option("key", key, "Only this one's value");
   subcommand("version", "Version of the program and of its schema", cli::version);
   subcommand("check", "Check the collection's invariants", cli::check);
+  cli::VerifyOptions verification;
+  auto* verify_command = subcommand("verify", "Compare archived files with their manifests",
+                                    [&](cli::Context& context) { return cli::verify(context, verification); });
+  verify_command->add_option("ids", verification.ids, "Crawls or snapshots");
+  verify_command->add_flag("--all", verification.all, "Everything");
+  verify_command->add_flag("--collect", verification.collect, "Remove what lost attempts have left beside them");
   std::string lifecycle;
   bool mermaid = false;
   auto* inspect_command = app.add_subcommand("inspect", "Look inside; always safe on a live system");
