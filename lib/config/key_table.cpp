@@ -80,6 +80,11 @@ const std::vector<Key>& key_table() {
       {"crawl.max_depth", Type::integer, "4", false,
        "Most links that a crawl may follow away from its seeds.", 0, 16},
 
+      {"politeness.parallel", Type::integer, "4", false,
+       "Most pages of one web site at once, in the whole cluster, unless `holdfast host set` says otherwise; 0: no cap.", 0, kMany},
+      {"politeness.delay", Type::duration, "0", false,
+       "Least time between two pages of one web site, unless `holdfast host set` says otherwise.", 0, kDay},
+
       {"sessions.max", Type::integer, "4", false,
        "Crawls that a node keeps open (a browser each) at the same time.", 1, 500},
       {"sessions.linger", Type::duration, "30s", false,
@@ -92,6 +97,15 @@ const std::vector<Key>& key_table() {
        "trace, debug, info, warn, error or off.", 0, 0, "trace|debug|info|warn|error|off"},
       {"log.format", Type::text, "automatic", false,
        "text, json, or automatic: text on a terminal and JSON elsewhere.", 0, 0, "automatic|text|json"},
+
+      {"http.listen", Type::text, "", false,
+       "Where a node answers /healthz, /readyz and /metrics: ADDRESS:PORT, or PORT of this machine alone; empty: nowhere."},
+      {"serve.listen", Type::text, "127.0.0.1:8118", false,
+       "Where `holdfast serve` shows its pages; beyond this machine serve.token_file is required."},
+      {"serve.files", Type::text, "", false,
+       "Where it shows archived files, another origin than its pages; empty: the next port."},
+      {"serve.token_file", Type::path, "", false,
+       "File that holds the token without which the pages are not shown; empty: none is needed."},
 
       {"runner.lease", Type::duration, "15s", false,
        "How long the runner leads after its last beat.", kSecond, kDay},

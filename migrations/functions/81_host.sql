@@ -49,7 +49,7 @@ begin
   perform holdfast.host_enter(p_host, p_by);
   update holdfast.host set min_delay = coalesce(p_delay, min_delay),
       max_parallel = case when p_parallel is null then max_parallel else nullif(p_parallel, 0) end,
-      next_at = least(next_at, clock_timestamp() + coalesce(p_delay, min_delay)), updated_by = p_by, updated_at = clock_timestamp()
+      next_at = case when next_at is not null then least(next_at, clock_timestamp() + coalesce(p_delay, min_delay)) end, updated_by = p_by, updated_at = clock_timestamp()
     where name = p_host;
   perform holdfast.host_wake(p_host);
   perform holdfast.control_note('set', 'host', p_host, null, p_by,

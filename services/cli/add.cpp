@@ -4,6 +4,7 @@
 #include "lib/store/crawl.hpp"
 #include "lib/store/view.hpp"
 #include "services/cli/input.hpp"
+#include "services/cli/limits.hpp"
 #include "services/cli/output.hpp"
 #include "services/cli/progress.hpp"
 #include "services/cli/serve_node.hpp"
@@ -61,17 +62,20 @@ std::map<std::string, std::string> parse_options(const std::vector<std::string>&
   return options;
 }
 
-// Follows a crawl that others work on until it is sealed. False if interrupted.
-bool follow(pg::Connection& connection, const std::string& crawl_id) {
+enum class Followed { to_the_end, deserted, stopped };
+
+// Follows a crawl that others work on until it is sealed, or nobody is left to work on it.
+Followed follow(pg::Connection& connection, const std::string& crawl_id) {
   struct sigaction action {};
   action.sa_handler = [](int) { interrupted = 1; };
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   while (interrupted == 0) {
-    if (store::crawl_progress(connection, crawl_id).status == "sealed") return true;
+    if (store::crawl_progress(connection, crawl_id).status == "sealed") return Followed::to_the_end;
+    if (store::status(connection).one().integer("nodes") == 0) return Followed::deserted;
     std::this_thread::sleep_for(std::chrono::milliseconds(200)); // a poll, interruptible by signals
   }
-  return false;
+  return Followed::stopped;
 }
 
 void print_outcome(Context& context, pg::Connection& connection, const std::string& crawl_id) {
@@ -125,7 +129,7 @@ PlannedCrawl plan_crawl(Context& context, const AddOptions& options) {
   const auto& settings = context.settings();
   PlannedCrawl planned;
   auto& [crawl, seeds] = planned;
-  seeds = read_seeds(inputs, settings.boolean("urls.allow_private"));
+  seeds = read_seeds(inputs, settings.boolean("urls.allow_private"), options.parser);
   if (seeds.empty())
     throw base::Error(base::ErrorClass::refused, "there is no URL in what was given", "nothing was added");
   if (options.depth > settings.integer("crawl.max_depth"))
@@ -136,12 +140,14 @@ PlannedCrawl plan_crawl(Context& context, const AddOptions& options) {
 
   crawl.id = base::new_uuid();
   crawl.label = options.label;
+  crawl.notes = options.notes;
   crawl.created_by = user_name();
   crawl.tags = split_commas(options.tags);
   crawl.plugins = split_commas(options.plugins);
   crawl.options = parse_options(options.options);
   crawl.max_depth = options.depth;
   crawl.max_urls = options.max_urls >= 0 ? options.max_urls : settings.integer("crawl.max_urls");
+  apply_limits(options.limits, settings, seeds, crawl);
   // Better now than as a failure of every snapshot: plugins and their options must make sense here.
   const auto catalog = context.catalog();
   for (const auto& name : catalog->select(crawl.plugins))
@@ -167,12 +173,13 @@ int add(Context& context, const AddOptions& options) {
   bool finished = true;
   {
     const Progress progress(context.dsn(), crawl.id);
-    if (store::status(connection).one().integer("nodes") > 0) {
-      finished = follow(connection, crawl.id);
-    } else {
+    // The node that is there may be another add's, which leaves when its own crawl is done.
+    const auto followed = follow(connection, crawl.id);
+    if (followed == Followed::deserted)
       finished = !serve_node(
           context, [id = crawl.id](pg::Connection& own) { return store::crawl_progress(own, id).status == "sealed"; });
-    }
+    else
+      finished = followed == Followed::to_the_end;
   }
   print_outcome(context, connection, crawl.id);
   const auto ended = store::crawl_progress(connection, crawl.id);

@@ -2,12 +2,16 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/url.hpp"
+#include "services/cli/import.hpp"
+#include "services/cli/output.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <iterator>
+#include <sstream>
 #include <string_view>
 
 namespace holdfast::cli {
@@ -55,11 +59,15 @@ public:
     take_url(json["url"].get<std::string>(), where, std::move(seed));
   }
 
-  void take_stream(std::istream& stream, const std::string& name) {
-    std::string line;
-    for (std::size_t number = 1; std::getline(stream, line); ++number)
-      take_line(line, name + ":" + std::to_string(number));
+  void take_stream(std::istream& stream, const std::string& name, const std::string& parser) {
+    std::string text((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
     if (stream.bad()) throw base::Error(base::ErrorClass::input_output, "cannot read " + name);
+    const auto format = format_of(parser, text);
+    if (format != Format::lines) return take_entries(entries_of(format, text, name), name);
+    std::istringstream lines(std::move(text));
+    std::string line;
+    for (std::size_t number = 1; std::getline(lines, line); ++number)
+      take_line(line, name + ":" + std::to_string(number));
   }
 
   std::vector<store::Seed> finish() {
@@ -75,6 +83,34 @@ public:
   }
 
 private:
+  static std::vector<Entry> entries_of(Format format, const std::string& text, const std::string& name) {
+    try {
+      return format == Format::json  ? read_json(text)
+             : format == Format::xml ? read_xml(text)
+             : format == Format::csv ? read_csv(text)
+                                     : read_html(text);
+    } catch (const base::Error& error) {
+      throw base::Error(error.error_class(), name + ": " + error.what(), error.hint());
+    }
+  }
+
+  void take_entries(std::vector<Entry> entries, const std::string& name) {
+    std::size_t left_out = 0;
+    std::string example;
+    for (auto& entry : entries) {
+      const auto url = base::try_parse_url(entry.url);
+      if (!url || (!allow_private_ && base::is_private_host(url->host))) {
+        if (++left_out == 1) example = entry.where + ": \"" + printable(entry.url.substr(0, 80)) + "\"";
+        continue;
+      }
+      seeds_.push_back({url->text, url->host, std::move(entry.title), std::move(entry.tags)});
+    }
+    if (left_out > 0)
+      std::cerr << "holdfast: " << name << ": " << left_out << " of " << entries.size()
+                << " entries are no public web pages and were left out (" << example << (left_out > 1 ? ", ..." : "")
+                << ")\n";
+  }
+
   static void take_tags(const nlohmann::json& tags, std::vector<std::string>& out) {
     if (tags.is_array()) {
       for (const auto& tag : tags)
@@ -105,16 +141,17 @@ private:
 
 } // namespace
 
-std::vector<store::Seed> read_seeds(const std::vector<std::string>& inputs, bool allow_private) {
+std::vector<store::Seed> read_seeds(const std::vector<std::string>& inputs, bool allow_private,
+                                    const std::string& parser) {
   Reader reader(allow_private);
   for (const auto& input : inputs) {
     std::error_code ignored;
     if (input == "-") {
-      reader.take_stream(std::cin, "standard input");
+      reader.take_stream(std::cin, "standard input", parser);
     } else if (std::filesystem::is_regular_file(input, ignored)) {
       std::ifstream file(input);
       if (!file) throw base::Error(base::ErrorClass::input_output, "cannot read " + input);
-      reader.take_stream(file, input);
+      reader.take_stream(file, input, parser);
     } else {
       reader.take_url(input, "");
     }

@@ -2,6 +2,9 @@
 // exit code.
 
 #include "lib/base/error.hpp"
+#include "services/cli/control.hpp"
+#include "services/cli/limits.hpp"
+#include "services/cli/look.hpp"
 #include "services/cli/schedule.hpp"
 #include "services/cli/serve_node.hpp"
 #include "services/cli/verbs.hpp"
@@ -68,6 +71,13 @@ int main(int argc, char** argv) {
   add_command->add_option("-t,--tag", add.tags, "Tags for every snapshot")->allow_extra_args(false);
   add_command->add_option("--label", add.label, "Name of the crawl");
   add_command->add_option("--option", add.options, "Option for hooks, as NAME=VALUE")->allow_extra_args(false);
+  add_command->add_option("--notes", add.notes, "Notes on the crawl");
+  add_command
+      ->add_option("--parser", add.parser,
+                   "What the files hold: auto, txt, jsonl, json, netscape, html, rss, sitemap, pocket, pinboard")
+      ->check(
+          CLI::IsMember({"auto", "txt", "jsonl", "json", "netscape", "html", "rss", "sitemap", "pocket", "pinboard"}));
+  cli::add_limit_options(*add_command, add.limits);
   add_command->add_flag("--wait", add.wait, "Wait until everything is archived, working on it if nobody else does");
   add_command->add_flag("--bg", add.background, "Only queue it");
 
@@ -85,6 +95,8 @@ int main(int argc, char** argv) {
                  });
   runner_command->add_flag("--standby", standby, "Wait until no other runner leads, and step back for a newer one");
   runner_command->add_flag("--status", runner_status, "Only show who leads and what the duties do; 1 if nobody leads");
+  cli::ControlOptions control;
+  cli::add_control_commands(app, control, verb);
   cli::ScheduleOptions schedule;
   cli::add_schedule_commands(app, schedule, verb);
 
@@ -118,6 +130,7 @@ int main(int argc, char** argv) {
   verify_command->add_option("ids", verification.ids, "Crawls or snapshots");
   verify_command->add_flag("--all", verification.all, "Everything");
   verify_command->add_flag("--collect", verification.collect, "Remove what lost attempts have left beside them");
+  cli::add_look_verbs(app, verb);
   std::string lifecycle;
   bool mermaid = false;
   auto* inspect_command = app.add_subcommand("inspect", "Look inside; always safe on a live system");
@@ -132,7 +145,11 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error); // --help
-    std::cerr << "holdfast: " << error.what() << "\n  hint: holdfast --help, holdfast VERB --help\n";
+    const auto strange = app.remaining();
+    const std::string problem = app.get_subcommands().empty() && !strange.empty()
+                                    ? "there is no verb \"" + strange.front() + "\""
+                                    : error.what();
+    std::cerr << "holdfast: " << problem << "\n  hint: holdfast --help, holdfast VERB --help\n";
     return static_cast<int>(base::ErrorClass::usage);
   }
 
@@ -151,6 +168,7 @@ int main(int argc, char** argv) {
     const bool drawing = *add_command && isatty(STDERR_FILENO) != 0;
     if (drawing && context.settings().value("log.level").origin == "default") spdlog::set_level(spdlog::level::warn);
     guarded = *worker_command || *run_command || (*add_command && cli::add_works(add, context));
+    if (guarded) config::check_lease_rule(context.settings()); // before anything is written
     if (guarded)
       cli::require_guard(argv, context.embedded() ? context.data_dir() / "postgres" / "postmaster.pid"
                                                   : std::filesystem::path());

@@ -12,12 +12,22 @@
 
 namespace holdfast::cli {
 
+// How far and how fast a crawl may go; see limits.hpp.
+struct LimitOptions {
+  std::string max_bytes, max_time, same, max_age, keep, delay; // as typed; empty: not given
+  int parallel{0}, priority{0};
+  std::vector<std::string> allow, deny, schemes;
+  bool only_new{false};
+};
+
 struct AddOptions {
   std::vector<std::string> inputs; // URLs, files, "-" for standard input
   int depth{0};
   std::int64_t max_urls{-1}; // -1: the setting crawl.max_urls
   std::vector<std::string> plugins, tags, options;
-  std::string label;
+  std::string label, notes;
+  std::string parser{"auto"}; // see input.hpp
+  LimitOptions limits;
   bool wait{false}, background{false};
 };
 // The crawl that these options describe, checked against the settings and plugins of this machine.

@@ -1,0 +1,382 @@
+#include "services/cli/control.hpp"
+
+#include "lib/archive/root.hpp"
+#include "lib/base/duration.hpp"
+#include "lib/base/error.hpp"
+#include "lib/base/url.hpp"
+#include "lib/base/uuid.hpp"
+#include "lib/store/control.hpp"
+#include "lib/store/host.hpp"
+#include "lib/store/view.hpp"
+#include "services/cli/output.hpp"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include <iostream>
+
+namespace holdfast::cli {
+
+namespace {
+
+std::string user_name() {
+  const passwd* user = getpwuid(geteuid());
+  return user != nullptr ? user->pw_name : std::to_string(geteuid());
+}
+
+store::Order order_of(const ControlOptions& options) { return {user_name(), options.why}; }
+
+std::string past(const std::string& action) {
+  return action == "cancel" ? "cancelled" : action + "d"; // pause, resume
+}
+
+void say(Context& context, const std::string& action, const std::string& kind, const std::string& id, bool changed) {
+  if (context.json())
+    std::cout << nlohmann::ordered_json{{"type", "Control"},
+                                        {"action", action},
+                                        {"kind", kind},
+                                        {"target", id},
+                                        {"changed", changed}}
+                     .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
+              << '\n';
+  else
+    std::cout << kind << (id.empty() ? "" : " ") << printable(id) << ": "
+              << (changed ? past(action) : "nothing to " + action) << '\n';
+}
+
+// "Example.COM", "https://example.com/x" -> "example.com".
+std::string host_name(const std::string& given) {
+  const auto url = base::try_parse_url(given.find("://") == std::string::npos ? "http://" + given + "/" : given);
+  if (!url) throw base::Error(base::ErrorClass::usage, "\"" + given + "\" is no host name", "for example example.com");
+  return url->host;
+}
+
+std::string node_id(pg::Connection& connection, const std::string& given) {
+  const auto found = store::find(connection, given);
+  if (found.kind != "process")
+    throw base::Error(base::ErrorClass::usage, given + " is a " + found.kind + ", not a node");
+  return found.id;
+}
+
+std::string crawl_id(pg::Connection& connection, const std::string& given) {
+  const auto found = store::find(connection, given);
+  if (found.kind != "crawl")
+    throw base::Error(base::ErrorClass::usage, given + " is a " + found.kind + ", not a crawl");
+  return found.id;
+}
+
+int steer(Context& context, const ControlOptions& options, const std::string& action) {
+  const int targets = !options.ids.empty() + !options.host.empty() + !options.node.empty() + options.all;
+  if (targets != 1)
+    throw base::Error(base::ErrorClass::usage, "what shall I " + action + "?",
+                      "holdfast " + action + " ID... | --host HOST | --node ID | --all");
+  auto& connection = context.connection();
+  const auto order = order_of(options);
+  if (options.all) {
+    if (action == "pause") {
+      say(context, action, "everything", "", store::collection_pause(connection, order));
+    } else if (action == "resume") {
+      say(context, action, "everything", "", store::collection_resume(connection, order));
+    } else {
+      if (!options.yes)
+        throw base::Error(base::ErrorClass::usage, "cancel --all ends every open crawl", "say --yes if that is meant");
+      for (;;) {
+        const auto open = connection.call(
+            "select id from holdfast.v_crawl where status <> 'sealed' and stopping_at is null limit 500");
+        if (open.empty()) break;
+        for (std::size_t i = 0; i < open.size(); ++i) {
+          const auto id = open[i].text("id");
+          say(context, action, "crawl", id, store::crawl_cancel(connection, id, order, {}));
+        }
+      }
+    }
+    return base::kExitSuccess;
+  }
+  if (!options.host.empty()) {
+    const auto host = host_name(options.host);
+    if (action == "cancel" && !options.yes)
+      throw base::Error(base::ErrorClass::usage, "cancel --host ends what is open of " + host + " in every crawl",
+                        "say --yes if that is meant; holdfast exclude " + host + " CRAWL for one crawl");
+    say(context, action, "host", host,
+        action == "pause"    ? store::host_pause(connection, host, order)
+        : action == "resume" ? store::host_resume(connection, host, order)
+                             : store::host_cancel(connection, host, order) > 0);
+    return base::kExitSuccess;
+  }
+  if (!options.node.empty()) {
+    const auto id = node_id(connection, options.node);
+    say(context, action, "node", id,
+        action == "pause"    ? store::node_pause(connection, id, order)
+        : action == "resume" ? store::node_resume(connection, id, order)
+                             : store::node_cancel(connection, id, order));
+    return base::kExitSuccess;
+  }
+  for (const auto& given : options.ids) {
+    const auto found = store::find(connection, given);
+    bool changed = false;
+    if (found.kind == "crawl")
+      changed = action == "pause"    ? store::crawl_pause(connection, found.id, order)
+                : action == "resume" ? store::crawl_resume(connection, found.id, order)
+                                     : store::crawl_cancel(connection, found.id, order, {});
+    else if (found.kind == "snapshot")
+      changed = store::snapshot_order(connection, found.id, action, order);
+    else
+      changed = action == "pause"    ? store::node_pause(connection, found.id, order)
+                : action == "resume" ? store::node_resume(connection, found.id, order)
+                                     : store::node_cancel(connection, found.id, order);
+    say(context, action, found.kind, found.id, changed);
+  }
+  return base::kExitSuccess;
+}
+
+int retry(Context& context, const ControlOptions& options) {
+  auto& connection = context.connection();
+  std::vector<std::string> ids;
+  for (const auto& given : options.ids) {
+    const auto found = store::find(connection, given);
+    if (found.kind == "process")
+      throw base::Error(base::ErrorClass::usage, given + " is a node, not a crawl or snapshot");
+    ids.push_back(found.id);
+  }
+  std::vector<std::string> plugins = options.plugins;
+  if (!plugins.empty()) context.catalog()->select(plugins); // names that do not exist are refused here
+  const std::string id = base::new_uuid();
+  const auto urls = store::crawl_retry(connection, id, ids, options.failed, plugins, user_name());
+  if (context.json()) {
+    auto json = nlohmann::ordered_json{{"type", "Crawl"}, {"seeds", urls}};
+    if (urls > 0) json["id"] = id;
+    std::cout << json.dump() << '\n';
+  } else if (urls == 0) {
+    std::cout << "nothing to try again\n";
+  } else {
+    std::cout << "crawl " << id << ": " << urls << (urls == 1 ? " URL" : " URLs")
+              << " to be tried again; what was sealed stays as it is\n  more: holdfast show " << id << '\n';
+    if (context.embedded()) std::cout << "  go on: holdfast run\n";
+  }
+  return base::kExitSuccess;
+}
+
+int scope(Context& context, const std::string& given, const store::ScopeLists& add, const store::ScopeLists& remove) {
+  auto& connection = context.connection();
+  const auto id = crawl_id(connection, given);
+  bool changed = false;
+  if (!add.empty() || !remove.empty()) changed = store::crawl_scope(connection, id, add, remove, user_name());
+  const auto result =
+      connection.call("select scope, excluded, refused from holdfast.v_crawl where id = $1::uuid", pg::Params::of(id));
+  const auto row = result.one();
+  if (context.json()) {
+    std::cout << nlohmann::ordered_json{{"type", "Scope"},
+                                        {"crawl_id", id},
+                                        {"changed", changed},
+                                        {"scope", nlohmann::json::parse(row.text("scope"))},
+                                        {"excluded", row.integer("excluded")},
+                                        {"refused", row.integer("refused")}}
+                     .dump()
+              << '\n';
+    return base::kExitSuccess;
+  }
+  const auto lists = nlohmann::json::parse(row.text("scope"));
+  if (lists.empty()) std::cout << "everything belongs to this crawl\n";
+  for (const auto& [name, values] : lists.items())
+    for (const auto& value : values)
+      std::cout << name << "  " << printable(value.get<std::string>()) << '\n';
+  std::cout << row.integer("excluded") << " open snapshots wait outside it, " << row.integer("refused")
+            << " URLs were left out\n";
+  return base::kExitSuccess;
+}
+
+int set_host(Context& context, const ControlOptions& options) {
+  auto& connection = context.connection(true);
+  store::HostLimits limits;
+  if (!options.delay.empty()) limits.delay = base::parse_duration(options.delay);
+  if (options.parallel >= 0) limits.parallel = options.parallel;
+  if (!limits.delay && !limits.parallel)
+    throw base::Error(base::ErrorClass::usage, "what shall be set?", "holdfast host set HOST --delay 5s --parallel 1");
+  const auto host = host_name(options.host);
+  store::host_set(connection, host, limits, user_name());
+  store::ListQuery query;
+  query.view = "hosts";
+  query.url_contains = host;
+  const auto rows = store::list(connection, query);
+  if (context.json()) {
+    for (const auto& line : store::list_json(connection, query))
+      std::cout << line << '\n';
+  } else {
+    print_table(rows, {"name", "min_delay", "max_parallel", "held", "backoff_until", "reason"});
+  }
+  return base::kExitSuccess;
+}
+
+int list_hosts(Context& context) {
+  store::ListQuery query;
+  query.view = "hosts";
+  query.limit = 100000;
+  auto& connection = context.connection();
+  if (context.json())
+    for (const auto& line : store::list_json(connection, query))
+      std::cout << line << '\n';
+  else
+    print_table(store::list(connection, query),
+                {"name", "min_delay", "max_parallel", "held", "next_at", "backoff_until", "paused", "reason"});
+  return base::kExitSuccess;
+}
+
+int describe(Context& context, const ControlOptions& options) {
+  auto& connection = context.connection();
+  store::Description description;
+  if (!options.label.empty()) description.label = options.label;
+  if (!options.notes.empty()) description.notes = options.notes;
+  description.add_tags = options.add;
+  description.remove_tags = options.remove;
+  for (const auto& given : options.ids) {
+    const auto id = crawl_id(connection, given);
+    store::crawl_describe(connection, id, description, user_name());
+    if (!context.json()) std::cout << "crawl " << id << ": changed\n";
+  }
+  return base::kExitSuccess;
+}
+
+int keep(Context& context, const ControlOptions& options) {
+  auto& connection = context.connection();
+  std::optional<std::chrono::milliseconds> time;
+  if (options.keep != "forever") time = base::parse_duration(options.keep);
+  for (const auto& given : options.ids)
+    store::crawl_keep(connection, crawl_id(connection, given), time);
+  return base::kExitSuccess;
+}
+
+// Rows first, then files: a directory without a row is found by holdfast verify, a row without files would be a lie.
+int remove(Context& context, const ControlOptions& options) {
+  auto& connection = context.connection();
+  std::vector<std::string> ids;
+  for (const auto& given : options.ids)
+    ids.push_back(crawl_id(connection, given));
+  if (options.expired) {
+    const auto expired = store::crawls_expired(connection, 1000);
+    ids.insert(ids.end(), expired.begin(), expired.end());
+  }
+  if (ids.empty() && !options.expired)
+    throw base::Error(base::ErrorClass::usage, "what shall be removed?", "holdfast remove CRAWL... | --expired");
+  if (!options.yes && !ids.empty()) {
+    for (const auto& id : ids) {
+      const auto crawl = store::crawl_progress(connection, id);
+      std::cerr << "crawl " << id << ": " << crawl.total << (crawl.total == 1 ? " snapshot, " : " snapshots, ")
+                << base::format_size(static_cast<std::uint64_t>(crawl.bytes)) << ", " << printable(crawl.first_url)
+                << '\n';
+    }
+    throw base::Error(base::ErrorClass::usage, "this deletes them for ever, files and all",
+                      "say --yes if that is meant");
+  }
+  const auto collection = connection.call("select id from holdfast.collection").one().text("id");
+  for (const auto& id : ids) {
+    store::crawl_remove(connection, id, user_name());
+    if (!context.json()) std::cout << "crawl " << id << ": removed\n";
+  }
+  if (store::purge_list(connection, 1).empty()) return base::kExitSuccess;
+  const auto root = archive::Root::open(context.archive_root(), collection, false);
+  for (;;) {
+    const auto directories = store::purge_list(connection, 500);
+    if (directories.empty()) break;
+    for (const auto& directory : directories) {
+      const auto path = (root.path() / directory).lexically_normal();
+      const auto relative = path.lexically_relative(root.path());
+      if (relative.empty() || relative.native().starts_with("..") || relative == ".")
+        throw base::Error(base::ErrorClass::bug, "not inside the archive: " + directory);
+      std::error_code error;
+      std::filesystem::remove_all(path, error);
+      if (error)
+        throw base::Error(base::ErrorClass::input_output, "cannot delete " + path.string() + ": " + error.message(),
+                          "mend that, then holdfast remove --expired goes on");
+      std::filesystem::remove(path.parent_path(), error); // the host's, if that was its last
+    }
+    store::purge_done(connection, directories);
+  }
+  return base::kExitSuccess;
+}
+
+} // namespace
+
+void add_control_commands(CLI::App& app, ControlOptions& options, std::function<int(Context&)>& verb) {
+  const auto command = [&](CLI::App& parent, const std::string& name, const std::string& help,
+                           std::function<int(Context&)> action) {
+    auto* added = parent.add_subcommand(name, help);
+    added->callback([&verb, action = std::move(action)] { verb = action; });
+    return added;
+  };
+  for (const auto& [action, help] :
+       {std::pair{"pause", "Stop working on a crawl, a snapshot, a web site, a node, or everything, until resumed"},
+        {"resume", "Go on with what was paused"},
+        {"cancel", "End a crawl or snapshot for ever; make a node give its work back and end"}}) {
+    auto* steering = command(app, action, help, [&options, name = std::string(action)](Context& context) {
+      return steer(context, options, name);
+    });
+    steering->add_option("ids", options.ids, "Crawls, snapshots or nodes: ids, or the first or last few digits");
+    steering->add_option("--host", options.host, "A web site");
+    steering->add_option("--node", options.node, "A node");
+    steering->add_flag("--all", options.all, "Everything");
+    steering->add_option("--why", options.why, "A reason, for others to read");
+    steering->add_flag("--yes", options.yes, "Do not ask");
+  }
+
+  auto* again = command(app, "retry", "Try again what failed, as a new crawl",
+                        [&options](Context& context) { return retry(context, options); });
+  again->add_option("ids", options.ids, "Crawls or snapshots")->required();
+  again->add_flag("--failed", options.failed, "Of the crawls only what did not go well");
+  again->add_option("-p,--plugin", options.plugins, "Only this plugin (with --failed: only where it failed)")
+      ->allow_extra_args(false);
+
+  auto* exclude = command(app, "exclude", "Leave a web site out of a running crawl", [&options](Context& context) {
+    const store::ScopeLists lists{{"deny", {options.domain}}};
+    return options.back ? scope(context, options.crawl, {}, lists) : scope(context, options.crawl, lists, {});
+  });
+  exclude->add_option("domain", options.domain, "example.com, *.example.com, or a regular expression")->required();
+  exclude->add_option("crawl", options.crawl, "The crawl")->required();
+  exclude->add_flag("--undo", options.back, "Let it in again");
+
+  auto* scoping = command(app, "scope", "What belongs to a crawl; changes take effect with the next claim of any node",
+                          [&options](Context& context) {
+                            store::ScopeLists add, remove;
+                            if (!options.allow.empty()) add["allow"] = options.allow;
+                            if (!options.deny.empty()) add["deny"] = options.deny;
+                            if (!options.undo.empty()) remove = {{"allow", options.undo}, {"deny", options.undo}};
+                            return scope(context, options.crawl, add, remove);
+                          });
+  scoping->add_option("crawl", options.crawl, "The crawl")->required();
+  scoping->add_option("--allow", options.allow, "Only URLs that fit this, or another --allow")->allow_extra_args(false);
+  scoping->add_option("--deny", options.deny, "No URLs that fit this")->allow_extra_args(false);
+  scoping->add_option("--undo", options.undo, "Take this pattern off both lists")->allow_extra_args(false);
+
+  auto* host = app.add_subcommand("host", "How web sites are treated");
+  host->require_subcommand(1);
+  auto* set = command(*host, "set", "Set a web site's delay and cap; takes effect with the next claim of any node",
+                      [&options](Context& context) { return set_host(context, options); });
+  set->add_option("host", options.host, "Its name")->required();
+  set->add_option("--delay", options.delay, "Least time between two of its pages: 5s");
+  set->add_option("--parallel", options.parallel, "Most of its pages at once; 0: no cap")
+      ->check(CLI::NonNegativeNumber);
+  command(*host, "list", "Web sites with limits, delays and pauses", list_hosts);
+
+  auto* tagging = command(app, "tag", "Change tags, label and notes of a crawl",
+                          [&options](Context& context) { return describe(context, options); });
+  tagging->add_option("crawls", options.ids, "The crawls")->required();
+  tagging->add_option("--add", options.add, "A tag more")->allow_extra_args(false);
+  tagging->add_option("--remove", options.remove, "A tag less")->allow_extra_args(false);
+  tagging->add_option("--label", options.label, "Its name");
+  tagging->add_option("--notes", options.notes, "Notes on it");
+
+  auto* keeping = command(app, "keep", "Say how long a crawl is kept, from now on",
+                          [&options](Context& context) { return keep(context, options); });
+  keeping->add_option("time", options.keep, "90d, or forever")->required();
+  keeping->add_option("crawls", options.ids, "The crawls")->required();
+
+  auto* removing = command(app, "remove", "Delete crawls with their files",
+                           [&options](Context& context) { return remove(context, options); });
+  removing->add_option("crawls", options.ids, "The crawls");
+  removing->add_flag("--expired", options.expired, "Those whose time to be kept is over");
+  removing->add_flag("--yes", options.yes, "Do not ask");
+}
+
+} // namespace holdfast::cli

@@ -1,0 +1,163 @@
+// Politeness: delays, caps and back-off of web sites, counted over all nodes and crawls, inside the claim.
+#include "lib/store/control.hpp"
+#include "lib/store/host.hpp"
+#include "tests/store/stage.hpp"
+
+#include <doctest/doctest.h>
+
+#include <map>
+
+using namespace holdfast;
+using namespace holdfast::test;
+
+namespace {
+
+std::size_t claimed(Stage& stage, const std::string& node, int room = 20) {
+  return store::snapshot_claim(stage.connection, node, room, {}).size();
+}
+
+void finish(Stage& stage, const std::string& node, const store::Claim& claim) {
+  store::snapshot_start(stage.connection, node, claim.lease);
+  stage.seal(node, claim);
+}
+
+// The host's clock is moved, not ours.
+void pass(Stage& stage, const std::string& time) {
+  stage.run("update holdfast.host set next_at = next_at - $1::interval, backoff_until = backoff_until - $1::interval, "
+            "updated_at = updated_at - $1::interval",
+            pg::Params::of(time));
+  stage.run("update holdfast.crawl_lane set next_at = clock_timestamp() where next_at < 'infinity'");
+  stage.run("update holdfast.crawl_queue set ready_at = clock_timestamp()");
+}
+
+} // namespace
+
+TEST_CASE("no more pages of a web site are in work than it allows, over all nodes and crawls") {
+  Stage stage;
+  store::host_set(stage.connection, "site.test", {std::nullopt, 3}, "ann");
+  for (int i = 0; i < 4; ++i)
+    stage.start(stage.seeds(1, 10));
+  const auto first = stage.node(), second = stage.node();
+  const auto claims = store::snapshot_claim(stage.connection, first, 2, {});
+  CHECK(claims.size() == 2);
+  CHECK(claimed(stage, second) == 1);
+  CHECK(claimed(stage, second) == 0);
+  finish(stage, first, claims[0]);
+  CHECK(claimed(stage, second) == 1);
+  CHECK(claimed(stage, first) == 0);
+  // More room at once, and less for what comes after.
+  store::host_set(stage.connection, "site.test", {std::nullopt, 6}, "ann");
+  CHECK(claimed(stage, first) == 3);
+  store::host_set(stage.connection, "site.test", {std::nullopt, 1}, "ann");
+  finish(stage, first, claims[1]);
+  CHECK(claimed(stage, first) == 0);
+  store::host_set(stage.connection, "site.test", {std::nullopt, 0}, "ann");
+  CHECK(claimed(stage, first, 100) == 33);
+}
+
+TEST_CASE("a delay lets one page through, and counts from its end") {
+  Stage stage;
+  store::host_set(stage.connection, "site.test", {1h, std::nullopt}, "ann");
+  stage.start(stage.seeds(1, 5));
+  stage.start(stage.seeds(1, 5));
+  const auto node = stage.node();
+  const auto claims = store::snapshot_claim(stage.connection, node, 8, {});
+  REQUIRE(claims.size() == 1);
+  CHECK(claimed(stage, node) == 0);
+  pass(stage, "2 hours");
+  CHECK(claimed(stage, node) == 0); // the first is still in work
+  finish(stage, node, claims[0]);
+  CHECK(claimed(stage, node) == 0);
+  CHECK(stage.value("select next_at > clock_timestamp() + interval '59 minutes' from holdfast.v_host") == "t");
+  CHECK(stage.value("select count(*) from holdfast.v_queue where state like 'waits: its web site is left alone%'") ==
+        "9");
+  pass(stage, "1 hour");
+  CHECK(claimed(stage, node) == 1);
+}
+
+TEST_CASE("a crawl of polite and free hosts gives the free ones at once, and sleeps no longer than it must") {
+  Stage stage;
+  store::host_set(stage.connection, "slow.test", {1h, std::nullopt}, "ann");
+  std::vector<store::Seed> seeds;
+  for (int i = 1; i <= 50; ++i)
+    seeds.push_back({"https://slow.test/" + std::to_string(i), "slow.test", "", {}});
+  for (int i = 1; i <= 5; ++i)
+    seeds.push_back(Stage::seed(std::to_string(i)));
+  stage.start(seeds);
+  const auto node = stage.node();
+  std::map<std::string, int> hosts;
+  for (const auto& claim : store::snapshot_claim(stage.connection, node, 20, {}))
+    ++hosts[claim.host];
+  CHECK(hosts == std::map<std::string, int>{{"site.test", 5}, {"slow.test", 1}});
+  CHECK(claimed(stage, node) == 0);
+  const auto wait = store::claim_wait(stage.connection);
+  REQUIRE(wait);
+  CHECK(*wait > 0ms);
+  CHECK(*wait <= 1h);
+}
+
+TEST_CASE("limits given to a host whose pages wait already hold for these too") {
+  Stage stage;
+  stage.start(stage.seeds(1, 1200));
+  const auto node = stage.node();
+  const auto before = store::snapshot_claim(stage.connection, node, 2, {});
+  CHECK(before.size() == 2);
+  store::host_set(stage.connection, "site.test", {std::nullopt, 3}, "ann");
+  CHECK(claimed(stage, node) == 1); // those in work count
+  for (const auto& claim : before)
+    finish(stage, node, claim);
+  CHECK(claimed(stage, node) == 2);
+  CHECK(claimed(stage, node) == 0);
+}
+
+TEST_CASE("a site that asks for time gets it, twice as long each time it has to ask again") {
+  Stage stage;
+  stage.start(stage.seeds(1, 5));
+  const auto node = stage.node();
+  const auto seconds = [&] {
+    return std::stoi(stage.value(
+        "select round(extract(epoch from backoff_until - updated_at)) from holdfast.v_host where name = 'site.test'"));
+  };
+  store::host_rate_limited(stage.connection, "site.test", 429, std::nullopt, "node");
+  CHECK(seconds() == 30);
+  CHECK(claimed(stage, node) == 0);
+  CHECK(stage.value("select distinct state from holdfast.v_queue") == "waits: it asked us to slow down (status 429)");
+  store::host_rate_limited(stage.connection, "site.test", 429, std::nullopt, "node"); // under way with the first
+  CHECK(seconds() == 30);
+  pass(stage, "31 seconds");
+  CHECK(claimed(stage, node, 1) == 1);
+  store::host_rate_limited(stage.connection, "site.test", 503, std::nullopt, "node");
+  CHECK(seconds() == 60);
+  store::host_rate_limited(stage.connection, "site.test", 503, 10min, "node");
+  CHECK(seconds() == 600);
+  CHECK(claimed(stage, node) == 0);
+  CHECK(store::host_resume(stage.connection, "site.test", {"ann", ""}));
+  CHECK(claimed(stage, node) == 4);
+}
+
+TEST_CASE("a crawl's own politeness is given to hosts that have no rule yet, but not to one's own network") {
+  Stage stage;
+  store::host_set(stage.connection, "site.test", {std::nullopt, 5}, "ann");
+  store::NewCrawl polite;
+  polite.host_parallel = 2;
+  stage.start({stage.seed("1"),
+               {"https://other.test/", "other.test", "", {}},
+               {"http://127.0.0.1/", "127.0.0.1", "", {}},
+               {"http://nas.local/", "nas.local", "", {}}},
+              polite);
+  CHECK(stage.value("select string_agg(name || ' ' || max_parallel, ', ' order by name) from holdfast.v_host") ==
+        "other.test 2, site.test 5");
+}
+
+TEST_CASE("a page put back for later, or lost with its node, comes back through its lane") {
+  Stage stage;
+  store::host_set(stage.connection, "site.test", {std::nullopt, 1}, "ann");
+  stage.start(stage.seeds(1, 2));
+  const auto node = stage.node(), other = stage.node();
+  const auto claim = stage.claim_and_start(node);
+  store::snapshot_release(stage.connection, node, claim.lease, "released", 1h, "later", true);
+  const auto second = stage.claim_and_start(node);
+  CHECK(second.lease.snapshot_id != claim.lease.snapshot_id);
+  stage.expire(node);
+  CHECK(stage.claim(other).lease.snapshot_id == second.lease.snapshot_id);
+}

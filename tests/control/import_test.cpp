@@ -1,0 +1,121 @@
+// What other programs export, read as they write it.
+#include "lib/base/error.hpp"
+#include "services/cli/import.hpp"
+#include "services/cli/limits.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace holdfast;
+using namespace holdfast::cli;
+
+TEST_CASE("bookmarks of a browser") {
+  const std::string text = R"(<!DOCTYPE NETSCAPE-Bookmark-file-1>
+<TITLE>Bookmarks</TITLE><DL><p>
+  <DT><H3>Folder</H3><DL><p>
+    <DT><A HREF="https://a.test/?x=1&amp;y=2" ADD_DATE="1" TAGS="one, two">A &lt;b&gt; &#8220;c&#x201d;</A>
+    <DT><A
+       HREF='https://b.test/'>Two
+       lines <b>bold</b></A>
+    <DT><A HREF=javascript:alert(1)>no page</A><DT><ABBR>x</ABBR>
+  </DL></DL>)";
+  CHECK(format_of("auto", text) == Format::html);
+  const auto entries = read_html(text);
+  REQUIRE(entries.size() == 3);
+  CHECK(entries[0].url == "https://a.test/?x=1&y=2");
+  CHECK(entries[0].title == "A <b> \u201cc\u201d");
+  CHECK(entries[0].tags == std::vector<std::string>{"one", "two"});
+  CHECK(entries[0].where == "line 4");
+  CHECK(entries[1].url == "https://b.test/");
+  CHECK(entries[1].title == "Two        lines bold");
+  CHECK(entries[2].url == "javascript:alert(1)");
+}
+
+TEST_CASE("an HTML file that ends in the middle of anything is read as far as it goes") {
+  const std::string text = "<a href=\"https://a.test/\">A</a><a href='https://b.test/' title=\"b";
+  for (std::size_t length = 0; length <= text.size(); ++length)
+    CHECK(read_html(std::string_view(text).substr(0, length)).size() <= 2);
+  CHECK(read_html(text).size() == 2);
+}
+
+TEST_CASE("feeds: RSS, Atom, RDF") {
+  const std::string rss = R"(<?xml version="1.0"?><rss version="2.0"><channel><link>https://a.test/</link>
+    <item><title>One &amp; only</title><link>https://a.test/1</link><category>x</category></item>
+    <item><guid>https://a.test/2</guid></item></channel></rss>)";
+  CHECK(format_of("auto", rss) == Format::xml);
+  auto entries = read_xml(rss);
+  REQUIRE(entries.size() == 2);
+  CHECK(entries[0].url == "https://a.test/1");
+  CHECK(entries[0].title == "One & only");
+  CHECK(entries[0].tags == std::vector<std::string>{"x"});
+  CHECK(entries[1].url == "https://a.test/2");
+  entries = read_xml(R"(<feed xmlns="http://www.w3.org/2005/Atom"><entry><title>T</title>
+    <link rel="self" href="https://a.test/feed"/><link href="https://a.test/page"/><category term="y"/></entry></feed>)");
+  REQUIRE(entries.size() == 1);
+  CHECK(entries[0].url == "https://a.test/page");
+  CHECK(entries[0].tags == std::vector<std::string>{"y"});
+}
+
+TEST_CASE("sitemaps, but not an index of them") {
+  const auto entries = read_xml("<?xml version='1.0'?><urlset><url><loc> https://a.test/1 </loc></url>"
+                                "<url><loc>https://a.test/2</loc></url></urlset>");
+  REQUIRE(entries.size() == 2);
+  CHECK(entries[0].url == "https://a.test/1");
+  CHECK_THROWS_AS(read_xml("<sitemapindex><sitemap><loc>https://a.test/s.xml</loc></sitemap></sitemapindex>"),
+                  base::Error);
+}
+
+TEST_CASE("XML that is none, or bites, is refused or harmless") {
+  CHECK_THROWS_AS(read_xml("<rss><item>"), base::Error);
+  // No external entity is read, none of one's own multiplies.
+  const auto entries =
+      read_xml(R"(<?xml version="1.0"?><!DOCTYPE r [<!ENTITY e SYSTEM "file:///etc/passwd"><!ENTITY f "&e;&e;">]>
+    <rss><item><title>&e;&f;</title><link>https://a.test/</link></item></rss>)");
+  REQUIRE(entries.size() == 1);
+  CHECK(entries[0].title.find("root") == std::string::npos);
+}
+
+TEST_CASE("JSON: lists, JSON Feed, Pinboard, Pocket") {
+  auto entries = read_json(R"(["https://a.test/", {"url": "https://b.test/", "title": "B", "tags": ["x"]}])");
+  REQUIRE(entries.size() == 2);
+  CHECK(entries[1].tags == std::vector<std::string>{"x"});
+  entries = read_json(R"([{"href": "https://a.test/", "description": "A", "tags": "one two"}])");
+  REQUIRE(entries.size() == 1);
+  CHECK(entries[0].title == "A");
+  CHECK(entries[0].tags == std::vector<std::string>{"one", "two"});
+  entries = read_json(R"({"status": 1, "list": {"7": {"resolved_url": "https://p.test/", "resolved_title": "P",
+    "tags": {"late": {"item_id": "7"}}}}})");
+  REQUIRE(entries.size() == 1);
+  CHECK(entries[0].url == "https://p.test/");
+  CHECK(entries[0].tags == std::vector<std::string>{"late"});
+  CHECK(read_json(R"({"items": [{"url": "https://f.test/"}]})").size() == 1);
+  CHECK_THROWS_AS(read_json("[{"), base::Error);
+}
+
+TEST_CASE("Pocket's table, and Pinboard's XML") {
+  const std::string csv = "title,url,time_added,tags,status\n\"One, \"\"two\"\"\",https://a.test/,1,x|y,unread\r\n\n";
+  CHECK(format_of("auto", csv) == Format::csv);
+  auto entries = read_csv(csv);
+  REQUIRE(entries.size() == 1);
+  CHECK(entries[0].title == "One, \"two\"");
+  CHECK(entries[0].tags == std::vector<std::string>{"x", "y"});
+  entries = read_xml(R"(<posts user="u"><post href="https://a.test/" description="A" tag="one two"/></posts>)");
+  REQUIRE(entries.size() == 1);
+  CHECK(entries[0].tags == std::vector<std::string>{"one", "two"});
+}
+
+TEST_CASE("the format is seen from the text") {
+  CHECK(format_of("auto", "https://a.test/\nhttps://b.test/\n") == Format::lines);
+  CHECK(format_of("auto", "{\"url\": \"https://a.test/\"}\n{\"url\": \"https://b.test/\"}\n") == Format::lines);
+  CHECK(format_of("auto", "{\n  \"items\": []\n}") == Format::json);
+  CHECK(format_of("auto", "\xef\xbb\xbf[\"https://a.test/\"]") == Format::json);
+  CHECK(format_of("auto", "https://a.test/?url=1,2\n") == Format::lines);
+  CHECK(format_of("auto", "") == Format::lines);
+  CHECK(format_of("jsonl", "[") == Format::lines);
+}
+
+TEST_CASE("the part of a host name that somebody can register") {
+  CHECK(registrable_domain("www.example.com") == "example.com");
+  CHECK(registrable_domain("a.b.example.co.uk") == "example.co.uk");
+  CHECK(registrable_domain("127.0.0.1") == "127.0.0.1");
+  CHECK(registrable_domain("localhost") == "localhost");
+}

@@ -1,0 +1,183 @@
+// Limits taken in the transaction that spends them, scope where URLs come in, fair shares between crawls.
+#include "lib/base/error.hpp"
+#include "lib/store/control.hpp"
+#include "tests/store/stage.hpp"
+
+#include <doctest/doctest.h>
+
+#include <set>
+
+using namespace holdfast;
+using namespace holdfast::test;
+
+namespace {
+
+void expand(Stage& stage, const std::string& node) {
+  while (const auto lease = store::crawl_claim(stage.connection, node, 1min))
+    while (store::crawl_expand(stage.connection, node, *lease, 1000).seeds_left > 0) {
+    }
+}
+
+} // namespace
+
+TEST_CASE("a page that would take its crawl over max_bytes is not kept, and ends it") {
+  Stage stage;
+  store::NewCrawl small;
+  small.max_bytes = 2500; // succeeded() holds 1000
+  const auto crawl = stage.start(stage.seeds(1, 10), small);
+  const auto node = stage.node();
+  const auto claims = store::snapshot_claim(stage.connection, node, 4, {});
+  for (const auto& claim : claims)
+    store::snapshot_start(stage.connection, node, claim.lease);
+  stage.seal(node, claims[0]);
+  stage.seal(node, claims[1]);
+  const auto over = [&](const store::Claim& claim) {
+    try {
+      stage.seal(node, claim);
+      return false;
+    } catch (const base::Error& error) {
+      return error.error_class() == base::ErrorClass::lease_lost;
+    }
+  };
+  CHECK(over(claims[2]));
+  CHECK(over(claims[2])); // a repeat says the same
+  CHECK(over(claims[3]));
+  const auto ended = store::crawl_progress(stage.connection, crawl);
+  CHECK(ended.status == "sealed");
+  CHECK(ended.stop_reason == "max_bytes");
+  CHECK(ended.bytes == 2000);
+  CHECK(ended.succeeded == 2);
+}
+
+TEST_CASE("a crawl whose time is over is stopped, and its pauses do not count") {
+  Stage stage;
+  store::NewCrawl brief;
+  brief.max_time = 1h;
+  const auto crawl = stage.start(stage.seeds(1, 3), brief);
+  const auto node = stage.node();
+  const auto held = stage.claim_and_start(node);
+  const auto left = [&] {
+    return std::stod(stage.value("select extract(epoch from deadline_at - clock_timestamp()) from holdfast.v_crawl"));
+  };
+  CHECK(left() > 3500);
+  CHECK(left() <= 3600);
+  store::crawl_pause(stage.connection, crawl, {});
+  stage.run("update holdfast.crawl set paused_at = paused_at - interval '30 minutes'");
+  store::crawl_resume(stage.connection, crawl, {});
+  CHECK(left() > 5300);
+  expand(stage, node);
+  CHECK(stage.value("select retry_at = deadline_at from holdfast.v_crawl") == "t"); // when a node shall look again
+  stage.run("update holdfast.crawl set deadline_at = clock_timestamp(), retry_at = clock_timestamp()");
+  CHECK(store::snapshot_claim(stage.connection, node, 8, {}).empty());
+  expand(stage, node);
+  const auto ended = store::crawl_progress(stage.connection, crawl);
+  CHECK(ended.status == "sealed");
+  CHECK(ended.stop_reason == "max_time");
+  CHECK(stage.status(held.lease) == "sealed");
+}
+
+TEST_CASE("no more snapshots of a crawl are in work than it allows, however many nodes claim") {
+  Stage stage;
+  store::NewCrawl narrow;
+  narrow.max_parallel = 3;
+  stage.start(stage.seeds(1, 20), narrow);
+  const auto node = stage.node(), other = stage.node();
+  const auto claims = store::snapshot_claim(stage.connection, node, 2, {});
+  CHECK(claims.size() == 2);
+  CHECK(store::snapshot_claim(stage.connection, other, 8, {}).size() == 1);
+  CHECK(store::snapshot_claim(stage.connection, other, 8, {}).empty());
+  store::snapshot_start(stage.connection, node, claims[0].lease);
+  stage.seal(node, claims[0]);
+  CHECK(store::snapshot_claim(stage.connection, other, 8, {}).size() == 1);
+  CHECK(store::snapshot_claim(stage.connection, node, 8, {}).empty());
+}
+
+TEST_CASE("links outside the scope never become snapshots") {
+  Stage stage;
+  store::NewCrawl crawl;
+  crawl.max_depth = 3;
+  crawl.scope = {{"domains", {"site.test"}}, {"deny", {"logout", "*.ads.site.test"}}, {"schemes", {"https"}}};
+  stage.start({stage.seed("1")}, crawl);
+  const auto node = stage.node();
+  const auto link = [](const std::string& url, const std::string& host) { return store::Seed{url, host, "", {}}; };
+  const auto sealed = stage.seal(
+      node, stage.claim_and_start(node),
+      stage.succeeded({link("https://site.test/2", "site.test"), link("https://www.site.test/", "www.site.test"),
+                       link("https://ads.site.test/", "ads.site.test"),
+                       link("https://x.ads.site.test/", "x.ads.site.test"),
+                       link("https://site.test/LOGOUT?now", "site.test"), link("http://site.test/3", "site.test"),
+                       link("https://notsite.test/", "notsite.test")}));
+  CHECK(sealed.children == 3);
+  CHECK(stage.value("select refused from holdfast.v_crawl") == "4");
+}
+
+TEST_CASE("a scope that makes no sense is refused with the reason") {
+  Stage stage;
+  store::NewCrawl crawl;
+  crawl.id = "018f0000-0000-7000-8000-000000000001";
+  crawl.scope = {{"deny", {"("}}};
+  CHECK(refusal([&] { store::crawl_add(stage.connection, crawl, {stage.seed("1")}); }) == "HF004");
+  crawl.scope = {{"colour", {"red"}}};
+  CHECK(refusal([&] { store::crawl_add(stage.connection, crawl, {stage.seed("1")}); }) == "HF004");
+}
+
+TEST_CASE("only what is new, or was archived too long ago") {
+  Stage stage;
+  stage.start(stage.seeds(1, 2));
+  const auto node = stage.node();
+  stage.seal(node, stage.claim_and_start(node));
+  stage.seal(node, stage.claim_and_start(node));
+  store::NewCrawl fresh;
+  fresh.only_new = true;
+  const auto crawl = stage.start(stage.seeds(1, 3), fresh);
+  CHECK(store::crawl_progress(stage.connection, crawl).total == 1);
+  fresh.only_new_age = 1h;
+  stage.force(
+      "update holdfast.snapshot_sealed set sealed_at = sealed_at - interval '2 hours' where snapshot_id = (select "
+      "id from holdfast.snapshot where url = 'https://site.test/2' limit 1)");
+  const auto again = stage.start(stage.seeds(1, 3), fresh);
+  CHECK(store::crawl_progress(stage.connection, again).total == 2);
+}
+
+TEST_CASE("of one URL given twice, the longer title is kept") {
+  Stage stage;
+  auto plain = stage.seed("1"), titled = stage.seed("1");
+  titled.title = "A title";
+  stage.start({plain, titled});
+  CHECK(stage.value("select string_agg(title, ',') from holdfast.v_snapshot") == "A title");
+}
+
+TEST_CASE("a crawl of higher priority goes first, and the others still get their turn") {
+  Stage stage;
+  stage.run("select setseed(0.25)"); // the walk's dice
+  store::NewCrawl urgent, late;
+  urgent.priority = 5;
+  late.priority = -5;
+  const auto plain = stage.start(stage.seeds(1, 400));
+  const auto first = stage.start(stage.seeds(1, 400), urgent);
+  const auto last = stage.start(stage.seeds(1, 400), late);
+  const auto node = stage.node();
+  std::map<std::string, int> counts;
+  for (int i = 0; i < 300; ++i)
+    for (const auto& claim : store::snapshot_claim(stage.connection, node, 1, {}))
+      ++counts[claim.lease.crawl_id];
+  CHECK(counts[first] > 200);
+  CHECK(counts[plain] > 0);
+  CHECK(counts[last] > 0);
+  CHECK(counts[plain] + counts[first] + counts[last] == 300);
+}
+
+TEST_CASE("a node that always has a large crawl open still serves the small ones") {
+  Stage stage;
+  stage.run("reset holdfast.claim_near");
+  stage.run("select setseed(0.25)");
+  const auto large = stage.start(stage.seeds(1, 2000));
+  std::set<std::string> small;
+  for (int i = 0; i < 20; ++i)
+    small.insert(stage.start({stage.seed("1")}));
+  const auto node = stage.node();
+  for (int i = 0; i < 500 && !small.empty(); ++i)
+    for (const auto& claim : store::snapshot_claim(stage.connection, node, 1, {large}))
+      small.erase(claim.lease.crawl_id);
+  CHECK(small.empty());
+}

@@ -1,0 +1,302 @@
+// Pause, resume, cancel, scope, retry, remove: each in every state, repeated, and told to the nodes.
+#include "lib/base/uuid.hpp"
+#include "lib/store/control.hpp"
+#include "lib/store/host.hpp"
+#include "tests/store/stage.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace holdfast;
+using namespace holdfast::test;
+
+namespace {
+
+const store::Order kOrder{"ann", "for a test"};
+
+std::string crawl_status(Stage& stage, const std::string& crawl) {
+  return stage.value("select status from holdfast.v_crawl where id = $1::uuid", pg::Params::of(crawl));
+}
+
+// A node with nothing else to do turns what waits into what can be claimed.
+void expand(Stage& stage, const std::string& node) {
+  while (const auto lease = store::crawl_claim(stage.connection, node, 1min))
+    while (store::crawl_expand(stage.connection, node, *lease, 1000).seeds_left > 0) {
+    }
+}
+
+std::size_t lost(Stage& stage, const std::string& node, const store::Lease& lease) {
+  return store::node_beat(stage.connection, node, 1h, {lease}, "{}").lost.size();
+}
+
+} // namespace
+
+TEST_CASE("a paused crawl gives back what is in work, and nothing of it is claimed until it is resumed") {
+  Stage stage;
+  const auto crawl = stage.start(stage.seeds(1, 3));
+  const auto node = stage.node();
+  const auto held = stage.claim_and_start(node);
+  CHECK(store::crawl_pause(stage.connection, crawl, kOrder));
+  CHECK_FALSE(store::crawl_pause(stage.connection, crawl, kOrder));
+  CHECK(crawl_status(stage, crawl) == "paused");
+  CHECK(stage.value("select reason from holdfast.v_crawl where id = $1::uuid", pg::Params::of(crawl)) ==
+        "paused by ann: for a test");
+  CHECK(stage.status(held.lease) == "queued");
+  CHECK(lost(stage, node, held.lease) == 1);
+  CHECK(refusal([&] { stage.seal(node, held); }) == "HF003");
+  CHECK(store::snapshot_claim(stage.connection, node, 8, {crawl}).empty());
+  CHECK_FALSE(store::crawl_claim(stage.connection, node, 1min));
+  CHECK(stage.value("select held from holdfast.v_control where action = 'pause'") == "1");
+
+  CHECK(store::crawl_resume(stage.connection, crawl, kOrder));
+  CHECK_FALSE(store::crawl_resume(stage.connection, crawl, kOrder));
+  expand(stage, node);
+  CHECK(crawl_status(stage, crawl) == "started");
+  const auto claims = store::snapshot_claim(stage.connection, node, 8, {});
+  CHECK(claims.size() == 3);
+  for (const auto& claim : claims) {
+    CHECK(claim.attempts == 1); // being paused is no attempt
+    store::snapshot_start(stage.connection, node, claim.lease);
+    stage.seal(node, claim);
+  }
+  CHECK(crawl_status(stage, crawl) == "sealed");
+}
+
+TEST_CASE("a crawl can be paused and cancelled before a node has seen it, and while one expands it") {
+  Stage stage;
+  const auto node = stage.node();
+  const auto crawl = stage.add(stage.seeds(1, 10));
+  SUBCASE("queued") {
+    CHECK(store::crawl_pause(stage.connection, crawl, kOrder));
+    CHECK_FALSE(store::crawl_claim(stage.connection, node, 1min));
+  }
+  SUBCASE("half expanded") {
+    const auto lease = store::crawl_claim(stage.connection, node, 1min);
+    REQUIRE(lease);
+    store::crawl_expand(stage.connection, node, *lease, 4);
+    CHECK(store::crawl_pause(stage.connection, crawl, kOrder));
+    CHECK(refusal([&] { store::crawl_expand(stage.connection, node, *lease, 4); }) == "HF003");
+    CHECK(store::crawl_resume(stage.connection, crawl, kOrder));
+    expand(stage, node);
+    CHECK(store::crawl_progress(stage.connection, crawl).open == 10);
+    CHECK(store::crawl_pause(stage.connection, crawl, kOrder));
+  }
+  CHECK(store::crawl_cancel(stage.connection, crawl, kOrder, {}));
+  CHECK_FALSE(store::crawl_cancel(stage.connection, crawl, kOrder, {}));
+  CHECK(crawl_status(stage, crawl) == "sealed");
+  CHECK_FALSE(store::crawl_pause(stage.connection, crawl, kOrder));
+  CHECK_FALSE(store::crawl_resume(stage.connection, crawl, kOrder));
+}
+
+TEST_CASE("cancelling a large crawl goes in batches, and nodes end it if nobody else does") {
+  Stage stage;
+  const auto crawl = stage.start(stage.seeds(1, 2500));
+  const auto node = stage.node();
+  const auto held = stage.claim_and_start(node);
+  // The first batch only, as when whoever cancels is gone after it.
+  CHECK(stage.value("select holdfast.crawl_cancel($1::uuid, 'ann', '')", pg::Params::of(crawl)) == "1499");
+  CHECK(stage.status(held.lease) == "sealed");
+  CHECK(lost(stage, node, held.lease) == 1);
+  CHECK(store::snapshot_claim(stage.connection, node, 8, {}).empty());
+  expand(stage, node);
+  const auto ended = store::crawl_progress(stage.connection, crawl);
+  CHECK(ended.status == "sealed");
+  CHECK(ended.outcome == "cancelled");
+  CHECK(ended.stop_reason == "cancelled");
+  CHECK(ended.failed == 2500);
+}
+
+TEST_CASE("a snapshot is paused, resumed and cancelled on its own, queued or in work") {
+  Stage stage;
+  const auto crawl = stage.start(stage.seeds(1, 2));
+  const auto node = stage.node();
+  const auto held = stage.claim_and_start(node);
+  const auto id = held.lease.snapshot_id;
+  CHECK(store::snapshot_order(stage.connection, id, "pause", kOrder));
+  CHECK_FALSE(store::snapshot_order(stage.connection, id, "pause", kOrder));
+  CHECK(stage.status(held.lease) == "paused");
+  CHECK(lost(stage, node, held.lease) == 1);
+  CHECK(store::snapshot_claim(stage.connection, node, 8, {}).size() == 1);
+  CHECK(store::snapshot_order(stage.connection, id, "resume", kOrder));
+  const auto again = stage.claim(node);
+  CHECK(again.lease.fence > held.lease.fence);
+  CHECK(store::snapshot_order(stage.connection, id, "cancel", kOrder));
+  CHECK_FALSE(store::snapshot_order(stage.connection, id, "cancel", kOrder));
+  CHECK(stage.status(held.lease) == "sealed");
+  CHECK(crawl_status(stage, crawl) == "started");
+  CHECK_FALSE(refusal([&] { store::snapshot_order(stage.connection, base::new_uuid(), "pause", kOrder); }).empty());
+}
+
+TEST_CASE("nodes, web sites and everything can be paused; what they hold goes back at once") {
+  Stage stage;
+  stage.start(stage.seeds(1, 4));
+  const auto node = stage.node(), other = stage.node();
+  const auto held = stage.claim_and_start(node);
+  SUBCASE("a node") {
+    CHECK(store::node_pause(stage.connection, node, kOrder));
+    CHECK_FALSE(store::node_pause(stage.connection, node, kOrder));
+    CHECK(store::snapshot_claim(stage.connection, node, 8, {}).empty());
+    CHECK(store::snapshot_claim(stage.connection, other, 8, {}).size() == 4);
+    CHECK(store::node_resume(stage.connection, node, kOrder));
+    CHECK_FALSE(store::node_resume(stage.connection, node, kOrder));
+  }
+  SUBCASE("a web site") {
+    CHECK(store::host_pause(stage.connection, "site.test", kOrder));
+    CHECK_FALSE(store::host_pause(stage.connection, "site.test", kOrder));
+    CHECK(store::snapshot_claim(stage.connection, node, 8, {}).empty());
+    CHECK(store::host_resume(stage.connection, "site.test", kOrder));
+    CHECK_FALSE(store::host_resume(stage.connection, "site.test", kOrder));
+    CHECK(store::snapshot_claim(stage.connection, node, 8, {}).size() == 4);
+  }
+  SUBCASE("everything") {
+    CHECK(store::collection_pause(stage.connection, kOrder));
+    CHECK_FALSE(store::collection_pause(stage.connection, kOrder));
+    CHECK(store::snapshot_claim(stage.connection, other, 8, {}).empty());
+    CHECK(store::collection_resume(stage.connection, kOrder));
+    CHECK(store::snapshot_claim(stage.connection, other, 8, {}).size() == 4);
+  }
+  CHECK(lost(stage, node, held.lease) == 1);
+}
+
+TEST_CASE("a node is told to end, and a web site's pages are cancelled in every crawl") {
+  Stage stage;
+  stage.start(stage.seeds(1, 3));
+  stage.start({{"https://other.test/", "other.test", "", {}}, stage.seed("1")});
+  const auto node = stage.node();
+  CHECK(store::node_cancel(stage.connection, node, kOrder));
+  CHECK_FALSE(store::node_cancel(stage.connection, node, kOrder));
+  CHECK(store::node_beat(stage.connection, node, 1h, {}, "{}").request == "stop");
+  CHECK(store::host_cancel(stage.connection, "site.test", kOrder) == 4);
+  CHECK(store::host_cancel(stage.connection, "site.test", kOrder) == 0);
+  CHECK(stage.value("select count(*) from holdfast.v_snapshot where outcome = 'cancelled'") == "4");
+}
+
+TEST_CASE("what was claimed while the order was given is taken with the node's next beat") {
+  Stage stage;
+  const auto crawl = stage.start(stage.seeds(1, 2));
+  const auto node = stage.node();
+  const auto held = stage.claim_and_start(node);
+  std::string to = "queued";
+  // As if the claim had come in just after the order had looked for it.
+  SUBCASE("paused by hand") {
+    stage.run("update holdfast.crawl set status = 'paused', retry_at = holdfast.retry_at_max() where id = $1::uuid",
+              pg::Params::of(crawl));
+  }
+  SUBCASE("being cancelled") {
+    stage.run("update holdfast.crawl set stopping_at = now(), stop_reason = 'cancelled', retry_at = now() where id = "
+              "$1::uuid",
+              pg::Params::of(crawl));
+    to = "sealed";
+  }
+  CHECK(lost(stage, node, held.lease) == 1);
+  CHECK(stage.status(held.lease) == to);
+  if (to == "sealed") expand(stage, node);
+}
+
+TEST_CASE("a node that dies while its crawl is paused or cancelled does not bring the work back to life") {
+  Stage stage;
+  const auto crawl = stage.start(stage.seeds(1, 2));
+  const auto node = stage.node(), other = stage.node();
+  stage.claim_and_start(node);
+  stage.run("update holdfast.crawl set stopping_at = now(), stop_reason = 'cancelled', retry_at = now() where id = "
+            "$1::uuid",
+            pg::Params::of(crawl));
+  stage.expire(node);
+  CHECK(store::snapshot_claim(stage.connection, other, 8, {}).empty()); // gives the dead node up
+  CHECK(store::crawl_progress(stage.connection, crawl).failed == 1);
+  expand(stage, other);
+  CHECK(crawl_status(stage, crawl) == "sealed");
+}
+
+TEST_CASE("a domain is excluded from a running crawl, and let in again") {
+  Stage stage;
+  std::vector<store::Seed> seeds = stage.seeds(1, 5);
+  for (int i = 1; i <= 5; ++i)
+    seeds.push_back({"https://ads.other.test/" + std::to_string(i), "ads.other.test", "", {}});
+  const auto crawl = stage.start(seeds);
+  const auto node = stage.node();
+  const auto deny = store::ScopeLists{{"deny", {"other.test"}}};
+  CHECK(store::crawl_scope(stage.connection, crawl, deny, {}, "ann"));
+  CHECK_FALSE(store::crawl_scope(stage.connection, crawl, deny, {}, "ann"));
+  CHECK(stage.value("select excluded from holdfast.v_crawl where id = $1::uuid", pg::Params::of(crawl)) == "5");
+  CHECK(stage.value("select count(*) from holdfast.v_queue where state = 'outside: excluded: other.test (by ann)'") ==
+        "5");
+  expand(stage, node);
+  auto claims = store::snapshot_claim(stage.connection, node, 10, {});
+  CHECK(claims.size() == 5);
+  for (const auto& claim : claims)
+    CHECK(claim.host == "site.test");
+  SUBCASE("let in again") {
+    CHECK(store::crawl_scope(stage.connection, crawl, {}, deny, "ann"));
+    expand(stage, node);
+    CHECK(store::snapshot_claim(stage.connection, node, 10, {}).size() == 5);
+  }
+  SUBCASE("left out to the end, links to it too") {
+    for (const auto& claim : claims) {
+      store::snapshot_start(stage.connection, node, claim.lease);
+      stage.seal(node, claim, stage.succeeded({{"https://other.test/x", "other.test", "", {}}}));
+    }
+    expand(stage, node);
+    const auto ended = store::crawl_progress(stage.connection, crawl);
+    CHECK(ended.status == "sealed");
+    CHECK(ended.outcome == "succeeded");
+    CHECK(ended.succeeded == 5);
+    CHECK(stage.value("select count(*) from holdfast.v_snapshot where outcome = 'cancelled' and reason = 'excluded: "
+                      "other.test (by ann)'") == "5");
+  }
+  SUBCASE("a page of it that is in work is taken back") {
+    CHECK(store::crawl_scope(stage.connection, crawl, {{"deny", {"site.test"}}}, {}, "ann"));
+    CHECK(stage.status(claims[0].lease) == "paused");
+    CHECK(lost(stage, node, claims[0].lease) == 1);
+  }
+}
+
+TEST_CASE("what failed is tried again as a new crawl, as deep as it was") {
+  Stage stage;
+  store::NewCrawl deep;
+  deep.max_depth = 2;
+  deep.tags = {"a"};
+  const auto crawl = stage.start(stage.seeds(1, 2), deep);
+  const auto node = stage.node();
+  stage.seal(node, stage.claim_and_start(node), stage.succeeded({stage.seed("9")}));
+  store::Sealing failed;
+  failed.outcome = "failed";
+  failed.reason = "no hook succeeded";
+  stage.seal(node, stage.claim_and_start(node), failed);
+  const auto child = stage.claim_and_start(node);
+  store::result_start(stage.connection, node, child.lease, {"wget", "hook", 1, 1, 1s, false});
+  store::result_finish(stage.connection, node, child.lease, "wget", "hook", "failed", R"({"error": "broken"})");
+  auto partial = stage.succeeded();
+  partial.outcome = "partial";
+  stage.seal(node, child, partial);
+
+  const auto id = base::new_uuid();
+  CHECK(store::crawl_retry(stage.connection, id, {crawl}, true, {}, "ann") == 2);
+  CHECK(store::crawl_retry(stage.connection, id, {crawl}, true, {}, "ann") == 2); // a repeat adds nothing
+  expand(stage, node);
+  CHECK(stage.value("select string_agg(url || ' ' || depth, ', ' order by depth) from holdfast.v_snapshot where "
+                    "crawl_id = $1::uuid",
+                    pg::Params::of(id)) == "https://site.test/2 0, https://site.test/9 2");
+  CHECK(stage.value("select retry_of::text || max_depth || tags[1] from holdfast.v_crawl where id = $1::uuid",
+                    pg::Params::of(id)) == crawl + "2a");
+  // One plugin, where it failed; and over everything.
+  CHECK(store::crawl_retry(stage.connection, base::new_uuid(), {crawl}, true, {"wget"}, "ann") == 1);
+  CHECK(store::crawl_retry(stage.connection, base::new_uuid(), {crawl}, true, {"title"}, "ann") == 0);
+  CHECK(store::crawl_retry(stage.connection, base::new_uuid(), {crawl}, false, {"title"}, "ann") == 3);
+  CHECK(store::crawl_retry(stage.connection, base::new_uuid(), {child.lease.snapshot_id}, false, {}, "ann") == 1);
+}
+
+TEST_CASE("a crawl is removed once it is sealed, and its directories are listed for deletion") {
+  Stage stage;
+  const auto crawl = stage.start({stage.seed("1")});
+  const auto node = stage.node();
+  CHECK(refusal([&] { store::crawl_remove(stage.connection, crawl, "ann"); }) == "HF004");
+  stage.seal(node, stage.claim_and_start(node));
+  store::crawl_keep(stage.connection, crawl, 1ms);
+  CHECK(stage.value("select keep_until is not null from holdfast.v_crawl where id = $1::uuid", pg::Params::of(crawl)) ==
+        "t");
+  CHECK(store::crawl_remove(stage.connection, crawl, "ann") == 1);
+  CHECK(store::crawl_remove(stage.connection, crawl, "ann") == 0);
+  CHECK(store::purge_list(stage.connection, 10) == std::vector<std::string>{"2026/01/site.test/id"});
+  store::purge_done(stage.connection, {"2026/01/site.test/id"});
+  CHECK(store::purge_list(stage.connection, 10).empty());
+}
