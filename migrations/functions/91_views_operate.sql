@@ -177,3 +177,23 @@ create or replace function holdfast.metrics() returns table (name text, type tex
   select 'holdfast_hosts_held_back', 'gauge', 'Web sites that are paused or left in peace.', '{}', count(*) from holdfast.host h where h.paused or h.backoff_until > clock_timestamp()
 $$;
 comment on function holdfast.metrics() is 'Numbers of the whole collection for Prometheus: one row a sample.';
+
+create or replace function holdfast.node_metrics(p_hostname text, p_pid integer)
+  returns table (name text, type text, help text, labels jsonb, value double precision) language sql stable as $$
+  -- Numbers of one node for its own endpoint. No row: no node with this pid runs on that machine.
+  with me as (
+    select p.* from holdfast.process p join holdfast.machine m on m.id = p.machine_id
+      where p.status = 'running' and p.process_type = 'worker' and p.lease_until > clock_timestamp() and p.pid = p_pid and m.hostname = p_hostname
+      order by p.started_at desc limit 1)
+  select 'holdfast_node_lease_left_seconds', 'gauge', 'How long its work is still covered.', '{}'::jsonb, extract(epoch from me.lease_until - clock_timestamp())::double precision from me
+  union all select 'holdfast_node_beat_age_seconds', 'gauge', 'How long ago it last renewed its lease.', '{}', extract(epoch from clock_timestamp() - me.beat_at) from me
+  union all select 'holdfast_node_slots', 'gauge', 'Snapshots it can work on at once.', '{}', me.slots from me
+  union all select 'holdfast_node_snapshots_held', 'gauge', 'Snapshots it has.', '{}', count(q.snapshot_id) from me left join holdfast.snapshot_queue q on q.owner_id = me.id group by me.id
+  union all select 'holdfast_node_hooks_running', 'gauge', 'Hooks that run below it, by plugin.', jsonb_build_object('plugin', r.plugin), count(*)
+    from me join holdfast.archive_result r on r.process_id = me.id and r.ended_at is null group by r.plugin
+  union all select 'holdfast_node_snapshots_sealed_total', 'counter', 'Snapshots it has sealed since it joined.', '{}', coalesce((me.stats ->> 'sealed')::double precision, 0) from me
+  union all select 'holdfast_node_free_bytes', 'gauge', 'Space left in its work directory.', '{}', (me.stats ->> 'free_bytes')::double precision from me where me.stats ->> 'free_bytes' is not null
+  union all select 'holdfast_node_claiming', 'gauge', 'Whether it takes work: 0 when it drains, is paused or says why not.', '{}',
+    (not me.draining and me.request is null and me.paused_at is null and me.stats ->> 'not_claiming' is null)::integer from me
+$$;
+comment on function holdfast.node_metrics(text, integer) is 'Numbers of one node for Prometheus: one row a sample.';

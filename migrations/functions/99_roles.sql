@@ -15,7 +15,7 @@ declare
   -- Plain reading of arguments or views: needs no rights of the owner, and stays open to the planner.
   v_plain constant text[] := '{retry_at_max, new_uuid, people_time, people_duration, people_count, schedule_next, schedule_times, cron_field, scope_refusal,
     url_matches, is_own_host}';
-  v_read constant text[] := '{find, why, search, search_window, crawl_snapshots, metrics, crawl_entries, crawl_seeds, check_invariants, schedule_find,
+  v_read constant text[] := '{find, why, search, search_window, crawl_snapshots, metrics, node_metrics, crawl_entries, crawl_seeds, check_invariants, schedule_find,
     crawls_expired, sealed_files}';
   v_work constant text[] := '{node_join, node_beat, node_leave, lapse_nodes, control_apply, crawl_claim, crawl_expand, crawl_stop_step, crawl_judge_step,
     crawl_session_open, crawl_session_set, snapshot_claim, snapshot_claim_open, snapshot_start, snapshot_release, snapshot_seal, result_start, result_finish,

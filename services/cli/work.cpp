@@ -5,6 +5,7 @@
 #include "services/cli/serve_node.hpp"
 #include "services/cli/signals.hpp"
 #include "services/cli/verbs.hpp"
+#include "services/serve/node_endpoint.hpp"
 #include "services/worker/node.hpp"
 
 #include <boost/asio/co_spawn.hpp>
@@ -15,6 +16,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <memory>
 #include <thread>
 
 namespace holdfast::cli {
@@ -80,6 +82,15 @@ bool serve_node(Context& context, const std::function<bool(pg::Connection&)>& do
 int work(Context& context) {
   context.connection(true);
   context.disconnect();
+  std::unique_ptr<serve::NodeEndpoint> endpoint;
+  if (const auto& listen = context.settings().text("http.listen"); !listen.empty()) {
+    try {
+      endpoint = std::make_unique<serve::NodeEndpoint>(listen, context.dsn());
+    } catch (const base::Error& error) {
+      if (error.error_class() != base::ErrorClass::unavailable) throw;
+      spdlog::warn("no /metrics of this node: {}", error.what()); // several nodes of one machine may share their settings
+    }
+  }
   serve_node(context, {});
   return base::kExitSuccess;
 }

@@ -1,0 +1,81 @@
+#include "lib/base/error.hpp"
+#include "lib/pg/sha256.hpp"
+#include "services/cli/look.hpp"
+#include "services/serve/files.hpp"
+#include "services/serve/http_server.hpp"
+#include "services/serve/site.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <iostream>
+#include <thread>
+
+namespace holdfast::cli {
+
+namespace {
+
+std::string read_token(const std::filesystem::path& path) {
+  if (path.empty()) return "";
+  std::ifstream file(path);
+  std::string token;
+  if (!std::getline(file, token) || token.size() < 16)
+    throw base::Error(base::ErrorClass::configuration,
+                      "serve.token_file: " + path.string() + " holds no token of at least 16 characters",
+                      "head -c 24 /dev/urandom | base64 >" + path.string());
+  while (!token.empty() && (token.back() == '\r' || token.back() == ' '))
+    token.pop_back();
+  return token;
+}
+
+std::string shown(const serve::Endpoint& endpoint, std::uint16_t port) {
+  const bool six = endpoint.address.find(':') != std::string::npos;
+  const std::string host = endpoint.address == "0.0.0.0" || endpoint.address == "::" ? "localhost"
+                           : six                                                     ? "[" + endpoint.address + "]"
+                                                                                     : endpoint.address;
+  return "http://" + host + ":" + std::to_string(port) + "/";
+}
+
+} // namespace
+
+int serve(Context& context) {
+  const auto& settings = context.settings();
+  const auto endpoint = serve::parse_endpoint(settings.text("serve.listen"), "serve.listen");
+  serve::Endpoint beside = endpoint;
+  beside.port = endpoint.port == 0 ? std::uint16_t{0} : static_cast<std::uint16_t>(endpoint.port + 1);
+  if (!settings.text("serve.files").empty())
+    beside = serve::parse_endpoint(settings.text("serve.files"), "serve.files");
+  const auto token = read_token(settings.path("serve.token_file"));
+  if (token.empty() && (!endpoint.loopback || !beside.loopback))
+    throw base::Error(base::ErrorClass::configuration,
+                      "serve.listen: " + settings.text("serve.listen") +
+                          " can be reached from other machines, but there is no token",
+                      "put one in a file, and its name into serve.token_file; or listen on 127.0.0.1");
+  context.connection(); // there is a collection, and its schema is ours
+  told_to_end();
+
+  const serve::Files files(context.archive_root(), token.empty() ? "" : pg::sha256_hex("files " + token).substr(0, 32));
+  const serve::HttpServer file_server(beside, 2,
+                                      [&files](const serve::Request& request) { return files.answer(request); });
+  serve::SiteOptions options;
+  options.dsn = context.dsn();
+  options.version = HOLDFAST_VERSION;
+  options.token = token;
+  options.files = &files;
+  options.files_port = file_server.port();
+  if (token.empty()) // a name that leads here, but is not ours, is a trick
+    options.hosts = {"localhost", "127.0.0.1", "[::1]", endpoint.address, "[" + endpoint.address + "]"};
+  serve::Site site(std::move(options));
+  const serve::HttpServer server(endpoint, 3, [&site](const serve::Request& request) { return site.answer(request); });
+  std::cout << "Look at " << shown(endpoint, server.port()) << (token.empty() ? "" : "?token=...") << "\n"
+            << std::flush;
+  spdlog::info("pages on {}, archived files on {}", shown(endpoint, server.port()), shown(beside, file_server.port()));
+  while (!told_to_end())
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  return base::kExitSuccess;
+}
+
+} // namespace holdfast::cli

@@ -1,0 +1,138 @@
+#include "services/serve/files.hpp"
+
+#include "lib/archive/media_type.hpp"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <string_view>
+#include <utility>
+
+namespace holdfast::serve {
+
+namespace {
+
+// Opens below `directory`, whatever links lie there: the kernel refuses every step that would leave it.
+int open_beneath(int directory, const std::string& path, std::uint64_t flags) {
+  open_how how{};
+  how.flags = flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+  for (int tries = 0; tries < 10; ++tries) {
+    const long file = ::syscall(SYS_openat2, directory, path.c_str(), &how, sizeof how);
+    if (file >= 0) return static_cast<int>(file);
+    if (errno != EAGAIN && errno != EINTR) break; // EAGAIN: somebody renames just now
+  }
+  return -1;
+}
+
+// What is served: <yyyy>/<mm>/... and crawls/...; not the sentinel, not what is just being published.
+bool is_published(std::string_view path) {
+  if (path.find("//") != std::string_view::npos) return false;
+  for (std::string_view rest = path; !rest.empty();) {
+    const auto slash = std::min(rest.find('/'), rest.size());
+    const auto part = rest.substr(0, slash);
+    if (part == "." || part == "..") return false;
+    rest.remove_prefix(std::min(slash + 1, rest.size()));
+  }
+  if (path.starts_with("crawls/")) return true;
+  const auto digit = [&](std::size_t at) { return path[at] >= '0' && path[at] <= '9'; };
+  return path.size() > 8 && digit(0) && digit(1) && digit(2) && digit(3) && path[4] == '/' && digit(5) && digit(6) &&
+         path[7] == '/';
+}
+
+Response refusal(unsigned status, std::string text) {
+  Response response;
+  response.status = status;
+  response.type = "text/plain; charset=utf-8";
+  response.body = std::move(text);
+  response.headers = {{"Content-Security-Policy", "sandbox; default-src 'none'"}};
+  return response;
+}
+
+bool same(std::string_view left, std::string_view right) {
+  if (left.size() != right.size()) return false;
+  unsigned char difference = 0;
+  for (std::size_t at = 0; at < left.size(); ++at)
+    difference = static_cast<unsigned char>(difference | (left[at] ^ right[at]));
+  return difference == 0;
+}
+
+} // namespace
+
+Files::Files(const std::filesystem::path& root, std::string key)
+    : root_(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)), key_(std::move(key)) {}
+
+Files::~Files() {
+  if (root_ >= 0) ::close(root_);
+}
+
+std::string Files::href(const std::string& path) const {
+  static constexpr char digits[] = "0123456789ABCDEF";
+  std::string encoded = key_.empty() ? "/" : "/" + key_ + "/";
+  for (const char character : path) {
+    const auto byte = static_cast<unsigned char>(character);
+    const bool plain = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') ||
+                       byte == '-' || byte == '.' || byte == '_' || byte == '~' || byte == '/';
+    if (plain)
+      encoded += character;
+    else
+      (encoded += '%', encoded += digits[byte >> 4], encoded += digits[byte & 15]);
+  }
+  return encoded;
+}
+
+Response Files::answer(const Request& request) const {
+  std::string path = request.path.substr(1);
+  if (!key_.empty()) {
+    const auto slash = path.find('/');
+    if (slash == std::string::npos || !same(std::string_view(path).substr(0, slash), key_))
+      return refusal(403, "this address is not known; come by way of the page\n");
+    path.erase(0, slash + 1);
+  }
+  if (root_ < 0) return refusal(503, "the archive is not here\n");
+  if (!is_published(path)) return refusal(404, "there is no such file\n");
+  if (path.ends_with('/')) path += "index.html";
+  int file = open_beneath(root_, path, O_RDONLY);
+  if (file < 0) return refusal(404, "there is no such file\n");
+  struct stat about {};
+  if (::fstat(file, &about) != 0 || !S_ISREG(about.st_mode)) {
+    const bool directory = S_ISDIR(about.st_mode);
+    ::close(file);
+    if (!directory) return refusal(404, "there is no such file\n");
+    Response response = refusal(301, "");
+    response.headers.emplace_back("Location", href(path) + "/");
+    return response;
+  }
+  std::array<char, 512> head{};
+  const auto got = ::pread(file, head.data(), head.size(), 0);
+  const std::string_view begin(head.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
+  Response response;
+  response.file = file;
+  response.type = std::string(archive::media_type(path.substr(path.rfind('/') + 1), begin));
+  // An origin of its own (another port) and no scripts, forms, cookies or storage on top: a document here is nobody.
+  // Nothing is fetched from elsewhere, so that looking at an archived page does not tell its site. A PDF is not
+  // sandboxed: browsers refuse to show it then, and its viewer is no part of this origin.
+  if (response.type == "application/pdf")
+    response.headers.emplace_back("Content-Security-Policy",
+                                  "default-src 'none'; object-src 'self'; plugin-types application/pdf");
+  else
+    response.headers.emplace_back(
+        "Content-Security-Policy",
+        "sandbox allow-popups; default-src 'self' data: blob:; style-src 'self' data: 'unsafe-inline'; "
+        "script-src 'none'; connect-src 'none'; form-action 'none'; base-uri 'none'");
+  if (response.type.starts_with("text/") && response.type.find("charset") == std::string::npos &&
+      !response.type.starts_with("text/html"))
+    response.type += "; charset=utf-8";
+  response.headers.emplace_back("Referrer-Policy", "no-referrer");
+  response.headers.emplace_back("Cross-Origin-Resource-Policy", "cross-origin"); // thumbnails: browsers call no two ports of an IP address one site
+  response.headers.emplace_back("Cross-Origin-Opener-Policy", "same-origin");
+  response.headers.emplace_back("Cache-Control", "private, max-age=3600");
+  return response;
+}
+
+} // namespace holdfast::serve

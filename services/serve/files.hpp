@@ -1,0 +1,29 @@
+#pragma once
+// Archived files over HTTP. They come from strangers: nothing of them may run with the rights of a page of ours, and no
+// path may lead out of the archive. Immutable; any thread.
+
+#include "services/serve/http_server.hpp"
+
+#include <filesystem>
+#include <string>
+
+namespace holdfast::serve {
+
+class Files {
+public:
+  // `key`: every path begins with "/<key>/" if it is not empty, so that who knows no address gets nothing.
+  Files(const std::filesystem::path& root, std::string key);
+  ~Files();
+  Files(const Files&) = delete;
+  Files& operator=(const Files&) = delete;
+
+  Response answer(const Request& request) const;
+  // Path of a file of the archive at this origin: "/<key>/<path>", percent-encoded.
+  std::string href(const std::string& path) const;
+
+private:
+  int root_{-1};
+  std::string key_;
+};
+
+} // namespace holdfast::serve

@@ -1,0 +1,44 @@
+#include "services/serve/node_endpoint.hpp"
+
+#include "services/serve/metrics.hpp"
+#include "services/serve/site.hpp"
+
+namespace holdfast::serve {
+
+namespace {
+
+Response plain(unsigned status, std::string body, std::string type = "text/plain; charset=utf-8") {
+  Response response;
+  response.status = status;
+  response.type = std::move(type);
+  response.body = std::move(body);
+  response.headers = {{"Cache-Control", "no-store"}};
+  return response;
+}
+
+} // namespace
+
+struct NodeEndpoint::Impl {
+  Impl(const std::string& listen, const std::string& dsn)
+      : connections(dsn),
+        server(parse_endpoint(listen, "http.listen"), 1, [this](const Request& request) { return answer(request); }) {}
+
+  Response answer(const Request& request) {
+    if (request.path == "/healthz") return plain(200, "ok\n");
+    if (request.path != "/readyz" && request.path != "/metrics") return plain(404, "/healthz, /readyz or /metrics\n");
+    const auto numbers = connections.with([](pg::Connection& connection) { return node_metrics(connection); });
+    if (numbers.empty()) return plain(503, "this node is not counted on: its lease does not hold\n");
+    if (request.path == "/readyz") return plain(200, "ok\n");
+    return plain(200, numbers, "text/plain; version=0.0.4; charset=utf-8");
+  }
+
+  Connections connections;
+  HttpServer server; // last: its threads end first
+};
+
+NodeEndpoint::NodeEndpoint(const std::string& listen, const std::string& dsn)
+    : impl_(std::make_unique<Impl>(listen, dsn)) {}
+NodeEndpoint::~NodeEndpoint() = default;
+std::uint16_t NodeEndpoint::port() const noexcept { return impl_->server.port(); }
+
+} // namespace holdfast::serve

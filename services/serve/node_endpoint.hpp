@@ -1,0 +1,25 @@
+#pragma once
+// What a node tells machines about itself: /healthz (it lives), /readyz (it is counted on: its lease holds), /metrics
+// (Prometheus). Owned by the verb that runs the node; a thread and a read-only database session of its own. The
+// destructor ends both.
+
+#include "services/serve/http_server.hpp"
+
+#include <memory>
+#include <string>
+
+namespace holdfast::serve {
+
+class NodeEndpoint {
+public:
+  // Throws Error(configuration) for an address that is none, Error(unavailable) if it is taken.
+  NodeEndpoint(const std::string& listen, const std::string& dsn);
+  ~NodeEndpoint();
+  std::uint16_t port() const noexcept;
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace holdfast::serve

@@ -1,0 +1,313 @@
+"""holdfast serve: every page, the live data, the archived files, and those who try more than looking."""
+
+import http.client
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+
+from support import CONFIGURATION, Case, until
+
+HOSTILE = """<!doctype html><title>hostile</title><body><p id=p>as it was</p>
+<img src=x onerror="document.getElementById('p').textContent='OWNED by onerror'">
+<script>document.getElementById('p').textContent='OWNED by script';
+fetch('/live.json').then(() => { document.getElementById('p').textContent='OWNED by fetch' });
+try { top.location = 'https://evil.example/' } catch (e) {}</script>
+<iframe srcdoc="<script>parent.document.body.textContent='OWNED by frame'</script>"></iframe></body>"""
+MARKUP = "<script>alert(1)</script>\"'&"
+
+
+class Site:
+    """A collection with a few pages in it, and a server that shows it."""
+
+    def __init__(self, case, *settings, token=None):
+        self.case = case
+        self.place = case.place()
+        self.place.hook("page", "on_Snapshot__10_page.sh", f"""
+cat >hostile.html <<'HTML'
+{HOSTILE}
+HTML
+echo "plain" >notes.txt
+printf '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>' >picture.svg
+mkdir sub && echo inside >sub/inside.txt
+case $name in bad) echo "broken <b>pipe</b>" >&2; exit 3 ;; esac
+printf '{{"type": "ArchiveResult", "status": "succeeded", "output_str": "<script>alert(2)</script>"}}\\n'""")
+        done = self.place.run("add", "--label", f"label {MARKUP}", "--tag", "a tag", "--option", "PAGE_X=1",
+                              "http://127.0.0.1:9/good?x=<b>&y='\"", "http://127.0.0.1:9/bad")
+        case.assertIn(done.code, (0, 1), str(done))
+        self.process = self.place.start("serve", *settings, env={"HOLDFAST_SERVE_LISTEN": "127.0.0.1:0"})
+        line = self.process.stdout.readline()
+        case.assertTrue(line.startswith("Look at http://"), line)
+        self.port = int(re.search(r":(\d+)/", line).group(1))
+        self.headers = {"Authorization": f"Bearer {token}"} if token else {}
+        policy = self.get("/").headers["Content-Security-Policy"]
+        self.files = int(re.search(r"img-src 'self' http://127\.0\.0\.1:(\d+)", policy).group(1))
+
+    def get(self, path, port=None, method="GET", host=None, headers=None):
+        connection = http.client.HTTPConnection("127.0.0.1", port or self.port, timeout=30)
+        try:
+            connection.putrequest(method, path, skip_host=True)
+            connection.putheader("Host", host or f"127.0.0.1:{port or self.port}")
+            for name, value in {**self.headers, **(headers or {})}.items():
+                connection.putheader(name, value)
+            connection.endheaders()
+            response = connection.getresponse()
+            response.text = response.read().decode("utf-8", "replace")
+            return response
+        finally:
+            connection.close()
+
+    def raw(self, data, port=None):
+        with socket.create_connection(("127.0.0.1", port or self.port), timeout=30) as wire:
+            answer = b""
+            try:
+                wire.sendall(data)
+                wire.shutdown(socket.SHUT_WR)
+                while piece := wire.recv(65536):
+                    answer += piece
+            except ConnectionError:
+                pass  # hung up on, in the middle of it
+            return answer
+
+    def close(self):
+        self.process.terminate()
+        result = self.place.finish(self.process)
+        self.case.assertEqual(result.code, 0, str(result))
+        return result
+
+
+class Pages(Case):
+    @classmethod
+    def setUpClass(cls):
+        cls.owner = cls("test_nothing")
+        cls.site = Site(cls.owner)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.site.close()
+        cls.owner.doCleanups()
+
+    def test_nothing(self):
+        pass
+
+    def links(self, text, start):
+        return sorted(set(re.findall(rf'href="({start}[^"]*)"', text)))
+
+    def test_every_page_is_shown_and_nothing_foreign_becomes_markup(self):
+        front = self.site.get("/")
+        crawl = self.links(front.text, "/crawl/")
+        self.assertEqual(len(crawl), 1)
+        inside = self.site.get(crawl[0])
+        snapshots = self.links(inside.text, "/snapshot/")
+        self.assertEqual(len(snapshots), 2)
+        pages = ["/", "/nodes", "/hosts", "/failures", "/events", "/search?q=good", "/search", *crawl, *snapshots]
+        for path in pages:
+            with self.subTest(path):
+                page = self.site.get(path)
+                self.assertEqual(page.status, 200)
+                self.assertEqual(page.headers["Content-Type"], "text/html; charset=utf-8")
+                self.assertEqual(page.headers["X-Content-Type-Options"], "nosniff")
+                self.assertEqual(page.headers["Cache-Control"], "no-store")
+                self.assertIn("default-src 'none'", page.headers["Content-Security-Policy"])
+                self.assertNotIn("unsafe-inline", page.headers["Content-Security-Policy"])
+                self.assertNotIn("<script>", page.text)
+                self.assertNotIn("alert(1)</", page.text)
+                self.assertNotRegex(page.text, r"<[^>]+\son\w+=")
+                self.assertNotRegex(page.text, r"<[^>]+\sstyle=")
+                self.assertIn("<main", page.text)
+                self.assertEqual(re.findall(r'(?:src|href)="(?:https?:)?//(?!127\.0\.0\.1)[^"]*"', page.text), [])
+        self.assertIn("label &lt;script&gt;", front.text)
+        failed = self.site.get("/failures")
+        self.assertIn("page", failed.text)
+        self.assertIn("broken", failed.text)
+        self.assertIn("sealed with outcome", self.site.get(snapshots[0]).text)
+
+    def test_search_finds_by_url_title_and_tag(self):
+        for query, count in (("good", 1), ("127.0.0.1:9", 2), ("a%20tag", 2), ("no+such+thing", 0), ("", 0)):
+            with self.subTest(query):
+                page = self.site.get(f"/search?q={query}")
+                self.assertEqual(page.status, 200)
+                self.assertEqual(len(self.links(page.text, "/snapshot/")), count)
+        self.assertEqual(self.site.get("/search?q=%3Cscript%3E&before=x").status, 200)
+
+    def test_live_data(self):
+        crawl = self.links(self.site.get("/").text, "/crawl/")[0].split("/")[-1]
+        for page, sections in (("overview", {"numbers", "stuck", "crawls", "running"}), ("nodes", {"nodes", "tree", "ended"}),
+                               ("hosts", {"hosts"}), ("failures", {"failures"}), (f"crawl%20{crawl}", {"crawl"}), ("rubbish", set())):
+            with self.subTest(page):
+                answer = self.site.get(f"/live.json?page={page}")
+                self.assertEqual(answer.headers["Content-Type"], "application/json")
+                self.assertEqual(set(json.loads(answer.text)["sections"]), sections)
+
+    def test_numbers_are_prometheus_text(self):
+        answer = self.site.get("/metrics")
+        self.assertTrue(answer.headers["Content-Type"].startswith("text/plain; version=0.0.4"))
+        kinds = {}
+        for line in answer.text.splitlines():
+            if line.startswith("# TYPE"):
+                _, _, name, kind = line.split()
+                self.assertNotIn(name, kinds, "each family once")
+                kinds[name] = kind
+            elif not line.startswith("#"):
+                match = re.fullmatch(r'([a-z_]+)(\{[a-z_]+="[^"]*"(,[a-z_]+="[^"]*")*\})? (\S+)', line)
+                self.assertIsNotNone(match, line)
+                float(match.group(4))
+                self.assertIn(match.group(1), kinds)
+        self.assertEqual(kinds["holdfast_queue_depth"], "gauge")
+        self.assertTrue(all(name.endswith("_total") == (kind == "counter") for name, kind in kinds.items()))
+        self.assertEqual((self.site.get("/healthz").text, self.site.get("/readyz").text), ("ok\n", "ok\n"))
+
+    def test_strange_requests(self):
+        get = self.site.get
+        for path in ("/nothing", "/crawl/", "/crawl/x", "/crawl/" + "0" * 36, "/crawl/00000000-0000-7000-8000-000000000000",
+                     "/snapshot/00000000-0000-7000-8000-000000000000", "/../", "/crawl/%27;drop"):
+            self.assertEqual(get(path).status, 404, path)
+        self.assertEqual(get("/%zz").status, 400)
+        self.assertEqual(get("/a%00b").status, 400)
+        for method in ("POST", "PUT", "DELETE", "OPTIONS"):
+            self.assertEqual(get("/", method=method).status, 405, method)
+        head = get("/", method="HEAD")
+        self.assertEqual((head.status, head.text), (200, ""))
+        self.assertGreater(int(head.headers["Content-Length"]), 1000)
+        self.assertNotIn(b" 200 ", self.site.raw(b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 40000 + b"\r\n\r\n")[:20])
+        self.assertNotIn(b" 200 ", self.site.raw(b"\x16\x03\x01 rubbish\r\n\r\n")[:20])
+        self.assertEqual(get("/").status, 200, "and goes on after all that")
+
+    def test_another_name_for_our_address_is_refused(self):
+        for host in ("evil.example", f"evil.example:{self.site.port}", "127.0.0.1.evil.example"):
+            self.assertEqual(self.site.get("/", host=host).status, 403, host)
+        self.assertEqual(self.site.get("/", host=f"localhost:{self.site.port}").status, 200)
+
+    def archived(self):
+        for attempt in self.site.place.attempts():
+            if (attempt / "page" / "hostile.html").exists():
+                return attempt, "/" + str(attempt.relative_to(self.site.place.data / "archive"))
+        raise AssertionError("nothing was archived")
+
+    def test_archived_files_are_strangers(self):
+        directory, path = self.archived()
+        for name, kind in (("page/hostile.html", "text/html"), ("page/picture.svg", "image/svg+xml"), ("page/notes.txt", "text/plain"),
+                           ("index.html", "text/html"), ("", "text/html"), ("page/sub/inside.txt", "text/plain")):
+            with self.subTest(name):
+                answer = self.site.get(f"{path}/{name}", self.site.files)
+                self.assertEqual(answer.status, 200)
+                self.assertTrue(answer.headers["Content-Type"].startswith(kind), answer.headers["Content-Type"])
+                self.assertEqual(answer.headers["X-Content-Type-Options"], "nosniff")
+                policy = answer.headers["Content-Security-Policy"]
+                self.assertTrue(policy.startswith("sandbox"), policy)
+                self.assertNotIn("allow-scripts", policy)
+                self.assertNotIn("allow-same-origin", policy)
+                self.assertIsNone(answer.headers["Access-Control-Allow-Origin"])
+        self.assertEqual(self.site.get(path, self.site.files).status, 301)
+        self.assertEqual(self.site.get(f"{path}/page/notes.txt", self.site.files).text, "plain\n")
+        self.assertEqual(self.site.get(f"{path}/page/hostile.html", self.site.port).status, 404, "never on the page's origin")
+        head = self.site.get(f"{path}/page/notes.txt", self.site.files, method="HEAD")
+        self.assertEqual((head.status, head.text, head.headers["Content-Length"]), (200, "", "6"))
+
+    def test_no_path_leads_out(self):
+        directory, path = self.archived()
+        root = self.site.place.data / "archive"
+        secret = self.site.place.path / "secret.txt"
+        secret.write_text("the secret\n")
+        link = directory / "page" / "leak.txt"
+        link.symlink_to(secret)
+        (directory / "page" / "up").symlink_to("../../../../../../..")
+        (directory / "page" / "proc").symlink_to("/proc/self/root")
+        self.addCleanup(lambda: [(directory / "page" / name).unlink() for name in ("leak.txt", "up", "proc")])
+        depth = "../" * 12
+        attempts = [f"{path}/page/leak.txt", f"{path}/page/up/secret.txt", f"{path}/page/proc{secret}", f"/{depth}etc/passwd", "//etc/passwd",
+                    f"{path}/{depth}etc/passwd", f"{path}/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/secret.txt", f"{path}/..%2f..%2f..%2f..%2f..%2f..%2fsecret.txt",
+                    f"{path}/page/..%5c..%5csecret.txt", "/%2fetc%2fpasswd", f"{path}//page/notes.txt", f"{path}/./page/notes.txt", "/.holdfast-archive",
+                    "/2026", "/", "/crawls/../.holdfast-archive", "/crawls/%2e%2e/.holdfast-archive"]
+        for attempt in attempts:
+            with self.subTest(attempt):
+                answer = self.site.raw(f"GET {attempt} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode(), self.site.files)
+                self.assertNotIn(b" 200 ", answer.split(b"\r\n")[0])
+                self.assertNotIn(b"the secret", answer)
+                self.assertNotIn(b"root:", answer)
+        self.assertTrue((root / ".holdfast-archive").exists())
+        self.assertEqual(self.site.get(f"{path}/page/a%00b", self.site.files).status, 400)
+
+    def test_archived_html_cannot_act_in_a_real_browser(self):
+        browser = shutil.which("chromium") or shutil.which("google-chrome")
+        if not browser:
+            self.skipTest("no Chromium here")
+        _, path = self.archived()
+
+        def dom(url):
+            with tempfile.TemporaryDirectory(prefix="holdfast-browser-") as profile:
+                done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+                                       "--disable-background-networking", f"--user-data-dir={profile}", "--virtual-time-budget=3000", "--dump-dom", url],
+                                      capture_output=True, text=True, timeout=100)
+                return done.stdout
+
+        page = dom(f"http://127.0.0.1:{self.site.files}{path}/page/hostile.html")
+        self.assertIn(">as it was</p>", page)
+        live = dom(f"http://127.0.0.1:{self.site.port}/")
+        self.assertIn("<h1>What is kept", live)
+        self.assertIn('data-html="', live, "the script has looked for news")
+
+
+class Doors(Case):
+    def test_beyond_this_machine_a_token_is_needed(self):
+        place = self.place()
+        for setting in ("serve.listen=0.0.0.0:0", "serve.files=0.0.0.0:0", "serve.listen=[::]:0"):
+            result = place.run("serve", "--set", "serve.listen=127.0.0.1:0", "--set", setting)
+            self.check_error(result, CONFIGURATION, "token")
+        (place.path / "short").write_text("abc\n")
+        self.check_error(place.run("serve", "--set", f"serve.token_file={place.path}/short"), CONFIGURATION, "16 characters")
+        self.check_error(place.run("serve", "--set", "serve.listen=nonsense:x"), CONFIGURATION, "serve.listen")
+
+    def test_a_token_is_asked_for_and_known_by_header_and_cookie(self):
+        token = "correct-horse-battery"
+        secret = Path(tempfile.mkstemp(prefix="holdfast-token-")[1])
+        self.addCleanup(secret.unlink)
+        secret.write_text(token + "\n")
+        site = Site(self, "--set", f"serve.token_file={secret}", token=token)
+        self.addCleanup(site.close)
+        page = site.get("/")
+        self.assertEqual(page.status, 200)
+        for headers in ({"Authorization": ""}, {"Authorization": "Bearer wrong"}, {"Authorization": "", "Cookie": "holdfast=" + token},
+                        {"Authorization": "", "Cookie": "holdfast="}):
+            for path in ("/", "/live.json?page=overview", "/metrics", "/nodes", "/search?q=good"):
+                refused = site.get(path, headers=headers)
+                self.assertEqual(refused.status, 401, (path, headers))
+                self.assertNotIn("label", refused.text.replace("<label", "").replace("</label", ""))
+        self.assertEqual(site.get("/?token=wrong", headers={"Authorization": ""}).status, 401)
+        entered = site.get(f"/nodes?token={token}", headers={"Authorization": ""})
+        self.assertEqual((entered.status, entered.headers["Location"]), (303, "/nodes"))
+        cookie = entered.headers["Set-Cookie"]
+        self.assertIn("HttpOnly", cookie)
+        self.assertIn("SameSite=Strict", cookie)
+        self.assertNotIn(token, cookie)
+        self.assertEqual(site.get("/", headers={"Authorization": "", "Cookie": cookie.split(";")[0]}).status, 200)
+
+        crawl = re.search(r'href="(/crawl/[^"]*)"', page.text).group(1)
+        snapshot = re.findall(r'href="(/snapshot/[^"]*)"', site.get(crawl).text)[0]
+        open_page = re.search(rf'href="http://127\.0\.0\.1:{site.files}(/[^"]*index\.html)"', site.get(snapshot).text).group(1)
+        self.assertEqual(site.get(open_page, site.files, headers={"Authorization": ""}).status, 200, "a file's address is the permission")
+        self.assertRegex(open_page, r"^/[0-9a-f]{32}/\d{4}/")
+        self.assertEqual(site.get(open_page[33:], site.files).status, 403)
+        self.assertEqual(site.get("/" + "0" * 32 + open_page[33:], site.files).status, 403)
+
+    def test_the_page_stays_up_while_the_database_is_away(self):
+        site = Site(self)
+        server = site.place.server()
+        self.assertEqual(site.get("/readyz").status, 200)
+        os.kill(server, signal.SIGINT)
+        until("the server is gone", lambda: site.place.server() is None)
+        self.assertEqual(site.get("/readyz").status, 503)
+        self.assertEqual(site.get("/").status, 503)
+        self.assertEqual(site.get("/healthz").status, 200)
+        site.close()
+
+
+if __name__ == "__main__":
+    import unittest
+
+    unittest.main()
