@@ -75,6 +75,7 @@ Scratch::Scratch(const std::filesystem::path& work_dir, const std::string& node_
   file << own_identity() << '\n' << std::flush;
   if (!file) {
     std::error_code ignored;
+    remove_short_name(node_id);
     std::filesystem::remove_all(path_, ignored); // without an owner nobody would dare to for a while
     throw base::Error(base::ErrorClass::cannot_create, "cannot write " + (path_ / kOwner).string(),
                       "check permissions and free space of work_dir");
