@@ -43,7 +43,7 @@ BeatAnswer node_beat(pg::Connection& connection, const std::string& node, std::c
     const auto row = rows[i];
     const std::string& kind = row.text("kind");
     if (kind == "lost")
-      answer.lost.push_back(row.text("snapshot_id"));
+      answer.lost.push_back({row.text("snapshot_id"), "", row.integer("fence")});
     else if (kind == "extra")
       answer.extra.push_back({row.text("snapshot_id"), row.text("crawl_id"), row.integer("fence")});
     else if (kind == "request")

@@ -35,8 +35,8 @@ struct Lease {
 };
 
 struct BeatAnswer {
-  std::vector<std::string> lost; // snapshots the node believes to hold, but does not
-  std::vector<Lease> extra;      // held without knowing: the answer to the claim was lost
+  std::vector<Lease> lost;  // what the node believes to hold, but does not; without the crawl
+  std::vector<Lease> extra; // held without knowing: the answer to the claim was lost
   std::string request;           // "", "drain", "stop" or "leave"
 };
 
