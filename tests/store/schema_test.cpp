@@ -48,6 +48,11 @@ TEST_CASE("bad rows are refused by the constraint that is there for them") {
   struct BadRow {
     std::string constraint, sql;
   };
+  const std::string session =
+      "insert into holdfast.crawl_session (id, crawl_id, process_id, directory, status, ended_at) "
+      "values (gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), '/d', ";
+  const std::string session_hook = "insert into holdfast.crawl_session_hook (session_id, plugin, hook_name, status, "
+                                   "ended_at) values (gen_random_uuid(), 'p', 'h', ";
   const std::string sealed =
       "insert into holdfast.snapshot_sealed (snapshot_id, crawl_id, fence, outcome, reason, directory, "
       "manifest_sha256) select snapshot_id, crawl_id, 1, ";
@@ -122,6 +127,12 @@ TEST_CASE("bad rows are refused by the constraint that is there for them") {
       {"archive_result_final_has_end", result + "'started', now(), '' from holdfast.snapshot_queue"},
       {"archive_result_final_has_end", result + "'succeeded', null::timestamptz, '' from holdfast.snapshot_queue"},
       {"archive_result_failure_has_error", result + "'failed', now(), '' from holdfast.snapshot_queue"},
+      {"crawl_session_status", session + "'lost', null)"},
+      {"crawl_session_ended", session + "'closed', null)"},
+      {"crawl_session_ended", session + "'ready', now())"},
+      {"crawl_session_failure_has_reason", session + "'failed', now())"},
+      {"crawl_session_hook_status", session_hook + "'lost', now())"},
+      {"crawl_session_hook_ended", session_hook + "'started', now())"},
       {"binary_status", "insert into holdfast.binary (machine_id, name, status) values ('machine', 'x', 'lost')"},
       {"binary_installed_has_path",
        "insert into holdfast.binary (machine_id, name, status) values ('machine', 'x', 'installed')"},
