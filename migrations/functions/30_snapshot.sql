@@ -96,7 +96,7 @@ declare
   v_share integer;
   v_from double precision := random();
   v_near_only constant boolean := coalesce(current_setting('holdfast.claim_only_near', true) = 'on', false);
-  v_near uuid[] := case when v_near_only or random() < coalesce(current_setting('holdfast.claim_near', true)::float, 0.5) then p_near else '{}' end;
+  v_near uuid[] := case when v_near_only or random() < coalesce(nullif(current_setting('holdfast.claim_near', true), '')::float, 0.5) then p_near else '{}' end;
   v_ranked constant boolean := random() < 0.875;
   v_limits constant boolean := exists (select from holdfast.host);
   v_crawl record;

@@ -334,7 +334,7 @@ comment on function holdfast.crawl_cancel(uuid, text, text) is 'Cancels a crawl;
 
 create or replace function holdfast.url_matches(p_pattern text, p_url text, p_host text) returns boolean language sql immutable parallel safe as $$
   -- A domain (its subdomains too), *.domain (only these), or a regular expression that fits somewhere in the URL.
-  select case when p_pattern ~ '^[a-z0-9-]+([.][a-z0-9-]+)*$' then p_host = p_pattern or right(p_host, length(p_pattern) + 1) = '.' || p_pattern
+  select case when p_pattern ~ '^[a-z0-9-]+([.][a-z0-9-]+)+$' then p_host = p_pattern or right(p_host, length(p_pattern) + 1) = '.' || p_pattern
               when p_pattern ~ '^[*][.][a-z0-9-]+([.][a-z0-9-]+)*$' then right(p_host, length(p_pattern) - 1) = substr(p_pattern, 2)
               else p_url ~* p_pattern end
 $$;

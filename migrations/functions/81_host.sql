@@ -116,9 +116,9 @@ begin
   perform holdfast.host_enter(p_host, p_by);
   update holdfast.host h
     set backoff_level = case when h.backoff_until > v_now then h.backoff_level else h.backoff_level + 1 end,
-        backoff_until = greatest(case when h.backoff_until > v_now then h.backoff_until end,
-          v_now + least(coalesce(p_retry_after, interval '30 seconds' * power(2, least(h.backoff_level, 7))),
-                        case when p_retry_after is null then interval '1 hour' else interval '1 day' end)),
+        backoff_until = case when h.backoff_until > v_now then greatest(h.backoff_until, v_now + case when p_retry_after > '1 day' then interval '1 day' else p_retry_after end)
+          else v_now + least(coalesce(p_retry_after, interval '30 seconds' * power(2, least(h.backoff_level, 7))),
+                             case when p_retry_after is null then interval '1 hour' else interval '1 day' end) end,
         reason = case when h.paused then h.reason else 'it asked us to slow down' || coalesce(' (status ' || nullif(p_status, 0) || ')', '') end,
         updated_by = p_by, updated_at = v_now
     where h.name = p_host returning h.backoff_until into v_until;

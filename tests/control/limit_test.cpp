@@ -156,6 +156,10 @@ TEST_CASE("a crawl of higher priority goes first, and the others still get their
   const auto plain = stage.start(stage.seeds(1, 400));
   const auto first = stage.start(stage.seeds(1, 400), urgent);
   const auto last = stage.start(stage.seeds(1, 400), late);
+  // Places in the walk as far from each other as can be.
+  stage.run(
+      "update holdfast.crawl_queue q set shuffle = (select count(*) from holdfast.crawl_queue o where o.crawl_id < "
+      "q.crawl_id) / 3.0");
   const auto node = stage.node();
   std::map<std::string, int> counts;
   for (int i = 0; i < 300; ++i)
@@ -176,7 +180,10 @@ TEST_CASE("a node that always has a large crawl open still serves the small ones
   for (int i = 0; i < 20; ++i)
     small.insert(stage.start({stage.seed("1")}));
   const auto node = stage.node();
-  for (int i = 0; i < 500 && !small.empty(); ++i)
+  stage.run(
+      "update holdfast.crawl_queue q set shuffle = (select count(*) from holdfast.crawl_queue o where o.crawl_id < "
+      "q.crawl_id) / 21.0");
+  for (int i = 0; i < 1000 && !small.empty(); ++i)
     for (const auto& claim : store::snapshot_claim(stage.connection, node, 1, {large}))
       small.erase(claim.lease.crawl_id);
   CHECK(small.empty());
