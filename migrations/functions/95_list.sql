@@ -28,7 +28,7 @@ create or replace function holdfast.list_results(p_crawl uuid, p_snapshot uuid, 
       and (p_snapshot is null or snapshot_id = p_snapshot)
       and (p_status is null or status = p_status)
       and (p_url is null or position(lower(p_url) in lower(url)) > 0)
-    order by started_at desc limit p_limit
+    order by snapshot_id desc, started_at desc limit p_limit -- ids are in the order of time, and an index has them
 $$;
 comment on function holdfast.list_results(uuid, uuid, text, text, bigint) is 'Results, filtered: holdfast list results.';
 
