@@ -106,14 +106,18 @@ TEST_CASE("a beat says what the node lost and what it holds without knowing") {
   CHECK(quiet.extra.empty());
 
   const auto answer = store::node_beat(stage.connection, node, 1h, {held, never}, "{}");
-  CHECK(answer.lost == std::vector<std::string>{never.snapshot_id});
+  REQUIRE(answer.lost.size() == 1);
+  CHECK(answer.lost[0].snapshot_id == never.snapshot_id);
+  CHECK(answer.lost[0].fence == never.fence);
   REQUIRE(answer.extra.size() == 1);
   CHECK(answer.extra[0].snapshot_id == unknown.snapshot_id);
   CHECK(answer.extra[0].crawl_id == unknown.crawl_id);
   CHECK(answer.extra[0].fence == 1);
 
   const auto old = store::node_beat(stage.connection, node, 1h, {stale, unknown}, "{}");
-  CHECK(old.lost == std::vector<std::string>{held.snapshot_id});
+  REQUIRE(old.lost.size() == 1);
+  CHECK(old.lost[0].snapshot_id == held.snapshot_id);
+  CHECK(old.lost[0].fence == stale.fence);
 
   // What is handed back is neither.
   store::snapshot_release(stage.connection, node, unknown, "handed_back", 0ms, "the answer was lost", false);
