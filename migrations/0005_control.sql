@@ -32,7 +32,7 @@ alter table holdfast.crawl
   add column paused_at timestamptz,
   add column stopping_at timestamptz,
   add column changed_by text,
-  add constraint crawl_bytes_within_limit check (max_bytes = 0 or bytes <= max_bytes),
+  add constraint crawl_bytes_within_limit check (max_bytes <= 0 or bytes <= max_bytes),
   add constraint crawl_urls_within_limit check (max_urls = 0 or snapshots_total <= max_urls);
 comment on column holdfast.crawl.max_bytes is 'Its snapshots may hold this much together; 0: no cap. A page that would go beyond is not kept.';
 comment on column holdfast.crawl.max_time is 'How long it may take from its start, pauses not counted; 0: no limit.';

