@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -73,6 +74,9 @@ class SiteProcess(HookTest):
                 url = process.stdout.readline().strip()
                 with urllib.request.urlopen(url + "leaf/1"):
                     pass
+                deadline = time.monotonic() + 10  # the line is written once the answer has gone out
+                while "/leaf/1" not in (log.read_text() if log.exists() else "") and time.monotonic() < deadline:
+                    time.sleep(0.01)
                 with socket.create_connection((urlsplit(url).hostname, urlsplit(url).port)) as endless:
                     endless.sendall(b"GET /endless HTTP/1.1\r\nHost: x\r\n\r\n")
                     endless.recv(100)
