@@ -9,6 +9,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include <sys/socket.h>
+
 #include <map>
 #include <optional>
 
@@ -196,7 +198,11 @@ struct Transaction::Impl {
 Connection::Connection(const std::string& dsn, const ConnectionOptions& options)
     : impl_(std::make_unique<Impl>(dsn, options)) {}
 
-Connection::~Connection() = default;
+// The library says UNLISTEN for each listener, and waits for the answer without a deadline: across a dead network that
+// would be for ever. A closed socket makes it fail at once; for the server, the end of the session is all the same.
+Connection::~Connection() {
+  if (!impl_->listeners.empty()) ::shutdown(impl_->session->sock(), SHUT_RDWR);
+}
 
 Result Connection::call(const std::string& sql, const Params& params) {
   return impl_->guarded(sql, [&] {

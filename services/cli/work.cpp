@@ -54,7 +54,7 @@ awaitable<void> incarnations(asio::io_context& io, Context& context, base::StopS
     if (!again || stop.strength() != base::Strength::none) co_return;
     if (!problem.empty()) spdlog::warn("cannot join again yet: {}", problem);
     asio::steady_timer timer(io, pause);
-    pause = std::min(pause * 2, std::chrono::milliseconds(10000)) + std::chrono::milliseconds(1);
+    pause = std::min(pause * 2, std::chrono::milliseconds(5000)) + std::chrono::milliseconds(1);
     co_await timer.async_wait(asio::use_awaitable);
   }
 }

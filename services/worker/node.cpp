@@ -26,8 +26,10 @@ namespace holdfast::worker {
 
 namespace {
 
-constexpr int kExpandBatch = 2000;                     // seeds turned into snapshots per transaction
-constexpr std::chrono::milliseconds kDiskCheck{10000}; // how often a node that stopped claiming looks again
+constexpr int kExpandBatch = 2000;                    // seeds turned into snapshots per transaction
+constexpr std::chrono::milliseconds kDiskCheck{2000}; // how often a node that stopped claiming looks again
+// For what is left once no hook runs: a few database calls, each with its own deadline.
+constexpr std::chrono::milliseconds kLeave{60000};
 constexpr std::chrono::milliseconds kDoneCheck{1000};
 constexpr std::chrono::milliseconds kLeastWait{20}; // between claims that find nothing
 constexpr std::chrono::milliseconds kDueElsewhere{500};
@@ -119,7 +121,7 @@ awaitable<Node::Ending> Node::run() {
     co_await sleep_until_woken(std::chrono::milliseconds(500));
   co_await sessions_->close("its node leaves");
   trust_timer_.cancel();
-  watchdog_.reset();
+  if (watchdog_) watchdog_->leave_within(kLeave);
   heartbeat_.reset();
   stop_watching.emit(asio::cancellation_type::terminal);
   while (spawned_ > 0)

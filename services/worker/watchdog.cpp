@@ -15,20 +15,35 @@ namespace {
 // Time asleep counts for the window, not for a thread's waiting: so it looks now and then.
 constexpr std::chrono::milliseconds kLook{500};
 
+// Not by the logger: whoever hangs may hold it.
+[[noreturn]] void end_process(std::string_view text) {
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
+  ::_exit(static_cast<int>(base::ErrorClass::temporary));
+}
+
 } // namespace
 
 Watchdog::Watchdog(const base::TrustWindow& trust, std::chrono::milliseconds grace)
     : trust_(trust), grace_(grace), thread_([this] { watch(); }) {}
 
 Watchdog::~Watchdog() {
-  stand_down();
+  {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+    changed_.notify_all();
+  }
   thread_.join();
 }
 
 void Watchdog::stand_down() {
   const std::lock_guard lock(mutex_);
   stood_down_ = true;
-  changed_.notify_all();
+}
+
+void Watchdog::leave_within(std::chrono::milliseconds limit) {
+  const std::lock_guard lock(mutex_);
+  stood_down_ = true;
+  leave_by_ = std::chrono::steady_clock::now() + limit;
 }
 
 void Watchdog::watch() {
@@ -36,21 +51,20 @@ void Watchdog::watch() {
   std::unique_lock lock(mutex_);
   auto looked = base::TrustWindow::Clock::now();
   auto not_before = looked;
-  while (!stood_down_) {
+  while (!over_) {
     const auto now = base::TrustWindow::Clock::now();
     // Not even this thread could look: the process was stopped, or the machine slept. The main thread gets its time
     // from here on.
     if (now - looked > 3 * kLook) not_before = now + grace_;
     looked = now;
     const auto left = std::max(trust_.trusted_until() + grace_, not_before) - now;
-    if (left <= left.zero()) {
-      // Not by the logger: whoever hangs may hold it.
-      constexpr std::string_view kText = "holdfast: no longer trusted and the main thread does not answer: "
-                                         "ending this process, its hooks with it\n";
-      [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kText.data(), kText.size());
-      ::_exit(static_cast<int>(base::ErrorClass::temporary));
-    }
-    changed_.wait_for(lock, std::min<std::chrono::nanoseconds>(left, kLook));
+    if (!stood_down_ && left <= left.zero())
+      end_process("holdfast: no longer trusted and the main thread does not answer: ending this process, its hooks "
+                  "with it\n");
+    if (leave_by_ && std::chrono::steady_clock::now() >= *leave_by_)
+      end_process("holdfast: leaving takes too long, something hangs: ending this process; its lease will lapse\n");
+    changed_.wait_for(lock,
+                      stood_down_ ? std::chrono::nanoseconds(kLook) : std::min<std::chrono::nanoseconds>(left, kLook));
   }
 }
 

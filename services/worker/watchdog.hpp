@@ -1,14 +1,16 @@
 #pragma once
 // Self-fencing that does not depend on the main thread (design decision 16). A thread of its own looks at the trust
 // window; if that is over and the main thread has not said in time that it deals with it - it hangs, or starves - the
-// process ends at once, without a word to anybody: the shims see their sockets close and kill their trees. Owned by
-// Node, made and destroyed on the main thread. The destructor joins the thread, which never blocks on anything else.
+// process ends at once, without a word to anybody: the shims see their sockets close and kill their trees. It also sees
+// to it that leaving ends. Owned by Node, made and destroyed on the main thread. The destructor joins the thread, which
+// never blocks on anything else.
 
 #include "lib/base/trust_window.hpp"
 
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 namespace holdfast::worker {
@@ -23,6 +25,8 @@ public:
 
   // The main thread is ending the hooks, or has none left: nothing more to watch.
   void stand_down();
+  // All hooks have ended and the node leaves: that may take so long, then the process ends.
+  void leave_within(std::chrono::milliseconds limit);
 
 private:
   void watch();
@@ -32,6 +36,8 @@ private:
   std::mutex mutex_;
   std::condition_variable changed_;
   bool stood_down_{false};
+  bool over_{false};
+  std::optional<std::chrono::steady_clock::time_point> leave_by_;
   std::thread thread_; // last: it uses everything above
 };
 

@@ -387,6 +387,7 @@ class Stage:
     def __init__(self, holdfast, nodes=3, slots=4, leaf_tenths=1, pooler=False, keep=False, parent=None):
         self.holdfast, self.slots, self.leaf_tenths, self.keep = holdfast, slots, leaf_tenths, keep
         self.extra, self.nodes, self.mounts, self.pooler, self.postgres, self.expected = {}, [], [], None, None, {}
+        self.outages = [] # (from, to) when nobody could have worked
         self.kills, self.stopped, self.notes, self.since, self.trace_since = [], set(), [], "now()", 0
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="holdfast-cluster-", dir=parent))
         self.directory.chmod(0o711)
@@ -477,8 +478,28 @@ class Stage:
         try:
             wait_for("every crawl is sealed", done, seconds)
         except Failure as failure:
-            rows = self.postgres.sql("select id, status, state, attempts, owners_lost, url from holdfast.v_queue limit 10")
-            raise Failure(f"{failure}\n" + "\n".join("    " + " | ".join(row) for row in rows)) from None
+            self.keep = True
+            raise Failure(f"{failure}\n{self.diagnosis()}") from None
+
+    def diagnosis(self):
+        """What an engineer would ask first when nothing moves."""
+        parts = [("queue", "select count(*), min(due_for), max(due_for), status, state, max(attempts), max(owners_lost) from holdfast.v_queue group by status, state"),
+                 ("crawls", """select c.id, c.status, c.owner_id, c.retry_at - clock_timestamp(), c.seeds_left, c.snapshots_open, q.ready_at - clock_timestamp(), q.wakes,
+                               c.stopping_at, c.judged_to, c.reason from holdfast.crawl c left join holdfast.crawl_queue q on q.crawl_id = c.id where c.status <> 'sealed'"""),
+                 ("hosts", "select name, paused, next_at, backoff_until from holdfast.host"),
+                 ("nodes", "select label, held, lease_left, stats - 'hooks' from holdfast.v_node where status = 'running'"),
+                 ("sessions", """select pid, application_name, state, wait_event_type, wait_event, clock_timestamp() - xact_start, pg_blocking_pids(pid), left(query, 80)
+                                 from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid() order by xact_start"""),
+                 ("why", "select w.reason from (select snapshot_id from holdfast.snapshot_queue limit 3) q cross join lateral holdfast.why(q.snapshot_id) w")]
+        lines = []
+        for title, text in parts:
+            try:
+                lines += [f"  {title}: " + " | ".join(row) for row in self.postgres.sql(text)]
+            except Failure as failure:
+                lines.append(f"  {title}: {failure}")
+        for node in self.nodes:
+            lines += [f"  node {node.number}, started {node.starts} times, last lines:", tail(node.log_path, 6)]
+        return "\n".join(lines)
 
     def leave(self):
         for node in self.nodes:
@@ -588,14 +609,16 @@ class Stage:
         distinct = len({snapshot for snapshot, _ in begun}) or 1
         ends = {row[0]: int(row[1]) for row in self.postgres.sql("select ending, count(*) from holdfast.attempt group by 1")}
         outcomes = {row[0]: int(row[1]) for row in self.postgres.sql("select outcome, count(*) from holdfast.snapshot_sealed group by 1")}
-        recovery = []
+        recovery, net = [], []
         for name, when in self.kills:
-            recovery += [float(row[0]) - when for row in self.postgres.sql(f"""
+            claims = [float(row[0]) for row in self.postgres.sql(f"""
                 select extract(epoch from n.claimed_at) from holdfast.attempt a
                   join holdfast.attempt n on n.snapshot_id = a.snapshot_id and n.fence = a.fence + 1
                   where a.process_id = '{name}' and a.ending = 'lost'""")]
+            recovery += [claim - when for claim in claims]
+            net += [claim - when - sum(max(0, min(end, claim) - max(begin, when)) for begin, end in self.outages) for claim in claims]
         return {"snapshots": distinct, "runs": len(begun), "repeated": (len(begun) - distinct) / distinct, "attempts": ends, "outcomes": outcomes,
-                "recovery": sorted(recovery), "stopped_overlaps": len(self.stopped_overlaps)}
+                "recovery": sorted(recovery), "recovery_net": sorted(net), "stopped_overlaps": len(self.stopped_overlaps)}
 
     def close(self):
         """Ends and removes everything; nothing in here may fail."""

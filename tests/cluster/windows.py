@@ -136,6 +136,19 @@ def cut_off(shared, extra=None):
         settle(place, "cut off", 90)
 
 
+def leaves_cut_off(shared):
+    """Asked to leave while the network is dead, a node ends: it waits for no answer without a deadline."""
+    with shared.two_nodes(tenths=3) as place:
+        place.start()
+        wait_for("both are known", lambda: place.postgres.value("select count(*) from holdfast.process where status = 'running' and beat_at > started_at") == "2", 30)
+        node = place.nodes[0]
+        node.proxy.set("swallow")
+        node.leave()
+        wait_for("the node ends", lambda: ended(node), 60)
+        node.process = None
+        settle(place, "leaves cut off", 60)
+
+
 def too_many_connections(shared):
     """53300 is waited out, with pauses between the tries."""
     with shared.two_nodes(tenths=3) as place:
@@ -216,5 +229,6 @@ def scenarios():
     yield "sealed, the answer lost, then cut off", lambda shared: stopped_at(shared, "after_seal", "stop-fail", cut_off=True)
     yield "the main thread hangs", main_thread_hangs
     yield "cut off with a long hook", cut_off
+    yield "asked to leave behind a dead network", leaves_cut_off
     yield "too many connections", too_many_connections
     yield "a cap under many seals", capped
