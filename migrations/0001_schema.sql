@@ -255,7 +255,7 @@ alter table holdfast.crawl_queue set (fillfactor = 50);
 comment on table holdfast.crawl_queue is 'Started crawls as claims see them: each claim walks them from a random place, so that a crawl of one URL does not wait behind one of a million.';
 comment on column holdfast.crawl_queue.crawl_id is 'The crawl.';
 comment on column holdfast.crawl_queue.shuffle is 'Its place in the walk.';
-comment on column holdfast.crawl_queue.ready_at is 'No snapshot of it is due before this; NULL: none is waiting at all. Claims that find nothing move it; whoever adds work moves it back.';
+comment on column holdfast.crawl_queue.ready_at is 'No claim looks at it before this; NULL: nothing has been put into it yet. Claims that find nothing move it, by a minute at most; whoever adds work moves it back.';
 comment on column holdfast.crawl_queue.wakes is 'Counts the moves back: a claim parks a crawl only if nobody woke it meanwhile.';
 create index crawl_queue_walk on holdfast.crawl_queue (shuffle) where ready_at is not null;
 

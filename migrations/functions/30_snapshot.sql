@@ -210,6 +210,8 @@ begin
         end if;
         -- A lane that is due and was not served is being served by another claim.
         if v_next <= v_now then v_next := v_now + interval '50 milliseconds'; end if;
+        -- Whoever adds work or puts it back wakes the crawl. Should that ever fail, its work waits a minute, not for ever.
+        v_next := least(coalesce(v_next, 'infinity'), v_now + interval '1 minute');
         update holdfast.crawl_queue set ready_at = v_next
           where crawl_id in (select c.crawl_id from holdfast.crawl_queue c
                                where c.crawl_id = v_crawl.crawl_id and c.wakes = v_crawl.wakes and c.ready_at is distinct from v_next

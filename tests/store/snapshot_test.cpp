@@ -108,7 +108,7 @@ TEST_CASE("a claim that finds nothing parks the crawl, and work put back wakes i
   const auto node = stage.node(), other = stage.node();
   const auto claim = stage.claim_and_start(node);
   CHECK(store::snapshot_claim(stage.connection, other, 5, {}).empty());
-  CHECK(stage.value("select ready_at is null from holdfast.crawl_queue") == "t");
+  CHECK(stage.value("select ready_at > clock_timestamp() + interval '30 seconds' from holdfast.crawl_queue") == "t");
   store::snapshot_release(stage.connection, node, claim.lease, "released", 0ms, "again", true);
   CHECK(stage.value("select ready_at <= clock_timestamp() from holdfast.crawl_queue") == "t");
   CHECK(store::snapshot_claim(stage.connection, other, 5, {}).size() == 1);
@@ -126,15 +126,16 @@ TEST_CASE("new links wake a parked crawl") {
   CHECK(store::snapshot_claim(stage.connection, node, 5, {}).size() == 1);
 }
 
-TEST_CASE("a crawl is parked until its next snapshot is due, not for ever") {
+TEST_CASE("a crawl is parked until its next snapshot is due, a minute at most") {
   Stage stage;
   stage.start({stage.seed("1")});
   const auto node = stage.node();
   const auto claim = stage.claim_and_start(node);
   store::snapshot_release(stage.connection, node, claim.lease, "released", 1h, "later", true);
   CHECK(store::snapshot_claim(stage.connection, node, 5, {}).empty());
-  CHECK(stage.value("select cq.ready_at = q.retry_at and q.retry_at > clock_timestamp() + interval '59 minutes' from "
-                    "holdfast.crawl_queue cq join holdfast.snapshot_queue q using (crawl_id)") == "t");
+  CHECK(stage.value(
+            "select extract(epoch from ready_at - clock_timestamp()) between 30 and 60 from holdfast.crawl_queue") ==
+        "t");
   CHECK(stage.value("select state from holdfast.v_queue") == "waits: later");
   // The hour passes.
   stage.run("update holdfast.snapshot_queue set retry_at = retry_at - interval '1 hour'");
