@@ -92,6 +92,10 @@ const std::vector<Key>& key_table() {
 
       {"disk.minimum_free", Type::size, "512m", false,
        "A node takes no new work while work_dir or archive.root has less space than this.", 0, 1024 * kTebi},
+      {"memory.minimum_free", Type::size, "128m", false,
+       "A node takes no new work while its machine, or the container it is in, has less memory left than this; 0: does not look.", 0, 1024 * kTebi},
+      {"load.maximum", Type::integer, "0", false,
+       "A node takes no new work while the load average of the last minute is above this for each processor; 0: does not look.", 0, 10'000},
 
       {"log.level", Type::text, "info", false,
        "trace, debug, info, warn, error or off.", 0, 0, "trace|debug|info|warn|error|off"},

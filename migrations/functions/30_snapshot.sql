@@ -72,7 +72,11 @@ begin
     v_full := v_cap is not null and v_free - coalesce(cardinality(v_taken), 0) <= 0;
     update holdfast.crawl_lane
       set wants_room = v_full,
-          next_at = case when v_next is null or v_next = holdfast.retry_at_max() then 'infinity'
+          next_at = case when v_next is null then
+                           -- Whoever puts work back opens the lane. Should that ever fail, it waits a minute, not for ever.
+                           case when exists (select from holdfast.snapshot_queue q where q.host = v_lane.host and q.owner_id is not null and q.lane
+                                               and q.crawl_id = p_crawl) then v_now + interval '1 minute' else 'infinity' end
+                         when v_next = holdfast.retry_at_max() then 'infinity'
                          when v_full then greatest(v_next, v_now + interval '1 second')
                          else greatest(v_next, v_host.next_at, v_now) end
       where crawl_id = p_crawl and host = v_lane.host;

@@ -162,6 +162,8 @@ worker::NodeOptions Context::node_options() {
   options.session_max = static_cast<std::size_t>(settings_.integer("sessions.max"));
   options.session_linger = settings_.duration("sessions.linger");
   options.minimum_free_bytes = settings_.size("disk.minimum_free");
+  options.minimum_free_memory_bytes = settings_.size("memory.minimum_free");
+  options.maximum_load = settings_.integer("load.maximum");
   return options;
 }
 

@@ -5,6 +5,7 @@
 #include "lib/store/control.hpp"
 #include "services/worker/crawl_page.hpp"
 #include "services/worker/machine.hpp"
+#include "services/worker/machine_room.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
@@ -14,6 +15,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <nlohmann/json.hpp>
+#include <spdlog/fmt/fmt.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -27,7 +29,7 @@ namespace holdfast::worker {
 namespace {
 
 constexpr int kExpandBatch = 2000;                    // seeds turned into snapshots per transaction
-constexpr std::chrono::milliseconds kDiskCheck{2000}; // how often a node that stopped claiming looks again
+constexpr std::chrono::milliseconds kRoomCheck{2000}; // how often a node that stopped claiming looks again
 // For what is left once no hook runs: a few database calls, each with its own deadline.
 constexpr std::chrono::milliseconds kLeave{60000};
 constexpr std::chrono::milliseconds kDoneCheck{1000};
@@ -328,26 +330,40 @@ awaitable<void> Node::sleep_until_woken(std::chrono::milliseconds at_most) {
   woken_ = false;
 }
 
-bool Node::has_room_on_disk() {
-  std::uint64_t free = scratch_.free_bytes();
+bool Node::has_room() {
+  set_not_claiming(shortage());
+  return not_claiming_.empty();
+}
+
+std::string Node::shortage() {
+  std::uint64_t free = 0;
   std::string where = "work_dir";
   try {
+    free = scratch_.free_bytes();
     archive_root_->check(); // what could not be published in the end is not begun
     if (const auto archive = archive_root_->free_bytes(); archive < free) {
       free = archive;
       where = "archive.root";
     }
   } catch (const base::Error& error) {
-    set_not_claiming(error.what());
-    return false;
+    return error.what();
   }
-  if (free >= options_.minimum_free_bytes) {
-    set_not_claiming("");
-    return true;
+  if (free < options_.minimum_free_bytes)
+    return "only " + base::format_size(free) + " free in " + where + ", disk.minimum_free is " +
+           base::format_size(options_.minimum_free_bytes);
+  if (options_.minimum_free_memory_bytes > 0) {
+    const auto memory = available_memory();
+    if (memory && *memory < options_.minimum_free_memory_bytes)
+      return "only " + base::format_size(*memory) + " of memory left, memory.minimum_free is " +
+             base::format_size(options_.minimum_free_memory_bytes);
   }
-  set_not_claiming("only " + base::format_size(free) + " free in " + where + ", disk.minimum_free is " +
-                   base::format_size(options_.minimum_free_bytes));
-  return false;
+  if (options_.maximum_load > 0) {
+    const double load = load_per_processor();
+    if (load > static_cast<double>(options_.maximum_load))
+      return fmt::format("the load of the last minute is {:.1f} for each processor, load.maximum is {}", load,
+                         options_.maximum_load);
+  }
+  return {};
 }
 
 awaitable<bool> Node::is_done() {
@@ -367,9 +383,9 @@ awaitable<void> Node::claim_loop() {
     bool claimed = false;
     std::string problem;
     std::optional<std::chrono::milliseconds> next; // until something that waits will be due
-    const bool room_on_disk = has_room_on_disk();
+    const bool has_room = this->has_room();
     try {
-      if (room_on_disk) {
+      if (has_room) {
         claimed |= co_await claim_crawls();
         if (!fenced_ && !draining_) claimed |= co_await claim_snapshots();
       }
@@ -377,7 +393,7 @@ awaitable<void> Node::claim_loop() {
         checked = std::chrono::steady_clock::now();
         if (co_await is_done()) stop_.raise(base::Strength::drain, "done");
       }
-      if (room_on_disk && !claimed && jobs_.size() < static_cast<std::size_t>(options_.slots))
+      if (has_room && !claimed && jobs_.size() < static_cast<std::size_t>(options_.slots))
         next = co_await database_->once([](pg::Connection& connection) { return store::claim_wait(connection); });
     } catch (const base::Error& error) {
       if (error.error_class() == base::ErrorClass::lease_lost)
@@ -391,7 +407,7 @@ awaitable<void> Node::claim_loop() {
     if (claimed) continue;
     auto wait = options_.poll;
     if (done_) wait = std::min(wait, kDoneCheck);
-    if (!room_on_disk) wait = kDiskCheck;
+    if (!has_room) wait = kRoomCheck;
     wait = jittered(wait);
     // What is due already although we found nothing is not for us: paused, or of a crawl that we have no room to open.
     if (next)

@@ -76,7 +76,8 @@ private:
   awaitable<void> run_job(std::shared_ptr<SnapshotJob> job);
   awaitable<void> make_crawl_page(std::string crawl_id);
   awaitable<bool> is_done();
-  bool has_room_on_disk();
+  bool has_room();
+  std::string shortage(); // why no new work is taken; empty: it is
   void wake();
   awaitable<void> sleep_until_woken(std::chrono::milliseconds at_most);
 

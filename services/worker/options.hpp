@@ -32,7 +32,10 @@ struct NodeOptions {
       drain_timeout{120000}, stop_timeout{20000};
   std::size_t session_max{4};                      // crawls with hooks open at once
   std::chrono::milliseconds session_linger{30000}; // kept open after the last snapshot
-  std::uint64_t minimum_free_bytes{512ull << 20};
+  // A node takes no new work below or above these.
+  std::uint64_t minimum_free_bytes{512ull << 20}; // on disk
+  std::uint64_t minimum_free_memory_bytes{0};     // 0: does not look
+  std::int64_t maximum_load{0};                   // per processor; 0: does not look
 };
 
 } // namespace holdfast::worker

@@ -5,8 +5,8 @@
 #include "lib/base/duration.hpp"
 #include "lib/base/test_point.hpp"
 #include "lib/base/url.hpp"
-#include "lib/store/host.hpp"
 #include "lib/pg/sqlstate.hpp"
+#include "lib/store/host.hpp"
 #include "services/worker/on_thread.hpp"
 #include "services/worker/prepare_hook.hpp"
 

@@ -58,7 +58,9 @@ def account_for_servers():
 
 
 class Postgres:
-    def __init__(self, directory):
+    """`mount`: called with the data directory before there is anything in it, to put it on a disk that can be filled."""
+
+    def __init__(self, directory, mount=None):
         self.directory, self.port, self.identity = directory, free_port(), account_for_servers()
         found = sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"), key=lambda path: float(path.split("/")[4]))
         self.programs = pathlib.Path(found[-1]).parent if found else pathlib.Path(shutil.which("initdb") or "/missing/initdb").parent
@@ -66,6 +68,9 @@ class Postgres:
         if self.identity:
             os.chown(directory, self.identity["user"], self.identity["group"])
         self.environment = {**{k: v for k, v in os.environ.items() if not k.startswith("PG")}, "LC_ALL": "C.UTF-8"}
+        self.small_disk = mount is not None and mount(directory / "data")
+        if self.identity:
+            os.chown(directory / "data", self.identity["user"], self.identity["group"]) if self.small_disk else None
         self.run("initdb", "-D", "data", "-U", "holdfast", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8")
         self.start()
         self.sql("create database holdfast", database="postgres")
@@ -80,13 +85,16 @@ class Postgres:
     def start(self):
         # Its output goes to a file: the server would keep our end of a pipe open.
         settings = (f"-c listen_addresses=127.0.0.1 -c port={self.port} -c unix_socket_directories={self.directory} -c timezone=UTC"
-                    " -c max_connections=60 -c shared_buffers=32MB -c log_min_messages=warning")
+                    " -c max_connections=60 -c shared_buffers=32MB -c log_min_messages=warning -c min_wal_size=32MB -c max_wal_size=64MB")
         self.run("pg_ctl", "-D", "data", "-l", "log", "-w", "-t", 60, "-o", settings, "start")
 
     def crash(self):
         """As a power cut that spares the disk: every session is lost, the log is replayed."""
         self.run("pg_ctl", "-D", "data", "-w", "-t", 60, "-m", "immediate", "stop", check=False)
         self.start()
+
+    def running(self):
+        return "server is running" in self.run("pg_ctl", "-D", "data", "status", check=False)
 
     def stop(self):
         self.run("pg_ctl", "-D", "data", "-w", "-t", 60, "-m", "immediate", "stop", check=False)
@@ -394,7 +402,7 @@ class Stage:
         self.archive, self.plugins, self.trace = self.directory / "shared" / "archive", self.directory / "plugins", self.directory / "trace"
         self.trace.touch()
         try:
-            self.postgres = Postgres(self.directory / "postgres")
+            self.postgres = Postgres(self.directory / "postgres", lambda path: self.mount(path, "400m", "700"))
             self.database_port = self.postgres.port
             if pooler:
                 self.pooler = PgBouncer(self.directory / "pgbouncer", self.postgres.port)
@@ -420,11 +428,11 @@ class Stage:
             path.write_text(text.replace("@TRACE@", str(self.trace)).replace("@LEAF@", str(self.leaf_tenths)))
             path.chmod(0o755)
 
-    def mount(self, path, size):
+    def mount(self, path, size, mode="755"):
         path.mkdir(parents=True, exist_ok=True)
         if os.geteuid() != 0:
             return False
-        done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=755", "tmpfs", path], stderr=subprocess.DEVNULL)
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode={mode}", "tmpfs", path], stderr=subprocess.DEVNULL)
         if done.returncode == 0:
             self.mounts.append(path)
         return done.returncode == 0
@@ -486,6 +494,8 @@ class Stage:
         parts = [("queue", "select count(*), min(due_for), max(due_for), status, state, max(attempts), max(owners_lost) from holdfast.v_queue group by status, state"),
                  ("crawls", """select c.id, c.status, c.owner_id, c.retry_at - clock_timestamp(), c.seeds_left, c.snapshots_open, q.ready_at - clock_timestamp(), q.wakes,
                                c.stopping_at, c.judged_to, c.reason from holdfast.crawl c left join holdfast.crawl_queue q on q.crawl_id = c.id where c.status <> 'sealed'"""),
+                 ("lanes", """select crawl_id, host, next_at - clock_timestamp(), wants_room from holdfast.crawl_lane where next_at < 'infinity' or host in
+                              (select host from holdfast.snapshot_queue)"""),
                  ("hosts", "select name, paused, next_at, backoff_until from holdfast.host"),
                  ("nodes", "select label, held, lease_left, stats - 'hooks' from holdfast.v_node where status = 'running'"),
                  ("sessions", """select pid, application_name, state, wait_event_type, wait_event, clock_timestamp() - xact_start, pg_blocking_pids(pid), left(query, 80)

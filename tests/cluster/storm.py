@@ -16,7 +16,7 @@ class Storm:
 
     WEIGHTS = {
         "terminate backends": 22, "kill a hook or shim": 22, "kill a node": 8, "kill node and guard": 4, "stop a node past its lease": 4,
-        "half-open sessions": 10, "partition": 6, "refused connections": 8, "answers lost": 8, "database crash": 3, "scratch full": 3, "archive full": 2,
+        "half-open sessions": 10, "partition": 6, "refused connections": 8, "answers lost": 8, "database crash": 3, "scratch full": 3, "archive full": 2, "database full": 2,
     }
 
     def __init__(self, place, seed, count, pause):
@@ -138,10 +138,23 @@ class Storm:
         self.place.outages.append((time.time(), time.time() + seconds))
         self.fill(self.place.directory / "shared", seconds)
 
+    def fill_database(self, node, dice):
+        began, data = time.time(), self.place.postgres.directory / "data"
+        self.fill(data, dice.uniform(0.3, 1.5))
+        while (data / "filler").exists(): # no other fault meanwhile: we need the database ourselves
+            self.heal()
+            self.place.tend()
+            time.sleep(0.05)
+        # Without room for its log the server gives up, and so does its recovery: an operator makes room and starts it.
+        if not self.place.postgres.running():
+            self.place.postgres.start()
+        self.place.outages.append((began, time.time()))
+
     faults = {
         "terminate backends": terminate_backends, "kill a hook or shim": kill_hook, "kill a node": kill_node, "kill node and guard": kill_both,
         "stop a node past its lease": stop_node, "half-open sessions": half_open, "partition": partition, "refused connections": refuse,
         "answers lost": deaf, "database crash": crash_database, "scratch full": fill_scratch, "archive full": fill_archive,
+        "database full": fill_database,
     }
 
 

@@ -103,18 +103,25 @@ TEST_CASE("while the archive is not there, work is put back with the reason; it 
 TEST_CASE("a node that finds no room for new work does not take any, and says so") {
   NodeStage stage;
   stage.hook("page", "on_Snapshot__10_page.sh", kPage);
-  stage.options.minimum_free_bytes = 1ull << 60;
+  std::string setting;
+  SUBCASE("on the disk") {
+    setting = "disk.minimum_free";
+    stage.options.minimum_free_bytes = 1ull << 60;
+  }
+  SUBCASE("in memory") {
+    setting = "memory.minimum_free";
+    stage.options.minimum_free_memory_bytes = 1ull << 60;
+  }
   stage.add({NodeStage::url("1")});
   auto& node = stage.start();
   stage.until("the node says so", [&] {
-    return stage.value("select stats ->> 'not_claiming' from holdfast.v_node").find("disk.minimum_free") !=
-           std::string::npos;
+    return stage.value("select stats ->> 'not_claiming' from holdfast.v_node").find(setting) != std::string::npos;
   });
   CHECK(stage.table("select status, fence from holdfast.v_snapshot") == "");
   CHECK(stage.table("select status, owner_id from holdfast.crawl") == "queued|");
   CHECK(stage.number("select (stats ->> 'free_bytes')::bigint from holdfast.v_node") > 0);
   stage.leave(node);
-  stage.options.minimum_free_bytes = 0;
+  stage.options.minimum_free_bytes = stage.options.minimum_free_memory_bytes = 0;
   stage.work();
   CHECK(stage.value("select outcome from holdfast.v_snapshot") == "succeeded");
 }
