@@ -508,7 +508,10 @@ class Stage:
             except Failure as failure:
                 lines.append(f"  {title}: {failure}")
         for node in self.nodes:
-            lines += [f"  node {node.number}, started {node.starts} times, last lines:", tail(node.log_path, 6)]
+            table = process_table()
+            below = [f"{pid} {name} {table[pid][1]}" for pid, name in processes_below(node.process.pid) if pid in table] if node.process else []
+            lines += [f"  node {node.number}, started {node.starts} times, network {node.proxy.mode}, guard {table.get(node.process.pid) if node.process else None}, "
+                      f"below it {below}, free {shutil.disk_usage(node.work_dir).free >> 20} MiB; last lines:", tail(node.log_path, 6)]
         return "\n".join(lines)
 
     def leave(self):
