@@ -182,8 +182,9 @@ class Proxy:
                 client.close()
                 continue
             pair = Proxy.Pair(client, server)
-            for end in (client, server):
-                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            with contextlib.suppress(OSError): # gone again already: what copies will notice
+                for end in (client, server):
+                    end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             with self.lock:
                 pair.dead = self.mode == "swallow"
                 self.pairs.add(pair)
