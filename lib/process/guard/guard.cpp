@@ -1,6 +1,7 @@
 // holdfast-guard [--spare=PIDFILE] [--] PROGRAM [ARGUMENT...]: runs a program and leaves nothing behind when it ends,
 // however it ends - but for the database server whose postmaster.pid PIDFILE is then: other programs may be using it,
-// and its users stop it themselves. What the file says is checked against the process: a stale file must spare nobody.
+// and the last of them stops it; if that was our program and it was killed, we do (see lib/pg/embedded.cpp for the
+// locks). What the file says is checked against the process: a stale file must spare nobody.
 //
 // Parent of a node, and process 1 of a container: it adopts and reaps every orphan, passes signals on, and at the end
 // lets the shims end their hooks, then kills whatever is left. If the guard itself is killed, the program is killed
@@ -14,6 +15,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -27,8 +29,9 @@ namespace {
 
 using namespace holdfast::process;
 
-constexpr std::int64_t kShimsMayTake = 1'000; // milliseconds, from TERM to KILL
-constexpr std::int64_t kUnkillable = 10'000;  // from the first KILL to giving up
+constexpr std::int64_t kShimsMayTake = 1'000;   // milliseconds, from TERM to KILL
+constexpr std::int64_t kUnkillable = 10'000;    // from the first KILL to giving up
+constexpr std::int64_t kServerMayTake = 30'000; // to shut down
 constexpr const char* kShimName = "holdfast-shim";
 
 tree::PidList list;
@@ -88,6 +91,39 @@ pid_t server_of(const char* pid_file) {
   return *line == '/' && serves(pid, line) ? pid : 0;
 }
 
+// Opens a file beside the server's data directory: <data_dir>/postgres/postmaster.pid -> <data_dir>/<name>.
+int open_beside(const char* pid_file, const char* name) {
+  char path[4096];
+  if (std::snprintf(path, sizeof path, "%s", pid_file) >= static_cast<int>(sizeof path)) return -1;
+  for (int level = 0; level < 2; ++level) {
+    char* const slash = std::strrchr(path, '/');
+    if (slash == nullptr) return -1;
+    *slash = '\0';
+  }
+  const std::size_t length = std::strlen(path);
+  if (std::snprintf(path + length, sizeof path - length, "/%s", name) >= static_cast<int>(sizeof path - length))
+    return -1;
+  return open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+}
+
+bool try_lock(int fd) { return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0; }
+
+// Our program may have been the last user of its database server, and was killed before it could stop it. Whoever
+// starts or stops the server holds postgres.lock, and all who use it share postgres.users: with both ours, nobody does.
+void stop_unused_server(const char* pid_file) {
+  if (server_of(pid_file) == 0) return;
+  if (!try_lock(open_beside(pid_file, "postgres.lock")) || !try_lock(open_beside(pid_file, "postgres.users"))) return;
+  const pid_t server = server_of(pid_file);
+  if (server == 0) return;
+  kill(server, SIGINT); // a fast shutdown
+  const std::int64_t give_up = now_ms() + kServerMayTake;
+  const timespec pause{0, 20'000'000};
+  while (server_of(pid_file) == server && now_ms() < give_up) {
+    waitpid(server, nullptr, WNOHANG); // it may be our child
+    nanosleep(&pause, nullptr);
+  }
+} // the locks go with this process
+
 // Hands the terminal, if the guard's group has it, to the program's group.
 void give_terminal(pid_t from_group, pid_t to_group) {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
@@ -121,6 +157,7 @@ public:
     }
     if (error != 0) say("cannot execute ", program[0], error);
     end_everything();
+    if (spare_ != nullptr) stop_unused_server(spare_);
     return WIFSIGNALED(status_) ? 128 + WTERMSIG(status_) : WEXITSTATUS(status_);
   }
 
