@@ -45,7 +45,7 @@ Fd open_output(int top, const TreeEntry& entry, struct stat& status) {
 } // namespace
 
 ScanReport scan_outputs(const std::filesystem::path& directory, const ScanLimits& limits) {
-  const Fd top = open_directory(directory);
+  const Fd top = open_own_directory(directory);
   ScanReport report;
   report.skipped = tidy_tree(top.get(), directory);
   walk_tree(top.get(), directory, [&](const TreeEntry& entry) {

@@ -163,6 +163,12 @@ Fd open_directory(const std::filesystem::path& directory) {
   return fd;
 }
 
+Fd open_own_directory(const std::filesystem::path& directory) {
+  Fd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd) throw_errno(errno, "open the directory", directory.native());
+  return fd;
+}
+
 Fd open_directory_at(int parent, const std::string& name) {
   return Fd(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }

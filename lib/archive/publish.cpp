@@ -218,7 +218,7 @@ Published publish(const Root& root, const std::filesystem::path& attempt,
   root.check();
 
   const std::filesystem::path source_path = std::filesystem::absolute(attempt).lexically_normal();
-  const Fd source = open_directory(source_path);
+  const Fd source = open_own_directory(source_path);
   tidy_tree(source.get(), source_path);
   write_file_at(source.get(), kIndexName, render_index_jsonl(view), (source_path / kIndexName).native(), false);
   write_file_at(source.get(), kPageName, render_snapshot_html(view), (source_path / kPageName).native(), false);

@@ -73,7 +73,9 @@ const std::vector<Key>& key_table() {
       {"hook.open_files", Type::integer, "4096", false,
        "Files that a process of a hook may hold open.", 64, 1'048'576},
       {"hook.memory_limit", Type::size, "0", false,
-       "Memory that a hook may use; 0: no limit.", 0, 1024 * kTebi},
+       "Memory that a hook and all it starts may use; 0: no limit.", 0, 1024 * kTebi},
+      {"hook.processes", Type::integer, "1000", false,
+       "Processes that a hook may have at once; 0: no limit.", 0, kMany},
 
       {"crawl.max_urls", Type::integer, "10000", false,
        "Most pages that one crawl may take; 0: no cap.", 0, kMany},

@@ -167,6 +167,7 @@ struct HookRun::Impl : std::enable_shared_from_this<HookRun::Impl> {
   milliseconds next_poll();
   bool ended_by_stop(const process::Exit& exit) const;
   std::string stderr_tail() const;
+  void note_excess(const process::Exit& exit);
   std::string failure_text(const process::Exit& exit) const;
   void settle_logs();
   static awaitable<void> follow(std::shared_ptr<Impl> self);
@@ -213,6 +214,9 @@ struct HookRun::Impl : std::enable_shared_from_this<HookRun::Impl> {
 
 void HookRun::Impl::start() {
   std::error_code error;
+  // Another hook may have put something in its place that leads elsewhere.
+  if (const auto there = fs::symlink_status(directory, error); fs::exists(there) && !fs::is_directory(there))
+    fs::remove(directory, error);
   fs::create_directories(directory, error);
   if (error) throw cannot_create(directory, error.value());
   before.emplace(directory);
@@ -332,7 +336,8 @@ void HookRun::Impl::check_limits() {
   if (now >= next_measure) {
     if (const auto total = meter.step(kEntriesAtOnce)) {
       next_measure = now + kMeasureEvery;
-      hold_to(*total, limits.output_bytes, "output files");
+      // Its logs lie there too, and have limits of their own.
+      hold_to(*total - std::min(*total, stdout_file.size() + stderr_file.size()), limits.output_bytes, "output files");
     }
   }
   if (!hook.name.background && !timed_out && !interrupting && !stopped && limit_error.empty() &&
@@ -422,6 +427,15 @@ std::string HookRun::Impl::stderr_tail() const {
   return stderr_file.read_at(size > kStderrTail ? size - kStderrTail : 0, kStderrTail);
 }
 
+// Of the limits that the shim watches.
+void HookRun::Impl::note_excess(const process::Exit& exit) {
+  if (!limit_error.empty() || exit.exceeded == process::TreeLimit::none) return;
+  if (exit.exceeded == process::TreeLimit::memory)
+    limit_error = "memory exceeded " + base::format_size(limits.process.tree_memory_bytes.value_or(0));
+  else
+    limit_error = "had more than " + std::to_string(limits.process.tree_processes.value_or(0)) + " processes";
+}
+
 std::string HookRun::Impl::failure_text(const process::Exit& exit) const {
   if (!limit_error.empty()) return limit_error;
   if (timed_out) return "timed out after " + in_seconds(limits.timeout);
@@ -452,6 +466,7 @@ void HookRun::Impl::settle_logs() {
 }
 
 void HookRun::Impl::conclude(process::Exit exit) {
+  note_excess(exit);
   std::optional<std::string> file_left;
   if (!result) file_left = before->first_output(); // with a record nobody asks
   // To be interrupted is a polite end too, for a hook that had said what there is to say.

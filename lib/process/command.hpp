@@ -10,14 +10,17 @@
 
 namespace holdfast::process {
 
-// Limits of one hook and everything it starts. Unset: not limited. Enforced by the shim with setrlimit before exec
-// (each process of the tree inherits them), and by the cgroup when one is given.
+// Limits of one hook and everything it starts. Unset: not limited. The first five are set by the shim with setrlimit
+// before exec, and each process of the tree inherits them. The last two are of the tree as a whole: the shim looks at
+// it several times a second and kills all of it when it is over.
 struct Limits {
   std::optional<std::uint64_t> address_space_bytes; // RLIMIT_AS per process; beware: Chrome needs terabytes of it
   std::optional<std::uint64_t> file_bytes;          // RLIMIT_FSIZE: largest file
   std::optional<std::uint64_t> open_files;          // RLIMIT_NOFILE
   std::optional<std::uint64_t> core_bytes{0};       // RLIMIT_CORE
   std::optional<std::uint64_t> processes;           // RLIMIT_NPROC; counts all of the user's; root is exempt
+  std::optional<std::uint64_t> tree_memory_bytes;   // resident and swapped; what processes share counts once
+  std::optional<std::uint64_t> tree_processes;
 };
 
 struct Command {
@@ -44,6 +47,9 @@ struct Usage {
 // The step at which starting a command failed.
 enum class StartStep { none, fork, directory, limits, execute };
 
+// The limit of the tree that it exceeded.
+enum class TreeLimit { none, memory, processes };
+
 // How it ended.
 struct Exit {
   int code{0};                            // exit status if it exited by itself, else -1
@@ -52,6 +58,7 @@ struct Exit {
   StartStep failed_step{StartStep::none}; // ... and what could not be done
   bool terminated{false};                 // we asked it to end (TERM or KILL was sent by us)
   bool killed{false};                     // ... and KILL was needed
+  TreeLimit exceeded{TreeLimit::none};    // ... because its tree was over this limit
   int leftovers{0};                       // descendants that had to be killed after the leader was gone
   int unkillable{0};                      // descendants still there 10 s after KILL: stuck in the kernel
   bool shim_lost{false}; // its shim was killed: the tree was ended by cookie; code and usage are not known

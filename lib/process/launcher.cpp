@@ -86,8 +86,8 @@ Descriptor open_output(const std::filesystem::path& path) {
 
 std::string limits_text(const Limits& limits) {
   std::string text;
-  for (const auto& limit :
-       {limits.address_space_bytes, limits.file_bytes, limits.open_files, limits.core_bytes, limits.processes}) {
+  for (const auto& limit : {limits.address_space_bytes, limits.file_bytes, limits.open_files, limits.core_bytes,
+                            limits.processes, limits.tree_memory_bytes, limits.tree_processes}) {
     if (!text.empty()) text += ',';
     text += limit ? std::to_string(*limit) : "-";
   }
@@ -248,6 +248,7 @@ Exit exit_from(const shim::Report& report) {
   }
   exit.terminated = report.terminated != 0;
   exit.killed = report.killed != 0;
+  exit.exceeded = static_cast<TreeLimit>(report.excess);
   exit.leftovers = static_cast<int>(report.leftovers);
   exit.unkillable = static_cast<int>(report.unkillable);
   exit.wall_time = std::chrono::duration_cast<milliseconds>(std::chrono::microseconds(report.wall_us));

@@ -14,6 +14,8 @@
 #include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <ctime>
 #include <fstream>
@@ -121,6 +123,15 @@ void SnapshotJob::lose(const std::string& reason) {
     if (hook.run) hook.run->kill();
 }
 
+// What is not the directory that we made must not be tidied up, nor published.
+void SnapshotJob::check_directory() const {
+  struct stat status {};
+  if (lstat(attempt_.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
+      attempt_inode_ == std::pair<std::uint64_t, std::uint64_t>(status.st_dev, status.st_ino))
+    return;
+  throw base::Error(base::ErrorClass::refused, "a hook has taken away the directory of its snapshot");
+}
+
 void SnapshotJob::check() const {
   if (!lost_.empty() || !interrupted_.empty() || !broken_.empty()) throw Stopped{};
 }
@@ -168,6 +179,7 @@ awaitable<SnapshotJob::Ending> SnapshotJob::run() {
         sealing_ = {};
         sealing_.outcome = "failed";
         sealing_.reason = problem;
+        co_await give_up_results(problem);
         co_await seal();
         sealed = true;
       } else {
@@ -240,6 +252,8 @@ awaitable<void> SnapshotJob::run_hooks() {
     if (error)
       throw base::Error(base::ErrorClass::cannot_create, "cannot create " + attempt_.string() + ": " + error.message(),
                         "check owner, permissions and free space of work_dir");
+    struct stat status {};
+    if (lstat(attempt_.c_str(), &status) == 0) attempt_inode_ = {status.st_dev, status.st_ino};
   });
   const auto all = catalog.hooks_for(hooks::Event::snapshot, selected);
   if (all.empty())
@@ -279,6 +293,7 @@ awaitable<void> SnapshotJob::run_hook(const hooks::Hook& hook) {
   else
     foreground_ = run;
 
+  unfinished_.emplace_back(hook.plugin->name, hook.name.name);
   const store::HookStart start{hook.plugin->name, hook.name.name,
                                run->pid(),        process::process_start_ticks(run->pid()),
                                limits.timeout,    hook.name.background};
@@ -349,8 +364,12 @@ awaitable<void> SnapshotJob::finish_hook(RunningHook running) {
   const hooks::Hook& hook = running.run->hook();
   const auto directory = attempt_ / hook.plugin->name;
   const auto scanned = co_await on_thread(context_.files, [&] {
-    std::error_code gone; // a hook may remove its own directory: then it left nothing
-    return std::filesystem::exists(directory, gone) ? archive::scan_outputs(directory) : archive::ScanReport{};
+    check_directory();
+    // A hook may have removed its own directory, or put something else there: then it left nothing.
+    std::error_code gone;
+    return std::filesystem::is_directory(std::filesystem::symlink_status(directory, gone))
+               ? archive::scan_outputs(directory)
+               : archive::ScanReport{};
   });
   base::test_point("after_scan");
   check();
@@ -414,6 +433,7 @@ awaitable<void> SnapshotJob::finish_hook(RunningHook running) {
   co_await context_.database.repeat([&](pg::Connection& connection) {
     store::result_finish(connection, context_.node_id, lease(), card.plugin, card.hook, card.status, text);
   });
+  std::erase(unfinished_, std::pair{card.plugin, card.hook});
   spdlog::debug("{} {}/{}: {} in {}", claim_.url, card.plugin, card.hook, card.status,
                 base::format_duration(card.wall_time));
 }
@@ -477,6 +497,7 @@ awaitable<void> SnapshotJob::publish_and_seal() {
   const auto directory = archive::snapshot_directory(claim_.created_at, base::host_directory(url), lease().snapshot_id);
   const auto published = co_await on_thread(context_.files, [&] {
     context_.archive_root.check();
+    check_directory();
     archive::remove_partials(context_.archive_root, directory, lease().fence);
     archive::remove_lost_attempts(context_.archive_root, directory, lease().fence);
     return archive::publish(context_.archive_root, attempt_, directory, view_);
@@ -512,6 +533,19 @@ awaitable<void> SnapshotJob::seal() {
     if (error.error_class() == base::ErrorClass::lease_lost) seal_asked_ = false; // refused: that is an answer
     throw;
   }
+}
+
+// The hooks are gone; their rows must not say that they run, or the snapshot could never be sealed.
+awaitable<void> SnapshotJob::give_up_results(const std::string& reason) {
+  const std::string text = to_text({{"error", "its result was lost: " + reason}});
+  for (const auto& [plugin, hook] : unfinished_)
+    co_await context_.database.repeat([&](pg::Connection& connection) {
+      // The start may be what went wrong.
+      store::result_start(connection, context_.node_id, lease(),
+                          {plugin, hook, 0, 0, std::chrono::milliseconds(0), false});
+      store::result_finish(connection, context_.node_id, lease(), plugin, hook, "failed", text);
+    });
+  unfinished_.clear();
 }
 
 awaitable<void> SnapshotJob::put_back(const std::string& ending, std::chrono::milliseconds delay,

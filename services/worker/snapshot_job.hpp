@@ -56,11 +56,13 @@ private:
   awaitable<void> skip_hook(const hooks::Hook& hook, std::string reason);
   awaitable<void> publish_and_seal();
   awaitable<void> seal();
+  awaitable<void> give_up_results(const std::string& reason);
   awaitable<void> put_back(const std::string& ending, std::chrono::milliseconds delay, const std::string& reason,
                            bool spend);
   awaitable<void> reap();
   void take_discovered(const hooks::HookOutcome& outcome);
   void check() const;
+  void check_directory() const;
   void remove_scratch() noexcept;
   std::string decide_outcome() const;
 
@@ -69,9 +71,11 @@ private:
   hooks::Options options_;
   hooks::HookContext hook_context_;
   std::filesystem::path attempt_;
+  std::pair<std::uint64_t, std::uint64_t> attempt_inode_; // device and number: hooks could put another in its place
   archive::SnapshotView view_;
   std::vector<RunningHook> background_;
   hooks::HookRun* foreground_{nullptr};
+  std::vector<std::pair<std::string, std::string>> unfinished_; // plugin and hook of rows that say: it runs
   std::vector<store::Seed> discovered_;
   store::Sealing sealing_;
   CrawlSessions::Share session_;

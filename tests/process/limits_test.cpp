@@ -58,3 +58,43 @@ TEST_CASE("a limit above the inherited one stays at the inherited one") {
   CHECK(stage.run(command).clean());
   CHECK(stage.output() == inherited);
 }
+
+TEST_CASE("a tree that takes more memory than it may is killed as a whole") {
+  Stage stage;
+  auto command = stage.command({});
+  command.argv = {"/bin/sh", "-c", "setsid tail /dev/zero & tail /dev/zero & wait"};
+  command.limits.tree_memory_bytes = 128u << 20;
+  const auto exit = stage.run(command);
+  CHECK(exit.exceeded == process::TreeLimit::memory);
+  CHECK(exit.signal == SIGKILL);
+  CHECK(exit.terminated);
+  CHECK(exit.usage.peak_memory_bytes < 4ull << 30);
+  CHECK(stage.survivors().empty());
+}
+
+TEST_CASE("memory that processes share counts once") {
+  Stage stage;
+  auto command = stage.command({"share", "64"}); // eight processes look at the same 64 MiB
+  command.limits.tree_memory_bytes = 256u << 20;
+  CHECK(stage.run(command).clean());
+}
+
+TEST_CASE("a tree of more processes than it may have is killed as a whole") {
+  Stage stage;
+  auto command = stage.command({"bomb", "2000"});
+  command.limits.tree_processes = 50;
+  const auto exit = stage.run(command);
+  CHECK(exit.exceeded == process::TreeLimit::processes);
+  CHECK(exit.signal == SIGKILL);
+  CHECK(stage.survivors().empty());
+}
+
+TEST_CASE("below its limits a tree is left alone") {
+  Stage stage;
+  auto command = stage.command({"burn-in-child", "600"});
+  command.limits.tree_memory_bytes = 256u << 20;
+  command.limits.tree_processes = 10;
+  const auto exit = stage.run(command);
+  CHECK(exit.clean());
+  CHECK(exit.exceeded == process::TreeLimit::none);
+}

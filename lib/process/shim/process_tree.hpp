@@ -30,7 +30,8 @@ struct PidList {
   }
 };
 
-// A process that is nobody's to end, with all below it; 0: none. The guard spares a database server that others use too.
+// A process that is nobody's to end, with all below it; 0: none. The guard spares a database server that others use
+// too.
 inline pid_t spared = 0;
 
 // Whole content of a small /proc file, zero-terminated; its length, or -1.
@@ -184,6 +185,41 @@ inline std::size_t freeze_and_kill(PidList& list) {
   for (std::size_t i = 0; i < list.count; ++i)
     kill(list.pids[i], SIGKILL);
   return list.count;
+}
+
+// The number behind "<field>" in a /proc file of "name: number kB" lines, in bytes; 0 if it is not there.
+inline std::uint64_t kib_field(const char* text, const char* field) {
+  const char* at = std::strstr(text, field);
+  return at == nullptr ? 0 : std::strtoull(at + std::strlen(field), nullptr, 10) * 1024;
+}
+
+// Memory of the processes, resident or swapped out; what they share counts for each of them.
+inline std::uint64_t resident_bytes(const PidList& list) {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < list.count; ++i) {
+    char path[64], text[4096];
+    std::snprintf(path, sizeof path, "/proc/%d/status", list.pids[i]);
+    if (read_small_file(path, text, sizeof text) > 0) sum += kib_field(text, "\nVmRSS:") + kib_field(text, "\nVmSwap:");
+  }
+  return sum;
+}
+
+// The same with a share in what others have as well. Of a process that hides its maps, as sandboxed ones do, only what
+// is its own counts.
+inline std::uint64_t memory_bytes(const PidList& list) {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < list.count; ++i) {
+    char path[64], text[4096];
+    std::snprintf(path, sizeof path, "/proc/%d/smaps_rollup", list.pids[i]);
+    if (read_small_file(path, text, sizeof text) > 0) {
+      sum += kib_field(text, "\nPss:") + kib_field(text, "\nSwapPss:");
+      continue;
+    }
+    std::snprintf(path, sizeof path, "/proc/%d/status", list.pids[i]);
+    if (read_small_file(path, text, sizeof text) > 0)
+      sum += kib_field(text, "\nRssAnon:") + kib_field(text, "\nVmSwap:");
+  }
+  return sum;
 }
 
 } // namespace holdfast::process::tree

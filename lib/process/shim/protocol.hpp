@@ -3,7 +3,9 @@
 // Plain values in the machine's own layout: both programs come from one build. Used by the shim, so no library types.
 //
 // Command line of the shim: holdfast-shim LIMITS DIRECTORY PROGRAM [ARGUMENT...]; its environment is the hook's.
-// LIMITS is five decimal numbers or "-" joined by commas: address space, file size, open files, core size, processes.
+// LIMITS is seven decimal numbers or "-" joined by commas: address space, file size, open files, core size and
+// processes of the user, which the kernel enforces on each process; memory and processes of the whole tree, which the
+// shim watches.
 
 #include <cstdint>
 #include <type_traits>
@@ -11,7 +13,8 @@
 namespace holdfast::process::shim {
 
 inline constexpr int kControlDescriptor = 3;
-inline constexpr int kLimitCount = 5;
+inline constexpr int kLimitCount = 5;   // of the kernel
+inline constexpr int kWatchedCount = 2; // of the shim
 
 // Launcher to shim.
 enum class OrderKind : std::uint32_t {
@@ -29,6 +32,9 @@ enum class ReportKind : std::uint32_t { started = 'S', ended = 'E' };
 
 // The step at which starting failed; equal to process::StartStep.
 enum class Step : std::uint32_t { none, fork, directory, limits, execute };
+
+// Which limit of the tree was exceeded; equal to process::TreeLimit.
+enum class Excess : std::uint32_t { none, memory, processes };
 
 struct Consumption {
   std::int64_t user_us;
@@ -50,8 +56,8 @@ struct Report {
   std::uint32_t killed;     // 1: KILL found something to kill after that
   std::uint32_t leftovers;  // descendants that had to be ended after the hook's first process was gone
   std::uint32_t unkillable; // still there when the shim gave up
-  std::uint32_t reserved;
-  std::uint64_t wall_us; // life of the hook's first process
+  Excess excess;            // why the shim ended it, if it did
+  std::uint64_t wall_us;    // life of the hook's first process
   Consumption leader;
   Consumption tree;
 };

@@ -33,7 +33,10 @@ constexpr std::int64_t kNever = INT64_MAX;
 constexpr std::int64_t kLinger = 200'000; // the tail of a pipeline may outlive the hook this long: it is not a leftover
 constexpr std::int64_t kLeftoverGrace = 200'000; // TERM to KILL for what a hook left behind
 constexpr std::int64_t kUnkillable =
-    10'000'000; // first KILL to giving up: a process stuck in the kernel cannot be killed
+    10'000'000;                         // first KILL to giving up: a process stuck in the kernel cannot be killed
+constexpr std::int64_t kLook = 100'000; // between two looks at the memory of the tree
+constexpr std::int64_t kLookAtCount = 250'000;                       // ... at the number of its processes alone
+constexpr int kEndFirst = 500;                                       // oom_score_adj: before the node and its database
 constexpr std::int64_t kFirstRetry = 2'000, kLongestRetry = 200'000; // from one round of KILL to the next
 
 // One shim supervises one hook: its state is the program's state. `list` is large and mostly never touched.
@@ -59,27 +62,51 @@ void send_report(const shim::Report& report) {
   (void)send(kControlDescriptor, &report, sizeof report, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-// Applies "n,n,-,n,-"; never raises a limit above the one inherited. 0 or an errno value.
-int apply_limits(const char* text) {
-  constexpr __rlimit_resource resources[shim::kLimitCount] = {RLIMIT_AS, RLIMIT_FSIZE, RLIMIT_NOFILE, RLIMIT_CORE,
-                                                              RLIMIT_NPROC};
-  for (const __rlimit_resource resource : resources) {
+constexpr std::uint64_t kUnlimited = UINT64_MAX;
+constexpr int kAllLimits = shim::kLimitCount + shim::kWatchedCount;
+
+// Reads "n,n,-,n,-,n,-". False if it is anything else.
+bool read_limits(const char* text, std::uint64_t (&limits)[kAllLimits]) {
+  for (std::uint64_t& limit : limits) {
+    char* end = nullptr;
+    limit = *text == '-' ? kUnlimited : std::strtoull(text, &end, 10);
     if (*text == '-') {
       ++text;
+    } else if (end == text) {
+      return false;
     } else {
-      char* end = nullptr;
-      const rlim_t wanted = std::strtoull(text, &end, 10);
-      if (end == text) return EINVAL;
       text = end;
-      rlimit limit;
-      if (getrlimit(resource, &limit) != 0) return errno;
-      if (limit.rlim_max == RLIM_INFINITY || wanted < limit.rlim_max) limit.rlim_max = wanted;
-      limit.rlim_cur = limit.rlim_max;
-      if (setrlimit(resource, &limit) != 0) return errno;
     }
     if (*text == ',') ++text;
   }
+  return true;
+}
+
+// Sets those that the kernel knows; never raises one above the one inherited. 0 or an errno value.
+int apply_limits(const std::uint64_t (&limits)[kAllLimits]) {
+  constexpr __rlimit_resource resources[shim::kLimitCount] = {RLIMIT_AS, RLIMIT_FSIZE, RLIMIT_NOFILE, RLIMIT_CORE,
+                                                              RLIMIT_NPROC};
+  for (int i = 0; i < shim::kLimitCount; ++i) {
+    if (limits[i] == kUnlimited) continue;
+    rlimit limit;
+    if (getrlimit(resources[i], &limit) != 0) return errno;
+    if (limit.rlim_max == RLIM_INFINITY || limits[i] < limit.rlim_max) limit.rlim_max = limits[i];
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(resources[i], &limit) != 0) return errno;
+  }
   return 0;
+}
+
+// When the machine runs out of memory, hooks are what the kernel ends first.
+void prefer_as_victim() {
+  constexpr const char* file = "/proc/self/oom_score_adj";
+  char text[32];
+  if (tree::read_small_file(file, text, sizeof text) <= 0 || std::strtol(text, nullptr, 10) >= kEndFirst) return;
+  const int fd = open(file, O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  static_assert(kEndFirst == 500);
+  (void)!write(fd, "500", 3);
+  close(fd);
 }
 
 // Why the hook could not be started; written by the child of vfork, which shares our memory until it executes.
@@ -90,7 +117,7 @@ struct Failure {
 Failure failure;
 
 // In the child of vfork: the memory is the shim's, so only system calls, and `failure` is filled in.
-[[noreturn]] void become_hook(pid_t shim_pid, char** argv) {
+[[noreturn]] void become_hook(pid_t shim_pid, char** argv, const std::uint64_t (&limits)[kAllLimits]) {
   setsid(); // session and process group of its own
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != shim_pid) _exit(126); // the shim died before the line above
@@ -101,10 +128,11 @@ Failure failure;
     _exit(127);
   }
   failure.step = shim::Step::limits;
-  if (const int error = apply_limits(argv[1]); error != 0) {
+  if (const int error = apply_limits(limits); error != 0) {
     failure.error = error;
     _exit(127);
   }
+  prefer_as_victim();
   failure.step = shim::Step::execute;
   sigset_t none;
   sigemptyset(&none);
@@ -117,8 +145,15 @@ Failure failure;
 
 class Supervisor {
 public:
-  Supervisor(pid_t leader, int signals, shim::Report& report)
-      : leader_(leader), signals_(signals), report_(report), started_(now_us()) {}
+  Supervisor(pid_t leader, int signals, std::uint64_t most_memory, std::uint64_t most_processes, shim::Report& report)
+      : leader_(leader), signals_(signals), most_memory_(most_memory), most_processes_(most_processes), report_(report),
+        started_(now_us()) {
+    if (most_memory != kUnlimited)
+      look_every_ = kLook;
+    else if (most_processes != kUnlimited)
+      look_every_ = kLookAtCount;
+    if (look_every_ != kNever) next_look_ = started_ + look_every_;
+  }
 
   // Returns when no descendant is left, or when what is left cannot be killed.
   void run() {
@@ -126,6 +161,7 @@ public:
       const std::int64_t now = now_us();
       if (leader_gone_ && linger_until_ == kNever && !killing()) linger_until_ = now + kLinger;
       if (leader_gone_ && !ending_leftovers_ && linger_until_ <= now) end_leftovers(now);
+      if (next_look_ <= now) look(now);
       if (kill_at_ <= now) kill_all(now);
       if (killing() && now - first_kill_ > kUnkillable) {
         tree::find_descendants(list);
@@ -191,6 +227,24 @@ private:
     retry_ = sooner(retry_ * 2, kLongestRetry);
   }
 
+  // KILL if the tree is over one of its limits. A shared page counts for every process at first, since that is cheap to
+  // know; only a tree that is over by that count is measured exactly.
+  void look(std::int64_t now) {
+    next_look_ = killing() ? kNever : now + look_every_;
+    if (killing()) return;
+    tree::find_descendants(list);
+    if (list.count > most_processes_) {
+      report_.excess = shim::Excess::processes;
+    } else if (most_memory_ != kUnlimited && tree::resident_bytes(list) > most_memory_ &&
+               tree::memory_bytes(list) > most_memory_) {
+      report_.excess = shim::Excess::memory;
+    } else {
+      return;
+    }
+    report_.terminated = 1;
+    kill_at_ = now;
+  }
+
   // TERM now and KILL after `grace`, or KILL at once if it is 0 and `politely` is false.
   void order(std::int64_t grace_us, bool politely) {
     const std::int64_t deadline = now_us() + grace_us;
@@ -222,6 +276,7 @@ private:
   void wait_for_event(std::int64_t now) {
     std::int64_t until = kill_at_;
     if (leader_gone_ && !ending_leftovers_) until = sooner(until, linger_until_);
+    until = sooner(until, next_look_);
     const int timeout =
         until == kNever ? -1 : static_cast<int>(sooner(until > now ? (until - now + 999) / 1'000 : 0, 60'000));
     pollfd waits[2] = {{signals_, POLLIN, 0}, {listening_ ? kControlDescriptor : -1, POLLIN, 0}};
@@ -232,12 +287,14 @@ private:
 
   const pid_t leader_;
   const int signals_;
+  const std::uint64_t most_memory_, most_processes_;
   shim::Report& report_;
   const std::int64_t started_;
   std::int64_t kill_at_{kNever};      // when the next round of KILL is due
   std::int64_t first_kill_{kNever};   // when the first one was
   std::int64_t linger_until_{kNever}; // when what the leader left behind is asked to end
   std::int64_t retry_{kFirstRetry};
+  std::int64_t look_every_{kNever}, next_look_{kNever}; // at what the tree uses
   bool leader_gone_{false};
   bool asked_{false};            // TERM or KILL has been ordered
   bool ending_leftovers_{false}; // signals have been sent to what the leader left behind
@@ -263,9 +320,12 @@ int main(int argc, char** argv) {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
 
   shim::Report report{};
+  std::uint64_t limits[kAllLimits];
+  const bool understood = read_limits(argv[1], limits);
+  if (!understood) errno = EINVAL;
   const pid_t self = getpid();
-  const pid_t leader = signals < 0 ? -1 : vfork();
-  if (leader == 0) become_hook(self, argv);
+  const pid_t leader = signals < 0 || !understood ? -1 : vfork();
+  if (leader == 0) become_hook(self, argv, limits);
   if (leader < 0) {
     failure.error = errno;
     failure.step = shim::Step::fork;
@@ -279,7 +339,7 @@ int main(int argc, char** argv) {
       report.kind = shim::ReportKind::started;
       send_report(report);
     }
-    Supervisor(leader, signals, report).run();
+    Supervisor(leader, signals, limits[shim::kLimitCount], limits[shim::kLimitCount + 1], report).run();
   }
   report.kind = shim::ReportKind::ended;
   report.start_errno = failure.error;

@@ -54,6 +54,14 @@ TEST_SUITE("hostile hooks") {
     CHECK_FALSE(outcome.timed_out);
   }
 
+  TEST_CASE("what it prints does not count as what it writes into files") {
+    HookStage stage;
+    stage.limits.output_bytes = 1u << 20;
+    const auto outcome = stage.outcome_of("head -c 3000000 /dev/zero; echo x >file; sleep 1.3");
+    CHECK(outcome.exit.clean());
+    CHECK(outcome.status == Status::succeeded);
+  }
+
   TEST_CASE("bytes that are not UTF-8 reach neither texts nor errors") {
     const auto failed = HookStage().outcome_of("printf 'caf\\351 \\000\\377\\n' >&2; printf '\\377\\376\\n'; exit 1");
     CHECK(failed.error == "caf\xEF\xBF\xBD \xEF\xBF\xBD (exit 1)");

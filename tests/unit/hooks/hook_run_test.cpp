@@ -122,9 +122,24 @@ TEST_SUITE("foreground hooks") {
   TEST_CASE("a directory that cannot be made is an error of ours, not of the hook") {
     HookStage stage;
     auto run = stage.foreground("true");
-    std::filesystem::create_directories(stage.directory().parent_path());
-    std::ofstream(stage.directory()) << "in the way";
+    std::filesystem::create_directories(stage.directory().parent_path().parent_path());
+    std::filesystem::remove_all(stage.directory().parent_path());
+    std::ofstream(stage.directory().parent_path()) << "in the way";
     CHECK_THROWS_AS(run->start(), holdfast::base::Error);
+    std::filesystem::remove(stage.directory().parent_path());
+  }
+
+  TEST_CASE("what another hook has put in the place of the directory is taken away, not followed") {
+    HookStage stage;
+    std::filesystem::create_directories(stage.directory().parent_path());
+    const auto elsewhere = stage.directory().parent_path() / "elsewhere";
+    std::filesystem::create_directory(elsewhere);
+    std::filesystem::create_directory_symlink(elsewhere, stage.directory());
+    auto run = stage.foreground("echo mine >mine.txt");
+    run->start();
+    CHECK(stage.run(run->finish()).status == Status::succeeded);
+    CHECK_FALSE(std::filesystem::is_symlink(stage.directory()));
+    CHECK(std::filesystem::is_empty(elsewhere));
   }
 
   TEST_CASE("runner files have the contract's names, and only the script stays after a success") {

@@ -1,0 +1,33 @@
+#!/usr/bin/env python3
+"""Hostile hooks, killed nodes and crowds, through the real program and a real database.
+
+    tests/supervision/run.py [--full] [--holdfast FILE] [hostile] [killed] [many]
+
+Without --full each takes seconds; with it, hostile and killed run as a plain user too (where we are root), and in several
+rounds. Figures are printed.
+"""
+
+import argparse
+import os
+import sys
+import unittest
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+SUITES = ("hostile", "killed", "many")
+
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("suites", nargs="*", metavar="hostile|killed|many")
+parser.add_argument("--full", action="store_true")
+parser.add_argument("--holdfast", type=Path, default=HERE.parents[1] / "build/dev/bin/holdfast")
+arguments = parser.parse_args()
+if wrong := set(arguments.suites) - set(SUITES):
+    parser.error(f"no such suite: {', '.join(sorted(wrong))}")
+if not arguments.holdfast.exists():
+    sys.exit(f"{arguments.holdfast} is not built")
+os.environ["HOLDFAST_TEST_PROGRAM"] = str(arguments.holdfast.resolve())
+os.environ["HOLDFAST_TEST_FULL"] = "yes" if arguments.full else ""
+sys.path[:0] = [str(HERE), str(HERE.parent / "cli")]
+suite = unittest.defaultTestLoader.loadTestsFromNames([f"test_{name}" for name in arguments.suites or SUITES])
+result = unittest.TextTestRunner(verbosity=2).run(suite)
+sys.exit(not result.wasSuccessful())

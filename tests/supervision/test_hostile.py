@@ -1,0 +1,218 @@
+"""Each hook here does what no hook should. Whatever it does, it ends within its deadline, its row says what happened, nothing
+of it lives on, and what lies outside its directory stays as it was."""
+
+import os
+import re
+import signal
+import unittest
+
+from node import FULL, MISBEHAVE, NodeCase, figure, status_field, until
+from support import ROOT
+
+TIMEOUT = 3  # seconds, for hooks that are to reach it
+LONG = 60  # for the others, however busy the machine
+MEBI = 1 << 20
+SUCCESS = """echo '{"type":"ArchiveResult","status":"succeeded","output_str":"%s"}'"""
+WRONG_RECORDS = r"""cat <<'END'
+{"type":"ArchiveResult"}
+{"type":"ArchiveResult","status":["succeeded"]}
+{"type":["ArchiveResult"],"status":"succeeded"}
+{"type":"ArchiveResult","status":{"a":1}}
+["ArchiveResult"]
+"ArchiveResult"
+42
+null
+{}
+{"type":"Snapshot","url":{}}
+{"type":"Snapshot"}
+{"type":"Snapshot","url":"javascript:alert(1)"}
+{"type":"Snapshot","url":"file:///etc/passwd"}
+{"type":"Tag","name":7}
+{"type":"Machine","config":"x"}
+{"type":"Machine","config":{"LD_PRELOAD":"/tmp/evil.so","A=B":"c"}}
+{"type":"Binary","name":[]}
+{"type":"RateLimit","host":5,"retry_after":"soon"}
+{"type":"RateLimit","host":"\u0000","retry_after":-1e999}
+{"type":"ArchiveResult","status":"succeeded"
+{"type":"ArchiveResult","status":"succeeded"}}
+{"type":"\ud800"}
+END
+head -c 100000 /dev/zero | tr '\0' '['; echo"""
+
+# name: (event file, script, status, what the error must match, whether a record of success is in the row)
+DEEDS = {
+    "deaf": ("50", "trap '' TERM HUP INT; while :; do sleep 0.1; done", "failed", r"^timed out after 3s$"),
+    "daemon": ("50", f"'{MISBEHAVE}' leave-daemon; " + SUCCESS % "left one", "succeeded", ""),
+    "nameless": ("50", f"'{MISBEHAVE}' leave-clean-daemon; " + SUCCESS % "left one", "succeeded", ""),
+    "family": ("50", f"exec '{MISBEHAVE}' everything", "failed", r"^timed out"),
+    "mute": ("50", "exec >&- 2>&- <&-; while :; do sleep 0.1; done", "failed", r"^timed out"),
+    "gigabyte": ("50", "head -c 1G /dev/zero | tr '\\0' x", "failed", r"^standard output exceeded 64.0 MiB$"),
+    "messages": ("50", "trap '' TERM; while :; do head -c 1M /dev/zero; done >&2", "failed", r"^standard error exceeded 16.0 MiB$"),
+    "long_line": ("50", "head -c 50000000 /dev/zero | tr '\\0' x; echo; " + SUCCESS % "after it", "succeeded", ""),
+    "bytes": (
+        "50",
+        r"""printf 'caf\351 \377\n' >&2; printf '\300\257\n' >$'b\377d\n.txt'
+        printf '{"type":"ArchiveResult","status":"failed","output_str":"caf\351\\u0000","error":"\377\\u001b[2J"}\n'""",
+        "failed", "",
+    ),
+    "hog": ("50", "exec tail /dev/zero", "failed", r"^memory exceeded 256.0 MiB$"),
+    "hogs": ("50", "for i in 1 2 3 4 5 6; do setsid tail /dev/zero & done; wait", "failed", r"^memory exceeded 256.0 MiB$"),
+    "crowd": ("50", "trap '' TERM; for i in $(seq 80); do sleep 600 & done; wait", "failed", r"^timed out after 3s$"),
+    "bomb": ("50", f"exec '{MISBEHAVE}' bomb 30", "failed", r"^(timed out after 3s|had more than 100 processes)$"),
+    "big_bomb": ("50", f"exec '{MISBEHAVE}' bomb 4000", "failed", r"^had more than 100 processes$"),
+    "child": ("50", "sleep 600 & " + SUCCESS % "left one", "succeeded", ""),
+    "grip": ("50", "setsid sh -c 'exec sleep 600' & exit 0", "noresults", ""),
+    "shapes": ("50", WRONG_RECORDS + "\nexit 3", "failed", r"exit 3"),
+    "many_records": ("50", """yes '{"type":"Tag","name":"x"}' | head -n 200000; exit 4""", "failed", r"exit 4"),
+    "links": (
+        "50",
+        "ln -s /etc/passwd passwd; ln -s / root; ln -s /dev/zero endless; ln -s loop loop; ln '{outside}/precious' hard; mkfifo urls.jsonl; "
+        + SUCCESS % "linked", "succeeded", "",
+    ),
+    "swap": ("50", "cd ..; rm -rf swap; ln -s '{outside}' swap; " + SUCCESS % "swapped", "succeeded", ""),
+    "many_files": ("50", "for ((i = 0; ; i++)); do head -c 1M /dev/zero >file$i; sleep 0.005; done", "failed", r"^output files exceeded 8.0 MiB$"),
+    "big_file": ("50", "trap '' TERM XFSZ; while :; do head -c 1M /dev/zero; sleep 0.005; done >file", "failed", r"^output files exceeded 8.0 MiB$"),
+    "shim_killer": ("50", f"exec '{MISBEHAVE}' kill-shim", "failed", r"shim was killed by SIGKILL"),
+    "shim_stopper": ("50", f"exec '{MISBEHAVE}' stop-shim", "failed", r"^timed out"),
+    "sleeper": ("50", f"exec '{MISBEHAVE}' stop-itself", "failed", r"^timed out"),
+    "crash": ("50", "kill -SEGV $$", "failed", r"killed by SIGSEGV"),
+    "eraser": ("50", "rm -rf ../../eraser/* ./* .[!.]*; " + SUCCESS % "erased", "succeeded", ""),
+    "locker": ("50", "mkdir -p in/deep; echo x >in/deep/file; chmod 0 in/deep in .; " + SUCCESS % "locked", "succeeded", ""),
+    "deep": ("50", "for i in $(seq 300); do mkdir d && cd d || exit 1; done; echo x >f; " + SUCCESS % "deep", "succeeded", ""),
+    "deaf_daemon": ("50", "trap '' TERM; echo ready; while :; do sleep 0.1; done", "failed", r"^killed by SIGKILL$"),
+    "late": ("50", f"'{MISBEHAVE}' leave-daemon; echo ready; sleep 0.3; exit 7", "failed", r"exit 7"),
+}
+BACKGROUND = {"deaf_daemon", "late"}
+# Of 24 kinds that a person would try first; the rest only with --full.
+RARE = {"nameless", "messages", "many_records", "crash", "sleeper", "late"}
+
+
+class Hostile(NodeCase):
+    def stage(self, plain):
+        home = self.node_place(
+            plain, WORKER_SNAPSHOTS=6, HOOK_MEMORY_LIMIT="256m", HOOK_PROCESSES=100, HOOK_OUTPUT_LIMIT="8m",
+            LEASE="30s", MARGIN="10s", BEAT="1s",
+        )
+        home.outside = home.path / "outside"
+        home.outside.mkdir()
+        for name, mode in (("precious", 0o644), ("tool", 0o755)):
+            (home.outside / name).write_text("as it was\n")
+            (home.outside / name).chmod(mode)
+        (home.outside / "link").symlink_to("/etc/hostname")
+        if home.identity:
+            for path in (home.outside, *home.outside.iterdir()):
+                os.chown(path, home.identity["user"], home.identity["group"], follow_symlinks=False)
+        return home
+
+    def check_outside(self, home):
+        self.assertEqual((home.outside / "precious").read_text(), "as it was\n")
+        self.assertEqual((home.outside / "tool").stat().st_mode & 0o7777, 0o755)
+        self.assertEqual(os.readlink(home.outside / "link"), "/etc/hostname")
+        self.assertEqual(sorted(path.name for path in home.outside.iterdir()), ["link", "precious", "tool"])
+
+    def rows(self, home):
+        return {
+            plugin: dict(status=status, output=output, error=error, wall=int(wall or 0), files=int(files))
+            for plugin, status, output, error, wall, files in home.sql(
+                "select plugin, status, output, replace(error, e'\\n', ' '), wall_ms, jsonb_array_length(output_files) "
+                "from holdfast.archive_result order by plugin"
+            )
+        }
+
+    @staticmethod
+    def timeout(name):
+        return TIMEOUT if "timed out" in DEEDS[name][3] or name in BACKGROUND else LONG
+
+    def one_round(self, plain, names):
+        home = self.stage(plain)
+        for name in names:
+            order, script, *_ = DEEDS[name]
+            home.hook(name, f"on_Snapshot__{order}_{name}{'.bg' if name in BACKGROUND else ''}.sh", script.replace("{outside}", str(home.outside)))
+        home.work()
+        node = home.node()
+        for name in names:
+            home.queue(f"https://site.test/{name}", plugins=name, TIMEOUT=self.timeout(name))
+        until("every snapshot is sealed", lambda: home.sql("select count(*) from holdfast.snapshot_sealed") == [[str(len(names))]], 240)
+        self.assertEqual(home.survivors(), [], "alive after the last seal")
+        self.assertEqual(home.node(), node, "the node is another one")
+        figure(f"{len(names)} hostile hooks{' as nobody' if home.identity else ''}: node's peak memory "
+               f"{int(status_field(node, 'VmHWM')) // 1024} MiB, open files {len(os.listdir(f'/proc/{node}/fd'))}")
+        rows = self.rows(home)
+        self.assertEqual(sorted(rows), sorted(names))
+        for name in names:
+            _, _, status, error = DEEDS[name]
+            row = rows[name]
+            with self.subTest(name, row=row):
+                self.assertEqual(row["status"], status)
+                self.assertTrue(re.search(error, row["error"]), row["error"])
+                if status == "failed":
+                    self.assertTrue(row["error"])
+                # Its time, the grace, and room for a busy machine: it was ended, not forgotten.
+                self.assertLess(row["wall"], 1000 * (self.timeout(name) + 20))
+        outcomes = dict(home.sql("select s.url, d.outcome from holdfast.snapshot_sealed d join holdfast.snapshot s on s.id = d.snapshot_id"))
+        for name in names:
+            expected = "succeeded" if DEEDS[name][2] == "succeeded" else "failed"
+            self.assertEqual(outcomes[f"https://site.test/{name}"], expected, name)
+        self.check_outside(home)
+        for path in home.data.glob("archive/*/*/*/*/a*"):
+            for base, directories, files in os.walk(path):
+                for entry in (*directories, *files):
+                    link = os.path.join(base, entry)
+                    if os.path.islink(link):
+                        self.assertTrue(os.path.realpath(link).startswith(str(path)), link)
+        home.leave()
+        self.assertEqual(home.survivors(), [], "alive after the node")
+        self.assertEqual(home.run("check", **home.identity).records, [])
+        verified = home.run("verify", "--all", **home.identity)
+        self.assertEqual(verified.code, 0, str(verified))
+        self.assertEqual(list((home.data / "work/nodes").iterdir()), [])
+
+    def test_hooks(self):
+        self.one_round(False, [name for name in DEEDS if FULL or name not in RARE])
+
+    @unittest.skipUnless(FULL and ROOT, "--full, as root")
+    def test_hooks_as_plain_user(self):
+        self.one_round(True, list(DEEDS))
+
+    @unittest.skipUnless(FULL, "--full")
+    def test_again_and_again(self):
+        for _ in range(3):
+            self.one_round(False, list(DEEDS))
+
+    def test_siblings(self):
+        """A hook that writes into another's directory is caught at neither success nor theft of the other's result."""
+        home = self.stage(False)
+        home.hook("victim", "on_Snapshot__50_victim.sh", "echo mine >mine.txt; " + SUCCESS % "mine")
+        home.hook("later", "on_Snapshot__70_later.sh", "echo 'a word' >&2; exit 3")
+        home.hook(
+            "thief", "on_Snapshot__60_thief.sh",
+            "echo changed >../victim/mine.txt; echo more >../victim/more.txt; mkdir -p ../later; echo x >../later/x.txt; " + SUCCESS % "stolen",
+        )
+        home.hook("mover", "on_Snapshot__80_mover.sh", "mkdir -p ../last; rmdir ../last; ln -s '%s' ../last; exit 5" % home.outside)
+        home.hook("last", "on_Snapshot__90_last.sh", "echo y >y.txt; " + SUCCESS % "last")
+        home.work()
+        home.queue("https://site.test/siblings", plugins="victim,later,thief,mover,last", TIMEOUT=LONG)
+        until("it is sealed", lambda: home.sql("select count(*) from holdfast.snapshot_sealed") == [["1"]])
+        rows = self.rows(home)
+        self.assertEqual({name: row["status"] for name, row in rows.items()},
+                         {"victim": "succeeded", "later": "failed", "thief": "succeeded", "mover": "failed", "last": "succeeded"})
+        self.check_outside(home)
+        (attempt,) = home.attempts()
+        self.assertEqual((attempt / "last/y.txt").read_text(), "y\n")
+        home.leave()
+        self.assertEqual(home.survivors(), [])
+        self.assertEqual(home.run("verify", "--all").code, 0)
+
+    def test_directory_of_the_snapshot(self):
+        """A hook that puts a link in the place of its snapshot's directory makes the snapshot fail, and nothing else."""
+        home = self.stage(False)
+        home.hook("usurper", "on_Snapshot__50_usurper.sh", f"cd ../..; mv $SNAP_DIR taken; ln -s '{home.outside}' $SNAP_DIR; " + SUCCESS % "mine")
+        home.work()
+        home.queue("https://site.test/usurper", plugins="usurper", TIMEOUT=LONG)
+        until("it is sealed", lambda: home.sql("select count(*) from holdfast.snapshot_sealed") == [["1"]], 20)
+        self.assertEqual(home.sql("select outcome, reason from holdfast.snapshot_sealed"),
+                         [["failed", "a hook has taken away the directory of its snapshot"]])
+        self.check_outside(home)
+        home.leave()
+        self.assertEqual(home.survivors(), [])
+        self.assertEqual(home.run("check").records, [])

@@ -1,0 +1,63 @@
+"""Two hundred hooks at once on one node: no descriptor is lost, no zombie is left, and memory stays within bounds."""
+
+import os
+
+from node import MISBEHAVE, NodeCase, NodePlace, figure, processes, read, status_field, until
+
+HOOKS = 200
+KINDS = (
+    'gate "$name"; echo done >page.txt',
+    "setsid sleep 600 & gate \"$name\"; exit 3",
+    f"'{MISBEHAVE}' leave-daemon; gate \"$name\"; echo x",
+    'gate "$name"; kill -ABRT $$',
+    "trap '' TERM; gate \"$name\"; echo done >page.txt",
+)
+
+
+def zombies_below(pid):
+    return [child for child in NodePlace.tree(pid) if b") Z " in read(f"/proc/{child}/stat")]
+
+
+def memory_of(pids):
+    return sum(int(status_field(pid, "VmRSS") or 0) for pid in pids) // 1024
+
+
+class Many(NodeCase):
+    def test_two_hundred_at_once(self):
+        home = self.node_place(WORKER_SNAPSHOTS=HOOKS, POLITENESS_PARALLEL=0, DRAIN_TIMEOUT="300s")
+        for kind, script in enumerate(KINDS):
+            home.hook(f"kind{kind}", f"on_Snapshot__50_kind{kind}.sh", script)
+        home.work()
+        node = home.node()
+        home.open("warm-up")
+        home.queue("https://warm.test/warm-up", plugins="kind0")
+        until("the first is sealed", lambda: home.sql("select count(*) from holdfast.snapshot_sealed") == [["1"]])
+        descriptors, before = len(os.listdir(f"/proc/{node}/fd")), int(status_field(node, "VmRSS")) // 1024
+
+        urls = [f"https://site{number % 20}.test/{number}" for number in range(HOOKS)]
+        for kind in range(len(KINDS)):
+            home.queue(*urls[kind :: len(KINDS)], plugins=f"kind{kind}", TIMEOUT=600)
+        until("all are at their gates", lambda: all(home.arrived(str(number)) for number in range(HOOKS)), 240)
+        self.assertEqual(home.sql("select count(*) from holdfast.v_running"), [[str(HOOKS)]])
+        shims = [pid for pid in processes() if read(f"/proc/{pid}/comm") == b"holdfast-shim\n" and str(home.path).encode() in read(f"/proc/{pid}/environ")]
+        self.assertEqual(len(shims), HOOKS)
+        figure(f"{HOOKS} hooks at once: node {before} -> {int(status_field(node, 'VmRSS')) // 1024} MiB resident, "
+               f"{len(os.listdir(f'/proc/{node}/fd'))} descriptors; all shims {memory_of(shims)} MiB")
+        self.assertEqual(zombies_below(home.worker.pid), [])
+
+        home.open("all")
+        until("all are sealed", lambda: home.sql("select count(*) from holdfast.snapshot_sealed") == [[str(HOOKS + 1)]], 240)
+        until("descriptors are back", lambda: len(os.listdir(f"/proc/{node}/fd")) <= descriptors, 30)
+        self.assertEqual(home.survivors(), [])
+        self.assertEqual(zombies_below(home.worker.pid), [])
+        peak = int(status_field(node, "VmHWM")) // 1024
+        figure(f"afterwards {len(os.listdir(f'/proc/{node}/fd'))} descriptors as before, peak {peak} MiB")
+        self.assertLess(peak - before, 200, "MiB more than an idle node: a MiB for each hook")
+        self.assertEqual(
+            home.sql("select plugin, status, count(*) from holdfast.archive_result where ended_at is not null group by 1, 2 order by 1"),
+            [["kind0", "succeeded", "41"], ["kind1", "failed", "40"], ["kind2", "noresults", "40"], ["kind3", "failed", "40"],
+             ["kind4", "succeeded", "40"]],
+        )
+        home.leave()
+        self.assertEqual(home.survivors(), [])
+        self.assertEqual(home.run("check").records, [])
