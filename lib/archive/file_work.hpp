@@ -31,6 +31,7 @@ public:
 
   int get() const noexcept { return fd_; }
   explicit operator bool() const noexcept { return fd_ >= 0; }
+  int release() noexcept { return std::exchange(fd_, -1); } // to a caller that closes it
   void reset() noexcept;
 
 private:

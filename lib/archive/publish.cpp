@@ -1,4 +1,5 @@
 #include "lib/archive/attempt.hpp"
+#include "lib/archive/bucket.hpp"
 #include "lib/archive/file_work.hpp"
 #include "lib/archive/manifest.hpp"
 #include "lib/archive/tidy.hpp"
@@ -49,7 +50,9 @@ Contents describe(int attempt, const std::filesystem::path& where, std::string& 
       struct stat status {};
       if (!target || ::fstat(target.get(), &status) != 0 || !S_ISREG(status.st_mode)) return; // a directory
       std::uint64_t ignored = 0;
-      manifest += manifest_line(hash_rest(target.get(), full, ignored), entry.path);
+      const std::string digest = hash_rest(target.get(), full, ignored);
+      manifest += manifest_line(digest, entry.path);
+      contents.digests.emplace(entry.path, digest);
       return;
     }
     struct stat status {};
@@ -220,6 +223,10 @@ Published publish(const Root& root, const std::filesystem::path& attempt,
   const std::filesystem::path source_path = std::filesystem::absolute(attempt).lexically_normal();
   const Fd source = open_own_directory(source_path);
   tidy_tree(source.get(), source_path);
+  const std::string final_name = "a" + std::to_string(view.fence);
+  if (root.bucket() != nullptr)
+    shorten_paths(source.get(), source_path,
+                  root.bucket()->location().prefix.size() + (snapshot_directory / final_name).native().size() + 1);
   write_file_at(source.get(), kIndexName, render_index_jsonl(view), (source_path / kIndexName).native(), false);
   write_file_at(source.get(), kPageName, render_snapshot_html(view), (source_path / kPageName).native(), false);
   Published published;
@@ -227,8 +234,13 @@ Published publish(const Root& root, const std::filesystem::path& attempt,
   published.bytes = contents.bytes;
   published.files = contents.files;
 
-  const std::string final_name = "a" + std::to_string(view.fence);
   published.directory = snapshot_directory / final_name;
+  if (root.bucket() != nullptr) {
+    publish_to_bucket(*root.bucket(), source.get(), source_path, published.directory.native(), contents.digests);
+    const Fd parent = open_directory(source_path.parent_path());
+    remove_quietly(parent.get(), source_path.filename().native(), source_path);
+    return published;
+  }
   const auto target_path = root.path() / snapshot_directory;
   const Fd target = make_directories(root.path(), snapshot_directory);
   const Fd source_parent = open_directory(source_path.parent_path());
@@ -270,6 +282,7 @@ Published publish(const Root& root, const std::filesystem::path& attempt,
 }
 
 void remove_partials(const Root& root, const std::filesystem::path& snapshot_directory, std::int64_t before_fence) {
+  if (root.bucket() != nullptr) return; // what is half there has no manifest, and goes with the lost attempts
   const auto path = root.path() / snapshot_directory;
   const Fd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory) {

@@ -1,16 +1,20 @@
 #include "lib/archive/root.hpp"
 
+#include "lib/archive/attempt.hpp"
+#include "lib/archive/bucket.hpp"
 #include "lib/archive/file_work.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/uuid.hpp"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <limits>
 #include <optional>
 
 namespace holdfast::archive {
@@ -47,9 +51,18 @@ std::optional<std::string> read_sentinel(const std::filesystem::path& directory)
   return std::string(trimmed({buffer.data(), static_cast<std::size_t>(got)}));
 }
 
-void require_sentinel(const std::filesystem::path& directory, const std::string& id) {
-  const auto found = read_sentinel(directory);
-  const std::string where = "archive root " + printable(directory.native());
+void require_sentinel(const std::filesystem::path& directory, s3::Client* bucket, const std::string& id,
+                      bool create = false) {
+  std::optional<std::string> found;
+  if (bucket == nullptr)
+    found = read_sentinel(directory);
+  else if (auto text = bucket_sentinel(*bucket, id, create); !text.empty())
+    found = std::move(text);
+  const std::string where = "archive root " + (bucket ? bucket->location().text() : printable(directory.native()));
+  if (!found && bucket != nullptr) {
+    throw Error(ErrorClass::unavailable, where + " has no object " + kSentinel,
+                "is it the right bucket and prefix? A new archive begins where nothing else is");
+  }
   if (!found) {
     throw Error(ErrorClass::unavailable, where + " has no sentinel file " + kSentinel,
                 "is the volume mounted? If it is, archive.root names a directory that is not an archive");
@@ -108,6 +121,11 @@ void require_writable(const Fd& directory, const std::filesystem::path& path) {
 } // namespace
 
 Root Root::open(const std::filesystem::path& directory, const std::string& collection_id, bool create) {
+  if (s3::is_location(directory.native())) {
+    auto bucket = std::make_shared<s3::Client>(s3::parse_location(directory.native()));
+    require_sentinel({}, bucket.get(), collection_id, create);
+    return {{}, std::move(bucket), collection_id};
+  }
   std::error_code failure;
   const auto path = std::filesystem::absolute(directory, failure).lexically_normal();
   if (create) {
@@ -119,14 +137,61 @@ Root Root::open(const std::filesystem::path& directory, const std::string& colle
   }
   const Fd fd = open_directory(path);
   if (create && !read_sentinel(path) && looks_empty(fd, path)) create_sentinel(fd, path, collection_id);
-  require_sentinel(path, collection_id);
+  require_sentinel(path, nullptr, collection_id);
   require_writable(fd, path);
-  return {path, collection_id};
+  return {path, nullptr, collection_id};
 }
 
-void Root::check() const { require_sentinel(path_, id_); }
+void Root::check() const { require_sentinel(path_, bucket_.get(), id_); }
+
+void Root::write_file(const std::filesystem::path& file, const std::string& text, const std::string& type) const {
+  check();
+  if (bucket_) return bucket_->put(file.native(), text, type);
+  const auto path = path_ / file;
+  std::error_code error;
+  std::filesystem::create_directories(path.parent_path(), error);
+  if (error) throw_errno(error.value(), "create the directory", path.parent_path().native());
+  write_file_atomically(path, text);
+}
+
+int Root::fetch(const std::string& file) const {
+  // A video may be larger than our memory: then where temporary files go.
+  constexpr std::uint64_t kInMemory = 64u << 20;
+  Fd copy(::memfd_create("archived", MFD_CLOEXEC));
+  if (!copy) throw_errno(errno, "create", "a file in memory");
+  std::uint64_t size = 0;
+  bool moved = false;
+  const bool found = bucket_->get(file, [&](std::string_view bytes) {
+    if (!moved && size + bytes.size() > kInMemory) {
+      const auto directory = std::filesystem::temp_directory_path();
+      Fd larger(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+      if (!larger) throw_errno(errno, "create a file in", directory.native());
+      std::vector<char> buffer(1u << 20);
+      for (off_t at = 0;;) {
+        const ssize_t got = ::pread(copy.get(), buffer.data(), buffer.size(), at);
+        if (got < 0) throw_errno(errno, "read", "a file in memory");
+        if (got == 0) break;
+        write_all(larger.get(), {buffer.data(), static_cast<std::size_t>(got)}, directory.native());
+        at += got;
+      }
+      copy = std::move(larger);
+      moved = true;
+    }
+    write_all(copy.get(), bytes, file);
+    size += bytes.size();
+  });
+  if (!found) return -1;
+  ::lseek(copy.get(), 0, SEEK_SET);
+  return copy.release();
+}
+
+std::string shown(const std::filesystem::path& root, const std::filesystem::path& file) {
+  if (s3::is_location(root.native())) return s3::parse_location(root.native()).text() + "/" + file.native();
+  return (root / file).string();
+}
 
 std::uint64_t Root::free_bytes() const {
+  if (bucket_) return std::numeric_limits<std::uint64_t>::max();
   struct statvfs status {};
   if (::statvfs(path_.c_str(), &status) != 0) throw_errno(errno, "measure the free space of", path_.native());
   return static_cast<std::uint64_t>(status.f_bavail) * status.f_frsize;

@@ -1,29 +1,52 @@
 #pragma once
-// The archive root: where sealed snapshots live. Blocking file work; used by one side thread ("files") at a time.
+// The archive root: where sealed snapshots live. A directory, perhaps shared by NFS, or a bucket of an object store
+// (s3://...). Blocking work; used by one side thread ("files") at a time.
+//
+// A directory that machines share is only asked for what NFS keeps: names are taken by link, rename and exclusive
+// create; what is read was closed before by its writer; nothing is locked, and nothing is ever appended to.
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
+
+namespace holdfast::s3 {
+class Client;
+}
 
 namespace holdfast::archive {
 
 class Root {
 public:
-  // Opens the root; its sentinel file ".holdfast-archive" holds the collection's id. `create`: make directory and
-  // sentinel if the directory is absent or empty. Throws Error(unavailable) if the sentinel is missing or of another
-  // collection (an unmounted volume looks like an empty directory), Error(cannot_create) if it is not writable.
+  // Opens the root, a directory or "s3://BUCKET/PREFIX?...". Its sentinel file ".holdfast-archive" holds the
+  // collection's id. `create`: make directory and sentinel if the directory is absent or empty. Throws
+  // Error(unavailable) if the sentinel is missing or of another collection (an unmounted volume looks like an empty
+  // directory), Error(cannot_create) if it is not writable.
   static Root open(const std::filesystem::path& directory, const std::string& collection_id, bool create);
 
   // Throws Error(unavailable) if the sentinel has vanished since. Cheap; called before every publication.
   void check() const;
+  // Only of a directory.
   const std::filesystem::path& path() const noexcept { return path_; }
-  // Bytes free for us on its file system.
+  // The bucket, if that is what it is.
+  s3::Client* bucket() const noexcept { return bucket_.get(); }
+  // Bytes free for us on its file system; of a bucket: more than anybody asks for.
   std::uint64_t free_bytes() const;
+  // Writes a page of ours, at once or not at all. `file`: below the root.
+  void write_file(const std::filesystem::path& file, const std::string& text, const std::string& type) const;
+  // Only of a bucket: a descriptor to read a copy of a published file from, for the caller to close; -1: there is none.
+  // The copy is in memory or, if it is large, in the temporary directory without a name.
+  int fetch(const std::string& file) const;
 
 private:
-  Root(std::filesystem::path path, std::string id) : path_(std::move(path)), id_(std::move(id)) {}
+  Root(std::filesystem::path path, std::shared_ptr<s3::Client> bucket, std::string id)
+      : path_(std::move(path)), bucket_(std::move(bucket)), id_(std::move(id)) {}
   std::filesystem::path path_;
+  std::shared_ptr<s3::Client> bucket_;
   std::string id_;
 };
+
+// Where a file is, for people: "/srv/archive/2026/...", "s3://bucket/prefix/2026/...".
+std::string shown(const std::filesystem::path& root, const std::filesystem::path& file);
 
 } // namespace holdfast::archive

@@ -1,5 +1,6 @@
 #include "lib/archive/verify.hpp"
 
+#include "lib/archive/bucket.hpp"
 #include "lib/archive/file_work.hpp"
 #include "lib/archive/manifest.hpp"
 #include "lib/archive/tidy.hpp"
@@ -8,6 +9,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <map>
@@ -44,7 +46,20 @@ std::string unescaped(std::string_view path) {
   return text;
 }
 
-// Path -> digest; nullopt if a line is not one of ours.
+std::string read_all(int fd, const std::string& path) {
+  std::string text;
+  char buffer[65536];
+  for (;;) {
+    const ssize_t got = ::read(fd, buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw_errno(errno, "read", path);
+    if (got == 0) return text;
+    text.append(buffer, static_cast<std::size_t>(got));
+  }
+}
+
+} // namespace
+
 std::optional<std::map<std::string, std::string>> parse_manifest(std::string_view text) {
   std::map<std::string, std::string> files;
   while (!text.empty()) {
@@ -60,22 +75,9 @@ std::optional<std::map<std::string, std::string>> parse_manifest(std::string_vie
   return files;
 }
 
-std::string read_all(int fd, const std::string& path) {
-  std::string text;
-  char buffer[65536];
-  for (;;) {
-    const ssize_t got = ::read(fd, buffer, sizeof buffer);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw_errno(errno, "read", path);
-    if (got == 0) return text;
-    text.append(buffer, static_cast<std::size_t>(got));
-  }
-}
-
-} // namespace
-
 std::vector<Defect> verify_attempt(const Root& root, const std::filesystem::path& directory,
                                    const std::string& manifest_sha256) {
+  if (root.bucket() != nullptr) return verify_bucket_attempt(*root.bucket(), directory.native(), manifest_sha256);
   std::vector<Defect> defects;
   const auto path = root.path() / directory;
   const Fd top(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -129,6 +131,11 @@ std::vector<Defect> verify_attempt(const Root& root, const std::filesystem::path
 std::vector<std::filesystem::path> find_leftovers(const Root& root, const std::filesystem::path& snapshot_directory,
                                                   const std::string& kept) {
   std::vector<std::filesystem::path> leftovers;
+  if (root.bucket() != nullptr) {
+    for (const std::filesystem::path attempt : bucket_attempts(*root.bucket(), snapshot_directory.native()))
+      if (attempt.filename() != kept && attempt_fence(attempt.filename().native())) leftovers.push_back(attempt);
+    return leftovers;
+  }
   const auto path = root.path() / snapshot_directory;
   const Fd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory) {
@@ -141,6 +148,7 @@ std::vector<std::filesystem::path> find_leftovers(const Root& root, const std::f
 }
 
 void remove_leftover(const Root& root, const std::filesystem::path& leftover) {
+  if (root.bucket() != nullptr) return remove_from_bucket(*root.bucket(), leftover.native());
   const auto parent = root.path() / leftover.parent_path();
   {
     const Fd directory = open_directory(parent);
@@ -153,6 +161,29 @@ void remove_lost_attempts(const Root& root, const std::filesystem::path& snapsho
   for (const auto& leftover : find_leftovers(root, snapshot_directory, ""))
     if (const auto other = attempt_fence(leftover.filename().native()); other && *other < fence)
       remove_leftover(root, leftover);
+}
+
+void remove_snapshot(const Root& root, const std::string& directory) {
+  const std::filesystem::path path(directory);
+  const bool odd = std::any_of(path.begin(), path.end(), [](const auto& part) {
+    return part.empty() || part == "." || part == ".." || part == "/";
+  });
+  if (odd || std::distance(path.begin(), path.end()) != 4)
+    throw base::Error(base::ErrorClass::bug, "\"" + printable(directory) + "\" is no snapshot's directory",
+                      "see the table holdfast.purge");
+  if (root.bucket() != nullptr) return remove_from_bucket(*root.bucket(), directory);
+  // Nothing above the snapshot may lead elsewhere.
+  Fd host = open_directory(root.path());
+  for (const auto& part : path.parent_path()) {
+    host = open_directory_at(host.get(), part.native());
+    if (host) continue;
+    if (errno == ENOENT) return;
+    throw_errno(errno, "open, without following links, the directory", (root.path() / path.parent_path()).native());
+  }
+  remove_tree_at(host.get(), path.filename().native(), (root.path() / path).native());
+  std::error_code not_empty;
+  for (auto above = path.parent_path(); !above.empty(); above = above.parent_path())
+    if (!std::filesystem::remove(root.path() / above, not_empty)) break;
 }
 
 } // namespace holdfast::archive

@@ -25,6 +25,9 @@ std::vector<Defect> verify_attempt(const Root& root, const std::filesystem::path
 // relative to the root. `kept`: the name of the attempt that counts, or empty.
 std::vector<std::filesystem::path> find_leftovers(const Root& root, const std::filesystem::path& snapshot_directory,
                                                   const std::string& kept);
+// Removes a snapshot's directory, <yyyy>/<mm>/<host>/<id>, with all it holds, and what that leaves empty above it.
+// Throws Error(bug) for any other path, and when links lead out of the archive.
+void remove_snapshot(const Root& root, const std::string& directory);
 // Removes one of them, and the snapshot's directory if that leaves it empty.
 void remove_leftover(const Root& root, const std::filesystem::path& leftover);
 

@@ -27,7 +27,7 @@ const std::vector<Key>& key_table() {
       {"work_dir", Type::path, "", false,
        "Scratch directory of running hooks; empty: work in data_dir. Best on the file system of archive.root."},
       {"archive.root", Type::path, "", false,
-       "Directory of the finished archive, the same for all nodes; empty: archive in data_dir."},
+       "Directory of the finished archive, the same for all nodes, or s3://BUCKET/PREFIX; empty: archive in data_dir."},
 
       {"database.url", Type::text, "", true,
        "PostgreSQL to use, postgresql://user@host/name or key=value; empty: one of our own in data_dir."},

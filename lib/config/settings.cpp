@@ -92,6 +92,10 @@ std::vector<std::filesystem::path> resolve(const Key& key, const Value& value, c
                   fmt::format("{}: {}: there is no home directory to put for \"~\"", value.origin, key.name),
                   "Set HOME, or write the path out.");
     }
+    if (key.name == "archive.root" && text.starts_with("s3://")) { // no directory at all
+      paths.emplace_back(text);
+      continue;
+    }
     auto path =
         directory / (in_home ? home / text.substr(std::min<std::size_t>(2, text.size())) : std::filesystem::path(text));
     path = path.lexically_normal();

@@ -22,6 +22,7 @@ constexpr std::chrono::seconds kRivalPatience{60};
 struct Recorded {
   std::optional<int> number;
   std::string checksum;
+  bool breaking{false};
 };
 using Ledger = std::map<std::string, Recorded>;
 
@@ -42,10 +43,12 @@ bool ledger_exists(Session& session) {
 
 template <class Session>
 Ledger read_ledger(Session& session) {
-  const Result rows = session.call("select name, number, checksum from holdfast.schema_migration");
+  // By way of json: a ledger that was made before there was such a column has none.
+  const Result rows = session.call("select name, number, checksum, coalesce((to_jsonb(m) ->> 'breaking')::boolean, "
+                                   "false) as breaking from holdfast.schema_migration m");
   Ledger ledger;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    Recorded entry{std::nullopt, rows[i].text("checksum")};
+    Recorded entry{std::nullopt, rows[i].text("checksum"), rows[i].boolean("breaking")};
     if (!rows[i].is_null("number")) entry.number = static_cast<int>(rows[i].integer("number"));
     ledger.emplace(rows[i].text("name"), std::move(entry));
   }
@@ -64,20 +67,27 @@ const MigrationFile* find(const std::vector<MigrationFile>& files, std::string_v
   return found == files.end() ? nullptr : &*found;
 }
 
-// The database's history must be the beginning of ours.
+bool is_breaking(std::string_view text) { return text.starts_with("-- Breaking:"); }
+
+// One history must be the beginning of the other; the database may be ahead as long as nothing in it shuts us out.
 void check_history(const Ledger& ledger, const std::vector<MigrationFile>& numbered) {
   const int ours = numbered.empty() ? 0 : number_of(numbered.back().name);
   const int theirs = highest(ledger);
   for (const auto& [name, entry] : ledger) {
     if (!entry.number) continue;
     const auto* file = find(numbered, name);
-    if (file == nullptr) {
-      const bool newer = *entry.number > ours;
+    if (file == nullptr && *entry.number > ours) {
+      if (!entry.breaking) continue;
       throw Error(ErrorClass::schema_mismatch,
-                  "the database has migration " + name + (newer ? ", revision " : ", numbered ") +
-                      std::to_string(*entry.number) + ", which this holdfast does not know (its own revision is " +
+                  "the database has migration " + name + ", which programs below revision " +
+                      std::to_string(*entry.number) + " cannot work with (this one has " + std::to_string(ours) + ")",
+                  "use a newer holdfast");
+    }
+    if (file == nullptr) {
+      throw Error(ErrorClass::schema_mismatch,
+                  "the database has migration " + name + ", which this holdfast does not know (its own revision is " +
                       std::to_string(ours) + ")",
-                  newer ? "use a newer holdfast" : "this database was made by another build; use that one");
+                  "this database was made by another build; use that one");
     }
     if (sha256_hex(file->text) != entry.checksum) {
       throw Error(ErrorClass::schema_mismatch,
@@ -118,9 +128,16 @@ void create_ledger(Transaction& transaction) {
   if (!has_schema.one().boolean("found")) transaction.script("create schema holdfast");
   transaction.script("create table holdfast.schema_migration ("
                      "name text primary key, number int, checksum text not null,"
-                     "applied_at timestamptz not null default now());"
+                     "applied_at timestamptz not null default now(), breaking boolean not null default false);"
                      "comment on table holdfast.schema_migration is "
                      "'Which files of migrations/ made this schema; number is null for files of functions.'");
+}
+
+// Ledgers of the first builds.
+void complete_ledger(Transaction& transaction) {
+  transaction.script("alter table holdfast.schema_migration add column if not exists breaking boolean not null default "
+                     "false; comment on column holdfast.schema_migration.breaking is "
+                     "'Programs that do not know this file cannot work with what it has changed.'");
 }
 
 void apply(Transaction& transaction, const MigrationFile& file, std::optional<int> number) {
@@ -131,9 +148,9 @@ void apply(Transaction& transaction, const MigrationFile& file, std::optional<in
                         "migration " + std::string(file.name) + " failed, nothing was changed: " + error.what(),
                         error.hint());
   }
-  transaction.call("insert into holdfast.schema_migration (name, number, checksum) values ($1, $2::int, $3)"
-                   " on conflict (name) do update set checksum = excluded.checksum, applied_at = now()",
-                   Params::of(file.name, number, sha256_hex(file.text)));
+  transaction.call("insert into holdfast.schema_migration (name, number, checksum, breaking) values ($1, $2::int, $3, "
+                   "$4::boolean) on conflict (name) do update set checksum = excluded.checksum, applied_at = now()",
+                   Params::of(file.name, number, sha256_hex(file.text), number && is_breaking(file.text)));
 }
 
 } // namespace
@@ -148,16 +165,22 @@ Migrator::Migrator(std::vector<MigrationFile> numbered, std::vector<MigrationFil
   }
 }
 
-MigrationReport Migrator::migrate(Connection& connection) const {
+MigrationReport Migrator::migrate(Connection& connection, const BeforeBreaking& before_breaking) const {
   MigrationReport report;
   connection.transaction([&](Transaction& transaction) {
+    report = {};
     wait_for_rivals(transaction);
     if (!ledger_exists(transaction)) create_ledger(transaction);
     const Ledger ledger = read_ledger(transaction);
     check_history(ledger, numbered_);
+    report.revision = std::max(revision(), highest(ledger));
+    if (report.revision > revision()) return; // our functions would take back what a newer release has changed
     bool structure_changed = false;
     for (const auto& file : numbered_) {
       if (ledger.contains(std::string(file.name))) continue;
+      if (!structure_changed) complete_ledger(transaction);
+      if (is_breaking(file.text) && !ledger.empty() && before_breaking)
+        before_breaking(transaction, number_of(file.name));
       apply(transaction, file, number_of(file.name));
       report.applied.emplace_back(file.name);
       structure_changed = true;
@@ -167,11 +190,11 @@ MigrationReport Migrator::migrate(Connection& connection) const {
       // The last files say who may call what: replacing a function takes that away.
       const bool closing = file.name.starts_with("functions/99_") && !report.applied.empty();
       if (!structure_changed && !closing && !differs(ledger, file)) continue;
+      if (report.applied.empty()) complete_ledger(transaction);
       apply(transaction, file, std::nullopt);
       report.applied.emplace_back(file.name);
     }
   });
-  report.revision = revision();
   return report;
 }
 
@@ -189,10 +212,8 @@ void Migrator::require_current(Connection& connection) const {
                 kMend);
   }
   for (const auto& file : functions_) {
-    if (differs(ledger, file)) {
-      throw Error(ErrorClass::unavailable,
-                  "the database functions of " + std::string(file.name) + " are not those of this holdfast", kMend);
-    }
+    if (!ledger.contains(std::string(file.name)))
+      throw Error(ErrorClass::unavailable, "the database lacks the functions of " + std::string(file.name), kMend);
   }
 }
 

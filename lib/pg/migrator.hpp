@@ -4,10 +4,15 @@
 // binary (target holdfast_migrations). What has been applied is recorded in holdfast.schema_migration, which the
 // migrator creates (schema included), so no file may create that schema unconditionally. Files must not contain
 // transaction control. Blocking; one thread, one connection.
+//
+// Programs of different releases share one schema while a cluster is upgraded: a database that is ahead serves older
+// programs as well, until a numbered file that begins with "-- Breaking:" has been applied. The number of the last such
+// file is the least revision that a program must have.
 
 #include "lib/pg/connection.hpp"
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +29,9 @@ struct MigrationReport {
   int revision{0};                  // highest numbered migration now in the database
 };
 
+// Called within the migration, before a file is applied that shuts out programs below `minimum`; throws to refuse.
+using BeforeBreaking = std::function<void(Transaction& transaction, int minimum)>;
+
 class Migrator {
 public:
   // `numbered` sorted by number, `functions` in the order in which they must be applied. Throws Error(bug) otherwise.
@@ -31,13 +39,14 @@ public:
 
   // Applies what is missing, all in one transaction under an advisory lock of the database (waits for a rival at most
   // 60 s, then Error(temporary)). Functions are applied when their text differs from what is recorded, and all of them
-  // after a change of structure. Throws Error(schema_mismatch) if the database has a revision this binary does not
-  // know, or if an applied numbered file's checksum differs from ours. A file that fails leaves nothing behind; the
-  // error names it.
-  MigrationReport migrate(Connection& connection) const;
+  // after a change of structure. A database that is ahead of this binary, but serves it, is left as it is. Throws
+  // Error(schema_mismatch) if the database demands a newer binary, or if an applied numbered file's checksum differs
+  // from ours. A file that fails leaves nothing behind; the error names it.
+  MigrationReport migrate(Connection& connection, const BeforeBreaking& before_breaking = {}) const;
 
-  // What a service calls at start: throws Error(schema_mismatch) if the schema is newer, and Error(unavailable) with
-  // the hint "holdfast migrate" if it is older or absent, or its functions are not those of this binary.
+  // What a service calls at start: throws Error(schema_mismatch) if the schema demands a newer binary, and
+  // Error(unavailable) with the hint "holdfast migrate" if it is older or absent. Functions of another text are taken:
+  // their signatures are a promise, and a release that needs new ones comes with a numbered file.
   void require_current(Connection& connection) const;
 
   int revision() const noexcept; // highest number embedded

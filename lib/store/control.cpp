@@ -82,6 +82,11 @@ bool node_cancel(pg::Connection& connection, const std::string& node, const Orde
                  pg::Params::of(node, order.by, order.why));
 }
 
+bool node_drain(pg::Connection& connection, const std::string& node, const Order& order) {
+  return changed(connection, "select holdfast.node_drain($1::uuid, $2, $3) as changed",
+                 pg::Params::of(node, order.by, order.why));
+}
+
 bool collection_pause(pg::Connection& connection, const Order& order) {
   return changed(connection, "select holdfast.collection_pause($1, $2) as changed",
                  pg::Params::of(order.by, order.why));

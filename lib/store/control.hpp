@@ -33,6 +33,8 @@ bool snapshot_order(pg::Connection& connection, const std::string& snapshot, con
 bool node_pause(pg::Connection& connection, const std::string& node, const Order& order);
 bool node_resume(pg::Connection& connection, const std::string& node, const Order& order);
 bool node_cancel(pg::Connection& connection, const std::string& node, const Order& order);
+// Claims nothing more, finishes what it has, ends. Also for runners.
+bool node_drain(pg::Connection& connection, const std::string& node, const Order& order);
 bool collection_pause(pg::Connection& connection, const Order& order);
 bool collection_resume(pg::Connection& connection, const Order& order);
 

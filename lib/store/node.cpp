@@ -1,5 +1,7 @@
 #include "lib/store/node.hpp"
 
+#include "lib/store/schema.hpp"
+
 #include <nlohmann/json.hpp>
 
 namespace holdfast::store {
@@ -10,20 +12,27 @@ std::string interval(std::chrono::milliseconds duration) { return std::to_string
 
 } // namespace
 
+std::string machine_json(const ProcessInfo& process) {
+  const nlohmann::json machine = {
+      {"id", process.machine.id},
+      {"hostname", process.machine.hostname},
+      {"os", process.machine.os},
+      {"architecture", process.machine.architecture},
+      {"cpu_count", process.machine.cpu_count},
+      {"memory_bytes", process.machine.memory_bytes},
+      {"pid_namespace", process.pid_namespace},
+      {"program",
+       {{"revision", migrator().revision()}, {"capabilities", nlohmann::json::parse(process.capabilities_json)}}}};
+  return machine.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 std::string node_join(pg::Connection& connection, const ProcessInfo& process, std::chrono::milliseconds lease) {
-  const nlohmann::json machine = {{"id", process.machine.id},
-                                  {"hostname", process.machine.hostname},
-                                  {"os", process.machine.os},
-                                  {"architecture", process.machine.architecture},
-                                  {"cpu_count", process.machine.cpu_count},
-                                  {"memory_bytes", process.machine.memory_bytes},
-                                  {"pid_namespace", process.pid_namespace}};
   const auto result = connection.call(
       "select holdfast.node_join($1::uuid, $2::jsonb, $3, $4::integer, $5::bigint, null, $6, $7, $8, $9, $10::integer, "
       "$11::interval) as collection",
-      pg::Params::of(process.id, machine.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
-                     process.boot_id, process.pid, process.start_ticks, process.process_type, process.worker_type,
-                     process.label, process.version, process.slots, interval(lease)));
+      pg::Params::of(process.id, machine_json(process), process.boot_id, process.pid, process.start_ticks,
+                     process.process_type, process.worker_type, process.label, process.version, process.slots,
+                     interval(lease)));
   return result.one().text("collection");
 }
 

@@ -26,7 +26,11 @@ struct ProcessInfo {
   std::uint64_t start_ticks{0};
   std::string process_type, worker_type, label, version;
   int slots{0};
+  std::string capabilities_json{"{}"}; // what it can do, for people and for upgrades
 };
+
+// The machine as node_join() and runner_join() take it, with what there is to say of the program.
+std::string machine_json(const ProcessInfo& process);
 
 // The only way to name owned work: a write whose fence is not the row's current one changes nothing.
 struct Lease {
@@ -37,7 +41,7 @@ struct Lease {
 struct BeatAnswer {
   std::vector<Lease> lost;  // what the node believes to hold, but does not; without the crawl
   std::vector<Lease> extra; // held without knowing: the answer to the claim was lost
-  std::string request;           // "", "drain", "stop" or "leave"
+  std::string request;      // "", "drain", "stop" or "leave"
 };
 
 // Returns the collection's id.
@@ -45,7 +49,8 @@ std::string node_join(pg::Connection& connection, const ProcessInfo& process, st
 BeatAnswer node_beat(pg::Connection& connection, const std::string& node, std::chrono::milliseconds lease,
                      const std::vector<Lease>& held, const std::string& stats_json);
 void node_leave(pg::Connection& connection, const std::string& node, int exit_code, const std::string& reason);
-// Ends the lease of a process that is known to be dead, so that its work is taken at once. False if it was over already.
+// Ends the lease of a process that is known to be dead, so that its work is taken at once. False if it was over
+// already.
 bool node_gone(pg::Connection& connection, const std::string& node);
 // Gives the work of one node whose lease has run out to others; returns how many snapshots.
 int lapse_nodes(pg::Connection& connection);

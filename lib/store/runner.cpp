@@ -2,8 +2,6 @@
 
 #include "lib/base/error.hpp"
 
-#include <nlohmann/json.hpp>
-
 namespace holdfast::store {
 
 namespace {
@@ -29,18 +27,11 @@ RunnerInWay process_of(const pg::Row& row) {
 
 std::string runner_join(pg::Connection& connection, const ProcessInfo& process, bool standby,
                         std::chrono::milliseconds lease) {
-  const nlohmann::json machine = {{"id", process.machine.id},
-                                  {"hostname", process.machine.hostname},
-                                  {"os", process.machine.os},
-                                  {"architecture", process.machine.architecture},
-                                  {"cpu_count", process.machine.cpu_count},
-                                  {"memory_bytes", process.machine.memory_bytes}};
   return connection
       .call("select holdfast.runner_join($1::uuid, $2::jsonb, $3, $4::integer, $5::bigint, $6, $7, $8, $9::boolean, "
             "$10::interval) as collection",
-            pg::Params::of(process.id, machine.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
-                           process.boot_id, process.pid, process.start_ticks, process.pid_namespace, process.label,
-                           process.version, standby, interval(lease)))
+            pg::Params::of(process.id, machine_json(process), process.boot_id, process.pid, process.start_ticks,
+                           process.pid_namespace, process.label, process.version, standby, interval(lease)))
       .one()
       .text("collection");
 }

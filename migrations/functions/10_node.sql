@@ -1,5 +1,24 @@
 -- Nodes: joining, beating, leaving, and giving up on those that do not beat any more.
 
+create or replace function holdfast.schema_minimum() returns integer language plpgsql stable as $$
+declare
+  v_minimum integer;
+begin
+  if to_regclass('holdfast.schema_migration') is null then return 0; end if; -- psql applied the files
+  execute 'select max(number) from holdfast.schema_migration where breaking' into v_minimum;
+  return coalesce(v_minimum, 0);
+end $$;
+comment on function holdfast.schema_minimum() is 'The least schema revision that a program must know to work on this database.';
+
+create or replace function holdfast.older_programs(p_revision integer) returns table (label text, version text, revision integer) language plpgsql as $$
+-- Called within a migration. Locks out who wants to join, until that commits: what is not in the list then finds the new minimum.
+begin
+  lock table holdfast.process in share row exclusive mode;
+  return query select p.label, p.version, p.revision from holdfast.process p
+    where p.status = 'running' and p.lease_until > clock_timestamp() and coalesce(p.revision, 0) < p_revision order by p.label;
+end $$;
+comment on function holdfast.older_programs(integer) is 'Processes that run now and know less than this revision of the schema.';
+
 create or replace function holdfast.node_join(p_id uuid, p_machine jsonb, p_boot_id text, p_pid integer, p_start_ticks bigint,
     p_parent uuid, p_process_type text, p_worker_type text, p_label text, p_version text, p_slots integer, p_lease interval)
   returns uuid language plpgsql as $$
@@ -13,10 +32,16 @@ begin
     on conflict (id) do update set hostname = excluded.hostname, os = excluded.os, architecture = excluded.architecture,
       cpu_count = excluded.cpu_count, memory_bytes = excluded.memory_bytes, last_seen_at = v_now;
   insert into holdfast.process (id, machine_id, boot_id, pid, start_ticks, parent_id, process_type, worker_type, label, version,
-      slots, beat_at, lease_until, pid_namespace)
+      slots, beat_at, lease_until, pid_namespace, revision, capabilities)
     values (p_id, p_machine ->> 'id', p_boot_id, p_pid, p_start_ticks, p_parent, p_process_type, p_worker_type, p_label, p_version,
-            p_slots, v_now, v_now + p_lease, coalesce(p_machine ->> 'pid_namespace', ''))
+            p_slots, v_now, v_now + p_lease, coalesce(p_machine ->> 'pid_namespace', ''),
+            (p_machine #>> '{program,revision}')::integer, coalesce(p_machine #> '{program,capabilities}', '{}'))
     on conflict (id) do nothing;
+  -- A migration that shuts out older programs holds the table until it commits, so we come before it is checked or after it is done.
+  if (p_machine #>> '{program,revision}')::integer < holdfast.schema_minimum() then
+    raise exception 'this program (schema revision %) is too old for the database, which demands % by now', p_machine #>> '{program,revision}',
+      holdfast.schema_minimum() using errcode = 'HF004', hint = 'use a newer holdfast';
+  end if;
   if not exists (select from holdfast.process where id = p_id and status = 'running') then
     raise exception 'process % has already been given up', p_id using errcode = 'HF002';
   end if;
@@ -159,3 +184,26 @@ begin
   return found;
 end $$;
 comment on function holdfast.node_gone(uuid) is 'Ends the lease of a process that is known to be dead.';
+
+create or replace function holdfast.restored(p_by text) returns bigint language plpgsql as $$
+-- A restored database knows nothing of what was done after its backup: nodes of then may still run, and files with the fences that
+-- would be given next may be in the archive. All processes are given up, and every fence that is still open jumps far ahead of any
+-- that was ever given, so that nothing of before can be taken for something of now. Returns how many snapshots were given back.
+declare
+  v_process record;
+  v_count bigint := 0;
+begin
+  lock table holdfast.process in share row exclusive mode; -- nobody joins meanwhile
+  for v_process in select id from holdfast.process where status = 'running' order by id for update loop
+    v_count := v_count + holdfast.node_return(v_process.id, 'interrupted', 'the database was restored', false);
+    perform set_config('holdfast.event', 'exit', true);
+    update holdfast.process set status = 'exited', ended_at = clock_timestamp(), exit_reason = 'the database was restored', lease_until = null
+      where id = v_process.id;
+  end loop;
+  update holdfast.crawl set fence = fence + 1000000 where status <> 'sealed';
+  update holdfast.snapshot_queue set fence = fence + 1000000;
+  perform holdfast.grant_roles(); -- roles are no part of a dump of one database
+  perform holdfast.control_note('restored', 'all', 'collection', null, p_by, null, v_count);
+  return v_count;
+end $$;
+comment on function holdfast.restored(text) is 'To be called once on a restored database, before any node starts: gives up the processes of then and lets fences jump.';

@@ -232,6 +232,21 @@ begin
 end $$;
 comment on function holdfast.node_cancel(uuid, text, text) is 'Asks a node to give its work back and to end.';
 
+create or replace function holdfast.node_drain(p_node uuid, p_by text, p_why text) returns bigint language plpgsql as $$
+-- It claims nothing from now on, finishes what it has (for as long as its drain_timeout allows) and ends. Also for runners.
+begin
+  if not exists (select from holdfast.process where id = p_node and process_type in ('worker', 'orchestrator')) then
+    raise exception 'there is no node or runner %', p_node using errcode = 'HF004';
+  end if;
+  update holdfast.process set request = 'drain', draining = true
+    where id = p_node and status = 'running' and (not draining or request is null or request not in ('drain', 'stop'));
+  if not found then return 0; end if;
+  perform holdfast.control_note('drain', 'node', p_node::text, null, p_by, p_why,
+    (select count(*) from holdfast.snapshot_queue where owner_id = p_node));
+  return 1;
+end $$;
+comment on function holdfast.node_drain(uuid, text, text) is 'Asks a node to claim nothing more, to finish what it has, and to end.';
+
 create or replace function holdfast.collection_pause(p_by text, p_why text) returns bigint language plpgsql as $$
 -- Nothing is claimed by anybody. Crawls keep the state they have, so that resuming everything leaves alone what was paused by itself.
 declare

@@ -81,9 +81,9 @@ create or replace view holdfast.v_node as
   select p.id, p.label, p.process_type, p.worker_type, m.hostname, p.pid, p.status, p.draining, p.slots,
          (select count(*) from holdfast.snapshot_queue q where q.owner_id = p.id) as held,
          p.beat_at, p.lease_until, p.lease_until - clock_timestamp() as lease_left, p.request, p.version, p.stats, p.started_at, p.ended_at,
-         p.exit_code, p.exit_reason
+         p.exit_code, p.exit_reason, p.revision, p.capabilities
     from holdfast.process p join holdfast.machine m on m.id = p.machine_id;
-comment on view holdfast.v_node is 'Processes of Holdfast, running and past. held: snapshots it owns.';
+comment on view holdfast.v_node is 'Processes of Holdfast, running and past. held: snapshots it owns. revision: schema revision its program was made for.';
 
 create or replace view holdfast.v_event as
   select e.at, e.lifecycle, e.object_id, e.crawl_id, e.from_state, e.event, e.to_state, p.label as process, e.detail, e.id

@@ -1,3 +1,4 @@
+#include "lib/archive/root.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/uuid.hpp"
@@ -92,7 +93,7 @@ void print_outcome(Context& context, pg::Connection& connection, const std::stri
     for (const auto& line : store::list_json(connection, query)) {
       auto json = nlohmann::ordered_json{{"type", "Crawl"}};
       json.update(nlohmann::ordered_json::parse(line));
-      json["page"] = (context.archive_root() / worker::crawl_page_path(crawl_id)).string();
+      json["page"] = archive::shown(context.archive_root(), worker::crawl_page_path(crawl_id));
       std::cout << json.dump() << '\n';
     }
     std::cout.flush();
@@ -107,7 +108,7 @@ void print_outcome(Context& context, pg::Connection& connection, const std::stri
   if (!crawl.stop_reason.empty()) std::cout << " (stopped by " << crawl.stop_reason << ")";
   std::cout << '\n';
   if (crawl.status == "sealed")
-    std::cout << "  page: " << (context.archive_root() / worker::crawl_page_path(crawl_id)).string() << '\n';
+    std::cout << "  page: " << archive::shown(context.archive_root(), worker::crawl_page_path(crawl_id)) << '\n';
   std::cout << "  more: holdfast show " << crawl_id << std::endl;
 }
 

@@ -13,12 +13,12 @@
 
 namespace holdfast::cli {
 
-int migrate(Context& context) {
+int migrate(Context& context, bool force) {
   // Not context.connection(): that one refuses the very schema which is to be migrated.
   pg::ConnectionOptions options;
   options.statement_timeout = std::chrono::hours(1);
   pg::Connection connection(context.dsn(), options);
-  const auto report = store::migrator().migrate(connection);
+  const auto report = store::migrate(connection, force);
   if (context.json()) {
     std::cout
         << nlohmann::json{{"type", "Migration"}, {"revision", report.revision}, {"applied", report.applied}}.dump()
@@ -26,7 +26,10 @@ int migrate(Context& context) {
   } else {
     for (const auto& name : report.applied)
       std::cout << "applied " << name << '\n';
-    std::cout << "the schema is at revision " << report.revision << (report.applied.empty() ? ", nothing to do" : "")
+    std::cout << "the schema is at revision " << report.revision
+              << (report.revision > store::migrator().revision() ? ", of a newer release; this program can work with it"
+                  : report.applied.empty()                       ? ", nothing to do"
+                                                                 : "")
               << std::endl;
   }
   return base::kExitSuccess;

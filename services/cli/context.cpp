@@ -108,7 +108,7 @@ pg::Connection& Context::connection(bool create) {
                       "holdfast add URL makes one; --data-dir or HOLDFAST_DATA_DIR names another place");
   auto connection = std::make_unique<pg::Connection>(dsn());
   if (embedded())
-    store::migrator().migrate(*connection);
+    store::migrate(*connection);
   else
     store::migrator().require_current(*connection);
   connection_ = std::move(connection);

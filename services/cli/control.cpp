@@ -1,12 +1,13 @@
 #include "services/cli/control.hpp"
 
-#include "lib/archive/root.hpp"
+#include "lib/archive/verify.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/url.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/store/control.hpp"
 #include "lib/store/host.hpp"
+#include "lib/store/node.hpp"
 #include "lib/store/view.hpp"
 #include "services/cli/output.hpp"
 
@@ -16,7 +17,9 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <iostream>
+#include <thread>
 
 namespace holdfast::cli {
 
@@ -30,7 +33,8 @@ std::string user_name() {
 store::Order order_of(const ControlOptions& options) { return {user_name(), options.why}; }
 
 std::string past(const std::string& action) {
-  return action == "cancel" ? "cancelled" : action + "d"; // pause, resume
+  if (action == "cancel") return "cancelled";
+  return action == "drain" ? "draining" : action + "d"; // pause, resume
 }
 
 void say(Context& context, const std::string& action, const std::string& kind, const std::string& id, bool changed) {
@@ -128,6 +132,44 @@ int steer(Context& context, const ControlOptions& options, const std::string& ac
                 : action == "resume" ? store::node_resume(connection, found.id, order)
                                      : store::node_cancel(connection, found.id, order);
     say(context, action, found.kind, found.id, changed);
+  }
+  return base::kExitSuccess;
+}
+
+std::vector<std::string> running(pg::Connection& connection, const std::vector<std::string>& ids) {
+  const auto rows = connection.call("select id from holdfast.v_node where id = any($1::uuid[]) and status = 'running'",
+                                    pg::Params::of(ids));
+  std::vector<std::string> left;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    left.push_back(rows[i].text("id"));
+  return left;
+}
+
+int drain(Context& context, const ControlOptions& options) {
+  if (options.ids.empty() == options.machine.empty())
+    throw base::Error(base::ErrorClass::usage, "what shall I drain?", "holdfast drain NODE... | --machine HOSTNAME");
+  auto& connection = context.connection();
+  std::vector<std::string> nodes;
+  for (const auto& given : options.ids)
+    nodes.push_back(node_id(connection, given));
+  if (!options.machine.empty()) {
+    const auto rows = connection.call("select id from holdfast.v_node where hostname = $1 and status = 'running' and "
+                                      "process_type in ('worker', 'orchestrator')",
+                                      pg::Params::of(options.machine));
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      nodes.push_back(rows[i].text("id"));
+    if (nodes.empty())
+      throw base::Error(base::ErrorClass::refused, "nothing runs on " + printable(options.machine),
+                        "holdfast list nodes shows the names of machines");
+  }
+  const auto order = order_of(options);
+  for (const auto& node : nodes)
+    say(context, "drain", "node", node, store::node_drain(connection, node, order));
+  std::cout.flush();
+  // As long as it lives it beats; one that does not is given up when its lease lapses.
+  while (options.wait && !running(connection, nodes).empty()) {
+    store::lapse_nodes(connection);
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
   }
   return base::kExitSuccess;
 }
@@ -280,18 +322,8 @@ int remove(Context& context, const ControlOptions& options) {
   for (;;) {
     const auto directories = store::purge_list(connection, 500);
     if (directories.empty()) break;
-    for (const auto& directory : directories) {
-      const auto path = (root.path() / directory).lexically_normal();
-      const auto relative = path.lexically_relative(root.path());
-      if (relative.empty() || relative.native().starts_with("..") || relative == ".")
-        throw base::Error(base::ErrorClass::bug, "not inside the archive: " + directory);
-      std::error_code error;
-      std::filesystem::remove_all(path, error);
-      if (error)
-        throw base::Error(base::ErrorClass::input_output, "cannot delete " + path.string() + ": " + error.message(),
-                          "mend that, then holdfast remove --expired goes on");
-      std::filesystem::remove(path.parent_path(), error); // the host's, if that was its last
-    }
+    for (const auto& directory : directories)
+      archive::remove_snapshot(root, directory);
     store::purge_done(connection, directories);
   }
   return base::kExitSuccess;
@@ -320,6 +352,13 @@ void add_control_commands(CLI::App& app, ControlOptions& options, std::function<
     steering->add_option("--why", options.why, "A reason, for others to read");
     steering->add_flag("--yes", options.yes, "Do not ask");
   }
+
+  auto* draining = command(app, "drain", "Let nodes or runners finish what they have, and end: before an upgrade",
+                           [&options](Context& context) { return drain(context, options); });
+  draining->add_option("nodes", options.ids, "Nodes or runners: ids, or the first or last few digits");
+  draining->add_option("--machine", options.machine, "All that run on this machine, by its host name");
+  draining->add_option("--why", options.why, "A reason, for others to read");
+  draining->add_flag("--wait", options.wait, "Until they have ended");
 
   auto* again = command(app, "retry", "Try again what failed, as a new crawl",
                         [&options](Context& context) { return retry(context, options); });

@@ -1,5 +1,5 @@
 #pragma once
-// holdfast pause|resume|cancel|retry|exclude|scope|host|tag|keep|remove. Main thread.
+// holdfast pause|resume|cancel|drain|retry|exclude|scope|host|tag|keep|remove. Main thread.
 
 #include "services/cli/context.hpp"
 
@@ -15,9 +15,9 @@ namespace holdfast::cli {
 
 struct ControlOptions {
   std::vector<std::string> ids, plugins, allow, deny, undo, add, remove;
-  std::string host, node, why, domain, crawl, delay, keep, label, notes;
+  std::string host, node, machine, why, domain, crawl, delay, keep, label, notes;
   int parallel{-1};
-  bool all{false}, failed{false}, yes{false}, expired{false}, back{false};
+  bool all{false}, failed{false}, yes{false}, expired{false}, back{false}, wait{false};
 };
 
 // Adds the verbs to the command line. `options` and `verb` must live until the command line has been parsed and the

@@ -117,7 +117,10 @@ int main(int argc, char** argv) {
              [&](cli::Context& context) { return cli::show(context, id); })
       ->add_option("id", id, "Its id, or the first or last few digits of it")
       ->required();
-  subcommand("migrate", "Bring the database's schema up to date", cli::migrate);
+  bool force = false;
+  subcommand("migrate", "Bring the database's schema up to date", [&](cli::Context& context) {
+    return cli::migrate(context, force);
+  })->add_flag("--force", force, "Even if programs are running that are too old for it");
   std::string key;
   subcommand("config", "Settings: key, value, where it comes from", [&](cli::Context& context) {
     return cli::show_config(context, key);

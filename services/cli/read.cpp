@@ -1,3 +1,4 @@
+#include "lib/archive/root.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
 #include "lib/store/view.hpp"
@@ -149,9 +150,9 @@ int show(Context& context, const std::string& id) {
     for (const auto& column : rows.columns())
       fields.emplace_back(column, rows[i].text_or(column, ""));
     if (found.kind == "crawl")
-      fields.emplace_back("page", (context.archive_root() / worker::crawl_page_path(found.id)).string());
+      fields.emplace_back("page", archive::shown(context.archive_root(), worker::crawl_page_path(found.id)));
     else if (found.kind == "snapshot" && !rows[i].is_null("directory"))
-      fields.emplace_back("page", (context.archive_root() / rows[i].text("directory") / "index.html").string());
+      fields.emplace_back("page", archive::shown(context.archive_root(), rows[i].text("directory") + "/index.html"));
     print_fields(fields);
   }
   if (found.kind != "process") {

@@ -1,5 +1,6 @@
 #include "lib/base/error.hpp"
 #include "lib/pg/sha256.hpp"
+#include "lib/store/verify.hpp"
 #include "services/cli/look.hpp"
 #include "services/serve/files.hpp"
 #include "services/serve/http_server.hpp"
@@ -54,10 +55,11 @@ int serve(Context& context) {
                       "serve.listen: " + settings.text("serve.listen") +
                           " can be reached from other machines, but there is no token",
                       "put one in a file, and its name into serve.token_file; or listen on 127.0.0.1");
-  context.connection(); // there is a collection, and its schema is ours
+  const auto collection = store::collection_id(context.connection()); // there is one, and its schema is ours
   told_to_end();
 
-  const serve::Files files(context.archive_root(), token.empty() ? "" : pg::sha256_hex("files " + token).substr(0, 32));
+  const serve::Files files(context.archive_root(), collection,
+                           token.empty() ? "" : pg::sha256_hex("files " + token).substr(0, 32));
   const serve::HttpServer file_server(beside, 2,
                                       [&files](const serve::Request& request) { return files.answer(request); });
   serve::SiteOptions options;

@@ -57,7 +57,7 @@ struct ListOptions {
 int list(Context& context, const ListOptions& options);
 int show(Context& context, const std::string& id);
 
-int migrate(Context& context);
+int migrate(Context& context, bool force);
 int show_config(Context& context, const std::string& key);
 int version(Context& context);
 int inspect_lifecycle(const std::string& name, bool mermaid);

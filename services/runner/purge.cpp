@@ -1,5 +1,6 @@
 #include "services/runner/purge.hpp"
 
+#include "lib/archive/verify.hpp"
 #include "lib/base/error.hpp"
 #include "lib/store/control.hpp"
 
@@ -7,7 +8,6 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
 #include <vector>
 
 namespace holdfast::runner {
@@ -23,36 +23,6 @@ Purge::Purge(const std::filesystem::path& archive_root, const std::string& colle
 
 Purge::~Purge() { files_.join(); }
 
-bool delete_snapshot_directory(const std::filesystem::path& root, const std::string& relative) {
-  const std::filesystem::path path(relative);
-  const auto parts = std::distance(path.begin(), path.end());
-  const bool odd = std::any_of(path.begin(), path.end(), [](const auto& part) {
-    return part.empty() || part == "." || part == ".." || part == "/";
-  });
-  if (odd || parts != 4 || path.is_absolute()) {
-    spdlog::error("not deleted: \"{}\" is no snapshot's directory; see holdfast.purge", relative);
-    return false;
-  }
-  std::error_code error;
-  auto directory = root / path;
-  // Nothing above the snapshot may lead elsewhere.
-  const auto parent = std::filesystem::weakly_canonical(directory.parent_path(), error);
-  if (error || parent != std::filesystem::weakly_canonical(root, error) / path.parent_path()) {
-    spdlog::error("not deleted: {} leads out of the archive", directory.string());
-    return false;
-  }
-  std::filesystem::remove_all(directory, error);
-  if (error) {
-    spdlog::warn("cannot delete {}: {}", directory.string(), error.message());
-    return false;
-  }
-  for (int level = 0; level < 3; ++level) {
-    directory = directory.parent_path();
-    if (!std::filesystem::remove(directory, error)) break; // not empty
-  }
-  return true;
-}
-
 awaitable<int> Purge::step(pg::Pool& pool) {
   if (archive_root_.empty()) co_return 0;
   const auto listed =
@@ -63,8 +33,14 @@ awaitable<int> Purge::step(pg::Pool& pool) {
   const auto work = [this, &listed, &gone, &problem]() -> awaitable<void> {
     try {
       const auto root = archive::Root::open(archive_root_, collection_id_, false);
-      for (const auto& relative : listed)
-        if (delete_snapshot_directory(root.path(), relative)) gone.push_back(relative);
+      for (const auto& relative : listed) {
+        try {
+          archive::remove_snapshot(root, relative);
+          gone.push_back(relative);
+        } catch (const base::Error& error) {
+          if (refused_.insert(relative).second) spdlog::error("not deleted: {}", error.what());
+        }
+      }
     } catch (const base::Error& error) {
       problem = error.what();
     }

@@ -10,7 +10,7 @@
 #include <boost/asio/thread_pool.hpp>
 
 #include <filesystem>
-#include <optional>
+#include <set>
 #include <string>
 
 namespace holdfast::runner {
@@ -32,10 +32,7 @@ private:
   std::string collection_id_;
   boost::asio::thread_pool files_{1};
   bool told_{false};
+  std::set<std::string> refused_; // said once
 };
-
-// Deletes <root>/<relative>, which must be a snapshot's directory (four parts, none of them odd), and the directories
-// above it that are empty then. True if nothing is there any more. Blocking.
-bool delete_snapshot_directory(const std::filesystem::path& root, const std::string& relative);
 
 } // namespace holdfast::runner

@@ -1,6 +1,10 @@
 #include "services/serve/files.hpp"
 
 #include "lib/archive/media_type.hpp"
+#include "lib/base/error.hpp"
+#include "lib/s3/location.hpp"
+
+#include <spdlog/spdlog.h>
 
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -64,8 +68,13 @@ bool same(std::string_view left, std::string_view right) {
 
 } // namespace
 
-Files::Files(const std::filesystem::path& root, std::string key)
-    : root_(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)), key_(std::move(key)) {}
+Files::Files(const std::filesystem::path& root, const std::string& collection_id, std::string key)
+    : key_(std::move(key)) {
+  if (s3::is_location(root.native()))
+    bucket_ = std::make_unique<archive::Root>(archive::Root::open(root, collection_id, false));
+  else
+    root_ = ::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
 
 Files::~Files() {
   if (root_ >= 0) ::close(root_);
@@ -94,10 +103,16 @@ Response Files::answer(const Request& request) const {
       return refusal(403, "this address is not known; come by way of the page\n");
     path.erase(0, slash + 1);
   }
-  if (root_ < 0) return refusal(503, "the archive is not here\n");
+  if (root_ < 0 && !bucket_) return refusal(503, "the archive is not here\n");
   if (!is_published(path)) return refusal(404, "there is no such file\n");
   if (path.ends_with('/')) path += "index.html";
-  int file = open_beneath(root_, path, O_RDONLY);
+  int file = -1;
+  try {
+    file = bucket_ ? bucket_->fetch(path) : open_beneath(root_, path, O_RDONLY);
+  } catch (const base::Error& error) {
+    spdlog::warn("{}", error.what());
+    return refusal(503, "the archive does not answer\n");
+  }
   if (file < 0) return refusal(404, "there is no such file\n");
   struct stat about {};
   if (::fstat(file, &about) != 0 || !S_ISREG(about.st_mode)) {
@@ -129,7 +144,8 @@ Response Files::answer(const Request& request) const {
       !response.type.starts_with("text/html"))
     response.type += "; charset=utf-8";
   response.headers.emplace_back("Referrer-Policy", "no-referrer");
-  response.headers.emplace_back("Cross-Origin-Resource-Policy", "cross-origin"); // thumbnails: browsers call no two ports of an IP address one site
+  response.headers.emplace_back("Cross-Origin-Resource-Policy",
+                                "cross-origin"); // thumbnails: browsers call no two ports of an IP address one site
   response.headers.emplace_back("Cross-Origin-Opener-Policy", "same-origin");
   response.headers.emplace_back("Cache-Control", "private, max-age=3600");
   return response;

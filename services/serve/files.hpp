@@ -2,17 +2,20 @@
 // Archived files over HTTP. They come from strangers: nothing of them may run with the rights of a page of ours, and no
 // path may lead out of the archive. Immutable; any thread.
 
+#include "lib/archive/root.hpp"
 #include "services/serve/http_server.hpp"
 
 #include <filesystem>
+#include <memory>
 #include <string>
 
 namespace holdfast::serve {
 
 class Files {
 public:
+  // `root`: a directory, or a bucket that must be of this collection (then throws what archive::Root::open throws).
   // `key`: every path begins with "/<key>/" if it is not empty, so that who knows no address gets nothing.
-  Files(const std::filesystem::path& root, std::string key);
+  Files(const std::filesystem::path& root, const std::string& collection_id, std::string key);
   ~Files();
   Files(const Files&) = delete;
   Files& operator=(const Files&) = delete;
@@ -23,6 +26,7 @@ public:
 
 private:
   int root_{-1};
+  std::unique_ptr<archive::Root> bucket_;
   std::string key_;
 };
 

@@ -1,7 +1,6 @@
 #include "services/worker/crawl_page.hpp"
 
 #include "lib/archive/attempt.hpp"
-#include "lib/base/error.hpp"
 #include "lib/store/view.hpp"
 
 namespace holdfast::worker {
@@ -45,14 +44,7 @@ void write_crawl_page(pg::Connection& connection, const archive::Root& root, con
     }
     return made;
   }();
-  root.check();
-  const auto file = root.path() / crawl_page_path(crawl_id);
-  std::error_code error;
-  std::filesystem::create_directories(file.parent_path(), error);
-  if (error)
-    throw base::Error(base::ErrorClass::cannot_create,
-                      "cannot create " + file.parent_path().string() + ": " + error.message());
-  archive::write_file_atomically(file, archive::render_crawl_html(view));
+  root.write_file(crawl_page_path(crawl_id), archive::render_crawl_html(view), "text/html");
 }
 
 } // namespace holdfast::worker

@@ -15,7 +15,9 @@ store::ProcessInfo describe_process(const std::string& process_type, const std::
                                     const std::string& version, int slots, const std::filesystem::path& keep_in) {
   store::ProcessInfo process;
   process.id = base::new_uuid();
-  process.machine.id = process::machine_id(keep_in);
+  std::error_code ignored; // where it cannot be made, machine_id() says so, if it needs it
+  if (!keep_in.empty()) std::filesystem::create_directories(keep_in, ignored);
+  process.machine.id = process::machine_id(keep_in.empty() ? keep_in : keep_in / "machine-id");
   utsname names{};
   if (uname(&names) == 0) {
     process.machine.hostname = names.nodename;

@@ -61,6 +61,15 @@ pg::ConnectionOptions beat_options(const std::string& label, const NodeOptions& 
   return options;
 }
 
+std::string capabilities(const NodeOptions& options) {
+  nlohmann::json plugins = nlohmann::json::array();
+  for (const auto& plugin : options.catalog->plugins())
+    plugins.push_back(plugin.first);
+  const bool bucket = options.archive_root.native().starts_with("s3:");
+  return nlohmann::json{{"plugins", plugins}, {"archive", bucket ? "s3" : "directory"}}.dump(
+      -1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 // For the fault suite, which must notice.
 bool self_fencing() { return std::getenv("HOLDFAST_TEST_NO_SELF_FENCING") == nullptr; }
 
@@ -84,6 +93,7 @@ Node::Node(asio::io_context& io, NodeOptions options, base::StopSignal& stop, st
 
   // Joining is done on a connection of its own: if the database is away at start, say so and stop.
   pg::Connection connection(options_.dsn, connection_options(process_.label, options_));
+  process_.capabilities_json = capabilities(options_);
   const auto sent = base::TrustWindow::Clock::now();
   collection_id_ = store::node_join(connection, process_, options_.lease);
   trust_.extend(sent);
@@ -340,7 +350,8 @@ std::string Node::shortage() {
   std::string where = "work_dir";
   try {
     free = scratch_.free_bytes();
-    archive_root_->check(); // what could not be published in the end is not begun
+    // What could not be published in the end is not begun. A bucket is not asked here: this thread waits for nothing.
+    if (archive_root_->bucket() == nullptr) archive_root_->check();
     if (const auto archive = archive_root_->free_bytes(); archive < free) {
       free = archive;
       where = "archive.root";

@@ -203,9 +203,11 @@ awaitable<SnapshotJob::Ending> SnapshotJob::run() {
     // What was published without being committed is nobody's: its name holds our fence, so it can only be ours. But
     // once we have asked for the seal, it may have been granted, and only the answer lost: then `holdfast verify`
     // decides.
-    std::error_code ignored;
-    if (lost && !published_.empty() && !seal_asked_)
-      std::filesystem::remove_all(context_.archive_root.path() / published_, ignored);
+    try {
+      if (lost && !published_.empty() && !seal_asked_) archive::remove_leftover(context_.archive_root, published_);
+    } catch (const base::Error& error) {
+      spdlog::warn("left behind: {}", error.what());
+    }
     remove_scratch();
   });
   co_return sealed ? Ending::sealed : lost ? Ending::lost : Ending::released;
