@@ -1,0 +1,84 @@
+#pragma once
+// A client of an S3-compatible object store, over libcurl, which signs (AWS SigV4). Every body carries its SHA-256 in
+// the signed request, so that the store refuses what did not arrive whole. A request that fails for a passing reason
+// (no connection, 5xx, "slow down") is repeated for about half a minute; each has a deadline. Blocking; any thread, any
+// number at once: each request takes a connection out of a small pool. Keys are taken below the location's prefix.
+//
+// Errors: unavailable (no answer, or the store refuses us), input_output (an answer that makes no sense),
+// cannot_create (the store has no room for us).
+
+#include "lib/s3/location.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::s3 {
+
+// Objects up to this size are sent in one piece, larger ones in pieces of at least this.
+inline constexpr std::size_t kPartSize = 8u << 20;
+
+struct Object {
+  std::string key; // below the prefix
+  std::uint64_t size{0};
+};
+
+struct Listing {
+  std::vector<Object> objects;          // in the order of their keys' bytes
+  std::vector<std::string> directories; // "a/b/": only if asked for one level
+};
+
+class Client {
+public:
+  // Makes no request. Throws Error(configuration) if there are no keys.
+  explicit Client(Location location, Credentials credentials = find_credentials());
+  ~Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  const Location& location() const noexcept { return location_; }
+
+  // False if there is no such object. What was handed to `sink` before a failure is incomplete.
+  bool get(const std::string& key, const std::function<void(std::string_view)>& sink);
+  bool get(const std::string& key, std::string& body);
+  void put(const std::string& key, std::string_view body, const std::string& type);
+  // Only if there is no such object; false if there is. For stores that do not know the condition: looks first.
+  bool put_new(const std::string& key, std::string_view body, const std::string& type);
+  // Sends what `read` yields (0: the end), in pieces if `size` is large. Nothing is visible under the key before all of
+  // it has arrived. Returns the SHA-256 of what was sent, in hex.
+  using Read = std::function<std::size_t(char* buffer, std::size_t room)>;
+  std::string put_stream(const std::string& key, std::uint64_t size, const std::string& type, const Read& read);
+  // Everything whose key begins with `prefix`; `one_level`: what lies below a further "/" as a directory.
+  Listing list(const std::string& prefix, bool one_level);
+  void remove(const std::string& key); // a missing one is fine
+
+private:
+  friend class Multipart;
+  struct Connections;
+  struct Call {
+    const char* method;
+    std::string key;
+    std::map<std::string, std::string> query;
+    std::string_view body;
+    std::map<std::string, std::string> headers; // lower case
+    std::function<void(std::string_view)> sink; // takes the body of a good answer
+  };
+  struct Answer {
+    long status{0};
+    std::string body, etag;
+  };
+  // Repeats what failed for a passing reason; throws for statuses that are not in `good` (besides 200 to 299).
+  Answer request(const Call& call, std::initializer_list<long> good = {});
+  Answer attempt(const Call& call, std::string& trouble);
+  std::string address(const Call& call) const;
+
+  Location location_;
+  Credentials credentials_;
+  std::unique_ptr<Connections> connections_;
+};
+
+} // namespace holdfast::s3

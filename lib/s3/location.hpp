@@ -1,0 +1,40 @@
+#pragma once
+// Where objects are and who we are there. Values; pure functions but for find_credentials(), which reads environment
+// and files.
+
+#include <string>
+#include <string_view>
+
+namespace holdfast::s3 {
+
+struct Location {
+  std::string bucket;
+  std::string prefix;   // "" or "a/b/": what every key of ours begins with
+  std::string endpoint; // "https://s3.eu-west-1.amazonaws.com", without a slash at the end
+  std::string region;
+  bool bucket_in_host{false}; // https://BUCKET.s3... as Amazon wants it; else https://host/BUCKET
+
+  std::string text() const; // "s3://bucket/prefix", for people
+};
+
+// True for what parse_location() is meant for.
+bool is_location(std::string_view text);
+
+// s3://BUCKET[/PREFIX][?endpoint=https://host:port&region=name]; without an endpoint, Amazon's for the region (default
+// us-east-1). Throws Error(configuration).
+Location parse_location(std::string_view text);
+
+struct Credentials {
+  std::string key_id, secret, session_token;
+};
+
+// As other programs find them: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_SESSION_TOKEN), else the section
+// AWS_PROFILE ("default") of the file AWS_SHARED_CREDENTIALS_FILE (~/.aws/credentials). Throws Error(configuration).
+Credentials find_credentials();
+
+// Everything but letters, digits and "-._~" as %XX; `keep_slash`: and "/".
+std::string percent_encode(std::string_view text, bool keep_slash);
+// "+" is a space.
+std::string percent_decode(std::string_view text);
+
+} // namespace holdfast::s3

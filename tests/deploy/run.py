@@ -1,0 +1,518 @@
+#!/usr/bin/env python3
+"""A cluster over time and over machines: rolling upgrade, backup and restore, two machines on one crawl, an object store.
+
+    tests/deploy/run.py --holdfast build/dev/bin/holdfast                     what ctest runs
+    tests/deploy/run.py --holdfast ... --install-s3-server Bucket             with a real S3 server, installed by `go install`
+
+Real holdfast processes, real PostgreSQL servers. "A newer release" is the same program with further migrations
+(HOLDFAST_TEST_MIGRATIONS). Machines needs root and network namespaces; Bucket needs versitygw (found on the PATH, named by
+--s3-server, or installed from the Go module proxy into a temporary directory, which takes minutes). Each says why it is left out.
+"""
+
+import argparse
+import contextlib
+import glob
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import urllib.request
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "cluster"))
+sys.path.insert(0, str(HERE.parent / "runner"))
+import stage  # noqa: E402  PostgreSQL servers of our own
+from run import Machine, network_namespaces  # noqa: E402
+
+OPTIONS = argparse.Namespace(holdfast=None, s3_server=None)
+VERSITYGW = "github.com/versity/versitygw/cmd/versitygw@v1.0.14"
+
+# http://<host>/<tenths of a second>/<megabytes>/<anything>
+HOOK = """#!/bin/sh
+for argument; do case $argument in --url=*) url=${argument#--url=} ;; esac; done
+rest=${url#http://*/} tenths=${rest%%/*} rest=${rest#*/} megabytes=${rest%%/*}
+sleep "$((tenths / 10)).$((tenths % 10))"
+echo "the page at $url" >page.txt
+ln -s page.txt link.txt
+[ "$megabytes" = 0 ] || head -c "$((megabytes * 1000000))" /dev/urandom >large.bin
+mkdir -p "odd dir+é" && echo odd >"odd dir+é/100% & more?.txt"
+echo '{"type":"ArchiveResult","status":"succeeded","output_str":"page.txt"}'
+"""
+
+
+def setUpModule():
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(143))
+
+
+class Server(stage.Postgres):
+    """Listens on every address: machines of their own network come by theirs."""
+
+    settings = ""
+
+    def start(self):
+        hba = self.directory / "data/pg_hba.conf"
+        if "10.199" not in hba.read_text():
+            with open(hba, "a", encoding="utf-8") as file:
+                file.write("host all all 10.199.0.0/16 trust\n")
+        self.run("pg_ctl", "-D", "data", "-l", "log", "-w", "-t", 60, "-o", f"-c listen_addresses=* -c port={self.port} -c unix_socket_directories={self.directory}"
+                 f" -c timezone=UTC -c max_connections=60 -c shared_buffers=32MB -c log_min_messages=warning {self.settings}", "start")
+
+
+class Collection:
+    """A server, an archive, and holdfast processes. Leaving it ends and removes everything."""
+
+    def __init__(self, archive=None, server=Server):
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="holdfast-deploy-"))
+        self.directory.chmod(0o711)
+        self.processes, self.servers = [], []
+        self.archive = archive or self.directory / "archive"
+        plugin = self.directory / "plugins" / "page"
+        plugin.mkdir(parents=True)
+        hook = plugin / "on_Snapshot__50_page.sh"
+        hook.write_text(HOOK)
+        hook.chmod(0o755)
+        self.server = self.add_server(server)
+
+    def add_server(self, kind=Server):
+        server = kind(self.directory / f"server{len(self.servers)}")
+        self.servers.append(server)
+        return server
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in self.processes:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            process.log.close()
+        for server in self.servers:
+            server.stop()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def environment(self, address="127.0.0.1", data="data", **more):
+        settings = {"DATABASE_URL": f"postgresql://holdfast@{address}:{self.server.port}/holdfast?sslmode=disable&gssencmode=disable",
+                    "DATA_DIR": self.directory / data, "ARCHIVE_ROOT": self.archive, "PLUGINS_PATH": self.directory / "plugins", "LEASE": "4s", "BEAT": "500ms",
+                    "MARGIN": "2s", "KILL_GRACE": "500ms", "WORKER_SNAPSHOTS": 2, "WORKER_POLL": "500ms", "DISK_MINIMUM_FREE": "1m", "URLS_ALLOW_PRIVATE": "true",
+                    "POLITENESS_PARALLEL": 0, "LOG_FORMAT": "text"}
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("PG", "HOLDFAST_"))}
+        return {**environment, "HOME": str(self.directory), **{"HOLDFAST_" + k: str(v) for k, v in settings.items()}, **more}
+
+    def start(self, *arguments, machine=None, **more):
+        """A process with a data directory of its own, as on a host of its own."""
+        number = len(self.processes)
+        log = open(self.directory / f"log{number}", "w+", encoding="utf-8")
+        enter = ["ip", "netns", "exec", machine.name] if machine else []
+        process = subprocess.Popen([*enter, OPTIONS.holdfast, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                                   env=self.environment(machine.address if machine else "127.0.0.1", f"data{number}", **more))
+        process.log = log
+        self.processes.append(process)
+        return process
+
+    def holdfast(self, *arguments, expect=0, **more):
+        done = subprocess.run([OPTIONS.holdfast, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              env=self.environment(**more), timeout=120, check=False)
+        if expect is not None and done.returncode != expect:
+            raise AssertionError(f"holdfast {' '.join(map(str, arguments))}: exit {done.returncode} instead of {expect}\n{done.stdout}{done.stderr}")
+        return done
+
+    def lines(self, *arguments, **more):
+        return [json.loads(line) for line in self.holdfast(*arguments, **more).stdout.splitlines()]
+
+    def add(self, count, tenths=2, megabytes=0, name="p", **more):
+        return self.lines("add", "--bg", *[f"http://h{n % 5}.test/{tenths}/{megabytes}/{name}{n}" for n in range(count)], **more)[0]["id"]
+
+    def sql(self, query):
+        rows = self.server.sql(query)
+        return rows[0][0] if rows else ""
+
+    def sealed(self):
+        return int(self.sql("select count(*) from holdfast.snapshot_sealed"))
+
+    def until(self, what, condition, seconds=60):
+        deadline = time.monotonic() + seconds
+        while True:
+            value = condition()
+            if value:
+                return value
+            if time.monotonic() > deadline:
+                logs = "".join(f"--- {p.args} ({p.poll()})\n{pathlib.Path(p.log.name).read_text()[-2500:]}" for p in self.processes)
+                raise AssertionError(f"not within {seconds} s: {what}\n{logs}")
+            time.sleep(0.1)
+
+    def all_sealed(self, count, seconds=120):
+        self.until(f"{count} snapshots are sealed", lambda: self.sealed() >= count and self.sql("select count(*) from holdfast.snapshot_queue") == "0", seconds)
+
+    def nodes(self):
+        return int(self.sql("select count(*) from holdfast.process where process_type = 'worker' and status = 'running'"))
+
+    def node_of(self, process):
+        """The id of the node (or runner) that a process runs as."""
+        def look():
+            joined = re.search(r"joined as ([0-9a-f-]{36})", pathlib.Path(process.log.name).read_text(encoding="utf-8"))
+            return joined[1] if joined else self.sql(f"select id from holdfast.process where status = 'running' and pid = {process.pid}")
+        return self.until("it has joined", look)
+
+
+class Case(unittest.TestCase):
+    def collection(self, **options):
+        context = Collection(**options)
+        self.addCleanup(context.__exit__, None, None, None)
+        return context
+
+    def prove(self, c, count):
+        """Everything sealed once, nothing broken, every file as it was sealed."""
+        self.assertEqual(c.sealed(), count)
+        self.assertEqual(c.server.sql("select snapshot_id from holdfast.attempt where ending = 'sealed' group by snapshot_id having count(*) <> 1"), [])
+        self.assertEqual(c.server.sql("select * from holdfast.check_invariants()"), [])
+        verified = c.lines("verify", "--all", expect=None)
+        self.assertEqual([line for line in verified if line["type"] == "Defect" and line["kind"] not in ("leftover", "removed")], [])
+        self.assertEqual((verified[-1]["snapshots"], verified[-1]["defects"]), (count, 0))
+
+
+class Upgrade(Case):
+    def release(self, c, name, migration, **functions):
+        """A later release: the directory with what it adds."""
+        directory = c.directory / name
+        (directory / "functions").mkdir(parents=True)
+        (directory / f"9001_{name}.sql").write_text(migration)
+        for function, text in functions.items():
+            (directory / "functions" / f"{function}.sql").write_text(text)
+        return {"HOLDFAST_TEST_MIGRATIONS": str(directory)}
+
+    def test_old_and_new_programs_work_on_one_schema_and_the_old_ones_are_drained(self):
+        c = self.collection()
+        c.holdfast("migrate")
+        old = c.start("worker")
+        c.add(30)
+        c.until("the old node works", lambda: c.sealed() >= 2)
+
+        claim = (HERE.parent.parent / "migrations/functions/30_snapshot.sql").read_text()
+        new = self.release(c, "next", "alter table holdfast.snapshot add column next_note text not null default '';"
+                           "comment on column holdfast.snapshot.next_note is 'Of the next release.';",
+                           **{"30_snapshot": claim + "\n-- the next release\n",
+                              "97_next": "create or replace function holdfast.next_note(p_id uuid) returns text language sql stable as "
+                                         "$$ select next_note from holdfast.snapshot where id = p_id $$;"
+                                         "comment on function holdfast.next_note(uuid) is 'Of the next release.';"})
+        self.assertIn("revision 9001, but", c.holdfast("status", expect=None, **new).stderr.replace("needs revision 9001", "revision 9001, but"))
+        c.holdfast("migrate", **new)
+        self.assertIsNone(old.poll())
+        newer = c.start("worker", **new)
+        late = c.start("worker")  # an old one that is started again meanwhile
+        c.until("all three have joined", lambda: c.nodes() == 3)
+        c.add(30, name="q")  # by the old program
+        self.assertEqual(c.holdfast("check").returncode, 0)
+        self.assertIn("9001", c.holdfast("migrate").stdout)  # by the old program: nothing is taken back
+        self.assertEqual(c.sql("select to_regprocedure('holdfast.next_note(uuid)') is not null"), "t")
+        by = lambda node: int(c.sql(f"select count(*) from holdfast.attempt where process_id = '{node}' and ending = 'sealed'"))
+        nodes = [c.node_of(process) for process in (old, newer, late)]
+        self.assertEqual(c.sql(f"select revision from holdfast.v_node where id = '{nodes[1]}'"), "9001")
+        self.assertEqual(c.sql(f"select capabilities -> 'plugins' ->> 0 from holdfast.v_node where id = '{nodes[0]}'"), "page")
+        c.until("each has sealed something", lambda: all(by(node) > 0 for node in nodes))
+        c.holdfast("drain", nodes[0], nodes[2], "--wait", "--why", "upgrade")
+        self.assertEqual([old.wait(20), late.wait(20)], [0, 0])
+        c.all_sealed(60)
+        self.assertEqual(c.server.sql("select distinct ending from holdfast.attempt"), [["sealed"]])  # nothing was cut short
+        self.assertIsNone(newer.poll())
+        self.prove(c, 60)
+
+    def test_a_migration_that_older_programs_cannot_live_with_waits_until_none_runs_and_then_shuts_them_out(self):
+        c = self.collection()
+        c.holdfast("migrate")
+        old = c.start("worker")
+        node = c.node_of(old)
+        new = self.release(c, "break", "-- Breaking: a column that old programs write goes away.\ncreate table holdfast.next (id integer primary key);"
+                           "comment on table holdfast.next is 'Next.'; comment on column holdfast.next.id is 'Id.';")
+        refused = c.holdfast("migrate", expect=65, **new)
+        self.assertIn("1 older ones are running", refused.stderr)
+        self.assertIn("holdfast drain", refused.stderr)
+        self.assertEqual(c.sql("select to_regclass('holdfast.next') is null"), "t")
+        c.holdfast("drain", "--machine", socket.gethostname(), "--wait")
+        self.assertEqual(old.wait(20), 0)
+        self.assertEqual(c.sql(f"select status from holdfast.process where id = '{node}'"), "exited")
+        c.holdfast("migrate", **new)
+        for arguments in (("worker",), ("migrate",), ("status",)):
+            self.assertIn("use a newer holdfast", c.holdfast(*arguments, expect=76).stderr)
+        # One that had looked at the schema before the migration, and joins after it.
+        self.assertIn("too old", self.join_as(c, 6))
+        newer = c.start("worker", **new)
+        c.add(3, **new)
+        c.all_sealed(3)
+        self.assertIsNone(newer.poll())
+        self.prove_with(c, new)
+
+    def join_as(self, c, revision):
+        machine = json.dumps({"id": "m", "hostname": "m", "program": {"revision": revision}})
+        try:
+            return c.sql(f"select holdfast.node_join(gen_random_uuid(), '{machine}', 'b', 1, 1, null, 'worker', 'snapshot', 'x', '1', 1, '10 s')")
+        except stage.Failure as failure:
+            return str(failure)
+
+    def prove_with(self, c, release):
+        self.assertEqual(c.holdfast("check", **release).returncode, 0)
+
+    def test_a_runner_is_drained_too(self):
+        c = self.collection()
+        c.holdfast("migrate")
+        runners = [c.start("runner", "--standby") for _ in range(2)]
+        ids = [c.node_of(runner) for runner in runners]
+        c.until("one leads", lambda: c.sql("select count(*) from holdfast.v_runner where state = 'leads'") == "1")
+        leader = c.sql("select id from holdfast.process where worker_type = 'worker_runner' and status = 'running'")
+        c.holdfast("drain", leader, "--wait")
+        self.assertEqual(runners[ids.index(leader)].wait(20), 0)
+        c.until("the other leads", lambda: c.sql("select id from holdfast.process where worker_type = 'worker_runner' and status = 'running'") not in ("", leader))
+
+
+class ArchivingServer(Server):
+    """Keeps its WAL, as deploy/README.md says."""
+
+    @property
+    def settings(self):
+        return f"-c archive_mode=on -c archive_command='test ! -f {self.directory}/wal/%f && cp %p {self.directory}/wal/%f.part && mv {self.directory}/wal/%f.part {self.directory}/wal/%f'"
+
+    def start(self):
+        (self.directory / "wal").mkdir(exist_ok=True)
+        if self.identity:
+            os.chown(self.directory / "wal", self.identity["user"], self.identity["group"])
+        super().start()
+
+
+class Restore(Case):
+    def continue_on(self, c, old_nodes, count):
+        """The steps of the runbook after a restore; then everything must come to its end."""
+        for node in old_nodes:
+            os.killpg(node.pid, signal.SIGKILL)
+            node.wait()
+        c.sql("select holdfast.restored('test')")
+        self.assertEqual(c.sql("select has_function_privilege('holdfast_worker', 'holdfast.lapse_nodes()', 'execute')"), "t")
+        self.assertEqual(c.sql("select count(*) from holdfast.process where status = 'running'"), "0")
+        self.assertEqual(c.server.sql("select * from holdfast.check_invariants()"), [])
+        c.start("worker")
+        c.start("worker")
+        c.all_sealed(count)
+        self.prove(c, count)
+
+    def test_a_dump_of_a_running_cluster_continues(self):
+        c = self.collection()
+        c.holdfast("migrate")
+        nodes = [c.start("worker"), c.start("worker")]
+        c.add(40, tenths=6)
+        c.until("some are sealed", lambda: c.sealed() >= 5)
+        c.server.run("pg_dump", "-Fc", "-h", c.server.directory, "-p", c.server.port, "-U", "holdfast", "-d", "holdfast", "-f", c.server.directory / "dump")
+        c.until("more are sealed", lambda: c.sealed() >= 15)
+        lost = c.server
+        c.server = c.add_server()
+        c.server.run("pg_restore", "-h", c.server.directory, "-p", c.server.port, "-U", "holdfast", "-d", "holdfast", "--exit-on-error", "--no-acl", lost.directory / "dump")
+        self.assertLess(c.sealed(), 40)
+        self.continue_on(c, nodes, 40)
+
+    def test_a_base_backup_and_its_wal_are_restored_to_a_point_in_time(self):
+        c = self.collection(server=ArchivingServer)
+        c.holdfast("migrate")
+        nodes = [c.start("worker"), c.start("worker")]
+        c.add(40, tenths=6)
+        c.until("some are sealed", lambda: c.sealed() >= 5)
+        c.server.run("pg_basebackup", "-h", c.server.directory, "-p", c.server.port, "-U", "holdfast", "-D", c.server.directory / "base", "-X", "none", "-c", "fast")
+        c.add(60, tenths=6, name="q")
+        c.until("more are sealed", lambda before=c.sealed(): c.sealed() >= before + 4)
+        at_least = c.sealed()
+        c.sql("select pg_create_restore_point('here')")
+        c.until("still more are sealed", lambda: c.sealed() >= at_least + 4)
+        c.sql("select pg_switch_wal()")
+        c.until("the WAL is in the archive", lambda: int(c.sql("select archived_count from pg_stat_archiver")) >= 2)
+        lost = c.server
+        lost.stop()
+        shutil.rmtree(lost.directory / "data")
+        shutil.copytree(lost.directory / "base", lost.directory / "data", copy_function=shutil.copy2)
+        (lost.directory / "data/recovery.signal").touch()
+        with open(lost.directory / "data/postgresql.auto.conf", "a", encoding="utf-8") as file:
+            file.write(f"restore_command = 'cp {lost.directory}/wal/%f %p'\nrecovery_target_name = 'here'\nrecovery_target_action = 'promote'\n")
+        if lost.identity:
+            for path in [lost.directory / "data", *(lost.directory / "data").rglob("*")]:
+                os.chown(path, lost.identity["user"], lost.identity["group"])
+        (lost.directory / "data").chmod(0o700)
+        lost.start()
+        c.until("it is no standby any more", lambda: c.sql("select pg_is_in_recovery()") == "f")
+        self.assertGreaterEqual(c.sealed(), at_least)
+        self.assertLess(c.sealed(), at_least + 4)
+        self.continue_on(c, nodes, 100)
+
+
+@unittest.skipUnless(network_namespaces(), "needs root and network namespaces")
+class Machines(Case):
+    def test_two_machines_work_on_one_crawl_and_one_is_cut_off(self):
+        c = self.collection()
+        c.holdfast("migrate")
+        machines = [Machine(11), Machine(12)]
+        for machine in machines:
+            self.addCleanup(machine.close)
+        nodes = [c.start("worker", machine=machine) for machine in machines]
+        c.until("both have joined", lambda: c.nodes() == 2)
+        c.add(60)
+        sealed_by = lambda: [int(row[0]) for row in c.server.sql("select count(*) from holdfast.attempt where ending = 'sealed' group by process_id")]
+        c.until("both have sealed something", lambda: len(sealed_by()) == 2)
+        machines[0].cable_is("down")
+        c.until("its work was given to the other", lambda: c.sql("select count(*) from holdfast.process where exit_reason = 'lease lapsed'") == "1")
+        c.until("the other one goes on", lambda before=c.sealed(): c.sealed() >= before + 4)
+        machines[0].cable_is("up")
+        c.all_sealed(60)
+        c.until("the first has come back", lambda: c.nodes() == 2)
+        self.assertEqual([node.poll() for node in nodes], [None, None])
+        for node in nodes:
+            node.terminate()
+        self.assertEqual([node.wait(30) for node in nodes], [0, 0])
+        self.assertEqual(glob.glob(f"{c.directory}/data*/work/nodes/*"), [])  # no scratch directory is left on either
+        self.prove(c, 60)
+
+
+class Bucket(Case):
+    """An archive in an object store: versitygw, a real S3 server."""
+
+    def setUp(self):
+        if not OPTIONS.s3_server:
+            self.skipTest("no S3 server: versitygw is not on the PATH (--install-s3-server installs it)")
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="holdfast-s3-"))
+        self.addCleanup(shutil.rmtree, self.directory, True)
+        (self.directory / "store/archive").mkdir(parents=True)
+        self.port, self.process = stage.free_port(), None
+        self.start_store()
+        self.addCleanup(lambda: (self.process.kill(), self.process.wait()))
+        keys = self.directory / "keys"
+        keys.write_text("[default]\naws_access_key_id = tester\naws_secret_access_key = secret+/=key\n")
+        self.keys = {"AWS_SHARED_CREDENTIALS_FILE": str(keys)}
+
+    def start_store(self):
+        log = open(self.directory / "log", "a", encoding="utf-8")
+        self.addCleanup(log.close)
+        self.process = subprocess.Popen([OPTIONS.s3_server, "--quiet", "--port", f"127.0.0.1:{self.port}", "--access", "tester", "--secret", "secret+/=key",
+                                         "--region", "eu-test-1", "posix", "--sidecar", self.sidecar(), self.directory / "store"], stdin=subprocess.DEVNULL,
+                                        stdout=log, stderr=subprocess.STDOUT)
+        stage.wait_for("the store listens", self.listens, 30)
+
+    def sidecar(self):
+        (self.directory / "meta").mkdir(exist_ok=True)
+        return self.directory / "meta"
+
+    def listens(self):
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
+            return True
+        return False
+
+    def bucket(self):
+        c = self.collection(archive=f"s3://archive/some%20where/é?endpoint=http://127.0.0.1:{self.port}&region=eu-test-1".replace("%20", " "))
+        environment = c.environment
+        c.environment = lambda *a, **more: environment(*a, **{**self.keys, **more})
+        c.holdfast("migrate")
+        return c
+
+    def files(self, pattern):
+        return sorted((self.directory / "store/archive").glob("some where/é/" + pattern))
+
+    def test_nodes_publish_into_a_bucket_and_everything_reads_from_it(self):
+        c = self.bucket()
+        nodes = [c.start("worker"), c.start("worker")]
+        crawl = c.add(12)
+        c.add(2, megabytes=21, name="large")  # three pieces each
+        c.all_sealed(14)
+        self.prove(c, 14)
+        self.assertEqual(len(self.files("20*/*/*/*/a*/manifest-sha256.txt")), 14)
+        self.assertEqual([file.stat().st_size for file in self.files("20*/*/*/*/a*/page/large.bin")], [21000000, 21000000])
+        self.assertEqual(self.files("20*/*/*/*/a*/page/link.txt")[0].read_text()[:8], "the page")  # a link is kept as what it leads to
+        c.until("the crawl's page is written", lambda: self.files(f"crawls/{crawl}/index.html"))
+        self.assertEqual(glob.glob(f"{c.directory}/data*/work/nodes/*/*/a*"), [])
+        self.assertEqual(c.sql("select capabilities ->> 'archive' from holdfast.v_node limit 1"), "s3")
+
+        # The page's server reads from there.
+        port = stage.free_port()
+        c.start("serve", HOLDFAST_SERVE_LISTEN=f"127.0.0.1:{port}")
+        directory = c.sql("select directory from holdfast.snapshot_sealed e join holdfast.snapshot s on s.id = e.snapshot_id where s.url like '%large0' limit 1")
+
+        def read(path):
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port + 1}/{directory}/{path}", timeout=20) as answer:
+                    return answer.read()
+            except urllib.error.HTTPError as error:
+                return error.code
+            except OSError:
+                return None
+        page = c.until("it serves", lambda: read("page/page.txt"))
+        self.assertIn(b"the page at", page)
+        self.assertEqual(len(read("page/large.bin")), 21000000)
+        self.assertEqual(read("page/odd%20dir%2B%C3%A9/100%25%20%26%20more%3F.txt"), b"odd\n")
+        self.assertEqual(read("page/none.txt"), 404)
+
+        # What was changed or taken away is found.
+        texts = self.files("20*/*/*/*/a*/page/page.txt")
+        texts[0].write_text("forged")
+        texts[1].unlink()
+        self.assertEqual(sorted(line["kind"] for line in c.lines("verify", "--all", expect=1) if line["type"] == "Defect"), ["changed", "missing"])
+        for node in nodes:
+            node.terminate()
+        self.assertEqual([node.wait(30) for node in nodes], [0, 0])
+        c.holdfast("remove", "--yes", crawl)
+        self.assertEqual(len(self.files("20*/*/*/*/a*/manifest-sha256.txt")), 2)
+
+    def test_a_store_that_goes_away_and_a_node_that_dies_while_it_publishes(self):
+        c = self.bucket()
+        dying = c.start("worker", HOLDFAST_TEST_POINT="kill:after_publish:1")
+        c.add(20, tenths=3)
+        dying.wait(60)
+        self.assertEqual(len(self.files("20*/*/*/*/a*/manifest-sha256.txt")) >= 1, True)
+        nodes = [c.start("worker"), c.start("worker")]
+        c.until("others go on", lambda: c.sealed() >= 4)
+        self.process.kill()
+        self.process.wait()
+        c.until("somebody waits for the store", lambda: c.sql("select count(*) from holdfast.snapshot_queue where owner_id is not null") != "0")
+        self.start_store()
+        c.all_sealed(20)
+        self.prove(c, 20)
+        self.assertEqual([node.poll() for node in nodes], [None, None])
+        # What the dead node had published was nobody's, and is gone.
+        self.assertEqual(len(self.files("20*/*/*/*/a*")), 20)
+
+    def test_a_bucket_of_another_collection_and_wrong_keys_are_refused(self):
+        c = self.bucket()
+        worker = c.start("worker")
+        c.node_of(worker)
+        c.until("the sentinel is there", lambda: self.files(".holdfast-archive"))
+        self.files(".holdfast-archive")[0].write_text("another\n")
+        self.assertIn("belongs to another collection", c.holdfast("worker", expect=69).stderr)
+        self.assertIn("are the keys right", c.holdfast("worker", expect=69, AWS_ACCESS_KEY_ID="tester", AWS_SECRET_ACCESS_KEY="wrong").stderr)
+        self.assertIn("no keys", c.holdfast("worker", expect=78, AWS_SHARED_CREDENTIALS_FILE="/none").stderr)
+
+
+def install_s3_server(directory):
+    go = shutil.which("go") or "/usr/local/go/bin/go"
+    environment = {**os.environ, "GOBIN": directory, "GOPATH": directory + "/go", "GOCACHE": directory + "/cache", "GOFLAGS": "-modcacherw"}
+    done = subprocess.run([go, "install", VERSITYGW], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode != 0:
+        print("versitygw cannot be installed: " + done.stdout[-1000:], file=sys.stderr)
+        return None
+    return directory + "/versitygw"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--holdfast", required=True)
+    parser.add_argument("--s3-server", default=shutil.which("versitygw"))
+    parser.add_argument("--install-s3-server", action="store_true")
+    options, rest = parser.parse_known_args()
+    OPTIONS.holdfast, OPTIONS.s3_server = str(pathlib.Path(options.holdfast).resolve()), options.s3_server
+    with tempfile.TemporaryDirectory(prefix="holdfast-s3-server-") as directory:
+        if options.install_s3_server and not OPTIONS.s3_server:
+            OPTIONS.s3_server = install_s3_server(directory)
+        unittest.main(argv=[sys.argv[0], "-v", *rest])
+
+
+if __name__ == "__main__":
+    main()
