@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """A cluster over time and over machines: rolling upgrade, backup and restore, two machines on one crawl, an object store.
 
-    tests/deploy/run.py --holdfast build/dev/bin/holdfast                     what ctest runs
+    tests/deploy/run.py --holdfast build/dev/bin/holdfast --short             what ctest runs, under a minute on a quiet machine
+    tests/deploy/run.py --holdfast build/dev/bin/holdfast                     also the restore to a point in time, and Bucket
     tests/deploy/run.py --holdfast ... --install-s3-server Bucket             with a real S3 server, installed by `go install`
 
 Real holdfast processes, real PostgreSQL servers. "A newer release" is the same program with further migrations
@@ -32,7 +33,7 @@ sys.path.insert(0, str(HERE.parent / "runner"))
 import stage  # noqa: E402  PostgreSQL servers of our own
 from run import Machine, network_namespaces  # noqa: E402
 
-OPTIONS = argparse.Namespace(holdfast=None, s3_server=None)
+OPTIONS = argparse.Namespace(holdfast=None, s3_server=None, short=False)
 VERSITYGW = "github.com/versity/versitygw/cmd/versitygw@v1.0.14"
 
 # http://<host>/<tenths of a second>/<megabytes>/<anything>
@@ -317,6 +318,8 @@ class Restore(Case):
         self.continue_on(c, nodes, 40)
 
     def test_a_base_backup_and_its_wal_are_restored_to_a_point_in_time(self):
+        if OPTIONS.short:
+            self.skipTest("--short")
         c = self.collection(server=ArchivingServer)
         c.holdfast("migrate")
         nodes = [c.start("worker"), c.start("worker")]
@@ -379,6 +382,8 @@ class Bucket(Case):
     """An archive in an object store: versitygw, a real S3 server."""
 
     def setUp(self):
+        if OPTIONS.short:
+            self.skipTest("--short")
         if not OPTIONS.s3_server:
             self.skipTest("no S3 server: versitygw is not on the PATH (--install-s3-server installs it)")
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="holdfast-s3-"))
@@ -506,7 +511,9 @@ def main():
     parser.add_argument("--holdfast", required=True)
     parser.add_argument("--s3-server", default=shutil.which("versitygw"))
     parser.add_argument("--install-s3-server", action="store_true")
+    parser.add_argument("--short", action="store_true")
     options, rest = parser.parse_known_args()
+    OPTIONS.short = options.short
     OPTIONS.holdfast, OPTIONS.s3_server = str(pathlib.Path(options.holdfast).resolve()), options.s3_server
     with tempfile.TemporaryDirectory(prefix="holdfast-s3-server-") as directory:
         if options.install_s3_server and not OPTIONS.s3_server:
