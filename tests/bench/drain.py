@@ -1,0 +1,115 @@
+"""Draining a queue of no-op items: Holdfast's own functions, the same SQL in pgbench, the least possible SQL, and four other queues."""
+
+import peers
+
+CLAIM = """\\set node_number :client_id + 1
+select count(*) as n, coalesce(array_agg(snapshot_id), '{}')::text as s, coalesce(array_agg(crawl_id), '{}')::text as c, coalesce(array_agg(fence), '{}')::text as f
+  from holdfast.snapshot_claim(lpad(to_hex(:node_number::int), 32, '0')::uuid, :batch::int, '{}') \\gset
+\\if :n > 0
+"""
+EACH = "from (select * from unnest(:s::uuid[], :c::uuid[], :f::bigint[]) u(s, c, f) order by c, s) w"
+NODE = "lpad(to_hex(:node_number::int), 32, '0')::uuid"
+RESULT = '{"output":"page.html","output_bytes":1000,"exit_code":0,"wall_ms":10,"user_ms":1}'
+SETTLE = [
+    f"select holdfast.snapshot_start({NODE}, s, c, f) {EACH};",
+    f"select holdfast.result_start({NODE}, s, c, f, 'none', 'on_Snapshot__10_none', 0, 0, 0, false) {EACH};",
+    f"select holdfast.result_finish({NODE}, s, c, f, 'none', 'on_Snapshot__10_none', 'succeeded', '{RESULT}') {EACH};",
+    f"select holdfast.snapshot_seal({NODE}, s, c, f, 'succeeded', null, '2026/01/site.example/id/a1', repeat('d', 64), 1000, 3, '', '{{}}', '{{}}', '{{}}', '{{}}') {EACH};",
+]
+# :s in SQL would be text; pgbench sends variables as untyped parameters, so the casts above are enough.
+ONE = CLAIM + "\n".join(SETTLE) + "\n\\endif\n"
+MANY = CLAIM + "begin;\n" + "\n".join(SETTLE) + "\ncommit;\n\\endif\n"
+
+NODES = """insert into holdfast.machine (id, hostname) values ('bench', 'bench') on conflict do nothing;
+select holdfast.node_join(lpad(to_hex(n), 32, '0')::uuid, '{"id": "bench", "hostname": "bench"}', 'bench', n, n, null, 'worker', 'snapshot', 'bench', '', 1000, '1 day')
+  from generate_series(1, 64) n"""
+
+LEASE_TABLE = """create table lease (id bigint generated always as identity primary key, due timestamptz not null default now(), owner int);
+create index on lease (due) where owner is null;
+insert into lease (due) select now() - random() * interval '1 hour' from generate_series(1, %d); analyze"""
+LEAST = """with taken as (
+  update lease set owner = 1 where id = any (array(select id from lease where owner is null and due <= now() order by due limit :batch::int for update skip locked)) returning id)
+select coalesce(array_agg(id), '{}')::text as ids from taken \\gset
+delete from lease where id = any (:ids::bigint[]);
+"""
+
+
+def ours(bench, items, claimers, batch, settle, seconds, crawls=20):
+    with bench.server.database(bench.migrated()) as database:
+        filled = bench.queue("fill", database, items=items, crawls=crawls)
+        bench.server.sql(database, "checkpoint")
+        answer = bench.queue("drain", database, claimers=claimers, batch=batch, settle=settle, seconds=seconds)
+        if answer["items"] < items and answer["seconds"] < seconds:
+            raise RuntimeError(f"only {answer['items']} of {items} were sealed")
+        return filled, answer
+
+
+def pgbench(bench, items, clients, batch, script):
+    with bench.server.database(bench.migrated()) as database, bench.scratch() as scratch:
+        bench.queue("fill", database, items=items, crawls=20)
+        bench.server.sql(database, NODES + "; checkpoint")
+        seconds, _ = bench.server.pgbench(database, script, clients, int(items * 0.9) // batch, scratch, define=[f"batch={batch}"])
+        return int(bench.server.sql(database, "select count(*) from holdfast.snapshot_sealed")) / seconds
+
+
+def least(bench, items, clients, batch):
+    with bench.server.database() as database, bench.scratch() as scratch:
+        bench.server.sql(database, LEASE_TABLE % items + "; checkpoint")
+        seconds, _ = bench.server.pgbench(database, LEAST, clients, int(items * 0.9) // batch, scratch, define=[f"batch={batch}"])
+        return (items - int(bench.server.sql(database, "select count(*) from lease"))) / seconds
+
+
+def measure(bench, figures):
+    tools = peers.Tools(bench)
+    many = bench.options.items or bench.pick(20_000, 20_000)
+    few = max(64, many // 10)  # a commit for each call takes a hundred times as long
+    limit = bench.pick(8, 20)
+    claimers = bench.pick([1, 4, 16, 64], [1, 4, 16, 64])
+    for repeat in range(bench.repeats):
+        step = lambda what: bench.say(f"drain {repeat + 1}/{bench.repeats}: {what}")
+        for count in claimers:
+            for batch, settle, items in ((1, "one", few), (100, "many", many)):
+                kind = "batched" if settle == "many" else "single"
+                name = f"holdfast, {kind}, {count} claimer{'s' * (count > 1)}"
+                step(name)
+                with figures.attempt(name):
+                    filled, answer = ours(bench, items, count, batch, settle, limit)
+                    figures.add(name, "items/s", answer["items"] / answer["seconds"])
+                    if settle == "many" and count == 1:
+                        figures.add("holdfast, enqueue in bulk (add and expand)", "items/s", items / (filled["add_seconds"] + filled["expand_seconds"]))
+        for count, batch, script, items, name in ((1, 1, ONE, few, "single, 1 claimer"), (16, 1, ONE, few, "single, 16 claimers"), (1, 100, MANY, many, "batched, 1 claimer"),
+                                                  (4, 100, MANY, many, "batched, 4 claimers")):
+            step(f"the same SQL in pgbench, {name}")
+            with figures.attempt(f"the same SQL in pgbench, {name}"):
+                figures.add(f"the same SQL in pgbench, {name}", "items/s", pgbench(bench, items, count, batch, script))
+        for count, batch in ((1, 1), (1, 100), (4, 100)):
+            name = f"least possible SQL in pgbench (no result, no fence), {'batched' if batch > 1 else 'single'}, {count} claimer{'s' * (count > 1)}"
+            step(name)
+            with figures.attempt(name):
+                figures.add(name, "items/s", least(bench, many * 5 if batch > 1 else few, count, batch))
+        for name, (peer, mode, workers) in peers.DRAINS.items():
+            step(name)
+            with figures.attempt(name), bench.server.database() as database:
+                answer = tools.measure(peer, "drain", database, few if mode == "single" else many, workers, mode)
+                figures.add(name, "items/s", answer["items"] / answer["seconds"])
+                if mode == "batch":
+                    figures.add(f"{name.split(',')[0]}, enqueue in bulk", "items/s", answer["items"] / answer["enqueue_seconds"])
+    if not bench.small:
+        for name, call in {"holdfast, batched, 4 claimers": lambda: (lambda a: a["items"] / a["seconds"])(ours(bench, many * 10, 4, 100, "many", 180)[1]),
+                           **{name: (lambda peer=peer, mode=mode, workers=workers: peer_rate(bench, tools, peer, many * 10, workers, mode))
+                              for name, (peer, mode, workers) in peers.DRAINS.items() if mode == "batch"}}.items():
+            bench.say(f"drain of {many * 10}: {name}")
+            with figures.attempt(f"{name}, {many * 10} items"):
+                figures.add(f"{name}, {many * 10} items", "items/s", call())
+    for kind, count in (("single", 1), ("single", 16), ("batched", 1), ("batched", 4)):
+        clients = f"{count} claimer{'s' * (count > 1)}"
+        figures.ratio(f"holdfast, {kind}, {clients}", f"the same SQL in pgbench, {kind}, {clients}", target=0.8)
+    best = max((f"holdfast, batched, {c} claimer{'s' * (c > 1)}" for c in claimers), key=lambda name: figures.median(name) or 0)
+    for name, (_, mode, _) in peers.DRAINS.items():
+        figures.ratio(best if mode == "batch" else "holdfast, single, 16 claimers", name, target=1)
+
+
+def peer_rate(bench, tools, peer, items, workers, mode):
+    with bench.server.database() as database:
+        answer = tools.measure(peer, "drain", database, items, workers, mode, seconds=300)
+        return answer["items"] / answer["seconds"]

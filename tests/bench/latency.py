@@ -1,0 +1,127 @@
+"""How soon an idle node has new work; what a claim takes in small and large queues, under an old snapshot, and after a million updates."""
+
+import contextlib
+import uuid
+
+import peers
+import suite
+
+# Straight into the tables: what counts here is their size. 1,000 crawls, one of which has a tenth of all rows.
+FILL = """set session_replication_role = replica;
+insert into holdfast.crawl (id, status, retry_at, snapshots_total, snapshots_open)
+  select lpad(to_hex(n), 32, '0')::uuid, 'started', null, t, t from generate_series(1, {crawls}) n, lateral (select case n when 1 then {items} / 10 else {items} * 9 / 10 / ({crawls} - 1) end as t) s;
+insert into holdfast.crawl_queue (crawl_id, ready_at) select id, now() from holdfast.crawl;
+insert into holdfast.snapshot (id, crawl_id, url, url_hash, host)
+  select gen_random_uuid(), c.id, u, sha256(convert_to(u, 'UTF8')), h
+    from holdfast.crawl c, generate_series(1, c.snapshots_total) n, lateral (select 'site' || n % {hosts} || '.example' as h) h, lateral (select 'https://' || h || '/' || n as u) s;
+insert into holdfast.snapshot_queue (snapshot_id, crawl_id, host, retry_at{lane}) select id, crawl_id, host, now() - random() * interval '1 hour'{lane_value} from holdfast.snapshot;
+reset session_replication_role;
+"""
+
+
+def fill(bench, database, items, crawls=1000, hosts=200, lane=False):
+    bench.server.sql(database, FILL.format(items=items, crawls=crawls, hosts=hosts, lane=", lane" if lane else "", lane_value=", true" if lane else ""), 1800)
+    bench.server.sql(database, "vacuum analyze", 1800)
+
+
+def pickup(bench, samples):
+    """Milliseconds from the URL's row to its claim by a real idle node: expanding the crawl lies between, so three commits."""
+    with bench.server.database(bench.migrated()) as database, bench.scratch() as scratch:
+        plugins = suite.plugin(scratch, "echo '{\"type\": \"ArchiveResult\", \"status\": \"noresults\", \"output_str\": \"\"}'\n")
+        with suite.Program(bench, database, scratch, "worker", plugins=plugins), bench.server.session(database) as session:
+            suite.wait_until("the node has joined", lambda: session.ask("select 1 from holdfast.process where status = 'running'"), 30)
+            times = []
+            for n in range(samples + 3):
+                crawl = str(uuid.uuid4())
+                suite.add_crawl(session, crawl, 1)
+                times.append(suite.wait_until("a crawl is done", lambda: session.ask(f"""select extract(epoch from a.claimed_at - c.created_at) * 1000
+                  from holdfast.crawl c join holdfast.attempt a on a.crawl_id = c.id where c.id = '{crawl}' and c.status = 'sealed'"""), 60))
+            times = sorted(map(float, times[3:]))
+            return times[len(times) // 2], times[len(times) * 99 // 100]
+
+
+def measure(bench, figures):
+    tools = peers.Tools(bench)
+    samples = bench.pick(40, 200)
+    for repeat in range(bench.repeats):
+        step = lambda what: bench.say(f"latency {repeat + 1}/{bench.repeats}: {what}")
+        step("pickup by an idle node")
+        with figures.attempt("pickup by an idle node"):
+            middle, high = pickup(bench, samples)
+            figures.add("pickup of a URL by an idle node, p50", "ms", middle)
+            figures.add("pickup of a URL by an idle node, p99", "ms", high)
+        with figures.attempt("pickup floor"), bench.server.database() as database:
+            answer = bench.queue("listen", database, samples=samples)
+            figures.add("floor: NOTIFY and one update, p50", "ms", answer["pickup_p50_ms"])
+            figures.add("floor: NOTIFY and one update, p99", "ms", answer["pickup_p99_ms"])
+        for name, (peer, workers) in peers.PICKUPS.items():
+            step("pickup, " + name)
+            with figures.attempt("pickup, " + name), bench.server.database() as database:
+                answer = tools.measure(peer, "pickup", database, samples, workers)
+                figures.add(f"{name}: pickup, p50", "ms", answer["p50_ms"])
+                figures.add(f"{name}: pickup, p99", "ms", answer["p99_ms"])
+    for name in peers.PICKUPS:
+        figures.ratio("pickup of a URL by an idle node, p50", f"{name}: pickup, p50", target=1, less=True)
+    figures.ratio("pickup of a URL by an idle node, p50", "floor: NOTIFY and one update, p50")
+    figures.target("pickup of a URL by an idle node, p50", 2.3, less=True)
+
+    sizes = [10_000, bench.pick(100_000, 1_000_000)] + ([10_000_000] if bench.options.huge else [])
+    samples = bench.pick(300, 1000)
+    with_databases(bench, figures, sizes, samples)
+
+
+def with_databases(bench, figures, sizes, samples):
+    """All sizes stand beside each other, so that each repeat compares what was measured within seconds."""
+    with contextlib.ExitStack() as stack:
+        databases = {}
+        for size in sizes:
+            bench.say(f"latency: filling a queue of {size}")
+            with figures.attempt(f"queue of {size}"):
+                databases[size] = stack.enter_context(bench.server.database(bench.migrated()))
+                fill(bench, databases[size], size)
+        for repeat in range(bench.repeats):
+            for size, database in databases.items():
+                bench.say(f"latency {repeat + 1}/{bench.repeats}: claims in a queue of {size}")
+                claims(bench, figures, database, f"claim of 8 in a queue of {size:,}", samples)
+        for size in sizes[1:]:
+            figures.ratio(f"claim of 8 in a queue of {size:,}, p50", f"claim of 8 in a queue of {sizes[0]:,}, p50", target=1.5, less=True)
+            figures.ratio(f"claim of 8 in a queue of {size:,}, p99", f"claim of 8 in a queue of {sizes[0]:,}, p99", target=1.5, less=True)
+
+        small = databases.get(sizes[0])
+        if not small:
+            return
+        # Half of it is drained and filled again while a reader's snapshot stays: every claim meets what may not be vacuumed.
+        calm, old = "drain beside nothing", "drain beside a transaction that stays open"
+        for repeat in range(bench.repeats):
+            for name in (calm, old):
+                bench.say(f"latency {repeat + 1}/{bench.repeats}: {name}")
+                with figures.attempt(name), bench.server.database(bench.migrated()) as database:
+                    items = bench.pick(10_000, 20_000)
+                    bench.queue("fill", database, items=items, crawls=20)
+                    with bench.server.session(database) as reader:
+                        if name == old:
+                            reader.ask("begin isolation level repeatable read; select count(*) from holdfast.snapshot_queue")
+                        bench.queue("claims", database, samples=bench.pick(200, 1000), batch=100)  # so many rows die
+                        answer = bench.queue("drain", database, claimers=4, batch=50, settle="many", seconds=120)
+                    figures.add(name, "items/s", answer["items"] / answer["seconds"])
+                    figures.add(name + ": claim p99", "ms", answer["claim_p99_ms"])
+        figures.ratio(old, calm)
+        figures.ratio(old + ": claim p99", calm + ": claim p99")
+
+        updates = bench.pick(100_000, 1_000_000)
+        bench.say(f"latency: {updates} updates")
+        with figures.attempt("updates"):
+            for _ in range(updates // sizes[0]):
+                bench.server.sql(small, "update holdfast.snapshot_queue set retry_at = retry_at + interval '1 microsecond'")
+            for _ in range(bench.repeats):
+                claims(bench, figures, small, f"claim of 8 after {updates:,} updates", samples)
+            figures.ratio(f"claim of 8 after {updates:,} updates, p50", f"claim of 8 in a queue of {sizes[0]:,}, p50")
+
+
+def claims(bench, figures, database, name, samples):
+    with figures.attempt(name):
+        answer = bench.queue("claims", database, samples=samples, batch=8)
+        if answer["rows_per_claim"] < 7:
+            raise RuntimeError(f"a claim brought {answer['rows_per_claim']:.1f} rows instead of 8")
+        figures.add(name + ", p50", "ms", answer["claim_p50_ms"])
+        figures.add(name + ", p99", "ms", answer["claim_p99_ms"])

@@ -1,0 +1,43 @@
+"""One, two and four nodes on one database, with work that sleeps: what does not scale is the service."""
+
+import uuid
+
+import suite
+
+SECONDS, SLOTS = 0.5, 8
+
+
+def snapshots_a_minute(bench, nodes, rounds):
+    count = nodes * SLOTS * rounds
+    with bench.server.database(bench.migrated()) as database, bench.scratch() as scratch:
+        plugins = suite.plugin(scratch, f"sleep {SECONDS}\necho done >page.txt\n")
+        running = []
+        try:
+            for n in range(nodes):
+                home = scratch / f"node{n}"
+                home.mkdir()
+                running.append(suite.Program(bench, database, home, "worker", plugins=plugins,
+                                             settings={"HOLDFAST_WORKER_SNAPSHOTS": str(SLOTS), "HOLDFAST_ARCHIVE_ROOT": str(scratch / "archive"), "HOLDFAST_WORK_DIR": str(home / "work")}.items()))
+            with bench.server.session(database) as session:
+                suite.wait_until("all nodes have joined", lambda: session.ask("select count(*) from holdfast.process where status = 'running'") == str(nodes), 60)
+                suite.add_crawl(session, uuid.uuid4(), count)
+                suite.wait_until("all is sealed", lambda: session.ask("select count(*) from holdfast.snapshot_sealed") == str(count), 300)
+                seconds = float(session.ask("select extract(epoch from max(s.sealed_at) - min(a.claimed_at)) from holdfast.snapshot_sealed s join holdfast.attempt a using (snapshot_id)"))
+        finally:
+            for program in running:
+                program.__exit__()
+    return count * 60 / seconds
+
+
+def measure(bench, figures):
+    for repeat in range(bench.repeats):
+        for nodes in (1, 2, 4):
+            name = f"{nodes} node{'s' * (nodes > 1)} of {SLOTS} slots"
+            bench.say(f"scale-out {repeat + 1}/{bench.repeats}: {name}")
+            with figures.attempt(name):
+                figures.add(name, "snapshots/min", snapshots_a_minute(bench, nodes, bench.pick(5, 20)))
+    for nodes in (2, 4):
+        figures.ratio(f"{nodes} nodes of {SLOTS} slots", f"1 node of {SLOTS} slots")
+    figures.add("floor: 1 node, if only the hooks took time", "snapshots/min", SLOTS * 60 / SECONDS)
+    figures.rows[f"floor: 1 node, if only the hooks took time"]["values"] *= bench.repeats
+    figures.ratio(f"1 node of {SLOTS} slots", "floor: 1 node, if only the hooks took time")

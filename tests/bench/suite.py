@@ -1,0 +1,314 @@
+"""What every part uses: a server, programs with a deadline, figures, progress. Nothing stays behind when it ends."""
+
+import contextlib
+import json
+import os
+import pathlib
+import pwd
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+
+
+class Missing(Exception):
+    """Something that is needed to measure is not there."""
+
+
+def progress(text, end=False):
+    if sys.stderr.isatty():
+        sys.stderr.write("\r\033[K" + text[:110] + ("\n" if end else ""))
+        sys.stderr.flush()
+    elif end:
+        print(text, file=sys.stderr, flush=True)
+
+
+def server_programs():
+    found = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: -float(path.parts[-3]))
+    if not found and shutil.which("initdb"):
+        found = [pathlib.Path(shutil.which("initdb")).resolve()]
+    if not found:
+        raise Missing("PostgreSQL is not installed")
+    return found[0].parent
+
+
+def run(command, seconds=120, **options):
+    """Standard output of a program that must succeed in time; with it ends what it has started."""
+    command = [str(word) for word in command]
+    options.setdefault("stdin", subprocess.PIPE if "input" in options else subprocess.DEVNULL)
+    given = options.pop("input", None)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, **options)
+    try:
+        out, errors = process.communicate(given, timeout=seconds)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        if isinstance(error, subprocess.TimeoutExpired):
+            raise RuntimeError(f"{pathlib.Path(command[0]).name} {' '.join(command[1:4])} did not end in {seconds} s") from None
+        raise
+    if process.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)[:200]} failed ({process.returncode}):\n{errors[-1500:]}{out[-500:]}")
+    return out
+
+
+def wait_until(what, condition, seconds):
+    end = time.monotonic() + seconds
+    while not (value := condition()):
+        if time.monotonic() > end:
+            raise RuntimeError(f"it did not happen within {seconds} s that {what}")
+        time.sleep(0.02)
+    return value
+
+
+class Server:
+    """The one PostgreSQL of a run, with the settings of its packager except those named here; durable as in earnest."""
+
+    SETTINGS = {"fsync": "on", "synchronous_commit": "on", "max_connections": "200", "listen_addresses": "", "shared_buffers": "512MB",
+                "max_wal_size": "4GB", "log_min_messages": "fatal", "timezone": "UTC"}
+
+    def __init__(self, directory):
+        self.programs = server_programs()
+        self.directory = directory / "server"
+        self.directory.mkdir()
+        self.identity = {}
+        self.count = 0
+        if os.geteuid() == 0:
+            account = pwd.getpwnam("postgres")
+            self.identity = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+            os.chown(self.directory, account.pw_uid, account.pw_gid)
+        self.environment = {**{k: v for k, v in os.environ.items() if not k.startswith("PG")}, "PGHOST": str(self.directory), "PGUSER": "postgres", "LC_ALL": "C.UTF-8"}
+
+    def control(self, *arguments, seconds=120):
+        run([self.programs / "pg_ctl", "-D", self.directory / "data", "-w", *arguments], seconds, cwd=self.directory, **self.identity)
+
+    def __enter__(self):
+        try:
+            run([self.programs / "initdb", "-D", self.directory / "data", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"],
+                cwd=self.directory, **self.identity)
+            settings = " ".join(f"-c {name}={value}" for name, value in self.SETTINGS.items())
+            self.control("-l", self.directory / "log", "-t", "60", "-o", f"{settings} -c unix_socket_directories={self.directory}", "start")
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        if (self.directory / "data/postmaster.pid").exists():
+            with contextlib.suppress(RuntimeError):
+                self.control("-m", "immediate", "stop")
+
+    def dsn(self, database):
+        return f"postgresql://postgres@/{database}?host={self.directory}"
+
+    def sql(self, database, text, seconds=600):
+        return run(["psql", "-X", "-q", "-At", "-v", "ON_ERROR_STOP=1", "-d", database, "-f", "-"], seconds, input=text, env=self.environment, cwd="/").strip()
+
+    def version(self):
+        return self.sql("postgres", "show server_version").split()[0]
+
+    @contextlib.contextmanager
+    def database(self, template=None):
+        """An empty database, or a copy of another one; dropped at the end. What the copy has dirtied is written before it is used."""
+        self.count += 1
+        name = f"bench{self.count}"
+        self.sql("postgres", f"create database {name}" + (f" template {template}" if template else "") + "; checkpoint")
+        try:
+            yield name
+        finally:
+            self.sql("postgres", f"drop database {name} with (force)")
+
+    def session(self, database):
+        return Session(self, database)
+
+    def pgbench(self, database, script, clients, transactions, directory, seconds=120, define=()):
+        """Seconds that `transactions` of the script took, each client having done its share."""
+        file = directory / "script.sql"
+        file.write_text(script)
+        each = max(1, transactions // clients)
+        text = run([self.programs / "pgbench", "-n", "-M", "prepared", "-c", clients, "-j", min(clients, 2), "-t", each, *[f"-D{pair}" for pair in define],
+                    "-f", file, database], seconds, env=self.environment, cwd="/")
+        done = int(re.search(r"actually processed: (\d+)", text).group(1))
+        if done != each * clients:
+            raise RuntimeError(f"pgbench did {done} of {each * clients} transactions")
+        return done / float(re.search(r"tps = ([0-9.]+)", text).group(1)), done
+
+
+class Session:
+    """One open psql."""
+
+    def __init__(self, server, database):
+        self.process = subprocess.Popen(["psql", "-X", "-q", "-At", "-v", "ON_ERROR_STOP=1", "-d", database], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        text=True, env=server.environment, cwd="/")
+
+    def ask(self, text):
+        self.process.stdin.write(text + ";\n\\echo end-of-answer\n")
+        self.process.stdin.flush()
+        lines = []
+        for line in self.process.stdout:
+            if line == "end-of-answer\n":
+                return "".join(lines).strip()
+            lines.append(line)
+        raise RuntimeError("psql ended: " + text)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.wait(30)
+        self.process.stdout.close()
+
+
+class Figures:
+    """The figures of one part. Values are those of the repeats, so a ratio is taken repeat by repeat and then its median."""
+
+    def __init__(self, part):
+        self.part, self.rows, self.failures = part, {}, []
+
+    def add(self, name, unit, value):
+        self.rows.setdefault(name, {"name": name, "unit": unit, "values": []})["values"].append(value)
+
+    def ratio(self, name, against, target=None, less=False):
+        """`name` in units of `against`; target: at least, or with `less` at most."""
+        row, other = self.rows.get(name), self.rows.get(against)
+        if not row or not other:
+            return
+        pairs = [a / b for a, b in zip(row["values"], other["values"]) if b]
+        if pairs:
+            ratio = {"against": against, "value": statistics.median(pairs), "low": min(pairs), "high": max(pairs)}
+            if target is not None:
+                ratio |= {"target": target, "at_most": less, "met": ratio["value"] <= target if less else ratio["value"] >= target}
+            row.setdefault("ratios", []).append(ratio)
+
+    def median(self, name):
+        return statistics.median(self.rows[name]["values"]) if name in self.rows else None
+
+    def target(self, name, target, less=False):
+        if name in self.rows:
+            value = self.median(name)
+            self.rows[name] |= {"target": target, "at_most": less, "met": value <= target if less else value >= target}
+
+    @contextlib.contextmanager
+    def attempt(self, what):
+        """A measurement that fails is told and left out; the others go on."""
+        try:
+            yield
+        except (RuntimeError, Missing, KeyError) as error:
+            self.failures.append(f"{what}: {error}")
+            progress(f"{self.part}: {what} failed: {str(error).strip().splitlines()[0]}", end=True)
+
+    def result(self, seconds):
+        rows = []
+        for row in self.rows.values():
+            values = row["values"]
+            rows.append({**row, "median": statistics.median(values), "low": min(values), "high": max(values)})
+        return {"seconds": round(seconds, 1), "figures": rows, "failures": self.failures}
+
+
+class Bench:
+    """What a part is given."""
+
+    def __init__(self, options, server, directory):
+        self.options, self.server, self.directory = options, server, directory
+        self.small, self.repeats = options.small, options.repeats
+        self.programs = options.programs
+        self._migrated = None
+        self.tools_directory = options.tools or directory / "tools"
+
+    def say(self, text):
+        progress(text)
+
+    def program(self, name):
+        path = self.programs / name
+        if not os.access(path, os.X_OK):
+            raise Missing(f"{path} is not built")
+        return path
+
+    def queue(self, what, database, seconds=600, **settings):
+        out = run([self.program("bench-queue"), what, self.server.dsn(database), *[f"{k}={v}" for k, v in settings.items()]], seconds)
+        return json.loads(out) if out.strip() else {}
+
+    def migrated(self):
+        """A database with the schema, copied for each measurement."""
+        if not self._migrated:
+            self.server.sql("postgres", "create database holdfast_template")
+            self.queue("migrate", "holdfast_template")
+            self._migrated = "holdfast_template"
+        return self._migrated
+
+    def pick(self, small, full):
+        return small if self.small else full
+
+    @contextlib.contextmanager
+    def scratch(self):
+        path = pathlib.Path(tempfile.mkdtemp(dir=self.directory))
+        path.chmod(0o755)
+        try:
+            yield path
+        finally:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+class Program:
+    """A holdfast service in the background; stopped (TERM, then KILL) at the end."""
+
+    def __init__(self, bench, database, scratch, *arguments, plugins=None, settings=()):
+        environment = {k: v for k, v in os.environ.items() if not k.startswith(("HOLDFAST_", "PG"))}
+        environment |= {"HOLDFAST_DATABASE_URL": bench.server.dsn(database), "HOLDFAST_DATA_DIR": str(scratch / "data"), "HOLDFAST_ARCHIVE_ROOT": str(scratch / "archive"),
+                        "HOLDFAST_URLS_ALLOW_PRIVATE": "true", "HOLDFAST_LOG_LEVEL": "error", "HOLDFAST_DISK_MINIMUM_FREE": "0",
+                        "HOLDFAST_MEMORY_MINIMUM_FREE": "0", "HOLDFAST_POLITENESS_PARALLEL": "0", **dict(settings)}
+        if plugins:
+            environment["HOLDFAST_PLUGINS_PATH"] = str(plugins)
+        self.log = open(scratch / f"log-{time.monotonic_ns()}", "w+", encoding="utf-8")
+        self.process = subprocess.Popen([bench.program("holdfast"), *arguments], env=environment, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
+                                        cwd=scratch, start_new_session=True)
+
+    def pids(self):
+        """Of the guard and of what it runs."""
+        found, all_parents = [self.process.pid], {}
+        for entry in pathlib.Path("/proc").iterdir():
+            if entry.name.isdigit():
+                with contextlib.suppress(OSError):
+                    all_parents[int(entry.name)] = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+        for pid in found:
+            found += [child for child, parent in all_parents.items() if parent == pid]
+        return found
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.log.close()
+
+
+def plugin(directory, script):
+    """A plugin with one hook."""
+    home = directory / "plugins" / "hook"
+    home.mkdir(parents=True)
+    (home / "config.json").write_text("{}")
+    file = home / "on_Snapshot__10_hook.sh"
+    file.write_text("#!/bin/sh\n" + script)
+    file.chmod(0o755)
+    return directory / "plugins"
+
+
+ADD = """begin; select holdfast.crawl_add({id}, '{{}}'); select holdfast.crawl_add_seeds({id}, array(select {url} from generate_series(1, {count}) n),
+  array(select {host} from generate_series(1, {count}) n), array_fill(''::text, array[{count}]), null); commit"""
+
+
+def add_crawl(session, crawl, count, host="'site' || n % 50 || '.example'"):
+    session.ask(ADD.format(id=f"'{crawl}'", count=count, host=host, url=f"'https://' || {host} || '/' || n"))
