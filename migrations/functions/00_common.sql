@@ -204,6 +204,8 @@ create or replace function holdfast.snapshot_finish(p_snapshot uuid, p_crawl uui
     p_directory text, p_manifest text, p_bytes bigint, p_files bigint, p_title text, p_tags text[]) returns boolean language plpgsql as $$
 -- The last step of every way to be sealed: the sealed row, the counters, and the crawl too if that was the last. The caller
 -- holds the crawl's row lock. Returns whether the crawl was sealed.
+declare
+  v_may_end boolean;
 begin
   insert into holdfast.snapshot_sealed (snapshot_id, crawl_id, outcome, reason, fence, owner_id, directory, manifest_sha256, bytes,
       files, title, tags, attempts, owners_lost, started_at)
@@ -216,7 +218,8 @@ begin
       snapshots_succeeded = snapshots_succeeded + (p_outcome = 'succeeded')::integer,
       snapshots_partial = snapshots_partial + (p_outcome = 'partial')::integer,
       snapshots_failed = snapshots_failed + (p_outcome not in ('succeeded', 'partial'))::integer
-    where id = p_crawl;
-  return holdfast.crawl_settle(p_crawl);
+    where id = p_crawl returning seeds_left = 0 and snapshots_open <= snapshots_excluded into v_may_end;
+  if v_may_end then return holdfast.crawl_settle(p_crawl); end if; -- two more statements, which only the last snapshots need
+  return false;
 end $$;
 comment on function holdfast.snapshot_finish(uuid, uuid, text, text, uuid, text, text, bigint, bigint, text, text[]) is 'Seals one snapshot; the caller has checked that it may.';

@@ -243,7 +243,8 @@ create or replace function holdfast.claim_wait() returns interval language sql s
 $$;
 comment on function holdfast.claim_wait() is 'How long a node that found nothing to claim may sleep.';
 
-create or replace function holdfast.snapshot_start(p_node uuid, p_snapshot uuid, p_crawl uuid, p_fence bigint) returns void language plpgsql as $$
+create or replace function holdfast.snapshot_start(p_node uuid, p_snapshot uuid, p_crawl uuid, p_fence bigint) returns void
+  language plpgsql set enable_seqscan = off as $$
 begin
   perform set_config('holdfast.event', 'start', true);
   update holdfast.snapshot_queue set status = 'started', started_at = clock_timestamp()
@@ -258,7 +259,7 @@ end $$;
 comment on function holdfast.snapshot_start(uuid, uuid, uuid, bigint) is 'The owner is about to run the first hook. May be repeated.';
 
 create or replace function holdfast.snapshot_release(p_node uuid, p_snapshot uuid, p_crawl uuid, p_fence bigint, p_ending text, p_delay interval,
-    p_reason text, p_spend boolean) returns void language plpgsql as $$
+    p_reason text, p_spend boolean) returns void language plpgsql set enable_seqscan = off as $$
 -- Puts a snapshot back. p_spend false: the attempt is not counted (stopping is not failing). May be repeated.
 declare
   v_due constant timestamptz := clock_timestamp() + p_delay;
@@ -297,7 +298,8 @@ comment on function holdfast.snapshot_release(uuid, uuid, uuid, bigint, text, in
 
 create or replace function holdfast.snapshot_seal(p_node uuid, p_snapshot uuid, p_crawl uuid, p_fence bigint, p_outcome text, p_reason text,
     p_directory text, p_manifest text, p_bytes bigint, p_files bigint, p_title text, p_tags text[],
-    p_urls text[], p_hosts text[], p_titles text[]) returns table (children bigint, crawl_sealed boolean) language plpgsql as $$
+    p_urls text[], p_hosts text[], p_titles text[]) returns table (children bigint, crawl_sealed boolean)
+  language plpgsql set enable_seqscan = off as $$
 -- The final commit, all in one: fence checked, results final, discovered URLs inserted (depth, cap, once per crawl), counters, the
 -- sealed row, and the crawl too if that was the last. May be repeated with the same fence: the second time changes nothing.
 -- children -1: the page would have taken its crawl over max_bytes. It is sealed as cancelled; its owner deletes the files.

@@ -1,7 +1,7 @@
 -- Results of hooks.
 
 create or replace function holdfast.result_start(p_node uuid, p_snapshot uuid, p_crawl uuid, p_fence bigint, p_plugin text, p_hook text,
-    p_pid integer, p_start_ticks bigint, p_timeout_ms bigint, p_background boolean) returns void language plpgsql as $$
+    p_pid integer, p_start_ticks bigint, p_timeout_ms bigint, p_background boolean) returns void language plpgsql set enable_seqscan = off as $$
 -- A hook was started. May be repeated. Only the current owner may; the shared row lock keeps a takeover waiting until this is in.
 begin
   perform from holdfast.snapshot_queue
@@ -16,7 +16,7 @@ end $$;
 comment on function holdfast.result_start(uuid, uuid, uuid, bigint, text, text, integer, bigint, bigint, boolean) is 'Records that a hook runs now.';
 
 create or replace function holdfast.result_finish(p_node uuid, p_snapshot uuid, p_crawl uuid, p_fence bigint, p_plugin text, p_hook text,
-    p_status text, p_result jsonb) returns void language plpgsql as $$
+    p_status text, p_result jsonb) returns void language plpgsql set enable_seqscan = off as $$
 -- A hook has ended. May be repeated. Keys of p_result: the columns of archive_result with the same name.
 begin
   perform from holdfast.snapshot_queue

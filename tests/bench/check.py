@@ -9,9 +9,8 @@ import json
 def measure(bench, figures):
     # name: (measure, at least)
     def through_the_library():
-        _, answer = drain.ours(bench, 1000, 1, 100, "many", 60, crawls=5)
-        with bench.server.database(bench.migrated()) as database, bench.scratch() as scratch:
-            bench.queue("fill", database, items=1000, crawls=5)
+        answer = drain.ours(bench, 1000, 1, 100, "many", 60, crawls=5)
+        with bench.server.database(bench.filled(1000, 5)) as database, bench.scratch() as scratch:
             bench.server.sql(database, drain.NODES)
             seconds, _ = bench.server.pgbench(database, drain.MANY, 1, 9, scratch, define=["batch=100"])
             return answer["items"] / answer["seconds"] / (int(bench.server.sql(database, "select count(*) from holdfast.snapshot_sealed")) / seconds)

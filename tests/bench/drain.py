@@ -35,18 +35,15 @@ delete from lease where id = any (:ids::bigint[]);
 
 
 def ours(bench, items, claimers, batch, settle, seconds, crawls=20):
-    with bench.server.database(bench.migrated()) as database:
-        filled = bench.queue("fill", database, items=items, crawls=crawls)
-        bench.server.sql(database, "checkpoint")
+    with bench.server.database(bench.filled(items, crawls)) as database:
         answer = bench.queue("drain", database, claimers=claimers, batch=batch, settle=settle, seconds=seconds)
         if answer["items"] < items and answer["seconds"] < seconds:
             raise RuntimeError(f"only {answer['items']} of {items} were sealed")
-        return filled, answer
+        return answer
 
 
 def pgbench(bench, items, clients, batch, script):
-    with bench.server.database(bench.migrated()) as database, bench.scratch() as scratch:
-        bench.queue("fill", database, items=items, crawls=20)
+    with bench.server.database(bench.filled(items, 20)) as database, bench.scratch() as scratch:
         bench.server.sql(database, NODES + "; checkpoint")
         seconds, _ = bench.server.pgbench(database, script, clients, int(items * 0.9) // batch, scratch, define=[f"batch={batch}"])
         return int(bench.server.sql(database, "select count(*) from holdfast.snapshot_sealed")) / seconds
@@ -73,10 +70,13 @@ def measure(bench, figures):
                 name = f"holdfast, {kind}, {count} claimer{'s' * (count > 1)}"
                 step(name)
                 with figures.attempt(name):
-                    filled, answer = ours(bench, items, count, batch, settle, limit)
-                    figures.add(name, "items/s", answer["items"] / answer["seconds"])
-                    if settle == "many" and count == 1:
-                        figures.add("holdfast, enqueue in bulk (add and expand)", "items/s", items / (filled["add_seconds"] + filled["expand_seconds"]))
+                    answer = ours(bench, items, count, batch, settle, limit)
+                    figures.add(name, "items/s", rate(answer))
+        step("enqueue")
+        with figures.attempt("holdfast, enqueue"), bench.server.database(bench.migrated()) as database:
+            filled = bench.queue("fill", database, items=many, crawls=1)
+            figures.add("holdfast, add in bulk", "items/s", many / filled["add_seconds"])
+            figures.add("holdfast, add in bulk and expand", "items/s", many / (filled["add_seconds"] + filled["expand_seconds"]))
         for count, batch, script, items, name in ((1, 1, ONE, few, "single, 1 claimer"), (16, 1, ONE, few, "single, 16 claimers"), (1, 100, MANY, many, "batched, 1 claimer"),
                                                   (4, 100, MANY, many, "batched, 4 claimers")):
             step(f"the same SQL in pgbench, {name}")
@@ -91,11 +91,11 @@ def measure(bench, figures):
             step(name)
             with figures.attempt(name), bench.server.database() as database:
                 answer = tools.measure(peer, "drain", database, few if mode == "single" else many, workers, mode)
-                figures.add(name, "items/s", answer["items"] / answer["seconds"])
+                figures.add(name, "items/s", rate(answer))
                 if mode == "batch":
                     figures.add(f"{name.split(',')[0]}, enqueue in bulk", "items/s", answer["items"] / answer["enqueue_seconds"])
     if not bench.small:
-        for name, call in {"holdfast, batched, 4 claimers": lambda: (lambda a: a["items"] / a["seconds"])(ours(bench, many * 10, 4, 100, "many", 180)[1]),
+        for name, call in {"holdfast, batched, 4 claimers": lambda: rate(ours(bench, many * 10, 4, 100, "many", 180)),
                            **{name: (lambda peer=peer, mode=mode, workers=workers: peer_rate(bench, tools, peer, many * 10, workers, mode))
                               for name, (peer, mode, workers) in peers.DRAINS.items() if mode == "batch"}}.items():
             bench.say(f"drain of {many * 10}: {name}")
@@ -105,11 +105,18 @@ def measure(bench, figures):
         clients = f"{count} claimer{'s' * (count > 1)}"
         figures.ratio(f"holdfast, {kind}, {clients}", f"the same SQL in pgbench, {kind}, {clients}", target=0.8)
     best = max((f"holdfast, batched, {c} claimer{'s' * (c > 1)}" for c in claimers), key=lambda name: figures.median(name) or 0)
+    for name in list(figures.rows):
+        if "enqueue in bulk" in name:
+            figures.ratio("holdfast, add in bulk", name, target=1)
     for name, (_, mode, _) in peers.DRAINS.items():
         figures.ratio(best if mode == "batch" else "holdfast, single, 16 claimers", name, target=1)
+
+
+def rate(answer):
+    return answer["items"] / answer["seconds"]
 
 
 def peer_rate(bench, tools, peer, items, workers, mode):
     with bench.server.database() as database:
         answer = tools.measure(peer, "drain", database, items, workers, mode, seconds=300)
-        return answer["items"] / answer["seconds"]
+        return rate(answer)

@@ -30,7 +30,8 @@ def measure(bench, figures):
             with figures.attempt(what), bench.server.database(bench.migrated()) as database, bench.scratch() as scratch:
                 plugins = suite.plugin(scratch, "true\n")
                 with suite.Program(bench, database, scratch, *arguments, plugins=plugins) as program, bench.server.session("postgres") as session:
-                    suite.wait_until("it has joined", lambda: bench.server.sql(database, "select 1 from holdfast.process where status = 'running'"), 30)
+                    with bench.server.session(database) as joining:
+                        program.joined(joining)
                     time.sleep(3)
                     count = f"select xact_commit + xact_rollback from pg_stat_database where datname = '{database}'"
                     before, queries, from_ = cost(program.pids()), int(session.ask(count)), time.monotonic()

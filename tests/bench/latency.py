@@ -28,8 +28,8 @@ def pickup(bench, samples):
     """Milliseconds from the URL's row to its claim by a real idle node: expanding the crawl lies between, so three commits."""
     with bench.server.database(bench.migrated()) as database, bench.scratch() as scratch:
         plugins = suite.plugin(scratch, "echo '{\"type\": \"ArchiveResult\", \"status\": \"noresults\", \"output_str\": \"\"}'\n")
-        with suite.Program(bench, database, scratch, "worker", plugins=plugins), bench.server.session(database) as session:
-            suite.wait_until("the node has joined", lambda: session.ask("select 1 from holdfast.process where status = 'running'"), 30)
+        with suite.Program(bench, database, scratch, "worker", plugins=plugins) as node, bench.server.session(database) as session:
+            node.joined(session)
             times = []
             for n in range(samples + 3):
                 crawl = str(uuid.uuid4())
@@ -95,9 +95,7 @@ def with_databases(bench, figures, sizes, samples):
         for repeat in range(bench.repeats):
             for name in (calm, old):
                 bench.say(f"latency {repeat + 1}/{bench.repeats}: {name}")
-                with figures.attempt(name), bench.server.database(bench.migrated()) as database:
-                    items = bench.pick(10_000, 20_000)
-                    bench.queue("fill", database, items=items, crawls=20)
+                with figures.attempt(name), bench.server.database(bench.filled(bench.pick(10_000, 20_000), 20)) as database:
                     with bench.server.session(database) as reader:
                         if name == old:
                             reader.ask("begin isolation level repeatable read; select count(*) from holdfast.snapshot_queue")

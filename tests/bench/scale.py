@@ -19,7 +19,7 @@ def snapshots_a_minute(bench, nodes, rounds):
                 running.append(suite.Program(bench, database, home, "worker", plugins=plugins,
                                              settings={"HOLDFAST_WORKER_SNAPSHOTS": str(SLOTS), "HOLDFAST_ARCHIVE_ROOT": str(scratch / "archive"), "HOLDFAST_WORK_DIR": str(home / "work")}.items()))
             with bench.server.session(database) as session:
-                suite.wait_until("all nodes have joined", lambda: session.ask("select count(*) from holdfast.process where status = 'running'") == str(nodes), 60)
+                running[0].joined(session, nodes)
                 suite.add_crawl(session, uuid.uuid4(), count)
                 suite.wait_until("all is sealed", lambda: session.ask("select count(*) from holdfast.snapshot_sealed") == str(count), 300)
                 seconds = float(session.ask("select extract(epoch from max(s.sealed_at) - min(a.claimed_at)) from holdfast.snapshot_sealed s join holdfast.attempt a using (snapshot_id)"))

@@ -220,7 +220,7 @@ class Bench:
         self.options, self.server, self.directory = options, server, directory
         self.small, self.repeats = options.small, options.repeats
         self.programs = options.programs
-        self._migrated = None
+        self._migrated, self._filled = None, {}
         self.tools_directory = options.tools or directory / "tools"
 
     def say(self, text):
@@ -243,6 +243,15 @@ class Bench:
             self.queue("migrate", "holdfast_template")
             self._migrated = "holdfast_template"
         return self._migrated
+
+    def filled(self, items, crawls):
+        """A database with so many items in the queue, copied for each measurement."""
+        name = f"holdfast_{items}_{crawls}"
+        if name not in self._filled:
+            self.say(f"filling a queue of {items}")
+            self.server.sql("postgres", f"create database {name} template {self.migrated()}")
+            self._filled[name] = self.queue("fill", name, items=items, crawls=crawls)
+        return name
 
     def pick(self, small, full):
         return small if self.small else full
@@ -281,6 +290,15 @@ class Program:
         for pid in found:
             found += [child for child, parent in all_parents.items() if parent == pid]
         return found
+
+    def joined(self, session, count=1):
+        """Waits until so many processes have taken their place."""
+        def look():
+            if self.process.poll() is not None:
+                self.log.seek(0)
+                raise RuntimeError("holdfast ended: " + " ".join(self.log.read()[-600:].split()))
+            return session.ask("select count(*) from holdfast.process where status = 'running'") == str(count)
+        wait_until("the node has joined", look, 60)
 
     def __enter__(self):
         return self

@@ -86,3 +86,38 @@ TEST_CASE("a beat, a seal and a lapse on a large queue touch only what the node 
     CHECK(whole() == before);
   });
 }
+
+TEST_CASE("statistics from when the tables were empty do not make results and seals read whole tables") {
+  Stage stage;
+  stage.run("analyze"); // as after an upgrade of the server, or a purge: each table is known to be empty
+  stage.start(Stage::seeds(1, 40));
+  const auto node = stage.node();
+  // All in one session, as a node works: what is planned with the first snapshot serves the last.
+  stage.connection.transaction([&](pg::Transaction& transaction) {
+    const auto own = [&] {
+      return transaction
+          .call("select coalesce(sum(seq_scan), 0) as n from pg_stat_xact_user_tables where schemaname = 'holdfast' "
+                "and relname in "
+                "('archive_result', 'snapshot', 'snapshot_queue', 'snapshot_sealed', 'attempt')")
+          .one()
+          .integer("n");
+    };
+    const auto claims =
+        transaction.call("select * from holdfast.snapshot_claim($1::uuid, 40, '{}')", pg::Params::of(node));
+    REQUIRE(claims.size() == 40);
+    const auto before = own();
+    for (std::size_t i = 0; i < claims.size(); ++i) {
+      const auto lease = pg::Params::of(node, claims[i].text("snapshot_id"), claims[i].text("crawl_id"));
+      transaction.call("select holdfast.snapshot_start($1::uuid, $2::uuid, $3::uuid, 1)", lease);
+      transaction.call("select holdfast.result_start($1::uuid, $2::uuid, $3::uuid, 1, 'p', 'h', 1, 1, 1, false)",
+                       lease);
+      transaction.call("select holdfast.result_finish($1::uuid, $2::uuid, $3::uuid, 1, 'p', 'h', 'succeeded', '{}')",
+                       lease);
+      transaction.call("select * from holdfast.snapshot_seal($1::uuid, $2::uuid, $3::uuid, 1, 'succeeded', null, 'd', "
+                       "'m', 1, 1, '', '{}', '{}', "
+                       "'{}', '{}')",
+                       lease);
+    }
+    CHECK(own() == before);
+  });
+}
