@@ -29,6 +29,9 @@ const std::vector<Key>& key_table() {
       {"archive.root", Type::path, "", false,
        "Directory of the finished archive, the same for all nodes, or s3://BUCKET/PREFIX; empty: archive in data_dir."},
 
+      {"archive.share_bodies", Type::boolean, "false", false,
+       "Keep equal files of the archive once, by hard links; every name stays a file of its own, and any may be deleted."},
+
       {"database.url", Type::text, "", true,
        "PostgreSQL to use, postgresql://user@host/name or key=value; empty: one of our own in data_dir."},
       {"database.password_file", Type::path, "", false,
@@ -48,6 +51,12 @@ const std::vector<Key>& key_table() {
        "Snapshots a node works on at the same time.", 1, 500},
       {"worker.poll", Type::duration, "5s", false,
        "How often an idle node looks for work if no notification arrives.", 50, kHour},
+      {"worker.kind", Type::text, "all", false,
+       "What a node does: turn seeds into snapshots (crawl), work on snapshots (snapshot), or all of it.", 0, 0, "all|crawl|snapshot"},
+      {"claim.order", Type::text, "oldest", false,
+       "Which pages of a crawl a node takes first: those found first (oldest) or last (newest).", 0, 0, "oldest|newest"},
+      {"claim.from_top_n", Type::integer, "0", false,
+       "Take pages at random among the first so many of that order; 0: strictly in order.", 0, 10000},
 
       {"lease", Type::duration, "60s", false,
        "How long a node owns its work after a beat; others take it over after that.", kSecond, kDay},
@@ -86,6 +95,12 @@ const std::vector<Key>& key_table() {
        "Most pages of one web site at once, in the whole cluster, unless `holdfast host set` says otherwise; 0: no cap.", 0, kMany},
       {"politeness.delay", Type::duration, "0", false,
        "Least time between two pages of one web site, unless `holdfast host set` says otherwise.", 0, kDay},
+      {"politeness.robots", Type::boolean, "false", false,
+       "Honour robots.txt: refuse pages that it forbids, keep its Crawl-delay. For one crawl: --robots, --no-robots."},
+      {"politeness.robots_delay_max", Type::duration, "30s", false,
+       "A longer Crawl-delay is cut to this.", 0, kDay},
+      {"politeness.retries", Type::integer, "4", false,
+       "How often a page is tried again whose site answered that it wants to be asked less (429, 503).", 0, 100},
 
       {"sessions.max", Type::integer, "4", false,
        "Crawls that a node keeps open (a browser each) at the same time.", 1, 500},
@@ -125,6 +140,10 @@ const std::vector<Key>& key_table() {
        "Local workers of one type that the runner starts.", 1, 500},
       {"runner.max_total_workers", Type::integer, "12", false,
        "Local workers that the runner starts in all.", 1, 500},
+      {"runner.split_workers", Type::boolean, "false", false,
+       "Start workers for crawls and for snapshots instead of workers that do both."},
+      {"runner.max_crawl_workers", Type::integer, "1", false,
+       "With runner.split_workers: workers that turn seeds into snapshots.", 1, 500},
   };
   // clang-format on
   return table;

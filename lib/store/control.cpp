@@ -138,6 +138,12 @@ std::int64_t crawl_remove(pg::Connection& connection, const std::string& crawl, 
       .integer("directories");
 }
 
+bool snapshot_remove(pg::Connection& connection, const std::string& snapshot, const std::string& by) {
+  return connection.call("select holdfast.snapshot_remove($1::uuid, $2) as count", pg::Params::of(snapshot, by))
+             .one()
+             .integer("count") > 0;
+}
+
 std::vector<std::string> crawls_expired(pg::Connection& connection, std::int64_t limit) {
   return column(connection.call("select id from holdfast.crawls_expired($1::bigint) as id", pg::Params::of(limit)),
                 "id");
@@ -147,6 +153,12 @@ std::vector<std::string> purge_list(pg::Connection& connection, std::int64_t lim
   return column(
       connection.call("select directory from holdfast.purge_list($1::bigint) as directory", pg::Params::of(limit)),
       "directory");
+}
+
+std::vector<std::string> purge_waiting(pg::Connection& connection, std::int64_t limit, std::chrono::milliseconds age) {
+  return column(connection.call("select directory from holdfast.purge_waiting($1::bigint, $2::interval) as directory",
+                                pg::Params::of(limit, std::to_string(age.count()) + " milliseconds")),
+                "directory");
 }
 
 void purge_done(pg::Connection& connection, const std::vector<std::string>& directories) {

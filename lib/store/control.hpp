@@ -56,8 +56,12 @@ void crawl_keep(pg::Connection& connection, const std::string& crawl, std::optio
 
 // Deletes a sealed crawl; its directories are then listed by purge_list(). Returns how many.
 std::int64_t crawl_remove(pg::Connection& connection, const std::string& crawl, const std::string& by);
+// Deletes one snapshot of a sealed crawl. False: there was none.
+bool snapshot_remove(pg::Connection& connection, const std::string& snapshot, const std::string& by);
 std::vector<std::string> crawls_expired(pg::Connection& connection, std::int64_t limit);
 std::vector<std::string> purge_list(pg::Connection& connection, std::int64_t limit);
+// Those that nobody has deleted for `age`.
+std::vector<std::string> purge_waiting(pg::Connection& connection, std::int64_t limit, std::chrono::milliseconds age);
 void purge_done(pg::Connection& connection, const std::vector<std::string>& directories);
 
 // How long a node that found nothing to claim may sleep; nullopt: until it is woken.

@@ -17,11 +17,22 @@ std::string dump(const nlohmann::json& json) {
 } // namespace
 
 bool crawl_add(pg::Connection& connection, const NewCrawl& crawl, const std::vector<Seed>& seeds) {
-  nlohmann::json arguments = {
-      {"label", crawl.label},           {"notes", crawl.notes},         {"tags", crawl.tags},
-      {"persona", crawl.persona},       {"plugins", crawl.plugins},     {"options", crawl.options},
-      {"max_depth", crawl.max_depth},   {"max_urls", crawl.max_urls},   {"priority", crawl.priority},
-      {"created_by", crawl.created_by}, {"max_bytes", crawl.max_bytes}, {"only_new", crawl.only_new}};
+  nlohmann::json arguments = {{"label", crawl.label},
+                              {"notes", crawl.notes},
+                              {"tags", crawl.tags},
+                              {"persona", crawl.persona},
+                              {"plugins", crawl.plugins},
+                              {"options", crawl.options},
+                              {"max_depth", crawl.max_depth},
+                              {"max_urls", crawl.max_urls},
+                              {"priority", crawl.priority},
+                              {"created_by", crawl.created_by},
+                              {"max_bytes", crawl.max_bytes},
+                              {"only_new", crawl.only_new},
+                              {"robots", crawl.robots},
+                              {"overwrite", crawl.overwrite},
+                              {"only_complete", crawl.only_complete},
+                              {"max_snapshot_bytes", crawl.max_snapshot_bytes}};
   const auto limit = [&](const char* name, std::chrono::milliseconds value) {
     if (value.count() > 0) arguments[name] = std::to_string(value.count()) + " milliseconds";
   };

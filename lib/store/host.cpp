@@ -40,10 +40,30 @@ std::int64_t host_cancel(pg::Connection& connection, const std::string& host, co
   }
 }
 
-void host_rate_limited(pg::Connection& connection, const std::string& host, int status,
-                       std::optional<std::chrono::milliseconds> retry_after, const std::string& by) {
-  connection.call("select holdfast.host_rate_limited($1, $2::integer, $3::interval, $4)",
-                  pg::Params::of(host, status, interval(retry_after), by));
+std::chrono::milliseconds host_rate_limited(pg::Connection& connection, const std::string& host, int status,
+                                            std::optional<std::chrono::milliseconds> retry_after,
+                                            const std::string& by) {
+  const auto result =
+      connection.call("select greatest(0, ceil(extract(epoch from holdfast.host_rate_limited($1, $2::integer, "
+                      "$3::interval, $4) - clock_timestamp()) * 1000))::bigint as wait",
+                      pg::Params::of(host, status, interval(retry_after), by));
+  return std::chrono::milliseconds(result.one().integer("wait"));
+}
+
+Robots robots_get(pg::Connection& connection, const std::string& node, const std::string& origin) {
+  const auto result = connection.call("select * from holdfast.robots_get($1::uuid, $2)", pg::Params::of(node, origin));
+  const auto row = result.one();
+  return {row.text("state"), row.text("rules"), row.text_or("error", ""), row.boolean("to_fetch")};
+}
+
+bool robots_put(pg::Connection& connection, const std::string& node, const std::string& origin, const std::string& host,
+                const RobotsAnswer& answer) {
+  const auto result = connection.call(
+      "select holdfast.robots_put($1::uuid, $2, $3, $4::integer, $5, $6, $7::interval, $8::interval) as delayed",
+      pg::Params::of(node, origin, host, answer.status == 0 ? std::nullopt : std::optional<int>(answer.status),
+                     answer.rules, answer.error.empty() ? std::nullopt : std::optional<std::string>(answer.error),
+                     interval(answer.delay), interval(answer.keep)));
+  return result.one().boolean("delayed");
 }
 
 } // namespace holdfast::store

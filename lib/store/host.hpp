@@ -22,7 +22,26 @@ bool host_resume(pg::Connection& connection, const std::string& host, const Orde
 // Every open snapshot of the host, in every crawl; returns how many.
 std::int64_t host_cancel(pg::Connection& connection, const std::string& host, const Order& order);
 // The site asked to be left alone. `by`: the node that heard it.
-void host_rate_limited(pg::Connection& connection, const std::string& host, int status,
-                       std::optional<std::chrono::milliseconds> retry_after, const std::string& by);
+// Returns for how long it is left alone from now on.
+std::chrono::milliseconds host_rate_limited(pg::Connection& connection, const std::string& host, int status,
+                                            std::optional<std::chrono::milliseconds> retry_after,
+                                            const std::string& by);
+
+// What a site's robots.txt says, as the nodes share it (migrations/functions/82_crawling.sql).
+struct Robots {
+  std::string state; // known, unreachable, wanted (nobody knows yet)
+  std::string rules, error;
+  bool fetch{false}; // the caller is to fetch it within a minute, and to call robots_put
+};
+Robots robots_get(pg::Connection& connection, const std::string& node, const std::string& origin);
+
+struct RobotsAnswer {
+  int status{0}; // 0: there was none
+  std::string rules, error;
+  std::chrono::milliseconds delay{0}, keep{0}; // Crawl-delay, already capped; how long the answer holds
+};
+// True: the site is one with a delay, so that the next request must wait.
+bool robots_put(pg::Connection& connection, const std::string& node, const std::string& origin, const std::string& host,
+                const RobotsAnswer& answer);
 
 } // namespace holdfast::store

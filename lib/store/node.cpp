@@ -28,11 +28,12 @@ std::string machine_json(const ProcessInfo& process) {
 
 std::string node_join(pg::Connection& connection, const ProcessInfo& process, std::chrono::milliseconds lease) {
   const auto result = connection.call(
-      "select holdfast.node_join($1::uuid, $2::jsonb, $3, $4::integer, $5::bigint, null, $6, $7, $8, $9, $10::integer, "
-      "$11::interval) as collection",
+      "select holdfast.node_join($1::uuid, $2::jsonb, $3, $4::integer, $5::bigint, $12::uuid, $6, $7, $8, $9, "
+      "$10::integer, $11::interval) as collection",
       pg::Params::of(process.id, machine_json(process), process.boot_id, process.pid, process.start_ticks,
                      process.process_type, process.worker_type, process.label, process.version, process.slots,
-                     interval(lease)));
+                     interval(lease),
+                     process.parent_id.empty() ? std::nullopt : std::optional<std::string>(process.parent_id)));
   return result.one().text("collection");
 }
 

@@ -21,6 +21,7 @@ struct MachineInfo {
 struct ProcessInfo {
   std::string id; // one incarnation
   MachineInfo machine;
+  std::string parent_id;              // the runner that started it; "": none of ours
   std::string boot_id, pid_namespace; // pid_namespace: "" if the pid cannot be looked up by others
   int pid{0};
   std::uint64_t start_ticks{0};

@@ -55,6 +55,13 @@ std::vector<Claim> snapshot_claim(pg::Connection& connection, const std::string&
 std::vector<Claim> snapshot_claim_open(pg::Connection& connection, const std::string& node, int room,
                                        const std::vector<std::string>& open);
 void snapshot_start(pg::Connection& connection, const std::string& node, const Lease& lease);
+// What its crawl demands of whoever works on a snapshot.
+struct Terms {
+  bool robots{false};                  // as the site's robots.txt allows
+  std::uint64_t max_snapshot_bytes{0}; // left by all hooks together; 0: no cap
+};
+// snapshot_start, answered with the terms (functions/82_crawling.sql).
+Terms snapshot_begin(pg::Connection& connection, const std::string& node, const Lease& lease);
 // ending: released, interrupted, handed_back. spend: count the attempt.
 void snapshot_release(pg::Connection& connection, const std::string& node, const Lease& lease,
                       const std::string& ending, std::chrono::milliseconds delay, const std::string& reason,

@@ -123,7 +123,8 @@ begin
              holdfast.scope_refusal(v_crawl.scope, u.url, u.host) is null
              and not (v_crawl.only_new and exists (
                select from holdfast.snapshot s
-                 join holdfast.snapshot_sealed e on e.snapshot_id = s.id and e.crawl_id = s.crawl_id and e.outcome in ('succeeded', 'partial')
+                 join holdfast.snapshot_sealed e on e.snapshot_id = s.id and e.crawl_id = s.crawl_id
+                   and (e.outcome = 'succeeded' or (e.outcome = 'partial' and not v_crawl.only_complete))
                  where s.url_hash = sha256(convert_to(u.url, 'UTF8')) and s.crawl_id <> p_crawl
                    and (v_crawl.only_new_age is null or e.sealed_at > v_now - v_crawl.only_new_age))) as allowed
         from unnest(p_urls, p_hosts) with ordinality u(url, host, ordinality)) a;

@@ -33,7 +33,7 @@ begin
       cpu_count = excluded.cpu_count, memory_bytes = excluded.memory_bytes, last_seen_at = v_now;
   insert into holdfast.process (id, machine_id, boot_id, pid, start_ticks, parent_id, process_type, worker_type, label, version,
       slots, beat_at, lease_until, pid_namespace, revision, capabilities)
-    values (p_id, p_machine ->> 'id', p_boot_id, p_pid, p_start_ticks, p_parent, p_process_type, p_worker_type, p_label, p_version,
+    values (p_id, p_machine ->> 'id', p_boot_id, p_pid, p_start_ticks, (select id from holdfast.process where id = p_parent), p_process_type, p_worker_type, p_label, p_version,
             p_slots, v_now, v_now + p_lease, coalesce(p_machine ->> 'pid_namespace', ''),
             (p_machine #>> '{program,revision}')::integer, coalesce(p_machine #> '{program,capabilities}', '{}'))
     on conflict (id) do nothing;

@@ -103,6 +103,9 @@ declare
   v_near uuid[] := case when v_near_only or random() < coalesce(nullif(current_setting('holdfast.claim_near', true), '')::float, 0.5) then p_near else '{}' end;
   v_ranked constant boolean := random() < 0.875;
   v_limits constant boolean := exists (select from holdfast.host);
+  v_order constant text := holdfast.snapshot_order_of_claims();
+  v_pool constant integer := coalesce(nullif(current_setting('holdfast.claim_from_top_n', true), '')::integer, 0);
+  v_in_order constant boolean := v_order = 'oldest' and v_pool <= p_room;
   v_crawl record;
   v_taken uuid[];
   v_limited uuid[];
@@ -158,11 +161,17 @@ begin
     end if;
     v_count := 0; -- taken of this crawl
     loop
-      with due as materialized (
+      with first as materialized (
         select q.snapshot_id, q.crawl_id, v_limits and exists (select from holdfast.host h where h.name = q.host) as limited
           from holdfast.snapshot_queue q
-          where q.crawl_id = v_crawl.crawl_id and q.owner_id is null and not q.lane and q.retry_at <= v_now
+          where v_in_order and q.crawl_id = v_crawl.crawl_id and q.owner_id is null and not q.lane and q.retry_at <= v_now
           order by q.retry_at limit v_share - v_count for update skip locked
+      ), picked as materialized (
+        select p.snapshot_id, p.crawl_id, v_limits and exists (select from holdfast.host h where h.name = p.host) as limited
+          from (select where not v_in_order) o
+          cross join lateral holdfast.snapshot_pick(v_crawl.crawl_id, v_now, v_share - v_count, v_order, v_pool) p
+      ), due as (
+        select * from first union all select * from picked
       ), taken as (
         update holdfast.snapshot_queue q
           set owner_id = p_node, claimed_at = v_now, fence = q.fence + 1, attempts = q.attempts + 1, reason = null
@@ -339,6 +348,15 @@ begin
     return query select -1::bigint, c.status = 'sealed' from holdfast.crawl c where c.id = p_crawl;
     return;
   end if;
+  -- Its owner sees to that; what it got wrong is not kept.
+  if v_crawl.max_snapshot_bytes > 0 and v_crawl.max_snapshot_bytes < (select sum(r.output_bytes) from holdfast.archive_result r
+      where r.snapshot_id = p_snapshot and r.crawl_id = p_crawl and r.fence = p_fence) then
+    perform holdfast.attempt_end(p_snapshot, p_crawl, 'cancelled', 'max_snapshot_bytes');
+    perform holdfast.snapshot_finish(p_snapshot, p_crawl, 'cancelled', format('its hooks left more than max_snapshot_bytes (%s)',
+      pg_size_pretty(v_crawl.max_snapshot_bytes)), p_node, null, null, 0, 0, p_title, p_tags);
+    return query select -1::bigint, c.status = 'sealed' from holdfast.crawl c where c.id = p_crawl;
+    return;
+  end if;
   select s.depth into strict v_depth from holdfast.snapshot s where s.id = p_snapshot and s.crawl_id = p_crawl;
   perform holdfast.attempt_end(p_snapshot, p_crawl, 'sealed', p_outcome);
   if cardinality(p_urls) > 0 and v_depth < v_crawl.max_depth then
@@ -346,5 +364,6 @@ begin
   end if;
   return query select v_children, holdfast.snapshot_finish(p_snapshot, p_crawl, p_outcome, p_reason, p_node, p_directory, p_manifest,
     p_bytes, p_files, p_title, p_tags);
+  if v_crawl.overwrite and p_outcome in ('succeeded', 'partial') then perform holdfast.snapshot_supersede(p_snapshot, p_crawl); end if;
 end $$;
 comment on function holdfast.snapshot_seal(uuid, uuid, uuid, bigint, text, text, text, text, bigint, bigint, text, text[], text[], text[], text[]) is 'Closes a snapshot for ever, with its discovered URLs.';

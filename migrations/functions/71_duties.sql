@@ -82,9 +82,10 @@ begin
     perform holdfast.crawl_remove(v_crawl, 'retention');
     v_count := v_count + 1;
   end loop;
+  if v_count = 0 then v_count := least(holdfast.superseded_remove(50), p_duty.batch); end if;
   return v_count;
 end $$;
-comment on function holdfast.duty_retention(holdfast.duty) is 'Removes crawls that were to be kept until now.';
+comment on function holdfast.duty_retention(holdfast.duty) is 'Removes crawls that were to be kept until now, and snapshots that newer ones take the place of.';
 
 create or replace function holdfast.duty_trim_events(p_duty holdfast.duty) returns bigint language plpgsql as $$
 declare

@@ -500,7 +500,8 @@ begin
     'tags', v_source.tags, 'persona', v_source.persona, 'options', v_source.options, 'max_depth', v_source.max_depth, 'max_urls', v_source.max_urls,
     'plugins', case when cardinality(p_plugins) > 0 then p_plugins else v_source.plugins end, 'priority', v_source.priority,
     'scope', v_source.scope, 'max_bytes', v_source.max_bytes, 'max_time', v_source.max_time, 'max_parallel', v_source.max_parallel,
-    'host_delay', v_source.host_delay, 'host_parallel', v_source.host_parallel, 'retry_of', v_source.id, 'created_by', p_by));
+    'host_delay', v_source.host_delay, 'host_parallel', v_source.host_parallel, 'max_snapshot_bytes', v_source.max_snapshot_bytes,
+    'robots', v_source.robots, 'retry_of', v_source.id, 'created_by', p_by));
   insert into holdfast.crawl_seed (crawl_id, position, url, host, title, tags, depth)
     select p_new, row_number() over (order by u.depth, u.position), u.url, u.host, u.title, u.tags,
            -- Links of a page that was archived have been followed.
@@ -584,6 +585,12 @@ create or replace function holdfast.purge_list(p_limit bigint) returns setof tex
   select directory from holdfast.purge order by requested_at limit p_limit
 $$;
 comment on function holdfast.purge_list(bigint) is 'Directories to be deleted from the archive.';
+
+create or replace function holdfast.purge_waiting(p_limit bigint, p_age interval) returns setof text language sql stable as $$
+  -- For nodes: what no runner has deleted by then, because none has the archive, or none runs.
+  select directory from holdfast.purge where requested_at < clock_timestamp() - p_age order by requested_at limit p_limit
+$$;
+comment on function holdfast.purge_waiting(bigint, interval) is 'Directories that have waited to be deleted for longer than that.';
 
 create or replace function holdfast.purge_done(p_directories text[]) returns void language sql as $$
   delete from holdfast.purge where directory = any (p_directories)

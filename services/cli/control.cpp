@@ -293,16 +293,22 @@ int keep(Context& context, const ControlOptions& options) {
 // Rows first, then files: a directory without a row is found by holdfast verify, a row without files would be a lie.
 int remove(Context& context, const ControlOptions& options) {
   auto& connection = context.connection();
-  std::vector<std::string> ids;
-  for (const auto& given : options.ids)
-    ids.push_back(crawl_id(connection, given));
+  std::vector<std::string> ids, snapshots;
+  for (const auto& given : options.ids) {
+    const auto found = store::find(connection, given);
+    if (found.kind == "process") throw base::Error(base::ErrorClass::usage, given + " is a process; nothing to remove");
+    (found.kind == "crawl" ? ids : snapshots).push_back(found.id);
+  }
   if (options.expired) {
     const auto expired = store::crawls_expired(connection, 1000);
     ids.insert(ids.end(), expired.begin(), expired.end());
   }
-  if (ids.empty() && !options.expired)
-    throw base::Error(base::ErrorClass::usage, "what shall be removed?", "holdfast remove CRAWL... | --expired");
-  if (!options.yes && !ids.empty()) {
+  if (ids.empty() && snapshots.empty() && !options.expired)
+    throw base::Error(base::ErrorClass::usage, "what shall be removed?",
+                      "holdfast remove CRAWL... | SNAPSHOT... | --expired");
+  if (!options.yes && !(ids.empty() && snapshots.empty())) {
+    for (const auto& id : snapshots)
+      std::cerr << "snapshot " << id << '\n';
     for (const auto& id : ids) {
       const auto crawl = store::crawl_progress(connection, id);
       std::cerr << "crawl " << id << ": " << crawl.total << (crawl.total == 1 ? " snapshot, " : " snapshots, ")
@@ -316,6 +322,10 @@ int remove(Context& context, const ControlOptions& options) {
   for (const auto& id : ids) {
     store::crawl_remove(connection, id, user_name());
     if (!context.json()) std::cout << "crawl " << id << ": removed\n";
+  }
+  for (const auto& id : snapshots) {
+    store::snapshot_remove(connection, id, user_name());
+    if (!context.json()) std::cout << "snapshot " << id << ": removed\n";
   }
   if (store::purge_list(connection, 1).empty()) return base::kExitSuccess;
   const auto root = archive::Root::open(context.archive_root(), collection, false);
@@ -411,9 +421,9 @@ void add_control_commands(CLI::App& app, ControlOptions& options, std::function<
   keeping->add_option("time", options.keep, "90d, or forever")->required();
   keeping->add_option("crawls", options.ids, "The crawls")->required();
 
-  auto* removing = command(app, "remove", "Delete crawls with their files",
+  auto* removing = command(app, "remove", "Delete crawls or snapshots with their files",
                            [&options](Context& context) { return remove(context, options); });
-  removing->add_option("crawls", options.ids, "The crawls");
+  removing->add_option("ids", options.ids, "Crawls, or snapshots of crawls that have ended");
   removing->add_flag("--expired", options.expired, "Those whose time to be kept is over");
   removing->add_flag("--yes", options.yes, "Do not ask");
 }

@@ -75,8 +75,25 @@ void add_limit_options(CLI::App& command, LimitOptions& options) {
   command.add_option("--delay", options.delay, "Between two pages of one web site that has no rule of its own")
       ->group(group);
   command.add_option("--priority", options.priority, "Above 0: before other crawls; below 0: after them")->group(group);
-  command.add_flag("--only-new", options.only_new, "Leave out URLs that are archived already")->group(group);
-  command.add_option("--max-age", options.max_age, "With --only-new: but not if that is older than this: 30d")
+  auto* only_new =
+      command.add_flag("--only-new", options.only_new, "Leave out URLs that are archived already")->group(group);
+  auto* update =
+      command
+          .add_flag("--update", options.update,
+                    "Leave out URLs that are archived in full; what failed or is only partly there is archived again")
+          ->group(group);
+  command
+      .add_flag("--overwrite", options.overwrite,
+                "Archive again; once a page is sealed, older snapshots of its URL are removed, files and all")
+      ->excludes(only_new)
+      ->excludes(update)
+      ->group(group);
+  command.add_flag("--robots,!--no-robots", options.robots, "Honour robots.txt (default: politeness.robots)")
+      ->group(group);
+  command.add_option("--max-page-bytes", options.max_page_bytes, "Keep no more than this of one page: 100m")
+      ->group(group);
+  command
+      .add_option("--max-age", options.max_age, "With --only-new or --update: but not if that is older than this: 30d")
       ->group(group);
   command.add_option("--keep", options.keep, "Remove it again after this long: 90d")->group(group);
 }
@@ -87,13 +104,19 @@ void apply_limits(const LimitOptions& options, const config::Settings& settings,
   crawl.max_parallel = options.parallel;
   crawl.max_time = duration("--max-time", options.max_time);
   crawl.keep = duration("--keep", options.keep);
-  crawl.only_new = options.only_new;
+  crawl.only_new = options.only_new || options.update;
+  crawl.only_complete = options.update;
+  crawl.overwrite = options.overwrite;
+  crawl.robots = options.robots.value_or(settings.boolean("politeness.robots"));
   crawl.only_new_age = duration("--max-age", options.max_age);
   if (crawl.only_new_age.count() > 0 && !crawl.only_new)
-    throw base::Error(base::ErrorClass::usage, "--max-age makes sense only with --only-new");
+    throw base::Error(base::ErrorClass::usage, "--max-age makes sense only with --only-new or --update");
   if (!options.max_bytes.empty())
     crawl.max_bytes = static_cast<std::int64_t>(
         parsed("--max-bytes", options.max_bytes, [](const std::string& given) { return base::parse_size(given); }));
+  if (!options.max_page_bytes.empty())
+    crawl.max_snapshot_bytes = static_cast<std::int64_t>(parsed(
+        "--max-page-bytes", options.max_page_bytes, [](const std::string& given) { return base::parse_size(given); }));
   crawl.host_delay = options.delay.empty() ? settings.duration("politeness.delay") : duration("--delay", options.delay);
   crawl.host_parallel = static_cast<int>(settings.integer("politeness.parallel"));
 

@@ -81,8 +81,12 @@ int main(int argc, char** argv) {
   add_command->add_flag("--wait", add.wait, "Wait until everything is archived, working on it if nobody else does");
   add_command->add_flag("--bg", add.background, "Only queue it");
 
+  cli::WorkerOptions worker;
   auto* worker_command = subcommand("worker", "Run a node: claim and archive until told to stop",
-                                    [](cli::Context& context) { return cli::work(context); });
+                                    [&](cli::Context& context) { return cli::work(context, worker); });
+  worker_command->add_option("--kind", worker.kind, "Only turn seeds into snapshots (crawl), or only work on snapshots")
+      ->check(CLI::IsMember({"all", "crawl", "snapshot"}));
+  worker_command->add_option("--parent", worker.parent)->group(""); // said by `holdfast run`
   bool daemon = false;
   auto* run_command = subcommand("run", "Archive everything that is queued, then end: duties and workers in one",
                                  [&](cli::Context& context) { return cli::run(context, daemon); });

@@ -47,7 +47,6 @@ std::vector<std::string> worker_command(const Context& context) {
   if (!global.config_file.empty()) command.insert(command.end(), {"--config", global.config_file});
   for (const auto& [key, value] : global.overrides)
     command.insert(command.end(), {"--set", key + "=" + value});
-  command.emplace_back("worker");
   return command;
 }
 
@@ -61,6 +60,8 @@ runner::SpawnerOptions spawner_options(Context& context, bool stay) {
   if (settings.value("runner.max_workers_per_type").origin == "default")
     options.max_per_type =
         std::min(options.max_per_type, std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / 2));
+  options.split = settings.boolean("runner.split_workers");
+  options.max_crawl_workers = static_cast<int>(settings.integer("runner.max_crawl_workers"));
   options.max_total = static_cast<int>(settings.integer("runner.max_total_workers"));
   options.idle_timeout = static_cast<int>(settings.integer("runner.idle_timeout"));
   options.stay = stay;
@@ -165,8 +166,13 @@ int run(Context& context, bool daemon) {
   asio::io_context io;
   base::StopSignal stop(io.get_executor());
   Signals signals(io, stop);
-  runner::Spawner spawner(io, context.dsn(), spawner_options(context, daemon), stop);
-  serve(io, all_in_one(io, gate_options(context, false), spawner, stop));
+  const auto runner = std::make_shared<std::string>();
+  auto gate = gate_options(context, false);
+  gate.joined = [runner](const std::string& id) { *runner = id; };
+  auto workers = spawner_options(context, daemon);
+  workers.runner = runner;
+  runner::Spawner spawner(io, context.dsn(), std::move(workers), stop);
+  serve(io, all_in_one(io, std::move(gate), spawner, stop));
   return base::kExitSuccess;
 }
 

@@ -3,6 +3,7 @@
 // has left.
 
 #include "services/cli/context.hpp"
+#include "services/cli/verbs.hpp"
 
 #include <functional>
 
@@ -14,6 +15,6 @@ void note_early_signals();
 
 // Runs until a signal says stop or `done` says so. SIGTERM drains, again: stops, again: kills; SIGINT stops, again:
 // kills. A node that lost trust is followed by a new incarnation. Returns true if it ended because of a signal.
-bool serve_node(Context& context, const std::function<bool(pg::Connection&)>& done);
+bool serve_node(Context& context, const std::function<bool(pg::Connection&)>& done, const WorkerOptions& worker = {});
 
 } // namespace holdfast::cli

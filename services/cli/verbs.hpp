@@ -14,10 +14,11 @@ namespace holdfast::cli {
 
 // How far and how fast a crawl may go; see limits.hpp.
 struct LimitOptions {
-  std::string max_bytes, max_time, same, max_age, keep, delay; // as typed; empty: not given
+  std::string max_bytes, max_page_bytes, max_time, same, max_age, keep, delay; // as typed; empty: not given
   int parallel{0}, priority{0};
   std::vector<std::string> allow, deny, schemes;
-  bool only_new{false};
+  bool only_new{false}, update{false}, overwrite{false};
+  std::optional<bool> robots; // nullopt: the setting
 };
 
 struct AddOptions {
@@ -40,7 +41,11 @@ PlannedCrawl plan_crawl(Context& context, const AddOptions& options);
 bool add_works(const AddOptions& options, const Context& context);
 int add(Context& context, const AddOptions& options);
 
-int work(Context& context);
+struct WorkerOptions {
+  std::string kind;   // as the setting worker.kind; empty: as that says
+  std::string parent; // id of the runner that starts it; may be empty
+};
+int work(Context& context, const WorkerOptions& options);
 // Duties only. `standby`: wait for the leader to be gone.
 int run_duties(Context& context, bool standby);
 // Who leads, who waits, and what the duties have done. 1 if no healthy runner leads.

@@ -24,10 +24,12 @@ namespace holdfast::cli {
 namespace {
 
 awaitable<void> incarnations(asio::io_context& io, Context& context, base::StopSignal& stop,
-                             const std::function<bool(pg::Connection&)>& done) {
+                             const std::function<bool(pg::Connection&)>& done, const WorkerOptions& worker_options) {
   auto pause = std::chrono::milliseconds(500);
   for (;;) {
     auto options = context.node_options();
+    if (!worker_options.kind.empty()) options.kind = worker_options.kind;
+    options.parent_id = worker_options.parent;
     const auto gone = worker::collect_leftovers(options.work_dir);
     bool again = false;
     std::string problem;
@@ -61,14 +63,14 @@ awaitable<void> incarnations(asio::io_context& io, Context& context, base::StopS
 
 } // namespace
 
-bool serve_node(Context& context, const std::function<bool(pg::Connection&)>& done) {
+bool serve_node(Context& context, const std::function<bool(pg::Connection&)>& done, const WorkerOptions& worker) {
   process::become_subreaper();
   asio::io_context io;
   base::StopSignal stop(io.get_executor());
   Signals signals(io, stop);
   std::exception_ptr failure;
   bool ended = false;
-  asio::co_spawn(io, incarnations(io, context, stop, done), [&](std::exception_ptr error) {
+  asio::co_spawn(io, incarnations(io, context, stop, done, worker), [&](std::exception_ptr error) {
     failure = error;
     ended = true;
     io.stop();
@@ -79,7 +81,7 @@ bool serve_node(Context& context, const std::function<bool(pg::Connection&)>& do
   return signals.received();
 }
 
-int work(Context& context) {
+int work(Context& context, const WorkerOptions& options) {
   context.connection(true);
   context.disconnect();
   std::unique_ptr<serve::NodeEndpoint> endpoint;
@@ -88,10 +90,11 @@ int work(Context& context) {
       endpoint = std::make_unique<serve::NodeEndpoint>(listen, context.dsn());
     } catch (const base::Error& error) {
       if (error.error_class() != base::ErrorClass::unavailable) throw;
-      spdlog::warn("no /metrics of this node: {}", error.what()); // several nodes of one machine may share their settings
+      spdlog::warn("no /metrics of this node: {}",
+                   error.what()); // several nodes of one machine may share their settings
     }
   }
-  serve_node(context, {});
+  serve_node(context, {}, options);
   return base::kExitSuccess;
 }
 

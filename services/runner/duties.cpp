@@ -61,6 +61,7 @@ awaitable<Ending> run(asio::io_context& io, GateOptions options, base::StopSigna
     try {
       gate = std::make_unique<Gate>(io, options, stop);
       joined = true;
+      if (options.joined) options.joined(gate->id());
     } catch (const base::Error& error) {
       // Whoever starts a runner wants to know; later it waits for its database to come back.
       if (!joined ||

@@ -48,7 +48,7 @@ awaitable<int> Purge::step(pg::Pool& pool) {
   };
   co_await boost::asio::co_spawn(files_, work, boost::asio::use_awaitable);
   if (!problem.empty() && !std::exchange(told_, true))
-    spdlog::info("files of removed crawls are left to a runner that has the archive: {}", problem);
+    spdlog::info("files of removed crawls are left to a node that has the archive: {}", problem);
   if (gone.empty()) co_return 0;
   co_await pool.run([&](pg::Connection& connection) { store::purge_done(connection, gone); });
   co_return static_cast<int>(gone.size());

@@ -17,7 +17,8 @@ namespace holdfast::runner {
 
 class Purge {
 public:
-  // A runner without the archive (other machine, unmounted) leaves the list to one that has it.
+  // A runner without the archive (other machine, unmounted) leaves the list to the nodes, which all have it: they look
+  // at what has waited for a minute.
   Purge(const std::filesystem::path& archive_root, const std::string& collection_id);
   ~Purge();
   Purge(const Purge&) = delete;

@@ -36,13 +36,13 @@ bool Spawner::should_spawn(std::int64_t queued, int running, int total, const Sp
 
 void Spawner::reap() {
   for (auto it = workers_.begin(); it != workers_.end();) {
-    if (!(*it)->ended()) {
+    if (!it->process->ended()) {
       ++it;
       continue;
     }
     // One that was told to end, or found nothing to do, has not crashed.
-    if ((*it)->failed() && stop_.strength() == base::Strength::none) {
-      spdlog::warn("worker pid {} ended: {}", (*it)->pid(), (*it)->how());
+    if (it->process->failed() && stop_.strength() == base::Strength::none) {
+      spdlog::warn("worker pid {} ended: {}", it->process->pid(), it->process->how());
       crashes_.push_back(std::chrono::steady_clock::now());
     }
     it = workers_.erase(it);
@@ -56,11 +56,19 @@ void Spawner::reap() {
                       "holdfast worker runs one alone; its log says why");
 }
 
-void Spawner::spawn() {
+int Spawner::running(const std::string& kind) const {
+  return static_cast<int>(
+      std::count_if(workers_.begin(), workers_.end(), [&](const auto& worker) { return worker.kind == kind; }));
+}
+
+void Spawner::spawn(const std::string& kind) {
   try {
-    workers_.push_back(std::make_unique<LocalWorker>(options_.command));
+    auto command = options_.command;
+    command.insert(command.end(), {"worker", "--kind", kind});
+    if (options_.runner && !options_.runner->empty()) command.insert(command.end(), {"--parent", *options_.runner});
+    workers_.push_back({kind, std::make_unique<LocalWorker>(command)});
     ++started_;
-    spdlog::info("started worker pid {}", workers_.back()->pid());
+    spdlog::info("started {}worker pid {}", kind == "all" ? "" : kind + " ", workers_.back().process->pid());
   } catch (const base::Error& error) {
     spdlog::error("{}", error.what()); // the next round tries again; what keeps failing counts as a crash
     crashes_.push_back(std::chrono::steady_clock::now());
@@ -69,9 +77,12 @@ void Spawner::spawn() {
 
 void Spawner::show(const store::Backlog& backlog) {
   std::string line;
-  if (backlog.crawls_due > 0) line += " crawl=" + std::to_string(backlog.crawls_due) + "q";
-  if (backlog.snapshots_due > 0 || !workers_.empty())
-    line += " snapshot=" + std::to_string(backlog.snapshots_due) + "q/" + std::to_string(workers_.size()) + "w";
+  const int crawl = running("crawl");
+  const auto others = static_cast<int>(workers_.size()) - crawl;
+  if (backlog.crawls_due > 0 || crawl > 0) line += " crawl=" + std::to_string(backlog.crawls_due) + "q";
+  if (crawl > 0) line += "/" + std::to_string(crawl) + "w";
+  if (backlog.snapshots_due > 0 || others > 0)
+    line += " snapshot=" + std::to_string(backlog.snapshots_due) + "q/" + std::to_string(others) + "w";
   if (backlog.held > 0) line += " held=" + std::to_string(backlog.held);
   if (line != shown_ && !line.empty()) spdlog::info("tick:{}", line);
   shown_ = line;
@@ -81,9 +92,18 @@ awaitable<void> Spawner::tick() {
   reap();
   const auto backlog = co_await pool_.run([](pg::Connection& connection) { return store::backlog(connection); });
   show(backlog);
-  const int running = static_cast<int>(workers_.size());
-  // One kind of worker does both: it turns crawls into snapshots and works on those. At most one more a round.
-  if (should_spawn(backlog.crawls_due + backlog.snapshots_due, running, running, options_)) spawn();
+  // Usually one kind of worker does both: it turns crawls into snapshots and works on those. At most one more of a kind
+  // a round.
+  const auto total = [this] { return static_cast<int>(workers_.size()); };
+  if (!options_.split) {
+    if (should_spawn(backlog.crawls_due + backlog.snapshots_due, total(), total(), options_)) spawn("all");
+  } else {
+    auto crawls = options_;
+    crawls.max_per_type = options_.max_crawl_workers;
+    crawls.slots = 1;
+    if (should_spawn(backlog.crawls_due, running("crawl"), total(), crawls)) spawn("crawl");
+    if (should_spawn(backlog.snapshots_due, running("snapshot"), total(), options_)) spawn("snapshot");
+  }
   const bool busy = options_.stay ? backlog.crawls_due + backlog.snapshots_due + backlog.held > 0 : backlog.unfinished;
   if (busy) {
     idle_ = 0;
@@ -93,7 +113,7 @@ awaitable<void> Spawner::tick() {
   // Who stays keeps one worker warm; the others have done their work.
   if (options_.stay && idle_ >= std::max(1, options_.idle_timeout))
     for (std::size_t i = 1; i < workers_.size(); ++i)
-      workers_[i]->signal(SIGTERM);
+      workers_[i].process->signal(SIGTERM);
 }
 
 awaitable<void> Spawner::run() {
@@ -130,10 +150,11 @@ awaitable<void> Spawner::end_workers() {
     if (strength > told) {
       told = strength;
       for (auto& worker : workers_)
-        worker->signal(strength == base::Strength::drain ? SIGTERM : SIGINT);
+        worker.process->signal(strength == base::Strength::drain ? SIGTERM : SIGINT);
     }
-    workers_.erase(std::remove_if(workers_.begin(), workers_.end(), [](auto& worker) { return worker->ended(); }),
-                   workers_.end());
+    workers_.erase(
+        std::remove_if(workers_.begin(), workers_.end(), [](auto& worker) { return worker.process->ended(); }),
+        workers_.end());
     if (std::chrono::steady_clock::now() > until) workers_.clear(); // kills
     if (workers_.empty()) break;
     timer_.expires_after(kReap);

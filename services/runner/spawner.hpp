@@ -39,7 +39,8 @@ public:
 private:
   awaitable<void> tick();
   void reap();
-  void spawn();
+  void spawn(const std::string& kind);
+  int running(const std::string& kind) const;
   void show(const store::Backlog& backlog);
   awaitable<void> end_workers();
 
@@ -48,7 +49,11 @@ private:
   base::StopSignal& stop_;
   pg::Pool pool_;
   asio::steady_timer timer_;
-  std::vector<std::unique_ptr<LocalWorker>> workers_;
+  struct Worker {
+    std::string kind; // all, crawl, snapshot
+    std::unique_ptr<LocalWorker> process;
+  };
+  std::vector<Worker> workers_;
   std::deque<std::chrono::steady_clock::time_point> crashes_;
   std::string shown_;
   int idle_{0};

@@ -1,11 +1,13 @@
 #include "services/worker/node.hpp"
 
+#include "lib/archive/verify.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/base/test_point.hpp"
 #include "lib/store/control.hpp"
 #include "services/worker/crawl_page.hpp"
 #include "services/worker/machine.hpp"
 #include "services/worker/machine_room.hpp"
+#include "services/worker/on_thread.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
@@ -36,6 +38,9 @@ constexpr std::chrono::milliseconds kDoneCheck{1000};
 constexpr std::chrono::milliseconds kLeastWait{20}; // between claims that find nothing
 constexpr std::chrono::milliseconds kDueElsewhere{500};
 constexpr std::chrono::milliseconds kTrustCheck{1000};
+constexpr std::chrono::milliseconds kPurgeEvery{30000};
+constexpr std::chrono::milliseconds kPurgeAge{60000}; // until then a runner may do it
+constexpr int kPurgeBatch = 20;
 
 // An answer that comes after the end of trust is of no use, so no call waits longer than trust could last.
 pg::ConnectionOptions connection_options(const std::string& label, const NodeOptions& node) {
@@ -47,6 +52,8 @@ pg::ConnectionOptions connection_options(const std::string& label, const NodeOpt
   options.statement_timeout = std::clamp(window, milliseconds(2000), milliseconds(30000));
   options.lock_timeout = std::min(options.lock_timeout, options.statement_timeout);
   options.answer_timeout = options.statement_timeout + std::clamp(window / 4, milliseconds(500), milliseconds(5000));
+  options.settings = {{"holdfast.claim_order", node.claim_order},
+                      {"holdfast.claim_from_top_n", std::to_string(node.claim_from_top_n)}};
   return options;
 }
 
@@ -84,9 +91,10 @@ std::chrono::milliseconds jittered(std::chrono::milliseconds interval) {
 
 Node::Node(asio::io_context& io, NodeOptions options, base::StopSignal& stop, std::function<bool(pg::Connection&)> done)
     : io_(io), options_(std::move(options)), stop_(stop), done_(std::move(done)),
-      process_(describe_process("worker", "snapshot", options_.version, options_.slots, options_.data_dir)),
+      process_(describe_process("worker", options_.kind, options_.version, options_.slots, options_.data_dir)),
       scratch_(options_.work_dir, process_.id), trust_(options_.lease, options_.margin), wake_timer_(io),
       trust_timer_(io) {
+  process_.parent_id = options_.parent_id;
   options_.work_dir = scratch_.path();
   options_.temporary_dir = scratch_.temporary();
   launcher_ = process::make_launcher(io_.get_executor(), options_.shim);
@@ -390,6 +398,7 @@ awaitable<bool> Node::is_done() {
 
 awaitable<void> Node::claim_loop() {
   auto checked = std::chrono::steady_clock::time_point{};
+  auto purged = std::chrono::steady_clock::time_point{}; // the first look is at once
   while (!fenced_ && !draining_) {
     bool claimed = false;
     std::string problem;
@@ -397,7 +406,7 @@ awaitable<void> Node::claim_loop() {
     const bool has_room = this->has_room();
     try {
       if (has_room) {
-        claimed |= co_await claim_crawls();
+        if (options_.kind != "snapshot") claimed |= co_await claim_crawls();
         if (!fenced_ && !draining_) claimed |= co_await claim_snapshots();
       }
       if (done_ && !claimed && std::chrono::steady_clock::now() - checked >= kDoneCheck / 4) {
@@ -415,6 +424,10 @@ awaitable<void> Node::claim_loop() {
     }
     claiming_ = false;
     if (!problem.empty()) spdlog::debug("no claim: {}", problem);
+    if (const auto now = std::chrono::steady_clock::now(); problem.empty() && now - purged > jittered(kPurgeEvery)) {
+      purged = now;
+      co_await purge();
+    }
     if (claimed) continue;
     auto wait = options_.poll;
     if (done_) wait = std::min(wait, kDoneCheck);
@@ -426,6 +439,34 @@ awaitable<void> Node::claim_loop() {
                       next->count() > 0 ? std::max(*next + std::chrono::milliseconds(1), kLeastWait) : kDueElsewhere);
     co_await sleep_until_woken(wait);
   }
+}
+
+// Deletes files of removed snapshots, where no runner does. Every node has the archive; a runner may not have it.
+awaitable<void> Node::purge() {
+  std::string problem;
+  try {
+    const auto directories = co_await database_->once(
+        [](pg::Connection& connection) { return store::purge_waiting(connection, kPurgeBatch, kPurgeAge); });
+    if (directories.empty()) co_return;
+    std::vector<std::string> gone;
+    co_await on_thread(files_, [&] {
+      archive_root_->check();
+      for (const auto& directory : directories) {
+        try {
+          archive::remove_snapshot(*archive_root_, directory);
+          gone.push_back(directory);
+        } catch (const base::Error& error) {
+          spdlog::debug("not deleted: {}", error.what()); // a runner says it once
+        }
+      }
+    });
+    if (gone.empty()) co_return;
+    co_await database_->once([&](pg::Connection& connection) { store::purge_done(connection, gone); });
+    spdlog::info("deleted the files of {} removed snapshots", gone.size());
+  } catch (const base::Error& error) {
+    problem = error.what(); // another round, or another node, does it
+  }
+  if (!problem.empty()) spdlog::debug("nothing deleted: {}", problem);
 }
 
 // Turns the seeds of due crawls into snapshots; true if there was any.
@@ -474,7 +515,7 @@ awaitable<bool> Node::claim_crawls() {
 
 awaitable<bool> Node::claim_snapshots() {
   const int room = options_.slots - static_cast<int>(jobs_.size());
-  if (room <= 0) co_return false;
+  if (room <= 0 || options_.kind == "crawl") co_return false;
   std::set<std::string> crawls;
   for (auto& crawl : sessions_->open())
     crawls.insert(std::move(crawl));

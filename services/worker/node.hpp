@@ -74,6 +74,7 @@ private:
   awaitable<bool> claim_snapshots();
   awaitable<void> hand_back(store::Lease lease);
   awaitable<void> run_job(std::shared_ptr<SnapshotJob> job);
+  awaitable<void> purge();
   awaitable<void> make_crawl_page(std::string crawl_id);
   awaitable<bool> is_done();
   bool has_room();
@@ -93,7 +94,7 @@ private:
   Binaries binaries_;
   base::TrustWindow trust_;
   asio::thread_pool files_{1};
-  asio::thread_pool resolver_{2};
+  asio::thread_pool resolver_{4}; // names, and robots.txt
   std::unique_ptr<pg::Pool> pool_;
   std::unique_ptr<Database> database_;
   std::unique_ptr<JobContext> context_;

@@ -28,6 +28,13 @@ struct NodeOptions {
   hooks::HookLimits hook_limits;              // timeout: default for hooks without one
   bool allow_private{false};
   int slots{4};
+  std::string kind{"all"};                           // all, crawl (turns seeds into snapshots), snapshot
+  std::string parent_id;                             // of the runner that started it; may be empty
+  std::string claim_order{"oldest"};                 // within a crawl: oldest, newest
+  int claim_from_top_n{0};                           // at random among so many; 0: strictly in order
+  int rate_limit_retries{4};                         // of a page whose site asked us to slow down
+  std::chrono::milliseconds robots_delay_max{30000}; // a longer Crawl-delay is cut
+  bool share_bodies{false};                          // equal files of the archive become one, by hard links
   std::chrono::milliseconds poll{5000}, lease{60000}, beat{15000}, margin{20000}, kill_grace{5000},
       drain_timeout{120000}, stop_timeout{20000};
   std::size_t session_max{4};                      // crawls with hooks open at once

@@ -1,11 +1,14 @@
 #include "services/worker/snapshot_job.hpp"
 
+#include "lib/archive/share.hpp"
 #include "lib/archive/verify.hpp"
 #include "lib/base/address.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/base/test_point.hpp"
 #include "lib/base/url.hpp"
 #include "lib/pg/sqlstate.hpp"
+#include "lib/robots/fetch.hpp"
+#include "lib/robots/rules.hpp"
 #include "lib/store/host.hpp"
 #include "services/worker/on_thread.hpp"
 #include "services/worker/prepare_hook.hpp"
@@ -28,10 +31,13 @@ namespace holdfast::worker {
 namespace {
 
 constexpr int kAttempts = 5; // after as many that failed for reasons of their own, the snapshot is sealed as failed
-constexpr std::size_t kFilesInRow = 1000;                // files named in a result's row; the manifest names all
-constexpr std::size_t kLogTail = 4096;                   // of a failed hook's stderr, for the page
-constexpr std::chrono::seconds kReadiness{30};           // beyond a background hook's timeout (contract section 1.10)
-constexpr std::chrono::milliseconds kNoPlace{2000};      // for a node with room for its crawl to take it
+constexpr std::size_t kFilesInRow = 1000;           // files named in a result's row; the manifest names all
+constexpr std::size_t kLogTail = 4096;              // of a failed hook's stderr, for the page
+constexpr std::chrono::seconds kReadiness{30};      // beyond a background hook's timeout (contract section 1.10)
+constexpr std::chrono::milliseconds kNoPlace{2000}; // for a node with room for its crawl to take it
+constexpr std::chrono::milliseconds kRobotsElsewhere{1000}; // while another node fetches it
+constexpr std::chrono::hours kRobotsKeep{24};               // as RFC 9309 recommends
+constexpr std::chrono::minutes kRobotsKeepTrouble{1};
 constexpr std::chrono::milliseconds kNodeTrouble{60000}; // before work is tried again that failed for want of disk
 
 // Work that failed together must not come back together.
@@ -106,6 +112,7 @@ SnapshotJob::~SnapshotJob() = default;
 void SnapshotJob::interrupt(const std::string& reason) {
   if (!interrupted_.empty() || !lost_.empty()) return;
   interrupted_ = reason;
+  abandon_ = true;
   end_hooks();
 }
 
@@ -118,6 +125,7 @@ void SnapshotJob::end_hooks() {
 void SnapshotJob::lose(const std::string& reason) {
   if (!lost_.empty()) return;
   lost_ = reason;
+  abandon_ = true;
   if (foreground_ != nullptr) foreground_->kill();
   for (auto& hook : background_)
     if (hook.run) hook.run->kill();
@@ -141,13 +149,15 @@ awaitable<SnapshotJob::Ending> SnapshotJob::run() {
   bool sealed = false;
   std::string problem;
   base::ErrorClass problem_class = base::ErrorClass::bug;
+  std::optional<Later> later;
   try {
-    co_await context_.database.repeat(
-        [&](pg::Connection& connection) { store::snapshot_start(connection, context_.node_id, lease()); });
+    terms_ = co_await context_.database.repeat(
+        [&](pg::Connection& connection) { return store::snapshot_begin(connection, context_.node_id, lease()); });
     base::test_point("after_start");
     view_.started_at = utc_now();
     check();
     co_await admit();
+    if (sealing_.outcome.empty() && terms_.robots) co_await ask_robots();
     if (sealing_.outcome.empty()) {
       co_await join_session();
       co_await run_hooks();
@@ -156,6 +166,8 @@ awaitable<SnapshotJob::Ending> SnapshotJob::run() {
     sealed = true;
   } catch (const Stopped&) {
     problem = broken_;
+  } catch (const Later& politely) {
+    later = politely;
   } catch (const SessionsFull&) {
     no_place_ = true;
   } catch (const base::Error& error) {
@@ -171,6 +183,9 @@ awaitable<SnapshotJob::Ending> SnapshotJob::run() {
     try {
       if (!interrupted_.empty()) {
         co_await put_back("interrupted", std::chrono::milliseconds(0), interrupted_, false);
+      } else if (later) {
+        spdlog::info("{} waits: {}", claim_.url, later->reason);
+        co_await put_back("released", later->delay, later->reason, later->spend);
       } else if (no_place_) {
         co_await put_back("handed_back", kNoPlace, "its node has as many crawls open as it may (sessions.max)", false);
       } else if (problem_class == base::ErrorClass::usage || problem_class == base::ErrorClass::configuration ||
@@ -231,6 +246,58 @@ awaitable<void> SnapshotJob::admit() {
   co_await seal();
 }
 
+// Before anything of the page is asked for. The answer is shared by all nodes; asking for it is a request to the site
+// like any other, made within its limits: a page of a site with a delay goes back into the queue, to be claimed once
+// the delay is over.
+awaitable<void> SnapshotJob::ask_robots() {
+  const auto url = base::parse_url(claim_.url);
+  const std::string origin = robots::origin_of(url);
+  auto known = co_await context_.database.repeat(
+      [&](pg::Connection& connection) { return store::robots_get(connection, context_.node_id, origin); });
+  if (known.fetch) {
+    robots::FetchOptions options;
+    if (const auto agent = options_.find("USER_AGENT"); agent != options_.end()) options.user_agent = agent->second;
+    if (const auto check = options_.find("CHECK_SSL_VALIDITY"); check != options_.end())
+      options.check_certificates = !(check->second == "false" || check->second == "False" || check->second == "0");
+    options.allow_private = context_.options.allow_private;
+    const auto fetched =
+        co_await on_thread(context_.resolver, [&] { return robots::fetch(origin, options, abandon_); });
+    check();
+    store::RobotsAnswer answer;
+    answer.status = fetched.status;
+    answer.rules = fetched.rules;
+    answer.error = fetched.error;
+    answer.keep = fetched.error.empty() ? std::chrono::milliseconds(kRobotsKeep) : kRobotsKeepTrouble;
+    if (const auto delay = robots::parse(fetched.rules).delay)
+      answer.delay = std::min(*delay, context_.options.robots_delay_max);
+    const bool delayed = co_await context_.database.repeat([&](pg::Connection& connection) {
+      return store::robots_put(connection, context_.node_id, origin, claim_.host, answer);
+    });
+    if (fetched.status == 429 || fetched.status == 503)
+      co_await context_.database.repeat([&](pg::Connection& connection) {
+        store::host_rate_limited(connection, claim_.host, fetched.status, fetched.retry_after, context_.hostname);
+      });
+    check();
+    spdlog::info("{}/robots.txt: {}", origin,
+                 fetched.error.empty() ? "status " + std::to_string(fetched.status) : fetched.error);
+    if (delayed && fetched.error.empty())
+      throw Later{std::chrono::milliseconds(0), "robots.txt was asked for first", false};
+    known.state = fetched.error.empty() ? "known" : "unreachable";
+    known.rules = fetched.rules;
+    known.error = fetched.error;
+  }
+  if (known.state == "wanted") throw Later{kRobotsElsewhere, origin + "/robots.txt is just being fetched", false};
+  if (known.state == "unreachable")
+    throw base::Error(base::ErrorClass::temporary, origin + "/robots.txt cannot be read: " + known.error);
+  const auto rest = claim_.url.find('/', claim_.url.find("://") + 3);
+  const auto forbidding =
+      robots::forbidding_rule(robots::parse(known.rules), rest == std::string::npos ? "/" : claim_.url.substr(rest));
+  if (!forbidding) co_return;
+  sealing_.outcome = "refused";
+  sealing_.reason = "the site's robots.txt forbids it (Disallow: " + *forbidding + ")";
+  co_await seal();
+}
+
 // From here on the crawl's hooks run on this node, and ours may use what they provide.
 awaitable<void> SnapshotJob::join_session() {
   session_ = co_await context_.sessions->join(claim_, [this](const std::string& reason) {
@@ -276,7 +343,11 @@ awaitable<void> SnapshotJob::run_hook(const hooks::Hook& hook) {
     co_await skip_hook(hook, prepared.missing);
     co_return;
   }
-  const auto limits = prepared.limits;
+  auto& limits = prepared.limits;
+  if (terms_.max_snapshot_bytes > 0)
+    limits.output_bytes =
+        std::min(limits.output_bytes,
+                 terms_.max_snapshot_bytes - std::min(left_bytes_, terms_.max_snapshot_bytes) + already_in(hook));
 
   RunningHook running;
   running.run = std::make_unique<hooks::HookRun>(context_.launcher, context_.executor, std::move(prepared.command),
@@ -396,11 +467,27 @@ awaitable<void> SnapshotJob::finish_hook(RunningHook running) {
   card.status = hooks::to_string(outcome.status);
   card.output = outcome.output;
   card.error = outcome.error;
+  if (terms_.max_snapshot_bytes > 0 && left_bytes_ + bytes > terms_.max_snapshot_bytes) {
+    // None of it: half a page that looks like a page would be worse.
+    co_await on_thread(context_.files, [&] {
+      std::error_code ignored;
+      for (const auto& file : card.files)
+        std::filesystem::remove(attempt_ / file.path, ignored);
+    });
+    card.status = "failed";
+    card.output.clear();
+    card.error = "with its " + base::format_size(bytes) + " the snapshot would hold more than max_snapshot_bytes (" +
+                 base::format_size(terms_.max_snapshot_bytes) + "); they are not kept";
+    card.files.clear();
+    files = nlohmann::json::array();
+    bytes = 0;
+  }
+  left_bytes_ += bytes;
   card.wall_time = outcome.exit.wall_time;
   card.cpu_time = std::chrono::duration_cast<std::chrono::milliseconds>(outcome.exit.usage.user_time +
                                                                         outcome.exit.usage.system_time);
   card.peak_memory_bytes = outcome.exit.usage.peak_memory_bytes;
-  if (outcome.status == hooks::Status::failed) {
+  if (card.status == "failed") {
     if (card.error.empty()) card.error = outcome.exit.describe();
     if (!outcome.stderr_log.empty()) {
       card.log = tail_of(outcome.stderr_log, kLogTail);
@@ -410,6 +497,7 @@ awaitable<void> SnapshotJob::finish_hook(RunningHook running) {
   if (hook.plugin->name == "title" && outcome.status == hooks::Status::succeeded && !outcome.output.empty())
     view_.title = outcome.output;
   take_discovered(outcome);
+  std::optional<Later> slower;
   for (const auto& limit : outcome.rate_limits) {
     // A hook may say this of the page's own host, or of another that it asked.
     const auto site = base::try_parse_url("http://" + (limit.host.empty() ? claim_.host : limit.host) + "/");
@@ -418,9 +506,15 @@ awaitable<void> SnapshotJob::finish_hook(RunningHook running) {
     if (limit.retry_after_seconds)
       wait = std::chrono::milliseconds(
           static_cast<std::int64_t>(std::clamp(*limit.retry_after_seconds, 0.0, 86400.0) * 1000));
-    co_await context_.database.repeat([&](pg::Connection& connection) {
-      store::host_rate_limited(connection, site->host, limit.status, wait, context_.hostname);
+    const auto left_alone = co_await context_.database.repeat([&](pg::Connection& connection) {
+      return store::host_rate_limited(connection, site->host, limit.status, wait, context_.hostname);
     });
+    // The page itself could not be had. That is not its end: it comes back when the site may be asked again.
+    if (site->host == claim_.host && card.status == "failed" && claim_.attempts <= context_.options.rate_limit_retries)
+      slower = Later{left_alone,
+                     fmt::format("the site asked us to slow down (status {}), try {} of {}", limit.status,
+                                 claim_.attempts, context_.options.rate_limit_retries + 1),
+                     true};
   }
 
   auto result = result_columns(outcome);
@@ -438,6 +532,17 @@ awaitable<void> SnapshotJob::finish_hook(RunningHook running) {
   std::erase(unfinished_, std::pair{card.plugin, card.hook});
   spdlog::debug("{} {}/{}: {} in {}", claim_.url, card.plugin, card.hook, card.status,
                 base::format_duration(card.wall_time));
+  if (slower) throw *slower;
+}
+
+// A hook is measured by its plugin's directory, in which earlier hooks may have left something.
+std::uint64_t SnapshotJob::already_in(const hooks::Hook& hook) const {
+  std::uint64_t bytes = 0;
+  for (const auto& result : view_.results)
+    if (result.plugin == hook.plugin->name)
+      for (const auto& file : result.files)
+        bytes += file.size;
+  return bytes;
 }
 
 awaitable<void> SnapshotJob::skip_hook(const hooks::Hook& hook, std::string reason) {
@@ -507,6 +612,8 @@ awaitable<void> SnapshotJob::publish_and_seal() {
   published_ = published.directory.string();
   base::test_point("after_publish");
   check();
+  if (context_.options.share_bodies)
+    co_await on_thread(context_.files, [&] { archive::share_bodies(context_.archive_root, published.directory); });
   sealing_.outcome = view_.outcome;
   if (sealing_.outcome == "failed") sealing_.reason = "no hook succeeded";
   sealing_.directory = published_;

@@ -11,6 +11,7 @@
 #include "services/worker/crawl_session.hpp"
 #include "services/worker/job_context.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -40,6 +41,11 @@ public:
   const store::Lease& lease() const noexcept { return claim_.lease; }
 
 private:
+  struct Later { // thrown inside run(): put back for reasons of politeness
+    std::chrono::milliseconds delay;
+    std::string reason;
+    bool spend;
+  };
   struct Stopped {}; // thrown inside run() to unwind when interrupted, lost, or left without its session
   struct RunningHook {
     std::unique_ptr<hooks::HookRun> run;
@@ -48,6 +54,7 @@ private:
 
   void end_hooks();
   awaitable<void> admit();
+  awaitable<void> ask_robots();
   awaitable<void> join_session();
   awaitable<void> run_hooks();
   awaitable<void> run_hook(const hooks::Hook& hook);
@@ -60,6 +67,7 @@ private:
   awaitable<void> put_back(const std::string& ending, std::chrono::milliseconds delay, const std::string& reason,
                            bool spend);
   awaitable<void> reap();
+  std::uint64_t already_in(const hooks::Hook& hook) const;
   void take_discovered(const hooks::HookOutcome& outcome);
   void check() const;
   void check_directory() const;
@@ -68,6 +76,8 @@ private:
 
   JobContext& context_;
   store::Claim claim_;
+  store::Terms terms_;
+  std::uint64_t left_bytes_{0}; // by hooks so far, for terms_.max_snapshot_bytes
   hooks::Options options_;
   hooks::HookContext hook_context_;
   std::filesystem::path attempt_;
@@ -81,6 +91,7 @@ private:
   CrawlSessions::Share session_;
   std::string interrupted_, lost_, broken_; // reasons; empty: not. broken_: its crawl session died
   bool no_place_{false};                    // this node may not open another crawl
+  std::atomic<bool> abandon_{false};        // what a side thread fetches for us
   std::string published_;                   // directory published but not yet committed
   bool seal_asked_{false};                  // from here on the seal may have been granted without our knowing
   bool sealed_crawl_{false};

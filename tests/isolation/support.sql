@@ -16,7 +16,8 @@ create function race.hosts(n integer[]) returns text[] language sql immutable as
 
 create procedure race.fresh() language plpgsql as $$
 begin
-  truncate holdfast.machine, holdfast.crawl, holdfast.event, holdfast.host, holdfast.control cascade;
+  truncate holdfast.machine, holdfast.crawl, holdfast.event, holdfast.host, holdfast.control, holdfast.purge, holdfast.superseded cascade;
+  update holdfast.collection set paused_at = null, paused_by = null;
   perform holdfast.node_join(race.node(n), '{"id": "machine", "hostname": "race"}', 'boot', n, n, null, 'worker', 'snapshot', 'node ' || n, '1', 8, interval '1 hour')
     from generate_series(1, 3) n;
 end $$;
@@ -182,3 +183,53 @@ $$;
 create function race.host(parallel integer) returns text language sql volatile as $$
   select 'set' from holdfast.host_set('race.test', null, parallel, 'ann')
 $$;
+
+-- Any order to any kind of target: crawl 1, snapshot 1 (which node 1 holds) or 2 (which waits), the only host, node 1, everything.
+create function race.give(action text, kind text) returns text language plpgsql as $$
+declare
+  v_changed bigint;
+begin
+  v_changed := case action || ' ' || kind
+    when 'pause crawl' then holdfast.crawl_pause(race.crawl(1), 'ann', '')
+    when 'resume crawl' then holdfast.crawl_resume(race.crawl(1), 'ann', '')
+    when 'cancel crawl' then holdfast.crawl_cancel(race.crawl(1), 'ann', '')
+    when 'pause node' then holdfast.node_pause(race.node(1), 'ann', '')
+    when 'resume node' then holdfast.node_resume(race.node(1), 'ann', '')
+    when 'cancel node' then holdfast.node_cancel(race.node(1), 'ann', '')
+    when 'pause host' then holdfast.host_pause('race.test', 'ann', '')
+    when 'resume host' then holdfast.host_resume('race.test', 'ann', '')
+    when 'cancel host' then holdfast.host_cancel('race.test', 'ann', '')
+    when 'pause all' then holdfast.collection_pause('ann', '')
+    when 'resume all' then holdfast.collection_resume('ann', '')
+    when 'exclude crawl' then holdfast.crawl_scope(race.crawl(1), '{"deny": ["race.test"]}', '{}', 'ann')
+    when 'remove crawl' then holdfast.crawl_remove(race.crawl(1), 'ann')
+    when 'remove held' then holdfast.snapshot_remove(race.snapshot(1), 'ann')
+    when 'retry crawl' then holdfast.crawl_retry(race.crawl(9), array[race.crawl(1)], false, '{}', 'ann')
+    else holdfast.snapshot_order(race.snapshot(case kind when 'held' then 1 else 2 end), action, 'ann', '')
+  end;
+  return action || ' ' || kind || ': ' || v_changed;
+exception when sqlstate 'HF004' then
+  return 'refused: ' || sqlerrm;
+end $$;
+
+-- Until nothing changes: what nodes 2 and 3 hold unawares goes with a beat, and what is due is expanded, judged or closed.
+create function race.settle() returns text language plpgsql as $$
+declare
+  v_node integer;
+  v_crawl record;
+begin
+  for i in 1..10 loop
+    foreach v_node in array array[1, 2] loop
+      begin
+        perform holdfast.node_beat(race.node(v_node), interval '1 hour',
+          (select coalesce(array_agg(q.snapshot_id), '{}') from holdfast.snapshot_queue q where q.owner_id = race.node(v_node)),
+          (select coalesce(array_agg(q.fence), '{}') from holdfast.snapshot_queue q where q.owner_id = race.node(v_node)), '{}');
+      exception when sqlstate 'HF002' then null; -- given up
+      end;
+    end loop;
+    for v_crawl in select * from holdfast.crawl_claim(race.node(3), interval '1 minute') loop
+      perform holdfast.crawl_expand(race.node(3), v_crawl.crawl_id, v_crawl.fence, 100);
+    end loop;
+  end loop;
+  return 'settled';
+end $$;

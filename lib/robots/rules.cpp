@@ -1,0 +1,151 @@
+#include "lib/robots/rules.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+
+namespace holdfast::robots {
+
+namespace {
+
+constexpr std::size_t kMostRules = 10000;
+constexpr std::size_t kLongestPattern = 2048;
+
+std::string_view trim(std::string_view text) {
+  const auto from = text.find_first_not_of(" \t");
+  if (from == std::string_view::npos) return {};
+  return text.substr(from, text.find_last_not_of(" \t") - from + 1);
+}
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  for (char& c : result)
+    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return result;
+}
+
+int hex(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+// As our canonical URLs are written: unreserved characters plain, everything else in upper case hex.
+std::string normalised(std::string_view pattern) {
+  static constexpr char kDigits[] = "0123456789ABCDEF";
+  std::string result;
+  const auto encode = [&](unsigned char byte) {
+    result += '%';
+    result += kDigits[byte >> 4];
+    result += kDigits[byte & 15];
+  };
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(pattern[i]);
+    if (byte == '%' && i + 2 < pattern.size() && hex(pattern[i + 1]) >= 0 && hex(pattern[i + 2]) >= 0) {
+      const auto decoded = static_cast<unsigned char>(hex(pattern[i + 1]) * 16 + hex(pattern[i + 2]));
+      i += 2;
+      if (decoded < 0x80 && (std::isalnum(decoded) != 0 ||
+                             std::string_view("-._~").find(static_cast<char>(decoded)) != std::string_view::npos))
+        result += static_cast<char>(decoded);
+      else
+        encode(decoded);
+    } else if (byte <= 0x20 || byte >= 0x7f) {
+      encode(byte);
+    } else {
+      result += static_cast<char>(byte);
+    }
+  }
+  return result;
+}
+
+// Greedy, with one place to go back to: linear in pattern times target, whatever the pattern.
+bool fits(std::string_view pattern, std::string_view target) {
+  const bool anchored = !pattern.empty() && pattern.back() == '$';
+  if (anchored) pattern.remove_suffix(1);
+  std::size_t p = 0, t = 0, star = std::string_view::npos, resume = 0;
+  for (;;) {
+    if (p == pattern.size() && (!anchored || t == target.size())) return true;
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      resume = t;
+    } else if (p < pattern.size() && t < target.size() && pattern[p] == target[t]) {
+      ++p;
+      ++t;
+    } else if (star != std::string_view::npos && resume < target.size()) {
+      p = star + 1;
+      t = ++resume;
+    } else {
+      return false;
+    }
+  }
+}
+
+// "Holdfast/1.0 (archiver)" names the product "holdfast".
+std::string product(std::string_view agent) {
+  const auto end = std::find_if(agent.begin(), agent.end(), [](char c) {
+    return std::isalpha(static_cast<unsigned char>(c)) == 0 && c != '-' && c != '_';
+  });
+  return lower(agent.substr(0, static_cast<std::size_t>(end - agent.begin())));
+}
+
+std::optional<std::chrono::milliseconds> seconds(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
+  if (error != std::errc{} || end == text.data() || !(value >= 0)) return std::nullopt;
+  return std::chrono::milliseconds(static_cast<std::int64_t>(std::min(value, 1e6) * 1000));
+}
+
+} // namespace
+
+Rules parse(std::string_view text, std::string_view agent) {
+  text = text.substr(0, kMostBytes);
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  const std::string name = lower(agent);
+  Rules ours, everybodys;
+  bool named = false, for_us = false, for_all = false, in_agents = false;
+  while (!text.empty()) {
+    const auto end = std::min(text.find_first_of("\r\n"), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    line = line.substr(0, line.find('#'));
+    const auto colon = line.find(':');
+    if (colon == std::string_view::npos) continue;
+    const std::string key = lower(trim(line.substr(0, colon)));
+    const std::string_view value = trim(line.substr(colon + 1));
+    if (key == "user-agent" || key == "useragent") {
+      if (!in_agents) for_us = for_all = false; // a new group
+      in_agents = true;
+      if (value == "*") for_all = true;
+      if (product(value) == name) for_us = named = true;
+      continue;
+    }
+    const bool allow = key == "allow";
+    if (allow || key == "disallow") {
+      in_agents = false;
+      if (value.empty() || value.size() > kLongestPattern) continue;
+      const Rule rule{allow, normalised(value)};
+      if (for_us && ours.rules.size() < kMostRules) ours.rules.push_back(rule);
+      if (for_all && everybodys.rules.size() < kMostRules) everybodys.rules.push_back(rule);
+    } else if (key == "crawl-delay") {
+      in_agents = false;
+      const auto delay = seconds(value);
+      if (for_us && delay) ours.delay = delay;
+      if (for_all && delay) everybodys.delay = delay;
+    }
+  }
+  return named ? ours : everybodys;
+}
+
+std::optional<std::string> forbidding_rule(const Rules& rules, std::string_view target) {
+  if (target == "/robots.txt") return std::nullopt;
+  const Rule* best = nullptr;
+  for (const Rule& rule : rules.rules) {
+    const bool better = best == nullptr || rule.pattern.size() > best->pattern.size() ||
+                        (rule.pattern.size() == best->pattern.size() && rule.allow && !best->allow);
+    if (better && fits(rule.pattern, target)) best = &rule;
+  }
+  if (best == nullptr || best->allow) return std::nullopt;
+  return best->pattern;
+}
+
+} // namespace holdfast::robots
