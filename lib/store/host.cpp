@@ -50,10 +50,12 @@ std::chrono::milliseconds host_rate_limited(pg::Connection& connection, const st
   return std::chrono::milliseconds(result.one().integer("wait"));
 }
 
-Robots robots_get(pg::Connection& connection, const std::string& node, const std::string& origin) {
-  const auto result = connection.call("select * from holdfast.robots_get($1::uuid, $2)", pg::Params::of(node, origin));
+Robots robots_get(pg::Connection& connection, const std::string& node, const Lease& lease, const std::string& origin) {
+  const auto result = connection.call("select * from holdfast.robots_get($1::uuid, $2::uuid, $3::uuid, $4)",
+                                      pg::Params::of(node, lease.snapshot_id, lease.crawl_id, origin));
   const auto row = result.one();
-  return {row.text("state"), row.text("rules"), row.text_or("error", ""), row.boolean("to_fetch")};
+  return {row.text("state"), row.text("rules"), row.text_or("error", ""), row.boolean("to_fetch"),
+          row.boolean("too_early")};
 }
 
 bool robots_put(pg::Connection& connection, const std::string& node, const std::string& origin, const std::string& host,

@@ -4,6 +4,7 @@
 // repeated.
 
 #include "lib/store/control.hpp"
+#include "lib/store/node.hpp"
 
 #include <chrono>
 #include <optional>
@@ -31,9 +32,10 @@ std::chrono::milliseconds host_rate_limited(pg::Connection& connection, const st
 struct Robots {
   std::string state; // known, unreachable, wanted (nobody knows yet)
   std::string rules, error;
-  bool fetch{false}; // the caller is to fetch it within a minute, and to call robots_put
+  bool fetch{false};     // the caller is to fetch it within a minute, and to call robots_put
+  bool too_early{false}; // claimed before it was known that the site has a delay: put it back
 };
-Robots robots_get(pg::Connection& connection, const std::string& node, const std::string& origin);
+Robots robots_get(pg::Connection& connection, const std::string& node, const Lease& lease, const std::string& origin);
 
 struct RobotsAnswer {
   int status{0}; // 0: there was none

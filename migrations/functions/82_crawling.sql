@@ -41,19 +41,21 @@ begin
          order by o.retry_at limit greatest(p_pool, p_count))
     )
     select q.snapshot_id, q.crawl_id, q.host
-      from (select snapshot_id from pool order by random()) p
+      from (select snapshot_id, random() as dice from pool) p
       join holdfast.snapshot_queue q on q.snapshot_id = p.snapshot_id and q.crawl_id = p_crawl
       where q.owner_id is null and not q.lane and q.retry_at <= p_now
-      limit p_count for update of q skip locked;
+      order by p.dice limit p_count for update of q skip locked;
 end $$;
 comment on function holdfast.snapshot_pick(uuid, timestamptz, integer, text, integer) is 'Due snapshots of a crawl, newest first or at random among the first few.';
 
 -- robots.txt --------------------------------------------------------------------------------------------------------------
 
-create or replace function holdfast.robots_get(p_node uuid, p_origin text) returns table (state text, rules text, error text, to_fetch boolean)
+create or replace function holdfast.robots_get(p_node uuid, p_snapshot uuid, p_crawl uuid, p_origin text)
+  returns table (state text, rules text, error text, to_fetch boolean, too_early boolean)
   language plpgsql as $$
 -- What robots.txt of a site says. to_fetch: the caller is to fetch it, within a minute, and to call robots_put; nobody else does so
--- meanwhile. state "wanted" without it: somebody is fetching it.
+-- meanwhile. state "wanted" without it: somebody is fetching it. too_early: the snapshot was claimed before this was known, and the host
+-- has a delay, which that claim cannot have kept.
 #variable_conflict use_column
 declare
   v_now constant timestamptz := clock_timestamp();
@@ -61,24 +63,28 @@ declare
 begin
   select * into v_row from holdfast.robots r where r.origin = p_origin;
   if v_row.expires_at > v_now then
-    return query select v_row.state, v_row.rules, v_row.error, false;
+    return query select v_row.state, v_row.rules, v_row.error, false,
+      exists (select from holdfast.snapshot_queue q join holdfast.host h on h.name = q.host and h.min_delay > '0'
+                where q.snapshot_id = p_snapshot and q.crawl_id = p_crawl and q.claimed_at < v_row.fetched_at);
     return;
   end if;
   insert into holdfast.robots (origin) values (p_origin) on conflict do nothing;
   -- Never waits: whoever has the row locked is about to fetch, or has just done so.
   select * into v_row from holdfast.robots r where r.origin = p_origin for update skip locked;
   if not found or v_row.fetch_until > v_now then
-    return query select 'wanted', '', null::text, false;
+    return query select 'wanted', '', null::text, false, false;
     return;
   end if;
   if v_row.expires_at > v_now then
-    return query select v_row.state, v_row.rules, v_row.error, false;
+    return query select v_row.state, v_row.rules, v_row.error, false,
+      exists (select from holdfast.snapshot_queue q join holdfast.host h on h.name = q.host and h.min_delay > '0'
+                where q.snapshot_id = p_snapshot and q.crawl_id = p_crawl and q.claimed_at < v_row.fetched_at);
     return;
   end if;
   update holdfast.robots r set fetcher_id = p_node, fetch_until = v_now + interval '1 minute' where r.origin = p_origin;
-  return query select 'wanted', '', null::text, true;
+  return query select 'wanted', '', null::text, true, false;
 end $$;
-comment on function holdfast.robots_get(uuid, text) is 'What robots.txt of a site says, or who is to fetch it.';
+comment on function holdfast.robots_get(uuid, uuid, uuid, text) is 'What robots.txt of a site says, or who is to fetch it.';
 
 create or replace function holdfast.robots_put(p_node uuid, p_origin text, p_host text, p_status integer, p_rules text, p_error text,
     p_delay interval, p_keep interval) returns boolean language plpgsql as $$

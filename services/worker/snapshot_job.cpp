@@ -253,7 +253,7 @@ awaitable<void> SnapshotJob::ask_robots() {
   const auto url = base::parse_url(claim_.url);
   const std::string origin = robots::origin_of(url);
   auto known = co_await context_.database.repeat(
-      [&](pg::Connection& connection) { return store::robots_get(connection, context_.node_id, origin); });
+      [&](pg::Connection& connection) { return store::robots_get(connection, context_.node_id, lease(), origin); });
   if (known.fetch) {
     robots::FetchOptions options;
     if (const auto agent = options_.find("USER_AGENT"); agent != options_.end()) options.user_agent = agent->second;
@@ -286,6 +286,7 @@ awaitable<void> SnapshotJob::ask_robots() {
     known.rules = fetched.rules;
     known.error = fetched.error;
   }
+  if (known.too_early) throw Later{std::chrono::milliseconds(0), "robots.txt asks for a delay", false};
   if (known.state == "wanted") throw Later{kRobotsElsewhere, origin + "/robots.txt is just being fetched", false};
   if (known.state == "unreachable")
     throw base::Error(base::ErrorClass::temporary, origin + "/robots.txt cannot be read: " + known.error);
@@ -638,8 +639,9 @@ awaitable<void> SnapshotJob::seal() {
       return answer;
     });
     sealed_crawl_ = sealed.crawl_sealed;
-  } catch (const pg::DatabaseError& error) {
-    if (error.error_class() == base::ErrorClass::lease_lost) seal_asked_ = false; // refused: that is an answer
+  } catch (const base::Error& error) {
+    // Refused, or sealed as cancelled because of a limit: that is an answer, and what was published is nobody's.
+    if (error.error_class() == base::ErrorClass::lease_lost) seal_asked_ = false;
     throw;
   }
 }

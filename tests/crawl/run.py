@@ -1,0 +1,443 @@
+#!/usr/bin/env python3
+"""Crawling as a whole: real nodes, a real database, and a web server whose own record is what counts.
+
+    tests/crawl/run.py --holdfast build/dev/bin/holdfast           what ctest runs, about a minute
+    tests/crawl/run.py --holdfast ... --full                       the proofs at full length (about half an hour)
+    tests/crawl/run.py --holdfast ... --full Farm                  one of them
+
+Figures are printed, not judged; what is judged is what must be exact: limits, delays, and what is kept and removed.
+"""
+
+import argparse
+import importlib.util
+import pathlib
+import shutil
+import signal
+import statistics
+import sys
+import time
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+import web  # noqa: E402
+
+OPTIONS = argparse.Namespace(holdfast=None, full=False)
+
+
+def load(name, path):
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+runner = load("holdfast_runner_suite", HERE.parent / "runner" / "run.py")  # the throw-away server, collections of their own
+isolation = runner.isolation
+
+
+class Collection(runner.Collection):
+    def __init__(self, **options):
+        super().__init__(**options)
+        shutil.rmtree(self.directory / "plugins" / "note")
+        plugin = self.directory / "plugins" / "fetch"
+        plugin.mkdir()
+        (plugin / "config.json").write_text("{}")
+        shutil.copy(HERE / "fetch.sh", plugin / "on_Snapshot__50_fetch.sh")
+        self.archive = self.directory / "data" / "archive"
+
+    def environment(self, *arguments):
+        return {**super().environment(*arguments), "HOLDFAST_LEASE": "5s", "HOLDFAST_BEAT": "1s", "HOLDFAST_MARGIN": "1s", "HOLDFAST_KILL_GRACE": "200ms"}
+
+    def nodes(self, count, slots=4, first=0, **settings):
+        return [self.start("worker", HOLDFAST_WORK_DIR=str(self.directory / f"work{first + n}"), HOLDFAST_WORKER_SNAPSHOTS=str(slots), **settings)
+                for n in range(count)]
+
+    def leave(self, processes, number=signal.SIGTERM):
+        for process in processes:
+            process.send_signal(number)
+        for process in processes:
+            process.wait(timeout=60)
+
+    def crawl(self, *arguments):
+        return self.lines("add", "--bg", *map(str, arguments))[0]["id"]
+
+    def ended(self, crawl):
+        return self.sql(f"select status from holdfast.crawl where id = '{crawl}'") == "sealed"
+
+    def wait(self, *crawls, seconds=60):
+        for crawl in crawls:
+            self.until(f"crawl {crawl} has ended", lambda: self.ended(crawl), seconds)
+
+    def outcomes(self, crawl):
+        """path -> outcome"""
+        rows = self.sql(f"select regexp_replace(url, '^http://[^/]*', '') || ' ' || coalesce(outcome, status) from holdfast.v_snapshot where crawl_id = '{crawl}'")
+        return dict(line.split(" ") for line in rows.splitlines())
+
+    def directory_of(self, url):
+        return self.archive / self.sql(f"select directory from holdfast.v_snapshot where url = '{url}' order by created_at desc limit 1")
+
+
+class Case(runner.Case):
+    def setUp(self):
+        self.web = web.Web()
+        self.addCleanup(self.web.server_close)
+        self.addCleanup(self.web.shutdown)
+        self.c = self._enter(Collection())
+
+    def sound(self):
+        self.assertEqual(self.c.broken(), "")
+
+    def assert_gaps(self, requests, seconds):
+        """From one arrival to the next. Returns the smallest gap."""
+        times = [r[0] for r in requests]
+        gaps = [b - a for a, b in zip(times, times[1:])]
+        self.assertTrue(gaps)
+        self.assertGreaterEqual(min(gaps), seconds)
+        return min(gaps)
+
+
+class Robots(Case):
+    def test_it_is_read_once_by_all_nodes_before_any_page_and_kept_to(self):
+        self.web.robots["127.0.0.1"] = (200, "User-agent: *\nDisallow: /secret\nAllow: /secret/but\nCrawl-delay: 0.3\n")
+        self.c.nodes(3)
+        crawl = self.c.crawl("--robots", *[self.web.url(p) for p in ("/a", "/b", "/c", "/secret/x", "/secret/but", "/d?secret")])
+        self.c.wait(crawl)
+        self.assertEqual(self.c.outcomes(crawl), {"/a": "succeeded", "/b": "succeeded", "/c": "succeeded", "/d?secret": "succeeded",
+                                                  "/secret/x": "refused", "/secret/but": "succeeded"})
+        requests = self.web.seen()
+        self.assertEqual([r[3] for r in requests].count("/robots.txt"), 1)
+        self.assertEqual(requests[0][3], "/robots.txt")
+        self.assertEqual(len(requests), 6)
+        self.assert_gaps(requests, 0.3)
+        self.assertIn("robots.txt forbids it", self.c.sql(f"select reason from holdfast.v_snapshot where outcome = 'refused'"))
+        self.assertEqual(self.c.sql("select sum(attempts) from holdfast.snapshot_sealed"), "6")  # asking for robots.txt is none
+        # The next crawl knows it already; one that does not care does not ask.
+        again = self.c.crawl("--robots", self.web.url("/e"))
+        careless = self.c.crawl(self.web.url("/secret/y", "127.0.0.2"))
+        self.c.wait(again, careless)
+        self.assertEqual(len(self.web.seen(path="/robots.txt")), 1)
+        self.assertEqual(self.c.outcomes(careless), {"/secret/y": "succeeded"})
+        self.sound()
+
+    def test_a_long_delay_is_cut_and_none_means_all_is_allowed(self):
+        self.web.robots["127.0.0.1"] = (200, "User-agent: holdfast\nCrawl-delay: 86400\n")
+        self.c.nodes(1, HOLDFAST_POLITENESS_ROBOTS="true", HOLDFAST_POLITENESS_ROBOTS_DELAY_MAX="200ms")
+        crawl = self.c.crawl("--robots", self.web.url("/a"), self.web.url("/b"), self.web.url("/x", "127.0.0.9"))
+        self.c.wait(crawl)
+        self.assertEqual(set(self.c.outcomes(crawl).values()), {"succeeded"})
+        self.assertEqual(self.c.sql("select min_delay from holdfast.host where name = '127.0.0.1'"), "00:00:00.2")
+        self.sound()
+
+    def test_a_site_that_cannot_say_is_not_fetched_from(self):
+        self.web.robots["127.0.0.1"] = (500, "")
+        self.c.nodes(1)
+        crawl = self.c.crawl("--robots", self.web.url("/a"))
+        self.c.until("it waits", lambda: "robots.txt cannot be read: status 500" in self.c.sql("select state from holdfast.v_queue"))
+        self.assertEqual([r[3] for r in self.web.seen()], ["/robots.txt"])
+        self.web.robots["127.0.0.1"] = (404, "")
+        self.c.sql("update holdfast.robots set expires_at = now()")
+        self.c.sql("update holdfast.snapshot_queue set retry_at = now(); select holdfast.crawl_wake(crawl_id, now()) from holdfast.snapshot_queue")
+        self.c.wait(crawl)
+        self.assertEqual(self.c.outcomes(crawl), {"/a": "succeeded"})
+        self.sound()
+
+
+class SlowDown(Case):
+    def test_a_page_comes_back_when_its_site_may_be_asked_again(self):
+        self.web.pages["/busy"] = lambda n: (429, {"Retry-After": "1"}, "") if n <= 2 else (200, {}, "page")
+        self.web.pages["/never"] = (503, {"Retry-After": "1"}, "")
+        self.c.nodes(2, HOLDFAST_POLITENESS_RETRIES="2")
+        busy, never = self.c.crawl(self.web.url("/busy")), self.c.crawl(self.web.url("/never", "127.0.0.2"))
+        self.c.wait(busy, never)
+        self.assertEqual((self.c.outcomes(busy), self.c.outcomes(never)), ({"/busy": "succeeded"}, {"/never": "failed"}))
+        self.assertEqual((len(self.web.seen(path="/busy")), len(self.web.seen(path="/never"))), (3, 3))
+        self.assert_gaps(self.web.seen(path="/busy"), 1)
+        self.assert_gaps(self.web.seen(path="/never"), 1)
+        self.assertEqual(self.c.sql("select string_agg(ending, ' ' order by fence) from holdfast.attempt where crawl_id = '%s'" % busy), "released released sealed")
+        self.sound()
+
+
+class Keeping(Case):
+    def test_no_more_of_a_page_is_kept_than_its_crawl_allows(self):
+        self.c.nodes(1)
+        crawl = self.c.crawl("--max-page-bytes", "50k", self.web.url("/small"), self.web.url("/large?bytes=200000"))
+        self.c.wait(crawl)
+        self.assertEqual(self.c.outcomes(crawl), {"/small": "succeeded", "/large?bytes=200000": "failed"})
+        self.assertFalse(list(self.c.directory_of(self.web.url("/large?bytes=200000")).glob("fetch/page.txt")))
+        self.assertEqual(self.c.sql("select sum(output_bytes) from holdfast.archive_result where status = 'failed'"), "0")
+        self.sound()
+
+    def test_equal_bodies_are_one_file_and_any_of_them_can_go(self):
+        body = "page\n" + "same " * 4000
+        for name in ("/one", "/two", "/three"):
+            self.web.pages[name] = (200, {}, body)
+        self.web.pages["/other"] = (200, {}, body + "!")
+        self.c.nodes(2, HOLDFAST_ARCHIVE_SHARE_BODIES="true")
+        crawl = self.c.crawl(*[self.web.url(p) for p in ("/one", "/two", "/three", "/other")])
+        self.c.wait(crawl)
+        file = {name: self.c.directory_of(self.web.url(name)) / "fetch" / "page.txt" for name in ("/one", "/two", "/three", "/other")}
+        self.assertEqual(len({file[n].stat().st_ino for n in ("/one", "/two", "/three")}), 1)
+        self.assertEqual(file["/one"].stat().st_nlink, 4)
+        self.assertNotEqual(file["/one"].stat().st_ino, file["/other"].stat().st_ino)
+        self.c.holdfast("verify", "--all")
+        removed = self.c.sql(f"select id from holdfast.snapshot where url = '{self.web.url('/one')}'")
+        self.c.holdfast("remove", removed, expect=64)  # not without --yes
+        self.c.holdfast("remove", "--yes", removed)
+        self.assertFalse(file["/one"].exists())
+        self.assertEqual(file["/two"].read_text(), body)
+        self.assertEqual(self.c.sql(f"select snapshots_total || ' ' || snapshots_succeeded from holdfast.crawl where id = '{crawl}'"), "3 3")
+        self.c.holdfast("verify", "--all")
+        self.c.holdfast("remove", "--yes", crawl)
+        self.assertEqual([p for p in (self.c.archive / ".bodies").rglob("*") if p.is_file()], [])
+        self.sound()
+
+    def test_update_takes_what_failed_and_overwrite_takes_the_place_of_what_there_is(self):
+        self.web.pages["/flaky"] = lambda n: (200, {}, "page") if n > 1 else (500, {}, "")
+        worker, = self.c.nodes(1)
+        urls = [self.web.url("/fine"), self.web.url("/flaky")]
+        first = self.c.crawl(*urls)
+        self.c.wait(first)
+        self.assertEqual(self.c.outcomes(first), {"/fine": "succeeded", "/flaky": "failed"})
+        update = self.c.crawl("--update", *urls)
+        self.c.wait(update)
+        self.assertEqual(self.c.outcomes(update), {"/flaky": "succeeded"})
+        nothing = self.c.crawl("--update", *urls)
+        self.c.wait(nothing)
+        self.assertEqual(self.c.sql(f"select outcome from holdfast.crawl where id = '{nothing}'"), "empty")
+        old = [self.c.directory_of(u) for u in urls]
+        overwrite = self.c.crawl("--overwrite", *urls)
+        self.c.wait(overwrite)
+        self.assertEqual(self.c.sql("select count(*) from holdfast.superseded"), "3")
+        self.assertTrue(all(d.exists() for d in old))  # until a runner comes along
+        keeper = self.c.start("runner")
+        self.c.until("the old ones are gone", lambda: self.c.sql("select (select count(*) from holdfast.superseded) || ' ' || (select count(*) from holdfast.purge)") == "0 0")
+        self.assertFalse(any(d.exists() for d in old))
+        self.assertEqual(self.c.sql("select count(*) || ' ' || count(distinct url) || ' ' || count(distinct crawl_id) from holdfast.snapshot"), "2 2 1")
+        self.assertTrue(all(self.c.directory_of(u).exists() for u in urls))
+        self.c.leave([keeper, worker])
+        self.c.holdfast("verify", "--all")
+        self.sound()
+
+    def test_files_are_deleted_by_a_node_where_the_runner_does_not_see_the_archive(self):
+        worker, = self.c.nodes(1)
+        crawl = self.c.crawl("--keep", "1h", self.web.url("/a"))
+        self.c.wait(crawl)
+        directory = self.c.directory_of(self.web.url("/a"))
+        self.c.sql("update holdfast.crawl set keep_until = now() - interval '1 second'")
+        keeper = self.c.start("runner", HOLDFAST_ARCHIVE_ROOT=str(self.c.directory / "elsewhere"))
+        self.c.until("its row is gone", lambda: self.c.sql("select count(*) from holdfast.crawl") == "0")
+        self.assertTrue(directory.exists())  # marked
+        self.assertEqual(self.c.sql("select count(*) from holdfast.v_purge"), "1")
+        self.c.sql("update holdfast.purge set requested_at = requested_at - interval '2 minutes'")
+        another, = self.c.nodes(1, first=1)
+        self.c.until("its files are gone", lambda: self.c.sql("select count(*) from holdfast.v_purge") == "0")
+        self.assertFalse(directory.exists())
+        self.c.leave([keeper, worker, another])
+        self.sound()
+
+
+class Workers(Case):
+    def test_each_kind_does_its_own_and_knows_who_started_it(self):
+        crawls = [self.c.crawl(self.web.url(f"/{n}"), self.web.url(f"/{n}/b")) for n in range(3)]
+        run = self.c.start("run", "--set", "runner.split_workers=true", "--set", "runner.max_workers_per_type=2", "--set", "worker.snapshots=1")
+        self.assertEqual(run.wait(timeout=90), 0)
+        self.assertTrue(all(self.c.ended(crawl) for crawl in crawls))
+        kinds = dict(line.split(" ") for line in self.c.sql("select worker_type || ' ' || count(*) from holdfast.process where process_type = 'worker' group by worker_type").splitlines())
+        self.assertEqual(kinds["crawl"], "1")
+        self.assertIn(kinds["snapshot"], ("1", "2"))
+        self.assertEqual(self.c.sql("select count(*) from holdfast.process w join holdfast.process r on r.id = w.parent_id and r.process_type = 'orchestrator' "
+                                    "where w.process_type = 'worker'"), str(sum(map(int, kinds.values()))))
+        self.assertEqual(self.c.sql("select string_agg(distinct p.worker_type, ',') from holdfast.attempt a join holdfast.process p on p.id = a.process_id"), "snapshot")
+        self.sound()
+
+    def test_the_order_of_claims_is_a_setting(self):
+        crawl = self.c.crawl(*[self.web.url(f"/{n:02}") for n in range(20)])
+        for order, settings in (("newest", {"HOLDFAST_CLAIM_ORDER": "newest"}), ("random", {"HOLDFAST_CLAIM_FROM_TOP_N": "100"})):
+            with self.subTest(order):
+                crawl = self.c.crawl(*[self.web.url(f"/{order}/{n:02}") for n in range(20)])
+                worker, = self.c.nodes(1, slots=1, **settings)
+                self.c.wait(crawl)
+                self.c.leave([worker])
+                taken = [r[3] for r in self.web.seen(path=f"/{order}/.*")]
+                self.assertEqual(len(taken), 20)
+                if order == "newest":
+                    self.assertEqual(taken, sorted(taken, reverse=True))
+                else:
+                    self.assertNotEqual(taken, sorted(taken))
+        self.sound()
+
+
+class Limits(Case):
+    def test_they_are_exact_on_four_nodes(self):
+        cap = 1500 if OPTIONS.full else 60
+        links = 40
+        self.c.nodes(4)
+        pages = self.c.crawl("--depth", 3, "--max-urls", cap, self.web.url(f"/farm/0?links={links}", "127.0.1.1"))
+        size = 4000
+        seeds = [self.web.url(f"/p{n}?bytes={size}", "127.0.1.2") for n in range(cap)]
+        body = self.c.crawl("--max-bytes", cap * size // 3, *seeds)
+        parallel = self.c.crawl("--parallel", 3, *[self.web.url(f"/s{n}?seconds=0.05", "127.0.1.3") for n in range(cap // 3)])
+        self.c.wait(pages, body, parallel, seconds=900)
+        self.assertEqual(self.c.sql(f"select snapshots_total || ' ' || stop_reason from holdfast.crawl where id = '{pages}'"), f"{cap} max_urls")
+        fetched = self.web.seen("127.0.1.1")
+        self.assertEqual((len(fetched), len({r[3] for r in fetched})), (cap, cap))
+        kept = int(self.c.sql(f"select bytes from holdfast.crawl where id = '{body}'"))
+        self.assertLessEqual(kept, cap * size // 3)
+        self.assertGreater(kept, 0)
+
+        def on_disk():
+            return sum(p.stat().st_size for p in self.c.archive.glob("*/*/127.0.1.2*/*/a*/**/*") if p.is_file())
+
+        self.c.until("what went beyond is deleted", lambda: on_disk() == kept)
+        at_once = peak(self.web.seen("127.0.1.3"))
+        self.assertEqual(at_once, 3)
+        print(f"max_urls {cap}: {len(fetched)} pages fetched; max_bytes {cap * size // 3}: {kept} kept, {on_disk()} on disk; parallel 3: {at_once} at once at most")
+        self.sound()
+
+    def test_a_hosts_delay_holds_in_its_own_log_whatever_happens(self):
+        # Two hosts, two crawls each, four nodes; then kill -9 of all nodes and an immediate stop of the server, twice.
+        pages, delay = (150, 0.25) if OPTIONS.full else (12, 0.15)
+        hosts = ["127.0.2.1", "127.0.2.2"]
+        for host in hosts:
+            self.c.holdfast("host", "set", host, "--delay", f"{int(delay * 1000)}ms")
+        nodes = self.c.nodes(4)
+        crawls = [self.c.crawl(*[self.web.url(f"/{n}/{i}", host) for i in range(pages)]) for host in hosts for n in range(2)]
+        total = 2 * pages
+        for share in (0.3, 0.6):
+            self.c.until("some pages are fetched", lambda: len(self.web.seen(hosts[0])) >= share * total, seconds=600)
+            self.c.leave(nodes, signal.SIGKILL)
+            restart_server()
+            nodes = self.c.nodes(4)
+        self.c.wait(*crawls, seconds=600)
+        for host in hosts:
+            requests = self.web.seen(host)
+            self.assertEqual(len({r[3] for r in requests}), total)
+            smallest = self.assert_gaps(requests, delay)
+            times = [r[0] for r in requests]
+            usual = statistics.median(b - a for a, b in zip(times, times[1:]))
+            print(f"{host}: delay {delay * 1000:.0f} ms; {len(requests)} requests by 4 nodes, smallest gap {smallest * 1000:.1f} ms, median {usual * 1000:.1f} ms")
+        self.sound()
+
+
+class Fair(Case):
+    def test_two_hundred_crawls_one_of_them_a_giant(self):
+        giant_pages, small, pages = (200_000, 199, 5) if OPTIONS.full else (3_000, 15, 3)
+
+        def race(name):
+            began = time.time()
+            crawls = [self.c.crawl(*[self.web.url(f"/{name}/{n}/{i}", f"127.0.{4 + n // 250}.{1 + n % 250}") for i in range(pages)]) for n in range(small)]
+            added = time.time() - began
+            self.c.until("every small crawl has ended", lambda: self.c.sql("select count(*) from holdfast.crawl where status <> 'sealed' and label <> 'giant'") == "0", seconds=1800)
+            of = ", ".join(f"'{c}'" for c in crawls)
+            first = "(select min(a.claimed_at) from holdfast.attempt a where a.crawl_id = c.id)"
+            waits = sorted(float(x) for x in self.c.sql(f"select extract(epoch from {first} - c.created_at) from holdfast.crawl c where id in ({of})").splitlines())
+            ends = sorted(float(x) for x in self.c.sql(f"select extract(epoch from sealed_at - created_at) from holdfast.crawl where id in ({of})").splitlines())
+            print(f"{name}: {small} crawls of {pages} pages added within {added:.1f} s; to the first claim: median {statistics.median(waits):.3f} s, "
+                  f"worst {waits[-1]:.3f} s; to the end: median {statistics.median(ends):.3f} s, worst {ends[-1]:.3f} s")
+
+        self.c.nodes(4)
+        race("alone")
+        (self.c.directory / "giant.txt").write_text("\n".join(self.web.url(f"/giant/{n}", "127.0.3.1") for n in range(giant_pages)))
+        giant = self.c.crawl("--max-urls", 0, "--label", "giant", self.c.directory / "giant.txt")
+        self.c.until("the giant is all in the queue", lambda: self.c.sql(f"select seeds_left from holdfast.crawl where id = '{giant}'") == "0", seconds=600)
+        before = len(self.web.seen("127.0.3.1"))
+        began = time.time()
+        race("beside a giant")
+        took = time.time() - began
+        print(f"meanwhile the giant of {giant_pages} pages had {len(self.web.seen('127.0.3.1')) - before} fetched in {took:.1f} s")
+        self.assertFalse(self.c.ended(giant) and OPTIONS.full)
+        self.c.holdfast("cancel", giant)
+        self.c.wait(giant, seconds=300)
+        self.sound()
+
+
+class Farm(Case):
+    PROBE = """create function probe(node uuid) returns double precision language plpgsql as $$
+declare
+  v_from timestamptz := clock_timestamp();
+begin
+  begin
+    perform holdfast.snapshot_claim(node, 4, '{}');
+    raise exception 'undo' using errcode = 'ZZ000';
+  exception when sqlstate 'ZZ000' then
+    return extract(epoch from clock_timestamp() - v_from) * 1000;
+  end;
+end $$"""
+
+    def test_it_stays_bounded_and_claims_stay_quick(self):
+        cap = 200_000 if OPTIONS.full else 5_000
+        last = 90 if OPTIONS.full else 5
+        self.c.sql(self.PROBE)
+        node = "a0000000-0000-7000-8000-00000000000f"
+        self.c.sql(f"select holdfast.node_join('{node}', '{{\"id\": \"m\", \"hostname\": \"h\"}}', 'b', 1, 1, null, 'worker', 'snapshot', 'probe', '1', 8, interval '1 day')")
+        self.c.nodes(4)
+        crawl = self.c.crawl("--depth", 4, "--max-urls", cap, self.web.url("/farm/0"))
+        samples = []
+        deadline = time.time() + 1800
+        full_at = None
+        while time.time() < deadline:
+            open_now, total = map(int, self.c.sql(f"select snapshots_open || ' ' || snapshots_total from holdfast.crawl where id = '{crawl}'").split())
+            samples.append((total, float(self.c.sql(f"select probe('{node}')"))))
+            self.assertLessEqual(total, cap)
+            if total == cap:
+                full_at = full_at or time.time()
+                if time.time() - full_at > last:
+                    break
+            time.sleep(0.2)
+        self.assertEqual(total, cap)
+        self.assertEqual(self.c.sql(f"select stop_reason from holdfast.crawl where id = '{crawl}'"), "max_urls")
+        steps = [0, cap // 20, cap // 4, cap // 2, cap - 1, cap]
+        for low, high in zip(steps, steps[1:]):
+            part = [ms for n, ms in samples if low < n <= high]
+            if part:
+                print(f"{low} to {high} pages known: a claim of four took {statistics.median(part):.1f} ms (median of {len(part)}, worst {max(part):.1f})")
+        fetched = len(self.web.seen())
+        print(f"{fetched} pages fetched, which linked {fetched * 1000}; {total} known, cap {cap}")
+        self.c.holdfast("cancel", crawl)
+        self.c.wait(crawl, seconds=600)
+        self.assertEqual(self.c.sql(f"select count(*) from holdfast.snapshot where crawl_id = '{crawl}'"), str(cap))
+        self.sound()
+
+
+def peak(requests):
+    """The most requests under way at once."""
+    moments = sorted([(r[0], 1) for r in requests] + [(r[1], -1) for r in requests])
+    now = most = 0
+    for _, step in moments:
+        now += step
+        most = max(most, now)
+    return most
+
+
+def restart_server():
+    programs = isolation.find_programs()[0]
+    runner.SERVER.run(programs / "pg_ctl", "-D", "data", "-l", "log", "-w", "-m", "immediate", "restart")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--holdfast", required=True, help="the program")
+    parser.add_argument("--full", action="store_true", help="at full length")
+    parser.add_argument("tests", nargs="*", help="Class or Class.test; all if none is given")
+    OPTIONS.__dict__.update(vars(parser.parse_args()))
+    OPTIONS.holdfast = runner.OPTIONS.holdfast = str(pathlib.Path(OPTIONS.holdfast).resolve())
+    found = isolation.find_programs()
+    if not found:
+        print("skipped: the programs of a PostgreSQL server are not installed")
+        return isolation.SKIPPED
+    with isolation.Server(found[0]) as server:
+        runner.SERVER = server
+        # As a server of one's own would be: it cleans up by itself, and survives being stopped at once.
+        for setting in ("autovacuum = on", "fsync = on", "max_connections = 200"):
+            server.psql("-d", "postgres", "-c", f"alter system set {setting}")
+        restart_server()
+        module = sys.modules[__name__]
+        names = OPTIONS.tests or (["Limits", "Fair", "Farm"] if OPTIONS.full else ["Robots", "SlowDown", "Keeping", "Workers", "Limits", "Fair", "Farm"])
+        suite = unittest.TestLoader().loadTestsFromNames(names, module)
+        return 0 if unittest.TextTestRunner(verbosity=2).run(suite).wasSuccessful() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
