@@ -22,6 +22,8 @@ create or replace function holdfast.snapshot_pick(p_crawl uuid, p_now timestampt
 -- Locks and returns due snapshots of a crawl in another order than that in which they were found. One index range, read from either
 -- end; what somebody else has locked is passed over.
 #variable_conflict use_column
+declare
+  v_ids uuid[];
 begin
   if p_order = 'newest' and p_pool <= p_count then
     return query
@@ -30,21 +32,22 @@ begin
         order by q.retry_at desc limit p_count for update skip locked;
     return;
   end if;
+  -- In two steps, so that no plan can do worse than a few index probes. Twice as many as needed: some will be locked.
+  if p_order = 'newest' then
+    v_ids := array(select n.snapshot_id from (
+      select q.snapshot_id from holdfast.snapshot_queue q
+        where q.crawl_id = p_crawl and q.owner_id is null and not q.lane and q.retry_at <= p_now
+        order by q.retry_at desc limit greatest(p_pool, p_count)) n order by random() limit 2 * p_count + 8);
+  else
+    v_ids := array(select o.snapshot_id from (
+      select q.snapshot_id from holdfast.snapshot_queue q
+        where q.crawl_id = p_crawl and q.owner_id is null and not q.lane and q.retry_at <= p_now
+        order by q.retry_at limit greatest(p_pool, p_count)) o order by random() limit 2 * p_count + 8);
+  end if;
   return query
-    with pool as materialized (
-      (select n.snapshot_id from holdfast.snapshot_queue n
-         where p_order = 'newest' and n.crawl_id = p_crawl and n.owner_id is null and not n.lane and n.retry_at <= p_now
-         order by n.retry_at desc limit greatest(p_pool, p_count))
-      union all
-      (select o.snapshot_id from holdfast.snapshot_queue o
-         where p_order <> 'newest' and o.crawl_id = p_crawl and o.owner_id is null and not o.lane and o.retry_at <= p_now
-         order by o.retry_at limit greatest(p_pool, p_count))
-    )
-    select q.snapshot_id, q.crawl_id, q.host
-      from (select snapshot_id, random() as dice from pool) p
-      join holdfast.snapshot_queue q on q.snapshot_id = p.snapshot_id and q.crawl_id = p_crawl
-      where q.owner_id is null and not q.lane and q.retry_at <= p_now
-      order by p.dice limit p_count for update of q skip locked;
+    select q.snapshot_id, q.crawl_id, q.host from holdfast.snapshot_queue q
+      where q.snapshot_id = any (v_ids) and q.crawl_id = p_crawl and q.owner_id is null and not q.lane and q.retry_at <= p_now
+      limit p_count for update skip locked;
 end $$;
 comment on function holdfast.snapshot_pick(uuid, timestamptz, integer, text, integer) is 'Due snapshots of a crawl, newest first or at random among the first few.';
 

@@ -1,0 +1,251 @@
+// Every order in every state of what it is given to: what it answers, the state after it, and that a second time
+// changes nothing. The Stage checks the invariants at the end.
+#include "lib/base/uuid.hpp"
+#include "lib/store/control.hpp"
+#include "lib/store/host.hpp"
+#include "tests/store/stage.hpp"
+
+#include <doctest/doctest.h>
+
+#include <map>
+
+using namespace holdfast;
+using namespace holdfast::test;
+
+namespace {
+
+const store::Order kOrder{"ann", ""};
+
+struct Expected {
+  bool changed;
+  std::string after;
+};
+using Row = std::map<std::string, Expected>; // by action
+
+void expand(Stage& stage, const std::string& node) {
+  while (const auto lease = store::crawl_claim(stage.connection, node, 1min))
+    while (store::crawl_expand(stage.connection, node, *lease, 1000).seeds_left > 0) {
+    }
+}
+
+// One snapshot of this crawl, in work.
+store::Claim hold(Stage& stage, const std::string& node, const std::string& crawl) {
+  const auto claims = store::snapshot_claim(stage.connection, node, 1, {crawl});
+  REQUIRE(claims.size() == 1);
+  REQUIRE(claims[0].lease.crawl_id == crawl);
+  store::snapshot_start(stage.connection, node, claims[0].lease);
+  return claims[0];
+}
+
+std::string crawl_state(Stage& stage, const std::string& crawl) {
+  return stage.value(
+      "select status || case when stopping_at is not null and status <> 'sealed' then ' stopping' else '' end "
+      "from holdfast.v_crawl where id = $1::uuid",
+      pg::Params::of(crawl));
+}
+
+bool order_crawl(Stage& stage, const std::string& action, const std::string& crawl) {
+  return action == "pause"    ? store::crawl_pause(stage.connection, crawl, kOrder)
+         : action == "resume" ? store::crawl_resume(stage.connection, crawl, kOrder)
+                              : store::crawl_cancel(stage.connection, crawl, kOrder, {});
+}
+
+} // namespace
+
+TEST_CASE("every order to a crawl, in every state") {
+  Stage stage;
+  const auto node = stage.node();
+  const std::map<std::string, Row> matrix = {
+      {"queued", {{"pause", {true, "paused"}}, {"resume", {false, "queued"}}, {"cancel", {true, "sealed"}}}},
+      {"being expanded", {{"pause", {true, "paused"}}, {"resume", {false, "queued"}}, {"cancel", {true, "sealed"}}}},
+      {"started", {{"pause", {true, "paused"}}, {"resume", {false, "started"}}, {"cancel", {true, "sealed"}}}},
+      {"in work", {{"pause", {true, "paused"}}, {"resume", {false, "started"}}, {"cancel", {true, "sealed"}}}},
+      {"paused", {{"pause", {false, "paused"}}, {"resume", {true, "queued"}}, {"cancel", {true, "sealed"}}}},
+      {"stopping",
+       {{"pause", {false, "started stopping"}}, {"resume", {false, "started stopping"}}, {"cancel", {true, "sealed"}}}},
+      {"sealed", {{"pause", {false, "sealed"}}, {"resume", {false, "sealed"}}, {"cancel", {false, "sealed"}}}},
+  };
+  for (const auto& [state, row] : matrix)
+    for (const auto& [action, expected] : row) {
+      CAPTURE(state);
+      CAPTURE(action);
+      const bool seeds_only = state == "queued" || state == "being expanded";
+      const auto crawl = seeds_only ? stage.add(stage.seeds(1, 3)) : stage.start(stage.seeds(1, 3));
+      std::optional<store::CrawlLease> expanding;
+      std::optional<store::Claim> held;
+      if (state == "being expanded") expanding = store::crawl_claim(stage.connection, node, 1min);
+      if (state == "in work") held = hold(stage, node, crawl);
+      if (state == "paused") store::crawl_pause(stage.connection, crawl, kOrder);
+      if (state == "stopping")
+        stage.run("select holdfast.crawl_stop($1::uuid, 'cancelled', 'bob', '', 1)", pg::Params::of(crawl));
+      if (state == "sealed") store::crawl_cancel(stage.connection, crawl, kOrder, {});
+
+      CHECK(order_crawl(stage, action, crawl) == expected.changed);
+      CHECK(crawl_state(stage, crawl) == expected.after);
+      CHECK_FALSE(order_crawl(stage, action, crawl));
+      CHECK(crawl_state(stage, crawl) == expected.after);
+      if (held) CHECK((refusal([&] { stage.seal(node, *held); }) == "HF003") == expected.changed);
+      if (expanding)
+        CHECK((refusal([&] { store::crawl_expand(stage.connection, node, *expanding, 10); }) == "HF003") ==
+              expected.changed);
+      // Whatever it was, it can be brought to its end.
+      store::crawl_cancel(stage.connection, crawl, kOrder, {});
+      expand(stage, node);
+      CHECK(crawl_state(stage, crawl) == "sealed");
+      // What is sealed is neither excluded from nor given a new scope; it can be removed, and what is open cannot.
+      CHECK(refusal([&] {
+              store::crawl_scope(stage.connection, crawl, {{"deny", {"x.test"}}}, {}, "ann");
+            }) == "HF004");
+      CHECK_NOTHROW(store::crawl_remove(stage.connection, crawl, "ann"));
+    }
+}
+
+TEST_CASE("every order to a snapshot, in every state") {
+  Stage stage;
+  const auto node = stage.node();
+  const std::map<std::string, Row> matrix = {
+      {"queued", {{"pause", {true, "paused"}}, {"resume", {false, "queued"}}, {"cancel", {true, "sealed"}}}},
+      {"claimed", {{"pause", {true, "paused"}}, {"resume", {false, "queued"}}, {"cancel", {true, "sealed"}}}},
+      {"started", {{"pause", {true, "paused"}}, {"resume", {false, "started"}}, {"cancel", {true, "sealed"}}}},
+      {"paused", {{"pause", {false, "paused"}}, {"resume", {true, "queued"}}, {"cancel", {true, "sealed"}}}},
+      {"excluded", {{"pause", {false, "paused"}}, {"resume", {false, "paused"}}, {"cancel", {true, "sealed"}}}},
+      {"in a paused crawl", {{"pause", {true, "paused"}}, {"resume", {false, "queued"}}, {"cancel", {true, "sealed"}}}},
+      {"sealed", {{"pause", {false, "sealed"}}, {"resume", {false, "sealed"}}, {"cancel", {false, "sealed"}}}},
+  };
+  for (const auto& [state, row] : matrix)
+    for (const auto& [action, expected] : row) {
+      CAPTURE(state);
+      CAPTURE(action);
+      const auto crawl = stage.start(stage.seeds(1, 2));
+      std::optional<store::Claim> held;
+      if (state == "claimed" || state == "started" || state == "sealed") {
+        held = store::snapshot_claim(stage.connection, node, 1, {crawl}).at(0);
+        if (state != "claimed") store::snapshot_start(stage.connection, node, held->lease);
+        if (state == "sealed") stage.seal(node, *held);
+      }
+      const std::string id = held ? held->lease.snapshot_id
+                                  : stage.value("select snapshot_id from holdfast.snapshot_queue where crawl_id = "
+                                                "$1::uuid order by retry_at limit 1",
+                                                pg::Params::of(crawl));
+      const store::Lease lease{id, crawl, held ? held->lease.fence : 0};
+      if (state == "paused") store::snapshot_order(stage.connection, id, "pause", kOrder);
+      if (state == "in a paused crawl") store::crawl_pause(stage.connection, crawl, kOrder);
+      if (state == "excluded") {
+        store::crawl_scope(stage.connection, crawl, {{"deny", {"/1$"}}}, {}, "ann");
+        expand(stage, node);
+      }
+
+      CHECK(store::snapshot_order(stage.connection, id, action, kOrder) == expected.changed);
+      CHECK(stage.status(lease) == expected.after);
+      CHECK_FALSE(store::snapshot_order(stage.connection, id, action, kOrder));
+      CHECK(stage.status(lease) == expected.after);
+      if (held && state != "sealed" && expected.changed) CHECK(refusal([&] { stage.seal(node, *held); }) == "HF003");
+      CHECK(refusal([&] { store::snapshot_remove(stage.connection, id, "ann"); }) == "HF004"); // its crawl is open
+      store::crawl_cancel(stage.connection, crawl, kOrder, {});
+      expand(stage, node);
+      CHECK(crawl_state(stage, crawl) == "sealed");
+      CHECK(store::snapshot_remove(stage.connection, id, "ann"));
+      CHECK_FALSE(store::snapshot_remove(stage.connection, id, "ann"));
+    }
+}
+
+TEST_CASE("every order to a node, in every state") {
+  Stage stage;
+  const auto crawl = stage.start(stage.seeds(1, 200));
+  const std::map<std::string, Row> matrix = {
+      {"idle", {{"pause", {true, "paused"}}, {"resume", {false, "works"}}, {"cancel", {true, "works, stop"}}}},
+      {"in work", {{"pause", {true, "paused"}}, {"resume", {false, "works"}}, {"cancel", {true, "works, stop"}}}},
+      {"draining", {{"pause", {true, "paused"}}, {"resume", {false, "works"}}, {"cancel", {true, "works, stop"}}}},
+      {"paused", {{"pause", {false, "paused"}}, {"resume", {true, "works"}}, {"cancel", {true, "paused, stop"}}}},
+      {"gone", {{"pause", {false, "gone"}}, {"resume", {false, "gone"}}, {"cancel", {false, "gone"}}}},
+  };
+  for (const auto& [state, row] : matrix)
+    for (const auto& [action, expected] : row) {
+      CAPTURE(state);
+      CAPTURE(action);
+      const auto node = stage.node();
+      std::optional<store::Claim> held;
+      if (state == "in work") held = hold(stage, node, crawl);
+      if (state == "draining")
+        stage.run("update holdfast.process set draining = true where id = $1::uuid", pg::Params::of(node));
+      if (state == "paused") store::node_pause(stage.connection, node, kOrder);
+      if (state == "gone") store::node_leave(stage.connection, node, 0, "done");
+      const auto order = [&] {
+        return action == "pause"    ? store::node_pause(stage.connection, node, kOrder)
+               : action == "resume" ? store::node_resume(stage.connection, node, kOrder)
+                                    : store::node_cancel(stage.connection, node, kOrder);
+      };
+      const auto now = [&] {
+        return stage.value(
+            "select case when status = 'exited' then 'gone' when paused_at is not null then 'paused' else 'works' "
+            "end || coalesce(', ' || request, '') from holdfast.process where id = $1::uuid",
+            pg::Params::of(node));
+      };
+      CHECK(order() == expected.changed);
+      CHECK(now() == expected.after);
+      CHECK_FALSE(order());
+      CHECK(now() == expected.after);
+      if (held) CHECK(stage.status(held->lease) == (action == "pause" ? "queued" : "started"));
+      if (now().starts_with("paused")) CHECK(store::snapshot_claim(stage.connection, node, 1, {crawl}).empty());
+      if (state != "gone") store::node_leave(stage.connection, node, 0, "done");
+    }
+}
+
+TEST_CASE("every order to a web site, and to everything, in every state") {
+  Stage stage;
+  const std::map<std::string, Row> matrix = {
+      {"unknown", {{"pause", {true, "paused"}}, {"resume", {false, ""}}, {"cancel", {true, ""}}}},
+      {"with limits", {{"pause", {true, "paused"}}, {"resume", {false, "free"}}, {"cancel", {true, "free"}}}},
+      {"in work", {{"pause", {true, "paused"}}, {"resume", {false, ""}}, {"cancel", {true, ""}}}},
+      {"paused", {{"pause", {false, "paused"}}, {"resume", {true, "free"}}, {"cancel", {true, "paused"}}}},
+      {"backed off", {{"pause", {true, "paused"}}, {"resume", {true, "free"}}, {"cancel", {true, "backed off"}}}},
+  };
+  for (const auto& [state, row] : matrix)
+    for (const auto& [action, expected] : row) {
+      CAPTURE(state);
+      CAPTURE(action);
+      const auto node = stage.node();
+      const auto crawl = stage.start(stage.seeds(1, 3));
+      stage.run("delete from holdfast.host");
+      std::optional<store::Claim> held;
+      if (state == "with limits") store::host_set(stage.connection, "site.test", {std::nullopt, 2}, "ann");
+      if (state == "in work") held = hold(stage, node, crawl);
+      if (state == "paused") store::host_pause(stage.connection, "site.test", kOrder);
+      if (state == "backed off") store::host_rate_limited(stage.connection, "site.test", 429, std::nullopt, "node");
+      const auto order = [&] {
+        return action == "pause"    ? store::host_pause(stage.connection, "site.test", kOrder)
+               : action == "resume" ? store::host_resume(stage.connection, "site.test", kOrder)
+                                    : store::host_cancel(stage.connection, "site.test", kOrder) > 0;
+      };
+      const auto now = [&] {
+        return stage.value(
+            "select coalesce(max(case when paused then 'paused' when backoff_until > clock_timestamp() then "
+            "'backed off' else 'free' end), '') from holdfast.host where name = 'site.test'");
+      };
+      CHECK(order() == expected.changed);
+      CHECK(now() == expected.after);
+      CHECK_FALSE(order());
+      CHECK(now() == expected.after);
+      if (held && action != "resume") CHECK(refusal([&] { stage.seal(node, *held); }) == "HF003");
+      if (now() == "paused" || now() == "backed off")
+        CHECK(store::snapshot_claim(stage.connection, node, 1, {crawl}).empty());
+      if (action == "cancel") CHECK(crawl_state(stage, crawl) == "sealed");
+      store::crawl_cancel(stage.connection, crawl, kOrder, {});
+      expand(stage, node);
+      CHECK(crawl_state(stage, crawl) == "sealed");
+      store::node_leave(stage.connection, node, 0, "done");
+    }
+
+  const auto node = stage.node();
+  const auto crawl = stage.start(stage.seeds(1, 3));
+  stage.run("delete from holdfast.host");
+  const auto held = hold(stage, node, crawl);
+  CHECK_FALSE(store::collection_resume(stage.connection, kOrder));
+  CHECK(store::collection_pause(stage.connection, kOrder));
+  CHECK_FALSE(store::collection_pause(stage.connection, kOrder));
+  CHECK(refusal([&] { stage.seal(node, held); }) == "HF003");
+  CHECK(store::snapshot_claim(stage.connection, node, 1, {crawl}).empty());
+  CHECK(store::collection_resume(stage.connection, kOrder));
+  CHECK_FALSE(store::collection_resume(stage.connection, kOrder));
+  CHECK(store::snapshot_claim(stage.connection, node, 1, {crawl}).size() == 1);
+}
