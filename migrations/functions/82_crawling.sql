@@ -18,7 +18,7 @@ $$;
 comment on function holdfast.snapshot_order_of_claims() is 'In which order this session takes the snapshots of a crawl.';
 
 create or replace function holdfast.snapshot_pick(p_crawl uuid, p_now timestamptz, p_count integer, p_order text, p_pool integer)
-  returns table (snapshot_id uuid, crawl_id uuid, host text) language plpgsql set plan_cache_mode = force_generic_plan as $$
+  returns table (snapshot_id uuid, crawl_id uuid, host text) language plpgsql rows 4 set plan_cache_mode = force_generic_plan as $$
 -- Locks and returns due snapshots of a crawl in another order than that in which they were found. One index range, read from either
 -- end; what somebody else has locked is passed over.
 #variable_conflict use_column
