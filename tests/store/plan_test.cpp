@@ -9,8 +9,8 @@ using namespace holdfast::test;
 namespace {
 
 // 200,000 due snapshots in 50 crawls, one of which holds half of them.
-void fill(Stage& stage) {
-  stage.connection.script(R"(
+void fill(Stage& stage, const std::string& then = "analyze") {
+  stage.connection.script(std::string(R"(
     insert into holdfast.crawl (id, status, retry_at, snapshots_total, snapshots_open)
       select ('c0000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'started', null, t, t
         from generate_series(1, 50) n, lateral (select case when n = 1 then 102000 else 2000 end as t) s;
@@ -20,7 +20,7 @@ void fill(Stage& stage) {
         from holdfast.crawl c, generate_series(1, c.snapshots_total) n, lateral (select 'https://site.test/' || n as u) s;
     insert into holdfast.snapshot_queue (snapshot_id, crawl_id, host, retry_at)
       select id, crawl_id, host, now() - random() * interval '1 hour' from holdfast.snapshot;
-    analyze)");
+    )") + then);
 }
 
 } // namespace
@@ -55,6 +55,44 @@ TEST_CASE("a claim on a queue of two hundred thousand reads index ranges and nev
     CHECK(after.one().integer("tuples") - before.one().integer("tuples") < 20 * 16 * 20);
   });
   CHECK(scans("seq_scan") == 0);
+}
+
+TEST_CASE("a claim planned while the queue was empty does not read all of a large one, in whatever order it takes") {
+  Stage stage;
+  const auto node = stage.node();
+  const std::vector<std::pair<std::string, int>> orders = {
+      {"oldest", 0}, {"newest", 0}, {"oldest", 100}, {"newest", 100}};
+  const auto claim = [&](pg::Transaction& transaction, const std::pair<std::string, int>& order) {
+    transaction.call(
+        "select set_config('holdfast.claim_order', $1, true), set_config('holdfast.claim_from_top_n', $2, true)",
+        pg::Params::of(order.first, std::to_string(order.second)));
+    return transaction.call("select * from holdfast.snapshot_claim($1::uuid, 16, '{}')", pg::Params::of(node)).size();
+  };
+  stage.start(stage.seeds(1, 100)); // so that every statement is planned
+  stage.connection.transaction([&](pg::Transaction& transaction) {
+    for (const auto& order : orders)
+      CHECK(claim(transaction, order) == 16);
+  });
+  fill(stage, "");
+  for (const auto& order : orders) {
+    CAPTURE(order.first);
+    CAPTURE(order.second);
+    stage.connection.transaction([&](pg::Transaction& transaction) {
+      const auto tuples = [&] {
+        return transaction
+            .call("select coalesce(sum(seq_tup_read + idx_tup_fetch), 0) as n from pg_stat_xact_user_tables where "
+                  "schemaname = 'holdfast' and relname in ('snapshot_queue', 'snapshot')")
+            .one()
+            .integer("n");
+      };
+      const auto before = tuples();
+      std::size_t claimed = 0;
+      for (int i = 0; i < 5; ++i)
+        claimed += claim(transaction, order);
+      CHECK(claimed == 80);
+      CHECK(tuples() - before < 80 * 40);
+    });
+  }
 }
 
 TEST_CASE("a beat, a seal and a lapse on a large queue touch only what the node holds") {
