@@ -179,6 +179,13 @@ create or replace function holdfast.check_invariants() returns table (invariant 
   select 'an attempt is sealed once', a.snapshot_id, count(*) || ' times'
     from holdfast.attempt a where a.ending = 'sealed' group by a.snapshot_id having count(*) > 1
   union all
+  select 'a page holds no more than its crawl allows', e.snapshot_id, format('%s bytes, max_snapshot_bytes is %s', n.bytes, c.max_snapshot_bytes)
+    from holdfast.crawl c
+    join holdfast.snapshot_sealed e on e.crawl_id = c.id and e.directory is not null
+    cross join lateral (select sum(r.output_bytes) as bytes from holdfast.archive_result r
+                          where r.snapshot_id = e.snapshot_id and r.crawl_id = e.crawl_id and r.fence = e.fence) n
+    where c.max_snapshot_bytes > 0 and n.bytes > c.max_snapshot_bytes
+  union all
   select 'one runner leads at a time', t.process_id, format('epoch %s began at %s, an earlier one was valid until %s', t.epoch, t.began_at, t.others_until)
     from (select r.*, max(r.valid_until) over (order by r.epoch rows between unbounded preceding and 1 preceding) as others_until from holdfast.runner_term r) t
     where t.others_until > t.began_at

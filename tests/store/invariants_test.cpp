@@ -67,6 +67,10 @@ const std::vector<Breakage> kBreakages = {
      "update holdfast.process set status = 'exited', ended_at = now() where label = 'host'"},
     {"a hook that runs belongs to a live crawl session",
      "update holdfast.crawl_session set status = 'closed', ended_at = now()"},
+    {"a page holds no more than its crawl allows",
+     "insert into holdfast.archive_result (snapshot_id, crawl_id, fence, plugin, hook_name, status, process_id, "
+     "ended_at, output_bytes) select snapshot_id, crawl_id, fence, 'p', 'h', 'succeeded', owner_id, now(), 2 from "
+     "holdfast.snapshot_sealed; update holdfast.crawl set max_snapshot_bytes = 1 where label = 'ended'"},
     {"one runner leads at a time",
      "insert into holdfast.runner_term (epoch, process_id, label, began_at, valid_until) select n, gen_random_uuid(), "
      "'r', now() - interval '1 minute', now() from generate_series(1, 2) n"},
