@@ -37,10 +37,11 @@ comment on column holdfast.robots.fetched_at is 'When that was.';
 comment on column holdfast.robots.expires_at is 'Past this it is fetched again before the next page.';
 
 create table holdfast.superseded (
-  snapshot_id uuid primary key,
+  snapshot_id uuid not null,
   crawl_id uuid not null,
   by_id uuid not null,
-  at timestamptz not null default clock_timestamp()
+  at timestamptz not null default clock_timestamp(),
+  constraint superseded_pkey primary key (snapshot_id, crawl_id)
 );
 comment on table holdfast.superseded is 'Marked for removal: snapshots in whose place a newer one of the same URL was archived. The duty "retention" takes them.';
 comment on column holdfast.superseded.snapshot_id is 'The older one. No foreign key: it may be removed otherwise meanwhile.';
