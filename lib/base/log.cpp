@@ -12,11 +12,13 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <ctime>
 #include <iterator>
 #include <memory>
+#include <mutex>
 #include <utility>
 
 namespace holdfast::base {
@@ -91,10 +93,46 @@ std::unique_ptr<spdlog::formatter> text_formatter() {
   return formatter;
 }
 
+// What is in force is made of these.
+std::mutex mutex;
+spdlog::level::level_enum configured = spdlog::level::info;
+std::string requested;
+bool debugging = false;
+
+// With the mutex held.
+void apply_level() {
+  auto level = debugging ? spdlog::level::debug : configured;
+  for (const auto& [name, value] : kLevels)
+    if (!debugging && name == requested) level = value;
+  const auto before = spdlog::get_level();
+  if (before == level) return;
+  // Told at whichever of the two levels lets it through.
+  spdlog::set_level(std::min({before, level, spdlog::level::info}));
+  spdlog::info("log level: {}, it was {}", level_name(level), level_name(before));
+  spdlog::set_level(level);
+}
+
 } // namespace
+
+void request_log_level(std::string_view level) {
+  const std::lock_guard lock(mutex);
+  if (requested == level) return;
+  requested = level;
+  apply_level();
+}
+
+void toggle_debugging() {
+  const std::lock_guard lock(mutex);
+  debugging = !debugging;
+  apply_level();
+}
 
 void configure_logging(LogFormat format, std::string_view level) {
   const auto threshold = parse_level(level);
+  {
+    const std::lock_guard lock(mutex);
+    configured = threshold;
+  }
   const bool text = format == LogFormat::text || (format == LogFormat::automatic && isatty(STDERR_FILENO) == 1);
   spdlog::sink_ptr sink;
   if (text) {

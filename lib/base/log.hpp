@@ -13,6 +13,12 @@ enum class LogFormat { automatic, text, json };
 // level: trace, debug, info, warn, error, off. Throws Error(configuration) for another word.
 void configure_logging(LogFormat format, std::string_view level);
 
+// The level from now on: what somebody asked for (empty: the configured one), unless debugging is switched on. Words
+// that are no level are ignored.
+void request_log_level(std::string_view level);
+// Switches debugging on, or off again (SIGUSR1).
+void toggle_debugging();
+
 // "postgresql://u:secret@h/db?password=x" -> the same with every password replaced by "***".
 std::string redact_dsn(std::string_view dsn);
 

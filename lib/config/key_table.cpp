@@ -128,6 +128,11 @@ const std::vector<Key>& key_table() {
       {"serve.token_file", Type::path, "", false,
        "File that holds the token without which the pages are not shown; empty: none is needed."},
 
+      {"webhooks.secret_file", Type::path, "", false,
+       "File with the secret that signs what webhooks send, a line `SECRET` or `NAME SECRET`; empty: this process sends nothing."},
+      {"webhooks.timeout", Type::duration, "10s", false,
+       "How long a webhook's receiver may take to answer.", 100, kHour / 60},
+
       {"runner.lease", Type::duration, "15s", false,
        "How long the runner leads after its last beat.", kSecond, kDay},
       {"runner.beat", Type::duration, "3s", false,

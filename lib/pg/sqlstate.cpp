@@ -1,5 +1,7 @@
 #include "lib/pg/sqlstate.hpp"
 
+#include "lib/base/metrics.hpp"
+
 #include <algorithm>
 #include <array>
 
@@ -61,6 +63,12 @@ std::string_view hint_of(ErrorClass error_class, std::string_view sqlstate) {
 }
 
 } // namespace
+
+DatabaseError::DatabaseError(ErrorClass error_class, std::string sqlstate, const std::string& message, std::string hint)
+    : base::Error(error_class, message, std::move(hint)), sqlstate_(std::move(sqlstate)) {
+  if (error_class != ErrorClass::refused && error_class != ErrorClass::lease_lost)
+    base::count("holdfast_node_database_errors_total", {{"class", std::string(to_string(error_class))}});
+}
 
 ErrorClass class_of_sqlstate(std::string_view sqlstate) noexcept {
   const auto rule = std::find_if(kRules.begin(), kRules.end(),

@@ -20,8 +20,8 @@ inline constexpr std::string_view kRefused = "HF004";
 // COMMIT).
 class DatabaseError : public base::Error {
 public:
-  DatabaseError(base::ErrorClass error_class, std::string sqlstate, const std::string& message, std::string hint = {})
-      : base::Error(error_class, message, std::move(hint)), sqlstate_(std::move(sqlstate)) {}
+  // Each one made is counted for /metrics, but refusals and lost leases, which are answers.
+  DatabaseError(base::ErrorClass error_class, std::string sqlstate, const std::string& message, std::string hint = {});
 
   const std::string& sqlstate() const noexcept { return sqlstate_; }
 

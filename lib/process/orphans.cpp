@@ -1,5 +1,7 @@
 #include "lib/process/orphans.hpp"
 
+#include "lib/base/metrics.hpp"
+
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,7 +39,7 @@ bool Orphans::kill_round() {
     if (entry.zombie() || spared.contains(pid) || below_shim(entry, processes) || !matches_(entry)) continue;
     found = true;
     pending_.insert_or_assign(pid, entry.start_ticks);
-    killed_.emplace(pid, entry.start_ticks);
+    if (killed_.emplace(pid, entry.start_ticks).second) base::count("holdfast_node_orphans_killed_total");
     ::kill(pid, SIGKILL);
   }
   // A zombie's environment is empty, so these are remembered rather than found again. One that is not our child is its

@@ -55,11 +55,14 @@ inline constexpr std::array kEdges = {
   Edge{"crawl_session",  "draining",  "close",        "closed",    "its hooks have ended"},
   Edge{"crawl_session",  "draining",  "lapse",        "closed",    "its node was given up"},
   Edge{"process",        "running",   "exit",         "exited",    "it left, or its lease lapsed"},
+  Edge{"delivery",       "waiting",   "deliver",      "delivered", "its receiver said yes"},
+  Edge{"delivery",       "waiting",   "give_up",      "given_up",  "its receiver did not say yes for too long"},
+  Edge{"delivery",       "given_up",  "retry",        "waiting",   "somebody wants it tried again"},
 };
 // clang-format on
 
-inline constexpr std::array<std::string_view, 6> kLifecycles = {
-    "crawl", "snapshot", "archive_result", "binary", "crawl_session", "process"};
+inline constexpr std::array<std::string_view, 7> kLifecycles = {"crawl",         "snapshot", "archive_result", "binary",
+                                                                "crawl_session", "process",  "delivery"};
 
 // One event leads from a state to one other state only.
 constexpr bool is_deterministic() {

@@ -58,6 +58,8 @@ BeatAnswer node_beat(pg::Connection& connection, const std::string& node, std::c
       answer.extra.push_back({row.text("snapshot_id"), row.text("crawl_id"), row.integer("fence")});
     else if (kind == "request")
       answer.request = row.text("detail");
+    else if (kind == "log_level")
+      answer.log_level = row.text("detail");
   }
   return answer;
 }

@@ -43,6 +43,7 @@ struct BeatAnswer {
   std::vector<Lease> lost;  // what the node believes to hold, but does not; without the crawl
   std::vector<Lease> extra; // held without knowing: the answer to the claim was lost
   std::string request;      // "", "drain", "stop" or "leave"
+  std::string log_level;    // "": the configured one
 };
 
 // Returns the collection's id.

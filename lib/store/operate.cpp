@@ -48,4 +48,13 @@ pg::Result open_crawls(pg::Connection& connection, int limit) {
       pg::Params::of(limit));
 }
 
+void log_level_set(pg::Connection& connection, const std::string& process, const std::string& level) {
+  pg::Params params;
+  params.add(process.empty() ? std::optional<std::string>() : std::optional<std::string>(process));
+  params.add(level.empty() ? std::optional<std::string>() : std::optional<std::string>(level));
+  connection.call("select holdfast.log_level_set($1::uuid, $2)", params);
+}
+
+pg::Result reference(pg::Connection& connection) { return connection.call("select * from holdfast.reference()"); }
+
 } // namespace holdfast::store

@@ -22,4 +22,10 @@ pg::Result running(pg::Connection& connection, const std::string& order, int lim
 pg::Result nodes(pg::Connection& connection, int limit);
 pg::Result open_crawls(pg::Connection& connection, int limit);
 
+// `process` empty: every node and runner, now and later. `level` empty: back to what each has configured.
+void log_level_set(pg::Connection& connection, const std::string& process, const std::string& level);
+
+// Views and functions for people: rows of holdfast.reference().
+pg::Result reference(pg::Connection& connection);
+
 } // namespace holdfast::store

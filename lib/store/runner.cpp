@@ -60,7 +60,8 @@ RunnerBeat runner_beat(pg::Connection& connection, const std::string& runner, st
   const auto result = connection.call("select * from holdfast.runner_beat($1::uuid, $2::interval, $3::jsonb)",
                                       pg::Params::of(runner, interval(lease), stats_json));
   const auto row = result.one();
-  return {row.boolean("leads"), row.text_or("request", ""), row.text_or("rival", "")};
+  const auto level = connection.call("select holdfast.log_level_of($1::uuid) as level", pg::Params::of(runner));
+  return {row.boolean("leads"), row.text_or("request", ""), row.text_or("rival", ""), level.one().text_or("level", "")};
 }
 
 void runner_leave(pg::Connection& connection, const std::string& runner, int exit_code, const std::string& reason) {

@@ -31,8 +31,9 @@ struct Entry {
 
 struct RunnerBeat {
   bool leads{false};
-  std::string request; // "", "leave", "drain", "stop"
-  std::string rival;   // who wants the gate, for people; may be empty
+  std::string request;   // "", "leave", "drain", "stop"
+  std::string rival;     // who wants the gate, for people; may be empty
+  std::string log_level; // "": the configured one
 };
 
 struct DutyRun {

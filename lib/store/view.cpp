@@ -32,11 +32,21 @@ const std::map<std::string, List, std::less<>>& lists() {
       {"events", {"holdfast.list_events($1::uuid, $2::uuid, $3::bigint)", {crawl, snapshot}}},
       {"failures", {"holdfast.list_failures($1::uuid, $2::uuid, $3, $4::bigint)", {crawl, snapshot, url}}},
       {"hosts", {"holdfast.list_hosts($1, $2::bigint)", {url}}},
+      {"sessions", {"holdfast.list_sessions($1::uuid, $2, $3::bigint)", {crawl, status}}},
+      {"webhooks", {"holdfast.list_webhooks($1::bigint)", {}}},
+      {"deliveries", {"holdfast.list_deliveries($1, $2::bigint)", {status}}},
   };
   return all;
 }
 
 } // namespace
+
+std::vector<std::string> list_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, one] : lists())
+    names.push_back(name);
+  return names;
+}
 
 CrawlProgress crawl_progress(pg::Connection& connection, const std::string& crawl_id) {
   const auto rows = connection.call("select * from holdfast.v_crawl where id = $1::uuid", pg::Params::of(crawl_id));

@@ -45,8 +45,10 @@ std::vector<CrawlEntry> crawl_entries(pg::Connection& connection, const std::str
 // The one row of holdfast.v_status.
 pg::Result status(pg::Connection& connection);
 
-// A view's rows, newest first where it has a notion of that. `view`: crawls, snapshots, results, queue, running, nodes,
-// events, failures, hosts. Filters are optional.
+// What can be listed.
+std::vector<std::string> list_names();
+
+// A view's rows, newest first where it has a notion of that. `view`: one of list_names(). Filters are optional.
 struct ListQuery {
   std::string view{"snapshots"};
   std::optional<std::string> crawl_id, snapshot_id, status, url_contains, tag;

@@ -63,6 +63,28 @@ begin
 end $$;
 comment on function holdfast.node_may_claim(uuid) is 'Whether a node may claim now; raises HF002 if it has been given up.';
 
+create or replace function holdfast.log_level_of(p_process uuid) returns text language sql stable as $$
+  select coalesce((select p.log_level from holdfast.process p where p.id = p_process), (select c.log_level from holdfast.collection c))
+$$;
+comment on function holdfast.log_level_of(uuid) is 'The log level that is asked of a process; NULL: what it has configured.';
+
+create or replace function holdfast.log_level_set(p_process uuid, p_level text) returns void language plpgsql as $$
+-- Of one process, or (NULL) of all, now and later. Level NULL: back to what each has configured. Heard at once, kept by the row.
+begin
+  if p_level not in ('trace', 'debug', 'info', 'warn', 'error', 'off') then
+    raise exception '"%" is no log level: trace, debug, info, warn, error or off', p_level using errcode = 'HF004';
+  end if;
+  if p_process is null then
+    update holdfast.collection set log_level = p_level;
+    update holdfast.process set log_level = null where status = 'running' and log_level is not null;
+  else
+    update holdfast.process set log_level = p_level where id = p_process and status = 'running';
+    if not found then raise exception 'no process % is running', p_process using errcode = 'HF004', hint = 'select id from holdfast.v_node'; end if;
+  end if;
+  perform pg_notify('holdfast', 'control');
+end $$;
+comment on function holdfast.log_level_set(uuid, text) is 'Changes how much nodes and runners log, at run time.';
+
 create or replace function holdfast.node_beat(p_node uuid, p_lease interval, p_snapshots uuid[], p_fences bigint[], p_stats jsonb)
   returns table (kind text, snapshot_id uuid, crawl_id uuid, fence bigint, detail text)
   language plpgsql set plan_cache_mode = force_custom_plan as $$
@@ -71,6 +93,7 @@ create or replace function holdfast.node_beat(p_node uuid, p_lease interval, p_s
 -- What it holds although somebody has forbidden it meanwhile (a claim was under way) is taken from it here.
 --   extra    the node holds this without knowing (the answer to its claim was lost): hand it back
 --   request  somebody asks it to drain, stop or leave
+--   log_level  somebody asks it to log so much
 #variable_conflict use_column
 declare
   v_request text;
@@ -90,7 +113,9 @@ begin
     select 'extra', q.snapshot_id, q.crawl_id, q.fence, null
       from holdfast.snapshot_queue q where q.owner_id = p_node and not (q.snapshot_id = any (p_snapshots))
     union all
-    select 'request', null, null, null, coalesce(v_request, 'drain') where v_request is not null or v_draining;
+    select 'request', null, null, null, coalesce(v_request, 'drain') where v_request is not null or v_draining
+    union all
+    select 'log_level', null, null, null, l.level from (select holdfast.log_level_of(p_node) as level) l where l.level is not null;
 end $$;
 comment on function holdfast.node_beat(uuid, interval, uuid[], bigint[], jsonb) is 'Renews a node''s lease; says what it lost, what it holds unawares, and what it is asked to do.';
 
@@ -171,6 +196,9 @@ begin
     perform set_config('holdfast.event', 'exit', true);
     update holdfast.process set status = 'exited', ended_at = clock_timestamp(), exit_reason = 'lease lapsed', lease_until = null
       where id = v_node.id;
+    -- Last, and in one order: whoever else gives up a node waits here for no longer than our commit takes.
+    update holdfast.tally t set value = t.value + n.more
+      from (values ('nodes_lost', 1), ('takeovers', v_count)) n(name, more) where t.name = n.name and n.more > 0;
   end loop;
   return v_count;
 end $$;

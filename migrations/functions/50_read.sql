@@ -45,13 +45,13 @@ $$;
 comment on function holdfast.crawl_seeds(uuid, bigint) is 'The seeds of a crawl that became snapshots.';
 
 create or replace view holdfast.v_status as
-  select (select count(*) from holdfast.process p where p.status = 'running' and p.process_type = 'worker' and p.lease_until > clock_timestamp()) as nodes,
-         (select coalesce(sum(p.slots), 0) from holdfast.process p where p.status = 'running' and p.process_type = 'worker' and p.lease_until > clock_timestamp()) as slots,
+  select (select count(*) from holdfast.process p where p.status = 'running' and p.process_type = 'worker' and p.lease_until > statement_timestamp()) as nodes,
+         (select coalesce(sum(p.slots), 0) from holdfast.process p where p.status = 'running' and p.process_type = 'worker' and p.lease_until > statement_timestamp()) as slots,
          (select count(*) from holdfast.crawl c where c.status <> 'sealed') as crawls_open,
          (select coalesce(sum(c.snapshots_open + c.seeds_left), 0) from holdfast.crawl c where c.status <> 'sealed') as snapshots_open,
          (select count(*) from holdfast.snapshot_queue q where q.owner_id is not null) as snapshots_held,
          (select count(*) from holdfast.archive_result r where r.ended_at is null) as hooks_running,
          (select count(*) from holdfast.crawl c where c.status = 'paused') as crawls_paused,
-         (select max(e.sealed_at) from holdfast.snapshot_sealed e where e.sealed_at > clock_timestamp() - interval '30 days') as last_sealed_at,
+         (select max(e.sealed_at) from holdfast.snapshot_sealed e where e.sealed_at > statement_timestamp() - interval '30 days') as last_sealed_at,
          (select count(*) from holdfast.crawl c where c.status in ('queued', 'started')) as crawls_to_do;
 comment on view holdfast.v_status is 'The collection in one row; cheap however large it is.';

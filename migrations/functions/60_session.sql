@@ -76,7 +76,7 @@ comment on function holdfast.snapshot_claim_open(uuid, integer, uuid[]) is 'Take
 
 create or replace view holdfast.v_session as
   select s.id, s.crawl_id, c.first_url, s.status, p.label as node, m.hostname, s.directory, s.opened_at, s.ready_at, s.ended_at,
-         coalesce(s.ended_at, clock_timestamp()) - s.opened_at as age, s.reason,
+         coalesce(s.ended_at, statement_timestamp()) - s.opened_at as age, s.reason,
          (select count(*) from holdfast.snapshot_queue q where q.owner_id = s.process_id and q.crawl_id = s.crawl_id) as snapshots,
          (select string_agg(h.plugin || '/' || h.hook_name || coalesce(' pid ' || h.pid, ''), ', ' order by h.hook_name)
             from holdfast.crawl_session_hook h where h.session_id = s.id and h.ended_at is null) as running,
@@ -89,30 +89,39 @@ comment on view holdfast.v_session is 'Crawl sessions: which node has a browser 
 comment on column holdfast.v_session.snapshots is 'Snapshots of the crawl that the node works on.';
 comment on column holdfast.v_session.running is 'Crawl hooks that run just now.';
 
-create or replace view holdfast.v_hook_cost as
-  with run as (
-    select r.plugin, r.hook_name, m.hostname, r.status, r.wall_ms, r.user_ms + r.system_ms as cpu_ms, r.peak_memory_bytes,
+create or replace function holdfast.hook_cost(p_crawl uuid)
+  returns table (plugin text, hostname text, runs bigint, failed bigint, wall_ms_median bigint, wall_ms_p95 bigint, wall_ms_max bigint, cpu_ms_median bigint,
+                 cpu_ms_p95 bigint, cpu_ms_max bigint, cpu_ms_total numeric, peak_memory_median bigint, peak_memory_max bigint, io_bytes_total numeric,
+                 output_bytes_total numeric) language sql stable as $$
+  -- By the latest 10,000 results, of a crawl or (NULL) of all; ids are in the order of time.
+  with result as (
+    (select * from holdfast.archive_result r where p_crawl is null order by r.snapshot_id desc limit 10000)
+    union all
+    (select r.* from (select s.id, s.crawl_id from holdfast.snapshot s where s.crawl_id = p_crawl order by s.id desc limit 10000) s
+       cross join lateral (select * from holdfast.archive_result o where o.snapshot_id = s.id and o.crawl_id = s.crawl_id) r limit 10000)
+  ), run as (
+    select r.plugin, m.hostname, r.status, r.wall_ms, r.user_ms + r.system_ms as cpu_ms, r.peak_memory_bytes,
            r.read_bytes + r.written_bytes as io_bytes, r.output_bytes
-      from holdfast.archive_result r
+      from result r
       join holdfast.process p on p.id = r.process_id
       join holdfast.machine m on m.id = p.machine_id
       where r.ended_at is not null and r.wall_ms is not null
     union all
-    select h.plugin, h.hook_name, m.hostname, h.status, h.wall_ms, h.user_ms + h.system_ms, h.peak_memory_bytes,
+    select h.plugin, m.hostname, h.status, h.wall_ms, h.user_ms + h.system_ms, h.peak_memory_bytes,
            h.read_bytes + h.written_bytes, 0
-      from holdfast.crawl_session_hook h
-      join holdfast.crawl_session s on s.id = h.session_id
+      from (select * from holdfast.crawl_session_hook order by session_id desc limit 10000) h
+      join holdfast.crawl_session s on s.id = h.session_id and (p_crawl is null or s.crawl_id = p_crawl)
       join holdfast.process p on p.id = s.process_id
       join holdfast.machine m on m.id = p.machine_id
       where h.ended_at is not null and h.wall_ms is not null
   )
-  select run.plugin, run.hostname, count(*) as runs, count(*) filter (where run.status = 'failed') as failed,
-         percentile_disc(0.5) within group (order by run.wall_ms) as wall_ms_median,
-         percentile_disc(0.95) within group (order by run.wall_ms) as wall_ms_p95, max(run.wall_ms) as wall_ms_max,
-         percentile_disc(0.5) within group (order by run.cpu_ms) as cpu_ms_median,
-         percentile_disc(0.95) within group (order by run.cpu_ms) as cpu_ms_p95, max(run.cpu_ms) as cpu_ms_max,
-         sum(run.cpu_ms) as cpu_ms_total,
-         percentile_disc(0.5) within group (order by run.peak_memory_bytes) as peak_memory_median, max(run.peak_memory_bytes) as peak_memory_max,
-         sum(run.io_bytes) as io_bytes_total, sum(run.output_bytes) as output_bytes_total
-    from run group by run.plugin, run.hostname;
-comment on view holdfast.v_hook_cost is 'What each plugin costs on each host: time, CPU, memory, I/O; median, 95th percentile and the worst. order by cpu_ms_total desc shows who takes most.';
+  select run.plugin, run.hostname, count(*), count(*) filter (where run.status = 'failed'),
+         percentile_disc(0.5) within group (order by run.wall_ms), percentile_disc(0.95) within group (order by run.wall_ms), max(run.wall_ms),
+         percentile_disc(0.5) within group (order by run.cpu_ms), percentile_disc(0.95) within group (order by run.cpu_ms), max(run.cpu_ms), sum(run.cpu_ms),
+         percentile_disc(0.5) within group (order by run.peak_memory_bytes), max(run.peak_memory_bytes), sum(run.io_bytes), sum(run.output_bytes)
+    from run group by run.plugin, run.hostname
+$$;
+comment on function holdfast.hook_cost(uuid) is 'What each plugin costs on each host, for one crawl: columns as v_hook_cost.';
+
+create or replace view holdfast.v_hook_cost as select * from holdfast.hook_cost(null);
+comment on view holdfast.v_hook_cost is 'What each plugin costs on each host, by its latest 10,000 results (and as many crawl hooks): time, CPU, memory, I/O; median, 95th percentile and the worst. order by cpu_ms_total desc shows who takes most.';

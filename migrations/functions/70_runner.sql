@@ -218,7 +218,7 @@ comment on function holdfast.process_gone(uuid, text, text, text, integer, bigin
 
 create or replace view holdfast.v_runner as
   select p.id, p.label, m.hostname, p.pid, case when p.worker_type = 'worker_runner' then 'leads' when p.standby then 'stands by' else 'waits' end as state,
-         p.epoch, p.lease_until - clock_timestamp() as lease_left, p.lease_until > clock_timestamp() as healthy, p.request, p.started_at, t.began_at as leads_since,
+         p.epoch, p.lease_until - statement_timestamp() as lease_left, p.lease_until > statement_timestamp() as healthy, p.request, p.started_at, t.began_at as leads_since,
          p.version, p.stats
     from holdfast.process p
     join holdfast.machine m on m.id = p.machine_id
@@ -229,27 +229,27 @@ comment on view holdfast.v_runner is 'Runners that run: the leader first, then t
 comment on column holdfast.v_runner.healthy is 'Its lease has not run out.';
 
 create or replace view holdfast.v_duty as
-  select d.name, d.about, d.every, d.keep, d.enabled, d.next_at, d.next_at - clock_timestamp() as due_in, d.last_run_at, d.last_duration, d.last_count,
+  select d.name, d.about, d.every, d.keep, d.enabled, d.next_at, d.next_at - statement_timestamp() as due_in, d.last_run_at, d.last_duration, d.last_count,
          d.total_count, d.runs, d.error, d.batch
     from holdfast.duty d order by d.name;
 comment on view holdfast.v_duty is 'What the runner has to do, when it last did, how long that took and what came of it.';
 
 create or replace view holdfast.v_backlog as
   -- What there is to do, for whoever decides about starting workers. Bounded: counts no further than it needs to.
-  select (select count(*) from (select from holdfast.crawl c where c.owner_id is null and c.retry_at <= clock_timestamp() and c.status in ('queued', 'started') limit 100) x) as crawls_due,
-         (select coalesce(sum(n.due), 0) from (select q.crawl_id from holdfast.crawl_queue q where q.ready_at <= clock_timestamp() limit 50) w
+  select (select count(*) from (select from holdfast.crawl c where c.owner_id is null and c.retry_at <= statement_timestamp() and c.status in ('queued', 'started') limit 100) x) as crawls_due,
+         (select coalesce(sum(n.due), 0) from (select q.crawl_id from holdfast.crawl_queue q where q.ready_at <= statement_timestamp() limit 50) w
             cross join lateral (select count(*) as due from
                                   ((select from holdfast.snapshot_queue s
-                                      where s.crawl_id = w.crawl_id and s.owner_id is null and not s.lane and s.retry_at <= clock_timestamp() limit 200)
+                                      where s.crawl_id = w.crawl_id and s.owner_id is null and not s.lane and s.retry_at <= statement_timestamp() limit 200)
                                    union all
                                    (select from holdfast.crawl_lane l
                                       join holdfast.snapshot_queue s on s.crawl_id = l.crawl_id and s.host = l.host and s.owner_id is null and s.lane
-                                      where l.crawl_id = w.crawl_id and l.next_at <= clock_timestamp() and s.retry_at <= clock_timestamp() limit 200)) y) n) as snapshots_due,
+                                      where l.crawl_id = w.crawl_id and l.next_at <= statement_timestamp() and s.retry_at <= statement_timestamp() limit 200)) y) n) as snapshots_due,
          (select count(*) from holdfast.snapshot_queue q where q.owner_id is not null) + (select count(*) from holdfast.crawl c where c.owner_id is not null) as held,
          -- A paused collection is as a paused crawl: nothing to wait for.
          (select to_jsonb(c) ->> 'paused_at' from holdfast.collection c) is null
          and exists (select from holdfast.crawl c where c.status in ('queued', 'started')
                    and (c.owner_id is not null or c.seeds_left > 0 or c.retry_at < holdfast.retry_at_max()
                         or exists (select from holdfast.snapshot_queue q where q.crawl_id = c.id and q.status <> 'paused'))) as unfinished,
-         (select count(*) from holdfast.process p where p.process_type = 'worker' and p.status = 'running' and p.lease_until > clock_timestamp() and not p.draining) as workers;
+         (select count(*) from holdfast.process p where p.process_type = 'worker' and p.status = 'running' and p.lease_until > statement_timestamp() and not p.draining) as workers;
 comment on view holdfast.v_backlog is 'What is due, what is held, and whether anything is left to do that is not paused (now or later).';

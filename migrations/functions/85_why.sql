@@ -54,12 +54,12 @@ begin
   elsif v_nodes.full = v_nodes.count then
     reason := 'all ' || holdfast.people_count(v_nodes.slots, 'slot') || ' of ' || holdfast.people_count(v_nodes.count, 'node') || ' are taken';
   elsif v_nodes.draining = v_nodes.count then
-    reason := case v_nodes.count when 1 then 'the only node is' else 'all ' || v_nodes.count || ' nodes are' end || ' draining and claims nothing more';
+    reason := case v_nodes.count when 1 then 'the only node is draining and claims' else 'all ' || v_nodes.count || ' nodes are draining and claim' end || ' nothing more';
   elsif v_nodes.paused = v_nodes.count then
     reason := case v_nodes.count when 1 then 'the only node is' else 'all ' || v_nodes.count || ' nodes are' end || ' paused';
   elsif v_nodes.refusing = v_nodes.count then
-    reason := case v_nodes.count when 1 then 'the only node does' else 'none of the ' || v_nodes.count || ' nodes does' end
-      || case v_nodes.count when 1 then ' not claim' else ' claim' end || ', for ' || v_nodes.refuser || ' says: ' || v_nodes.says;
+    reason := case v_nodes.count when 1 then 'the only node does' else 'none of the ' || v_nodes.count || ' nodes' end
+      || case v_nodes.count when 1 then ' not claim' else ' claims' end || ', for ' || v_nodes.refuser || ' says: ' || v_nodes.says;
   else
     reason := 'none of the ' || v_nodes.count || ' nodes can claim ('
       || concat_ws(', ', case when v_nodes.full > 0 then v_nodes.full || ' full' end, case when v_nodes.draining > 0 then v_nodes.draining || ' draining' end,
@@ -148,20 +148,23 @@ declare
   v_node text;
   v_hooks jsonb;
   v_failed text;
+  v_skipped text;
 begin
   select * into v_end from holdfast.snapshot_sealed e where e.snapshot_id = p_snapshot and e.crawl_id = p_crawl;
   if not found then return; end if;
   select p.label into v_node from holdfast.process p where p.id = v_end.owner_id;
   select jsonb_agg(jsonb_build_object('plugin', r.plugin, 'hook', r.hook_name, 'status', r.status, 'error', left(r.error, 300))
                    order by r.hook_name) filter (where r.status in ('failed', 'skipped')),
-         string_agg(r.plugin || ': ' || left(split_part(r.error, E'\n', 1), 120), '; ' order by r.hook_name) filter (where r.status = 'failed')
-    into v_hooks, v_failed
+         string_agg(r.plugin || ': ' || left(split_part(r.error, E'\n', 1), 120), '; ' order by r.hook_name) filter (where r.status = 'failed'),
+         left(string_agg(r.plugin || ': ' || left(split_part(r.error, E'\n', 1), 120), '; ' order by r.hook_name) filter (where r.status = 'skipped' and r.error <> ''), 400)
+    into v_hooks, v_failed, v_skipped
     from holdfast.archive_result r where r.snapshot_id = p_snapshot and r.crawl_id = p_crawl and r.fence = v_end.fence;
-  reason := 'It is done: sealed with outcome ' || v_end.outcome || ' at ' || holdfast.people_time(v_end.sealed_at)
+  reason := rtrim('It is done: sealed with outcome ' || v_end.outcome || ' at ' || holdfast.people_time(v_end.sealed_at)
     || case v_end.outcome
          when 'succeeded' then coalesce(' by ' || v_node, '')
          when 'quarantined' then ', because ' || v_end.reason
-         else coalesce(': ' || nullif(v_end.reason, ''), coalesce(' (' || v_failed || ')', '')) end || '.';
+         else coalesce(': ' || nullif(v_end.reason, ''), coalesce(' (' || v_failed || ')', '')) end
+    || coalesce('; skipped there: ' || v_skipped, ''), '. ') || '.';
   facts := jsonb_strip_nulls(jsonb_build_object('outcome', v_end.outcome, 'why', v_end.reason, 'sealed_at', v_end.sealed_at, 'node', v_node,
     'fence', v_end.fence, 'attempts', v_end.attempts, 'owners_lost', v_end.owners_lost, 'directory', v_end.directory, 'files', v_end.files, 'bytes', v_end.bytes,
     'hooks', v_hooks));
@@ -433,6 +436,11 @@ begin
       coalesce((select 'It' || substr(w.reason, length('its host ' || v_host.name) + 1) || '.' from holdfast.why_host_waits(v_host.name) w), 'Nothing holds it back now.'), to_jsonb(v_host);
     return;
   end if;
-  return query select 'nothing'::text, null::uuid, 'Nothing is called "' || p_text || '": no crawl, snapshot or process has such an id, and no host of that name has limits.', '{}'::jsonb;
+  if exists (select from holdfast.webhook w where w.name = p_text) then
+    return query select 'webhook'::text, null::uuid, w.reason, w.facts from holdfast.why_webhook(p_text) w;
+    return;
+  end if;
+  return query select 'nothing'::text, null::uuid, 'Nothing is called "' || p_text
+    || '": no crawl, snapshot or process has such an id, no host of that name has limits, and no webhook has that name.', '{}'::jsonb;
 end $$;
-comment on function holdfast.why(text) is 'Why a crawl, snapshot or process (its id, or the first or last digits of it) or a host is where it is.';
+comment on function holdfast.why(text) is 'Why a crawl, snapshot or process (its id, or the first or last digits of it), a host or a webhook is where it is.';

@@ -4,7 +4,7 @@ create or replace view holdfast.v_crawl as
   select c.id, c.label, c.status, c.outcome, c.stop_reason, c.retry_at, c.reason,
          c.snapshots_total as total, c.snapshots_open as open, c.snapshots_succeeded as succeeded, c.snapshots_partial as partial,
          c.snapshots_failed as failed, c.seeds_left, c.bytes, c.max_depth, c.max_urls, c.tags, c.plugins, c.priority, c.created_by, c.created_at,
-         c.started_at, c.sealed_at, coalesce(c.sealed_at, clock_timestamp()) - c.created_at as age,
+         c.started_at, c.sealed_at, coalesce(c.sealed_at, statement_timestamp()) - c.created_at as age,
          c.first_url, c.notes, c.max_bytes, c.max_time, c.max_parallel, c.deadline_at, c.scope, c.urls_refused as refused,
          c.snapshots_excluded as excluded, c.paused_at, c.stopping_at, c.changed_by, c.retry_of, c.keep_until
     from holdfast.crawl c;
@@ -38,12 +38,12 @@ create or replace view holdfast.v_queue as
               when c.status = 'paused' then 'waits: its crawl is paused'
               when q.excluded then 'outside: ' || coalesce(q.reason, 'its crawl''s scope')
               when q.retry_at = holdfast.retry_at_max() then coalesce(q.reason, 'paused')
-              when q.retry_at > clock_timestamp() then 'waits: ' || coalesce(q.reason, 'scheduled')
+              when q.retry_at > statement_timestamp() then 'waits: ' || coalesce(q.reason, 'scheduled')
               when h.paused then 'waits: ' || coalesce(h.reason, 'its web site is paused')
-              when h.backoff_until > clock_timestamp() then 'waits: ' || coalesce(h.reason, 'its web site asked for time')
-              when h.next_at > clock_timestamp() then 'waits: its web site is left alone for ' || h.min_delay || ' between pages'
+              when h.backoff_until > statement_timestamp() then 'waits: ' || coalesce(h.reason, 'its web site asked for time')
+              when h.next_at > statement_timestamp() then 'waits: its web site is left alone for ' || h.min_delay || ' between pages'
               else 'due' end as state,
-         clock_timestamp() - q.retry_at as due_for, q.attempts, q.owners_lost, q.owner_id
+         statement_timestamp() - q.retry_at as due_for, q.attempts, q.owners_lost, q.owner_id
     from holdfast.snapshot_queue q
     join holdfast.snapshot s on s.id = q.snapshot_id and s.crawl_id = q.crawl_id
     join holdfast.crawl c on c.id = q.crawl_id
@@ -52,7 +52,7 @@ create or replace view holdfast.v_queue as
 comment on view holdfast.v_queue is 'Everything that is not sealed. Always use a limit on a large queue.';
 
 create or replace view holdfast.v_running as
-  select r.snapshot_id, r.crawl_id, s.url, r.plugin, r.hook_name, r.background, clock_timestamp() - r.started_at as running_for,
+  select r.snapshot_id, r.crawl_id, s.url, r.plugin, r.hook_name, r.background, statement_timestamp() - r.started_at as running_for,
          r.timeout_ms * interval '1 millisecond' as timeout, p.label as node, r.pid, r.fence
     from holdfast.archive_result r
     join holdfast.snapshot s on s.id = r.snapshot_id and s.crawl_id = r.crawl_id
@@ -80,7 +80,7 @@ comment on view holdfast.v_failure is 'Hooks that failed, with the reason.';
 create or replace view holdfast.v_node as
   select p.id, p.label, p.process_type, p.worker_type, m.hostname, p.pid, p.status, p.draining, p.slots,
          (select count(*) from holdfast.snapshot_queue q where q.owner_id = p.id) as held,
-         p.beat_at, p.lease_until, p.lease_until - clock_timestamp() as lease_left, p.request, p.version, p.stats, p.started_at, p.ended_at,
+         p.beat_at, p.lease_until, p.lease_until - statement_timestamp() as lease_left, p.request, p.version, p.stats, p.started_at, p.ended_at,
          p.exit_code, p.exit_reason, p.revision, p.capabilities
     from holdfast.process p join holdfast.machine m on m.id = p.machine_id;
 comment on view holdfast.v_node is 'Processes of Holdfast, running and past. held: snapshots it owns. revision: schema revision its program was made for.';
@@ -175,6 +175,9 @@ create or replace function holdfast.check_invariants() returns table (invariant 
   select 'a hook that runs belongs to a live crawl session', s.id, h.plugin || '/' || h.hook_name
     from holdfast.crawl_session_hook h join holdfast.crawl_session s on s.id = h.session_id
     where h.ended_at is null and s.ended_at is not null
+  union all
+  select 'a webhook is told of what happened', c.id, d.event || ' ' || d.id
+    from holdfast.delivery d join holdfast.crawl c on c.id = d.object_id where d.event = 'crawl.sealed' and c.status <> 'sealed'
   union all
   select 'an attempt is sealed once', a.snapshot_id, count(*) || ' times'
     from holdfast.attempt a where a.ending = 'sealed' group by a.snapshot_id having count(*) > 1

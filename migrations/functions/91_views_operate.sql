@@ -1,35 +1,46 @@
 -- What an operator looks at first. Names and columns are stable, as those of 90_views.sql.
+-- The time is that of the statement: an index serves no comparison with clock_timestamp(), which may change from row to row.
 
 create or replace view holdfast.v_stuck as
   with late as (
     -- Crawls with due snapshots of which nobody takes any: the one that has waited longest stands for all.
     (select 'snapshot' as kind, d.snapshot_id as id, d.crawl_id, d.retry_at as since, 'due, but nobody takes it' as what
-       from (select q.crawl_id from holdfast.crawl_queue q where q.ready_at <= clock_timestamp() order by q.ready_at limit 100) w
+       from (select q.crawl_id from holdfast.crawl_queue q where q.ready_at <= statement_timestamp() order by q.ready_at limit 30) w
        cross join lateral (
-         select s.snapshot_id, s.crawl_id, s.retry_at from holdfast.snapshot_queue s
-           where s.crawl_id = w.crawl_id and s.owner_id is null and not s.lane and s.retry_at < clock_timestamp() - interval '2 minutes'
-           order by s.retry_at limit 1) d
+         select x.snapshot_id, x.crawl_id, x.retry_at from (
+           (select s.snapshot_id, s.crawl_id, s.retry_at from holdfast.snapshot_queue s
+              where s.crawl_id = w.crawl_id and s.owner_id is null and not s.lane and s.retry_at < statement_timestamp() - interval '2 minutes'
+              order by s.retry_at limit 1)
+           union all
+           -- Claims move a lane that has to wait; one that stays due is looked at by nobody.
+           (select s.snapshot_id, s.crawl_id, s.retry_at
+              from (select l.crawl_id, l.host from holdfast.crawl_lane l
+                      where l.crawl_id = w.crawl_id and l.next_at < statement_timestamp() - interval '2 minutes' order by l.next_at limit 1) l
+              cross join lateral (select q.snapshot_id, q.crawl_id, q.retry_at from holdfast.snapshot_queue q
+                                    where q.crawl_id = l.crawl_id and q.host = l.host and q.owner_id is null and q.lane
+                                      and q.retry_at < statement_timestamp() - interval '2 minutes' order by q.retry_at limit 1) s)) x
+           order by x.retry_at limit 1) d
        where not exists (select from holdfast.process p join holdfast.snapshot_queue h on h.owner_id = p.id
                            where p.status = 'running' and h.crawl_id = w.crawl_id))
     union all
     (select 'crawl', c.id, c.id, c.retry_at, 'due, but nobody takes it' from holdfast.crawl c
-       where c.owner_id is null and c.retry_at < clock_timestamp() - interval '2 minutes' and c.status in ('queued', 'started')
+       where c.owner_id is null and c.retry_at < statement_timestamp() - interval '2 minutes' and c.status in ('queued', 'started')
        order by c.retry_at limit 100)
     union all
     (select 'snapshot', r.snapshot_id, r.crawl_id, r.started_at, 'hook ' || r.plugin || '/' || r.hook_name || ' is past its time'
        from holdfast.archive_result r
-       where r.ended_at is null and not r.background and r.started_at + r.timeout_ms * interval '1 millisecond' + interval '1 minute' < clock_timestamp() limit 100)
+       where r.ended_at is null and not r.background and r.started_at + r.timeout_ms * interval '1 millisecond' + interval '1 minute' < statement_timestamp() limit 100)
     union all
     (select 'snapshot', q.snapshot_id, q.crawl_id, q.claimed_at, 'in work for very long' from holdfast.snapshot_queue q
-       where q.owner_id is not null and q.claimed_at < clock_timestamp() - interval '1 hour' order by q.claimed_at limit 100)
+       where q.owner_id is not null and q.claimed_at < statement_timestamp() - interval '1 hour' order by q.claimed_at limit 100)
     union all
     (select 'process', p.id, null, p.lease_until, 'its lease has run out' from holdfast.process p
-       where p.status = 'running' and p.lease_until < clock_timestamp() - interval '10 seconds' limit 100)
+       where p.status = 'running' and p.lease_until < statement_timestamp() - interval '10 seconds' limit 100)
     union all
     (select 'crawl', s.crawl_id, s.crawl_id, s.opened_at, 'its crawl hooks do not get ready' from holdfast.crawl_session s
-       where s.status = 'opening' and s.opened_at < clock_timestamp() - interval '5 minutes' limit 100)
+       where s.status = 'opening' and s.opened_at < statement_timestamp() - interval '5 minutes' limit 100)
   )
-  select l.kind, l.id, coalesce(sn.url, c.first_url, p.label) as name, l.what, l.since, clock_timestamp() - l.since as stuck_for, w.reason, l.crawl_id
+  select l.kind, l.id, coalesce(sn.url, c.first_url, p.label) as name, l.what, l.since, statement_timestamp() - l.since as stuck_for, w.reason, l.crawl_id
     from late l
     left join holdfast.snapshot sn on l.kind = 'snapshot' and sn.id = l.id and sn.crawl_id = l.crawl_id
     left join holdfast.crawl c on l.kind = 'crawl' and c.id = l.id
@@ -51,10 +62,10 @@ create or replace view holdfast.v_process as
       from tree t join holdfast.process p on p.parent_id = t.id and p.status = 'running'
   ), node as (
     select t.path, t.depth, m.hostname, p.pid, coalesce(nullif(p.label, ''), p.process_type) as name,
-           case when p.lease_until <= clock_timestamp() then 'lost' when p.request is not null then 'asked to ' || p.request when p.draining then 'draining'
+           case when p.lease_until <= statement_timestamp() then 'lost' when p.request is not null then 'asked to ' || p.request when p.draining then 'draining'
                 when p.paused_at is not null then 'paused' when p.stats ->> 'not_claiming' is not null then 'not claiming'
                 when p.worker_type = 'worker_runner' then 'leads' when p.worker_type = 'runner_waiting' then 'waits' else 'runs' end as state,
-           clock_timestamp() - p.started_at as age, p.lease_until - clock_timestamp() as lease_left, p.id as process_id, null::uuid as snapshot_id, null::uuid as crawl_id
+           statement_timestamp() - p.started_at as age, p.lease_until - statement_timestamp() as lease_left, p.id as process_id, null::uuid as snapshot_id, null::uuid as crawl_id
       from tree t join holdfast.process p on p.id = t.id join holdfast.machine m on m.id = p.machine_id
   )
   select repeat('   ', x.depth) || x.name as tree, x.state, x.hostname, x.pid, x.age, x.lease_left, x.process_id, x.snapshot_id, x.crawl_id
@@ -62,12 +73,12 @@ create or replace view holdfast.v_process as
       select * from node
       union all
       select n.path || array['1', h.hook_name], n.depth + 1, n.hostname, h.pid, h.plugin || '/' || h.hook_name || ' for all of crawl ' || right(s.crawl_id::text, 8),
-             'crawl hook', clock_timestamp() - h.started_at, null, n.process_id, null, s.crawl_id
+             'crawl hook', statement_timestamp() - h.started_at, null, n.process_id, null, s.crawl_id
         from holdfast.crawl_session s join node n on n.process_id = s.process_id
         join holdfast.crawl_session_hook h on h.session_id = s.id and h.ended_at is null where s.ended_at is null
       union all
       select n.path || array['2', r.snapshot_id::text, to_char(r.started_at at time zone 'UTC', 'YYYYMMDDHH24MISSUS')], n.depth + 1, n.hostname, r.pid,
-             r.plugin || '/' || r.hook_name || ' on ' || sn.url, case when r.background then 'background' else 'hook' end, clock_timestamp() - r.started_at, null, n.process_id, r.snapshot_id, r.crawl_id
+             r.plugin || '/' || r.hook_name || ' on ' || sn.url, case when r.background then 'background' else 'hook' end, statement_timestamp() - r.started_at, null, n.process_id, r.snapshot_id, r.crawl_id
         from node n join holdfast.archive_result r on r.process_id = n.process_id and r.ended_at is null
         join holdfast.snapshot sn on sn.id = r.snapshot_id and sn.crawl_id = r.crawl_id
     ) x order by x.path;
@@ -79,7 +90,7 @@ create or replace view holdfast.v_throughput as
   select date_trunc('minute', e.sealed_at) as minute, count(*) as sealed, count(*) filter (where e.outcome = 'succeeded') as succeeded,
          count(*) filter (where e.outcome = 'partial') as partial, count(*) filter (where e.outcome not in ('succeeded', 'partial')) as failed,
          coalesce(sum(e.bytes), 0) as bytes
-    from holdfast.snapshot_sealed e where e.sealed_at > clock_timestamp() - interval '15 minutes' group by 1 order by 1 desc;
+    from holdfast.snapshot_sealed e where e.sealed_at > statement_timestamp() - interval '15 minutes' group by 1 order by 1 desc;
 comment on view holdfast.v_throughput is 'Snapshots sealed in each of the last fifteen minutes.';
 
 -- What dashboards ask: search, a page of snapshots, numbers for Prometheus --------------------------------------------------
@@ -147,21 +158,42 @@ create or replace function holdfast.metrics() returns table (name text, type tex
   select 'holdfast_crawls', 'gauge', 'Open crawls by state.', jsonb_build_object('state', w.state), count(c.id)
     from (values ('queued'), ('started'), ('paused')) w(state) left join holdfast.crawl c on c.status = w.state and c.status <> 'sealed' group by w.state
   union all
-  select 'holdfast_queue_depth', 'gauge', 'What is not sealed yet, by kind.', '{"kind": "snapshot"}',
+  select 'holdfast_queue_depth', 'gauge', 'What is not done yet, by kind.', '{"kind": "snapshot"}',
          coalesce(sum(c.snapshots_open), 0) from holdfast.crawl c where c.status <> 'sealed'
   union all
-  select 'holdfast_queue_depth', 'gauge', 'What is not sealed yet, by kind.', '{"kind": "seed"}',
+  select 'holdfast_queue_depth', 'gauge', 'What is not done yet, by kind.', '{"kind": "seed"}',
          coalesce(sum(c.seeds_left), 0) from holdfast.crawl c where c.status <> 'sealed'
   union all
   select 'holdfast_queue_age_seconds', 'gauge', 'How long the oldest thing that is due has been due, by kind.', '{"kind": "crawl"}',
-         coalesce(greatest(extract(epoch from clock_timestamp() - min(c.retry_at)), 0), 0) from holdfast.crawl c
-    where c.owner_id is null and c.retry_at <= clock_timestamp() and c.status in ('queued', 'started')
+         coalesce(greatest(extract(epoch from statement_timestamp() - min(c.retry_at)), 0), 0) from holdfast.crawl c
+    where c.owner_id is null and c.retry_at <= statement_timestamp() and c.status in ('queued', 'started')
   union all
   select 'holdfast_queue_age_seconds', 'gauge', 'How long the oldest thing that is due has been due, by kind.', '{"kind": "snapshot"}',
-         coalesce(greatest(extract(epoch from clock_timestamp() - min(d.retry_at)), 0), 0)
-    from (select q.crawl_id from holdfast.crawl_queue q where q.ready_at <= clock_timestamp() order by q.ready_at limit 200) w
-    cross join lateral (select s.retry_at from holdfast.snapshot_queue s
-                          where s.crawl_id = w.crawl_id and s.owner_id is null and not s.lane and s.retry_at <= clock_timestamp() order by s.retry_at limit 1) d
+         coalesce(greatest(extract(epoch from statement_timestamp() - min(d.retry_at)), 0), 0)
+    from (select q.crawl_id from holdfast.crawl_queue q where q.ready_at <= statement_timestamp() order by q.ready_at limit 200) w
+    cross join lateral (
+      (select s.retry_at from holdfast.snapshot_queue s
+         where s.crawl_id = w.crawl_id and s.owner_id is null and not s.lane and s.retry_at <= statement_timestamp() order by s.retry_at limit 1)
+      union all
+      (select greatest(s.retry_at, l.next_at) from (select * from holdfast.crawl_lane l where l.crawl_id = w.crawl_id and l.next_at <= statement_timestamp() order by l.next_at limit 1) l
+         cross join lateral (select q.retry_at from holdfast.snapshot_queue q
+                               where q.crawl_id = l.crawl_id and q.host = l.host and q.owner_id is null and q.lane and q.retry_at <= statement_timestamp() order by q.retry_at limit 1) s)) d
+  union all
+  select 'holdfast_queue_age_seconds', 'gauge', 'How long the oldest thing that is due has been due, by kind.', '{"kind": "delivery"}',
+         coalesce(greatest(extract(epoch from statement_timestamp() - min(d.retry_at)), 0), 0) from holdfast.webhook w
+    cross join lateral (select o.retry_at from holdfast.delivery o where o.webhook = w.name and o.status = 'waiting' and o.retry_at <= statement_timestamp() order by o.retry_at limit 1) d
+    where w.enabled
+  union all
+  select 'holdfast_queue_depth', 'gauge', 'What is not done yet, by kind.', '{"kind": "crawl"}', count(*) from holdfast.crawl c where c.status <> 'sealed'
+  union all
+  select 'holdfast_queue_depth', 'gauge', 'What is not done yet, by kind.', '{"kind": "delivery"}', coalesce(sum(w.waiting), 0) from holdfast.v_webhook w
+  union all
+  select 'holdfast_deliveries_total', 'counter', 'Deliveries to webhooks that have ended, by outcome.', jsonb_build_object('webhook', w.name, 'outcome', o.outcome), o.value
+    from holdfast.webhook w cross join lateral (values ('delivered', w.delivered), ('given_up', w.given_up)) o(outcome, value)
+  union all
+  select 'holdfast_nodes_lost_total', 'counter', 'Nodes and runners whose lease has lapsed.', '{}', t.value from holdfast.tally t where t.name = 'nodes_lost'
+  union all
+  select 'holdfast_takeovers_total', 'counter', 'Snapshots taken from nodes that were lost, for others.', '{}', t.value from holdfast.tally t where t.name = 'takeovers'
   union all
   select 'holdfast_runner_leads', 'gauge', 'Whether a runner with a good lease leads.', '{}',
          (exists (select from holdfast.v_runner r where r.state = 'leads' and r.healthy))::integer
@@ -170,11 +202,12 @@ create or replace function holdfast.metrics() returns table (name text, type tex
   union all
   select 'holdfast_duty_runs_total', 'counter', 'Runs of a duty.', jsonb_build_object('duty', d.name), d.runs from holdfast.duty d
   union all
-  select 'holdfast_recent_snapshots', 'gauge', 'Snapshots sealed in the last minute, by outcome.', jsonb_build_object('outcome', o.outcome), count(e.snapshot_id)
+  select 'holdfast_recent_snapshots', 'gauge', 'Snapshots sealed in the last minute, by outcome.', jsonb_build_object('outcome', o.outcome), coalesce(e.count, 0)
     from (values ('succeeded'), ('partial'), ('failed'), ('refused'), ('quarantined'), ('cancelled')) o(outcome)
-    left join holdfast.snapshot_sealed e on e.outcome = o.outcome and e.sealed_at > clock_timestamp() - interval '1 minute' group by o.outcome
+    left join (select s.outcome, count(*) as count from holdfast.snapshot_sealed s where s.sealed_at > statement_timestamp() - interval '1 minute' group by 1) e
+      on e.outcome = o.outcome
   union all
-  select 'holdfast_hosts_held_back', 'gauge', 'Web sites that are paused or left in peace.', '{}', count(*) from holdfast.host h where h.paused or h.backoff_until > clock_timestamp()
+  select 'holdfast_hosts_held_back', 'gauge', 'Web sites that are paused or left in peace.', '{}', count(*) from holdfast.host h where h.paused or h.backoff_until > statement_timestamp()
 $$;
 comment on function holdfast.metrics() is 'Numbers of the whole collection for Prometheus: one row a sample.';
 
@@ -183,10 +216,10 @@ create or replace function holdfast.node_metrics(p_hostname text, p_pid integer)
   -- Numbers of one node for its own endpoint. No row: no node with this pid runs on that machine.
   with me as (
     select p.* from holdfast.process p join holdfast.machine m on m.id = p.machine_id
-      where p.status = 'running' and p.process_type = 'worker' and p.lease_until > clock_timestamp() and p.pid = p_pid and m.hostname = p_hostname
+      where p.status = 'running' and p.process_type = 'worker' and p.lease_until > statement_timestamp() and p.pid = p_pid and m.hostname = p_hostname
       order by p.started_at desc limit 1)
-  select 'holdfast_node_lease_left_seconds', 'gauge', 'How long its work is still covered.', '{}'::jsonb, extract(epoch from me.lease_until - clock_timestamp())::double precision from me
-  union all select 'holdfast_node_beat_age_seconds', 'gauge', 'How long ago it last renewed its lease.', '{}', extract(epoch from clock_timestamp() - me.beat_at) from me
+  select 'holdfast_node_lease_left_seconds', 'gauge', 'How long its work is still covered.', '{}'::jsonb, extract(epoch from me.lease_until - statement_timestamp())::double precision from me
+  union all select 'holdfast_node_beat_age_seconds', 'gauge', 'How long ago it last renewed its lease.', '{}', extract(epoch from statement_timestamp() - me.beat_at) from me
   union all select 'holdfast_node_slots', 'gauge', 'Snapshots it can work on at once.', '{}', me.slots from me
   union all select 'holdfast_node_snapshots_held', 'gauge', 'Snapshots it has.', '{}', count(q.snapshot_id) from me left join holdfast.snapshot_queue q on q.owner_id = me.id group by me.id
   union all select 'holdfast_node_hooks_running', 'gauge', 'Hooks that run below it, by plugin.', jsonb_build_object('plugin', r.plugin), count(*)
@@ -197,3 +230,28 @@ create or replace function holdfast.node_metrics(p_hostname text, p_pid integer)
     (not me.draining and me.request is null and me.paused_at is null and me.stats ->> 'not_claiming' is null)::integer from me
 $$;
 comment on function holdfast.node_metrics(text, integer) is 'Numbers of one node for Prometheus: one row a sample.';
+
+create or replace function holdfast.reference() returns table (kind text, name text, about text, part text, type text, part_about text) language sql stable as $$
+  -- What people read and call, with its comments: of a view one row a column, which says what the column of the table behind it says if
+  -- it has no comment of its own.
+  (with shown as (
+     select c.oid, c.relname::text as view, a.attnum, a.attname::text as part, format_type(a.atttypid, a.atttypmod) as type, col_description(c.oid, a.attnum) as own
+       from pg_catalog.pg_class c join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attnum > 0
+       where c.relnamespace = 'holdfast'::regnamespace and c.relkind = 'v')
+   select 'view', s.view, obj_description(s.oid, 'pg_class'), s.part, s.type,
+          coalesce(s.own, (select min(col_description(t.oid, b.attnum))
+             from (select distinct d.refobjid, d.refobjsubid from pg_catalog.pg_depend d join pg_catalog.pg_rewrite r on r.oid = d.objid
+                     where r.ev_class = s.oid and d.classid = 'pg_catalog.pg_rewrite'::regclass and d.refclassid = 'pg_catalog.pg_class'::regclass and d.refobjsubid > 0) d
+             join pg_catalog.pg_class t on t.oid = d.refobjid
+             join pg_catalog.pg_attribute b on b.attrelid = t.oid and b.attnum = d.refobjsubid
+             where b.attname = s.part having count(distinct col_description(t.oid, b.attnum)) = 1))
+     from shown s order by s.view collate "C", s.attnum)
+  union all
+  (select 'function', f.name, f.about, null, min(f.role), null
+     from (select p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')' as name, obj_description(p.oid, 'pg_proc') as about,
+                  case r.rolname when 'holdfast_reader' then 'everybody' else 'operator' end as role
+             from pg_catalog.pg_proc p join pg_catalog.pg_roles r on r.rolname in ('holdfast_reader', 'holdfast_operator')
+             where p.pronamespace = 'holdfast'::regnamespace and has_function_privilege(r.oid, p.oid, 'execute') and p.proname not like 'list\_%') f
+     group by f.name, f.about order by f.name collate "C")
+$$;
+comment on function holdfast.reference() is 'The views and the functions for people, with their comments: holdfast inspect reference views.';

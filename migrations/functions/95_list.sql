@@ -22,14 +22,27 @@ create or replace function holdfast.list_snapshots(p_crawl uuid, p_snapshot uuid
 $$;
 comment on function holdfast.list_snapshots(uuid, uuid, text, text, text, bigint) is 'Snapshots, filtered: holdfast list snapshots.';
 
-create or replace function holdfast.list_results(p_crawl uuid, p_snapshot uuid, p_status text, p_url text, p_limit bigint) returns setof holdfast.v_result language sql stable as $$
-  select * from holdfast.v_result
-    where (p_crawl is null or crawl_id = p_crawl)
-      and (p_snapshot is null or snapshot_id = p_snapshot)
-      and (p_status is null or status = p_status)
-      and (p_url is null or position(lower(p_url) in lower(url)) > 0)
-    order by snapshot_id desc, started_at desc limit p_limit -- ids are in the order of time, and an index has them
-$$;
+create or replace function holdfast.list_results(p_crawl uuid, p_snapshot uuid, p_status text, p_url text, p_limit bigint) returns setof holdfast.v_result
+  language plpgsql stable set enable_mergejoin = off set enable_hashjoin = off as $$
+-- Ids are in the order of time, and an index has them: those of a crawl are found by its snapshots, all others by the results. A merge
+-- would read the results of all crawls.
+begin
+  if p_crawl is not null and p_snapshot is null then
+    return query
+      select v.* from holdfast.snapshot s
+        cross join lateral (select * from holdfast.v_result r where r.snapshot_id = s.id and r.crawl_id = s.crawl_id
+                              and (p_status is null or r.status = p_status) and (p_url is null or position(lower(p_url) in lower(r.url)) > 0)) v
+        where s.crawl_id = p_crawl order by s.id desc, v.started_at desc limit p_limit;
+  else
+    return query
+      select * from holdfast.v_result
+        where (p_crawl is null or crawl_id = p_crawl)
+          and (p_snapshot is null or snapshot_id = p_snapshot)
+          and (p_status is null or status = p_status)
+          and (p_url is null or position(lower(p_url) in lower(url)) > 0)
+        order by snapshot_id desc, started_at desc limit p_limit;
+  end if;
+end $$;
 comment on function holdfast.list_results(uuid, uuid, text, text, bigint) is 'Results, filtered: holdfast list results.';
 
 create or replace function holdfast.list_queue(p_crawl uuid, p_snapshot uuid, p_status text, p_url text, p_limit bigint) returns setof holdfast.v_queue language sql stable as $$
@@ -82,3 +95,10 @@ create or replace function holdfast.list_hosts(p_url text, p_limit bigint) retur
 $$;
 comment on function holdfast.list_hosts(text, bigint) is 'Hosts, filtered: holdfast list hosts.';
 
+create or replace function holdfast.list_sessions(p_crawl uuid, p_status text, p_limit bigint) returns setof holdfast.v_session language sql stable as $$
+  select * from holdfast.v_session
+    where (p_crawl is null or crawl_id = p_crawl)
+      and (p_status is null or status = p_status)
+    order by opened_at desc limit p_limit
+$$;
+comment on function holdfast.list_sessions(uuid, text, bigint) is 'Crawl sessions, filtered: holdfast list sessions.';

@@ -16,13 +16,15 @@ declare
   v_plain constant text[] := '{retry_at_max, new_uuid, people_time, people_duration, people_count, schedule_next, schedule_times, cron_field, scope_refusal,
     url_matches, is_own_host}';
   v_read constant text[] := '{find, why, search, search_window, crawl_snapshots, metrics, node_metrics, crawl_entries, crawl_seeds, check_invariants, schedule_find,
-    crawls_expired, sealed_files, schema_minimum}';
+    crawls_expired, sealed_files, schema_minimum, reference, why_webhook, hook_cost}';
   v_work constant text[] := '{node_join, node_beat, node_leave, lapse_nodes, control_apply, crawl_claim, crawl_expand, crawl_stop_step, crawl_judge_step,
     crawl_session_open, crawl_session_set, snapshot_claim, snapshot_claim_open, snapshot_start, snapshot_release, snapshot_seal, result_start, result_finish,
-    runner_join, runner_enter, runner_beat, runner_leave, runner_hold, runner_duty, local_processes, process_gone, host_rate_limited, snapshot_begin, robots_get, robots_put, purge_list, purge_waiting, purge_done, claim_wait, crawl_hand_back, node_gone}';
+    runner_join, runner_enter, runner_beat, runner_leave, runner_hold, runner_duty, local_processes, process_gone, host_rate_limited, snapshot_begin, robots_get, robots_put, purge_list, purge_waiting, purge_done, claim_wait, crawl_hand_back, node_gone,
+    webhook_claim, webhook_report, webhook_hand_back, webhook_wait, log_level_of}';
   v_steer constant text[] := '{crawl_add, crawl_add_seeds, crawl_pause, crawl_resume, crawl_cancel, crawl_stop, crawl_stop_step, crawl_scope, crawl_retry,
     crawl_describe, crawl_keep, crawl_remove, snapshot_remove, snapshot_order, node_pause, node_resume, node_cancel, node_drain, collection_pause, collection_resume, host_set, host_pause,
-    host_resume, host_cancel, schedule_add, schedule_enable, schedule_remove, schedule_run}';
+    host_resume, host_cancel, schedule_add, schedule_enable, schedule_remove, schedule_run,
+    webhook_set, webhook_enable, webhook_remove, webhook_retry, webhook_test, log_level_set}';
 begin
   begin
     foreach v_role in array array['holdfast_reader', 'holdfast_operator', 'holdfast_worker', 'holdfast_owner'] loop

@@ -28,11 +28,6 @@ namespace {
 
 volatile std::sig_atomic_t interrupted = 0;
 
-std::string user_name() {
-  const passwd* user = getpwuid(geteuid());
-  return user != nullptr ? user->pw_name : std::to_string(geteuid());
-}
-
 std::vector<std::string> split_commas(const std::vector<std::string>& given) {
   std::vector<std::string> parts;
   for (const auto& text : given)

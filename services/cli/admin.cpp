@@ -93,9 +93,10 @@ int inspect_lifecycle(const std::string& name, bool mermaid) {
         std::cout << "  " << edge.from << " -> " << edge.to << "  (" << edge.event << ")  " << edge.why << '\n';
   }
   std::cout << std::flush;
-  if (!any)
-    throw base::Error(base::ErrorClass::usage, "there is no lifecycle \"" + name + "\"",
-                      "crawl, snapshot, archive_result, binary, process");
+  std::string known;
+  for (const auto lifecycle : store::kLifecycles)
+    known += (known.empty() ? "" : ", ") + std::string(lifecycle);
+  if (!any) throw base::Error(base::ErrorClass::usage, "there is no lifecycle \"" + name + "\"", known);
   return base::kExitSuccess;
 }
 

@@ -1,4 +1,5 @@
 #include "lib/base/error.hpp"
+#include "lib/store/view.hpp"
 #include "services/cli/look.hpp"
 
 #include <CLI/CLI.hpp>
@@ -39,9 +40,8 @@ std::string words_after(const CLI::App& verb) {
   for (const auto* inner : verbs_of(verb))
     words.push_back(inner->get_name());
   if (verb.get_name() == "list")
-    for (const char* what :
-         {"crawls", "snapshots", "results", "queue", "running", "nodes", "events", "failures", "hosts"})
-      words.emplace_back(what);
+    for (const auto& what : store::list_names())
+      words.push_back(what);
   if (verb.get_name() == "completion")
     for (const char* shell : {"bash", "zsh", "fish"})
       words.emplace_back(shell);
@@ -144,13 +144,14 @@ int manual(const CLI::App& app) {
       std::cout << ".fi\n";
     }
   }
-  std::cout << ".SH EXIT STATUS\n0 done; 1 the work ended with failed snapshots; 64 wrong command line; 65 refused; 69 "
-               "something outside is missing; "
-               "70 a bug; 71 the system said no; 73, 74 files; 75 try again; 76 the schema is of another version; 78 a "
-               "setting is wrong; 130 interrupted.\n"
-               ".SH FILES\n\\&./holdfast.yaml, ~/.config/holdfast/holdfast.yaml, /etc/holdfast.yaml: settings, the first "
-               "that is there.\n"
-            << std::flush;
+  std::cout
+      << ".SH EXIT STATUS\n0 done; 1 the work ended with failed snapshots; 64 wrong command line; 65 refused; 69 "
+         "something outside is missing; "
+         "70 a bug; 71 the system said no; 73, 74 files; 75 try again; 76 the schema is of another version; 78 a "
+         "setting is wrong; 130 interrupted.\n"
+         ".SH FILES\n\\&./holdfast.yaml, ~/.config/holdfast/holdfast.yaml, /etc/holdfast.yaml: settings, the first "
+         "that is there.\n"
+      << std::flush;
   return base::kExitSuccess;
 }
 

@@ -5,6 +5,7 @@
 #include "lib/process/launcher.hpp"
 #include "lib/store/schema.hpp"
 
+#include <pwd.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -177,6 +178,27 @@ worker::NodeOptions Context::node_options() {
   options.minimum_free_memory_bytes = settings_.size("memory.minimum_free");
   options.maximum_load = settings_.integer("load.maximum");
   return options;
+}
+
+std::unique_ptr<webhook::Deliverer> Context::deliverer(const std::string& role) {
+  const auto file = settings_.path("webhooks.secret_file");
+  if (file.empty()) return nullptr;
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  webhook::DelivererOptions options;
+  options.dsn = dsn();
+  options.label = role + " on " + host + " pid " + std::to_string(::getpid());
+  options.version = HOLDFAST_VERSION;
+  options.secret_file = file;
+  options.allow_private = settings_.boolean("urls.allow_private");
+  options.timeout = settings_.duration("webhooks.timeout");
+  options.lease = 3 * options.timeout;
+  return std::make_unique<webhook::Deliverer>(std::move(options));
+}
+
+std::string user_name() {
+  const passwd* user = getpwuid(geteuid());
+  return user != nullptr ? user->pw_name : std::to_string(geteuid());
 }
 
 void require_guard(char** argv, const std::filesystem::path& spare) {

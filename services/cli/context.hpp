@@ -6,6 +6,7 @@
 #include "lib/hooks/catalog.hpp"
 #include "lib/pg/connection.hpp"
 #include "lib/pg/embedded.hpp"
+#include "services/webhook/deliverer.hpp"
 #include "services/worker/options.hpp"
 
 #include <filesystem>
@@ -50,6 +51,8 @@ public:
 
   std::shared_ptr<const hooks::Catalog> catalog();
   worker::NodeOptions node_options();
+  // Sends what waits for webhooks while it lives; nothing if webhooks.secret_file is not set.
+  std::unique_ptr<webhook::Deliverer> deliverer(const std::string& role);
 
 private:
   GlobalOptions options_;
@@ -60,6 +63,9 @@ private:
   std::unique_ptr<pg::Connection> connection_;
   std::shared_ptr<const hooks::Catalog> catalog_;
 };
+
+// Who runs this program, for the record.
+std::string user_name();
 
 // Verbs that start hooks run below holdfast-guard, which leaves nothing behind however they end. Replaces this process
 // by the guard unless it is our parent already; returns only in the guarded process. `spare`: the embedded server's pid

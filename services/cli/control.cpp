@@ -25,11 +25,6 @@ namespace holdfast::cli {
 
 namespace {
 
-std::string user_name() {
-  const passwd* user = getpwuid(geteuid());
-  return user != nullptr ? user->pw_name : std::to_string(geteuid());
-}
-
 store::Order order_of(const ControlOptions& options) { return {user_name(), options.why}; }
 
 std::string past(const std::string& action) {

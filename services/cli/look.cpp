@@ -151,6 +151,17 @@ int events(Context& context, const EventOptions& options) {
   return base::kExitInterrupted;
 }
 
+int log_level(Context& context, const std::string& level, const std::string& node) {
+  auto& connection = context.connection();
+  const std::string id = node.empty() ? "" : store::find(connection, node).id;
+  store::log_level_set(connection, id, level == "default" ? "" : level);
+  if (context.json())
+    std::cout << nlohmann::ordered_json{{"type", "LogLevel"}, {"level", level}, {"node", id}}.dump() << std::endl;
+  else
+    std::cout << "log level of " << (id.empty() ? "every node and runner" : id) << ": " << level << std::endl;
+  return base::kExitSuccess;
+}
+
 void add_look_verbs(CLI::App& app, Verb& verb) {
   {
     auto names = std::make_shared<std::vector<std::string>>();
@@ -171,6 +182,21 @@ void add_look_verbs(CLI::App& app, Verb& verb) {
     command->footer("Examples:\n  holdfast events --follow\n  holdfast events -n 1000 --json | jq 'select(.to_state == "
                     "\"sealed\")'");
     command->callback([&verb, options] { verb = [options](Context& context) { return events(context, *options); }; });
+  }
+  {
+    auto level = std::make_shared<std::string>();
+    auto node = std::make_shared<std::string>();
+    auto* command = app.add_subcommand("log-level", "Change how much nodes and runners log, while they run");
+    command->add_option("level", *level, "trace, debug, info, warn, error, off, or default: what each has configured")
+        ->required()
+        ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off", "default"}));
+    command->add_option("--node", *node, "Only this one");
+    command->footer(
+        "Kept in the database: nodes that come later heed it too. SIGUSR1 switches debugging of one process "
+        "on and off.\n\nExamples:\n  holdfast log-level debug\n  holdfast log-level trace --node 7f3a\n  "
+        "holdfast log-level default");
+    command->callback(
+        [&verb, level, node] { verb = [level, node](Context& context) { return log_level(context, *level, *node); }; });
   }
   {
     auto interval = std::make_shared<double>(1.0);

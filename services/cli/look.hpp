@@ -25,6 +25,9 @@ struct EventOptions {
 };
 int events(Context& context, const EventOptions& options);
 
+// `level`: a log level, or "default". `node` empty: all.
+int log_level(Context& context, const std::string& level, const std::string& node);
+
 int top(Context& context, double interval);
 int serve(Context& context);
 

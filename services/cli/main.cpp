@@ -3,12 +3,14 @@
 
 #include "lib/base/error.hpp"
 #include "services/cli/control.hpp"
+#include "services/cli/examples.hpp"
 #include "services/cli/limits.hpp"
 #include "services/cli/look.hpp"
 #include "services/cli/schedule.hpp"
 #include "services/cli/serve_node.hpp"
 #include "services/cli/verbs.hpp"
 #include "services/cli/verify.hpp"
+#include "services/cli/webhook.hpp"
 
 #include <CLI/CLI.hpp>
 #include <spdlog/spdlog.h>
@@ -106,15 +108,17 @@ int main(int argc, char** argv) {
 
   subcommand("status", "What there is and what runs", cli::status);
   cli::ListOptions listing;
-  auto* list_command =
-      subcommand("list", "List crawls, snapshots, results, queue, running, nodes, events, failures, hosts",
-                 [&](cli::Context& context) { return cli::list(context, listing); });
+  auto* list_command = subcommand(
+      "list",
+      "List crawls, snapshots, results, queue, running, sessions, nodes, events, failures, hosts, webhooks, deliveries",
+      [&](cli::Context& context) { return cli::list(context, listing); });
   list_command->add_option("what", listing.what, "What to list (default: snapshots)");
   list_command->add_option("--crawl", listing.crawl, "Only of this crawl");
   list_command->add_option("--snapshot", listing.snapshot, "Only of this snapshot");
   list_command->add_option("--status", listing.status, "Only with this status");
   list_command->add_option("--url", listing.url, "Only URLs that contain this");
   list_command->add_option("--tag", listing.tag, "Only with this tag");
+  list_command->add_flag("--csv", listing.csv, "All columns as CSV, with a header line");
   list_command->add_option("--limit", listing.limit, "At most this many")->check(CLI::PositiveNumber);
   std::string id;
   subcommand("show", "Everything about a crawl, snapshot or process",
@@ -138,15 +142,25 @@ int main(int argc, char** argv) {
   verify_command->add_flag("--all", verification.all, "Everything");
   verify_command->add_flag("--collect", verification.collect, "Remove what lost attempts have left beside them");
   cli::add_look_verbs(app, verb);
+  cli::add_webhook_commands(app, verb);
   std::string lifecycle;
   bool mermaid = false;
   auto* inspect_command = app.add_subcommand("inspect", "Look inside; always safe on a live system");
   inspect_command->require_subcommand(1);
   auto* lifecycle_command = inspect_command->add_subcommand("lifecycle", "The state machines");
-  lifecycle_command->add_option("name", lifecycle, "crawl, snapshot, archive_result, binary or process");
+  lifecycle_command->add_option("name", lifecycle, "One of them; without a name, all");
   lifecycle_command->add_flag("--mermaid", mermaid, "As Mermaid state diagrams");
   lifecycle_command->callback(
       [&] { verb = [&](cli::Context&) { return cli::inspect_lifecycle(lifecycle, mermaid); }; });
+  std::string topic;
+  auto* reference_command =
+      inspect_command->add_subcommand("reference", "The settings, or the views, as a page in Markdown");
+  reference_command->add_option("topic", topic, "settings or views")
+      ->required()
+      ->check(CLI::IsMember({"settings", "views"}));
+  reference_command->callback(
+      [&] { verb = [&](cli::Context& context) { return cli::inspect_reference(context, topic); }; });
+  cli::add_examples(app);
 
   try {
     app.parse(argc, argv);

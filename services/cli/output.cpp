@@ -129,6 +129,29 @@ void print_table(const pg::Result& result, const std::vector<std::string>& colum
     print_row(row);
 }
 
+void print_csv(const pg::Result& result) {
+  const auto print = [](const std::string& field, bool first) {
+    if (!first) std::cout << ',';
+    if (field.find_first_of(",\"\r\n") == std::string::npos) {
+      std::cout << field;
+      return;
+    }
+    std::cout << '"';
+    for (const char character : field)
+      std::cout << (character == '"' ? "\"\"" : std::string(1, character));
+    std::cout << '"';
+  };
+  const auto& columns = result.columns();
+  for (std::size_t c = 0; c < columns.size(); ++c)
+    print(columns[c], c == 0);
+  std::cout << "\r\n";
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    for (std::size_t c = 0; c < columns.size(); ++c)
+      print(result.cell(i, c).value_or(""), c == 0);
+    std::cout << "\r\n";
+  }
+}
+
 void print_fields(const std::vector<std::pair<std::string, std::string>>& fields) {
   std::size_t width = 0;
   for (const auto& [name, value] : fields)

@@ -12,6 +12,8 @@ namespace holdfast::cli {
 
 // A table of the given columns, as wide as its content, cut to the terminal.
 void print_table(const pg::Result& result, const std::vector<std::string>& columns);
+// All columns as CSV (RFC 4180), with a header line; NULL is an empty field.
+void print_csv(const pg::Result& result);
 // "name   value" lines; empty values are left out.
 void print_fields(const std::vector<std::pair<std::string, std::string>>& fields);
 

@@ -27,6 +27,9 @@ const std::map<std::string, std::vector<std::string>, std::less<>>& table_column
       {"events", {"at", "lifecycle", "object_id", "event", "to_state", "detail"}},
       {"failures", {"ended_at", "plugin", "error", "url"}},
       {"hosts", {"name", "min_delay", "max_parallel", "backoff_until", "reason"}},
+      {"sessions", {"crawl_id", "status", "node", "snapshots", "running", "opened_at", "reason"}},
+      {"webhooks", {"name", "url", "events", "waiting", "delivered", "given_up", "reason"}},
+      {"deliveries", {"id", "webhook", "event", "status", "attempts", "last_status", "last_error", "created_at"}},
   };
   return columns;
 }
@@ -34,9 +37,9 @@ const std::map<std::string, std::vector<std::string>, std::less<>>& table_column
 // "crawls" -> "Crawl": the type of a JSON line.
 std::string record_type(const std::string& list) {
   static const std::map<std::string, std::string, std::less<>> types = {
-      {"crawls", "Crawl"},  {"snapshots", "Snapshot"},     {"results", "ArchiveResult"},
-      {"nodes", "Process"}, {"queue", "Snapshot"},         {"running", "ArchiveResult"},
-      {"events", "Event"},  {"failures", "ArchiveResult"}, {"hosts", "Host"}};
+      {"crawls", "Crawl"},   {"snapshots", "Snapshot"},    {"results", "ArchiveResult"}, {"nodes", "Process"},
+      {"queue", "Snapshot"}, {"running", "ArchiveResult"}, {"events", "Event"},          {"failures", "ArchiveResult"},
+      {"hosts", "Host"},     {"sessions", "CrawlSession"}, {"webhooks", "Webhook"},      {"deliveries", "Delivery"}};
   return types.at(list);
 }
 
@@ -50,8 +53,9 @@ void print_json(pg::Connection& connection, const store::ListQuery& query) {
 
 std::string one_or_many(const std::string& what) {
   static const std::map<std::string, std::string, std::less<>> plural = {
-      {"crawl", "crawls"}, {"snapshot", "snapshots"}, {"result", "results"}, {"node", "nodes"},
-      {"event", "events"}, {"failure", "failures"},   {"host", "hosts"},     {"archiveresult", "results"}};
+      {"crawl", "crawls"},     {"snapshot", "snapshots"}, {"result", "results"},     {"node", "nodes"},
+      {"event", "events"},     {"failure", "failures"},   {"host", "hosts"},         {"archiveresult", "results"},
+      {"session", "sessions"}, {"webhook", "webhooks"},   {"delivery", "deliveries"}};
   const auto found = plural.find(what);
   return found == plural.end() ? what : found->second;
 }
@@ -103,7 +107,9 @@ int list(Context& context, const ListOptions& options) {
   if (!options.status.empty()) query.status = options.status;
   if (!options.url.empty()) query.url_contains = options.url;
   if (!options.tag.empty()) query.tag = options.tag;
-  if (context.json()) {
+  if (options.csv) {
+    print_csv(store::list(connection, query));
+  } else if (context.json()) {
     print_json(connection, query);
   } else {
     const auto rows = store::list(connection, query);

@@ -126,6 +126,7 @@ int run_duties(Context& context, bool standby) {
   asio::io_context io;
   base::StopSignal stop(io.get_executor());
   Signals signals(io, stop);
+  const auto deliverer = context.deliverer("runner");
   auto ending = runner::Ending::stopped;
   serve(io, lead(io, gate_options(context, standby), stop, false, ending));
   if (ending == runner::Ending::superseded)
@@ -172,7 +173,9 @@ int run(Context& context, bool daemon) {
   auto workers = spawner_options(context, daemon);
   workers.runner = runner;
   runner::Spawner spawner(io, context.dsn(), std::move(workers), stop);
+  const auto deliverer = context.deliverer("runner");
   serve(io, all_in_one(io, std::move(gate), spawner, stop));
+  if (deliverer && !signals.received()) deliverer->flush(std::chrono::seconds(5));
   return base::kExitSuccess;
 }
 

@@ -1,5 +1,6 @@
 #include "services/cli/signals.hpp"
 
+#include "lib/base/log.hpp"
 #include "services/cli/serve_node.hpp"
 
 #include <algorithm>
@@ -19,14 +20,21 @@ void note_early_signals() {
   action.sa_flags = SA_RESTART;
   for (const int number : {SIGINT, SIGTERM, SIGHUP})
     sigaction(number, &action, nullptr);
+  action.sa_handler = [](int) {}; // too early to debug, but no reason to die; ignored, it would be so in hooks as well
+  sigaction(SIGUSR1, &action, nullptr);
 }
 
 Signals::Signals(asio::io_context& io, base::StopSignal& stop) : set_(io, SIGINT, SIGTERM, SIGHUP), stop_(stop) {
+  set_.add(SIGUSR1);
   if (early_signal != 0) take(early_signal);
   wait();
 }
 
 void Signals::take(int number) {
+  if (number == SIGUSR1) {
+    base::toggle_debugging();
+    return;
+  }
   // A service manager that signals the whole group reaches us twice: directly and through the guard.
   const auto arrived = std::chrono::steady_clock::now();
   const bool echo = received_ && number == last_ && arrived - at_ < std::chrono::milliseconds(250);

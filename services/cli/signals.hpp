@@ -11,7 +11,7 @@
 
 namespace holdfast::cli {
 
-// SIGTERM and SIGHUP drain, SIGINT stops; each further one is one step stronger.
+// SIGTERM and SIGHUP drain, SIGINT stops; each further one is one step stronger. SIGUSR1 switches debugging on and off.
 class Signals {
 public:
   Signals(asio::io_context& io, base::StopSignal& stop);

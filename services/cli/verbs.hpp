@@ -58,6 +58,7 @@ struct ListOptions {
   std::string what{"snapshots"};
   std::string crawl, snapshot, status, url, tag;
   std::int64_t limit{50};
+  bool csv{false};
 };
 int list(Context& context, const ListOptions& options);
 int show(Context& context, const std::string& id);
@@ -66,6 +67,8 @@ int migrate(Context& context, bool force);
 int show_config(Context& context, const std::string& key);
 int version(Context& context);
 int inspect_lifecycle(const std::string& name, bool mermaid);
+// docs of settings (from the key table) or of views (from their comments), as Markdown: deploy/reference-*.md are this.
+int inspect_reference(Context& context, const std::string& topic);
 int check(Context& context);
 
 } // namespace holdfast::cli

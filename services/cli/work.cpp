@@ -68,6 +68,7 @@ bool serve_node(Context& context, const std::function<bool(pg::Connection&)>& do
   asio::io_context io;
   base::StopSignal stop(io.get_executor());
   Signals signals(io, stop);
+  const auto deliverer = context.deliverer("worker");
   std::exception_ptr failure;
   bool ended = false;
   asio::co_spawn(io, incarnations(io, context, stop, done, worker), [&](std::exception_ptr error) {
@@ -78,6 +79,8 @@ bool serve_node(Context& context, const std::function<bool(pg::Connection&)>& do
   while (!ended)
     io.run();
   if (failure) std::rethrow_exception(failure);
+  // Nobody may be there to send what the last snapshot has caused.
+  if (deliverer && !signals.received()) deliverer->flush(std::chrono::seconds(5));
   return signals.received();
 }
 

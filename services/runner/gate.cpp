@@ -2,6 +2,7 @@
 
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/log.hpp"
 #include "lib/process/launcher.hpp"
 #include "services/worker/machine.hpp"
 
@@ -86,7 +87,11 @@ void Gate::start_heartbeat() {
   callbacks.on_notify = [this, alive = alive_](const std::vector<std::string>& payloads) {
     if (!*alive) return;
     // Somebody came to the gate or left it: look at once whether we are asked to leave.
-    if (std::find(payloads.begin(), payloads.end(), "runner") != payloads.end()) heartbeat_->beat_now();
+    for (const auto& payload : payloads)
+      if (payload == "runner" || payload == "control") {
+        heartbeat_->beat_now();
+        break;
+      }
     wake();
   };
   callbacks.on_lost = [](const std::string& reason) { spdlog::warn("runner: lost the database: {}", reason); };
@@ -108,6 +113,7 @@ void Gate::start_heartbeat() {
 
 void Gate::take_beat(base::TrustWindow::Clock::time_point sent, const store::RunnerBeat& beat) {
   trust_.extend(sent);
+  base::request_log_level(beat.log_level);
   if (beat.leads && beat.request == "leave" && !asked_) {
     asked_ = true;
     rival_ = beat.rival.empty() ? "another runner" : beat.rival;

@@ -2,11 +2,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 
 namespace holdfast::serve {
 
@@ -36,13 +39,13 @@ std::string number(double value) {
 
 } // namespace
 
-std::string prometheus_text(const std::vector<Sample>& samples) {
+std::string prometheus_text(const std::vector<base::Sample>& samples) {
   std::string out, last;
   for (const auto& sample : samples) {
-    if (sample.name != last) {
-      out += "# HELP " + sample.name + " " + escaped(sample.help, false) + "\n# TYPE " + sample.name + " " +
+    if (sample.family != last) {
+      out += "# HELP " + sample.family + " " + escaped(sample.help, false) + "\n# TYPE " + sample.family + " " +
              sample.type + "\n";
-      last = sample.name;
+      last = sample.family;
     }
     out += sample.name;
     if (!sample.labels.empty()) {
@@ -58,10 +61,11 @@ std::string prometheus_text(const std::vector<Sample>& samples) {
 
 namespace {
 
-std::vector<Sample> samples_of(const pg::Result& rows) {
-  std::vector<Sample> samples;
+std::vector<base::Sample> samples_of(const pg::Result& rows) {
+  std::vector<base::Sample> samples;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    Sample sample{rows[i].text("name"), rows[i].text("type"), rows[i].text("help"), {}, rows[i].number("value")};
+    base::Sample sample{rows[i].text("name"),   rows[i].text("name"), rows[i].text("type"), rows[i].text("help"), {},
+                        rows[i].number("value")};
     const auto labels = nlohmann::json::parse(rows[i].text("labels")); // named: a loop would not keep it
     for (const auto& [name, value] : labels.items())
       sample.labels[name] = value.is_string() ? value.get<std::string>() : value.dump();
@@ -76,22 +80,39 @@ std::string collection_metrics(pg::Connection& connection) {
   return prometheus_text(samples_of(connection.call("select * from holdfast.metrics() order by name, labels::text")));
 }
 
-std::string node_metrics(pg::Connection& connection) {
+std::vector<base::Sample> node_samples(pg::Connection& connection) {
   char host[256] = "";
   ::gethostname(host, sizeof host - 1);
-  auto samples =
-      samples_of(connection.call("select * from holdfast.node_metrics($1, $2::integer) order by name, labels::text",
-                                 pg::Params::of(static_cast<const char*>(host), ::getpid())));
-  if (samples.empty()) return "";
+  return samples_of(connection.call("select * from holdfast.node_metrics($1, $2::integer) order by name, labels::text",
+                                    pg::Params::of(static_cast<const char*>(host), ::getpid())));
+}
+
+std::vector<base::Sample> process_samples() {
+  std::vector<base::Sample> samples;
+  const auto gauge = [&](const std::string& name, const std::string& type, const std::string& help, double value) {
+    samples.push_back({name, name, type, help, {}, value});
+  };
   std::ifstream statm("/proc/self/statm");
   double pages = 0, resident = 0;
   if (statm >> pages >> resident)
-    samples.push_back({"process_resident_memory_bytes",
-                       "gauge",
-                       "Memory of the node itself, without its hooks.",
-                       {},
-                       resident * static_cast<double>(::sysconf(_SC_PAGESIZE))});
-  return prometheus_text(samples);
+    gauge("process_resident_memory_bytes", "gauge", "Memory of this process itself, without its hooks.",
+          resident * static_cast<double>(::sysconf(_SC_PAGESIZE)));
+  rusage usage{};
+  if (::getrusage(RUSAGE_SELF, &usage) == 0) {
+    const auto seconds = [](const timeval& time) {
+      return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+    };
+    gauge("process_cpu_seconds_total", "counter", "Processor time of this process itself.",
+          seconds(usage.ru_utime) + seconds(usage.ru_stime));
+  }
+  std::error_code error;
+  const auto files = std::filesystem::directory_iterator("/proc/self/fd", error);
+  if (!error)
+    gauge("process_open_fds", "gauge", "Files that this process holds open.",
+          static_cast<double>(std::distance(begin(files), end(files))));
+  const auto own = base::own_samples();
+  samples.insert(samples.end(), own.begin(), own.end());
+  return samples;
 }
 
 } // namespace holdfast::serve

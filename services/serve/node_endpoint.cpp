@@ -1,5 +1,6 @@
 #include "services/serve/node_endpoint.hpp"
 
+#include "lib/base/error.hpp"
 #include "services/serve/metrics.hpp"
 #include "services/serve/site.hpp"
 
@@ -26,10 +27,26 @@ struct NodeEndpoint::Impl {
   Response answer(const Request& request) {
     if (request.path == "/healthz") return plain(200, "ok\n");
     if (request.path != "/readyz" && request.path != "/metrics") return plain(404, "/healthz, /readyz or /metrics\n");
-    const auto numbers = connections.with([](pg::Connection& connection) { return node_metrics(connection); });
-    if (numbers.empty()) return plain(503, "this node is not counted on: its lease does not hold\n");
-    if (request.path == "/readyz") return plain(200, "ok\n");
-    return plain(200, numbers, "text/plain; version=0.0.4; charset=utf-8");
+    std::vector<base::Sample> samples;
+    std::string problem;
+    try {
+      samples = connections.with([](pg::Connection& connection) { return node_samples(connection); });
+      if (samples.empty()) problem = "this node is not counted on: its lease does not hold";
+    } catch (const base::Error& error) {
+      problem = error.what();
+    }
+    if (request.path == "/readyz") return problem.empty() ? plain(200, "ok\n") : plain(503, problem + "\n");
+    // What the process counts of itself is told also, and just, when the database is away.
+    const std::string up = "holdfast_node_ready";
+    samples.insert(samples.begin(), {up,
+                                     up,
+                                     "gauge",
+                                     "Whether this node is counted on: the database answers and its lease holds.",
+                                     {},
+                                     problem.empty() ? 1.0 : 0.0});
+    const auto own = process_samples();
+    samples.insert(samples.end(), own.begin(), own.end());
+    return plain(200, prometheus_text(samples), "text/plain; version=0.0.4; charset=utf-8");
   }
 
   Connections connections;

@@ -269,6 +269,7 @@ private:
     notes_[hook.plugin->name + "/" + hook.name.name] = std::move(columns);
   }
   void note(const hooks::Hook& hook, const hooks::HookOutcome& outcome) {
+    count_hook(hook.plugin->name, outcome);
     auto columns = result_columns(outcome);
     columns["status"] = hooks::to_string(outcome.status);
     note(hook, std::move(columns));

@@ -2,6 +2,8 @@
 
 #include "lib/archive/verify.hpp"
 #include "lib/base/duration.hpp"
+#include "lib/base/log.hpp"
+#include "lib/base/metrics.hpp"
 #include "lib/base/test_point.hpp"
 #include "lib/store/control.hpp"
 #include "services/worker/crawl_page.hpp"
@@ -234,6 +236,7 @@ void Node::take_beat(base::TrustWindow::Clock::time_point sent, const store::Bea
       extra.insert(key);
   }
   extra_once_ = std::move(extra);
+  base::request_log_level(answer.log_level);
   if (answer.request == "drain")
     stop_.raise(base::Strength::drain, "asked to drain");
   else if (!answer.request.empty())
@@ -287,6 +290,7 @@ void Node::set_not_claiming(std::string why) {
 void Node::fence(const std::string& reason) {
   if (fenced_) return;
   fenced_ = true;
+  base::count("holdfast_node_fencings_total");
   spdlog::error("no longer trusted, killing {} snapshots' hooks: {}", jobs_.size(), reason);
   for (auto& [id, job] : jobs_)
     job->lose("this node is no longer trusted: " + reason);
@@ -541,6 +545,12 @@ awaitable<bool> Node::claim_snapshots() {
     asio::co_spawn(io_, run_job(std::move(job)), asio::detached);
   }
   claiming_ = false;
+  if (!claims.empty()) {
+    base::count("holdfast_node_claims_total");
+    for (const auto& claim : claims)
+      if (claim.owners_lost > 0) base::count("holdfast_node_takeovers_total");
+    base::count("holdfast_node_snapshots_claimed_total", {}, static_cast<double>(claims.size()));
+  }
   if (!claims.empty()) publish_held();
   co_return !claims.empty();
 }
@@ -552,6 +562,7 @@ awaitable<void> Node::run_job(std::shared_ptr<SnapshotJob> job) {
     job->interrupt("its node was stopped");
   const auto ending = co_await job->run();
   if (ending == SnapshotJob::Ending::sealed) ++sealed_;
+  if (ending == SnapshotJob::Ending::lost) base::count("holdfast_node_lease_losses_total");
   if (job->sealed_crawl()) {
     sessions_->crawl_over(job->lease().crawl_id, "its crawl is sealed");
     co_await make_crawl_page(job->lease().crawl_id);

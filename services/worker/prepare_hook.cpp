@@ -1,5 +1,6 @@
 #include "services/worker/prepare_hook.hpp"
 
+#include "lib/base/metrics.hpp"
 #include "lib/base/uuid.hpp"
 
 #include <nlohmann/json.hpp>
@@ -44,6 +45,15 @@ nlohmann::json result_columns(const hooks::HookOutcome& outcome) {
   else if (exit.start_errno == 0)
     columns["exit_code"] = exit.code;
   return columns;
+}
+
+void count_hook(const std::string& plugin, const hooks::HookOutcome& outcome) {
+  base::count("holdfast_node_hooks_total",
+              {{"plugin", plugin}, {"outcome", std::string(hooks::to_string(outcome.status))}});
+  base::observe("holdfast_node_hook_duration_seconds", {{"plugin", plugin}},
+                std::chrono::duration<double>(outcome.exit.wall_time).count());
+  base::observe("holdfast_node_hook_memory_max_bytes", {{"plugin", plugin}},
+                static_cast<double>(outcome.exit.usage.peak_memory_bytes));
 }
 
 std::string to_text(const nlohmann::json& json) {

@@ -24,6 +24,9 @@ PreparedHook prepare_hook(const JobContext& context, const hooks::Hook& hook, ho
 // What a finished hook cost and how it ended: the columns that archive_result and crawl_session_hook have in common.
 nlohmann::json result_columns(const hooks::HookOutcome& outcome);
 
+// Counts it for /metrics.
+void count_hook(const std::string& plugin, const hooks::HookOutcome& outcome);
+
 // JSON as text for the database, whatever bytes a hook has printed.
 std::string to_text(const nlohmann::json& json);
 

@@ -4,6 +4,7 @@
 #include "lib/archive/verify.hpp"
 #include "lib/base/address.hpp"
 #include "lib/base/duration.hpp"
+#include "lib/base/metrics.hpp"
 #include "lib/base/test_point.hpp"
 #include "lib/base/url.hpp"
 #include "lib/pg/sqlstate.hpp"
@@ -531,6 +532,7 @@ awaitable<void> SnapshotJob::finish_hook(RunningHook running) {
     store::result_finish(connection, context_.node_id, lease(), card.plugin, card.hook, card.status, text);
   });
   std::erase(unfinished_, std::pair{card.plugin, card.hook});
+  count_hook(card.plugin, outcome);
   spdlog::debug("{} {}/{}: {} in {}", claim_.url, card.plugin, card.hook, card.status,
                 base::format_duration(card.wall_time));
   if (slower) throw *slower;
@@ -554,6 +556,7 @@ awaitable<void> SnapshotJob::skip_hook(const hooks::Hook& hook, std::string reas
   card.status = "skipped";
   card.error = reason;
   view_.results.push_back(std::move(card));
+  base::count("holdfast_node_hooks_total", {{"plugin", card.plugin}, {"outcome", card.status}});
   const std::string text = to_text({{"error", reason}});
   const store::HookStart start{hook.plugin->name,   hook.name.name, 0, 0, std::chrono::milliseconds(0),
                                hook.name.background};

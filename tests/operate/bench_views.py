@@ -1,14 +1,22 @@
 #!/usr/bin/env python3
-"""How long the views, lists and functions for people take in a large collection: bench_views.py [SNAPSHOTS] [--keep]
+"""What the views, verbs and pages for people cost in a large collection.
 
-Starts a PostgreSQL of its own, fills a collection with SNAPSHOTS (default 1,000,000) and prints the median of nine calls of each.
-Nothing is asserted: numbers depend on the machine. Not part of ctest."""
+bench_views.py [SNAPSHOTS] [--program FILE] [--markdown]
+    Starts a PostgreSQL of its own, fills a collection with SNAPSHOTS (default 1,000,000) and prints the median time of each view and function; with a
+    built program also of each verb (the whole process) and each page. Numbers depend on the machine.
+bench_views.py --budget
+    For ctest: no times. In two collections, one four times as large as the other, each view and function reads about as many pages of the database:
+    none looks at everything. Says as well which view is not asked for here.
+"""
 
+import http.client
+import json
 import os
 import re
 import statistics
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,11 +47,11 @@ insert into holdfast.snapshot (id, crawl_id, url, url_hash, host, depth, title, 
 insert into holdfast.snapshot_queue (snapshot_id, crawl_id, host, retry_at) select id, crawl_id, host, clock_timestamp() - interval '1 hour' from s where open;
 insert into holdfast.snapshot_sealed (snapshot_id, crawl_id, outcome, fence, directory, manifest_sha256, bytes, files, title, sealed_at)
   select id, crawl_id, case when no % 50 = 0 then 'partial' else 'succeeded' end, 1, 'x/' || id || '/a1', 'd', 1000, 3, 'Title of ' || k,
-         clock_timestamp() - no * interval '10 milliseconds' from s where not open;
+         clock_timestamp() - no * :gap * interval '1 millisecond' from s where not open;
 insert into holdfast.archive_result (snapshot_id, crawl_id, fence, plugin, hook_name, status, process_id, started_at, ended_at, error, wall_ms, user_ms, system_ms)
   select s.id, s.crawl_id, 1, h, 'on_Snapshot__' || h, case when no % 50 = 0 and h = 'wget' then 'failed' else 'succeeded' end,
-         (select id from holdfast.process where status = 'running' limit 1), clock_timestamp() - no * interval '10 milliseconds',
-         clock_timestamp() - no * interval '10 milliseconds', case when no % 50 = 0 and h = 'wget' then 'no route to host' else '' end, 100, 50, 5
+         (select id from holdfast.process where status = 'running' limit 1), clock_timestamp() - no * :gap * interval '1 millisecond',
+         clock_timestamp() - no * :gap * interval '1 millisecond', case when no % 50 = 0 and h = 'wget' then 'no route to host' else '' end, 100, 50, 5
     from s cross join (values ('wget'), ('title'), ('screenshot')) v(h) where not open;
 insert into holdfast.event (lifecycle, object_id, crawl_id, from_state, event, to_state) select 'snapshot', id, crawl_id, 'started', 'seal', 'sealed' from s where not open;
 insert into holdfast.crawl (id, label, max_depth, first_url, status, retry_at, started_at, snapshots_total, snapshots_open, snapshots_succeeded, snapshots_partial, outcome, sealed_at, bytes)
@@ -59,12 +67,40 @@ update holdfast.snapshot_queue q set owner_id = o.owner, claimed_at = now(), sta
           from (select snapshot_id, row_number() over () as r from holdfast.snapshot_queue limit 150) x) o where o.snapshot_id = q.snapshot_id;
 insert into holdfast.archive_result (snapshot_id, crawl_id, fence, plugin, hook_name, status, process_id, timeout_ms)
   select q.snapshot_id, q.crawl_id, 1, 'wget', 'on_Snapshot__35_wget', 'started', q.owner_id, 60000 from holdfast.snapshot_queue q where owner_id is not null;
+-- A fifth of the web sites has limits: what is open of them is in lanes.
 insert into holdfast.host (name, min_delay) select 'site' || i || '.example', '1 second' from generate_series(1, 100) i;
+update holdfast.snapshot_queue q set lane = true from holdfast.host h where h.name = q.host and q.owner_id is null;
+insert into holdfast.crawl_lane (crawl_id, host, next_at) select distinct q.crawl_id, q.host, now() from holdfast.snapshot_queue q where q.lane;
+-- What a year of use leaves besides.
+insert into holdfast.crawl_session (id, crawl_id, process_id, status, directory, opened_at, ready_at, draining_at, ended_at)
+  select holdfast.new_uuid(), c.id, (select id from holdfast.process where status = 'running' limit 1), 'closed', '/tmp', clock_timestamp() - k * interval '1 minute',
+         clock_timestamp(), clock_timestamp(), clock_timestamp() from (select id from holdfast.crawl limit 2000) c cross join generate_series(1, 2) k;
+insert into holdfast.crawl_session (id, crawl_id, process_id, status, directory, ready_at)
+  select holdfast.new_uuid(), q.crawl_id, q.owner_id, 'ready', '/tmp', clock_timestamp() from (select distinct crawl_id, owner_id from holdfast.snapshot_queue where owner_id is not null) q;
+insert into holdfast.control (action, kind, target, crawl_id, by_whom) select 'pause', 'crawl', id::text, id, 'ann' from holdfast.crawl;
+insert into holdfast.schedule (id, label, every, urls, hosts, next_run_at) select holdfast.new_uuid(), 'schedule ' || i, 'daily', '{https://site.example/}', '{site.example}', clock_timestamp()
+  from generate_series(1, 200) i;
+insert into holdfast.duty_run (duty, epoch, process_id, began_at, ended_at, count)
+  select 'lapsed', 1, holdfast.new_uuid(), clock_timestamp() - i * interval '2 seconds', clock_timestamp() - i * interval '2 seconds', 0 from generate_series(1, least(40000, :n / 4)) i;
+insert into holdfast.attempt (snapshot_id, crawl_id, fence, process_id, claimed_at, ending)
+  select s.id, s.crawl_id, 1, (select id from holdfast.process where status = 'running' limit 1), clock_timestamp(), 'sealed' from s where not open;
+insert into holdfast.webhook (name, url, events) select 'hook' || i, 'https://hooks.example/', '{crawl.sealed}' from generate_series(1, 5) i;
+insert into holdfast.delivery (webhook, event, payload, status, retry_at, ended_at)
+  select 'hook' || (i % 5 + 1), 'crawl.sealed', '{}', case when i % 4 = 0 then 'waiting' else 'delivered' end, case when i % 4 = 0 then clock_timestamp() end,
+         case when i % 4 <> 0 then clock_timestamp() end from generate_series(1, greatest(1000, :n / 10)) i;
 set session_replication_role = origin;
 vacuum analyze;
 """
 
 ASKS = [
+    ("v_delivery", "select * from holdfast.v_delivery order by id desc limit 50"),
+    ("v_webhook", "select * from holdfast.v_webhook"),
+    ("v_control", "select * from holdfast.v_control order by id desc limit 50"),
+    ("v_hook_cost", "select * from holdfast.v_hook_cost order by cpu_ms_total desc"),
+    ("hook_cost() of a large crawl", "select * from holdfast.hook_cost(:'large')"),
+    ("v_crawl, open ones (top)", "select * from holdfast.v_crawl where status <> 'sealed' order by created_at desc limit 20"),
+    ("v_running, longest (top)", "select * from holdfast.v_running order by running_for desc limit 50"),
+    ("v_event after one (events --follow)", "select * from holdfast.v_event where id > 0 order by id limit 2000"),
     ("v_status", "select * from holdfast.v_status"),
     ("v_crawl", "select * from holdfast.v_crawl order by created_at desc limit 50"),
     ("v_snapshot", "select * from holdfast.v_snapshot order by id desc limit 50"),
@@ -88,6 +124,7 @@ ASKS = [
     ("metrics()", "select * from holdfast.metrics()"),
     ("why(), sealed snapshot", "select * from holdfast.why(:'snapshot')"),
     ("why(), open snapshot", "select * from holdfast.why(:'waiting')"),
+    ("why(), a webhook", "select * from holdfast.why('hook1')"),
     ("why(), large crawl", "select * from holdfast.why(:'large')"),
     ("why(), short id", "select * from holdfast.why(right(:'large', 8))"),
     ("list crawls", "select * from holdfast.list_crawls(null, null, null, null, 50)"),
@@ -99,6 +136,12 @@ ASKS = [
     ("list queue", "select * from holdfast.list_queue(null, null, null, null, 50)"),
     ("list running", "select * from holdfast.list_running(null, null, null, 50)"),
     ("list nodes", "select * from holdfast.list_nodes(null, 50)"),
+    ("list queue of a large crawl", "select * from holdfast.list_queue(:'large', null, null, null, 50)"),
+    ("list sessions", "select * from holdfast.list_sessions(null, null, 50)"),
+    ("list hosts", "select * from holdfast.list_hosts(null, 50)"),
+    ("list webhooks", "select * from holdfast.list_webhooks(50)"),
+    ("list deliveries", "select * from holdfast.list_deliveries(null, 50)"),
+    ("list deliveries that wait", "select * from holdfast.list_deliveries('waiting', 50)"),
     ("list events", "select * from holdfast.list_events(null, null, 50)"),
     ("list events of a small crawl", "select * from holdfast.list_events(:'small', null, 50)"),
     ("list failures", "select * from holdfast.list_failures(null, null, null, 50)"),
@@ -110,44 +153,141 @@ ASKS = [
 ]
 
 
-def main():
-    numbers = [argument for argument in sys.argv[1:] if argument.isdigit()]
-    if [argument for argument in sys.argv[1:] if not argument.isdigit() and argument != "--keep"]:
-        sys.exit(__doc__)
-    snapshots = int(numbers[0]) if numbers else 1_000_000
-    database = support.Database()
-    try:
-        def psql(*arguments, text=None):
-            done = subprocess.run(["psql", "-X", "-q", "-At", "-v", "ON_ERROR_STOP=1", "-d", database.url(), *arguments],
-                                  input=text, capture_output=True, text=True, env={**os.environ, "PGCLIENTENCODING": "UTF8"})
-            if done.returncode != 0:
-                sys.exit(done.stderr)
-            return done.stdout
+VERBS = [
+    "status", *(f"list {what}" for what in ("crawls", "snapshots", "results", "queue", "running", "sessions", "nodes", "events", "failures", "hosts", "webhooks", "deliveries")),
+    "list queue --crawl {large}", "list snapshots --crawl {large}", "list results --crawl {small}", "show {large}", "show {snapshot}", "why {large}", "why {waiting}",
+    "why {snapshot}", "events -n 20", "host list", "schedule list", "webhook list", "runner --status",
+]
+PAGES = [
+    "/", "/nodes", "/hosts", "/failures", "/events", "/search?q=page/77", "/search?q=no+such+thing", "/crawl/{large}", "/crawl/{small}", "/snapshot/{snapshot}",
+    "/live.json?page=overview", "/live.json?page=nodes", "/live.json?page=crawl+{large}", "/metrics",
+]
 
-        files = sorted((ROOT / "migrations").glob("[0-9]*.sql")) + sorted((ROOT / "migrations/functions").glob("*.sql"))
-        psql(text="create schema if not exists holdfast; create table holdfast.schema_migration (name text primary key);")
-        psql(text="\n".join(file.read_text() for file in files))
-        print(f"filling {snapshots:,} snapshots ...", flush=True)
-        psql("-v", f"n={snapshots}", text=FILL)
-        ids = dict(
+
+class Collection:
+    """A database on the server, filled with so many snapshots."""
+
+    def __init__(self, server, name, snapshots, program=None, gap=10):
+        self.url = server.url(name)
+        server.sql(f"create database {name}")
+        if program:
+            self.environment = {**os.environ, "HOLDFAST_DATABASE_URL": self.url, "HOLDFAST_DATA_DIR": f"/tmp/holdfast-bench-{os.getpid()}", "LANG": "C.UTF-8"}
+            subprocess.run([program, "migrate"], env=self.environment, check=True, capture_output=True)
+        else:
+            files = sorted((ROOT / "migrations").glob("[0-9]*.sql")) + sorted((ROOT / "migrations/functions").glob("*.sql"))
+            self.psql(text="create schema if not exists holdfast; create table holdfast.schema_migration (name text primary key);")
+            self.psql(text="\n".join(file.read_text() for file in files))
+        self.psql("-v", f"n={snapshots}", "-v", f"gap={gap}", text=FILL)  # gap: milliseconds between two seals
+        self.ids = dict(
             zip(("snapshot", "waiting", "large", "small"),
-                psql(text="""select (select snapshot_id from holdfast.snapshot_sealed order by sealed_at limit 1);
-                             select (select snapshot_id from holdfast.snapshot_queue where owner_id is null limit 1);
-                             select id from holdfast.crawl order by snapshots_total desc limit 1;
-                             select id from holdfast.crawl order by snapshots_total, id limit 1;""").split()))
-        variables = [word for name, value in ids.items() for word in ("-v", f"{name}={value}")]
-        worst = 0
-        for name, ask in ASKS:
-            out = psql(*variables, text=f"\\o /dev/null\n{ask};\n\\timing on\n" + f"{ask};\n" * 9)
-            times = [float(value) for value in re.findall(r"Time: ([\d.]+) ms", out)]
-            median = statistics.median(times)
-            worst = max(worst, median)
-            print(f"{median:9.1f} ms  {name}", flush=True)
-        print(f"{worst:9.1f} ms  the slowest of {len(ASKS)}")
+                self.psql(text="""select (select snapshot_id from holdfast.snapshot_sealed order by sealed_at limit 1);
+                                  select (select snapshot_id from holdfast.snapshot_queue where owner_id is null limit 1);
+                                  select id from holdfast.crawl order by snapshots_total desc limit 1;
+                                  select id from holdfast.crawl order by snapshots_total, id limit 1;""").split()))
+        self.variables = [word for name, value in self.ids.items() for word in ("-v", f"{name}={value}")]
+
+    def psql(self, *arguments, text=None):
+        done = subprocess.run(["psql", "-X", "-q", "-At", "-v", "ON_ERROR_STOP=1", "-d", self.url, *arguments],
+                              input=text, capture_output=True, text=True, env={**os.environ, "PGCLIENTENCODING": "UTF8"})
+        if done.returncode != 0:
+            sys.exit(done.stderr)
+        return done.stdout
+
+    def time_of(self, ask):
+        out = self.psql(*self.variables, text=f"\\o /dev/null\n{ask};\n\\timing on\n" + f"{ask};\n" * 9)
+        return statistics.median(float(value) for value in re.findall(r"Time: ([\d.]+) ms", out))
+
+    def pages_of(self, ask):
+        """Pages of the database that it reads, found in memory or not, with what the functions in it read."""
+        out = self.psql(*self.variables, text=f"\\o /dev/null\n{ask};\n\\o\nexplain (analyze, buffers, format json) {ask};")
+        plan = json.loads(out)[0]["Plan"]
+        return plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]
+
+
+def median_of(call, times=7):
+    call()
+    taken = []
+    for _ in range(times):
+        began = time.monotonic()
+        call()
+        taken.append((time.monotonic() - began) * 1000)
+    return statistics.median(taken)
+
+
+def bench(server, snapshots, program, markdown):
+    print(f"filling {snapshots:,} snapshots ...", file=sys.stderr, flush=True)
+    collection = Collection(server, "bench", snapshots, program)
+    worst = 0
+
+    def tell(kind, name, taken):
+        nonlocal worst
+        worst = max(worst, taken)
+        print(f"| {kind} | `{name}` | {taken:.1f} |" if markdown else f"{taken:9.1f} ms  {kind}: {name}", flush=True)
+
+    if markdown:
+        print("| what | name | median, ms |\n|---|---|---|")
+    for name, ask in ASKS:
+        tell("database", name, collection.time_of(ask))
+    if program:
+        def verb(words):
+            done = subprocess.run([program, *words.split()], env=collection.environment, capture_output=True, text=True)
+            if done.returncode not in (0, 1):
+                sys.exit(f"{words}: {done.stderr}")
+
+        for words in VERBS:
+            tell("verb", words.format(large="CRAWL", small="SMALL", snapshot="SNAPSHOT", waiting="WAITING"), median_of(lambda: verb(words.format(**collection.ids))))
+        serving = subprocess.Popen([program, "serve", "--set", "serve.listen=127.0.0.1:0"], env=collection.environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        try:
+            port = int(re.search(r":(\d+)/", serving.stdout.readline()).group(1))
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+
+            def page(path):
+                connection.request("GET", path)
+                answer = connection.getresponse()
+                answer.read()
+                if answer.status != 200:
+                    sys.exit(f"{path}: {answer.status}")
+
+            for path in PAGES:
+                tell("page", path.format(large="LARGE", small="SMALL", snapshot="SNAPSHOT"), median_of(lambda: page(path.format(**collection.ids))))
+        finally:
+            serving.terminate()
+            serving.wait()
+    print(f"{worst:.1f} ms: the slowest", file=sys.stderr)
+
+
+def budget(server):
+    small, large = Collection(server, "small", 8_000, gap=300), Collection(server, "large", 32_000, gap=300)
+    asked = {name for _, ask in ASKS for name in re.findall(r"holdfast\.(v_\w+)", ask)}
+    views = set(small.psql(text="select relname from pg_class where relnamespace = 'holdfast'::regnamespace and relkind = 'v'").split())
+    lists = set(small.psql(text="select proname from pg_proc where pronamespace = 'holdfast'::regnamespace and proname like 'list\\_%'").split())
+    listed = {name for _, ask in ASKS for name in re.findall(r"holdfast\.(list_\w+)\(", ask)}
+    problems = [f"{name} is not asked for in ASKS" for name in sorted((views - asked) | (lists - listed))]
+    for name, ask in ASKS:
+        ask = ask.replace("null, 20000, 50)", "null, 2000, 50)")  # a window that both are larger than
+        few, many = small.pages_of(ask), large.pages_of(ask)
+        line = f"{few:7} {many:7}  {name}"
+        print(line, flush=True)
+        if many > 1.5 * few + 300:
+            problems.append(f"grows with the collection, in pages read: {line}")
+    if problems:
+        sys.exit("\n".join(problems))
+
+
+def main():
+    arguments = sys.argv[1:]
+    if "--help" in arguments or "-h" in arguments:
+        sys.exit(__doc__)
+    program = str(Path(arguments[arguments.index("--program") + 1]).resolve()) if "--program" in arguments else None
+    numbers = [argument for argument in arguments if argument.isdigit()]
+    server = support.Database()
+    try:
+        if "--budget" in arguments:
+            budget(server)
+        else:
+            bench(server, int(numbers[0]) if numbers else 1_000_000, program, "--markdown" in arguments)
     finally:
-        if "--keep" in sys.argv:
-            input(f"{database.url()}\nReturn ends it ")
-        database.close()
+        server.close()
 
 
 if __name__ == "__main__":

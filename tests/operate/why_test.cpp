@@ -96,6 +96,93 @@ TEST_CASE("a snapshot that is due, and what nodes say to that") {
   stage.leave_all();
 }
 
+TEST_CASE("nodes that are all alike") {
+  Questions stage;
+  stage.start({Stage::seed("1")});
+  const auto id = stage.only_snapshot();
+  stage.leave_all();
+  const auto one = stage.node("one"), two = stage.node("two");
+  for (const auto& node : {one, two})
+    stage.stats(node, R"({"not_claiming": "archive.root is not mounted"})");
+  stage.ask(id, "snapshot", {"none of the 2 nodes claims, for one says: archive.root is not mounted"});
+  stage.run("update holdfast.process set stats = '{}', paused_at = now()");
+  stage.ask(id, "snapshot", {"all 2 nodes are paused"});
+  stage.run("update holdfast.process set paused_at = null, draining = true");
+  stage.ask(id, "snapshot", {"all 2 nodes are draining and claim nothing more"});
+  stage.run("update holdfast.process set draining = false, slots = 0");
+  stage.ask(id, "snapshot", {"all 0 slots of 2 nodes are taken"});
+  stage.leave_all();
+}
+
+TEST_CASE("what was cancelled, has failed, or could not run everything") {
+  Questions stage;
+  const auto crawl = stage.start(Stage::seeds(1, 3));
+  const auto node = stage.node("node");
+  const auto bad = stage.claim_and_start(node);
+  store::result_start(stage.connection, node, bad.lease, {"chrome", "on_Snapshot__51_screenshot", 1, 1, 1s, false});
+  store::result_finish(stage.connection, node, bad.lease, "chrome", "on_Snapshot__51_screenshot", "skipped",
+                       R"({"error": "there is no chromium on this machine"})");
+  store::result_start(stage.connection, node, bad.lease, {"wget", "on_Snapshot__35_wget", 1, 1, 1s, false});
+  store::result_finish(stage.connection, node, bad.lease, "wget", "on_Snapshot__35_wget", "failed",
+                       R"({"error": "no route to host"})");
+  store::Sealing failed;
+  failed.outcome = "failed";
+  stage.seal(node, bad, failed);
+  const auto facts = stage.ask(
+      bad.lease.snapshot_id, "snapshot",
+      {"outcome failed", "wget: no route to host", "skipped there: chrome: there is no chromium on this machine"});
+  CHECK(facts["hooks"].size() == 2);
+  const auto other = stage.value("select snapshot_id::text from holdfast.snapshot_queue limit 1");
+  stage.run("select holdfast.crawl_cancel($1::uuid, 'ann', 'no need')", pg::Params::of(crawl));
+  stage.ask(other, "snapshot", {"outcome cancelled"});
+  stage.ask(crawl, "crawl", {"done: sealed with outcome", "because it was cancelled"});
+}
+
+TEST_CASE("webhooks") {
+  Questions stage;
+  stage.run("select holdfast.webhook_set('ops', 'https://hooks.test/secret', '{node.lost}', 'ann')");
+  auto facts = stage.ask("ops", "webhook", {"Nothing waits for it"});
+  CHECK(facts["origin"] == "https://hooks.test");
+  const auto test = [&] { stage.run("select holdfast.webhook_test('ops', 'ann')"); };
+  const auto claim = [&] {
+    return stage.value("select id || ' ' || fence from holdfast.webhook_claim('node one', null, '1 minute', 1)");
+  };
+  const auto report = [&](const std::string& claimed, const std::string& outcome) {
+    const auto space = claimed.find(' ');
+    stage.run("select holdfast.webhook_report(" + claimed.substr(0, space) + ", " + claimed.substr(space) + ", " +
+              outcome + ")");
+  };
+  test();
+  stage.ask("ops", "webhook",
+            {"1 delivery waits, but no node and no runner that has its secret", "has asked for work"});
+  auto claimed = claim();
+  stage.ask("ops", "webhook", {"1 delivery waits, and node one is sending now"});
+  report(claimed, "503, 'it answered HTTP 503', false");
+  stage.ask("ops", "webhook",
+            {"1 delivery waits: its receiver failed 1 time in a row (it answered HTTP 503), it is tried again at"});
+  stage.run("select holdfast.webhook_retry('ops', 'ann')");
+  stage.ask("ops", "webhook", {"1 delivery waits and will be sent in a moment"});
+  test();
+  stage.run("update holdfast.webhook set asked_at = now() - interval '1 hour'");
+  stage.ask("ops", "webhook", {"2 deliveries wait, but no node and no runner", "since"});
+  stage.run("update holdfast.webhook set asked_at = now()");
+  for (int i = 0; i < 2; ++i)
+    report(claim(), "204, null, false");
+  stage.ask("ops", "webhook", {"Nothing waits for it; the last delivery succeeded at"});
+  stage.run(
+      "insert into holdfast.delivery (webhook, event, payload) select 'ops', 'test', '{}' from generate_series(1, "
+      "1200)");
+  stage.ask("ops", "webhook", {"1000 deliveries or more wait"});
+  stage.run("select holdfast.webhook_enable('ops', false, 'ann')");
+  stage.ask("ops", "webhook", {"It is not enabled (paused by ann) and 1000 deliveries or more wait"});
+  stage.run("update holdfast.webhook set note = null");
+  stage.ask("ops", "webhook", {"nobody said why"});
+  stage.run("select holdfast.webhook_enable('ops', true, 'ann')");
+  report(claim(), "410, 'it answered HTTP 410', true");
+  facts = stage.ask("ops", "webhook", {"It is not enabled (its receiver said that it is gone (410))"});
+  CHECK(facts["given_up"] == 1);
+}
+
 TEST_CASE("a snapshot that a node has") {
   Questions stage;
   const auto crawl = stage.start({Stage::seed("1"), Stage::seed("2")});
@@ -115,6 +202,9 @@ TEST_CASE("a snapshot that a node has") {
             "'[{\"plugin\":\"chrome\",\"hook_name\":\"launch\",\"status\":\"failed\"}]')",
             pg::Params::of(session));
   stage.ask(id, "snapshot", {"hooks have failed: chrome would not start"});
+  stage.force("update holdfast.crawl_session set status = 'draining', ended_at = null, reason = 'its node leaves'");
+  stage.ask(id, "snapshot", {"hooks are being ended: its node leaves"});
+  stage.force("update holdfast.crawl_session set status = 'failed', ended_at = now()");
 
   store::snapshot_start(stage.connection, node, claim.lease);
   stage.ask(id, "snapshot", {"runs on worker one since", "between two hooks"});
@@ -312,4 +402,56 @@ TEST_CASE("processes") {
   stage.run("select holdfast.runner_enter($1::uuid, interval '1 hour')", pg::Params::of(rival));
   stage.ask(rival, "process", {"waits at the gate while runner one leads"});
   stage.ask(leader, "process", {"a newer runner has asked it to leave"});
+}
+
+TEST_CASE("what is stuck is found, also at a web site with limits, and what waits on purpose is not") {
+  Questions stage;
+  const auto stuck = [&] {
+    return stage.value("select string_agg(kind || ': ' || what, ', ' order by what) from holdfast.v_stuck");
+  };
+  stage.start({Stage::seed("1")});
+  stage.leave_all();
+  CHECK(stuck().empty());
+  stage.run("update holdfast.snapshot_queue set retry_at = now() - interval '3 minutes'");
+  stage.run("update holdfast.crawl_queue set ready_at = now() - interval '3 minutes'");
+  CHECK(stuck() == "snapshot: due, but nobody takes it");
+  CHECK(stage.value("select reason from holdfast.v_stuck").find("no node runs") != std::string::npos);
+
+  // As nearly every snapshot is: its host has a cap.
+  stage.run("insert into holdfast.host (name, max_parallel) values ('site.test', 4)");
+  stage.run("update holdfast.snapshot_queue set lane = true");
+  stage.run("insert into holdfast.crawl_lane (crawl_id, host, next_at) select crawl_id, host, now() - interval '3 "
+            "minutes' from "
+            "holdfast.snapshot_queue");
+  CHECK(stuck() == "snapshot: due, but nobody takes it");
+  CHECK(stage.value(
+            "select count(*) from holdfast.metrics() where name = 'holdfast_queue_age_seconds' and labels ->> 'kind' "
+            "= 'snapshot' and value > 170") == "1");
+  // Claims have looked, and the host has to wait.
+  stage.run("update holdfast.crawl_lane set next_at = now() + interval '1 minute'");
+  CHECK(stuck().empty());
+  stage.run("update holdfast.crawl_lane set next_at = 'infinity'");
+  CHECK(stuck().empty());
+  stage.run("update holdfast.crawl_lane set next_at = now()");
+
+  const auto node = stage.node("node");
+  const auto claim = stage.claim_and_start(node);
+  store::result_start(stage.connection, node, claim.lease, {"wget", "on_Snapshot__35_wget", 7, 1, 1s, false});
+  CHECK(stuck().empty());
+  stage.run("update holdfast.archive_result set started_at = now() - interval '5 minutes'");
+  CHECK(stuck() == "snapshot: hook wget/on_Snapshot__35_wget is past its time");
+  stage.run("update holdfast.archive_result set started_at = now()");
+  stage.run("update holdfast.snapshot_queue set claimed_at = now() - interval '2 hours'");
+  CHECK(stuck() == "snapshot: in work for very long");
+  stage.run("update holdfast.snapshot_queue set claimed_at = now()");
+  stage.run("update holdfast.process set lease_until = now() - interval '1 minute' where id = $1::uuid",
+            pg::Params::of(node));
+  CHECK(stuck() == "process: its lease has run out");
+  store::lapse_nodes(stage.connection);
+  CHECK(stage.value("select string_agg(name || ' ' || value, ', ' order by name) from holdfast.tally") ==
+        "nodes_lost 1, takeovers 1");
+  const auto late = stage.add({Stage::seed("2")});
+  stage.run("update holdfast.crawl set retry_at = now() - interval '3 minutes' where id = $1::uuid",
+            pg::Params::of(late));
+  CHECK(stuck().find("crawl: due, but nobody takes it") != std::string::npos);
 }

@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from metrics_text import check_metrics
 from support import CONFIGURATION, Case, until
 
 HOSTILE = """<!doctype html><title>hostile</title><body><p id=p>as it was</p>
@@ -147,19 +148,9 @@ class Pages(Case):
     def test_numbers_are_prometheus_text(self):
         answer = self.site.get("/metrics")
         self.assertTrue(answer.headers["Content-Type"].startswith("text/plain; version=0.0.4"))
-        kinds = {}
-        for line in answer.text.splitlines():
-            if line.startswith("# TYPE"):
-                _, _, name, kind = line.split()
-                self.assertNotIn(name, kinds, "each family once")
-                kinds[name] = kind
-            elif not line.startswith("#"):
-                match = re.fullmatch(r'([a-z_]+)(\{[a-z_]+="[^"]*"(,[a-z_]+="[^"]*")*\})? (\S+)', line)
-                self.assertIsNotNone(match, line)
-                float(match.group(4))
-                self.assertIn(match.group(1), kinds)
-        self.assertEqual(kinds["holdfast_queue_depth"], "gauge")
-        self.assertTrue(all(name.endswith("_total") == (kind == "counter") for name, kind in kinds.items()))
+        check_metrics(self, answer.text)
+        for kind in ("crawl", "snapshot", "seed", "delivery"):
+            self.assertIn(f'holdfast_queue_depth{{kind="{kind}"}} 0', answer.text)
         self.assertEqual((self.site.get("/healthz").text, self.site.get("/readyz").text), ("ok\n", "ok\n"))
 
     def test_strange_requests(self):

@@ -1,17 +1,21 @@
 """why, events, top, completion, the manual and a node's own endpoint."""
 
+import csv
 import fcntl
 import http.client
+import io
 import os
 import pty
 import re
 import select
 import shutil
+import signal
 import socket
 import struct
 import subprocess
 import termios
 
+from metrics_text import check_metrics
 from support import OK, REFUSED, USAGE, Case, until
 
 
@@ -117,6 +121,59 @@ class Verbs(Case):
             done = subprocess.run(["groff", "-man", "-Tutf8", "-ww"], input=manual, capture_output=True, text=True)
             self.assertEqual(done.stderr, "")
 
+    def test_csv(self):
+        self.add("http://127.0.0.1:9/a?b=c,d")
+        done = self.site.run("list", "snapshots", "--csv")
+        self.assertEqual(done.code, OK, str(done))
+        [row] = list(csv.DictReader(io.StringIO(done.out, newline="")))
+        self.assertEqual(row["url"], "http://127.0.0.1:9/a?b=c,d")
+        self.assertEqual((row["status"], row["outcome"]), ("sealed", "succeeded"))
+        record = self.site.run("list", "snapshots", "--json").records[0]
+        self.assertEqual(set(row), set(record) - {"type"}, "all columns")
+        self.assertTrue(self.site.run("list", "webhooks", "--csv").out.startswith("name,url,"), "a header, even with nothing below it")
+
+    def test_sessions_are_listed(self):
+        self.site.hook("crawl", "on_CrawlSetup__10_first.sh", "echo ready")
+        self.add("http://127.0.0.1:9/one")
+        [session] = self.site.run("list", "sessions", "--json").records
+        self.assertEqual((session["type"], session["status"]), ("CrawlSession", "closed"))
+
+    def test_lifecycles(self):
+        shown = self.site.run("inspect", "lifecycle").out
+        unknown = self.site.run("inspect", "lifecycle", "nothing")
+        self.assertEqual(unknown.code, USAGE)
+        for name in ("crawl", "snapshot", "archive_result", "binary", "crawl_session", "process", "delivery"):
+            self.assertIn(f"\n{name}\n", "\n" + shown)
+            self.assertIn(name, unknown.err)
+
+    def test_the_log_level_is_changed_while_a_node_runs(self):
+        self.add("http://127.0.0.1:9/one")
+        log = self.site.path / "node.log"
+        with open(log, "w") as file:
+            node = self.site.start("worker", stdout=subprocess.DEVNULL, stderr=file)
+        self.addCleanup(lambda: node.poll() is None and node.kill())
+        [row] = until("it has joined", lambda: [r for r in self.site.run("list", "nodes", "--status", "running", "--json").records])
+        self.assertEqual(self.site.run("log-level", "trace").code, OK)
+        until("it logs more", lambda: "log level: trace, it was info" in log.read_text())
+        self.assertEqual(self.site.run("log-level", "warn", "--node", row["id"]).code, OK)
+        until("it logs less", lambda: "log level: warn, it was trace" in log.read_text())
+        os.kill(row["pid"], signal.SIGUSR1)
+        until("it is debugged", lambda: "log level: debug, it was warn" in log.read_text())
+        os.kill(row["pid"], signal.SIGUSR1)
+        until("no more", lambda: "log level: warn, it was debug" in log.read_text())
+        self.assertEqual(self.site.run("log-level", "default").code, OK)
+        until("as configured", lambda: "log level: info, it was warn" in log.read_text())
+        self.assertEqual(self.site.run("log-level", "debug").code, OK)
+        node.terminate()
+        self.assertEqual(node.wait(120), OK)
+        with open(log, "w") as file:
+            node = self.site.start("worker", stdout=subprocess.DEVNULL, stderr=file)
+        self.addCleanup(lambda: node.poll() is None and node.kill())
+        until("the next one heeds it too", lambda: "log level: debug, it was info" in log.read_text())
+        node.terminate()
+        self.assertEqual(node.wait(120), OK)
+        self.assertEqual(self.site.run("log-level", "loud").code, USAGE)
+
     def test_a_node_answers_for_itself(self):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
@@ -144,7 +201,20 @@ class Verbs(Case):
         self.assertEqual(float(values["holdfast_node_slots"]), 4)
         self.assertGreater(float(values["holdfast_node_lease_left_seconds"]), 0)
         self.assertGreater(float(values["process_resident_memory_bytes"]), 1e6)
+        check_metrics(self, numbers)
+        self.add("http://127.0.0.1:9/two")
+        until("it has done something", lambda: 'holdfast_node_hooks_total{outcome="succeeded",plugin="page"} 1' in get("/metrics")[1])
+        numbers = get("/metrics")[1]
+        check_metrics(self, numbers)
+        for line in ('holdfast_node_hook_duration_seconds_bucket{le="+Inf",plugin="page"} 1', 'holdfast_node_hook_duration_seconds_count{plugin="page"} 1',
+                     "holdfast_node_claims_total 1", "holdfast_node_snapshots_claimed_total 1", "holdfast_node_lease_losses_total 0", "holdfast_node_fencings_total 0",
+                     "holdfast_node_takeovers_total 0", "holdfast_node_orphans_killed_total 0", "holdfast_node_ready 1"):
+            self.assertIn("\n" + line + "\n", "\n" + numbers)
         self.assertEqual(get("/other")[0], 404)
+        os.kill(self.site.server(), signal.SIGINT)
+        until("it says that it is not ready", lambda: get("/readyz")[0] == 503)
+        until("it counts what the database does not answer", lambda: "holdfast_node_database_errors_total{" in get("/metrics")[1])
+        self.assertIn("\nholdfast_node_ready 0\n", get("/metrics")[1])
         node.terminate()
         self.assertEqual(self.site.finish(node).code, OK)
         self.assertEqual(get("/healthz")[0], 0)

@@ -86,6 +86,11 @@ const std::vector<Breakage> kBreakages = {
     {"an attempt is sealed once",
      "insert into holdfast.attempt select snapshot_id, crawl_id, fence + 1, process_id, claimed_at, started_at, "
      "ended_at, ending, reason from holdfast.attempt where ending = 'sealed'"},
+    {"a webhook is told of what happened: crawl.sealed", "with w as (insert into holdfast.webhook (name, url, events) "
+                                                         "values ('w', 'https://hooks.test/', '{crawl.sealed}') "
+                                                         "returning name) insert into holdfast.delivery (webhook, "
+                                                         "event, object_id, payload) select 'w', 'crawl.sealed', id, "
+                                                         "'{}' from holdfast.crawl where label = 'running'"},
 };
 
 // One of everything: a crawl that has ended, one that runs, one that is being expanded.

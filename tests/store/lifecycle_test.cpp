@@ -38,7 +38,8 @@ const std::vector<Subject> kSubjects = {{"crawl", "crawl", "id"},
                                         {"snapshot", "snapshot_queue", "snapshot_id"},
                                         {"archive_result", "archive_result", "snapshot_id"},
                                         {"binary", "binary", "machine_id"},
-                                        {"process", "process", "id"}};
+                                        {"process", "process", "id"},
+                                        {"delivery", "delivery", "webhook"}};
 
 // The columns that the constraints tie to a state.
 std::string columns_for(const std::string& lifecycle, const std::string& state) {
@@ -61,6 +62,9 @@ std::string columns_for(const std::string& lifecycle, const std::string& state) 
     return std::string(", error = 'an error', ended_at = ") +
            (state == "queued" || state == "started" ? "null" : "clock_timestamp()");
   if (lifecycle == "binary") return ", path = '/bin/true'";
+  if (lifecycle == "delivery")
+    return state == "waiting" ? ", ended_at = null, retry_at = clock_timestamp()"
+                              : ", ended_at = clock_timestamp(), retry_at = null, owner = null";
   return std::string(", ended_at = ") + (state == "exited" ? "clock_timestamp()" : "null");
 }
 
@@ -82,11 +86,9 @@ TEST_CASE("the edges in C++ and in the database are the same, sentence for sente
 
 TEST_CASE("every state that an edge names is one that its table allows, and the other way round") {
   Stage stage;
-  const std::map<std::string, std::string> constraints = {{"crawl", "crawl_status"},
-                                                          {"snapshot", "snapshot_queue_status"},
-                                                          {"archive_result", "archive_result_status"},
-                                                          {"binary", "binary_status"},
-                                                          {"process", "process_status"}};
+  const std::map<std::string, std::string> constraints = {
+      {"crawl", "crawl_status"},   {"snapshot", "snapshot_queue_status"}, {"archive_result", "archive_result_status"},
+      {"binary", "binary_status"}, {"process", "process_status"},         {"delivery", "delivery_status"}};
   for (const auto& [lifecycle, constraint] : constraints) {
     CAPTURE(lifecycle);
     const auto definition = stage.value("select pg_get_constraintdef(oid) from pg_constraint where conname = $1",
@@ -123,6 +125,9 @@ TEST_CASE("every change of state that is no edge is refused, whoever asks, and e
           stage.start({stage.seed("1")});
         } else if (subject.lifecycle == "binary") {
           stage.run("insert into holdfast.binary (machine_id, name) values ('machine', 'wget')");
+        } else if (subject.lifecycle == "delivery") {
+          stage.run("select holdfast.webhook_set('one', 'https://hooks.test/', '{node.lost}', 'ann')");
+          stage.run("select holdfast.webhook_test('one', 'ann')");
         }
         const auto update = [&](const std::string& state) {
           return "update holdfast." + subject.table + " set status = '" + state + "'" +

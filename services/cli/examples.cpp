@@ -1,0 +1,91 @@
+#include "services/cli/examples.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace holdfast::cli {
+
+namespace {
+
+const std::map<std::string_view, std::vector<std::string_view>>& examples() {
+  static const std::map<std::string_view, std::vector<std::string_view>> all = {
+      {"add",
+       {"holdfast add https://example.org/",
+        "holdfast add --depth 1 --max-urls 200 --tag reading https://example.org/blog/",
+        "holdfast add --bg bookmarks.html",
+        "holdfast list snapshots --status sealed | jq -c '{url}' | holdfast add -"}},
+      {"top", {"holdfast top", "holdfast top -d 0.5"}},
+      {"worker", {"holdfast worker", "holdfast worker --set worker.snapshots=8 --set http.listen=9118"}},
+      {"run", {"holdfast run", "holdfast run --daemon"}},
+      {"runner", {"holdfast runner --standby", "holdfast runner --status"}},
+      {"pause", {"holdfast pause 7f3a --why 'too fast'", "holdfast pause --host example.org", "holdfast pause --all"}},
+      {"resume", {"holdfast resume 7f3a", "holdfast resume --host example.org", "holdfast resume --all"}},
+      {"cancel", {"holdfast cancel 7f3a --yes", "holdfast cancel --node 02c4"}},
+      {"drain", {"holdfast drain 02c4 --wait", "holdfast drain --machine archive-3 --wait"}},
+      {"retry", {"holdfast retry 7f3a", "holdfast retry 7f3a --failed --plugin wget"}},
+      {"exclude", {"holdfast exclude ads.example.net 7f3a", "holdfast exclude --undo ads.example.net 7f3a"}},
+      {"scope", {"holdfast scope 7f3a", "holdfast scope 7f3a --allow example.org --deny '*.example.org'"}},
+      {"host", {"holdfast host set example.org --delay 5s --parallel 1", "holdfast host list"}},
+      {"host set", {"holdfast host set example.org --delay 5s --parallel 1"}},
+      {"host list", {"holdfast host list", "holdfast host list --json | jq 'select(.paused)'"}},
+      {"tag", {"holdfast tag 7f3a --add reading --remove later", "holdfast tag 7f3a --label 'The blog, in May'"}},
+      {"keep", {"holdfast keep 90d 7f3a", "holdfast keep forever 7f3a"}},
+      {"remove", {"holdfast remove 7f3a", "holdfast remove --expired --yes"}},
+      {"schedule",
+       {"holdfast schedule add --every daily https://example.org/news", "holdfast schedule list",
+        "holdfast schedule next --every '0 6 * * mon-fri'"}},
+      {"schedule add", {"holdfast schedule add --every 'every 30 minutes' --label news https://example.org/news"}},
+      {"schedule list", {"holdfast schedule list"}},
+      {"schedule pause", {"holdfast schedule pause news"}},
+      {"schedule resume", {"holdfast schedule resume news"}},
+      {"schedule remove", {"holdfast schedule remove news"}},
+      {"schedule run-now", {"holdfast schedule run-now news"}},
+      {"schedule next", {"holdfast schedule next news", "holdfast schedule next --every '0 6 * * mon-fri' -n 10"}},
+      {"status", {"holdfast status", "holdfast status --json | jq .snapshots_open"}},
+      {"list",
+       {"holdfast list crawls", "holdfast list queue --crawl 7f3a",
+        "holdfast list failures --limit 200 --csv >failures.csv",
+        "holdfast list snapshots --status paused | jq -r .id | xargs holdfast resume"}},
+      {"show", {"holdfast show 7f3a", "holdfast show 7f3a --json | jq -r 'select(.type == \"Snapshot\").url'"}},
+      {"migrate", {"holdfast migrate"}},
+      {"config", {"holdfast config", "holdfast config archive.root"}},
+      {"version", {"holdfast version --json"}},
+      {"check", {"holdfast check && echo all is well"}},
+      {"verify", {"holdfast verify 7f3a", "holdfast verify --all --collect"}},
+      {"manual", {"holdfast manual | man -l -", "holdfast manual >/usr/local/share/man/man1/holdfast.1"}},
+      {"inspect", {"holdfast inspect lifecycle snapshot", "holdfast inspect reference settings"}},
+      {"inspect lifecycle", {"holdfast inspect lifecycle", "holdfast inspect lifecycle crawl --mermaid"}},
+      {"inspect reference", {"holdfast inspect reference settings", "holdfast inspect reference views | less"}},
+      {"webhook add", {"holdfast webhook add ops https://hooks.example.net/holdfast --on snapshot.failed,node.lost"}},
+      {"webhook list", {"holdfast webhook list"}},
+      {"webhook pause", {"holdfast webhook pause ops"}},
+      {"webhook resume", {"holdfast webhook resume ops"}},
+      {"webhook retry", {"holdfast webhook retry ops"}},
+      {"webhook test", {"holdfast webhook test ops && holdfast list deliveries --limit 1"}},
+      {"webhook remove", {"holdfast webhook remove ops"}},
+  };
+  return all;
+}
+
+void add_to(CLI::App& command, const std::string& name) {
+  const auto found = examples().find(name);
+  if (found != examples().end() && command.get_footer().find("Examples:") == std::string::npos) {
+    std::string text = command.get_footer().empty() ? "" : command.get_footer() + "\n\n";
+    text += "Examples:";
+    for (const auto example : found->second)
+      (text += "\n  ") += example;
+    command.footer(text);
+  }
+  for (auto* inner : command.get_subcommands([](CLI::App*) { return true; }))
+    add_to(*inner, name.empty() ? inner->get_name() : name + " " + inner->get_name());
+}
+
+} // namespace
+
+void add_examples(CLI::App& app) { add_to(app, ""); }
+
+} // namespace holdfast::cli

@@ -1,0 +1,111 @@
+// Pages of reference, made from what is in force: the key table, and the comments in the database.
+#include "lib/base/error.hpp"
+#include "lib/store/operate.hpp"
+#include "services/cli/verbs.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <iostream>
+
+namespace holdfast::cli {
+
+namespace {
+
+// In a cell of a table.
+std::string cell(std::string_view text) {
+  std::string out;
+  for (const char character : text)
+    if (character == '|')
+      out += "\\|";
+    else if (character == '\n')
+      out += ' ';
+    else
+      out += character;
+  return out;
+}
+
+std::string_view type_name(config::Type type) {
+  switch (type) {
+  case config::Type::text:
+    return "text";
+  case config::Type::path:
+    return "path";
+  case config::Type::path_list:
+    return "paths";
+  case config::Type::boolean:
+    return "true or false";
+  case config::Type::integer:
+    return "number";
+  case config::Type::duration:
+    return "duration";
+  case config::Type::size:
+    return "size";
+  }
+  return "";
+}
+
+std::string environment_name(std::string_view key) {
+  std::string name = "HOLDFAST_";
+  for (const char character : key)
+    name += character == '.' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(character)));
+  return name;
+}
+
+void print_settings() {
+  std::cout << "# Settings\n\nMade by `holdfast inspect reference settings`; a test keeps it true. Durations: `500ms`, "
+               "`30s`, "
+               "`5m`, `2h`, `7d`. Sizes: `64k`, `512m`, `4g`.\n"
+               "Later wins: default, YAML file, environment, `--set KEY=VALUE`.\n\n"
+               "| setting | environment | kind | default | what it is |\n|---|---|---|---|---|\n";
+  for (const auto& key : config::key_table()) {
+    // The one default that depends on who asks.
+    const std::string fallback = key.name == "data_dir" ? "`/var/lib/holdfast` for root, else `~/.local/share/holdfast`"
+                                 : key.default_value.empty() ? ""
+                                                             : "`" + cell(key.default_value) + "`";
+    const std::string kind = key.choices.empty() ? std::string(type_name(key.type)) : cell(key.choices);
+    std::cout << "| `" << key.name << "` | `" << environment_name(key.name) << "` | " << kind
+              << (key.secret ? ", secret" : "") << " | " << fallback << " | " << cell(key.help) << " |\n";
+  }
+}
+
+void print_views(pg::Connection& connection) {
+  std::cout << "# Views and functions\n\nMade by `holdfast inspect reference views` from the comments in the database, "
+               "which `\\d+ "
+               "holdfast.v_queue` shows as well; a test keeps it true.\n";
+  const auto rows = store::reference(connection);
+  std::string last;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto row = rows[i];
+    const auto& name = row.text("name");
+    if (name != last) {
+      const bool first_function =
+          row.text("kind") == "function" && (last.empty() || last.find('(') == std::string::npos);
+      if (first_function) std::cout << "\n# Functions that people call\n";
+      if (row.text("kind") == "view")
+        std::cout << "\n## " << name << "\n\n"
+                  << row.text_or("about", "") << "\n\n| column | type | what it is |\n|---|---|---|\n";
+      else
+        std::cout << (first_function ? "\n| function | who may | what it does |\n|---|---|---|\n" : "");
+      last = name;
+    }
+    if (row.text("kind") == "view")
+      std::cout << "| `" << row.text("part") << "` | " << row.text("type") << " | "
+                << cell(row.text_or("part_about", "")) << " |\n";
+    else
+      std::cout << "| `" << cell(name) << "` | " << row.text("type") << " | " << cell(row.text_or("about", ""))
+                << " |\n";
+  }
+}
+
+} // namespace
+
+int inspect_reference(Context& context, const std::string& topic) {
+  if (topic == "settings")
+    print_settings();
+  else
+    print_views(context.connection(true));
+  std::cout << std::flush;
+  return base::kExitSuccess;
+}
+
+} // namespace holdfast::cli

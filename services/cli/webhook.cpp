@@ -1,0 +1,98 @@
+#include "services/cli/webhook.hpp"
+
+#include "lib/base/error.hpp"
+#include "lib/base/url.hpp"
+#include "lib/store/view.hpp"
+#include "lib/store/webhook.hpp"
+#include "services/cli/verbs.hpp"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <iostream>
+#include <memory>
+
+namespace holdfast::cli {
+
+namespace {
+
+struct WebhookOptions {
+  std::string name, url;
+  std::vector<std::string> events;
+};
+
+int say(Context& context, const std::string& name, const std::string& state, const std::string& more = "") {
+  if (context.json())
+    std::cout << nlohmann::ordered_json{{"type", "Webhook"}, {"name", name}, {"state", state}}.dump() << std::endl;
+  else
+    std::cout << "webhook " << name << ": " << state << more << std::endl;
+  return base::kExitSuccess;
+}
+
+int add_webhook(Context& context, const WebhookOptions& options) {
+  const auto url = base::parse_url(options.url);
+  if (!context.settings().boolean("urls.allow_private") && base::is_private_host(url.host))
+    throw base::Error(base::ErrorClass::refused, "\"" + url.host + "\" is not a public host",
+                      "set urls.allow_private to true to send to your own network");
+  store::webhook_set(context.connection(true), options.name, url.text, options.events, user_name());
+  return say(context, options.name, "added",
+             context.settings().path("webhooks.secret_file").empty()
+                 ? "\n  nodes and runners send when they have a secret: webhooks.secret_file"
+                 : "");
+}
+
+} // namespace
+
+void add_webhook_commands(CLI::App& app, std::function<int(Context&)>& verb) {
+  auto options = std::make_shared<WebhookOptions>();
+  auto* webhook = app.add_subcommand("webhook", "Addresses that are told what happens: signed, at least once, retried");
+  webhook->require_subcommand(1);
+  webhook->footer(
+      "Examples:\n  holdfast webhook add ops https://hooks.example.net/holdfast --on snapshot.failed,node.lost\n"
+      "  holdfast webhook test ops\n  holdfast list webhooks\n  holdfast list deliveries --status given_up\n  holdfast "
+      "why ops");
+  const auto subcommand = [&verb, webhook](const std::string& name, const std::string& help,
+                                           std::function<int(Context&)> action) {
+    auto* command = webhook->add_subcommand(name, help);
+    command->callback([&verb, action = std::move(action)] { verb = action; });
+    return command;
+  };
+  auto* add = subcommand("add", "Add one, or change one and resume it",
+                         [options](Context& context) { return add_webhook(context, *options); });
+  add->add_option("name", options->name, "Its name: lower case letters, digits, . _ -")->required();
+  add->add_option("url", options->url, "Where to send")->required();
+  options->events = {"crawl.sealed", "snapshot.failed", "node.lost"};
+  add->add_option("--on", options->events, "What it is told: crawl.sealed, snapshot.failed, node.lost (all)")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  subcommand("list", "Webhooks, what waits for them, how the last attempt ended", [](Context& context) {
+    ListOptions listing;
+    listing.what = "webhooks";
+    return list(context, listing);
+  });
+  const auto named = [&](const std::string& name, const std::string& help, std::function<int(Context&)> action) {
+    subcommand(name, help, std::move(action))->add_option("name", options->name, "Its name")->required();
+  };
+  named("pause", "Send nothing more, and write nothing new down, until it is resumed", [options](Context& context) {
+    store::webhook_enable(context.connection(), options->name, false, user_name());
+    return say(context, options->name, "paused");
+  });
+  named("resume", "Go on", [options](Context& context) {
+    store::webhook_enable(context.connection(), options->name, true, user_name());
+    return say(context, options->name, "resumed");
+  });
+  named("retry", "Try at once what waits, and again what was given up", [options](Context& context) {
+    const auto count = store::webhook_retry(context.connection(), options->name, user_name());
+    return say(context, options->name, "tried again", ", " + std::to_string(count) + " of them given up before");
+  });
+  named("test", "Send something harmless", [options](Context& context) {
+    store::webhook_test(context.connection(), options->name, user_name());
+    return say(context, options->name, "asked", "; holdfast list deliveries shows what came of it");
+  });
+  named("remove", "Forget it, and what waits for it", [options](Context& context) {
+    store::webhook_remove(context.connection(), options->name);
+    return say(context, options->name, "removed");
+  });
+}
+
+} // namespace holdfast::cli

@@ -1,0 +1,210 @@
+#include "services/webhook/deliverer.hpp"
+
+#include "lib/base/error.hpp"
+#include "lib/base/metrics.hpp"
+#include "lib/base/test_point.hpp"
+#include "lib/pg/connection.hpp"
+#include "lib/store/webhook.hpp"
+#include "services/webhook/sender.hpp"
+#include "services/webhook/signature.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <ctime>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace holdfast::webhook {
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr int kRoom = 16; // attempts under way at once
+constexpr milliseconds kFarewell{1000};
+
+struct Outcome {
+  store::Delivery delivery;
+  Answer answer;
+};
+
+} // namespace
+
+struct Deliverer::Impl {
+  explicit Impl(DelivererOptions given)
+      : options(std::move(given)), secrets(Secrets::read(options.secret_file)),
+        sender(options.allow_private, "holdfast/" + options.version, options.timeout), thread([this] { serve(); }) {}
+
+  ~Impl() {
+    {
+      const std::lock_guard lock(mutex);
+      stopping = true;
+    }
+    sender.wake();
+    thread.join();
+  }
+
+  bool told_to_stop() {
+    const std::lock_guard lock(mutex);
+    return stopping;
+  }
+
+  void set_idle(bool value) {
+    const std::lock_guard lock(mutex);
+    if (std::exchange(idle, value) != value) changed.notify_all();
+  }
+
+  // A changed file is seen at once; one that has become unusable is not used.
+  bool reread_secrets() {
+    std::error_code error;
+    const auto time = std::filesystem::last_write_time(options.secret_file, error);
+    if (!error && time == secrets_time) return secrets_good;
+    secrets_time = time;
+    try {
+      secrets = Secrets::read(options.secret_file);
+      secrets_good = true;
+    } catch (const base::Error& problem) {
+      if (std::exchange(secrets_good, false)) spdlog::error("no webhooks: {}", problem.what());
+    }
+    return secrets_good;
+  }
+
+  void connect() {
+    pg::ConnectionOptions connection_options;
+    connection_options.application_name = options.label + " webhooks";
+    connection = std::make_unique<pg::Connection>(options.dsn, connection_options);
+    connection->listen(store::kWebhookChannel);
+  }
+
+  void start(store::Delivery delivery) {
+    Post post;
+    post.url = delivery.url;
+    post.body = delivery.payload;
+    const auto timestamp = std::to_string(std::time(nullptr));
+    std::string signatures;
+    for (const auto& key : secrets.of(delivery.webhook))
+      signatures += (signatures.empty() ? "" : " ") + signature(key, delivery.message_id, timestamp, post.body);
+    post.headers = {"Content-Type: application/json", "webhook-id: " + delivery.message_id,
+                    "webhook-timestamp: " + timestamp, "webhook-signature: " + signatures};
+    under_way.push_back(delivery);
+    sender.start(std::move(post), [this, delivery = std::move(delivery)](const Answer& answer) {
+      std::erase_if(under_way, [&](const auto& one) { return one.id == delivery.id && one.fence == delivery.fence; });
+      outcomes.push_back({delivery, answer});
+    });
+  }
+
+  void report(const Outcome& outcome) {
+    const auto& [delivery, answer] = outcome;
+    const bool good = answer.status >= 200 && answer.status < 300;
+    const std::string error = good                 ? ""
+                              : answer.status != 0 ? "it answered HTTP " + std::to_string(answer.status)
+                                                   : answer.error;
+    base::test_point("before_webhook_report");
+    base::count("holdfast_node_webhook_attempts_total", {{"outcome", good ? "delivered" : "failed"}});
+    const bool ours = store::webhook_report(*connection, delivery, answer.status, error, answer.status == 410);
+    if (!ours)
+      spdlog::debug("webhook {}: {} has been claimed by another meanwhile", delivery.webhook, delivery.message_id);
+    else if (good)
+      spdlog::debug("webhook {}: told of {} ({})", delivery.webhook, delivery.event, delivery.message_id);
+    else
+      spdlog::warn("webhook {}: {} ({}) failed, attempt {}: {}", delivery.webhook, delivery.event, delivery.message_id,
+                   delivery.attempts, error);
+  }
+
+  // One round: report, claim, send, wait.
+  void round() {
+    if (!connection || connection->broken()) connect();
+    connection->notifications();
+    while (!outcomes.empty()) {
+      report(outcomes.front()); // stays in line if the database goes away
+      outcomes.pop_front();
+    }
+    auto wait = options.poll;
+    const int room = kRoom - static_cast<int>(sender.under_way());
+    if (reread_secrets() && room > 0) {
+      auto claimed = store::webhook_claim(*connection, options.label, secrets.names(), options.lease, room);
+      for (auto& delivery : claimed)
+        start(std::move(delivery));
+      if (claimed.empty())
+        if (const auto next = store::webhook_wait(*connection, secrets.names()))
+          wait = std::clamp(*next, milliseconds(50), wait);
+      set_idle(claimed.empty() && sender.under_way() == 0 && wait > milliseconds(50));
+    } else {
+      set_idle(!secrets_good);
+    }
+    sender.step(connection->descriptor(), wait);
+  }
+
+  void serve() {
+    pthread_setname_np(pthread_self(), "hf-webhook");
+    auto pause = milliseconds(200);
+    bool lost = false;
+    while (!told_to_stop()) {
+      try {
+        round();
+        if (std::exchange(lost, false)) spdlog::info("webhooks: the database is back");
+        pause = milliseconds(200);
+      } catch (const std::exception& error) {
+        if (!std::exchange(lost, true)) spdlog::warn("webhooks: {}", error.what());
+        connection.reset();
+        const auto until = steady_clock::now() + pause;
+        pause = std::min(pause * 2, milliseconds(10000));
+        for (auto now = steady_clock::now(); now < until && !told_to_stop(); now = steady_clock::now())
+          sender.step(-1, std::chrono::ceil<milliseconds>(until - now));
+      }
+    }
+    farewell();
+  }
+
+  // What was about to end may end; what has not by then is another's.
+  void farewell() {
+    try {
+      const auto until = steady_clock::now() + kFarewell;
+      for (auto now = steady_clock::now(); now < until && sender.under_way() > 0; now = steady_clock::now())
+        sender.step(-1, std::chrono::ceil<milliseconds>(until - now));
+      if (!connection) return;
+      for (const auto& outcome : outcomes)
+        report(outcome);
+      for (const auto& delivery : under_way)
+        store::webhook_hand_back(*connection, delivery);
+    } catch (const std::exception& error) {
+      spdlog::debug("webhooks: {}", error.what()); // their claims end by themselves
+    }
+  }
+
+  DelivererOptions options;
+  Secrets secrets;
+  std::filesystem::file_time_type secrets_time{};
+  bool secrets_good{true};
+  Sender sender;
+  std::unique_ptr<pg::Connection> connection;
+  std::vector<store::Delivery> under_way;
+  std::deque<Outcome> outcomes;
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool stopping{false};
+  bool idle{false};
+  std::thread thread; // last: it uses the rest
+};
+
+Deliverer::Deliverer(DelivererOptions options) : impl_(std::make_unique<Impl>(std::move(options))) {}
+Deliverer::~Deliverer() = default;
+
+void Deliverer::flush(milliseconds at_most) {
+  {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->idle = false;
+  }
+  impl_->sender.wake();
+  std::unique_lock lock(impl_->mutex);
+  impl_->changed.wait_for(lock, at_most, [this] { return impl_->idle; });
+}
+
+} // namespace holdfast::webhook

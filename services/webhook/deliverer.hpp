@@ -1,0 +1,39 @@
+#pragma once
+// Sends what waits in the outbox (holdfast.delivery) to webhooks, beside a node or a runner. Owned by the verb; any
+// number of processes may run one. It has a thread ("hf-webhook") and a database session of its own, and needs nobody's
+// lease: a claim of a delivery ends by itself, so that what a killed process was sending is sent by another. The
+// destructor stops the thread within a second or two; what it was sending is handed back.
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+namespace holdfast::webhook {
+
+struct DelivererOptions {
+  std::string dsn, label, version;
+  std::filesystem::path secret_file;
+  bool allow_private{false};
+  std::chrono::milliseconds timeout{10000}; // of one attempt
+  std::chrono::milliseconds lease{30000};   // of a claim; more than timeout
+  std::chrono::milliseconds poll{5000};     // if the doorbell is not heard
+};
+
+class Deliverer {
+public:
+  // Throws Error(configuration) if the secrets cannot be used.
+  explicit Deliverer(DelivererOptions options);
+  ~Deliverer();
+  Deliverer(const Deliverer&) = delete;
+  Deliverer& operator=(const Deliverer&) = delete;
+
+  // Waits until nothing is due or under way any more, at most that long: for verbs that end when their work does.
+  void flush(std::chrono::milliseconds at_most);
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace holdfast::webhook

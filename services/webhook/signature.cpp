@@ -1,0 +1,94 @@
+#include "services/webhook/signature.hpp"
+
+#include "lib/base/error.hpp"
+
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+
+#include <array>
+#include <fstream>
+#include <sstream>
+
+namespace holdfast::webhook {
+
+namespace {
+
+constexpr std::string_view kPrefix = "whsec_";
+constexpr std::size_t kLeastKey = 16;
+
+[[noreturn]] void refuse(const std::filesystem::path& file, int line, const std::string& what) {
+  throw base::Error(base::ErrorClass::configuration,
+                    "webhooks.secret_file: " + file.string() + ":" + std::to_string(line) + ": " + what,
+                    "lines SECRET or NAME SECRET, the secret at least 16 characters: "
+                    "echo whsec_$(head -c 32 /dev/urandom | base64)");
+}
+
+// Empty: not base64.
+std::string decoded(const std::string& text) {
+  if (text.empty() || text.size() % 4 != 0) return "";
+  std::string bytes(text.size() / 4 * 3, '\0');
+  const int length =
+      EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
+                      reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size()));
+  if (length < 0) return "";
+  const std::size_t padding = text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0;
+  bytes.resize(static_cast<std::size_t>(length) - padding);
+  return bytes;
+}
+
+} // namespace
+
+Secrets Secrets::read(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  if (!stream) throw base::Error(base::ErrorClass::configuration, "webhooks.secret_file: cannot read " + file.string());
+  Secrets secrets;
+  int number = 0;
+  for (std::string line; std::getline(stream, line);) {
+    ++number;
+    std::istringstream words(line.substr(0, line.find('#')));
+    std::string name, key, more;
+    if (!(words >> name)) continue;
+    if (!(words >> key)) std::swap(name, key);
+    if (words >> more) refuse(file, number, "more than two words");
+    if (key.starts_with(kPrefix)) {
+      key = decoded(key.substr(kPrefix.size()));
+      if (key.empty()) refuse(file, number, "what follows whsec_ is no base64");
+    }
+    if (key.size() < kLeastKey) refuse(file, number, "the secret is too short");
+    secrets.keys_[name].push_back(key);
+  }
+  if (secrets.keys_.empty()) refuse(file, number, "there is no secret in it");
+  return secrets;
+}
+
+std::optional<std::vector<std::string>> Secrets::names() const {
+  if (keys_.contains("")) return std::nullopt;
+  std::vector<std::string> names;
+  for (const auto& [name, keys] : keys_)
+    names.push_back(name);
+  return names;
+}
+
+const std::vector<std::string>& Secrets::of(const std::string& webhook) const {
+  static const std::vector<std::string> none;
+  auto found = keys_.find(webhook);
+  if (found == keys_.end()) found = keys_.find("");
+  return found == keys_.end() ? none : found->second;
+}
+
+std::string signature(const std::string& key, std::string_view message_id, std::string_view timestamp,
+                      std::string_view body) {
+  std::string text(message_id);
+  ((text += '.') += timestamp) += '.';
+  text += body;
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned int length = 0;
+  if (HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), reinterpret_cast<const unsigned char*>(text.data()),
+           text.size(), digest.data(), &length) == nullptr)
+    throw base::Error(base::ErrorClass::bug, "libcrypto cannot compute an HMAC");
+  std::array<unsigned char, 4 * ((EVP_MAX_MD_SIZE + 2) / 3) + 1> encoded{};
+  const int size = EVP_EncodeBlock(encoded.data(), digest.data(), static_cast<int>(length));
+  return "v1," + std::string(reinterpret_cast<const char*>(encoded.data()), static_cast<std::size_t>(size));
+}
+
+} // namespace holdfast::webhook

@@ -1,0 +1,160 @@
+"""The pages in a real Chromium: clicked through, by mouse and by keyboard, wide and narrow, light and dark; and archived pages that mean harm."""
+
+import re
+import unittest
+
+import chromium
+from support import Case
+from test_pages import Site
+
+# Contrast of the colours that text really has with what is behind it, after WCAG.
+CONTRAST = """(() => {
+  const parse = (c) => (c.match(/[\\d.]+/g) || [0, 0, 0]).map(Number);
+  const light = (c) => { const [r, g, b] = parse(c).slice(0, 3).map((v) => { v /= 255; return v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4; });
+    return .2126 * r + .7152 * g + .0722 * b; };
+  const behind = (e) => { for (; e; e = e.parentElement) { const c = getComputedStyle(e).backgroundColor, p = parse(c); if (p.length < 4 || p[3] > 0) return c; } return 'rgb(255,255,255)'; };
+  let worst = [99, ''];
+  for (const e of document.querySelectorAll('body *')) {
+    if (![...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim()) || !e.getClientRects().length) continue;
+    const a = light(getComputedStyle(e).color), b = light(behind(e));
+    const ratio = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
+    if (ratio < worst[0]) worst = [ratio, e.tagName + ' ' + e.className + ': ' + e.textContent.slice(0, 40)];
+  }
+  return worst;
+})()"""
+BEHIND = "getComputedStyle(document.documentElement).backgroundColor + ' ' + getComputedStyle(document.body).backgroundColor"
+
+
+@unittest.skipUnless(chromium.PROGRAM, "no Chromium here")
+class Browser(Case):
+    @classmethod
+    def setUpClass(cls):
+        cls.owner = cls("test_clicked_through")
+        cls.site = Site(cls.owner)
+        cls.front = f"http://127.0.0.1:{cls.site.port}/"
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.site.close()
+        cls.owner.doCleanups()
+
+    def setUp(self):
+        self.browser = chromium.Chromium()
+        self.addCleanup(self.browser.close)
+
+    def heading(self):
+        return self.browser.value("document.querySelector('h1').innerText")
+
+    def assert_quiet(self):
+        self.assertEqual(self.browser.complaints, [])
+        own = re.compile(rf"^(http://127\.0\.0\.1:({self.site.port}|{self.site.files})/|data:|about:)")
+        self.assertEqual([url for url in self.browser.requests if not own.match(url)], [], "nothing is asked of anybody else")
+
+    def test_clicked_through(self):
+        browser = self.browser
+        browser.open(self.front)
+        self.assertEqual(self.heading(), "What is kept, and what is being done")
+        browser.screenshot("front")
+        browser.click("a[href^='/crawl/']")
+        self.assertIn("label", self.heading())
+        browser.screenshot("crawl")
+        self.assertEqual(browser.value("document.querySelectorAll('.tile').length"), 2)
+        browser.click(".tile h3 a")
+        self.assertIn("/snapshot/", browser.value("location.pathname"))
+        browser.screenshot("snapshot")
+        browser.click(".ways a")
+        self.assertEqual(browser.value("location.port"), str(self.site.files), "archived files are of another origin")
+        browser.back()
+        self.assertIn("/snapshot/", browser.value("location.pathname"))
+        for path, words in (("/nodes", "Nodes"), ("/hosts", "Web sites with limits"), ("/failures", "Latest failures"), ("/events", "What happened last")):
+            browser.click(f".bar nav a[href='{path}']")
+            self.assertEqual(self.heading(), words)
+            self.assertEqual(browser.value("document.querySelector('.bar nav a[aria-current]').getAttribute('href')"), path)
+            browser.screenshot(path[1:])
+        self.assert_quiet()
+
+    def test_news_arrive_by_themselves(self):
+        browser = self.browser
+        browser.open(self.front)
+        before = browser.value("document.querySelectorAll('#crawls a[href^=\"/crawl/\"]').length")
+        self.site.place.run("add", "--bg", "--label", "brand new", "http://127.0.0.1:9/new")
+        browser.until("the new crawl is shown", "document.querySelector('#crawls').innerText.includes('brand new')")
+        self.assertGreater(browser.value("document.querySelectorAll('#crawls a[href^=\"/crawl/\"]').length"), before)
+        self.assertEqual(browser.loads, 1, "without being loaded again")
+        self.assert_quiet()
+
+    def test_by_keyboard(self):
+        browser = self.browser
+        browser.open(self.front)
+        browser.key("/", "/")
+        self.assertEqual(browser.value("document.activeElement.id"), "q")
+        for letter in "good":
+            browser.key(letter, letter)
+        browser.enter()
+        self.assertEqual(browser.value("location.pathname + location.search"), "/search?q=good")
+        self.assertEqual(browser.value("document.querySelectorAll('main a[href^=\"/snapshot/\"]').length"), 1)
+        # Everything that can be clicked is reached, in the order in which it stands, and shows that it is.
+        browser.open(self.front)
+        reached = []
+        for _ in range(60):
+            browser.key("Tab")
+            spot = browser.value("(e => e === document.body ? null : {to: e.getAttribute('href') || e.id || e.tagName, "
+                                 "shown: getComputedStyle(e).outlineStyle !== 'none' || getComputedStyle(e).boxShadow !== 'none'})(document.activeElement)")
+            if spot is None or (reached and spot["to"] == reached[0]["to"]):
+                break
+            reached.append(spot)
+        self.assertEqual([spot["to"] for spot in reached if not spot["shown"]], [])
+        wanted = browser.value("[...document.querySelectorAll('a[href]:not([tabindex=\"-1\"])')].map(e => e.getAttribute('href'))")
+        self.assertEqual([spot["to"] for spot in reached if spot["to"][0] in "/#"], wanted)
+        browser.value("document.querySelector('a[href^=\"/crawl/\"]').focus()")
+        browser.enter()
+        self.assertIn("/crawl/", browser.value("location.pathname"))
+        self.assert_quiet()
+
+    def test_narrow_and_dark(self):
+        browser = self.browser
+        browser.open(self.front)
+        crawl = browser.value("document.querySelector('a[href^=\"/crawl/\"]').href")
+        browser.open(crawl)
+        snapshot = browser.value("document.querySelector('a[href^=\"/snapshot/\"]').href")
+        for width, height, kind in ((390, 844, "phone"), (1280, 900, "wide")):
+            for dark in (False, True):
+                browser.look(width, height, dark)
+                for name, url in (("front", self.front), ("crawl", crawl), ("snapshot", snapshot), ("nodes", self.front + "nodes"),
+                                  ("failures", self.front + "failures"), ("events", self.front + "events"), ("search", self.front + "search?q=good")):
+                    with self.subTest(f"{name}, {kind}, {'dark' if dark else 'light'}"):
+                        browser.open(url)
+                        self.assertLessEqual(browser.value("document.documentElement.scrollWidth"), width, "nothing sticks out")
+                        ratio, where = browser.value(CONTRAST)
+                        self.assertGreaterEqual(ratio, 4.5, where)
+                        shade = [int(number) for number in re.findall(r"\d+", re.sub(r"rgba\(0, 0, 0, 0\)", "", browser.value(BEHIND)))[:3]]
+                        self.assertEqual(sum(shade) < 300, dark, shade)
+                        browser.screenshot(f"{name}-{kind}-{'dark' if dark else 'light'}")
+        self.assert_quiet()
+
+    def test_an_archived_page_reaches_nothing(self):
+        browser = self.browser
+        browser.open(self.front)
+        browser.value("document.cookie = 'seen=1; path=/'; localStorage.setItem('seen', 1)")
+        browser.click("a[href^='/crawl/']")
+        good = browser.value("[...document.querySelectorAll('.tile h3 a')].find(e => /good/.test(e.closest('.tile').innerText)).href")
+        browser.open(good)
+        hostile = browser.value("[...document.querySelectorAll('.files a')].find(e => /hostile/.test(e.href)).href")
+        picture = browser.value("[...document.querySelectorAll('.files a')].find(e => /picture/.test(e.href)).href")
+        for url in (hostile, picture):
+            browser.requests.clear()
+            browser.open(url)
+            self.assertEqual(browser.value("self.origin"), "null", "it is of no origin")
+            self.assertEqual([asked for asked in browser.requests if f":{self.site.port}/" in asked or "evil" in asked], [])
+            self.assertEqual(browser.value("location.href"), url)
+            for secret in ("document.cookie", "localStorage.length"):
+                self.assertIn("SecurityError", browser.value(f"(() => {{ try {{ return String({secret}) }} catch (e) {{ return e.name }} }})()"))
+            # Even the browser's own console cannot read a page of ours from there.
+            self.assertEqual(browser.value(f"fetch('{self.front}live.json?page=overview').then(() => 'read', () => 'refused')"), "refused")
+        browser.open(hostile)
+        self.assertEqual(browser.value("document.getElementById('p').textContent"), "as it was")
+        browser.screenshot("hostile")
+
+
+if __name__ == "__main__":
+    unittest.main()
