@@ -19,10 +19,11 @@ declare
     crawls_expired, sealed_files, schema_minimum}';
   v_work constant text[] := '{node_join, node_beat, node_leave, lapse_nodes, control_apply, crawl_claim, crawl_expand, crawl_stop_step, crawl_judge_step,
     crawl_session_open, crawl_session_set, snapshot_claim, snapshot_claim_open, snapshot_start, snapshot_release, snapshot_seal, result_start, result_finish,
-    runner_join, runner_enter, runner_beat, runner_leave, runner_hold, runner_duty, local_processes, process_gone, host_rate_limited, purge_list, purge_done, claim_wait, crawl_hand_back, node_gone}';
+    runner_join, runner_enter, runner_beat, runner_leave, runner_hold, runner_duty, local_processes, process_gone, host_rate_limited, purge_list, purge_done, claim_wait, crawl_hand_back, node_gone,
+    binary_want, binary_claim, binary_set, binary_known, machine_set_options, machine_options}';
   v_steer constant text[] := '{crawl_add, crawl_add_seeds, crawl_pause, crawl_resume, crawl_cancel, crawl_stop, crawl_stop_step, crawl_scope, crawl_retry,
     crawl_describe, crawl_keep, crawl_remove, snapshot_order, node_pause, node_resume, node_cancel, node_drain, collection_pause, collection_resume, host_set, host_pause,
-    host_resume, host_cancel, schedule_add, schedule_enable, schedule_remove, schedule_run}';
+    host_resume, host_cancel, schedule_add, schedule_enable, schedule_remove, schedule_run, binary_recheck, crawl_options}';
 begin
   begin
     foreach v_role in array array['holdfast_reader', 'holdfast_operator', 'holdfast_worker', 'holdfast_owner'] loop

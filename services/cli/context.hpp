@@ -49,7 +49,8 @@ public:
   void disconnect() { connection_.reset(); }
 
   std::shared_ptr<const hooks::Catalog> catalog();
-  worker::NodeOptions node_options();
+  // Without its database: for verbs that only look at this machine.
+  worker::NodeOptions node_options(bool with_database = true);
 
 private:
   GlobalOptions options_;

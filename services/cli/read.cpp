@@ -27,6 +27,7 @@ const std::map<std::string, std::vector<std::string>, std::less<>>& table_column
       {"events", {"at", "lifecycle", "object_id", "event", "to_state", "detail"}},
       {"failures", {"ended_at", "plugin", "error", "url"}},
       {"hosts", {"name", "min_delay", "max_parallel", "backoff_until", "reason"}},
+      {"binaries", {"name", "hostname", "status", "version", "path", "plugins", "error"}},
   };
   return columns;
 }
@@ -34,9 +35,9 @@ const std::map<std::string, std::vector<std::string>, std::less<>>& table_column
 // "crawls" -> "Crawl": the type of a JSON line.
 std::string record_type(const std::string& list) {
   static const std::map<std::string, std::string, std::less<>> types = {
-      {"crawls", "Crawl"},  {"snapshots", "Snapshot"},     {"results", "ArchiveResult"},
-      {"nodes", "Process"}, {"queue", "Snapshot"},         {"running", "ArchiveResult"},
-      {"events", "Event"},  {"failures", "ArchiveResult"}, {"hosts", "Host"}};
+      {"crawls", "Crawl"},   {"snapshots", "Snapshot"},    {"results", "ArchiveResult"}, {"nodes", "Process"},
+      {"queue", "Snapshot"}, {"running", "ArchiveResult"}, {"events", "Event"},          {"failures", "ArchiveResult"},
+      {"hosts", "Host"},     {"binaries", "Binary"}};
   return types.at(list);
 }
 
@@ -50,8 +51,9 @@ void print_json(pg::Connection& connection, const store::ListQuery& query) {
 
 std::string one_or_many(const std::string& what) {
   static const std::map<std::string, std::string, std::less<>> plural = {
-      {"crawl", "crawls"}, {"snapshot", "snapshots"}, {"result", "results"}, {"node", "nodes"},
-      {"event", "events"}, {"failure", "failures"},   {"host", "hosts"},     {"archiveresult", "results"}};
+      {"crawl", "crawls"}, {"snapshot", "snapshots"},    {"result", "results"},
+      {"node", "nodes"},   {"event", "events"},          {"failure", "failures"},
+      {"host", "hosts"},   {"archiveresult", "results"}, {"binary", "binaries"}};
   const auto found = plural.find(what);
   return found == plural.end() ? what : found->second;
 }
