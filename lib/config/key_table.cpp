@@ -44,6 +44,9 @@ const std::vector<Key>& key_table() {
       {"plugins.environment", Type::text, "", false,
        "Further environment variables that hooks may see, separated by commas."},
 
+      {"programs.path", Type::path_list, "", false,
+       "Directories to look for the programs of plugins in, before PATH."},
+
       {"urls.allow_private", Type::boolean, "false", false,
        "Archive pages of private, loopback and link-local addresses too."},
 

@@ -36,6 +36,7 @@ struct RequiredBinary {
   std::string name;      // "wget" or "{WGET_BINARY}"
   std::string providers; // "env,apt"
   std::string min_version;
+  std::string overrides; // what it tells single providers, as JSON; may be empty
 };
 
 // True for keys whose value must not be stored or printed whatever the schema says: TOKEN, SECRET, API_KEY, APIKEY,

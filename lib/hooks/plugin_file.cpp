@@ -164,10 +164,12 @@ Property read_property(const Source& source, const std::string& key, const json&
 }
 
 RequiredBinary read_binary(const Source& source, const json& value) {
-  if (value.is_string()) return {value.get<std::string>(), {}, {}};
+  if (value.is_string()) return {value.get<std::string>(), {}, {}, {}};
   if (!value.is_object()) source.fail({}, "required_binaries", "\"required_binaries\" must be a list of objects");
   const Reader reader(source, value, "required_binaries");
-  RequiredBinary binary{reader.text("name"), reader.text("binproviders"), reader.text("min_version")};
+  RequiredBinary binary{reader.text("name"), reader.text("binproviders"), reader.text("min_version"), {}};
+  if (const json* overrides = reader.find("overrides"); overrides != nullptr && overrides->is_object())
+    binary.overrides = overrides->dump(-1, ' ', false, json::error_handler_t::replace);
   if (binary.name.empty()) {
     source.fail({}, "required_binaries", "every entry of \"required_binaries\" must have a \"name\"");
   }

@@ -31,6 +31,7 @@ const std::map<std::string, List, std::less<>>& lists() {
       {"nodes", {"holdfast.list_nodes($1, $2::bigint)", {status}}},
       {"events", {"holdfast.list_events($1::uuid, $2::uuid, $3::bigint)", {crawl, snapshot}}},
       {"failures", {"holdfast.list_failures($1::uuid, $2::uuid, $3, $4::bigint)", {crawl, snapshot, url}}},
+      {"binaries", {"holdfast.list_binaries($1, $2, $3::bigint)", {status, url}}},
       {"hosts", {"holdfast.list_hosts($1, $2::bigint)", {url}}},
       {"sessions", {"holdfast.list_sessions($1::uuid, $2, $3::bigint)", {crawl, status}}},
       {"webhooks", {"holdfast.list_webhooks($1::bigint)", {}}},

@@ -24,17 +24,17 @@ begin
   perform from holdfast.crawl_session where id = p_session and ended_at is null for update;
   if not found then return; end if;
   insert into holdfast.crawl_session_hook as k (session_id, plugin, hook_name, status, background, pid, ended_at, output, error,
-      exit_code, exit_signal, wall_ms, user_ms, system_ms, peak_memory_bytes, read_bytes, written_bytes)
+      exit_code, exit_signal, wall_ms, user_ms, system_ms, peak_memory_bytes, read_bytes, written_bytes, log)
     select p_session, h.plugin, h.hook_name, h.status, coalesce(h.background, false), h.pid,
            case when h.status <> 'started' then v_now end, coalesce(h.output, ''), coalesce(h.error, ''),
-           h.exit_code, h.exit_signal, h.wall_ms, h.user_ms, h.system_ms, h.peak_memory_bytes, h.read_bytes, h.written_bytes
+           h.exit_code, h.exit_signal, h.wall_ms, h.user_ms, h.system_ms, h.peak_memory_bytes, h.read_bytes, h.written_bytes, coalesce(h.log, '')
       from jsonb_to_recordset(p_hooks) as h(plugin text, hook_name text, status text, background boolean, pid integer,
         output text, error text, exit_code integer, exit_signal integer, wall_ms bigint, user_ms bigint, system_ms bigint,
-        peak_memory_bytes bigint, read_bytes bigint, written_bytes bigint)
+        peak_memory_bytes bigint, read_bytes bigint, written_bytes bigint, log text)
     on conflict (session_id, plugin, hook_name) do update set status = excluded.status, ended_at = excluded.ended_at,
       output = excluded.output, error = excluded.error, exit_code = excluded.exit_code, exit_signal = excluded.exit_signal,
       wall_ms = excluded.wall_ms, user_ms = excluded.user_ms, system_ms = excluded.system_ms,
-      peak_memory_bytes = excluded.peak_memory_bytes, read_bytes = excluded.read_bytes, written_bytes = excluded.written_bytes
+      peak_memory_bytes = excluded.peak_memory_bytes, read_bytes = excluded.read_bytes, written_bytes = excluded.written_bytes, log = excluded.log
       where k.ended_at is null;
   perform set_config('holdfast.event', case p_status when 'ready' then 'open' when 'draining' then 'drain' when 'failed' then 'fail'
     else 'close' end, true);

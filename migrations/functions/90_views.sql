@@ -168,6 +168,9 @@ create or replace function holdfast.check_invariants() returns table (invariant 
     from holdfast.crawl_queue q join holdfast.crawl c on c.id = q.crawl_id
     where c.status <> 'started' or c.stopping_at is not null or c.judged_to is not null
   union all
+  select 'a program that was found has been looked at, and will be again', b.id, b.name
+    from holdfast.binary b where b.retry_at is null or b.status = 'installed' and b.checked_at is null
+  union all
   select 'a live crawl session has a live node', s.id, 'node ' || s.process_id || ' is ' || p.status
     from holdfast.crawl_session s join holdfast.process p on p.id = s.process_id
     where s.ended_at is null and p.status <> 'running'

@@ -2,6 +2,7 @@
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/uuid.hpp"
+#include "lib/hooks/persona.hpp"
 #include "lib/store/crawl.hpp"
 #include "lib/store/view.hpp"
 #include "services/cli/input.hpp"
@@ -137,6 +138,12 @@ PlannedCrawl plan_crawl(Context& context, const AddOptions& options) {
   crawl.id = base::new_uuid();
   crawl.label = options.label;
   crawl.notes = options.notes;
+  if (!options.persona.empty()) {
+    if (!hooks::read_persona(context.data_dir() / "personas", options.persona))
+      throw base::Error(base::ErrorClass::refused, "there is no persona \"" + options.persona + "\"",
+                        "holdfast persona list; holdfast persona set " + options.persona + " makes one");
+    crawl.persona = options.persona;
+  }
   crawl.created_by = user_name();
   crawl.tags = split_commas(options.tags);
   crawl.plugins = split_commas(options.plugins);

@@ -125,10 +125,10 @@ std::shared_ptr<const hooks::Catalog> Context::catalog() {
   return catalog_;
 }
 
-worker::NodeOptions Context::node_options() {
+worker::NodeOptions Context::node_options(bool with_database) {
   config::check_lease_rule(settings_);
   worker::NodeOptions options;
-  options.dsn = dsn();
+  if (with_database) options.dsn = dsn();
   options.connections = static_cast<std::size_t>(settings_.integer("database.connections"));
   options.version = HOLDFAST_VERSION;
   options.data_dir = data_dir();
@@ -136,6 +136,7 @@ worker::NodeOptions Context::node_options() {
   options.archive_root = archive_root();
   options.shim = process::executable_directory() / "holdfast-shim";
   options.libexec = installed_libexec();
+  options.program_directories = settings_.path_list("programs.path");
   options.catalog = catalog();
   for (const auto& [key, value] : settings_.hook_options())
     options.hook_options[key] = value.text;

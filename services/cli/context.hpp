@@ -50,7 +50,8 @@ public:
   void disconnect() { connection_.reset(); }
 
   std::shared_ptr<const hooks::Catalog> catalog();
-  worker::NodeOptions node_options();
+  // Without its database: for verbs that only look at this machine.
+  worker::NodeOptions node_options(bool with_database = true);
   // Sends what waits for webhooks while it lives; nothing if webhooks.secret_file is not set.
   std::unique_ptr<webhook::Deliverer> deliverer(const std::string& role);
 

@@ -6,6 +6,7 @@
 #include "services/cli/examples.hpp"
 #include "services/cli/limits.hpp"
 #include "services/cli/look.hpp"
+#include "services/cli/plugins.hpp"
 #include "services/cli/schedule.hpp"
 #include "services/cli/serve_node.hpp"
 #include "services/cli/verbs.hpp"
@@ -71,6 +72,7 @@ int main(int argc, char** argv) {
   add_command->add_option("-p,--plugins", add.plugins, "Only these plugins, with what they need: wget,title,...")
       ->allow_extra_args(false);
   add_command->add_option("-t,--tag", add.tags, "Tags for every snapshot")->allow_extra_args(false);
+  add_command->add_option("--persona", add.persona, "Options, cookies and profile of this persona (holdfast persona)");
   add_command->add_option("--label", add.label, "Name of the crawl");
   add_command->add_option("--option", add.options, "Option for hooks, as NAME=VALUE")->allow_extra_args(false);
   add_command->add_option("--notes", add.notes, "Notes on the crawl");
@@ -108,10 +110,10 @@ int main(int argc, char** argv) {
 
   subcommand("status", "What there is and what runs", cli::status);
   cli::ListOptions listing;
-  auto* list_command = subcommand(
-      "list",
-      "List crawls, snapshots, results, queue, running, sessions, nodes, events, failures, hosts, webhooks, deliveries",
-      [&](cli::Context& context) { return cli::list(context, listing); });
+  auto* list_command = subcommand("list",
+                                  "List crawls, snapshots, results, queue, running, sessions, nodes, events, failures, "
+                                  "hosts, webhooks, deliveries, binaries",
+                                  [&](cli::Context& context) { return cli::list(context, listing); });
   list_command->add_option("what", listing.what, "What to list (default: snapshots)");
   list_command->add_option("--crawl", listing.crawl, "Only of this crawl");
   list_command->add_option("--snapshot", listing.snapshot, "Only of this snapshot");
@@ -129,10 +131,15 @@ int main(int argc, char** argv) {
   subcommand("migrate", "Bring the database's schema up to date", [&](cli::Context& context) {
     return cli::migrate(context, force);
   })->add_flag("--force", force, "Even if programs are running that are too old for it");
-  std::string key;
-  subcommand("config", "Settings: key, value, where it comes from", [&](cli::Context& context) {
-    return cli::show_config(context, key);
-  })->add_option("key", key, "Only this one's value");
+  cli::ConfigOptions config;
+  auto* config_command = subcommand(
+      "config", "Settings, or options of plugins: key, value, where it comes from", [&](cli::Context& context) {
+        return config.plugin.empty() && config.crawl.empty() ? cli::show_config(context, config.key)
+                                                             : cli::show_options(context, config);
+      });
+  config_command->add_option("key", config.key, "Only this one's value");
+  config_command->add_option("--plugin", config.plugin, "Options of this plugin, and of those that it requires");
+  config_command->add_option("--crawl", config.crawl, "Options as the hooks of this crawl get them");
   subcommand("version", "Version of the program and of its schema", cli::version);
   subcommand("check", "Check the collection's invariants", cli::check);
   cli::VerifyOptions verification;
@@ -143,6 +150,7 @@ int main(int argc, char** argv) {
   verify_command->add_flag("--collect", verification.collect, "Remove what lost attempts have left beside them");
   cli::add_look_verbs(app, verb);
   cli::add_webhook_commands(app, verb);
+  cli::add_plugin_commands(app, verb);
   std::string lifecycle;
   bool mermaid = false;
   auto* inspect_command = app.add_subcommand("inspect", "Look inside; always safe on a live system");

@@ -30,6 +30,7 @@ const std::map<std::string, std::vector<std::string>, std::less<>>& table_column
       {"sessions", {"crawl_id", "status", "node", "snapshots", "running", "opened_at", "reason"}},
       {"webhooks", {"name", "url", "events", "waiting", "delivered", "given_up", "reason"}},
       {"deliveries", {"id", "webhook", "event", "status", "attempts", "last_status", "last_error", "created_at"}},
+      {"binaries", {"name", "hostname", "status", "version", "path", "plugins", "error"}},
   };
   return columns;
 }
@@ -39,7 +40,8 @@ std::string record_type(const std::string& list) {
   static const std::map<std::string, std::string, std::less<>> types = {
       {"crawls", "Crawl"},   {"snapshots", "Snapshot"},    {"results", "ArchiveResult"}, {"nodes", "Process"},
       {"queue", "Snapshot"}, {"running", "ArchiveResult"}, {"events", "Event"},          {"failures", "ArchiveResult"},
-      {"hosts", "Host"},     {"sessions", "CrawlSession"}, {"webhooks", "Webhook"},      {"deliveries", "Delivery"}};
+      {"hosts", "Host"},     {"sessions", "CrawlSession"}, {"webhooks", "Webhook"},      {"deliveries", "Delivery"},
+      {"binaries", "Binary"}};
   return types.at(list);
 }
 
@@ -53,9 +55,9 @@ void print_json(pg::Connection& connection, const store::ListQuery& query) {
 
 std::string one_or_many(const std::string& what) {
   static const std::map<std::string, std::string, std::less<>> plural = {
-      {"crawl", "crawls"},     {"snapshot", "snapshots"}, {"result", "results"},     {"node", "nodes"},
-      {"event", "events"},     {"failure", "failures"},   {"host", "hosts"},         {"archiveresult", "results"},
-      {"session", "sessions"}, {"webhook", "webhooks"},   {"delivery", "deliveries"}};
+      {"crawl", "crawls"},     {"snapshot", "snapshots"}, {"result", "results"},      {"node", "nodes"},
+      {"event", "events"},     {"failure", "failures"},   {"host", "hosts"},          {"archiveresult", "results"},
+      {"session", "sessions"}, {"webhook", "webhooks"},   {"delivery", "deliveries"}, {"binary", "binaries"}};
   const auto found = plural.find(what);
   return found == plural.end() ? what : found->second;
 }

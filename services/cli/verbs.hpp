@@ -26,7 +26,7 @@ struct AddOptions {
   int depth{0};
   std::int64_t max_urls{-1}; // -1: the setting crawl.max_urls
   std::vector<std::string> plugins, tags, options;
-  std::string label, notes;
+  std::string label, notes, persona;
   std::string parser{"auto"}; // see input.hpp
   LimitOptions limits;
   bool wait{false}, background{false};

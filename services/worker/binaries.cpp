@@ -1,10 +1,8 @@
 #include "services/worker/binaries.hpp"
 
-#include <unistd.h>
+#include "lib/hooks/program.hpp"
 
 #include <cstdlib>
-#include <filesystem>
-#include <string_view>
 
 namespace holdfast::worker {
 
@@ -12,52 +10,45 @@ namespace {
 
 constexpr std::chrono::seconds kKeep{60};
 
-// "{WGET_BINARY}" -> the option of that name, or "" if it has no value.
-std::string interpolate(const std::string& name, const hooks::Options& options) {
-  if (name.size() < 3 || name.front() != '{' || name.back() != '}') return name;
-  const auto found = options.find(name.substr(1, name.size() - 2));
-  return found == options.end() ? std::string() : found->second;
-}
-
-bool takes_from_environment(const std::string& providers) {
-  return providers.empty() || ("," + providers + ",").find(",env,") != std::string::npos;
-}
-
-bool is_program(const std::filesystem::path& path) {
-  std::error_code ignored;
-  return std::filesystem::is_regular_file(path, ignored) && access(path.c_str(), X_OK) == 0;
-}
-
-std::optional<std::string> search(const std::string& name) {
-  if (name.find('/') != std::string::npos)
-    return is_program(name) ? std::optional<std::string>(std::filesystem::absolute(name)) : std::nullopt;
-  const char* path = std::getenv("PATH");
-  std::string_view rest = path != nullptr ? path : "/usr/local/bin:/usr/bin:/bin";
-  while (!rest.empty()) {
-    const auto colon = rest.find(':');
-    const std::filesystem::path directory(rest.substr(0, colon));
-    if (directory.is_absolute() && is_program(directory / name)) return (directory / name).string();
-    if (colon == std::string_view::npos) break;
-    rest.remove_prefix(colon + 1);
-  }
-  return std::nullopt;
-}
-
 } // namespace
 
+Binaries::Binaries(std::vector<std::filesystem::path> first, const std::filesystem::path& library)
+    : directories_(std::move(first)) {
+  const char* path = std::getenv("PATH");
+  for (auto& directory : hooks::path_directories(path != nullptr ? path : "/usr/local/bin:/usr/bin:/bin"))
+    directories_.push_back(std::move(directory));
+  if (!library.empty()) directories_.push_back(library / "bin");
+}
+
+std::optional<std::string> Binaries::locate_now(const std::string& name) {
+  auto path = hooks::find_program(name, directories_);
+  if (const auto known = remembered_.find(name);
+      !path && known != remembered_.end() && hooks::is_program(known->second))
+    path = known->second;
+  answers_[name] = {path, std::chrono::steady_clock::now()};
+  return path;
+}
+
 std::optional<std::string> Binaries::locate(const std::string& name) {
-  const auto now = std::chrono::steady_clock::now();
-  auto& answer = answers_[name];
-  if (answer.at == std::chrono::steady_clock::time_point{} || now - answer.at > kKeep) answer = {search(name), now};
-  return answer.path;
+  const auto answer = answers_.find(name);
+  if (answer != answers_.end() && std::chrono::steady_clock::now() - answer->second.at <= kKeep)
+    return answer->second.path;
+  return locate_now(name);
+}
+
+void Binaries::remember(const std::string& name, const std::string& path) {
+  remembered_[name] = path;
+  answers_.erase(name);
+}
+
+void Binaries::add_machine_options(const hooks::Options& options) {
+  for (const auto& [key, value] : options)
+    machine_options_[key] = value;
 }
 
 std::optional<std::string> Binaries::missing(const hooks::Plugin& plugin, const hooks::Options& resolved) {
-  for (const auto& binary : plugin.required_binaries) {
-    if (!takes_from_environment(binary.providers)) continue;
-    const std::string name = interpolate(binary.name, resolved);
-    if (!name.empty() && !locate(name)) return name + " is not installed on this machine";
-  }
+  for (const auto& program : hooks::wanted_programs(plugin, resolved))
+    if (program.from_environment && !locate(program.name)) return program.name + " is not installed on this machine";
   return std::nullopt;
 }
 

@@ -2,10 +2,12 @@
 
 #include "lib/base/duration.hpp"
 #include "lib/base/uuid.hpp"
+#include "lib/hooks/persona.hpp"
 #include "lib/store/session.hpp"
 #include "lib/store/view.hpp"
 #include "services/worker/on_thread.hpp"
 #include "services/worker/prepare_hook.hpp"
+#include "services/worker/programs.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -27,6 +29,7 @@ namespace {
 constexpr std::chrono::seconds kHeartbeat{5};
 constexpr int kHeartbeatKills = 180;           // seconds without a heartbeat after which hooks take a session for dead
 constexpr std::chrono::seconds kReadiness{30}; // beyond a background hook's timeout (contract section 1.10)
+constexpr std::streamoff kLogTail = 16384;     // of each log of a crawl hook that failed
 constexpr std::int64_t kSeeds = 1000;          // told to crawl hooks
 
 std::string joined(const std::vector<std::string>& parts, const char* separator) {
@@ -38,6 +41,16 @@ std::string joined(const std::vector<std::string>& parts, const char* separator)
 
 // What sweeps up behind others may fail without harm to the crawl (contract section 2.6).
 bool may_fail(const hooks::Hook& hook) { return hook.name.name.find("kill_zombies") != std::string::npos; }
+
+std::string tail_of(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary | std::ios::ate);
+  if (!stream) return {};
+  const auto size = std::max<std::streamoff>(0, stream.tellg());
+  std::string text(static_cast<std::size_t>(std::min(size, kLogTail)), '\0');
+  stream.seekg(size - static_cast<std::streamoff>(text.size()));
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  return text;
+}
 
 std::string utc_now() {
   const std::time_t now = std::time(nullptr);
@@ -59,12 +72,23 @@ public:
         persona_(claim.persona.empty() ? "Default" : claim.persona), options_(context.options.hook_options),
         directory_(context.options.work_dir / "crawls" / id_), changed_(context.executor, kForever),
         linger_(context.executor), pulse_(context.executor) {
+    const auto persona = hooks::read_persona(context.options.data_dir / "personas", persona_);
+    if (!persona)
+      throw base::Error(base::ErrorClass::configuration, "there is no persona \"" + persona_ + "\" on this machine",
+                        "holdfast persona set " + persona_ + ", on each machine that has a node");
+    // Stronger than the machine's options, weaker than the crawl's.
+    const auto add_persona = [&](const hooks::Options& given) {
+      for (const auto& [key, value] : given)
+        if (!claim.options.contains(key)) options_[key] = set_options_[key] = value;
+    };
+    add_persona(persona->options);
     for (const auto& [key, value] : claim.options)
       options_[key] = value;
     const auto& catalog = *context_.options.catalog;
     const auto selected = hooks::selected_plugins(catalog, joined(claim.plugins, ","), options_);
     hooks_ = catalog.hooks_for(hooks::Event::crawl_setup, selected);
     last_hooks_ = catalog.hooks_for(hooks::Event::crawl_end, selected);
+    add_persona(hooks::persona_options(*persona, personas() / persona_));
   }
 
   const std::string& crawl_id() const { return crawl_id_; }
@@ -272,6 +296,10 @@ private:
     count_hook(hook.plugin->name, outcome);
     auto columns = result_columns(outcome);
     columns["status"] = hooks::to_string(outcome.status);
+    // Its directory goes with the session.
+    std::string log = tail_of(outcome.stdout_log) + tail_of(outcome.stderr_log);
+    std::erase(log, '\0');
+    if (!log.empty()) columns["log"] = std::move(log);
     note(hook, std::move(columns));
     for (const auto& record : outcome.machine_records)
       for (const auto& [key, value] : record.config)
@@ -301,6 +329,10 @@ private:
     foreground_ = nullptr;
     note(hook, outcome);
     check();
+    if (!outcome.binaries.empty()) {
+      co_await context_.programs->provide(outcome.binaries, hook.plugin->name);
+      check();
+    }
     if (hook.name.background && outcome.status != hooks::Status::failed)
       throw SessionFailed(title(hook) + " was not ready after " + base::format_duration(limit));
     if (outcome.status == hooks::Status::failed && !may_fail(hook))

@@ -15,6 +15,7 @@
 namespace holdfast::worker {
 
 class CrawlSessions;
+class Programs;
 
 struct JobContext {
   const NodeOptions& options;
@@ -29,6 +30,7 @@ struct JobContext {
   asio::any_io_executor executor;
   std::string cookie; // HOLDFAST_COOKIE value of this incarnation
   CrawlSessions* sessions{nullptr};
+  Programs* programs{nullptr};
 };
 
 } // namespace holdfast::worker

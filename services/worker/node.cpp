@@ -94,8 +94,8 @@ std::chrono::milliseconds jittered(std::chrono::milliseconds interval) {
 Node::Node(asio::io_context& io, NodeOptions options, base::StopSignal& stop, std::function<bool(pg::Connection&)> done)
     : io_(io), options_(std::move(options)), stop_(stop), done_(std::move(done)),
       process_(describe_process("worker", options_.kind, options_.version, options_.slots, options_.data_dir)),
-      scratch_(options_.work_dir, process_.id), trust_(options_.lease, options_.margin), wake_timer_(io),
-      trust_timer_(io) {
+      scratch_(options_.work_dir, process_.id), binaries_(options_.program_directories, options_.data_dir / "lib"),
+      trust_(options_.lease, options_.margin), wake_timer_(io), trust_timer_(io) {
   process_.parent_id = options_.parent_id;
   options_.work_dir = scratch_.path();
   options_.temporary_dir = scratch_.temporary();
@@ -113,9 +113,14 @@ Node::Node(asio::io_context& io, NodeOptions options, base::StopSignal& stop, st
   database_ = std::make_unique<Database>(*pool_, trust_);
   context_ = std::unique_ptr<JobContext>(new JobContext{options_, process_.id, process_.machine.hostname, *database_,
                                                         *launcher_, binaries_, files_, resolver_, *archive_root_,
-                                                        io_.get_executor(), process_.id, nullptr});
+                                                        io_.get_executor(), process_.id, nullptr, nullptr});
   sessions_ = std::make_unique<CrawlSessions>(*context_, [this] { wake(); });
   context_->sessions = sessions_.get();
+  programs_ = std::make_unique<Programs>(*context_);
+  context_->programs = programs_.get();
+  for (const auto& program : store::binary_known(connection, process_.id))
+    if (!program.path.empty()) binaries_.remember(program.name, program.path);
+  binaries_.add_machine_options(store::machine_options(connection, process_.id));
 }
 
 Node::~Node() {
@@ -131,6 +136,7 @@ awaitable<Node::Ending> Node::run() {
   if (self_fencing()) watchdog_ = std::make_unique<Watchdog>(trust_, options_.margin / 2);
   asio::cancellation_signal stop_watching;
   spawn(watch_stop(), stop_watching.slot());
+  spawn(programs_->run());
   std::exception_ptr failure;
   try {
     co_await claim_loop();
@@ -138,6 +144,7 @@ awaitable<Node::Ending> Node::run() {
     failure = std::current_exception();
     fence("the node has failed");
   }
+  programs_->stop();
   // Leaving: what still runs gets its time; watch_stop() strengthens the signal when that is over.
   while (!jobs_.empty())
     co_await sleep_until_woken(std::chrono::milliseconds(500));
@@ -295,6 +302,7 @@ void Node::fence(const std::string& reason) {
   for (auto& [id, job] : jobs_)
     job->lose("this node is no longer trusted: " + reason);
   sessions_->kill("this node is no longer trusted: " + reason);
+  programs_->stop();
   if (watchdog_) watchdog_->stand_down(); // last: it watches over the lines above
   wake();
 }

@@ -13,6 +13,7 @@
 #include "lib/process/launcher.hpp"
 #include "services/worker/crawl_session.hpp"
 #include "services/worker/options.hpp"
+#include "services/worker/programs.hpp"
 #include "services/worker/scratch.hpp"
 #include "services/worker/snapshot_job.hpp"
 #include "services/worker/watchdog.hpp"
@@ -99,6 +100,7 @@ private:
   std::unique_ptr<Database> database_;
   std::unique_ptr<JobContext> context_;
   std::unique_ptr<CrawlSessions> sessions_;
+  std::unique_ptr<Programs> programs_;
   std::shared_ptr<Held> held_{std::make_shared<Held>()};
   // By snapshot and fence: what was taken from us may be claimed anew while its first run still ends.
   std::map<std::pair<std::string, std::int64_t>, std::shared_ptr<SnapshotJob>> jobs_;

@@ -20,8 +20,9 @@ struct NodeOptions {
   std::size_t connections{3};
   std::string version;
   std::filesystem::path data_dir, work_dir, archive_root, shim;
-  std::filesystem::path temporary_dir; // TMPDIR of hooks; the node's own if empty
-  std::filesystem::path libexec;       // stand-ins, last on the PATH of hooks; may be empty
+  std::filesystem::path temporary_dir;                    // TMPDIR of hooks; the node's own if empty
+  std::vector<std::filesystem::path> program_directories; // looked in before PATH, and first on the PATH of hooks
+  std::filesystem::path libexec;                          // stand-ins, last on the PATH of hooks; may be empty
   std::shared_ptr<const hooks::Catalog> catalog;
   hooks::Options hook_options;                // of this machine: weaker than the crawl's
   std::vector<std::string> environment_names; // further variables of ours that hooks may see

@@ -11,6 +11,14 @@ PreparedHook prepare_hook(const JobContext& context, const hooks::Hook& hook, ho
                           const hooks::HookContext& hook_context) {
   const auto& catalog = *context.options.catalog;
   PreparedHook prepared;
+  for (const auto& [key, value] : context.binaries.machine_options()) {
+    const auto given = options.find(key);
+    // A path that does not hold here gives way to one that does; anything else was said on purpose.
+    const bool program = key.ends_with("_BINARY");
+    if (given == options.end() ||
+        (program && !context.binaries.locate(given->second) && context.binaries.locate(value)))
+      options[key] = value;
+  }
   const auto resolved = hooks::resolve_options(catalog, *hook.plugin, options);
   if (const auto missing = context.binaries.missing(*hook.plugin, resolved)) {
     prepared.missing = *missing;
@@ -20,9 +28,14 @@ PreparedHook prepare_hook(const JobContext& context, const hooks::Hook& hook, ho
     if (key.size() > 7 && key.ends_with("_BINARY") && !value.empty())
       if (const auto path = context.binaries.locate(value)) options[key] = *path;
 
+  auto inherited = hooks::inherited_environment(context.options.environment_names);
+  std::string first;
+  for (const auto& directory : context.options.program_directories)
+    first += directory.string() + ":";
+  if (auto& path = inherited["PATH"]; !first.empty())
+    path = first + (path.empty() ? "/usr/local/bin:/usr/bin:/bin" : path);
   prepared.command.argv = hooks::hook_arguments(hook, hook_context);
-  prepared.command.environment = hooks::hook_environment(
-      catalog, hook, options, hook_context, hooks::inherited_environment(context.options.environment_names));
+  prepared.command.environment = hooks::hook_environment(catalog, hook, options, hook_context, inherited);
   prepared.command.cookie = "HOLDFAST_COOKIE=" + context.cookie + "." + base::random_hex32();
   prepared.limits = context.options.hook_limits;
   prepared.limits.timeout = hooks::hook_timeout(*hook.plugin, options);

@@ -63,6 +63,8 @@ const std::vector<Breakage> kBreakages = {
     {"a crawl counts what its scope excludes",
      "update holdfast.crawl set snapshots_excluded = 1 where label = 'running'"},
     {"a crawl in crawl_queue is started", "update holdfast.crawl set stopping_at = now() where label = 'running'"},
+    {"a program that was found has been looked at, and will be again",
+     "insert into holdfast.binary (machine_id, name, retry_at) select id, 'wget', null from holdfast.machine limit 1"},
     {"a live crawl session has a live node",
      "update holdfast.process set status = 'exited', ended_at = now() where label = 'host'"},
     {"a hook that runs belongs to a live crawl session",

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Hostile hooks, killed nodes and crowds, through the real program and a real database.
+"""Hostile hooks, killed nodes, crowds, crawl sessions and programs, through the real program and a real database.
 
-    tests/supervision/run.py [--full] [--holdfast FILE] [hostile] [killed] [many]
+    tests/supervision/run.py [--full] [--holdfast FILE] [hostile|killed|many|sessions|programs]...
 
 Without --full each takes seconds; with it, hostile and killed run as a plain user too (where we are root), and in several
 rounds. Figures are printed.
@@ -14,10 +14,10 @@ import unittest
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SUITES = ("hostile", "killed", "many")
+SUITES = ("hostile", "killed", "many", "sessions", "programs")
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("suites", nargs="*", metavar="hostile|killed|many")
+parser.add_argument("suites", nargs="*", metavar="suite")
 parser.add_argument("--full", action="store_true")
 parser.add_argument("--holdfast", type=Path, default=HERE.parents[1] / "build/dev/bin/holdfast")
 arguments = parser.parse_args()

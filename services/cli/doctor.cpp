@@ -1,0 +1,193 @@
+#include "lib/base/error.hpp"
+#include "lib/base/uuid.hpp"
+#include "lib/hooks/program.hpp"
+#include "lib/process/launcher.hpp"
+#include "services/cli/output.hpp"
+#include "services/cli/plugins.hpp"
+#include "services/worker/binaries.hpp"
+#include "services/worker/programs.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <set>
+
+namespace holdfast::cli {
+
+namespace {
+
+// A directory of our own that goes with us.
+class TemporaryDirectory {
+public:
+  TemporaryDirectory() {
+    std::string name = (std::filesystem::temp_directory_path() / "holdfast-doctor-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr)
+      throw base::Error(base::ErrorClass::cannot_create,
+                        "cannot create a directory in " + std::filesystem::temp_directory_path().string());
+    path_ = name;
+  }
+  ~TemporaryDirectory() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+private:
+  std::filesystem::path path_;
+};
+
+// Versions of programs, asked one after the other.
+class Versions {
+public:
+  Versions()
+      : launcher_(process::make_launcher(io_.get_executor(), process::executable_directory() / "holdfast-shim")) {}
+
+  const std::string& of(const std::string& path) {
+    const auto known = versions_.find(path);
+    if (known != versions_.end()) return known->second;
+    std::string version;
+    std::shared_ptr<process::Child> running;
+    asio::co_spawn(io_,
+                   worker::program_version(*launcher_, path, scratch_.path(),
+                                           "HOLDFAST_COOKIE=doctor." + base::random_hex32(), running),
+                   [&](std::exception_ptr, std::string answer) { version = std::move(answer); });
+    io_.restart();
+    io_.run();
+    return versions_[path] = version;
+  }
+
+private:
+  TemporaryDirectory scratch_;
+  asio::io_context io_;
+  std::unique_ptr<process::Launcher> launcher_;
+  std::map<std::string, std::string> versions_;
+};
+
+struct Finding {
+  std::string plugin, program, state, path, version, wanted, install;
+};
+
+// Interpreters are no entries of required_binaries, but no hook runs without its own.
+std::vector<hooks::WantedProgram> needs_of(const hooks::Plugin& plugin, const hooks::Options& resolved) {
+  auto needs = hooks::wanted_programs(plugin, resolved);
+  for (const auto& hook : plugin.hooks) {
+    const auto interpreter = hooks::interpreter_of(hook);
+    const auto same = [&](const hooks::WantedProgram& program) {
+      return std::filesystem::path(program.name).filename() == std::filesystem::path(interpreter).filename();
+    };
+    if (interpreter.empty() || std::any_of(needs.begin(), needs.end(), same)) continue;
+    hooks::WantedProgram program;
+    program.name = interpreter;
+    program.providers = "env,apt,brew";
+    if (interpreter == "node") program.overrides = R"({"apt": ["nodejs"]})";
+    needs.push_back(std::move(program));
+  }
+  return needs;
+}
+
+} // namespace
+
+int doctor(Context& context, const std::vector<std::string>& plugins) {
+  const auto options = context.node_options(false);
+  const auto& catalog = *options.catalog;
+  worker::Binaries binaries(options.program_directories, options.data_dir / "lib");
+  // The stand-in for abxpkg is what hooks find last.
+  const auto locate = [&](const std::string& name) {
+    auto path = binaries.locate(name);
+    if (!path && !options.libexec.empty()) path = hooks::find_program(name, {options.libexec});
+    return path;
+  };
+  std::vector<std::string> available;
+  for (const char* manager : {"apt-get", "brew", "npm", "pipx", "cargo"})
+    if (binaries.locate(manager)) available.emplace_back(manager);
+
+  std::string list;
+  for (const auto& name : plugins)
+    list += (list.empty() ? "" : ",") + name;
+  const auto selected = hooks::selected_plugins(catalog, list, options.hook_options);
+  Versions versions;
+  std::vector<Finding> findings;
+  std::map<std::string, std::vector<std::string>> packages; // by manager
+  for (const auto& name : selected) {
+    const auto& plugin = *catalog.find(name);
+    hooks::Options resolved;
+    try {
+      resolved = hooks::resolve_options(catalog, plugin, options.hook_options);
+    } catch (const base::Error& error) {
+      findings.push_back({name, "", "wrong option", "", "", "", error.what()});
+      continue;
+    }
+    const auto before = findings.size();
+    for (const auto& program : needs_of(plugin, resolved)) {
+      Finding finding{name, program.name, "", "", "", program.min_version, ""};
+      if (const auto path = locate(program.name)) {
+        finding.path = *path;
+        finding.version = versions.of(*path);
+        finding.state = hooks::older(finding.version, program.min_version) ? "old" : "found";
+      } else {
+        finding.state = program.from_environment ? "missing" : "left to the hook";
+      }
+      if (finding.state == "missing" || finding.state == "old") {
+        if (const auto installation = hooks::installation_of(program, available)) {
+          finding.install = installation->command();
+          auto& wanted = packages[installation->manager];
+          for (const auto& package : installation->packages)
+            if (std::find(wanted.begin(), wanted.end(), package) == wanted.end()) wanted.push_back(package);
+        } else {
+          finding.install =
+              "by hand (" + (program.providers.empty() ? std::string("no provider named") : program.providers) + ")";
+        }
+      }
+      findings.push_back(std::move(finding));
+    }
+    if (findings.size() == before) findings.push_back({name, "", "needs nothing", "", "", "", ""});
+  }
+
+  std::size_t missing = 0;
+  for (const auto& finding : findings) {
+    const bool bad = finding.state == "missing" || finding.state == "wrong option";
+    missing += bad;
+    if (context.json()) {
+      std::cout << nlohmann::ordered_json{{"type", "Need"},
+                                          {"plugin", finding.plugin},
+                                          {"program", finding.program},
+                                          {"state", finding.state},
+                                          {"path", finding.path},
+                                          {"version", finding.version},
+                                          {"wanted", finding.wanted},
+                                          {"install", finding.install}}
+                       .dump()
+                << '\n';
+      continue;
+    }
+    const auto column = [](const std::string& text, std::size_t width) {
+      const auto cut = fitted(printable(text), width);
+      return cut + std::string(width > display_width(cut) ? width - display_width(cut) : 0, ' ') + "  ";
+    };
+    std::cout << column(finding.plugin, 16) << column(finding.state, 16)
+              << column(std::filesystem::path(finding.program).filename().string(), 16)
+              << printable(finding.path.empty() ? finding.install : finding.path + " " + finding.version);
+    if (finding.state == "old")
+      std::cout << ", " << printable(finding.wanted) << " or newer is wanted: " << printable(finding.install);
+    std::cout << '\n';
+  }
+  if (!context.json()) {
+    if (selected.empty()) std::cout << "no plugin is enabled: set plugins.path\n";
+    if (!packages.empty()) std::cout << "\nTo install what can be:\n";
+    for (auto& [manager, names] : packages)
+      std::cout << "  " << hooks::Installation{manager, names}.command() << '\n';
+    if (missing == 0 && !selected.empty()) std::cout << "\nNothing is missing on this machine.\n";
+  }
+  std::cout << std::flush;
+  return missing == 0 ? base::kExitSuccess : base::kExitFailedWork;
+}
+
+} // namespace holdfast::cli

@@ -1,0 +1,213 @@
+#include "lib/base/duration.hpp"
+#include "lib/base/error.hpp"
+#include "lib/store/program.hpp"
+#include "lib/store/view.hpp"
+#include "services/cli/look.hpp"
+#include "services/cli/output.hpp"
+#include "services/cli/plugins.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+#include <map>
+#include <set>
+#include <thread>
+
+namespace holdfast::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::chrono::milliseconds kPoll{300};
+constexpr std::uint64_t kTail = 64u << 10; // of a log that is there already
+constexpr std::size_t kAtOnce = 1u << 20;
+
+// "on_Snapshot__35_wget.<32 hex>.stderr.log" -> hook and stream; false for other files.
+bool parse_log_name(const std::string& name, std::string& hook, std::string& stream) {
+  for (const char* kind : {"stdout", "stderr"}) {
+    const std::string suffix = std::string(".") + kind + ".log";
+    if (!name.ends_with(suffix) || name.size() < suffix.size() + 34) continue;
+    const auto stem = name.substr(0, name.size() - suffix.size());
+    if (stem[stem.size() - 33] != '.' ||
+        stem.find_first_not_of("0123456789abcdef", stem.size() - 32) != std::string::npos)
+      continue;
+    hook = stem.substr(0, stem.size() - 33);
+    stream = kind;
+    return true;
+  }
+  return false;
+}
+
+// Prints files as they grow. A file is known by its name, which is drawn by lot: it is the same in the archive as it
+// was in the scratch directory.
+class Printer {
+public:
+  Printer(Context& context, std::string plugin) : json_(context.json()), plugin_(std::move(plugin)) {}
+
+  // Everything new in the logs below a directory of a snapshot; true if there was something.
+  bool look(const fs::path& directory, const std::string& url) {
+    bool any = false;
+    std::vector<fs::path> files;
+    std::error_code error;
+    for (fs::directory_iterator plugin(directory, error), end; !error && plugin != end; plugin.increment(error)) {
+      if (!plugin->is_directory(error) || plugin->is_symlink(error)) continue;
+      if (!plugin_.empty() && plugin->path().filename() != plugin_) continue;
+      std::error_code inner;
+      for (fs::directory_iterator file(plugin->path(), inner), last; !inner && file != last; file.increment(inner))
+        files.push_back(file->path());
+    }
+    std::sort(files.begin(), files.end());
+    for (const auto& file : files) {
+      std::string hook, stream;
+      if (parse_log_name(file.filename().string(), hook, stream)) any |= print_file(file, url, hook, stream);
+    }
+    return any;
+  }
+
+  void print(const std::string& url, const std::string& plugin, const std::string& hook, const std::string& stream,
+             const std::string& text) {
+    printed_ = true;
+    if (json_) {
+      std::cout << nlohmann::ordered_json{{"type", "Log"},     {"url", url},       {"plugin", plugin},
+                                          {"hook_name", hook}, {"stream", stream}, {"text", text}}
+                       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
+                << '\n';
+      return;
+    }
+    const std::string title = plugin + "/" + hook + " " + stream + "  " + url;
+    if (title != title_) std::cout << (title_.empty() ? "" : "\n") << "==> " << printable(title) << " <==\n";
+    title_ = title;
+    std::string line;
+    for (const char letter : text) { // line by line: what steers terminals is taken out, what parts lines is not
+      if (letter != '\n' && letter != '\t') {
+        line += letter;
+        continue;
+      }
+      std::cout << printable(line) << letter;
+      line.clear();
+    }
+    std::cout << printable(line);
+    if (!line.empty() && !following_) std::cout << '\n';
+  }
+
+  void follow() { following_ = true; }
+  bool printed() const { return printed_; }
+
+private:
+  bool print_file(const fs::path& file, const std::string& url, const std::string& hook, const std::string& stream) {
+    const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (descriptor < 0) return false;
+    struct stat status {};
+    bool any = false;
+    if (::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode)) {
+      const auto size = static_cast<std::uint64_t>(status.st_size);
+      const auto known = offsets_.find(file.filename().string());
+      std::uint64_t from = known != offsets_.end() ? known->second : size > kTail ? size - kTail : 0;
+      if (from > size) from = 0; // the hook has emptied it
+      const bool cut = known == offsets_.end() && from > 0;
+      while (from < size) {
+        std::string text(static_cast<std::size_t>(std::min<std::uint64_t>(size - from, kAtOnce)), '\0');
+        const ssize_t got = ::pread(descriptor, text.data(), text.size(), static_cast<off_t>(from));
+        if (got <= 0) break;
+        text.resize(static_cast<std::size_t>(got));
+        from += text.size();
+        if (cut && !any)
+          text = "(the last " + base::format_size(kTail) + " of " + base::format_size(size) + ")\n" + text;
+        any = true;
+        print(url, file.parent_path().filename().string(), hook, stream, text);
+      }
+      offsets_[file.filename().string()] = from;
+    }
+    ::close(descriptor);
+    return any;
+  }
+
+  const bool json_;
+  const std::string plugin_;
+  bool following_{false}, printed_{false};
+  std::string title_;
+  std::map<std::string, std::uint64_t> offsets_;
+};
+
+// Attempts at a snapshot that run on this machine.
+std::vector<fs::path> running_here(const fs::path& work_dir, const std::string& snapshot) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::directory_iterator node(work_dir / "nodes", error), end; !error && node != end; node.increment(error)) {
+    std::error_code inner;
+    for (fs::directory_iterator attempt(node->path() / "attempts" / snapshot, inner), last; !inner && attempt != last;
+         attempt.increment(inner))
+      found.push_back(attempt->path());
+  }
+  return found;
+}
+
+} // namespace
+
+int logs(Context& context, const LogOptions& options) {
+  auto& connection = context.connection();
+  const auto found = store::find(connection, options.id);
+  if (found.kind == "process")
+    throw base::Error(base::ErrorClass::refused, "hooks have logs, processes have not",
+                      "holdfast logs takes the id of a snapshot or a crawl; holdfast why " + options.id);
+  const auto work_dir = context.settings().path("work_dir");
+  Printer printer(context, options.plugin);
+  if (options.follow) printer.follow();
+  std::set<std::string> done; // sealed and printed
+  std::string elsewhere;
+  if (found.kind == "crawl") {
+    const auto rows = store::session_logs(connection, found.id);
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      if (options.plugin.empty() || rows[i].text("plugin") == options.plugin)
+        printer.print("crawl " + found.id + " on " + rows[i].text("node"), rows[i].text("plugin"),
+                      rows[i].text("hook_name"), "log", rows[i].text("log"));
+  }
+  for (;;) {
+    const bool ending = told_to_end();
+    store::ListQuery query;
+    query.view = "snapshots";
+    query.crawl_id = found.kind == "crawl" ? found.id : found.crawl_id;
+    if (found.kind == "snapshot") query.snapshot_id = found.id;
+    query.limit = 100000;
+    const auto rows = store::list(connection, query);
+    bool open = false;
+    elsewhere.clear();
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const auto id = rows[i].text("id");
+      const auto url = rows[i].text("url");
+      if (done.contains(id)) continue;
+      if (rows[i].text("status") == "sealed") {
+        if (const auto directory = rows[i].text_or("directory", ""); !directory.empty())
+          printer.look(context.archive_root() / directory, url);
+        done.insert(id);
+        continue;
+      }
+      open = true;
+      const auto places = running_here(work_dir, id);
+      for (const auto& place : places)
+        printer.look(place, url);
+      if (places.empty() && rows[i].text("status") == "started") elsewhere = rows[i].text_or("owner", "");
+    }
+    std::cout << std::flush;
+    if (!options.follow || !open || ending || !std::cout) {
+      if (ending) return base::kExitInterrupted;
+      break;
+    }
+    std::this_thread::sleep_for(kPoll);
+  }
+  if (!elsewhere.empty() && !context.json())
+    std::cerr << "it runs on another machine (" << printable(elsewhere)
+              << "): what runs there is to be seen there alone\n";
+  else if (!printer.printed() && !context.json())
+    std::cerr << "no logs: those of hooks that succeed are not kept\n";
+  return base::kExitSuccess;
+}
+
+} // namespace holdfast::cli
