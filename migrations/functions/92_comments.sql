@@ -11,6 +11,7 @@ v_backlog.snapshots_due Snapshots that are due, counted no further than whoever 
 v_backlog.held What nodes have: snapshots, and crawls being expanded.
 v_backlog.unfinished Whether anything is left to do, now or later, that is not paused.
 v_backlog.workers Nodes that could take it.
+v_binary.id What on_Binary hooks are told it is called.
 v_crawl.total Snapshots it has.
 v_crawl.succeeded Snapshots sealed with outcome succeeded.
 v_crawl.partial Snapshots sealed with outcome partial.
@@ -50,11 +51,13 @@ v_queue.crawl_id Its crawl.
 v_queue.status queued, started or paused.
 v_queue.state Due, or who has it, or what it waits for.
 v_queue.due_for How long it has been due; below zero: how long until it is.
+v_purge.waits How long ago that was.
 v_result.crawl_id The crawl.
 v_result.fence Attempt; matches the a<fence> of the directory.
 v_result.files Number of files it left.
 v_result.cpu_ms Processor time of the hook with all that it started, in milliseconds.
 v_result.counts Whether this is of the attempt that was sealed (or of the one that runs), not of one that was lost.
+v_robots.size Length of what it said, in characters.
 v_runner.id The process.
 v_runner.state leads, stands by or waits.
 v_runner.epoch Number of its lead.
@@ -64,6 +67,7 @@ v_running.crawl_id The crawl.
 v_running.running_for How long it has run.
 v_running.timeout How long it may.
 v_running.node The node that runs it.
+v_session_log.node The node it ran on.
 v_schedule.id The schedule.
 v_schedule.state active or paused.
 v_schedule.last_status Status of the crawl that it made last.

@@ -110,9 +110,7 @@ void add_plugin_commands(CLI::App& app, std::function<int(Context&)>& verb) {
     auto* command =
         app.add_subcommand("doctor", "What each plugin lacks on this machine, and the command that installs it");
     command->add_option("plugins", *names, "Only these (default: all that are enabled)");
-    command->footer(
-        "Ends with 1 if something is missing.\n\nExamples:\n  holdfast doctor\n  holdfast doctor wget chrome\n"
-        "  holdfast doctor --json | jq -r 'select(.state == \"missing\").program'");
+    command->footer("Ends with 1 if something is missing.");
     command->callback([&verb, names] { verb = [names](Context& context) { return doctor(context, *names); }; });
   }
   {
@@ -140,10 +138,7 @@ void add_plugin_commands(CLI::App& app, std::function<int(Context&)>& verb) {
     auto* group =
         app.add_subcommand("persona", "Named sets of options, cookies and a browser profile, for add --persona");
     group->require_subcommand(1);
-    group->footer(
-        "Kept in personas/ of data_dir, readable by its owner alone: each machine needs its own copy.\n\nExamples:\n"
-        "  holdfast persona set work --cookies cookies.txt --option USER_AGENT='Mozilla/5.0 ...'\n"
-        "  holdfast add --persona work https://intranet.example.org/");
+    group->footer("Kept in personas/ of data_dir, readable by its owner alone: each machine needs its own copy.");
     auto given = std::make_shared<PersonaOptions>();
     group->add_subcommand("list", "All of them")->callback([&verb] { verb = list_personas; });
     auto* show_command = group->add_subcommand("show", "One of them");
@@ -181,7 +176,7 @@ void add_plugin_commands(CLI::App& app, std::function<int(Context&)>& verb) {
     command->add_option("-p,--plugin", options->plugin, "Only of this plugin");
     command->footer("Hooks that succeed leave no logs. What a hook may print is limited by hook.stdout_limit and "
                     "hook.stderr_limit;\n"
-                    "of long logs the end is shown.\n\nExamples:\n  holdfast logs 7f3a\n  holdfast logs --follow 7f3a");
+                    "of long logs the end is shown.");
     command->callback([&verb, options] { verb = [options](Context& context) { return logs(context, *options); }; });
   }
 }

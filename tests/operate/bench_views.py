@@ -140,6 +140,11 @@ ASKS = [
     ("list sessions", "select * from holdfast.list_sessions(null, null, 50)"),
     ("list hosts", "select * from holdfast.list_hosts(null, 50)"),
     ("list webhooks", "select * from holdfast.list_webhooks(50)"),
+    ("v_binary", "select * from holdfast.v_binary order by hostname, name limit 50"),
+    ("v_purge", "select * from holdfast.v_purge limit 50"),
+    ("v_robots", "select * from holdfast.v_robots order by origin limit 50"),
+    ("v_session_log", "select * from holdfast.v_session_log order by ended_at desc limit 50"),
+    ("list binaries", "select * from holdfast.list_binaries(null, null, 50)"),
     ("list deliveries", "select * from holdfast.list_deliveries(null, 50)"),
     ("list deliveries that wait", "select * from holdfast.list_deliveries('waiting', 50)"),
     ("list events", "select * from holdfast.list_events(null, null, 50)"),
@@ -154,7 +159,7 @@ ASKS = [
 
 
 VERBS = [
-    "status", *(f"list {what}" for what in ("crawls", "snapshots", "results", "queue", "running", "sessions", "nodes", "events", "failures", "hosts", "webhooks", "deliveries")),
+    "status", *(f"list {what}" for what in ("crawls", "snapshots", "results", "queue", "running", "sessions", "nodes", "events", "failures", "hosts", "webhooks", "deliveries", "binaries")),
     "list queue --crawl {large}", "list snapshots --crawl {large}", "list results --crawl {small}", "show {large}", "show {snapshot}", "why {large}", "why {waiting}",
     "why {snapshot}", "events -n 20", "host list", "schedule list", "webhook list", "runner --status",
 ]

@@ -14,7 +14,8 @@ void fill(Stage& stage, const std::string& then = "analyze") {
     insert into holdfast.crawl (id, status, retry_at, snapshots_total, snapshots_open)
       select ('c0000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'started', null, t, t
         from generate_series(1, 50) n, lateral (select case when n = 1 then 102000 else 2000 end as t) s;
-    insert into holdfast.crawl_queue (crawl_id, ready_at) select id, now() from holdfast.crawl;
+    insert into holdfast.crawl_queue (crawl_id, ready_at) select id, now() from holdfast.crawl
+      on conflict (crawl_id) do update set ready_at = excluded.ready_at;
     insert into holdfast.snapshot (id, crawl_id, url, url_hash, host)
       select holdfast.new_uuid(), c.id, u, sha256(convert_to(u, 'UTF8')), 'site.test'
         from holdfast.crawl c, generate_series(1, c.snapshots_total) n, lateral (select 'https://site.test/' || n as u) s;

@@ -179,6 +179,28 @@ TEST_CASE("bad rows are refused by the constraint that is there for them") {
       {"crawl_seed_depth", "update holdfast.crawl_seed set depth = 17"},
       {"snapshot_queue_excluded_is_paused", "update holdfast.snapshot_queue set excluded = true"},
       {"control_kind", "insert into holdfast.control (action, kind, target) values ('pause', 'web', 'x')"},
+      {"webhook_name",
+       "insert into holdfast.webhook (name, url, events) values ('Ops!', 'https://hooks.test/x', '{crawl.sealed}')"},
+      {"webhook_url",
+       "insert into holdfast.webhook (name, url, events) values ('ops', 'ftp://hooks.test/x', '{crawl.sealed}')"},
+      {"webhook_events",
+       "insert into holdfast.webhook (name, url, events) values ('ops', 'https://hooks.test/x', '{}')"},
+      {"delivery_status",
+       "with w as (insert into holdfast.webhook (name, url, events) values ('ops', 'https://hooks.test/x', "
+       "'{crawl.sealed}') returning name) insert into holdfast.delivery (webhook, event, payload, status, ended_at, "
+       "retry_at) select name, 'crawl.sealed', '', 'lost', now(), null from w"},
+      {"delivery_ended", "with w as (insert into holdfast.webhook (name, url, events) values ('ops', "
+                         "'https://hooks.test/x', '{crawl.sealed}') returning name) insert into holdfast.delivery "
+                         "(webhook, event, payload, ended_at) select name, 'crawl.sealed', '', now() from w"},
+      {"delivery_due", "with w as (insert into holdfast.webhook (name, url, events) values ('ops', "
+                       "'https://hooks.test/x', '{crawl.sealed}') returning name) insert into holdfast.delivery "
+                       "(webhook, event, payload, retry_at) select name, 'crawl.sealed', '', null from w"},
+      {"delivery_owner",
+       "with w as (insert into holdfast.webhook (name, url, events) values ('ops', 'https://hooks.test/x', "
+       "'{crawl.sealed}') returning name) insert into holdfast.delivery (webhook, event, payload, status, ended_at, "
+       "retry_at, owner) select name, 'crawl.sealed', '', 'delivered', now(), null, 'x' from w"},
+      {"collection_log_level", "update holdfast.collection set log_level = 'loud'"},
+      {"process_log_level", "update holdfast.process set log_level = 'loud'"},
       {"process_single_runner", "update holdfast.process set worker_type = 'worker_runner'"},
   };
   Stage stage;
