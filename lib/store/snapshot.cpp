@@ -1,6 +1,7 @@
 #include "lib/store/snapshot.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/pg/sqlstate.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -87,7 +88,8 @@ Sealed snapshot_seal(pg::Connection& connection, const std::string& node, const 
   const auto row = result.one();
   // Sealed as cancelled: for the owner that is as if somebody else had, and what it has published must go.
   if (row.integer("children") < 0)
-    throw base::Error(base::ErrorClass::lease_lost, "its crawl has been stopped, and keeps nothing more");
+    throw pg::DatabaseError(base::ErrorClass::lease_lost, "HF003",
+                            "its crawl has been stopped, and keeps nothing more");
   return Sealed{row.integer("children"), row.boolean("crawl_sealed")};
 }
 

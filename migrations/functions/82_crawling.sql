@@ -44,9 +44,10 @@ begin
         where q.crawl_id = p_crawl and q.owner_id is null and not q.lane and q.retry_at <= p_now
         order by q.retry_at limit greatest(p_pool, p_count)) o order by random() limit 2 * p_count + 8);
   end if;
+  -- coalesce: "is null" would let a plan made for an empty queue walk the index of all that is due in the crawl, and pick from that.
   return query
     select q.snapshot_id, q.crawl_id, q.host from holdfast.snapshot_queue q
-      where q.snapshot_id = any (v_ids) and q.crawl_id = p_crawl and q.owner_id is null and not q.lane and q.retry_at <= p_now
+      where q.snapshot_id = any (v_ids) and q.crawl_id = p_crawl and coalesce(q.owner_id::text, '') = '' and not q.lane and q.retry_at <= p_now
       limit p_count for update skip locked;
 end $$;
 comment on function holdfast.snapshot_pick(uuid, timestamptz, integer, text, integer) is 'Due snapshots of a crawl, newest first or at random among the first few.';

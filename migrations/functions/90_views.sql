@@ -48,7 +48,8 @@ create or replace view holdfast.v_queue as
     join holdfast.snapshot s on s.id = q.snapshot_id and s.crawl_id = q.crawl_id
     join holdfast.crawl c on c.id = q.crawl_id
     left join holdfast.host h on h.name = q.host
-    left join holdfast.process p on p.id = q.owner_id;
+    left join holdfast.process p on p.id = q.owner_id
+    where q.status <> ''; -- always true: see snapshot_queue_by_time
 comment on view holdfast.v_queue is 'Everything that is not sealed. Always use a limit on a large queue.';
 
 create or replace view holdfast.v_running as

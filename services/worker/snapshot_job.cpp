@@ -642,8 +642,9 @@ awaitable<void> SnapshotJob::seal() {
       return answer;
     });
     sealed_crawl_ = sealed.crawl_sealed;
-  } catch (const base::Error& error) {
-    // Refused, or sealed as cancelled because of a limit: that is an answer, and what was published is nobody's.
+  } catch (const pg::DatabaseError& error) {
+    // Refused, or sealed as cancelled because of a limit: that is the database's answer, and what was published is
+    // nobody's. No answer, and no trust left to ask again, is another Error: then it may have been sealed.
     if (error.error_class() == base::ErrorClass::lease_lost) seal_asked_ = false;
     throw;
   }

@@ -60,7 +60,7 @@ class Reachable(Case):
         url = self.database.url("newer")
         self.assertEqual(home.run("--database", url, "migrate").code, OK)
         self.assertEqual(home.run("--database", url, "status").code, OK)
-        self.database.sql("insert into holdfast.schema_migration (name, number, checksum) values ('9999_future.sql', 9999, 'x')", "newer")
+        self.database.sql("insert into holdfast.schema_migration (name, number, checksum, breaking) values ('9999_future.sql', 9999, 'x', true)", "newer")
         for verb in (["add", "--bg", URL], ["status"], ["worker"], ["migrate"], ["list", "crawls"]):
             with self.subTest(verb=verb):
                 self.check_error(home.run("--database", url, *verb), SCHEMA_MISMATCH, "9999_future.sql", "newer holdfast")

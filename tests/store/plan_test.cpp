@@ -14,13 +14,14 @@ void fill(Stage& stage, const std::string& then = "analyze") {
     insert into holdfast.crawl (id, status, retry_at, snapshots_total, snapshots_open)
       select ('c0000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'started', null, t, t
         from generate_series(1, 50) n, lateral (select case when n = 1 then 102000 else 2000 end as t) s;
-    insert into holdfast.crawl_queue (crawl_id, ready_at) select id, now() from holdfast.crawl
+    insert into holdfast.crawl_queue (crawl_id, ready_at) select id, now() from holdfast.crawl where id::text like 'c0000000-%'
       on conflict (crawl_id) do update set ready_at = excluded.ready_at;
     insert into holdfast.snapshot (id, crawl_id, url, url_hash, host)
       select holdfast.new_uuid(), c.id, u, sha256(convert_to(u, 'UTF8')), 'site.test'
-        from holdfast.crawl c, generate_series(1, c.snapshots_total) n, lateral (select 'https://site.test/' || n as u) s;
+        from holdfast.crawl c, generate_series(1, c.snapshots_total) n, lateral (select 'https://site.test/' || n as u) s
+        where c.id::text like 'c0000000-%';
     insert into holdfast.snapshot_queue (snapshot_id, crawl_id, host, retry_at)
-      select id, crawl_id, host, now() - random() * interval '1 hour' from holdfast.snapshot;
+      select id, crawl_id, host, now() - random() * interval '1 hour' from holdfast.snapshot where crawl_id::text like 'c0000000-%';
     )") + then);
 }
 
@@ -91,7 +92,7 @@ TEST_CASE("a claim planned while the queue was empty does not read all of a larg
       for (int i = 0; i < 5; ++i)
         claimed += claim(transaction, order);
       CHECK(claimed == 80);
-      CHECK(tuples() - before < 80 * 40);
+      CHECK(tuples() - before < 80 * 40 + 5 * order.second * 4); // the pool is read besides
     });
   }
 }
