@@ -1,13 +1,13 @@
 """For every day, in seconds: ratios with margins that only a change of kind oversteps. The best of three counts, as machines are busy."""
 
+import json
+
 import drain
 import latency
 from suite import run
-import json
 
 
 def measure(bench, figures):
-    # name: (measure, at least)
     def through_the_library():
         answer = drain.ours(bench, 1000, 1, 100, "many", 60, crawls=5)
         with bench.server.database(bench.filled(1000, 5)) as database, bench.scratch() as scratch:

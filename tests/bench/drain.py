@@ -59,7 +59,7 @@ def least(bench, items, clients, batch):
 def measure(bench, figures):
     tools = peers.Tools(bench)
     many = bench.options.items or bench.pick(20_000, 20_000)
-    few = max(64, many // 10)  # a commit for each call takes a hundred times as long
+    few = max(64, many // 30)  # a commit for each call takes a hundred times as long
     limit = bench.pick(8, 20)
     claimers = bench.pick([1, 4, 16, 64], [1, 4, 16, 64])
     for repeat in range(bench.repeats):
@@ -83,7 +83,7 @@ def measure(bench, figures):
             with figures.attempt(f"the same SQL in pgbench, {name}"):
                 figures.add(f"the same SQL in pgbench, {name}", "items/s", pgbench(bench, items, count, batch, script))
         for count, batch in ((1, 1), (1, 100), (4, 100)):
-            name = f"least possible SQL in pgbench (no result, no fence), {'batched' if batch > 1 else 'single'}, {count} claimer{'s' * (count > 1)}"
+            name = f"least SQL of a queue in pgbench, {'batched' if batch > 1 else 'single'}, {count} claimer{'s' * (count > 1)}"
             step(name)
             with figures.attempt(name):
                 figures.add(name, "items/s", least(bench, many * 5 if batch > 1 else few, count, batch))

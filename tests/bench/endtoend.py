@@ -3,6 +3,7 @@
 import concurrent.futures
 import importlib.machinery
 import importlib.util
+import json
 import os
 import signal
 import subprocess
@@ -37,7 +38,7 @@ def through_holdfast(bench, plugins, directory, options, urls):
             node.joined(session)
             crawl = {"plugins": plugins, "options": options}
             text = "array[" + ",".join(f"'{url}'" for url in urls) + "]"
-            session.ask(f"begin; select holdfast.crawl_add('{uuid.uuid4()}', $json${suite.json.dumps(crawl)}$json$); select holdfast.crawl_add_seeds(id, {text}, "
+            session.ask(f"begin; select holdfast.crawl_add('{uuid.uuid4()}', $json${json.dumps(crawl)}$json$); select holdfast.crawl_add_seeds(id, {text}, "
                         f"array_fill('127.0.0.1'::text, array[{len(urls)}]), array_fill(''::text, array[{len(urls)}]), null) from holdfast.crawl; commit")
             suite.wait_until("all is sealed", lambda: session.ask("select 1 from holdfast.crawl where status = 'sealed'"), 600)
             bad = session.ask("select plugin || ': ' || error from holdfast.archive_result where status = 'failed' limit 1")

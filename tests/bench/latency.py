@@ -65,7 +65,7 @@ def measure(bench, figures):
     figures.ratio("pickup of a URL by an idle node, p50", "floor: NOTIFY and one update, p50")
     figures.target("pickup of a URL by an idle node, p50", 2.3, less=True)
 
-    sizes = [10_000, bench.pick(100_000, 1_000_000)] + ([10_000_000] if bench.options.huge else [])
+    sizes = [10_000, bench.options.rows or bench.pick(100_000, 1_000_000)] + ([10_000_000] if bench.options.huge else [])
     samples = bench.pick(300, 1000)
     with_databases(bench, figures, sizes, samples)
 

@@ -12,11 +12,11 @@ from suite import HERE, Missing, progress, run
 # name: (peer, one by one or in batches, jobs at once)
 DRAINS = {
     "graphile-worker, single, 16 at once": ("graphile", "single", 16),
-    "graphile-worker, batched (local queue 500, batched settling), 24 at once": ("graphile", "batch", 24),
+    "graphile-worker, batched, 24 at once": ("graphile", "batch", 24),
     "pg-boss, single, 16 at once": ("pgboss", "single", 16),
-    "pg-boss, batched (1,000), 4 at once": ("pgboss", "batch", 4),
-    "River, batched (always), 2,000 at once": ("river", "batch", 2000),
-    "Procrastinate, single (it has no batches), 16 at once": ("procrastinate", "single", 16),
+    "pg-boss, batched, 4 at once": ("pgboss", "batch", 4),
+    "River, 2,000 at once": ("river", "batch", 2000),
+    "Procrastinate, 16 at once": ("procrastinate", "single", 16),
 }
 PICKUPS = {"graphile-worker": ("graphile", 4), "pg-boss with LISTEN": ("pgboss", 4), "River": ("river", 100), "Procrastinate": ("procrastinate", 4)}
 VERSIONS = {"river": "v0.51.1", "graphile-worker": "0.18.0", "pg-boss": "12.38.0", "pg": "^8", "procrastinate": "3.10.0", "node": "22"}

@@ -45,7 +45,7 @@ def measure(bench, figures):
             with figures.attempt("bare claim"), bench.scratch() as scratch:
                 transactions = bench.pick(300, 1000)
                 seconds, _ = bench.server.pgbench(bare, BARE_CLAIM, 1, transactions, scratch)
-                figures.add("least possible claim of 8 and its return, in pgbench", "ms", seconds * 1000 / transactions)
+                figures.add("least SQL of a claim of 8 and its return, in pgbench", "ms", seconds * 1000 / transactions)
     for name in list(shapes)[1:]:
         figures.ratio(f"claim of 8 with {name}, p50", f"claim of 8 with {next(iter(shapes))}, p50")
-    figures.ratio(f"claim of 8 with {next(iter(shapes))}, p50", "least possible claim of 8 and its return, in pgbench")
+    figures.ratio(f"claim of 8 with {next(iter(shapes))}, p50", "least SQL of a claim of 8 and its return, in pgbench")

@@ -2,12 +2,16 @@
 
 import html
 import json
+import math
 import pathlib
 import re
 
 HERE = pathlib.Path(__file__).resolve().parent
 TITLES = {"drain": "Draining a queue of no-op items", "latency": "Latency", "politeness": "What fairness and politeness cost a claim", "supervise": "Supervision",
           "endtoend": "The same plugins on the same pages", "scale": "Scale-out", "idle": "Idle", "check": "Every day"}
+
+
+PEERS = ("graphile", "pg-boss", "River", "Procrastinate", "the same SQL", "least SQL", "floor", "posix_spawn", "xargs", "abx-dl", "by hand", "if only", "1 node, if only")
 
 
 def number(value):
@@ -35,13 +39,18 @@ def bars(title, unit, rows):
     """A horizontal bar for each (name, low, median, high); the line at its end runs from the lowest repeat to the highest."""
     left, width, step = 430, 470, 22
     top = max(high for _, _, _, high in rows) or 1
-    x = lambda value: left + width * value / top
+    least = min((low for _, low, _, _ in rows if low > 0), default=top)
+    if top / least > 50:  # else the short bars could not be told apart
+        unit, decades = unit + ", logarithmic", math.log(top / least * 2)
+        x = lambda value: left + width * max(0, math.log(max(value, least / 2) / least * 2)) / decades
+    else:
+        x = lambda value: left + width * value / top
     height = 46 + step * len(rows)
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1000 {height}" font-family="sans-serif" font-size="12">',
            f'<rect width="1000" height="{height}" fill="white"/><text x="12" y="22" font-size="15" font-weight="bold">{html.escape(title)} ({html.escape(unit)})</text>']
     for n, (name, low, median, high) in enumerate(rows):
         y = 38 + n * step
-        ours = name.startswith(("holdfast", "claim", "pickup", "node", "1 node", "2 nodes", "4 nodes", "supervision"))
+        ours = not name.startswith(PEERS)
         short = name if len(name) <= 68 else name[:66] + "…"
         out.append(f'<text x="{left - 8}" y="{y + 13}" text-anchor="end" font-size="11">{html.escape(short)}</text>')
         out.append(f'<rect x="{left}" y="{y + 2}" width="{max(1, x(median) - left):.1f}" height="{step - 7}" fill="{"#2b6cb0" if ours else "#a0aec0"}"/>')
