@@ -59,8 +59,8 @@ def least(bench, items, clients, batch):
 def measure(bench, figures):
     tools = peers.Tools(bench)
     many = bench.options.items or bench.pick(20_000, 20_000)
-    few = max(64, many // 30)  # a commit for each call takes a hundred times as long
-    limit = bench.pick(8, 20)
+    few = max(64, many // 10)  # a commit for each call takes a hundred times as long
+    limit = bench.pick(10, 20)
     claimers = bench.pick([1, 4, 16, 64], [1, 4, 16, 64])
     for repeat in range(bench.repeats):
         step = lambda what: bench.say(f"drain {repeat + 1}/{bench.repeats}: {what}")

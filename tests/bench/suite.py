@@ -232,8 +232,8 @@ class Bench:
             raise Missing(f"{path} is not built")
         return path
 
-    def queue(self, what, database, seconds=600, **settings):
-        out = run([self.program("bench-queue"), what, self.server.dsn(database), *[f"{k}={v}" for k, v in settings.items()]], seconds)
+    def queue(self, what, database, deadline=600, **settings):
+        out = run([self.program("bench-queue"), what, self.server.dsn(database), *[f"{k}={v}" for k, v in settings.items()]], deadline)
         return json.loads(out) if out.strip() else {}
 
     def migrated(self):
