@@ -84,7 +84,7 @@ def write(results):
             plot.unlink()
         machine = result["machine"]
         text.append(table(part, result))
-        text.append(f"{machine['date']}, {machine['processors']} processors ({machine['model']}), load {machine['load_before']} at the start, PostgreSQL {machine['postgresql']}, "
+        text.append(f"{machine['date']}, {machine['processors']} processors ({machine['model']}), load {machine['load_before']} at the start and {machine.get('load_after', '?')} at the end, PostgreSQL {machine['postgresql']}, "
                     f"{machine['build']} build, {result['repeats']} repeats{', --small' if result['small'] else ''}.\n")
         for name, svg in plots(part, result):
             (folder / name).write_text(svg)
