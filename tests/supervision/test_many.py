@@ -2,7 +2,7 @@
 
 import os
 
-from node import MISBEHAVE, NodeCase, NodePlace, figure, processes, read, status_field, until
+from node import MISBEHAVE, NodeCase, NodePlace, figure, read, status_field, until
 
 HOOKS = 200
 KINDS = (
@@ -39,7 +39,7 @@ class Many(NodeCase):
             home.queue(*urls[kind :: len(KINDS)], plugins=f"kind{kind}", TIMEOUT=600)
         until("all are at their gates", lambda: all(home.arrived(str(number)) for number in range(HOOKS)), 240)
         self.assertEqual(home.sql("select count(*) from holdfast.v_running"), [[str(HOOKS)]])
-        shims = [pid for pid in processes() if read(f"/proc/{pid}/comm") == b"holdfast-shim\n" and str(home.path).encode() in read(f"/proc/{pid}/environ")]
+        shims = [pid for pid in home.tree(home.worker.pid) if read(f"/proc/{pid}/comm") == b"holdfast-shim\n"]
         self.assertEqual(len(shims), HOOKS)
         figure(f"{HOOKS} hooks at once: node {before} -> {int(status_field(node, 'VmRSS')) // 1024} MiB resident, "
                f"{len(os.listdir(f'/proc/{node}/fd'))} descriptors; all shims {memory_of(shims)} MiB")
