@@ -92,7 +92,7 @@ class Stopping(HookTest):
             self.assertIsNone(process.poll(), f"{plugin} ended early")
             time.sleep(0.02)
         process.send_signal(signal.SIGTERM)
-        outcome = self.finish(plugin, process, limit=20)
+        outcome = self.finish(plugin, process, limit=45) # well before the server answers
         self.assertEqual(outcome.code, 143)
         self.assertEqual(outcome.records, [])
         self.assertEqual(processes_of(self.snapshot, self.temporary), [])
