@@ -1,6 +1,7 @@
 #include "lib/hooks/catalog.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/base/text.hpp"
 #include "lib/hooks/plugin_file.hpp"
 
 #include <spdlog/spdlog.h>
@@ -43,28 +44,6 @@ std::vector<Hook> find_hooks(const fs::path& directory) {
   return hooks;
 }
 
-std::vector<std::string> split_names(const std::vector<std::string>& lists) {
-  std::vector<std::string> names;
-  for (const std::string& list : lists) {
-    for (std::size_t begin = 0; begin <= list.size();) {
-      const auto end = std::min(list.find(',', begin), list.size());
-      const auto first = list.find_first_not_of(" \t", begin);
-      if (first < end) names.push_back(list.substr(first, list.find_last_not_of(" \t", end - 1) - first + 1));
-      begin = end + 1;
-    }
-  }
-  return names;
-}
-
-std::string join(const std::vector<std::string>& names, std::string_view separator) {
-  std::string text;
-  for (const std::string& name : names) {
-    if (!text.empty()) text += separator;
-    text += name;
-  }
-  return text;
-}
-
 // The closure over required_plugins, depth first, so that dependencies come before their dependants.
 class Selection {
 public:
@@ -81,7 +60,7 @@ public:
       auto cycle = path_;
       cycle.erase(cycle.begin(), std::find(cycle.begin(), cycle.end(), name));
       cycle.push_back(name);
-      throw Error(ErrorClass::configuration, "plugins require each other in a circle: " + join(cycle, " -> "),
+      throw Error(ErrorClass::configuration, "plugins require each other in a circle: " + base::join(cycle, " -> "),
                   "remove one of these names from required_plugins in its config.json");
     }
     path_.push_back(name);
@@ -165,14 +144,15 @@ const Plugin* Catalog::find(const std::string& name) const {
 std::vector<std::string> Catalog::select(const std::vector<std::string>& roots,
                                          const std::vector<std::string>& disabled) const {
   Selection selection(*this, disabled);
-  const auto names = split_names(roots);
+  const auto names = base::split(base::join(roots, ","), ",");
   for (const std::string& name : names) {
     if (find(name) == nullptr) {
       std::vector<std::string> known;
       for (const auto& [plugin, ignored] : plugins_)
         known.push_back(plugin);
       throw Error(ErrorClass::usage, "there is no plugin named \"" + name + "\"",
-                  known.empty() ? "no plugins are installed: set plugins.path" : "known plugins: " + join(known, ", "));
+                  known.empty() ? "no plugins are installed: set plugins.path"
+                                : "known plugins: " + base::join(known, ", "));
     }
     if (selection.disabled(name)) continue;
     if (const std::string reason = selection.add(name); !reason.empty()) {

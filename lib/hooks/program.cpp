@@ -1,5 +1,7 @@
 #include "lib/hooks/program.hpp"
 
+#include "lib/base/text.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <unistd.h>
@@ -22,16 +24,6 @@ std::string filled_in(const std::string& name, const Options& options) {
   if (name.size() < 3 || name.front() != '{' || name.back() != '}') return name;
   const auto found = options.find(name.substr(1, name.size() - 2));
   return found == options.end() ? std::string() : found->second;
-}
-
-std::vector<std::string> split(std::string_view text, char separator) {
-  std::vector<std::string> parts;
-  while (!text.empty()) {
-    const auto end = std::min(text.find(separator), text.size());
-    if (end > 0) parts.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return parts;
 }
 
 bool digit(char letter) { return letter >= '0' && letter <= '9'; }
@@ -108,7 +100,7 @@ std::vector<WantedProgram> wanted_programs(const Plugin& plugin, const Options& 
 
 std::vector<fs::path> path_directories(std::string_view path) {
   std::vector<fs::path> directories;
-  for (const auto& part : split(path, ':'))
+  for (const auto& part : base::split(path, ":"))
     if (fs::path directory(part); directory.is_absolute()) directories.push_back(std::move(directory));
   return directories;
 }
@@ -178,7 +170,7 @@ std::string Installation::command() const {
 }
 
 std::optional<Installation> installation_of(const WantedProgram& program, const std::vector<std::string>& available) {
-  for (const auto& provider : split(program.providers.empty() ? "apt" : program.providers, ',')) {
+  for (const auto& provider : base::split(program.providers.empty() ? "apt" : program.providers, ",")) {
     for (const auto& manager : kManagers) {
       if (manager.provider != provider ||
           std::find(available.begin(), available.end(), manager.program) == available.end())

@@ -1,5 +1,6 @@
 #include "lib/hooks/record.hpp"
 
+#include "lib/base/text.hpp"
 #include "lib/hooks/text.hpp"
 
 #include <nlohmann/json.hpp>
@@ -138,12 +139,8 @@ std::vector<std::string> tags_of(const json& object) {
   const auto found = object.find("tags");
   if (found == object.end()) return tags;
   if (found->is_string()) {
-    const std::string_view text = found->get_ref<const std::string&>();
-    for (std::size_t begin = 0; begin <= text.size();) {
-      const auto end = std::min(text.find(',', begin), text.size());
-      add(text.substr(begin, end - begin));
-      begin = end + 1;
-    }
+    for (const auto& tag : base::split(found->get_ref<const std::string&>(), ","))
+      add(tag);
   } else if (found->is_array()) {
     for (const json& tag : *found) {
       if (tag.is_string()) add(tag.get_ref<const std::string&>());

@@ -1,6 +1,7 @@
 #include "lib/archive/root.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/text.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/hooks/persona.hpp"
 #include "lib/store/crawl.hpp"
@@ -28,17 +29,6 @@ namespace holdfast::cli {
 namespace {
 
 volatile std::sig_atomic_t interrupted = 0;
-
-std::vector<std::string> split_commas(const std::vector<std::string>& given) {
-  std::vector<std::string> parts;
-  for (const auto& text : given)
-    for (std::size_t from = 0; from <= text.size();) {
-      const auto comma = std::min(text.find(',', from), text.size());
-      if (comma > from) parts.push_back(text.substr(from, comma - from));
-      from = comma + 1;
-    }
-  return parts;
-}
 
 std::map<std::string, std::string> parse_options(const std::vector<std::string>& given) {
   std::map<std::string, std::string> options;
@@ -145,8 +135,8 @@ PlannedCrawl plan_crawl(Context& context, const AddOptions& options) {
     crawl.persona = options.persona;
   }
   crawl.created_by = user_name();
-  crawl.tags = split_commas(options.tags);
-  crawl.plugins = split_commas(options.plugins);
+  crawl.tags = base::split(base::join(options.tags, ","), ",");
+  crawl.plugins = base::split(base::join(options.plugins, ","), ",");
   crawl.options = parse_options(options.options);
   crawl.max_depth = options.depth;
   crawl.max_urls = options.max_urls >= 0 ? options.max_urls : settings.integer("crawl.max_urls");

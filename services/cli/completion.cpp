@@ -1,4 +1,5 @@
 #include "lib/base/error.hpp"
+#include "lib/base/text.hpp"
 #include "lib/store/view.hpp"
 #include "services/cli/look.hpp"
 
@@ -27,13 +28,6 @@ std::vector<const CLI::App*> verbs_of(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App*) { return true; });
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const auto& word : words)
-    text += (text.empty() ? "" : " ") + word;
-  return text;
-}
-
 // What follows a verb: its own options, its verbs, and for some the words that its argument may be.
 std::string words_after(const CLI::App& verb) {
   auto words = options_of(verb);
@@ -45,7 +39,7 @@ std::string words_after(const CLI::App& verb) {
   if (verb.get_name() == "completion")
     for (const char* shell : {"bash", "zsh", "fish"})
       words.emplace_back(shell);
-  return joined(words);
+  return base::join(words, " ");
 }
 
 // Inside single quotes of a shell.
@@ -71,7 +65,7 @@ std::string escaped_for_man(const std::string& text) {
 
 void man_options(const CLI::App& app) {
   for (const auto* option : app.get_options()) {
-    std::string names = option->get_positional() ? option->get_name(true) : joined({option->get_name(false, true)});
+    std::string names = option->get_positional() ? option->get_name(true) : option->get_name(false, true);
     if (names.empty()) continue;
     std::cout << ".TP\n.B " << escaped_for_man(names) << "\n" << escaped_for_man(option->get_description()) << "\n";
   }
@@ -83,7 +77,7 @@ int completion(const CLI::App& app, const std::string& shell) {
   std::vector<std::string> verbs;
   for (const auto* verb : verbs_of(app))
     verbs.push_back(verb->get_name());
-  const std::string general = joined(options_of(app));
+  const std::string general = base::join(options_of(app), " ");
   if (shell == "fish") {
     std::cout << "complete -c holdfast -n __fish_use_subcommand -f\n";
     for (const auto* verb : verbs_of(app)) {
@@ -107,7 +101,7 @@ int completion(const CLI::App& app, const std::string& shell) {
                "  done\n"
                "  case $verb in\n"
                "    '') COMPREPLY=($(compgen -W '"
-            << joined(verbs) << " " << general << "' -- \"$word\")) ;;\n";
+            << base::join(verbs, " ") << " " << general << "' -- \"$word\")) ;;\n";
   for (const auto* verb : verbs_of(app))
     std::cout << "    " << verb->get_name() << ") COMPREPLY=($(compgen -W '" << words_after(*verb)
               << "' -- \"$word\")) ;;\n";

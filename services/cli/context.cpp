@@ -2,6 +2,7 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/log.hpp"
+#include "lib/base/text.hpp"
 #include "lib/process/launcher.hpp"
 #include "lib/store/schema.hpp"
 
@@ -142,12 +143,7 @@ worker::NodeOptions Context::node_options(bool with_database) {
     options.hook_options[key] = value.text;
   if (settings_.value("hook.timeout").origin != "default" && !options.hook_options.contains("TIMEOUT"))
     options.hook_options["TIMEOUT"] = std::to_string(settings_.duration("hook.timeout").count() / 1000);
-  std::string names = settings_.text("plugins.environment");
-  for (std::size_t from = 0; from < names.size();) {
-    const auto comma = std::min(names.find(',', from), names.size());
-    if (comma > from) options.environment_names.push_back(names.substr(from, comma - from));
-    from = comma + 1;
-  }
+  options.environment_names = base::split(settings_.text("plugins.environment"), ",");
   options.hook_limits.stdout_bytes = settings_.size("hook.stdout_limit");
   options.hook_limits.stderr_bytes = settings_.size("hook.stderr_limit");
   options.hook_limits.output_bytes = settings_.size("hook.output_limit");

@@ -1,4 +1,5 @@
 #include "lib/base/error.hpp"
+#include "lib/base/text.hpp"
 #include "services/cli/import.hpp"
 
 #include <nlohmann/json.hpp>
@@ -156,13 +157,7 @@ std::vector<std::string> json_tags(const nlohmann::json& object) {
 std::vector<std::string> split_tags(std::string_view text, bool blanks) {
   const bool separated = text.find_first_of(",;|") != std::string_view::npos;
   const std::string_view separators = separated || !blanks ? ",;|" : " \t";
-  std::vector<std::string> tags;
-  for (std::size_t from = 0; from <= text.size();) {
-    const auto end = std::min(text.find_first_of(separators, from), text.size());
-    if (const auto tag = trimmed(text.substr(from, end - from)); !tag.empty()) tags.emplace_back(tag);
-    from = end + 1;
-  }
-  return tags;
+  return base::split(text, separators);
 }
 
 Format format_of(std::string_view parser, std::string_view text) {

@@ -1,6 +1,7 @@
 #include "services/cli/input.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/base/text.hpp"
 #include "lib/base/url.hpp"
 #include "services/cli/import.hpp"
 #include "services/cli/output.hpp"
@@ -116,13 +117,8 @@ private:
       for (const auto& tag : tags)
         if (tag.is_string()) out.push_back(tag.get<std::string>());
     } else if (tags.is_string()) {
-      const std::string text = tags.get<std::string>();
-      for (std::size_t from = 0; from <= text.size();) {
-        const auto comma = std::min(text.find(',', from), text.size());
-        if (const auto tag = trimmed(std::string_view(text).substr(from, comma - from)); !tag.empty())
-          out.emplace_back(tag);
-        from = comma + 1;
-      }
+      for (auto& tag : base::split(tags.get_ref<const std::string&>(), ","))
+        out.push_back(std::move(tag));
     }
   }
 

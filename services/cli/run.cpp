@@ -71,20 +71,6 @@ runner::SpawnerOptions spawner_options(Context& context, bool stay) {
   return options;
 }
 
-// Runs the coroutine to its end on this thread; rethrows what it throws.
-void serve(asio::io_context& io, awaitable<void> work) {
-  std::exception_ptr failure;
-  bool ended = false;
-  asio::co_spawn(io, std::move(work), [&](std::exception_ptr error) {
-    failure = error;
-    ended = true;
-    io.stop();
-  });
-  while (!ended)
-    io.run();
-  if (failure) std::rethrow_exception(failure);
-}
-
 awaitable<void> lead(asio::io_context& io, runner::GateOptions options, base::StopSignal& stop, bool persist,
                      runner::Ending& ending) {
   ending = co_await runner::run(io, std::move(options), stop, persist);
@@ -128,7 +114,7 @@ int run_duties(Context& context, bool standby) {
   Signals signals(io, stop);
   const auto deliverer = context.deliverer("runner");
   auto ending = runner::Ending::stopped;
-  serve(io, lead(io, gate_options(context, standby), stop, false, ending));
+  run_to_end(io, lead(io, gate_options(context, standby), stop, false, ending));
   if (ending == runner::Ending::superseded)
     std::cerr << "a newer runner has taken over; holdfast runner --standby would wait for its turn instead\n";
   return base::kExitSuccess;
@@ -174,7 +160,7 @@ int run(Context& context, bool daemon) {
   workers.runner = runner;
   runner::Spawner spawner(io, context.dsn(), std::move(workers), stop);
   const auto deliverer = context.deliverer("runner");
-  serve(io, all_in_one(io, std::move(gate), spawner, stop));
+  run_to_end(io, all_in_one(io, std::move(gate), spawner, stop));
   if (deliverer && !signals.received()) deliverer->flush(std::chrono::seconds(5));
   return base::kExitSuccess;
 }

@@ -3,8 +3,11 @@
 #include "lib/base/log.hpp"
 #include "services/cli/serve_node.hpp"
 
+#include <boost/asio/co_spawn.hpp>
+
 #include <algorithm>
 #include <csignal>
+#include <exception>
 
 namespace holdfast::cli {
 
@@ -57,6 +60,19 @@ void Signals::wait() {
     take(number);
     wait();
   });
+}
+
+void run_to_end(asio::io_context& io, awaitable<void> work) {
+  std::exception_ptr failure;
+  bool ended = false;
+  asio::co_spawn(io, std::move(work), [&](std::exception_ptr error) {
+    failure = error;
+    ended = true;
+    io.stop();
+  });
+  while (!ended)
+    io.run();
+  if (failure) std::rethrow_exception(failure);
 }
 
 } // namespace holdfast::cli

@@ -1,6 +1,6 @@
 #pragma once
-// Translates the signals of a long-running verb for its stop signal, which only gets stronger. Owned by the verb; main
-// thread. The destructor stops listening.
+// How a long-running verb runs. Signals translates its signals for its stop signal, which only gets stronger. Owned by
+// the verb; main thread. The destructor stops listening.
 
 #include "lib/base/async.hpp"
 #include "lib/base/stop_signal.hpp"
@@ -27,5 +27,8 @@ private:
   int last_{0};
   std::chrono::steady_clock::time_point at_;
 };
+
+// Runs the coroutine to its end on this thread; rethrows what it throws.
+void run_to_end(asio::io_context& io, awaitable<void> work);
 
 } // namespace holdfast::cli

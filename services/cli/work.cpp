@@ -69,16 +69,7 @@ bool serve_node(Context& context, const std::function<bool(pg::Connection&)>& do
   base::StopSignal stop(io.get_executor());
   Signals signals(io, stop);
   const auto deliverer = context.deliverer("worker");
-  std::exception_ptr failure;
-  bool ended = false;
-  asio::co_spawn(io, incarnations(io, context, stop, done, worker), [&](std::exception_ptr error) {
-    failure = error;
-    ended = true;
-    io.stop();
-  });
-  while (!ended)
-    io.run();
-  if (failure) std::rethrow_exception(failure);
+  run_to_end(io, incarnations(io, context, stop, done, worker));
   // Nobody may be there to send what the last snapshot has caused.
   if (deliverer && !signals.received()) deliverer->flush(std::chrono::seconds(5));
   return signals.received();

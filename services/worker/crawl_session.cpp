@@ -1,6 +1,7 @@
 #include "services/worker/crawl_session.hpp"
 
 #include "lib/base/duration.hpp"
+#include "lib/base/text.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/hooks/persona.hpp"
 #include "lib/store/session.hpp"
@@ -29,37 +30,11 @@ namespace {
 constexpr std::chrono::seconds kHeartbeat{5};
 constexpr int kHeartbeatKills = 180;           // seconds without a heartbeat after which hooks take a session for dead
 constexpr std::chrono::seconds kReadiness{30}; // beyond a background hook's timeout (contract section 1.10)
-constexpr std::streamoff kLogTail = 16384;     // of each log of a crawl hook that failed
+constexpr std::size_t kLogTail = 16384;        // of each log of a crawl hook that failed
 constexpr std::int64_t kSeeds = 1000;          // told to crawl hooks
-
-std::string joined(const std::vector<std::string>& parts, const char* separator) {
-  std::string text;
-  for (const auto& part : parts)
-    text += (text.empty() ? "" : separator) + part;
-  return text;
-}
 
 // What sweeps up behind others may fail without harm to the crawl (contract section 2.6).
 bool may_fail(const hooks::Hook& hook) { return hook.name.name.find("kill_zombies") != std::string::npos; }
-
-std::string tail_of(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary | std::ios::ate);
-  if (!stream) return {};
-  const auto size = std::max<std::streamoff>(0, stream.tellg());
-  std::string text(static_cast<std::size_t>(std::min(size, kLogTail)), '\0');
-  stream.seekg(size - static_cast<std::streamoff>(text.size()));
-  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  return text;
-}
-
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S+00:00", &parts);
-  return text;
-}
 
 } // namespace
 
@@ -85,7 +60,7 @@ public:
     for (const auto& [key, value] : claim.options)
       options_[key] = value;
     const auto& catalog = *context_.options.catalog;
-    const auto selected = hooks::selected_plugins(catalog, joined(claim.plugins, ","), options_);
+    const auto selected = hooks::selected_plugins(catalog, base::join(claim.plugins, ","), options_);
     hooks_ = catalog.hooks_for(hooks::Event::crawl_setup, selected);
     last_hooks_ = catalog.hooks_for(hooks::Event::crawl_end, selected);
     add_persona(hooks::persona_options(*persona, personas() / persona_));
@@ -259,7 +234,7 @@ private:
         [this](pg::Connection& connection) { return store::crawl_seeds(connection, crawl_id_, kSeeds); });
     hook_context_.crawl_id = crawl_id_;
     hook_context_.url = seeds.empty() ? "" : seeds.front();
-    hook_context_.source_url = joined(seeds, "\n");
+    hook_context_.source_url = base::join(seeds, "\n");
     hook_context_.data_dir = context_.options.data_dir;
     hook_context_.crawl_dir = directory_;
     hook_context_.temporary_dir = context_.options.temporary_dir;
@@ -276,7 +251,7 @@ private:
       const nlohmann::json text = {{"runtime", "holdfast"},
                                    {"crawl_id", crawl_id_},
                                    {"owner_pid", getpid()},
-                                   {"last_alive_at", utc_now()},
+                                   {"last_alive_at", base::utc_timestamp()},
                                    {"kill_after_seconds", kHeartbeatKills}};
       const auto partial = directory_ / ".heartbeat.json.new";
       std::error_code ignored;
@@ -297,7 +272,7 @@ private:
     auto columns = result_columns(outcome);
     columns["status"] = hooks::to_string(outcome.status);
     // Its directory goes with the session.
-    std::string log = tail_of(outcome.stdout_log) + tail_of(outcome.stderr_log);
+    std::string log = base::tail_of(outcome.stdout_log, kLogTail) + base::tail_of(outcome.stderr_log, kLogTail);
     std::erase(log, '\0');
     if (!log.empty()) columns["log"] = std::move(log);
     note(hook, std::move(columns));

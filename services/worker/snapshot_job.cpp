@@ -6,6 +6,7 @@
 #include "lib/base/duration.hpp"
 #include "lib/base/metrics.hpp"
 #include "lib/base/test_point.hpp"
+#include "lib/base/text.hpp"
 #include "lib/base/url.hpp"
 #include "lib/pg/sqlstate.hpp"
 #include "lib/robots/fetch.hpp"
@@ -48,33 +49,6 @@ std::chrono::milliseconds jittered(std::chrono::milliseconds delay) {
       std::uniform_int_distribution<std::int64_t>(delay.count() * 3 / 4, delay.count() * 5 / 4)(generator));
 }
 
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
-}
-
-std::string tail_of(const std::filesystem::path& file, std::size_t bytes) {
-  std::ifstream stream(file, std::ios::binary | std::ios::ate);
-  if (!stream) return {};
-  const auto size = static_cast<std::size_t>(std::max<std::streamoff>(0, stream.tellg()));
-  const std::size_t length = std::min(size, bytes);
-  stream.seekg(static_cast<std::streamoff>(size - length));
-  std::string text(length, '\0');
-  stream.read(text.data(), static_cast<std::streamsize>(length));
-  return text;
-}
-
-std::string join(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const auto& part : parts)
-    text += (text.empty() ? "" : ",") + part;
-  return text;
-}
-
 } // namespace
 
 SnapshotJob::SnapshotJob(JobContext& context, store::Claim claim) : context_(context), claim_(std::move(claim)) {
@@ -97,7 +71,7 @@ SnapshotJob::SnapshotJob(JobContext& context, store::Claim claim) : context_(con
   hook_context_.persona = claim_.persona;
   hook_context_.last_on_path = context_.options.libexec;
   hook_context_.snapshot_title = claim_.title;
-  hook_context_.snapshot_tags = join(claim_.tags);
+  hook_context_.snapshot_tags = base::join(claim_.tags, ",");
   view_.id = claim_.lease.snapshot_id;
   view_.crawl_id = claim_.lease.crawl_id;
   view_.url = claim_.url;
@@ -155,7 +129,7 @@ awaitable<SnapshotJob::Ending> SnapshotJob::run() {
     terms_ = co_await context_.database.repeat(
         [&](pg::Connection& connection) { return store::snapshot_begin(connection, context_.node_id, lease()); });
     base::test_point("after_start");
-    view_.started_at = utc_now();
+    view_.started_at = base::utc_timestamp();
     check();
     co_await admit();
     if (sealing_.outcome.empty() && terms_.robots) co_await ask_robots();
@@ -316,7 +290,7 @@ awaitable<void> SnapshotJob::join_session() {
 
 awaitable<void> SnapshotJob::run_hooks() {
   const auto& catalog = *context_.options.catalog;
-  const auto selected = hooks::selected_plugins(catalog, join(claim_.plugins), options_);
+  const auto selected = hooks::selected_plugins(catalog, base::join(claim_.plugins, ","), options_);
   co_await on_thread(context_.files, [this] {
     std::error_code error;
     std::filesystem::create_directories(attempt_, error);
@@ -492,7 +466,7 @@ awaitable<void> SnapshotJob::finish_hook(RunningHook running) {
   if (card.status == "failed") {
     if (card.error.empty()) card.error = outcome.exit.describe();
     if (!outcome.stderr_log.empty()) {
-      card.log = tail_of(outcome.stderr_log, kLogTail);
+      card.log = base::tail_of(outcome.stderr_log, kLogTail);
       card.stderr_path = outcome.stderr_log.lexically_relative(attempt_).string();
     }
   }
@@ -595,7 +569,7 @@ std::string SnapshotJob::decide_outcome() const {
 
 awaitable<void> SnapshotJob::publish_and_seal() {
   view_.outcome = decide_outcome();
-  view_.ended_at = utc_now();
+  view_.ended_at = base::utc_timestamp();
   // What fails for want of room on this node's disk is not the page's failure: elsewhere, or later, it will do.
   if (view_.outcome != "succeeded") {
     std::error_code error;

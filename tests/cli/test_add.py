@@ -198,7 +198,7 @@ class Terminal(Case):
         home.hook("slow", "on_Snapshot__20_slow.sh", 'gate "$name"; echo done >done.txt')
 
         def meanwhile(text, press):
-            if "slow " in text and "0/2 snapshots" in text:
+            if "0/2 snapshots" in text and "https://site.test/one" in text:
                 home.open("one")
             if "1/2 snapshots" in text:
                 home.open("two")

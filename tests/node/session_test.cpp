@@ -78,9 +78,7 @@ TEST_CASE("a crawl hook that fails puts the snapshot back, spent; a later try op
   CHECK(stage.value("select status || ': ' || reason from holdfast.v_session") ==
         "failed: crawl hook browser/on_CrawlSetup__90_launch failed: no display (exit 1)");
   stage.open("mended");
-  stage.run("update holdfast.snapshot_queue set retry_at = clock_timestamp()");
-  stage.run("update holdfast.crawl_queue set ready_at = clock_timestamp()");
-  stage.ring();
+  stage.all_due();
   stage.until_sealed();
   stage.leave(node);
   CHECK(stage.table(kSessions) == "closed|1\nfailed|1");
@@ -102,9 +100,7 @@ TEST_CASE("a daemon that dies takes its snapshots along; the session is opened a
   stage.until("the snapshot is put back", [&] {
     return stage.number("select count(*) from holdfast.snapshot_queue where owner_id is null and attempts = 1") == 1;
   });
-  stage.run("update holdfast.snapshot_queue set retry_at = clock_timestamp()");
-  stage.run("update holdfast.crawl_queue set ready_at = clock_timestamp()");
-  stage.ring();
+  stage.all_due();
   stage.until_sealed();
   stage.leave(node);
   CHECK(stage.table(kSessions) == "closed|1\nfailed|1");

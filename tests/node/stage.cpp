@@ -1,8 +1,7 @@
 #include "tests/node/stage.hpp"
 
 #include "lib/base/uuid.hpp"
-#include "lib/store/schema.hpp"
-#include "lib/store/view.hpp"
+#include "tests/store/migrated.hpp"
 
 #include <boost/asio/co_spawn.hpp>
 #include <doctest/doctest.h>
@@ -16,11 +15,6 @@
 namespace holdfast::test {
 
 namespace fs = std::filesystem;
-
-void migrate_template(const std::string& dsn) {
-  pg::Connection connection(dsn);
-  store::migrator().migrate(connection);
-}
 
 NodeStage::NodeStage() : connection(database_.dsn()) {
   fs::create_directories(dir / "plugins");
@@ -57,14 +51,13 @@ NodeStage::~NodeStage() {
     kill(pid, SIGKILL);
   std::error_code none;
   if (fs::exists(options.work_dir / "nodes", none)) CHECK(fs::is_empty(options.work_dir / "nodes", none));
-  try {
-    const auto broken = store::check_invariants(connection);
-    for (std::size_t i = 0; i < broken.size(); ++i)
-      MESSAGE(broken[i].text("invariant") << ": " << broken[i].text_or("detail", ""));
-    CHECK(broken.empty());
-  } catch (const std::exception& error) {
-    FAIL_CHECK(error.what());
-  }
+  expect_invariants(connection);
+}
+
+void NodeStage::all_due() {
+  run("update holdfast.snapshot_queue set retry_at = clock_timestamp()");
+  run("update holdfast.crawl_queue set ready_at = clock_timestamp()");
+  ring();
 }
 
 void NodeStage::hook(const std::string& plugin, const std::string& file_name, const std::string& script) {

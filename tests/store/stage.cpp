@@ -2,16 +2,11 @@
 
 #include "lib/base/uuid.hpp"
 #include "lib/pg/sqlstate.hpp"
-#include "lib/store/schema.hpp"
+#include "tests/store/migrated.hpp"
 
 #include <doctest/doctest.h>
 
 namespace holdfast::test {
-
-void migrate_template(const std::string& dsn) {
-  pg::Connection connection(dsn);
-  store::migrator().migrate(connection);
-}
 
 std::string refusal(const std::function<void()>& action) {
   try {
@@ -29,15 +24,7 @@ Stage::Stage() : connection(database_.dsn()) {
 }
 
 Stage::~Stage() {
-  if (broken_on_purpose) return;
-  try {
-    const auto broken = store::check_invariants(connection);
-    for (std::size_t i = 0; i < broken.size(); ++i)
-      MESSAGE(broken[i].text("invariant") << ": " << broken[i].text_or("detail", ""));
-    CHECK(broken.empty());
-  } catch (const std::exception& error) {
-    FAIL_CHECK(error.what());
-  }
+  if (!broken_on_purpose) expect_invariants(connection);
 }
 
 std::string Stage::value(const std::string& sql, const pg::Params& params) {
