@@ -102,7 +102,7 @@ declare
   v_near_only constant boolean := coalesce(current_setting('holdfast.claim_only_near', true) = 'on', false);
   v_near uuid[] := case when v_near_only or random() < coalesce(nullif(current_setting('holdfast.claim_near', true), '')::float, 0.5) then p_near else '{}' end;
   v_ranked constant boolean := random() < 0.875;
-  v_limits constant boolean := exists (select from holdfast.host);
+  v_limits boolean;
   v_order constant text := holdfast.snapshot_order_of_claims();
   v_pool constant integer := coalesce(nullif(current_setting('holdfast.claim_from_top_n', true), '')::integer, 0);
   v_in_order constant boolean := v_order = 'oldest' and v_pool <= p_room;
@@ -145,6 +145,9 @@ begin
     order by pass, rank, half, shuffle
   loop
     exit when v_room <= 0 or (v_crawl.pass > 0 and v_near_only);
+    -- Asked after the crawls were read: whoever makes the first host does so together with lanes, and wakes their crawl. Asked before,
+    -- it could be that the crawl is seen and its lanes are not, and the crawl would be parked as having nothing due.
+    if v_limits is null then v_limits := exists (select from holdfast.host); end if;
     v_share := least(v_room, v_crawl.share);
     if v_crawl.max_parallel is not null then
       -- Locked until this claim is in, so the next one counts what it took. Ending one makes it ready again.
