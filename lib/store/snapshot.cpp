@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <stdexcept>
+
 namespace holdfast::store {
 
 namespace {
@@ -69,28 +71,70 @@ void snapshot_release(pg::Connection& connection, const std::string& node, const
                      std::to_string(delay.count()) + " milliseconds", reason, spend));
 }
 
-Sealed snapshot_seal(pg::Connection& connection, const std::string& node, const Lease& lease, const Sealing& sealing) {
-  std::vector<std::string> urls, hosts, titles;
-  for (const Seed& seed : sealing.discovered) {
-    urls.push_back(seed.url);
-    hosts.push_back(seed.host);
-    titles.push_back(seed.title);
+std::vector<SealAnswer> snapshot_seal_many(pg::Connection& connection, const std::string& node,
+                                           const std::vector<SealRequest>& requests) {
+  nlohmann::json items = nlohmann::json::array();
+  for (const auto& [lease, sealing] : requests) {
+    nlohmann::json item{{"snapshot", lease.snapshot_id},
+                        {"crawl", lease.crawl_id},
+                        {"fence", lease.fence},
+                        {"outcome", sealing.outcome},
+                        {"bytes", sealing.bytes},
+                        {"files", sealing.files},
+                        {"title", pg::sanitize_utf8(sealing.title)}};
+    if (!sealing.reason.empty()) item["reason"] = pg::sanitize_utf8(sealing.reason);
+    if (!sealing.directory.empty()) item["directory"] = pg::sanitize_utf8(sealing.directory);
+    if (!sealing.manifest_sha256.empty()) item["manifest"] = sealing.manifest_sha256;
+    for (const auto& tag : sealing.tags)
+      item["tags"].push_back(pg::sanitize_utf8(tag));
+    if (!sealing.discovered.empty()) {
+      auto &urls = item["urls"], &hosts = item["hosts"], &titles = item["titles"];
+      for (const Seed& seed : sealing.discovered) {
+        urls.push_back(pg::sanitize_utf8(seed.url));
+        hosts.push_back(pg::sanitize_utf8(seed.host));
+        titles.push_back(pg::sanitize_utf8(seed.title));
+      }
+    }
+    items.push_back(std::move(item));
   }
-  const auto optional = [](const std::string& text) {
-    return text.empty() ? std::nullopt : std::optional<std::string>(text);
-  };
-  const auto result = connection.call(
-      "select * from holdfast.snapshot_seal($1::uuid, $2::uuid, $3::uuid, $4::bigint, $5, $6, $7, $8, $9::bigint, "
-      "$10::bigint, $11, $12::text[], $13::text[], $14::text[], $15::text[])",
-      pg::Params::of(node, lease.snapshot_id, lease.crawl_id, lease.fence, sealing.outcome, optional(sealing.reason),
-                     optional(sealing.directory), optional(sealing.manifest_sha256), sealing.bytes, sealing.files,
-                     sealing.title, sealing.tags, urls, hosts, titles));
-  const auto row = result.one();
-  // Sealed as cancelled: for the owner that is as if somebody else had, and what it has published must go.
-  if (row.integer("children") < 0)
+  const auto rows = connection.call("select * from holdfast.snapshot_seal_many($1::uuid, $2::jsonb)",
+                                    pg::Params::of(node, items.dump()));
+  std::vector<SealAnswer> answers(requests.size());
+  if (rows.size() != answers.size()) throw std::logic_error("snapshot_seal_many left an item without an answer");
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto row = rows[i];
+    const std::string what = row.text("answer");
+    SealAnswer& answer = answers.at(static_cast<std::size_t>(row.integer("number")) - 1);
+    answer.what = what == "sealed"      ? SealAnswer::What::sealed
+                  : what == "cancelled" ? SealAnswer::What::cancelled
+                  : what == "running"   ? SealAnswer::What::running
+                                        : SealAnswer::What::lost;
+    answer.sealed = {row.integer("children"), row.boolean("crawl_sealed")};
+  }
+  return answers;
+}
+
+Sealed sealed_or_throw(const Lease& lease, const SealAnswer& answer) {
+  switch (answer.what) {
+  case SealAnswer::What::sealed:
+    return answer.sealed;
+  case SealAnswer::What::cancelled:
+    // For the owner that is as if somebody else had sealed it, and what it has published must go.
     throw pg::DatabaseError(base::ErrorClass::lease_lost, "HF003",
                             "its crawl has been stopped, and keeps nothing more");
-  return Sealed{row.integer("children"), row.boolean("crawl_sealed")};
+  case SealAnswer::What::running:
+    throw pg::DatabaseError(base::ErrorClass::bug, "HF001",
+                            "snapshot " + lease.snapshot_id + " cannot be sealed: a hook is still running");
+  case SealAnswer::What::lost:
+    break;
+  }
+  throw pg::DatabaseError(base::ErrorClass::lease_lost, "HF003",
+                          "snapshot " + lease.snapshot_id + " is no longer held with fence " +
+                              std::to_string(lease.fence));
+}
+
+Sealed snapshot_seal(pg::Connection& connection, const std::string& node, const Lease& lease, const Sealing& sealing) {
+  return sealed_or_throw(lease, snapshot_seal_many(connection, node, {{lease, sealing}}).front());
 }
 
 void result_start(pg::Connection& connection, const std::string& node, const Lease& lease, const HookStart& hook) {

@@ -45,7 +45,19 @@ struct Sealing {
 
 struct Sealed {
   std::int64_t children{0}; // new snapshots among the discovered URLs
-  bool crawl_sealed{false};
+  bool crawl_sealed{false}; // with it; of several sealed in one call, with the last
+};
+
+// What is asked for one snapshot of several; must outlive the call.
+struct SealRequest {
+  const Lease& lease;
+  const Sealing& sealing;
+};
+
+struct SealAnswer {
+  enum class What { sealed, cancelled, lost, running };
+  What what{What::lost};
+  Sealed sealed;
 };
 
 // Up to `room` due snapshots, crawls in `near` first.
@@ -67,6 +79,12 @@ void snapshot_release(pg::Connection& connection, const std::string& node, const
                       const std::string& ending, std::chrono::milliseconds delay, const std::string& reason,
                       bool spend);
 Sealed snapshot_seal(pg::Connection& connection, const std::string& node, const Lease& lease, const Sealing& sealing);
+// The same for several, in one commit: an answer for each, in their order. Throws if any breaks a rule of the schema;
+// then none is sealed.
+std::vector<SealAnswer> snapshot_seal_many(pg::Connection& connection, const std::string& node,
+                                           const std::vector<SealRequest>& requests);
+// What snapshot_seal returns or throws for such an answer.
+Sealed sealed_or_throw(const Lease& lease, const SealAnswer& answer);
 
 void result_start(pg::Connection& connection, const std::string& node, const Lease& lease, const HookStart& hook);
 // `result_json`: columns of holdfast.archive_result by name (output, error, output_files, exit_code, wall_ms, ...).

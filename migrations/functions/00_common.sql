@@ -72,8 +72,9 @@ $$;
 comment on function holdfast.lane_open(uuid, text[], timestamptz) is 'Makes claims look at these hosts of a crawl.';
 
 create or replace function holdfast.lane_end(p_crawl uuid, p_host text, p_delayed boolean) returns void language plpgsql as $$
--- A snapshot of a host with limits is nobody's any more: the host may be asked again, by whoever waits for that. The own crawl is
--- woken for certain; a few others if nobody holds them just now (they look again within a second by themselves).
+-- A snapshot of a host with limits is nobody's any more: the host may be asked again, by whoever waits for that. The own crawl, whose
+-- row in crawl_queue the caller has locked, is woken for certain; a few others if nobody holds them just now (they look again within
+-- a second by themselves).
 declare
   v_crawls uuid[];
 begin
@@ -87,17 +88,19 @@ begin
       where crawl_id = p_crawl;
     update holdfast.crawl_lane set next_at = clock_timestamp(), wants_room = false where crawl_id = p_crawl and host = p_host and wants_room;
   end if;
+  -- Others' rows of crawl_queue before their lanes, as their owners lock them: whoever waits for a lane holds its crawl's row already,
+  -- so that it cannot be in our hands while we wait for one in his.
+  v_crawls := array(select l.crawl_id from holdfast.crawl_lane l where l.host = p_host and l.wants_room and l.crawl_id <> p_crawl
+                      order by l.next_at limit 4);
+  if v_crawls = '{}' then return; end if;
+  v_crawls := array(select q.crawl_id from holdfast.crawl_queue q where q.crawl_id = any (v_crawls) order by q.crawl_id for update skip locked);
+  update holdfast.crawl_queue set ready_at = clock_timestamp(), wakes = wakes + 1 where crawl_id = any (v_crawls);
   with lane as (
-    select l.crawl_id from holdfast.crawl_lane l where l.host = p_host and l.wants_room and l.crawl_id <> p_crawl
-      order by l.next_at limit 4 for update skip locked
-  ), looked as (
-    update holdfast.crawl_lane l set next_at = clock_timestamp(), wants_room = false from lane
-      where l.crawl_id = lane.crawl_id and l.host = p_host returning l.crawl_id
+    select l.crawl_id from holdfast.crawl_lane l where l.host = p_host and l.wants_room and l.crawl_id = any (v_crawls)
+      for update skip locked
   )
-  select array_agg(crawl_id) into v_crawls from looked;
-  update holdfast.crawl_queue set ready_at = clock_timestamp(), wakes = wakes + 1
-    where crawl_id in (select q.crawl_id from holdfast.crawl_queue q where q.crawl_id = any (v_crawls)
-                         order by q.crawl_id for update skip locked);
+  update holdfast.crawl_lane l set next_at = clock_timestamp(), wants_room = false from lane
+    where l.crawl_id = lane.crawl_id and l.host = p_host;
 end $$;
 comment on function holdfast.lane_end(uuid, text, boolean) is 'Called when a snapshot of a host with limits ends.';
 
@@ -130,11 +133,7 @@ begin
         from unnest(p_urls, p_hosts) with ordinality u(url, host, ordinality)) a;
   end if;
   if v_crawl.host_delay > '0' or v_crawl.host_parallel is not null then
-    insert into holdfast.host (name, min_delay, max_parallel, updated_by)
-      select h.host, v_crawl.host_delay, v_crawl.host_parallel, 'default of crawl ' || p_crawl
-        from (select distinct u.host from unnest(p_hosts) u(host) where not holdfast.is_own_host(u.host) order by 1) h
-        where not exists (select from holdfast.host o where o.name = h.host)
-      on conflict (name) do nothing;
+    perform holdfast.hosts_enter(array_fill(p_crawl, array[cardinality(p_hosts)]), p_hosts);
   end if;
   v_limits := exists (select from holdfast.host);
   with given as (
@@ -187,6 +186,7 @@ begin
   if v_lane then
     perform from holdfast.host where name = v_host and min_delay > '0' for no key update;
     v_delayed := found;
+    perform from holdfast.crawl_queue where crawl_id = p_crawl for no key update;
   end if;
   update holdfast.crawl_queue set ready_at = least(coalesce(ready_at, clock_timestamp()), clock_timestamp()), wakes = wakes + 1
     where crawl_id = p_crawl and max_parallel is not null;

@@ -136,6 +136,8 @@ begin
   perform from holdfast.snapshot_queue q where q.owner_id = p_node order by q.crawl_id, q.snapshot_id for update;
   perform from holdfast.host h where h.name in (select q.host from holdfast.snapshot_queue q where q.owner_id = p_node and q.lane)
     order by h.name for no key update;
+  perform from holdfast.crawl_queue c where c.crawl_id in (select q.crawl_id from holdfast.snapshot_queue q where q.owner_id = p_node)
+    order by c.crawl_id for no key update;
   for v_row in
     select q.snapshot_id, q.crawl_id, q.host, q.lane, q.fence, q.status, q.owners_lost + p_spend::integer as lost, c.stopping_at
       from holdfast.snapshot_queue q join holdfast.crawl c on c.id = q.crawl_id

@@ -116,6 +116,11 @@ begin
     return query select v_left, 0::bigint, c.status from holdfast.crawl c where c.id = p_crawl;
     return;
   end if;
+  -- Before the crawl comes into crawl_queue: the order of everybody's locks.
+  if v_crawl.seeds_left > 0 and (v_crawl.host_delay > '0' or v_crawl.host_parallel is not null) then
+    perform holdfast.hosts_enter(array_agg(p_crawl), array_agg(s.host))
+      from (select host from holdfast.crawl_seed where crawl_id = p_crawl order by position limit p_batch) s;
+  end if;
   if v_crawl.status = 'queued' and (v_crawl.seeds_left > 0 or v_crawl.snapshots_open > 0) then
     perform set_config('holdfast.event', 'start', true);
     update holdfast.crawl set status = 'started', started_at = coalesce(started_at, clock_timestamp()),

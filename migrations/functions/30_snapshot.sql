@@ -194,7 +194,12 @@ begin
       for v_host in
         select distinct q.host from holdfast.snapshot_queue q where q.crawl_id = v_crawl.crawl_id and q.snapshot_id = any (v_limited) order by 1
       loop
-        insert into holdfast.crawl_lane (crawl_id, host, next_at) values (v_crawl.crawl_id, v_host, v_now) on conflict do nothing;
+        if not exists (select from holdfast.crawl_lane l where l.crawl_id = v_crawl.crawl_id and l.host = v_host) then
+          -- Who puts work into the crawl may be making the same lane; he holds this row, and we must not wait for him.
+          perform from holdfast.crawl_queue c where c.crawl_id = v_crawl.crawl_id for update skip locked;
+          continue when not found;
+          insert into holdfast.crawl_lane (crawl_id, host, next_at) values (v_crawl.crawl_id, v_host, v_now) on conflict do nothing;
+        end if;
         perform from holdfast.crawl_lane l where l.crawl_id = v_crawl.crawl_id and l.host = v_host for update skip locked;
         continue when not found;
         update holdfast.snapshot_queue q set lane = true
@@ -308,65 +313,223 @@ begin
 end $$;
 comment on function holdfast.snapshot_release(uuid, uuid, uuid, bigint, text, interval, text, boolean) is 'The owner puts a snapshot back into the queue.';
 
+create or replace function holdfast.snapshot_seal_many(p_node uuid, p_items jsonb)
+  returns table (number bigint, answer text, children bigint, crawl_sealed boolean)
+  language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan as $$
+-- The final commit of any number of snapshots, all in one: fences checked, results final, discovered URLs inserted (depth, cap, once per
+-- crawl), the sealed rows, the counters of each crawl once, and the crawls too whose last snapshots these were. May be repeated with the
+-- same fences: the second time changes nothing. Keys of an item: snapshot, crawl, fence, outcome, reason, directory, manifest, bytes,
+-- files, title, tags, urls, hosts, titles. The answers, by the number of the item from 1 on:
+--   sealed     now, or before by this node; children: new snapshots among its URLs, the first time
+--   cancelled  sealed as cancelled, now or before, because of a limit or an order: its owner deletes the files
+--   lost       not held with this fence; nothing was changed
+--   running    one of its hooks has not ended; nothing was changed
+-- crawl_sealed: its crawl was sealed with it (of several in one call, with the last), or for what was sealed before: is sealed.
+-- What breaks a constraint or is no edge of the lifecycle raises, and nothing of the call has happened.
+--
+-- Statements over sets, each of which finds its rows by "= any (ids)" on a primary key: then no plan, whatever the statistics were
+-- when it was made, reads more than these rows.
+#variable_conflict use_column
+declare
+  v_snapshots uuid[];         -- all that were asked for
+  v_crawls uuid[];
+  v_numbers bigint[];         -- what is sealed now: its number, what becomes of it (fits, heavy, over), and what it is
+  v_verdicts text[];
+  v_taken uuid[];
+  v_taken_crawls uuid[];
+  v_running bigint[];
+  v_over uuid[];              -- crawls that hold as much as they may
+  v_queues uuid[];            -- crawls whose rows in crawl_queue are to be written
+  v_lanes boolean;
+  v_links boolean;
+  v_parallel boolean;
+  v_overwrites boolean;
+  v_all boolean;              -- every item is ours, and fits
+  v_grown bigint[] := '{}';   -- numbers of items with links, and how many of these are new
+  v_children bigint[] := '{}';
+  v_ends uuid[];
+  v_row record;
+begin
+  select array_agg(i.snapshot), array_agg(i.crawl) into v_snapshots, v_crawls
+    from jsonb_to_recordset(p_items) as i(snapshot uuid, crawl uuid);
+  -- The crawls first: without these locks two last snapshots sealing at once would each see the other open.
+  perform from holdfast.crawl c where c.id = any (v_crawls) order by c.id for no key update;
+  perform from holdfast.snapshot_queue q where q.snapshot_id = any (v_snapshots) and q.crawl_id = any (v_crawls)
+    order by q.crawl_id, q.snapshot_id for update;
+
+  -- "asked": not ours, or named twice; its answer is looked up when all else is done. The first of a crawl's items that is one too many
+  -- is "over"; with it the crawl is stopped, which takes the later ones.
+  with item as materialized (
+    select i.* from rows from (jsonb_to_recordset(p_items) as (snapshot uuid, crawl uuid, fence bigint, outcome text, bytes bigint, urls jsonb))
+      with ordinality as i(snapshot, crawl, fence, outcome, bytes, urls, number)
+  ), queue as materialized (
+    select q.snapshot_id, q.crawl_id, q.owner_id, q.fence, q.lane from holdfast.snapshot_queue q where q.snapshot_id = any (v_snapshots)
+  ), unended as materialized ( -- coalesce: "is null" would let a plan walk the index of all that runs
+    select r.snapshot_id, r.crawl_id, r.fence from holdfast.archive_result r
+      where r.snapshot_id = any (v_snapshots) and coalesce(r.ended_at, 'infinity') = 'infinity'
+  ), parent as materialized (
+    select c.* from holdfast.crawl c where c.id = any (v_crawls)
+  ), judged as (
+    select i.number, i.snapshot, i.crawl, i.bytes, q.lane, c.bytes as held, c.max_bytes, c.max_parallel,
+           jsonb_array_length(coalesce(i.urls, '[]')) > 0 as links, c.overwrite and i.outcome in ('succeeded', 'partial') as overwrites,
+           case when q.owner_id is distinct from p_node or q.fence <> i.fence or array_position(v_snapshots, i.snapshot) < i.number then 'asked'
+                when exists (select from unended r where r.snapshot_id = i.snapshot and r.crawl_id = i.crawl and r.fence = i.fence) then 'running'
+                -- Its owner sees to that; what it got wrong is not kept.
+                when c.max_snapshot_bytes > 0 and c.max_snapshot_bytes < (select sum(r.output_bytes) from holdfast.archive_result r
+                  where r.snapshot_id = i.snapshot and r.crawl_id = i.crawl and r.fence = i.fence) then 'heavy'
+                else 'fits' end as verdict
+      from item i left join queue q on q.snapshot_id = i.snapshot and q.crawl_id = i.crawl left join parent c on c.id = i.crawl
+  ), added as (
+    select j.*, j.held + sum(j.bytes) filter (where j.verdict = 'fits') over (partition by j.crawl order by j.number) as total from judged j
+  ), decided as (
+    select a.number, a.snapshot, a.crawl, a.lane, a.max_parallel, a.links, a.overwrites,
+           case when a.verdict = 'fits' and a.max_bytes > 0 and a.total > a.max_bytes
+                then case when a.total - a.bytes <= a.max_bytes then 'over' else 'asked' end else a.verdict end as verdict
+      from added a
+  ), taken as (
+    select d.* from decided d where d.verdict in ('fits', 'heavy', 'over')
+  )
+  select array_agg(t.number), array_agg(t.verdict), array_agg(t.snapshot), array_agg(t.crawl), array_agg(t.crawl) filter (where t.verdict = 'over'),
+         array_agg(t.crawl) filter (where t.lane or t.max_parallel is not null or t.links or t.verdict = 'over'),
+         coalesce(bool_or(t.lane), false), coalesce(bool_or(t.links and t.verdict = 'fits'), false),
+         coalesce(bool_or(t.max_parallel is not null), false), coalesce(bool_or(t.overwrites and t.verdict = 'fits'), false),
+         coalesce(bool_and(t.verdict = 'fits') and count(*) = cardinality(v_snapshots), false),
+         (select array_agg(d.number) from decided d where d.verdict = 'running')
+    into v_numbers, v_verdicts, v_taken, v_taken_crawls, v_over, v_queues, v_lanes, v_links, v_parallel, v_overwrites, v_all, v_running
+    from taken t;
+
+  if v_numbers is not null then
+    -- The rest of the locks in everybody's order, before the first of these rows is written.
+    if v_over is not null then
+      perform holdfast.held_lock(v_taken || array(select unnest(holdfast.crawl_held(o)) from unnest(v_over) o));
+    end if;
+    if v_lanes then
+      perform from holdfast.host h where h.min_delay > '0' and h.name in
+          (select q.host from holdfast.snapshot_queue q where q.snapshot_id = any (v_taken) and q.lane)
+        order by h.name for no key update;
+    end if;
+    if v_links then
+      perform holdfast.hosts_enter(array_agg(i.crawl), array_agg(h.name))
+        from jsonb_to_recordset(p_items) as i(crawl uuid, hosts text[]) cross join lateral unnest(i.hosts) h(name);
+    end if;
+    if v_queues is not null then
+      perform from holdfast.crawl_queue c where c.crawl_id = any (v_queues) order by c.crawl_id for no key update;
+    end if;
+
+    -- The room that this makes in their crawls and at their hosts.
+    if v_parallel then
+      update holdfast.crawl_queue c set ready_at = least(coalesce(c.ready_at, clock_timestamp()), clock_timestamp()), wakes = c.wakes + 1
+        where c.crawl_id = any (v_queues) and c.max_parallel is not null;
+    end if;
+    if v_lanes then
+      perform holdfast.lane_end(l.crawl_id, l.host, exists (select from holdfast.host h where h.name = l.host and h.min_delay > '0'))
+        from (select distinct q.crawl_id, q.host from holdfast.snapshot_queue q where q.snapshot_id = any (v_taken) and q.lane order by 1, 2) l;
+    end if;
+
+    if v_links then
+      for v_row in
+        select i.number, i.snapshot, i.crawl, s.depth, i.urls, i.hosts, i.titles
+          from rows from (jsonb_to_recordset(p_items) as (snapshot uuid, crawl uuid, urls text[], hosts text[], titles text[]))
+            with ordinality as i(snapshot, crawl, urls, hosts, titles, number)
+          join unnest(v_numbers, v_verdicts) t(number, verdict) on t.number = i.number and t.verdict = 'fits'
+          join holdfast.snapshot s on s.id = i.snapshot and s.crawl_id = i.crawl
+          join holdfast.crawl c on c.id = i.crawl and s.depth < c.max_depth
+          where cardinality(i.urls) > 0 and s.id = any (v_taken) and c.id = any (v_crawls)
+          order by i.number
+      loop
+        v_grown := v_grown || v_row.number;
+        v_children := v_children || holdfast.snapshot_insert(v_row.crawl, v_row.snapshot, v_row.depth + 1, v_row.urls, v_row.hosts, v_row.titles, null);
+      end loop;
+    end if;
+
+    with item as materialized (
+      select i.* from rows from (jsonb_to_recordset(p_items) as (snapshot uuid, crawl uuid, outcome text, reason text, directory text, manifest text,
+          bytes bigint, files bigint, title text, tags text[]))
+        with ordinality as i(snapshot, crawl, outcome, reason, directory, manifest, bytes, files, title, tags, number)
+    ), queue as materialized (
+      select q.* from holdfast.snapshot_queue q where q.snapshot_id = any (v_taken)
+    ), cold as materialized (
+      select s.id, s.crawl_id, s.title, s.tags from holdfast.snapshot s where s.id = any (v_taken)
+    ), parent as materialized (
+      select c.id, c.max_bytes, c.max_snapshot_bytes from holdfast.crawl c where c.id = any (v_crawls)
+    ), final as materialized (
+      select i.number, i.snapshot, i.crawl, i.title, i.tags, t.verdict, t.verdict = 'fits' as kept, case t.verdict when 'fits' then i.outcome else 'cancelled' end as outcome,
+             case t.verdict when 'fits' then i.reason
+               when 'heavy' then format('its hooks left more than max_snapshot_bytes (%s)', pg_size_pretty(c.max_snapshot_bytes))
+               else format('with its %s its crawl would hold more than max_bytes (%s)', pg_size_pretty(i.bytes), pg_size_pretty(c.max_bytes)) end as reason,
+             i.directory, i.manifest, case t.verdict when 'fits' then i.bytes else 0 end as bytes, case t.verdict when 'fits' then i.files else 0 end as files
+        from unnest(v_numbers, v_verdicts) t(number, verdict) join item i on i.number = t.number join parent c on c.id = i.crawl
+    ), attempted as (
+      insert into holdfast.attempt (snapshot_id, crawl_id, fence, process_id, claimed_at, started_at, ending, reason)
+        select q.snapshot_id, q.crawl_id, q.fence, q.owner_id, q.claimed_at, q.started_at, case when f.kept then 'sealed' else 'cancelled' end,
+               case f.verdict when 'fits' then f.outcome when 'heavy' then 'max_snapshot_bytes' else 'max_bytes' end
+          from final f join queue q on q.snapshot_id = f.snapshot and q.crawl_id = f.crawl
+        on conflict do nothing
+    ), closed as (
+      insert into holdfast.snapshot_sealed (snapshot_id, crawl_id, outcome, reason, fence, owner_id, directory, manifest_sha256, bytes,
+          files, title, tags, attempts, owners_lost, started_at)
+        select f.snapshot, f.crawl, f.outcome, f.reason, q.fence, p_node, case when f.kept then f.directory end, case when f.kept then f.manifest end,
+               f.bytes, f.files, coalesce(nullif(f.title, ''), s.title), array(select distinct t from unnest(s.tags || coalesce(f.tags, '{}')) t order by t),
+               q.attempts, q.owners_lost, q.started_at
+          from final f join queue q on q.snapshot_id = f.snapshot and q.crawl_id = f.crawl join cold s on s.id = f.snapshot and s.crawl_id = f.crawl
+          order by f.number
+    ), counted as (
+      update holdfast.crawl c set snapshots_open = c.snapshots_open - n.ended, bytes = c.bytes + n.bytes,
+          snapshots_succeeded = c.snapshots_succeeded + n.succeeded, snapshots_partial = c.snapshots_partial + n.partial,
+          snapshots_failed = c.snapshots_failed + n.ended - n.succeeded - n.partial
+        from (select f.crawl, count(*) as ended, sum(f.bytes) as bytes, count(*) filter (where f.outcome = 'succeeded') as succeeded,
+                     count(*) filter (where f.outcome = 'partial') as partial from final f group by f.crawl) n
+        where c.id = n.crawl and c.id = any (v_crawls)
+        returning c.id, c.seeds_left = 0 and c.snapshots_open <= c.snapshots_excluded as may_end
+    )
+    select array_agg(c.id) filter (where c.may_end) into v_ends from counted c;
+    if v_ends is not null then perform holdfast.crawl_settle(e.id) from (select unnest(v_ends) order by 1) e(id); end if;
+
+    if v_over is not null then
+      perform holdfast.crawl_stop(o.id, 'max_bytes', '', format('it may hold no more than %s', pg_size_pretty(c.max_bytes)), 1000)
+        from unnest(v_over) with ordinality o(id, place) join holdfast.crawl c on c.id = o.id;
+    end if;
+    if v_overwrites then perform holdfast.snapshots_supersede(v_taken); end if;
+  end if;
+
+  if v_all and v_ends is null then
+    return query select u.number, 'sealed', coalesce(v_children[array_position(v_grown, u.number)], 0), false from unnest(v_numbers) u(number);
+    return;
+  end if;
+  return query
+    with item as materialized (
+      select i.* from rows from (jsonb_to_recordset(p_items) as (snapshot uuid, crawl uuid, fence bigint)) with ordinality as i(snapshot, crawl, fence, number)
+    ), ended as materialized (
+      select a.snapshot_id, a.crawl_id, a.fence, a.ending from holdfast.attempt a
+        where a.snapshot_id = any (v_snapshots) and a.process_id = p_node and a.ending in ('sealed', 'cancelled')
+    ), parent as materialized (
+      select c.id, c.status from holdfast.crawl c where c.id = any (v_crawls)
+    )
+    -- A repeat is what this node has sealed itself; a quarantine bears the same owner and fence, but is not its seal.
+    select i.number, case when e.ending is not null then e.ending when i.number = any (v_running) then 'running' else 'lost' end,
+           coalesce(v_children[array_position(v_grown, i.number)], 0),
+           coalesce(c.status = 'sealed', false) and (not i.number = any (v_numbers) is true
+             or i.number = (select max(t.number) from unnest(v_numbers, v_taken_crawls) t(number, crawl) where t.crawl = i.crawl))
+      from item i left join ended e on e.snapshot_id = i.snapshot and e.crawl_id = i.crawl and e.fence = i.fence left join parent c on c.id = i.crawl;
+end $$;
+comment on function holdfast.snapshot_seal_many(uuid, jsonb) is 'Closes snapshots for ever, with their discovered URLs; says of each what became of it.';
+
 create or replace function holdfast.snapshot_seal(p_node uuid, p_snapshot uuid, p_crawl uuid, p_fence bigint, p_outcome text, p_reason text,
     p_directory text, p_manifest text, p_bytes bigint, p_files bigint, p_title text, p_tags text[],
     p_urls text[], p_hosts text[], p_titles text[]) returns table (children bigint, crawl_sealed boolean)
-  language plpgsql set enable_seqscan = off as $$
--- The final commit, all in one: fence checked, results final, discovered URLs inserted (depth, cap, once per crawl), counters, the
--- sealed row, and the crawl too if that was the last. May be repeated with the same fence: the second time changes nothing.
--- children -1: the page would have taken its crawl over max_bytes. It is sealed as cancelled; its owner deletes the files.
+  language plpgsql as $$
+-- snapshot_seal_many of one. children -1: it was sealed as cancelled; its owner deletes the files.
 declare
-  v_queue holdfast.snapshot_queue;
-  v_depth integer;
-  v_crawl holdfast.crawl;
-  v_children bigint := 0;
+  v_answer record;
 begin
-  -- The crawl first: without this lock two last snapshots sealing at once would each see the other open.
-  select * into v_crawl from holdfast.crawl where id = p_crawl for no key update;
-  select * into v_queue from holdfast.snapshot_queue where snapshot_id = p_snapshot and crawl_id = p_crawl for update;
-  if not found or v_queue.owner_id is distinct from p_node or v_queue.fence <> p_fence then
-    -- A repeat is what this node has sealed itself; a quarantine bears the same owner and fence, but is not its seal.
-    if exists (select from holdfast.attempt a where a.snapshot_id = p_snapshot and a.crawl_id = p_crawl
-                 and a.fence = p_fence and a.process_id = p_node and a.ending = 'sealed') then
-      return query select 0::bigint, v_crawl.status = 'sealed';
-      return;
-    end if;
-    if exists (select from holdfast.attempt a where a.snapshot_id = p_snapshot and a.crawl_id = p_crawl and a.fence = p_fence
-                 and a.process_id = p_node and a.ending = 'cancelled') then
-      return query select -1::bigint, v_crawl.status = 'sealed';
-      return;
-    end if;
+  select * into strict v_answer from holdfast.snapshot_seal_many(p_node, jsonb_build_array(jsonb_build_object('snapshot', p_snapshot, 'crawl', p_crawl,
+    'fence', p_fence, 'outcome', p_outcome, 'reason', p_reason, 'directory', p_directory, 'manifest', p_manifest, 'bytes', p_bytes, 'files', p_files,
+    'title', p_title, 'tags', p_tags, 'urls', p_urls, 'hosts', p_hosts, 'titles', p_titles)));
+  if v_answer.answer = 'lost' then
     raise exception 'snapshot % is no longer held with fence %', p_snapshot, p_fence using errcode = 'HF003';
-  end if;
-  if exists (select from holdfast.archive_result r where r.snapshot_id = p_snapshot and r.crawl_id = p_crawl and r.fence = p_fence
-               and r.ended_at is null) then
+  elsif v_answer.answer = 'running' then
     raise exception 'snapshot % cannot be sealed: a hook is still running', p_snapshot using errcode = 'HF001';
   end if;
-  if v_crawl.max_bytes > 0 and v_crawl.bytes + p_bytes > v_crawl.max_bytes then
-    perform holdfast.held_lock(holdfast.crawl_held(p_crawl));
-    perform holdfast.attempt_end(p_snapshot, p_crawl, 'cancelled', 'max_bytes');
-    perform holdfast.snapshot_finish(p_snapshot, p_crawl, 'cancelled', format('with its %s its crawl would hold more than max_bytes (%s)',
-      pg_size_pretty(p_bytes), pg_size_pretty(v_crawl.max_bytes)), p_node, null, null, 0, 0, p_title, p_tags);
-    perform holdfast.crawl_stop(p_crawl, 'max_bytes', '', format('it may hold no more than %s', pg_size_pretty(v_crawl.max_bytes)), 1000);
-    return query select -1::bigint, c.status = 'sealed' from holdfast.crawl c where c.id = p_crawl;
-    return;
-  end if;
-  -- Its owner sees to that; what it got wrong is not kept.
-  if v_crawl.max_snapshot_bytes > 0 and v_crawl.max_snapshot_bytes < (select sum(r.output_bytes) from holdfast.archive_result r
-      where r.snapshot_id = p_snapshot and r.crawl_id = p_crawl and r.fence = p_fence) then
-    perform holdfast.attempt_end(p_snapshot, p_crawl, 'cancelled', 'max_snapshot_bytes');
-    perform holdfast.snapshot_finish(p_snapshot, p_crawl, 'cancelled', format('its hooks left more than max_snapshot_bytes (%s)',
-      pg_size_pretty(v_crawl.max_snapshot_bytes)), p_node, null, null, 0, 0, p_title, p_tags);
-    return query select -1::bigint, c.status = 'sealed' from holdfast.crawl c where c.id = p_crawl;
-    return;
-  end if;
-  select s.depth into strict v_depth from holdfast.snapshot s where s.id = p_snapshot and s.crawl_id = p_crawl;
-  perform holdfast.attempt_end(p_snapshot, p_crawl, 'sealed', p_outcome);
-  if cardinality(p_urls) > 0 and v_depth < v_crawl.max_depth then
-    v_children := holdfast.snapshot_insert(p_crawl, p_snapshot, v_depth + 1, p_urls, p_hosts, p_titles, null);
-  end if;
-  return query select v_children, holdfast.snapshot_finish(p_snapshot, p_crawl, p_outcome, p_reason, p_node, p_directory, p_manifest,
-    p_bytes, p_files, p_title, p_tags);
-  if v_crawl.overwrite and p_outcome in ('succeeded', 'partial') then perform holdfast.snapshot_supersede(p_snapshot, p_crawl); end if;
+  return query select case v_answer.answer when 'cancelled' then -1 else v_answer.children end, v_answer.crawl_sealed;
 end $$;
 comment on function holdfast.snapshot_seal(uuid, uuid, uuid, bigint, text, text, text, text, bigint, bigint, text, text[], text[], text[], text[]) is 'Closes a snapshot for ever, with its discovered URLs.';

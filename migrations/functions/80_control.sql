@@ -55,7 +55,7 @@ $$;
 comment on function holdfast.crawl_held(uuid) is 'Snapshots of a crawl in work.';
 
 create or replace function holdfast.held_lock(p_snapshots uuid[]) returns void language plpgsql as $$
--- Crawls, rows, hosts: the order in which everybody locks them, and all before the first crawl_queue.
+-- Crawls, rows, hosts, then crawl_queue: the order in which everybody locks them, and all of each before the first of the next.
 begin
   perform from holdfast.crawl c
     where c.id in (select q.crawl_id from holdfast.snapshot_queue q where q.snapshot_id = any (p_snapshots) and q.owner_id is not null)
@@ -65,6 +65,9 @@ begin
   perform from holdfast.host h where h.name in
       (select q.host from holdfast.snapshot_queue q where q.snapshot_id = any (p_snapshots) and q.owner_id is not null and q.lane)
     order by h.name for no key update;
+  perform from holdfast.crawl_queue c
+    where c.crawl_id in (select q.crawl_id from holdfast.snapshot_queue q where q.snapshot_id = any (p_snapshots) and q.owner_id is not null)
+    order by c.crawl_id for no key update;
 end $$;
 comment on function holdfast.held_lock(uuid[]) is 'Locks snapshots in work and what belongs to them.';
 
@@ -102,6 +105,8 @@ begin
   end if;
   perform from holdfast.host h where h.name in (select q.host from holdfast.snapshot_queue q where q.owner_id = p_node and q.lane)
     order by h.name for no key update;
+  perform from holdfast.crawl_queue c where c.crawl_id in (select q.crawl_id from holdfast.snapshot_queue q where q.owner_id = p_node)
+    order by c.crawl_id for no key update;
   for v_row in
     select q.snapshot_id, q.crawl_id, q.fence, case when c.stopping_at is not null then 'cancelled' else 'queued' end as destiny,
            case when c.status = 'paused' or c.stopping_at is not null then coalesce(c.reason, 'its crawl is paused')

@@ -12,15 +12,30 @@ exception when others then
 end $$;
 comment on function holdfast.is_own_host(text) is 'Whether a host is of one''s own network, by its name alone.';
 
+create or replace function holdfast.hosts_enter(p_crawls uuid[], p_hosts text[]) returns void language sql as $$
+  -- Hosts of links get the limits that their crawls want for hosts without any; one array names the crawl of each. In one order, and
+  -- before anything of crawl_queue is locked.
+  insert into holdfast.host (name, min_delay, max_parallel, updated_by)
+    select distinct on (u.host) u.host, c.host_delay, c.host_parallel, 'default of crawl ' || c.id
+      from unnest(p_crawls, p_hosts) u(crawl, host)
+      join holdfast.crawl c on c.id = u.crawl and c.stopping_at is null and (c.host_delay > '0' or c.host_parallel is not null)
+      where c.id = any (p_crawls) and not holdfast.is_own_host(u.host) and not exists (select from holdfast.host o where o.name = u.host)
+      order by u.host
+    on conflict (name) do nothing
+$$;
+comment on function holdfast.hosts_enter(uuid[], text[]) is 'Gives hosts the limits that their crawls have for new hosts.';
+
 create or replace function holdfast.host_wake(p_host text) returns void language plpgsql as $$
--- Its lanes are looked at again, and the crawls they belong to; these first, as everybody locks them.
+-- Its lanes are looked at again, and the crawls they belong to; these first, as everybody locks them. Those that come while we wait for
+-- a lock are new, and looked at anyway: they are not ours to lock, out of order.
+declare
+  v_lanes constant uuid[] := array(select l.crawl_id from holdfast.crawl_lane l where l.host = p_host);
+  v_crawls uuid[];
 begin
-  perform from holdfast.crawl_queue q where q.crawl_id in (select l.crawl_id from holdfast.crawl_lane l where l.host = p_host)
-    order by q.crawl_id for no key update;
-  update holdfast.crawl_queue q set ready_at = clock_timestamp(), wakes = wakes + 1
-    where q.crawl_id in (select l.crawl_id from holdfast.crawl_lane l where l.host = p_host);
-  perform from holdfast.crawl_lane l where l.host = p_host order by l.crawl_id for no key update;
-  update holdfast.crawl_lane l set next_at = clock_timestamp(), wants_room = false where l.host = p_host;
+  v_crawls := array(select q.crawl_id from holdfast.crawl_queue q where q.crawl_id = any (v_lanes) order by q.crawl_id for no key update);
+  update holdfast.crawl_queue q set ready_at = clock_timestamp(), wakes = wakes + 1 where q.crawl_id = any (v_crawls);
+  perform from holdfast.crawl_lane l where l.host = p_host and l.crawl_id = any (v_lanes) order by l.crawl_id for no key update;
+  update holdfast.crawl_lane l set next_at = clock_timestamp(), wants_room = false where l.host = p_host and l.crawl_id = any (v_lanes);
   perform holdfast.ring();
 end $$;
 comment on function holdfast.host_wake(text) is 'Makes claims look at a host again.';
@@ -96,6 +111,7 @@ begin
   if v_ids is null then return 0; end if;
   perform from holdfast.crawl c where c.id in (select q.crawl_id from holdfast.snapshot_queue q where q.snapshot_id = any (v_ids)) order by c.id for no key update;
   perform from holdfast.snapshot_queue q where q.snapshot_id = any (v_ids) order by q.crawl_id, q.snapshot_id for update;
+  perform holdfast.held_lock(v_ids);
   for v_row in select q.snapshot_id, q.crawl_id, q.owner_id from holdfast.snapshot_queue q where q.snapshot_id = any (v_ids) order by q.crawl_id, q.snapshot_id loop
     perform holdfast.snapshot_take(v_row.snapshot_id, v_row.crawl_id, 'cancelled', v_reason);
     v_count := v_count + 1;

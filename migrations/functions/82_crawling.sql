@@ -141,17 +141,23 @@ begin
 end $$;
 comment on function holdfast.snapshot_remove(uuid, text) is 'Deletes a snapshot of a sealed crawl; its files are listed in purge.';
 
-create or replace function holdfast.snapshot_supersede(p_snapshot uuid, p_crawl uuid) returns void language sql as $$
-  -- Marks the older snapshots of the same URL. Only marks: their crawls cannot be locked here, after our own.
+create or replace function holdfast.snapshots_supersede(p_snapshots uuid[]) returns void language sql as $$
+  -- Marks the older snapshots of the same URLs, for those of these just sealed whose crawls overwrite and that have something. Only marks:
+  -- their crawls cannot be locked here, after our own. Of two in one call the later one is the newer. In one order, so that nobody waits
+  -- for who waits for him.
   insert into holdfast.superseded (snapshot_id, crawl_id, by_id)
-    select o.id, o.crawl_id, p_snapshot
-      from holdfast.snapshot s
+    select distinct on (o.id, o.crawl_id) o.id, o.crawl_id, n.snapshot_id
+      from holdfast.snapshot_sealed n
+      join holdfast.crawl c on c.id = n.crawl_id and c.overwrite
+      join holdfast.snapshot s on s.id = n.snapshot_id and s.crawl_id = n.crawl_id
       join holdfast.snapshot o on o.url_hash = s.url_hash and o.id <> s.id and o.crawl_id <> s.crawl_id
       join holdfast.snapshot_sealed e on e.snapshot_id = o.id and e.crawl_id = o.crawl_id
-      where s.id = p_snapshot and s.crawl_id = p_crawl
+      where n.snapshot_id = any (p_snapshots) and n.outcome in ('succeeded', 'partial')
+        and coalesce(array_position(p_snapshots, o.id) < array_position(p_snapshots, s.id), true)
+      order by o.id, o.crawl_id, array_position(p_snapshots, s.id) desc
     on conflict do nothing
 $$;
-comment on function holdfast.snapshot_supersede(uuid, uuid) is 'Marks what a newly sealed snapshot takes the place of.';
+comment on function holdfast.snapshots_supersede(uuid[]) is 'Marks what newly sealed snapshots take the place of.';
 
 create or replace function holdfast.superseded_remove(p_limit bigint) returns bigint language plpgsql as $$
 -- Those of open crawls wait until these have ended: a page less would let them take another one.

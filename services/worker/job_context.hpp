@@ -4,9 +4,11 @@
 #include "lib/archive/root.hpp"
 #include "lib/base/async.hpp"
 #include "lib/process/launcher.hpp"
+#include "lib/store/snapshot.hpp"
 #include "services/worker/binaries.hpp"
 #include "services/worker/database.hpp"
 #include "services/worker/options.hpp"
+#include "services/worker/write_group.hpp"
 
 #include <boost/asio/thread_pool.hpp>
 
@@ -16,6 +18,7 @@ namespace holdfast::worker {
 
 class CrawlSessions;
 class Programs;
+using Seals = WriteGroup<store::SealRequest, store::SealAnswer>;
 
 struct JobContext {
   const NodeOptions& options;
@@ -31,6 +34,7 @@ struct JobContext {
   std::string cookie; // HOLDFAST_COOKIE value of this incarnation
   CrawlSessions* sessions{nullptr};
   Programs* programs{nullptr};
+  Seals* seals{nullptr};
 };
 
 } // namespace holdfast::worker

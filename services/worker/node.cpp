@@ -32,6 +32,14 @@ namespace holdfast::worker {
 
 namespace {
 
+std::vector<store::SealAnswer> seal_together(pg::Connection& connection, const std::string& node,
+                                             const std::vector<store::SealRequest>& requests) {
+  base::test_point("before_seal");
+  auto answers = store::snapshot_seal_many(connection, node, requests);
+  base::test_point("after_seal");
+  return answers;
+}
+
 constexpr int kExpandBatch = 2000;                    // seeds turned into snapshots per transaction
 constexpr std::chrono::milliseconds kRoomCheck{2000}; // how often a node that stopped claiming looks again
 // For what is left once no hook runs: a few database calls, each with its own deadline.
@@ -118,6 +126,8 @@ Node::Node(asio::io_context& io, NodeOptions options, base::StopSignal& stop, st
   context_->sessions = sessions_.get();
   programs_ = std::make_unique<Programs>(*context_);
   context_->programs = programs_.get();
+  seals_ = std::make_unique<Seals>(*database_, process_.id, &seal_together);
+  context_->seals = seals_.get();
   for (const auto& program : store::binary_known(connection, process_.id))
     if (!program.path.empty()) binaries_.remember(program.name, program.path);
   binaries_.add_machine_options(store::machine_options(connection, process_.id));

@@ -609,13 +609,8 @@ awaitable<void> SnapshotJob::publish_and_seal() {
 awaitable<void> SnapshotJob::seal() {
   seal_asked_ = true;
   try {
-    const auto sealed = co_await context_.database.repeat([&](pg::Connection& connection) {
-      base::test_point("before_seal");
-      auto answer = store::snapshot_seal(connection, context_.node_id, lease(), sealing_);
-      base::test_point("after_seal");
-      return answer;
-    });
-    sealed_crawl_ = sealed.crawl_sealed;
+    const auto answer = co_await context_.seals->write(lease().crawl_id, {lease(), sealing_});
+    sealed_crawl_ = store::sealed_or_throw(lease(), answer).crawl_sealed;
   } catch (const pg::DatabaseError& error) {
     // Refused, or sealed as cancelled because of a limit: that is the database's answer, and what was published is
     // nobody's. No answer, and no trust left to ask again, is another Error: then it may have been sealed.

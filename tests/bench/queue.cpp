@@ -141,9 +141,10 @@ void settle_many(pg::Connection& connection, const std::string& node, const std:
         "select holdfast.result_finish($1::uuid, s, c, f, 'none', 'on_Snapshot__10_none', 'succeeded', $5::jsonb)" +
             kEach,
         pg::Params::of(node, snapshots, crawls, fences, kResult));
-    transaction.call("select holdfast.snapshot_seal($1::uuid, s, c, f, 'succeeded', null, "
-                     "'2026/01/site.example/id/a1', repeat('d', 64), 1000, 3, '', '{}', '{}', '{}', '{}')" +
-                         kEach,
+    transaction.call("select * from holdfast.snapshot_seal_many($1::uuid, (select jsonb_agg(jsonb_build_object("
+                     "'snapshot', s, 'crawl', c, 'fence', f, 'outcome', 'succeeded', 'directory', "
+                     "'2026/01/site.example/id/a1', 'manifest', repeat('d', 64), 'bytes', 1000, 'files', 3))" +
+                         kEach + "))",
                      params);
   });
 }

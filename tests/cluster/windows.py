@@ -190,14 +190,14 @@ def break_crawl_lock(place):
     # Without the lock, what the crawl has is read before others have written: the pause makes sure of it.
     change_function(place, "snapshot_insert", ("FUNCTION holdfast.snapshot_insert(", "FUNCTION public.test_insert("),
                     ("from holdfast.crawl where id = p_crawl;", "from holdfast.crawl where id = p_crawl; perform pg_sleep(0.1);"))
-    change_function(place, "snapshot_seal", ("from holdfast.crawl where id = p_crawl for no key update;", "from holdfast.crawl where id = p_crawl;"),
+    change_function(place, "snapshot_seal_many", ("where c.id = any (v_crawls) order by c.id for no key update;", "where c.id = any (v_crawls);"),
                     (":= holdfast.snapshot_insert(", ":= public.test_insert("))
 
 
 def break_fence(shared):
     """Both nodes hold the same snapshot in the end, stopped before their seals; the one whose lease is over goes first."""
     with shared.two_nodes("stop:before_seal:1", count=1, children=0) as place:
-        change_function(place, "snapshot_seal", ("if not found or v_queue.owner_id is distinct from p_node or v_queue.fence <> p_fence then", "if not found then"))
+        change_function(place, "snapshot_seal_many", ("when q.owner_id is distinct from p_node or q.fence <> i.fence or", "when q.owner_id is null or"))
         node, other = place.nodes
         node.start()
         first = wait_for("the node stops before its seal", lambda: stopped(node), 30)

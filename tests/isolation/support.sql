@@ -72,6 +72,16 @@ create function race.seal(node integer, snapshot integer, fence bigint, children
     race.urls(children), race.hosts(children), '{}')
 $$;
 
+-- Several at once, each with its fence; snapshots 7 and up are of crawl 2.
+create function race.seal_many(node integer, snapshots integer[], fences bigint[], children integer[] default '{}')
+  returns table (snapshot integer, answer text, children bigint, crawl_sealed boolean) language sql volatile as $$
+  select snapshots[m.number], m.answer, m.children, m.crawl_sealed
+    from holdfast.snapshot_seal_many(race.node(node), (select jsonb_agg(jsonb_build_object('snapshot', race.snapshot(s),
+        'crawl', race.crawl(case when s >= 7 then 2 else 1 end), 'fence', f, 'outcome', 'succeeded', 'directory', 'directory', 'manifest', 'manifest',
+        'bytes', 10, 'files', 1, 'urls', race.urls(children), 'hosts', race.hosts(children), 'titles', '[]'::jsonb) order by n)
+      from unnest(snapshots, fences) with ordinality u(s, f, n))) m order by m.number
+$$;
+
 create function race.finish(node integer, snapshot integer, fence bigint) returns text language sql volatile as $$
   select 'finished' from holdfast.result_finish(race.node(node), race.snapshot(snapshot), race.crawl(1), fence, 'plugin', 'on_Snapshot__1_hook', 'succeeded', '{"output": "done"}')
 $$;
