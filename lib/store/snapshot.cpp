@@ -36,6 +36,22 @@ std::vector<Claim> claims_of(const pg::Result& rows) {
   return claims;
 }
 
+pg::DatabaseError lost(const Lease& lease) {
+  return {base::ErrorClass::lease_lost, "HF003",
+          "snapshot " + lease.snapshot_id + " is no longer held with fence " + std::to_string(lease.fence)};
+}
+
+std::vector<Written> written_of(const pg::Result& rows, std::size_t requests) {
+  std::vector<Written> answers(requests, Written::lost);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::string answer = rows[i].text("answer");
+    answers.at(static_cast<std::size_t>(rows[i].integer("number")) - 1) = answer == "lost"      ? Written::lost
+                                                                          : answer == "unknown" ? Written::unknown
+                                                                                                : Written::written;
+  }
+  return answers;
+}
+
 } // namespace
 
 std::vector<Claim> snapshot_claim(pg::Connection& connection, const std::string& node, int room,
@@ -128,13 +144,52 @@ Sealed sealed_or_throw(const Lease& lease, const SealAnswer& answer) {
   case SealAnswer::What::lost:
     break;
   }
-  throw pg::DatabaseError(base::ErrorClass::lease_lost, "HF003",
-                          "snapshot " + lease.snapshot_id + " is no longer held with fence " +
-                              std::to_string(lease.fence));
+  throw lost(lease);
 }
 
 Sealed snapshot_seal(pg::Connection& connection, const std::string& node, const Lease& lease, const Sealing& sealing) {
   return sealed_or_throw(lease, snapshot_seal_many(connection, node, {{lease, sealing}}).front());
+}
+
+std::vector<Written> result_start_many(pg::Connection& connection, const std::string& node,
+                                       const std::vector<StartRequest>& requests) {
+  auto items = nlohmann::json::array();
+  for (const auto& [lease, hook] : requests)
+    items.push_back({{"snapshot", lease.snapshot_id},
+                     {"crawl", lease.crawl_id},
+                     {"fence", lease.fence},
+                     {"plugin", pg::sanitize_utf8(hook.plugin)},
+                     {"hook", pg::sanitize_utf8(hook.hook_name)},
+                     {"pid", hook.pid},
+                     {"start_ticks", hook.start_ticks},
+                     {"timeout_ms", hook.timeout.count()},
+                     {"background", hook.background}});
+  return written_of(connection.call("select * from holdfast.result_start_many($1::uuid, $2::jsonb)",
+                                    pg::Params::of(node, items.dump())),
+                    requests.size());
+}
+
+std::vector<Written> result_finish_many(pg::Connection& connection, const std::string& node,
+                                        const std::vector<FinishRequest>& requests) {
+  auto items = nlohmann::json::array();
+  for (const auto& request : requests)
+    items.push_back({{"snapshot", request.lease.snapshot_id},
+                     {"crawl", request.lease.crawl_id},
+                     {"fence", request.lease.fence},
+                     {"plugin", pg::sanitize_utf8(request.plugin)},
+                     {"hook", pg::sanitize_utf8(request.hook_name)},
+                     {"status", request.status},
+                     {"result", nlohmann::json::parse(request.result_json)}});
+  return written_of(connection.call("select * from holdfast.result_finish_many($1::uuid, $2::jsonb)",
+                                    pg::Params::of(node, items.dump())),
+                    requests.size());
+}
+
+void require_written(const Lease& lease, Written answer) {
+  if (answer == Written::lost) throw lost(lease);
+  if (answer == Written::unknown)
+    throw pg::DatabaseError(base::ErrorClass::bug, "HF001",
+                            "a hook of snapshot " + lease.snapshot_id + " has ended that was never started");
 }
 
 void result_start(pg::Connection& connection, const std::string& node, const Lease& lease, const HookStart& hook) {

@@ -86,6 +86,25 @@ std::vector<SealAnswer> snapshot_seal_many(pg::Connection& connection, const std
 // What snapshot_seal returns or throws for such an answer.
 Sealed sealed_or_throw(const Lease& lease, const SealAnswer& answer);
 
+// Results of several snapshots' hooks, in one commit; as for seals, what is referred to must outlive the call, and a
+// throw means that nothing of it was written.
+struct StartRequest {
+  const Lease& lease;
+  const HookStart& hook;
+};
+struct FinishRequest {
+  const Lease& lease;
+  const std::string &plugin, &hook_name, &status;
+  const std::string& result_json;
+};
+enum class Written { written, lost, unknown };
+std::vector<Written> result_start_many(pg::Connection& connection, const std::string& node,
+                                       const std::vector<StartRequest>& requests);
+std::vector<Written> result_finish_many(pg::Connection& connection, const std::string& node,
+                                        const std::vector<FinishRequest>& requests);
+// Throws what result_start and result_finish throw for such an answer.
+void require_written(const Lease& lease, Written answer);
+
 void result_start(pg::Connection& connection, const std::string& node, const Lease& lease, const HookStart& hook);
 // `result_json`: columns of holdfast.archive_result by name (output, error, output_files, exit_code, wall_ms, ...).
 void result_finish(pg::Connection& connection, const std::string& node, const Lease& lease, const std::string& plugin,

@@ -18,7 +18,13 @@ namespace holdfast::worker {
 
 class CrawlSessions;
 class Programs;
-using Seals = WriteGroup<store::SealRequest, store::SealAnswer>;
+
+// What goes to the database together.
+struct Writes {
+  WriteGroup<store::SealRequest, store::SealAnswer> seals;
+  WriteGroup<store::StartRequest, store::Written> starts;
+  WriteGroup<store::FinishRequest, store::Written> finishes;
+};
 
 struct JobContext {
   const NodeOptions& options;
@@ -34,7 +40,7 @@ struct JobContext {
   std::string cookie; // HOLDFAST_COOKIE value of this incarnation
   CrawlSessions* sessions{nullptr};
   Programs* programs{nullptr};
-  Seals* seals{nullptr};
+  Writes* writes{nullptr};
 };
 
 } // namespace holdfast::worker

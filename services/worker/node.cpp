@@ -126,8 +126,10 @@ Node::Node(asio::io_context& io, NodeOptions options, base::StopSignal& stop, st
   context_->sessions = sessions_.get();
   programs_ = std::make_unique<Programs>(*context_);
   context_->programs = programs_.get();
-  seals_ = std::make_unique<Seals>(*database_, process_.id, &seal_together);
-  context_->seals = seals_.get();
+  writes_ = std::unique_ptr<Writes>(new Writes{{*database_, process_.id, &seal_together},
+                                               {*database_, process_.id, &store::result_start_many},
+                                               {*database_, process_.id, &store::result_finish_many}});
+  context_->writes = writes_.get();
   for (const auto& program : store::binary_known(connection, process_.id))
     if (!program.path.empty()) binaries_.remember(program.name, program.path);
   binaries_.add_machine_options(store::machine_options(connection, process_.id));

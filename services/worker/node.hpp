@@ -101,7 +101,7 @@ private:
   std::unique_ptr<JobContext> context_;
   std::unique_ptr<CrawlSessions> sessions_;
   std::unique_ptr<Programs> programs_;
-  std::unique_ptr<Seals> seals_;
+  std::unique_ptr<Writes> writes_;
   std::shared_ptr<Held> held_{std::make_shared<Held>()};
   // By snapshot and fence: what was taken from us may be claimed anew while its first run still ends.
   std::map<std::pair<std::string, std::int64_t>, std::shared_ptr<SnapshotJob>> jobs_;

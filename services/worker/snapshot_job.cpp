@@ -351,15 +351,13 @@ awaitable<void> SnapshotJob::run_hook(const hooks::Hook& hook) {
     ~ForgetForeground() { slot = nullptr; }
   };
   if (hook.name.background) {
-    co_await context_.database.repeat(
-        [&](pg::Connection& connection) { store::result_start(connection, context_.node_id, lease(), start); });
+    co_await record_start(start);
     co_await run->ready(limits.timeout + kReadiness);
     co_return;
   }
   std::exception_ptr failure;
   try {
-    co_await context_.database.repeat(
-        [&](pg::Connection& connection) { store::result_start(connection, context_.node_id, lease(), start); });
+    co_await record_start(start);
   } catch (...) {
     failure = std::current_exception();
     run->kill();
@@ -371,6 +369,11 @@ awaitable<void> SnapshotJob::run_hook(const hooks::Hook& hook) {
   }
   const ForgetForeground forget{foreground_};
   co_await finish_hook(std::move(running));
+}
+
+awaitable<void> SnapshotJob::record_start(const store::HookStart& start) {
+  const auto written = co_await context_.writes->starts.write(lease().crawl_id, {lease(), start});
+  store::require_written(lease(), written);
 }
 
 awaitable<void> SnapshotJob::end_background() {
@@ -502,9 +505,9 @@ awaitable<void> SnapshotJob::finish_hook(RunningHook running) {
     if (!json.is_discarded()) result["output_json"] = std::move(json);
   }
   const std::string text = to_text(result);
-  co_await context_.database.repeat([&](pg::Connection& connection) {
-    store::result_finish(connection, context_.node_id, lease(), card.plugin, card.hook, card.status, text);
-  });
+  const auto written =
+      co_await context_.writes->finishes.write(lease().crawl_id, {lease(), card.plugin, card.hook, card.status, text});
+  store::require_written(lease(), written);
   std::erase(unfinished_, std::pair{card.plugin, card.hook});
   count_hook(card.plugin, outcome);
   spdlog::debug("{} {}/{}: {} in {}", claim_.url, card.plugin, card.hook, card.status,
@@ -609,7 +612,7 @@ awaitable<void> SnapshotJob::publish_and_seal() {
 awaitable<void> SnapshotJob::seal() {
   seal_asked_ = true;
   try {
-    const auto answer = co_await context_.seals->write(lease().crawl_id, {lease(), sealing_});
+    const auto answer = co_await context_.writes->seals.write(lease().crawl_id, {lease(), sealing_});
     sealed_crawl_ = store::sealed_or_throw(lease(), answer).crawl_sealed;
   } catch (const pg::DatabaseError& error) {
     // Refused, or sealed as cancelled because of a limit: that is the database's answer, and what was published is

@@ -58,6 +58,7 @@ private:
   awaitable<void> join_session();
   awaitable<void> run_hooks();
   awaitable<void> run_hook(const hooks::Hook& hook);
+  awaitable<void> record_start(const store::HookStart& start);
   awaitable<void> end_background();
   awaitable<void> finish_hook(RunningHook hook);
   awaitable<void> skip_hook(const hooks::Hook& hook, std::string reason);

@@ -18,7 +18,16 @@ SETTLE = [
 ]
 # :s in SQL would be text; pgbench sends variables as untyped parameters, so the casts above are enough.
 ONE = CLAIM + "\n".join(SETTLE) + "\n\\endif\n"
-MANY = CLAIM + "begin;\n" + "\n".join(SETTLE) + "\ncommit;\n\\endif\n"
+ITEM = "'snapshot', s, 'crawl', c, 'fence', f"
+HOOK = "'plugin', 'none', 'hook', 'on_Snapshot__10_none'"
+SETS = [
+    SETTLE[0],
+    f"select * from holdfast.result_start_many({NODE}, (select jsonb_agg(jsonb_build_object({ITEM}, {HOOK})) {EACH}));",
+    f"select * from holdfast.result_finish_many({NODE}, (select jsonb_agg(jsonb_build_object({ITEM}, {HOOK}, 'status', 'succeeded', 'result', '{RESULT}'::jsonb)) {EACH}));",
+    f"select * from holdfast.snapshot_seal_many({NODE}, (select jsonb_agg(jsonb_build_object({ITEM}, 'outcome', 'succeeded', 'directory', "
+    f"'2026/01/site.example/id/a1', 'manifest', repeat('d', 64), 'bytes', 1000, 'files', 3)) {EACH}));",
+]
+MANY = CLAIM + "begin;\n" + "\n".join(SETS) + "\ncommit;\n\\endif\n"
 
 NODES = """insert into holdfast.machine (id, hostname) values ('bench', 'bench') on conflict do nothing;
 select holdfast.node_join(lpad(to_hex(n), 32, '0')::uuid, '{"id": "bench", "hostname": "bench"}', 'bench', n, n, null, 'worker', 'snapshot', 'bench', '', 1000, '1 day')

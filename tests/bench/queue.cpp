@@ -134,13 +134,15 @@ void settle_many(pg::Connection& connection, const std::string& node, const std:
   connection.transaction([&](pg::Transaction& transaction) {
     const auto params = pg::Params::of(node, snapshots, crawls, fences);
     transaction.call("select holdfast.snapshot_start($1::uuid, s, c, f)" + kEach, params);
-    transaction.call("select holdfast.result_start($1::uuid, s, c, f, 'none', 'on_Snapshot__10_none', 0, 0, 0, false)" +
-                         kEach,
+    transaction.call("select * from holdfast.result_start_many($1::uuid, (select jsonb_agg(jsonb_build_object("
+                     "'snapshot', s, 'crawl', c, 'fence', f, 'plugin', 'none', 'hook', 'on_Snapshot__10_none'))" +
+                         kEach + "))",
                      params);
-    transaction.call(
-        "select holdfast.result_finish($1::uuid, s, c, f, 'none', 'on_Snapshot__10_none', 'succeeded', $5::jsonb)" +
-            kEach,
-        pg::Params::of(node, snapshots, crawls, fences, kResult));
+    transaction.call("select * from holdfast.result_finish_many($1::uuid, (select jsonb_agg(jsonb_build_object("
+                     "'snapshot', s, 'crawl', c, 'fence', f, 'plugin', 'none', 'hook', 'on_Snapshot__10_none', "
+                     "'status', 'succeeded', 'result', $5::jsonb))" +
+                         kEach + "))",
+                     pg::Params::of(node, snapshots, crawls, fences, kResult));
     transaction.call("select * from holdfast.snapshot_seal_many($1::uuid, (select jsonb_agg(jsonb_build_object("
                      "'snapshot', s, 'crawl', c, 'fence', f, 'outcome', 'succeeded', 'directory', "
                      "'2026/01/site.example/id/a1', 'manifest', repeat('d', 64), 'bytes', 1000, 'files', 3))" +
