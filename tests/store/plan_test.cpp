@@ -161,3 +161,67 @@ TEST_CASE("statistics from when the tables were empty do not make results and se
     CHECK(own() == before);
   });
 }
+
+namespace {
+
+// What the calls by which many snapshots are settled read, of the tables of which each row belongs to one snapshot.
+void settle_many(Stage& stage, const std::string& node, int count) {
+  stage.connection.transaction([&](pg::Transaction& transaction) {
+    const auto read = [&](const std::string& what) {
+      return transaction
+          .call("select coalesce(sum(" + what +
+                "), 0) as n from pg_stat_xact_user_tables where schemaname = 'holdfast' and relname in "
+                "('archive_result', 'snapshot', 'snapshot_queue', 'snapshot_sealed', 'attempt')")
+          .one()
+          .integer("n");
+    };
+    const auto claims = transaction.call("select * from holdfast.snapshot_claim($1::uuid, $2::integer, '{}')",
+                                         pg::Params::of(node, count));
+    REQUIRE(claims.size() == static_cast<std::size_t>(count));
+    std::vector<std::string> snapshots, crawls;
+    for (std::size_t i = 0; i < claims.size(); ++i) {
+      snapshots.push_back(claims[i].text("snapshot_id"));
+      crawls.push_back(claims[i].text("crawl_id"));
+    }
+    const auto params = pg::Params::of(node, snapshots, crawls);
+    transaction.call("select holdfast.snapshot_start($1::uuid, s, c, 1) from unnest($2::uuid[], $3::uuid[]) u(s, c)",
+                     params);
+    const auto whole = read("seq_scan"), tuples = read("seq_tup_read + idx_tup_fetch");
+    for (const std::string function : {"result_start_many", "result_finish_many", "snapshot_seal_many"})
+      transaction.call(
+          "select * from holdfast." + function +
+              "($1::uuid, (select jsonb_agg(jsonb_build_object('snapshot', s, 'crawl', c, 'fence', 1, 'plugin', "
+              "'p', 'hook', 'h', 'status', 'succeeded', 'outcome', 'succeeded', 'directory', 'd', 'manifest', 'm', "
+              "'bytes', 1, 'files', 1)) from unnest($2::uuid[], $3::uuid[]) u(s, c)))",
+          params);
+    CHECK(read("seq_scan") == whole);
+    // Each row is found, locked, updated and looked at by its foreign keys: a few times, however many others there are.
+    CHECK(read("seq_tup_read + idx_tup_fetch") - tuples < count * 40);
+    CHECK(transaction
+              .call("select count(*) as n from holdfast.snapshot_sealed where snapshot_id = any ($1::uuid[])",
+                    pg::Params::of(snapshots))
+              .one()
+              .integer("n") == count);
+  });
+}
+
+} // namespace
+
+TEST_CASE("settling many reads only their rows, with statistics that are empty, stale or of one large crawl") {
+  Stage stage;
+  stage.broken_on_purpose = true; // rows that no function made
+  stage.run("analyze");           // each table is known to be empty
+  stage.start(Stage::seeds(1, 200));
+  const auto node = stage.node();
+  for (const int count : {1, 40, 100})
+    settle_many(stage, node, count);
+  // The plans of this session are from then. Now there is a lot, most of it in one crawl, and of results that run.
+  fill(stage, R"(
+    insert into holdfast.archive_result (snapshot_id, crawl_id, fence, plugin, hook_name, process_id)
+      select snapshot_id, crawl_id, 1, 'other', 'hook', gen_random_uuid() from holdfast.snapshot_queue limit 50000;)");
+  for (const int count : {1, 100})
+    settle_many(stage, node, count);
+  stage.run("analyze");
+  for (const int count : {1, 100})
+    settle_many(stage, node, count);
+}

@@ -105,3 +105,35 @@ TEST_CASE("a result says how it ended, and a failure says why") {
   CHECK(finish("skipped", R"({"error": "no wget here"})") == "");
   CHECK(stage.value("select status || ': ' || error from holdfast.archive_result") == "skipped: no wget here");
 }
+
+TEST_CASE("results of many snapshots are written together, each with its own answer") {
+  Stage stage;
+  stage.start(stage.seeds(1, 3));
+  const auto node = stage.node();
+  auto claims = store::snapshot_claim(stage.connection, node, 3, {});
+  REQUIRE(claims.size() == 3);
+  claims[1].lease.fence += 1;
+  const store::HookStart hook{"wget", "on_Snapshot__10_wget", 42, 7, 60s, true};
+  const std::string status = "succeeded", result = R"({"output": "page.html", "output_bytes": 12, "exit_code": 0})";
+  const std::string other = "on_Snapshot__20_never";
+  using enum store::Written;
+  std::vector<store::StartRequest> starts;
+  std::vector<store::FinishRequest> finishes;
+  for (const auto& claim : claims) {
+    starts.push_back({claim.lease, hook});
+    finishes.push_back({claim.lease, hook.plugin, hook.hook_name, status, result});
+  }
+  finishes.push_back({claims[0].lease, hook.plugin, other, status, result});
+  for (int i = 0; i < 2; ++i) { // a lost answer is asked for again
+    CHECK(store::result_start_many(stage.connection, node, starts) == std::vector{written, lost, written});
+    CHECK(stage.value("select count(*) from holdfast.archive_result") == "2");
+  }
+  for (int i = 0; i < 2; ++i)
+    CHECK(store::result_finish_many(stage.connection, node, finishes) == std::vector{written, lost, written, unknown});
+  CHECK(stage.value(
+            "select count(*) from holdfast.archive_result where status = 'succeeded' and output = 'page.html' and "
+            "output_bytes = 12 and exit_code = 0 and pid = 42 and start_ticks = 7 and timeout_ms = 60000 and "
+            "background and ended_at is not null") == "2");
+  CHECK(refusal([&] { store::require_written(claims[1].lease, lost); }) == "HF003");
+  CHECK(refusal([&] { store::require_written(claims[0].lease, unknown); }) == "HF001");
+}

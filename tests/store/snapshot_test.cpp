@@ -456,3 +456,142 @@ TEST_CASE("a success names its files, or it is none") {
   sealing.outcome = "failed";
   CHECK(stage.seal(node, claim, sealing).crawl_sealed);
 }
+
+namespace {
+
+using What = store::SealAnswer::What;
+
+// Seals all of these in one call, each with what `succeeded` says and `bytes`.
+std::vector<store::SealAnswer> seal_many(Stage& stage, const std::string& node, const std::vector<store::Claim>& claims,
+                                         const std::vector<store::Sealing>& sealings) {
+  std::vector<store::SealRequest> requests;
+  for (std::size_t i = 0; i < claims.size(); ++i)
+    requests.push_back({claims[i].lease, sealings[i % sealings.size()]});
+  return store::snapshot_seal_many(stage.connection, node, requests);
+}
+
+std::vector<store::Claim> claim_and_start_all(Stage& stage, const std::string& node, int count) {
+  auto claims = store::snapshot_claim(stage.connection, node, count, {});
+  for (const auto& claim : claims)
+    store::snapshot_start(stage.connection, node, claim.lease);
+  return claims;
+}
+
+std::vector<What> answers_of(const std::vector<store::SealAnswer>& answers) {
+  std::vector<What> all;
+  for (const auto& answer : answers)
+    all.push_back(answer.what);
+  return all;
+}
+
+} // namespace
+
+TEST_CASE(
+    "sealing many at once gives each its own answer, and one that cannot be sealed does not keep the others from it") {
+  Stage stage;
+  stage.start(stage.seeds(1, 6));
+  const auto node = stage.node(), other = stage.node();
+  auto claims = claim_and_start_all(stage, node, 4);
+  const auto foreign = claim_and_start_all(stage, other, 1);
+  REQUIRE(claims.size() == 4);
+  store::result_start(stage.connection, node, claims[1].lease, {"wget", "hook", 1, 1, 1s, false});
+  claims[2].lease.fence += 1;
+  claims.push_back(foreign.at(0));
+  claims.push_back(claims[0]); // twice
+  const auto answers = seal_many(stage, node, claims, {stage.succeeded()});
+  CHECK(answers_of(answers) ==
+        std::vector<What>{What::sealed, What::running, What::lost, What::sealed, What::lost, What::sealed});
+  CHECK(stage.value("select snapshots_open || ' ' || snapshots_succeeded from holdfast.crawl") == "4 2");
+  CHECK(stage.value("select count(*) from holdfast.attempt") == "2");
+  CHECK(stage.value("select count(*) from holdfast.event where to_state = 'sealed' and lifecycle = 'snapshot'") == "2");
+  // The answer was lost: the same again, and nothing changes.
+  CHECK(answers_of(seal_many(stage, node, claims, {stage.succeeded()})) == answers_of(answers));
+  CHECK(stage.value("select snapshots_open || ' ' || snapshots_succeeded from holdfast.crawl") == "4 2");
+  CHECK(store::snapshot_seal_many(stage.connection, node, {}).empty());
+}
+
+TEST_CASE("if one of many breaks a rule of the schema, none is sealed") {
+  Stage stage;
+  stage.start(stage.seeds(1, 2));
+  const auto node = stage.node();
+  const auto claims = claim_and_start_all(stage, node, 2);
+  auto nameless = stage.succeeded();
+  nameless.directory.clear(); // a success names its files
+  CHECK(refusal([&] { seal_many(stage, node, claims, {stage.succeeded(), nameless}); }) == "23514");
+  CHECK(stage.value("select count(*) from holdfast.snapshot_sealed") == "0");
+  CHECK(answers_of(seal_many(stage, node, claims, {stage.succeeded()})) ==
+        std::vector<What>{What::sealed, What::sealed});
+}
+
+TEST_CASE("many sealed at once end several crawls, each with the last of its own") {
+  Stage stage;
+  stage.start(stage.seeds(1, 2));
+  stage.start(stage.seeds(1, 3));
+  const auto node = stage.node();
+  std::vector<store::Claim> claims;
+  while (claims.size() < 5)
+    for (auto& claim : claim_and_start_all(stage, node, 5))
+      claims.push_back(claim);
+  auto failed = stage.succeeded();
+  failed.outcome = "failed";
+  failed.reason = "no hook succeeded";
+  const auto answers = seal_many(stage, node, claims, {stage.succeeded(), failed});
+  std::map<std::string, std::size_t> last;
+  for (std::size_t i = 0; i < claims.size(); ++i)
+    last[claims[i].lease.crawl_id] = i;
+  for (std::size_t i = 0; i < claims.size(); ++i)
+    CHECK(answers[i].sealed.crawl_sealed == (last[claims[i].lease.crawl_id] == i));
+  CHECK(stage.value("select count(*) from holdfast.crawl where status = 'sealed' and snapshots_open = 0") == "2");
+  CHECK(stage.value("select sum(snapshots_succeeded) || ' ' || sum(snapshots_failed) from holdfast.crawl") == "3 2");
+}
+
+TEST_CASE("links found by several pages that are sealed together are added once") {
+  Stage stage;
+  store::NewCrawl deep;
+  deep.max_depth = 1;
+  stage.start(stage.seeds(1, 2), deep);
+  const auto node = stage.node();
+  const auto claims = claim_and_start_all(stage, node, 2);
+  const auto answers = seal_many(stage, node, claims,
+                                 {stage.succeeded({stage.seed("7"), stage.seed("8")}),
+                                  stage.succeeded({stage.seed("8"), stage.seed("9"), stage.seed("1")})});
+  CHECK(answers[0].sealed.children == 2);
+  CHECK(answers[1].sealed.children == 1);
+  CHECK_FALSE(answers[1].sealed.crawl_sealed);
+  CHECK(stage.value("select snapshots_total || ' ' || snapshots_open from holdfast.crawl") == "5 3");
+  CHECK(stage.value("select parent_id from holdfast.snapshot where url = 'https://site.test/8'") ==
+        claims[0].lease.snapshot_id);
+}
+
+TEST_CASE("the first of many that is too much for its crawl stops it, and what was before it is kept") {
+  Stage stage;
+  store::NewCrawl small;
+  small.max_bytes = 250;
+  const auto crawl = stage.start(stage.seeds(1, 6), small);
+  const auto node = stage.node();
+  const auto claims = claim_and_start_all(stage, node, 4);
+  REQUIRE(claims.size() == 4);
+  auto sealing = stage.succeeded();
+  sealing.bytes = 100;
+  const auto answers = seal_many(stage, node, claims, {sealing});
+  CHECK(answers_of(answers) == std::vector<What>{What::sealed, What::sealed, What::cancelled, What::cancelled});
+  CHECK(stage.value("select status || ' ' || outcome || ' ' || stop_reason || ' ' || bytes from holdfast.crawl") ==
+        "sealed succeeded max_bytes 200");
+  CHECK(stage.value(
+            "select count(*) from holdfast.snapshot_sealed where outcome = 'cancelled' and directory is null") == "4");
+  CHECK(answers_of(seal_many(stage, node, claims, {sealing})) == answers_of(answers));
+  CHECK(store::crawl_progress(stage.connection, crawl).open == 0);
+}
+
+TEST_CASE("of the same URL in two crawls that overwrite, sealed together, one takes the other's place, not both") {
+  Stage stage;
+  store::NewCrawl again;
+  again.overwrite = true;
+  stage.start(stage.seeds(1, 1), again);
+  stage.start(stage.seeds(1, 1), again);
+  const auto node = stage.node();
+  const auto claims = claim_and_start_all(stage, node, 2);
+  REQUIRE(claims.size() == 2);
+  seal_many(stage, node, claims, {stage.succeeded()});
+  CHECK(stage.value("select count(*) from holdfast.superseded") == "1");
+}
