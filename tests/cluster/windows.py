@@ -191,7 +191,9 @@ def break_crawl_lock(place):
     change_function(place, "snapshot_insert", ("FUNCTION holdfast.snapshot_insert(", "FUNCTION public.test_insert("),
                     ("from holdfast.crawl where id = p_crawl;", "from holdfast.crawl where id = p_crawl; perform pg_sleep(0.1);"))
     change_function(place, "snapshot_seal_many", ("where c.id = any (v_crawls) order by c.id for no key update;", "where c.id = any (v_crawls);"),
-                    (":= holdfast.snapshot_insert(", ":= public.test_insert("))
+                    # Taken for the sake of the order of locks; by itself it would do here.
+                    ("where c.crawl_id = any (v_queues) order by c.crawl_id for no key update;", "where c.crawl_id = any (v_queues);"),
+                    ("|| holdfast.snapshot_insert(", "|| public.test_insert("))
 
 
 def break_fence(shared):
