@@ -1,14 +1,26 @@
 -- What a node asks before it works on a snapshot, robots.txt as all nodes share it, and removing single snapshots.
 
-create or replace function holdfast.snapshot_begin(p_node uuid, p_snapshot uuid, p_crawl uuid, p_fence bigint)
-  returns table (robots boolean, max_snapshot_bytes bigint) language plpgsql as $$
--- snapshot_start, and the terms on which its crawl wants it done. May be repeated.
+create or replace function holdfast.snapshot_enter(p_node uuid, p_snapshot uuid, p_crawl uuid, p_fence bigint)
+  returns table (robots boolean, max_snapshot_bytes bigint, archived text[]) language plpgsql as $$
+-- snapshot_start, and the terms on which its crawl wants it done. archived: plugins that need not run, because the collection has their
+-- results. May be repeated.
 #variable_conflict use_column
 begin
   perform holdfast.snapshot_start(p_node, p_snapshot, p_crawl, p_fence);
-  return query select c.robots, c.max_snapshot_bytes from holdfast.crawl c where c.id = p_crawl;
+  return query select c.robots, c.max_snapshot_bytes,
+      case when c.only_complete then
+        holdfast.archived_plugins((select s.url_hash from holdfast.snapshot s where s.id = p_snapshot and s.crawl_id = p_crawl), p_crawl, c.only_new_age)
+      else '{}' end
+    from holdfast.crawl c where c.id = p_crawl;
 end $$;
-comment on function holdfast.snapshot_begin(uuid, uuid, uuid, bigint) is 'The owner is about to work on a snapshot; answers with what its crawl demands.';
+comment on function holdfast.snapshot_enter(uuid, uuid, uuid, bigint) is 'The owner is about to work on a snapshot; answers with what its crawl demands.';
+
+create or replace function holdfast.snapshot_begin(p_node uuid, p_snapshot uuid, p_crawl uuid, p_fence bigint)
+  returns table (robots boolean, max_snapshot_bytes bigint) language sql as $$
+  -- For programs older than revision 13: they run all of a page.
+  select e.robots, e.max_snapshot_bytes from holdfast.snapshot_enter(p_node, p_snapshot, p_crawl, p_fence) e
+$$;
+comment on function holdfast.snapshot_begin(uuid, uuid, uuid, bigint) is 'As snapshot_enter, for older programs.';
 
 create or replace function holdfast.snapshot_order_of_claims() returns text language sql stable as $$
   -- How this session claims within a crawl: "oldest" (found first, first), "newest", or either with "from N": at random among the

@@ -80,7 +80,7 @@ void add_limit_options(CLI::App& command, LimitOptions& options) {
   auto* update =
       command
           .add_flag("--update", options.update,
-                    "Leave out URLs that are archived in full; what failed or is only partly there is archived again")
+                    "Leave out URLs that are archived in full; of the others run only the plugins that failed or are missing")
           ->group(group);
   command
       .add_flag("--overwrite", options.overwrite,

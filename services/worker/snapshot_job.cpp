@@ -127,7 +127,7 @@ awaitable<SnapshotJob::Ending> SnapshotJob::run() {
   std::optional<Later> later;
   try {
     terms_ = co_await context_.database.repeat(
-        [&](pg::Connection& connection) { return store::snapshot_begin(connection, context_.node_id, lease()); });
+        [&](pg::Connection& connection) { return store::snapshot_enter(connection, context_.node_id, lease()); });
     base::test_point("after_start");
     view_.started_at = base::utc_timestamp();
     check();
@@ -136,7 +136,7 @@ awaitable<SnapshotJob::Ending> SnapshotJob::run() {
     if (sealing_.outcome.empty()) {
       co_await join_session();
       co_await run_hooks();
-      co_await publish_and_seal();
+      if (sealing_.outcome.empty()) co_await publish_and_seal();
     }
     sealed = true;
   } catch (const Stopped&) {
@@ -216,9 +216,7 @@ awaitable<void> SnapshotJob::admit() {
   }
   check();
   if (refusal.empty()) co_return;
-  sealing_.outcome = "refused";
-  sealing_.reason = refusal;
-  co_await seal();
+  co_await refuse(refusal);
 }
 
 // Before anything of the page is asked for. The answer is shared by all nodes; asking for it is a request to the site
@@ -269,8 +267,14 @@ awaitable<void> SnapshotJob::ask_robots() {
   const auto forbidding =
       robots::forbidding_rule(robots::parse(known.rules), rest == std::string::npos ? "/" : claim_.url.substr(rest));
   if (!forbidding) co_return;
+  co_await refuse("the site's robots.txt forbids it (Disallow: " + *forbidding + ")");
+}
+
+// Sealed without files.
+awaitable<void> SnapshotJob::refuse(std::string reason) {
+  sealing_ = {};
   sealing_.outcome = "refused";
-  sealing_.reason = "the site's robots.txt forbids it (Disallow: " + *forbidding + ")";
+  sealing_.reason = std::move(reason);
   co_await seal();
 }
 
@@ -290,7 +294,20 @@ awaitable<void> SnapshotJob::join_session() {
 
 awaitable<void> SnapshotJob::run_hooks() {
   const auto& catalog = *context_.options.catalog;
-  const auto selected = hooks::selected_plugins(catalog, base::join(claim_.plugins, ","), options_);
+  auto selected = hooks::selected_plugins(catalog, base::join(claim_.plugins, ","), options_);
+  if (!terms_.archived.empty()) {
+    const auto missing = hooks::missing_plugins(catalog, selected, terms_.archived);
+    // Where it was added more plugins were wanted than this node has. Nothing to be done here is no failure of the page.
+    if (missing.empty()) co_return co_await refuse("all that this node can run of it is archived already");
+    std::vector<std::string> left_out;
+    for (const hooks::Hook* hook : catalog.hooks_for(hooks::Event::snapshot, selected))
+      if (const auto& name = hook->plugin->name;
+          std::find(missing.begin(), missing.end(), name) == missing.end() &&
+          std::find(left_out.begin(), left_out.end(), name) == left_out.end())
+        left_out.push_back(name);
+    if (!left_out.empty()) sealing_.reason = "only what was missing; archived before: " + base::join(left_out, ", ");
+    selected = missing;
+  }
   co_await on_thread(context_.files, [this] {
     std::error_code error;
     std::filesystem::create_directories(attempt_, error);

@@ -62,6 +62,7 @@ private:
   awaitable<void> finish_hook(RunningHook hook);
   awaitable<void> skip_hook(const hooks::Hook& hook, std::string reason);
   awaitable<void> publish_and_seal();
+  awaitable<void> refuse(std::string reason);
   awaitable<void> seal();
   awaitable<void> give_up_results(const std::string& reason);
   awaitable<void> put_back(const std::string& ending, std::chrono::milliseconds delay, const std::string& reason,

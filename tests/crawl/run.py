@@ -10,6 +10,7 @@ Figures are printed, not judged; what is judged is what must be exact: limits, d
 
 import argparse
 import importlib.util
+import json
 import pathlib
 import shutil
 import signal
@@ -217,6 +218,52 @@ class Keeping(Case):
         self.assertEqual(self.c.sql("select count(*) || ' ' || count(distinct url) || ' ' || count(distinct crawl_id) from holdfast.snapshot"), "2 2 1")
         self.assertTrue(all(self.c.directory_of(u).exists() for u in urls))
         self.c.leave([keeper, worker])
+        self.c.holdfast("verify", "--all")
+        self.sound()
+
+    def test_update_runs_only_what_failed_or_is_missing_of_a_page(self):
+        plugins, allowed = self.c.directory / "plugins", self.c.directory / "now"
+
+        def plugin(name, script, **config):
+            (plugins / name).mkdir()
+            (plugins / name / "config.json").write_text(json.dumps(config))
+            hook = plugins / name / f"on_Snapshot__60_{name}.sh"
+            hook.write_text("#!/bin/sh\n" + script)
+            hook.chmod(0o755)
+
+        good = """echo '{"type":"ArchiveResult","status":"succeeded","output_str":"done"}'\n"""
+        plugin("moody", f"[ -e {allowed} ] || exit 1\n" + good)
+        plugin("after", good, required_plugins=["moody"])  # ran on what a failure had left
+        plugin("steady", good)
+        worker, = self.c.nodes(1)
+
+        def update(*options):
+            crawl = self.c.crawl("--update", *options, self.web.url("/a"))
+            self.c.wait(crawl)
+            return (self.c.sql(f"select coalesce(string_agg(plugin || ' ' || status, ',' order by plugin), '') from holdfast.archive_result where crawl_id = '{crawl}'"),
+                    self.c.sql(f"select coalesce(outcome, '') || '|' || coalesce(reason, '') from holdfast.v_snapshot where crawl_id = '{crawl}'"))
+
+        first = self.c.crawl(self.web.url("/a"))
+        self.c.wait(first)
+        self.assertEqual(self.c.outcomes(first), {"/a": "partial"})
+        self.assertEqual(update(), ("after succeeded,moody failed", "partial|only what was missing; archived before: fetch, steady"))  # tried again, and failed again
+        allowed.touch()
+        self.assertEqual(update("--plugins", "fetch"), ("", ""))  # all that was asked for is there
+        self.assertEqual(update(), ("after succeeded,moody succeeded", "succeeded|only what was missing; archived before: fetch, steady"))
+        self.assertEqual(update(), ("", ""))
+        self.assertEqual(update("--max-age", "1ms")[0].count("succeeded"), 4)  # too old to count
+        self.c.leave([worker])
+        plugin("young", good)
+        worker, = self.c.nodes(1, first=1)
+        self.assertEqual(update(), ("young succeeded", "succeeded|only what was missing; archived before: fetch, after, moody, steady"))
+        self.assertEqual(len(self.web.seen(path="/a")), 2)  # the page itself, only where that was asked for
+        # More is wanted than the nodes have.
+        plugin("elsewhere", good)
+        self.assertEqual(update(), ("", "refused|all that this node can run of it is archived already"))
+        everything = self.c.crawl("--overwrite", self.web.url("/a"))
+        self.c.wait(everything)
+        self.assertEqual(self.c.sql(f"select count(*) from holdfast.archive_result where crawl_id = '{everything}'"), "5")
+        self.c.leave([worker])
         self.c.holdfast("verify", "--all")
         self.sound()
 
