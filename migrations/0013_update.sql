@@ -10,6 +10,6 @@ create table holdfast.crawl_page_stale (
   since timestamptz not null default clock_timestamp(),
   constraint crawl_page_stale_pkey primary key (crawl_id)
 );
-comment on table holdfast.crawl_page_stale is 'Pages of crawls (crawls/<id>/index.html in the archive) to be written anew, because snapshots were removed, or deleted, because the crawl is gone. Whoever has the archive does that: remove, the runner, or a node.';
+comment on table holdfast.crawl_page_stale is 'Pages of crawls (crawls/<id>/index.html in the archive) to be written: the crawl was sealed, or something of it was changed or removed since. If the crawl is gone, its page is to be deleted. Whoever has the archive does that: the node that sealed it, remove, the runner, or any node after a minute.';
 comment on column holdfast.crawl_page_stale.crawl_id is 'The crawl. No foreign key: it may be gone, its page not.';
 comment on column holdfast.crawl_page_stale.since is 'When its page became wrong, last.';

@@ -32,6 +32,11 @@ begin
 end $$;
 comment on function holdfast.crawl_wake(uuid, timestamptz) is 'Makes claims look at a crawl again.';
 
+create or replace function holdfast.crawl_page_changes(p_crawl uuid) returns void language sql as $$
+  insert into holdfast.crawl_page_stale (crawl_id) values (p_crawl) on conflict (crawl_id) do update set since = clock_timestamp()
+$$;
+comment on function holdfast.crawl_page_changes(uuid) is 'The page of a crawl is to be written anew.';
+
 create or replace function holdfast.crawl_settle(p_crawl uuid) returns boolean language plpgsql as $$
 -- Seals the crawl if nothing of it is open. The caller holds the crawl's row lock: without it two last snapshots sealing at
 -- once would each see the other open, and the crawl would never end.
@@ -53,6 +58,7 @@ begin
   if found then
     delete from holdfast.crawl_queue where crawl_id = p_crawl;
     delete from holdfast.crawl_lane where crawl_id = p_crawl;
+    perform holdfast.crawl_page_changes(p_crawl);
     perform pg_notify('holdfast', 'crawl_sealed ' || p_crawl);
     return true;
   end if;

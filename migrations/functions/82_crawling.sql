@@ -148,10 +148,25 @@ begin
       snapshots_partial = snapshots_partial - (v_sealed.outcome = 'partial')::integer,
       snapshots_failed = snapshots_failed - (v_sealed.outcome not in ('succeeded', 'partial'))::integer
     where id = v_crawl.id;
+  perform holdfast.crawl_page_changes(v_crawl.id);
   perform holdfast.control_note('remove', 'snapshot', p_snapshot::text, v_crawl.id, p_by, v_url, 0);
   return 1;
 end $$;
 comment on function holdfast.snapshot_remove(uuid, text) is 'Deletes a snapshot of a sealed crawl; its files are listed in purge.';
+
+create or replace function holdfast.crawl_pages_stale(p_limit bigint, p_age interval, p_crawl uuid) returns table (crawl_id uuid, since timestamptz, there boolean)
+  language sql stable as $$
+  -- Pages to be written, or deleted if the crawl is no longer there, that have waited for that long; p_crawl: only this one's.
+  select p.crawl_id, p.since, exists (select from holdfast.crawl c where c.id = p.crawl_id)
+    from holdfast.crawl_page_stale p where p.since <= clock_timestamp() - p_age and (p_crawl is null or p.crawl_id = p_crawl) order by p.since limit p_limit
+$$;
+comment on function holdfast.crawl_pages_stale(bigint, interval, uuid) is 'Pages of crawls that wait to be written or deleted.';
+
+create or replace function holdfast.crawl_page_made(p_crawl uuid, p_since timestamptz) returns void language sql as $$
+  -- What has changed since it was looked at is to be written again.
+  delete from holdfast.crawl_page_stale where crawl_id = p_crawl and since <= p_since
+$$;
+comment on function holdfast.crawl_page_made(uuid, timestamptz) is 'The page of a crawl says what was so at that time.';
 
 create or replace function holdfast.snapshot_supersede(p_snapshot uuid, p_crawl uuid) returns void language sql as $$
   -- Marks the older snapshots of the same URL. Only marks: their crawls cannot be locked here, after our own.

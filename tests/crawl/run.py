@@ -12,12 +12,14 @@ import argparse
 import importlib.util
 import json
 import pathlib
+import re
 import shutil
 import signal
 import statistics
 import sys
 import time
 import unittest
+from urllib.parse import unquote
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
@@ -75,6 +77,18 @@ class Collection(runner.Collection):
         """path -> outcome"""
         rows = self.sql(f"select regexp_replace(url, '^http://[^/]*', '') || ' ' || coalesce(outcome, status) from holdfast.v_snapshot where crawl_id = '{crawl}'")
         return dict(line.split(" ") for line in rows.splitlines())
+
+    def crawl_page(self, crawl):
+        """Paths of the pages that a crawl's page names, the numbers it gives; None: there is no page."""
+        file = self.archive / "crawls" / crawl / "index.html"
+        if not file.exists():
+            return None
+        html = file.read_text()
+        links = re.findall(r'href="(\.\./[^"]*)"', html)
+        missing = [link for link in links if not (file.parent / unquote(link)).exists()]
+        assert not missing, missing
+        facts = dict(re.findall(r"<dt>(\w+)</dt><dd>([^<]*)</dd>", html))
+        return sorted(set(re.findall(r"[\d.]+:\d+(/\w+)<", html.partition('id="pages"')[2]))), facts["Pages"], facts["Kept"]
 
     def directory_of(self, url):
         return self.archive / self.sql(f"select directory from holdfast.v_snapshot where url = '{url}' order by created_at desc limit 1")
@@ -218,6 +232,43 @@ class Keeping(Case):
         self.assertEqual(self.c.sql("select count(*) || ' ' || count(distinct url) || ' ' || count(distinct crawl_id) from holdfast.snapshot"), "2 2 1")
         self.assertTrue(all(self.c.directory_of(u).exists() for u in urls))
         self.c.leave([keeper, worker])
+        self.c.holdfast("verify", "--all")
+        self.sound()
+
+    def test_a_crawls_page_keeps_up_with_what_is_removed(self):
+        urls = [self.web.url(p) for p in ("/one", "/two", "/three")]
+        worker, = self.c.nodes(1)
+        crawl, other = self.c.crawl(*urls), self.c.crawl(self.web.url("/else"))
+        self.c.wait(crawl, other)
+        page = lambda of: self.c.crawl_page(of)
+        waiting = lambda: self.c.sql("select count(*) from holdfast.crawl_page_stale")
+        self.c.until("both pages are written", lambda: waiting() == "0")
+        self.assertEqual(page(crawl)[:2], (["/one", "/three", "/two"], "3"))
+        snapshot = lambda url: self.c.sql(f"select id from holdfast.snapshot where url = '{url}' order by created_at limit 1")
+        # By the verb: at once.
+        self.c.holdfast("remove", "--yes", snapshot(urls[0]))
+        kept = self.c.sql(f"select pg_catalog.sum(bytes) from holdfast.v_snapshot where crawl_id = '{crawl}'")
+        self.assertEqual(page(crawl), (["/three", "/two"], "2", f"{int(kept) / 1024:.1f} KiB"))
+        self.assertEqual(waiting(), "0")
+        # Overwritten, and by SQL: whoever has the archive and comes by. A label is part of it too.
+        overwrite = self.c.crawl("--overwrite", urls[1])
+        self.c.wait(overwrite)
+        self.c.sql(f"select holdfast.crawl_remove('{other}', 'ann')")
+        self.c.sql(f"select holdfast.crawl_describe('{overwrite}', 'all <new>', null, '{{}}', '{{}}', 'ann')")
+        keeper = self.c.start("runner")
+        self.c.until("the runner has written them", lambda: waiting() == "0" and page(crawl)[:2] == (["/three"], "1"))
+        self.assertIsNone(page(other))
+        self.assertFalse((self.c.archive / "crawls" / other).exists())
+        self.assertIn("all &lt;new&gt;", (self.c.archive / "crawls" / overwrite / "index.html").read_text())
+        self.c.leave([keeper])
+        # Without a runner: the next node that looks, once it has waited for a minute.
+        self.c.sql(f"select holdfast.snapshot_remove('{snapshot(urls[2])}', 'ann')")  # the last of it, so the crawl goes too
+        self.c.sql("update holdfast.crawl_page_stale set since = since - interval '2 minutes'")
+        self.c.sql("update holdfast.purge set requested_at = requested_at - interval '2 minutes'")
+        another, = self.c.nodes(1, first=1)
+        self.c.until("a node has deleted it", lambda: waiting() == "0")
+        self.assertIsNone(page(crawl))
+        self.c.leave([worker, another])
         self.c.holdfast("verify", "--all")
         self.sound()
 
