@@ -38,6 +38,7 @@ constexpr std::size_t kLogTail = 4096;              // of a failed hook's stderr
 constexpr std::chrono::seconds kReadiness{30};      // beyond a background hook's timeout (contract section 1.10)
 constexpr std::chrono::milliseconds kNoPlace{2000}; // for a node with room for its crawl to take it
 constexpr std::chrono::milliseconds kRobotsElsewhere{1000}; // while another node fetches it
+constexpr std::size_t kRedirects = 20;                      // of one page, that robots.txt is asked about
 constexpr std::chrono::hours kRobotsKeep{24};               // as RFC 9309 recommends
 constexpr std::chrono::minutes kRobotsKeepTrouble{1};
 constexpr std::chrono::milliseconds kNodeTrouble{60000}; // before work is tried again that failed for want of disk
@@ -125,6 +126,7 @@ awaitable<SnapshotJob::Ending> SnapshotJob::run() {
   std::string problem;
   base::ErrorClass problem_class = base::ErrorClass::bug;
   std::optional<Later> later;
+  std::optional<Forbidden> forbidden;
   try {
     terms_ = co_await context_.database.repeat(
         [&](pg::Connection& connection) { return store::snapshot_enter(connection, context_.node_id, lease()); });
@@ -143,6 +145,8 @@ awaitable<SnapshotJob::Ending> SnapshotJob::run() {
     problem = broken_;
   } catch (const Later& politely) {
     later = politely;
+  } catch (const Forbidden& error) {
+    forbidden = error;
   } catch (const SessionsFull&) {
     no_place_ = true;
   } catch (const base::Error& error) {
@@ -158,6 +162,10 @@ awaitable<SnapshotJob::Ending> SnapshotJob::run() {
     try {
       if (!interrupted_.empty()) {
         co_await put_back("interrupted", std::chrono::milliseconds(0), interrupted_, false);
+      } else if (forbidden) {
+        co_await give_up_results(forbidden->reason);
+        co_await refuse(forbidden->reason);
+        sealed = true;
       } else if (later) {
         spdlog::info("{} waits: {}", claim_.url, later->reason);
         co_await put_back("released", later->delay, later->reason, later->spend);
@@ -224,7 +232,31 @@ awaitable<void> SnapshotJob::admit() {
 // the delay is over.
 awaitable<void> SnapshotJob::ask_robots() {
   const auto url = base::parse_url(claim_.url);
+  const std::string rule = co_await robots_rule_against(url);
+  if (!rule.empty()) co_await refuse("the site's robots.txt forbids it (Disallow: " + rule + ")");
+}
+
+// A redirect is followed by the hook that meets it, so its target is judged when that hook has ended: no later hook
+// asks for it, and nothing of it is kept.
+awaitable<void> SnapshotJob::ask_robots_about_redirects(const std::vector<std::string>& urls) {
+  for (const auto& text : urls) {
+    const auto url = base::try_parse_url(text);
+    if (!url || url->text == claim_.url || asked_about_.contains(url->text)) continue;
+    if (!context_.options.allow_private && base::is_private_host(url->host)) continue; // hooks refuse to go there
+    if (asked_about_.size() >= kRedirects)
+      throw Forbidden{"it redirects to more URLs than robots.txt is asked about (" + std::to_string(kRedirects) + ")"};
+    const std::string rule = co_await robots_rule_against(*url);
+    if (!rule.empty())
+      throw Forbidden{"it redirects to " + url->text + ", which the robots.txt of that site forbids (Disallow: " +
+                      rule + ")"};
+    asked_about_.insert(url->text);
+  }
+}
+
+// The rule of its site's robots.txt that forbids a URL, or nothing.
+awaitable<std::string> SnapshotJob::robots_rule_against(const base::Url& url) {
   const std::string origin = robots::origin_of(url);
+  const bool own = origin == robots::origin_of(base::parse_url(claim_.url)); // whose delays its claim has kept
   auto known = co_await context_.database.repeat(
       [&](pg::Connection& connection) { return store::robots_get(connection, context_.node_id, lease(), origin); });
   if (known.fetch) {
@@ -244,30 +276,29 @@ awaitable<void> SnapshotJob::ask_robots() {
     if (const auto delay = robots::parse(fetched.rules).delay)
       answer.delay = std::min(*delay, context_.options.robots_delay_max);
     const bool delayed = co_await context_.database.repeat([&](pg::Connection& connection) {
-      return store::robots_put(connection, context_.node_id, origin, claim_.host, answer);
+      return store::robots_put(connection, context_.node_id, origin, url.host, answer);
     });
     if (fetched.status == 429 || fetched.status == 503)
       co_await context_.database.repeat([&](pg::Connection& connection) {
-        store::host_rate_limited(connection, claim_.host, fetched.status, fetched.retry_after, context_.hostname);
+        store::host_rate_limited(connection, url.host, fetched.status, fetched.retry_after, context_.hostname);
       });
     check();
     spdlog::info("{}/robots.txt: {}", origin,
                  fetched.error.empty() ? "status " + std::to_string(fetched.status) : fetched.error);
-    if (delayed && fetched.error.empty())
+    if (own && delayed && fetched.error.empty())
       throw Later{std::chrono::milliseconds(0), "robots.txt was asked for first", false};
     known.state = fetched.error.empty() ? "known" : "unreachable";
     known.rules = fetched.rules;
     known.error = fetched.error;
   }
-  if (known.too_early) throw Later{std::chrono::milliseconds(0), "robots.txt asks for a delay", false};
+  if (own && known.too_early) throw Later{std::chrono::milliseconds(0), "robots.txt asks for a delay", false};
   if (known.state == "wanted") throw Later{kRobotsElsewhere, origin + "/robots.txt is just being fetched", false};
   if (known.state == "unreachable")
     throw base::Error(base::ErrorClass::temporary, origin + "/robots.txt cannot be read: " + known.error);
-  const auto rest = claim_.url.find('/', claim_.url.find("://") + 3);
-  const auto forbidding =
-      robots::forbidding_rule(robots::parse(known.rules), rest == std::string::npos ? "/" : claim_.url.substr(rest));
-  if (!forbidding) co_return;
-  co_await refuse("the site's robots.txt forbids it (Disallow: " + *forbidding + ")");
+  const auto rest = url.text.find('/', url.text.find("://") + 3);
+  co_return robots::forbidding_rule(robots::parse(known.rules),
+                                    rest == std::string::npos ? "/" : url.text.substr(rest))
+      .value_or("");
 }
 
 // Sealed without files.
@@ -527,6 +558,7 @@ awaitable<void> SnapshotJob::finish_hook(RunningHook running) {
   spdlog::debug("{} {}/{}: {} in {}", claim_.url, card.plugin, card.hook, card.status,
                 base::format_duration(card.wall_time));
   if (slower) throw *slower;
+  if (terms_.robots) co_await ask_robots_about_redirects(outcome.redirects);
 }
 
 // A hook is measured by its plugin's directory, in which earlier hooks may have left something.

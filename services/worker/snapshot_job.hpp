@@ -6,6 +6,7 @@
 #include "lib/archive/attempt.hpp"
 #include "lib/base/async.hpp"
 #include "lib/base/stop_signal.hpp"
+#include "lib/base/url.hpp"
 #include "lib/hooks/hook_run.hpp"
 #include "lib/store/snapshot.hpp"
 #include "services/worker/crawl_session.hpp"
@@ -14,6 +15,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -46,6 +48,9 @@ private:
     std::string reason;
     bool spend;
   };
+  struct Forbidden { // thrown inside run(): nothing of the page may be kept
+    std::string reason;
+  };
   struct Stopped {}; // thrown inside run() to unwind when interrupted, lost, or left without its session
   struct RunningHook {
     std::unique_ptr<hooks::HookRun> run;
@@ -55,6 +60,8 @@ private:
   void end_hooks();
   awaitable<void> admit();
   awaitable<void> ask_robots();
+  awaitable<void> ask_robots_about_redirects(const std::vector<std::string>& urls);
+  awaitable<std::string> robots_rule_against(const base::Url& url);
   awaitable<void> join_session();
   awaitable<void> run_hooks();
   awaitable<void> run_hook(const hooks::Hook& hook);
@@ -78,6 +85,7 @@ private:
   JobContext& context_;
   store::Claim claim_;
   store::Terms terms_;
+  std::set<std::string> asked_about_; // URLs of redirects that robots.txt allows
   std::uint64_t left_bytes_{0}; // by hooks so far, for terms_.max_snapshot_bytes
   hooks::Options options_;
   hooks::HookContext hook_context_;

@@ -159,6 +159,33 @@ class Robots(Case):
         self.sound()
 
 
+    def test_where_a_page_redirects_to_is_judged_too(self):
+        moved = lambda *target: (302, {"Location": self.web.url(*target)}, "")
+        self.web.robots["127.0.0.1"] = self.web.robots["127.0.0.2"] = (200, "User-agent: *\nDisallow: /secret\n")
+        self.web.pages.update({"/a": moved("/fine"), "/b": moved("/secret/b"), "/c": moved("/on"), "/on": moved("/secret/c", "127.0.0.2"),
+                               "/d": moved("/open", "127.0.0.2")})
+        after = self.c.directory / "plugins" / "after"
+        after.mkdir()
+        hook = after / "on_Snapshot__60_after.sh"
+        hook.write_text("#!/bin/sh\necho '{\"type\":\"ArchiveResult\",\"status\":\"succeeded\",\"output_str\":\"-\"}'\n")
+        hook.chmod(0o755)
+        self.c.nodes(2)
+        urls = [self.web.url(p) for p in ("/a", "/b", "/c", "/d")]
+        crawl = self.c.crawl("--robots", *urls)
+        careless = self.c.crawl(urls[1])
+        self.c.wait(crawl, careless)
+        self.assertEqual(self.c.outcomes(crawl), {"/a": "succeeded", "/b": "refused", "/c": "refused", "/d": "succeeded"})
+        self.assertEqual(self.c.outcomes(careless), {"/b": "succeeded"})
+        reasons = self.c.sql(f"select reason from holdfast.v_snapshot where crawl_id = '{crawl}' and outcome = 'refused' order by url").splitlines()
+        self.assertEqual(reasons, [f"it redirects to {self.web.url(*target)}, which the robots.txt of that site forbids (Disallow: /secret)"
+                                   for target in (("/secret/b",), ("/secret/c", "127.0.0.2"))])
+        # No hook ran after that, and nothing is kept.
+        self.assertEqual(self.c.sql(f"select count(*) from holdfast.archive_result where crawl_id = '{crawl}' and plugin = 'after'"), "2")
+        self.assertEqual(self.c.sql(f"select count(*) from holdfast.v_snapshot where crawl_id = '{crawl}' and directory is not null"), "2")
+        self.assertEqual(len(self.web.seen(path="/robots.txt")), 2)  # one of each site
+        self.sound()
+
+
 class SlowDown(Case):
     def test_a_page_comes_back_when_its_site_may_be_asked_again(self):
         self.web.pages["/busy"] = lambda n: (429, {"Retry-After": "1"}, "") if n <= 2 else (200, {}, "page")
