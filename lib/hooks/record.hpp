@@ -54,8 +54,8 @@ struct RedirectRecord { // where the page led: {"type":"Redirect","url":...,"loc
   std::string location; // as printed; not yet validated
 };
 
-using Record = std::variant<ResultRecord, SnapshotRecord, TagRecord, BinaryRecord, MachineRecord, RateLimitRecord,
-                            RedirectRecord>;
+using Record =
+    std::variant<ResultRecord, SnapshotRecord, TagRecord, BinaryRecord, MachineRecord, RateLimitRecord, RedirectRecord>;
 
 // Where the lines come from. A urls.jsonl holds discovered URLs and nothing else, so their "type" may be missing there.
 enum class RecordSource { standard_output, urls_file };

@@ -161,8 +161,8 @@ std::vector<std::string> purge_waiting(pg::Connection& connection, std::int64_t 
                 "directory");
 }
 
-std::vector<StalePage> crawl_pages_stale(pg::Connection& connection, std::int64_t limit,
-                                         std::chrono::milliseconds age, const std::optional<std::string>& crawl) {
+std::vector<StalePage> crawl_pages_stale(pg::Connection& connection, std::int64_t limit, std::chrono::milliseconds age,
+                                         const std::optional<std::string>& crawl) {
   const auto result = connection.call("select * from holdfast.crawl_pages_stale($1::bigint, $2::interval, $3::uuid)",
                                       pg::Params::of(limit, std::to_string(age.count()) + " milliseconds", crawl));
   std::vector<StalePage> pages;

@@ -109,4 +109,10 @@ void result_finish(pg::Connection& connection, const std::string& node, const Le
       pg::Params::of(node, lease.snapshot_id, lease.crawl_id, lease.fence, plugin, hook_name, status, result_json));
 }
 
+void result_amend(pg::Connection& connection, const std::string& node, const Lease& lease, const std::string& plugin,
+                  const std::string& hook_name, const std::string& result_json) {
+  connection.call("select holdfast.result_amend($1::uuid, $2::uuid, $3::uuid, $4::bigint, $5, $6, $7::jsonb)",
+                  pg::Params::of(node, lease.snapshot_id, lease.crawl_id, lease.fence, plugin, hook_name, result_json));
+}
+
 } // namespace holdfast::store

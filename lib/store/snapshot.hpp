@@ -73,5 +73,8 @@ void result_start(pg::Connection& connection, const std::string& node, const Lea
 // `result_json`: columns of holdfast.archive_result by name (output, error, output_files, exit_code, wall_ms, ...).
 void result_finish(pg::Connection& connection, const std::string& node, const Lease& lease, const std::string& plugin,
                    const std::string& hook_name, const std::string& status, const std::string& result_json);
+// What a finished hook had left was changed by another. `result_json`: error, output_files, output_bytes.
+void result_amend(pg::Connection& connection, const std::string& node, const Lease& lease, const std::string& plugin,
+                  const std::string& hook_name, const std::string& result_json);
 
 } // namespace holdfast::store

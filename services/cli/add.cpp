@@ -151,12 +151,9 @@ PlannedCrawl plan_crawl(Context& context, const AddOptions& options) {
     auto hook_options = context.node_options(false).hook_options;
     for (const auto& [key, value] : crawl.options)
       hook_options[key] = value;
-    std::string names;
-    for (const auto& name : crawl.plugins)
-      names += (names.empty() ? "" : ",") + name;
     std::set<std::string> wanted;
-    for (const auto* hook :
-         catalog->hooks_for(hooks::Event::snapshot, hooks::selected_plugins(*catalog, names, hook_options)))
+    for (const auto* hook : catalog->hooks_for(
+             hooks::Event::snapshot, hooks::selected_plugins(*catalog, base::join(crawl.plugins, ","), hook_options)))
       wanted.insert(hook->plugin->name);
     crawl.wanted.assign(wanted.begin(), wanted.end());
   }

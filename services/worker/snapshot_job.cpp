@@ -19,6 +19,7 @@
 #include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -48,6 +49,28 @@ std::chrono::milliseconds jittered(std::chrono::milliseconds delay) {
   static std::mt19937 generator{std::random_device{}()};
   return std::chrono::milliseconds(
       std::uniform_int_distribution<std::int64_t>(delay.count() * 3 / 4, delay.count() * 5 / 4)(generator));
+}
+
+// A few, for people.
+std::string shortened(const std::vector<std::string>& names) {
+  constexpr std::size_t kShown = 5;
+  auto text =
+      base::join({names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), kShown))}, ", ");
+  if (names.size() > kShown) text += " and " + std::to_string(names.size() - kShown) + " more";
+  return text;
+}
+
+// The files of a result as its row has them: paths below the plugin's directory.
+nlohmann::json file_rows(const archive::ResultView& card) {
+  nlohmann::json rows = nlohmann::json::array();
+  for (std::size_t i = 0; i < std::min(card.files.size(), kFilesInRow); ++i) {
+    const auto& file = card.files[i];
+    rows.push_back({{"path", file.path.substr(card.plugin.size() + 1)},
+                    {"type", file.type},
+                    {"size", file.size},
+                    {"sha256", file.sha256}});
+  }
+  return rows;
 }
 
 } // namespace
@@ -111,8 +134,10 @@ void SnapshotJob::lose(const std::string& reason) {
 void SnapshotJob::check_directory() const {
   struct stat status {};
   if (lstat(attempt_.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
-      attempt_inode_ == std::pair<std::uint64_t, std::uint64_t>(status.st_dev, status.st_ino))
+      attempt_inode_ == std::pair<std::uint64_t, std::uint64_t>(status.st_dev, status.st_ino)) {
+    if ((status.st_mode & 0700) != 0700) fchmodat(AT_FDCWD, attempt_.c_str(), 0700, AT_SYMLINK_NOFOLLOW);
     return;
+  }
   throw base::Error(base::ErrorClass::refused, "a hook has taken away the directory of its snapshot");
 }
 
@@ -247,8 +272,8 @@ awaitable<void> SnapshotJob::ask_robots_about_redirects(const std::vector<std::s
       throw Forbidden{"it redirects to more URLs than robots.txt is asked about (" + std::to_string(kRedirects) + ")"};
     const std::string rule = co_await robots_rule_against(*url);
     if (!rule.empty())
-      throw Forbidden{"it redirects to " + url->text + ", which the robots.txt of that site forbids (Disallow: " +
-                      rule + ")"};
+      throw Forbidden{"it redirects to " + url->text +
+                      ", which the robots.txt of that site forbids (Disallow: " + rule + ")"};
     asked_about_.insert(url->text);
   }
 }
@@ -296,8 +321,7 @@ awaitable<std::string> SnapshotJob::robots_rule_against(const base::Url& url) {
   if (known.state == "unreachable")
     throw base::Error(base::ErrorClass::temporary, origin + "/robots.txt cannot be read: " + known.error);
   const auto rest = url.text.find('/', url.text.find("://") + 3);
-  co_return robots::forbidding_rule(robots::parse(known.rules),
-                                    rest == std::string::npos ? "/" : url.text.substr(rest))
+  co_return robots::forbidding_rule(robots::parse(known.rules), rest == std::string::npos ? "/" : url.text.substr(rest))
       .value_or("");
 }
 
@@ -328,13 +352,13 @@ awaitable<void> SnapshotJob::run_hooks() {
   auto selected = hooks::selected_plugins(catalog, base::join(claim_.plugins, ","), options_);
   if (!terms_.archived.empty()) {
     const auto missing = hooks::missing_plugins(catalog, selected, terms_.archived);
-    // Where it was added more plugins were wanted than this node has. Nothing to be done here is no failure of the page.
+    // Where it was added more plugins were wanted than this node has. Nothing to be done here is no failure of the
+    // page.
     if (missing.empty()) co_return co_await refuse("all that this node can run of it is archived already");
     std::vector<std::string> left_out;
     for (const hooks::Hook* hook : catalog.hooks_for(hooks::Event::snapshot, selected))
-      if (const auto& name = hook->plugin->name;
-          std::find(missing.begin(), missing.end(), name) == missing.end() &&
-          std::find(left_out.begin(), left_out.end(), name) == left_out.end())
+      if (const auto& name = hook->plugin->name; std::find(missing.begin(), missing.end(), name) == missing.end() &&
+                                                 std::find(left_out.begin(), left_out.end(), name) == left_out.end())
         left_out.push_back(name);
     if (!left_out.empty()) sealing_.reason = "only what was missing; archived before: " + base::join(left_out, ", ");
     selected = missing;
@@ -348,6 +372,7 @@ awaitable<void> SnapshotJob::run_hooks() {
     struct stat status {};
     if (lstat(attempt_.c_str(), &status) == 0) attempt_inode_ = {status.st_dev, status.st_ino};
   });
+  crawl_hooks_ = !catalog.hooks_for(hooks::Event::crawl_setup, selected).empty();
   const auto all = catalog.hooks_for(hooks::Event::snapshot, selected);
   if (all.empty())
     throw base::Error(base::ErrorClass::configuration, "no plugin with a hook for snapshots is enabled on this node",
@@ -471,6 +496,9 @@ awaitable<void> SnapshotJob::finish_hook(RunningHook running) {
   base::test_point("after_scan");
   check();
 
+  const std::string meddled = co_await find_meddling(hook);
+  check();
+
   auto& card = view_.results[running.view];
   std::set<std::string> reported; // by another hook of the same plugin
   for (const auto& other : view_.results)
@@ -478,19 +506,20 @@ awaitable<void> SnapshotJob::finish_hook(RunningHook running) {
       for (const auto& file : other.files)
         reported.insert(file.path);
   std::uint64_t bytes = 0;
-  nlohmann::json files = nlohmann::json::array();
   for (auto file : scanned.files) {
-    const std::string relative = file.path;
     file.path = hook.plugin->name + "/" + file.path;
     if (reported.contains(file.path)) continue;
     bytes += file.size;
-    if (files.size() < kFilesInRow)
-      files.push_back({{"path", relative}, {"type", file.type}, {"size", file.size}, {"sha256", file.sha256}});
     card.files.push_back(std::move(file));
   }
+  auto files = file_rows(card);
   card.status = hooks::to_string(outcome.status);
   card.output = outcome.output;
   card.error = outcome.error;
+  if (!meddled.empty()) {
+    card.status = "failed";
+    card.error += (card.error.empty() ? "" : "; ") + ("it wrote into directories of other plugins: " + meddled);
+  }
   if (terms_.max_snapshot_bytes > 0 && left_bytes_ + bytes > terms_.max_snapshot_bytes) {
     // None of it: half a page that looks like a page would be worse.
     co_await on_thread(context_.files, [&] {
@@ -559,6 +588,98 @@ awaitable<void> SnapshotJob::finish_hook(RunningHook running) {
                 base::format_duration(card.wall_time));
   if (slower) throw *slower;
   if (terms_.robots) co_await ask_robots_about_redirects(outcome.redirects);
+}
+
+// Hooks of one snapshot run as the same user and read what the others left, so nothing keeps one from writing there.
+// What was changed in the directory of a plugin whose hooks have all ended is not what that plugin made: its rows are
+// made to list what is there now, and to say who did it. Returns what `hook`, which has just ended, has changed, if it
+// can only have been that one.
+awaitable<std::string> SnapshotJob::find_meddling(const hooks::Hook& hook) {
+  std::set<std::string> busy;
+  std::string suspects;
+  for (const auto& [plugin, name] : unfinished_) {
+    busy.insert(plugin);
+    suspects += (suspects.empty() ? "" : ", ") + plugin + "/" + name;
+  }
+  const bool certain = unfinished_.size() == 1 && !crawl_hooks_;
+  if (!certain) suspects = "one of " + suspects + (crawl_hooks_ ? ", hooks of the crawl" : "");
+
+  struct Change {
+    std::vector<archive::OutputFile> files;
+    archive::Trace trace;
+  };
+  std::map<std::string, Change> changes; // by plugin
+  std::vector<std::string> done, planted;
+  co_await on_thread(context_.files, [&] {
+    left_[hook.plugin->name] = archive::trace_outputs(attempt_ / hook.plugin->name);
+    for (const auto& [plugin, trace] : left_) {
+      if (busy.contains(plugin) || archive::trace_outputs(attempt_ / plugin) == trace) continue;
+      auto& change = changes[plugin];
+      std::error_code gone;
+      if (std::filesystem::is_directory(std::filesystem::symlink_status(attempt_ / plugin, gone)))
+        change.files = archive::scan_outputs(attempt_ / plugin).files;
+      change.trace = archive::trace_outputs(attempt_ / plugin);
+    }
+    // What lies ready for a plugin that has yet to run would pass for its own.
+    std::error_code error;
+    for (std::filesystem::directory_iterator entry(attempt_, error), end; !error && entry != end;
+         entry.increment(error)) {
+      const std::string name = entry->path().filename().string();
+      const bool has_run = std::any_of(view_.results.begin(), view_.results.end(),
+                                       [&](const auto& result) { return result.plugin == name; });
+      if (!has_run && context_.options.catalog->find(name) != nullptr) planted.push_back(name);
+    }
+    for (const auto& name : planted)
+      std::filesystem::remove_all(attempt_ / name, error);
+  });
+  for (const auto& name : planted)
+    done.push_back(name + "/ (taken away)");
+
+  for (auto& [plugin, change] : changes) {
+    left_[plugin] = std::move(change.trace);
+    std::map<std::string, archive::OutputFile> now;
+    for (auto& file : change.files) {
+      file.path = plugin + "/" + file.path;
+      now.emplace(file.path, std::move(file));
+    }
+    std::vector<archive::ResultView*> cards;
+    std::vector<std::string> what;
+    for (auto& card : view_.results)
+      if (card.plugin == plugin) cards.push_back(&card);
+    for (auto* card : cards)
+      for (auto file = card->files.begin(); file != card->files.end();) {
+        const auto found = now.find(file->path);
+        if (found == now.end() || found->second.sha256 != file->sha256)
+          what.push_back(file->path + (found == now.end() ? " (gone)" : " (changed)"));
+        if (found == now.end()) {
+          file = card->files.erase(file);
+          continue;
+        }
+        *file++ = found->second;
+        now.erase(found);
+      }
+    for (const auto& [path, file] : now) {
+      what.push_back(path + " (new)");
+      cards.front()->files.push_back(file);
+    }
+    if (what.empty()) continue; // touched, but the same
+    done.insert(done.end(), what.begin(), what.end());
+    for (auto* card : cards) {
+      card->error += (card->error.empty() ? "" : "; ") +
+                     ("after it had ended, its files were changed by " + suspects + ": " + shortened(what));
+      std::uint64_t bytes = 0;
+      for (const auto& file : card->files)
+        bytes += file.size;
+      const std::string text =
+          to_text({{"error", card->error}, {"output_files", file_rows(*card)}, {"output_bytes", bytes}});
+      co_await context_.database.repeat([&](pg::Connection& connection) {
+        store::result_amend(connection, context_.node_id, lease(), card->plugin, card->hook, text);
+      });
+    }
+  }
+  if (!done.empty())
+    spdlog::warn("{}: {} wrote into directories of other plugins: {}", claim_.url, suspects, shortened(done));
+  co_return certain ? shortened(done) : "";
 }
 
 // A hook is measured by its plugin's directory, in which earlier hooks may have left something.

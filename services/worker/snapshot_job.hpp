@@ -14,6 +14,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -67,6 +68,7 @@ private:
   awaitable<void> run_hook(const hooks::Hook& hook);
   awaitable<void> end_background();
   awaitable<void> finish_hook(RunningHook hook);
+  awaitable<std::string> find_meddling(const hooks::Hook& hook);
   awaitable<void> skip_hook(const hooks::Hook& hook, std::string reason);
   awaitable<void> publish_and_seal();
   awaitable<void> refuse(std::string reason);
@@ -85,8 +87,10 @@ private:
   JobContext& context_;
   store::Claim claim_;
   store::Terms terms_;
-  std::set<std::string> asked_about_; // URLs of redirects that robots.txt allows
-  std::uint64_t left_bytes_{0}; // by hooks so far, for terms_.max_snapshot_bytes
+  std::map<std::string, archive::Trace> left_; // by plugin: its directory as its last hook left it
+  bool crawl_hooks_{false};                    // the crawl has hooks of its own, which may write here too
+  std::set<std::string> asked_about_;          // URLs of redirects that robots.txt allows
+  std::uint64_t left_bytes_{0};                // by hooks so far, for terms_.max_snapshot_bytes
   hooks::Options options_;
   hooks::HookContext hook_context_;
   std::filesystem::path attempt_;
