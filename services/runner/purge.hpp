@@ -25,8 +25,8 @@ public:
   Purge(const Purge&) = delete;
   Purge& operator=(const Purge&) = delete;
 
-  // Deletes and writes a few; how many. A row leaves the list when its directory is gone, so that a crash between the two changes
-  // nothing.
+  // Deletes and writes a few; how many. A row leaves the list when its directory is gone, so that a crash between the
+  // two changes nothing.
   awaitable<int> step(pg::Pool& pool);
 
 private:
