@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 
 namespace holdfast::archive {
@@ -70,6 +71,26 @@ ScanReport scan_outputs(const std::filesystem::path& directory, const ScanLimits
   std::sort(report.files.begin(), report.files.end(),
             [](const OutputFile& a, const OutputFile& b) { return a.path < b.path; });
   return report;
+}
+
+Trace trace_outputs(const std::filesystem::path& directory) {
+  Trace trace;
+  try {
+    const Fd top = open_own_directory(directory);
+    walk_tree(top.get(), directory, [&](const TreeEntry& entry) {
+      if (entry.depth == 0 && is_runner_file(entry.name)) return;
+      struct stat status {};
+      ::fstatat(entry.directory, entry.name.c_str(), &status, AT_SYMLINK_NOFOLLOW);
+      trace[entry.path] = {
+          static_cast<std::int64_t>(status.st_ino),         static_cast<std::int64_t>(status.st_size),
+          static_cast<std::int64_t>(status.st_mtim.tv_sec), static_cast<std::int64_t>(status.st_mtim.tv_nsec),
+          static_cast<std::int64_t>(status.st_ctim.tv_sec), static_cast<std::int64_t>(status.st_ctim.tv_nsec)};
+    });
+  } catch (const base::Error&) {
+    static std::atomic<std::int64_t> unique{0};
+    trace[""] = {++unique};
+  }
+  return trace;
 }
 
 std::filesystem::path snapshot_directory(std::string_view created_at_utc, std::string_view host_directory,

@@ -6,10 +6,12 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +41,11 @@ struct ScanReport {
 // path reported, hard links are replaced by copies, an absolute link to inside becomes a relative one; a link to a file
 // inside is listed like that file. What lies more than 100 directories deep is removed and counted as skipped.
 ScanReport scan_outputs(const std::filesystem::path& directory, const ScanLimits& limits = {});
+
+// What a directory holds, cheaply: inode, size and times of every file, the runner's left out. While it stays the same
+// nothing of it was changed; a directory that cannot be read, or is none, is like no other.
+using Trace = std::map<std::string, std::array<std::int64_t, 6>>;
+Trace trace_outputs(const std::filesystem::path& directory);
 
 // One card of the page.
 struct ResultView {

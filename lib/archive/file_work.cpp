@@ -164,8 +164,12 @@ Fd open_directory(const std::filesystem::path& directory) {
 }
 
 Fd open_own_directory(const std::filesystem::path& directory) {
-  Fd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  const auto open = [&] { return Fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)); };
+  Fd fd = open();
+  if (!fd && errno == EACCES && ::fchmodat(AT_FDCWD, directory.c_str(), 0700, AT_SYMLINK_NOFOLLOW) == 0) fd = open();
   if (!fd) throw_errno(errno, "open the directory", directory.native());
+  struct stat status {};
+  if (::fstat(fd.get(), &status) == 0 && (status.st_mode & 0700) != 0700) ::fchmod(fd.get(), 0755);
   return fd;
 }
 

@@ -66,7 +66,7 @@ std::string percent_encode_invalid_utf8(std::string_view name);
 std::size_t utf8_sequence_length(std::string_view text) noexcept;
 
 Fd open_directory(const std::filesystem::path& directory); // throws; follows links, for paths of our own
-// The same for a directory that hooks could have replaced by a link: does not follow one.
+// The same for a directory that hooks could have replaced by a link, or locked: does not follow one, and unlocks.
 Fd open_own_directory(const std::filesystem::path& directory);
 Fd open_directory_at(int parent, const std::string& name); // empty if it is not a directory; never follows
 // Opens a regular file for reading, without following a link and without blocking on a fifo; empty if it is none or

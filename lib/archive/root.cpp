@@ -154,6 +154,16 @@ void Root::write_file(const std::filesystem::path& file, const std::string& text
   write_file_atomically(path, text);
 }
 
+void Root::remove_file(const std::filesystem::path& file) const {
+  check();
+  if (bucket_) return bucket_->remove(file.native());
+  std::error_code error;
+  std::filesystem::remove(path_ / file, error);
+  if (error && error != std::errc::no_such_file_or_directory && error != std::errc::not_a_directory)
+    throw_errno(error.value(), "remove", (path_ / file).native());
+  std::filesystem::remove((path_ / file).parent_path(), error);
+}
+
 int Root::fetch(const std::string& file) const {
   // A video may be larger than our memory: then where temporary files go.
   constexpr std::uint64_t kInMemory = 64u << 20;

@@ -34,6 +34,8 @@ public:
   std::uint64_t free_bytes() const;
   // Writes a page of ours, at once or not at all. `file`: below the root.
   void write_file(const std::filesystem::path& file, const std::string& text, const std::string& type) const;
+  // Removes one of them, and the directory that it leaves empty. One that is not there is fine.
+  void remove_file(const std::filesystem::path& file) const;
   // Only of a bucket: a descriptor to read a copy of a published file from, for the caller to close; -1: there is none.
   // The copy is in memory or, if it is large, in the temporary directory without a name.
   int fetch(const std::string& file) const;

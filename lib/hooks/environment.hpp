@@ -49,6 +49,12 @@ bool plugin_enabled(const Plugin& plugin, const Options& options);
 // as Catalog::select does.
 std::vector<std::string> selected_plugins(const Catalog& catalog, const std::string& plugins, const Options& options);
 
+// Of the `selected` plugins those to be run where the results of the `archived` ones need not be made again: what is
+// missing, what builds on that (requires it), and what both require. Plugins without a hook for snapshots are never
+// missing.
+std::vector<std::string> missing_plugins(const Catalog& catalog, const std::vector<std::string>& selected,
+                                         const std::vector<std::string>& archived);
+
 // "NAME=value" list for Command::environment: inherited, then global keys of the contract with their old aliases
 // (SNAP_DIR and SNAPSHOT_DIR, CRAWL_DIR and CRAWL_OUTPUT_DIR, ABXPKG_LIB_DIR and LIB_DIR, ...), then resolved options.
 // Options that no plugin declares pass as they are; a secret that only other plugins declare does not pass, nor does

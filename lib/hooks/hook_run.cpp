@@ -295,6 +295,8 @@ void HookRun::Impl::take(std::vector<Record> records) {
       outcome.machine_records.push_back(std::move(*machine));
     } else if (auto* rate_limit = std::get_if<RateLimitRecord>(&record)) {
       outcome.rate_limits.push_back(std::move(*rate_limit));
+    } else if (auto* redirect = std::get_if<RedirectRecord>(&record)) {
+      outcome.redirects.push_back(std::move(redirect->location));
     }
   }
 }

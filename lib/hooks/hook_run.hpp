@@ -39,6 +39,7 @@ struct HookOutcome {
   std::vector<BinaryRecord> binaries;
   std::vector<MachineRecord> machine_records;
   std::vector<RateLimitRecord> rate_limits;
+  std::vector<std::string> redirects; // URLs that the page led to, in order, not yet validated
   std::size_t ignored_lines{0}, dropped_lines{0};
   std::filesystem::path stdout_log, stderr_log; // kept only if the hook failed, else empty
 };

@@ -336,4 +336,24 @@ std::vector<std::string> selected_plugins(const Catalog& catalog, const std::str
   return result;
 }
 
+std::vector<std::string> missing_plugins(const Catalog& catalog, const std::vector<std::string>& selected,
+                                         const std::vector<std::string>& archived) {
+  std::set<std::string> missing;
+  for (const Hook* hook : catalog.hooks_for(Event::snapshot, selected))
+    if (std::find(archived.begin(), archived.end(), hook->plugin->name) == archived.end())
+      missing.insert(hook->plugin->name);
+  std::set<std::string> wanted;
+  for (const std::string& name : selected) {
+    const auto closure = with_required_plugins(catalog, *catalog.find(name));
+    if (std::none_of(closure.begin(), closure.end(), [&](const Plugin* p) { return missing.contains(p->name); }))
+      continue;
+    for (const Plugin* plugin : closure)
+      wanted.insert(plugin->name);
+  }
+  std::vector<std::string> result;
+  std::copy_if(selected.begin(), selected.end(), std::back_inserter(result),
+               [&](const std::string& name) { return wanted.contains(name); });
+  return result;
+}
+
 } // namespace holdfast::hooks

@@ -249,14 +249,22 @@ std::optional<Record> rate_limit_record(const json& object) {
   return record;
 }
 
+std::optional<Record> redirect_record(const json& object) {
+  RedirectRecord record;
+  record.location = text_of(object, "location", kLongestUrl);
+  if (record.location.empty()) return std::nullopt;
+  return record;
+}
+
 using Maker = std::optional<Record> (*)(const json&);
-constexpr std::array<std::pair<std::string_view, Maker>, 7> kMakers{{{"ArchiveResult", result_record},
+constexpr std::array<std::pair<std::string_view, Maker>, 8> kMakers{{{"ArchiveResult", result_record},
                                                                      {"Snapshot", snapshot_record},
                                                                      {"Tag", tag_record},
                                                                      {"Binary", binary_record},
                                                                      {"BinaryRequest", binary_record},
                                                                      {"Machine", machine_record},
-                                                                     {"RateLimit", rate_limit_record}}};
+                                                                     {"RateLimit", rate_limit_record},
+                                                                     {"Redirect", redirect_record}}};
 
 std::optional<Record> make_record(const json& object, RecordSource source) {
   const auto type = object.find("type");

@@ -50,7 +50,12 @@ struct RateLimitRecord { // a site asked us to slow down: {"type":"RateLimit","h
   std::optional<double> retry_after_seconds;
 };
 
-using Record = std::variant<ResultRecord, SnapshotRecord, TagRecord, BinaryRecord, MachineRecord, RateLimitRecord>;
+struct RedirectRecord { // where the page led: {"type":"Redirect","url":...,"location":...,"status":301}
+  std::string location; // as printed; not yet validated
+};
+
+using Record =
+    std::variant<ResultRecord, SnapshotRecord, TagRecord, BinaryRecord, MachineRecord, RateLimitRecord, RedirectRecord>;
 
 // Where the lines come from. A urls.jsonl holds discovered URLs and nothing else, so their "type" may be missing there.
 enum class RecordSource { standard_output, urls_file };

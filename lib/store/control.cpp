@@ -161,6 +161,21 @@ std::vector<std::string> purge_waiting(pg::Connection& connection, std::int64_t 
                 "directory");
 }
 
+std::vector<StalePage> crawl_pages_stale(pg::Connection& connection, std::int64_t limit, std::chrono::milliseconds age,
+                                         const std::optional<std::string>& crawl) {
+  const auto result = connection.call("select * from holdfast.crawl_pages_stale($1::bigint, $2::interval, $3::uuid)",
+                                      pg::Params::of(limit, std::to_string(age.count()) + " milliseconds", crawl));
+  std::vector<StalePage> pages;
+  for (std::size_t i = 0; i < result.size(); ++i)
+    pages.push_back({result[i].text("crawl_id"), result[i].text("since"), result[i].boolean("there")});
+  return pages;
+}
+
+void crawl_page_made(pg::Connection& connection, const StalePage& page) {
+  connection.call("select holdfast.crawl_page_made($1::uuid, $2::timestamptz)",
+                  pg::Params::of(page.crawl_id, page.since));
+}
+
 void purge_done(pg::Connection& connection, const std::vector<std::string>& directories) {
   connection.call("select holdfast.purge_done($1::text[])", pg::Params::of(directories));
 }

@@ -62,6 +62,16 @@ std::vector<std::string> crawls_expired(pg::Connection& connection, std::int64_t
 std::vector<std::string> purge_list(pg::Connection& connection, std::int64_t limit);
 // Those that nobody has deleted for `age`.
 std::vector<std::string> purge_waiting(pg::Connection& connection, std::int64_t limit, std::chrono::milliseconds age);
+// A crawl's page in the archive that no longer says what is so.
+struct StalePage {
+  std::string crawl_id, since;
+  bool there{true}; // else the crawl was removed, and its page is to go
+};
+// Those that have waited for `age`; with `crawl` only its own.
+std::vector<StalePage> crawl_pages_stale(pg::Connection& connection, std::int64_t limit, std::chrono::milliseconds age,
+                                         const std::optional<std::string>& crawl);
+// It was written, or deleted, after `since` was read.
+void crawl_page_made(pg::Connection& connection, const StalePage& page);
 void purge_done(pg::Connection& connection, const std::vector<std::string>& directories);
 
 // How long a node that found nothing to claim may sleep; nullopt: until it is woken.

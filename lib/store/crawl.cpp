@@ -32,6 +32,7 @@ bool crawl_add(pg::Connection& connection, const NewCrawl& crawl, const std::vec
                               {"robots", crawl.robots},
                               {"overwrite", crawl.overwrite},
                               {"only_complete", crawl.only_complete},
+                              {"wanted", crawl.wanted},
                               {"max_snapshot_bytes", crawl.max_snapshot_bytes}};
   const auto limit = [&](const char* name, std::chrono::milliseconds value) {
     if (value.count() > 0) arguments[name] = std::to_string(value.count()) + " milliseconds";

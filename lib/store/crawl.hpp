@@ -36,6 +36,7 @@ struct NewCrawl {
   bool only_new{false};                      // leave out what the collection holds
   std::chrono::milliseconds only_new_age{0}; // but not if that is older than this; 0: however old
   bool only_complete{false};                 // with only_new: what is only partly there does not count
+  std::vector<std::string> wanted;           // with only_complete: plugins that a complete page has results of
   bool overwrite{false};                     // older snapshots of its URLs are removed once the new ones are sealed
   std::chrono::milliseconds keep{0};         // removed after this; 0: never
   std::int64_t max_snapshot_bytes{0};        // that the hooks of one snapshot may leave together

@@ -71,11 +71,12 @@ void snapshot_start(pg::Connection& connection, const std::string& node, const L
                   pg::Params::of(node, lease.snapshot_id, lease.crawl_id, lease.fence));
 }
 
-Terms snapshot_begin(pg::Connection& connection, const std::string& node, const Lease& lease) {
-  const auto result = connection.call("select * from holdfast.snapshot_begin($1::uuid, $2::uuid, $3::uuid, $4::bigint)",
+Terms snapshot_enter(pg::Connection& connection, const std::string& node, const Lease& lease) {
+  const auto result = connection.call("select * from holdfast.snapshot_enter($1::uuid, $2::uuid, $3::uuid, $4::bigint)",
                                       pg::Params::of(node, lease.snapshot_id, lease.crawl_id, lease.fence));
   const auto row = result.one();
-  return {row.boolean("robots"), static_cast<std::uint64_t>(row.integer("max_snapshot_bytes"))};
+  return {row.boolean("robots"), static_cast<std::uint64_t>(row.integer("max_snapshot_bytes")),
+          row.text_array("archived")};
 }
 
 void snapshot_release(pg::Connection& connection, const std::string& node, const Lease& lease,
@@ -205,6 +206,12 @@ void result_finish(pg::Connection& connection, const std::string& node, const Le
   connection.call(
       "select holdfast.result_finish($1::uuid, $2::uuid, $3::uuid, $4::bigint, $5, $6, $7, $8::jsonb)",
       pg::Params::of(node, lease.snapshot_id, lease.crawl_id, lease.fence, plugin, hook_name, status, result_json));
+}
+
+void result_amend(pg::Connection& connection, const std::string& node, const Lease& lease, const std::string& plugin,
+                  const std::string& hook_name, const std::string& result_json) {
+  connection.call("select holdfast.result_amend($1::uuid, $2::uuid, $3::uuid, $4::bigint, $5, $6, $7::jsonb)",
+                  pg::Params::of(node, lease.snapshot_id, lease.crawl_id, lease.fence, plugin, hook_name, result_json));
 }
 
 } // namespace holdfast::store

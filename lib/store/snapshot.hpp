@@ -71,9 +71,10 @@ void snapshot_start(pg::Connection& connection, const std::string& node, const L
 struct Terms {
   bool robots{false};                  // as the site's robots.txt allows
   std::uint64_t max_snapshot_bytes{0}; // left by all hooks together; 0: no cap
+  std::vector<std::string> archived;   // plugins whose results the collection has already: they need not run
 };
 // snapshot_start, answered with the terms (functions/82_crawling.sql).
-Terms snapshot_begin(pg::Connection& connection, const std::string& node, const Lease& lease);
+Terms snapshot_enter(pg::Connection& connection, const std::string& node, const Lease& lease);
 // ending: released, interrupted, handed_back. spend: count the attempt.
 void snapshot_release(pg::Connection& connection, const std::string& node, const Lease& lease,
                       const std::string& ending, std::chrono::milliseconds delay, const std::string& reason,
@@ -109,5 +110,8 @@ void result_start(pg::Connection& connection, const std::string& node, const Lea
 // `result_json`: columns of holdfast.archive_result by name (output, error, output_files, exit_code, wall_ms, ...).
 void result_finish(pg::Connection& connection, const std::string& node, const Lease& lease, const std::string& plugin,
                    const std::string& hook_name, const std::string& status, const std::string& result_json);
+// What a finished hook had left was changed by another. `result_json`: error, output_files, output_bytes.
+void result_amend(pg::Connection& connection, const std::string& node, const Lease& lease, const std::string& plugin,
+                  const std::string& hook_name, const std::string& result_json);
 
 } // namespace holdfast::store

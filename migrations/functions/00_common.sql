@@ -32,6 +32,11 @@ begin
 end $$;
 comment on function holdfast.crawl_wake(uuid, timestamptz) is 'Makes claims look at a crawl again.';
 
+create or replace function holdfast.crawl_page_changes(p_crawl uuid) returns void language sql as $$
+  insert into holdfast.crawl_page_stale (crawl_id) values (p_crawl) on conflict (crawl_id) do update set since = clock_timestamp()
+$$;
+comment on function holdfast.crawl_page_changes(uuid) is 'The page of a crawl is to be written anew.';
+
 create or replace function holdfast.crawl_settle(p_crawl uuid) returns boolean language plpgsql as $$
 -- Seals the crawl if nothing of it is open. The caller holds the crawl's row lock: without it two last snapshots sealing at
 -- once would each see the other open, and the crawl would never end.
@@ -53,6 +58,7 @@ begin
   if found then
     delete from holdfast.crawl_queue where crawl_id = p_crawl;
     delete from holdfast.crawl_lane where crawl_id = p_crawl;
+    perform holdfast.crawl_page_changes(p_crawl);
     perform pg_notify('holdfast', 'crawl_sealed ' || p_crawl);
     return true;
   end if;
@@ -104,6 +110,20 @@ begin
 end $$;
 comment on function holdfast.lane_end(uuid, text, boolean) is 'Called when a snapshot of a host with limits ends.';
 
+create or replace function holdfast.archived_plugins(p_url_hash bytea, p_but_crawl uuid, p_age interval) returns text[] language sql stable as $$
+  -- Whose results the collection has of a URL, in pages that were archived at least in part. What was only skipped counts where nothing
+  -- failed: beside a failure it may have had nothing to work on.
+  select coalesce(array_agg(distinct d.plugin), '{}') from (
+    select r.plugin
+      from holdfast.snapshot s
+      join holdfast.snapshot_sealed e on e.snapshot_id = s.id and e.crawl_id = s.crawl_id and e.outcome in ('succeeded', 'partial')
+      join holdfast.archive_result r on r.snapshot_id = s.id and r.crawl_id = s.crawl_id and r.fence = e.fence
+      where s.url_hash = p_url_hash and s.crawl_id <> p_but_crawl and (p_age is null or e.sealed_at > clock_timestamp() - p_age)
+      group by s.id, s.crawl_id, r.plugin
+      having bool_and(r.status in ('succeeded', 'noresults') or (e.outcome = 'succeeded' and r.status = 'skipped'))) d
+$$;
+comment on function holdfast.archived_plugins(bytea, uuid, interval) is 'Plugins whose results other crawls have already of a URL.';
+
 create or replace function holdfast.snapshot_insert(p_crawl uuid, p_parent uuid, p_depth integer, p_urls text[], p_hosts text[],
     p_titles text[], p_tags jsonb) returns bigint language plpgsql set plan_cache_mode = force_custom_plan as $$
 -- New snapshots of a crawl, in the order given, each URL once, inside its scope, up to its cap. The caller holds the crawl's row
@@ -124,12 +144,14 @@ begin
     select array_agg(a.allowed order by a.ordinality), count(*) filter (where not a.allowed) into v_allowed, v_refused from (
       select u.ordinality,
              holdfast.scope_refusal(v_crawl.scope, u.url, u.host) is null
-             and not (v_crawl.only_new and exists (
+             and not (v_crawl.only_new and case when v_crawl.wanted <> '{}' then
+               v_crawl.wanted <@ holdfast.archived_plugins(sha256(convert_to(u.url, 'UTF8')), p_crawl, v_crawl.only_new_age)
+             else exists (
                select from holdfast.snapshot s
                  join holdfast.snapshot_sealed e on e.snapshot_id = s.id and e.crawl_id = s.crawl_id
                    and (e.outcome = 'succeeded' or (e.outcome = 'partial' and not v_crawl.only_complete))
                  where s.url_hash = sha256(convert_to(u.url, 'UTF8')) and s.crawl_id <> p_crawl
-                   and (v_crawl.only_new_age is null or e.sealed_at > v_now - v_crawl.only_new_age))) as allowed
+                   and (v_crawl.only_new_age is null or e.sealed_at > v_now - v_crawl.only_new_age)) end) as allowed
         from unnest(p_urls, p_hosts) with ordinality u(url, host, ordinality)) a;
   end if;
   if v_crawl.host_delay > '0' or v_crawl.host_parallel is not null then

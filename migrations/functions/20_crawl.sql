@@ -4,12 +4,12 @@ create or replace function holdfast.crawl_add(p_id uuid, p_crawl jsonb) returns 
 -- Adds an empty crawl; seeds follow in the same transaction (crawl_add_seeds). False if the id is there already: adding may
 -- be repeated. Keys of p_crawl: label, notes, tags, persona, plugins, options, max_depth, max_urls, priority, created_by, max_bytes,
 -- max_time, max_parallel, scope, host_delay, host_parallel, only_new, only_new_age, retry_of, keep, max_snapshot_bytes, robots, only_complete,
--- overwrite.
+-- wanted, overwrite.
 begin
   perform holdfast.scope_check(coalesce(p_crawl -> 'scope', '{}'));
   insert into holdfast.crawl (id, label, notes, tags, persona, plugins, options, max_depth, max_urls, priority, created_by, max_bytes,
       max_time, max_parallel, scope, host_delay, host_parallel, only_new, only_new_age, retry_of, keep_until,
-      max_snapshot_bytes, robots, only_complete, overwrite)
+      max_snapshot_bytes, robots, only_complete, wanted, overwrite)
     values (p_id, coalesce(p_crawl ->> 'label', ''), coalesce(p_crawl ->> 'notes', ''),
       coalesce((select array_agg(t) from jsonb_array_elements_text(p_crawl -> 'tags') t), '{}'),
       coalesce(p_crawl ->> 'persona', 'Default'),
@@ -22,6 +22,7 @@ begin
       coalesce((p_crawl ->> 'only_new')::boolean, false), (p_crawl ->> 'only_new_age')::interval, (p_crawl ->> 'retry_of')::uuid,
       clock_timestamp() + (p_crawl ->> 'keep')::interval, coalesce((p_crawl ->> 'max_snapshot_bytes')::bigint, 0),
       coalesce((p_crawl ->> 'robots')::boolean, false), coalesce((p_crawl ->> 'only_complete')::boolean, false),
+      coalesce((select array_agg(t order by t) from jsonb_array_elements_text(p_crawl -> 'wanted') t), '{}'),
       coalesce((p_crawl ->> 'overwrite')::boolean, false))
     on conflict (id) do nothing;
   if not found then return false; end if;

@@ -98,3 +98,20 @@ begin
   end if;
 end $$;
 comment on function holdfast.result_finish(uuid, uuid, uuid, bigint, text, text, text, jsonb) is 'Records what a hook did.';
+
+create or replace function holdfast.result_amend(p_node uuid, p_snapshot uuid, p_crawl uuid, p_fence bigint, p_plugin text, p_hook text,
+    p_result jsonb) returns void language plpgsql set enable_seqscan = off as $$
+-- Something else has changed what a hook had left, after it had ended: its row lists what is there now, and says so. May be repeated.
+-- Keys of p_result: error, output_files, output_bytes.
+begin
+  perform from holdfast.snapshot_queue
+    where snapshot_id = p_snapshot and crawl_id = p_crawl and owner_id = p_node and fence = p_fence for share;
+  if not found then
+    raise exception 'snapshot % is no longer held with fence %', p_snapshot, p_fence using errcode = 'HF003';
+  end if;
+  update holdfast.archive_result r set error = p_result ->> 'error', output_files = p_result -> 'output_files',
+      output_bytes = (p_result ->> 'output_bytes')::bigint
+    where r.snapshot_id = p_snapshot and r.crawl_id = p_crawl and r.fence = p_fence and r.plugin = p_plugin and r.hook_name = p_hook
+      and r.ended_at is not null;
+end $$;
+comment on function holdfast.result_amend(uuid, uuid, uuid, bigint, text, text, jsonb) is 'Corrects what a hook is said to have left, after another has changed it.';

@@ -550,6 +550,7 @@ begin
     from holdfast.snapshot_queue q
     where s.crawl_id = p_crawl and q.snapshot_id = s.id and q.crawl_id = s.crawl_id and (cardinality(p_add) > 0 or cardinality(p_remove) > 0);
   get diagnostics v_changed = row_count;
+  if exists (select from holdfast.crawl where id = p_crawl and status = 'sealed') then perform holdfast.crawl_page_changes(p_crawl); end if;
   perform holdfast.control_note('tag', 'crawl', p_crawl::text, p_crawl, p_by, concat_ws(', ', 'label ' || p_label, 'notes', '+' || nullif(array_to_string(p_add, ' +'), ''), '-' || nullif(array_to_string(p_remove, ' -'), '')), 0);
   return v_changed;
 end $$;
@@ -576,6 +577,7 @@ begin
     on conflict do nothing;
   get diagnostics v_count = row_count;
   delete from holdfast.crawl where id = p_crawl;
+  perform holdfast.crawl_page_changes(p_crawl);
   perform holdfast.control_note('remove', 'crawl', p_crawl::text, p_crawl, p_by, v_count || ' directories', 0);
   return v_count;
 end $$;

@@ -1,14 +1,26 @@
 -- What a node asks before it works on a snapshot, robots.txt as all nodes share it, and removing single snapshots.
 
-create or replace function holdfast.snapshot_begin(p_node uuid, p_snapshot uuid, p_crawl uuid, p_fence bigint)
-  returns table (robots boolean, max_snapshot_bytes bigint) language plpgsql as $$
--- snapshot_start, and the terms on which its crawl wants it done. May be repeated.
+create or replace function holdfast.snapshot_enter(p_node uuid, p_snapshot uuid, p_crawl uuid, p_fence bigint)
+  returns table (robots boolean, max_snapshot_bytes bigint, archived text[]) language plpgsql as $$
+-- snapshot_start, and the terms on which its crawl wants it done. archived: plugins that need not run, because the collection has their
+-- results. May be repeated.
 #variable_conflict use_column
 begin
   perform holdfast.snapshot_start(p_node, p_snapshot, p_crawl, p_fence);
-  return query select c.robots, c.max_snapshot_bytes from holdfast.crawl c where c.id = p_crawl;
+  return query select c.robots, c.max_snapshot_bytes,
+      case when c.only_complete then
+        holdfast.archived_plugins((select s.url_hash from holdfast.snapshot s where s.id = p_snapshot and s.crawl_id = p_crawl), p_crawl, c.only_new_age)
+      else '{}' end
+    from holdfast.crawl c where c.id = p_crawl;
 end $$;
-comment on function holdfast.snapshot_begin(uuid, uuid, uuid, bigint) is 'The owner is about to work on a snapshot; answers with what its crawl demands.';
+comment on function holdfast.snapshot_enter(uuid, uuid, uuid, bigint) is 'The owner is about to work on a snapshot; answers with what its crawl demands.';
+
+create or replace function holdfast.snapshot_begin(p_node uuid, p_snapshot uuid, p_crawl uuid, p_fence bigint)
+  returns table (robots boolean, max_snapshot_bytes bigint) language sql as $$
+  -- For programs older than revision 13: they run all of a page.
+  select e.robots, e.max_snapshot_bytes from holdfast.snapshot_enter(p_node, p_snapshot, p_crawl, p_fence) e
+$$;
+comment on function holdfast.snapshot_begin(uuid, uuid, uuid, bigint) is 'As snapshot_enter, for older programs.';
 
 create or replace function holdfast.snapshot_order_of_claims() returns text language sql stable as $$
   -- How this session claims within a crawl: "oldest" (found first, first), "newest", or either with "from N": at random among the
@@ -136,10 +148,25 @@ begin
       snapshots_partial = snapshots_partial - (v_sealed.outcome = 'partial')::integer,
       snapshots_failed = snapshots_failed - (v_sealed.outcome not in ('succeeded', 'partial'))::integer
     where id = v_crawl.id;
+  perform holdfast.crawl_page_changes(v_crawl.id);
   perform holdfast.control_note('remove', 'snapshot', p_snapshot::text, v_crawl.id, p_by, v_url, 0);
   return 1;
 end $$;
 comment on function holdfast.snapshot_remove(uuid, text) is 'Deletes a snapshot of a sealed crawl; its files are listed in purge.';
+
+create or replace function holdfast.crawl_pages_stale(p_limit bigint, p_age interval, p_crawl uuid) returns table (crawl_id uuid, since timestamptz, there boolean)
+  language sql stable as $$
+  -- Pages to be written, or deleted if the crawl is no longer there, that have waited for that long; p_crawl: only this one's.
+  select p.crawl_id, p.since, exists (select from holdfast.crawl c where c.id = p.crawl_id)
+    from holdfast.crawl_page_stale p where p.since <= clock_timestamp() - p_age and (p_crawl is null or p.crawl_id = p_crawl) order by p.since limit p_limit
+$$;
+comment on function holdfast.crawl_pages_stale(bigint, interval, uuid) is 'Pages of crawls that wait to be written or deleted.';
+
+create or replace function holdfast.crawl_page_made(p_crawl uuid, p_since timestamptz) returns void language sql as $$
+  -- What has changed since it was looked at is to be written again.
+  delete from holdfast.crawl_page_stale where crawl_id = p_crawl and since <= p_since
+$$;
+comment on function holdfast.crawl_page_made(uuid, timestamptz) is 'The page of a crawl says what was so at that time.';
 
 create or replace function holdfast.snapshots_supersede(p_snapshots uuid[]) returns void language sql as $$
   -- Marks the older snapshots of the same URLs, for those of these just sealed whose crawls overwrite and that have something. Only marks:

@@ -22,6 +22,7 @@
 #include <chrono>
 #include <csignal>
 #include <iostream>
+#include <set>
 #include <thread>
 
 namespace holdfast::cli {
@@ -145,6 +146,17 @@ PlannedCrawl plan_crawl(Context& context, const AddOptions& options) {
   const auto catalog = context.catalog();
   for (const auto& name : catalog->select(crawl.plugins))
     hooks::resolve_options(*catalog, *catalog->find(name), crawl.options);
+  if (crawl.only_complete) {
+    // What a page must have to be complete. A machine without plugins cannot say; then how it ended decides.
+    auto hook_options = context.node_options(false).hook_options;
+    for (const auto& [key, value] : crawl.options)
+      hook_options[key] = value;
+    std::set<std::string> wanted;
+    for (const auto* hook : catalog->hooks_for(
+             hooks::Event::snapshot, hooks::selected_plugins(*catalog, base::join(crawl.plugins, ","), hook_options)))
+      wanted.insert(hook->plugin->name);
+    crawl.wanted.assign(wanted.begin(), wanted.end());
+  }
   return planned;
 }
 

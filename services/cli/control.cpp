@@ -10,6 +10,7 @@
 #include "lib/store/node.hpp"
 #include "lib/store/view.hpp"
 #include "services/cli/output.hpp"
+#include "services/worker/crawl_page.hpp"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -322,7 +323,9 @@ int remove(Context& context, const ControlOptions& options) {
     store::snapshot_remove(connection, id, user_name());
     if (!context.json()) std::cout << "snapshot " << id << ": removed\n";
   }
-  if (store::purge_list(connection, 1).empty()) return base::kExitSuccess;
+  const auto now = std::chrono::milliseconds(0);
+  if (store::purge_list(connection, 1).empty() && store::crawl_pages_stale(connection, 1, now, {}).empty())
+    return base::kExitSuccess;
   const auto root = archive::Root::open(context.archive_root(), collection, false);
   for (;;) {
     const auto directories = store::purge_list(connection, 500);
@@ -330,6 +333,8 @@ int remove(Context& context, const ControlOptions& options) {
     for (const auto& directory : directories)
       archive::remove_snapshot(root, directory);
     store::purge_done(connection, directories);
+  }
+  while (worker::refresh_crawl_pages(connection, root, now) > 0) {
   }
   return base::kExitSuccess;
 }

@@ -79,8 +79,9 @@ void add_limit_options(CLI::App& command, LimitOptions& options) {
       command.add_flag("--only-new", options.only_new, "Leave out URLs that are archived already")->group(group);
   auto* update =
       command
-          .add_flag("--update", options.update,
-                    "Leave out URLs that are archived in full; what failed or is only partly there is archived again")
+          .add_flag(
+              "--update", options.update,
+              "Leave out URLs that are archived in full; of the others run only the plugins that failed or are missing")
           ->group(group);
   command
       .add_flag("--overwrite", options.overwrite,

@@ -1,3 +1,5 @@
+#include "lib/archive/manifest.hpp"
+#include "lib/archive/root.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
 #include "lib/store/program.hpp"
@@ -16,7 +18,9 @@
 #include <chrono>
 #include <iostream>
 #include <map>
+#include <optional>
 #include <set>
+#include <sstream>
 #include <thread>
 
 namespace holdfast::cli {
@@ -66,9 +70,31 @@ public:
     std::sort(files.begin(), files.end());
     for (const auto& file : files) {
       std::string hook, stream;
-      if (parse_log_name(file.filename().string(), hook, stream)) any |= print_file(file, url, hook, stream);
+      if (!parse_log_name(file.filename().string(), hook, stream)) continue;
+      any |= print_file(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), file, url, hook, stream);
     }
     return any;
+  }
+
+  // The same of an attempt that was published into a bucket: its manifest says which logs there are.
+  void look_in_bucket(const archive::Root& root, const fs::path& directory, const std::string& url) {
+    const Descriptor manifest(root.fetch((directory / archive::kManifestName).native()));
+    std::string text;
+    for (char buffer[1 << 16];;) {
+      const ssize_t got = manifest.get() < 0 ? 0 : ::read(manifest.get(), buffer, sizeof buffer);
+      if (got <= 0) break;
+      text.append(buffer, static_cast<std::size_t>(got));
+    }
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+      if (line.size() < 67) continue; // 64 digits, two spaces, a path
+      const fs::path file(line.substr(66));
+      std::string hook, stream;
+      if (std::distance(file.begin(), file.end()) != 2 || !parse_log_name(file.filename().string(), hook, stream))
+        continue;
+      if (plugin_.empty() || *file.begin() == plugin_)
+        print_file(root.fetch((directory / file).native()), file, url, hook, stream);
+    }
   }
 
   void print(const std::string& url, const std::string& plugin, const std::string& hook, const std::string& stream,
@@ -101,12 +127,28 @@ public:
   bool printed() const { return printed_; }
 
 private:
-  bool print_file(const fs::path& file, const std::string& url, const std::string& hook, const std::string& stream) {
-    const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (descriptor < 0) return false;
+  class Descriptor {
+  public:
+    explicit Descriptor(int descriptor) : descriptor_(descriptor) {}
+    ~Descriptor() {
+      if (descriptor_ >= 0) ::close(descriptor_);
+    }
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(const Descriptor&) = delete;
+    int get() const { return descriptor_; }
+
+  private:
+    const int descriptor_;
+  };
+
+  // Closes the descriptor; -1: there is no such file. `file`: its plugin and its name.
+  bool print_file(int opened, const fs::path& file, const std::string& url, const std::string& hook,
+                  const std::string& stream) {
+    const Descriptor descriptor(opened);
+    if (opened < 0) return false;
     struct stat status {};
     bool any = false;
-    if (::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode)) {
+    if (::fstat(opened, &status) == 0 && S_ISREG(status.st_mode)) {
       const auto size = static_cast<std::uint64_t>(status.st_size);
       const auto known = offsets_.find(file.filename().string());
       std::uint64_t from = known != offsets_.end() ? known->second : size > kTail ? size - kTail : 0;
@@ -114,7 +156,7 @@ private:
       const bool cut = known == offsets_.end() && from > 0;
       while (from < size) {
         std::string text(static_cast<std::size_t>(std::min<std::uint64_t>(size - from, kAtOnce)), '\0');
-        const ssize_t got = ::pread(descriptor, text.data(), text.size(), static_cast<off_t>(from));
+        const ssize_t got = ::pread(opened, text.data(), text.size(), static_cast<off_t>(from));
         if (got <= 0) break;
         text.resize(static_cast<std::size_t>(got));
         from += text.size();
@@ -125,7 +167,6 @@ private:
       }
       offsets_[file.filename().string()] = from;
     }
-    ::close(descriptor);
     return any;
   }
 
@@ -161,6 +202,8 @@ int logs(Context& context, const LogOptions& options) {
   Printer printer(context, options.plugin);
   if (options.follow) printer.follow();
   std::set<std::string> done; // sealed and printed
+  const bool in_bucket = context.archive_root().native().starts_with("s3:");
+  std::optional<archive::Root> bucket; // opened when something is to be read from it
   std::string elsewhere;
   if (found.kind == "crawl") {
     const auto rows = store::session_logs(connection, found.id);
@@ -184,7 +227,13 @@ int logs(Context& context, const LogOptions& options) {
       const auto url = rows[i].text("url");
       if (done.contains(id)) continue;
       if (rows[i].text("status") == "sealed") {
-        if (const auto directory = rows[i].text_or("directory", ""); !directory.empty())
+        const auto directory = rows[i].text_or("directory", "");
+        if (!directory.empty() && in_bucket && !bucket)
+          bucket = archive::Root::open(context.archive_root(),
+                                       connection.call("select id from holdfast.collection").one().text("id"), false);
+        if (!directory.empty() && in_bucket)
+          printer.look_in_bucket(*bucket, directory, url);
+        else if (!directory.empty())
           printer.look(context.archive_root() / directory, url);
         done.insert(id);
         continue;

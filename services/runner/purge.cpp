@@ -3,6 +3,7 @@
 #include "lib/archive/verify.hpp"
 #include "lib/base/error.hpp"
 #include "lib/store/control.hpp"
+#include "services/worker/crawl_page.hpp"
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -15,6 +16,7 @@ namespace holdfast::runner {
 namespace {
 
 constexpr int kBatch = 20;
+constexpr std::chrono::seconds kPageAge{5}; // until then the node that sealed the crawl writes its page
 
 } // namespace
 
@@ -27,7 +29,9 @@ awaitable<int> Purge::step(pg::Pool& pool) {
   if (archive_root_.empty()) co_return 0;
   const auto listed =
       co_await pool.run([](pg::Connection& connection) { return store::purge_list(connection, kBatch); });
-  if (listed.empty()) co_return 0;
+  const bool pages = co_await pool.run(
+      [](pg::Connection& connection) { return !store::crawl_pages_stale(connection, 1, kPageAge, {}).empty(); });
+  if (listed.empty() && !pages) co_return 0;
   std::vector<std::string> gone;
   std::string problem;
   const auto work = [this, &listed, &gone, &problem]() -> awaitable<void> {
@@ -49,9 +53,21 @@ awaitable<int> Purge::step(pg::Pool& pool) {
   co_await boost::asio::co_spawn(files_, work, boost::asio::use_awaitable);
   if (!problem.empty() && !std::exchange(told_, true))
     spdlog::info("files of removed crawls are left to a node that has the archive: {}", problem);
-  if (gone.empty()) co_return 0;
-  co_await pool.run([&](pg::Connection& connection) { store::purge_done(connection, gone); });
-  co_return static_cast<int>(gone.size());
+  if (!problem.empty()) co_return 0;
+  int done = static_cast<int>(gone.size());
+  if (!gone.empty()) co_await pool.run([&](pg::Connection& connection) { store::purge_done(connection, gone); });
+  if (pages)
+    done += co_await pool.run([&](pg::Connection& connection) {
+      try {
+        const auto root = archive::Root::open(archive_root_, collection_id_, false);
+        return worker::refresh_crawl_pages(connection, root, kPageAge);
+      } catch (const base::Error& error) {
+        if (error.error_class() != base::ErrorClass::cannot_create) throw;
+        if (refused_.insert("crawls").second) spdlog::error("no page for a crawl: {}", error.what());
+        return 0; // a full disk is no reason for the runner to end; it is tried again
+      }
+    });
+  co_return done;
 }
 
 } // namespace holdfast::runner

@@ -1,5 +1,6 @@
 #pragma once
-// Deletes the files of what was removed from the collection (holdfast.purge lists them), where the archive is mounted.
+// Deletes the files of what was removed from the collection (holdfast.purge lists them) and writes the pages of crawls
+// that this makes wrong anew, where the archive is mounted.
 // Owned by the runner's duties; used on the main thread, the deleting itself on the "files" thread. The destructor
 // waits for what it is deleting.
 
@@ -24,8 +25,8 @@ public:
   Purge(const Purge&) = delete;
   Purge& operator=(const Purge&) = delete;
 
-  // Deletes a few; how many. A row leaves the list when its directory is gone, so that a crash between the two changes
-  // nothing.
+  // Deletes and writes a few; how many. A row leaves the list when its directory is gone, so that a crash between the
+  // two changes nothing.
   awaitable<int> step(pg::Pool& pool);
 
 private:

@@ -1,6 +1,7 @@
 #include "services/worker/crawl_page.hpp"
 
 #include "lib/archive/attempt.hpp"
+#include "lib/store/control.hpp"
 #include "lib/store/view.hpp"
 
 namespace holdfast::worker {
@@ -9,11 +10,7 @@ namespace {
 
 constexpr std::int64_t kEntries = 20000; // rows of the page; more would not be read by anybody
 
-} // namespace
-
-std::filesystem::path crawl_page_path(const std::string& crawl_id) {
-  return std::filesystem::path("crawls") / crawl_id / "index.html";
-}
+constexpr std::int64_t kBatch = 20;
 
 void write_crawl_page(pg::Connection& connection, const archive::Root& root, const std::string& crawl_id) {
   const archive::CrawlView view = [&] {
@@ -45,6 +42,25 @@ void write_crawl_page(pg::Connection& connection, const archive::Root& root, con
     return made;
   }();
   root.write_file(crawl_page_path(crawl_id), archive::render_crawl_html(view), "text/html");
+}
+
+} // namespace
+
+std::filesystem::path crawl_page_path(const std::string& crawl_id) {
+  return std::filesystem::path("crawls") / crawl_id / "index.html";
+}
+
+int refresh_crawl_pages(pg::Connection& connection, const archive::Root& root, std::chrono::milliseconds age,
+                        const std::optional<std::string>& crawl_id) {
+  const auto stale = store::crawl_pages_stale(connection, kBatch, age, crawl_id);
+  for (const auto& page : stale) {
+    if (page.there)
+      write_crawl_page(connection, root, page.crawl_id);
+    else
+      root.remove_file(crawl_page_path(page.crawl_id));
+    store::crawl_page_made(connection, page);
+  }
+  return static_cast<int>(stale.size());
 }
 
 } // namespace holdfast::worker

@@ -465,16 +465,16 @@ awaitable<void> Node::claim_loop() {
   }
 }
 
-// Deletes files of removed snapshots, where no runner does. Every node has the archive; a runner may not have it.
+// Deletes files of removed snapshots and writes pages of crawls anew, where no runner does. Every node has the archive;
+// a runner may not have it.
 awaitable<void> Node::purge() {
   std::string problem;
   try {
     const auto directories = co_await database_->once(
         [](pg::Connection& connection) { return store::purge_waiting(connection, kPurgeBatch, kPurgeAge); });
-    if (directories.empty()) co_return;
     std::vector<std::string> gone;
     co_await on_thread(files_, [&] {
-      archive_root_->check();
+      if (!directories.empty()) archive_root_->check();
       for (const auto& directory : directories) {
         try {
           archive::remove_snapshot(*archive_root_, directory);
@@ -484,9 +484,12 @@ awaitable<void> Node::purge() {
         }
       }
     });
-    if (gone.empty()) co_return;
-    co_await database_->once([&](pg::Connection& connection) { store::purge_done(connection, gone); });
-    spdlog::info("deleted the files of {} removed snapshots", gone.size());
+    if (!gone.empty()) {
+      co_await database_->once([&](pg::Connection& connection) { store::purge_done(connection, gone); });
+      spdlog::info("deleted the files of {} removed snapshots", gone.size());
+    }
+    co_await pool_->run(
+        [this](pg::Connection& connection) { refresh_crawl_pages(connection, *archive_root_, kPurgeAge); });
   } catch (const base::Error& error) {
     problem = error.what(); // another round, or another node, does it
   }
@@ -595,9 +598,11 @@ awaitable<void> Node::run_job(std::shared_ptr<SnapshotJob> job) {
 awaitable<void> Node::make_crawl_page(std::string crawl_id) {
   std::string problem;
   try {
-    co_await pool_->run([&](pg::Connection& connection) { write_crawl_page(connection, *archive_root_, crawl_id); });
+    co_await pool_->run([&](pg::Connection& connection) {
+      refresh_crawl_pages(connection, *archive_root_, std::chrono::milliseconds(0), crawl_id);
+    });
   } catch (const base::Error& error) {
-    problem = error.what(); // derived data: `holdfast page` makes it again
+    problem = error.what(); // it stays marked; a runner or another round makes it
   }
   if (!problem.empty()) spdlog::warn("no page for crawl {}: {}", crawl_id, problem);
 }

@@ -19,6 +19,7 @@
 #include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -38,6 +39,7 @@ constexpr std::size_t kLogTail = 4096;              // of a failed hook's stderr
 constexpr std::chrono::seconds kReadiness{30};      // beyond a background hook's timeout (contract section 1.10)
 constexpr std::chrono::milliseconds kNoPlace{2000}; // for a node with room for its crawl to take it
 constexpr std::chrono::milliseconds kRobotsElsewhere{1000}; // while another node fetches it
+constexpr std::size_t kRedirects = 20;                      // of one page, that robots.txt is asked about
 constexpr std::chrono::hours kRobotsKeep{24};               // as RFC 9309 recommends
 constexpr std::chrono::minutes kRobotsKeepTrouble{1};
 constexpr std::chrono::milliseconds kNodeTrouble{60000}; // before work is tried again that failed for want of disk
@@ -47,6 +49,28 @@ std::chrono::milliseconds jittered(std::chrono::milliseconds delay) {
   static std::mt19937 generator{std::random_device{}()};
   return std::chrono::milliseconds(
       std::uniform_int_distribution<std::int64_t>(delay.count() * 3 / 4, delay.count() * 5 / 4)(generator));
+}
+
+// A few, for people.
+std::string shortened(const std::vector<std::string>& names) {
+  constexpr std::size_t kShown = 5;
+  auto text =
+      base::join({names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), kShown))}, ", ");
+  if (names.size() > kShown) text += " and " + std::to_string(names.size() - kShown) + " more";
+  return text;
+}
+
+// The files of a result as its row has them: paths below the plugin's directory.
+nlohmann::json file_rows(const archive::ResultView& card) {
+  nlohmann::json rows = nlohmann::json::array();
+  for (std::size_t i = 0; i < std::min(card.files.size(), kFilesInRow); ++i) {
+    const auto& file = card.files[i];
+    rows.push_back({{"path", file.path.substr(card.plugin.size() + 1)},
+                    {"type", file.type},
+                    {"size", file.size},
+                    {"sha256", file.sha256}});
+  }
+  return rows;
 }
 
 } // namespace
@@ -110,8 +134,10 @@ void SnapshotJob::lose(const std::string& reason) {
 void SnapshotJob::check_directory() const {
   struct stat status {};
   if (lstat(attempt_.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
-      attempt_inode_ == std::pair<std::uint64_t, std::uint64_t>(status.st_dev, status.st_ino))
+      attempt_inode_ == std::pair<std::uint64_t, std::uint64_t>(status.st_dev, status.st_ino)) {
+    if ((status.st_mode & 0700) != 0700) fchmodat(AT_FDCWD, attempt_.c_str(), 0700, AT_SYMLINK_NOFOLLOW);
     return;
+  }
   throw base::Error(base::ErrorClass::refused, "a hook has taken away the directory of its snapshot");
 }
 
@@ -125,9 +151,10 @@ awaitable<SnapshotJob::Ending> SnapshotJob::run() {
   std::string problem;
   base::ErrorClass problem_class = base::ErrorClass::bug;
   std::optional<Later> later;
+  std::optional<Forbidden> forbidden;
   try {
     terms_ = co_await context_.database.repeat(
-        [&](pg::Connection& connection) { return store::snapshot_begin(connection, context_.node_id, lease()); });
+        [&](pg::Connection& connection) { return store::snapshot_enter(connection, context_.node_id, lease()); });
     base::test_point("after_start");
     view_.started_at = base::utc_timestamp();
     check();
@@ -136,13 +163,15 @@ awaitable<SnapshotJob::Ending> SnapshotJob::run() {
     if (sealing_.outcome.empty()) {
       co_await join_session();
       co_await run_hooks();
-      co_await publish_and_seal();
+      if (sealing_.outcome.empty()) co_await publish_and_seal();
     }
     sealed = true;
   } catch (const Stopped&) {
     problem = broken_;
   } catch (const Later& politely) {
     later = politely;
+  } catch (const Forbidden& error) {
+    forbidden = error;
   } catch (const SessionsFull&) {
     no_place_ = true;
   } catch (const base::Error& error) {
@@ -158,6 +187,10 @@ awaitable<SnapshotJob::Ending> SnapshotJob::run() {
     try {
       if (!interrupted_.empty()) {
         co_await put_back("interrupted", std::chrono::milliseconds(0), interrupted_, false);
+      } else if (forbidden) {
+        co_await give_up_results(forbidden->reason);
+        co_await refuse(forbidden->reason);
+        sealed = true;
       } else if (later) {
         spdlog::info("{} waits: {}", claim_.url, later->reason);
         co_await put_back("released", later->delay, later->reason, later->spend);
@@ -216,9 +249,7 @@ awaitable<void> SnapshotJob::admit() {
   }
   check();
   if (refusal.empty()) co_return;
-  sealing_.outcome = "refused";
-  sealing_.reason = refusal;
-  co_await seal();
+  co_await refuse(refusal);
 }
 
 // Before anything of the page is asked for. The answer is shared by all nodes; asking for it is a request to the site
@@ -226,7 +257,31 @@ awaitable<void> SnapshotJob::admit() {
 // the delay is over.
 awaitable<void> SnapshotJob::ask_robots() {
   const auto url = base::parse_url(claim_.url);
+  const std::string rule = co_await robots_rule_against(url);
+  if (!rule.empty()) co_await refuse("the site's robots.txt forbids it (Disallow: " + rule + ")");
+}
+
+// A redirect is followed by the hook that meets it, so its target is judged when that hook has ended: no later hook
+// asks for it, and nothing of it is kept.
+awaitable<void> SnapshotJob::ask_robots_about_redirects(const std::vector<std::string>& urls) {
+  for (const auto& text : urls) {
+    const auto url = base::try_parse_url(text);
+    if (!url || url->text == claim_.url || asked_about_.contains(url->text)) continue;
+    if (!context_.options.allow_private && base::is_private_host(url->host)) continue; // hooks refuse to go there
+    if (asked_about_.size() >= kRedirects)
+      throw Forbidden{"it redirects to more URLs than robots.txt is asked about (" + std::to_string(kRedirects) + ")"};
+    const std::string rule = co_await robots_rule_against(*url);
+    if (!rule.empty())
+      throw Forbidden{"it redirects to " + url->text +
+                      ", which the robots.txt of that site forbids (Disallow: " + rule + ")"};
+    asked_about_.insert(url->text);
+  }
+}
+
+// The rule of its site's robots.txt that forbids a URL, or nothing.
+awaitable<std::string> SnapshotJob::robots_rule_against(const base::Url& url) {
   const std::string origin = robots::origin_of(url);
+  const bool own = origin == robots::origin_of(base::parse_url(claim_.url)); // whose delays its claim has kept
   auto known = co_await context_.database.repeat(
       [&](pg::Connection& connection) { return store::robots_get(connection, context_.node_id, lease(), origin); });
   if (known.fetch) {
@@ -246,31 +301,35 @@ awaitable<void> SnapshotJob::ask_robots() {
     if (const auto delay = robots::parse(fetched.rules).delay)
       answer.delay = std::min(*delay, context_.options.robots_delay_max);
     const bool delayed = co_await context_.database.repeat([&](pg::Connection& connection) {
-      return store::robots_put(connection, context_.node_id, origin, claim_.host, answer);
+      return store::robots_put(connection, context_.node_id, origin, url.host, answer);
     });
     if (fetched.status == 429 || fetched.status == 503)
       co_await context_.database.repeat([&](pg::Connection& connection) {
-        store::host_rate_limited(connection, claim_.host, fetched.status, fetched.retry_after, context_.hostname);
+        store::host_rate_limited(connection, url.host, fetched.status, fetched.retry_after, context_.hostname);
       });
     check();
     spdlog::info("{}/robots.txt: {}", origin,
                  fetched.error.empty() ? "status " + std::to_string(fetched.status) : fetched.error);
-    if (delayed && fetched.error.empty())
+    if (own && delayed && fetched.error.empty())
       throw Later{std::chrono::milliseconds(0), "robots.txt was asked for first", false};
     known.state = fetched.error.empty() ? "known" : "unreachable";
     known.rules = fetched.rules;
     known.error = fetched.error;
   }
-  if (known.too_early) throw Later{std::chrono::milliseconds(0), "robots.txt asks for a delay", false};
+  if (own && known.too_early) throw Later{std::chrono::milliseconds(0), "robots.txt asks for a delay", false};
   if (known.state == "wanted") throw Later{kRobotsElsewhere, origin + "/robots.txt is just being fetched", false};
   if (known.state == "unreachable")
     throw base::Error(base::ErrorClass::temporary, origin + "/robots.txt cannot be read: " + known.error);
-  const auto rest = claim_.url.find('/', claim_.url.find("://") + 3);
-  const auto forbidding =
-      robots::forbidding_rule(robots::parse(known.rules), rest == std::string::npos ? "/" : claim_.url.substr(rest));
-  if (!forbidding) co_return;
+  const auto rest = url.text.find('/', url.text.find("://") + 3);
+  co_return robots::forbidding_rule(robots::parse(known.rules), rest == std::string::npos ? "/" : url.text.substr(rest))
+      .value_or("");
+}
+
+// Sealed without files.
+awaitable<void> SnapshotJob::refuse(std::string reason) {
+  sealing_ = {};
   sealing_.outcome = "refused";
-  sealing_.reason = "the site's robots.txt forbids it (Disallow: " + *forbidding + ")";
+  sealing_.reason = std::move(reason);
   co_await seal();
 }
 
@@ -290,7 +349,20 @@ awaitable<void> SnapshotJob::join_session() {
 
 awaitable<void> SnapshotJob::run_hooks() {
   const auto& catalog = *context_.options.catalog;
-  const auto selected = hooks::selected_plugins(catalog, base::join(claim_.plugins, ","), options_);
+  auto selected = hooks::selected_plugins(catalog, base::join(claim_.plugins, ","), options_);
+  if (!terms_.archived.empty()) {
+    const auto missing = hooks::missing_plugins(catalog, selected, terms_.archived);
+    // Where it was added more plugins were wanted than this node has. Nothing to be done here is no failure of the
+    // page.
+    if (missing.empty()) co_return co_await refuse("all that this node can run of it is archived already");
+    std::vector<std::string> left_out;
+    for (const hooks::Hook* hook : catalog.hooks_for(hooks::Event::snapshot, selected))
+      if (const auto& name = hook->plugin->name; std::find(missing.begin(), missing.end(), name) == missing.end() &&
+                                                 std::find(left_out.begin(), left_out.end(), name) == left_out.end())
+        left_out.push_back(name);
+    if (!left_out.empty()) sealing_.reason = "only what was missing; archived before: " + base::join(left_out, ", ");
+    selected = missing;
+  }
   co_await on_thread(context_.files, [this] {
     std::error_code error;
     std::filesystem::create_directories(attempt_, error);
@@ -300,6 +372,7 @@ awaitable<void> SnapshotJob::run_hooks() {
     struct stat status {};
     if (lstat(attempt_.c_str(), &status) == 0) attempt_inode_ = {status.st_dev, status.st_ino};
   });
+  crawl_hooks_ = !catalog.hooks_for(hooks::Event::crawl_setup, selected).empty();
   const auto all = catalog.hooks_for(hooks::Event::snapshot, selected);
   if (all.empty())
     throw base::Error(base::ErrorClass::configuration, "no plugin with a hook for snapshots is enabled on this node",
@@ -426,6 +499,9 @@ awaitable<void> SnapshotJob::finish_hook(RunningHook running) {
   base::test_point("after_scan");
   check();
 
+  const std::string meddled = co_await find_meddling(hook);
+  check();
+
   auto& card = view_.results[running.view];
   std::set<std::string> reported; // by another hook of the same plugin
   for (const auto& other : view_.results)
@@ -433,19 +509,20 @@ awaitable<void> SnapshotJob::finish_hook(RunningHook running) {
       for (const auto& file : other.files)
         reported.insert(file.path);
   std::uint64_t bytes = 0;
-  nlohmann::json files = nlohmann::json::array();
   for (auto file : scanned.files) {
-    const std::string relative = file.path;
     file.path = hook.plugin->name + "/" + file.path;
     if (reported.contains(file.path)) continue;
     bytes += file.size;
-    if (files.size() < kFilesInRow)
-      files.push_back({{"path", relative}, {"type", file.type}, {"size", file.size}, {"sha256", file.sha256}});
     card.files.push_back(std::move(file));
   }
+  auto files = file_rows(card);
   card.status = hooks::to_string(outcome.status);
   card.output = outcome.output;
   card.error = outcome.error;
+  if (!meddled.empty()) {
+    card.status = "failed";
+    card.error += (card.error.empty() ? "" : "; ") + ("it wrote into directories of other plugins: " + meddled);
+  }
   if (terms_.max_snapshot_bytes > 0 && left_bytes_ + bytes > terms_.max_snapshot_bytes) {
     // None of it: half a page that looks like a page would be worse.
     co_await on_thread(context_.files, [&] {
@@ -513,6 +590,99 @@ awaitable<void> SnapshotJob::finish_hook(RunningHook running) {
   spdlog::debug("{} {}/{}: {} in {}", claim_.url, card.plugin, card.hook, card.status,
                 base::format_duration(card.wall_time));
   if (slower) throw *slower;
+  if (terms_.robots) co_await ask_robots_about_redirects(outcome.redirects);
+}
+
+// Hooks of one snapshot run as the same user and read what the others left, so nothing keeps one from writing there.
+// What was changed in the directory of a plugin whose hooks have all ended is not what that plugin made: its rows are
+// made to list what is there now, and to say who did it. Returns what `hook`, which has just ended, has changed, if it
+// can only have been that one.
+awaitable<std::string> SnapshotJob::find_meddling(const hooks::Hook& hook) {
+  std::set<std::string> busy;
+  std::string suspects;
+  for (const auto& [plugin, name] : unfinished_) {
+    busy.insert(plugin);
+    suspects += (suspects.empty() ? "" : ", ") + plugin + "/" + name;
+  }
+  const bool certain = unfinished_.size() == 1 && !crawl_hooks_;
+  if (!certain) suspects = "one of " + suspects + (crawl_hooks_ ? ", hooks of the crawl" : "");
+
+  struct Change {
+    std::vector<archive::OutputFile> files;
+    archive::Trace trace;
+  };
+  std::map<std::string, Change> changes; // by plugin
+  std::vector<std::string> done, planted;
+  co_await on_thread(context_.files, [&] {
+    left_[hook.plugin->name] = archive::trace_outputs(attempt_ / hook.plugin->name);
+    for (const auto& [plugin, trace] : left_) {
+      if (busy.contains(plugin) || archive::trace_outputs(attempt_ / plugin) == trace) continue;
+      auto& change = changes[plugin];
+      std::error_code gone;
+      if (std::filesystem::is_directory(std::filesystem::symlink_status(attempt_ / plugin, gone)))
+        change.files = archive::scan_outputs(attempt_ / plugin).files;
+      change.trace = archive::trace_outputs(attempt_ / plugin);
+    }
+    // What lies ready for a plugin that has yet to run would pass for its own.
+    std::error_code error;
+    for (std::filesystem::directory_iterator entry(attempt_, error), end; !error && entry != end;
+         entry.increment(error)) {
+      const std::string name = entry->path().filename().string();
+      const bool has_run = std::any_of(view_.results.begin(), view_.results.end(),
+                                       [&](const auto& result) { return result.plugin == name; });
+      if (!has_run && context_.options.catalog->find(name) != nullptr) planted.push_back(name);
+    }
+    for (const auto& name : planted)
+      std::filesystem::remove_all(attempt_ / name, error);
+  });
+  for (const auto& name : planted)
+    done.push_back(name + "/ (taken away)");
+
+  for (auto& [plugin, change] : changes) {
+    left_[plugin] = std::move(change.trace);
+    std::map<std::string, archive::OutputFile> now;
+    for (auto& file : change.files) {
+      file.path = plugin + "/" + file.path;
+      now.emplace(file.path, std::move(file));
+    }
+    std::vector<archive::ResultView*> cards;
+    std::vector<std::string> what;
+    for (auto& card : view_.results)
+      if (card.plugin == plugin) cards.push_back(&card);
+    for (auto* card : cards)
+      for (auto file = card->files.begin(); file != card->files.end();) {
+        const auto found = now.find(file->path);
+        if (found == now.end() || found->second.sha256 != file->sha256)
+          what.push_back(file->path + (found == now.end() ? " (gone)" : " (changed)"));
+        if (found == now.end()) {
+          file = card->files.erase(file);
+          continue;
+        }
+        *file++ = found->second;
+        now.erase(found);
+      }
+    for (const auto& [path, file] : now) {
+      what.push_back(path + " (new)");
+      cards.front()->files.push_back(file);
+    }
+    if (what.empty()) continue; // touched, but the same
+    done.insert(done.end(), what.begin(), what.end());
+    for (auto* card : cards) {
+      card->error += (card->error.empty() ? "" : "; ") +
+                     ("after it had ended, its files were changed by " + suspects + ": " + shortened(what));
+      std::uint64_t bytes = 0;
+      for (const auto& file : card->files)
+        bytes += file.size;
+      const std::string text =
+          to_text({{"error", card->error}, {"output_files", file_rows(*card)}, {"output_bytes", bytes}});
+      co_await context_.database.repeat([&](pg::Connection& connection) {
+        store::result_amend(connection, context_.node_id, lease(), card->plugin, card->hook, text);
+      });
+    }
+  }
+  if (!done.empty())
+    spdlog::warn("{}: {} wrote into directories of other plugins: {}", claim_.url, suspects, shortened(done));
+  co_return certain ? shortened(done) : "";
 }
 
 // A hook is measured by its plugin's directory, in which earlier hooks may have left something.

@@ -6,6 +6,7 @@
 #include "lib/archive/attempt.hpp"
 #include "lib/base/async.hpp"
 #include "lib/base/stop_signal.hpp"
+#include "lib/base/url.hpp"
 #include "lib/hooks/hook_run.hpp"
 #include "lib/store/snapshot.hpp"
 #include "services/worker/crawl_session.hpp"
@@ -13,7 +14,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -46,6 +49,9 @@ private:
     std::string reason;
     bool spend;
   };
+  struct Forbidden { // thrown inside run(): nothing of the page may be kept
+    std::string reason;
+  };
   struct Stopped {}; // thrown inside run() to unwind when interrupted, lost, or left without its session
   struct RunningHook {
     std::unique_ptr<hooks::HookRun> run;
@@ -55,14 +61,18 @@ private:
   void end_hooks();
   awaitable<void> admit();
   awaitable<void> ask_robots();
+  awaitable<void> ask_robots_about_redirects(const std::vector<std::string>& urls);
+  awaitable<std::string> robots_rule_against(const base::Url& url);
   awaitable<void> join_session();
   awaitable<void> run_hooks();
   awaitable<void> run_hook(const hooks::Hook& hook);
   awaitable<void> record_start(const store::HookStart& start);
   awaitable<void> end_background();
   awaitable<void> finish_hook(RunningHook hook);
+  awaitable<std::string> find_meddling(const hooks::Hook& hook);
   awaitable<void> skip_hook(const hooks::Hook& hook, std::string reason);
   awaitable<void> publish_and_seal();
+  awaitable<void> refuse(std::string reason);
   awaitable<void> seal();
   awaitable<void> give_up_results(const std::string& reason);
   awaitable<void> put_back(const std::string& ending, std::chrono::milliseconds delay, const std::string& reason,
@@ -78,7 +88,10 @@ private:
   JobContext& context_;
   store::Claim claim_;
   store::Terms terms_;
-  std::uint64_t left_bytes_{0}; // by hooks so far, for terms_.max_snapshot_bytes
+  std::map<std::string, archive::Trace> left_; // by plugin: its directory as its last hook left it
+  bool crawl_hooks_{false};                    // the crawl has hooks of its own, which may write here too
+  std::set<std::string> asked_about_;          // URLs of redirects that robots.txt allows
+  std::uint64_t left_bytes_{0};                // by hooks so far, for terms_.max_snapshot_bytes
   hooks::Options options_;
   hooks::HookContext hook_context_;
   std::filesystem::path attempt_;

@@ -10,13 +10,16 @@ Figures are printed, not judged; what is judged is what must be exact: limits, d
 
 import argparse
 import importlib.util
+import json
 import pathlib
+import re
 import shutil
 import signal
 import statistics
 import sys
 import time
 import unittest
+from urllib.parse import unquote
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
@@ -74,6 +77,18 @@ class Collection(runner.Collection):
         """path -> outcome"""
         rows = self.sql(f"select regexp_replace(url, '^http://[^/]*', '') || ' ' || coalesce(outcome, status) from holdfast.v_snapshot where crawl_id = '{crawl}'")
         return dict(line.split(" ") for line in rows.splitlines())
+
+    def crawl_page(self, crawl):
+        """Paths of the pages that a crawl's page names, the numbers it gives; None: there is no page."""
+        file = self.archive / "crawls" / crawl / "index.html"
+        if not file.exists():
+            return None
+        html = file.read_text()
+        links = re.findall(r'href="(\.\./[^"]*)"', html)
+        missing = [link for link in links if not (file.parent / unquote(link)).exists()]
+        assert not missing, missing
+        facts = dict(re.findall(r"<dt>(\w+)</dt><dd>([^<]*)</dd>", html))
+        return sorted(set(re.findall(r"[\d.]+:\d+(/\w+)<", html.partition('id="pages"')[2]))), facts["Pages"], facts["Kept"]
 
     def directory_of(self, url):
         return self.archive / self.sql(f"select directory from holdfast.v_snapshot where url = '{url}' order by created_at desc limit 1")
@@ -141,6 +156,33 @@ class Robots(Case):
         self.c.sql("update holdfast.snapshot_queue set retry_at = now(); select holdfast.crawl_wake(crawl_id, now()) from holdfast.snapshot_queue")
         self.c.wait(crawl)
         self.assertEqual(self.c.outcomes(crawl), {"/a": "succeeded"})
+        self.sound()
+
+
+    def test_where_a_page_redirects_to_is_judged_too(self):
+        moved = lambda *target: (302, {"Location": self.web.url(*target)}, "")
+        self.web.robots["127.0.0.1"] = self.web.robots["127.0.0.2"] = (200, "User-agent: *\nDisallow: /secret\n")
+        self.web.pages.update({"/a": moved("/fine"), "/b": moved("/secret/b"), "/c": moved("/on"), "/on": moved("/secret/c", "127.0.0.2"),
+                               "/d": moved("/open", "127.0.0.2")})
+        after = self.c.directory / "plugins" / "after"
+        after.mkdir()
+        hook = after / "on_Snapshot__60_after.sh"
+        hook.write_text("#!/bin/sh\necho '{\"type\":\"ArchiveResult\",\"status\":\"succeeded\",\"output_str\":\"-\"}'\n")
+        hook.chmod(0o755)
+        self.c.nodes(2)
+        urls = [self.web.url(p) for p in ("/a", "/b", "/c", "/d")]
+        crawl = self.c.crawl("--robots", *urls)
+        careless = self.c.crawl(urls[1])
+        self.c.wait(crawl, careless)
+        self.assertEqual(self.c.outcomes(crawl), {"/a": "succeeded", "/b": "refused", "/c": "refused", "/d": "succeeded"})
+        self.assertEqual(self.c.outcomes(careless), {"/b": "succeeded"})
+        reasons = self.c.sql(f"select reason from holdfast.v_snapshot where crawl_id = '{crawl}' and outcome = 'refused' order by url").splitlines()
+        self.assertEqual(reasons, [f"it redirects to {self.web.url(*target)}, which the robots.txt of that site forbids (Disallow: /secret)"
+                                   for target in (("/secret/b",), ("/secret/c", "127.0.0.2"))])
+        # No hook ran after that, and nothing is kept.
+        self.assertEqual(self.c.sql(f"select count(*) from holdfast.archive_result where crawl_id = '{crawl}' and plugin = 'after'"), "2")
+        self.assertEqual(self.c.sql(f"select count(*) from holdfast.v_snapshot where crawl_id = '{crawl}' and directory is not null"), "2")
+        self.assertEqual(len(self.web.seen(path="/robots.txt")), 2)  # one of each site
         self.sound()
 
 
@@ -217,6 +259,89 @@ class Keeping(Case):
         self.assertEqual(self.c.sql("select count(*) || ' ' || count(distinct url) || ' ' || count(distinct crawl_id) from holdfast.snapshot"), "2 2 1")
         self.assertTrue(all(self.c.directory_of(u).exists() for u in urls))
         self.c.leave([keeper, worker])
+        self.c.holdfast("verify", "--all")
+        self.sound()
+
+    def test_a_crawls_page_keeps_up_with_what_is_removed(self):
+        urls = [self.web.url(p) for p in ("/one", "/two", "/three")]
+        worker, = self.c.nodes(1)
+        crawl, other = self.c.crawl(*urls), self.c.crawl(self.web.url("/else"))
+        self.c.wait(crawl, other)
+        page = lambda of: self.c.crawl_page(of)
+        waiting = lambda: self.c.sql("select count(*) from holdfast.crawl_page_stale")
+        self.c.until("both pages are written", lambda: waiting() == "0")
+        self.assertEqual(page(crawl)[:2], (["/one", "/three", "/two"], "3"))
+        snapshot = lambda url: self.c.sql(f"select id from holdfast.snapshot where url = '{url}' order by created_at limit 1")
+        # By the verb: at once.
+        self.c.holdfast("remove", "--yes", snapshot(urls[0]))
+        kept = self.c.sql(f"select pg_catalog.sum(bytes) from holdfast.v_snapshot where crawl_id = '{crawl}'")
+        self.assertEqual(page(crawl), (["/three", "/two"], "2", f"{int(kept) / 1024:.1f} KiB"))
+        self.assertEqual(waiting(), "0")
+        # Overwritten, and by SQL: whoever has the archive and comes by. A label is part of it too.
+        overwrite = self.c.crawl("--overwrite", urls[1])
+        self.c.wait(overwrite)
+        self.c.sql(f"select holdfast.crawl_remove('{other}', 'ann')")
+        self.c.sql(f"select holdfast.crawl_describe('{overwrite}', 'all <new>', null, '{{}}', '{{}}', 'ann')")
+        keeper = self.c.start("runner")
+        self.c.until("the runner has written them", lambda: waiting() == "0" and page(crawl)[:2] == (["/three"], "1"))
+        self.assertIsNone(page(other))
+        self.assertFalse((self.c.archive / "crawls" / other).exists())
+        self.assertIn("all &lt;new&gt;", (self.c.archive / "crawls" / overwrite / "index.html").read_text())
+        self.c.leave([keeper])
+        # Without a runner: the next node that looks, once it has waited for a minute.
+        self.c.sql(f"select holdfast.snapshot_remove('{snapshot(urls[2])}', 'ann')")  # the last of it, so the crawl goes too
+        self.c.sql("update holdfast.crawl_page_stale set since = since - interval '2 minutes'")
+        self.c.sql("update holdfast.purge set requested_at = requested_at - interval '2 minutes'")
+        another, = self.c.nodes(1, first=1)
+        self.c.until("a node has deleted it", lambda: waiting() == "0")
+        self.assertIsNone(page(crawl))
+        self.c.leave([worker, another])
+        self.c.holdfast("verify", "--all")
+        self.sound()
+
+    def test_update_runs_only_what_failed_or_is_missing_of_a_page(self):
+        plugins, allowed = self.c.directory / "plugins", self.c.directory / "now"
+
+        def plugin(name, script, **config):
+            (plugins / name).mkdir()
+            (plugins / name / "config.json").write_text(json.dumps(config))
+            hook = plugins / name / f"on_Snapshot__60_{name}.sh"
+            hook.write_text("#!/bin/sh\n" + script)
+            hook.chmod(0o755)
+
+        good = """echo '{"type":"ArchiveResult","status":"succeeded","output_str":"done"}'\n"""
+        plugin("moody", f"[ -e {allowed} ] || exit 1\n" + good)
+        plugin("after", good, required_plugins=["moody"])  # ran on what a failure had left
+        plugin("steady", good)
+        worker, = self.c.nodes(1)
+
+        def update(*options):
+            crawl = self.c.crawl("--update", *options, self.web.url("/a"))
+            self.c.wait(crawl)
+            return (self.c.sql(f"select coalesce(string_agg(plugin || ' ' || status, ',' order by plugin), '') from holdfast.archive_result where crawl_id = '{crawl}'"),
+                    self.c.sql(f"select coalesce(outcome, '') || '|' || coalesce(reason, '') from holdfast.v_snapshot where crawl_id = '{crawl}'"))
+
+        first = self.c.crawl(self.web.url("/a"))
+        self.c.wait(first)
+        self.assertEqual(self.c.outcomes(first), {"/a": "partial"})
+        self.assertEqual(update(), ("after succeeded,moody failed", "partial|only what was missing; archived before: fetch, steady"))  # tried again, and failed again
+        allowed.touch()
+        self.assertEqual(update("--plugins", "fetch"), ("", ""))  # all that was asked for is there
+        self.assertEqual(update(), ("after succeeded,moody succeeded", "succeeded|only what was missing; archived before: fetch, steady"))
+        self.assertEqual(update(), ("", ""))
+        self.assertEqual(update("--max-age", "1ms")[0].count("succeeded"), 4)  # too old to count
+        self.c.leave([worker])
+        plugin("young", good)
+        worker, = self.c.nodes(1, first=1)
+        self.assertEqual(update(), ("young succeeded", "succeeded|only what was missing; archived before: fetch, after, moody, steady"))
+        self.assertEqual(len(self.web.seen(path="/a")), 2)  # the page itself, only where that was asked for
+        # More is wanted than the nodes have.
+        plugin("elsewhere", good)
+        self.assertEqual(update(), ("", "refused|all that this node can run of it is archived already"))
+        everything = self.c.crawl("--overwrite", self.web.url("/a"))
+        self.c.wait(everything)
+        self.assertEqual(self.c.sql(f"select count(*) from holdfast.archive_result where crawl_id = '{everything}'"), "5")
+        self.c.leave([worker])
         self.c.holdfast("verify", "--all")
         self.sound()
 

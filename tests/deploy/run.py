@@ -456,6 +456,23 @@ class Bucket(Case):
         self.assertEqual(read("page/odd%20dir%2B%C3%A9/100%25%20%26%20more%3F.txt"), b"odd\n")
         self.assertEqual(read("page/none.txt"), 404)
 
+        # Logs of hooks that failed are read from there, too; only those, and only of the plugin that is asked for.
+        broken = c.directory / "plugins" / "broken"
+        broken.mkdir()
+        (broken / "on_Snapshot__60_broken.sh").write_text("#!/bin/sh\necho told >&2\necho said\nexit 3\n")
+        (broken / "on_Snapshot__60_broken.sh").chmod(0o755)
+        another = c.start("worker")  # catalogs are read once
+        for node in nodes:
+            node.terminate()
+        self.assertEqual([node.wait(30) for node in nodes], [0, 0])
+        nodes = [another]
+        c.add(1, name="logged")
+        c.all_sealed(15)
+        snapshot = c.sql("select id from holdfast.snapshot where url like '%logged0'")
+        logs = c.lines("logs", snapshot)
+        self.assertEqual(sorted((log["plugin"], log["stream"], log["text"]) for log in logs), [("broken", "stderr", "told\n"), ("broken", "stdout", "said\n")])
+        self.assertEqual(c.lines("logs", snapshot, "--plugin", "page"), [])
+
         # What was changed or taken away is found.
         texts = self.files("20*/*/*/*/a*/page/page.txt")
         texts[0].write_text("forged")
@@ -463,9 +480,9 @@ class Bucket(Case):
         self.assertEqual(sorted(line["kind"] for line in c.lines("verify", "--all", expect=1) if line["type"] == "Defect"), ["changed", "missing"])
         for node in nodes:
             node.terminate()
-        self.assertEqual([node.wait(30) for node in nodes], [0, 0])
+        self.assertEqual([node.wait(30) for node in nodes], [0])
         c.holdfast("remove", "--yes", crawl)
-        self.assertEqual(len(self.files("20*/*/*/*/a*/manifest-sha256.txt")), 2)
+        self.assertEqual(len(self.files("20*/*/*/*/a*/manifest-sha256.txt")), 3)
 
     def test_a_store_that_goes_away_and_a_node_that_dies_while_it_publishes(self):
         c = self.bucket()

@@ -16,7 +16,7 @@ create function race.hosts(n integer[]) returns text[] language sql immutable as
 
 create procedure race.fresh() language plpgsql as $$
 begin
-  truncate holdfast.machine, holdfast.crawl, holdfast.event, holdfast.host, holdfast.control, holdfast.purge, holdfast.superseded cascade;
+  truncate holdfast.machine, holdfast.crawl, holdfast.event, holdfast.host, holdfast.control, holdfast.purge, holdfast.superseded, holdfast.crawl_page_stale cascade;
   update holdfast.collection set paused_at = null, paused_by = null;
   perform holdfast.node_join(race.node(n), '{"id": "machine", "hostname": "race"}', 'boot', n, n, null, 'worker', 'snapshot', 'node ' || n, '1', 8, interval '1 hour')
     from generate_series(1, 3) n;
@@ -116,6 +116,27 @@ $$;
 
 create function race.duty(runner integer, epoch bigint) returns table (duty text, error text) language sql volatile as $$
   select d.duty, d.error from holdfast.runner_duty(race.node(100 + runner), epoch, 'mend') d
+$$;
+
+-- Programs of the one machine that all nodes are on.
+create procedure race.wanted() language sql as $$
+  select holdfast.binary_want(race.node(1), '[{"name": "wget"}]')
+$$;
+
+create procedure race.looks_for(node integer) language sql as $$
+  select holdfast.binary_claim(race.node(node), 4)
+$$;
+
+create function race.claim_binary(node integer) returns table (name text, fence bigint, path text) language sql volatile as $$
+  select b.name, b.fence, b.path from holdfast.binary_claim(race.node(node), 4) b
+$$;
+
+create function race.set_binary(node integer, fence bigint, path text) returns text language sql volatile as $$
+  select 'written' from holdfast.binary_set(race.node(node), 'wget', fence, jsonb_build_object('path', path, 'error', 'not here'))
+$$;
+
+create function race.binary_outcome() returns table (name text, status text, path text, owner text, fence bigint, failures integer, due boolean) language sql volatile as $$
+  select b.name, b.status, b.path, right(b.owner_id::text, 1), b.fence, b.failures, b.retry_at <= clock_timestamp() from holdfast.binary b
 $$;
 
 create function race.runner_beat(runner integer) returns table (leads boolean, epoch bigint, request text, rival text) language sql volatile as $$

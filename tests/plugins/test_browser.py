@@ -21,7 +21,9 @@ class Browser(HookTest):
         self.assertTrue(html.startswith("\ufeff<!DOCTYPE html>"))
 
     def test_the_dom_knows_where_redirects_led(self):
-        self.assertEqual(self.run_hook("dom", "/redirect").json("page.json")["url"], self.url("/article.html"))
+        outcome = self.run_hook("dom", "/redirect")
+        self.assertEqual(outcome.json("page.json")["url"], self.url("/article.html"))
+        self.assertIn({"type": "Redirect", "url": self.url("/redirect"), "location": self.url("/article.html")}, outcome.records)
 
     def test_a_foreign_encoding_becomes_utf8(self):
         self.assertIn("Привет, корабли!", self.run_hook("dom", "/cp1251.html").text("output.html"))

@@ -22,6 +22,16 @@ class Headers(HookTest):
         self.assertEqual([hop["status"] for hop in about["redirects"]], [301, 302])
         self.assertEqual(about["final_url"], self.url("/article.html"))
 
+    def test_redirects_are_told(self):
+        """So that robots.txt of where they lead can be asked."""
+        told = [{"type": "Redirect", "url": self.url(a), "location": self.url(b), "status": status}
+                for a, b, status in (("/redirect", "/redirect/second", 301), ("/redirect/second", "/article.html", 302))]
+        for plugin in ("headers", "wget"):
+            with self.subTest(plugin):
+                outcome = self.run_hook(plugin, "/redirect")
+                self.assertEqual([r for r in outcome.records if r["type"] == "Redirect"], told)
+        self.assertEqual([r for r in self.run_hook("wget", "/article.html").records if r["type"] == "Redirect"], [])
+
     def test_a_redirect_loop_ends(self):
         outcome = self.run_hook("headers", "/loop")
         self.assert_failed(outcome, "more than 10 redirects")

@@ -244,6 +244,33 @@ class Pages(Case):
         self.assertIn('data-html="', live, "the script has looked for news")
 
 
+class Removed(Case):
+    def test_what_was_removed_is_shown_nowhere(self):
+        site = Site(self)
+        self.addCleanup(site.close)
+        rows = {row["url"]: row for row in site.place.run("list", "snapshots", "--json").records}
+        good, bad = (next(row["id"] for url, row in rows.items() if word in url) for word in ("/good", "/bad"))
+        crawl = re.search(r'href="(/crawl/[^"]*)"', site.get("/").text).group(1)
+        page = f"/crawls/{crawl.rpartition('/')[2]}/index.html"
+        for text in (site.get(crawl).text, site.get(page, port=site.files).text):
+            self.assertIn("/good", text)
+            self.assertIn("/bad", text)
+        removed = site.place.run("remove", "--yes", bad)
+        self.assertEqual(removed.code, 0, str(removed))
+        inside = site.get(crawl).text
+        self.assertIn(good, inside)
+        self.assertNotIn(bad, inside)
+        written = site.get(page, port=site.files).text
+        self.assertRegex(written, r"<dt>Pages</dt><dd>1</dd>")
+        listed = written.partition('id="pages"')[2]  # its seeds are still what they were
+        self.assertIn("/good", listed)
+        self.assertNotIn("/bad", listed)
+        for link in re.findall(r'href="\.\./\.\./([^"]*)"', written):
+            self.assertEqual(site.get("/" + link, port=site.files).status, 200)
+        self.assertEqual(site.get(f"/snapshot/{bad}").status, 404)
+        self.assertEqual(site.get(f"/snapshot/{good}").status, 200)
+
+
 class Doors(Case):
     def test_beyond_this_machine_a_token_is_needed(self):
         place = self.place()

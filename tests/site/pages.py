@@ -225,6 +225,16 @@ def loop_back(request):
     request.redirect(302, "/loop")
 
 
+@page("/redirect/private")
+def redirect_private(request):
+    request.redirect(302, "/private/page")
+
+
+@page("/private/page")
+def private_page(request):
+    request.send(document("Private", "<p>robots.txt forbids this.</p>"))
+
+
 @page("/redirect/file")
 def redirect_file(request):
     request.redirect(302, "file:///etc/passwd")

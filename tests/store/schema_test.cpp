@@ -165,6 +165,7 @@ TEST_CASE("bad rows are refused by the constraint that is there for them") {
       {"crawl_max_bytes", "update holdfast.crawl set max_bytes = -1"},
       {"crawl_max_time", "update holdfast.crawl set max_time = '-1 second'"},
       {"crawl_max_snapshot_bytes", "update holdfast.crawl set max_snapshot_bytes = -1"},
+      {"crawl_wanted_to_complete", "update holdfast.crawl set wanted = '{wget}'"},
       {"crawl_overwrites_or_skips", "update holdfast.crawl set overwrite = true, only_new = true"},
       {"robots_state",
        "insert into holdfast.robots (origin, state, fetched_at, expires_at) values ('o', 'x', now(), now())"},

@@ -3,8 +3,8 @@
 
     tests/supervision/run.py [--full] [--holdfast FILE] [hostile|killed|many|sessions|programs]...
 
-Without --full each takes seconds; with it, hostile and killed run as a plain user too (where we are root), and in several
-rounds. Figures are printed.
+Without --full each takes seconds; with it, hostile and killed run as a plain user too (where we are root; a few of the hostile
+ones do so always), and in several rounds. All of it runs as a plain user from the start, too: runuser -u nobody -- ... Figures are printed.
 """
 
 import argparse

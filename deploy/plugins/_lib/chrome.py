@@ -163,6 +163,7 @@ class Browser:
         if self._loaded:
             settle = time.monotonic() + job.number("CHROME_DELAY_AFTER_LOAD", 0.5)
             self._pump(min(settle, give_up), lambda: False)
+        job.report_redirect(job.url, str(self._document.get("url") or job.url))
         status = int(self._document.get("status") or 0)
         if status in (429, 503):
             headers = {key.lower(): value for key, value in self._document.get("headers", {}).items()}

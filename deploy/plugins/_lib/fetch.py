@@ -112,6 +112,7 @@ def request(job, url, method="GET", limit=0, accept="*/*"):
     Raises Failed when there is no final response; an error status is a response like any other."""
     opener = _opener(job)
     redirects = []
+    of_the_page = url == job.url
     url = ascii_url(url)
     while True:
         try:
@@ -132,6 +133,8 @@ def request(job, url, method="GET", limit=0, accept="*/*"):
                     raise Failed(f"redirected to {target[:200]}, which is not http or https", {"redirects": redirects})
                 if len(redirects) > MAX_REDIRECTS:
                     raise Failed(f"more than {MAX_REDIRECTS} redirects", {"redirects": redirects})
+                if of_the_page:
+                    job.report_redirect(url, ascii_url(target), response.status)
                 refuse_private(job.url, target)
                 url = ascii_url(target)
                 continue

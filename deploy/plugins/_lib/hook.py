@@ -59,6 +59,7 @@ class Job:
         # got and to say so.
         self.margin = min(5.0, 0.1 * self.timeout)
         self.deadline = time.monotonic() + self.timeout - self.margin
+        self._redirects = set()
 
     def setting(self, name, default=""):
         return os.environ.get(name) or default
@@ -122,6 +123,12 @@ class Job:
         if seconds is not None:
             record["retry_after"] = seconds
         emit(record)
+
+    def report_redirect(self, url, location, status=0):
+        """Tells where the page led, so that a crawl that honours robots.txt can judge that too."""
+        if location != url and location not in self._redirects:
+            self._redirects.add(location)
+            emit({"type": "Redirect", "url": url, "location": location, **({"status": status} if status else {})})
 
 
 def retry_after_seconds(value):

@@ -39,6 +39,9 @@ def wget(job):
     exchanges = wget_log.parse(log_file)
     report_rate_limits(job, exchanges)
     main = wget_log.main_exchange(exchanges)
+    for exchange in exchanges[: exchanges.index(main)] if main in exchanges else []:
+        if exchange.redirect:
+            job.report_redirect(exchange.url, exchange.redirect, exchange.status)
     path = main.saved_to
     kept = job.out / path if path else None
     size = kept.stat().st_size if kept and kept.is_file() else 0

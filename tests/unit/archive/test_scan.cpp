@@ -17,6 +17,7 @@ using namespace holdfast;
 using archive::OutputFile;
 using archive::scan_outputs;
 using archive::ScanReport;
+using archive::trace_outputs;
 using test::TempDir;
 namespace fs = std::filesystem;
 
@@ -87,6 +88,34 @@ TEST_CASE("executable and set-id bits are stripped and unreadable files made rea
   CHECK(scan_outputs(dir / "out").files.size() == 2);
   CHECK(mode_of(program) == 0644);
   CHECK((mode_of(locked) & 0400) == 0400);
+}
+
+TEST_CASE("a directory that its hook has locked is unlocked") {
+  for (const mode_t mode : {0, 0400, 0300}) {
+    TempDir directory;
+    const auto top = directory.path() / "plugin";
+    fs::create_directory(top);
+    std::ofstream(top / "file") << "x";
+    REQUIRE(::chmod(top.c_str(), mode) == 0);
+    CHECK(paths_of(scan_outputs(top)) == Paths{"file"});
+    CHECK((mode_of(top) & 0700) == 0700);
+    REQUIRE(::chmod(top.c_str(), mode) == 0);
+    CHECK(trace_outputs(top).size() == 1);
+  }
+}
+
+TEST_CASE("a trace tells what was changed, not what was read") {
+  TempDir directory;
+  const auto& top = directory.path();
+  std::ofstream(top / "file") << "x";
+  std::ofstream(top / "hook.0123456789abcdef0123456789abcdef.stdout.log") << "the runner's";
+  const auto before = trace_outputs(top);
+  CHECK(before.size() == 1);
+  CHECK(text_of(top / "file") == "x");
+  CHECK(trace_outputs(top) == before);
+  std::ofstream(top / "file", std::ios::app) << "y";
+  CHECK(trace_outputs(top) != before);
+  CHECK(trace_outputs(top / "none") != trace_outputs(top / "none")); // like no other
 }
 
 TEST_CASE("a link that leaves the directory becomes a text file saying where it pointed") {

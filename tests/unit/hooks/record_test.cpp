@@ -125,6 +125,13 @@ TEST_SUITE("records") {
     CHECK(read_all(R"({"type":"RateLimit","status":429})").empty());
   }
 
+  TEST_CASE("a redirect names where it leads") {
+    CHECK(only<RedirectRecord>(R"({"type":"Redirect","url":"a","location":"http://e.org/x","status":301})").location ==
+          "http://e.org/x");
+    CHECK(read_all(R"({"type":"Redirect","url":"http://e.org/","location":7})").empty());
+    CHECK(read_all(R"({"type":"Redirect","url":"http://e.org/"})").empty());
+  }
+
   TEST_CASE("prose, wrong JSON and unknown types are ignored and counted") {
     RecordReader reader;
     CHECK(reader
@@ -213,7 +220,8 @@ TEST_SUITE("records") {
     const std::vector<std::string> seeds{
         R"({"type":"ArchiveResult","status":"succeeded","output_str":"\u00e9\ud83d\ude00","output_json":{"a":[1,2.5e3,null]}})",
         R"({"type":"Snapshot","url":"https://e.org/?q=1","title":"t","tags":["a","b"]})",
-        R"({"type":"Machine","config":{"A":"b","C":[1]}})", R"({"type":"RateLimit","host":"h","retry_after":3})"};
+        R"({"type":"Machine","config":{"A":"b","C":[1]}})", R"({"type":"RateLimit","host":"h","retry_after":3})",
+        R"({"type":"Redirect","location":"https://e.org/"})"};
     for (int round = 0; round < 20000; ++round) {
       std::string text;
       if (random() % 4 == 0) {
