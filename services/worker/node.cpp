@@ -130,6 +130,7 @@ Node::~Node() {
 }
 
 awaitable<Node::Ending> Node::run() {
+  base::set_log_node(process_.label);
   spdlog::info("{} joined as {} with {} slots", process_.label, process_.id, options_.slots);
   start_heartbeat();
   watch_trust();
@@ -587,6 +588,7 @@ awaitable<void> Node::make_crawl_page(std::string crawl_id) {
   } catch (const base::Error& error) {
     problem = error.what(); // derived data: `holdfast page` makes it again
   }
+  const base::LogAbout about({crawl_id, "", 0, "", ""});
   if (!problem.empty()) spdlog::warn("no page for crawl {}: {}", crawl_id, problem);
 }
 

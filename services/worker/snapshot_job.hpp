@@ -5,6 +5,7 @@
 
 #include "lib/archive/attempt.hpp"
 #include "lib/base/async.hpp"
+#include "lib/base/log.hpp"
 #include "lib/base/stop_signal.hpp"
 #include "lib/hooks/hook_run.hpp"
 #include "lib/store/snapshot.hpp"
@@ -46,6 +47,7 @@ private:
     std::string reason;
     bool spend;
   };
+  base::LogAbout log_about(const std::string& plugin = "", const std::string& hook = "") const;
   struct Stopped {}; // thrown inside run() to unwind when interrupted, lost, or left without its session
   struct RunningHook {
     std::unique_ptr<hooks::HookRun> run;
