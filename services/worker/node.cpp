@@ -5,6 +5,7 @@
 #include "lib/base/log.hpp"
 #include "lib/base/metrics.hpp"
 #include "lib/base/test_point.hpp"
+#include "lib/s3/client.hpp"
 #include "lib/store/control.hpp"
 #include "services/worker/crawl_page.hpp"
 #include "services/worker/machine.hpp"
@@ -372,7 +373,10 @@ std::string Node::shortage() {
   try {
     free = scratch_.free_bytes();
     // What could not be published in the end is not begun. A bucket is not asked here: this thread waits for nothing.
-    if (archive_root_->bucket() == nullptr) archive_root_->check();
+    if (archive_root_->bucket() == nullptr)
+      archive_root_->check();
+    else if (const auto trouble = archive_root_->bucket()->trouble(); !trouble.empty())
+      return "the object store does not answer (" + trouble + ")";
     if (const auto archive = archive_root_->free_bytes(); archive < free) {
       free = archive;
       where = "archive.root";
@@ -417,6 +421,7 @@ awaitable<void> Node::claim_loop() {
     std::string problem;
     std::optional<std::chrono::milliseconds> next; // until something that waits will be due
     const bool has_room = this->has_room();
+    look_for_store();
     try {
       if (has_room) {
         if (options_.kind != "snapshot") claimed |= co_await claim_crawls();
@@ -452,6 +457,28 @@ awaitable<void> Node::claim_loop() {
                       next->count() > 0 ? std::max(*next + std::chrono::milliseconds(1), kLeastWait) : kDueElsewhere);
     co_await sleep_until_woken(wait);
   }
+}
+
+// A store that is away is asked now and then whether it is back, so that a node that does nothing else hears of it.
+void Node::look_for_store() {
+  const auto* bucket = archive_root_->bucket();
+  const auto now = std::chrono::steady_clock::now();
+  if (bucket == nullptr || bucket->trouble().empty() || looking_for_store_ || now - looked_for_store_ < kRoomCheck / 2)
+    return;
+  looking_for_store_ = true;
+  looked_for_store_ = now;
+  spawn(ask_store());
+}
+
+awaitable<void> Node::ask_store() {
+  co_await on_thread(files_, [this] {
+    try {
+      archive_root_->check();
+    } catch (const base::Error& error) {
+      spdlog::debug("still no object store: {}", error.what());
+    }
+  });
+  looking_for_store_ = false;
 }
 
 // Deletes files of removed snapshots, where no runner does. Every node has the archive; a runner may not have it.
