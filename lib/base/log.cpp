@@ -68,7 +68,25 @@ public:
   std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<SafeMessage>(); }
 };
 
-// One JSON object a line: {"time":"2026-01-31T12:00:00.123Z","level":"info","message":"..."}.
+// The sinks write at once, in the thread that logs.
+thread_local const LogAbout* innermost = nullptr;
+
+std::mutex node_mutex;
+std::string node_label;
+
+void add_subject(nlohmann::ordered_json& line, const LogAbout* about) {
+  if (about == nullptr) return;
+  add_subject(line, about->outer());
+  const LogSubject& subject = about->subject();
+  if (!subject.crawl.empty()) line["crawl"] = subject.crawl;
+  if (!subject.snapshot.empty()) line["snapshot"] = subject.snapshot;
+  if (subject.attempt != 0) line["attempt"] = subject.attempt;
+  if (!subject.plugin.empty()) line["plugin"] = subject.plugin;
+  if (!subject.hook.empty()) line["hook"] = subject.hook;
+}
+
+// One JSON object a line: {"time":"2026-01-31T12:00:00.123Z","level":"info","message":"...","node":"...","crawl":"...",
+// "snapshot":"...","attempt":1,"plugin":"...","hook":"..."}, of the last ones those that it speaks of.
 class JsonFormatter : public spdlog::formatter {
 public:
   void format(const spdlog::details::log_msg& message, spdlog::memory_buf_t& out) override {
@@ -79,6 +97,11 @@ public:
                                milliseconds);
     line["level"] = level_name(message.level);
     line["message"] = std::string_view(message.payload.data(), message.payload.size());
+    {
+      const std::lock_guard lock(node_mutex);
+      if (!node_label.empty()) line["node"] = node_label;
+    }
+    add_subject(line, innermost);
     // Captured text may be invalid UTF-8; a log line must never fail for it.
     const std::string text = line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
     out.append(text.data(), text.data() + text.size());
@@ -113,6 +136,14 @@ void apply_level() {
 }
 
 } // namespace
+
+void set_log_node(std::string_view label) {
+  const std::lock_guard lock(node_mutex);
+  node_label = label;
+}
+
+LogAbout::LogAbout(LogSubject subject) : subject_(std::move(subject)), outer_(std::exchange(innermost, this)) {}
+LogAbout::~LogAbout() { innermost = outer_; }
 
 void request_log_level(std::string_view level) {
   const std::lock_guard lock(mutex);

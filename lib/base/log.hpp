@@ -3,6 +3,7 @@
 // standard error; standard output belongs to results. Configure once in main, then use spdlog::info and friends from
 // any thread. No secret is ever logged: URLs of databases go through redact_dsn().
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -18,6 +19,33 @@ void configure_logging(LogFormat format, std::string_view level);
 void request_log_level(std::string_view level);
 // Switches debugging on, or off again (SIGUSR1).
 void toggle_debugging();
+
+// Every JSON line names this node (or runner) from now on.
+void set_log_node(std::string_view label);
+
+// What a log line speaks of. Empty: not told.
+struct LogSubject {
+  std::string crawl, snapshot;
+  std::int64_t attempt{0};
+  std::string plugin, hook;
+};
+
+// While it lives, the JSON lines that this thread logs have the subject's fields, besides those of an outer one. The
+// destructor takes them back. In a coroutine it must not live across a co_await, which may change the thread.
+class LogAbout {
+public:
+  explicit LogAbout(LogSubject subject);
+  ~LogAbout();
+  LogAbout(const LogAbout&) = delete;
+  LogAbout& operator=(const LogAbout&) = delete;
+
+  const LogSubject& subject() const noexcept { return subject_; }
+  const LogAbout* outer() const noexcept { return outer_; }
+
+private:
+  LogSubject subject_;
+  const LogAbout* outer_;
+};
 
 // "postgresql://u:secret@h/db?password=x" -> the same with every password replaced by "***".
 std::string redact_dsn(std::string_view dsn);

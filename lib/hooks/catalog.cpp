@@ -1,6 +1,7 @@
 #include "lib/hooks/catalog.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/base/log.hpp"
 #include "lib/base/text.hpp"
 #include "lib/hooks/plugin_file.hpp"
 
@@ -129,6 +130,7 @@ std::shared_ptr<const Catalog> Catalog::load(const std::vector<fs::path>& direct
       hook.plugin = &plugin;
     for (const std::string& needed : plugin.required_plugins) {
       if (!catalog->plugins_.contains(needed)) {
+        const base::LogAbout about({"", "", 0, name, ""});
         spdlog::warn("plugin {} requires plugin {}, which is not installed: it will not run", name, needed);
       }
     }

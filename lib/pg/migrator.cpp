@@ -23,6 +23,7 @@ struct Recorded {
   std::optional<int> number;
   std::string checksum;
   bool breaking{false};
+  std::string version; // of the release that applied it; empty: not told
 };
 using Ledger = std::map<std::string, Recorded>;
 
@@ -45,10 +46,11 @@ template <class Session>
 Ledger read_ledger(Session& session) {
   // By way of json: a ledger that was made before there was such a column has none.
   const Result rows = session.call("select name, number, checksum, coalesce((to_jsonb(m) ->> 'breaking')::boolean, "
-                                   "false) as breaking from holdfast.schema_migration m");
+                                   "false) as breaking, coalesce(to_jsonb(m) ->> 'version', '') as version from "
+                                   "holdfast.schema_migration m");
   Ledger ledger;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    Recorded entry{std::nullopt, rows[i].text("checksum"), rows[i].boolean("breaking")};
+    Recorded entry{std::nullopt, rows[i].text("checksum"), rows[i].boolean("breaking"), rows[i].text("version")};
     if (!rows[i].is_null("number")) entry.number = static_cast<int>(rows[i].integer("number"));
     ledger.emplace(rows[i].text("name"), std::move(entry));
   }
@@ -60,6 +62,32 @@ int highest(const Ledger& ledger) {
   for (const auto& [name, entry] : ledger)
     revision = std::max(revision, entry.number.value_or(0));
   return revision;
+}
+
+// "1.20.3" -> {1, 20, 3}; what follows the numbers does not count.
+std::vector<int> version_numbers(std::string_view version) {
+  std::vector<int> numbers;
+  for (const char* at = version.data(); at < version.data() + version.size(); ++at) {
+    int number = 0;
+    const auto [stop, error] = std::from_chars(at, version.data() + version.size(), number);
+    if (error != std::errc{}) break;
+    numbers.push_back(number);
+    at = stop;
+    if (at == version.data() + version.size() || *at != '.') break;
+  }
+  return numbers;
+}
+
+bool is_earlier(std::string_view version, std::string_view than) {
+  return !version.empty() && !than.empty() && version_numbers(version) < version_numbers(than);
+}
+
+// The latest release that has applied functions.
+std::string functions_version(const Ledger& ledger) {
+  std::string latest;
+  for (const auto& [name, entry] : ledger)
+    if (!entry.number && (latest.empty() || is_earlier(latest, entry.version))) latest = entry.version;
+  return latest;
 }
 
 const MigrationFile* find(const std::vector<MigrationFile>& files, std::string_view name) {
@@ -126,21 +154,25 @@ void create_ledger(Transaction& transaction) {
   // Asked first, because "if not exists" demands the privilege even if there is nothing to create.
   const auto has_schema = transaction.call("select to_regnamespace('holdfast') is not null as found");
   if (!has_schema.one().boolean("found")) transaction.script("create schema holdfast");
-  transaction.script("create table holdfast.schema_migration ("
-                     "name text primary key, number int, checksum text not null,"
-                     "applied_at timestamptz not null default now(), breaking boolean not null default false);"
-                     "comment on table holdfast.schema_migration is "
-                     "'Which files of migrations/ made this schema; number is null for files of functions.'");
+  transaction.script(
+      "create table holdfast.schema_migration ("
+      "name text primary key, number int, checksum text not null,"
+      "applied_at timestamptz not null default now(), breaking boolean not null default false, version text);"
+      "comment on table holdfast.schema_migration is "
+      "'Which files of migrations/ made this schema; number is null for files of functions.'");
 }
 
 // Ledgers of the first builds.
 void complete_ledger(Transaction& transaction) {
   transaction.script("alter table holdfast.schema_migration add column if not exists breaking boolean not null default "
                      "false; comment on column holdfast.schema_migration.breaking is "
-                     "'Programs that do not know this file cannot work with what it has changed.'");
+                     "'Programs that do not know this file cannot work with what it has changed.';"
+                     "alter table holdfast.schema_migration add column if not exists version text;"
+                     "comment on column holdfast.schema_migration.version is "
+                     "'Release that applied it; an earlier one leaves its functions alone.'");
 }
 
-void apply(Transaction& transaction, const MigrationFile& file, std::optional<int> number) {
+void apply(Transaction& transaction, const MigrationFile& file, std::optional<int> number, const std::string& version) {
   try {
     transaction.script(std::string(file.text));
   } catch (const DatabaseError& error) {
@@ -148,15 +180,17 @@ void apply(Transaction& transaction, const MigrationFile& file, std::optional<in
                         "migration " + std::string(file.name) + " failed, nothing was changed: " + error.what(),
                         error.hint());
   }
-  transaction.call("insert into holdfast.schema_migration (name, number, checksum, breaking) values ($1, $2::int, $3, "
-                   "$4::boolean) on conflict (name) do update set checksum = excluded.checksum, applied_at = now()",
-                   Params::of(file.name, number, sha256_hex(file.text), number && is_breaking(file.text)));
+  transaction.call(
+      "insert into holdfast.schema_migration (name, number, checksum, breaking, version) values ($1, $2::int, $3, "
+      "$4::boolean, nullif($5, '')) on conflict (name) do update set checksum = excluded.checksum, "
+      "version = excluded.version, applied_at = now()",
+      Params::of(file.name, number, sha256_hex(file.text), number && is_breaking(file.text), version));
 }
 
 } // namespace
 
-Migrator::Migrator(std::vector<MigrationFile> numbered, std::vector<MigrationFile> functions)
-    : numbered_(std::move(numbered)), functions_(std::move(functions)) {
+Migrator::Migrator(std::vector<MigrationFile> numbered, std::vector<MigrationFile> functions, std::string version)
+    : numbered_(std::move(numbered)), functions_(std::move(functions)), version_(std::move(version)) {
   int last = 0;
   for (const auto& file : numbered_) {
     const int number = number_of(file.name);
@@ -181,17 +215,18 @@ MigrationReport Migrator::migrate(Connection& connection, const BeforeBreaking& 
       if (!structure_changed) complete_ledger(transaction);
       if (is_breaking(file.text) && !ledger.empty() && before_breaking)
         before_breaking(transaction, number_of(file.name));
-      apply(transaction, file, number_of(file.name));
+      apply(transaction, file, number_of(file.name), version_);
       report.applied.emplace_back(file.name);
       structure_changed = true;
     }
+    if (!structure_changed && is_earlier(version_, functions_version(ledger))) return;
     for (const auto& file : functions_) {
       // A change of structure may have dropped or outdated a function whose text is the same as before.
       // The last files say who may call what: replacing a function takes that away.
       const bool closing = file.name.starts_with("functions/99_") && !report.applied.empty();
       if (!structure_changed && !closing && !differs(ledger, file)) continue;
       if (report.applied.empty()) complete_ledger(transaction);
-      apply(transaction, file, std::nullopt);
+      apply(transaction, file, std::nullopt, version_);
       report.applied.emplace_back(file.name);
     }
   });
@@ -214,6 +249,13 @@ void Migrator::require_current(Connection& connection) const {
   for (const auto& file : functions_) {
     if (!ledger.contains(std::string(file.name)))
       throw Error(ErrorClass::unavailable, "the database lacks the functions of " + std::string(file.name), kMend);
+  }
+  const std::string theirs = functions_version(ledger);
+  const bool changed =
+      std::any_of(functions_.begin(), functions_.end(), [&](const auto& file) { return differs(ledger, file); });
+  if (highest(ledger) == revision() && changed && is_earlier(theirs, version_)) {
+    throw Error(ErrorClass::unavailable,
+                "the database has the functions of release " + theirs + ", but this is release " + version_, kMend);
   }
 }
 

@@ -7,7 +7,8 @@
 //
 // Programs of different releases share one schema while a cluster is upgraded: a database that is ahead serves older
 // programs as well, until a numbered file that begins with "-- Breaking:" has been applied. The number of the last such
-// file is the least revision that a program must have.
+// file is the least revision that a program must have. Of two releases of one revision the one with the higher version
+// has the functions: it needs no numbered file to bring new ones, and the other does not take them back.
 
 #include "lib/pg/connection.hpp"
 
@@ -35,7 +36,8 @@ using BeforeBreaking = std::function<void(Transaction& transaction, int minimum)
 class Migrator {
 public:
   // `numbered` sorted by number, `functions` in the order in which they must be applied. Throws Error(bug) otherwise.
-  Migrator(std::vector<MigrationFile> numbered, std::vector<MigrationFile> functions);
+  // `version`: of this release, "1.20.3"; empty: not told, then the functions of whoever comes last count.
+  Migrator(std::vector<MigrationFile> numbered, std::vector<MigrationFile> functions, std::string version = {});
 
   // Applies what is missing, all in one transaction under an advisory lock of the database (waits for a rival at most
   // 60 s, then Error(temporary)). Functions are applied when their text differs from what is recorded, and all of them
@@ -45,8 +47,8 @@ public:
   MigrationReport migrate(Connection& connection, const BeforeBreaking& before_breaking = {}) const;
 
   // What a service calls at start: throws Error(schema_mismatch) if the schema demands a newer binary, and
-  // Error(unavailable) with the hint "holdfast migrate" if it is older or absent. Functions of another text are taken:
-  // their signatures are a promise, and a release that needs new ones comes with a numbered file.
+  // Error(unavailable) with the hint "holdfast migrate" if it is older or absent, or has the functions of an earlier
+  // release. Functions of another text are taken from the same release or a later one: their signatures are a promise.
   void require_current(Connection& connection) const;
 
   int revision() const noexcept; // highest number embedded
@@ -54,6 +56,7 @@ public:
 private:
   std::vector<MigrationFile> numbered_;
   std::vector<MigrationFile> functions_;
+  std::string version_;
 };
 
 } // namespace holdfast::pg

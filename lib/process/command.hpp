@@ -1,6 +1,8 @@
 #pragma once
 // What to start and within which limits. Plain aggregate.
 
+#include "lib/base/log.hpp"
+
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -33,6 +35,7 @@ struct Command {
   // Name and value of the marker variable ("HOLDFAST_COOKIE=<node>.<hex>") added to the environment: it finds
   // descendants that left the session, and leftovers of an earlier incarnation.
   std::string cookie;
+  base::LogSubject subject; // of what we log about it
 };
 
 // CPU and memory a hook has used. From wait4 in the shim: exact for everything that was reaped below it.

@@ -212,6 +212,7 @@ struct Supervision {
   asio::steady_timer backstop; // a shim that does not answer
   pid_t shim_pid{0};
   pid_t hook_pid{0};
+  base::LogSubject subject;
   std::uint64_t start_ticks{0};
   std::string cookie;
   Clock::time_point started{Clock::now()};
@@ -293,6 +294,7 @@ awaitable<void> supervise(std::shared_ptr<Supervision> state) {
   exit.terminated = exit.killed = state->kill_at.has_value();
   exit.leftovers = co_await end_orphans(state);
   exit.wall_time = std::chrono::duration_cast<milliseconds>(Clock::now() - state->started);
+  const base::LogAbout about(state->subject);
   spdlog::warn("hook process {}: {}; {} of its descendants had to be killed", state->hook_pid, exit.describe(),
                exit.leftovers);
   state->finish(std::move(exit));
@@ -348,6 +350,7 @@ public:
     if (command.argv.empty()) throw Error(ErrorClass::bug, "cannot start a command without a program");
     auto state = std::make_shared<Supervision>(executor_);
     state->cookie = command.cookie;
+    state->subject = command.subject;
     if (has_zero_byte(command)) { // cannot be passed on, and must not be cut short
       state->finish(failed_start(EINVAL, StartStep::execute));
       return std::make_unique<ShimChild>(std::move(state));

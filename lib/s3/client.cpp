@@ -22,14 +22,18 @@ using base::ErrorClass;
 
 namespace {
 
-constexpr int kTries = 7; // waits 0.25, 0.5, ... 16 s between them, each shortened by chance
+using Clock = std::chrono::steady_clock;
+
+// Waits between two tries are 0.25, 0.5, ... 4 s, each shortened by chance.
 constexpr std::chrono::milliseconds kFirstWait{250};
-constexpr long kConnectSeconds = 10;
-constexpr long kSilentSeconds = 30; // slower than one byte a second for so long is no answer
+constexpr int kLongestWait = 4; // times doubled
+constexpr long kConnectSeconds = 4;
+constexpr long kSilentSeconds = 20;    // slower than one byte a second for so long is no answer
+constexpr long kSilentSecondsAway = 4; // of a store that is taken for away
 
 std::chrono::milliseconds wait_before(int attempt) {
   thread_local std::mt19937 generator{std::random_device{}()};
-  const auto longest = kFirstWait.count() << attempt;
+  const auto longest = kFirstWait.count() << std::min(attempt, kLongestWait);
   return std::chrono::milliseconds(std::uniform_int_distribution<std::int64_t>(longest / 2, longest)(generator));
 }
 
@@ -137,8 +141,8 @@ struct Client::Connections {
   }
 };
 
-Client::Client(Location location, Credentials credentials)
-    : location_(std::move(location)), credentials_(std::move(credentials)) {
+Client::Client(Location location, Credentials credentials, std::chrono::milliseconds patience)
+    : location_(std::move(location)), credentials_(std::move(credentials)), patience_(patience) {
   static const CURLcode started = curl_global_init(CURL_GLOBAL_DEFAULT); // once, and thread-safe by being static
   if (started != CURLE_OK) throw Error(ErrorClass::system, "libcurl cannot be started");
   connections_ = std::make_unique<Connections>();
@@ -160,7 +164,12 @@ std::string Client::address(const Call& call) const {
   return url;
 }
 
-Client::Answer Client::attempt(const Call& call, std::string& trouble) {
+std::string Client::trouble() const {
+  const std::lock_guard lock(mutex_);
+  return trouble_;
+}
+
+Client::Answer Client::attempt(const Call& call, bool away, std::string& trouble) {
   struct Taken {
     Connections& pool;
     CURL* handle;
@@ -188,7 +197,7 @@ Client::Answer Client::attempt(const Call& call, std::string& trouble) {
   curl_easy_setopt(curl, CURLOPT_PASSWORD, credentials_.secret.c_str());
   curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
   curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
-  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, kSilentSeconds);
+  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, away ? kSilentSecondsAway : kSilentSeconds);
   if (method == "PUT" || method == "POST") {
     curl_easy_setopt(curl, CURLOPT_UPLOAD, 1L);
     curl_easy_setopt(curl, CURLOPT_READFUNCTION, on_read);
@@ -220,7 +229,9 @@ Client::Answer Client::attempt(const Call& call, std::string& trouble) {
 Client::Answer Client::request(const Call& below, std::initializer_list<long> good) {
   Call call = below;
   if (!call.query.contains("list-type")) call.key = location_.prefix + call.key;
+  const auto began = Clock::now();
   for (int number = 0;; ++number) {
+    const bool away = !trouble().empty();
     std::string trouble;
     std::size_t handed = 0; // to the sink: that cannot be taken back
     if (below.sink)
@@ -228,7 +239,12 @@ Client::Answer Client::request(const Call& below, std::initializer_list<long> go
         handed += bytes.size();
         below.sink(bytes);
       };
-    Answer answer = attempt(call, trouble);
+    Answer answer = attempt(call, away, trouble);
+    const bool passing = answer.status == 0 || passes(answer.status);
+    if (away && !passing) {
+      const std::lock_guard lock(mutex_);
+      trouble_.clear();
+    }
     if (answer.status >= 200 && answer.status < 300) return answer;
     if (std::find(good.begin(), good.end(), answer.status) != good.end()) return answer;
     if (trouble.empty()) {
@@ -237,8 +253,13 @@ Client::Answer Client::request(const Call& below, std::initializer_list<long> go
     }
     const std::string what =
         std::string(call.method) + " " + location_.endpoint + "/" + location_.bucket + "/" + call.key;
-    const bool passing = answer.status == 0 || passes(answer.status);
-    if (!passing || handed > 0 || number + 1 >= kTries) {
+    const auto wait = wait_before(number);
+    const bool given_up = passing && (away || Clock::now() + wait - began >= patience_);
+    if (given_up && answer.status != 507) {
+      const std::lock_guard lock(mutex_);
+      trouble_ = trouble;
+    }
+    if (!passing || handed > 0 || given_up) {
       const bool full =
           answer.status == 507 || trouble.starts_with("QuotaExceeded") || trouble.starts_with("XMinioStorageFull");
       throw Error(full ? ErrorClass::cannot_create : ErrorClass::unavailable,
@@ -248,7 +269,7 @@ Client::Answer Client::request(const Call& below, std::initializer_list<long> go
                                          : "");
     }
     spdlog::debug("the object store: {}: {}; again", what, trouble);
-    std::this_thread::sleep_for(wait_before(number));
+    std::this_thread::sleep_for(wait);
   }
 }
 

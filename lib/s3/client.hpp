@@ -1,18 +1,22 @@
 #pragma once
 // A client of an S3-compatible object store, over libcurl, which signs (AWS SigV4). Every body carries its SHA-256 in
 // the signed request, so that the store refuses what did not arrive whole. A request that fails for a passing reason
-// (no connection, 5xx, "slow down") is repeated for about half a minute; each has a deadline. Blocking; any thread, any
-// number at once: each request takes a connection out of a small pool. Keys are taken below the location's prefix.
+// (no connection, 5xx, "slow down") is repeated for a quarter of a minute; each has a deadline. A store that has failed
+// for so long is taken for away: until a request succeeds again, each is tried once, and gives up soon. Blocking; any
+// thread, any number at once: each request takes a connection out of a small pool. Keys are taken below the location's
+// prefix.
 //
 // Errors: unavailable (no answer, or the store refuses us), input_output (an answer that makes no sense),
 // cannot_create (the store has no room for us).
 
 #include "lib/s3/location.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,12 +39,16 @@ struct Listing {
 class Client {
 public:
   // Makes no request. Throws Error(configuration) if there are no keys.
-  explicit Client(Location location, Credentials credentials = find_credentials());
+  // `patience`: for how long a request that fails for a passing reason is repeated.
+  explicit Client(Location location, Credentials credentials = find_credentials(),
+                  std::chrono::milliseconds patience = std::chrono::seconds(15));
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
   const Location& location() const noexcept { return location_; }
+  // Why the store is taken for away; empty: it is not. Asks nobody.
+  std::string trouble() const;
 
   // False if there is no such object. What was handed to `sink` before a failure is incomplete.
   bool get(const std::string& key, const std::function<void(std::string_view)>& sink);
@@ -73,12 +81,16 @@ private:
   };
   // Repeats what failed for a passing reason; throws for statuses that are not in `good` (besides 200 to 299).
   Answer request(const Call& call, std::initializer_list<long> good = {});
-  Answer attempt(const Call& call, std::string& trouble);
+  // `away`: of a store that is taken for away, which is given less time.
+  Answer attempt(const Call& call, bool away, std::string& trouble);
   std::string address(const Call& call) const;
 
   Location location_;
   Credentials credentials_;
+  std::chrono::milliseconds patience_;
   std::unique_ptr<Connections> connections_;
+  mutable std::mutex mutex_;
+  std::string trouble_; // guarded by mutex_
 };
 
 } // namespace holdfast::s3

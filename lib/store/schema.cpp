@@ -46,7 +46,8 @@ const pg::Migrator& migrator() {
       read_files(directory, "", numbered);
       read_files(std::filesystem::path(directory) / "functions", "functions/", functions);
     }
-    return pg::Migrator(convert(migrations::numbered(), numbered), convert(migrations::functions(), functions));
+    return pg::Migrator(convert(migrations::numbered(), numbered), convert(migrations::functions(), functions),
+                        HOLDFAST_VERSION);
   }();
   return instance;
 }

@@ -141,7 +141,9 @@ int main(int argc, char** argv) {
   config_command->add_option("--plugin", config.plugin, "Options of this plugin, and of those that it requires");
   config_command->add_option("--crawl", config.crawl, "Options as the hooks of this crawl get them");
   subcommand("version", "Version of the program and of its schema", cli::version);
-  subcommand("check", "Check the collection's invariants", cli::check);
+  subcommand("check",
+             "Check the collection's invariants: reads everything, so it takes longer the larger the collection is",
+             cli::check);
   cli::VerifyOptions verification;
   auto* verify_command = subcommand("verify", "Compare archived files with their manifests",
                                     [&](cli::Context& context) { return cli::verify(context, verification); });

@@ -61,6 +61,7 @@ Gate::Gate(asio::io_context& io, GateOptions options, base::StopSignal& stop)
       trust_(options_.lease, options_.lease / 5), timer_(io) {
   process_.label = "runner on " + process_.machine.hostname + " pid " + std::to_string(process_.pid) +
                    (options_.standby ? " (standby)" : "");
+  base::set_log_node(process_.label);
   pg::Connection connection(options_.dsn, connection_options(process_.label));
   const auto sent = base::TrustWindow::Clock::now();
   collection_id_ = store::runner_join(connection, process_, options_.standby, options_.lease);

@@ -1,6 +1,7 @@
 #include "services/worker/crawl_session.hpp"
 
 #include "lib/base/duration.hpp"
+#include "lib/base/log.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/hooks/persona.hpp"
@@ -129,6 +130,10 @@ private:
   static constexpr auto kForever = std::chrono::steady_clock::time_point::max();
   struct GivenUp {};
 
+  base::LogAbout log_about(const hooks::Hook* hook = nullptr) const {
+    return base::LogAbout(
+        {crawl_id_, "", 0, hook == nullptr ? "" : hook->plugin->name, hook == nullptr ? "" : hook->name.name});
+  }
   // The session lives as long as its coroutines.
   void spawn(awaitable<void> work) {
     asio::co_spawn(context_.executor, std::move(work), [self = shared_from_this()](std::exception_ptr failure) {
@@ -136,6 +141,7 @@ private:
       try {
         std::rethrow_exception(failure);
       } catch (const std::exception& error) {
+        const auto about = self->log_about();
         spdlog::error("the session of crawl {} went wrong: {}", self->crawl_id_, error.what());
       }
     });
@@ -183,7 +189,10 @@ private:
           store::crawl_session_open(connection, context_.node_id, id_, crawl_id_, directory_.string());
         });
         known_ = true;
-        spdlog::info("opening crawl {} here: {} crawl hooks", crawl_id_, hooks_.size());
+        {
+          const auto about = log_about();
+          spdlog::info("opening crawl {} here: {} crawl hooks", crawl_id_, hooks_.size());
+        }
         for (const hooks::Hook* hook : hooks_) {
           check();
           co_await run_hook(*hook);
@@ -198,7 +207,10 @@ private:
       problem = error.what();
     }
     if (given_up || !problem.empty()) {
-      if (!given_up) spdlog::warn("crawl {} could not be opened here: {}", crawl_id_, problem);
+      if (!given_up) {
+        const auto about = log_about();
+        spdlog::warn("crawl {} could not be opened here: {}", crawl_id_, problem);
+      }
       co_await wind_up(given_up ? "closed" : "failed", given_up ? given_up_ : problem);
       co_return;
     }
@@ -338,7 +350,10 @@ private:
     linger_.cancel();
     wake();
     if (status == "failed" && was_ready) {
-      spdlog::warn("the session of crawl {} is broken: {}", crawl_id_, reason);
+      {
+        const auto about = log_about();
+        spdlog::warn("the session of crawl {} is broken: {}", crawl_id_, reason);
+      }
       const auto users = users_;
       for (const auto& [number, broken] : users)
         if (users_.contains(number)) broken(reason);
@@ -353,7 +368,10 @@ private:
     for (std::size_t i = 0; i < background_.size(); ++i)
       co_await collect(*background_[i]);
     co_await report(status, reason);
-    if (has_hooks() && was_ready) spdlog::info("closed crawl {} here: {}", crawl_id_, reason);
+    if (has_hooks() && was_ready) {
+      const auto about = log_about();
+      spdlog::info("closed crawl {} here: {}", crawl_id_, reason);
+    }
     ended_ = true;
     pulse_.cancel();
     co_await on_thread(context_.files, [this] {
@@ -384,7 +402,10 @@ private:
       } catch (const std::exception& error) {
         problem = error.what();
       }
-      if (!problem.empty()) spdlog::warn("crawl {}: {}", crawl_id_, problem);
+      if (!problem.empty()) {
+        const auto about = log_about(hook);
+        spdlog::warn("crawl {}: {}", crawl_id_, problem);
+      }
     }
   }
 
@@ -402,6 +423,7 @@ private:
     } catch (const base::Error& error) {
       problem = error.what();
     }
+    const auto about = log_about();
     if (!problem.empty()) spdlog::debug("session {} is not recorded as {}: {}", id_, status, problem);
   }
 

@@ -5,6 +5,7 @@
 #include "lib/base/log.hpp"
 #include "lib/base/metrics.hpp"
 #include "lib/base/test_point.hpp"
+#include "lib/s3/client.hpp"
 #include "lib/store/control.hpp"
 #include "services/worker/crawl_page.hpp"
 #include "services/worker/machine.hpp"
@@ -142,6 +143,7 @@ Node::~Node() {
 }
 
 awaitable<Node::Ending> Node::run() {
+  base::set_log_node(process_.label);
   spdlog::info("{} joined as {} with {} slots", process_.label, process_.id, options_.slots);
   start_heartbeat();
   watch_trust();
@@ -383,7 +385,10 @@ std::string Node::shortage() {
   try {
     free = scratch_.free_bytes();
     // What could not be published in the end is not begun. A bucket is not asked here: this thread waits for nothing.
-    if (archive_root_->bucket() == nullptr) archive_root_->check();
+    if (archive_root_->bucket() == nullptr)
+      archive_root_->check();
+    else if (const auto trouble = archive_root_->bucket()->trouble(); !trouble.empty())
+      return "the object store does not answer (" + trouble + ")";
     if (const auto archive = archive_root_->free_bytes(); archive < free) {
       free = archive;
       where = "archive.root";
@@ -428,6 +433,7 @@ awaitable<void> Node::claim_loop() {
     std::string problem;
     std::optional<std::chrono::milliseconds> next; // until something that waits will be due
     const bool has_room = this->has_room();
+    look_for_store();
     try {
       if (has_room) {
         if (options_.kind != "snapshot") claimed |= co_await claim_crawls();
@@ -463,6 +469,28 @@ awaitable<void> Node::claim_loop() {
                       next->count() > 0 ? std::max(*next + std::chrono::milliseconds(1), kLeastWait) : kDueElsewhere);
     co_await sleep_until_woken(wait);
   }
+}
+
+// A store that is away is asked now and then whether it is back, so that a node that does nothing else hears of it.
+void Node::look_for_store() {
+  const auto* bucket = archive_root_->bucket();
+  const auto now = std::chrono::steady_clock::now();
+  if (bucket == nullptr || bucket->trouble().empty() || looking_for_store_ || now - looked_for_store_ < kRoomCheck / 2)
+    return;
+  looking_for_store_ = true;
+  looked_for_store_ = now;
+  spawn(ask_store());
+}
+
+awaitable<void> Node::ask_store() {
+  co_await on_thread(files_, [this] {
+    try {
+      archive_root_->check();
+    } catch (const base::Error& error) {
+      spdlog::debug("still no object store: {}", error.what());
+    }
+  });
+  looking_for_store_ = false;
 }
 
 // Deletes files of removed snapshots and writes pages of crawls anew, where no runner does. Every node has the archive;
@@ -604,6 +632,7 @@ awaitable<void> Node::make_crawl_page(std::string crawl_id) {
   } catch (const base::Error& error) {
     problem = error.what(); // it stays marked; a runner or another round makes it
   }
+  const base::LogAbout about({crawl_id, "", 0, "", ""});
   if (!problem.empty()) spdlog::warn("no page for crawl {}: {}", crawl_id, problem);
 }
 

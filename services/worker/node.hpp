@@ -76,6 +76,8 @@ private:
   awaitable<void> hand_back(store::Lease lease);
   awaitable<void> run_job(std::shared_ptr<SnapshotJob> job);
   awaitable<void> purge();
+  void look_for_store();
+  awaitable<void> ask_store();
   awaitable<void> make_crawl_page(std::string crawl_id);
   awaitable<bool> is_done();
   bool has_room();
@@ -108,6 +110,8 @@ private:
   std::set<std::string> extra_once_; // "<snapshot> <fence>" seen as extra on the last beat
   asio::steady_timer wake_timer_;
   asio::steady_timer trust_timer_;
+  bool looking_for_store_{false};
+  std::chrono::steady_clock::time_point looked_for_store_{};
   std::size_t spawned_{0}; // coroutines beside run() that have not ended
   bool woken_{false};
   bool draining_{false};

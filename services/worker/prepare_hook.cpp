@@ -36,6 +36,7 @@ PreparedHook prepare_hook(const JobContext& context, const hooks::Hook& hook, ho
     path = first + (path.empty() ? "/usr/local/bin:/usr/bin:/bin" : path);
   prepared.command.argv = hooks::hook_arguments(hook, hook_context);
   prepared.command.environment = hooks::hook_environment(catalog, hook, options, hook_context, inherited);
+  prepared.command.subject = {hook_context.crawl_id, hook_context.snapshot_id, 0, hook.plugin->name, hook.name.name};
   prepared.command.cookie = "HOLDFAST_COOKIE=" + context.cookie + "." + base::random_hex32();
   prepared.limits = context.options.hook_limits;
   prepared.limits.timeout = hooks::hook_timeout(*hook.plugin, options);

@@ -1,6 +1,7 @@
 #include "services/worker/programs.hpp"
 
 #include "lib/archive/attempt.hpp"
+#include "lib/base/log.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/hooks/program.hpp"
 #include "services/worker/on_thread.hpp"
@@ -111,6 +112,7 @@ std::string Programs::wanted() const {
     try {
       resolved = hooks::resolve_options(catalog, plugin, options);
     } catch (const base::Error& error) {
+      const base::LogAbout about({"", "", 0, name, ""});
       spdlog::debug("programs of plugin {}: {}", name, error.what());
       continue;
     }

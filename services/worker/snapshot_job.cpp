@@ -75,6 +75,10 @@ nlohmann::json file_rows(const archive::ResultView& card) {
 
 } // namespace
 
+base::LogAbout SnapshotJob::log_about(const std::string& plugin, const std::string& hook) const {
+  return base::LogAbout({lease().crawl_id, lease().snapshot_id, lease().fence, plugin, hook});
+}
+
 SnapshotJob::SnapshotJob(JobContext& context, store::Claim claim) : context_(context), claim_(std::move(claim)) {
   options_ = context_.options.hook_options;
   for (const auto& [key, value] : claim_.options)
@@ -192,7 +196,10 @@ awaitable<SnapshotJob::Ending> SnapshotJob::run() {
         co_await refuse(forbidden->reason);
         sealed = true;
       } else if (later) {
-        spdlog::info("{} waits: {}", claim_.url, later->reason);
+        {
+          const auto about = log_about();
+          spdlog::info("{} waits: {}", claim_.url, later->reason);
+        }
         co_await put_back("released", later->delay, later->reason, later->spend);
       } else if (no_place_) {
         co_await put_back("handed_back", kNoPlace, "its node has as many crawls open as it may (sessions.max)", false);
@@ -210,7 +217,10 @@ awaitable<SnapshotJob::Ending> SnapshotJob::run() {
         const bool node_trouble = problem_class == base::ErrorClass::cannot_create ||
                                   problem_class == base::ErrorClass::unavailable ||
                                   problem_class == base::ErrorClass::system;
-        spdlog::warn("snapshot {} of {} is put back: {}", lease().snapshot_id, claim_.url, problem);
+        {
+          const auto about = log_about();
+          spdlog::warn("snapshot {} of {} is put back: {}", lease().snapshot_id, claim_.url, problem);
+        }
         const auto delay =
             node_trouble ? kNodeTrouble : std::chrono::milliseconds(5000) * (1 << std::min(claim_.attempts, 6));
         co_await put_back("released", jittered(delay), problem, !node_trouble);
@@ -221,7 +231,10 @@ awaitable<SnapshotJob::Ending> SnapshotJob::run() {
   }
   session_ = {};
   const bool lost = !sealed && !lost_.empty();
-  if (lost) spdlog::warn("dropped {} (attempt a{}): {}", claim_.url, lease().fence, lost_);
+  if (lost) {
+    const auto about = log_about();
+    spdlog::warn("dropped {} (attempt a{}): {}", claim_.url, lease().fence, lost_);
+  }
   co_await on_thread(context_.files, [&] {
     // What was published without being committed is nobody's: its name holds our fence, so it can only be ours. But
     // once we have asked for the seal, it may have been granted, and only the answer lost: then `holdfast verify`
@@ -229,6 +242,7 @@ awaitable<SnapshotJob::Ending> SnapshotJob::run() {
     try {
       if (lost && !published_.empty() && !seal_asked_) archive::remove_leftover(context_.archive_root, published_);
     } catch (const base::Error& error) {
+      const auto about = log_about();
       spdlog::warn("left behind: {}", error.what());
     }
     remove_scratch();
@@ -308,8 +322,11 @@ awaitable<std::string> SnapshotJob::robots_rule_against(const base::Url& url) {
         store::host_rate_limited(connection, url.host, fetched.status, fetched.retry_after, context_.hostname);
       });
     check();
-    spdlog::info("{}/robots.txt: {}", origin,
-                 fetched.error.empty() ? "status " + std::to_string(fetched.status) : fetched.error);
+    {
+      const auto about = log_about();
+      spdlog::info("{}/robots.txt: {}", origin,
+                   fetched.error.empty() ? "status " + std::to_string(fetched.status) : fetched.error);
+    }
     if (own && delayed && fetched.error.empty())
       throw Later{std::chrono::milliseconds(0), "robots.txt was asked for first", false};
     known.state = fetched.error.empty() ? "known" : "unreachable";
@@ -587,8 +604,11 @@ awaitable<void> SnapshotJob::finish_hook(RunningHook running) {
   store::require_written(lease(), written);
   std::erase(unfinished_, std::pair{card.plugin, card.hook});
   count_hook(card.plugin, outcome);
-  spdlog::debug("{} {}/{}: {} in {}", claim_.url, card.plugin, card.hook, card.status,
-                base::format_duration(card.wall_time));
+  {
+    const auto about = log_about(card.plugin, card.hook);
+    spdlog::debug("{} {}/{}: {} in {}", claim_.url, card.plugin, card.hook, card.status,
+                  base::format_duration(card.wall_time));
+  }
   if (slower) throw *slower;
   if (terms_.robots) co_await ask_robots_about_redirects(outcome.redirects);
 }
@@ -725,6 +745,7 @@ void SnapshotJob::take_discovered(const hooks::HookOutcome& outcome) {
     if (std::find(view_.tags.begin(), view_.tags.end(), tag) != view_.tags.end()) continue;
     view_.tags.push_back(tag);
   }
+  const auto about = log_about();
   for (const auto& limit : outcome.rate_limits)
     spdlog::info("{} asked to be left alone for {} s (status {})", limit.host, limit.retry_after_seconds.value_or(0),
                  limit.status);
@@ -775,6 +796,7 @@ awaitable<void> SnapshotJob::publish_and_seal() {
   sealing_.tags = view_.tags;
   if (claim_.depth < claim_.max_depth) sealing_.discovered = discovered_;
   co_await seal();
+  const auto about = log_about();
   spdlog::info("sealed {} ({}, {} files, {})", claim_.url, sealing_.outcome, published.files,
                base::format_size(published.bytes));
 }

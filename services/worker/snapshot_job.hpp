@@ -5,6 +5,7 @@
 
 #include "lib/archive/attempt.hpp"
 #include "lib/base/async.hpp"
+#include "lib/base/log.hpp"
 #include "lib/base/stop_signal.hpp"
 #include "lib/base/url.hpp"
 #include "lib/hooks/hook_run.hpp"
@@ -52,6 +53,7 @@ private:
   struct Forbidden { // thrown inside run(): nothing of the page may be kept
     std::string reason;
   };
+  base::LogAbout log_about(const std::string& plugin = "", const std::string& hook = "") const;
   struct Stopped {}; // thrown inside run() to unwind when interrupted, lost, or left without its session
   struct RunningHook {
     std::unique_ptr<hooks::HookRun> run;

@@ -494,7 +494,13 @@ class Bucket(Case):
         c.until("others go on", lambda: c.sealed() >= 4)
         self.process.kill()
         self.process.wait()
-        c.until("somebody waits for the store", lambda: c.sql("select count(*) from holdfast.snapshot_queue where owner_id is not null") != "0")
+        # Each node has something to publish; what it cannot is put back, and it takes nothing more until the store answers.
+        c.until("both say that the store is away", lambda: c.sql("select count(*) from holdfast.v_node where status = 'running' and stats ->> 'not_claiming' "
+                                                                 "like 'the object store does not answer%'") == "2")
+        c.until("they hold nothing", lambda: c.sql("select count(*) from holdfast.snapshot_queue q join holdfast.process p on p.id = q.owner_id "
+                                                   "where p.stats ->> 'not_claiming' is not null") == "0")
+        waiting = c.sql("select snapshot_id from holdfast.snapshot_queue where owner_id is null limit 1")
+        c.until("why says so", lambda: c.sql(f"select reason like '%the object store does not answer%' from holdfast.why('{waiting}')") == "t", 120)
         self.start_store()
         c.all_sealed(20)
         self.prove(c, 20)

@@ -1,5 +1,7 @@
 // The roles: each can do its work, and nothing else.
+#include "lib/base/error.hpp"
 #include "lib/base/uuid.hpp"
+#include "lib/store/view.hpp"
 #include "lib/store/why.hpp"
 #include "tests/store/stage.hpp"
 
@@ -67,6 +69,19 @@ TEST_CASE("a reader sees every view and no table, and changes nothing") {
     CHECK(stage.outcome("select * from holdfast.check_invariants()") == "");
     store::ListQuery query;
     CHECK(store::list(stage.connection, query).size() == 2);
+    for (const auto& list : store::list_names()) {
+      for (const auto filter : {&store::ListQuery::crawl_id, &store::ListQuery::snapshot_id, &store::ListQuery::status,
+                                &store::ListQuery::url_contains, &store::ListQuery::tag}) {
+        store::ListQuery filtered;
+        filtered.view = list;
+        filtered.*filter = filter == &store::ListQuery::status ? "failed" : crawl;
+        try {
+          store::list(stage.connection, filtered);
+        } catch (const base::Error& error) {
+          CHECK_MESSAGE(error.error_class() == base::ErrorClass::usage, list << ": " << error.what());
+        }
+      }
+    }
   }
   stage.become("holdfast_reader");
   CHECK(stage.outcome("select holdfast.crawl_pause(gen_random_uuid(), 'me', 'why')") == kDenied);

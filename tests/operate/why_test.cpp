@@ -1,21 +1,32 @@
 // Every reason that holdfast.why() can give, each from a collection that is really in that state.
 #include "lib/base/uuid.hpp"
 #include "lib/store/why.hpp"
+#include "migrations/migrations.hpp"
 #include "tests/store/stage.hpp"
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
+
+#include <regex>
+#include <set>
 
 using namespace holdfast;
 using namespace holdfast::test;
 
 namespace {
 
+// Every reason that was given in this run, for the last test case.
+std::string& all_reasons() {
+  static std::string all;
+  return all;
+}
+
 struct Questions : Stage {
   // Exactly one row, with that kind, whose reason has all the words; ends in a full stop, is one line.
   nlohmann::json ask(const std::string& name, const std::string& kind, const std::vector<std::string>& words) {
     const auto why = store::why(connection, name);
     CHECK(why.kind == kind);
+    all_reasons() += why.reason + '\n';
     for (const auto& word : words)
       CHECK_MESSAGE(why.reason.find(word) != std::string::npos, why.reason << "\n  lacks: " << word);
     CHECK_MESSAGE(why.reason.ends_with("."), why.reason);
@@ -48,6 +59,7 @@ TEST_CASE("what has no name, or too many") {
   CHECK(facts["matches"].size() == 2);
   CHECK(stage.value("select count(*) from holdfast.why(gen_random_uuid())") == "1");
   CHECK(stage.value("select kind from holdfast.why(gen_random_uuid())") == "nothing");
+  all_reasons() += stage.value("select reason from holdfast.why(gen_random_uuid())") + '\n';
   CHECK(stage.value("select reason from holdfast.why($1::uuid)", pg::Params::of(first.id)) ==
         store::why(stage.connection, first.id).reason);
 }
@@ -160,6 +172,8 @@ TEST_CASE("webhooks") {
   report(claimed, "503, 'it answered HTTP 503', false");
   stage.ask("ops", "webhook",
             {"1 delivery waits: its receiver failed 1 time in a row (it answered HTTP 503), it is tried again at"});
+  stage.run("update holdfast.webhook set last_error = null");
+  stage.ask("ops", "webhook", {"failed 1 time in a row (no reason given)"});
   stage.run("select holdfast.webhook_retry('ops', 'ann')");
   stage.ask("ops", "webhook", {"1 delivery waits and will be sent in a moment"});
   test();
@@ -181,6 +195,8 @@ TEST_CASE("webhooks") {
   report(claim(), "410, 'it answered HTTP 410', true");
   facts = stage.ask("ops", "webhook", {"It is not enabled (its receiver said that it is gone (410))"});
   CHECK(facts["given_up"] == 1);
+  stage.run("delete from holdfast.delivery where status = 'waiting'");
+  stage.ask("ops", "webhook", {"It is not enabled", "and nothing waits"});
 }
 
 TEST_CASE("a snapshot that a node has") {
@@ -361,6 +377,14 @@ TEST_CASE("how snapshots and crawls ended") {
   stage.ask(empty, "crawl", {"outcome empty", "0 snapshots"});
 }
 
+TEST_CASE("a crawl that the runner is about to seal") {
+  Questions stage;
+  const auto crawl = stage.start({Stage::seed("1")});
+  stage.force("delete from holdfast.snapshot_queue");
+  stage.ask(crawl, "crawl", {"It has nothing open and will be sealed by the runner's next look"});
+  stage.broken_on_purpose = true;
+}
+
 TEST_CASE("a crawl whose seeds a lost node was expanding") {
   Questions stage;
   const auto crawl = stage.add(Stage::seeds(1, 3));
@@ -375,6 +399,12 @@ TEST_CASE("processes") {
   Questions stage;
   const auto node = stage.node("node");
   stage.ask(node, "process", {"idle: all 8 slots are free", "left"});
+  const auto silent = stage.node("silent");
+  stage.expire(silent);
+  stage.ask(silent, "process", {"not been heard of", "it holds nothing"});
+  stage.run("update holdfast.process set status = 'exited', ended_at = now(), exit_reason = null where id = $1::uuid",
+            pg::Params::of(silent));
+  stage.ask(silent, "process", {"It has ended at", "it did not say why"});
   stage.stats(node, R"({"not_claiming": "only 3 MB free"})");
   stage.ask(node, "process", {"claims nothing, because only 3 MB free"});
   stage.run("update holdfast.process set paused_at = now(), paused_by = 'ann' where id = $1::uuid",
@@ -454,4 +484,46 @@ TEST_CASE("what is stuck is found, also at a web site with limits, and what wait
   stage.run("update holdfast.crawl set retry_at = now() - interval '3 minutes' where id = $1::uuid",
             pg::Params::of(late));
   CHECK(stuck().find("crawl: due, but nobody takes it") != std::string::npos);
+}
+
+namespace {
+
+// What the functions behind why() are made of that people read: the string constants of their bodies which have a
+// space, without patterns and spans of time.
+std::set<std::string> sentence_parts() {
+  std::set<std::string> parts;
+  std::size_t functions = 0;
+  for (const auto& file : migrations::functions()) {
+    const std::string text(file.text);
+    static const std::regex head(R"(create or replace function holdfast\.why\w*\()");
+    for (std::sregex_iterator at(text.begin(), text.end(), head), end; at != end; ++at) {
+      ++functions;
+      const auto begin = text.find("$$", static_cast<std::size_t>(at->position())) + 2;
+      const auto stop = text.find("$$", begin);
+      REQUIRE(stop != std::string::npos);
+      for (auto i = begin; i < stop; ++i) {
+        if (text.compare(i, 2, "--") == 0) i = text.find('\n', i);
+        if (text[i] != '\'') continue;
+        const bool span = text.compare(i - 9, 9, "interval ") == 0;
+        std::string part;
+        for (++i; text[i] != '\'' || text[i + 1] == '\''; ++i) {
+          if (text[i] == '\'') ++i;
+          part += text[i];
+        }
+        if (!span && part.find(' ') != std::string::npos && part.find('%') == std::string::npos) parts.insert(part);
+      }
+    }
+  }
+  REQUIRE(functions > 10);
+  return parts;
+}
+
+} // namespace
+
+// The last of this file: the test cases above must have run before it. doctest runs them in the order of the file.
+TEST_CASE("every part of every sentence that why() can say was said in a test") {
+  const auto parts = sentence_parts();
+  CHECK(parts.size() > 100);
+  for (const auto& part : parts)
+    CHECK_MESSAGE(all_reasons().find(part) != std::string::npos, "no test produces \"" << part << "\"");
 }

@@ -110,6 +110,29 @@ TEST_CASE("a database of a newer revision serves an older program, which takes n
   CHECK(connection.call("select holdfast.count() as n").one().integer("n") == 2);
 }
 
+TEST_CASE("a release that only brings functions needs no numbered file, and an earlier one does not take them back") {
+  const Migrator one({kFirst}, {kCount}, "1.9.3");
+  const Migrator two({kFirst}, {kCountTwice}, "1.10.0");
+  const TestDatabase database(false);
+  Connection connection(database.dsn());
+  const auto count = [&] { return connection.call("select holdfast.count() as n").one().integer("n"); };
+  one.migrate(connection);
+  one.require_current(connection);
+  const auto early = outcome_of([&] { two.require_current(connection); });
+  CHECK(early.error_class == ErrorClass::unavailable);
+  CHECK(early.message.find("functions of release 1.9.3, but this is release 1.10.0") != std::string::npos);
+  CHECK(two.migrate(connection).applied == Names{"functions/count.sql"});
+  CHECK(count() == 2);
+  one.require_current(connection); // it goes on with the newer ones
+  CHECK(one.migrate(connection).applied.empty());
+  CHECK(count() == 2);
+  two.require_current(connection);
+  CHECK(two.migrate(connection).applied.empty());
+  // Of one release, as while it is made: the last one counts.
+  CHECK(Migrator({kFirst}, {kCount}, "1.10.0").migrate(connection).applied == Names{"functions/count.sql"});
+  CHECK(count() == 1);
+}
+
 TEST_CASE("a breaking migration asks first, and shuts older programs out") {
   constexpr MigrationFile kBreaking{"0002_break.sql", "-- Breaking: no more pages\ndrop table holdfast.page cascade"};
   const Migrator breaking({kFirst, kBreaking}, {kZero});
@@ -140,7 +163,7 @@ TEST_CASE("a ledger of the first builds is completed") {
   const TestDatabase database(false);
   Connection connection(database.dsn());
   older().migrate(connection);
-  connection.script("alter table holdfast.schema_migration drop column breaking");
+  connection.script("alter table holdfast.schema_migration drop column breaking, drop column version");
   older().require_current(connection);
   CHECK(newer().migrate(connection).applied.size() == 3);
   newer().require_current(connection);

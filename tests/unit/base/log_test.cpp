@@ -3,6 +3,7 @@
 #include "tests/support/temp_dir.hpp"
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
 
 #include <fcntl.h>
@@ -13,6 +14,7 @@
 #include <functional>
 #include <sstream>
 #include <string>
+#include <vector>
 
 using namespace holdfast;
 using base::LogFormat;
@@ -110,4 +112,34 @@ TEST_SUITE("log") {
       CHECK(contains(error.hint(), "debug"));
     }
   }
+}
+
+TEST_CASE("a JSON line names the node and what it speaks of, and no hook can forge that") {
+  const test::TempDir directory;
+  const auto text = captured_stderr(directory, [] {
+    base::configure_logging(LogFormat::json, "info");
+    spdlog::info("before");
+    base::set_log_node("node one");
+    {
+      const base::LogAbout crawl({"c1", "", 0, "", ""});
+      const base::LogAbout hook({"", "s1", 3, "wget", "on_Snapshot__35_wget"});
+      spdlog::warn("said: {}", "\",\"crawl\":\"c2");
+    }
+    spdlog::info("after");
+    base::set_log_node("");
+  });
+  std::istringstream lines(text);
+  std::vector<nlohmann::json> all;
+  for (std::string line; std::getline(lines, line);)
+    all.push_back(nlohmann::json::parse(line));
+  REQUIRE(all.size() == 3);
+  CHECK(all[0].size() == 3);
+  CHECK(all[1]["node"] == "node one");
+  CHECK(all[1]["crawl"] == "c1");
+  CHECK(all[1]["snapshot"] == "s1");
+  CHECK(all[1]["attempt"] == 3);
+  CHECK(all[1]["plugin"] == "wget");
+  CHECK(all[1]["hook"] == "on_Snapshot__35_wget");
+  CHECK(all[2]["node"] == "node one");
+  CHECK(!all[2].contains("crawl"));
 }
