@@ -71,7 +71,9 @@ printf '{{"type": "ArchiveResult", "status": "succeeded", "output_str": "<script
                 wire.shutdown(socket.SHUT_WR)
                 while piece := wire.recv(65536):
                     answer += piece
-            except ConnectionError:
+            except TimeoutError:
+                raise
+            except OSError:
                 pass  # hung up on, in the middle of it
             return answer
 
