@@ -102,12 +102,16 @@ void become_subreaper() {
 }
 
 std::filesystem::path executable_directory() {
-  std::error_code error;
-  auto executable = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (error)
-    throw base::Error(base::ErrorClass::system,
-                      "cannot find the running executable by /proc/self/exe: " + error.message(), "mount /proc");
-  return executable.parent_path();
+  // Asked once: below a chroot the link reads differently as soon as the process has entered another mount namespace.
+  static const auto directory = [] {
+    std::error_code error;
+    auto executable = std::filesystem::read_symlink("/proc/self/exe", error);
+    if (error)
+      throw base::Error(base::ErrorClass::system,
+                        "cannot find the running executable by /proc/self/exe: " + error.message(), "mount /proc");
+    return executable.parent_path();
+  }();
+  return directory;
 }
 
 } // namespace holdfast::process
