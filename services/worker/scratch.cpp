@@ -36,6 +36,19 @@ void remove_short_name(const std::string& node_id) {
   if (std::filesystem::is_symlink(short_name(node_id), ignored)) std::filesystem::remove(short_name(node_id), ignored);
 }
 
+// Links of incarnations that were killed and whose work_dir has been removed since: nobody looks there again.
+void remove_dangling_names() {
+  std::error_code error;
+  for (std::filesystem::directory_iterator it("/tmp", error), end; !error && it != end; it.increment(error)) {
+    std::error_code ignored;
+    if (!it->path().filename().native().starts_with("holdfast-") || !it->is_symlink(ignored)) continue;
+    const auto target = std::filesystem::read_symlink(it->path(), ignored);
+    if (target.filename() == "tmp" && it->path() == short_name(target.parent_path().filename().string()) &&
+        !std::filesystem::exists(target.parent_path(), ignored) && !ignored)
+      std::filesystem::remove(it->path(), ignored); // refused if it is somebody else's
+  }
+}
+
 enum class Owner { alive, dead, elsewhere };
 
 Owner owner_of(const std::filesystem::path& directory) {
@@ -95,6 +108,7 @@ std::uint64_t Scratch::free_bytes() const {
 }
 
 std::vector<std::string> collect_leftovers(const std::filesystem::path& work_dir) {
+  remove_dangling_names();
   std::vector<std::string> gone;
   std::error_code error;
   for (std::filesystem::directory_iterator it(work_dir / "nodes", error), end; !error && it != end;

@@ -1,5 +1,6 @@
 // Ways to go: asked to drain, stopped, killed, given up by the others, robbed of a snapshot.
 
+#include "lib/base/uuid.hpp"
 #include "tests/node/stage.hpp"
 
 #include <doctest/doctest.h>
@@ -207,4 +208,24 @@ TEST_CASE("what a dead incarnation left on this machine is cleared away") {
   waitpid(left, nullptr, WNOHANG); // unless an earlier node of this process has reaped it
   CHECK(carriers("HOLDFAST_COOKIE=" + dead).empty());
   CHECK(worker::collect_leftovers(stage.options.work_dir).empty());
+}
+
+TEST_CASE("short names in /tmp go with the directories they lead to, whoever had made these") {
+  NodeStage stage;
+  const auto link = [&](const std::string& tail, const std::string& node) {
+    const std::filesystem::path name = "/tmp/holdfast-" + tail;
+    std::filesystem::create_directory_symlink(stage.dir / "elsewhere/nodes" / node / "tmp", name);
+    return name;
+  };
+  std::string gone = base::new_uuid(), there = base::new_uuid();
+  const auto dangling = link(gone.substr(24), gone);
+  const auto living = link(there.substr(24), there);
+  const auto foreign = link("somebody-" + gone.substr(24), gone);
+  std::filesystem::create_directories(stage.dir / "elsewhere/nodes" / there);
+  worker::collect_leftovers(stage.options.work_dir);
+  CHECK(!std::filesystem::is_symlink(dangling));
+  CHECK(std::filesystem::is_symlink(living));
+  CHECK(std::filesystem::is_symlink(foreign));
+  std::filesystem::remove(living);
+  std::filesystem::remove(foreign);
 }
