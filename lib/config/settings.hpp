@@ -71,7 +71,8 @@ private:
 
 // The rules between settings: 2 * beat <= lease - margin, so that one lost beat costs nothing; kill_grace + 5s (or a
 // twelfth of lease, if that is less) < margin, so that a cut-off node is quiet before its work is taken;
-// 2 * runner.beat <= runner.lease. Throws Error(configuration) naming the settings, their values and where each comes from.
+// 2 * runner.beat <= runner.lease. Throws Error(configuration) naming the settings, their values and where each comes
+// from.
 void check_lease_rule(const Settings& settings);
 
 } // namespace holdfast::config

@@ -6,5 +6,6 @@ extern "C" const char* __lsan_default_suppressions();
 // The fault suite preloads a library that shifts the clock.
 extern "C" const char* __asan_default_options() { return "verify_asan_link_order=0"; }
 
-// libpqxx 6 drops a result if the connection is lost just as it asks for the result's encoding: once for a lost connection.
+// libpqxx 6 drops a result if the connection is lost just as it asks for the result's encoding: once for a lost
+// connection.
 extern "C" const char* __lsan_default_suppressions() { return "leak:libpqxx-6"; }

@@ -1,8 +1,10 @@
 #pragma once
-// A directory of a test's own. Removed by the destructor, unless the test case has failed: then it stays and its path is
-// printed, so that one can look.
+// A directory of a test's own. Removed by the destructor, unless the test case has failed: then it stays and its path
+// is printed, so that one can look.
 
 #include <doctest/doctest.h>
+
+#include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
@@ -10,8 +12,6 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-
-#include <stdlib.h>
 
 namespace holdfast::test {
 
