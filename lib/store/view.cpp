@@ -20,17 +20,17 @@ struct List {
 
 const std::map<std::string, List, std::less<>>& lists() {
   static constexpr Filter crawl = &ListQuery::crawl_id, snapshot = &ListQuery::snapshot_id, status = &ListQuery::status,
-                          url = &ListQuery::url_contains, tag = &ListQuery::tag;
+                          url = &ListQuery::url_contains, tag = &ListQuery::tag, plugin = &ListQuery::plugin;
   static const std::map<std::string, List, std::less<>> all = {
       {"crawls", {"holdfast.list_crawls($1::uuid, $2, $3, $4, $5::bigint)", {crawl, status, url, tag}}},
       {"snapshots",
        {"holdfast.list_snapshots($1::uuid, $2::uuid, $3, $4, $5, $6::bigint)", {crawl, snapshot, status, url, tag}}},
       {"results", {"holdfast.list_results($1::uuid, $2::uuid, $3, $4, $5::bigint)", {crawl, snapshot, status, url}}},
       {"queue", {"holdfast.list_queue($1::uuid, $2::uuid, $3, $4, $5::bigint)", {crawl, snapshot, status, url}}},
-      {"running", {"holdfast.list_running($1::uuid, $2::uuid, $3, $4::bigint)", {crawl, snapshot, url}}},
+      {"running", {"holdfast.list_running($1::uuid, $2::uuid, $3, $5::bigint, $4)", {crawl, snapshot, url, plugin}}},
       {"nodes", {"holdfast.list_nodes($1, $2::bigint)", {status}}},
       {"events", {"holdfast.list_events($1::uuid, $2::uuid, $3::bigint)", {crawl, snapshot}}},
-      {"failures", {"holdfast.list_failures($1::uuid, $2::uuid, $3, $4::bigint)", {crawl, snapshot, url}}},
+      {"failures", {"holdfast.list_failures($1::uuid, $2::uuid, $3, $5::bigint, $4)", {crawl, snapshot, url, plugin}}},
       {"binaries", {"holdfast.list_binaries($1, $2, $3::bigint)", {status, url}}},
       {"hosts", {"holdfast.list_hosts($1, $2::bigint)", {url}}},
       {"sessions", {"holdfast.list_sessions($1::uuid, $2, $3::bigint)", {crawl, status}}},
@@ -91,7 +91,8 @@ std::pair<std::string, pg::Params> list_call(const ListQuery& query) {
                                                                   {&ListQuery::snapshot_id, "snapshot"},
                                                                   {&ListQuery::status, "status"},
                                                                   {&ListQuery::url_contains, "url"},
-                                                                  {&ListQuery::tag, "tag"}};
+                                                                  {&ListQuery::tag, "tag"},
+                                                                  {&ListQuery::plugin, "plugin"}};
   for (const auto& [filter, name] : names) {
     const auto& known = found->second.filters;
     if (query.*filter && std::find(known.begin(), known.end(), filter) == known.end())

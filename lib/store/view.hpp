@@ -51,7 +51,7 @@ std::vector<std::string> list_names();
 // A view's rows, newest first where it has a notion of that. `view`: one of list_names(). Filters are optional.
 struct ListQuery {
   std::string view{"snapshots"};
-  std::optional<std::string> crawl_id, snapshot_id, status, url_contains, tag;
+  std::optional<std::string> crawl_id, snapshot_id, status, url_contains, tag, plugin;
   std::int64_t limit{50};
 };
 // Rows as they are, for tables.

@@ -147,14 +147,16 @@ create or replace function holdfast.list_queue(p_crawl uuid, p_snapshot uuid, p_
 $$;
 comment on function holdfast.list_queue(uuid, uuid, text, text, bigint) is 'Queue, filtered: holdfast list queue.';
 
-create or replace function holdfast.list_running(p_crawl uuid, p_snapshot uuid, p_url text, p_limit bigint) returns setof holdfast.v_running language sql stable as $$
+drop function if exists holdfast.list_running(uuid, uuid, text, bigint);
+create or replace function holdfast.list_running(p_crawl uuid, p_snapshot uuid, p_url text, p_limit bigint, p_plugin text default null) returns setof holdfast.v_running language sql stable as $$
   select * from holdfast.v_running
     where (p_crawl is null or crawl_id = p_crawl)
       and (p_snapshot is null or snapshot_id = p_snapshot)
       and (p_url is null or lower(url) like holdfast.like_part(p_url))
+      and (p_plugin is null or plugin = p_plugin)
     order by running_for desc limit p_limit
 $$;
-comment on function holdfast.list_running(uuid, uuid, text, bigint) is 'Running, filtered: holdfast list running.';
+comment on function holdfast.list_running(uuid, uuid, text, bigint, text) is 'Running, filtered: holdfast list running.';
 
 create or replace function holdfast.list_nodes(p_status text, p_limit bigint) returns setof holdfast.v_node language sql stable as $$
   select * from holdfast.v_node
@@ -176,14 +178,16 @@ begin
 end $$;
 comment on function holdfast.list_events(uuid, uuid, bigint) is 'Events, filtered: holdfast list events.';
 
-create or replace function holdfast.list_failures(p_crawl uuid, p_snapshot uuid, p_url text, p_limit bigint) returns setof holdfast.v_failure language sql stable as $$
+drop function if exists holdfast.list_failures(uuid, uuid, text, bigint);
+create or replace function holdfast.list_failures(p_crawl uuid, p_snapshot uuid, p_url text, p_limit bigint, p_plugin text default null) returns setof holdfast.v_failure language sql stable as $$
   select * from holdfast.v_failure
     where (p_crawl is null or crawl_id = p_crawl)
       and (p_snapshot is null or snapshot_id = p_snapshot)
       and (p_url is null or lower(url) like holdfast.like_part(p_url))
+      and (p_plugin is null or plugin = p_plugin)
     order by ended_at desc limit p_limit
 $$;
-comment on function holdfast.list_failures(uuid, uuid, text, bigint) is 'Failures, filtered: holdfast list failures.';
+comment on function holdfast.list_failures(uuid, uuid, text, bigint, text) is 'Failures, filtered: holdfast list failures.';
 
 create or replace function holdfast.list_hosts(p_url text, p_limit bigint) returns setof holdfast.v_host language sql stable as $$
   select * from holdfast.v_host

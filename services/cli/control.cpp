@@ -9,6 +9,7 @@
 #include "lib/store/host.hpp"
 #include "lib/store/node.hpp"
 #include "lib/store/view.hpp"
+#include "services/cli/input.hpp"
 #include "services/cli/output.hpp"
 #include "services/worker/crawl_page.hpp"
 
@@ -20,6 +21,7 @@
 
 #include <chrono>
 #include <iostream>
+#include <map>
 #include <thread>
 
 namespace holdfast::cli {
@@ -29,8 +31,10 @@ namespace {
 store::Order order_of(const ControlOptions& options) { return {user_name(), options.why}; }
 
 std::string past(const std::string& action) {
-  if (action == "cancel") return "cancelled";
-  return action == "drain" ? "draining" : action + "d"; // pause, resume
+  static const std::map<std::string, std::string, std::less<>> irregular = {
+      {"cancel", "cancelled"}, {"drain", "draining"}, {"tag", "changed"}, {"keep", "changed"}};
+  const auto found = irregular.find(action);
+  return found == irregular.end() ? action + "d" : found->second; // pause, resume, remove
 }
 
 void say(Context& context, const std::string& action, const std::string& kind, const std::string& id, bool changed) {
@@ -114,7 +118,7 @@ int steer(Context& context, const ControlOptions& options, const std::string& ac
                              : store::node_cancel(connection, id, order));
     return base::kExitSuccess;
   }
-  for (const auto& given : options.ids) {
+  for (const auto& given : read_ids(options.ids)) {
     const auto found = store::find(connection, given);
     bool changed = false;
     if (found.kind == "crawl")
@@ -146,7 +150,7 @@ int drain(Context& context, const ControlOptions& options) {
     throw base::Error(base::ErrorClass::usage, "what shall I drain?", "holdfast drain NODE... | --machine HOSTNAME");
   auto& connection = context.connection();
   std::vector<std::string> nodes;
-  for (const auto& given : options.ids)
+  for (const auto& given : read_ids(options.ids))
     nodes.push_back(node_id(connection, given));
   if (!options.machine.empty()) {
     const auto rows = connection.call("select id from holdfast.v_node where hostname = $1 and status = 'running' and "
@@ -173,7 +177,7 @@ int drain(Context& context, const ControlOptions& options) {
 int retry(Context& context, const ControlOptions& options) {
   auto& connection = context.connection();
   std::vector<std::string> ids;
-  for (const auto& given : options.ids) {
+  for (const auto& given : read_ids(options.ids)) {
     const auto found = store::find(connection, given);
     if (found.kind == "process")
       throw base::Error(base::ErrorClass::usage, given + " is a node, not a crawl or snapshot");
@@ -182,7 +186,8 @@ int retry(Context& context, const ControlOptions& options) {
   std::vector<std::string> plugins = options.plugins;
   if (!plugins.empty()) context.catalog()->select(plugins); // names that do not exist are refused here
   const std::string id = base::new_uuid();
-  const auto urls = store::crawl_retry(connection, id, ids, options.failed, plugins, user_name());
+  // A pipe may hold nothing.
+  const auto urls = ids.empty() ? 0 : store::crawl_retry(connection, id, ids, options.failed, plugins, user_name());
   if (context.json()) {
     auto json = nlohmann::ordered_json{{"type", "Crawl"}, {"seeds", urls}};
     if (urls > 0) json["id"] = id;
@@ -269,10 +274,10 @@ int describe(Context& context, const ControlOptions& options) {
   if (!options.notes.empty()) description.notes = options.notes;
   description.add_tags = options.add;
   description.remove_tags = options.remove;
-  for (const auto& given : options.ids) {
+  for (const auto& given : read_ids(options.ids)) {
     const auto id = crawl_id(connection, given);
     store::crawl_describe(connection, id, description, user_name());
-    if (!context.json()) std::cout << "crawl " << id << ": changed\n";
+    say(context, "tag", "crawl", id, true);
   }
   return base::kExitSuccess;
 }
@@ -281,8 +286,11 @@ int keep(Context& context, const ControlOptions& options) {
   auto& connection = context.connection();
   std::optional<std::chrono::milliseconds> time;
   if (options.keep != "forever") time = base::parse_duration(options.keep);
-  for (const auto& given : options.ids)
-    store::crawl_keep(connection, crawl_id(connection, given), time);
+  for (const auto& given : read_ids(options.ids)) {
+    const auto id = crawl_id(connection, given);
+    store::crawl_keep(connection, id, time);
+    say(context, "keep", "crawl", id, true);
+  }
   return base::kExitSuccess;
 }
 
@@ -290,7 +298,7 @@ int keep(Context& context, const ControlOptions& options) {
 int remove(Context& context, const ControlOptions& options) {
   auto& connection = context.connection();
   std::vector<std::string> ids, snapshots;
-  for (const auto& given : options.ids) {
+  for (const auto& given : read_ids(options.ids)) {
     const auto found = store::find(connection, given);
     if (found.kind == "process") throw base::Error(base::ErrorClass::usage, given + " is a process; nothing to remove");
     (found.kind == "crawl" ? ids : snapshots).push_back(found.id);
@@ -299,7 +307,7 @@ int remove(Context& context, const ControlOptions& options) {
     const auto expired = store::crawls_expired(connection, 1000);
     ids.insert(ids.end(), expired.begin(), expired.end());
   }
-  if (ids.empty() && snapshots.empty() && !options.expired)
+  if (options.ids.empty() && !options.expired)
     throw base::Error(base::ErrorClass::usage, "what shall be removed?",
                       "holdfast remove CRAWL... | SNAPSHOT... | --expired");
   if (!options.yes && !(ids.empty() && snapshots.empty())) {
@@ -317,11 +325,11 @@ int remove(Context& context, const ControlOptions& options) {
   const auto collection = connection.call("select id from holdfast.collection").one().text("id");
   for (const auto& id : ids) {
     store::crawl_remove(connection, id, user_name());
-    if (!context.json()) std::cout << "crawl " << id << ": removed\n";
+    say(context, "remove", "crawl", id, true);
   }
   for (const auto& id : snapshots) {
     store::snapshot_remove(connection, id, user_name());
-    if (!context.json()) std::cout << "snapshot " << id << ": removed\n";
+    say(context, "remove", "snapshot", id, true);
   }
   const auto now = std::chrono::milliseconds(0);
   if (store::purge_list(connection, 1).empty() && store::crawl_pages_stale(connection, 1, now, {}).empty())
@@ -355,7 +363,9 @@ void add_control_commands(CLI::App& app, ControlOptions& options, std::function<
     auto* steering = command(app, action, help, [&options, name = std::string(action)](Context& context) {
       return steer(context, options, name);
     });
-    steering->add_option("ids", options.ids, "Crawls, snapshots or nodes: ids, or the first or last few digits");
+    steering->add_option(
+        "ids", options.ids,
+        "Crawls, snapshots or nodes: ids, or the first or last few digits; - reads them from standard input");
     steering->add_option("--host", options.host, "A web site");
     steering->add_option("--node", options.node, "A node");
     steering->add_flag("--all", options.all, "Everything");
@@ -365,14 +375,15 @@ void add_control_commands(CLI::App& app, ControlOptions& options, std::function<
 
   auto* draining = command(app, "drain", "Let nodes or runners finish what they have, and end: before an upgrade",
                            [&options](Context& context) { return drain(context, options); });
-  draining->add_option("nodes", options.ids, "Nodes or runners: ids, or the first or last few digits");
+  draining->add_option("nodes", options.ids,
+                       "Nodes or runners: ids, or the first or last few digits; - reads them from standard input");
   draining->add_option("--machine", options.machine, "All that run on this machine, by its host name");
   draining->add_option("--why", options.why, "A reason, for others to read");
   draining->add_flag("--wait", options.wait, "Until they have ended");
 
   auto* again = command(app, "retry", "Try again what failed, as a new crawl",
                         [&options](Context& context) { return retry(context, options); });
-  again->add_option("ids", options.ids, "Crawls or snapshots")->required();
+  again->add_option("ids", options.ids, "Crawls or snapshots; - reads them from standard input")->required();
   again->add_flag("--failed", options.failed, "Of the crawls only what did not go well");
   again->add_option("-p,--plugin", options.plugins, "Only this plugin (with --failed: only where it failed)")
       ->allow_extra_args(false);
@@ -410,7 +421,7 @@ void add_control_commands(CLI::App& app, ControlOptions& options, std::function<
 
   auto* tagging = command(app, "tag", "Change tags, label and notes of a crawl",
                           [&options](Context& context) { return describe(context, options); });
-  tagging->add_option("crawls", options.ids, "The crawls")->required();
+  tagging->add_option("crawls", options.ids, "The crawls; - reads them from standard input")->required();
   tagging->add_option("--add", options.add, "A tag more")->allow_extra_args(false);
   tagging->add_option("--remove", options.remove, "A tag less")->allow_extra_args(false);
   tagging->add_option("--label", options.label, "Its name");
@@ -419,11 +430,12 @@ void add_control_commands(CLI::App& app, ControlOptions& options, std::function<
   auto* keeping = command(app, "keep", "Say how long a crawl is kept, from now on",
                           [&options](Context& context) { return keep(context, options); });
   keeping->add_option("time", options.keep, "90d, or forever")->required();
-  keeping->add_option("crawls", options.ids, "The crawls")->required();
+  keeping->add_option("crawls", options.ids, "The crawls; - reads them from standard input")->required();
 
   auto* removing = command(app, "remove", "Delete crawls or snapshots with their files",
                            [&options](Context& context) { return remove(context, options); });
-  removing->add_option("ids", options.ids, "Crawls, or snapshots of crawls that have ended");
+  removing->add_option("ids", options.ids,
+                       "Crawls, or snapshots of crawls that have ended; - reads them from standard input");
   removing->add_flag("--expired", options.expired, "Those whose time to be kept is over");
   removing->add_flag("--yes", options.yes, "Do not ask");
 }

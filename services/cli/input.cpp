@@ -12,6 +12,8 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <map>
+#include <set>
 #include <sstream>
 #include <string_view>
 
@@ -27,6 +29,27 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
 }
 
+// Lines that cannot be used: all are told at once.
+class Problems {
+public:
+  void add(const std::string& where, const std::string& what) {
+    if (++count_ > kMostProblems) return;
+    if (!text_.empty()) text_ += '\n';
+    text_ += where.empty() ? what : where + ": " + what;
+  }
+
+  // Throws Error(refused) if there were any.
+  void raise(const std::string& hint) {
+    if (count_ == 0) return;
+    if (count_ > kMostProblems) text_ += "\n... and " + std::to_string(count_ - kMostProblems) + " more";
+    throw base::Error(base::ErrorClass::refused, text_, hint);
+  }
+
+private:
+  std::string text_;
+  std::size_t count_{0};
+};
+
 class Reader {
 public:
   explicit Reader(bool allow_private) : allow_private_(allow_private) {}
@@ -35,7 +58,7 @@ public:
     try {
       const auto url = base::parse_url(text);
       if (!allow_private_ && base::is_private_host(url.host)) {
-        problem(where, "\"" + std::string(text) + "\" is not on the public internet");
+        problems_.add(where, "\"" + std::string(text) + "\" is not on the public internet");
         private_refused_ = true;
         return;
       }
@@ -43,7 +66,7 @@ public:
       seed.host = url.host;
       seeds_.push_back(std::move(seed));
     } catch (const base::Error& error) {
-      problem(where, error.what());
+      problems_.add(where, error.what());
     }
   }
 
@@ -53,7 +76,7 @@ public:
     if (text.front() != '{') return take_url(text, where);
     const auto json = nlohmann::json::parse(text, nullptr, false);
     if (!json.is_object() || !json.contains("url") || !json["url"].is_string())
-      return problem(where, "not a JSON object with a \"url\"");
+      return problems_.add(where, "not a JSON object with a \"url\"");
     store::Seed seed;
     if (json.contains("title") && json["title"].is_string()) seed.title = json["title"].get<std::string>();
     if (json.contains("tags")) take_tags(json["tags"], seed.tags);
@@ -72,14 +95,10 @@ public:
   }
 
   std::vector<store::Seed> finish() {
-    if (problems_ > 0) {
-      if (problems_ > kMostProblems) text_ += "\n... and " + std::to_string(problems_ - kMostProblems) + " more";
-      throw base::Error(base::ErrorClass::refused, text_,
-                        private_refused_
-                            ? "nothing was added; urls.allow_private (HOLDFAST_URLS_ALLOW_PRIVATE=true) allows "
-                              "addresses of your own network"
-                            : "nothing was added");
-    }
+    problems_.raise(private_refused_
+                        ? "nothing was added; urls.allow_private (HOLDFAST_URLS_ALLOW_PRIVATE=true) allows "
+                          "addresses of your own network"
+                        : "nothing was added");
     return std::move(seeds_);
   }
 
@@ -122,20 +141,63 @@ private:
     }
   }
 
-  void problem(const std::string& where, const std::string& what) {
-    if (++problems_ > kMostProblems) return;
-    if (!text_.empty()) text_ += '\n';
-    text_ += where.empty() ? what : where + ": " + what;
-  }
-
   bool allow_private_;
   std::vector<store::Seed> seeds_;
-  std::string text_;
-  std::size_t problems_{0};
+  Problems problems_;
   bool private_refused_{false};
 };
 
+// The field of a JSON line that names what the line is about, by its type.
+const std::map<std::string, std::string, std::less<>>& id_fields() {
+  static const std::map<std::string, std::string, std::less<>> fields = {
+      {"Crawl", "id"},        {"Snapshot", "id"},           {"Process", "id"},     {"ArchiveResult", "snapshot_id"},
+      {"Why", "id"},          {"CrawlSession", "crawl_id"}, {"Scope", "crawl_id"}, {"Control", "target"},
+      {"Event", "object_id"}, {"Defect", "snapshot_id"}};
+  return fields;
+}
+
+// Empty: the line names nothing.
+std::string id_in(std::string_view line) {
+  if (line.front() != '{') return std::string(line);
+  const auto json = nlohmann::json::parse(line, nullptr, false);
+  if (!json.is_object()) return {};
+  const auto type = json.find("type");
+  if (type == json.end() || !type->is_string()) return {};
+  const auto field = id_fields().find(type->get_ref<const std::string&>());
+  if (field == id_fields().end()) return {};
+  const auto id = json.find(field->second);
+  return id != json.end() && id->is_string() ? id->get<std::string>() : std::string();
+}
+
 } // namespace
+
+std::vector<std::string> read_ids(const std::vector<std::string>& given) {
+  std::vector<std::string> ids;
+  std::set<std::string> seen;
+  const auto take = [&](const std::string& id) {
+    if (seen.insert(id).second) ids.push_back(id);
+  };
+  Problems problems;
+  for (const auto& argument : given) {
+    if (argument != "-") {
+      take(argument);
+      continue;
+    }
+    std::string line;
+    for (std::size_t number = 1; std::getline(std::cin, line); ++number) {
+      const auto text = trimmed(line);
+      if (text.empty() || text.front() == '#') continue;
+      const auto id = id_in(text);
+      if (id.empty())
+        problems.add("standard input:" + std::to_string(number), "names no crawl, snapshot or node");
+      else
+        take(id);
+    }
+    if (std::cin.bad()) throw base::Error(base::ErrorClass::input_output, "cannot read standard input");
+  }
+  problems.raise("nothing was done; holdfast list --json prints lines that can be read here");
+  return ids;
+}
 
 std::vector<store::Seed> read_seeds(const std::vector<std::string>& inputs, bool allow_private,
                                     const std::string& parser) {

@@ -1,5 +1,5 @@
 #pragma once
-// What `add` reads: URLs as arguments, lines of a file or of standard input. Stateless.
+// What verbs read: URLs as arguments, lines of a file or of standard input; ids from a pipe. Stateless.
 
 #include "lib/store/crawl.hpp"
 
@@ -15,5 +15,11 @@ namespace holdfast::cli {
 // are no web pages (javascript:, place:) are left out with a note on standard error: nobody edits an export.
 std::vector<store::Seed> read_seeds(const std::vector<std::string>& inputs, bool allow_private,
                                     const std::string& parser = "auto");
+
+// The ids that a verb was given, "-" replaced by what standard input holds: one id a line, or the JSON lines that other
+// verbs print, of which a Crawl, Snapshot or Process gives its own id, a result its snapshot's, a Control its target's.
+// Each id once, in the order in which they came. Throws Error(refused) with the number of every line that names none;
+// nothing has been done by then.
+std::vector<std::string> read_ids(const std::vector<std::string>& given);
 
 } // namespace holdfast::cli

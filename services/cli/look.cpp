@@ -4,6 +4,7 @@
 #include "lib/store/operate.hpp"
 #include "lib/store/view.hpp"
 #include "lib/store/why.hpp"
+#include "services/cli/input.hpp"
 #include "services/cli/output.hpp"
 
 #include <CLI/CLI.hpp>
@@ -45,7 +46,7 @@ bool told_to_end() {
 int why(Context& context, const std::vector<std::string>& names) {
   auto& connection = context.connection();
   bool unknown = false;
-  for (const auto& name : names) {
+  for (const auto& name : read_ids(names)) {
     const auto answer = store::why(connection, name);
     unknown = unknown || answer.kind == "nothing";
     const auto facts = nlohmann::ordered_json::parse(answer.facts);
@@ -167,9 +168,12 @@ void add_look_verbs(CLI::App& app, Verb& verb) {
     auto names = std::make_shared<std::vector<std::string>>();
     auto* command =
         app.add_subcommand("why", "Why a crawl, snapshot, process or host is where it is: one sentence, and the facts");
-    command->add_option("id", *names, "Its id, the first or last few digits of it, or a host")->required();
+    command
+        ->add_option("id", *names,
+                     "Its id, the first or last few digits of it, or a host; - reads them from standard input")
+        ->required();
     command->footer("Examples:\n  holdfast why 7f3a\n  holdfast why example.org\n  holdfast list snapshots --status "
-                    "queued | jq -r .id | xargs holdfast why");
+                    "queued | holdfast why -");
     command->callback([&verb, names] { verb = [names](Context& context) { return why(context, *names); }; });
   }
   {

@@ -120,6 +120,7 @@ int main(int argc, char** argv) {
   list_command->add_option("--status", listing.status, "Only with this status");
   list_command->add_option("--url", listing.url, "Only URLs that contain this");
   list_command->add_option("--tag", listing.tag, "Only with this tag");
+  list_command->add_option("--plugin", listing.plugin, "Only hooks of this plugin (failures, running)");
   list_command->add_flag("--csv", listing.csv, "All columns as CSV, with a header line");
   list_command->add_option("--limit", listing.limit, "At most this many")->check(CLI::PositiveNumber);
   std::string id;
@@ -147,7 +148,7 @@ int main(int argc, char** argv) {
   cli::VerifyOptions verification;
   auto* verify_command = subcommand("verify", "Compare archived files with their manifests",
                                     [&](cli::Context& context) { return cli::verify(context, verification); });
-  verify_command->add_option("ids", verification.ids, "Crawls or snapshots");
+  verify_command->add_option("ids", verification.ids, "Crawls or snapshots; - reads them from standard input");
   verify_command->add_flag("--all", verification.all, "Everything");
   verify_command->add_flag("--collect", verification.collect, "Remove what lost attempts have left beside them");
   cli::add_look_verbs(app, verb);

@@ -109,6 +109,7 @@ int list(Context& context, const ListOptions& options) {
   if (!options.status.empty()) query.status = options.status;
   if (!options.url.empty()) query.url_contains = options.url;
   if (!options.tag.empty()) query.tag = options.tag;
+  if (!options.plugin.empty()) query.plugin = options.plugin;
   if (options.csv) {
     print_csv(store::list(connection, query));
   } else if (context.json()) {

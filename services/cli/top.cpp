@@ -84,8 +84,9 @@ std::vector<std::string> picture(pg::Connection& connection, const std::string& 
   const auto status = store::status(connection);
   const auto now = status.one();
   lines.push_back("\x1b[1mholdfast\x1b[0m  " +
-                  fitted(now.text("nodes") + " nodes, " + now.text("snapshots_held") + "/" + now.text("slots") +
-                             " slots taken, " + now.text("hooks_running") + " hooks, " + now.text("snapshots_open") +
+                  fitted(now.text("nodes") + (now.text("nodes") == "1" ? " node, " : " nodes, ") +
+                             now.text("snapshots_held") + "/" + now.text("slots") + " slots taken, " +
+                             now.text("hooks_running") + " hooks, " + now.text("snapshots_open") +
                              " snapshots open in " + now.text("crawls_open") + " crawls",
                          width > 12 ? width - 10 : 2));
   const auto stuck = store::stuck(connection, 3);

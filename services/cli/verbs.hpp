@@ -56,7 +56,7 @@ int run(Context& context, bool daemon);
 int status(Context& context);
 struct ListOptions {
   std::string what{"snapshots"};
-  std::string crawl, snapshot, status, url, tag;
+  std::string crawl, snapshot, status, url, tag, plugin;
   std::int64_t limit{50};
   bool csv{false};
 };

@@ -6,6 +6,7 @@
 #include "lib/base/url.hpp"
 #include "lib/store/verify.hpp"
 #include "lib/store/view.hpp"
+#include "services/cli/input.hpp"
 #include "services/cli/output.hpp"
 
 #include <nlohmann/json.hpp>
@@ -68,7 +69,7 @@ int verify(Context& context, const VerifyOptions& options) {
   const auto root = archive::Root::open(context.archive_root(), store::collection_id(connection), false);
   std::vector<std::optional<std::string>> targets;
   if (options.all) targets.emplace_back(std::nullopt);
-  for (const auto& id : options.ids)
+  for (const auto& id : read_ids(options.ids))
     targets.emplace_back(store::find(connection, id).id);
   Tally tally;
   for (const auto& target : targets) {

@@ -137,6 +137,27 @@ class Adding(Case):
         self.check_error(self.home.run("show", crawl["id"][:4]), REFUSED, crawl["id"][:4])  # many begin like this
         self.check_error(self.home.run("list", "--crawl", "ffffffffffff"), REFUSED, "ffffffffffff")
 
+    def test_ids_from_a_pipe(self):
+        crawl = self.add("--bg", "https://site.test/pipe/1", "https://site.test/pipe/2")["id"]
+        listed = self.home.run("list", "crawls", "--url", "site.test/pipe/1").out
+        said = self.home.run("pause", "-", given=listed).records
+        self.assertEqual([(record["action"], record["target"], record["changed"]) for record in said], [("pause", crawl, True)])
+        # What one verb says the next one reads; each id is taken once, however often and in whatever form it comes.
+        again = self.home.run("resume", "-", given="".join(json.dumps(record) + "\n" for record in said) + "\n# a note\n" + crawl + "\n").records
+        self.assertEqual([(record["target"], record["changed"]) for record in again], [(crawl, True)])
+        self.work()
+        results = self.home.run("list", "results", "--crawl", crawl).out
+        tried = self.home.run("retry", "-", given=results).records[0]
+        self.assertEqual(tried["seeds"], 2)  # a result stands for its snapshot
+        self.work()
+        self.assertEqual([record["type"] for record in self.home.run("why", "-", given=results).records], ["Why", "Why"])
+        for verb in (["tag", "-", "--add", "piped"], ["keep", "90d", "-"], ["remove", "--yes", "-"]):
+            with self.subTest(verb=verb):
+                self.assertEqual([record["target"] for record in self.home.run(*verb, given=tried["id"] + "\n").records], [tried["id"]])
+        self.assertEqual(self.home.run("retry", "-", given="").records[0]["seeds"], 0)
+        wrong = self.home.run("cancel", "-", given=crawl + '\n{"type":"Status","nodes":1}\n{"type":"Crawl"}\n{"id":\n')
+        self.check_error(wrong, REFUSED, "standard input:2", "standard input:3", "standard input:4", "nothing was done")
+
     def test_settings(self):
         records = {record["key"]: record for record in self.records("--set", "lease=90s", "config")}
         self.assertEqual(records["lease"]["value"], "90s")
