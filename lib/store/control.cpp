@@ -110,6 +110,11 @@ bool crawl_scope(pg::Connection& connection, const std::string& crawl, const Sco
   return true;
 }
 
+bool crawl_priority(pg::Connection& connection, const std::string& crawl, int priority, const std::string& by) {
+  return changed(connection, "select holdfast.crawl_priority($1::uuid, $2::integer, $3) as changed",
+                 pg::Params::of(crawl, priority, by));
+}
+
 std::int64_t crawl_retry(pg::Connection& connection, const std::string& id, const std::vector<std::string>& of,
                          bool failed_only, const std::vector<std::string>& plugins, const std::string& by) {
   return connection

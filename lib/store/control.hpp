@@ -42,6 +42,9 @@ bool collection_resume(pg::Connection& connection, const Order& order);
 bool crawl_scope(pg::Connection& connection, const std::string& crawl, const ScopeLists& add, const ScopeLists& remove,
                  const std::string& by);
 
+// Above 0: before other crawls; below 0: after them. From the next claim of any node on.
+bool crawl_priority(pg::Connection& connection, const std::string& crawl, int priority, const std::string& by);
+
 // A new crawl `id` of what went wrong in these crawls and snapshots; returns how many URLs, 0: nothing was added.
 std::int64_t crawl_retry(pg::Connection& connection, const std::string& id, const std::vector<std::string>& of,
                          bool failed_only, const std::vector<std::string>& plugins, const std::string& by);

@@ -53,5 +53,8 @@ create or replace view holdfast.v_status as
          (select count(*) from holdfast.archive_result r where r.ended_at is null) as hooks_running,
          (select count(*) from holdfast.crawl c where c.status = 'paused') as crawls_paused,
          (select max(e.sealed_at) from holdfast.snapshot_sealed e where e.sealed_at > statement_timestamp() - interval '30 days') as last_sealed_at,
-         (select count(*) from holdfast.crawl c where c.status in ('queued', 'started')) as crawls_to_do;
+         (select count(*) from holdfast.crawl c where c.status in ('queued', 'started')) as crawls_to_do,
+         (select c.paused_by from holdfast.collection c where c.paused_at is not null) as paused,
+         (select count(*) from holdfast.process p where p.worker_type = 'worker_runner' and p.status = 'running' and p.lease_until > statement_timestamp()) as runners,
+         (select count(*) from holdfast.process p where p.process_type = 'worker' and p.exit_reason = 'lease lapsed' and p.ended_at > statement_timestamp() - interval '1 hour') as nodes_lost;
 comment on view holdfast.v_status is 'The collection in one row; cheap however large it is.';

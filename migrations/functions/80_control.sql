@@ -163,7 +163,7 @@ begin
   perform pg_notify('holdfast', 'crawl_paused ' || p_crawl);
   return 1;
 end $$;
-comment on function holdfast.crawl_pause(uuid, text, text) is 'Parks a crawl; what is in work goes back into its queue.';
+comment on function holdfast.crawl_pause(uuid, text, text) is 'Parks a crawl; what is in work goes back into its queue. Returns 0 if it was paused or ended already.';
 
 create or replace function holdfast.crawl_resume(p_crawl uuid, p_by text, p_why text) returns bigint language plpgsql as $$
 begin
@@ -178,7 +178,20 @@ begin
   perform holdfast.ring();
   return 1;
 end $$;
-comment on function holdfast.crawl_resume(uuid, text, text) is 'Puts a paused crawl back to work; its clock stood still meanwhile.';
+comment on function holdfast.crawl_resume(uuid, text, text) is 'Puts a paused crawl back to work; its clock stood still meanwhile. Returns 0 if it was not paused.';
+
+create or replace function holdfast.crawl_priority(p_crawl uuid, p_priority integer, p_by text) returns bigint language plpgsql as $$
+-- With the next claim of any node. Returns 1, or 0 if it has ended or had this priority.
+begin
+  if p_priority is null then raise exception 'a priority is a number' using errcode = 'HF004', hint = 'Above 0: before other crawls; below 0: after them.'; end if;
+  perform from holdfast.crawl where id = p_crawl for no key update;
+  if not found then raise exception 'there is no crawl %', p_crawl using errcode = 'HF004'; end if;
+  update holdfast.crawl set priority = p_priority, changed_by = p_by where id = p_crawl and priority <> p_priority and status <> 'sealed';
+  if not found then return 0; end if;
+  perform holdfast.control_note('priority', 'crawl', p_crawl::text, p_crawl, p_by, 'now ' || p_priority, 0);
+  return 1;
+end $$;
+comment on function holdfast.crawl_priority(uuid, integer, text) is 'Above 0: before other crawls; below 0: after them. Returns 0 if that changes nothing.';
 
 create or replace function holdfast.snapshot_order(p_snapshot uuid, p_action text, p_by text, p_why text) returns bigint language plpgsql as $$
 -- pause, resume or cancel one snapshot. What its crawl's scope excludes is not resumed: that takes a wider scope.
@@ -186,7 +199,7 @@ declare
   v_crawl uuid;
   v_row holdfast.snapshot_queue;
 begin
-  if p_action not in ('pause', 'resume', 'cancel') then raise exception 'a snapshot cannot be told to "%"', p_action using errcode = 'HF004'; end if;
+  if p_action is null or p_action not in ('pause', 'resume', 'cancel') then raise exception 'a snapshot cannot be told to "%"', p_action using errcode = 'HF004'; end if;
   select crawl_id into v_crawl from holdfast.snapshot where id = p_snapshot;
   if not found then raise exception 'there is no snapshot %', p_snapshot using errcode = 'HF004'; end if;
   perform from holdfast.crawl where id = v_crawl for no key update;
@@ -198,7 +211,7 @@ begin
   perform holdfast.control_note(p_action, 'snapshot', p_snapshot::text, v_crawl, p_by, p_why, (v_row.owner_id is not null)::integer);
   return 1;
 end $$;
-comment on function holdfast.snapshot_order(uuid, text, text, text) is 'Pauses, resumes or cancels one snapshot.';
+comment on function holdfast.snapshot_order(uuid, text, text, text) is 'Tells one snapshot to pause, resume or cancel (p_action); returns 0 if that changes nothing.';
 
 create or replace function holdfast.node_pause(p_node uuid, p_by text, p_why text) returns bigint language plpgsql as $$
 -- It claims nothing more and gives its work to others; its process goes on.
@@ -494,6 +507,11 @@ declare
   v_source holdfast.crawl;
   v_count bigint;
 begin
+  p_failed := coalesce(p_failed, false);
+  p_plugins := coalesce(p_plugins, '{}');
+  if p_new is null or p_new = any (p_ids) then
+    raise exception 'the new crawl needs an id of its own' using errcode = 'HF004', hint = 'holdfast.new_uuid() makes one.';
+  end if;
   if exists (select from holdfast.crawl where id = p_new) then
     return (select seeds_total from holdfast.crawl where id = p_new);
   end if;
@@ -529,10 +547,10 @@ begin
   end if;
   update holdfast.crawl set seeds_total = v_count, seeds_left = v_count,
       first_url = (select url from holdfast.crawl_seed where crawl_id = p_new order by position limit 1) where id = p_new;
-  perform holdfast.control_note('retry', 'crawl', v_source.id::text, v_source.id, p_by, format('%s URLs, as crawl %s', v_count, p_new), 0);
+  perform holdfast.control_note('retry', 'crawl', v_source.id::text, v_source.id, p_by, format('%s, as crawl %s', holdfast.people_count(v_count, 'URL'), p_new), 0);
   return v_count;
 end $$;
-comment on function holdfast.crawl_retry(uuid, uuid[], boolean, text[], text) is 'Adds a crawl of what failed before; returns how many URLs.';
+comment on function holdfast.crawl_retry(uuid, uuid[], boolean, text[], text) is 'Adds a crawl (p_new: holdfast.new_uuid()) of the crawls and snapshots p_ids; p_failed: only of what failed; p_plugins: only with these (''{}'': all). Returns how many URLs.';
 
 -- Tags, keeping, removing -----------------------------------------------------------------------------------------------------
 
@@ -556,9 +574,15 @@ begin
 end $$;
 comment on function holdfast.crawl_describe(uuid, text, text, text[], text[], text) is 'Changes label, notes and tags of a crawl.';
 
-create or replace function holdfast.crawl_keep(p_crawl uuid, p_for interval) returns timestamptz language sql as $$
-  update holdfast.crawl set keep_until = clock_timestamp() + p_for where id = p_crawl returning keep_until
-$$;
+create or replace function holdfast.crawl_keep(p_crawl uuid, p_for interval) returns timestamptz language plpgsql as $$
+declare
+  v_until timestamptz;
+begin
+  if p_for < '0' then raise exception 'a crawl cannot be kept for less than no time' using errcode = 'HF004'; end if;
+  update holdfast.crawl set keep_until = clock_timestamp() + p_for where id = p_crawl returning keep_until into v_until;
+  if not found then raise exception 'there is no crawl %', p_crawl using errcode = 'HF004'; end if;
+  return v_until;
+end $$;
 comment on function holdfast.crawl_keep(uuid, interval) is 'Says how long a crawl is kept from now on; NULL: for ever.';
 
 create or replace function holdfast.crawl_remove(p_crawl uuid, p_by text) returns bigint language plpgsql as $$
@@ -570,7 +594,7 @@ begin
   perform from holdfast.crawl where id = p_crawl for no key update;
   if not found then return 0; end if;
   if exists (select from holdfast.crawl where id = p_crawl and status <> 'sealed') then
-    raise exception 'crawl % is not sealed', p_crawl using errcode = 'HF004', hint = 'holdfast cancel it first.';
+    raise exception 'crawl % is not sealed', p_crawl using errcode = 'HF004', hint = 'Cancel it first.';
   end if;
   insert into holdfast.purge (directory)
     select regexp_replace(e.directory, '/a[0-9]+$', '') from holdfast.snapshot_sealed e where e.crawl_id = p_crawl and e.directory is not null

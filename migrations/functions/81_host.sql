@@ -57,9 +57,18 @@ begin
 end $$;
 comment on function holdfast.host_enter(text, text) is 'Makes a host one with limits.';
 
+create or replace function holdfast.host_check(p_host text) returns void language plpgsql immutable as $$
+begin
+  if p_host is null or p_host !~ '^[a-z0-9._:-]+$' then
+    raise exception '"%" is no name of a host', p_host using errcode = 'HF004', hint = 'As in a URL, in lower case: example.org, without https:// and without a path.';
+  end if;
+end $$;
+comment on function holdfast.host_check(text) is 'Refuses what cannot be the name of a host.';
+
 create or replace function holdfast.host_set(p_host text, p_delay interval, p_parallel integer, p_by text) returns void language plpgsql as $$
 -- NULL: as it is. p_parallel 0: no cap. An earlier delay that still runs is shortened with it.
 begin
+  perform holdfast.host_check(p_host);
   if p_delay < '0' or p_parallel < 0 then raise exception 'neither delay nor parallel can be below 0' using errcode = 'HF004'; end if;
   perform holdfast.host_enter(p_host, p_by);
   update holdfast.host set min_delay = coalesce(p_delay, min_delay),
@@ -70,13 +79,14 @@ begin
   perform holdfast.control_note('set', 'host', p_host, null, p_by,
     (select concat_ws(', ', 'delay ' || min_delay, coalesce('at most ' || max_parallel || ' at once', 'no cap')) from holdfast.host where name = p_host), 0);
 end $$;
-comment on function holdfast.host_set(text, interval, integer, text) is 'Sets how a host is to be treated.';
+comment on function holdfast.host_set(text, interval, integer, text) is 'Sets the least time between two pages of a host, and how many at once (0: no cap). NULL: as it is.';
 
 create or replace function holdfast.host_pause(p_host text, p_by text, p_why text) returns bigint language plpgsql as $$
 declare
   v_reason constant text := holdfast.control_reason('its web site was paused', p_by, p_why);
   v_ids constant uuid[] := holdfast.host_held(p_host);
 begin
+  perform holdfast.host_check(p_host);
   if exists (select from holdfast.host where name = p_host and paused) then return 0; end if;
   perform holdfast.held_lock(v_ids);
   perform holdfast.host_enter(p_host, p_by);
@@ -96,7 +106,7 @@ begin
   perform holdfast.control_note('resume', 'host', p_host, null, p_by, p_why, 0);
   return 1;
 end $$;
-comment on function holdfast.host_resume(text, text, text) is 'A paused host is visited again.';
+comment on function holdfast.host_resume(text, text, text) is 'Ends the pause of a host, and its back-off. Returns 0 if there was neither.';
 
 create or replace function holdfast.host_cancel(p_host text, p_by text, p_why text) returns bigint language plpgsql as $$
 -- Up to 500 open snapshots of a host, in every crawl, are sealed as cancelled; call it until it returns 0.

@@ -20,6 +20,11 @@ create or replace function holdfast.people_count(p_count bigint, p_what text) re
 $$;
 comment on function holdfast.people_count(bigint, text) is 'A number of things in a sentence.';
 
+create or replace function holdfast.people_order(p_reason text) returns text language sql immutable as $$
+  select coalesce(substring(p_reason from '((?: by |: ).*)$'), '')
+$$;
+comment on function holdfast.people_order(text) is 'Of a reason as control_reason() writes it: who gave the order, and why.';
+
 create or replace function holdfast.why_not_claimed() returns table (reason text, facts jsonb) language plpgsql stable as $$
 -- Something is due and nobody has it: what the nodes say to that. The reason is a clause without a subject's capital or a full stop.
 declare
@@ -82,7 +87,7 @@ begin
   if not found then return; end if;
   facts := jsonb_strip_nulls(jsonb_build_object('host', p_host, 'host_reason', v_host.reason, 'updated_by', nullif(v_host.updated_by, '')));
   if v_host.paused then
-    reason := 'its host ' || p_host || ' is paused' || coalesce(' by ' || nullif(v_host.updated_by, ''), '') || coalesce(': ' || v_host.reason, '');
+    reason := 'its host ' || p_host || ' is paused' || holdfast.people_order(v_host.reason);
     return next;
   elsif v_host.backoff_until > v_now then
     facts := facts || jsonb_build_object('backoff_until', v_host.backoff_until, 'backoff_level', v_host.backoff_level);
@@ -118,11 +123,11 @@ begin
     facts := jsonb_build_object('stopping_at', p_crawl.stopping_at);
     return next;
   elsif p_crawl.status = 'paused' then
-    reason := 'its crawl is paused since ' || holdfast.people_time(p_crawl.paused_at) || coalesce(', ' || nullif(p_crawl.changed_by, ''), '');
+    reason := 'its crawl is paused since ' || holdfast.people_time(p_crawl.paused_at) || holdfast.people_order(p_crawl.reason);
     facts := jsonb_strip_nulls(jsonb_build_object('paused_at', p_crawl.paused_at, 'paused_by', nullif(p_crawl.changed_by, '')));
     return next;
   elsif v_all.paused_at is not null then
-    reason := 'the whole collection is paused since ' || holdfast.people_time(v_all.paused_at) || coalesce(', ' || nullif(v_all.paused_by, ''), '');
+    reason := 'the whole collection is paused since ' || holdfast.people_time(v_all.paused_at) || holdfast.people_order(v_all.paused_by);
     facts := jsonb_strip_nulls(jsonb_build_object('collection_paused_at', v_all.paused_at, 'paused_by', nullif(v_all.paused_by, '')));
     return next;
   elsif p_crawl.deadline_at <= v_now then
@@ -163,7 +168,8 @@ begin
     || case v_end.outcome
          when 'succeeded' then coalesce(' by ' || v_node, '')
          when 'quarantined' then ', because ' || v_end.reason
-         else coalesce(': ' || nullif(v_end.reason, ''), coalesce(' (' || v_failed || ')', '')) end
+         when 'cancelled' then coalesce(': ' || nullif(v_end.reason, ''), '')
+         else coalesce(': ' || nullif(v_end.reason, ''), '') || coalesce(' (' || v_failed || ')', '') end
     || coalesce('; skipped there: ' || v_skipped, ''), '. ') || '.';
   facts := jsonb_strip_nulls(jsonb_build_object('outcome', v_end.outcome, 'why', v_end.reason, 'sealed_at', v_end.sealed_at, 'node', v_node,
     'fence', v_end.fence, 'attempts', v_end.attempts, 'owners_lost', v_end.owners_lost, 'directory', v_end.directory, 'files', v_end.files, 'bytes', v_end.bytes,
@@ -294,7 +300,13 @@ begin
       || case v_crawl.snapshots_failed + v_crawl.snapshots_partial when 0 then 'none failed'
          else v_crawl.snapshots_failed || ' failed and ' || v_crawl.snapshots_partial || ' partial' end
       || case when v_crawl.stop_reason is null then '' when v_crawl.stop_reason like 'cancel%' then ', because it was cancelled'
-         else ', cut short by its limit ' || v_crawl.stop_reason end || '.',
+         else ', cut short by its limit ' || v_crawl.stop_reason end || '.'
+      -- One that failed stands for all; it is looked for among the latest, for a crawl may be large.
+      || coalesce((select ' Of the last that failed: ' || lower(left(w.reason, 1)) || substr(w.reason, 2)
+                     from (select l.* from (select e.snapshot_id, e.outcome, e.sealed_at from holdfast.snapshot_sealed e
+                                              where e.crawl_id = p_crawl order by e.sealed_at desc limit 1000) l
+                             where l.outcome in ('failed', 'quarantined') order by l.sealed_at desc limit 1) f
+                     cross join lateral holdfast.why_sealed(f.snapshot_id, p_crawl) w), ''),
       v_about || jsonb_build_object('outcome', v_crawl.outcome, 'sealed_at', v_crawl.sealed_at);
     return;
   end if;
@@ -316,7 +328,8 @@ begin
     from holdfast.process p join holdfast.snapshot_queue q on q.owner_id = p.id where p.status = 'running' and q.crawl_id = p_crawl;
   if v_held.count > 0 then
     return query select holdfast.people_count(v_held.count, 'snapshot') || ' of it ' || case v_held.count when 1 then 'is' else 'are' end || ' in work on '
-      || case v_held.nodes when 1 then v_held.node else v_held.nodes || ' nodes' end || ', ' || (v_crawl.snapshots_open - v_held.count) || ' more wait.' || v_limit,
+      || case v_held.nodes when 1 then v_held.node else v_held.nodes || ' nodes' end
+      || case v_crawl.snapshots_open - v_held.count when 0 then '.' else ', ' || (v_crawl.snapshots_open - v_held.count) || ' more wait.' end || v_limit,
       v_about || jsonb_build_object('held', v_held.count, 'nodes', v_held.nodes);
     return;
   end if;
@@ -381,7 +394,7 @@ begin
   elsif v_row.draining or v_row.request = 'drain' then
     reason := 'It is draining: it finishes the ' || holdfast.people_count(v_held, 'snapshot') || ' it has and claims nothing more.';
   elsif v_row.paused_at is not null then
-    reason := 'It is paused since ' || holdfast.people_time(v_row.paused_at) || coalesce(', ' || nullif(v_row.paused_by, ''), '') || '; it still holds ' || holdfast.people_count(v_held, 'snapshot') || '.';
+    reason := 'It is paused since ' || holdfast.people_time(v_row.paused_at) || holdfast.people_order(v_row.paused_by) || '; it still holds ' || holdfast.people_count(v_held, 'snapshot') || '.';
   elsif v_says is not null then
     reason := 'It claims nothing, because ' || v_says || '; it holds ' || holdfast.people_count(v_held, 'snapshot') || '.';
   elsif v_held = 0 then
@@ -426,8 +439,12 @@ begin
     return query select * from holdfast.why(v_id);
     return;
   elsif v_count > 1 then
-    return query select 'nothing'::text, null::uuid, '"' || p_text || '" is short for ' || v_count || ' ids; give more of it.',
+    return query select 'nothing'::text, null::uuid, '"' || p_text || '" is short for ' || case when v_count < 10 then '' else 'at least ' end || v_count || ' ids; give more of it, or its last digits.',
       (select jsonb_build_object('matches', jsonb_agg(jsonb_build_object('kind', f.kind, 'id', f.id))) from holdfast.find(p_text) f);
+    return;
+  end if;
+  if p_text ~ '^[0-9a-fA-F]{1,3}$' then
+    return query select 'nothing'::text, null::uuid, '"' || p_text || '" is too short for an id; give at least its last four digits.', '{}'::jsonb;
     return;
   end if;
   select * into v_host from holdfast.host h where h.name = lower(p_text);

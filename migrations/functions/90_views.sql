@@ -35,9 +35,10 @@ create or replace view holdfast.v_queue as
   select q.snapshot_id as id, q.crawl_id, s.url, q.status, q.retry_at,
          case when q.owner_id is not null then 'owned by ' || p.label
               when c.stopping_at is not null then 'about to be cancelled'
-              when c.status = 'paused' then 'waits: its crawl is paused'
+              when c.status = 'paused' then 'waits: its crawl is ' || coalesce(c.reason, 'paused')
+              when a.paused_at is not null then 'waits: ' || coalesce(a.paused_by, 'everything is paused')
               when q.excluded then 'outside: ' || coalesce(q.reason, 'its crawl''s scope')
-              when q.retry_at = holdfast.retry_at_max() then coalesce(q.reason, 'paused')
+              when q.retry_at = holdfast.retry_at_max() then 'waits: ' || coalesce(q.reason, 'paused')
               when q.retry_at > statement_timestamp() then 'waits: ' || coalesce(q.reason, 'scheduled')
               when h.paused then 'waits: ' || coalesce(h.reason, 'its web site is paused')
               when h.backoff_until > statement_timestamp() then 'waits: ' || coalesce(h.reason, 'its web site asked for time')
@@ -47,6 +48,7 @@ create or replace view holdfast.v_queue as
     from holdfast.snapshot_queue q
     join holdfast.snapshot s on s.id = q.snapshot_id and s.crawl_id = q.crawl_id
     join holdfast.crawl c on c.id = q.crawl_id
+    cross join holdfast.collection a
     left join holdfast.host h on h.name = q.host
     left join holdfast.process p on p.id = q.owner_id
     where q.status <> ''; -- always true: see snapshot_queue_by_time
@@ -75,8 +77,10 @@ create or replace view holdfast.v_failure as
   select r.ended_at, s.url, r.plugin, r.error, r.snapshot_id, r.crawl_id, r.hook_name, r.fence
     from holdfast.archive_result r
     join holdfast.snapshot s on s.id = r.snapshot_id and s.crawl_id = r.crawl_id
-    where r.status = 'failed';
-comment on view holdfast.v_failure is 'Hooks that failed, with the reason.';
+    where r.status = 'failed'
+      and not exists (select from holdfast.attempt a where a.snapshot_id = r.snapshot_id and a.crawl_id = r.crawl_id and a.fence = r.fence
+                        and a.ending in ('interrupted', 'cancelled'));
+comment on view holdfast.v_failure is 'Hooks that failed, with the reason. Not those that were ended because somebody paused or cancelled, or a node left.';
 
 create or replace view holdfast.v_node as
   select p.id, p.label, p.process_type, p.worker_type, m.hostname, p.pid, p.status, p.draining, p.slots,

@@ -39,15 +39,23 @@ create or replace view holdfast.v_stuck as
     union all
     (select 'crawl', s.crawl_id, s.crawl_id, s.opened_at, 'its crawl hooks do not get ready' from holdfast.crawl_session s
        where s.status = 'opening' and s.opened_at < statement_timestamp() - interval '5 minutes' limit 100)
+    union all
+    (select 'runner', null, null, min(p.started_at), 'nobody leads' from holdfast.process p
+       where p.status = 'running' and p.process_type = 'worker' and p.lease_until > statement_timestamp()
+         and not exists (select from holdfast.process r where r.worker_type = 'worker_runner' and r.status = 'running')
+         and (select coalesce(max(d.last_run_at), '-infinity') from holdfast.duty d) < statement_timestamp() - interval '15 minutes'
+       having min(p.started_at) < statement_timestamp() - interval '15 minutes')
   )
-  select l.kind, l.id, coalesce(sn.url, c.first_url, p.label) as name, l.what, l.since, statement_timestamp() - l.since as stuck_for, w.reason, l.crawl_id
+  select l.kind, l.id, coalesce(sn.url, c.first_url, p.label, 'the runner') as name, l.what, l.since, statement_timestamp() - l.since as stuck_for,
+         case l.kind when 'runner' then 'No runner leads: schedules, retention and housekeeping wait, while nodes go on. Start one: holdfast runner, or holdfast run --daemon.'
+           else w.reason end as reason, l.crawl_id
     from late l
     left join holdfast.snapshot sn on l.kind = 'snapshot' and sn.id = l.id and sn.crawl_id = l.crawl_id
     left join holdfast.crawl c on l.kind = 'crawl' and c.id = l.id
     left join holdfast.process p on l.kind = 'process' and p.id = l.id
     cross join lateral holdfast.why(l.id) w
     order by l.since;
-comment on view holdfast.v_stuck is 'What has been due or running for much too long, and why. No row: all is well.';
+comment on view holdfast.v_stuck is 'What has been due or running for much too long, and why. No row: nothing is.';
 comment on column holdfast.v_stuck.what is 'What is wrong with it.';
 comment on column holdfast.v_stuck.reason is 'As holdfast.why() says.';
 comment on column holdfast.v_stuck.name is 'URL, or name of the process.';

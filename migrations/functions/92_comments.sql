@@ -93,7 +93,10 @@ v_status.hooks_running Hooks that run.
 v_status.crawls_paused Open crawls that are paused.
 v_status.last_sealed_at When a snapshot was last sealed, in the last 30 days.
 v_status.crawls_to_do Open crawls that are not paused.
-v_stuck.kind crawl, snapshot or process.
+v_status.paused Who paused everything, and why; NULL: it is not paused.
+v_status.runners 1: a runner leads; 0: schedules, retention and housekeeping wait.
+v_status.nodes_lost Nodes that were given up in the last hour, for their leases had lapsed.
+v_stuck.kind crawl, snapshot, process or runner.
 v_stuck.id Its id.
 v_stuck.since Since when.
 v_stuck.stuck_for How long.

@@ -282,6 +282,15 @@ int describe(Context& context, const ControlOptions& options) {
   return base::kExitSuccess;
 }
 
+int prioritise(Context& context, const ControlOptions& options) {
+  auto& connection = context.connection();
+  for (const auto& given : read_ids(options.ids)) {
+    const auto id = crawl_id(connection, given);
+    say(context, "prioritise", "crawl", id, store::crawl_priority(connection, id, options.priority, user_name()));
+  }
+  return base::kExitSuccess;
+}
+
 int keep(Context& context, const ControlOptions& options) {
   auto& connection = context.connection();
   std::optional<std::chrono::milliseconds> time;
@@ -426,6 +435,11 @@ void add_control_commands(CLI::App& app, ControlOptions& options, std::function<
   tagging->add_option("--remove", options.remove, "A tag less")->allow_extra_args(false);
   tagging->add_option("--label", options.label, "Its name");
   tagging->add_option("--notes", options.notes, "Notes on it");
+
+  auto* preferring = command(app, "priority", "Work on a crawl before others, or after them, from now on",
+                             [&options](Context& context) { return prioritise(context, options); });
+  preferring->add_option("number", options.priority, "Above 0: before other crawls; below 0: after them")->required();
+  preferring->add_option("crawls", options.ids, "The crawls; - reads them from standard input")->required();
 
   auto* keeping = command(app, "keep", "Say how long a crawl is kept, from now on",
                           [&options](Context& context) { return keep(context, options); });

@@ -1,5 +1,5 @@
 #pragma once
-// holdfast pause|resume|cancel|drain|retry|exclude|scope|host|tag|keep|remove. Main thread.
+// holdfast pause|resume|cancel|drain|retry|exclude|scope|host|tag|priority|keep|remove. Main thread.
 
 #include "services/cli/context.hpp"
 
@@ -16,7 +16,7 @@ namespace holdfast::cli {
 struct ControlOptions {
   std::vector<std::string> ids, plugins, allow, deny, undo, add, remove;
   std::string host, node, machine, why, domain, crawl, delay, keep, label, notes;
-  int parallel{-1};
+  int parallel{-1}, priority{0};
   bool all{false}, failed{false}, yes{false}, expired{false}, back{false}, wait{false};
 };
 

@@ -34,6 +34,7 @@ const std::map<std::string_view, std::vector<std::string_view>>& examples() {
       {"host set", {"holdfast host set example.org --delay 5s --parallel 1"}},
       {"host list", {"holdfast host list", "holdfast host list --json | jq 'select(.paused)'"}},
       {"tag", {"holdfast tag 7f3a --add reading --remove later", "holdfast tag 7f3a --label 'The blog, in May'"}},
+      {"priority", {"holdfast priority 10 7f3a", "holdfast list crawls --tag later | holdfast priority -5 -"}},
       {"keep", {"holdfast keep 90d 7f3a", "holdfast keep forever 7f3a"}},
       {"remove", {"holdfast remove 7f3a", "holdfast remove --expired --yes"}},
       {"schedule",

@@ -71,20 +71,25 @@ int status(Context& context) {
   if (context.json()) {
     nlohmann::ordered_json json{{"type", "Status"}};
     for (const auto& column : result.columns())
-      if (column == "last_sealed_at")
+      if (column == "last_sealed_at" || column == "paused")
         json[column] = row.is_null(column) ? nlohmann::ordered_json() : nlohmann::ordered_json(row.text(column));
       else
         json[column] = row.integer(column);
     std::cout << json.dump() << std::endl;
     return base::kExitSuccess;
   }
-  print_fields({{"data", context.embedded() ? context.data_dir().string() + " (own PostgreSQL)" : "database.url"},
-                {"archive", context.archive_root().string()},
-                {"nodes", row.text("nodes") + " running, " + row.text("slots") + " slots"},
-                {"crawls", row.text("crawls_open") + " open, " + row.text("crawls_paused") + " paused"},
-                {"snapshots", row.text("snapshots_open") + " open, " + row.text("snapshots_held") + " in work"},
-                {"hooks", row.text("hooks_running") + " running"},
-                {"last sealed", row.text_or("last_sealed_at", "none in the last 30 days")}});
+  print_fields(
+      {{"data", context.embedded() ? context.data_dir().string() + " (own PostgreSQL)" : "database.url"},
+       {"archive", context.archive_root().string()},
+       {"nodes", row.text("nodes") + " running, " + row.text("slots") + " slots" +
+                     (row.integer("nodes_lost") == 0 ? std::string()
+                                                     : ", " + row.text("nodes_lost") + " lost in the last hour")},
+       {"runner", row.integer("runners") > 0 ? "leads" : "none: schedules and housekeeping wait for one"},
+       {"crawls", row.text("crawls_open") + " open, " + row.text("crawls_paused") + " paused"},
+       {"snapshots", row.text("snapshots_open") + " open, " + row.text("snapshots_held") + " in work"},
+       {"hooks", row.text("hooks_running") + " running"},
+       {"last sealed", row.text_or("last_sealed_at", "none in the last 30 days")}});
+  if (!row.is_null("paused")) std::cout << '\n' << printable(row.text("paused")) << ": holdfast resume --all\n";
   if (row.integer("crawls_to_do") > 0 && row.integer("nodes") == 0)
     std::cout << "\nThere is work, but no node runs: holdfast run, or holdfast worker.\n";
   store::ListQuery failures;

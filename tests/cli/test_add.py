@@ -151,7 +151,7 @@ class Adding(Case):
         self.assertEqual(tried["seeds"], 2)  # a result stands for its snapshot
         self.work()
         self.assertEqual([record["type"] for record in self.home.run("why", "-", given=results).records], ["Why", "Why"])
-        for verb in (["tag", "-", "--add", "piped"], ["keep", "90d", "-"], ["remove", "--yes", "-"]):
+        for verb in (["tag", "-", "--add", "piped"], ["priority", "5", "-"], ["keep", "90d", "-"], ["remove", "--yes", "-"]):
             with self.subTest(verb=verb):
                 self.assertEqual([record["target"] for record in self.home.run(*verb, given=tried["id"] + "\n").records], [tried["id"]])
         self.assertEqual(self.home.run("retry", "-", given="").records[0]["seeds"], 0)

@@ -171,6 +171,29 @@ TEST_CASE("a crawl of higher priority goes first, and the others still get their
   CHECK(counts[plain] + counts[first] + counts[last] == 300);
 }
 
+TEST_CASE("the priority of a crawl is changed while it runs, and the next claim heeds it") {
+  Stage stage;
+  stage.run("select setseed(0.25)"); // the walk's dice
+  const auto plain = stage.start(stage.seeds(1, 200));
+  const auto raised = stage.start(stage.seeds(1, 200));
+  stage.run(
+      "update holdfast.crawl_queue q set shuffle = (select count(*) from holdfast.crawl_queue o where o.crawl_id < "
+      "q.crawl_id) / 2.0");
+  CHECK(store::crawl_priority(stage.connection, raised, 10, "ann"));
+  CHECK_FALSE(store::crawl_priority(stage.connection, raised, 10, "ann"));
+  CHECK(stage.value("select action || ' ' || by_whom || ': ' || detail from holdfast.v_control") ==
+        "priority ann: now 10");
+  const auto node = stage.node();
+  std::map<std::string, int> counts;
+  for (int i = 0; i < 100; ++i)
+    for (const auto& claim : store::snapshot_claim(stage.connection, node, 1, {}))
+      ++counts[claim.lease.crawl_id];
+  CHECK(counts[raised] > 70);
+  CHECK(counts[plain] > 0);
+  store::crawl_cancel(stage.connection, plain, {"ann", ""}, {});
+  CHECK_FALSE(store::crawl_priority(stage.connection, plain, 1, "ann")); // it has ended
+}
+
 TEST_CASE("a node that always has a large crawl open still serves the small ones") {
   Stage stage;
   stage.run("reset holdfast.claim_near");

@@ -1,5 +1,6 @@
 // Every reason that holdfast.why() can give, each from a collection that is really in that state.
 #include "lib/base/uuid.hpp"
+#include "lib/store/host.hpp"
 #include "lib/store/why.hpp"
 #include "migrations/migrations.hpp"
 #include "tests/store/stage.hpp"
@@ -49,6 +50,7 @@ TEST_CASE("what has no name, or too many") {
   Questions stage;
   stage.ask("5a5a", "nothing", {"Nothing is called \"5a5a\""});
   stage.ask("not an id", "nothing", {"Nothing is called"});
+  stage.ask("5a5", "nothing", {"too short for an id"});
   stage.ask(base::new_uuid(), "nothing", {"Nothing"});
   store::NewCrawl first, second;
   first.id = "aaaabbbb-0000-7000-8000-000000000001";
@@ -253,8 +255,7 @@ TEST_CASE("a snapshot that waits") {
   stage.run("update holdfast.snapshot_queue set retry_at = now() - interval '1 second', reason = null");
   stage.run("update holdfast.crawl_queue set ready_at = now()");
 
-  stage.run("insert into holdfast.host (name, paused, reason, updated_by) values ('site.test', true, 'they asked us to "
-            "stop', 'ann')");
+  store::host_pause(stage.connection, "site.test", {"ann", "they asked us to stop"});
   stage.ask(id, "snapshot", {"due, but its host site.test is paused by ann: they asked us to stop"});
   stage.ask("site.test", "host", {"It is paused by ann: they asked us to stop"});
   stage.run("update holdfast.host set paused = false, reason = '429 Too Many Requests', backoff_level = 2, "
@@ -284,8 +285,8 @@ TEST_CASE("a snapshot that waits") {
             "where snapshot_id = $1::uuid",
             pg::Params::of(id));
 
-  stage.run("update holdfast.collection set paused_at = now(), paused_by = 'bob: moving house'");
-  stage.ask(id, "snapshot", {"the whole collection is paused since", "bob: moving house"});
+  stage.run("select holdfast.collection_pause('bob', 'moving house')");
+  stage.ask(id, "snapshot", {"the whole collection is paused since", "UTC by bob: moving house."});
   stage.ask(crawl, "crawl", {"the whole collection is paused since"});
   stage.run("update holdfast.collection set paused_at = null, paused_by = null");
   stage.run(
@@ -300,10 +301,10 @@ TEST_CASE("a snapshot that waits") {
   stage.ask(crawl, "crawl", {"It is being stopped since"});
   stage.run("update holdfast.crawl set stopping_at = null where id = $1::uuid", pg::Params::of(crawl));
   stage.run("update holdfast.crawl set status = 'paused', retry_at = holdfast.retry_at_max(), paused_at = now(), "
-            "changed_by = 'ann' where id = $1::uuid",
+            "changed_by = 'ann', reason = 'paused by ann: too many' where id = $1::uuid",
             pg::Params::of(crawl));
-  stage.ask(id, "snapshot", {"its crawl is paused since", "ann"});
-  stage.ask(crawl, "crawl", {"It is paused since", "ann"});
+  stage.ask(id, "snapshot", {"its crawl is paused since", "UTC by ann: too many."});
+  stage.ask(crawl, "crawl", {"It is paused since", "UTC by ann: too many."});
   stage.run("update holdfast.crawl set status = 'queued', retry_at = now() + interval '1 hour', paused_at = null, "
             "reason = 'later' where id = $1::uuid",
             pg::Params::of(crawl));
@@ -368,7 +369,7 @@ TEST_CASE("how snapshots and crawls ended") {
   CHECK(story["owners_lost"] == 3);
   stage.ask(crawl, "crawl",
             {"done: sealed with outcome partial", "4 snapshots", "2 failed and 1 partial",
-             "cut short by its limit max_urls"});
+             "Of the last that failed: it is done: sealed with outcome", "cut short by its limit max_urls"});
 
   const auto empty = stage.add({});
   const auto last = stage.node("last");
@@ -407,9 +408,8 @@ TEST_CASE("processes") {
   stage.ask(silent, "process", {"It has ended at", "it did not say why"});
   stage.stats(node, R"({"not_claiming": "only 3 MB free"})");
   stage.ask(node, "process", {"claims nothing, because only 3 MB free"});
-  stage.run("update holdfast.process set paused_at = now(), paused_by = 'ann' where id = $1::uuid",
-            pg::Params::of(node));
-  stage.ask(node, "process", {"paused since", "ann", "holds 0 snapshots"});
+  stage.run("select holdfast.node_pause($1::uuid, 'ann', 'a new disk')", pg::Params::of(node));
+  stage.ask(node, "process", {"paused since", "UTC by ann: a new disk", "holds 0 snapshots"});
   stage.run("update holdfast.process set draining = true where id = $1::uuid", pg::Params::of(node));
   stage.ask(node, "process", {"draining: it finishes the 0 snapshots it has"});
   stage.run("update holdfast.process set request = 'stop' where id = $1::uuid", pg::Params::of(node));
@@ -446,6 +446,15 @@ TEST_CASE("what is stuck is found, also at a web site with limits, and what wait
   stage.run("update holdfast.crawl_queue set ready_at = now() - interval '3 minutes'");
   CHECK(stuck() == "snapshot: due, but nobody takes it");
   CHECK(stage.value("select reason from holdfast.v_stuck").find("no node runs") != std::string::npos);
+  // Nodes without a runner are told of, but not the node that an add has for a moment.
+  {
+    const auto lonely = stage.node("lonely");
+    CHECK(stage.value("select runners from holdfast.v_status") == "0");
+    stage.run("update holdfast.process set started_at = now() - interval '20 minutes' where id = $1::uuid",
+              pg::Params::of(lonely));
+    CHECK(stuck() == "snapshot: due, but nobody takes it, runner: nobody leads");
+    stage.leave_all();
+  }
 
   // As nearly every snapshot is: its host has a cap.
   stage.run("insert into holdfast.host (name, max_parallel) values ('site.test', 4)");
