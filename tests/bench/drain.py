@@ -4,14 +4,13 @@ import peers
 
 CLAIM = """\\set node_number :client_id + 1
 select count(*) as n, coalesce(array_agg(snapshot_id), '{}')::text as s, coalesce(array_agg(crawl_id), '{}')::text as c, coalesce(array_agg(fence), '{}')::text as f
-  from holdfast.snapshot_claim(lpad(to_hex(:node_number::int), 32, '0')::uuid, :batch::int, '{}') \\gset
+  from holdfast.snapshot_take(lpad(to_hex(:node_number::int), 32, '0')::uuid, :batch::int, '{}', false) \\gset
 \\if :n > 0
 """
 EACH = "from (select * from unnest(:s::uuid[], :c::uuid[], :f::bigint[]) u(s, c, f) order by c, s) w"
 NODE = "lpad(to_hex(:node_number::int), 32, '0')::uuid"
 RESULT = '{"output":"page.html","output_bytes":1000,"exit_code":0,"wall_ms":10,"user_ms":1}'
 SETTLE = [
-    f"select holdfast.snapshot_start({NODE}, s, c, f) {EACH};",
     f"select holdfast.result_start({NODE}, s, c, f, 'none', 'on_Snapshot__10_none', 0, 0, 0, false) {EACH};",
     f"select holdfast.result_finish({NODE}, s, c, f, 'none', 'on_Snapshot__10_none', 'succeeded', '{RESULT}') {EACH};",
     f"select holdfast.snapshot_seal({NODE}, s, c, f, 'succeeded', null, '2026/01/site.example/id/a1', repeat('d', 64), 1000, 3, '', '{{}}', '{{}}', '{{}}', '{{}}') {EACH};",
@@ -21,13 +20,12 @@ ONE = CLAIM + "\n".join(SETTLE) + "\n\\endif\n"
 ITEM = "'snapshot', s, 'crawl', c, 'fence', f"
 HOOK = "'plugin', 'none', 'hook', 'on_Snapshot__10_none'"
 SETS = [
-    SETTLE[0],
     f"select * from holdfast.result_start_many({NODE}, (select jsonb_agg(jsonb_build_object({ITEM}, {HOOK})) {EACH}));",
     f"select * from holdfast.result_finish_many({NODE}, (select jsonb_agg(jsonb_build_object({ITEM}, {HOOK}, 'status', 'succeeded', 'result', '{RESULT}'::jsonb)) {EACH}));",
     f"select * from holdfast.snapshot_seal_many({NODE}, (select jsonb_agg(jsonb_build_object({ITEM}, 'outcome', 'succeeded', 'directory', "
     f"'2026/01/site.example/id/a1', 'manifest', repeat('d', 64), 'bytes', 1000, 'files', 3)) {EACH}));",
 ]
-MANY = CLAIM + "begin;\n" + "\n".join(SETS) + "\ncommit;\n\\endif\n"
+MANY = CLAIM + "\n".join(SETS) + "\n\\endif\n"
 
 NODES = """insert into holdfast.machine (id, hostname) values ('bench', 'bench') on conflict do nothing;
 select holdfast.node_join(lpad(to_hex(n), 32, '0')::uuid, '{"id": "bench", "hostname": "bench"}', 'bench', n, n, null, 'worker', 'snapshot', 'bench', '', 1000, '1 day')
