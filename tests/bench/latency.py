@@ -103,7 +103,7 @@ def with_databases(bench, figures, sizes, samples):
                     with bench.server.session(database) as reader:
                         if name == old:
                             reader.ask("begin isolation level repeatable read; select count(*) from holdfast.snapshot_queue")
-                        bench.queue("claims", database, samples=bench.pick(200, 1000), batch=100)  # so many rows die
+                        bench.queue("claims", database, samples=bench.pick(100, 1000), batch=100)  # so many rows die
                         answer = bench.queue("drain", database, claimers=4, batch=50, settle="many", seconds=120)
                     figures.add(name, "items/s", answer["items"] / answer["seconds"])
                     figures.add(name + ": claim p99", "ms", answer["claim_p99_ms"])
