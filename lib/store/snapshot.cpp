@@ -60,23 +60,23 @@ std::vector<Claim> snapshot_claim(pg::Connection& connection, const std::string&
                                    pg::Params::of(node, room, near)));
 }
 
-std::vector<Claim> snapshot_claim_open(pg::Connection& connection, const std::string& node, int room,
-                                       const std::vector<std::string>& open) {
-  return claims_of(connection.call("select * from holdfast.snapshot_claim_open($1::uuid, $2::integer, $3::uuid[])",
-                                   pg::Params::of(node, room, open)));
+std::vector<Claim> snapshot_take(pg::Connection& connection, const std::string& node, int room,
+                                 const std::vector<std::string>& near, bool near_only) {
+  const auto rows =
+      connection.call("select * from holdfast.snapshot_take($1::uuid, $2::integer, $3::uuid[], $4::boolean)",
+                      pg::Params::of(node, room, near, near_only));
+  auto claims = claims_of(rows);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    claims[i].robots = rows[i].boolean("robots");
+    claims[i].max_snapshot_bytes = static_cast<std::uint64_t>(rows[i].integer("max_snapshot_bytes"));
+    claims[i].archived = rows[i].text_array("archived");
+  }
+  return claims;
 }
 
 void snapshot_start(pg::Connection& connection, const std::string& node, const Lease& lease) {
   connection.call("select holdfast.snapshot_start($1::uuid, $2::uuid, $3::uuid, $4::bigint)",
                   pg::Params::of(node, lease.snapshot_id, lease.crawl_id, lease.fence));
-}
-
-Terms snapshot_enter(pg::Connection& connection, const std::string& node, const Lease& lease) {
-  const auto result = connection.call("select * from holdfast.snapshot_enter($1::uuid, $2::uuid, $3::uuid, $4::bigint)",
-                                      pg::Params::of(node, lease.snapshot_id, lease.crawl_id, lease.fence));
-  const auto row = result.one();
-  return {row.boolean("robots"), static_cast<std::uint64_t>(row.integer("max_snapshot_bytes")),
-          row.text_array("archived")};
 }
 
 void snapshot_release(pg::Connection& connection, const std::string& node, const Lease& lease,

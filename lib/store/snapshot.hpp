@@ -2,7 +2,7 @@
 // Snapshots and results: claiming, starting, putting back, sealing. One free function per SQL function
 // (migrations/functions/30_snapshot.sql, 40_result.sql). Blocking; call on the thread that owns the connection. Every
 // function that names a Lease raises Error(lease_lost) if its fence is stale, and then has changed nothing; all but
-// snapshot_claim may be repeated.
+// snapshot_take and snapshot_claim may be repeated.
 
 #include "lib/store/crawl.hpp"
 #include "lib/store/node.hpp"
@@ -23,6 +23,10 @@ struct Claim {
   std::vector<std::string> tags, plugins;
   std::map<std::string, std::string> options;
   std::string persona;
+  // What its crawl demands of whoever works on it; of snapshot_take alone.
+  bool robots{false};                  // as the site's robots.txt allows
+  std::uint64_t max_snapshot_bytes{0}; // left by all hooks together; 0: no cap
+  std::vector<std::string> archived;   // plugins whose results the collection has already: they need not run
 };
 
 struct HookStart {
@@ -60,21 +64,13 @@ struct SealAnswer {
   Sealed sealed;
 };
 
-// Up to `room` due snapshots, crawls in `near` first.
+// Up to `room` due snapshots, started; crawls in `near` first, or with `near_only` of those alone.
+std::vector<Claim> snapshot_take(pg::Connection& connection, const std::string& node, int room,
+                                 const std::vector<std::string>& near, bool near_only);
+// The same in two steps, as older programs: claimed, then started.
 std::vector<Claim> snapshot_claim(pg::Connection& connection, const std::string& node, int room,
                                   const std::vector<std::string>& near);
-// The same, of the crawls in `open` alone.
-std::vector<Claim> snapshot_claim_open(pg::Connection& connection, const std::string& node, int room,
-                                       const std::vector<std::string>& open);
 void snapshot_start(pg::Connection& connection, const std::string& node, const Lease& lease);
-// What its crawl demands of whoever works on a snapshot.
-struct Terms {
-  bool robots{false};                  // as the site's robots.txt allows
-  std::uint64_t max_snapshot_bytes{0}; // left by all hooks together; 0: no cap
-  std::vector<std::string> archived;   // plugins whose results the collection has already: they need not run
-};
-// snapshot_start, answered with the terms (functions/82_crawling.sql).
-Terms snapshot_enter(pg::Connection& connection, const std::string& node, const Lease& lease);
 // ending: released, interrupted, handed_back. spend: count the attempt.
 void snapshot_release(pg::Connection& connection, const std::string& node, const Lease& lease,
                       const std::string& ending, std::chrono::milliseconds delay, const std::string& reason,

@@ -1,5 +1,6 @@
 -- Snapshots: claiming, starting, putting back, sealing. Every function that writes names (snapshot, fence); a stale fence
--- raises HF003 and changes nothing.
+-- raises HF003 and changes nothing. What is told to plan without whole-table scans is told to do without jit too: a small table that has
+-- no index then counts as dear enough to be worth compiling for, at some 20 ms a call.
 
 create or replace function holdfast.lane_claim(p_node uuid, p_crawl uuid, p_room integer) returns uuid[]
   language plpgsql set plan_cache_mode = force_generic_plan as $$
@@ -17,6 +18,7 @@ declare
   v_taken uuid[];
   v_ids uuid[] := '{}';
   v_next timestamptz;
+  v_starts constant boolean := coalesce(current_setting('holdfast.claim_starts', true) = 'on', false);
 begin
   for v_lane in
     select l.host from holdfast.crawl_lane l where l.crawl_id = p_crawl and l.next_at <= clock_timestamp()
@@ -51,7 +53,8 @@ begin
           order by q.retry_at limit v_may for update skip locked
       ), taken as (
         update holdfast.snapshot_queue q
-          set owner_id = p_node, claimed_at = v_now, fence = q.fence + 1, attempts = q.attempts + 1, reason = null
+          set owner_id = p_node, claimed_at = v_now, fence = q.fence + 1, attempts = q.attempts + 1, reason = null,
+              status = case when v_starts then 'started' else q.status end, started_at = case when v_starts then v_now end
           from due where q.snapshot_id = due.snapshot_id and q.crawl_id = due.crawl_id
           returning q.snapshot_id
       )
@@ -85,21 +88,27 @@ begin
 end $$;
 comment on function holdfast.lane_claim(uuid, uuid, integer) is 'Takes due snapshots of a crawl whose hosts have limits.';
 
-create or replace function holdfast.snapshot_claim(p_node uuid, p_room integer, p_near uuid[])
-  returns table (snapshot_id uuid, crawl_id uuid, fence bigint, url text, host text, depth integer, title text, tags text[],
-                 created_at timestamptz, attempts integer, owners_lost integer, plugins text[], options jsonb, persona text, max_depth integer)
-  language plpgsql set plan_cache_mode = force_generic_plan as $$
+create or replace function holdfast.claim(p_node uuid, p_room integer, p_near uuid[]) returns uuid[]
+  language plpgsql set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
 -- Takes up to p_room due snapshots: in every other claim first of the crawls the node has open (p_near), then by walking all ready
 -- crawls from a random place, a few rows from each, so that no crawl waits behind another however large. Seven claims of eight
 -- walk crawls of higher priority first and those below 0 last; the eighth does not look at priority, so that nobody starves. Never
 -- a scan over the queue: each probe is one index range. A crawl in which nothing is due is parked until something will be.
+-- With holdfast.claim_starts, what is taken is started in the same write.
+-- What was taken leaves dead entries at the head of its crawl's range, which stay for as long as some transaction may still see them. So a
+-- session remembers in holdfast.claim_floors how far it has come in each crawl and goes on from there, for a second at most: what comes
+-- back to an old place is seen then, or before if the rest does not fill the claim.
 #variable_conflict use_column
 declare
   v_now timestamptz := clock_timestamp();
   v_room integer := p_room;
   v_share integer;
   v_from double precision := random();
-  v_near_only constant boolean := coalesce(current_setting('holdfast.claim_only_near', true) = 'on', false);
+  v_floors jsonb := coalesce(nullif(current_setting('holdfast.claim_floors', true), ''), '{}')::jsonb;
+  v_floor timestamptz;
+  v_last timestamptz;
+  v_starts constant boolean := coalesce(current_setting('holdfast.claim_starts', true) = 'on', false);
+  v_near_only constant boolean := coalesce(current_setting('holdfast.claim_only_near', true) in ('on', 'true'), false);
   v_near uuid[] := case when v_near_only or random() < coalesce(nullif(current_setting('holdfast.claim_near', true), '')::float, 0.5) then p_near else '{}' end;
   v_ranked constant boolean := random() < 0.875;
   v_limits boolean;
@@ -115,10 +124,14 @@ declare
   v_ids uuid[] := '{}';
   v_next timestamptz;
 begin
-  if not holdfast.node_may_claim(p_node) then return; end if;
+  if not holdfast.node_may_claim(p_node) then return '{}'; end if;
   if exists (select from holdfast.process where status = 'running' and lease_until <= v_now) then
     perform holdfast.lapse_nodes();
     v_now := clock_timestamp(); -- else what has just come back would not be due yet
+  end if;
+  if v_starts then perform set_config('holdfast.event', 'noted', true); end if; -- see below
+  if (v_floors ->> 'until')::timestamptz > v_now is not true or (select count(*) from jsonb_object_keys(v_floors)) > 100 then
+    v_floors := jsonb_build_object('until', v_now + interval '1 second');
   end if;
 
   for v_crawl in
@@ -163,29 +176,37 @@ begin
       v_share := least(v_share, v_count);
     end if;
     v_count := 0; -- taken of this crawl
+    v_floor := coalesce((v_floors ->> v_crawl.crawl_id::text)::timestamptz, '-infinity');
     loop
       with first as materialized (
-        select q.snapshot_id, q.crawl_id, v_limits and exists (select from holdfast.host h where h.name = q.host) as limited
+        select q.snapshot_id, q.crawl_id, q.retry_at, v_limits and exists (select from holdfast.host h where h.name = q.host) as limited
           from holdfast.snapshot_queue q
-          where v_in_order and q.crawl_id = v_crawl.crawl_id and q.owner_id is null and not q.lane and q.retry_at <= v_now
+          where v_in_order and q.crawl_id = v_crawl.crawl_id and q.owner_id is null and not q.lane and q.retry_at >= v_floor and q.retry_at <= v_now
           order by q.retry_at limit v_share - v_count for update skip locked
       ), picked as materialized (
-        select p.snapshot_id, p.crawl_id, v_limits and exists (select from holdfast.host h where h.name = p.host) as limited
+        select p.snapshot_id, p.crawl_id, null::timestamptz, v_limits and exists (select from holdfast.host h where h.name = p.host) as limited
           from (select where not v_in_order) o
           cross join lateral holdfast.snapshot_pick(v_crawl.crawl_id, v_now, v_share - v_count, v_order, v_pool) p
       ), due as (
         select * from first union all select * from picked
       ), taken as (
         update holdfast.snapshot_queue q
-          set owner_id = p_node, claimed_at = v_now, fence = q.fence + 1, attempts = q.attempts + 1, reason = null
+          set owner_id = p_node, claimed_at = v_now, fence = q.fence + 1, attempts = q.attempts + 1, reason = null,
+              status = case when v_starts then 'started' else q.status end, started_at = case when v_starts then v_now end
           from due where q.snapshot_id = due.snapshot_id and q.crawl_id = due.crawl_id and not due.limited
           returning q.snapshot_id
       )
-      select array_agg(t.snapshot_id), (select array_agg(d.snapshot_id) from due d where d.limited), (select count(*) from due d)
-        into v_taken, v_limited, v_found from taken t;
+      select array_agg(t.snapshot_id), (select array_agg(d.snapshot_id) from due d where d.limited), (select count(*) from due d),
+             (select max(d.retry_at) from due d)
+        into v_taken, v_limited, v_found, v_last from taken t;
+      if v_last is not null then v_floors := v_floors || jsonb_build_object(v_crawl.crawl_id::text, v_last); end if;
       if v_taken is not null then
         v_ids := v_ids || v_taken;
         v_count := v_count + cardinality(v_taken);
+      end if;
+      if v_limited is null and v_count < v_share and v_floor > '-infinity' then
+        v_floor := '-infinity';
+        continue;
       end if;
       exit when v_limited is null;
       -- Their hosts were given limits after they were found: they move to lanes, each with others of its host. A lane that somebody
@@ -241,15 +262,60 @@ begin
     end if;
   end loop;
 
+  perform set_config('holdfast.claim_floors', v_floors::text, false);
+  if v_starts then
+    insert into holdfast.event (lifecycle, object_id, crawl_id, from_state, event, to_state, process_id)
+      select 'snapshot', q.snapshot_id, q.crawl_id, 'queued', 'start', 'started', p_node from holdfast.snapshot_queue q where q.snapshot_id = any (v_ids);
+    perform set_config('holdfast.event', '', true);
+  end if;
+  return v_ids;
+end $$;
+comment on function holdfast.claim(uuid, integer, uuid[]) is 'Takes due snapshots for a node: FOR UPDATE SKIP LOCKED, fence + 1, owner recorded.';
+
+create or replace function holdfast.snapshot_claim(p_node uuid, p_room integer, p_near uuid[])
+  returns table (snapshot_id uuid, crawl_id uuid, fence bigint, url text, host text, depth integer, title text, tags text[],
+                 created_at timestamptz, attempts integer, owners_lost integer, plugins text[], options jsonb, persona text, max_depth integer)
+  language plpgsql set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
+-- What was claimed, with what is known of it. Its owner starts it by snapshot_start.
+#variable_conflict use_column
+declare
+  v_ids constant uuid[] := holdfast.claim(p_node, p_room, p_near);
+begin
   return query
     select q.snapshot_id, q.crawl_id, q.fence, s.url, s.host, s.depth, s.title, s.tags, s.created_at, q.attempts, q.owners_lost,
            c.plugins, c.options, c.persona, c.max_depth
-      from unnest(v_ids) i(id)
-      join holdfast.snapshot_queue q on q.snapshot_id = i.id and q.owner_id = p_node
+      from holdfast.snapshot_queue q
       join holdfast.snapshot s on s.id = q.snapshot_id and s.crawl_id = q.crawl_id
-      join holdfast.crawl c on c.id = q.crawl_id;
+      join holdfast.crawl c on c.id = q.crawl_id
+      where q.snapshot_id = any (v_ids) and q.owner_id = p_node;
 end $$;
-comment on function holdfast.snapshot_claim(uuid, integer, uuid[]) is 'Takes due snapshots for a node: FOR UPDATE SKIP LOCKED, fence + 1, owner recorded.';
+comment on function holdfast.snapshot_claim(uuid, integer, uuid[]) is 'Takes due snapshots for a node, which will start them.';
+
+create or replace function holdfast.snapshot_take(p_node uuid, p_room integer, p_near uuid[], p_near_only boolean)
+  returns table (snapshot_id uuid, crawl_id uuid, fence bigint, url text, host text, depth integer, title text, tags text[],
+                 created_at timestamptz, attempts integer, owners_lost integer, plugins text[], options jsonb, persona text, max_depth integer,
+                 robots boolean, max_snapshot_bytes bigint, archived text[])
+  language plpgsql set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
+-- snapshot_claim and snapshot_start in one write, with the terms on which each crawl wants it done. p_near_only: of these crawls alone, for a
+-- node that has as many sessions open as it may. archived: plugins that need not run, because the collection has their results.
+#variable_conflict use_column
+declare
+  v_ids uuid[];
+begin
+  perform set_config('holdfast.claim_starts', 'on', true), set_config('holdfast.claim_only_near', p_near_only::text, true);
+  v_ids := holdfast.claim(p_node, p_room, p_near);
+  perform set_config('holdfast.claim_starts', 'off', true), set_config('holdfast.claim_only_near', 'off', true);
+  return query
+    select q.snapshot_id, q.crawl_id, q.fence, s.url, s.host, s.depth, s.title, s.tags, s.created_at, q.attempts, q.owners_lost,
+           c.plugins, c.options, c.persona, c.max_depth,
+           c.robots, c.max_snapshot_bytes,
+           case when c.only_complete then holdfast.archived_plugins(s.url_hash, c.id, c.only_new_age) else '{}' end
+      from holdfast.snapshot_queue q
+      join holdfast.snapshot s on s.id = q.snapshot_id and s.crawl_id = q.crawl_id
+      join holdfast.crawl c on c.id = q.crawl_id
+      where q.snapshot_id = any (v_ids) and q.owner_id = p_node;
+end $$;
+comment on function holdfast.snapshot_take(uuid, integer, uuid[], boolean) is 'Takes due snapshots for a node and starts them; answers with what their crawls demand.';
 
 create or replace function holdfast.claim_wait() returns interval language sql stable as $$
   -- How long until something that waits now will be due; NULL: nothing waits. Work that is due already may be locked by others.
@@ -261,7 +327,7 @@ $$;
 comment on function holdfast.claim_wait() is 'How long a node that found nothing to claim may sleep.';
 
 create or replace function holdfast.snapshot_start(p_node uuid, p_snapshot uuid, p_crawl uuid, p_fence bigint) returns void
-  language plpgsql set enable_seqscan = off as $$
+  language plpgsql set enable_seqscan = off set jit = off as $$
 begin
   perform set_config('holdfast.event', 'start', true);
   update holdfast.snapshot_queue set status = 'started', started_at = clock_timestamp()
@@ -273,10 +339,10 @@ begin
     raise exception 'snapshot % is no longer held with fence %', p_snapshot, p_fence using errcode = 'HF003';
   end if;
 end $$;
-comment on function holdfast.snapshot_start(uuid, uuid, uuid, bigint) is 'The owner is about to run the first hook. May be repeated.';
+comment on function holdfast.snapshot_start(uuid, uuid, uuid, bigint) is 'The owner of what was claimed by snapshot_claim is about to run the first hook. May be repeated.';
 
 create or replace function holdfast.snapshot_release(p_node uuid, p_snapshot uuid, p_crawl uuid, p_fence bigint, p_ending text, p_delay interval,
-    p_reason text, p_spend boolean) returns void language plpgsql set enable_seqscan = off as $$
+    p_reason text, p_spend boolean) returns void language plpgsql set enable_seqscan = off set jit = off as $$
 -- Puts a snapshot back. p_spend false: the attempt is not counted (stopping is not failing). May be repeated.
 declare
   v_due constant timestamptz := clock_timestamp() + p_delay;
@@ -315,7 +381,7 @@ comment on function holdfast.snapshot_release(uuid, uuid, uuid, bigint, text, in
 
 create or replace function holdfast.snapshot_seal_many(p_node uuid, p_items jsonb)
   returns table (number bigint, answer text, children bigint, crawl_sealed boolean)
-  language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan as $$
+  language plpgsql set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
 -- The final commit of any number of snapshots, all in one: fences checked, results final, discovered URLs inserted (depth, cap, once per
 -- crawl), the sealed rows, the counters of each crawl once, and the crawls too whose last snapshots these were. May be repeated with the
 -- same fences: the second time changes nothing. Keys of an item: snapshot, crawl, fence, outcome, reason, directory, manifest, bytes,

@@ -1,9 +1,9 @@
 -- Results of hooks. Only the current owner of a snapshot may write them; the shared lock on its row keeps a takeover waiting until they
 -- are in. The functions for many lock these rows in everybody's order, and find all rows by "= any (ids)" on a primary key (see
--- snapshot_seal_many).
+-- snapshot_seal_many); planned for one row of each, they would be joined by comparing each with each, so that is forbidden.
 
 create or replace function holdfast.result_start_many(p_node uuid, p_items jsonb) returns table (number bigint, answer text)
-  language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan as $$
+  language plpgsql set enable_seqscan = off set enable_nestloop = off set jit = off set plan_cache_mode = force_generic_plan as $$
 -- Hooks were started. May be repeated. Keys of an item: snapshot, crawl, fence, plugin, hook, pid, start_ticks, timeout_ms, background.
 -- Answers, by the number of the item from 1 on: started, or lost (nothing was written).
 #variable_conflict use_column
@@ -43,7 +43,7 @@ end $$;
 comment on function holdfast.result_start(uuid, uuid, uuid, bigint, text, text, integer, bigint, bigint, boolean) is 'Records that a hook runs now.';
 
 create or replace function holdfast.result_finish_many(p_node uuid, p_items jsonb) returns table (number bigint, answer text)
-  language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan as $$
+  language plpgsql set enable_seqscan = off set enable_nestloop = off set jit = off set plan_cache_mode = force_generic_plan as $$
 -- Hooks have ended. May be repeated. Keys of an item: snapshot, crawl, fence, plugin, hook, status, and result: an object whose keys are
 -- columns of archive_result. Answers, by the number of the item from 1 on: finished (now or before), lost, or unknown (never started).
 #variable_conflict use_column
@@ -100,7 +100,7 @@ end $$;
 comment on function holdfast.result_finish(uuid, uuid, uuid, bigint, text, text, text, jsonb) is 'Records what a hook did.';
 
 create or replace function holdfast.result_amend(p_node uuid, p_snapshot uuid, p_crawl uuid, p_fence bigint, p_plugin text, p_hook text,
-    p_result jsonb) returns void language plpgsql set enable_seqscan = off as $$
+    p_result jsonb) returns void language plpgsql set enable_seqscan = off set jit = off as $$
 -- Something else has changed what a hook had left, after it had ended: its row lists what is there now, and says so. May be repeated.
 -- Keys of p_result: error, output_files, output_bytes.
 begin

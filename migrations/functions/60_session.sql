@@ -66,7 +66,7 @@ create or replace function holdfast.snapshot_claim_open(p_node uuid, p_room inte
   returns table (snapshot_id uuid, crawl_id uuid, fence bigint, url text, host text, depth integer, title text, tags text[],
                  created_at timestamptz, attempts integer, owners_lost integer, plugins text[], options jsonb, persona text, max_depth integer)
   language plpgsql as $$
--- As snapshot_claim, of the crawls named alone: for a node that has as many sessions open as it may.
+-- As snapshot_claim, of the crawls named alone, for programs older than revision 17.
 begin
   perform set_config('holdfast.claim_only_near', 'on', true);
   return query select * from holdfast.snapshot_claim(p_node, p_room, p_open);

@@ -91,8 +91,8 @@ create or replace function holdfast.duty_trim_events(p_duty holdfast.duty) retur
 declare
   v_count bigint;
 begin
-  delete from holdfast.event where id in
-    (select e.id from holdfast.event e where e.at < clock_timestamp() - p_duty.keep order by e.at limit p_duty.batch);
+  -- They are recorded in the order of time: if the first ones are not old, none is.
+  delete from holdfast.event where id in (select e.id from holdfast.event e order by e.id limit p_duty.batch) and at < clock_timestamp() - p_duty.keep;
   get diagnostics v_count = row_count;
   return v_count;
 end $$;

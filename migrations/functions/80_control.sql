@@ -290,7 +290,7 @@ comment on function holdfast.collection_resume(text, text) is 'Everything goes o
 
 -- Stopping a crawl --------------------------------------------------------------------------------------------------------
 
-create or replace function holdfast.crawl_stop_step(p_crawl uuid, p_batch integer) returns bigint language plpgsql set enable_seqscan = off as $$
+create or replace function holdfast.crawl_stop_step(p_crawl uuid, p_batch integer) returns bigint language plpgsql set enable_seqscan = off set jit = off as $$
 -- Seals up to p_batch waiting snapshots of a crawl that is being stopped, in one go; then the crawl, if that was all. Returns what is
 -- left. Called by whoever stops it, and by the nodes (crawl_expand) in case that one does not come to its end.
 declare

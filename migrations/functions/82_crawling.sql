@@ -2,7 +2,7 @@
 
 create or replace function holdfast.snapshot_enter(p_node uuid, p_snapshot uuid, p_crawl uuid, p_fence bigint)
   returns table (robots boolean, max_snapshot_bytes bigint, archived text[]) language plpgsql as $$
--- snapshot_start, and the terms on which its crawl wants it done. archived: plugins that need not run, because the collection has their
+-- For programs older than revision 17: snapshot_start, and the terms on which its crawl wants it done. archived: plugins that need not run, because the collection has their
 -- results. May be repeated.
 #variable_conflict use_column
 begin

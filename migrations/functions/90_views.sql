@@ -107,6 +107,12 @@ create or replace function holdfast.check_invariants() returns table (invariant 
     from holdfast.snapshot_queue q left join holdfast.process p on p.id = q.owner_id
     where q.owner_id is not null and p.status is distinct from 'running'
   union all
+  select 'what is recorded of a snapshot belongs to one', r.snapshot_id, r.kind
+    from (select snapshot_id, crawl_id, 'result' as kind from holdfast.archive_result
+          union all select snapshot_id, crawl_id, 'attempt' from holdfast.attempt
+          union all select snapshot_id, crawl_id, 'sealed' from holdfast.snapshot_sealed) r
+    where not exists (select from holdfast.snapshot s where s.id = r.snapshot_id and s.crawl_id = r.crawl_id)
+  union all
   select 'an owned crawl has a live owner', c.id, 'owner ' || c.owner_id || ' is ' || coalesce(p.status, 'gone')
     from holdfast.crawl c left join holdfast.process p on p.id = c.owner_id
     where c.owner_id is not null and p.status is distinct from 'running'

@@ -582,8 +582,7 @@ awaitable<bool> Node::claim_snapshots() {
   claiming_ = true;
   const std::vector<std::string> near(crawls.begin(), crawls.end());
   const auto claims = co_await database_->once([&](pg::Connection& connection) {
-    const auto answer = full ? store::snapshot_claim_open(connection, process_.id, room, near)
-                             : store::snapshot_claim(connection, process_.id, room, near);
+    const auto answer = store::snapshot_take(connection, process_.id, room, near, full);
     if (!answer.empty()) base::test_point("after_claim");
     return answer;
   });

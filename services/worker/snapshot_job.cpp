@@ -157,13 +157,11 @@ awaitable<SnapshotJob::Ending> SnapshotJob::run() {
   std::optional<Later> later;
   std::optional<Forbidden> forbidden;
   try {
-    terms_ = co_await context_.database.repeat(
-        [&](pg::Connection& connection) { return store::snapshot_enter(connection, context_.node_id, lease()); });
     base::test_point("after_start");
     view_.started_at = base::utc_timestamp();
     check();
     co_await admit();
-    if (sealing_.outcome.empty() && terms_.robots) co_await ask_robots();
+    if (sealing_.outcome.empty() && claim_.robots) co_await ask_robots();
     if (sealing_.outcome.empty()) {
       co_await join_session();
       co_await run_hooks();
@@ -367,8 +365,8 @@ awaitable<void> SnapshotJob::join_session() {
 awaitable<void> SnapshotJob::run_hooks() {
   const auto& catalog = *context_.options.catalog;
   auto selected = hooks::selected_plugins(catalog, base::join(claim_.plugins, ","), options_);
-  if (!terms_.archived.empty()) {
-    const auto missing = hooks::missing_plugins(catalog, selected, terms_.archived);
+  if (!claim_.archived.empty()) {
+    const auto missing = hooks::missing_plugins(catalog, selected, claim_.archived);
     // Where it was added more plugins were wanted than this node has. Nothing to be done here is no failure of the
     // page.
     if (missing.empty()) co_return co_await refuse("all that this node can run of it is archived already");
@@ -410,10 +408,10 @@ awaitable<void> SnapshotJob::run_hook(const hooks::Hook& hook) {
     co_return;
   }
   auto& limits = prepared.limits;
-  if (terms_.max_snapshot_bytes > 0)
+  if (claim_.max_snapshot_bytes > 0)
     limits.output_bytes =
         std::min(limits.output_bytes,
-                 terms_.max_snapshot_bytes - std::min(left_bytes_, terms_.max_snapshot_bytes) + already_in(hook));
+                 claim_.max_snapshot_bytes - std::min(left_bytes_, claim_.max_snapshot_bytes) + already_in(hook));
 
   RunningHook running;
   running.run = std::make_unique<hooks::HookRun>(context_.launcher, context_.executor, std::move(prepared.command),
@@ -540,7 +538,7 @@ awaitable<void> SnapshotJob::finish_hook(RunningHook running) {
     card.status = "failed";
     card.error += (card.error.empty() ? "" : "; ") + ("it wrote into directories of other plugins: " + meddled);
   }
-  if (terms_.max_snapshot_bytes > 0 && left_bytes_ + bytes > terms_.max_snapshot_bytes) {
+  if (claim_.max_snapshot_bytes > 0 && left_bytes_ + bytes > claim_.max_snapshot_bytes) {
     // None of it: half a page that looks like a page would be worse.
     co_await on_thread(context_.files, [&] {
       std::error_code ignored;
@@ -550,7 +548,7 @@ awaitable<void> SnapshotJob::finish_hook(RunningHook running) {
     card.status = "failed";
     card.output.clear();
     card.error = "with its " + base::format_size(bytes) + " the snapshot would hold more than max_snapshot_bytes (" +
-                 base::format_size(terms_.max_snapshot_bytes) + "); they are not kept";
+                 base::format_size(claim_.max_snapshot_bytes) + "); they are not kept";
     card.files.clear();
     files = nlohmann::json::array();
     bytes = 0;
@@ -610,7 +608,7 @@ awaitable<void> SnapshotJob::finish_hook(RunningHook running) {
                   base::format_duration(card.wall_time));
   }
   if (slower) throw *slower;
-  if (terms_.robots) co_await ask_robots_about_redirects(outcome.redirects);
+  if (claim_.robots) co_await ask_robots_about_redirects(outcome.redirects);
 }
 
 // Hooks of one snapshot run as the same user and read what the others left, so nothing keeps one from writing there.

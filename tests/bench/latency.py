@@ -25,7 +25,8 @@ def fill(bench, database, items, crawls=1000, hosts=200, lane=False):
 
 
 def pickup(bench, samples):
-    """Milliseconds from the URL's row to its claim by a real idle node: expanding the crawl lies between, so three commits."""
+    """Milliseconds from the URL's row to its claim by a real idle node (expanding the crawl lies between, so three commits), and to the start of
+    its hook, which lies behind one more commit: before a hook runs, everybody can see that it does."""
     with bench.server.database(bench.migrated()) as database, bench.scratch() as scratch:
         plugins = suite.plugin(scratch, "echo '{\"type\": \"ArchiveResult\", \"status\": \"noresults\", \"output_str\": \"\"}'\n")
         with suite.Program(bench, database, scratch, "worker", plugins=plugins) as node, bench.server.session(database) as session:
@@ -34,10 +35,12 @@ def pickup(bench, samples):
             for n in range(samples + 3):
                 crawl = str(uuid.uuid4())
                 suite.add_crawl(session, crawl, 1)
-                times.append(suite.wait_until("a crawl is done", lambda: session.ask(f"""select extract(epoch from a.claimed_at - c.created_at) * 1000
-                  from holdfast.crawl c join holdfast.attempt a on a.crawl_id = c.id where c.id = '{crawl}' and c.status = 'sealed'"""), 60))
-            times = sorted(map(float, times[3:]))
-            return times[len(times) // 2], times[len(times) * 99 // 100]
+                times.append(suite.wait_until("a crawl is done", lambda: session.ask(f"""select extract(epoch from a.claimed_at - c.created_at) * 1000 || ' ' ||
+                  extract(epoch from r.started_at - c.created_at) * 1000
+                  from holdfast.crawl c join holdfast.attempt a on a.crawl_id = c.id join holdfast.archive_result r on r.snapshot_id = a.snapshot_id
+                  where c.id = '{crawl}' and c.status = 'sealed'"""), 60).split())
+            claimed, started = (sorted(map(float, column)) for column in zip(*times[3:]))
+            return claimed[len(claimed) // 2], claimed[len(claimed) * 99 // 100], started[len(started) // 2]
 
 
 def measure(bench, figures):
@@ -47,9 +50,10 @@ def measure(bench, figures):
         step = lambda what: bench.say(f"latency {repeat + 1}/{bench.repeats}: {what}")
         step("pickup by an idle node")
         with figures.attempt("pickup by an idle node"):
-            middle, high = pickup(bench, samples)
+            middle, high, hook = pickup(bench, samples)
             figures.add("pickup of a URL by an idle node, p50", "ms", middle)
             figures.add("pickup of a URL by an idle node, p99", "ms", high)
+            figures.add("pickup of a URL by an idle node, until its hook starts, p50", "ms", hook)
         with figures.attempt("pickup floor"), bench.server.database() as database:
             answer = bench.queue("listen", database, samples=samples)
             figures.add("floor: NOTIFY and one update, p50", "ms", answer["pickup_p50_ms"])
@@ -99,7 +103,7 @@ def with_databases(bench, figures, sizes, samples):
                     with bench.server.session(database) as reader:
                         if name == old:
                             reader.ask("begin isolation level repeatable read; select count(*) from holdfast.snapshot_queue")
-                        bench.queue("claims", database, samples=bench.pick(200, 1000), batch=100)  # so many rows die
+                        bench.queue("claims", database, samples=bench.pick(100, 1000), batch=100)  # so many rows die
                         answer = bench.queue("drain", database, claimers=4, batch=50, settle="many", seconds=120)
                     figures.add(name, "items/s", answer["items"] / answer["seconds"])
                     figures.add(name + ": claim p99", "ms", answer["claim_p99_ms"])

@@ -3,9 +3,8 @@
 //   migrate                                   brings an empty database to the schema
 //   fill     items= crawls= hosts=            adds crawls with no-op URLs and expands them, as `add` and a node do
 //   drain    claimers= batch= settle= seconds= rate=
-//                                             claims and seals until nothing is left; settle=one: a commit for each
-//                                             call of a snapshot, as a node; settle=many: the same functions, a commit
-//                                             for a batch
+//                                             claims and seals until nothing is left; settle=one: each snapshot by
+//                                             itself; settle=many: each call for a whole batch
 //   claims   samples= batch=                  claims and puts back, so that the queue stays as it is; times the claims
 //   listen   samples=                         the floor of a pickup: NOTIFY, then one update, on two sessions
 //
@@ -29,6 +28,7 @@
 #include <map>
 #include <mutex>
 #include <thread>
+#include <tuple>
 
 using namespace holdfast;
 using namespace std::chrono_literals;
@@ -109,46 +109,33 @@ store::Sealing no_op() {
 
 const std::string kResult = R"({"output":"page.html","output_bytes":1000,"exit_code":0,"wall_ms":10,"user_ms":1})";
 
+const store::HookStart kHook{"none", "on_Snapshot__10_none", 0, 0, 0ms, false};
+
 // What a node calls for a snapshot with one hook.
 void settle_one(pg::Connection& connection, const std::string& node, const store::Claim& claim) {
-  store::snapshot_start(connection, node, claim.lease);
-  store::HookStart hook;
-  hook.plugin = "none";
-  hook.hook_name = "on_Snapshot__10_none";
-  store::result_start(connection, node, claim.lease, hook);
-  store::result_finish(connection, node, claim.lease, hook.plugin, hook.hook_name, "succeeded", kResult);
+  store::result_start(connection, node, claim.lease, kHook);
+  store::result_finish(connection, node, claim.lease, kHook.plugin, kHook.hook_name, "succeeded", kResult);
   store::snapshot_seal(connection, node, claim.lease, no_op());
 }
 
-// The same functions for many, in the order of their crawls, as locks are taken; one commit.
-void settle_many(pg::Connection& connection, const std::string& node, const std::vector<store::Claim>& claims) {
-  std::vector<std::string> snapshots, crawls;
-  std::vector<std::int64_t> fences;
-  for (const auto& claim : claims) {
-    snapshots.push_back(claim.lease.snapshot_id);
-    crawls.push_back(claim.lease.crawl_id);
-    fences.push_back(claim.lease.fence);
-  }
-  static const std::string kEach =
-      " from (select * from unnest($2::uuid[], $3::uuid[], $4::bigint[]) u(s, c, f) order by c, s) w";
-  connection.transaction([&](pg::Transaction& transaction) {
-    const auto params = pg::Params::of(node, snapshots, crawls, fences);
-    transaction.call("select holdfast.snapshot_start($1::uuid, s, c, f)" + kEach, params);
-    transaction.call("select * from holdfast.result_start_many($1::uuid, (select jsonb_agg(jsonb_build_object("
-                     "'snapshot', s, 'crawl', c, 'fence', f, 'plugin', 'none', 'hook', 'on_Snapshot__10_none'))" +
-                         kEach + "))",
-                     params);
-    transaction.call("select * from holdfast.result_finish_many($1::uuid, (select jsonb_agg(jsonb_build_object("
-                     "'snapshot', s, 'crawl', c, 'fence', f, 'plugin', 'none', 'hook', 'on_Snapshot__10_none', "
-                     "'status', 'succeeded', 'result', $5::jsonb))" +
-                         kEach + "))",
-                     pg::Params::of(node, snapshots, crawls, fences, kResult));
-    transaction.call("select * from holdfast.snapshot_seal_many($1::uuid, (select jsonb_agg(jsonb_build_object("
-                     "'snapshot', s, 'crawl', c, 'fence', f, 'outcome', 'succeeded', 'directory', "
-                     "'2026/01/site.example/id/a1', 'manifest', repeat('d', 64), 'bytes', 1000, 'files', 3))" +
-                         kEach + "))",
-                     params);
+// What a node calls when so many jobs of it write at once; in the order of their crawls, as locks are taken.
+void settle_many(pg::Connection& connection, const std::string& node, std::vector<store::Claim> claims) {
+  std::sort(claims.begin(), claims.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.lease.crawl_id, a.lease.snapshot_id) < std::tie(b.lease.crawl_id, b.lease.snapshot_id);
   });
+  const store::Sealing sealing = no_op();
+  const std::string status = "succeeded";
+  std::vector<store::StartRequest> starts;
+  std::vector<store::FinishRequest> finishes;
+  std::vector<store::SealRequest> seals;
+  for (const auto& claim : claims) {
+    starts.push_back({claim.lease, kHook});
+    finishes.push_back({claim.lease, kHook.plugin, kHook.hook_name, status, kResult});
+    seals.push_back({claim.lease, sealing});
+  }
+  store::result_start_many(connection, node, starts);
+  store::result_finish_many(connection, node, finishes);
+  store::snapshot_seal_many(connection, node, seals);
 }
 
 nlohmann::json drain(const std::string& dsn, const Settings& settings) {
@@ -176,7 +163,7 @@ nlohmann::json drain(const std::string& dsn, const Settings& settings) {
         bool counted_idle = false;
         while (seconds_since(from) < limit && idle < claimers) {
           const auto asked = Clock::now();
-          const auto claims = store::snapshot_claim(connection, node, batch, {});
+          const auto claims = store::snapshot_take(connection, node, batch, {}, false);
           mine.add(asked);
           if (claims.empty()) { // what others hold may not be ours, but the end is when nobody finds anything
             if (!counted_idle) ++idle;
@@ -233,7 +220,7 @@ nlohmann::json claims(const std::string& dsn, const Settings& settings) {
   const auto end = Clock::now() + std::chrono::seconds(number(settings, "seconds", 30));
   for (int i = 0; i < samples + 10 && Clock::now() < end; ++i) {
     const auto from = Clock::now();
-    const auto claimed = store::snapshot_claim(connection, node, batch, {});
+    const auto claimed = store::snapshot_take(connection, node, batch, {}, false);
     if (i >= 10) times.add(from); // the first ones plan their statements
     if (i >= 10) taken += claimed.size();
     std::vector<std::string> snapshots, crawls;

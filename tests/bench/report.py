@@ -11,7 +11,7 @@ TITLES = {"drain": "Draining a queue of no-op items", "latency": "Latency", "pol
           "endtoend": "The same plugins on the same pages", "scale": "Scale-out", "idle": "Idle", "check": "Every day"}
 
 
-PEERS = ("graphile", "pg-boss", "River", "Procrastinate", "the same SQL", "least SQL", "floor", "posix_spawn", "xargs", "abx-dl", "by hand", "if only", "1 node, if only")
+PEERS = ("graphile", "pg-boss", "River", "Procrastinate", "the same SQL", "the same rows", "least SQL", "floor", "posix_spawn", "xargs", "abx-dl", "by hand", "if only", "1 node, if only")
 
 
 def number(value):

@@ -29,7 +29,9 @@ begin
   select q.snapshot_id, q.crawl_id, q.fence - (random() < 0.03)::integer as fence, q.status into v_held from holdfast.snapshot_queue q
     where (q.owner_id = p_node or random() < 0.002) order by random() limit 1;
   case p_action
-    when 'claim' then return (select sign(count(*)) from holdfast.snapshot_claim(p_node, (1 + random() * 7)::integer, '{}'));
+    when 'claim' then
+      if random() < 0.5 then return (select sign(count(*)) from holdfast.snapshot_take(p_node, (1 + random() * 7)::integer, '{}', false)); end if;
+      return (select sign(count(*)) from holdfast.snapshot_claim(p_node, (1 + random() * 7)::integer, '{}'));
     when 'start' then perform holdfast.snapshot_start(p_node, v_held.snapshot_id, v_held.crawl_id, v_held.fence);
     when 'seal' then
       return (select crawl_sealed from holdfast.snapshot_seal(p_node, v_held.snapshot_id, v_held.crawl_id, v_held.fence, case when v_held.status = 'queued' then 'refused' else 'succeeded' end,

@@ -16,7 +16,7 @@ create function race.hosts(n integer[]) returns text[] language sql immutable as
 
 create procedure race.fresh() language plpgsql as $$
 begin
-  truncate holdfast.machine, holdfast.crawl, holdfast.event, holdfast.host, holdfast.control, holdfast.purge, holdfast.superseded, holdfast.crawl_page_stale cascade;
+  truncate holdfast.machine, holdfast.crawl, holdfast.archive_result, holdfast.attempt, holdfast.snapshot_sealed, holdfast.event, holdfast.host, holdfast.control, holdfast.purge, holdfast.superseded, holdfast.crawl_page_stale cascade;
   update holdfast.collection set paused_at = null, paused_by = null;
   perform holdfast.node_join(race.node(n), '{"id": "machine", "hostname": "race"}', 'boot', n, n, null, 'worker', 'snapshot', 'node ' || n, '1', 8, interval '1 hour')
     from generate_series(1, 3) n;
@@ -45,6 +45,7 @@ end $$;
 -- The node holds this many more snapshots, and has begun to work on them.
 create procedure race.holds(node integer, room integer, near integer default null) language plpgsql as $$
 begin
+  perform set_config('holdfast.claim_floors', '', false);
   perform holdfast.snapshot_start(race.node(node), c.snapshot_id, c.crawl_id, c.fence) from holdfast.snapshot_claim(race.node(node), room, array[race.crawl(near)]) c;
 end $$;
 
@@ -60,6 +61,8 @@ $$;
 -- Steps ------------------------------------------------------------------------------------------------------------------
 
 create function race.claim(node integer, room integer, near integer default null) returns table (url text, fence bigint) language sql volatile as $$
+  -- As a session that has not claimed for a second: how long a permutation takes must not decide which snapshots it gets.
+  select set_config('holdfast.claim_floors', '', false);
   select c.url, c.fence from holdfast.snapshot_claim(race.node(node), room, array[race.crawl(near)]) c order by c.url
 $$;
 

@@ -85,6 +85,12 @@ const std::vector<Breakage> kBreakages = {
      "insert into holdfast.duty_run (duty, epoch, process_id, began_at, ended_at, count) select 'mend', 3 - n, "
      "gen_random_uuid(), now() + n * interval '1 minute', now() + n * interval '1 minute', 0 from generate_series(1, "
      "2) n"},
+    {"what is recorded of a snapshot belongs to one",
+     "insert into holdfast.attempt (snapshot_id, crawl_id, fence, process_id, claimed_at, ending) values "
+     "(gen_random_uuid(), gen_random_uuid(), 1, gen_random_uuid(), now(), 'lost')"},
+    {"what is recorded of a snapshot belongs to one",
+     "insert into holdfast.archive_result (snapshot_id, crawl_id, fence, plugin, hook_name, status, process_id, "
+     "ended_at) values (gen_random_uuid(), gen_random_uuid(), 1, 'p', 'h', 'succeeded', gen_random_uuid(), now())"},
     {"an attempt is sealed once",
      "insert into holdfast.attempt select snapshot_id, crawl_id, fence + 1, process_id, claimed_at, started_at, "
      "ended_at, ending, reason from holdfast.attempt where ending = 'sealed'"},

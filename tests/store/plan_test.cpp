@@ -127,7 +127,7 @@ TEST_CASE("a beat, a seal and a lapse on a large queue touch only what the node 
   });
 }
 
-TEST_CASE("statistics from when the tables were empty do not make results and seals read whole tables") {
+TEST_CASE("statistics from when the tables were empty do not make claims, results and seals read whole tables") {
   Stage stage;
   stage.run("analyze"); // as after an upgrade of the server, or a purge: each table is known to be empty
   stage.start(Stage::seeds(1, 40));
@@ -142,13 +142,12 @@ TEST_CASE("statistics from when the tables were empty do not make results and se
           .one()
           .integer("n");
     };
-    const auto claims =
-        transaction.call("select * from holdfast.snapshot_claim($1::uuid, 40, '{}')", pg::Params::of(node));
-    REQUIRE(claims.size() == 40);
     const auto before = own();
+    const auto claims =
+        transaction.call("select * from holdfast.snapshot_take($1::uuid, 40, '{}', false)", pg::Params::of(node));
+    REQUIRE(claims.size() == 40);
     for (std::size_t i = 0; i < claims.size(); ++i) {
       const auto lease = pg::Params::of(node, claims[i].text("snapshot_id"), claims[i].text("crawl_id"));
-      transaction.call("select holdfast.snapshot_start($1::uuid, $2::uuid, $3::uuid, 1)", lease);
       transaction.call("select holdfast.result_start($1::uuid, $2::uuid, $3::uuid, 1, 'p', 'h', 1, 1, 1, false)",
                        lease);
       transaction.call("select holdfast.result_finish($1::uuid, $2::uuid, $3::uuid, 1, 'p', 'h', 'succeeded', '{}')",
@@ -175,7 +174,8 @@ void settle_many(Stage& stage, const std::string& node, int count) {
           .one()
           .integer("n");
     };
-    const auto claims = transaction.call("select * from holdfast.snapshot_claim($1::uuid, $2::integer, '{}')",
+    const auto whole = read("seq_scan"), tuples = read("seq_tup_read + idx_tup_fetch");
+    const auto claims = transaction.call("select * from holdfast.snapshot_take($1::uuid, $2::integer, '{}', false)",
                                          pg::Params::of(node, count));
     REQUIRE(claims.size() == static_cast<std::size_t>(count));
     std::vector<std::string> snapshots, crawls;
@@ -184,9 +184,6 @@ void settle_many(Stage& stage, const std::string& node, int count) {
       crawls.push_back(claims[i].text("crawl_id"));
     }
     const auto params = pg::Params::of(node, snapshots, crawls);
-    transaction.call("select holdfast.snapshot_start($1::uuid, s, c, 1) from unnest($2::uuid[], $3::uuid[]) u(s, c)",
-                     params);
-    const auto whole = read("seq_scan"), tuples = read("seq_tup_read + idx_tup_fetch");
     for (const std::string function : {"result_start_many", "result_finish_many", "snapshot_seal_many"})
       transaction.call(
           "select * from holdfast." + function +
@@ -195,7 +192,7 @@ void settle_many(Stage& stage, const std::string& node, int count) {
               "'bytes', 1, 'files', 1)) from unnest($2::uuid[], $3::uuid[]) u(s, c)))",
           params);
     CHECK(read("seq_scan") == whole);
-    // Each row is found, locked, updated and looked at by its foreign keys: a few times, however many others there are.
+    // Each row is found, locked and updated a few times, however many others there are.
     CHECK(read("seq_tup_read + idx_tup_fetch") - tuples < count * 40);
     CHECK(transaction
               .call("select count(*) as n from holdfast.snapshot_sealed where snapshot_id = any ($1::uuid[])",
@@ -207,7 +204,8 @@ void settle_many(Stage& stage, const std::string& node, int count) {
 
 } // namespace
 
-TEST_CASE("settling many reads only their rows, with statistics that are empty, stale or of one large crawl") {
+TEST_CASE(
+    "taking and settling many reads only their rows, with statistics that are empty, stale or of one large crawl") {
   Stage stage;
   stage.broken_on_purpose = true; // rows that no function made
   stage.run("analyze");           // each table is known to be empty

@@ -192,6 +192,62 @@ TEST_CASE("starting may be repeated, and only by the owner with its fence") {
   CHECK(stage.value("select count(*) from holdfast.event where event = 'start' and lifecycle = 'snapshot'") == "1");
 }
 
+TEST_CASE("what is taken is started, with an event and the terms of its crawl") {
+  Stage stage;
+  store::NewCrawl crawl;
+  crawl.robots = true;
+  crawl.max_snapshot_bytes = 1000;
+  const auto id = stage.start(stage.seeds(1, 3), crawl);
+  stage.run("insert into holdfast.host (name, max_parallel) values ('elsewhere.test', 1)"); // hosts have limits at all
+  const auto node = stage.node();
+  const auto claims = store::snapshot_take(stage.connection, node, 2, {}, false);
+  REQUIRE(claims.size() == 2);
+  CHECK(claims[0].robots);
+  CHECK(claims[0].max_snapshot_bytes == 1000);
+  CHECK(claims[0].attempts == 1);
+  CHECK(stage.value("select string_agg(distinct status || ' ' || (started_at = claimed_at), ' ') from "
+                    "holdfast.snapshot_queue where owner_id is not null") == "started true");
+  CHECK(stage.value("select count(*) || ' ' || min(object_id::text) || ' ' || min(process_id::text) || ' ' || "
+                    "min(from_state || event || to_state) from holdfast.event where lifecycle = 'snapshot'") ==
+        "2 " + std::min(claims[0].lease.snapshot_id, claims[1].lease.snapshot_id) + " " + node + " queuedstartstarted");
+  store::snapshot_start(stage.connection, node, claims[0].lease); // as if it had been claimed only
+  // What this left behind for the session concerns nobody else: another way to start is recorded as before.
+  const auto other = stage.claim_and_start(node);
+  CHECK(stage.value("select count(*) from holdfast.event where lifecycle = 'snapshot' and event = 'start'") == "3");
+  CHECK(stage.status(other.lease) == "started");
+  for (const auto& claim : claims)
+    stage.seal(node, claim);
+  CHECK(store::snapshot_take(stage.connection, node, 2, {id}, true).empty());
+}
+
+TEST_CASE("what comes back to an old place is found although the session has come further") {
+  Stage stage;
+  stage.start(stage.seeds(1, 20));
+  const auto early = stage.node(), node = stage.node();
+  const auto first = store::snapshot_take(stage.connection, early, 4, {}, false);
+  const auto next = store::snapshot_take(stage.connection, node, 4, {}, false);
+  REQUIRE(first.size() == 4);
+  REQUIRE(next.size() == 4);
+  store::node_leave(stage.connection, early, 0, "test");
+  SUBCASE("at once, when the rest does not fill the claim") {
+    CHECK(store::snapshot_take(stage.connection, node, 20, {}, false).size() == 16);
+  }
+  SUBCASE("when what the session remembers is a second old") {
+    stage.run("select set_config('holdfast.claim_floors', jsonb_set(current_setting('holdfast.claim_floors')::jsonb, "
+              "'{until}', to_jsonb(clock_timestamp()))::text, false)");
+    const auto again = store::snapshot_take(stage.connection, node, 1, {}, false);
+    REQUIRE(again.size() == 1);
+    CHECK(again[0].url == "https://site.test/1");
+    CHECK(again[0].lease.fence == 2);
+  }
+  SUBCASE("by another session at once") {
+    pg::Connection other(stage.dsn());
+    const auto again = store::snapshot_take(other, node, 4, {}, false);
+    REQUIRE(again.size() == 4);
+    CHECK(again[0].lease.fence == 2);
+  }
+}
+
 TEST_CASE("what is put back says why, is due when asked, and counts the attempt or not") {
   Stage stage;
   stage.start({stage.seed("1")});
