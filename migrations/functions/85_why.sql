@@ -196,7 +196,9 @@ begin
     return next;
     return;
   end if;
-  if p_queue.status = 'queued' then
+  -- No hook has run yet: its crawl's hooks may be what it waits for.
+  if not exists (select from holdfast.archive_result r
+                   where r.snapshot_id = p_queue.snapshot_id and r.crawl_id = p_queue.crawl_id and r.fence = p_queue.fence) then
     select s.status, s.opened_at, s.reason, (select string_agg(h.plugin, ', ' order by h.hook_name) from holdfast.crawl_session_hook h
              where h.session_id = s.id and h.ended_at is null) as hooks into v_session
       from holdfast.crawl_session s where s.crawl_id = p_queue.crawl_id and s.process_id = v_node.id
@@ -207,12 +209,14 @@ begin
     elsif v_session.status in ('failed', 'draining') then
       reason := 'It is claimed by ' || v_node.label || ' since ' || holdfast.people_time(p_queue.claimed_at) || ', where the crawl''s hooks '
         || case v_session.status when 'failed' then 'have failed' else 'are being ended' end || coalesce(': ' || v_session.reason, '') || '.';
-    else
+    elsif p_queue.status = 'queued' then
       reason := 'It is claimed by ' || v_node.label || ' since ' || holdfast.people_time(p_queue.claimed_at) || ' and getting ready.';
     end if;
     if v_session.status is not null then facts := facts || jsonb_build_object('session', v_session.status); end if;
-    return next;
-    return;
+    if reason is not null then
+      return next;
+      return;
+    end if;
   end if;
   select jsonb_agg(jsonb_build_object('plugin', r.plugin, 'hook', r.hook_name, 'pid', r.pid, 'started_at', r.started_at, 'background', r.background,
                                       'timeout_ms', r.timeout_ms) order by r.started_at) into v_hooks
