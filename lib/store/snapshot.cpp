@@ -66,6 +66,14 @@ std::vector<Claim> snapshot_claim_open(pg::Connection& connection, const std::st
                                    pg::Params::of(node, room, open)));
 }
 
+std::vector<Claim> snapshot_claim_ordered(pg::Connection& connection, const std::string& node, int room,
+                                          const std::vector<std::string>& near, bool open_only,
+                                          const ClaimOrder& order) {
+  return claims_of(connection.call(
+      "select * from holdfast.snapshot_claim_ordered($1::uuid, $2::integer, $3::uuid[], $4::boolean, $5, $6::integer)",
+      pg::Params::of(node, room, near, open_only, order.first, order.from_top_n)));
+}
+
 void snapshot_start(pg::Connection& connection, const std::string& node, const Lease& lease) {
   connection.call("select holdfast.snapshot_start($1::uuid, $2::uuid, $3::uuid, $4::bigint)",
                   pg::Params::of(node, lease.snapshot_id, lease.crawl_id, lease.fence));

@@ -66,6 +66,15 @@ std::vector<Claim> snapshot_claim(pg::Connection& connection, const std::string&
 // The same, of the crawls in `open` alone.
 std::vector<Claim> snapshot_claim_open(pg::Connection& connection, const std::string& node, int room,
                                        const std::vector<std::string>& open);
+// Either, within a crawl in another order than that in which the snapshots were found.
+struct ClaimOrder {
+  std::string first{"oldest"}; // oldest, newest
+  int from_top_n{0};           // at random among so many; 0: strictly in order
+  bool operator==(const ClaimOrder&) const = default;
+};
+std::vector<Claim> snapshot_claim_ordered(pg::Connection& connection, const std::string& node, int room,
+                                          const std::vector<std::string>& near, bool open_only,
+                                          const ClaimOrder& order);
 void snapshot_start(pg::Connection& connection, const std::string& node, const Lease& lease);
 // What its crawl demands of whoever works on a snapshot.
 struct Terms {

@@ -341,6 +341,7 @@ declare
   v_over uuid[];              -- crawls that hold as much as they may
   v_queues uuid[];            -- crawls whose rows in crawl_queue are to be written
   v_lanes boolean;
+  v_delayed text[];           -- their hosts with a delay, locked
   v_links boolean;
   v_parallel boolean;
   v_overwrites boolean;
@@ -404,9 +405,9 @@ begin
       perform holdfast.held_lock(v_taken || array(select unnest(holdfast.crawl_held(o)) from unnest(v_over) o));
     end if;
     if v_lanes then
-      perform from holdfast.host h where h.min_delay > '0' and h.name in
+      v_delayed := array(select h.name from holdfast.host h where h.min_delay > '0' and h.name in
           (select q.host from holdfast.snapshot_queue q where q.snapshot_id = any (v_taken) and q.lane)
-        order by h.name for no key update;
+        order by h.name for no key update);
     end if;
     if v_links then
       perform holdfast.hosts_enter(array_agg(i.crawl), array_agg(h.name))
@@ -422,7 +423,7 @@ begin
         where c.crawl_id = any (v_queues) and c.max_parallel is not null;
     end if;
     if v_lanes then
-      perform holdfast.lane_end(l.crawl_id, l.host, exists (select from holdfast.host h where h.name = l.host and h.min_delay > '0'))
+      perform holdfast.lane_end(l.crawl_id, l.host, l.host = any (v_delayed))
         from (select distinct q.crawl_id, q.host from holdfast.snapshot_queue q where q.snapshot_id = any (v_taken) and q.lane order by 1, 2) l;
     end if;
 

@@ -75,12 +75,14 @@ comment on function holdfast.host_set(text, interval, integer, text) is 'Sets ho
 create or replace function holdfast.host_pause(p_host text, p_by text, p_why text) returns bigint language plpgsql as $$
 declare
   v_reason constant text := holdfast.control_reason('its web site was paused', p_by, p_why);
-  v_ids constant uuid[] := holdfast.host_held(p_host);
+  v_ids uuid[];
 begin
   if exists (select from holdfast.host where name = p_host and paused) then return 0; end if;
-  perform holdfast.held_lock(v_ids);
+  -- The host, also a new one, comes after crawls and rows, and before crawl_queue.
+  v_ids := holdfast.held_lock_rows(holdfast.host_held(p_host));
   perform holdfast.host_enter(p_host, p_by);
   update holdfast.host set paused = true, reason = v_reason, updated_by = p_by, updated_at = clock_timestamp() where name = p_host;
+  v_ids := holdfast.held_lock(v_ids);
   perform holdfast.control_note('pause', 'host', p_host, null, p_by, p_why, holdfast.held_take(v_ids, 'queued', v_reason));
   return 1;
 end $$;

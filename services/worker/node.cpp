@@ -63,8 +63,6 @@ pg::ConnectionOptions connection_options(const std::string& label, const NodeOpt
   options.statement_timeout = std::clamp(window, milliseconds(2000), milliseconds(30000));
   options.lock_timeout = std::min(options.lock_timeout, options.statement_timeout);
   options.answer_timeout = options.statement_timeout + std::clamp(window / 4, milliseconds(500), milliseconds(5000));
-  options.settings = {{"holdfast.claim_order", node.claim_order},
-                      {"holdfast.claim_from_top_n", std::to_string(node.claim_from_top_n)}};
   return options;
 }
 
@@ -582,8 +580,11 @@ awaitable<bool> Node::claim_snapshots() {
   claiming_ = true;
   const std::vector<std::string> near(crawls.begin(), crawls.end());
   const auto claims = co_await database_->once([&](pg::Connection& connection) {
-    const auto answer = full ? store::snapshot_claim_open(connection, process_.id, room, near)
-                             : store::snapshot_claim(connection, process_.id, room, near);
+    const auto answer =
+        options_.claim_order != store::ClaimOrder{}
+            ? store::snapshot_claim_ordered(connection, process_.id, room, near, full, options_.claim_order)
+        : full ? store::snapshot_claim_open(connection, process_.id, room, near)
+               : store::snapshot_claim(connection, process_.id, room, near);
     if (!answer.empty()) base::test_point("after_claim");
     return answer;
   });
