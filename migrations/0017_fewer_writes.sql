@@ -43,3 +43,6 @@ create index event_by_time on holdfast.event using brin (at);
 
 -- Where whole-table scans are planned as impossible, a small table counts as dear enough for jit, at some 20 ms a call.
 alter function holdfast.snapshots_sealing() set jit = off;
+
+-- Called snapshot_set now.
+drop function if exists holdfast.snapshot_take(uuid, uuid, text, text);

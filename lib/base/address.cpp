@@ -54,17 +54,17 @@ std::vector<std::string> resolve_host(const std::string& host) {
   return addresses;
 }
 
+std::string private_address_of(const std::string& host) {
+  if (is_private_host(host)) return fmt::format("\"{}\" is not a public host", host);
+  for (const std::string& address : resolve_host(host))
+    if (is_private_address(address))
+      return fmt::format("\"{}\" resolves to {}, which is not a public address", host, address);
+  return "";
+}
+
 void require_public_host(const std::string& host) {
-  if (is_private_host(host)) {
-    throw Error(ErrorClass::refused, fmt::format("\"{}\" is not a public host", host), kAllowPrivateHint);
-  }
-  for (const std::string& address : resolve_host(host)) {
-    if (is_private_address(address)) {
-      throw Error(ErrorClass::refused,
-                  fmt::format("\"{}\" resolves to {}, which is not a public address", host, address),
-                  kAllowPrivateHint);
-    }
-  }
+  const std::string refusal = private_address_of(host);
+  if (!refusal.empty()) throw Error(ErrorClass::refused, refusal, kAllowPrivateHint);
 }
 
 } // namespace holdfast::base

@@ -10,6 +10,9 @@ namespace holdfast::base {
 // Error(refused) if the name does not exist.
 std::vector<std::string> resolve_host(const std::string& host);
 
+// Which of its addresses is not public, in words for people; "": none. Throws as resolve_host does.
+std::string private_address_of(const std::string& host);
+
 // Throws Error(refused) with a message for people if `host` is, or resolves to, any address that is not public.
 void require_public_host(const std::string& host);
 

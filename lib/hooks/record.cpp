@@ -10,6 +10,10 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <ctime>
+#include <iomanip>
+#include <locale>
+#include <sstream>
 
 namespace holdfast::hooks {
 
@@ -232,6 +236,17 @@ std::optional<double> number_of(const json& object, const char* key) {
   return value;
 }
 
+// Retry-After as a date ("Wed, 21 Oct 2026 07:28:00 GMT"), which hooks may pass on as it is.
+std::optional<double> seconds_until(const std::string& date) {
+  std::istringstream text(date);
+  text.imbue(std::locale::classic());
+  std::tm parts{};
+  std::string zone;
+  text >> std::get_time(&parts, "%a, %d %b %Y %H:%M:%S") >> zone;
+  if (text.fail() || zone != "GMT") return std::nullopt;
+  return std::max(0.0, std::difftime(timegm(&parts), std::time(nullptr)));
+}
+
 std::optional<Record> rate_limit_record(const json& object) {
   RateLimitRecord record;
   record.host = text_of(object, "host", kLongestName);
@@ -242,7 +257,9 @@ std::optional<Record> rate_limit_record(const json& object) {
   if (const auto status = number_of(object, "status"); status && *status >= 100 && *status <= 999) {
     record.status = static_cast<int>(*status);
   }
-  if (const auto seconds = number_of(object, "retry_after"); seconds && *seconds >= 0) {
+  auto seconds = number_of(object, "retry_after");
+  if (!seconds) seconds = seconds_until(text_of(object, "retry_after", kLongestName));
+  if (seconds && *seconds >= 0) {
     constexpr double kLongestWait = 7.0 * 24 * 3600; // a page must not be able to park a site for ever
     record.retry_after_seconds = std::min(*seconds, kLongestWait);
   }

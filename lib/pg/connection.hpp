@@ -32,8 +32,6 @@ struct ConnectionOptions {
   // A session whose server has not answered a call by then is given up, whatever the network says. Zero:
   // statement_timeout and 5 s more.
   std::chrono::milliseconds answer_timeout{0};
-  // Further session settings (name, value); plain words and numbers only.
-  std::vector<std::pair<std::string, std::string>> settings;
 };
 
 class Transaction;

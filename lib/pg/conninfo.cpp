@@ -40,12 +40,9 @@ std::string session_settings(const ConnectionOptions& options) {
   const auto timeout = [](const char* name, milliseconds value) {
     return " -c " + std::string(name) + "=" + std::to_string(value.count());
   };
-  std::string further;
-  for (const auto& [name, value] : options.settings)
-    further += " -c " + name + "=" + value;
   return "-c timezone=UTC -c client_min_messages=warning" + timeout("statement_timeout", options.statement_timeout) +
          timeout("lock_timeout", options.lock_timeout) +
-         timeout("idle_in_transaction_session_timeout", options.idle_in_transaction_timeout) + further;
+         timeout("idle_in_transaction_session_timeout", options.idle_in_transaction_timeout);
 }
 
 // "FATAL:  28P01: password authentication failed" -> "28P01". The severity may be translated.

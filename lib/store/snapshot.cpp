@@ -61,10 +61,10 @@ std::vector<Claim> snapshot_claim(pg::Connection& connection, const std::string&
 }
 
 std::vector<Claim> snapshot_take(pg::Connection& connection, const std::string& node, int room,
-                                 const std::vector<std::string>& near, bool near_only) {
-  const auto rows =
-      connection.call("select * from holdfast.snapshot_take($1::uuid, $2::integer, $3::uuid[], $4::boolean)",
-                      pg::Params::of(node, room, near, near_only));
+                                 const std::vector<std::string>& near, bool near_only, const ClaimOrder& order) {
+  const auto rows = connection.call(
+      "select * from holdfast.snapshot_take($1::uuid, $2::integer, $3::uuid[], $4::boolean, $5, $6::integer)",
+      pg::Params::of(node, room, near, near_only, order.first, order.from_top_n));
   auto claims = claims_of(rows);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     claims[i].robots = rows[i].boolean("robots");

@@ -64,9 +64,14 @@ struct SealAnswer {
   Sealed sealed;
 };
 
+// Which of a crawl's due snapshots goes first.
+struct ClaimOrder {
+  std::string first{"oldest"}; // oldest, newest: as they were found
+  int from_top_n{0};           // at random among so many; 0: strictly in order
+};
 // Up to `room` due snapshots, started; crawls in `near` first, or with `near_only` of those alone.
 std::vector<Claim> snapshot_take(pg::Connection& connection, const std::string& node, int room,
-                                 const std::vector<std::string>& near, bool near_only);
+                                 const std::vector<std::string>& near, bool near_only, const ClaimOrder& order = {});
 // The same in two steps, as older programs: claimed, then started.
 std::vector<Claim> snapshot_claim(pg::Connection& connection, const std::string& node, int room,
                                   const std::vector<std::string>& near);

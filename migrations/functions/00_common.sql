@@ -128,6 +128,8 @@ create or replace function holdfast.snapshot_insert(p_crawl uuid, p_parent uuid,
     p_titles text[], p_tags jsonb) returns bigint language plpgsql set plan_cache_mode = force_custom_plan as $$
 -- New snapshots of a crawl, in the order given, each URL once, inside its scope, up to its cap. The caller holds the crawl's row
 -- lock, so "not there yet" and "room left" are exact. Spacing the due times by a microsecond keeps the order without a column.
+-- Of a URL that is given several times the longest title and all tags are kept; of seeds (p_tags) also where it came before, as long
+-- as it is open.
 declare
   v_now constant timestamptz := clock_timestamp();
   v_crawl holdfast.crawl;
@@ -158,7 +160,19 @@ begin
     perform holdfast.hosts_enter(array_fill(p_crawl, array[cardinality(p_hosts)]), p_hosts);
   end if;
   v_limits := exists (select from holdfast.host);
-  with given as (
+  if p_tags is not null then
+    update holdfast.snapshot s set title = case when length(g.title) > length(s.title) then g.title else s.title end,
+        tags = array(select distinct t from unnest(s.tags || g.tags) t order by t)
+      from (select u.url, (array_agg(coalesce(u.title, '') order by length(coalesce(u.title, '')) desc))[1] as title,
+                   array(select t from unnest(array_agg(u.ordinality)) n, jsonb_array_elements_text(p_tags -> (n - 1)::integer) t) as tags
+              from unnest(p_urls, p_titles) with ordinality u(url, title, ordinality) group by u.url) g
+      where s.crawl_id = p_crawl and s.url_hash = sha256(convert_to(g.url, 'UTF8')) and (length(g.title) > length(s.title) or not g.tags <@ s.tags)
+        and exists (select from holdfast.snapshot_queue q where q.snapshot_id = s.id and q.crawl_id = s.crawl_id);
+  end if;
+  with tagged as (
+    select u.url, array_agg(distinct t) as tags
+      from unnest(p_urls) with ordinality u(url, ordinality), jsonb_array_elements_text(p_tags -> (u.ordinality - 1)::integer) t group by u.url
+  ), given as (
     select distinct on (u.url) u.url, u.host, u.title, u.ordinality as position
       from unnest(p_urls, p_hosts, p_titles) with ordinality u(url, host, title, ordinality)
       where v_allowed is null or v_allowed[u.ordinality]
@@ -172,8 +186,8 @@ begin
   ), cold as (
     insert into holdfast.snapshot (id, crawl_id, url, url_hash, host, depth, parent_id, title, tags)
       select r.id, p_crawl, r.url, sha256(convert_to(r.url, 'UTF8')), r.host, p_depth, p_parent, coalesce(r.title, ''),
-             array(select t from unnest(v_crawl.tags) t union select jsonb_array_elements_text(p_tags -> (r.position - 1)::integer) order by 1)
-        from room r order by r.rank
+             array(select distinct t from unnest(v_crawl.tags || g.tags) t order by 1)
+        from room r left join tagged g on g.url = r.url order by r.rank
   ), hot as (
     insert into holdfast.snapshot_queue (snapshot_id, crawl_id, host, lane, retry_at)
       select r.id, p_crawl, r.host, r.lane, v_now - (select count(*) from room) * interval '1 microsecond' + r.rank * interval '1 microsecond'

@@ -22,7 +22,8 @@ comment on function holdfast.older_programs(integer) is 'Processes that run now 
 create or replace function holdfast.node_join(p_id uuid, p_machine jsonb, p_boot_id text, p_pid integer, p_start_ticks bigint,
     p_parent uuid, p_process_type text, p_worker_type text, p_label text, p_version text, p_slots integer, p_lease interval)
   returns uuid language plpgsql as $$
--- Returns the collection's id. May be repeated with the same id while that process is running.
+-- Returns the collection's id. May be repeated with the same id while that process is running. A node with a new id, but the same process as
+-- before, has lost its lease and comes back: what it was told still holds.
 declare
   v_now constant timestamptz := clock_timestamp();
 begin
@@ -32,10 +33,17 @@ begin
     on conflict (id) do update set hostname = excluded.hostname, os = excluded.os, architecture = excluded.architecture,
       cpu_count = excluded.cpu_count, memory_bytes = excluded.memory_bytes, last_seen_at = v_now;
   insert into holdfast.process (id, machine_id, boot_id, pid, start_ticks, parent_id, process_type, worker_type, label, version,
-      slots, beat_at, lease_until, pid_namespace, revision, capabilities)
-    values (p_id, p_machine ->> 'id', p_boot_id, p_pid, p_start_ticks, (select id from holdfast.process where id = p_parent), p_process_type, p_worker_type, p_label, p_version,
-            p_slots, v_now, v_now + p_lease, coalesce(p_machine ->> 'pid_namespace', ''),
-            (p_machine #>> '{program,revision}')::integer, coalesce(p_machine #> '{program,capabilities}', '{}'))
+      slots, beat_at, lease_until, pid_namespace, revision, capabilities, paused_at, paused_by, request, draining)
+    select p_id, p_machine ->> 'id', p_boot_id, p_pid, p_start_ticks, (select id from holdfast.process where id = p_parent), p_process_type, p_worker_type, p_label, p_version,
+           p_slots, v_now, v_now + p_lease, coalesce(p_machine ->> 'pid_namespace', ''),
+           (p_machine #>> '{program,revision}')::integer, coalesce(p_machine #> '{program,capabilities}', '{}'),
+           before.paused_at, before.paused_by, before.request, coalesce(before.draining, false)
+      from (values (1)) one
+      left join (select o.paused_at, o.paused_by, o.request, o.draining from holdfast.process o
+                   where o.start_ticks = p_start_ticks and o.pid = p_pid and o.boot_id = p_boot_id and o.machine_id = p_machine ->> 'id'
+                     and o.pid_namespace = coalesce(p_machine ->> 'pid_namespace', '') and o.process_type = p_process_type and p_process_type = 'worker'
+                     and (o.exit_reason in ('lease lapsed', 'lost trust') or (o.status = 'running' and o.lease_until <= v_now))
+                   order by o.started_at desc limit 1) before on true
     on conflict (id) do nothing;
   -- A migration that shuts out older programs holds the table until it commits, so we come before it is checked or after it is done.
   if (p_machine #>> '{program,revision}')::integer < holdfast.schema_minimum() then

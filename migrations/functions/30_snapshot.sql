@@ -291,20 +291,24 @@ begin
 end $$;
 comment on function holdfast.snapshot_claim(uuid, integer, uuid[]) is 'Takes due snapshots for a node, which will start them.';
 
-create or replace function holdfast.snapshot_take(p_node uuid, p_room integer, p_near uuid[], p_near_only boolean)
+create or replace function holdfast.snapshot_take(p_node uuid, p_room integer, p_near uuid[], p_near_only boolean,
+    p_order text default 'oldest', p_pool integer default 0)
   returns table (snapshot_id uuid, crawl_id uuid, fence bigint, url text, host text, depth integer, title text, tags text[],
                  created_at timestamptz, attempts integer, owners_lost integer, plugins text[], options jsonb, persona text, max_depth integer,
                  robots boolean, max_snapshot_bytes bigint, archived text[])
   language plpgsql set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
 -- snapshot_claim and snapshot_start in one write, with the terms on which each crawl wants it done. p_near_only: of these crawls alone, for a
--- node that has as many sessions open as it may. archived: plugins that need not run, because the collection has their results.
+-- node that has as many sessions open as it may. p_order, p_pool: as snapshot_order_of_claims; asked for with each claim, for behind PgBouncer
+-- in transaction mode a session is not the node's own. archived: plugins that need not run, because the collection has their results.
 #variable_conflict use_column
 declare
   v_ids uuid[];
 begin
-  perform set_config('holdfast.claim_starts', 'on', true), set_config('holdfast.claim_only_near', p_near_only::text, true);
+  perform set_config('holdfast.claim_starts', 'on', true), set_config('holdfast.claim_only_near', p_near_only::text, true),
+          set_config('holdfast.claim_order', p_order, true), set_config('holdfast.claim_from_top_n', p_pool::text, true);
   v_ids := holdfast.claim(p_node, p_room, p_near);
-  perform set_config('holdfast.claim_starts', 'off', true), set_config('holdfast.claim_only_near', 'off', true);
+  perform set_config('holdfast.claim_starts', 'off', true), set_config('holdfast.claim_only_near', 'off', true),
+          set_config('holdfast.claim_order', '', true), set_config('holdfast.claim_from_top_n', '', true);
   return query
     select q.snapshot_id, q.crawl_id, q.fence, s.url, s.host, s.depth, s.title, s.tags, s.created_at, q.attempts, q.owners_lost,
            c.plugins, c.options, c.persona, c.max_depth,
@@ -315,7 +319,7 @@ begin
       join holdfast.crawl c on c.id = q.crawl_id
       where q.snapshot_id = any (v_ids) and q.owner_id = p_node;
 end $$;
-comment on function holdfast.snapshot_take(uuid, integer, uuid[], boolean) is 'Takes due snapshots for a node and starts them; answers with what their crawls demand.';
+comment on function holdfast.snapshot_take(uuid, integer, uuid[], boolean, text, integer) is 'Takes due snapshots for a node and starts them; answers with what their crawls demand.';
 
 create or replace function holdfast.claim_wait() returns interval language sql stable as $$
   -- How long until something that waits now will be due; NULL: nothing waits. Work that is due already may be locked by others.
@@ -407,6 +411,7 @@ declare
   v_over uuid[];              -- crawls that hold as much as they may
   v_queues uuid[];            -- crawls whose rows in crawl_queue are to be written
   v_lanes boolean;
+  v_delayed text[];           -- their hosts with a delay, locked
   v_links boolean;
   v_parallel boolean;
   v_overwrites boolean;
@@ -470,9 +475,9 @@ begin
       perform holdfast.held_lock(v_taken || array(select unnest(holdfast.crawl_held(o)) from unnest(v_over) o));
     end if;
     if v_lanes then
-      perform from holdfast.host h where h.min_delay > '0' and h.name in
+      v_delayed := array(select h.name from holdfast.host h where h.min_delay > '0' and h.name in
           (select q.host from holdfast.snapshot_queue q where q.snapshot_id = any (v_taken) and q.lane)
-        order by h.name for no key update;
+        order by h.name for no key update);
     end if;
     if v_links then
       perform holdfast.hosts_enter(array_agg(i.crawl), array_agg(h.name))
@@ -488,7 +493,7 @@ begin
         where c.crawl_id = any (v_queues) and c.max_parallel is not null;
     end if;
     if v_lanes then
-      perform holdfast.lane_end(l.crawl_id, l.host, exists (select from holdfast.host h where h.name = l.host and h.min_delay > '0'))
+      perform holdfast.lane_end(l.crawl_id, l.host, l.host = any (v_delayed))
         from (select distinct q.crawl_id, q.host from holdfast.snapshot_queue q where q.snapshot_id = any (v_taken) and q.lane order by 1, 2) l;
     end if;
 

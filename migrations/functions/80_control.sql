@@ -15,7 +15,7 @@ create or replace function holdfast.control_reason(p_action text, p_by text, p_w
 $$;
 comment on function holdfast.control_reason(text, text, text) is 'The sentence that a row in question carries.';
 
-create or replace function holdfast.snapshot_take(p_snapshot uuid, p_crawl uuid, p_to text, p_reason text) returns void language plpgsql as $$
+create or replace function holdfast.snapshot_set(p_snapshot uuid, p_crawl uuid, p_to text, p_reason text) returns void language plpgsql as $$
 -- Takes one open snapshot, owned or not, to "queued", "paused", "excluded" or "cancelled". The caller holds the rows of its crawl
 -- and of itself. Its owner, if any, is not blamed: the attempt is not counted.
 declare
@@ -46,7 +46,7 @@ begin
     if v_row.lane then perform holdfast.lane_open(p_crawl, array[v_row.host], clock_timestamp()); end if;
   end if;
 end $$;
-comment on function holdfast.snapshot_take(uuid, uuid, text, text) is 'Takes one open snapshot away from its owner, or out of the queue, or back into it.';
+comment on function holdfast.snapshot_set(uuid, uuid, text, text) is 'Takes one open snapshot away from its owner, or out of the queue, or back into it.';
 
 create or replace function holdfast.crawl_held(p_crawl uuid) returns uuid[] language sql stable as $$
   select array(select q.snapshot_id from holdfast.process p join holdfast.snapshot_queue q on q.owner_id = p.id
@@ -54,58 +54,64 @@ create or replace function holdfast.crawl_held(p_crawl uuid) returns uuid[] lang
 $$;
 comment on function holdfast.crawl_held(uuid) is 'Snapshots of a crawl in work.';
 
-create or replace function holdfast.held_lock(p_snapshots uuid[]) returns void language plpgsql as $$
--- Crawls, rows, hosts, then crawl_queue: the order in which everybody locks them, and all of each before the first of the next.
-begin
-  perform from holdfast.crawl c
+create or replace function holdfast.held_lock_rows(p_snapshots uuid[]) returns uuid[] language plpgsql as $$
+-- Of these snapshots, locks those that somebody holds, their crawls first. Returns which: what was claimed while we waited is not among
+-- them, for its crawl is not locked; its node gives it up with its next beat (control_apply).
+declare
+  v_crawls constant uuid[] := array(select c.id from holdfast.crawl c
     where c.id in (select q.crawl_id from holdfast.snapshot_queue q where q.snapshot_id = any (p_snapshots) and q.owner_id is not null)
-    order by c.id for no key update;
-  perform from holdfast.snapshot_queue q where q.snapshot_id = any (p_snapshots) and q.owner_id is not null
-    order by q.crawl_id, q.snapshot_id for update;
-  perform from holdfast.host h where h.name in
-      (select q.host from holdfast.snapshot_queue q where q.snapshot_id = any (p_snapshots) and q.owner_id is not null and q.lane)
-    order by h.name for no key update;
-  perform from holdfast.crawl_queue c
-    where c.crawl_id in (select q.crawl_id from holdfast.snapshot_queue q where q.snapshot_id = any (p_snapshots) and q.owner_id is not null)
-    order by c.crawl_id for no key update;
+    order by c.id for no key update);
+begin
+  return array(select q.snapshot_id from holdfast.snapshot_queue q
+    where q.snapshot_id = any (p_snapshots) and q.crawl_id = any (v_crawls) and q.owner_id is not null
+    order by q.crawl_id, q.snapshot_id for update);
 end $$;
-comment on function holdfast.held_lock(uuid[]) is 'Locks snapshots in work and what belongs to them.';
+comment on function holdfast.held_lock_rows(uuid[]) is 'Locks snapshots in work and their crawls; returns which snapshots.';
+
+create or replace function holdfast.held_lock(p_snapshots uuid[]) returns uuid[] language plpgsql as $$
+-- Crawls, rows, hosts, then crawl_queue: the order in which everybody locks them, and all of each before the first of the next.
+declare
+  v_ids constant uuid[] := holdfast.held_lock_rows(p_snapshots);
+begin
+  perform from holdfast.host h where h.name in (select q.host from holdfast.snapshot_queue q where q.snapshot_id = any (v_ids) and q.lane)
+    order by h.name for no key update;
+  perform from holdfast.crawl_queue c where c.crawl_id in (select q.crawl_id from holdfast.snapshot_queue q where q.snapshot_id = any (v_ids))
+    order by c.crawl_id for no key update;
+  return v_ids;
+end $$;
+comment on function holdfast.held_lock(uuid[]) is 'Locks snapshots in work and what belongs to them; returns which snapshots.';
 
 create or replace function holdfast.held_take(p_snapshots uuid[], p_to text, p_reason text) returns bigint language plpgsql as $$
--- Takes those of these snapshots that somebody holds.
+-- Takes from their nodes what held_lock has locked.
 declare
   v_row record;
-  v_count bigint := 0;
 begin
-  perform holdfast.held_lock(p_snapshots);
-  for v_row in
-    select q.snapshot_id, q.crawl_id from holdfast.snapshot_queue q
-      where q.snapshot_id = any (p_snapshots) and q.owner_id is not null order by q.crawl_id, q.snapshot_id
-  loop
-    perform holdfast.snapshot_take(v_row.snapshot_id, v_row.crawl_id, p_to, p_reason);
-    v_count := v_count + 1;
+  for v_row in select q.snapshot_id, q.crawl_id from holdfast.snapshot_queue q where q.snapshot_id = any (p_snapshots) order by q.crawl_id, q.snapshot_id loop
+    perform holdfast.snapshot_set(v_row.snapshot_id, v_row.crawl_id, p_to, p_reason);
   end loop;
-  return v_count;
+  return cardinality(p_snapshots);
 end $$;
-comment on function holdfast.held_take(uuid[], text, text) is 'Takes snapshots in work from their nodes; returns how many.';
+comment on function holdfast.held_take(uuid[], text, text) is 'Takes snapshots in work, locked by held_lock, from their nodes; returns how many.';
 
-create or replace function holdfast.control_apply(p_node uuid) returns bigint language plpgsql as $$
+create or replace function holdfast.control_apply(p_node uuid) returns bigint language plpgsql set enable_seqscan = off set jit = off as $$
 -- The children look up to their parents: what the node holds although it should not (its claim was under way when the order came, or
--- somebody changed a row by hand). Waits for nobody: what is locked just now is left to the next beat, which is asked for.
+-- somebody changed a row by hand). Waits for nobody: what is locked just now is left to the next beat, which is asked for. Without jit: what
+-- must be scanned after all (the one row of collection) looks so dear without enable_seqscan that it would be compiled, each time.
 declare
+  v_ids constant uuid[] := array(select q.snapshot_id from holdfast.snapshot_queue q where q.owner_id = p_node);
   v_row record;
   v_missed boolean := false;
   v_count bigint := 0;
 begin
-  if not exists (select from holdfast.snapshot_queue q join holdfast.crawl c on c.id = q.crawl_id join holdfast.process p on p.id = q.owner_id
+  if v_ids = '{}' or not exists (select from holdfast.snapshot_queue q join holdfast.crawl c on c.id = q.crawl_id join holdfast.process p on p.id = q.owner_id
                    cross join holdfast.collection a left join holdfast.host h on h.name = q.host and h.paused
-                   where q.owner_id = p_node
+                   where q.snapshot_id = any (v_ids) and q.owner_id = p_node
                      and (c.status = 'paused' or c.stopping_at is not null or a.paused_at is not null or p.paused_at is not null or h.paused)) then
     return 0;
   end if;
-  perform from holdfast.host h where h.name in (select q.host from holdfast.snapshot_queue q where q.owner_id = p_node and q.lane)
+  perform from holdfast.host h where h.name in (select q.host from holdfast.snapshot_queue q where q.snapshot_id = any (v_ids) and q.lane)
     order by h.name for no key update;
-  perform from holdfast.crawl_queue c where c.crawl_id in (select q.crawl_id from holdfast.snapshot_queue q where q.owner_id = p_node)
+  perform from holdfast.crawl_queue c where c.crawl_id in (select q.crawl_id from holdfast.snapshot_queue q where q.snapshot_id = any (v_ids))
     order by c.crawl_id for no key update;
   for v_row in
     select q.snapshot_id, q.crawl_id, q.fence, case when c.stopping_at is not null then 'cancelled' else 'queued' end as destiny,
@@ -118,7 +124,7 @@ begin
       join holdfast.process p on p.id = q.owner_id
       cross join holdfast.collection a
       left join holdfast.host h on h.name = q.host and h.paused
-      where q.owner_id = p_node
+      where q.snapshot_id = any (v_ids) and q.owner_id = p_node
         and (c.status = 'paused' or c.stopping_at is not null or a.paused_at is not null or p.paused_at is not null or h.paused)
       order by q.crawl_id, q.snapshot_id
   loop
@@ -128,7 +134,7 @@ begin
         and fence = v_row.fence for update skip locked;
     end if;
     if found then
-      perform holdfast.snapshot_take(v_row.snapshot_id, v_row.crawl_id, v_row.destiny, v_row.reason);
+      perform holdfast.snapshot_set(v_row.snapshot_id, v_row.crawl_id, v_row.destiny, v_row.reason);
       v_count := v_count + 1;
     else
       v_missed := true;
@@ -153,8 +159,7 @@ begin
   select * into v_crawl from holdfast.crawl where id = p_crawl for no key update;
   if not found then raise exception 'there is no crawl %', p_crawl using errcode = 'HF004'; end if;
   if v_crawl.status in ('paused', 'sealed') or v_crawl.stopping_at is not null then return 0; end if;
-  v_ids := holdfast.crawl_held(p_crawl);
-  perform holdfast.held_lock(v_ids);
+  v_ids := holdfast.held_lock(holdfast.crawl_held(p_crawl));
   perform set_config('holdfast.event', 'pause', true);
   update holdfast.crawl set status = 'paused', retry_at = holdfast.retry_at_max(), owner_id = null, paused_at = clock_timestamp(),
       changed_by = p_by, reason = v_reason where id = p_crawl;
@@ -206,7 +211,7 @@ begin
   select * into v_row from holdfast.snapshot_queue where snapshot_id = p_snapshot and crawl_id = v_crawl for update;
   if not found or (p_action = 'pause' and v_row.status = 'paused')
      or (p_action = 'resume' and (v_row.status <> 'paused' or v_row.excluded)) then return 0; end if;
-  perform holdfast.snapshot_take(p_snapshot, v_crawl, case p_action when 'pause' then 'paused' when 'resume' then 'queued' else 'cancelled' end,
+  perform holdfast.snapshot_set(p_snapshot, v_crawl, case p_action when 'pause' then 'paused' when 'resume' then 'queued' else 'cancelled' end,
     case p_action when 'pause' then holdfast.control_reason('paused', p_by, p_why) when 'cancel' then holdfast.control_reason('cancelled', p_by, p_why) end);
   perform holdfast.control_note(p_action, 'snapshot', p_snapshot::text, v_crawl, p_by, p_why, (v_row.owner_id is not null)::integer);
   return 1;
@@ -224,7 +229,7 @@ begin
   update holdfast.process set paused_at = clock_timestamp(), paused_by = v_reason where id = p_node and status = 'running' and paused_at is null;
   if not found then return 0; end if;
   perform holdfast.control_note('pause', 'node', p_node::text, null, p_by, p_why,
-    holdfast.held_take(array(select snapshot_id from holdfast.snapshot_queue where owner_id = p_node), 'queued', v_reason));
+    holdfast.held_take(holdfast.held_lock(array(select snapshot_id from holdfast.snapshot_queue where owner_id = p_node)), 'queued', v_reason));
   return 1;
 end $$;
 comment on function holdfast.node_pause(uuid, text, text) is 'A node stops working until it is resumed.';
@@ -273,7 +278,7 @@ begin
   update holdfast.collection set paused_at = clock_timestamp(), paused_by = v_reason where paused_at is null;
   if not found then return 0; end if;
   perform holdfast.control_note('pause', 'all', 'everything', null, p_by, p_why,
-    holdfast.held_take(array(select snapshot_id from holdfast.snapshot_queue where owner_id is not null), 'queued', v_reason));
+    holdfast.held_take(holdfast.held_lock(array(select snapshot_id from holdfast.snapshot_queue where owner_id is not null)), 'queued', v_reason));
   return 1;
 end $$;
 comment on function holdfast.collection_pause(text, text) is 'Pauses everything.';
@@ -343,8 +348,7 @@ begin
   if not found then raise exception 'there is no crawl %', p_crawl using errcode = 'HF004'; end if;
   if v_crawl.status = 'sealed' then return 0; end if;
   if v_crawl.stopping_at is null then
-    v_ids := holdfast.crawl_held(p_crawl);
-    perform holdfast.held_lock(v_ids);
+    v_ids := holdfast.held_lock(holdfast.crawl_held(p_crawl));
     update holdfast.crawl set stopping_at = clock_timestamp(), stop_reason = p_stop_reason, reason = v_reason, changed_by = p_by, owner_id = null,
         retry_at = case status when 'paused' then retry_at else clock_timestamp() end, judged_to = null where id = p_crawl;
     perform holdfast.control_note('cancel', 'crawl', p_crawl::text, p_crawl, p_by, case p_stop_reason when 'cancelled' then p_why else p_stop_reason || ': ' || p_why end,
@@ -480,10 +484,10 @@ begin
     if v_row.status is null then continue; end if;
     if v_row.refusal is not null and not v_row.excluded and v_row.status <> 'paused' then
       perform from holdfast.snapshot_queue where snapshot_id = v_row.id and crawl_id = p_crawl for update;
-      perform holdfast.snapshot_take(v_row.id, p_crawl, 'excluded', v_row.refusal || coalesce(' (by ' || nullif(v_crawl.changed_by, '') || ')', ''));
+      perform holdfast.snapshot_set(v_row.id, p_crawl, 'excluded', v_row.refusal || coalesce(' (by ' || nullif(v_crawl.changed_by, '') || ')', ''));
     elsif v_row.refusal is null and v_row.excluded then
       perform from holdfast.snapshot_queue where snapshot_id = v_row.id and crawl_id = p_crawl for update;
-      perform holdfast.snapshot_take(v_row.id, p_crawl, 'queued', null);
+      perform holdfast.snapshot_set(v_row.id, p_crawl, 'queued', null);
     end if;
   end loop;
   perform pg_notify('holdfast', 'control');

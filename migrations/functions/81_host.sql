@@ -84,13 +84,15 @@ comment on function holdfast.host_set(text, interval, integer, text) is 'Sets th
 create or replace function holdfast.host_pause(p_host text, p_by text, p_why text) returns bigint language plpgsql as $$
 declare
   v_reason constant text := holdfast.control_reason('its web site was paused', p_by, p_why);
-  v_ids constant uuid[] := holdfast.host_held(p_host);
+  v_ids uuid[];
 begin
   perform holdfast.host_check(p_host);
   if exists (select from holdfast.host where name = p_host and paused) then return 0; end if;
-  perform holdfast.held_lock(v_ids);
+  -- The host, also a new one, comes after crawls and rows, and before crawl_queue.
+  v_ids := holdfast.held_lock_rows(holdfast.host_held(p_host));
   perform holdfast.host_enter(p_host, p_by);
   update holdfast.host set paused = true, reason = v_reason, updated_by = p_by, updated_at = clock_timestamp() where name = p_host;
+  v_ids := holdfast.held_lock(v_ids);
   perform holdfast.control_note('pause', 'host', p_host, null, p_by, p_why, holdfast.held_take(v_ids, 'queued', v_reason));
   return 1;
 end $$;
@@ -123,7 +125,7 @@ begin
   perform from holdfast.snapshot_queue q where q.snapshot_id = any (v_ids) order by q.crawl_id, q.snapshot_id for update;
   perform holdfast.held_lock(v_ids);
   for v_row in select q.snapshot_id, q.crawl_id, q.owner_id from holdfast.snapshot_queue q where q.snapshot_id = any (v_ids) order by q.crawl_id, q.snapshot_id loop
-    perform holdfast.snapshot_take(v_row.snapshot_id, v_row.crawl_id, 'cancelled', v_reason);
+    perform holdfast.snapshot_set(v_row.snapshot_id, v_row.crawl_id, 'cancelled', v_reason);
     v_count := v_count + 1;
     v_held := v_held + (v_row.owner_id is not null)::integer;
   end loop;

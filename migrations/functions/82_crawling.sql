@@ -23,11 +23,11 @@ $$;
 comment on function holdfast.snapshot_begin(uuid, uuid, uuid, bigint) is 'As snapshot_enter, for older programs.';
 
 create or replace function holdfast.snapshot_order_of_claims() returns text language sql stable as $$
-  -- How this session claims within a crawl: "oldest" (found first, first), "newest", or either with "from N": at random among the
-  -- first N. Set by the node's settings claim.order and claim.from_top_n.
+  -- How this transaction claims within a crawl: "oldest" (found first, first) or "newest"; with holdfast.claim_from_top_n, at random
+  -- among the first so many. Set by snapshot_take.
   select coalesce(nullif(current_setting('holdfast.claim_order', true), ''), 'oldest')
 $$;
-comment on function holdfast.snapshot_order_of_claims() is 'In which order this session takes the snapshots of a crawl.';
+comment on function holdfast.snapshot_order_of_claims() is 'In which order this transaction takes the snapshots of a crawl.';
 
 create or replace function holdfast.snapshot_pick(p_crawl uuid, p_now timestamptz, p_count integer, p_order text, p_pool integer)
   returns table (snapshot_id uuid, crawl_id uuid, host text) language plpgsql rows 4 set plan_cache_mode = force_generic_plan as $$
@@ -123,7 +123,7 @@ comment on function holdfast.robots_put(uuid, text, text, integer, text, text, i
 
 create or replace function holdfast.snapshot_remove(p_snapshot uuid, p_by text) returns bigint language plpgsql as $$
 -- Deletes one snapshot of a sealed crawl; its directory is listed in purge by the same transaction. A crawl that has none left goes
--- too. Returns 1, or 0 if there is no such snapshot. The rest of its crawl stays as it is.
+-- too. Returns 1, or 0 if there is no such snapshot. The rest of its crawl stays as it is; what was found on it remembers its URL.
 declare
   v_crawl holdfast.crawl;
   v_sealed holdfast.snapshot_sealed;
@@ -143,6 +143,7 @@ begin
   insert into holdfast.purge (directory) select regexp_replace(v_sealed.directory, '/a[0-9]+$', '') where v_sealed.directory is not null
     on conflict do nothing;
   delete from holdfast.snapshot where id = p_snapshot and crawl_id = v_crawl.id returning url into v_url;
+  update holdfast.snapshot set parent_id = null, found_on = v_url where parent_id = p_snapshot and crawl_id = v_crawl.id;
   update holdfast.crawl set snapshots_total = snapshots_total - 1, bytes = bytes - v_sealed.bytes,
       snapshots_succeeded = snapshots_succeeded - (v_sealed.outcome = 'succeeded')::integer,
       snapshots_partial = snapshots_partial - (v_sealed.outcome = 'partial')::integer,

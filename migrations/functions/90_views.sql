@@ -20,8 +20,9 @@ create or replace view holdfast.v_snapshot as
          coalesce(q.reason, e.reason) as reason, coalesce(q.fence, e.fence) as fence, coalesce(q.owner_id, e.owner_id) as owner_id,
          p.label as owner, q.claimed_at, coalesce(q.started_at, e.started_at) as started_at, e.sealed_at, e.directory, e.manifest_sha256,
          e.bytes, e.files, coalesce(q.attempts, e.attempts) as attempts, coalesce(q.owners_lost, e.owners_lost) as owners_lost,
-         s.parent_id, coalesce(e.tags, s.tags) as tags, s.created_at
+         s.parent_id, coalesce(e.tags, s.tags) as tags, s.created_at, coalesce(u.url, s.found_on) as found_on
     from holdfast.snapshot s
+    left join holdfast.snapshot u on u.id = s.parent_id and u.crawl_id = s.crawl_id
     left join holdfast.snapshot_queue q on q.snapshot_id = s.id and q.crawl_id = s.crawl_id
     left join holdfast.snapshot_sealed e on e.snapshot_id = s.id and e.crawl_id = s.crawl_id
     left join holdfast.process p on p.id = coalesce(q.owner_id, e.owner_id);
@@ -127,6 +128,10 @@ create or replace function holdfast.check_invariants() returns table (invariant 
     left join holdfast.snapshot_queue q on q.snapshot_id = s.id and q.crawl_id = s.crawl_id
     left join holdfast.snapshot_sealed e on e.snapshot_id = s.id and e.crawl_id = s.crawl_id
     where (q.snapshot_id is null) = (e.snapshot_id is null)
+  union all
+  select 'the page on which a URL was found is there', s.id, 'parent ' || s.parent_id || ' is gone'
+    from holdfast.snapshot s
+    where s.parent_id is not null and not exists (select from holdfast.snapshot u where u.id = s.parent_id and u.crawl_id = s.crawl_id)
   union all
   select 'a sealed crawl has nothing open', c.id, count(*) || ' open'
     from holdfast.crawl c join holdfast.snapshot_queue q on q.crawl_id = c.id where c.status = 'sealed' group by c.id

@@ -79,6 +79,7 @@ v_session.ended_at When it ended; NULL: it lives.
 v_session.age How long it lived, or has so far.
 v_snapshot.id The snapshot.
 v_snapshot.crawl_id Its crawl.
+v_snapshot.found_on The page on which its URL was found, also if that snapshot has been removed. NULL: a seed.
 v_snapshot.title Title found on the page, else the one that came with the URL.
 v_snapshot.reason Why it waits, or why it ended so.
 v_snapshot.owner_id The node that works on it, or sealed it.

@@ -157,8 +157,7 @@ worker::NodeOptions Context::node_options(bool with_database) {
   options.allow_private = settings_.boolean("urls.allow_private");
   options.slots = static_cast<int>(settings_.integer("worker.snapshots"));
   options.kind = settings_.text("worker.kind");
-  options.claim_order = settings_.text("claim.order");
-  options.claim_from_top_n = static_cast<int>(settings_.integer("claim.from_top_n"));
+  options.claim_order = {settings_.text("claim.order"), static_cast<int>(settings_.integer("claim.from_top_n"))};
   options.rate_limit_retries = static_cast<int>(settings_.integer("politeness.retries"));
   options.robots_delay_max = settings_.duration("politeness.robots_delay_max");
   options.share_bodies = settings_.boolean("archive.share_bodies");

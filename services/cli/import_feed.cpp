@@ -80,8 +80,9 @@ std::vector<Entry> read_xml(std::string_view text) {
   } walker;
   document.traverse(walker);
   if (walker.index && walker.entries.empty())
-    throw base::Error(base::ErrorClass::refused, "this is an index of sitemaps, it names no pages",
-                      "fetch the sitemaps that it names, and add those");
+    throw base::Error(
+        base::ErrorClass::refused, "this is an index of sitemaps, it names no pages",
+        "add its URL with --depth 2: its sitemaps, then their pages; or fetch the sitemaps, and add these files");
   return walker.entries;
 }
 

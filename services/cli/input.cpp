@@ -3,11 +3,13 @@
 #include "lib/base/error.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/url.hpp"
+#include "services/cli/gunzip.hpp"
 #include "services/cli/import.hpp"
 #include "services/cli/output.hpp"
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -16,12 +18,34 @@
 #include <set>
 #include <sstream>
 #include <string_view>
+#include <utility>
 
 namespace holdfast::cli {
 
 namespace {
 
 constexpr std::size_t kMostProblems = 10;
+constexpr std::size_t kMostUnpacked = std::size_t{256} << 20; // sitemaps may have 50 MB
+
+// URLs within text, as people write them: up to a blank, a quote or a bracket, without the punctuation of the sentence.
+std::vector<std::string_view> urls_within(std::string_view text) {
+  std::vector<std::string_view> found;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto begin = std::min(text.find("http://", at), text.find("https://", at));
+    if (begin == std::string_view::npos) break;
+    const auto end = std::min(text.find_first_of(" \t\r\n\"<>`|", begin), text.size());
+    auto url = text.substr(begin, end - begin);
+    const auto opened = [&](char open, char close) {
+      return std::count(url.begin(), url.end(), open) >= std::count(url.begin(), url.end(), close);
+    };
+    while (!url.empty() && (std::string_view(".,;:!?'").find(url.back()) != std::string_view::npos ||
+                            (url.back() == ')' && !opened('(', ')')) || (url.back() == ']' && !opened('[', ']'))))
+      url.remove_suffix(1);
+    found.push_back(url);
+    at = end;
+  }
+  return found;
+}
 
 std::string_view trimmed(std::string_view text) {
   const auto first = text.find_first_not_of(" \t\r\n");
@@ -73,7 +97,16 @@ public:
   void take_line(std::string_view line, const std::string& where) {
     const auto text = trimmed(line);
     if (text.empty() || text.front() == '#') return;
-    if (text.front() != '{') return take_url(text, where);
+    if (text.front() != '{') {
+      // A line that is more than a URL: a title after it, or a sentence around it.
+      const auto within =
+          text.find_first_of(" \t") == std::string_view::npos ? std::vector<std::string_view>{} : urls_within(text);
+      if (within.empty()) return take_url(text, where);
+      ++prose_;
+      for (const auto url : within)
+        take_url(url, where);
+      return;
+    }
     const auto json = nlohmann::json::parse(text, nullptr, false);
     if (!json.is_object() || !json.contains("url") || !json["url"].is_string())
       return problems_.add(where, "not a JSON object with a \"url\"");
@@ -86,12 +119,19 @@ public:
   void take_stream(std::istream& stream, const std::string& name, const std::string& parser) {
     std::string text((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
     if (stream.bad()) throw base::Error(base::ErrorClass::input_output, "cannot read " + name);
+    try {
+      if (is_gzip(text)) text = gunzip(text, kMostUnpacked);
+    } catch (const base::Error& error) {
+      throw base::Error(error.error_class(), name + ": " + error.what(), error.hint());
+    }
     const auto format = format_of(parser, text);
     if (format != Format::lines) return take_entries(entries_of(format, text, name), name);
     std::istringstream lines(std::move(text));
     std::string line;
     for (std::size_t number = 1; std::getline(lines, line); ++number)
       take_line(line, name + ":" + std::to_string(number));
+    if (std::exchange(prose_, 0) > 0)
+      std::cerr << "holdfast: " << name << ": some lines hold more than a URL; of these only the URLs were taken\n";
   }
 
   std::vector<store::Seed> finish() {
@@ -144,6 +184,7 @@ private:
   bool allow_private_;
   std::vector<store::Seed> seeds_;
   Problems problems_;
+  std::size_t prose_{0}; // lines that hold more than a URL
   bool private_refused_{false};
 };
 

@@ -77,12 +77,11 @@ void add_limit_options(CLI::App& command, LimitOptions& options) {
   command.add_option("--priority", options.priority, "Above 0: before other crawls; below 0: after them")->group(group);
   auto* only_new =
       command.add_flag("--only-new", options.only_new, "Leave out URLs that are archived already")->group(group);
-  auto* update =
-      command
-          .add_flag(
-              "--update", options.update,
-              "Leave out URLs that are archived in full; of the others run only the plugins that failed or are missing")
-          ->group(group);
+  auto* update = command
+                     .add_flag("--update", options.update,
+                               "Leave out URLs that are archived in full, and what they link to; of the others run "
+                               "only the plugins that failed or are missing")
+                     ->group(group);
   command
       .add_flag("--overwrite", options.overwrite,
                 "Archive again; once a page is sealed, older snapshots of its URL are removed, files and all")

@@ -63,8 +63,6 @@ pg::ConnectionOptions connection_options(const std::string& label, const NodeOpt
   options.statement_timeout = std::clamp(window, milliseconds(2000), milliseconds(30000));
   options.lock_timeout = std::min(options.lock_timeout, options.statement_timeout);
   options.answer_timeout = options.statement_timeout + std::clamp(window / 4, milliseconds(500), milliseconds(5000));
-  options.settings = {{"holdfast.claim_order", node.claim_order},
-                      {"holdfast.claim_from_top_n", std::to_string(node.claim_from_top_n)}};
   return options;
 }
 
@@ -582,7 +580,7 @@ awaitable<bool> Node::claim_snapshots() {
   claiming_ = true;
   const std::vector<std::string> near(crawls.begin(), crawls.end());
   const auto claims = co_await database_->once([&](pg::Connection& connection) {
-    const auto answer = store::snapshot_take(connection, process_.id, room, near, full);
+    const auto answer = store::snapshot_take(connection, process_.id, room, near, full, options_.claim_order);
     if (!answer.empty()) base::test_point("after_claim");
     return answer;
   });

@@ -4,6 +4,7 @@
 #include "lib/hooks/catalog.hpp"
 #include "lib/hooks/environment.hpp"
 #include "lib/hooks/hook_run.hpp"
+#include "lib/store/snapshot.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -31,8 +32,7 @@ struct NodeOptions {
   int slots{4};
   std::string kind{"all"};                           // all, crawl (turns seeds into snapshots), snapshot
   std::string parent_id;                             // of the runner that started it; may be empty
-  std::string claim_order{"oldest"};                 // within a crawl: oldest, newest
-  int claim_from_top_n{0};                           // at random among so many; 0: strictly in order
+  store::ClaimOrder claim_order;                     // within a crawl
   int rate_limit_retries{4};                         // of a page whose site asked us to slow down
   std::chrono::milliseconds robots_delay_max{30000}; // a longer Crawl-delay is cut
   bool share_bodies{false};                          // equal files of the archive become one, by hard links

@@ -39,7 +39,7 @@ constexpr std::size_t kLogTail = 4096;              // of a failed hook's stderr
 constexpr std::chrono::seconds kReadiness{30};      // beyond a background hook's timeout (contract section 1.10)
 constexpr std::chrono::milliseconds kNoPlace{2000}; // for a node with room for its crawl to take it
 constexpr std::chrono::milliseconds kRobotsElsewhere{1000}; // while another node fetches it
-constexpr std::size_t kRedirects = 20;                      // of one page, that robots.txt is asked about
+constexpr std::size_t kRedirects = 20;                      // of one page, that are judged
 constexpr std::chrono::hours kRobotsKeep{24};               // as RFC 9309 recommends
 constexpr std::chrono::minutes kRobotsKeepTrouble{1};
 constexpr std::chrono::milliseconds kNodeTrouble{60000}; // before work is tried again that failed for want of disk
@@ -275,18 +275,27 @@ awaitable<void> SnapshotJob::ask_robots() {
 
 // A redirect is followed by the hook that meets it, so its target is judged when that hook has ended: no later hook
 // asks for it, and nothing of it is kept.
-awaitable<void> SnapshotJob::ask_robots_about_redirects(const std::vector<std::string>& urls) {
+awaitable<void> SnapshotJob::judge_redirects(const std::vector<std::string>& urls) {
+  if (context_.options.allow_private && !claim_.robots) co_return;
   for (const auto& text : urls) {
     const auto url = base::try_parse_url(text);
-    if (!url || url->text == claim_.url || asked_about_.contains(url->text)) continue;
-    if (!context_.options.allow_private && base::is_private_host(url->host)) continue; // hooks refuse to go there
-    if (asked_about_.size() >= kRedirects)
-      throw Forbidden{"it redirects to more URLs than robots.txt is asked about (" + std::to_string(kRedirects) + ")"};
-    const std::string rule = co_await robots_rule_against(*url);
+    if (!url || url->text == claim_.url || judged_.contains(url->text)) continue;
+    if (judged_.size() >= kRedirects)
+      throw Forbidden{"it redirects to more URLs than are judged (" + std::to_string(kRedirects) + ")"};
+    std::string where;
+    try {
+      if (!context_.options.allow_private)
+        where = co_await on_thread(context_.resolver, [&] { return base::private_address_of(url->host); });
+    } catch (const base::Error&) { // a name that nobody knows leads nowhere
+    }
+    check();
+    if (!where.empty()) throw Forbidden{"it redirects to " + url->text + ", and " + where};
+    std::string rule; // not by "?:", within which g++ 12 destroys what is awaited twice
+    if (claim_.robots) rule = co_await robots_rule_against(*url);
     if (!rule.empty())
       throw Forbidden{"it redirects to " + url->text +
                       ", which the robots.txt of that site forbids (Disallow: " + rule + ")"};
-    asked_about_.insert(url->text);
+    judged_.insert(url->text);
   }
 }
 
@@ -608,7 +617,7 @@ awaitable<void> SnapshotJob::finish_hook(RunningHook running) {
                   base::format_duration(card.wall_time));
   }
   if (slower) throw *slower;
-  if (claim_.robots) co_await ask_robots_about_redirects(outcome.redirects);
+  co_await judge_redirects(outcome.redirects);
 }
 
 // Hooks of one snapshot run as the same user and read what the others left, so nothing keeps one from writing there.

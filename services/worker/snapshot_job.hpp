@@ -63,7 +63,7 @@ private:
   void end_hooks();
   awaitable<void> admit();
   awaitable<void> ask_robots();
-  awaitable<void> ask_robots_about_redirects(const std::vector<std::string>& urls);
+  awaitable<void> judge_redirects(const std::vector<std::string>& urls);
   awaitable<std::string> robots_rule_against(const base::Url& url);
   awaitable<void> join_session();
   awaitable<void> run_hooks();
@@ -91,7 +91,7 @@ private:
   store::Claim claim_;
   std::map<std::string, archive::Trace> left_; // by plugin: its directory as its last hook left it
   bool crawl_hooks_{false};                    // the crawl has hooks of its own, which may write here too
-  std::set<std::string> asked_about_;          // URLs of redirects that robots.txt allows
+  std::set<std::string> judged_;               // URLs of redirects that may be asked for
   std::uint64_t left_bytes_{0};                // by hooks so far, for claim_.max_snapshot_bytes
   hooks::Options options_;
   hooks::HookContext hook_context_;

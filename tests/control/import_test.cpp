@@ -1,9 +1,16 @@
 // What other programs export, read as they write it.
 #include "lib/base/error.hpp"
+#include "services/cli/gunzip.hpp"
 #include "services/cli/import.hpp"
+#include "services/cli/input.hpp"
 #include "services/cli/limits.hpp"
 
 #include <doctest/doctest.h>
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
 
 using namespace holdfast;
 using namespace holdfast::cli;
@@ -101,6 +108,49 @@ TEST_CASE("Pocket's table, and Pinboard's XML") {
   entries = read_xml(R"(<posts user="u"><post href="https://a.test/" description="A" tag="one two"/></posts>)");
   REQUIRE(entries.size() == 1);
   CHECK(entries[0].tags == std::vector<std::string>{"one", "two"});
+}
+
+TEST_CASE("what gzip has packed") {
+  const unsigned char bytes[] = {0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0x03, 0xb3, 0x29, 0x2d,
+                                 0xca, 0x29, 0x4e, 0x2d, 0xb1, 0xb3, 0x01, 0xd2, 0x76, 0x36, 0x39, 0xf9, 0xc9,
+                                 0x76, 0x19, 0x25, 0x25, 0x05, 0xc5, 0x56, 0xfa, 0xfa, 0xa9, 0x7a, 0x25, 0xa9,
+                                 0xc5, 0x25, 0xfa, 0x36, 0xfa, 0x20, 0x41, 0x1b, 0x7d, 0xb0, 0xbc, 0x3e, 0x54,
+                                 0x35, 0x00, 0x1d, 0x0b, 0xd5, 0x32, 0x36, 0x00, 0x00, 0x00};
+  const std::string packed(reinterpret_cast<const char*>(bytes), sizeof bytes);
+  const std::string text = "<urlset><url><loc>https://e.test/</loc></url></urlset>";
+  CHECK(is_gzip(packed));
+  CHECK_FALSE(is_gzip(text));
+  CHECK(gunzip(packed, 1000) == text);
+  CHECK(gunzip(packed + packed, 1000) == text + text);
+  CHECK(gunzip(packed + std::string(10, '\0'), 1000) == text);
+  CHECK_THROWS_AS(gunzip(packed, text.size() - 1), base::Error);
+  for (std::size_t size = 2; size < packed.size(); ++size) {
+    CAPTURE(size);
+    CHECK_THROWS_AS(gunzip(packed.substr(0, size), 1000), base::Error);
+  }
+  auto broken = packed;
+  broken[30] ^= 0x55;
+  CHECK_THROWS_AS(gunzip(broken, 1000), base::Error);
+}
+
+TEST_CASE("lists that people write: only URLs, a title behind them, or sentences") {
+  const auto directory = std::filesystem::temp_directory_path() / ("holdfast-import-" + std::to_string(getpid()));
+  std::filesystem::create_directory(directory);
+  const auto urls = [&](const std::string& text) {
+    std::ofstream(directory / "list.txt") << text;
+    std::vector<std::string> found;
+    for (const auto& seed : read_seeds({(directory / "list.txt").string()}, false, "auto"))
+      found.push_back(seed.url);
+    return found;
+  };
+  using List = std::vector<std::string>;
+  CHECK(urls("# reading\n\nhttps://a.test/x\n") == List{"https://a.test/x"});
+  CHECK(urls("https://a.test/x  A title\n") == List{"https://a.test/x"});
+  CHECK(urls("See https://a.test/x, (https://b.test/y_(z)) and <https://c.test/>.\n") ==
+        List{"https://a.test/x", "https://b.test/y_(z)", "https://c.test/"});
+  CHECK_THROWS_AS(urls("a.test/x\n"), base::Error); // not a guess
+  CHECK_THROWS_AS(urls("nothing here\n"), base::Error);
+  std::filesystem::remove_all(directory);
 }
 
 TEST_CASE("the format is seen from the text") {

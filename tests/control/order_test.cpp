@@ -300,3 +300,59 @@ TEST_CASE("a crawl is removed once it is sealed, and its directories are listed 
   store::purge_done(stage.connection, {"2026/01/site.test/id"});
   CHECK(store::purge_list(stage.connection, 10).empty());
 }
+
+TEST_CASE("a node that loses its lease and comes back is still paused, and still asked to end") {
+  Stage stage;
+  const auto join = [&](const std::string& id, int pid) {
+    stage.run("select holdfast.node_join($1::uuid, '{\"id\": \"m\", \"hostname\": \"h\"}', 'boot', $2::integer, 7, "
+              "null, 'worker', 'all', 'node', "
+              "'1', 4, interval '1 minute')",
+              pg::Params::of(id, pid));
+    return id;
+  };
+  const auto told = [&](const std::string& id) {
+    return stage.value(
+        "select (paused_at is not null) || ' ' || coalesce(paused_by, '') || ' ' || coalesce(request, '') "
+        "from holdfast.process where id = $1::uuid",
+        pg::Params::of(id));
+  };
+  const auto crawl = stage.start(stage.seeds(1, 3));
+  const auto first = join(base::new_uuid(), 70000);
+  const store::Order order{"ann", "too hot"};
+  store::node_pause(stage.connection, first, order);
+  stage.expire(first);
+  const auto second = join(base::new_uuid(), 70000);
+  CHECK(told(second) == "true its node was paused by ann: too hot ");
+  CHECK(store::snapshot_claim(stage.connection, second, 1, {crawl}).empty());
+  CHECK(told(join(base::new_uuid(), 70001)) == "false  "); // another process
+  CHECK(store::node_resume(stage.connection, second, order));
+  store::node_cancel(stage.connection, second, order);
+  stage.expire(second);
+  CHECK(told(join(base::new_uuid(), 70000)) == "false  stop");
+}
+
+TEST_CASE("what was found on a page that is removed says where it was found, and what is given twice keeps all that is "
+          "said of it") {
+  Stage stage;
+  const auto node = stage.node();
+  store::NewCrawl crawl;
+  crawl.max_depth = 1;
+  auto plain = stage.seed("1"), titled = plain;
+  plain.tags = {"x"};
+  titled.tags = {"y"};
+  titled.title = "A title";
+  const auto id = stage.start({plain, titled}, crawl);
+  CHECK(stage.value("select title || ' ' || tags::text from holdfast.snapshot where crawl_id = $1::uuid",
+                    pg::Params::of(id)) == "A title {x,y}");
+  const auto parent = stage.claim_and_start(node);
+  stage.seal(node, parent, Stage::succeeded({stage.seed("2")}));
+  const auto found_on = [&] {
+    return stage.value("select coalesce(parent_id::text, 'gone') || ' ' || found_on from holdfast.v_snapshot where "
+                       "crawl_id = $1::uuid and depth = 1",
+                       pg::Params::of(id));
+  };
+  CHECK(found_on() == parent.lease.snapshot_id + " " + parent.url);
+  store::crawl_cancel(stage.connection, id, kOrder, {});
+  CHECK(store::snapshot_remove(stage.connection, parent.lease.snapshot_id, "ann"));
+  CHECK(found_on() == "gone " + parent.url);
+}

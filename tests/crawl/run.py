@@ -9,9 +9,12 @@ Figures are printed, not judged; what is judged is what must be exact: limits, d
 """
 
 import argparse
+import contextlib
 import importlib.util
 import json
+import os
 import pathlib
+import random
 import re
 import shutil
 import signal
@@ -404,7 +407,9 @@ class Limits(Case):
         seeds = [self.web.url(f"/p{n}?bytes={size}", "127.0.1.2") for n in range(cap)]
         body = self.c.crawl("--max-bytes", cap * size // 3, *seeds)
         parallel = self.c.crawl("--parallel", 3, *[self.web.url(f"/s{n}?seconds=0.05", "127.0.1.3") for n in range(cap // 3)])
-        self.c.wait(pages, body, parallel, seconds=900)
+        # Wall time: more pages than it can be enough for.
+        clock = self.c.crawl("--max-time", "10s" if OPTIONS.full else "2s", *[self.web.url(f"/t{n}?seconds=0.5", "127.0.1.4") for n in range(cap)])
+        self.c.wait(pages, body, parallel, clock, seconds=900)
         self.assertEqual(self.c.sql(f"select snapshots_total || ' ' || stop_reason from holdfast.crawl where id = '{pages}'"), f"{cap} max_urls")
         fetched = self.web.seen("127.0.1.1")
         self.assertEqual((len(fetched), len({r[3] for r in fetched})), (cap, cap))
@@ -418,6 +423,11 @@ class Limits(Case):
         self.c.until("what went beyond is deleted", lambda: on_disk() == kept)
         at_once = peak(self.web.seen("127.0.1.3"))
         self.assertEqual(at_once, 3)
+        late, left, latest = self.c.sql(f"""select count(a.*) filter (where a.claimed_at > c.deadline_at), (select count(*) from holdfast.v_snapshot where crawl_id = c.id and outcome = 'cancelled') > 0,
+            extract(epoch from max(c.deadline_at)) from holdfast.crawl c join holdfast.attempt a on a.crawl_id = c.id where c.id = '{clock}' and c.stop_reason = 'max_time' group by c.id""").split("|")
+        self.assertEqual((late, left), ("0", "t"))
+        asked = self.web.seen("127.0.1.4")
+        print(f"max_time: {len(asked)} pages asked for, the last {asked[-1][0] - float(latest):+.3f} s from the deadline; the last claim was before it")
         print(f"max_urls {cap}: {len(fetched)} pages fetched; max_bytes {cap * size // 3}: {kept} kept, {on_disk()} on disk; parallel 3: {at_once} at once at most")
         self.sound()
 
@@ -443,6 +453,119 @@ class Limits(Case):
             times = [r[0] for r in requests]
             usual = statistics.median(b - a for a, b in zip(times, times[1:]))
             print(f"{host}: delay {delay * 1000:.0f} ms; {len(requests)} requests by 4 nodes, smallest gap {smallest * 1000:.1f} ms, median {usual * 1000:.1f} ms")
+        self.sound()
+
+
+class Orders(Case):
+    """Orders of every kind to real nodes at work, some of which are killed meanwhile."""
+
+    def hooks(self, target):
+        """Processes of hooks at work on it, wherever they hang."""
+        kind, name = target
+        found = []
+        for entry in pathlib.Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            try:
+                command = (entry / "cmdline").read_bytes().decode(errors="replace")
+                if f"{self.c.directory}/plugins/fetch" not in command:
+                    continue
+                if kind != "node" or os.readlink(entry / "cwd").startswith(f"{self.c.directory}/work{self.place[name]}/"):
+                    found += [int(entry.name)] * {"all": True, "node": True, "crawl": f"/{name}/" in command, "host": f"//{name}:" in command,
+                                                  "snapshot": f"--url={name}\0" in command}[kind]
+            except OSError:
+                pass  # it has ended
+        return found
+
+    def claimed(self, target, after, before=None):
+        """Attempts at it that began in between."""
+        kind, name = target
+        of = {"all": "true", "node": f"a.process_id::text = '{name}'", "crawl": f"s.url like '%/{name}/%'", "host": f"s.host = '{name}'", "snapshot": f"s.url = '{name}'"}[kind]
+        until = f"and a.claimed_at < to_timestamp({before})" if before else ""
+        return self.c.sql(f"""select count(*) from (select snapshot_id, crawl_id, process_id, claimed_at from holdfast.attempt union all
+            select snapshot_id, crawl_id, owner_id, claimed_at from holdfast.snapshot_queue where owner_id is not null) a
+            join holdfast.snapshot s on s.id = a.snapshot_id and s.crawl_id = a.crawl_id where {of} and a.claimed_at > to_timestamp({after}) {until}""")
+
+    def start_node(self, place):
+        self.pids[place], = self.c.nodes(1, first=place)
+
+    def worker(self, place):
+        """pid of the node itself, which its guard has started."""
+        guard = self.pids[place].pid
+        children = pathlib.Path(f"/proc/{guard}/task/{guard}/children")
+        return int(self.c.until("a node has started", lambda: children.read_text().split())[0])
+
+    def identity(self, place):
+        joined = lambda: self.c.sql(f"select id from holdfast.process where pid = {self.worker(place)} and process_type = 'worker' and status = 'running' and lease_until > now()")
+        return self.c.until("a node has joined", joined)
+
+    def kill_one(self, dice):
+        place = dice.choice(list(self.pids))
+        if self.pids[place].poll() is None:  # else it was told to end, and has
+            with contextlib.suppress(OSError):
+                os.kill(self.worker(place), signal.SIGKILL)
+        self.pids[place].wait(timeout=60)
+        self.start_node(place)
+        return place
+
+    def test_what_is_forbidden_does_not_begin_and_what_runs_ends(self):
+        rounds = 80 if OPTIONS.full else 9
+        dice = random.Random(7)
+        hosts = [f"127.0.9.{n}" for n in range(1, 5)]
+        self.pids, self.place, self.crawls, crawls_made, cancelled = {}, {}, {}, 0, 0
+        took = {}
+        for place in range(4):
+            self.start_node(place)
+        pairs = [(kind, action) for kind in ("crawl", "snapshot", "host", "node", "all") for action in ("pause", "cancel") if (kind, action) != ("all", "cancel")]
+        for number in range(rounds):
+            while int(self.c.sql("select count(*) from holdfast.v_crawl where status <> 'sealed'")) < 4 or int(self.c.sql("select count(*) from holdfast.snapshot_queue")) < 60:
+                crawls_made += 1
+                name = f"c{crawls_made}"
+                self.crawls[name] = self.c.crawl(*[self.web.url(f"/{name}/{n}?seconds=1", hosts[n % 4]) for n in range(40)])
+            self.c.until("something runs", lambda: self.c.sql("select count(*) > 0 from holdfast.v_running") == "t")
+            kind, action = pairs[number % len(pairs)]
+            at_work = [line.split("|") for line in self.c.sql("select url, crawl_id, snapshot_id from holdfast.v_running limit 20").splitlines()]
+            if kind in ("crawl", "snapshot") and not at_work:
+                continue
+            if kind == "crawl":
+                name = re.search(r"/(c\d+)/", dice.choice(at_work)[0])[1]
+                order = [self.crawls[name]]
+            elif kind == "snapshot":
+                name, _, snapshot = dice.choice(at_work)
+                order = [snapshot]
+            elif kind == "host":
+                name = dice.choice(hosts)
+                order = ["--host", name]
+            elif kind == "node":
+                place = dice.choice(list(self.pids))
+                name = self.identity(place)
+                self.place[name] = place
+                order = ["--node", name]
+            else:
+                name, order = "", ["--all"]
+            target = (kind, name)
+            self.c.holdfast(action, *order, *(["--yes"] if action == "cancel" else []), expect=None if kind in ("snapshot", "crawl") else 0)
+            given = time.time()
+            killed = self.kill_one(dice) if dice.random() < 0.3 else None  # its work is others' now, but not what they must not have
+            self.c.until(f"no hook runs on {kind} {name}", lambda: not self.hooks(target) or action == "cancel" and kind == "host", seconds=60)
+            took.setdefault(action, []).append(time.time() - given)
+            time.sleep(0.2)  # in which something could begin
+            if action == "cancel":
+                cancelled += 1
+                if kind == "node" and killed != self.place[name]:
+                    self.pids[self.place[name]].wait(timeout=60)
+                    self.start_node(self.place[name])
+                if kind != "host":  # of a host only what was there is cancelled
+                    self.assertEqual(self.claimed(target, given), "0", f"after {action} of {kind} {name}")
+            else:
+                self.assertEqual(self.claimed(target, given, time.time()), "0", f"while {kind} {name} was paused")
+                self.c.holdfast("resume", *order, expect=None if kind in ("node", "snapshot", "crawl") else 0)  # it may have ended meanwhile
+        self.c.wait(*self.crawls.values(), seconds=900)
+        outcomes = dict(line.split("|") for line in self.c.sql("select outcome, count(*) from holdfast.v_snapshot group by 1").splitlines())
+        self.assertEqual(set(outcomes) - {"succeeded", "cancelled", "quarantined"}, set(), outcomes)
+        for action, seconds in sorted(took.items()):
+            print(f"{action}: {len(seconds)} orders; until no hook ran on what it was given to: median {statistics.median(seconds):.2f} s, worst {max(seconds):.2f} s")
+        print(f"{crawls_made} crawls; " + ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items())))
         self.sound()
 
 
@@ -473,8 +596,8 @@ class Fair(Case):
         took = time.time() - began
         print(f"meanwhile the giant of {giant_pages} pages had {len(self.web.seen('127.0.3.1')) - before} fetched in {took:.1f} s")
         self.assertFalse(self.c.ended(giant) and OPTIONS.full)
-        self.c.holdfast("cancel", giant)
-        self.c.wait(giant, seconds=300)
+        self.assertEqual(self.c.start("cancel", giant).wait(timeout=900), 0)
+        self.c.wait(giant, seconds=60)
         self.sound()
 
 
@@ -513,15 +636,18 @@ end $$"""
             time.sleep(0.2)
         self.assertEqual(total, cap)
         self.assertEqual(self.c.sql(f"select stop_reason from holdfast.crawl where id = '{crawl}'"), "max_urls")
+        usual = []
         steps = [0, cap // 20, cap // 4, cap // 2, cap - 1, cap]
         for low, high in zip(steps, steps[1:]):
             part = [ms for n, ms in samples if low < n <= high]
             if part:
+                usual.append(statistics.median(part))
                 print(f"{low} to {high} pages known: a claim of four took {statistics.median(part):.1f} ms (median of {len(part)}, worst {max(part):.1f})")
+        print(f"a claim with all known took {usual[-1] / usual[0]:.2f} times what it took at first")
         fetched = len(self.web.seen())
         print(f"{fetched} pages fetched, which linked {fetched * 1000}; {total} known, cap {cap}")
-        self.c.holdfast("cancel", crawl)
-        self.c.wait(crawl, seconds=600)
+        self.assertEqual(self.c.start("cancel", crawl).wait(timeout=900), 0)
+        self.c.wait(crawl, seconds=60)
         self.assertEqual(self.c.sql(f"select count(*) from holdfast.snapshot where crawl_id = '{crawl}'"), str(cap))
         self.sound()
 
@@ -559,7 +685,7 @@ def main():
             server.psql("-d", "postgres", "-c", f"alter system set {setting}")
         restart_server()
         module = sys.modules[__name__]
-        names = OPTIONS.tests or (["Limits", "Fair", "Farm"] if OPTIONS.full else ["Robots", "SlowDown", "Keeping", "Workers", "Limits", "Fair", "Farm"])
+        names = OPTIONS.tests or (["Limits", "Orders", "Fair", "Farm"] if OPTIONS.full else ["Robots", "SlowDown", "Keeping", "Workers", "Limits", "Orders", "Fair", "Farm"])
         suite = unittest.TestLoader().loadTestsFromNames(names, module)
         return 0 if unittest.TextTestRunner(verbosity=2).run(suite).wasSuccessful() else 1
 

@@ -106,11 +106,13 @@ class Server:
         done = ask("select string_agg(format('%s %s: %s', action, answer, times), ', ' order by action, answer) "
                    "from (select action, answer, sum(times) as times from stress.tally group by 1, 2) t")
         crawls = ask("select count(*) filter (where status = 'sealed') || ' of ' || count(*) || ' crawls sealed, ' || sum(snapshots_total) || ' snapshots' from holdfast.crawl")
-        return report, deadlocks, broken, f"{done}\n{crawls}"
+        log = (self.directory / "log").read_text(errors="replace")
+        cycles = re.findall(r"ERROR:  deadlock detected\n(?:.*\n)*?(?=.*STATEMENT:)", log)
+        return report, deadlocks, broken, "\n".join([*cycles, done, crawls])
 
     def play(self, tester, database, spec):
         done = subprocess.run([tester, f"dbname={database}"], input=spec.read_text(), cwd=self.directory, env=self.environment, text=True,
-                              timeout=300, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **self.identity)
+                              timeout=1200, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **self.identity)
         return done.stdout
 
 

@@ -227,6 +227,29 @@ TEST_CASE("an address of one's own network is refused, by name and by number, un
   CHECK(stage.table("select outcome from holdfast.v_snapshot where url = 'http://127.0.0.1/allowed'") == "succeeded");
 }
 
+TEST_CASE("a page that leads into one's own network is refused before the next hook, and nothing of it is kept") {
+  NodeStage stage;
+  stage.hook("first", "on_Snapshot__10_first.sh",
+             "case $url in */inside) to=http://10.0.0.1:8080/admin ;; */named) to=http://localhost/ ;; "
+             "*/unknown) to=http://nobody.invalid/ ;; *) to=http://9.9.9.9/ ;; esac\n"
+             R"(echo "{\"type\":\"Redirect\",\"url\":\"$url\",\"location\":\"$to\",\"status\":302}"; echo x >x.txt)");
+  stage.hook("second", "on_Snapshot__20_second.sh", "echo x >x.txt");
+  stage.options.allow_private = false;
+  store::NewCrawl crawl;
+  stage.add({"http://8.8.8.8/inside", "http://8.8.8.8/named", "http://8.8.8.8/unknown", "http://8.8.8.8/outside"},
+            crawl, "8.8.8.8");
+  stage.work();
+  CHECK(stage.table(
+            "select url, outcome, coalesce(reason, ''), directory is not null from holdfast.v_snapshot order by url") ==
+        "http://8.8.8.8/inside|refused|it redirects to http://10.0.0.1:8080/admin, and \"10.0.0.1\" is not a public "
+        "host|f\n"
+        "http://8.8.8.8/named|refused|it redirects to http://localhost/, and \"localhost\" is not a public host|f\n"
+        "http://8.8.8.8/outside|succeeded||t\n"
+        "http://8.8.8.8/unknown|succeeded||t");
+  CHECK(stage.number("select count(*) from holdfast.archive_result where plugin = 'second'") == 2);
+  stage.check_disk_and_rows();
+}
+
 TEST_CASE("a crawl that asks for an unknown plugin is sealed as failed, saying which") {
   NodeStage stage;
   stage.hook("page", "on_Snapshot__10_page.sh", "echo x >x.txt");

@@ -94,6 +94,9 @@ const std::vector<Breakage> kBreakages = {
     {"an attempt is sealed once",
      "insert into holdfast.attempt select snapshot_id, crawl_id, fence + 1, process_id, claimed_at, started_at, "
      "ended_at, ending, reason from holdfast.attempt where ending = 'sealed'"},
+    {"the page on which a URL was found is there",
+     "update holdfast.snapshot set parent_id = gen_random_uuid() where crawl_id = (select id from holdfast.crawl where "
+     "label = 'ended')"},
     {"a webhook is told of what happened: crawl.sealed", "with w as (insert into holdfast.webhook (name, url, events) "
                                                          "values ('w', 'https://hooks.test/', '{crawl.sealed}') "
                                                          "returning name) insert into holdfast.delivery (webhook, "

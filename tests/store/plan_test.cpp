@@ -62,13 +62,12 @@ TEST_CASE("a claim on a queue of two hundred thousand reads index ranges and nev
 TEST_CASE("a claim planned while the queue was empty does not read all of a large one, in whatever order it takes") {
   Stage stage;
   const auto node = stage.node();
-  const std::vector<std::pair<std::string, int>> orders = {
-      {"oldest", 0}, {"newest", 0}, {"oldest", 100}, {"newest", 100}};
-  const auto claim = [&](pg::Transaction& transaction, const std::pair<std::string, int>& order) {
-    transaction.call(
-        "select set_config('holdfast.claim_order', $1, true), set_config('holdfast.claim_from_top_n', $2, true)",
-        pg::Params::of(order.first, std::to_string(order.second)));
-    return transaction.call("select * from holdfast.snapshot_claim($1::uuid, 16, '{}')", pg::Params::of(node)).size();
+  const std::vector<store::ClaimOrder> orders = {{"oldest", 0}, {"newest", 0}, {"oldest", 100}, {"newest", 100}};
+  const auto claim = [&](pg::Transaction& transaction, const store::ClaimOrder& order) {
+    return transaction
+        .call("select * from holdfast.snapshot_take($1::uuid, 16, '{}', false, $2, $3::integer)",
+              pg::Params::of(node, order.first, order.from_top_n))
+        .size();
   };
   stage.start(stage.seeds(1, 100)); // so that every statement is planned
   stage.connection.transaction([&](pg::Transaction& transaction) {
@@ -78,7 +77,7 @@ TEST_CASE("a claim planned while the queue was empty does not read all of a larg
   fill(stage, "");
   for (const auto& order : orders) {
     CAPTURE(order.first);
-    CAPTURE(order.second);
+    CAPTURE(order.from_top_n);
     stage.connection.transaction([&](pg::Transaction& transaction) {
       const auto tuples = [&] {
         return transaction
@@ -92,7 +91,7 @@ TEST_CASE("a claim planned while the queue was empty does not read all of a larg
       for (int i = 0; i < 5; ++i)
         claimed += claim(transaction, order);
       CHECK(claimed == 80);
-      CHECK(tuples() - before < 80 * 40 + 5 * order.second * 4); // the pool is read besides
+      CHECK(tuples() - before < 80 * 40 + 5 * order.from_top_n * 4); // the pool is read besides
     });
   }
 }

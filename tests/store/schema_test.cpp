@@ -106,6 +106,7 @@ TEST_CASE("bad rows are refused by the constraint that is there for them") {
                                       "gen_random_uuid(), crawl_id, url, url_hash, host from holdfast.snapshot"},
       {"snapshot_url_hash", "update holdfast.snapshot set url = url || 'x'"},
       {"snapshot_depth", "update holdfast.snapshot set depth = 17"},
+      {"snapshot_found_on_or_parent", "update holdfast.snapshot set parent_id = id, found_on = url"},
       {"snapshot_crawl_id_fkey", "insert into holdfast.snapshot (id, crawl_id, url, url_hash, host) values "
                                  "(gen_random_uuid(), gen_random_uuid(), 'u', sha256('u'), 'h')"},
       {"snapshot_queue_snapshot", "insert into holdfast.snapshot_queue (snapshot_id, crawl_id, host) values "

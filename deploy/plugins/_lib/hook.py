@@ -125,7 +125,7 @@ class Job:
         emit(record)
 
     def report_redirect(self, url, location, status=0):
-        """Tells where the page led, so that a crawl that honours robots.txt can judge that too."""
+        """Tells where the page led, so that that is judged too: private addresses, robots.txt."""
         if location != url and location not in self._redirects:
             self._redirects.add(location)
             emit({"type": "Redirect", "url": url, "location": location, **({"status": status} if status else {})})

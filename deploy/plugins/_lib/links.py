@@ -38,7 +38,7 @@ def find(document):
         return in_html(text, document.url)
     if kind in ("application/json", "application/jsonl", "application/x-ndjson", "application/jsonlines") or start[:1] in "{[":
         return in_json(text, document.url)
-    if kind.endswith("xml") or start.startswith(("<?xml", "<rss", "<feed", "<urlset")):
+    if kind.endswith("xml") or start.startswith(("<?xml", "<rss", "<feed", "<urlset", "<sitemapindex")):
         return in_feed(document.data, text, document.url)
     if kind.startswith("text/") or not kind:
         return in_text(text)

@@ -121,6 +121,17 @@ TEST_SUITE("records") {
     CHECK(only<RateLimitRecord>(R"({"type":"RateLimit","host":"e","retry_after":1e300})").retry_after_seconds ==
           604800.0);
     CHECK_FALSE(only<RateLimitRecord>(R"({"type":"RateLimit","host":"e","retry_after":-1})").retry_after_seconds);
+    const auto dated = [](const std::string& date) {
+      return only<RateLimitRecord>(R"({"type":"RateLimit","host":"e","retry_after":")" + date + "\"}")
+          .retry_after_seconds;
+    };
+    CHECK(dated("Wed, 21 Oct 2015 07:28:00 GMT") == 0.0);
+    CHECK(dated("Wed, 21 Oct 2105 07:28:00 GMT").value_or(0) == 7.0 * 24 * 3600); // a week at most
+    for (const auto* wrong :
+         {"", "soon", "Wed, 21 Oct 2105", "Wed, 21 Oct 2105 07:28:00 CET", "21 Oct 2105 07:28:00 GMT"}) {
+      CAPTURE(wrong);
+      CHECK_FALSE(dated(wrong));
+    }
     CHECK(only<RateLimitRecord>(R"({"type":"RateLimit","host":"e","status":1e30})").status == 0);
     CHECK(read_all(R"({"type":"RateLimit","status":429})").empty());
   }

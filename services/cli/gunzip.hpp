@@ -1,0 +1,17 @@
+#pragma once
+// Files that come packed (sitemap.xml.gz). Pure functions, any thread.
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace holdfast::cli {
+
+// Whether it begins as what gzip makes does.
+bool is_gzip(std::string_view text);
+
+// What is in it, several members in a row too. Throws Error(refused) if it is damaged, or holds more than `limit`
+// bytes.
+std::string gunzip(std::string_view packed, std::size_t limit);
+
+} // namespace holdfast::cli
