@@ -93,6 +93,7 @@ private:
   std::map<std::string, archive::Trace> left_; // by plugin: its directory as its last hook left it
   bool crawl_hooks_{false};                    // the crawl has hooks of its own, which may write here too
   std::set<std::string> asked_about_;          // URLs of redirects that robots.txt allows
+  std::set<std::string> spoiled_;              // plugins whose files were changed after they had ended
   std::uint64_t left_bytes_{0};                // by hooks so far, for terms_.max_snapshot_bytes
   hooks::Options options_;
   hooks::HookContext hook_context_;
