@@ -76,6 +76,8 @@ const std::vector<Key>& key_table() {
 
       {"hook.timeout", Type::duration, "60s", false,
        "Time limit of a hook that states none.", 50, 7 * kDay},
+      {"hook.stall_timeout", Type::duration, "10m", false,
+       "How long a hook may neither print, nor write into its directory, nor use the processor; 0: until its timeout.", 0, 7 * kDay},
       {"hook.stdout_limit", Type::size, "64m", false,
        "Most that a hook may print on standard output.", kKibi, kTebi},
       {"hook.stderr_limit", Type::size, "16m", false,
@@ -88,6 +90,9 @@ const std::vector<Key>& key_table() {
        "Memory that a hook and all it starts may use; 0: no limit.", 0, 1024 * kTebi},
       {"hook.processes", Type::integer, "1000", false,
        "Processes that a hook may have at once; 0: no limit.", 0, kMany},
+
+      {"hook.cgroups", Type::boolean, "true", false,
+       "Give each hook a cgroup of its own, where this node may make some: version 2 if delegated, or version 1."},
 
       {"crawl.max_urls", Type::integer, "10000", false,
        "Most pages that one crawl may take; 0: no cap.", 0, kMany},

@@ -4,6 +4,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <system_error>
 
 namespace holdfast::hooks {
@@ -40,21 +41,26 @@ std::pair<std::int64_t, std::int64_t> change_time(const struct stat& status) {
 
 } // namespace
 
-std::optional<std::uint64_t> DirectoryMeter::step(std::size_t entries) {
+std::optional<DirectoryState> DirectoryMeter::step(std::size_t entries) {
   if (!in_round_) {
+    began_ = std::chrono::steady_clock::now();
     position_ = begin_of(directory_);
-    sum_ = 0;
+    state_ = {};
     in_round_ = true;
   }
   const fs::recursive_directory_iterator end;
   for (std::size_t index = 0; index < entries && position_ != end; ++index) {
     struct stat status {};
-    if (regular_file(position_->path(), status)) sum_ += static_cast<std::uint64_t>(status.st_size);
+    if (lstat(position_->path().c_str(), &status) == 0) {
+      if (S_ISREG(status.st_mode)) state_.bytes += static_cast<std::uint64_t>(status.st_size);
+      ++state_.entries;
+      state_.latest_change = std::max(state_.latest_change, change_time(status));
+    }
     advance(position_);
   }
   if (position_ != end) return std::nullopt;
   in_round_ = false;
-  return sum_;
+  return state_;
 }
 
 FilesBefore::FilesBefore(const fs::path& directory) : directory_(directory) {

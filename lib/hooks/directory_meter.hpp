@@ -2,6 +2,7 @@
 // What is in a hook's directory: how many bytes, and which files are new. Private to this module; main thread, so every
 // call does a bounded amount of work. Links are never followed.
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -11,19 +12,31 @@
 
 namespace holdfast::hooks {
 
-// Adds up the sizes of all files below a directory, a few entries at a time.
+// What one round found: equal for two rounds only if nothing was written between them.
+struct DirectoryState {
+  std::uint64_t bytes{0};                                    // of all files
+  std::uint64_t entries{0};                                  // files, directories and others
+  std::pair<std::int64_t, std::int64_t> latest_change{0, 0}; // seconds, nanoseconds
+
+  bool operator==(const DirectoryState&) const = default;
+};
+
+// Looks at all below a directory, a few entries at a time.
 class DirectoryMeter {
 public:
   explicit DirectoryMeter(std::filesystem::path directory) : directory_(std::move(directory)) {}
 
-  // Looks at up to `entries` more entries. The total once a whole round is complete; the next call starts a new round.
-  std::optional<std::uint64_t> step(std::size_t entries);
+  // Looks at up to `entries` more entries. The state once a whole round is complete; the next call starts a new round.
+  std::optional<DirectoryState> step(std::size_t entries);
+  // The last complete round began then.
+  std::chrono::steady_clock::time_point round_began() const { return began_; }
 
 private:
   std::filesystem::path directory_;
   std::filesystem::recursive_directory_iterator position_;
   bool in_round_{false};
-  std::uint64_t sum_{0};
+  DirectoryState state_;
+  std::chrono::steady_clock::time_point began_{};
 };
 
 // Remembers the files that were there before a hook, so that afterwards its own can be told from those of other hooks

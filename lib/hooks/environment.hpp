@@ -40,6 +40,10 @@ Options resolve_options(const Catalog& catalog, const Plugin& plugin, const Opti
 // > 60 s; at most 12 h (contract section 1.11).
 std::chrono::milliseconds hook_timeout(const Plugin& plugin, const Options& options);
 
+// How long the hook may go without progress, if an option says so: <PLUGIN>_STALL_TIMEOUT > STALL_TIMEOUT, in seconds;
+// 0: any time.
+std::optional<std::chrono::milliseconds> stall_timeout(const Plugin& plugin, const Options& options);
+
 // <PLUGIN>_ENABLED or its aliases (USE_<PLUGIN> and SAVE_<PLUGIN> always are); true unless an option or the schema says
 // false.
 bool plugin_enabled(const Plugin& plugin, const Options& options);

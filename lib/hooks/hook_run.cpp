@@ -42,6 +42,7 @@ namespace {
 constexpr std::array<milliseconds, 4> kPolls{milliseconds(5), milliseconds(10), milliseconds(20), milliseconds(50)};
 constexpr milliseconds kPollForReadiness{10}; // somebody waits for the first line
 constexpr milliseconds kMeasureEvery{1000};
+constexpr int kBusyShare = 50; // one part in so many of a processor's time
 constexpr std::size_t kEntriesAtOnce = 500;
 constexpr std::size_t kReadAtOnce = 1u << 20; // then other coroutines have their turn
 constexpr std::uint64_t kLargestUrlsFile = 64u << 20;
@@ -161,6 +162,7 @@ struct HookRun::Impl : std::enable_shared_from_this<HookRun::Impl> {
   bool read_stdout(); // true if there is more to read at once
   void take(std::vector<Record> records);
   void check_limits();
+  void check_progress(const DirectoryState& state);
   void check_log_sizes();
   void hold_to(std::uint64_t size, std::uint64_t limit, const char* what);
   void notify();
@@ -175,6 +177,7 @@ struct HookRun::Impl : std::enable_shared_from_this<HookRun::Impl> {
   static awaitable<void> read_urls_file(std::shared_ptr<Impl> self);
   void conclude(process::Exit exit);
 
+  bool stalls() const { return limits.stall.count() > 0 && !hook.name.background; }
   fs::path file(const char* suffix) const { return fs::path(prefix + suffix); }
 
   process::Launcher& launcher;
@@ -200,6 +203,11 @@ struct HookRun::Impl : std::enable_shared_from_this<HookRun::Impl> {
   std::size_t polls{0};
   DirectoryMeter meter;
   Clock::time_point next_measure{};
+  // What the last look saw, and when one last saw that something had been printed, written or computed.
+  DirectoryState seen_files;
+  std::uint64_t seen_printed{0};
+  std::chrono::microseconds seen_cpu{0};
+  Clock::time_point looked{}, progressed{};
   bool more_stdout{false}, pid_written{false};
   std::vector<asio::steady_timer*> waiters;
   int waiting_for_readiness{0};
@@ -232,6 +240,8 @@ void HookRun::Impl::start() {
   started = Clock::now();
   started_wall = std::chrono::system_clock::now();
   next_measure = started + kMeasureEvery;
+  looked = progressed = started;
+  if (stalls()) command.watch_cpu = kMeasureEvery;
   try {
     child = launcher.start(command);
   } catch (...) {
@@ -336,10 +346,12 @@ void HookRun::Impl::check_limits() {
   check_log_sizes();
   const auto now = Clock::now();
   if (now >= next_measure) {
-    if (const auto total = meter.step(kEntriesAtOnce)) {
+    if (const auto state = meter.step(kEntriesAtOnce)) {
       next_measure = now + kMeasureEvery;
       // Its logs lie there too, and have limits of their own.
-      hold_to(*total - std::min(*total, stdout_file.size() + stderr_file.size()), limits.output_bytes, "output files");
+      hold_to(state->bytes - std::min(state->bytes, stdout_file.size() + stderr_file.size()), limits.output_bytes,
+              "output files");
+      if (stalls()) check_progress(*state);
     }
   }
   if (!hook.name.background && !timed_out && !interrupting && !stopped && limit_error.empty() &&
@@ -347,6 +359,27 @@ void HookRun::Impl::check_limits() {
     timed_out = true;
     child->terminate(limits.kill_grace);
   }
+}
+
+// Counts the time from the last sign of progress to the beginning of the look that found none.
+void HookRun::Impl::check_progress(const DirectoryState& state) {
+  const auto began = meter.round_began();
+  const std::uint64_t printed = stdout_file.size() + stderr_file.size();
+  const auto cpu = child->cpu_time();
+  const bool busy = (cpu - seen_cpu) * kBusyShare > began - looked; // less is what waiting costs
+  const bool moved = busy || state != seen_files || printed != seen_printed;
+  seen_files = state;
+  seen_printed = printed;
+  seen_cpu = cpu;
+  looked = began;
+  if (moved) {
+    progressed = began;
+    return;
+  }
+  if (began - progressed < limits.stall || timed_out || interrupting || stopped || exited || !limit_error.empty())
+    return;
+  limit_error = "made no progress for " + in_seconds(limits.stall);
+  child->terminate(limits.kill_grace);
 }
 
 void HookRun::Impl::poll() {

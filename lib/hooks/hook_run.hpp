@@ -20,7 +20,10 @@ namespace holdfast::hooks {
 struct HookLimits {
   std::chrono::milliseconds timeout{60000};   // wall time of a foreground hook; background hooks only at the end
   std::chrono::milliseconds kill_grace{5000}; // TERM to KILL after a timeout
-  std::uint64_t stdout_bytes{64u << 20};      // more ends the hook
+  // A foreground hook may go so long without printing, writing below its directory, or using two percent of a
+  // processor; 0: any time.
+  std::chrono::milliseconds stall{0};
+  std::uint64_t stdout_bytes{64u << 20}; // more ends the hook
   std::uint64_t stderr_bytes{16u << 20};
   std::uint64_t output_bytes{4ull << 30}; // everything in the hook's directory; more ends the hook
   process::Limits process;

@@ -270,14 +270,17 @@ Options resolve_options(const Catalog& catalog, const Plugin& plugin, const Opti
   return result;
 }
 
-std::chrono::milliseconds hook_timeout(const Plugin& plugin, const Options& options) {
+namespace {
+
+// <PLUGIN>_<NAME> in options > NAME in options > schema default of <PLUGIN>_<NAME>; a number of seconds.
+std::optional<double> seconds_option(const Plugin& plugin, const Options& options, const std::string& name) {
   Property property;
-  const std::string key = key_prefix(plugin.name) + "_TIMEOUT";
+  const std::string key = key_prefix(plugin.name) + "_" + name;
   if (const Property* declared = find_property(plugin, key)) property = *declared;
   property.key = key;
   property.type = "number";
   Property general;
-  general.key = "TIMEOUT";
+  general.key = name;
   general.type = "number";
   std::string text;
   if (const std::string* own = given_value(property, options)) {
@@ -287,10 +290,26 @@ std::chrono::milliseconds hook_timeout(const Plugin& plugin, const Options& opti
   } else if (property.has_default) {
     text = property.default_value;
   }
-  // 0 stands for "as long as it takes" in some schemas; the ceiling holds for it too.
-  const double seconds = text.empty() ? 60.0 : parse_number<double>(text).value_or(60.0);
-  if (!(seconds > 0) || seconds * 1000 >= static_cast<double>(kLongestRun.count())) return kLongestRun;
+  return parse_number<double>(text);
+}
+
+std::chrono::milliseconds in_milliseconds(double seconds) {
+  if (seconds * 1000 >= static_cast<double>(kLongestRun.count())) return kLongestRun;
   return std::max(std::chrono::milliseconds(1), std::chrono::milliseconds(static_cast<long long>(seconds * 1000)));
+}
+
+} // namespace
+
+std::chrono::milliseconds hook_timeout(const Plugin& plugin, const Options& options) {
+  // 0 stands for "as long as it takes" in some schemas; the ceiling holds for it too.
+  const double seconds = seconds_option(plugin, options, "TIMEOUT").value_or(60.0);
+  return seconds > 0 ? in_milliseconds(seconds) : kLongestRun;
+}
+
+std::optional<std::chrono::milliseconds> stall_timeout(const Plugin& plugin, const Options& options) {
+  const auto seconds = seconds_option(plugin, options, "STALL_TIMEOUT");
+  if (!seconds) return std::nullopt;
+  return *seconds > 0 ? in_milliseconds(*seconds) : std::chrono::milliseconds(0);
 }
 
 bool plugin_enabled(const Plugin& plugin, const Options& options) {

@@ -32,17 +32,19 @@ struct Command {
   std::filesystem::path stdout_path;    // created, appended to; a regular file, because descendants keep pipes open
   std::filesystem::path stderr_path;    // either may be empty: /dev/null
   Limits limits;
+  std::chrono::milliseconds watch_cpu{0}; // how often Child::cpu_time() is brought up to date; 0: never
   // Name and value of the marker variable ("HOLDFAST_COOKIE=<node>.<hex>") added to the environment: it finds
   // descendants that left the session, and leftovers of an earlier incarnation.
   std::string cookie;
   base::LogSubject subject; // of what we log about it
 };
 
-// CPU and memory a hook has used. From wait4 in the shim: exact for everything that was reaped below it.
+// CPU and memory a hook has used. From wait4 in the shim: exact for everything that was reaped below it. Where hooks
+// have cgroups, of everything.
 struct Usage {
   std::chrono::microseconds user_time{0};
   std::chrono::microseconds system_time{0};
-  std::uint64_t peak_memory_bytes{0}; // largest resident set of any single process of the tree
+  std::uint64_t peak_memory_bytes{0}; // largest resident set of any single process; with a cgroup, if more: of the tree
   std::uint64_t read_blocks{0};       // 512-byte blocks, ru_inblock
   std::uint64_t written_blocks{0};
 };

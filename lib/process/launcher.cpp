@@ -84,14 +84,15 @@ Descriptor open_output(const std::filesystem::path& path) {
   throw Error(ErrorClass::cannot_create, std::string("cannot create ") + name + ": " + base::errno_text(error));
 }
 
-std::string limits_text(const Limits& limits) {
+std::string limits_text(const Command& command) {
+  const Limits& limits = command.limits;
   std::string text;
   for (const auto& limit : {limits.address_space_bytes, limits.file_bytes, limits.open_files, limits.core_bytes,
                             limits.processes, limits.tree_memory_bytes, limits.tree_processes}) {
     if (!text.empty()) text += ',';
     text += limit ? std::to_string(*limit) : "-";
   }
-  return text;
+  return text + (command.watch_cpu.count() > 0 ? "," + std::to_string(command.watch_cpu.count()) : ",-");
 }
 
 std::vector<char*> pointers(std::vector<std::string>& strings) {
@@ -139,8 +140,9 @@ public:
 // Starts the shim with exactly four descriptors, no ignored or blocked signal and a session of its own, so that the
 // terminal's signals do not reach it. posix_spawn does not copy this process, however large it is, and runs none of our
 // code between fork and exec. Returns an errno value.
-int spawn_shim(const std::string& shim_path, const Command& command, int output, int errors, int control, pid_t& pid) {
-  std::vector<std::string> arguments{"holdfast-shim", limits_text(command.limits), command.directory.string()};
+int spawn_shim(const std::string& shim_path, const Command& command, const std::string& leaves, int output, int errors,
+               int control, pid_t& pid) {
+  std::vector<std::string> arguments{"holdfast-shim", limits_text(command), leaves, command.directory.string()};
   arguments.insert(arguments.end(), command.argv.begin(), command.argv.end());
   std::vector<std::string> environment = environment_of(command);
 
@@ -214,7 +216,8 @@ struct Supervision {
   pid_t hook_pid{0};
   base::LogSubject subject;
   std::uint64_t start_ticks{0};
-  std::string cookie;
+  std::chrono::microseconds cpu_time{0};
+  std::string cookie, leaves;
   Clock::time_point started{Clock::now()};
   std::optional<Clock::time_point> kill_at; // the ladder has been entered
   std::optional<Exit> exit;
@@ -229,6 +232,8 @@ awaitable<std::optional<shim::Report>> read_reports(std::shared_ptr<Supervision>
       state->hook_pid = report.pid;
       state->start_ticks = report.start_ticks;
       if (report.kind == shim::ReportKind::ended) co_return report;
+      if (report.kind == shim::ReportKind::used)
+        state->cpu_time = std::chrono::microseconds(report.tree.user_us + report.tree.system_us);
     } else if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
       const auto [error] = co_await state->control.async_wait(asio::posix::stream_descriptor::wait_read, kResult);
       if (error) co_return std::nullopt;
@@ -293,6 +298,7 @@ awaitable<void> supervise(std::shared_ptr<Supervision> state) {
   exit.signal = !error && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   exit.terminated = exit.killed = state->kill_at.has_value();
   exit.leftovers = co_await end_orphans(state);
+  exit.leftovers += Cgroups::end(state->leaves); // who had dropped the cookie
   exit.wall_time = std::chrono::duration_cast<milliseconds>(Clock::now() - state->started);
   const base::LogAbout about(state->subject);
   spdlog::warn("hook process {}: {}; {} of its descendants had to be killed", state->hook_pid, exit.describe(),
@@ -316,6 +322,7 @@ public:
   pid_t pid() const override { return state_->hook_pid; }
   std::uint64_t start_ticks() const override { return state_->start_ticks; }
   bool running() const override { return !state_->exit; }
+  std::chrono::microseconds cpu_time() const override { return state_->cpu_time; }
   awaitable<Exit> wait() override { return wait_for(state_); }
 
   void terminate(milliseconds grace) override {
@@ -343,8 +350,8 @@ private:
 
 class ShimLauncher final : public Launcher {
 public:
-  ShimLauncher(asio::any_io_executor executor, std::string shim_path)
-      : executor_(std::move(executor)), shim_path_(std::move(shim_path)) {}
+  ShimLauncher(asio::any_io_executor executor, std::string shim_path, Cgroups cgroups)
+      : executor_(std::move(executor)), shim_path_(std::move(shim_path)), cgroups_(std::move(cgroups)) {}
 
   std::unique_ptr<Child> start(const Command& command) override {
     if (command.argv.empty()) throw Error(ErrorClass::bug, "cannot start a command without a program");
@@ -365,7 +372,9 @@ public:
     if (ours.get() < 0 || theirs.get() < 0) throw_system("cannot open a control socket");
     state->control.assign(ours.release());
 
-    const int error = spawn_shim(shim_path_, command, output.get(), errors.get(), theirs.get(), state->shim_pid);
+    state->leaves = cgroups_.next_leaves(command.limits.tree_memory_bytes.has_value());
+    const int error =
+        spawn_shim(shim_path_, command, state->leaves, output.get(), errors.get(), theirs.get(), state->shim_pid);
     if (error == E2BIG) { // this command's fault, not the machine's
       state->shim_pid = 0;
       state->finish(failed_start(error, StartStep::execute));
@@ -410,17 +419,19 @@ private:
 
   asio::any_io_executor executor_;
   std::string shim_path_;
+  Cgroups cgroups_;
 };
 
 } // namespace
 
-std::unique_ptr<Launcher> make_launcher(asio::any_io_executor executor, const std::filesystem::path& shim_path) {
+std::unique_ptr<Launcher> make_launcher(asio::any_io_executor executor, const std::filesystem::path& shim_path,
+                                        Cgroups cgroups) {
   struct stat status {};
   if (::stat(shim_path.c_str(), &status) != 0 || !S_ISREG(status.st_mode) || ::access(shim_path.c_str(), X_OK) != 0)
     throw Error(
         ErrorClass::unavailable, "cannot execute the shim " + shim_path.string(),
         "holdfast-shim is installed in the directory of the holdfast program; install all three programs together");
-  return std::make_unique<ShimLauncher>(std::move(executor), shim_path.string());
+  return std::make_unique<ShimLauncher>(std::move(executor), shim_path.string(), std::move(cgroups));
 }
 
 } // namespace holdfast::process

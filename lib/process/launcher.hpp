@@ -7,6 +7,7 @@
 // process dies, however it dies, the shim sees its control socket close and kills the tree.
 
 #include "lib/base/async.hpp"
+#include "lib/process/cgroups.hpp"
 #include "lib/process/command.hpp"
 
 #include <sys/types.h>
@@ -31,6 +32,8 @@ public:
   // and boot id it identifies the process beyond pid reuse.
   virtual std::uint64_t start_ticks() const = 0;
   virtual bool running() const = 0;
+  // CPU time of the tree as of the last look (Command::watch_cpu).
+  virtual std::chrono::microseconds cpu_time() const = 0;
   // Completes once the hook and every descendant is gone. May be awaited by several coroutines.
   virtual awaitable<Exit> wait() = 0;
   // The ladder: TERM to the hook's group and to everything the shim has adopted; after `grace`, KILL to the whole tree.
@@ -49,8 +52,10 @@ public:
   virtual std::unique_ptr<Child> start(const Command& command) = 0;
 };
 
-// shim_path: the holdfast-shim program. Throws Error(unavailable) if it is not executable.
-std::unique_ptr<Launcher> make_launcher(asio::any_io_executor executor, const std::filesystem::path& shim_path);
+// shim_path: the holdfast-shim program. Throws Error(unavailable) if it is not executable. cgroups: where each command
+// gets some of its own, made ready by the caller.
+std::unique_ptr<Launcher> make_launcher(asio::any_io_executor executor, const std::filesystem::path& shim_path,
+                                        Cgroups cgroups = {});
 
 // Makes this process the parent of whatever is orphaned below it (PR_SET_CHILD_SUBREAPER), so that it can end and reap
 // what a killed shim leaves behind. Call it once, early in main. Orphans are reaped by their pids, never by

@@ -112,7 +112,7 @@ comment on function holdfast.lane_end(uuid, text, boolean) is 'Called when a sna
 
 create or replace function holdfast.archived_plugins(p_url_hash bytea, p_but_crawl uuid, p_age interval) returns text[] language sql stable as $$
   -- Whose results the collection has of a URL, in pages that were archived at least in part. What was only skipped counts where nothing
-  -- failed: beside a failure it may have had nothing to work on.
+  -- failed: beside a failure it may have had nothing to work on. What another hook has spoiled afterwards (a success with an error) does not.
   select coalesce(array_agg(distinct d.plugin), '{}') from (
     select r.plugin
       from holdfast.snapshot s
@@ -120,7 +120,7 @@ create or replace function holdfast.archived_plugins(p_url_hash bytea, p_but_cra
       join holdfast.archive_result r on r.snapshot_id = s.id and r.crawl_id = s.crawl_id and r.fence = e.fence
       where s.url_hash = p_url_hash and s.crawl_id <> p_but_crawl and (p_age is null or e.sealed_at > clock_timestamp() - p_age)
       group by s.id, s.crawl_id, r.plugin
-      having bool_and(r.status in ('succeeded', 'noresults') or (e.outcome = 'succeeded' and r.status = 'skipped'))) d
+      having bool_and((r.status in ('succeeded', 'noresults') and r.error = '') or (e.outcome = 'succeeded' and r.status = 'skipped'))) d
 $$;
 comment on function holdfast.archived_plugins(bytea, uuid, interval) is 'Plugins whose results other crawls have already of a URL.';
 

@@ -147,6 +147,7 @@ worker::NodeOptions Context::node_options(bool with_database) {
   options.hook_limits.stdout_bytes = settings_.size("hook.stdout_limit");
   options.hook_limits.stderr_bytes = settings_.size("hook.stderr_limit");
   options.hook_limits.output_bytes = settings_.size("hook.output_limit");
+  options.hook_limits.stall = settings_.duration("hook.stall_timeout");
   options.hook_limits.process.open_files = static_cast<std::uint64_t>(settings_.integer("hook.open_files"));
   if (const auto memory = settings_.size("hook.memory_limit"); memory > 0)
     options.hook_limits.process.tree_memory_bytes = memory;
@@ -154,6 +155,7 @@ worker::NodeOptions Context::node_options(bool with_database) {
     options.hook_limits.process.tree_processes = static_cast<std::uint64_t>(processes);
   // One file alone cannot outgrow the limit between two looks. Browsers measure their shared memory by this as well.
   options.hook_limits.process.file_bytes = std::max(options.hook_limits.output_bytes, std::uint64_t{1} << 30);
+  options.cgroups = settings_.boolean("hook.cgroups");
   options.allow_private = settings_.boolean("urls.allow_private");
   options.slots = static_cast<int>(settings_.integer("worker.snapshots"));
   options.kind = settings_.text("worker.kind");

@@ -151,6 +151,7 @@ int doctor(Context& context, const std::vector<std::string>& plugins) {
     if (findings.size() == before) findings.push_back({name, "", "needs nothing", "", "", "", ""});
   }
 
+  const std::string cgroups = (options.cgroups ? process::Cgroups::find() : process::Cgroups()).describe();
   std::size_t missing = 0;
   for (const auto& finding : findings) {
     const bool bad = finding.state == "missing" || finding.state == "wrong option";
@@ -179,12 +180,15 @@ int doctor(Context& context, const std::vector<std::string>& plugins) {
       std::cout << ", " << printable(finding.wanted) << " or newer is wanted: " << printable(finding.install);
     std::cout << '\n';
   }
-  if (!context.json()) {
+  if (context.json()) {
+    std::cout << nlohmann::ordered_json{{"type", "Node"}, {"cgroups", cgroups}}.dump() << '\n';
+  } else {
     if (selected.empty()) std::cout << "no plugin is enabled: set plugins.path\n";
     if (!packages.empty()) std::cout << "\nTo install what can be:\n";
     for (auto& [manager, names] : packages)
       std::cout << "  " << hooks::Installation{manager, names}.command() << '\n';
     if (missing == 0 && !selected.empty()) std::cout << "\nNothing is missing on this machine.\n";
+    std::cout << "\nCgroups of hooks that are started from here: " << cgroups << '\n';
   }
   std::cout << std::flush;
   return missing == 0 ? base::kExitSuccess : base::kExitFailedWork;

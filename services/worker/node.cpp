@@ -106,7 +106,13 @@ Node::Node(asio::io_context& io, NodeOptions options, base::StopSignal& stop, st
   process_.parent_id = options_.parent_id;
   options_.work_dir = scratch_.path();
   options_.temporary_dir = scratch_.temporary();
-  launcher_ = process::make_launcher(io_.get_executor(), options_.shim);
+  process::Cgroups cgroups;
+  if (options_.cgroups) {
+    cgroups = process::Cgroups::find();
+    cgroups.prepare();
+  }
+  spdlog::info("cgroups of hooks: {}", cgroups.describe());
+  launcher_ = process::make_launcher(io_.get_executor(), options_.shim, std::move(cgroups));
 
   // Joining is done on a connection of its own: if the database is away at start, say so and stop.
   pg::Connection connection(options_.dsn, connection_options(process_.label, options_));

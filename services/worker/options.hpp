@@ -28,6 +28,7 @@ struct NodeOptions {
   hooks::Options hook_options;                // of this machine: weaker than the crawl's
   std::vector<std::string> environment_names; // further variables of ours that hooks may see
   hooks::HookLimits hook_limits;              // timeout: default for hooks without one
+  bool cgroups{true};                         // for hooks, where there may be some
   bool allow_private{false};
   int slots{4};
   std::string kind{"all"};                           // all, crawl (turns seeds into snapshots), snapshot

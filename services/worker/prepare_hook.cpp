@@ -40,6 +40,7 @@ PreparedHook prepare_hook(const JobContext& context, const hooks::Hook& hook, ho
   prepared.command.cookie = "HOLDFAST_COOKIE=" + context.cookie + "." + base::random_hex32();
   prepared.limits = context.options.hook_limits;
   prepared.limits.timeout = hooks::hook_timeout(*hook.plugin, options);
+  if (const auto stall = hooks::stall_timeout(*hook.plugin, options)) prepared.limits.stall = *stall;
   prepared.limits.kill_grace = context.options.kill_grace;
   return prepared;
 }

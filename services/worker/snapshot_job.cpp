@@ -694,6 +694,7 @@ awaitable<std::string> SnapshotJob::find_meddling(const hooks::Hook& hook) {
     }
     if (what.empty()) continue; // touched, but the same
     done.insert(done.end(), what.begin(), what.end());
+    spoiled_.insert(plugin);
     for (auto* card : cards) {
       card->error += (card->error.empty() ? "" : "; ") +
                      ("after it had ended, its files were changed by " + suspects + ": " + shortened(what));
@@ -765,7 +766,7 @@ std::string SnapshotJob::decide_outcome() const {
     failed += result.status == "failed";
   }
   if (succeeded == 0) return "failed";
-  return failed == 0 ? "succeeded" : "partial";
+  return failed == 0 && spoiled_.empty() ? "succeeded" : "partial";
 }
 
 awaitable<void> SnapshotJob::publish_and_seal() {
@@ -795,6 +796,11 @@ awaitable<void> SnapshotJob::publish_and_seal() {
     co_await on_thread(context_.files, [&] { archive::share_bodies(context_.archive_root, published.directory); });
   sealing_.outcome = view_.outcome;
   if (sealing_.outcome == "failed") sealing_.reason = "no hook succeeded";
+  // It may be that no hook could be blamed for it.
+  if (sealing_.outcome == "partial" && !spoiled_.empty())
+    sealing_.reason +=
+        (sealing_.reason.empty() ? "" : "; ") +
+        ("another hook changed the files of " + base::join({spoiled_.begin(), spoiled_.end()}, ", ") + " afterwards");
   sealing_.directory = published_;
   sealing_.manifest_sha256 = published.manifest_sha256;
   sealing_.bytes = published.bytes;

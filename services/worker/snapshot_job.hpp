@@ -93,6 +93,7 @@ private:
   bool crawl_hooks_{false};                    // the crawl has hooks of its own, which may write here too
   std::set<std::string> judged_;               // URLs of redirects that may be asked for
   std::uint64_t left_bytes_{0};                // by hooks so far, for claim_.max_snapshot_bytes
+  std::set<std::string> spoiled_;              // plugins whose files were changed after they had ended
   hooks::Options options_;
   hooks::HookContext hook_context_;
   std::filesystem::path attempt_;

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <optional>
@@ -130,7 +131,9 @@ Subreaper::~Subreaper() { prctl(PR_SET_CHILD_SUBREAPER, 0); }
 
 Stage::Stage()
     : cookie("HOLDFAST_COOKIE=test." + base::random_hex32()),
-      launcher(process::make_launcher(io.get_executor(), program("holdfast-shim"))) {}
+      launcher(process::make_launcher(io.get_executor(), program("holdfast-shim"),
+                                      std::getenv("HOLDFAST_TEST_CGROUPS") != nullptr ? process::Cgroups::find()
+                                                                                      : process::Cgroups())) {}
 
 Stage::~Stage() {
   // Whoever has been reaped is gone at once; a survivor stays one for much longer than this.

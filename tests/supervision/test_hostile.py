@@ -47,6 +47,11 @@ DEEDS = {
     "nameless": ("50", f"'{MISBEHAVE}' leave-clean-daemon; " + SUCCESS % "left one", "succeeded", ""),
     "family": ("50", f"exec '{MISBEHAVE}' everything", "failed", r"^timed out"),
     "mute": ("50", "exec >&- 2>&- <&-; while :; do sleep 0.1; done", "failed", r"^timed out"),
+    "stalled": ("50", "exec sleep 600", "failed", r"^made no progress for 4s$"),
+    # These make progress, each in its way, for longer than one may stand still.
+    "silent": ("50", "while ((SECONDS < 15)); do :; done; " + SUCCESS % "computed", "succeeded", ""),
+    "writer": ("50", "while ((SECONDS < 15)); do echo x >>file; sleep 0.2; done; " + SUCCESS % "written", "succeeded", ""),
+    "talker": ("50", "while ((SECONDS < 15)); do echo x >&2; sleep 0.2; done; " + SUCCESS % "told", "succeeded", ""),
     "gigabyte": ("50", "head -c 1G /dev/zero | tr '\\0' x", "failed", r"^standard output exceeded 64.0 MiB$"),
     "messages": ("50", "trap '' TERM; while :; do head -c 1M /dev/zero; done >&2", "failed", r"^standard error exceeded 16.0 MiB$"),
     "long_line": ("50", "head -c 50000000 /dev/zero | tr '\\0' x; echo; " + SUCCESS % "after it", "succeeded", ""),
@@ -84,10 +89,12 @@ DEEDS = {
     "late": ("50", f"'{MISBEHAVE}' leave-daemon; echo ready; sleep 0.3; exit 7", "failed", r"exit 7"),
 }
 BACKGROUND = {"deaf_daemon", "late"}
+# Seconds without progress.
+STALLS = {"stalled": 4, "silent": 10, "writer": 10, "talker": 10}
 # What a node that is not root has to do otherwise.
 LOCKING = {"locker", "eraser", "links", "swap", "deep", "daemon", "hogs", "shim_killer"}
 # Of 24 kinds that a person would try first; the rest only with --full.
-RARE = {"nameless", "messages", "many_records", "crash", "sleeper", "late"}
+RARE = {"talker", "nameless", "messages", "many_records", "crash", "sleeper", "late"}
 
 
 class Hostile(NodeCase):
@@ -134,7 +141,7 @@ class Hostile(NodeCase):
         home.work()
         node = home.node()
         for name in names:
-            home.queue(f"https://site.test/{name}", plugins=name, TIMEOUT=self.timeout(name))
+            home.queue(f"https://site.test/{name}", plugins=name, TIMEOUT=self.timeout(name), **({name.upper() + "_STALL_TIMEOUT": STALLS[name]} if name in STALLS else {}))
         until("every snapshot is sealed", lambda: home.sql("select count(*) from holdfast.snapshot_sealed") == [[str(len(names))]], 240)
         self.assertEqual(home.survivors(), [], "alive after the last seal")
         self.assertEqual(home.node(), node, "the node is another one")
@@ -237,6 +244,9 @@ class Hostile(NodeCase):
                          {"victim": "after it had ended, its files were changed by one of thief/on_Snapshot__60_thief.bg, reader/on_Snapshot__70_reader: victim/mine.txt (gone)",
                           "whole": "", "thief": "", "reader": ""})
         self.assertEqual({name: row["files"] for name, row in rows.items()}, {"victim": 0, "whole": 1, "thief": 0, "reader": 2})
+        # No hook has failed, but what is there is not what they made.
+        self.assertEqual(home.sql("select outcome, reason from holdfast.snapshot_sealed"),
+                         [["partial", "another hook changed the files of victim afterwards"]])
         home.leave()
         self.assertEqual(home.run("verify", "--all").code, 0)
 

@@ -1,8 +1,10 @@
 """Two hundred hooks at once on one node: no descriptor is lost, no zombie is left, and memory stays within bounds."""
 
 import os
+import unittest
 
-from node import MISBEHAVE, NodeCase, NodePlace, figure, read, status_field, until
+from node import FULL, MISBEHAVE, NodeCase, NodePlace, figure, read, status_field, until
+from support import ROOT
 
 HOOKS = 200
 KINDS = (
@@ -30,7 +32,14 @@ def memory_of(pids):
 
 class Many(NodeCase):
     def test_two_hundred_at_once(self):
-        home = self.node_place(WORKER_SNAPSHOTS=HOOKS, POLITENESS_PARALLEL=0, DRAIN_TIMEOUT="300s")
+        self.two_hundred(False)
+
+    @unittest.skipUnless(ROOT and FULL, "--full, as root")
+    def test_two_hundred_at_once_as_plain_user(self):
+        self.two_hundred(True)
+
+    def two_hundred(self, plain):
+        home = self.node_place(plain, WORKER_SNAPSHOTS=HOOKS, POLITENESS_PARALLEL=0, DRAIN_TIMEOUT="300s")
         for kind, script in enumerate(KINDS):
             home.hook(f"kind{kind}", f"on_Snapshot__50_kind{kind}.sh", script)
         home.work()
@@ -47,7 +56,7 @@ class Many(NodeCase):
         self.assertEqual(home.sql("select count(*) from holdfast.v_running"), [[str(HOOKS)]])
         shims = [pid for pid in home.tree(home.worker.pid) if read(f"/proc/{pid}/comm") == b"holdfast-shim\n"]
         self.assertEqual(len(shims), HOOKS)
-        figure(f"{HOOKS} hooks at once: node {before} -> {int(status_field(node, 'VmRSS')) // 1024} MiB resident, "
+        figure(f"{HOOKS} hooks at once{' as nobody' if home.identity else ''}: node {before} -> {int(status_field(node, 'VmRSS')) // 1024} MiB resident, "
                f"{len(os.listdir(f'/proc/{node}/fd'))} descriptors; all shims {memory_of(shims)} MiB")
         until_reaped(home.worker.pid)
 
@@ -66,4 +75,4 @@ class Many(NodeCase):
         )
         home.leave()
         self.assertEqual(home.survivors(), [])
-        self.assertEqual(home.run("check").records, [])
+        self.assertEqual(home.run("check", **home.identity).records, [])

@@ -87,14 +87,16 @@ class Programs(NodeCase):
         self.plugin(home, "content", {})
         result = home.run("doctor")
         self.assertEqual(result.code, FAILED_WORK, str(result))
-        needs = {(record["plugin"], record["program"].rpartition("/")[2]): record for record in result.records}
+        needs = {(record["plugin"], record["program"].rpartition("/")[2]): record for record in result.records if record["type"] == "Need"}
+        (node,) = (record for record in result.records if record["type"] == "Node")
+        self.assertRegex(node["cgroups"], r"^(version [12], /|none: )")
         self.assertEqual(needs["needy", "needed"]["state"], "missing")
         self.assertEqual(needs["needy", "needed"]["wanted"], "1.2")
         if os.path.exists("/usr/bin/apt-get"):
             self.assertEqual(needs["needy", "needed"]["install"], "apt-get install needed-utils needed-doc")
         self.assertEqual(needs["content", "bash"]["state"], "found")
         program(home.path / "tools/needed", "#!/bin/sh\necho needed 1.1.9\n")
-        needs = {record["program"]: record for record in home.run("doctor", "needy").records}
+        needs = {record["program"]: record for record in home.run("doctor", "needy").records if record["type"] == "Need"}
         self.assertEqual((needs["needed"]["state"], needs["needed"]["version"]), ("old", "1.1.9"))
         program(home.path / "tools/needed")
         result = home.run("doctor")

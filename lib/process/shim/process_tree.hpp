@@ -52,10 +52,11 @@ inline ssize_t read_small_file(const char* path, char* buffer, std::size_t size)
 struct Stat {
   char state;
   pid_t parent;
+  std::uint64_t cpu_ticks; // its own and that of the children it has reaped
   std::uint64_t start_ticks;
 };
 
-// State, parent and start time (fields 3, 4 and 22 of /proc/<pid>/stat). False if there is no such process.
+// Fields 3, 4, 14 to 17 and 22 of /proc/<pid>/stat. False if there is no such process.
 inline bool read_stat(pid_t pid, Stat& out) {
   char path[64];
   std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
@@ -66,8 +67,11 @@ inline bool read_stat(pid_t pid, Stat& out) {
   out.state = at[2];
   char* next = nullptr;
   out.parent = static_cast<pid_t>(std::strtol(at + 3, &next, 10));
-  for (int field = 5; field < 22; ++field)
-    (void)std::strtoll(next, &next, 10);
+  out.cpu_ticks = 0;
+  for (int field = 5; field < 22; ++field) {
+    const long long value = std::strtoll(next, &next, 10);
+    if (field >= 14 && field <= 17) out.cpu_ticks += static_cast<std::uint64_t>(value);
+  }
   out.start_ticks = std::strtoull(next, nullptr, 10);
   return true;
 }
@@ -92,6 +96,25 @@ bool for_each_number(const char* directory, Visit visit) {
   return true;
 }
 
+// Appends the numbers in a file: children of a thread, members of a cgroup.
+inline void append_numbers(int fd, PidList& list) {
+  char buffer[4096];
+  pid_t number = 0; // survives a number that is cut by the end of the buffer
+  for (;;) {
+    const ssize_t got = read(fd, buffer, sizeof buffer);
+    if (got <= 0) break;
+    for (ssize_t i = 0; i < got; ++i) {
+      if (buffer[i] >= '0' && buffer[i] <= '9') {
+        number = number * 10 + (buffer[i] - '0');
+      } else if (number != 0) {
+        if (number != spared) list.add(number);
+        number = 0;
+      }
+    }
+  }
+  if (number != 0 && number != spared) list.add(number);
+}
+
 // Appends the children of one process: those of each of its threads.
 inline void append_children(pid_t pid, PidList& list) {
   char directory[64];
@@ -101,21 +124,7 @@ inline void append_children(pid_t pid, PidList& list) {
     std::snprintf(path, sizeof path, "/proc/%d/task/%d/children", pid, thread);
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return;
-    char buffer[4096];
-    pid_t number = 0; // survives a number that is cut by the end of the buffer
-    for (;;) {
-      const ssize_t got = read(fd, buffer, sizeof buffer);
-      if (got <= 0) break;
-      for (ssize_t i = 0; i < got; ++i) {
-        if (buffer[i] >= '0' && buffer[i] <= '9') {
-          number = number * 10 + (buffer[i] - '0');
-        } else if (number != 0) {
-          if (number != spared) list.add(number);
-          number = 0;
-        }
-      }
-    }
-    if (number != 0 && number != spared) list.add(number);
+    append_numbers(fd, list);
     close(fd);
   });
 }
@@ -185,6 +194,14 @@ inline std::size_t freeze_and_kill(PidList& list) {
   for (std::size_t i = 0; i < list.count; ++i)
     kill(list.pids[i], SIGKILL);
   return list.count;
+}
+
+// CPU time of living processes, in clock ticks.
+inline std::uint64_t cpu_ticks(const PidList& list) {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < list.count; ++i)
+    if (Stat stat; read_stat(list.pids[i], stat)) sum += stat.cpu_ticks;
+  return sum;
 }
 
 // The number behind "<field>" in a /proc file of "name: number kB" lines, in bytes; 0 if it is not there.

@@ -2,10 +2,10 @@
 // What the launcher and the shim say to each other over the control socket (SOCK_SEQPACKET, descriptor 3 in the shim).
 // Plain values in the machine's own layout: both programs come from one build. Used by the shim, so no library types.
 //
-// Command line of the shim: holdfast-shim LIMITS DIRECTORY PROGRAM [ARGUMENT...]; its environment is the hook's.
-// LIMITS is seven decimal numbers or "-" joined by commas: address space, file size, open files, core size and
+// Command line of the shim: holdfast-shim LIMITS CGROUPS DIRECTORY PROGRAM [ARGUMENT...]; its environment is the
+// hook's. LIMITS is eight decimal numbers or "-" joined by commas: address space, file size, open files, core size and
 // processes of the user, which the kernel enforces on each process; memory and processes of the whole tree, which the
-// shim watches.
+// shim watches; and the milliseconds between two reports of the CPU time used. CGROUPS is what cgroup.hpp takes.
 
 #include <cstdint>
 #include <type_traits>
@@ -14,7 +14,7 @@ namespace holdfast::process::shim {
 
 inline constexpr int kControlDescriptor = 3;
 inline constexpr int kLimitCount = 5;   // of the kernel
-inline constexpr int kWatchedCount = 2; // of the shim
+inline constexpr int kWatchedCount = 3; // of the shim
 
 // Launcher to shim.
 enum class OrderKind : std::uint32_t {
@@ -28,7 +28,8 @@ struct Order {
 };
 
 // Shim to launcher: `started` once the hook's program runs, then one `ended`; only `ended` if it could not be started.
-enum class ReportKind : std::uint32_t { started = 'S', ended = 'E' };
+// Between them, if asked for, `used` whenever the tree's CPU time (`tree`) has grown.
+enum class ReportKind : std::uint32_t { started = 'S', used = 'U', ended = 'E' };
 
 // The step at which starting failed; equal to process::StartStep.
 enum class Step : std::uint32_t { none, fork, directory, limits, execute };
@@ -39,7 +40,7 @@ enum class Excess : std::uint32_t { none, memory, processes };
 struct Consumption {
   std::int64_t user_us;
   std::int64_t system_us;
-  std::uint64_t peak_kib; // largest resident set of one process
+  std::uint64_t peak_kib; // largest resident set of one process or, if the cgroup tells more, memory of all at once
   std::uint64_t read_blocks;
   std::uint64_t written_blocks;
 };

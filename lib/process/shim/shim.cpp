@@ -5,16 +5,20 @@
 // is an end of file on the socket: then everything below it is killed at once. SIGTERM to the shim means the same. Send
 // it TERM, never KILL: a killed shim loses its tree.
 
+#include "lib/process/shim/cgroup.hpp"
 #include "lib/process/shim/process_tree.hpp"
 #include "lib/process/shim/protocol.hpp"
 
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -35,12 +39,15 @@ constexpr std::int64_t kLeftoverGrace = 200'000; // TERM to KILL for what a hook
 constexpr std::int64_t kUnkillable =
     10'000'000;                         // first KILL to giving up: a process stuck in the kernel cannot be killed
 constexpr std::int64_t kLook = 100'000; // between two looks at the memory of the tree
-constexpr std::int64_t kLookAtCount = 250'000;                       // ... at the number of its processes alone
+constexpr std::int64_t kLookAtCount = 250'000; // ... at the number of its processes alone
+// The kernel's limit counts threads too, and is there for what grows between two looks.
+constexpr std::uint64_t kTasksEach = 8, kMostTasks = 1u << 22;
 constexpr int kEndFirst = 500;                                       // oom_score_adj: before the node and its database
 constexpr std::int64_t kFirstRetry = 2'000, kLongestRetry = 200'000; // from one round of KILL to the next
 
 // One shim supervises one hook: its state is the program's state. `list` is large and mostly never touched.
 tree::PidList list;
+shim::Cgroup cgroup;
 
 std::int64_t now_us() {
   timespec time;
@@ -63,11 +70,16 @@ void send_report(const shim::Report& report) {
 }
 
 constexpr std::uint64_t kUnlimited = UINT64_MAX;
-constexpr int kAllLimits = shim::kLimitCount + shim::kWatchedCount;
 
-// Reads "n,n,-,n,-,n,-". False if it is anything else.
-bool read_limits(const char* text, std::uint64_t (&limits)[kAllLimits]) {
-  for (std::uint64_t& limit : limits) {
+struct Limits {
+  std::uint64_t of_process[shim::kLimitCount]; // which the kernel knows
+  std::uint64_t memory, processes;             // of the tree
+  std::uint64_t tell_ms;                       // between two reports of the CPU time
+};
+
+// Reads "n,n,-,n,-,n,-,n". False if it is anything else.
+bool read_limits(const char* text, Limits& limits) {
+  const auto read_one = [&text](std::uint64_t& limit) {
     char* end = nullptr;
     limit = *text == '-' ? kUnlimited : std::strtoull(text, &end, 10);
     if (*text == '-') {
@@ -78,12 +90,15 @@ bool read_limits(const char* text, std::uint64_t (&limits)[kAllLimits]) {
       text = end;
     }
     if (*text == ',') ++text;
-  }
-  return true;
+    return true;
+  };
+  for (std::uint64_t& limit : limits.of_process)
+    if (!read_one(limit)) return false;
+  return read_one(limits.memory) && read_one(limits.processes) && read_one(limits.tell_ms);
 }
 
 // Sets those that the kernel knows; never raises one above the one inherited. 0 or an errno value.
-int apply_limits(const std::uint64_t (&limits)[kAllLimits]) {
+int apply_limits(const std::uint64_t (&limits)[shim::kLimitCount]) {
   constexpr __rlimit_resource resources[shim::kLimitCount] = {RLIMIT_AS, RLIMIT_FSIZE, RLIMIT_NOFILE, RLIMIT_CORE,
                                                               RLIMIT_NPROC};
   for (int i = 0; i < shim::kLimitCount; ++i) {
@@ -109,50 +124,71 @@ void prefer_as_victim() {
   close(fd);
 }
 
-// Why the hook could not be started; written by the child of vfork, which shares our memory until it executes.
+// Why the hook could not be started; written by the child, which shares this memory until it executes.
 struct Failure {
   volatile int error;
   volatile shim::Step step;
 };
-Failure failure;
+Failure own_failure;
+Failure* failure = &own_failure;
 
-// In the child of vfork: the memory is the shim's, so only system calls, and `failure` is filled in.
-[[noreturn]] void become_hook(pid_t shim_pid, char** argv, const std::uint64_t (&limits)[kAllLimits]) {
+// Like vfork, into the hook's cgroup. The child has a copy of our memory but for `failure`: a stack that two return on
+// is for vfork to handle. -1: not to be had.
+pid_t fork_into(int directory) {
+  void* shared = mmap(nullptr, sizeof(Failure), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) return -1;
+  clone_args arguments{};
+  arguments.flags = CLONE_INTO_CGROUP | CLONE_VFORK;
+  arguments.exit_signal = SIGCHLD;
+  arguments.cgroup = static_cast<std::uint64_t>(directory);
+  failure = static_cast<Failure*>(shared);
+  const auto pid = static_cast<pid_t>(syscall(SYS_clone3, &arguments, sizeof arguments));
+  if (pid < 0) failure = &own_failure;
+  return pid;
+}
+
+// In the child: with vfork the memory is the shim's, so only system calls, and `failure` is filled in.
+[[noreturn]] void become_hook(pid_t shim_pid, char** argv, const Limits& limits) {
+  cgroup.enter(failure != &own_failure);
   setsid(); // session and process group of its own
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != shim_pid) _exit(126); // the shim died before the line above
   close_range(kControlDescriptor, ~0u, 0);
-  failure.step = shim::Step::directory;
-  if (argv[2][0] != '\0' && chdir(argv[2]) != 0) {
-    failure.error = errno;
+  failure->step = shim::Step::directory;
+  if (argv[3][0] != '\0' && chdir(argv[3]) != 0) {
+    failure->error = errno;
     _exit(127);
   }
-  failure.step = shim::Step::limits;
-  if (const int error = apply_limits(limits); error != 0) {
-    failure.error = error;
+  failure->step = shim::Step::limits;
+  if (const int error = apply_limits(limits.of_process); error != 0) {
+    failure->error = error;
     _exit(127);
   }
   prefer_as_victim();
-  failure.step = shim::Step::execute;
+  failure->step = shim::Step::execute;
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none,
               nullptr); // dispositions are the default ones: the launcher reset them, the shim set none
-  execve(argv[3], argv + 3, environ);
-  failure.error = errno;
+  execve(argv[4], argv + 4, environ);
+  failure->error = errno;
   _exit(127);
 }
 
 class Supervisor {
 public:
-  Supervisor(pid_t leader, int signals, std::uint64_t most_memory, std::uint64_t most_processes, shim::Report& report)
-      : leader_(leader), signals_(signals), most_memory_(most_memory), most_processes_(most_processes), report_(report),
-        started_(now_us()) {
-    if (most_memory != kUnlimited)
+  Supervisor(pid_t leader, int signals, const Limits& limits, shim::Report& report)
+      : leader_(leader), signals_(signals), most_memory_(limits.memory), most_processes_(limits.processes),
+        report_(report), started_(now_us()) {
+    if (most_memory_ != kUnlimited)
       look_every_ = kLook;
-    else if (most_processes != kUnlimited)
+    else if (most_processes_ != kUnlimited)
       look_every_ = kLookAtCount;
     if (look_every_ != kNever) next_look_ = started_ + look_every_;
+    if (limits.tell_ms != kUnlimited) {
+      tell_every_ = static_cast<std::int64_t>(limits.tell_ms) * 1'000;
+      next_telling_ = started_ + tell_every_;
+    }
   }
 
   // Returns when no descendant is left, or when what is left cannot be killed.
@@ -162,6 +198,7 @@ public:
       if (leader_gone_ && linger_until_ == kNever && !killing()) linger_until_ = now + kLinger;
       if (leader_gone_ && !ending_leftovers_ && linger_until_ <= now) end_leftovers(now);
       if (next_look_ <= now) look(now);
+      if (next_telling_ <= now) tell(now);
       if (kill_at_ <= now) kill_all(now);
       if (killing() && now - first_kill_ > kUnkillable) {
         tree::find_descendants(list);
@@ -170,9 +207,10 @@ public:
       }
       wait_for_event(now);
     }
-    rusage usage;
-    getrusage(RUSAGE_CHILDREN, &usage);
-    report_.tree = consumption(usage);
+    report_.tree = used_so_far();
+    if (peak_memory_ / 1024 > report_.tree.peak_kib) report_.tree.peak_kib = peak_memory_ / 1024;
+    // What was over in between two looks: the kernel was quicker.
+    if (report_.excess == shim::Excess::none && cgroup.out_of_memory()) report_.excess = shim::Excess::memory;
   }
 
 private:
@@ -220,9 +258,10 @@ private:
       first_kill_ = now;
       if (leader_gone_) ending_leftovers_ = true;
     }
-    const std::size_t found = tree::freeze_and_kill(list);
+    bool found = cgroup.kill_all(list);
+    found |= tree::freeze_and_kill(list) > 0;   // what has left its cgroup, or never had one
     if (!leader_gone_) kill(-leader_, SIGKILL); // also where /proc cannot be read
-    if (found > 0 && report_.terminated != 0) report_.killed = 1;
+    if (found && report_.terminated != 0) report_.killed = 1;
     kill_at_ = now_us() + retry_;
     retry_ = sooner(retry_ * 2, kLongestRetry);
   }
@@ -232,17 +271,49 @@ private:
   void look(std::int64_t now) {
     next_look_ = killing() ? kNever : now + look_every_;
     if (killing()) return;
+    const std::uint64_t memory = cgroup.memory_bytes();
+    if (memory > peak_memory_) peak_memory_ = memory;
     tree::find_descendants(list);
     if (list.count > most_processes_) {
       report_.excess = shim::Excess::processes;
-    } else if (most_memory_ != kUnlimited && tree::resident_bytes(list) > most_memory_ &&
-               tree::memory_bytes(list) > most_memory_) {
+    } else if (most_memory_ != kUnlimited && (cgroup.out_of_memory() || (tree::resident_bytes(list) > most_memory_ &&
+                                                                         tree::memory_bytes(list) > most_memory_))) {
       report_.excess = shim::Excess::memory;
     } else {
       return;
     }
     report_.terminated = 1;
     kill_at_ = now;
+  }
+
+  // By those that were reaped or, if that is more, by all that were in the cgroup: nobody reaps the children of a
+  // process that ignores SIGCHLD.
+  static shim::Consumption used_so_far() {
+    rusage usage;
+    getrusage(RUSAGE_CHILDREN, &usage);
+    shim::Consumption used = consumption(usage);
+    std::int64_t user = 0, system = 0;
+    if (cgroup.cpu_us(user, system) && user + system > used.user_us + used.system_us) {
+      used.user_us = user;
+      used.system_us = system;
+    }
+    return used;
+  }
+
+  // How much CPU time the tree has used, if that is not what was told last.
+  void tell(std::int64_t now) {
+    next_telling_ = now + tell_every_;
+    shim::Consumption used = used_so_far();
+    if (std::int64_t user = 0, system = 0; !cgroup.cpu_us(user, system)) {
+      tree::find_descendants(list);
+      used.user_us += static_cast<std::int64_t>(tree::cpu_ticks(list)) * 1'000'000 / sysconf(_SC_CLK_TCK);
+    }
+    if (used.user_us + used.system_us == told_) return;
+    told_ = used.user_us + used.system_us;
+    shim::Report report = report_;
+    report.kind = shim::ReportKind::used;
+    report.tree = used;
+    send_report(report);
   }
 
   // TERM now and KILL after `grace`, or KILL at once if it is 0 and `politely` is false.
@@ -276,7 +347,7 @@ private:
   void wait_for_event(std::int64_t now) {
     std::int64_t until = kill_at_;
     if (leader_gone_ && !ending_leftovers_) until = sooner(until, linger_until_);
-    until = sooner(until, next_look_);
+    until = sooner(until, sooner(next_look_, next_telling_));
     const int timeout =
         until == kNever ? -1 : static_cast<int>(sooner(until > now ? (until - now + 999) / 1'000 : 0, 60'000));
     pollfd waits[2] = {{signals_, POLLIN, 0}, {listening_ ? kControlDescriptor : -1, POLLIN, 0}};
@@ -294,7 +365,10 @@ private:
   std::int64_t first_kill_{kNever};   // when the first one was
   std::int64_t linger_until_{kNever}; // when what the leader left behind is asked to end
   std::int64_t retry_{kFirstRetry};
-  std::int64_t look_every_{kNever}, next_look_{kNever}; // at what the tree uses
+  std::int64_t look_every_{kNever}, next_look_{kNever};    // at what the tree uses
+  std::int64_t tell_every_{kNever}, next_telling_{kNever}; // of its CPU time
+  std::int64_t told_{0};
+  std::uint64_t peak_memory_{0}; // as the cgroup says
   bool leader_gone_{false};
   bool asked_{false};            // TERM or KILL has been ordered
   bool ending_leftovers_{false}; // signals have been sent to what the leader left behind
@@ -304,7 +378,7 @@ private:
 } // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 4) {
+  if (argc < 5) {
     constexpr char usage[] = "holdfast-shim: started by holdfast for each hook; not to be run by hand\n";
     (void)!write(STDERR_FILENO, usage, sizeof usage - 1);
     return 64;
@@ -320,30 +394,37 @@ int main(int argc, char** argv) {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
 
   shim::Report report{};
-  std::uint64_t limits[kAllLimits];
+  Limits limits;
   const bool understood = read_limits(argv[1], limits);
   if (!understood) errno = EINVAL;
   const pid_t self = getpid();
-  const pid_t leader = signals < 0 || !understood ? -1 : vfork();
+  pid_t leader = -1;
+  if (signals >= 0 && understood) {
+    const bool crowd = limits.processes <= kMostTasks / kTasksEach; // not, if there is no limit
+    cgroup.make(argv[2], limits.memory == kUnlimited ? 0 : limits.memory, crowd ? limits.processes * kTasksEach : 0);
+    if (const int birthplace = cgroup.birthplace(); birthplace >= 0) leader = fork_into(birthplace);
+    if (leader < 0) leader = vfork();
+  }
   if (leader == 0) become_hook(self, argv, limits);
   if (leader < 0) {
-    failure.error = errno;
-    failure.step = shim::Step::fork;
+    failure->error = errno;
+    failure->step = shim::Step::fork;
   }
   close_range(0, kControlDescriptor - 1, 0); // the hook's files are the hook's: nobody waits for ours to be closed
 
   if (leader > 0) {
     report.pid = leader;
     if (tree::Stat stat; tree::read_stat(leader, stat)) report.start_ticks = stat.start_ticks;
-    if (failure.error == 0) {
+    if (failure->error == 0) {
       report.kind = shim::ReportKind::started;
       send_report(report);
     }
-    Supervisor(leader, signals, limits[shim::kLimitCount], limits[shim::kLimitCount + 1], report).run();
+    Supervisor(leader, signals, limits, report).run();
   }
   report.kind = shim::ReportKind::ended;
-  report.start_errno = failure.error;
-  report.failed_step = failure.error != 0 ? static_cast<shim::Step>(failure.step) : shim::Step::none;
+  report.start_errno = failure->error;
+  report.failed_step = failure->error != 0 ? static_cast<shim::Step>(failure->step) : shim::Step::none;
   send_report(report);
+  cgroup.remove();
   return 0;
 }

@@ -193,6 +193,30 @@ TEST_SUITE("foreground hooks") {
     CHECK(outcome.exit.signal == SIGTERM);
   }
 
+  TEST_CASE("a hook that does nothing is ended before its timeout") {
+    HookStage stage;
+    stage.limits.stall = milliseconds(1500);
+    const auto outcome =
+        stage.outcome_of("echo x > file; echo '{\"type\":\"ArchiveResult\",\"status\":\"succeeded\"}'; sleep 600");
+    CHECK(outcome.status == Status::failed);
+    CHECK_FALSE(outcome.timed_out);
+    CHECK(outcome.error == "made no progress for 1.5s");
+    CHECK(outcome.exit.signal == SIGTERM);
+  }
+
+  TEST_CASE("a background hook may wait: that is what it is for") {
+    HookStage stage;
+    stage.limits.stall = milliseconds(100);
+    auto run = stage.background("echo ready; trap 'exit 0' TERM; until [ -e go ]; do sleep 0.05; done");
+    run->start();
+    CHECK(stage.run(run->ready(seconds(30))));
+    auto other = stage.foreground("sleep 600"); // is ended, several looks later
+    other->start();
+    CHECK(stage.run(other->finish()).error == "made no progress for 0.1s");
+    run->end(milliseconds(30000), false);
+    CHECK(stage.run(run->finish()).status != Status::failed);
+  }
+
   TEST_CASE("a hook that ignores TERM is killed after the grace") {
     HookStage stage;
     auto run = stage.foreground("trap '' TERM; echo ready; while :; do sleep 0.05; done");

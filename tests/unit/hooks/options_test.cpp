@@ -151,6 +151,18 @@ TEST_SUITE("plugin options") {
     CHECK_THROWS_AS(hook_timeout(wget, {{"TIMEOUT", "soon"}}), Error);
   }
 
+  TEST_CASE("a hook may stand still as long as its plugin's option says, else the general one") {
+    const auto catalog = sample();
+    const Plugin& wget = *catalog->find("wget");
+    CHECK_FALSE(stall_timeout(wget, {}));
+    CHECK_FALSE(stall_timeout(wget, {{"TIMEOUT", "30"}}));
+    CHECK(stall_timeout(wget, {{"STALL_TIMEOUT", "30"}}) == std::chrono::seconds(30));
+    CHECK(stall_timeout(wget, {{"STALL_TIMEOUT", "30"}, {"WGET_STALL_TIMEOUT", "0.5"}}) ==
+          std::chrono::milliseconds(500));
+    CHECK(stall_timeout(wget, {{"STALL_TIMEOUT", "30"}, {"WGET_STALL_TIMEOUT", "0"}}) == std::chrono::seconds(0));
+    CHECK_THROWS_AS(stall_timeout(wget, {{"STALL_TIMEOUT", "soon"}}), Error);
+  }
+
   TEST_CASE("a plugin is enabled unless an option or its schema says otherwise") {
     const auto catalog = sample();
     const Plugin& wget = *catalog->find("wget");
