@@ -96,6 +96,7 @@ create or replace function holdfast.snapshot_claim(p_node uuid, p_room integer, 
 #variable_conflict use_column
 declare
   v_now timestamptz := clock_timestamp();
+  v_may boolean;
   v_room integer := p_room;
   v_share integer;
   v_from double precision := random();
@@ -115,11 +116,13 @@ declare
   v_ids uuid[] := '{}';
   v_next timestamptz;
 begin
-  if not holdfast.node_may_claim(p_node) then return; end if;
+  v_may := holdfast.node_may_claim(p_node);
+  -- Also by who may not claim now: what a dead node held is to be seen and settled even where all is paused.
   if exists (select from holdfast.process where status = 'running' and lease_until <= v_now) then
     perform holdfast.lapse_nodes();
     v_now := clock_timestamp(); -- else what has just come back would not be due yet
   end if;
+  if not v_may then return; end if;
 
   for v_crawl in
     with walk as materialized (

@@ -439,6 +439,9 @@ awaitable<void> Node::claim_loop() {
         if (options_.kind != "snapshot") claimed |= co_await claim_crawls();
         if (!fenced_ && !draining_) claimed |= co_await claim_snapshots();
       }
+      // A claim of snapshots gives up who is dead. Who makes none does that too, or it might be nobody.
+      if (!has_room || options_.kind == "crawl" || jobs_.size() >= static_cast<std::size_t>(options_.slots))
+        co_await database_->once([](pg::Connection& connection) { return store::lapse_nodes(connection); });
       if (done_ && !claimed && std::chrono::steady_clock::now() - checked >= kDoneCheck / 4) {
         checked = std::chrono::steady_clock::now();
         if (co_await is_done()) stop_.raise(base::Strength::drain, "done");
