@@ -475,8 +475,8 @@ class Bucket(Case):
             return True
         return False
 
-    def bucket(self):
-        c = self.collection(archive=f"s3://archive/some%20where/é?endpoint=http://127.0.0.1:{self.port}&region=eu-test-1".replace("%20", " "))
+    def bucket(self, port=None):
+        c = self.collection(archive=f"s3://archive/some%20where/é?endpoint=http://127.0.0.1:{port or self.port}&region=eu-test-1".replace("%20", " "))
         environment = c.environment
         c.environment = lambda *a, **more: environment(*a, **{**self.keys, **more})
         c.holdfast("migrate")
@@ -569,6 +569,26 @@ class Bucket(Case):
         self.assertEqual([node.poll() for node in nodes], [None, None])
         # What the dead node had published was nobody's, and is gone.
         self.assertEqual(len(self.files("20*/*/*/*/a*")), 20)
+
+    def test_a_store_that_says_nothing_any_more(self):
+        proxy = stage.Proxy(self.port)
+        self.addCleanup(proxy.close)
+        c = self.bucket(proxy.port)
+        leaving, staying = c.start("worker"), c.start("worker")
+        c.until("both have joined", lambda: c.nodes() == 2)
+        c.add(20, tenths=3)
+        c.until("some are sealed", lambda: c.sealed() >= 2)
+        proxy.set("swallow")  # everything looks open, nothing arrives, and no answer comes
+        leaving.terminate()
+        self.assertEqual(leaving.wait(60), 0)  # in good order, although it cannot publish what it has
+        c.until("the other one says so", lambda: c.sql("select count(*) from holdfast.v_node where status = 'running' and stats ->> 'not_claiming' "
+                                                       "like 'the object store does not answer%'") == "1")
+        c.until("nobody holds anything", lambda: c.sql("select count(*) from holdfast.snapshot_queue where owner_id is not null") == "0")
+        self.assertEqual(c.sql("select count(*) from holdfast.attempt where ending = 'lost'"), "0")
+        proxy.set("pass")
+        c.all_sealed(20)
+        self.prove(c, 20)
+        self.assertIsNone(staying.poll())
 
     def test_a_bucket_of_another_collection_and_wrong_keys_are_refused(self):
         c = self.bucket()
