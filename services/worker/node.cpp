@@ -42,7 +42,7 @@ std::vector<store::SealAnswer> seal_together(pg::Connection& connection, const s
 }
 
 constexpr int kExpandBatch = 2000; // seeds turned into snapshots per transaction
-constexpr std::chrono::milliseconds kArchivePatience{2000};
+constexpr std::chrono::milliseconds kArchivePatience{5000};
 constexpr std::chrono::milliseconds kRoomCheck{2000}; // how often a node that stopped claiming looks again
 // For what is left once no hook runs: a few database calls, each with its own deadline.
 constexpr std::chrono::milliseconds kLeave{60000};

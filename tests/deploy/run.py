@@ -444,6 +444,36 @@ class Machines(Case):
         self.prove(c, 60)
 
 
+@unittest.skipUnless(os.geteuid() == 0 and os.path.exists("/dev/fuse") and shutil.which("bindfs"), "needs root, /dev/fuse and bindfs")
+class FileServer(Case):
+    """A file server that hangs: one in this machine, by FUSE, under SIGSTOP. tests/cluster/nfs has a real one."""
+
+    def test_nodes_keep_what_they_have_while_the_archive_does_not_answer(self):
+        c = self.collection()
+        shared, c.archive = c.directory / "shared", c.directory / "mounted"
+        shared.mkdir()
+        c.archive.mkdir()
+        server = subprocess.Popen(["bindfs", "-f", shared, c.archive], stdin=subprocess.DEVNULL)
+        self.addCleanup(lambda: (server.send_signal(signal.SIGCONT), subprocess.run(["umount", "-l", c.archive], check=False), server.kill(), server.wait()))
+        c.until("it is mounted", lambda: os.path.ismount(c.archive))
+        c.holdfast("migrate")
+        nodes = [c.start("worker"), c.start("worker")]
+        c.until("both have joined", lambda: c.nodes() == 2)
+        c.add(16, tenths=3)
+        c.until("some are sealed", lambda: c.sealed() >= 2)
+        server.send_signal(signal.SIGSTOP)
+        c.until("both say so", lambda: c.sql("select count(*) from holdfast.v_node where status = 'running' and stats ->> 'not_claiming' like '%does not answer'") == "2")
+        beats = c.sql("select clock_timestamp() + interval '8 s'")  # two leases
+        c.until("two leases have passed", lambda: c.sql(f"select bool_and(beat_at > '{beats}') from holdfast.process where status = 'running'") == "t")
+        server.send_signal(signal.SIGCONT)
+        c.all_sealed(16)
+        self.assertEqual([node.poll() for node in nodes], [None, None])
+        self.prove(c, 16)
+        for node in nodes:
+            node.terminate()
+        self.assertEqual([node.wait(30) for node in nodes], [0, 0])
+
+
 class Bucket(Case):
     """An archive in an object store: versitygw, a real S3 server."""
 
@@ -618,7 +648,7 @@ def install_s3_server(directory):
 def build_of(commit, directory):
     """The program as it was then, built in a work tree of its own."""
     tree, say = directory + "/tree", lambda *words: subprocess.run(words, cwd=HERE.parent.parent, check=True, stdout=subprocess.DEVNULL)
-    say("git", "worktree", "add", "--detach", tree, commit)
+    say("git", "worktree", "add", "-q", "--detach", tree, commit)
     try:
         # A build directory of the usual name, so that ccache knows what was compiled before.
         say("cmake", "-S", tree, "-B", tree + "/build/dev", "-D", "CMAKE_BUILD_TYPE=RelWithDebInfo", "-D", "HOLDFAST_TESTS=OFF", "-G", "Ninja")
