@@ -28,8 +28,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kFirstWait{250};
 constexpr int kLongestWait = 4; // times doubled
 constexpr long kConnectSeconds = 4;
-constexpr long kSilentSecondsAway =
-    4; // slower than one byte a second for so long is no answer, of a store that is away
+constexpr long kSilentSecondsAway = 4;      // without an answer, of a store that is taken for away
 constexpr std::size_t kSlowest = 64 * 1024; // bytes a second: what takes longer than that is given up
 
 std::chrono::milliseconds wait_before(int attempt) {

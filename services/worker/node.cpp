@@ -41,9 +41,9 @@ std::vector<store::SealAnswer> seal_together(pg::Connection& connection, const s
   return answers;
 }
 
-constexpr int kExpandBatch = 2000; // seeds turned into snapshots per transaction
-constexpr std::chrono::milliseconds kArchivePatience{5000};
-constexpr std::chrono::milliseconds kRoomCheck{2000}; // how often a node that stopped claiming looks again
+constexpr int kExpandBatch = 2000;                          // seeds turned into snapshots per transaction
+constexpr std::chrono::milliseconds kArchivePatience{5000}; // for its answer, before a claim
+constexpr std::chrono::milliseconds kRoomCheck{2000};       // how often a node that stopped claiming looks again
 // For what is left once no hook runs: a few database calls, each with its own deadline.
 constexpr std::chrono::milliseconds kLeave{60000};
 constexpr std::chrono::milliseconds kDoneCheck{1000};
@@ -497,12 +497,12 @@ awaitable<void> Node::look_at_archive() {
 
 awaitable<void> Node::ask_archive() {
   std::string trouble;
-  std::uint64_t free = 0;
+  std::uint64_t free = archive_free_;
   co_await on_thread(looks_, [&] {
     try {
       archive_root_->check();
       free = archive_root_->free_bytes();
-    } catch (const base::Error& error) {
+    } catch (const std::exception& error) {
       trouble = error.what();
     }
   });

@@ -23,6 +23,7 @@
 #include <boost/asio/thread_pool.hpp>
 
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -114,9 +115,9 @@ private:
   asio::steady_timer look_timer_; // until the archive has answered
   bool looking_{false};
   std::chrono::steady_clock::time_point looked_{};
-  std::string archive_trouble_; // as it was last; empty: none
-  std::uint64_t archive_free_{0};
-  std::size_t spawned_{0}; // coroutines beside run() that have not ended
+  std::string archive_trouble_;                                           // as it was last; empty: none
+  std::uint64_t archive_free_{std::numeric_limits<std::uint64_t>::max()}; // bytes; of a bucket nobody knows
+  std::size_t spawned_{0};                                                // coroutines beside run() that have not ended
   bool woken_{false};
   bool draining_{false};
   bool fenced_{false};
