@@ -15,6 +15,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <exception>
 #include <mutex>
 #include <thread>
@@ -28,7 +29,9 @@ namespace {
 
 constexpr const char* kSentinel = ".holdfast-archive";
 constexpr std::size_t kLongestKey = 1024;
-constexpr std::size_t kAtOnce = 4; // requests; each may hold one piece (s3::kPartSize) in memory
+constexpr std::uint64_t kPublishSeconds = 60;  // for one attempt, and more for
+constexpr std::uint64_t kSlowest = 256 * 1024; // each so many bytes
+constexpr std::size_t kAtOnce = 4;             // requests; each may hold one piece (s3::kPartSize) in memory
 
 // Runs `work` for 0 .. count-1 on a few threads; rethrows the first failure, after all have ended.
 void in_parallel(std::size_t count, const std::function<void(std::size_t)>& work) {
@@ -64,7 +67,8 @@ Fd open_content(int attempt, const std::string& path, const std::filesystem::pat
 }
 
 void send(s3::Client& bucket, int attempt, const std::filesystem::path& where, const std::string& path,
-          const std::string& key, const std::string& digest) {
+          const std::string& key, const std::string& digest, const std::function<void()>& check_time) {
+  check_time();
   const Fd file = open_content(attempt, path, where);
   struct stat status {};
   std::array<char, 512> head{};
@@ -73,6 +77,7 @@ void send(s3::Client& bucket, int attempt, const std::filesystem::path& where, c
   const std::string type(media_type(path.substr(path.rfind('/') + 1), {head.data(), static_cast<std::size_t>(got)}));
   const auto sent =
       bucket.put_stream(key, static_cast<std::uint64_t>(status.st_size), type, [&](char* buffer, std::size_t room) {
+        check_time();
         for (;;) {
           const ssize_t read = ::read(file.get(), buffer, room);
           if (read < 0 && errno == EINTR) continue;
@@ -123,7 +128,8 @@ void shorten_paths(int attempt, const std::filesystem::path& where, std::size_t 
 }
 
 void publish_to_bucket(s3::Client& bucket, int attempt, const std::filesystem::path& where,
-                       const std::string& directory, const std::unordered_map<std::string, std::string>& digests) {
+                       const std::string& directory, std::uint64_t bytes,
+                       const std::unordered_map<std::string, std::string>& digests) {
   const std::string top = directory + "/";
   // Of an earlier try of ours, which broke off: the fence is ours alone. Its manifest goes first, so that what is being
   // replaced does not count meanwhile.
@@ -137,10 +143,20 @@ void publish_to_bucket(s3::Client& bucket, int attempt, const std::filesystem::p
   if (manifest == files.end()) throw Error(ErrorClass::bug, "an attempt without a manifest");
   const auto last = *manifest;
   files.erase(manifest);
+  // A store may answer each request in time, and still be too slow to wait for: others want this thread, and a node
+  // that is to end waits for it.
+  const auto seconds = kPublishSeconds + files.size() / 4 + bytes / kSlowest;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
+  const auto check_time = [&] {
+    if (std::chrono::steady_clock::now() > deadline)
+      throw Error(ErrorClass::unavailable, "the object store is too slow: it did not take " +
+                                               std::to_string(files.size()) + " files with " + std::to_string(bytes) +
+                                               " bytes in " + std::to_string(seconds) + " s");
+  };
   in_parallel(files.size(), [&](std::size_t i) {
-    send(bucket, attempt, where, files[i].first, top + files[i].first, files[i].second);
+    send(bucket, attempt, where, files[i].first, top + files[i].first, files[i].second, check_time);
   });
-  send(bucket, attempt, where, last.first, top + last.first, last.second);
+  send(bucket, attempt, where, last.first, top + last.first, last.second, check_time);
 }
 
 std::vector<Defect> verify_bucket_attempt(s3::Client& bucket, const std::string& directory,

@@ -236,7 +236,8 @@ Published publish(const Root& root, const std::filesystem::path& attempt,
 
   published.directory = snapshot_directory / final_name;
   if (root.bucket() != nullptr) {
-    publish_to_bucket(*root.bucket(), source.get(), source_path, published.directory.native(), contents.digests);
+    publish_to_bucket(*root.bucket(), source.get(), source_path, published.directory.native(), contents.bytes,
+                      contents.digests);
     const Fd parent = open_directory(source_path.parent_path());
     remove_quietly(parent.get(), source_path.filename().native(), source_path);
     return published;

@@ -18,6 +18,7 @@ using base::ErrorClass;
 // Any constant does, as long as every version of Holdfast uses the same one: "holdfast" in ASCII.
 constexpr std::int64_t kAdvisoryLock = 0x686F6C6466617374;
 constexpr std::chrono::seconds kRivalPatience{60};
+constexpr int kDeadlocks = 10;
 
 struct Recorded {
   std::optional<int> number;
@@ -200,6 +201,18 @@ Migrator::Migrator(std::vector<MigrationFile> numbered, std::vector<MigrationFil
 }
 
 MigrationReport Migrator::migrate(Connection& connection, const BeforeBreaking& before_breaking) const {
+  // Programs that run meanwhile lock tables in orders of their own, and of two that wait for each other one must go:
+  // then nothing was changed, and the next try finds other traffic.
+  for (int attempt = 1;; ++attempt) {
+    try {
+      return migrate_once(connection, before_breaking);
+    } catch (const DatabaseError& error) {
+      if (error.sqlstate() != "40P01" || attempt == kDeadlocks) throw;
+    }
+  }
+}
+
+MigrationReport Migrator::migrate_once(Connection& connection, const BeforeBreaking& before_breaking) const {
   MigrationReport report;
   connection.transaction([&](Transaction& transaction) {
     report = {};

@@ -43,7 +43,8 @@ public:
   // 60 s, then Error(temporary)). Functions are applied when their text differs from what is recorded, and all of them
   // after a change of structure. A database that is ahead of this binary, but serves it, is left as it is. Throws
   // Error(schema_mismatch) if the database demands a newer binary, or if an applied numbered file's checksum differs
-  // from ours. A file that fails leaves nothing behind; the error names it.
+  // from ours. A file that fails leaves nothing behind; the error names it. Begins anew, a few times, when it was
+  // chosen to end a deadlock with programs that are running.
   MigrationReport migrate(Connection& connection, const BeforeBreaking& before_breaking = {}) const;
 
   // What a service calls at start: throws Error(schema_mismatch) if the schema demands a newer binary, and
@@ -54,6 +55,8 @@ public:
   int revision() const noexcept; // highest number embedded
 
 private:
+  MigrationReport migrate_once(Connection& connection, const BeforeBreaking& before_breaking) const;
+
   std::vector<MigrationFile> numbered_;
   std::vector<MigrationFile> functions_;
   std::string version_;

@@ -28,8 +28,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kFirstWait{250};
 constexpr int kLongestWait = 4; // times doubled
 constexpr long kConnectSeconds = 4;
-constexpr long kSilentSeconds = 20;    // slower than one byte a second for so long is no answer
-constexpr long kSilentSecondsAway = 4; // of a store that is taken for away
+constexpr long kSilentSecondsAway = 4;      // without an answer, of a store that is taken for away
+constexpr std::size_t kSlowest = 64 * 1024; // bytes a second: what takes longer than that is given up
 
 std::chrono::milliseconds wait_before(int attempt) {
   thread_local std::mt19937 generator{std::random_device{}()};
@@ -169,7 +169,7 @@ std::string Client::trouble() const {
   return trouble_;
 }
 
-Client::Answer Client::attempt(const Call& call, bool away, std::string& trouble) {
+Client::Answer Client::attempt(const Call& call, std::chrono::seconds silence, std::string& trouble) {
   struct Taken {
     Connections& pool;
     CURL* handle;
@@ -197,7 +197,12 @@ Client::Answer Client::attempt(const Call& call, bool away, std::string& trouble
   curl_easy_setopt(curl, CURLOPT_PASSWORD, credentials_.secret.c_str());
   curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
   curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
-  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, away ? kSilentSecondsAway : kSilentSeconds);
+  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, static_cast<long>(silence.count()));
+  if (!call.sink) { // how much a sink will get is not known
+    const std::chrono::seconds at_slowest(call.body.size() / kSlowest);
+    const auto whole = std::chrono::milliseconds(std::max<std::chrono::milliseconds>(patience_, silence) + at_slowest);
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, static_cast<long>(whole.count()));
+  }
   if (method == "PUT" || method == "POST") {
     curl_easy_setopt(curl, CURLOPT_UPLOAD, 1L);
     curl_easy_setopt(curl, CURLOPT_READFUNCTION, on_read);
@@ -239,7 +244,9 @@ Client::Answer Client::request(const Call& below, std::initializer_list<long> go
         handed += bytes.size();
         below.sink(bytes);
       };
-    Answer answer = attempt(call, away, trouble);
+    const auto left = std::chrono::duration_cast<std::chrono::seconds>(patience_ - (Clock::now() - began));
+    const std::chrono::seconds least(kSilentSecondsAway);
+    Answer answer = attempt(call, away ? least : std::max(left, least), trouble);
     const bool passing = answer.status == 0 || passes(answer.status);
     if (away && !passing) {
       const std::lock_guard lock(mutex_);

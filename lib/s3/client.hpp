@@ -1,10 +1,10 @@
 #pragma once
 // A client of an S3-compatible object store, over libcurl, which signs (AWS SigV4). Every body carries its SHA-256 in
 // the signed request, so that the store refuses what did not arrive whole. A request that fails for a passing reason
-// (no connection, 5xx, "slow down") is repeated for a quarter of a minute; each has a deadline. A store that has failed
-// for so long is taken for away: until a request succeeds again, each is tried once, and gives up soon. Blocking; any
-// thread, any number at once: each request takes a connection out of a small pool. Keys are taken below the location's
-// prefix.
+// (no connection, silence, 5xx, "slow down") is repeated for a quarter of a minute, and four seconds more at most; each
+// has a deadline, which grows with what it sends. A store that has failed for so long is taken for away: until a
+// request succeeds again, each is tried once, and gives up soon. Blocking; any thread, any number at once: each request
+// takes a connection out of a small pool. Keys are taken below the location's prefix.
 //
 // Errors: unavailable (no answer, or the store refuses us), input_output (an answer that makes no sense),
 // cannot_create (the store has no room for us).
@@ -81,8 +81,8 @@ private:
   };
   // Repeats what failed for a passing reason; throws for statuses that are not in `good` (besides 200 to 299).
   Answer request(const Call& call, std::initializer_list<long> good = {});
-  // `away`: of a store that is taken for away, which is given less time.
-  Answer attempt(const Call& call, bool away, std::string& trouble);
+  // `silence`: after how long without a byte there will be no answer.
+  Answer attempt(const Call& call, std::chrono::seconds silence, std::string& trouble);
   std::string address(const Call& call) const;
 
   Location location_;

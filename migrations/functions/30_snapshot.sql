@@ -101,6 +101,7 @@ create or replace function holdfast.claim(p_node uuid, p_room integer, p_near uu
 #variable_conflict use_column
 declare
   v_now timestamptz := clock_timestamp();
+  v_may boolean;
   v_room integer := p_room;
   v_share integer;
   v_from double precision := random();
@@ -124,11 +125,13 @@ declare
   v_ids uuid[] := '{}';
   v_next timestamptz;
 begin
-  if not holdfast.node_may_claim(p_node) then return '{}'; end if;
+  v_may := holdfast.node_may_claim(p_node);
+  -- Also by who may not claim now: what a dead node held is to be seen and settled even where all is paused.
   if exists (select from holdfast.process where status = 'running' and lease_until <= v_now) then
     perform holdfast.lapse_nodes();
     v_now := clock_timestamp(); -- else what has just come back would not be due yet
   end if;
+  if not v_may then return '{}'; end if;
   if v_starts then perform set_config('holdfast.event', 'noted', true); end if; -- see below
   if (v_floors ->> 'until')::timestamptz > v_now is not true or (select count(*) from jsonb_object_keys(v_floors)) > 100 then
     v_floors := jsonb_build_object('until', v_now + interval '1 second');

@@ -41,8 +41,9 @@ std::vector<store::SealAnswer> seal_together(pg::Connection& connection, const s
   return answers;
 }
 
-constexpr int kExpandBatch = 2000;                    // seeds turned into snapshots per transaction
-constexpr std::chrono::milliseconds kRoomCheck{2000}; // how often a node that stopped claiming looks again
+constexpr int kExpandBatch = 2000;                          // seeds turned into snapshots per transaction
+constexpr std::chrono::milliseconds kArchivePatience{5000}; // for its answer, before a claim
+constexpr std::chrono::milliseconds kRoomCheck{2000};       // how often a node that stopped claiming looks again
 // For what is left once no hook runs: a few database calls, each with its own deadline.
 constexpr std::chrono::milliseconds kLeave{60000};
 constexpr std::chrono::milliseconds kDoneCheck{1000};
@@ -102,7 +103,7 @@ Node::Node(asio::io_context& io, NodeOptions options, base::StopSignal& stop, st
     : io_(io), options_(std::move(options)), stop_(stop), done_(std::move(done)),
       process_(describe_process("worker", options_.kind, options_.version, options_.slots, options_.data_dir)),
       scratch_(options_.work_dir, process_.id), binaries_(options_.program_directories, options_.data_dir / "lib"),
-      trust_(options_.lease, options_.margin), wake_timer_(io), trust_timer_(io) {
+      trust_(options_.lease, options_.margin), wake_timer_(io), trust_timer_(io), look_timer_(io) {
   process_.parent_id = options_.parent_id;
   options_.work_dir = scratch_.path();
   options_.temporary_dir = scratch_.temporary();
@@ -144,6 +145,7 @@ Node::~Node() {
   heartbeat_.reset();
   files_.join();
   resolver_.join();
+  looks_.join();
 }
 
 awaitable<Node::Ending> Node::run() {
@@ -388,13 +390,10 @@ std::string Node::shortage() {
   std::string where = "work_dir";
   try {
     free = scratch_.free_bytes();
-    // What could not be published in the end is not begun. A bucket is not asked here: this thread waits for nothing.
-    if (archive_root_->bucket() == nullptr)
-      archive_root_->check();
-    else if (const auto trouble = archive_root_->bucket()->trouble(); !trouble.empty())
-      return "the object store does not answer (" + trouble + ")";
-    if (const auto archive = archive_root_->free_bytes(); archive < free) {
-      free = archive;
+    // What could not be published in the end is not begun.
+    if (!archive_trouble_.empty()) return archive_trouble_;
+    if (archive_free_ < free) {
+      free = archive_free_;
       where = "archive.root";
     }
   } catch (const base::Error& error) {
@@ -436,13 +435,16 @@ awaitable<void> Node::claim_loop() {
     bool claimed = false;
     std::string problem;
     std::optional<std::chrono::milliseconds> next; // until something that waits will be due
+    co_await look_at_archive();
     const bool has_room = this->has_room();
-    look_for_store();
     try {
       if (has_room) {
         if (options_.kind != "snapshot") claimed |= co_await claim_crawls();
         if (!fenced_ && !draining_) claimed |= co_await claim_snapshots();
       }
+      // A claim of snapshots gives up who is dead. Who makes none does that too, or it might be nobody.
+      if (!has_room || options_.kind == "crawl" || jobs_.size() >= static_cast<std::size_t>(options_.slots))
+        co_await database_->once([](pg::Connection& connection) { return store::lapse_nodes(connection); });
       if (done_ && !claimed && std::chrono::steady_clock::now() - checked >= kDoneCheck / 4) {
         checked = std::chrono::steady_clock::now();
         if (co_await is_done()) stop_.raise(base::Strength::drain, "done");
@@ -475,26 +477,44 @@ awaitable<void> Node::claim_loop() {
   }
 }
 
-// A store that is away is asked now and then whether it is back, so that a node that does nothing else hears of it.
-void Node::look_for_store() {
+// How the archive is, as far as can be told soon: a directory whose server is away (NFS) keeps who asks for as long as
+// that lasts, and this thread waits for nothing. A store is asked only while it is away, so that a node that does
+// nothing else hears that it is back.
+awaitable<void> Node::look_at_archive() {
   const auto* bucket = archive_root_->bucket();
   const auto now = std::chrono::steady_clock::now();
-  if (bucket == nullptr || bucket->trouble().empty() || looking_for_store_ || now - looked_for_store_ < kRoomCheck / 2)
-    return;
-  looking_for_store_ = true;
-  looked_for_store_ = now;
-  spawn(ask_store());
+  if (!looking_ && (bucket == nullptr || (!bucket->trouble().empty() && now - looked_ >= kRoomCheck / 2))) {
+    looking_ = true;
+    looked_ = now;
+    ++spawned_;
+    asio::co_spawn(io_, ask_archive(), [this](std::exception_ptr) { --spawned_; });
+  }
+  if (bucket != nullptr) {
+    const auto trouble = bucket->trouble();
+    archive_trouble_ = trouble.empty() ? "" : "the object store does not answer (" + trouble + ")";
+    co_return;
+  }
+  look_timer_.expires_after(kArchivePatience);
+  if (looking_) co_await look_timer_.async_wait(asio::as_tuple(asio::use_awaitable));
+  if (looking_) archive_trouble_ = "the archive " + options_.archive_root.string() + " does not answer";
 }
 
-awaitable<void> Node::ask_store() {
-  co_await on_thread(files_, [this] {
+awaitable<void> Node::ask_archive() {
+  std::string trouble;
+  std::uint64_t free = archive_free_;
+  co_await on_thread(looks_, [&] {
     try {
       archive_root_->check();
-    } catch (const base::Error& error) {
-      spdlog::debug("still no object store: {}", error.what());
+      free = archive_root_->free_bytes();
+    } catch (const std::exception& error) {
+      trouble = error.what();
     }
   });
-  looking_for_store_ = false;
+  if (archive_root_->bucket() != nullptr && !trouble.empty()) spdlog::debug("still no object store: {}", trouble);
+  archive_trouble_ = trouble;
+  archive_free_ = free;
+  looking_ = false;
+  look_timer_.cancel();
 }
 
 // Deletes files of removed snapshots and writes pages of crawls anew, where no runner does. Every node has the archive;

@@ -23,6 +23,7 @@
 #include <boost/asio/thread_pool.hpp>
 
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -76,8 +77,8 @@ private:
   awaitable<void> hand_back(store::Lease lease);
   awaitable<void> run_job(std::shared_ptr<SnapshotJob> job);
   awaitable<void> purge();
-  void look_for_store();
-  awaitable<void> ask_store();
+  awaitable<void> look_at_archive();
+  awaitable<void> ask_archive();
   awaitable<void> make_crawl_page(std::string crawl_id);
   awaitable<bool> is_done();
   bool has_room();
@@ -98,6 +99,7 @@ private:
   base::TrustWindow trust_;
   asio::thread_pool files_{1};
   asio::thread_pool resolver_{4}; // names, and robots.txt
+  asio::thread_pool looks_{1};    // at the archive
   std::unique_ptr<pg::Pool> pool_;
   std::unique_ptr<Database> database_;
   std::unique_ptr<JobContext> context_;
@@ -110,9 +112,12 @@ private:
   std::set<std::string> extra_once_; // "<snapshot> <fence>" seen as extra on the last beat
   asio::steady_timer wake_timer_;
   asio::steady_timer trust_timer_;
-  bool looking_for_store_{false};
-  std::chrono::steady_clock::time_point looked_for_store_{};
-  std::size_t spawned_{0}; // coroutines beside run() that have not ended
+  asio::steady_timer look_timer_; // until the archive has answered
+  bool looking_{false};
+  std::chrono::steady_clock::time_point looked_{};
+  std::string archive_trouble_;                                           // as it was last; empty: none
+  std::uint64_t archive_free_{std::numeric_limits<std::uint64_t>::max()}; // bytes; of a bucket nobody knows
+  std::size_t spawned_{0};                                                // coroutines beside run() that have not ended
   bool woken_{false};
   bool draining_{false};
   bool fenced_{false};

@@ -159,7 +159,7 @@ class Proxy:
 
     class Pair:
         def __init__(self, client, server):
-            self.client, self.server, self.dead = client, server, False
+            self.client, self.server, self.dead, self.copied = client, server, False, 0
 
         def close(self):
             for end in (self.client, self.server):
@@ -205,6 +205,10 @@ class Proxy:
         pair.close()
         with self.lock:
             self.pairs.discard(pair)
+            pair.copied += 1
+            if pair.copied == 2: # both directions are over
+                pair.client.close()
+                pair.server.close()
 
     def set(self, mode):
         """pass, refuse (nobody gets through, sessions are cut), swallow (everything looks open, nothing arrives, for these sessions not

@@ -4,9 +4,10 @@
     tests/deploy/run.py --holdfast build/dev/bin/holdfast --short             what ctest runs, under a minute on a quiet machine
     tests/deploy/run.py --holdfast build/dev/bin/holdfast                     also the restore to a point in time, and Bucket
     tests/deploy/run.py --holdfast ... --install-s3-server Bucket             with a real S3 server, installed by `go install`
+    tests/deploy/run.py --holdfast ... --old-commit v0.1.0 EarlierBuild       beside the program of that commit, built for it
 
 Real holdfast processes, real PostgreSQL servers. "A newer release" is the same program with further migrations
-(HOLDFAST_TEST_MIGRATIONS). Machines needs root and network namespaces; Bucket needs versitygw (found on the PATH, named by
+(HOLDFAST_TEST_MIGRATIONS), but for EarlierBuild. Machines needs root and network namespaces; Bucket needs versitygw (found on the PATH, named by
 --s3-server, or installed from the Go module proxy into a temporary directory, which takes minutes). Each says why it is left out.
 """
 
@@ -33,7 +34,7 @@ sys.path.insert(0, str(HERE.parent / "runner"))
 import stage  # noqa: E402  PostgreSQL servers of our own
 from run import Machine, network_namespaces  # noqa: E402
 
-OPTIONS = argparse.Namespace(holdfast=None, s3_server=None, short=False)
+OPTIONS = argparse.Namespace(holdfast=None, old_holdfast=None, s3_server=None, short=False)
 VERSITYGW = "github.com/versity/versitygw/cmd/versitygw@v1.0.14"
 
 # http://<host>/<tenths of a second>/<megabytes>/<anything>
@@ -109,19 +110,19 @@ class Collection:
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("PG", "HOLDFAST_"))}
         return {**environment, "HOME": str(self.directory), **{"HOLDFAST_" + k: str(v) for k, v in settings.items()}, **more}
 
-    def start(self, *arguments, machine=None, **more):
+    def start(self, *arguments, machine=None, program=None, **more):
         """A process with a data directory of its own, as on a host of its own."""
         number = len(self.processes)
         log = open(self.directory / f"log{number}", "w+", encoding="utf-8")
         enter = ["ip", "netns", "exec", machine.name] if machine else []
-        process = subprocess.Popen([*enter, OPTIONS.holdfast, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+        process = subprocess.Popen([*enter, program or OPTIONS.holdfast, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
                                    env=self.environment(machine.address if machine else "127.0.0.1", f"data{number}", **more))
         process.log = log
         self.processes.append(process)
         return process
 
-    def holdfast(self, *arguments, expect=0, **more):
-        done = subprocess.run([OPTIONS.holdfast, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    def holdfast(self, *arguments, expect=0, program=None, **more):
+        done = subprocess.run([program or OPTIONS.holdfast, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                               env=self.environment(**more), timeout=120, check=False)
         if expect is not None and done.returncode != expect:
             raise AssertionError(f"holdfast {' '.join(map(str, arguments))}: exit {done.returncode} instead of {expect}\n{done.stdout}{done.stderr}")
@@ -274,6 +275,71 @@ class Upgrade(Case):
         c.until("the other leads", lambda: c.sql("select id from holdfast.process where worker_type = 'worker_runner' and status = 'running'") not in ("", leader))
 
 
+class EarlierBuild(Case):
+    """The program of an earlier commit beside this one: what the other tests only play."""
+
+    def setUp(self):
+        if not OPTIONS.old_holdfast:
+            self.skipTest("no earlier program (--old-holdfast PROGRAM or --old-commit COMMIT)")
+
+    def test_nodes_and_runners_of_both_work_on_one_schema_and_the_old_ones_are_drained(self):
+        c, old = self.collection(), {"program": OPTIONS.old_holdfast}
+        environment = c.environment
+        # Beats wait for the migration, which may be many files and an index or two; a node that loses its lease joins anew.
+        c.environment = lambda *a, **more: environment(*a, **{"HOLDFAST_LEASE": "20s", "HOLDFAST_BEAT": "1s", "HOLDFAST_MARGIN": "8s", **more})
+        c.holdfast("migrate", **old)
+        before = c.sql("select max(number) from holdfast.schema_migration")
+        olds = [c.start("worker", **old), c.start("worker", **old), c.start("runner", "--standby", **old)]
+        c.add(40, name="old", **old)
+        c.until("the old nodes work", lambda: c.sealed() >= 4)
+        c.holdfast("migrate")
+        print(f"revision {before}, then {c.sql('select max(number) from holdfast.schema_migration')}", file=sys.stderr)
+        dying = c.start("worker", **old)  # it is started again by its service manager meanwhile, and killed later
+        news = [c.start("worker"), c.start("worker"), c.start("runner", "--standby")]
+        ids = {process: c.node_of(process) for process in (*olds, dying, *news)}
+        c.until("five nodes have joined", lambda: c.nodes() == 5)
+        c.holdfast("migrate", **old)  # by the unit of an old runner: takes nothing back
+        self.assertEqual(c.holdfast("migrate").stdout, c.holdfast("migrate").stdout)
+        c.add(40, name="new")
+        c.add(40, name="late", **old)
+        by = lambda process: int(c.sql(f"select count(*) from holdfast.attempt where process_id = '{ids[process]}' and ending = 'sealed'"))
+        c.until("each has sealed something", lambda: all(by(node) > 0 for node in (*olds[:2], dying, *news[:2])), 120)
+        self.assertEqual(c.server.sql("select * from holdfast.check_invariants()"), [])
+        os.killpg(dying.pid, signal.SIGKILL)  # the new ones take over what an old one held, or the old ones
+        c.until("it was given up", lambda: c.sql(f"select status from holdfast.process where id = '{ids[dying]}'") == "exited")
+        for verb in (["status"], ["list", "crawls"], ["list", "nodes"]):  # people who have not been upgraded yet
+            c.holdfast(*verb, **old)
+        c.holdfast("drain", *[ids[process] for process in olds], "--wait", "--why", "upgrade")
+        c.until("the old ones have ended", lambda: all(process.poll() is not None for process in olds))
+        self.assertEqual([process.poll() for process in olds], [0, 0, 0])
+        c.until("the new runner leads", lambda: c.sql("select id from holdfast.process where worker_type = 'worker_runner' and status = 'running'") == ids[news[2]])
+        c.all_sealed(120)
+        ends = c.server.sql("select ending, count(*) from holdfast.attempt group by 1 order by 2 desc")
+        print(f"sealed by old nodes {sum(map(by, (*olds[:2], dying)))}, by new ones {sum(map(by, news[:2]))}; ends of attempts {ends}", file=sys.stderr)
+        self.assertLessEqual({end for end, _ in ends}, {"sealed", "lost"})
+        self.assertEqual([process.poll() for process in news], [None] * 3)
+        self.assertEqual([line for server in c.servers for line in server.log() if "violates" in line or "does not exist" in line], [])
+        self.prove(c, 120)
+
+
+class Takeover(Case):
+    def test_a_dead_node_is_given_up_also_when_nobody_claims_and_there_is_no_runner(self):
+        for name, leave_it in {"the other one has no room": lambda c: {"HOLDFAST_DISK_MINIMUM_FREE": "1000000g"},
+                               "all is paused": lambda c: c.holdfast("pause", "--all", "--yes") and {}}.items():
+            with self.subTest(name):
+                c = self.collection()
+                c.holdfast("migrate")
+                dying = c.start("worker")
+                c.add(4, tenths=300)
+                c.until("it holds something", lambda: c.sql("select count(*) from holdfast.snapshot_queue where owner_id is not null") == "2")
+                node = c.node_of(dying)
+                c.start("worker", **leave_it(c))
+                c.until("another has joined", lambda: c.nodes() == 2)
+                os.killpg(dying.pid, signal.SIGKILL)
+                c.until("it was given up", lambda: c.sql(f"select exit_reason from holdfast.process where id = '{node}'") == "lease lapsed")
+                self.assertEqual(c.sql("select count(*) from holdfast.snapshot_queue where owner_id is null"), "4")
+
+
 class ArchivingServer(Server):
     """Keeps its WAL, as deploy/README.md says."""
 
@@ -378,6 +444,36 @@ class Machines(Case):
         self.prove(c, 60)
 
 
+@unittest.skipUnless(os.geteuid() == 0 and os.path.exists("/dev/fuse") and shutil.which("bindfs"), "needs root, /dev/fuse and bindfs")
+class FileServer(Case):
+    """A file server that hangs: one in this machine, by FUSE, under SIGSTOP. tests/cluster/nfs has a real one."""
+
+    def test_nodes_keep_what_they_have_while_the_archive_does_not_answer(self):
+        c = self.collection()
+        shared, c.archive = c.directory / "shared", c.directory / "mounted"
+        shared.mkdir()
+        c.archive.mkdir()
+        server = subprocess.Popen(["bindfs", "-f", shared, c.archive], stdin=subprocess.DEVNULL)
+        self.addCleanup(lambda: (server.send_signal(signal.SIGCONT), subprocess.run(["umount", "-l", c.archive], check=False), server.kill(), server.wait()))
+        c.until("it is mounted", lambda: os.path.ismount(c.archive))
+        c.holdfast("migrate")
+        nodes = [c.start("worker"), c.start("worker")]
+        c.until("both have joined", lambda: c.nodes() == 2)
+        c.add(16, tenths=3)
+        c.until("some are sealed", lambda: c.sealed() >= 2)
+        server.send_signal(signal.SIGSTOP)
+        c.until("both say so", lambda: c.sql("select count(*) from holdfast.v_node where status = 'running' and stats ->> 'not_claiming' like '%does not answer'") == "2")
+        beats = c.sql("select clock_timestamp() + interval '8 s'")  # two leases
+        c.until("two leases have passed", lambda: c.sql(f"select bool_and(beat_at > '{beats}') from holdfast.process where status = 'running'") == "t")
+        server.send_signal(signal.SIGCONT)
+        c.all_sealed(16)
+        self.assertEqual([node.poll() for node in nodes], [None, None])
+        self.prove(c, 16)
+        for node in nodes:
+            node.terminate()
+        self.assertEqual([node.wait(30) for node in nodes], [0, 0])
+
+
 class Bucket(Case):
     """An archive in an object store: versitygw, a real S3 server."""
 
@@ -413,8 +509,8 @@ class Bucket(Case):
             return True
         return False
 
-    def bucket(self):
-        c = self.collection(archive=f"s3://archive/some%20where/é?endpoint=http://127.0.0.1:{self.port}&region=eu-test-1".replace("%20", " "))
+    def bucket(self, port=None):
+        c = self.collection(archive=f"s3://archive/some%20where/é?endpoint=http://127.0.0.1:{port or self.port}&region=eu-test-1".replace("%20", " "))
         environment = c.environment
         c.environment = lambda *a, **more: environment(*a, **{**self.keys, **more})
         c.holdfast("migrate")
@@ -508,6 +604,26 @@ class Bucket(Case):
         # What the dead node had published was nobody's, and is gone.
         self.assertEqual(len(self.files("20*/*/*/*/a*")), 20)
 
+    def test_a_store_that_says_nothing_any_more(self):
+        proxy = stage.Proxy(self.port)
+        self.addCleanup(proxy.close)
+        c = self.bucket(proxy.port)
+        leaving, staying = c.start("worker"), c.start("worker")
+        c.until("both have joined", lambda: c.nodes() == 2)
+        c.add(20, tenths=3)
+        c.until("some are sealed", lambda: c.sealed() >= 2)
+        proxy.set("swallow")  # everything looks open, nothing arrives, and no answer comes
+        leaving.terminate()
+        self.assertEqual(leaving.wait(60), 0)  # in good order, although it cannot publish what it has
+        c.until("the other one says so", lambda: c.sql("select count(*) from holdfast.v_node where status = 'running' and stats ->> 'not_claiming' "
+                                                       "like 'the object store does not answer%'") == "1")
+        c.until("nobody holds anything", lambda: c.sql("select count(*) from holdfast.snapshot_queue where owner_id is not null") == "0")
+        self.assertEqual(c.sql("select count(*) from holdfast.attempt where ending = 'lost'"), "0")
+        proxy.set("pass")
+        c.all_sealed(20)
+        self.prove(c, 20)
+        self.assertIsNone(staying.poll())
+
     def test_a_bucket_of_another_collection_and_wrong_keys_are_refused(self):
         c = self.bucket()
         worker = c.start("worker")
@@ -529,16 +645,35 @@ def install_s3_server(directory):
     return directory + "/versitygw"
 
 
+def build_of(commit, directory):
+    """The program as it was then, built in a work tree of its own."""
+    tree, say = directory + "/tree", lambda *words: subprocess.run(words, cwd=HERE.parent.parent, check=True, stdout=subprocess.DEVNULL)
+    say("git", "worktree", "add", "-q", "--detach", tree, commit)
+    try:
+        # A build directory of the usual name, so that ccache knows what was compiled before.
+        say("cmake", "-S", tree, "-B", tree + "/build/dev", "-D", "CMAKE_BUILD_TYPE=RelWithDebInfo", "-D", "HOLDFAST_TESTS=OFF", "-G", "Ninja")
+        say("cmake", "--build", tree + "/build/dev", "-j2", "--target", "holdfast", "holdfast-shim", "holdfast-guard")
+        shutil.copytree(tree + "/build/dev/bin", directory + "/bin")
+    finally:
+        say("git", "worktree", "remove", "--force", tree)
+    return directory + "/bin/holdfast"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--holdfast", required=True)
     parser.add_argument("--s3-server", default=shutil.which("versitygw"))
     parser.add_argument("--install-s3-server", action="store_true")
+    parser.add_argument("--old-holdfast")
+    parser.add_argument("--old-commit", help="whose program is built for EarlierBuild, which takes minutes")
     parser.add_argument("--short", action="store_true")
     options, rest = parser.parse_known_args()
     OPTIONS.short = options.short
     OPTIONS.holdfast, OPTIONS.s3_server = str(pathlib.Path(options.holdfast).resolve()), options.s3_server
-    with tempfile.TemporaryDirectory(prefix="holdfast-s3-server-") as directory:
+    OPTIONS.old_holdfast = options.old_holdfast and str(pathlib.Path(options.old_holdfast).resolve())
+    with tempfile.TemporaryDirectory(prefix="holdfast-deploy-tools-") as directory:
+        if options.old_commit:
+            OPTIONS.old_holdfast = build_of(options.old_commit, directory)
         if options.install_s3_server and not OPTIONS.s3_server:
             OPTIONS.s3_server = install_s3_server(directory)
         unittest.main(argv=[sys.argv[0], "-v", *rest])

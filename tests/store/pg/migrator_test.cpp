@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
+#include <future>
 #include <thread>
 
 using holdfast::base::Error;
@@ -97,6 +99,35 @@ TEST_CASE("of two migrators at once one does the work and the other finds it don
   CHECK((of_mine.applied.empty() || of_theirs.applied.empty()));
   CHECK(of_mine.revision == 2);
   CHECK(of_theirs.revision == 2);
+}
+
+TEST_CASE("a migration that meets a program's transaction in a deadlock begins anew") {
+  constexpr MigrationFile other{"0002_other.sql", "create table holdfast.other (id int)"};
+  constexpr MigrationFile both{"0003_both.sql", "alter table holdfast.other add column more int;"
+                                                "alter table holdfast.page add column more int"};
+  const TestDatabase database(false);
+  Connection connection(database.dsn());
+  Migrator({kFirst, other}, {}).migrate(connection);
+
+  std::promise<void> holds_page;
+  std::thread program([&] {
+    Connection theirs(database.dsn()), watch(database.dsn());
+    theirs.transaction([&](holdfast::pg::Transaction& transaction) {
+      transaction.script("set local deadlock_timeout = '1h'"); // not they, but the migration is to notice
+      transaction.call("select count(*) from holdfast.page");
+      holds_page.set_value();
+      const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+      while (std::chrono::steady_clock::now() < deadline &&
+             watch.call("select count(*) as n from pg_locks where not granted").one().integer("n") == 0)
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      transaction.call("select count(*) from holdfast.other");
+    });
+  });
+  holds_page.get_future().wait();
+  const auto report = Migrator({kFirst, other, both}, {}).migrate(connection);
+  program.join();
+  CHECK(report.applied == Names{"0003_both.sql"});
+  CHECK(connection.call("select count(more) as n from holdfast.page").one().integer("n") == 0);
 }
 
 TEST_CASE("a database of a newer revision serves an older program, which takes nothing back") {

@@ -11,12 +11,14 @@
 #include <atomic>
 #include <string>
 #include <thread>
+#include <vector>
 
 using namespace holdfast;
 
 namespace {
 
-// Takes connections one by one and hangs up, or says that there is nothing. The destructor ends the thread.
+// Takes connections one by one and hangs up, or says nothing at all, or says that there is nothing. The destructor ends
+// the thread.
 class Store {
 public:
   Store() : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -34,6 +36,8 @@ public:
     ::shutdown(listener_, SHUT_RDWR); // accept() returns
     thread_.join();
     ::close(listener_);
+    for (const int connection : held_)
+      ::close(connection);
   }
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
@@ -42,7 +46,7 @@ public:
     return s3::parse_location("s3://bucket/prefix?endpoint=http://127.0.0.1:" + std::to_string(port_) +
                               "&region=test-1");
   }
-  std::atomic<bool> answers{false};
+  std::atomic<bool> answers{false}, silent{false};
   std::atomic<int> asked{0};
 
 private:
@@ -51,6 +55,10 @@ private:
       const int connection = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
       if (connection < 0) return;
       ++asked;
+      if (silent) {
+        held_.push_back(connection);
+        continue;
+      }
       if (answers) {
         std::string request;
         char buffer[1024];
@@ -66,6 +74,7 @@ private:
   }
   int listener_;
   int port_{0};
+  std::vector<int> held_; // the thread's, until it has ended
   std::thread thread_;
 };
 
@@ -83,6 +92,20 @@ TEST_CASE("a store that has failed for long is taken for away, tried once a requ
     CHECK_THROWS_AS(client.put("b", "text", "text/plain"), base::Error);
     CHECK(store.asked == before + 1);
   }
+  store.answers = true;
+  CHECK(!client.get("a", body));
+  CHECK(client.trouble().empty());
+}
+
+TEST_CASE("a store that takes connections and says nothing is given up, and asked again") {
+  Store store;
+  store.silent = true;
+  s3::Client client(store.location(), {"key", "secret", ""}, std::chrono::milliseconds(100));
+  std::string body;
+  CHECK_THROWS_AS(client.get("a", body), base::Error);
+  CHECK(store.asked == 1); // its silence took longer than our patience
+  CHECK(!client.trouble().empty());
+  store.silent = false;
   store.answers = true;
   CHECK(!client.get("a", body));
   CHECK(client.trouble().empty());
