@@ -87,12 +87,10 @@ std::pair<std::string, pg::Params> list_call(const ListQuery& query) {
     throw base::Error(base::ErrorClass::usage, "nothing called \"" + query.view + "\" can be listed",
                       "one of: " + known);
   }
-  static constexpr std::pair<Filter, std::string_view> names[] = {{&ListQuery::crawl_id, "crawl"},
-                                                                  {&ListQuery::snapshot_id, "snapshot"},
-                                                                  {&ListQuery::status, "status"},
-                                                                  {&ListQuery::url_contains, "url"},
-                                                                  {&ListQuery::tag, "tag"},
-                                                                  {&ListQuery::plugin, "plugin"}};
+  static constexpr std::pair<Filter, std::string_view> names[] = {
+      {&ListQuery::crawl_id, "crawl"}, {&ListQuery::snapshot_id, "snapshot"},
+      {&ListQuery::status, "status"},  {&ListQuery::url_contains, "url"},
+      {&ListQuery::tag, "tag"},        {&ListQuery::plugin, "plugin"}};
   for (const auto& [filter, name] : names) {
     const auto& known = found->second.filters;
     if (query.*filter && std::find(known.begin(), known.end(), filter) == known.end())

@@ -206,7 +206,7 @@ begin
     if v_session.status = 'opening' then
       reason := 'It is claimed by ' || v_node.label || ' since ' || holdfast.people_time(p_queue.claimed_at) || ' and waits for its crawl''s hooks there, which are starting since '
         || holdfast.people_time(v_session.opened_at) || coalesce(' (' || v_session.hooks || ')', '') || '.';
-    elsif v_session.status in ('failed', 'draining') then
+    elsif v_session.status in ('failed', 'draining') and p_queue.status = 'queued' then
       reason := 'It is claimed by ' || v_node.label || ' since ' || holdfast.people_time(p_queue.claimed_at) || ', where the crawl''s hooks '
         || case v_session.status when 'failed' then 'have failed' else 'are being ended' end || coalesce(': ' || v_session.reason, '') || '.';
     elsif p_queue.status = 'queued' then

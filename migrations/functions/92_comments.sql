@@ -22,6 +22,8 @@ v_duty.due_in How long until it is due; below zero: overdue.
 v_event.process The process that did it.
 v_event.id Order of recording.
 v_failure.crawl_id The crawl.
+v_failure.fence Which attempt at the snapshot.
+v_failure.snapshot_id The snapshot.
 v_hook_cost.plugin The plugin.
 v_hook_cost.hostname The machine.
 v_hook_cost.runs Results looked at.

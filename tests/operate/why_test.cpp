@@ -216,6 +216,9 @@ TEST_CASE("a snapshot that a node has") {
       R"(select holdfast.crawl_session_set($1::uuid, 'opening', null, '[{"plugin":"chrome","hook_name":"launch","status":"started"}]'))",
       pg::Params::of(session));
   stage.ask(id, "snapshot", {"waits for its crawl's hooks there, which are starting", "(chrome)"});
+  stage.force("update holdfast.snapshot_queue set status = 'started', started_at = now() where owner_id is not null");
+  stage.ask(id, "snapshot", {"waits for its crawl's hooks there, which are starting"}); // a claim starts what it takes
+  stage.force("update holdfast.snapshot_queue set status = 'queued', started_at = null where owner_id is not null");
   stage.run("select holdfast.crawl_session_set($1::uuid, 'failed', 'chrome would not start', "
             "'[{\"plugin\":\"chrome\",\"hook_name\":\"launch\",\"status\":\"failed\"}]')",
             pg::Params::of(session));
