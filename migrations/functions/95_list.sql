@@ -37,7 +37,7 @@ $$;
 comment on function holdfast.list_crawls(uuid, text, text, text, bigint) is 'Crawls, filtered: holdfast list crawls.';
 
 create or replace function holdfast.snapshots_found(p_crawl uuid, p_url text, p_tag text, p_limit bigint) returns table (id uuid, crawl_id uuid)
-  language plpgsql stable set enable_indexscan = off set enable_indexonlyscan = off set plan_cache_mode = force_custom_plan as $$
+  language plpgsql stable set enable_indexscan = off set enable_indexonlyscan = off set plan_cache_mode = force_custom_plan set jit = off as $$
 -- The newest with a tag, a part of a URL, or both. By the indexes made for that: walking all snapshots in the order of their ids until
 -- enough have been met looks cheaper than it is, for those with one tag are those of one crawl, side by side.
 begin
@@ -59,7 +59,7 @@ end $$;
 comment on function holdfast.snapshots_found(uuid, text, text, bigint) is 'Part of list_snapshots.';
 
 create or replace function holdfast.list_snapshots(p_crawl uuid, p_snapshot uuid, p_status text, p_url text, p_tag text, p_limit bigint) returns setof holdfast.v_snapshot
-  language plpgsql stable set plan_cache_mode = force_custom_plan as $$
+  language plpgsql stable set plan_cache_mode = force_custom_plan set jit = off as $$
 declare
   -- What is filtered only after the first cut must not be cut.
   v_first constant bigint := case when p_url is null and p_tag is null then p_limit end;
@@ -104,7 +104,7 @@ end $$;
 comment on function holdfast.list_snapshots(uuid, uuid, text, text, text, bigint) is 'Snapshots, filtered: holdfast list snapshots.';
 
 create or replace function holdfast.list_results(p_crawl uuid, p_snapshot uuid, p_status text, p_url text, p_limit bigint) returns setof holdfast.v_result
-  language plpgsql stable set enable_mergejoin = off set enable_hashjoin = off set plan_cache_mode = force_custom_plan as $$
+  language plpgsql stable set enable_mergejoin = off set enable_hashjoin = off set plan_cache_mode = force_custom_plan set jit = off as $$
 -- Ids are in the order of time, and an index has them: those of a crawl are found by its snapshots, all others by the results. A merge
 -- would read the results of all crawls.
 begin
