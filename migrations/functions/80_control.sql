@@ -191,7 +191,7 @@ begin
   if p_priority is null then raise exception 'a priority is a number' using errcode = 'HF004', hint = 'Above 0: before other crawls; below 0: after them.'; end if;
   perform from holdfast.crawl where id = p_crawl for no key update;
   if not found then raise exception 'there is no crawl %', p_crawl using errcode = 'HF004'; end if;
-  update holdfast.crawl set priority = p_priority, changed_by = p_by where id = p_crawl and priority <> p_priority and status <> 'sealed';
+  update holdfast.crawl set priority = p_priority where id = p_crawl and priority <> p_priority and status <> 'sealed';
   if not found then return 0; end if;
   perform holdfast.control_note('priority', 'crawl', p_crawl::text, p_crawl, p_by, 'now ' || p_priority, 0);
   return 1;
