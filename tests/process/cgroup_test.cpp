@@ -92,12 +92,7 @@ TEST_CASE("in a cgroup, what cannot be started is reported as ever") {
 
 TEST_CASE("in a cgroup, a fork bomb is ended") {
   CgroupStage stage;
-  auto command = stage.command({"bomb", "2000"});
-  command.limits.tree_processes = 50;
-  const auto exit = stage.run(command);
-  CHECK(exit.exceeded == process::TreeLimit::processes);
-  CHECK(exit.signal == SIGKILL);
-  CHECK(stage.survivors().empty());
+  check_bomb_is_ended(stage);
 }
 
 TEST_CASE("in a cgroup, a tree that takes more memory than it may is killed as a whole") {

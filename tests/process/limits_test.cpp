@@ -81,12 +81,7 @@ TEST_CASE("memory that processes share counts once") {
 
 TEST_CASE("a tree of more processes than it may have is killed as a whole") {
   Stage stage;
-  auto command = stage.command({"bomb", "2000"});
-  command.limits.tree_processes = 50;
-  const auto exit = stage.run(command);
-  CHECK(exit.exceeded == process::TreeLimit::processes);
-  CHECK(exit.signal == SIGKILL);
-  CHECK(stage.survivors().empty());
+  check_bomb_is_ended(stage);
 }
 
 TEST_CASE("below its limits a tree is left alone") {

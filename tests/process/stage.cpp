@@ -177,4 +177,13 @@ bool Stage::pump_until(const std::function<bool()>& condition) {
   return condition();
 }
 
+void check_bomb_is_ended(Stage& stage) {
+  auto command = stage.command({"bomb", "2000"});
+  command.limits.tree_processes = 50;
+  const auto exit = stage.run(command);
+  CHECK(exit.exceeded == process::TreeLimit::processes);
+  CHECK(exit.signal == SIGKILL);
+  CHECK(stage.survivors().empty());
+}
+
 } // namespace holdfast::test

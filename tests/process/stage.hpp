@@ -74,4 +74,7 @@ public:
   std::unique_ptr<process::Launcher> launcher;
 };
 
+// A fork bomb of 2,000 below a limit of 50 processes is killed as a whole, in a cgroup or without one.
+void check_bomb_is_ended(Stage& stage);
+
 } // namespace holdfast::test
