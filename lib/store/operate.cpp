@@ -5,13 +5,8 @@
 namespace holdfast::store {
 
 pg::Result events_after(pg::Connection& connection, std::int64_t id, std::int64_t limit, const std::string& crawl_id) {
-  if (crawl_id.empty())
-    return connection.call("select v.*, to_jsonb(v)::text as json from holdfast.v_event v where id > $1::bigint order "
-                           "by id limit $2::bigint",
-                           pg::Params::of(id, limit));
-  return connection.call("select v.*, to_jsonb(v)::text as json from holdfast.v_event v where id > $1::bigint and "
-                         "crawl_id = $3::uuid order by id "
-                         "limit $2::bigint",
+  return connection.call("select v.*, to_jsonb(v)::text as json from holdfast.list_events_after($1::bigint, "
+                         "$2::bigint, nullif($3, '')::uuid) v",
                          pg::Params::of(id, limit, crawl_id));
 }
 

@@ -10,8 +10,8 @@
 
 namespace holdfast::store {
 
-// Rows of v_event in their order, after `id`, at most `limit`, each with its JSON in the column "json". `crawl_id`:
-// only of that crawl; may be empty.
+// Rows of v_event in their order, of at most `limit` ids after `id`, each with its JSON in the column "json". What one
+// call did to many snapshots has one id and comes whole. `crawl_id`: only of that crawl; may be empty.
 pg::Result events_after(pg::Connection& connection, std::int64_t id, std::int64_t limit, const std::string& crawl_id);
 // The highest id that an event has; 0 if there is none.
 std::int64_t last_event(pg::Connection& connection);

@@ -41,15 +41,24 @@ pg::DatabaseError lost(const Lease& lease) {
           "snapshot " + lease.snapshot_id + " is no longer held with fence " + std::to_string(lease.fence)};
 }
 
-std::vector<Written> written_of(const pg::Result& rows, std::size_t requests) {
-  std::vector<Written> answers(requests, Written::lost);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const std::string answer = rows[i].text("answer");
-    answers.at(static_cast<std::size_t>(rows[i].integer("number")) - 1) = answer == "lost"      ? Written::lost
-                                                                          : answer == "unknown" ? Written::unknown
-                                                                                                : Written::written;
+// The leases of several requests, by columns.
+struct Leases {
+  template <class Request>
+  explicit Leases(const std::vector<Request>& requests) {
+    for (const Request& request : requests) {
+      snapshots.push_back(request.lease.snapshot_id);
+      crawls.push_back(request.lease.crawl_id);
+      fences.push_back(request.lease.fence);
+    }
   }
-  return answers;
+  std::vector<std::string> snapshots, crawls;
+  std::vector<std::int64_t> fences;
+};
+
+// `numbers`: a bigint[] of places, from 1 on.
+void mark(std::vector<Written>& answers, const std::vector<std::string>& numbers, Written what) {
+  for (const auto& number : numbers)
+    answers.at(std::stoull(number) - 1) = what;
 }
 
 } // namespace
@@ -90,32 +99,34 @@ void snapshot_release(pg::Connection& connection, const std::string& node, const
 
 std::vector<SealAnswer> snapshot_seal_many(pg::Connection& connection, const std::string& node,
                                            const std::vector<SealRequest>& requests) {
-  nlohmann::json items = nlohmann::json::array();
+  const Leases leases(requests);
+  std::vector<std::string> outcomes, reasons, directories, manifests, titles;
+  std::vector<std::int64_t> bytes, files;
+  auto more = nlohmann::json::array(); // of those that have tags or links
   for (const auto& [lease, sealing] : requests) {
-    nlohmann::json item{{"snapshot", lease.snapshot_id},
-                        {"crawl", lease.crawl_id},
-                        {"fence", lease.fence},
-                        {"outcome", sealing.outcome},
-                        {"bytes", sealing.bytes},
-                        {"files", sealing.files},
-                        {"title", pg::sanitize_utf8(sealing.title)}};
-    if (!sealing.reason.empty()) item["reason"] = pg::sanitize_utf8(sealing.reason);
-    if (!sealing.directory.empty()) item["directory"] = pg::sanitize_utf8(sealing.directory);
-    if (!sealing.manifest_sha256.empty()) item["manifest"] = sealing.manifest_sha256;
+    outcomes.push_back(sealing.outcome);
+    reasons.push_back(sealing.reason);
+    directories.push_back(sealing.directory);
+    manifests.push_back(sealing.manifest_sha256);
+    titles.push_back(sealing.title);
+    bytes.push_back(static_cast<std::int64_t>(sealing.bytes));
+    files.push_back(static_cast<std::int64_t>(sealing.files));
+    if (sealing.tags.empty() && sealing.discovered.empty()) continue;
+    nlohmann::json item{{"number", outcomes.size()}};
     for (const auto& tag : sealing.tags)
       item["tags"].push_back(pg::sanitize_utf8(tag));
-    if (!sealing.discovered.empty()) {
-      auto &urls = item["urls"], &hosts = item["hosts"], &titles = item["titles"];
-      for (const Seed& seed : sealing.discovered) {
-        urls.push_back(pg::sanitize_utf8(seed.url));
-        hosts.push_back(pg::sanitize_utf8(seed.host));
-        titles.push_back(pg::sanitize_utf8(seed.title));
-      }
+    for (const Seed& seed : sealing.discovered) {
+      item["urls"].push_back(pg::sanitize_utf8(seed.url));
+      item["hosts"].push_back(pg::sanitize_utf8(seed.host));
+      item["titles"].push_back(pg::sanitize_utf8(seed.title));
     }
-    items.push_back(std::move(item));
+    more.push_back(std::move(item));
   }
-  const auto rows = connection.call("select * from holdfast.snapshot_seal_many($1::uuid, $2::jsonb)",
-                                    pg::Params::of(node, items.dump()));
+  const auto rows = connection.call(
+      "select * from holdfast.snapshot_seal_many($1::uuid, $2::uuid[], $3::uuid[], $4::bigint[], $5::text[], "
+      "$6::text[], $7::text[], $8::text[], $9::bigint[], $10::bigint[], $11::text[], $12::jsonb)",
+      pg::Params::of(node, leases.snapshots, leases.crawls, leases.fences, outcomes, reasons, directories, manifests,
+                     bytes, files, titles, more.dump()));
   std::vector<SealAnswer> answers(requests.size());
   if (rows.size() != answers.size()) throw std::logic_error("snapshot_seal_many left an item without an answer");
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -154,36 +165,46 @@ Sealed snapshot_seal(pg::Connection& connection, const std::string& node, const 
 
 std::vector<Written> result_start_many(pg::Connection& connection, const std::string& node,
                                        const std::vector<StartRequest>& requests) {
-  auto items = nlohmann::json::array();
-  for (const auto& [lease, hook] : requests)
-    items.push_back({{"snapshot", lease.snapshot_id},
-                     {"crawl", lease.crawl_id},
-                     {"fence", lease.fence},
-                     {"plugin", pg::sanitize_utf8(hook.plugin)},
-                     {"hook", pg::sanitize_utf8(hook.hook_name)},
-                     {"pid", hook.pid},
-                     {"start_ticks", hook.start_ticks},
-                     {"timeout_ms", hook.timeout.count()},
-                     {"background", hook.background}});
-  return written_of(connection.call("select * from holdfast.result_start_many($1::uuid, $2::jsonb)",
-                                    pg::Params::of(node, items.dump())),
-                    requests.size());
+  const Leases leases(requests);
+  std::vector<std::string> plugins, hooks, background;
+  std::vector<std::int64_t> pids, start_ticks, timeouts;
+  for (const auto& [lease, hook] : requests) {
+    plugins.push_back(hook.plugin);
+    hooks.push_back(hook.hook_name);
+    pids.push_back(hook.pid);
+    start_ticks.push_back(static_cast<std::int64_t>(hook.start_ticks));
+    timeouts.push_back(hook.timeout.count());
+    background.emplace_back(hook.background ? "t" : "f");
+  }
+  const auto rows = connection.call(
+      "select holdfast.result_start_many($1::uuid, $2::uuid[], $3::uuid[], $4::bigint[], $5::text[], $6::text[], "
+      "$7::integer[], $8::bigint[], $9::bigint[], $10::boolean[]) as lost",
+      pg::Params::of(node, leases.snapshots, leases.crawls, leases.fences, plugins, hooks, pids, start_ticks, timeouts,
+                     background));
+  std::vector<Written> answers(requests.size(), Written::written);
+  mark(answers, rows.one().text_array("lost"), Written::lost);
+  return answers;
 }
 
 std::vector<Written> result_finish_many(pg::Connection& connection, const std::string& node,
                                         const std::vector<FinishRequest>& requests) {
-  auto items = nlohmann::json::array();
-  for (const auto& request : requests)
-    items.push_back({{"snapshot", request.lease.snapshot_id},
-                     {"crawl", request.lease.crawl_id},
-                     {"fence", request.lease.fence},
-                     {"plugin", pg::sanitize_utf8(request.plugin)},
-                     {"hook", pg::sanitize_utf8(request.hook_name)},
-                     {"status", request.status},
-                     {"result", nlohmann::json::parse(request.result_json)}});
-  return written_of(connection.call("select * from holdfast.result_finish_many($1::uuid, $2::jsonb)",
-                                    pg::Params::of(node, items.dump())),
-                    requests.size());
+  const Leases leases(requests);
+  std::vector<std::string> plugins, hooks, statuses;
+  std::string results;
+  for (const auto& request : requests) {
+    plugins.push_back(request.plugin);
+    hooks.push_back(request.hook_name);
+    statuses.push_back(request.status);
+    results += (results.empty() ? "[" : ",") + request.result_json;
+  }
+  const auto rows = connection.call(
+      "select * from holdfast.result_finish_many($1::uuid, $2::uuid[], $3::uuid[], $4::bigint[], $5::text[], "
+      "$6::text[], $7::text[], $8::jsonb)",
+      pg::Params::of(node, leases.snapshots, leases.crawls, leases.fences, plugins, hooks, statuses, results + "]"));
+  std::vector<Written> answers(requests.size(), Written::written);
+  mark(answers, rows.one().text_array("lost"), Written::lost);
+  mark(answers, rows.one().text_array("unknown"), Written::unknown);
+  return answers;
 }
 
 void require_written(const Lease& lease, Written answer) {
@@ -194,18 +215,13 @@ void require_written(const Lease& lease, Written answer) {
 }
 
 void result_start(pg::Connection& connection, const std::string& node, const Lease& lease, const HookStart& hook) {
-  connection.call(
-      "select holdfast.result_start($1::uuid, $2::uuid, $3::uuid, $4::bigint, $5, $6, $7::integer, $8::bigint, "
-      "$9::bigint, $10::boolean)",
-      pg::Params::of(node, lease.snapshot_id, lease.crawl_id, lease.fence, hook.plugin, hook.hook_name, hook.pid,
-                     hook.start_ticks, hook.timeout.count(), hook.background));
+  require_written(lease, result_start_many(connection, node, {{lease, hook}}).front());
 }
 
 void result_finish(pg::Connection& connection, const std::string& node, const Lease& lease, const std::string& plugin,
                    const std::string& hook_name, const std::string& status, const std::string& result_json) {
-  connection.call(
-      "select holdfast.result_finish($1::uuid, $2::uuid, $3::uuid, $4::bigint, $5, $6, $7, $8::jsonb)",
-      pg::Params::of(node, lease.snapshot_id, lease.crawl_id, lease.fence, plugin, hook_name, status, result_json));
+  require_written(lease,
+                  result_finish_many(connection, node, {{lease, plugin, hook_name, status, result_json}}).front());
 }
 
 void result_amend(pg::Connection& connection, const std::string& node, const Lease& lease, const std::string& plugin,

@@ -243,6 +243,10 @@ begin
       v_count := v_count + cardinality(v_taken);
     end if;
     v_room := v_room - v_count;
+    if v_starts and v_count > 0 then
+      insert into holdfast.event (lifecycle, objects, crawl_id, from_state, event, to_state, process_id)
+        values ('snapshot', v_ids[cardinality(v_ids) - v_count + 1:], v_crawl.crawl_id, 'queued', 'start', 'started', p_node);
+    end if;
     if v_count < v_share then
       -- Nothing more is due. Park the crawl until its next row or lane is, unless somebody woke it since we looked.
       select min(q.retry_at) into v_next from holdfast.snapshot_queue q
@@ -266,11 +270,7 @@ begin
   end loop;
 
   perform set_config('holdfast.claim_floors', v_floors::text, false);
-  if v_starts then
-    insert into holdfast.event (lifecycle, object_id, crawl_id, from_state, event, to_state, process_id)
-      select 'snapshot', q.snapshot_id, q.crawl_id, 'queued', 'start', 'started', p_node from holdfast.snapshot_queue q where q.snapshot_id = any (v_ids);
-    perform set_config('holdfast.event', '', true);
-  end if;
+  if v_starts then perform set_config('holdfast.event', '', true); end if;
   return v_ids;
 end $$;
 comment on function holdfast.claim(uuid, integer, uuid[]) is 'Takes due snapshots for a node: FOR UPDATE SKIP LOCKED, fence + 1, owner recorded.';
@@ -386,13 +386,14 @@ begin
 end $$;
 comment on function holdfast.snapshot_release(uuid, uuid, uuid, bigint, text, interval, text, boolean) is 'The owner puts a snapshot back into the queue.';
 
-create or replace function holdfast.snapshot_seal_many(p_node uuid, p_items jsonb)
+create or replace function holdfast.snapshot_seal_many(p_node uuid, p_snapshots uuid[], p_crawls uuid[], p_fences bigint[], p_outcomes text[], p_reasons text[],
+    p_directories text[], p_manifests text[], p_bytes bigint[], p_files bigint[], p_titles text[], p_more jsonb)
   returns table (number bigint, answer text, children bigint, crawl_sealed boolean)
   language plpgsql set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
 -- The final commit of any number of snapshots, all in one: fences checked, results final, discovered URLs inserted (depth, cap, once per
 -- crawl), the sealed rows, the counters of each crawl once, and the crawls too whose last snapshots these were. May be repeated with the
--- same fences: the second time changes nothing. Keys of an item: snapshot, crawl, fence, outcome, reason, directory, manifest, bytes,
--- files, title, tags, urls, hosts, titles. The answers, by the number of the item from 1 on:
+-- same fences: the second time changes nothing. One array for each column, all of one length; '' is as good as NULL. p_more: an array of objects, for
+-- those items that have more to say; their keys: number, tags, urls, hosts, titles. The answers, by the number of the item from 1 on:
 --   sealed     now, or before by this node; children: new snapshots among its URLs, the first time
 --   cancelled  sealed as cancelled, now or before, because of a limit or an order: its owner deletes the files
 --   lost       not held with this fence; nothing was changed
@@ -404,8 +405,7 @@ create or replace function holdfast.snapshot_seal_many(p_node uuid, p_items json
 -- when it was made, reads more than these rows.
 #variable_conflict use_column
 declare
-  v_snapshots uuid[];         -- all that were asked for
-  v_crawls uuid[];
+  v_linked bigint[];          -- numbers of items with links
   v_numbers bigint[];         -- what is sealed now: its number, what becomes of it (fits, heavy, over), and what it is
   v_verdicts text[];
   v_taken uuid[];
@@ -419,34 +419,34 @@ declare
   v_parallel boolean;
   v_overwrites boolean;
   v_all boolean;              -- every item is ours, and fits
-  v_grown bigint[] := '{}';   -- numbers of items with links, and how many of these are new
+  v_grown bigint[] := '{}';   -- numbers of items whose links were taken, and how many of these are new
   v_children bigint[] := '{}';
   v_ends uuid[];
   v_row record;
 begin
-  select array_agg(i.snapshot), array_agg(i.crawl) into v_snapshots, v_crawls
-    from jsonb_to_recordset(p_items) as i(snapshot uuid, crawl uuid);
+  if p_more <> '[]' then
+    select array_agg(m.number) into v_linked from jsonb_to_recordset(p_more) as m(number bigint, urls jsonb) where jsonb_array_length(m.urls) > 0;
+  end if;
   -- The crawls first: without these locks two last snapshots sealing at once would each see the other open.
-  perform from holdfast.crawl c where c.id = any (v_crawls) order by c.id for no key update;
-  perform from holdfast.snapshot_queue q where q.snapshot_id = any (v_snapshots) and q.crawl_id = any (v_crawls)
+  perform from holdfast.crawl c where c.id = any (p_crawls) order by c.id for no key update;
+  perform from holdfast.snapshot_queue q where q.snapshot_id = any (p_snapshots) and q.crawl_id = any (p_crawls)
     order by q.crawl_id, q.snapshot_id for update;
 
   -- "asked": not ours, or named twice; its answer is looked up when all else is done. The first of a crawl's items that is one too many
   -- is "over"; with it the crawl is stopped, which takes the later ones.
   with item as materialized (
-    select i.* from rows from (jsonb_to_recordset(p_items) as (snapshot uuid, crawl uuid, fence bigint, outcome text, bytes bigint, urls jsonb))
-      with ordinality as i(snapshot, crawl, fence, outcome, bytes, urls, number)
+    select i.* from unnest(p_snapshots, p_crawls, p_fences, p_outcomes, p_bytes) with ordinality as i(snapshot, crawl, fence, outcome, bytes, number)
   ), queue as materialized (
-    select q.snapshot_id, q.crawl_id, q.owner_id, q.fence, q.lane from holdfast.snapshot_queue q where q.snapshot_id = any (v_snapshots)
+    select q.snapshot_id, q.crawl_id, q.owner_id, q.fence, q.lane from holdfast.snapshot_queue q where q.snapshot_id = any (p_snapshots)
   ), unended as materialized ( -- coalesce: "is null" would let a plan walk the index of all that runs
     select r.snapshot_id, r.crawl_id, r.fence from holdfast.archive_result r
-      where r.snapshot_id = any (v_snapshots) and coalesce(r.ended_at, 'infinity') = 'infinity'
+      where r.snapshot_id = any (p_snapshots) and coalesce(r.ended_at, 'infinity') = 'infinity'
   ), parent as materialized (
-    select c.* from holdfast.crawl c where c.id = any (v_crawls)
+    select c.* from holdfast.crawl c where c.id = any (p_crawls)
   ), judged as (
     select i.number, i.snapshot, i.crawl, i.bytes, q.lane, c.bytes as held, c.max_bytes, c.max_parallel,
-           jsonb_array_length(coalesce(i.urls, '[]')) > 0 as links, c.overwrite and i.outcome in ('succeeded', 'partial') as overwrites,
-           case when q.owner_id is distinct from p_node or q.fence <> i.fence or array_position(v_snapshots, i.snapshot) < i.number then 'asked'
+           coalesce(i.number = any (v_linked), false) as links, c.overwrite and i.outcome in ('succeeded', 'partial') as overwrites,
+           case when q.owner_id is distinct from p_node or q.fence <> i.fence or array_position(p_snapshots, i.snapshot) < i.number then 'asked'
                 when exists (select from unended r where r.snapshot_id = i.snapshot and r.crawl_id = i.crawl and r.fence = i.fence) then 'running'
                 -- Its owner sees to that; what it got wrong is not kept.
                 when c.max_snapshot_bytes > 0 and c.max_snapshot_bytes < (select sum(r.output_bytes) from holdfast.archive_result r
@@ -467,7 +467,7 @@ begin
          array_agg(t.crawl) filter (where t.lane or t.max_parallel is not null or t.links or t.verdict = 'over'),
          coalesce(bool_or(t.lane), false), coalesce(bool_or(t.links and t.verdict = 'fits'), false),
          coalesce(bool_or(t.max_parallel is not null), false), coalesce(bool_or(t.overwrites and t.verdict = 'fits'), false),
-         coalesce(bool_and(t.verdict = 'fits') and count(*) = cardinality(v_snapshots), false),
+         coalesce(bool_and(t.verdict = 'fits') and count(*) = cardinality(p_snapshots), false),
          (select array_agg(d.number) from decided d where d.verdict = 'running')
     into v_numbers, v_verdicts, v_taken, v_taken_crawls, v_over, v_queues, v_lanes, v_links, v_parallel, v_overwrites, v_all, v_running
     from taken t;
@@ -484,7 +484,8 @@ begin
     end if;
     if v_links then
       perform holdfast.hosts_enter(array_agg(i.crawl), array_agg(h.name))
-        from jsonb_to_recordset(p_items) as i(crawl uuid, hosts text[]) cross join lateral unnest(i.hosts) h(name);
+        from jsonb_to_recordset(p_more) as m(number bigint, hosts text[]) join unnest(p_crawls) with ordinality i(crawl, number) on i.number = m.number
+        cross join lateral unnest(m.hosts) h(name);
     end if;
     if v_queues is not null then
       perform from holdfast.crawl_queue c where c.crawl_id = any (v_queues) order by c.crawl_id for no key update;
@@ -502,13 +503,13 @@ begin
 
     if v_links then
       for v_row in
-        select i.number, i.snapshot, i.crawl, s.depth, i.urls, i.hosts, i.titles
-          from rows from (jsonb_to_recordset(p_items) as (snapshot uuid, crawl uuid, urls text[], hosts text[], titles text[]))
-            with ordinality as i(snapshot, crawl, urls, hosts, titles, number)
+        select i.number, i.snapshot, i.crawl, s.depth, m.urls, m.hosts, m.titles
+          from unnest(p_snapshots, p_crawls) with ordinality as i(snapshot, crawl, number)
+          join jsonb_to_recordset(p_more) as m(number bigint, urls text[], hosts text[], titles text[]) on m.number = i.number
           join unnest(v_numbers, v_verdicts) t(number, verdict) on t.number = i.number and t.verdict = 'fits'
           join holdfast.snapshot s on s.id = i.snapshot and s.crawl_id = i.crawl
           join holdfast.crawl c on c.id = i.crawl and s.depth < c.max_depth
-          where cardinality(i.urls) > 0 and s.id = any (v_taken) and c.id = any (v_crawls)
+          where cardinality(m.urls) > 0 and s.id = any (v_taken) and c.id = any (p_crawls)
           order by i.number
       loop
         v_grown := v_grown || v_row.number;
@@ -516,34 +517,38 @@ begin
       end loop;
     end if;
 
+    -- What is sealed as its owner asked has its attempt in the sealed row; of the others it is said how they ended.
+    if not v_all then
+      insert into holdfast.attempt (snapshot_id, crawl_id, fence, process_id, claimed_at, started_at, ending, reason)
+        select q.snapshot_id, q.crawl_id, q.fence, q.owner_id, q.claimed_at, q.started_at, 'cancelled', case t.verdict when 'heavy' then 'max_snapshot_bytes' else 'max_bytes' end
+          from unnest(v_taken, v_taken_crawls, v_verdicts) t(snapshot, crawl, verdict)
+          join holdfast.snapshot_queue q on q.snapshot_id = t.snapshot and q.crawl_id = t.crawl
+          where t.verdict <> 'fits' and q.snapshot_id = any (v_taken)
+        on conflict do nothing;
+    end if;
+
     with item as materialized (
-      select i.* from rows from (jsonb_to_recordset(p_items) as (snapshot uuid, crawl uuid, outcome text, reason text, directory text, manifest text,
-          bytes bigint, files bigint, title text, tags text[]))
-        with ordinality as i(snapshot, crawl, outcome, reason, directory, manifest, bytes, files, title, tags, number)
+      select i.*, m.tags from unnest(p_snapshots, p_crawls, p_outcomes, p_reasons, p_directories, p_manifests, p_bytes, p_files, p_titles)
+          with ordinality as i(snapshot, crawl, outcome, reason, directory, manifest, bytes, files, title, number)
+        left join jsonb_to_recordset(p_more) as m(number bigint, tags text[]) on m.number = i.number
     ), queue as materialized (
       select q.* from holdfast.snapshot_queue q where q.snapshot_id = any (v_taken)
     ), cold as materialized (
       select s.id, s.crawl_id, s.title, s.tags from holdfast.snapshot s where s.id = any (v_taken)
     ), parent as materialized (
-      select c.id, c.max_bytes, c.max_snapshot_bytes from holdfast.crawl c where c.id = any (v_crawls)
+      select c.id, c.max_bytes, c.max_snapshot_bytes from holdfast.crawl c where c.id = any (p_crawls)
     ), final as materialized (
       select i.number, i.snapshot, i.crawl, i.title, i.tags, t.verdict, t.verdict = 'fits' as kept, case t.verdict when 'fits' then i.outcome else 'cancelled' end as outcome,
-             case t.verdict when 'fits' then i.reason
+             case t.verdict when 'fits' then nullif(i.reason, '')
                when 'heavy' then format('its hooks left more than max_snapshot_bytes (%s)', pg_size_pretty(c.max_snapshot_bytes))
                else format('with its %s its crawl would hold more than max_bytes (%s)', pg_size_pretty(i.bytes), pg_size_pretty(c.max_bytes)) end as reason,
-             i.directory, i.manifest, case t.verdict when 'fits' then i.bytes else 0 end as bytes, case t.verdict when 'fits' then i.files else 0 end as files
+             nullif(i.directory, '') as directory, nullif(i.manifest, '') as manifest, case t.verdict when 'fits' then i.bytes else 0 end as bytes, case t.verdict when 'fits' then i.files else 0 end as files
         from unnest(v_numbers, v_verdicts) t(number, verdict) join item i on i.number = t.number join parent c on c.id = i.crawl
-    ), attempted as (
-      insert into holdfast.attempt (snapshot_id, crawl_id, fence, process_id, claimed_at, started_at, ending, reason)
-        select q.snapshot_id, q.crawl_id, q.fence, q.owner_id, q.claimed_at, q.started_at, case when f.kept then 'sealed' else 'cancelled' end,
-               case f.verdict when 'fits' then f.outcome when 'heavy' then 'max_snapshot_bytes' else 'max_bytes' end
-          from final f join queue q on q.snapshot_id = f.snapshot and q.crawl_id = f.crawl
-        on conflict do nothing
     ), closed as (
       insert into holdfast.snapshot_sealed (snapshot_id, crawl_id, outcome, reason, fence, owner_id, directory, manifest_sha256, bytes,
           files, title, tags, attempts, owners_lost, started_at)
         select f.snapshot, f.crawl, f.outcome, f.reason, q.fence, p_node, case when f.kept then f.directory end, case when f.kept then f.manifest end,
-               f.bytes, f.files, coalesce(nullif(f.title, ''), s.title), array(select distinct t from unnest(s.tags || coalesce(f.tags, '{}')) t order by t),
+               f.bytes, f.files, coalesce(nullif(f.title, ''), s.title), case when s.tags = '{}' and cardinality(f.tags) > 0 is not true then '{}' else array(select distinct t from unnest(s.tags || f.tags) t order by t) end,
                q.attempts, q.owners_lost, q.started_at
           from final f join queue q on q.snapshot_id = f.snapshot and q.crawl_id = f.crawl join cold s on s.id = f.snapshot and s.crawl_id = f.crawl
           order by f.number
@@ -553,7 +558,7 @@ begin
           snapshots_failed = c.snapshots_failed + n.ended - n.succeeded - n.partial
         from (select f.crawl, count(*) as ended, sum(f.bytes) as bytes, count(*) filter (where f.outcome = 'succeeded') as succeeded,
                      count(*) filter (where f.outcome = 'partial') as partial from final f group by f.crawl) n
-        where c.id = n.crawl and c.id = any (v_crawls)
+        where c.id = n.crawl and c.id = any (p_crawls)
         returning c.id, c.seeds_left = 0 and c.snapshots_open <= c.snapshots_excluded as may_end
     )
     select array_agg(c.id) filter (where c.may_end) into v_ends from counted c;
@@ -572,12 +577,12 @@ begin
   end if;
   return query
     with item as materialized (
-      select i.* from rows from (jsonb_to_recordset(p_items) as (snapshot uuid, crawl uuid, fence bigint)) with ordinality as i(snapshot, crawl, fence, number)
+      select i.* from unnest(p_snapshots, p_crawls, p_fences) with ordinality as i(snapshot, crawl, fence, number)
     ), ended as materialized (
-      select a.snapshot_id, a.crawl_id, a.fence, a.ending from holdfast.attempt a
-        where a.snapshot_id = any (v_snapshots) and a.process_id = p_node and a.ending in ('sealed', 'cancelled')
+      select a.snapshot_id, a.crawl_id, a.fence, a.ending from holdfast.v_attempt a
+        where a.snapshot_id = any (p_snapshots) and a.process_id = p_node and a.ending in ('sealed', 'cancelled')
     ), parent as materialized (
-      select c.id, c.status from holdfast.crawl c where c.id = any (v_crawls)
+      select c.id, c.status from holdfast.crawl c where c.id = any (p_crawls)
     )
     -- A repeat is what this node has sealed itself; a quarantine bears the same owner and fence, but is not its seal.
     select i.number, case when e.ending is not null then e.ending when i.number = any (v_running) then 'running' else 'lost' end,
@@ -586,7 +591,8 @@ begin
              or i.number = (select max(t.number) from unnest(v_numbers, v_taken_crawls) t(number, crawl) where t.crawl = i.crawl))
       from item i left join ended e on e.snapshot_id = i.snapshot and e.crawl_id = i.crawl and e.fence = i.fence left join parent c on c.id = i.crawl;
 end $$;
-comment on function holdfast.snapshot_seal_many(uuid, jsonb) is 'Closes snapshots for ever, with their discovered URLs; says of each what became of it.';
+comment on function holdfast.snapshot_seal_many(uuid, uuid[], uuid[], bigint[], text[], text[], text[], text[], bigint[], bigint[], text[], jsonb)
+  is 'Closes snapshots for ever, with their discovered URLs; says of each what became of it.';
 
 create or replace function holdfast.snapshot_seal(p_node uuid, p_snapshot uuid, p_crawl uuid, p_fence bigint, p_outcome text, p_reason text,
     p_directory text, p_manifest text, p_bytes bigint, p_files bigint, p_title text, p_tags text[],
@@ -596,9 +602,10 @@ create or replace function holdfast.snapshot_seal(p_node uuid, p_snapshot uuid, 
 declare
   v_answer record;
 begin
-  select * into strict v_answer from holdfast.snapshot_seal_many(p_node, jsonb_build_array(jsonb_build_object('snapshot', p_snapshot, 'crawl', p_crawl,
-    'fence', p_fence, 'outcome', p_outcome, 'reason', p_reason, 'directory', p_directory, 'manifest', p_manifest, 'bytes', p_bytes, 'files', p_files,
-    'title', p_title, 'tags', p_tags, 'urls', p_urls, 'hosts', p_hosts, 'titles', p_titles)));
+  select * into strict v_answer from holdfast.snapshot_seal_many(p_node, array[p_snapshot], array[p_crawl], array[p_fence], array[p_outcome], array[p_reason],
+    array[p_directory], array[p_manifest], array[p_bytes], array[p_files], array[p_title],
+    case when cardinality(p_urls) > 0 or cardinality(p_tags) > 0
+         then jsonb_build_array(jsonb_build_object('number', 1, 'tags', p_tags, 'urls', p_urls, 'hosts', p_hosts, 'titles', p_titles)) else '[]' end);
   if v_answer.answer = 'lost' then
     raise exception 'snapshot % is no longer held with fence %', p_snapshot, p_fence using errcode = 'HF003';
   elsif v_answer.answer = 'running' then
@@ -607,3 +614,20 @@ begin
   return query select case v_answer.answer when 'cancelled' then -1 else v_answer.children end, v_answer.crawl_sealed;
 end $$;
 comment on function holdfast.snapshot_seal(uuid, uuid, uuid, bigint, text, text, text, text, bigint, bigint, text, text[], text[], text[], text[]) is 'Closes a snapshot for ever, with its discovered URLs.';
+
+-- As programs older than revision 19 ask: an object for each item.
+create or replace function holdfast.snapshot_seal_many(p_node uuid, p_items jsonb)
+  returns table (number bigint, answer text, children bigint, crawl_sealed boolean) language plpgsql as $$
+begin
+  return query select m.*
+    from (select array_agg(i.snapshot) as snapshots, array_agg(i.crawl) as crawls, array_agg(i.fence) as fences, array_agg(i.outcome) as outcomes,
+                 array_agg(i.reason) as reasons, array_agg(i.directory) as directories, array_agg(i.manifest) as manifests, array_agg(i.bytes) as bytes,
+                 array_agg(i.files) as files, array_agg(i.title) as titles,
+                 jsonb_agg(jsonb_build_object('number', i.number, 'tags', coalesce(i.tags, '[]'), 'urls', coalesce(i.urls, '[]'), 'hosts', i.hosts, 'titles', i.link_titles)) as more
+            from rows from (jsonb_to_recordset(p_items) as (snapshot uuid, crawl uuid, fence bigint, outcome text, reason text, directory text, manifest text, bytes bigint,
+                files bigint, title text, tags jsonb, urls jsonb, hosts jsonb, titles jsonb))
+              with ordinality as i(snapshot, crawl, fence, outcome, reason, directory, manifest, bytes, files, title, tags, urls, hosts, link_titles, number)) a
+    cross join lateral holdfast.snapshot_seal_many(p_node, a.snapshots, a.crawls, a.fences, a.outcomes, a.reasons, a.directories, a.manifests, a.bytes, a.files,
+      a.titles, a.more) m;
+end $$;
+comment on function holdfast.snapshot_seal_many(uuid, jsonb) is 'Closes snapshots for ever; for programs older than revision 19.';

@@ -92,9 +92,17 @@ create or replace view holdfast.v_node as
 comment on view holdfast.v_node is 'Processes of Holdfast, running and past. held: snapshots it owns. revision: schema revision its program was made for.';
 
 create or replace view holdfast.v_event as
-  select e.at, e.lifecycle, e.object_id, e.crawl_id, e.from_state, e.event, e.to_state, p.label as process, e.detail, e.id
-    from holdfast.event e left join holdfast.process p on p.id = e.process_id;
-comment on view holdfast.v_event is 'What happened, newest last when ordered by id.';
+  select e.at, e.lifecycle, o.object_id, e.crawl_id, e.from_state, e.event, e.to_state, p.label as process, e.detail, e.id
+    from holdfast.event e cross join lateral unnest(coalesce(e.objects, array[e.object_id])) o(object_id) left join holdfast.process p on p.id = e.process_id;
+comment on view holdfast.v_event is 'What happened, newest last when ordered by id. Of one snapshot: list_events(null, its id, 100), which need not read all.';
+
+create or replace view holdfast.v_attempt as
+  select a.snapshot_id, a.crawl_id, a.fence, a.process_id, a.claimed_at, a.started_at, a.ended_at, a.ending, a.reason
+    from holdfast.attempt a where a.ending <> 'sealed' -- by revision 18 and before; the sealed row says it
+  union all
+  select e.snapshot_id, e.crawl_id, e.fence, e.owner_id, e.started_at, e.started_at, e.sealed_at, 'sealed', e.outcome
+    from holdfast.snapshot_sealed e where e.outcome not in ('cancelled', 'quarantined');
+comment on view holdfast.v_attempt is 'Every ownership of a snapshot that has ended, and how.';
 
 create or replace view holdfast.v_host as
   select h.name, h.min_delay, h.max_parallel, h.next_at, h.backoff_until, h.backoff_level, h.paused, h.reason, h.updated_by, h.updated_at,
@@ -198,8 +206,8 @@ create or replace function holdfast.check_invariants() returns table (invariant 
   select 'a webhook is told of what happened', c.id, d.event || ' ' || d.id
     from holdfast.delivery d join holdfast.crawl c on c.id = d.object_id where d.event = 'crawl.sealed' and c.status <> 'sealed'
   union all
-  select 'an attempt is sealed once', a.snapshot_id, count(*) || ' times'
-    from holdfast.attempt a where a.ending = 'sealed' group by a.snapshot_id having count(*) > 1
+  select 'what was sealed had an owner and was started', e.snapshot_id, e.outcome
+    from holdfast.snapshot_sealed e where e.outcome not in ('cancelled', 'quarantined', 'refused') and (e.owner_id is null or e.started_at is null)
   union all
   select 'a page holds no more than its crawl allows', e.snapshot_id, format('%s bytes, max_snapshot_bytes is %s', n.bytes, c.max_snapshot_bytes)
     from holdfast.crawl c

@@ -165,10 +165,42 @@ create or replace function holdfast.list_nodes(p_status text, p_limit bigint) re
 $$;
 comment on function holdfast.list_nodes(text, bigint) is 'Nodes, filtered: holdfast list nodes.';
 
+create or replace function holdfast.snapshot_events(p_snapshot uuid) returns setof holdfast.v_event language sql stable as $$
+  -- What is recorded of one snapshot. Its starts, and its seal, are recorded together with those of others, where nobody can find them by its id; they stand
+  -- in its own rows as well. id: NULL for these. Recorded singly, as by revision 18 and older programs, they are not said twice.
+  with single as (
+    select e.at, e.lifecycle, e.object_id, e.crawl_id, e.from_state, e.event, e.to_state, p.label as process, e.detail, e.id
+      from holdfast.event e left join holdfast.process p on p.id = e.process_id where e.object_id = p_snapshot
+  ), shared as (
+    select a.started_at as at, a.crawl_id, 'queued' as from_state, 'start' as event, 'started' as to_state, a.process_id, null as detail
+      from holdfast.v_attempt a where a.snapshot_id = p_snapshot and a.started_at is not null
+    union all
+    select q.started_at, q.crawl_id, 'queued', 'start', 'started', q.owner_id, null from holdfast.snapshot_queue q where q.snapshot_id = p_snapshot and q.started_at is not null
+    union all
+    select e.sealed_at, e.crawl_id, 'started', 'seal', 'sealed', e.owner_id, e.outcome || coalesce(': ' || e.reason, '')
+      from holdfast.snapshot_sealed e where e.snapshot_id = p_snapshot and e.outcome not in ('refused', 'quarantined', 'cancelled')
+  )
+  select * from single
+  union all
+  select s.at, 'snapshot', p_snapshot, s.crawl_id, s.from_state, s.event, s.to_state, p.label, s.detail, null
+    from shared s left join holdfast.process p on p.id = s.process_id
+    where not exists (select from single o where o.event = s.event and o.at between s.at - interval '1 second' and s.at + interval '1 second')
+$$;
+comment on function holdfast.snapshot_events(uuid) is 'What happened to a snapshot.';
+
+create or replace function holdfast.list_events_after(p_id bigint, p_limit bigint, p_crawl uuid) returns setof holdfast.v_event language sql stable as $$
+  -- By ids, so that what one call did to many snapshots is told whole.
+  select v.* from holdfast.v_event v
+    where v.id > p_id and (p_crawl is null or v.crawl_id = p_crawl)
+      and v.id <= (select max(n.id) from (select e.id from holdfast.event e where e.id > p_id and (p_crawl is null or e.crawl_id = p_crawl) order by e.id limit p_limit) n)
+    order by v.id
+$$;
+comment on function holdfast.list_events_after(bigint, bigint, uuid) is 'Events in their order, of so many ids after one: holdfast events --follow.';
+
 create or replace function holdfast.list_events(p_crawl uuid, p_snapshot uuid, p_limit bigint) returns setof holdfast.v_event language plpgsql stable as $$
 begin
   if p_snapshot is not null then
-    return query select v.* from holdfast.v_event v where v.object_id = p_snapshot and (p_crawl is null or v.crawl_id = p_crawl) order by v.id desc limit p_limit;
+    return query select v.* from holdfast.snapshot_events(p_snapshot) v where p_crawl is null or v.crawl_id = p_crawl order by v.at desc, v.id desc limit p_limit;
   elsif p_crawl is not null then
     -- Not "=": all events in the order of their ids, until enough of the crawl have been met, would look cheaper than they are.
     return query select v.* from holdfast.v_event v where v.crawl_id >= p_crawl and v.crawl_id <= p_crawl order by v.crawl_id desc, v.id desc limit p_limit;

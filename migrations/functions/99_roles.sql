@@ -16,7 +16,7 @@ declare
   v_plain constant text[] := '{retry_at_max, new_uuid, people_time, people_duration, people_count, people_order, schedule_next, schedule_times, cron_field, scope_refusal,
     url_matches, is_own_host, like_part}';
   v_read constant text[] := '{find, why, search, search_window, crawl_snapshots, metrics, node_metrics, crawl_entries, crawl_seeds, check_invariants, schedule_find,
-    crawls_expired, sealed_files, schema_minimum, reference, why_webhook, hook_cost, list_snapshots, list_results, list_events}';
+    crawls_expired, sealed_files, schema_minimum, reference, why_webhook, hook_cost, list_snapshots, list_results, list_events, list_events_after}';
   v_work constant text[] := '{node_join, node_beat, node_leave, lapse_nodes, control_apply, crawl_claim, crawl_expand, crawl_stop_step, crawl_judge_step,
     crawl_session_open, crawl_session_set, snapshot_take, snapshot_claim, snapshot_claim_open, snapshot_start, snapshot_release, snapshot_seal, snapshot_seal_many, result_start, result_finish, result_amend, result_start_many, result_finish_many,
     runner_join, runner_enter, runner_beat, runner_leave, runner_hold, runner_duty, local_processes, process_gone, host_rate_limited, snapshot_begin, snapshot_enter, robots_get, robots_put, purge_list, purge_waiting, purge_done, crawl_pages_stale, crawl_page_made, claim_wait, crawl_hand_back, node_gone,

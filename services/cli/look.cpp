@@ -105,7 +105,8 @@ int events(Context& context, const EventOptions& options) {
   if (!recent.empty()) {
     const auto from = recent[recent.size() - 1].integer("id");
     const auto rows = store::events_after(connection, from - 1, options.limit, crawl);
-    for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto wanted = static_cast<std::size_t>(options.limit);
+    for (std::size_t i = rows.size() > wanted ? rows.size() - wanted : 0; i < rows.size(); ++i) {
       print(rows[i]);
       seen.insert(rows[i].integer("id"));
       newest = std::max(newest, rows[i].integer("id"));
@@ -134,7 +135,8 @@ int events(Context& context, const EventOptions& options) {
       lost = false;
       for (std::size_t i = 0; i < rows.size(); ++i) {
         const auto id = rows[i].integer("id");
-        if (!seen.insert(id).second) continue;
+        const bool same = i > 0 && rows[i - 1].integer("id") == id && newest == id; // of the group just begun
+        if (!seen.insert(id).second && !same) continue;
         print(rows[i]);
         newest = std::max(newest, id);
       }

@@ -17,13 +17,14 @@ SETTLE = [
 ]
 # :s in SQL would be text; pgbench sends variables as untyped parameters, so the casts above are enough.
 ONE = CLAIM + "\n".join(SETTLE) + "\n\\endif\n"
-ITEM = "'snapshot', s, 'crawl', c, 'fence', f"
-HOOK = "'plugin', 'none', 'hook', 'on_Snapshot__10_none'"
 SETS = [
-    f"select * from holdfast.result_start_many({NODE}, (select jsonb_agg(jsonb_build_object({ITEM}, {HOOK})) {EACH}));",
-    f"select * from holdfast.result_finish_many({NODE}, (select jsonb_agg(jsonb_build_object({ITEM}, {HOOK}, 'status', 'succeeded', 'result', '{RESULT}'::jsonb)) {EACH}));",
-    f"select * from holdfast.snapshot_seal_many({NODE}, (select jsonb_agg(jsonb_build_object({ITEM}, 'outcome', 'succeeded', 'directory', "
-    f"'2026/01/site.example/id/a1', 'manifest', repeat('d', 64), 'bytes', 1000, 'files', 3)) {EACH}));",
+    f"select holdfast.result_start_many({NODE}, :s::uuid[], :c::uuid[], :f::bigint[], p, h, o, o, o, null) from "
+    "(select array_agg(text 'none') as p, array_agg(text 'on_Snapshot__10_none') as h, array_agg(0) as o from unnest(:s::uuid[])) a;",
+    f"select * from (select array_agg(text 'none') as p, array_agg(text 'on_Snapshot__10_none') as h, array_agg(text 'succeeded') as s, jsonb_agg('{RESULT}'::jsonb) as r "
+    f"from unnest(:s::uuid[])) a cross join lateral holdfast.result_finish_many({NODE}, :s::uuid[], :c::uuid[], :f::bigint[], p, h, a.s, r);",
+    "select * from (select array_agg(text 'succeeded') as o, array_agg(text '') as e, array_agg(text '2026/01/site.example/id/a1') as d, array_agg(repeat('d', 64)) as m, "
+    "array_agg(bigint '1000') as b, array_agg(bigint '3') as n from unnest(:s::uuid[])) a cross join lateral "
+    f"holdfast.snapshot_seal_many({NODE}, :s::uuid[], :c::uuid[], :f::bigint[], o, e, d, m, b, n, e, '[]');",
 ]
 MANY = CLAIM + "\n".join(SETS) + "\n\\endif\n"
 
@@ -34,13 +35,12 @@ with taken as (
   update holdfast.snapshot_queue q set owner_id = {NODE}, claimed_at = now(), started_at = now(), status = 'started', fence = q.fence + 1, attempts = q.attempts + 1
     from (select snapshot_id, crawl_id from holdfast.snapshot_queue where crawl_id = (select id from holdfast.crawl order by random() limit 1) and owner_id is null and not lane
             and retry_at <= now() order by retry_at limit :batch::int for update skip locked) d where q.snapshot_id = d.snapshot_id and q.crawl_id = d.crawl_id returning q.snapshot_id, q.crawl_id
-), told as (insert into holdfast.event (lifecycle, object_id, crawl_id, event, to_state) select 'snapshot', snapshot_id, crawl_id, 'start', 'started' from taken)
+), told as (insert into holdfast.event (lifecycle, objects, crawl_id, event, to_state) select 'snapshot', array_agg(snapshot_id), crawl_id, 'start', 'started' from taken group by crawl_id)
 select coalesce(array_agg(snapshot_id), '{{}}')::text as s, coalesce(min(crawl_id::text), {NODE}::text) as c from taken \\gset
 insert into holdfast.archive_result (snapshot_id, crawl_id, fence, plugin, hook_name, process_id) select s, :c::uuid, 1, 'none', 'on_Snapshot__10_none', {NODE} from unnest(:s::uuid[]) s;
 update holdfast.archive_result set status = 'succeeded', ended_at = now(), output = 'page.html', output_bytes = 1000, exit_code = 0, wall_ms = 10, user_ms = 1 where {IDS};
 with gone as (delete from holdfast.snapshot_queue where {IDS} returning *),
-  tried as (insert into holdfast.attempt (snapshot_id, crawl_id, fence, process_id, claimed_at, ending) select snapshot_id, crawl_id, fence, owner_id, claimed_at, 'sealed' from gone),
-  told as (insert into holdfast.event (lifecycle, object_id, crawl_id, event, to_state) select 'snapshot', snapshot_id, crawl_id, 'seal', 'sealed' from gone),
+  told as (insert into holdfast.event (lifecycle, objects, crawl_id, event, to_state) select 'snapshot', array_agg(snapshot_id), crawl_id, 'seal', 'sealed' from gone group by crawl_id),
   kept as (insert into holdfast.snapshot_sealed (snapshot_id, crawl_id, outcome, fence, owner_id, directory, manifest_sha256, bytes, files, attempts)
              select snapshot_id, crawl_id, 'succeeded', fence, owner_id, '2026/01/site.example/id/a1', repeat('d', 64), 1000, 3, attempts from gone)
 update holdfast.crawl set snapshots_open = snapshots_open - n, snapshots_succeeded = snapshots_succeeded + n from (select count(*) as n from gone) g where id = :c::uuid;

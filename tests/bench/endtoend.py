@@ -46,7 +46,7 @@ def through_holdfast(bench, plugins, directory, options, urls):
                 raise RuntimeError("a hook failed through holdfast: " + bad)
             seconds, own = session.ask("""select extract(epoch from max(s.sealed_at) - min(a.claimed_at)) || ' ' ||
               (select avg(t) from (select extract(epoch from max(ended_at) - min(started_at)) as t from holdfast.archive_result group by snapshot_id) r)
-              from holdfast.snapshot_sealed s join holdfast.attempt a using (snapshot_id)""").split()
+              from holdfast.snapshot_sealed s join holdfast.v_attempt a using (snapshot_id)""").split()
     return len(urls) * 60 / float(seconds), float(own)
 
 

@@ -37,7 +37,7 @@ def pickup(bench, samples):
                 suite.add_crawl(session, crawl, 1)
                 times.append(suite.wait_until("a crawl is done", lambda: session.ask(f"""select extract(epoch from a.claimed_at - c.created_at) * 1000 || ' ' ||
                   extract(epoch from r.started_at - c.created_at) * 1000
-                  from holdfast.crawl c join holdfast.attempt a on a.crawl_id = c.id join holdfast.archive_result r on r.snapshot_id = a.snapshot_id
+                  from holdfast.crawl c join holdfast.v_attempt a on a.crawl_id = c.id join holdfast.archive_result r on r.snapshot_id = a.snapshot_id
                   where c.id = '{crawl}' and c.status = 'sealed'"""), 60).split())
             claimed, started = (sorted(map(float, column)) for column in zip(*times[3:]))
             return claimed[len(claimed) // 2], claimed[len(claimed) * 99 // 100], started[len(started) // 2]

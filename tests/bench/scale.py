@@ -23,7 +23,7 @@ def snapshots_a_minute(bench, nodes, rounds):
                 running[0].joined(session, nodes)
                 suite.add_crawl(session, uuid.uuid4(), count)
                 suite.wait_until("all is sealed", lambda: session.ask("select count(*) from holdfast.snapshot_sealed") == str(count), 300)
-                seconds = float(session.ask("select extract(epoch from max(s.sealed_at) - min(a.claimed_at)) from holdfast.snapshot_sealed s join holdfast.attempt a using (snapshot_id)"))
+                seconds = float(session.ask("select extract(epoch from max(s.sealed_at) - min(a.claimed_at)) from holdfast.snapshot_sealed s join holdfast.v_attempt a using (snapshot_id)"))
         finally:
             for program in running:
                 program.__exit__()

@@ -543,12 +543,12 @@ class Stage:
             if len(have) != len(set(have)):
                 problems.append(f"crawl {crawl}: URLs occur twice")
         for row in ask("""select s.snapshot_id, s.outcome, s.owners_lost, count(a.*) filter (where a.ending = 'sealed'), count(a.*) filter (where a.ending = 'lost')
-                          from holdfast.snapshot_sealed s left join holdfast.attempt a on a.snapshot_id = s.snapshot_id
+                          from holdfast.snapshot_sealed s left join holdfast.v_attempt a on a.snapshot_id = s.snapshot_id
                           group by 1, 2, 3 having not (count(a.*) filter (where a.ending = 'sealed') = 1
                             or (s.outcome = 'quarantined' and s.owners_lost >= 3 and count(a.*) filter (where a.ending = 'lost') >= 3))"""):
             problems.append(f"snapshot {row[0]} ({row[1]}) was sealed {row[3]} times")
         for row in ask("""select s.snapshot_id, s.fence, a.fence, s.owner_id, a.process_id, s.directory from holdfast.snapshot_sealed s
-                          join holdfast.attempt a on a.snapshot_id = s.snapshot_id and a.ending = 'sealed'
+                          join holdfast.v_attempt a on a.snapshot_id = s.snapshot_id and a.ending = 'sealed'
                           where a.fence <> s.fence or a.process_id is distinct from s.owner_id or (s.directory is not null and s.directory not like '%/a' || s.fence)"""):
             problems.append("a seal was not its owner's: snapshot {}, fence {}, attempt {}, by {}, held by {}, in {}".format(*row))
         # The constraints are a second line: what they stop has come past the first.
@@ -613,7 +613,7 @@ class Stage:
 
     def check_trace(self):
         """No hook runs on once a later attempt's has begun. A node that is stopped cannot stop its hooks, so those do not count."""
-        owners = {(row[0], int(row[1])): row[2] for row in self.postgres.sql("select snapshot_id, fence, process_id from holdfast.attempt")}
+        owners = {(row[0], int(row[1])): row[2] for row in self.postgres.sql("select snapshot_id, fence, process_id from holdfast.v_attempt")}
         newest, overlaps, self.stopped_overlaps = {}, set(), set()
         for _, snapshot, fence in self.runs():
             if fence < newest.setdefault(snapshot, fence):
@@ -625,13 +625,13 @@ class Stage:
     def figures(self):
         begun = [(snapshot, fence) for word, snapshot, fence in self.runs() if word == "begin"]
         distinct = len({snapshot for snapshot, _ in begun}) or 1
-        ends = {row[0]: int(row[1]) for row in self.postgres.sql("select ending, count(*) from holdfast.attempt group by 1")}
+        ends = {row[0]: int(row[1]) for row in self.postgres.sql("select ending, count(*) from holdfast.v_attempt group by 1")}
         outcomes = {row[0]: int(row[1]) for row in self.postgres.sql("select outcome, count(*) from holdfast.snapshot_sealed group by 1")}
         recovery, net = [], []
         for name, when in self.kills:
             claims = [float(row[0]) for row in self.postgres.sql(f"""
-                select extract(epoch from n.claimed_at) from holdfast.attempt a
-                  join holdfast.attempt n on n.snapshot_id = a.snapshot_id and n.fence = a.fence + 1
+                select extract(epoch from n.claimed_at) from holdfast.v_attempt a
+                  join holdfast.v_attempt n on n.snapshot_id = a.snapshot_id and n.fence = a.fence + 1
                   where a.process_id = '{name}' and a.ending = 'lost'""")]
             recovery += [claim - when for claim in claims]
             net += [claim - when - sum(max(0, min(end, claim) - max(begin, when)) for begin, end in self.outages) for claim in claims]

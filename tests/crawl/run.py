@@ -200,7 +200,7 @@ class SlowDown(Case):
         self.assertEqual((len(self.web.seen(path="/busy")), len(self.web.seen(path="/never"))), (3, 3))
         self.assert_gaps(self.web.seen(path="/busy"), 1)
         self.assert_gaps(self.web.seen(path="/never"), 1)
-        self.assertEqual(self.c.sql("select string_agg(ending, ' ' order by fence) from holdfast.attempt where crawl_id = '%s'" % busy), "released released sealed")
+        self.assertEqual(self.c.sql("select string_agg(ending, ' ' order by fence) from holdfast.v_attempt where crawl_id = '%s'" % busy), "released released sealed")
         self.sound()
 
 
@@ -377,7 +377,7 @@ class Workers(Case):
         self.assertIn(kinds["snapshot"], ("1", "2"))
         self.assertEqual(self.c.sql("select count(*) from holdfast.process w join holdfast.process r on r.id = w.parent_id and r.process_type = 'orchestrator' "
                                     "where w.process_type = 'worker'"), str(sum(map(int, kinds.values()))))
-        self.assertEqual(self.c.sql("select string_agg(distinct p.worker_type, ',') from holdfast.attempt a join holdfast.process p on p.id = a.process_id"), "snapshot")
+        self.assertEqual(self.c.sql("select string_agg(distinct p.worker_type, ',') from holdfast.v_attempt a join holdfast.process p on p.id = a.process_id"), "snapshot")
         self.sound()
 
     def test_the_order_of_claims_is_a_setting(self):
@@ -424,7 +424,7 @@ class Limits(Case):
         at_once = peak(self.web.seen("127.0.1.3"))
         self.assertEqual(at_once, 3)
         late, left, latest = self.c.sql(f"""select count(a.*) filter (where a.claimed_at > c.deadline_at), (select count(*) from holdfast.v_snapshot where crawl_id = c.id and outcome = 'cancelled') > 0,
-            extract(epoch from max(c.deadline_at)) from holdfast.crawl c join holdfast.attempt a on a.crawl_id = c.id where c.id = '{clock}' and c.stop_reason = 'max_time' group by c.id""").split("|")
+            extract(epoch from max(c.deadline_at)) from holdfast.crawl c join holdfast.v_attempt a on a.crawl_id = c.id where c.id = '{clock}' and c.stop_reason = 'max_time' group by c.id""").split("|")
         self.assertEqual((late, left), ("0", "t"))
         asked = self.web.seen("127.0.1.4")
         print(f"max_time: {len(asked)} pages asked for, the last {asked[-1][0] - float(latest):+.3f} s from the deadline; the last claim was before it")
@@ -482,7 +482,7 @@ class Orders(Case):
         kind, name = target
         of = {"all": "true", "node": f"a.process_id::text = '{name}'", "crawl": f"s.url like '%/{name}/%'", "host": f"s.host = '{name}'", "snapshot": f"s.url = '{name}'"}[kind]
         until = f"and a.claimed_at < to_timestamp({before})" if before else ""
-        return self.c.sql(f"""select count(*) from (select snapshot_id, crawl_id, process_id, claimed_at from holdfast.attempt union all
+        return self.c.sql(f"""select count(*) from (select snapshot_id, crawl_id, process_id, claimed_at from holdfast.v_attempt union all
             select snapshot_id, crawl_id, owner_id, claimed_at from holdfast.snapshot_queue where owner_id is not null) a
             join holdfast.snapshot s on s.id = a.snapshot_id and s.crawl_id = a.crawl_id where {of} and a.claimed_at > to_timestamp({after}) {until}""")
 
@@ -579,7 +579,7 @@ class Fair(Case):
             added = time.time() - began
             self.c.until("every small crawl has ended", lambda: self.c.sql("select count(*) from holdfast.crawl where status <> 'sealed' and label <> 'giant'") == "0", seconds=1800)
             of = ", ".join(f"'{c}'" for c in crawls)
-            first = "(select min(a.claimed_at) from holdfast.attempt a where a.crawl_id = c.id)"
+            first = "(select min(a.claimed_at) from holdfast.v_attempt a where a.crawl_id = c.id)"
             waits = sorted(float(x) for x in self.c.sql(f"select extract(epoch from {first} - c.created_at) from holdfast.crawl c where id in ({of})").splitlines())
             ends = sorted(float(x) for x in self.c.sql(f"select extract(epoch from sealed_at - created_at) from holdfast.crawl where id in ({of})").splitlines())
             print(f"{name}: {small} crawls of {pages} pages added within {added:.1f} s; to the first claim: median {statistics.median(waits):.3f} s, "

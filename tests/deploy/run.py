@@ -175,7 +175,7 @@ class Case(unittest.TestCase):
     def prove(self, c, count):
         """Everything sealed once, nothing broken, every file as it was sealed."""
         self.assertEqual(c.sealed(), count)
-        self.assertEqual(c.server.sql("select snapshot_id from holdfast.attempt where ending = 'sealed' group by snapshot_id having count(*) <> 1"), [])
+        self.assertEqual(c.server.sql("select snapshot_id from holdfast.v_attempt where ending = 'sealed' group by snapshot_id having count(*) <> 1"), [])
         self.assertEqual(c.server.sql("select * from holdfast.check_invariants()"), [])
         verified = c.lines("verify", "--all", expect=None)
         self.assertEqual([line for line in verified if line["type"] == "Defect" and line["kind"] not in ("leftover", "removed")], [])
@@ -216,7 +216,7 @@ class Upgrade(Case):
         self.assertEqual(c.holdfast("check").returncode, 0)
         self.assertIn("9001", c.holdfast("migrate").stdout)  # by the old program: nothing is taken back
         self.assertEqual(c.sql("select to_regprocedure('holdfast.next_note(uuid)') is not null"), "t")
-        by = lambda node: int(c.sql(f"select count(*) from holdfast.attempt where process_id = '{node}' and ending = 'sealed'"))
+        by = lambda node: int(c.sql(f"select count(*) from holdfast.v_attempt where process_id = '{node}' and ending = 'sealed'"))
         nodes = [c.node_of(process) for process in (old, newer, late)]
         self.assertEqual(c.sql(f"select revision from holdfast.v_node where id = '{nodes[1]}'"), "9001")
         self.assertEqual(c.sql(f"select capabilities -> 'plugins' ->> 0 from holdfast.v_node where id = '{nodes[0]}'"), "page")
@@ -224,7 +224,7 @@ class Upgrade(Case):
         c.holdfast("drain", nodes[0], nodes[2], "--wait", "--why", "upgrade")
         self.assertEqual([old.wait(20), late.wait(20)], [0, 0])
         c.all_sealed(60)
-        self.assertEqual(c.server.sql("select distinct ending from holdfast.attempt"), [["sealed"]])  # nothing was cut short
+        self.assertEqual(c.server.sql("select distinct ending from holdfast.v_attempt"), [["sealed"]])  # nothing was cut short
         self.assertIsNone(newer.poll())
         self.prove(c, 60)
 
@@ -302,7 +302,7 @@ class EarlierBuild(Case):
         self.assertEqual(c.holdfast("migrate").stdout, c.holdfast("migrate").stdout)
         c.add(40, name="new")
         c.add(40, name="late", **old)
-        by = lambda process: int(c.sql(f"select count(*) from holdfast.attempt where process_id = '{ids[process]}' and ending = 'sealed'"))
+        by = lambda process: int(c.sql(f"select count(*) from holdfast.v_attempt where process_id = '{ids[process]}' and ending = 'sealed'"))
         c.until("each has sealed something", lambda: all(by(node) > 0 for node in (*olds[:2], dying, *news[:2])), 120)
         self.assertEqual(c.server.sql("select * from holdfast.check_invariants()"), [])
         os.killpg(dying.pid, signal.SIGKILL)  # the new ones take over what an old one held, or the old ones
@@ -314,7 +314,7 @@ class EarlierBuild(Case):
         self.assertEqual([process.poll() for process in olds], [0, 0, 0])
         c.until("the new runner leads", lambda: c.sql("select id from holdfast.process where worker_type = 'worker_runner' and status = 'running'") == ids[news[2]])
         c.all_sealed(120)
-        ends = c.server.sql("select ending, count(*) from holdfast.attempt group by 1 order by 2 desc")
+        ends = c.server.sql("select ending, count(*) from holdfast.v_attempt group by 1 order by 2 desc")
         print(f"sealed by old nodes {sum(map(by, (*olds[:2], dying)))}, by new ones {sum(map(by, news[:2]))}; ends of attempts {ends}", file=sys.stderr)
         self.assertLessEqual({end for end, _ in ends}, {"sealed", "lost"})
         self.assertEqual([process.poll() for process in news], [None] * 3)
@@ -428,7 +428,7 @@ class Machines(Case):
         nodes = [c.start("worker", machine=machine) for machine in machines]
         c.until("both have joined", lambda: c.nodes() == 2)
         c.add(60)
-        sealed_by = lambda: [int(row[0]) for row in c.server.sql("select count(*) from holdfast.attempt where ending = 'sealed' group by process_id")]
+        sealed_by = lambda: [int(row[0]) for row in c.server.sql("select count(*) from holdfast.v_attempt where ending = 'sealed' group by process_id")]
         c.until("both have sealed something", lambda: len(sealed_by()) == 2)
         machines[0].cable_is("down")
         c.until("its work was given to the other", lambda: c.sql("select count(*) from holdfast.process where exit_reason = 'lease lapsed'") == "1")
@@ -618,7 +618,7 @@ class Bucket(Case):
         c.until("the other one says so", lambda: c.sql("select count(*) from holdfast.v_node where status = 'running' and stats ->> 'not_claiming' "
                                                        "like 'the object store does not answer%'") == "1")
         c.until("nobody holds anything", lambda: c.sql("select count(*) from holdfast.snapshot_queue where owner_id is not null") == "0")
-        self.assertEqual(c.sql("select count(*) from holdfast.attempt where ending = 'lost'"), "0")
+        self.assertEqual(c.sql("select count(*) from holdfast.v_attempt where ending = 'lost'"), "0")
         proxy.set("pass")
         c.all_sealed(20)
         self.prove(c, 20)

@@ -70,7 +70,7 @@ TEST_CASE("a stopped node puts its work back without a mark on it") {
   CHECK(node.ending == worker::Node::Ending::left);
   CHECK(stage.hooks().empty());
   CHECK(stage.table(kQueue) == "queued|0|0|1|t");
-  CHECK(stage.table("select ending, reason from holdfast.attempt") ==
+  CHECK(stage.table("select ending, reason from holdfast.v_attempt") ==
         "interrupted|its node was stopped: the test says so");
   CHECK(stage.number("select count(*) from holdfast.archive_result where ended_at is null") == 0);
   CHECK(stage.attempts_on_disk().empty());
@@ -79,7 +79,7 @@ TEST_CASE("a stopped node puts its work back without a mark on it") {
   stage.hook("back", "on_Snapshot__05_back.daemon.bg.sh", "echo ready");
   stage.work();
   CHECK(stage.table("select outcome, attempts, fence from holdfast.v_snapshot") == "succeeded|1|2");
-  CHECK(stage.table("select fence, ending from holdfast.attempt order by 1") == "1|interrupted\n2|sealed");
+  CHECK(stage.table("select fence, ending from holdfast.v_attempt order by 1") == "1|interrupted\n2|sealed");
   CHECK(stage.attempts_on_disk().size() == 1);
   stage.check_disk_and_rows();
 }
@@ -138,7 +138,7 @@ TEST_CASE("a node that was given up kills its hooks and writes nothing; another 
   stage.leave(other);
   CHECK(stage.table("select outcome, fence, attempts, owners_lost, owner_id::text = '" + other.id +
                     "' from holdfast.v_snapshot") == "succeeded|2|2|1|t");
-  CHECK(stage.table("select fence, ending from holdfast.attempt order by 1") == "1|lost\n2|sealed");
+  CHECK(stage.table("select fence, ending from holdfast.v_attempt order by 1") == "1|lost\n2|sealed");
   CHECK(stage.attempts_on_disk().size() == 1);
   stage.check_disk_and_rows();
 }
@@ -190,7 +190,7 @@ TEST_CASE("a snapshot that is taken away and comes back is run anew, and the fir
   stage.until_sealed();
   stage.leave(node);
   CHECK(stage.table("select outcome, fence from holdfast.v_snapshot") == "succeeded|2");
-  CHECK(stage.table("select fence, ending from holdfast.attempt order by 1") == "1|handed_back\n2|sealed");
+  CHECK(stage.table("select fence, ending from holdfast.v_attempt order by 1") == "1|handed_back\n2|sealed");
   CHECK(stage.attempts_on_disk().size() == 1);
   stage.check_disk_and_rows();
 }

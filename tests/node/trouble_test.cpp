@@ -138,7 +138,7 @@ TEST_CASE("a full disk below the hooks puts work back, or fails the hook, but ne
   stage.hook("big", "on_Snapshot__10_big.sh", "head -c 8M /dev/zero >big.bin");
   stage.add({NodeStage::url("1")});
   auto& node = stage.start();
-  stage.until("it has been tried", [&] { return stage.number("select count(*) from holdfast.attempt") > 0; });
+  stage.until("it has been tried", [&] { return stage.number("select count(*) from holdfast.v_attempt") > 0; });
   CHECK(stage.number("select count(*) from holdfast.v_snapshot where outcome = 'succeeded'") == 0);
   CHECK(stage.table("select status from holdfast.v_result where status = 'succeeded'") == "");
   CHECK(!node.ended());

@@ -61,7 +61,8 @@ insert into holdfast.archive_result (snapshot_id, crawl_id, fence, plugin, hook_
     from s where not open and no % 100 = 0;
 update holdfast.snapshot_sealed e set tags = s.tags || case when e.files = 3 and get_byte(uuid_send(e.snapshot_id), 15) = 7 then '{found}'::text[] else '{}' end
   from holdfast.snapshot s where s.id = e.snapshot_id and (s.tags <> '{}' or get_byte(uuid_send(e.snapshot_id), 15) = 7);
-insert into holdfast.event (lifecycle, object_id, crawl_id, from_state, event, to_state) select 'snapshot', id, crawl_id, 'started', 'seal', 'sealed' from s where not open;
+insert into holdfast.event (lifecycle, objects, crawl_id, from_state, event, to_state)
+  select 'snapshot', array_agg(id), crawl_id, 'started', 'seal', 'sealed' from s where not open group by crawl_id, no / 8;
 insert into holdfast.crawl (id, label, max_depth, first_url, status, retry_at, started_at, snapshots_total, snapshots_open, snapshots_succeeded, snapshots_partial, outcome, sealed_at, bytes)
   select c.id, 'crawl ' || c.i, 2, 'https://site.example/' || c.i, case when n.open > 0 then 'started' else 'sealed' end, null, now(), n.total, n.open,
          n.good, n.partial, case when n.open = 0 then 'partial' end, case when n.open = 0 then now() end, n.bytes
@@ -91,7 +92,7 @@ insert into holdfast.schedule (id, label, every, urls, hosts, next_run_at) selec
 insert into holdfast.duty_run (duty, epoch, process_id, began_at, ended_at, count)
   select 'lapsed', 1, holdfast.new_uuid(), clock_timestamp() - i * interval '2 seconds', clock_timestamp() - i * interval '2 seconds', 0 from generate_series(1, least(40000, :n / 4)) i;
 insert into holdfast.attempt (snapshot_id, crawl_id, fence, process_id, claimed_at, ending)
-  select s.id, s.crawl_id, 1, (select id from holdfast.process where status = 'running' limit 1), clock_timestamp(), 'sealed' from s where not open;
+  select s.id, s.crawl_id, 0, (select id from holdfast.process where status = 'running' limit 1), clock_timestamp(), 'lost' from s where not open and no % 10 = 0;
 insert into holdfast.webhook (name, url, events) select 'hook' || i, 'https://hooks.example/', '{crawl.sealed}' from generate_series(1, 5) i;
 insert into holdfast.delivery (webhook, event, payload, status, retry_at, ended_at)
   select 'hook' || (i % 5 + 1), 'crawl.sealed', '{}', case when i % 4 = 0 then 'waiting' else 'delivered' end, case when i % 4 = 0 then clock_timestamp() end,

@@ -442,7 +442,7 @@ class Work(Case):
         gate.touch()
         # Its lease would have lasted ten minutes: that it is dead was seen.
         c.until("it was done by another one", lambda: self.sealed(c, crawl, 1), seconds=60)
-        self.assertEqual(c.sql("select count(distinct process_id) from holdfast.attempt"), "2")
+        self.assertEqual(c.sql("select count(distinct process_id) from holdfast.v_attempt"), "2")
         run.send_signal(signal.SIGTERM)
         self.assertEqual(run.wait(timeout=60), 0, c.log_of(run))
         self.assertEqual(c.sql("select count(*) from holdfast.process where status = 'running'"), "0")

@@ -31,8 +31,8 @@ const std::vector<Breakage> kBreakages = {
      "sha256('u'), 'h' from holdfast.crawl where label = 'ended'; update holdfast.crawl set snapshots_total = "
      "snapshots_total + 1, snapshots_failed = snapshots_failed + 1 where label = 'ended'"},
     {"a snapshot is either open or sealed: both",
-     "insert into holdfast.snapshot_sealed (snapshot_id, crawl_id, outcome, fence) select snapshot_id, crawl_id, "
-     "'failed', 1 from holdfast.snapshot_queue where owner_id is null limit 1"},
+     "insert into holdfast.snapshot_sealed (snapshot_id, crawl_id, outcome, reason, fence) select snapshot_id, "
+     "crawl_id, 'cancelled', 'r', 1 from holdfast.snapshot_queue where owner_id is null limit 1"},
     {"a sealed crawl has nothing open", "insert into holdfast.snapshot_queue (snapshot_id, crawl_id, host) select "
                                         "gen_random_uuid(), id, 'h' from holdfast.crawl where label = 'ended'"},
     {"a started crawl has something open",
@@ -91,9 +91,8 @@ const std::vector<Breakage> kBreakages = {
     {"what is recorded of a snapshot belongs to one",
      "insert into holdfast.archive_result (snapshot_id, crawl_id, fence, plugin, hook_name, status, process_id, "
      "ended_at) values (gen_random_uuid(), gen_random_uuid(), 1, 'p', 'h', 'succeeded', gen_random_uuid(), now())"},
-    {"an attempt is sealed once",
-     "insert into holdfast.attempt select snapshot_id, crawl_id, fence + 1, process_id, claimed_at, started_at, "
-     "ended_at, ending, reason from holdfast.attempt where ending = 'sealed'"},
+    {"what was sealed had an owner and was started", "update holdfast.snapshot_sealed set owner_id = null "
+                                                     "where outcome = 'succeeded'"},
     {"the page on which a URL was found is there",
      "update holdfast.snapshot set parent_id = gen_random_uuid() where crawl_id = (select id from holdfast.crawl where "
      "label = 'ended')"},

@@ -168,7 +168,7 @@ TEST_CASE("a snapshot is sealed only along an edge, and its outcome says which")
       CHECK(refused == (legal ? "" : "HF001"));
       CHECK(stage.value("select count(*) from holdfast.snapshot_queue") == (legal ? "0" : "1"));
       if (legal)
-        CHECK(stage.value("select event from holdfast.event where lifecycle = 'snapshot' and to_state = 'sealed'") ==
+        CHECK(stage.value("select event from holdfast.v_event where lifecycle = 'snapshot' and to_state = 'sealed'") ==
               event);
     }
   }

@@ -166,7 +166,7 @@ TEST_CASE("a node that leaves gives its work back and nothing is counted against
   CHECK(stage.status(started.lease) == "queued");
   CHECK(stage.value("select sum(attempts) || ' ' || sum(owners_lost) || ' ' || count(owner_id) from "
                     "holdfast.snapshot_queue") == "0 0 0");
-  CHECK(stage.value("select string_agg(ending, ' ') from holdfast.attempt") == "interrupted interrupted");
+  CHECK(stage.value("select string_agg(ending, ' ') from holdfast.v_attempt") == "interrupted interrupted");
   CHECK(stage.value("select status || ': ' || error from holdfast.archive_result") == "failed: its node left: stopped");
   CHECK(stage.value("select owner_id is null and retry_at <= clock_timestamp() from holdfast.crawl where id = $1::uuid",
                     pg::Params::of(seeds)) == "t");
@@ -199,7 +199,7 @@ TEST_CASE("a dead node's work goes to others, counts its death, and one call giv
     CHECK(row.text("reason").find("its node was lost") == 0);
   }
   CHECK(stage.value("select count(*) from holdfast.process where exit_reason = 'lease lapsed'") == "2");
-  CHECK(stage.value("select string_agg(distinct ending, ' ') from holdfast.attempt") == "lost");
+  CHECK(stage.value("select string_agg(distinct ending, ' ') from holdfast.v_attempt") == "lost");
   CHECK(refusal([&] { stage.seal(first, a); }) == "HF003");
   CHECK(stage.value("select count(*) from holdfast.event where event = 'lapse'") == "2"); // b had not begun
 }
@@ -229,7 +229,7 @@ TEST_CASE("a snapshot whose owners die three times is quarantined, and ends its 
   CHECK(progress.status == "sealed");
   CHECK(progress.outcome == "failed");
   CHECK(progress.failed == 1);
-  CHECK(stage.value("select count(*) from holdfast.attempt where ending = 'lost'") == "3");
+  CHECK(stage.value("select count(*) from holdfast.v_attempt where ending = 'lost'") == "3");
   CHECK(stage.value("select count(*) from holdfast.archive_result where status = 'failed'") == "3");
 }
 

@@ -183,13 +183,14 @@ void settle_many(Stage& stage, const std::string& node, int count) {
       crawls.push_back(claims[i].text("crawl_id"));
     }
     const auto params = pg::Params::of(node, snapshots, crawls);
-    for (const std::string function : {"result_start_many", "result_finish_many", "snapshot_seal_many"})
-      transaction.call(
-          "select * from holdfast." + function +
-              "($1::uuid, (select jsonb_agg(jsonb_build_object('snapshot', s, 'crawl', c, 'fence', 1, 'plugin', "
-              "'p', 'hook', 'h', 'status', 'succeeded', 'outcome', 'succeeded', 'directory', 'd', 'manifest', 'm', "
-              "'bytes', 1, 'files', 1)) from unnest($2::uuid[], $3::uuid[]) u(s, c)))",
-          params);
+    for (const std::string call :
+         {"result_start_many($1::uuid, $2::uuid[], $3::uuid[], n, t, t, n, n, n, null)",
+          "result_finish_many($1::uuid, $2::uuid[], $3::uuid[], n, t, t, s, r)",
+          "snapshot_seal_many($1::uuid, $2::uuid[], $3::uuid[], n, s, t, t, t, n, n, t, '[]')"})
+      transaction.call("select * from (select array_agg(1) as n, array_agg(text 'p') as t, array_agg(text 'succeeded') "
+                       "as s, jsonb_agg('{}'::jsonb) as r from unnest($2::uuid[])) v cross join lateral holdfast." +
+                           call,
+                       params);
     CHECK(read("seq_scan") == whole);
     // Each row is found, locked and updated a few times, however many others there are.
     CHECK(read("seq_tup_read + idx_tup_fetch") - tuples < count * 40);
@@ -215,7 +216,7 @@ TEST_CASE(
   // The plans of this session are from then. Now there is a lot, most of it in one crawl, and of results that run.
   fill(stage, R"(
     insert into holdfast.archive_result (snapshot_id, crawl_id, fence, plugin, hook_name, process_id)
-      select snapshot_id, crawl_id, 1, 'other', 'hook', gen_random_uuid() from holdfast.snapshot_queue limit 50000;)");
+      select snapshot_id, crawl_id, 0, 'other', 'hook', gen_random_uuid() from holdfast.snapshot_queue limit 50000;)");
   for (const int count : {1, 100})
     settle_many(stage, node, count);
   stage.run("analyze");

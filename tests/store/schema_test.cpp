@@ -127,6 +127,9 @@ TEST_CASE("bad rows are refused by the constraint that is there for them") {
        sealed + "'partial', null, null, 'm' from holdfast.snapshot_queue where owner_id is not null"},
       {"snapshot_sealed_has_reason",
        sealed + "'refused', null, null, null from holdfast.snapshot_queue where owner_id is not null"},
+      {"event_has_object", "insert into holdfast.event (lifecycle, event, to_state) values ('crawl', 'add', 'queued')"},
+      {"event_has_object", "insert into holdfast.event (lifecycle, object_id, objects, event, to_state) values "
+                           "('crawl', gen_random_uuid(), '{}', 'add', 'queued')"},
       {"attempt_ending",
        "insert into holdfast.attempt (snapshot_id, crawl_id, fence, process_id, claimed_at, ending) select "
        "snapshot_id, crawl_id, 1, gen_random_uuid(), now(), 'vanished' from holdfast.snapshot_queue"},
