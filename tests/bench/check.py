@@ -12,7 +12,7 @@ def measure(bench, figures):
         answer = drain.ours(bench, 1000, 1, 100, "many", 60, crawls=5)
         with bench.server.database(bench.filled(1000, 5)) as database, bench.scratch() as scratch:
             bench.server.sql(database, drain.NODES)
-            seconds, _ = bench.server.pgbench(database, drain.MANY, 1, 9, scratch, define=["batch=100"])
+            seconds, _ = bench.server.pgbench(database, drain.OURS, 1, 9, scratch, define=["batch=100"])
             return answer["items"] / answer["seconds"] / (int(bench.server.sql(database, "select count(*) from holdfast.snapshot_sealed")) / seconds)
 
     def in_a_larger_queue():
