@@ -188,13 +188,19 @@ create or replace function holdfast.snapshot_events(p_snapshot uuid) returns set
 $$;
 comment on function holdfast.snapshot_events(uuid) is 'What happened to a snapshot.';
 
-create or replace function holdfast.list_events_after(p_id bigint, p_limit bigint, p_crawl uuid) returns setof holdfast.v_event language sql stable as $$
-  -- By ids, so that what one call did to many snapshots is told whole.
-  select v.* from holdfast.v_event v
-    where v.id > p_id and (p_crawl is null or v.crawl_id = p_crawl)
-      and v.id <= (select max(n.id) from (select e.id from holdfast.event e where e.id > p_id and (p_crawl is null or e.crawl_id = p_crawl) order by e.id limit p_limit) n)
-    order by v.id
-$$;
+create or replace function holdfast.list_events_after(p_id bigint, p_limit bigint, p_crawl uuid) returns setof holdfast.v_event language plpgsql stable as $$
+-- By ids, so that what one call did to many snapshots is told whole.
+declare
+  v_last bigint;
+begin
+  if p_crawl is null then
+    select max(n.id) into v_last from (select e.id from holdfast.event e where e.id > p_id order by e.id limit p_limit) n;
+    return query select v.* from holdfast.v_event v where v.id > p_id and v.id <= v_last order by v.id;
+  else
+    select max(n.id) into v_last from (select e.id from holdfast.event e where e.crawl_id = p_crawl and e.id > p_id order by e.crawl_id, e.id limit p_limit) n;
+    return query select v.* from holdfast.v_event v where v.crawl_id = p_crawl and v.id > p_id and v.id <= v_last order by v.id;
+  end if;
+end $$;
 comment on function holdfast.list_events_after(bigint, bigint, uuid) is 'Events in their order, of so many ids after one: holdfast events --follow.';
 
 create or replace function holdfast.list_events(p_crawl uuid, p_snapshot uuid, p_limit bigint) returns setof holdfast.v_event language plpgsql stable as $$
