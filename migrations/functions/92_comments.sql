@@ -6,6 +6,8 @@ declare
   v_at integer;
 begin
   foreach v_line in array string_to_array(btrim($lines$
+v_attempt.fence Which attempt at the snapshot.
+v_attempt.started_at When its owner began on it; NULL if it never came to that.
 v_backlog.crawls_due Crawls whose seeds are due to be expanded, at most 100.
 v_backlog.snapshots_due Snapshots that are due, counted no further than whoever starts workers needs.
 v_backlog.held What nodes have: snapshots, and crawls being expanded.
