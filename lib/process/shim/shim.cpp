@@ -45,9 +45,10 @@ constexpr std::uint64_t kTasksEach = 8, kMostTasks = 1u << 22;
 constexpr int kEndFirst = 500;                                       // oom_score_adj: before the node and its database
 constexpr std::int64_t kFirstRetry = 2'000, kLongestRetry = 200'000; // from one round of KILL to the next
 
-// One shim supervises one hook: its state is the program's state. `list` is large and mostly never touched.
-tree::PidList list;
-shim::Cgroup cgroup;
+// One shim supervises one hook: its state is the program's state. `list` is large and mostly never touched. Nothing runs
+// before main (runtime.cpp), so whatever is global is constinit.
+constinit tree::PidList list{};
+constinit shim::Cgroup cgroup;
 
 std::int64_t now_us() {
   timespec time;
@@ -114,13 +115,11 @@ int apply_limits(const std::uint64_t (&limits)[shim::kLimitCount]) {
 
 // When the machine runs out of memory, hooks are what the kernel ends first.
 void prefer_as_victim() {
-  constexpr const char* file = "/proc/self/oom_score_adj";
-  char text[32];
-  if (tree::read_small_file(file, text, sizeof text) <= 0 || std::strtol(text, nullptr, 10) >= kEndFirst) return;
-  const int fd = open(file, O_WRONLY | O_CLOEXEC);
+  const int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
   if (fd < 0) return;
+  char text[32]{};
   static_assert(kEndFirst == 500);
-  (void)!write(fd, "500", 3);
+  if (read(fd, text, sizeof text - 1) > 0 && std::strtol(text, nullptr, 10) < kEndFirst) (void)!write(fd, "500", 3);
   close(fd);
 }
 
