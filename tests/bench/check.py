@@ -1,10 +1,8 @@
 """For every day, in seconds: ratios with margins that only a change of kind oversteps. The best of three counts, as machines are busy."""
 
-import json
-
 import drain
 import latency
-from suite import run
+import supervise
 
 
 def measure(bench, figures):
@@ -24,7 +22,7 @@ def measure(bench, figures):
         return answers[0] / answers[1]
 
     def supervision():
-        each = [json.loads(run([bench.program("bench-hooks"), what, 100, 4, 60, "/bin/true"], 120))["cpu_seconds"] for what in ("spawn", "supervise")]
+        each = [supervise.hooks(bench, what, 100, 4, ["/bin/true"])["cpu_seconds"] for what in ("spawn", "supervise")]
         return each[0] / each[1]
 
     for name, call, least in (("batched drain, of the same SQL in pgbench", through_the_library, 0.25),
