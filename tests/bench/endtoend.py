@@ -66,7 +66,8 @@ def through_abx_dl(bench, tools, plugins, urls):
         def one(n, url):
             home = scratch / f"home{n}"
             home.mkdir()
-            environment = {**os.environ, "HOME": str(home), "DATA_DIR": str(home / "data"), "ABXPKG_LIB_DIR": str(scratch / "lib"), "NODE_PATH": str(tools.modules), **tools.options}
+            # TMPDIR: it leaves directories there.
+            environment = {**os.environ, "HOME": str(home), "TMPDIR": str(home), "DATA_DIR": str(home / "data"), "ABXPKG_LIB_DIR": str(scratch / "lib"), "NODE_PATH": str(tools.modules), **tools.options}
             suite.run([tools.abx_dl, "dl", "--no-install", "--plugins=" + ",".join(plugins), "-d", home / "out", url], 300, env=environment)
             if not list((home / "out").rglob("index.jsonl")):
                 raise RuntimeError("abx-dl left no index")

@@ -201,9 +201,9 @@ class Figures:
         """A measurement that fails is told and left out; the others go on."""
         try:
             yield
-        except (RuntimeError, Missing, KeyError) as error:
+        except Exception as error:
             self.failures.append(f"{what}: {error}")
-            progress(f"{self.part}: {what} failed: {str(error).strip().splitlines()[0]}", end=True)
+            progress(f"{self.part}: {what} failed: {(str(error).strip() or type(error).__name__).splitlines()[0]}", end=True)
 
     def result(self, seconds):
         rows = []

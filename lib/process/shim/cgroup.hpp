@@ -219,7 +219,7 @@ private:
     nanosleep(&time, nullptr);
   }
 
-  Entry leaves_[kMost];
+  Entry leaves_[kMost]{};
   std::size_t count_{0};
 };
 

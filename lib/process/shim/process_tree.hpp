@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -83,9 +84,9 @@ bool for_each_number(const char* directory, Visit visit) {
   if (fd < 0) return false;
   alignas(dirent64) char buffer[4096];
   for (;;) {
-    const ssize_t got = getdents64(fd, buffer, sizeof buffer);
+    const long got = syscall(SYS_getdents64, fd, buffer, sizeof buffer); // the C libraries differ in its types
     if (got <= 0) break;
-    for (ssize_t at = 0; at < got;) {
+    for (long at = 0; at < got;) {
       const auto* entry = reinterpret_cast<const dirent64*>(buffer + at);
       at += entry->d_reclen;
       if (entry->d_name[0] < '0' || entry->d_name[0] > '9') continue;

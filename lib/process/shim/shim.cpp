@@ -45,9 +45,10 @@ constexpr std::uint64_t kTasksEach = 8, kMostTasks = 1u << 22;
 constexpr int kEndFirst = 500;                                       // oom_score_adj: before the node and its database
 constexpr std::int64_t kFirstRetry = 2'000, kLongestRetry = 200'000; // from one round of KILL to the next
 
-// One shim supervises one hook: its state is the program's state. `list` is large and mostly never touched.
-tree::PidList list;
-shim::Cgroup cgroup;
+// One shim supervises one hook: its state is the program's state. `list` is large and mostly never touched. Nothing is to
+// run before main.
+constinit tree::PidList list{};
+constinit shim::Cgroup cgroup;
 
 std::int64_t now_us() {
   timespec time;
@@ -99,8 +100,8 @@ bool read_limits(const char* text, Limits& limits) {
 
 // Sets those that the kernel knows; never raises one above the one inherited. 0 or an errno value.
 int apply_limits(const std::uint64_t (&limits)[shim::kLimitCount]) {
-  constexpr __rlimit_resource resources[shim::kLimitCount] = {RLIMIT_AS, RLIMIT_FSIZE, RLIMIT_NOFILE, RLIMIT_CORE,
-                                                              RLIMIT_NPROC};
+  constexpr decltype(RLIMIT_AS) resources[shim::kLimitCount] = {RLIMIT_AS, RLIMIT_FSIZE, RLIMIT_NOFILE, RLIMIT_CORE,
+                                                                RLIMIT_NPROC};
   for (int i = 0; i < shim::kLimitCount; ++i) {
     if (limits[i] == kUnlimited) continue;
     rlimit limit;
@@ -114,13 +115,11 @@ int apply_limits(const std::uint64_t (&limits)[shim::kLimitCount]) {
 
 // When the machine runs out of memory, hooks are what the kernel ends first.
 void prefer_as_victim() {
-  constexpr const char* file = "/proc/self/oom_score_adj";
-  char text[32];
-  if (tree::read_small_file(file, text, sizeof text) <= 0 || std::strtol(text, nullptr, 10) >= kEndFirst) return;
-  const int fd = open(file, O_WRONLY | O_CLOEXEC);
+  const int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
   if (fd < 0) return;
+  char text[32]{};
   static_assert(kEndFirst == 500);
-  (void)!write(fd, "500", 3);
+  if (read(fd, text, sizeof text - 1) > 0 && std::strtol(text, nullptr, 10) < kEndFirst) (void)!write(fd, "500", 3);
   close(fd);
 }
 
@@ -152,8 +151,8 @@ pid_t fork_into(int directory) {
   cgroup.enter(failure != &own_failure);
   setsid(); // session and process group of its own
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != shim_pid) _exit(126); // the shim died before the line above
-  close_range(kControlDescriptor, ~0u, 0);
+  if (getppid() != shim_pid) _exit(126);                // the shim died before the line above
+  syscall(SYS_close_range, kControlDescriptor, ~0u, 0); // not in every C library
   failure->step = shim::Step::directory;
   if (argv[3][0] != '\0' && chdir(argv[3]) != 0) {
     failure->error = errno;
@@ -410,7 +409,8 @@ int main(int argc, char** argv) {
     failure->error = errno;
     failure->step = shim::Step::fork;
   }
-  close_range(0, kControlDescriptor - 1, 0); // the hook's files are the hook's: nobody waits for ours to be closed
+  syscall(SYS_close_range, 0, kControlDescriptor - 1,
+          0); // the hook's files are the hook's: nobody waits for ours to be closed
 
   if (leader > 0) {
     report.pid = leader;
