@@ -29,6 +29,11 @@ struct HookLimits {
   process::Limits process;
 };
 
+struct Stillness {
+  std::chrono::steady_clock::time_point since{};
+  std::chrono::milliseconds limit{0};
+};
+
 struct HookOutcome {
   Status status{Status::failed};
   bool interrupted{false}; // ended because we were leaving, said nothing: put the work back, do not count a failure
@@ -74,6 +79,8 @@ public:
   std::chrono::steady_clock::time_point started_at() const noexcept;
   pid_t pid() const noexcept;
   std::chrono::milliseconds timeout() const noexcept;
+  // Since when it has made no progress and how long it may, once a tenth of that is over; limit 0: nothing to tell.
+  Stillness stillness() const noexcept;
 
 private:
   struct Impl;

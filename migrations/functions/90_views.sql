@@ -57,10 +57,12 @@ comment on view holdfast.v_queue is 'Everything that is not sealed. Always use a
 
 create or replace view holdfast.v_running as
   select r.snapshot_id, r.crawl_id, s.url, r.plugin, r.hook_name, r.background, statement_timestamp() - r.started_at as running_for,
-         r.timeout_ms * interval '1 millisecond' as timeout, p.label as node, r.pid, r.fence
+         r.timeout_ms * interval '1 millisecond' as timeout, p.label as node, r.pid, r.fence,
+         n.since as no_progress_since
     from holdfast.archive_result r
     join holdfast.snapshot s on s.id = r.snapshot_id and s.crawl_id = r.crawl_id
     join holdfast.process p on p.id = r.process_id
+    left join lateral holdfast.no_progress(p, r) n on true
     where r.ended_at is null;
 comment on view holdfast.v_running is 'Hooks that run just now, and where.';
 

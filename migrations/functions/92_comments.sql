@@ -69,6 +69,7 @@ v_running.crawl_id The crawl.
 v_running.running_for How long it has run.
 v_running.timeout How long it may.
 v_running.node The node that runs it.
+v_running.no_progress_since Since when it has neither printed, written nor computed (hook.stall_timeout ends it for that); NULL: it does.
 v_session_log.node The node it ran on.
 v_schedule.id The schedule.
 v_schedule.state active or paused.

@@ -14,7 +14,7 @@ declare
   -- Entry points; what they call in turn runs as the owner and is granted to nobody.
   -- Plain reading of arguments or views: needs no rights of the owner, and stays open to the planner.
   v_plain constant text[] := '{retry_at_max, new_uuid, people_time, people_duration, people_count, people_order, schedule_next, schedule_times, cron_field, scope_refusal,
-    url_matches, is_own_host, like_part}';
+    url_matches, is_own_host, like_part, no_progress}';
   v_read constant text[] := '{find, why, search, search_window, crawl_snapshots, metrics, node_metrics, crawl_entries, crawl_seeds, check_invariants, schedule_find,
     crawls_expired, sealed_files, schema_minimum, reference, why_webhook, hook_cost, list_snapshots, list_results, list_events}';
   v_work constant text[] := '{node_join, node_beat, node_leave, lapse_nodes, control_apply, crawl_claim, crawl_expand, crawl_stop_step, crawl_judge_step,

@@ -25,7 +25,7 @@ public:
 
   // The main thread is ending the hooks, or has none left: nothing more to watch.
   void stand_down();
-  // All hooks have ended and the node leaves: that may take so long, then the process ends.
+  // The node leaves, its hooks have ended or were killed: that may take so long, then the process ends.
   void leave_within(std::chrono::milliseconds limit);
 
 private:
