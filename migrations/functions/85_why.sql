@@ -306,14 +306,15 @@ declare
 begin
   select * into v_crawl from holdfast.crawl c where c.id = p_crawl;
   v_about := jsonb_strip_nulls(jsonb_build_object('url', v_crawl.first_url, 'status', v_crawl.status, 'total', v_crawl.snapshots_total, 'open', v_crawl.snapshots_open,
-    'succeeded', v_crawl.snapshots_succeeded, 'partial', v_crawl.snapshots_partial, 'failed', v_crawl.snapshots_failed, 'seeds_left', v_crawl.seeds_left,
+    'succeeded', v_crawl.snapshots_succeeded, 'partial', v_crawl.snapshots_partial, 'failed', v_crawl.snapshots_failed - v_crawl.snapshots_cancelled, 'cancelled', nullif(v_crawl.snapshots_cancelled, 0), 'seeds_left', v_crawl.seeds_left,
     'max_urls', nullif(v_crawl.max_urls, 0), 'stop_reason', v_crawl.stop_reason));
   v_limit := case when v_crawl.stop_reason is not null and v_crawl.stop_reason not like 'cancel%' then ' Its limit ' || v_crawl.stop_reason || ' is reached: it takes no further pages.' else '' end;
   if v_crawl.status = 'sealed' then
     return query select 'It is done: sealed with outcome ' || v_crawl.outcome || ' at ' || holdfast.people_time(v_crawl.sealed_at) || ', '
       || holdfast.people_count(v_crawl.snapshots_total, 'snapshot') || ', '
-      || case v_crawl.snapshots_failed + v_crawl.snapshots_partial when 0 then 'none failed'
-         else v_crawl.snapshots_failed || ' failed and ' || v_crawl.snapshots_partial || ' partial' end
+      || case v_crawl.snapshots_failed - v_crawl.snapshots_cancelled + v_crawl.snapshots_partial when 0 then 'none failed'
+         else v_crawl.snapshots_failed - v_crawl.snapshots_cancelled || ' failed and ' || v_crawl.snapshots_partial || ' partial' end
+      || case v_crawl.snapshots_cancelled when 0 then '' else ', ' || v_crawl.snapshots_cancelled || ' cancelled' end
       || case when v_crawl.stop_reason is null then '' when v_crawl.stop_reason like 'cancel%' then ', because it was cancelled'
          else ', cut short by its limit ' || v_crawl.stop_reason end || '.'
       -- One that failed stands for all; it is looked for among the latest, for a crawl may be large.

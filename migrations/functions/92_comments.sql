@@ -15,7 +15,8 @@ v_binary.id What on_Binary hooks are told it is called.
 v_crawl.total Snapshots it has.
 v_crawl.succeeded Snapshots sealed with outcome succeeded.
 v_crawl.partial Snapshots sealed with outcome partial.
-v_crawl.failed Snapshots sealed with any other outcome.
+v_crawl.failed Snapshots sealed with any other outcome, but for those that were cancelled.
+v_crawl.cancelled Snapshots sealed as cancelled: somebody said so, or the crawl's scope or limits.
 v_crawl.refused URLs that were not taken: outside its scope, or archived before.
 v_crawl.excluded Open snapshots that its scope excludes.
 v_duty.due_in How long until it is due; below zero: overdue.

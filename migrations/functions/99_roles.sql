@@ -23,7 +23,7 @@ declare
     webhook_claim, webhook_report, webhook_hand_back, webhook_wait, log_level_of,
     binary_want, binary_claim, binary_set, binary_known, machine_set_options, machine_options}';
   v_steer constant text[] := '{crawl_add, crawl_add_seeds, crawl_pause, crawl_resume, crawl_cancel, crawl_stop, crawl_stop_step, crawl_scope, crawl_retry,
-    crawl_describe, crawl_priority, crawl_keep, crawl_remove, snapshot_remove, snapshot_order, node_pause, node_resume, node_cancel, node_drain, collection_pause, collection_resume, host_set, host_pause,
+    crawl_describe, crawl_priority, crawl_keep, crawl_remove, snapshot_remove, snapshot_order, node_pause, node_resume, node_cancel, node_drain, collection_pause, collection_resume, host_set, host_forget, host_pause,
     host_resume, host_cancel, schedule_add, schedule_enable, schedule_remove, schedule_run,
     webhook_set, webhook_enable, webhook_remove, webhook_retry, webhook_test, log_level_set, binary_recheck, crawl_options}';
 begin

@@ -62,6 +62,7 @@ public:
       options_[key] = value;
     const auto& catalog = *context_.options.catalog;
     const auto selected = hooks::selected_plugins(catalog, base::join(claim.plugins, ","), options_);
+    context_.programs->also(selected, options_);
     hooks_ = catalog.hooks_for(hooks::Event::crawl_setup, selected);
     last_hooks_ = catalog.hooks_for(hooks::Event::crawl_end, selected);
     add_persona(hooks::persona_options(*persona, personas() / persona_));
