@@ -430,7 +430,7 @@ awaitable<void> HookRun::Impl::supervise(std::shared_ptr<Impl> self) {
   self->notify();
 }
 
-// Parsers leave what they found in a file as well; some only there (contract section 1.9).
+// Parsers leave what they found in a file as well; some only there.
 awaitable<void> HookRun::Impl::read_urls_file(std::shared_ptr<Impl> self) {
   const fs::path path = self->directory / "urls.jsonl";
   if (!self->before->changed(path)) co_return; // absent, or left by another hook

@@ -55,7 +55,7 @@ struct HookOutcome {
 class HookRun {
 public:
   // `directory` is the hook's working directory (<SNAP_DIR>/<plugin>), created here. Runner files are named
-  // <hook>.<32hex>.stdout.log and so on (contract section 1.8).
+  // <hook>.<32hex>.stdout.log and so on.
   HookRun(process::Launcher& launcher, asio::any_io_executor executor, process::Command command, const Hook& hook,
           std::filesystem::path directory, HookLimits limits);
   ~HookRun();
@@ -87,7 +87,7 @@ private:
   std::shared_ptr<Impl> impl_;
 };
 
-// Outcome of an exit and an optional record, by the contract's table (section 1.10, design decision 22); pure, so that
+// Outcome of an exit and an optional record, by the contract's table; pure, so that
 // the table can be tested row by row. `has_outputs`: files other than runner files are in the directory.
 Status decide_status(const process::Exit& exit, const std::optional<ResultRecord>& record, bool has_outputs,
                      bool ended_politely, bool timed_out);

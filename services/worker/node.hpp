@@ -1,6 +1,6 @@
 #pragma once
-// One incarnation of a worker node: joins, claims while there is room, runs snapshots, drains, leaves (design sections
-// 3 and 4). Owned by the verb that runs it; constructed, run and destroyed on the main thread, which owns all domain
+// One incarnation of a worker node: joins, claims while there is room, runs snapshots, drains, leaves.
+// Owned by the verb that runs it; constructed, run and destroyed on the main thread, which owns all domain
 // state. Side threads: beat (own connection), database pool, files, resolver. Destroy it only after run() has
 // completed.
 
