@@ -1,5 +1,5 @@
 #pragma once
-// One attempt at a snapshot on disk: scanned, described, published (design decisions 11 and 12). Blocking file work;
+// One attempt at a snapshot on disk: scanned, described, published. Blocking file work;
 // used by the "files" thread. Hostile input: file names and contents come from hooks.
 
 #include "lib/archive/root.hpp"
@@ -89,7 +89,7 @@ struct CrawlView {
 // phone; archived HTML is only ever linked or shown in a sandboxed frame. All text is escaped.
 std::string render_snapshot_html(const SnapshotView& view);
 std::string render_crawl_html(const CrawlView& view);
-// One JSON object a line: the snapshot first, then its results (contract section 6), with "schema_version".
+// One JSON object a line: the snapshot first, then its results, with "schema_version".
 std::string render_index_jsonl(const SnapshotView& view);
 
 // <yyyy>/<mm>/<host>/<snapshot-id>

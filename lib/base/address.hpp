@@ -1,5 +1,5 @@
 #pragma once
-// Name resolution for the private-address rule (design decision 25). Blocking: call it on a side thread.
+// Name resolution for the private-address rule. Blocking: call it on a side thread.
 
 #include <string>
 #include <vector>

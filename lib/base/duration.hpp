@@ -14,7 +14,7 @@ std::chrono::milliseconds parse_duration(std::string_view text);
 // 1250 ms -> "1.3s", 65 s -> "1m 05s", 2 h -> "2h 00m": for people, three significant parts at most.
 std::string format_duration(std::chrono::milliseconds duration);
 
-// "512", "10k", "10kb", "1.5MiB", "2g" -> bytes; k, m, g, t are powers of 1024 (seed contract, section 1.13).
+// "512", "10k", "10kb", "1.5MiB", "2g" -> bytes; k, m, g, t are powers of 1024.
 std::uint64_t parse_size(std::string_view text);
 
 // 1536 -> "1.5 KiB"; for people.

@@ -1,5 +1,5 @@
 #pragma once
-// Pure arithmetic of self-fencing (design decision 16). A node may act until `sent + lease - margin`, counted from the
+// Pure arithmetic of self-fencing. A node may act until `sent + lease - margin`, counted from the
 // moment it *sent* its last successful beat on its own clock; past that it must assume that others have taken its work.
 // Owned by Node; its main thread extends it, any thread may read it.
 

@@ -16,7 +16,7 @@
 
 namespace holdfast::hooks {
 
-// One property of a plugin's config.json (contract section 1.14).
+// One property of a plugin's config.json.
 struct Property {
   std::string key;           // "WGET_TIMEOUT"
   std::string type;          // string, boolean, integer, number, array, object
@@ -40,7 +40,7 @@ struct RequiredBinary {
 };
 
 // True for keys whose value must not be stored or printed whatever the schema says: TOKEN, SECRET, API_KEY, APIKEY,
-// PASSWORD or COOKIE_STRING somewhere in them (contract section 1.6).
+// PASSWORD or COOKIE_STRING somewhere in them.
 bool is_secret_key(std::string_view key);
 
 // "wget" -> "WGET": the prefix of a plugin's own keys.

@@ -60,7 +60,7 @@ bool crawl_hook(const Hook& hook) {
   return hook.name.event == Event::crawl_setup || hook.name.event == Event::crawl_end;
 }
 
-// What the hook-side helpers merge under every record that they print (contract section 1.7).
+// What the hook-side helpers merge under every record that they print.
 std::string extra_context(const Hook& hook, const HookContext& context) {
   nlohmann::json object{{"hook_name", hook.name.name}};
   if (hook.plugin != nullptr) object["plugin"] = hook.plugin->name;
@@ -76,7 +76,7 @@ std::string extra_context(const Hook& hook, const HookContext& context) {
   return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// The keys that every hook gets (contract section 1.6), from the context and from global options.
+// The keys that every hook gets, from the context and from global options.
 Options global_keys(const Hook& hook, const Options& options, const HookContext& context) {
   Options keys;
   const auto set_path = [&](std::initializer_list<const char*> names, const std::filesystem::path& path) {

@@ -1,5 +1,5 @@
 #pragma once
-// The environment and the arguments of a hook (contract sections 1.5-1.7, 1.14; design decisions 22-24). Pure functions
+// The environment and the arguments of a hook by the contract. Pure functions
 // over maps: nothing is read from our own environment except through `inherited`, which the caller builds from the
 // allow-list.
 
@@ -37,7 +37,7 @@ std::map<std::string, std::string> inherited_environment(const std::vector<std::
 Options resolve_options(const Catalog& catalog, const Plugin& plugin, const Options& options);
 
 // The hook's timeout, in seconds: <PLUGIN>_TIMEOUT in options > TIMEOUT in options > schema default of <PLUGIN>_TIMEOUT
-// > 60 s; at most 12 h (contract section 1.11).
+// > 60 s; at most 12 h.
 std::chrono::milliseconds hook_timeout(const Plugin& plugin, const Options& options);
 
 // How long the hook may go without progress, if an option says so: <PLUGIN>_STALL_TIMEOUT > STALL_TIMEOUT, in seconds;

@@ -1,5 +1,5 @@
 #pragma once
-// The file name of a hook: on_<Event>__[<order>_]<rest>[.bg|.finite.bg|.daemon.bg].<ext> (contract section 1.1-1.3).
+// The file name of a hook: on_<Event>__[<order>_]<rest>[.bg|.finite.bg|.daemon.bg].<ext>.
 // Pure.
 
 #include <optional>

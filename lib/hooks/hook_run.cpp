@@ -42,7 +42,8 @@ namespace {
 constexpr std::array<milliseconds, 4> kPolls{milliseconds(5), milliseconds(10), milliseconds(20), milliseconds(50)};
 constexpr milliseconds kPollForReadiness{10}; // somebody waits for the first line
 constexpr milliseconds kMeasureEvery{1000};
-constexpr int kBusyShare = 50; // one part in so many of a processor's time
+constexpr int kStillShare = 10; // one part in so many of the time that a hook may stand still is not worth a word
+constexpr int kBusyShare = 50;  // one part in so many of a processor's time
 constexpr std::size_t kEntriesAtOnce = 500;
 constexpr std::size_t kReadAtOnce = 1u << 20; // then other coroutines have their turn
 constexpr std::uint64_t kLargestUrlsFile = 64u << 20;
@@ -429,7 +430,7 @@ awaitable<void> HookRun::Impl::supervise(std::shared_ptr<Impl> self) {
   self->notify();
 }
 
-// Parsers leave what they found in a file as well; some only there (contract section 1.9).
+// Parsers leave what they found in a file as well; some only there.
 awaitable<void> HookRun::Impl::read_urls_file(std::shared_ptr<Impl> self) {
   const fs::path path = self->directory / "urls.jsonl";
   if (!self->before->changed(path)) co_return; // absent, or left by another hook
@@ -597,5 +598,11 @@ const Hook& HookRun::hook() const noexcept { return impl_->hook; }
 Clock::time_point HookRun::started_at() const noexcept { return impl_->started; }
 pid_t HookRun::pid() const noexcept { return impl_->child ? impl_->child->pid() : 0; }
 milliseconds HookRun::timeout() const noexcept { return impl_->limits.timeout; }
+
+Stillness HookRun::stillness() const noexcept {
+  if (!impl_->stalls() || impl_->exited || Clock::now() - impl_->progressed < impl_->limits.stall / kStillShare)
+    return {};
+  return {impl_->progressed, impl_->limits.stall};
+}
 
 } // namespace holdfast::hooks

@@ -29,6 +29,11 @@ struct HookLimits {
   process::Limits process;
 };
 
+struct Stillness {
+  std::chrono::steady_clock::time_point since{};
+  std::chrono::milliseconds limit{0};
+};
+
 struct HookOutcome {
   Status status{Status::failed};
   bool interrupted{false}; // ended because we were leaving, said nothing: put the work back, do not count a failure
@@ -50,7 +55,7 @@ struct HookOutcome {
 class HookRun {
 public:
   // `directory` is the hook's working directory (<SNAP_DIR>/<plugin>), created here. Runner files are named
-  // <hook>.<32hex>.stdout.log and so on (contract section 1.8).
+  // <hook>.<32hex>.stdout.log and so on.
   HookRun(process::Launcher& launcher, asio::any_io_executor executor, process::Command command, const Hook& hook,
           std::filesystem::path directory, HookLimits limits);
   ~HookRun();
@@ -74,13 +79,15 @@ public:
   std::chrono::steady_clock::time_point started_at() const noexcept;
   pid_t pid() const noexcept;
   std::chrono::milliseconds timeout() const noexcept;
+  // Since when it has made no progress and how long it may, once a tenth of that is over; limit 0: nothing to tell.
+  Stillness stillness() const noexcept;
 
 private:
   struct Impl;
   std::shared_ptr<Impl> impl_;
 };
 
-// Outcome of an exit and an optional record, by the contract's table (section 1.10, design decision 22); pure, so that
+// Outcome of an exit and an optional record, by the contract's table; pure, so that
 // the table can be tested row by row. `has_outputs`: files other than runner files are in the directory.
 Status decide_status(const process::Exit& exit, const std::optional<ResultRecord>& record, bool has_outputs,
                      bool ended_politely, bool timed_out);

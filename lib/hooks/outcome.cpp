@@ -37,7 +37,7 @@ bool part_of_trace(std::string_view raw, std::string_view line) {
 
 } // namespace
 
-// The contract (section 1.10) says that a record's own status wins, and design decision 22 that a failure is never
+// The contract says that a record's own status wins, and our first rule that a failure is never
 // stored as a success. They meet here: a record decides over the exit code, since hooks claim their result and then
 // stumble while cleaning up, or the other way round; but no record decides over an end that the hook did not choose (it
 // crashed, ran into its timeout, could not be executed, or had to be killed), because what it claimed before may be

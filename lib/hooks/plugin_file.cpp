@@ -115,7 +115,7 @@ private:
   std::string name_;
 };
 
-// As it stands in an environment (contract section 1.6).
+// As it stands in an environment.
 std::string environment_text(const json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_boolean()) return value.get<bool>() ? "True" : "False";

@@ -1,5 +1,5 @@
 #pragma once
-// Reads one plugin's config.json (contract section 1.14). Private to this module.
+// Reads one plugin's config.json. Private to this module.
 
 #include "lib/hooks/catalog.hpp"
 

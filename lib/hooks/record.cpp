@@ -108,7 +108,7 @@ std::string text_of(const json& object, const char* key, std::size_t limit, Line
 
 std::string printed(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
 
-// As it would stand in an environment (contract section 1.6).
+// As it would stand in an environment.
 std::string setting_text(const json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_boolean()) return value.get<bool>() ? "True" : "False";

@@ -1,6 +1,6 @@
 #pragma once
-// Records that hooks print or leave in urls.jsonl: one JSON object a line, parsed as hostile input (contract
-// section 1.9). Values; used on the main thread.
+// Records that hooks print or leave in urls.jsonl: one JSON object a line, parsed as hostile input, by the
+// contract. Values; used on the main thread.
 
 #include <cstddef>
 #include <cstdint>

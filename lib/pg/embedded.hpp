@@ -1,5 +1,5 @@
 #pragma once
-// Holdfast's own PostgreSQL, for people who configured none (design decision 26): initdb into <data_dir>/postgres, a
+// Holdfast's own PostgreSQL, for people who configured none: initdb into <data_dir>/postgres, a
 // Unix socket only, peer-less "trust" inside a 0700 socket directory. It is the same PostgreSQL, run by the server
 // programs of the system. Several holdfast processes of one data directory share the server: each holds a shared lock
 // on <data_dir>/postgres.users; the last one to leave stops it (fast shutdown). Blocking; one thread.

@@ -16,6 +16,12 @@ void host_set(pg::Connection& connection, const std::string& host, const HostLim
                   pg::Params::of(host, interval(limits.delay), limits.parallel, by));
 }
 
+bool host_forget(pg::Connection& connection, const std::string& host, const std::string& by) {
+  return connection.call("select holdfast.host_forget($1, $2) as changed", pg::Params::of(host, by))
+             .one()
+             .integer("changed") > 0;
+}
+
 bool host_pause(pg::Connection& connection, const std::string& host, const Order& order) {
   return connection.call("select holdfast.host_pause($1, $2, $3) as changed", pg::Params::of(host, order.by, order.why))
              .one()

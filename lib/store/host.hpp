@@ -18,6 +18,8 @@ struct HostLimits {
 };
 
 void host_set(pg::Connection& connection, const std::string& host, const HostLimits& limits, const std::string& by);
+// Takes its limits off it; false if it had none. Error(refused) while it is paused or left in peace.
+bool host_forget(pg::Connection& connection, const std::string& host, const std::string& by);
 bool host_pause(pg::Connection& connection, const std::string& host, const Order& order);
 bool host_resume(pg::Connection& connection, const std::string& host, const Order& order);
 // Every open snapshot of the host, in every crawl; returns how many.

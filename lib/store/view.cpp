@@ -54,12 +54,19 @@ CrawlProgress crawl_progress(pg::Connection& connection, const std::string& craw
   if (rows.empty())
     throw base::Error(base::ErrorClass::refused, "there is no crawl " + crawl_id, "holdfast list crawls");
   const auto row = rows[0];
-  return CrawlProgress{row.text("id"),           row.text("label"),
-                       row.text("status"),       row.text_or("outcome", ""),
-                       row.text("first_url"),    row.text_or("stop_reason", ""),
-                       row.integer("total"),     row.integer("open"),
-                       row.integer("succeeded"), row.integer("partial"),
-                       row.integer("failed"),    row.integer("seeds_left"),
+  return CrawlProgress{row.text("id"),
+                       row.text("label"),
+                       row.text("status"),
+                       row.text_or("outcome", ""),
+                       row.text("first_url"),
+                       row.text_or("stop_reason", ""),
+                       row.integer("total"),
+                       row.integer("open"),
+                       row.integer("succeeded"),
+                       row.integer("partial"),
+                       row.integer("failed"),
+                       row.integer("cancelled"),
+                       row.integer("seeds_left"),
                        row.integer("bytes")};
 }
 

@@ -12,7 +12,7 @@ namespace holdfast::store {
 
 struct CrawlProgress {
   std::string id, label, status, outcome, first_url, stop_reason;
-  std::int64_t total{0}, open{0}, succeeded{0}, partial{0}, failed{0}, seeds_left{0}, bytes{0};
+  std::int64_t total{0}, open{0}, succeeded{0}, partial{0}, failed{0}, cancelled{0}, seeds_left{0}, bytes{0};
 };
 
 struct RunningHook {

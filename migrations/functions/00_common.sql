@@ -50,9 +50,7 @@ begin
                      when c.snapshots_partial = 0 and c.snapshots_failed = n.cancelled and c.snapshots_succeeded > 0 then 'succeeded'
                      when c.snapshots_succeeded = 0 and c.snapshots_partial = 0 then case n.cancelled when c.snapshots_total then 'cancelled' else 'failed' end
                      else 'partial' end
-    from (select case when o.stopping_at is null then 0
-                      else (select count(*) from holdfast.snapshot_sealed e where e.crawl_id = p_crawl and e.outcome = 'cancelled') end as cancelled
-            from holdfast.crawl o where o.id = p_crawl) n
+    from (select case when o.stopping_at is null then 0 else o.snapshots_cancelled end as cancelled from holdfast.crawl o where o.id = p_crawl) n
     where c.id = p_crawl and c.snapshots_open = 0 and c.seeds_left = 0
       and (c.status in ('queued', 'started') or (c.status = 'paused' and c.stopping_at is not null));
   if found then
@@ -254,7 +252,8 @@ begin
   update holdfast.crawl set snapshots_open = snapshots_open - 1, bytes = bytes + p_bytes,
       snapshots_succeeded = snapshots_succeeded + (p_outcome = 'succeeded')::integer,
       snapshots_partial = snapshots_partial + (p_outcome = 'partial')::integer,
-      snapshots_failed = snapshots_failed + (p_outcome not in ('succeeded', 'partial'))::integer
+      snapshots_failed = snapshots_failed + (p_outcome not in ('succeeded', 'partial'))::integer,
+      snapshots_cancelled = snapshots_cancelled + (p_outcome = 'cancelled')::integer
     where id = p_crawl returning seeds_left = 0 and snapshots_open <= snapshots_excluded into v_may_end;
   if v_may_end then return holdfast.crawl_settle(p_crawl); end if; -- two more statements, which only the last snapshots need
   return false;

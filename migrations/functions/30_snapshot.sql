@@ -163,7 +163,8 @@ begin
     exit when v_room <= 0 or (v_crawl.pass > 0 and v_near_only);
     -- Asked after the crawls were read: whoever makes the first host does so together with lanes, and wakes their crawl. Asked before,
     -- it could be that the crawl is seen and its lanes are not, and the crawl would be parked as having nothing due.
-    if v_limits is null then v_limits := exists (select from holdfast.host); end if;
+    -- Lanes stay when their host is forgotten.
+    if v_limits is null then v_limits := exists (select from holdfast.host) or exists (select from holdfast.crawl_lane); end if;
     v_share := least(v_room, v_crawl.share);
     if v_crawl.max_parallel is not null then
       -- Locked until this claim is in, so the next one counts what it took. Ending one makes it ready again.
@@ -555,9 +556,10 @@ begin
     ), counted as (
       update holdfast.crawl c set snapshots_open = c.snapshots_open - n.ended, bytes = c.bytes + n.bytes,
           snapshots_succeeded = c.snapshots_succeeded + n.succeeded, snapshots_partial = c.snapshots_partial + n.partial,
-          snapshots_failed = c.snapshots_failed + n.ended - n.succeeded - n.partial
+          snapshots_failed = c.snapshots_failed + n.ended - n.succeeded - n.partial, snapshots_cancelled = c.snapshots_cancelled + n.cancelled
         from (select f.crawl, count(*) as ended, sum(f.bytes) as bytes, count(*) filter (where f.outcome = 'succeeded') as succeeded,
-                     count(*) filter (where f.outcome = 'partial') as partial from final f group by f.crawl) n
+                     count(*) filter (where f.outcome = 'partial') as partial, count(*) filter (where f.outcome = 'cancelled') as cancelled
+                from final f group by f.crawl) n
         where c.id = n.crawl and c.id = any (p_crawls)
         returning c.id, c.seeds_left = 0 and c.snapshots_open <= c.snapshots_excluded as may_end
     )

@@ -327,7 +327,7 @@ begin
   )
   select (select count(*) from closed), (select count(*) from next n join holdfast.snapshot_queue q on q.snapshot_id = n.snapshot_id
             and q.crawl_id = p_crawl and q.excluded) into v_done, v_excluded;
-  update holdfast.crawl set snapshots_open = snapshots_open - v_done, snapshots_failed = snapshots_failed + v_done,
+  update holdfast.crawl set snapshots_open = snapshots_open - v_done, snapshots_failed = snapshots_failed + v_done, snapshots_cancelled = snapshots_cancelled + v_done,
       snapshots_excluded = snapshots_excluded - v_excluded, seeds_left = seeds_left - v_seeds where id = p_crawl;
   perform holdfast.crawl_settle(p_crawl);
   return (select snapshots_open + seeds_left from holdfast.crawl where id = p_crawl);

@@ -47,11 +47,18 @@ $$;
 comment on function holdfast.host_held(text) is 'Snapshots of a host in work.';
 
 create or replace function holdfast.host_enter(p_host text, p_by text) returns void language plpgsql as $$
--- Gives a host its row. What is in work of it counts from now on (unless it is just ending); what waits moves to a lane when a claim
--- comes upon it.
+-- Gives a host its row, and locks it: it may be one that is just being forgotten. What is in work of it counts from now on (unless it
+-- is just ending); what waits moves to a lane when a claim comes upon it.
+declare
+  v_new boolean;
 begin
-  insert into holdfast.host (name, updated_by) values (p_host, p_by) on conflict do nothing;
-  if not found then return; end if;
+  loop
+    insert into holdfast.host (name, updated_by) values (p_host, p_by) on conflict do nothing;
+    v_new := found;
+    perform from holdfast.host where name = p_host for no key update;
+    exit when found;
+  end loop;
+  if not v_new then return; end if;
   update holdfast.snapshot_queue set lane = true where not lane and snapshot_id in
     (select q.snapshot_id from holdfast.snapshot_queue q where q.snapshot_id = any (holdfast.host_held(p_host)) for update skip locked);
 end $$;
@@ -80,6 +87,25 @@ begin
     (select concat_ws(', ', 'delay ' || min_delay, coalesce('at most ' || max_parallel || ' at once', 'no cap')) from holdfast.host where name = p_host), 0);
 end $$;
 comment on function holdfast.host_set(text, interval, integer, text) is 'Sets the least time between two pages of a host, and how many at once (0: no cap). NULL: as it is.';
+
+create or replace function holdfast.host_forget(p_host text, p_by text) returns bigint language plpgsql as $$
+-- Its row goes, and its limits with it. What is in its lanes is taken from there as if they had none. Returns 0 if there is no such row.
+declare
+  v_host holdfast.host;
+begin
+  perform holdfast.host_check(p_host);
+  select * into v_host from holdfast.host where name = p_host for update;
+  if not found then return 0; end if;
+  if v_host.paused or v_host.backoff_until > clock_timestamp() then
+    raise exception '% is %', p_host, case when v_host.paused then 'paused' else 'left in peace until ' || holdfast.people_time(v_host.backoff_until) end
+      using errcode = 'HF004', hint = 'holdfast resume --host ' || p_host || ' ends that first.';
+  end if;
+  delete from holdfast.host where name = p_host;
+  perform holdfast.host_wake(p_host);
+  perform holdfast.control_note('forget', 'host', p_host, null, p_by, null, 0);
+  return 1;
+end $$;
+comment on function holdfast.host_forget(text, text) is 'Takes all limits off a host and forgets it, unless it is paused or left in peace. A crawl with limits for new hosts may give it some again.';
 
 create or replace function holdfast.host_pause(p_host text, p_by text, p_why text) returns bigint language plpgsql as $$
 declare

@@ -147,7 +147,8 @@ begin
   update holdfast.crawl set snapshots_total = snapshots_total - 1, bytes = bytes - v_sealed.bytes,
       snapshots_succeeded = snapshots_succeeded - (v_sealed.outcome = 'succeeded')::integer,
       snapshots_partial = snapshots_partial - (v_sealed.outcome = 'partial')::integer,
-      snapshots_failed = snapshots_failed - (v_sealed.outcome not in ('succeeded', 'partial'))::integer
+      snapshots_failed = snapshots_failed - (v_sealed.outcome not in ('succeeded', 'partial'))::integer,
+      snapshots_cancelled = snapshots_cancelled - (v_sealed.outcome = 'cancelled')::integer
     where id = v_crawl.id;
   perform holdfast.crawl_page_changes(v_crawl.id);
   perform holdfast.control_note('remove', 'snapshot', p_snapshot::text, v_crawl.id, p_by, v_url, 0);

@@ -25,6 +25,15 @@ create or replace function holdfast.people_order(p_reason text) returns text lan
 $$;
 comment on function holdfast.people_order(text) is 'Of a reason as control_reason() writes it: who gave the order, and why.';
 
+create or replace function holdfast.no_progress(p_node holdfast.process, p_result holdfast.archive_result)
+  returns table (since timestamptz, at_most interval) language sql stable as $$
+  -- Nodes say it with their beats, as an age, once a hook has stood still for a while.
+  select p_node.beat_at - (n.about ->> 'seconds')::double precision * interval '1 second', (n.about ->> 'limit')::double precision * interval '1 second'
+    from (select p_node.stats -> 'no_progress' -> p_result.snapshot_id::text as about) n
+    where n.about ->> 'plugin' = p_result.plugin and n.about ->> 'hook' = p_result.hook_name
+$$;
+comment on function holdfast.no_progress(holdfast.process, holdfast.archive_result) is 'Since when a running hook has neither printed, written nor computed, and for how long it may; no row: it does.';
+
 create or replace function holdfast.why_not_claimed() returns table (reason text, facts jsonb) language plpgsql stable as $$
 -- Something is due and nobody has it: what the nodes say to that. The reason is a clause without a subject's capital or a full stop.
 declare
@@ -222,15 +231,17 @@ begin
                                       'timeout_ms', r.timeout_ms) order by r.started_at) into v_hooks
     from holdfast.archive_result r
     where r.snapshot_id = p_queue.snapshot_id and r.crawl_id = p_queue.crawl_id and r.fence = p_queue.fence and r.ended_at is null;
-  select r.plugin, r.hook_name, r.started_at, r.timeout_ms * interval '1 millisecond' as timeout into v_hook
-    from holdfast.archive_result r
+  select r.plugin, r.hook_name, r.started_at, r.timeout_ms * interval '1 millisecond' as timeout, n.since as still_since, n.at_most as still_at_most into v_hook
+    from holdfast.archive_result r left join lateral holdfast.no_progress(v_node, r) n on true
     where r.snapshot_id = p_queue.snapshot_id and r.crawl_id = p_queue.crawl_id and r.fence = p_queue.fence and r.ended_at is null
     order by r.background, r.started_at desc limit 1;
-  facts := facts || jsonb_strip_nulls(jsonb_build_object('hooks', v_hooks));
+  facts := facts || jsonb_strip_nulls(jsonb_build_object('hooks', v_hooks, 'no_progress_since', v_hook.still_since));
   reason := 'It runs on ' || v_node.label || ' since ' || holdfast.people_time(p_queue.started_at)
     || case when v_hook.hook_name is null then ', between two hooks.'
        else ', in hook ' || v_hook.plugin || '/' || v_hook.hook_name || ' for ' || holdfast.people_duration(v_now - v_hook.started_at)
-         || coalesce(' of at most ' || holdfast.people_duration(v_hook.timeout), '') || '.' end;
+         || coalesce(' of at most ' || holdfast.people_duration(v_hook.timeout), '')
+         || coalesce('; it has neither printed, written nor computed since ' || holdfast.people_time(v_hook.still_since) || ' and may do so for '
+                       || holdfast.people_duration(v_hook.still_at_most), '') || '.' end;
   return next;
 end $$;
 comment on function holdfast.why_held(holdfast.snapshot_queue) is 'What a node does with a snapshot that it holds.';
@@ -295,14 +306,15 @@ declare
 begin
   select * into v_crawl from holdfast.crawl c where c.id = p_crawl;
   v_about := jsonb_strip_nulls(jsonb_build_object('url', v_crawl.first_url, 'status', v_crawl.status, 'total', v_crawl.snapshots_total, 'open', v_crawl.snapshots_open,
-    'succeeded', v_crawl.snapshots_succeeded, 'partial', v_crawl.snapshots_partial, 'failed', v_crawl.snapshots_failed, 'seeds_left', v_crawl.seeds_left,
+    'succeeded', v_crawl.snapshots_succeeded, 'partial', v_crawl.snapshots_partial, 'failed', v_crawl.snapshots_failed - v_crawl.snapshots_cancelled, 'cancelled', nullif(v_crawl.snapshots_cancelled, 0), 'seeds_left', v_crawl.seeds_left,
     'max_urls', nullif(v_crawl.max_urls, 0), 'stop_reason', v_crawl.stop_reason));
   v_limit := case when v_crawl.stop_reason is not null and v_crawl.stop_reason not like 'cancel%' then ' Its limit ' || v_crawl.stop_reason || ' is reached: it takes no further pages.' else '' end;
   if v_crawl.status = 'sealed' then
     return query select 'It is done: sealed with outcome ' || v_crawl.outcome || ' at ' || holdfast.people_time(v_crawl.sealed_at) || ', '
       || holdfast.people_count(v_crawl.snapshots_total, 'snapshot') || ', '
-      || case v_crawl.snapshots_failed + v_crawl.snapshots_partial when 0 then 'none failed'
-         else v_crawl.snapshots_failed || ' failed and ' || v_crawl.snapshots_partial || ' partial' end
+      || case v_crawl.snapshots_failed - v_crawl.snapshots_cancelled + v_crawl.snapshots_partial when 0 then 'none failed'
+         else v_crawl.snapshots_failed - v_crawl.snapshots_cancelled || ' failed and ' || v_crawl.snapshots_partial || ' partial' end
+      || case v_crawl.snapshots_cancelled when 0 then '' else ', ' || v_crawl.snapshots_cancelled || ' cancelled' end
       || case when v_crawl.stop_reason is null then '' when v_crawl.stop_reason like 'cancel%' then ', because it was cancelled'
          else ', cut short by its limit ' || v_crawl.stop_reason end || '.'
       -- One that failed stands for all; it is looked for among the latest, for a crawl may be large.

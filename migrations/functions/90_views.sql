@@ -3,12 +3,13 @@
 create or replace view holdfast.v_crawl as
   select c.id, c.label, c.status, c.outcome, c.stop_reason, c.retry_at, c.reason,
          c.snapshots_total as total, c.snapshots_open as open, c.snapshots_succeeded as succeeded, c.snapshots_partial as partial,
-         c.snapshots_failed as failed, c.seeds_left, c.bytes, c.max_depth, c.max_urls, c.tags, c.plugins, c.priority, c.created_by, c.created_at,
+         c.snapshots_failed - c.snapshots_cancelled as failed, c.seeds_left, c.bytes, c.max_depth, c.max_urls, c.tags, c.plugins, c.priority, c.created_by, c.created_at,
          c.started_at, c.sealed_at, coalesce(c.sealed_at, statement_timestamp()) - c.created_at as age,
          c.first_url, c.notes, c.max_bytes, c.max_time, c.max_parallel, c.deadline_at, c.scope, c.urls_refused as refused,
-         c.snapshots_excluded as excluded, c.paused_at, c.stopping_at, c.changed_by, c.retry_of, c.keep_until
+         c.snapshots_excluded as excluded, c.paused_at, c.stopping_at, c.changed_by, c.retry_of, c.keep_until,
+         c.snapshots_cancelled as cancelled
     from holdfast.crawl c;
-comment on view holdfast.v_crawl is 'Crawls with their counts. total = open + succeeded + partial + failed, always.';
+comment on view holdfast.v_crawl is 'Crawls with their counts. total = open + succeeded + partial + failed + cancelled, always.';
 comment on column holdfast.v_crawl.open is 'Snapshots not yet sealed.';
 comment on column holdfast.v_crawl.age is 'How long it took, or has taken so far.';
 comment on column holdfast.v_crawl.first_url is 'Its first seed.';
@@ -57,10 +58,12 @@ comment on view holdfast.v_queue is 'Everything that is not sealed. Always use a
 
 create or replace view holdfast.v_running as
   select r.snapshot_id, r.crawl_id, s.url, r.plugin, r.hook_name, r.background, statement_timestamp() - r.started_at as running_for,
-         r.timeout_ms * interval '1 millisecond' as timeout, p.label as node, r.pid, r.fence
+         r.timeout_ms * interval '1 millisecond' as timeout, p.label as node, r.pid, r.fence,
+         n.since as no_progress_since
     from holdfast.archive_result r
     join holdfast.snapshot s on s.id = r.snapshot_id and s.crawl_id = r.crawl_id
     join holdfast.process p on p.id = r.process_id
+    left join lateral holdfast.no_progress(p, r) n on true
     where r.ended_at is null;
 comment on view holdfast.v_running is 'Hooks that run just now, and where.';
 
@@ -151,18 +154,19 @@ create or replace function holdfast.check_invariants() returns table (invariant 
     from holdfast.crawl c where c.status <> 'sealed' and c.retry_at is null and c.owner_id is null and c.snapshots_open = 0
   union all
   select 'counters equal counts', c.id,
-         format('total %s/%s open %s/%s succeeded %s/%s partial %s/%s', c.snapshots_total, n.total, c.snapshots_open, n.open,
-                c.snapshots_succeeded, n.succeeded, c.snapshots_partial, n.partial)
+         format('total %s/%s open %s/%s succeeded %s/%s partial %s/%s cancelled %s/%s', c.snapshots_total, n.total, c.snapshots_open, n.open,
+                c.snapshots_succeeded, n.succeeded, c.snapshots_partial, n.partial, c.snapshots_cancelled, n.cancelled)
     from holdfast.crawl c
     cross join lateral (
       select count(*) as total, count(q.snapshot_id) as open, count(*) filter (where e.outcome = 'succeeded') as succeeded,
-             count(*) filter (where e.outcome = 'partial') as partial, coalesce(sum(e.bytes), 0) as bytes
+             count(*) filter (where e.outcome = 'partial') as partial, count(*) filter (where e.outcome = 'cancelled') as cancelled,
+             coalesce(sum(e.bytes), 0) as bytes
         from holdfast.snapshot s
         left join holdfast.snapshot_queue q on q.snapshot_id = s.id and q.crawl_id = s.crawl_id
         left join holdfast.snapshot_sealed e on e.snapshot_id = s.id and e.crawl_id = s.crawl_id
         where s.crawl_id = c.id) n
-    where (c.snapshots_total, c.snapshots_open, c.snapshots_succeeded, c.snapshots_partial, c.bytes)
-          is distinct from (n.total, n.open, n.succeeded, n.partial, n.bytes)
+    where (c.snapshots_total, c.snapshots_open, c.snapshots_succeeded, c.snapshots_partial, c.snapshots_cancelled, c.bytes)
+          is distinct from (n.total, n.open, n.succeeded, n.partial, n.cancelled, n.bytes)
   union all
   select 'seeds left are counted', c.id, c.seeds_left || ' counted'
     from holdfast.crawl c where c.seeds_left <> (select count(*) from holdfast.crawl_seed s where s.crawl_id = c.id)

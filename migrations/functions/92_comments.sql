@@ -17,7 +17,8 @@ v_binary.id What on_Binary hooks are told it is called.
 v_crawl.total Snapshots it has.
 v_crawl.succeeded Snapshots sealed with outcome succeeded.
 v_crawl.partial Snapshots sealed with outcome partial.
-v_crawl.failed Snapshots sealed with any other outcome.
+v_crawl.failed Snapshots sealed with any other outcome, but for those that were cancelled.
+v_crawl.cancelled Snapshots sealed as cancelled: somebody said so, or the crawl's scope or limits.
 v_crawl.refused URLs that were not taken: outside its scope, or archived before.
 v_crawl.excluded Open snapshots that its scope excludes.
 v_duty.due_in How long until it is due; below zero: overdue.
@@ -71,6 +72,7 @@ v_running.crawl_id The crawl.
 v_running.running_for How long it has run.
 v_running.timeout How long it may.
 v_running.node The node that runs it.
+v_running.no_progress_since Since when it has neither printed, written nor computed (hook.stall_timeout ends it for that); NULL: it does.
 v_session_log.node The node it ran on.
 v_schedule.id The schedule.
 v_schedule.state active or paused.

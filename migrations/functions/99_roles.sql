@@ -14,7 +14,7 @@ declare
   -- Entry points; what they call in turn runs as the owner and is granted to nobody.
   -- Plain reading of arguments or views: needs no rights of the owner, and stays open to the planner.
   v_plain constant text[] := '{retry_at_max, new_uuid, people_time, people_duration, people_count, people_order, schedule_next, schedule_times, cron_field, scope_refusal,
-    url_matches, is_own_host, like_part}';
+    url_matches, is_own_host, like_part, no_progress}';
   v_read constant text[] := '{find, why, search, search_window, crawl_snapshots, metrics, node_metrics, crawl_entries, crawl_seeds, check_invariants, schedule_find,
     crawls_expired, sealed_files, schema_minimum, reference, why_webhook, hook_cost, list_snapshots, list_results, list_events, list_events_after}';
   v_work constant text[] := '{node_join, node_beat, node_leave, lapse_nodes, control_apply, crawl_claim, crawl_expand, crawl_stop_step, crawl_judge_step,
@@ -23,7 +23,7 @@ declare
     webhook_claim, webhook_report, webhook_hand_back, webhook_wait, log_level_of,
     binary_want, binary_claim, binary_set, binary_known, machine_set_options, machine_options}';
   v_steer constant text[] := '{crawl_add, crawl_add_seeds, crawl_pause, crawl_resume, crawl_cancel, crawl_stop, crawl_stop_step, crawl_scope, crawl_retry,
-    crawl_describe, crawl_priority, crawl_keep, crawl_remove, snapshot_remove, snapshot_order, node_pause, node_resume, node_cancel, node_drain, collection_pause, collection_resume, host_set, host_pause,
+    crawl_describe, crawl_priority, crawl_keep, crawl_remove, snapshot_remove, snapshot_order, node_pause, node_resume, node_cancel, node_drain, collection_pause, collection_resume, host_set, host_forget, host_pause,
     host_resume, host_cancel, schedule_add, schedule_enable, schedule_remove, schedule_run,
     webhook_set, webhook_enable, webhook_remove, webhook_retry, webhook_test, log_level_set, binary_recheck, crawl_options}';
 begin

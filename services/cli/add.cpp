@@ -92,6 +92,7 @@ void print_outcome(Context& context, pg::Connection& connection, const std::stri
             << base::format_size(static_cast<std::uint64_t>(crawl.bytes));
   if (crawl.partial > 0) std::cout << ", " << crawl.partial << " partial";
   if (crawl.failed > 0) std::cout << ", " << crawl.failed << " failed";
+  if (crawl.cancelled > 0) std::cout << ", " << crawl.cancelled << " cancelled";
   if (!crawl.stop_reason.empty()) std::cout << " (stopped by " << crawl.stop_reason << ")";
   std::cout << '\n';
   if (crawl.status == "sealed")

@@ -32,7 +32,7 @@ store::Order order_of(const ControlOptions& options) { return {user_name(), opti
 
 std::string past(const std::string& action) {
   static const std::map<std::string, std::string, std::less<>> irregular = {
-      {"cancel", "cancelled"}, {"drain", "draining"}, {"tag", "changed"}, {"keep", "changed"}};
+      {"cancel", "cancelled"}, {"drain", "draining"}, {"tag", "changed"}, {"keep", "changed"}, {"forget", "forgotten"}};
   const auto found = irregular.find(action);
   return found == irregular.end() ? action + "d" : found->second; // pause, resume, remove
 }
@@ -426,6 +426,14 @@ void add_control_commands(CLI::App& app, ControlOptions& options, std::function<
   set->add_option("--delay", options.delay, "Least time between two of its pages: 5s");
   set->add_option("--parallel", options.parallel, "Most of its pages at once; 0: no cap")
       ->check(CLI::NonNegativeNumber);
+  command(*host, "forget", "Take all limits off a web site",
+          [&options](Context& context) {
+            const auto name = host_name(options.host);
+            say(context, "forget", "host", name, store::host_forget(context.connection(), name, user_name()));
+            return base::kExitSuccess;
+          })
+      ->add_option("host", options.host, "Its name")
+      ->required();
   command(*host, "list", "Web sites with limits, delays and pauses", list_hosts);
 
   auto* tagging = command(app, "tag", "Change tags, label and notes of a crawl",

@@ -32,6 +32,7 @@ const std::map<std::string_view, std::vector<std::string_view>>& examples() {
       {"scope", {"holdfast scope 7f3a", "holdfast scope 7f3a --allow example.org --deny '*.example.org'"}},
       {"host", {"holdfast host set example.org --delay 5s --parallel 1", "holdfast host list"}},
       {"host set", {"holdfast host set example.org --delay 5s --parallel 1"}},
+      {"host forget", {"holdfast host forget example.org"}},
       {"host list", {"holdfast host list", "holdfast host list --json | jq 'select(.paused)'"}},
       {"tag", {"holdfast tag 7f3a --add reading --remove later", "holdfast tag 7f3a --label 'The blog, in May'"}},
       {"priority", {"holdfast priority 10 7f3a", "holdfast list crawls --tag later | holdfast priority -5 -"}},

@@ -31,6 +31,7 @@ std::vector<std::string> draw(const store::CrawlProgress& crawl, const std::vect
                      std::to_string(done) + "/" + std::to_string(crawl.total + crawl.seeds_left) + " snapshots";
   if (crawl.failed + crawl.partial > 0)
     line += ", " + std::to_string(crawl.partial) + " partial, " + std::to_string(crawl.failed) + " failed";
+  if (crawl.cancelled > 0) line += ", " + std::to_string(crawl.cancelled) + " cancelled";
   line += ", " + base::format_size(static_cast<std::uint64_t>(crawl.bytes));
   std::vector<std::string> lines = {fitted(line, width)};
   for (const auto& hook : hooks) {

@@ -4,7 +4,7 @@
 // connection), database pool. Destroy it only after leave() has completed; the destructor stops the beat and joins both
 // threads.
 //
-// The newest wins (design decision 18). A leader on this machine is sent TERM as well as being asked, if it is still
+// The newest wins. A leader on this machine is sent TERM as well as being asked, if it is still
 // the process it was; one elsewhere is asked, and waited out by its lease. The database lets nobody through while a
 // duty of the old one is being done.
 

@@ -267,6 +267,7 @@ std::string crawl_section(pg::Connection& connection, const std::string& id) {
   fact("Succeeded", number(row.integer("succeeded")));
   fact("Partial", number(row.integer("partial")));
   fact("Failed", number(row.integer("failed")));
+  fact("Cancelled", row.integer("cancelled") > 0 ? number(row.integer("cancelled")) : "");
   fact("Size", size_of(row.integer("bytes")));
   fact("Depth", row.text("max_depth"));
   fact("At most", row.integer("max_urls") > 0 ? number(row.integer("max_urls")) + " URLs" : "");

@@ -30,11 +30,11 @@ namespace {
 
 constexpr std::chrono::seconds kHeartbeat{5};
 constexpr int kHeartbeatKills = 180;           // seconds without a heartbeat after which hooks take a session for dead
-constexpr std::chrono::seconds kReadiness{30}; // beyond a background hook's timeout (contract section 1.10)
+constexpr std::chrono::seconds kReadiness{30}; // beyond a background hook's timeout
 constexpr std::size_t kLogTail = 16384;        // of each log of a crawl hook that failed
 constexpr std::int64_t kSeeds = 1000;          // told to crawl hooks
 
-// What sweeps up behind others may fail without harm to the crawl (contract section 2.6).
+// What sweeps up behind others may fail without harm to the crawl.
 bool may_fail(const hooks::Hook& hook) { return hook.name.name.find("kill_zombies") != std::string::npos; }
 
 } // namespace
@@ -62,6 +62,7 @@ public:
       options_[key] = value;
     const auto& catalog = *context_.options.catalog;
     const auto selected = hooks::selected_plugins(catalog, base::join(claim.plugins, ","), options_);
+    context_.programs->also(selected, options_);
     hooks_ = catalog.hooks_for(hooks::Event::crawl_setup, selected);
     last_hooks_ = catalog.hooks_for(hooks::Event::crawl_end, selected);
     add_persona(hooks::persona_options(*persona, personas() / persona_));
@@ -256,7 +257,7 @@ private:
     hook_context_.last_on_path = context_.options.libexec;
   }
 
-  // Hooks that sweep up take a crawl directory without a fresh heartbeat for abandoned (contract section 1.13).
+  // Hooks that sweep up take a crawl directory without a fresh heartbeat for abandoned.
   awaitable<void> keep_heartbeat() {
     const auto file = directory_ / ".heartbeat.json";
     while (!ended_) {

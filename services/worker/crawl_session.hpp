@@ -1,5 +1,5 @@
 #pragma once
-// Crawl sessions of one node (design decision 13): the crawl hooks of a crawl, run once for it on this node and shared
+// Crawl sessions of one node: the crawl hooks of a crawl, run once for it on this node and shared
 // by its snapshots here. A session opens with its first snapshot, stays while it has any and a while longer, and ends
 // by the ladder: each hook has its own remaining time. A crawl without crawl hooks has one as well, which costs
 // nothing.

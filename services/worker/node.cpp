@@ -46,6 +46,8 @@ constexpr std::chrono::milliseconds kArchivePatience{5000}; // for its answer, b
 constexpr std::chrono::milliseconds kRoomCheck{2000};       // how often a node that stopped claiming looks again
 // For what is left once no hook runs: a few database calls, each with its own deadline.
 constexpr std::chrono::milliseconds kLeave{60000};
+// Once the hooks were killed: what then still runs hangs, in a file system that does not answer, say.
+constexpr std::chrono::milliseconds kLeaveKilled{10000};
 constexpr std::chrono::milliseconds kDoneCheck{1000};
 constexpr std::chrono::milliseconds kLeastWait{20}; // between claims that find nothing
 constexpr std::chrono::milliseconds kDueElsewhere{500};
@@ -166,8 +168,13 @@ awaitable<Node::Ending> Node::run() {
   }
   programs_->stop();
   // Leaving: what still runs gets its time; watch_stop() strengthens the signal when that is over.
-  while (!jobs_.empty())
+  for (auto lapsed = std::chrono::steady_clock::time_point{}; !jobs_.empty();) {
     co_await sleep_until_woken(std::chrono::milliseconds(500));
+    if (const auto now = std::chrono::steady_clock::now(); !fenced_ && now - lapsed > options_.poll) {
+      lapsed = now;
+      co_await give_up_the_dead();
+    }
+  }
   co_await sessions_->close("its node leaves");
   trust_timer_.cancel();
   if (watchdog_) watchdog_->leave_within(kLeave);
@@ -215,7 +222,7 @@ void Node::start_heartbeat() {
     {
       const std::lock_guard lock(held->mutex);
       leases = held->leases;
-      stats = held->stats;
+      stats = held->stats_json();
     }
     const auto sent = base::TrustWindow::Clock::now();
     auto answer = store::node_beat(connection, id, options_.lease, leases, stats);
@@ -263,6 +270,7 @@ void Node::take_beat(base::TrustWindow::Clock::time_point sent, const store::Bea
       extra.insert(key);
   }
   extra_once_ = std::move(extra);
+  publish_held(); // for the next beat: who stands still shows by time alone
   base::request_log_level(answer.log_level);
   if (answer.request == "drain")
     stop_.raise(base::Strength::drain, "asked to drain");
@@ -294,13 +302,34 @@ void Node::heed(const std::vector<std::string>& notifications) {
 }
 
 void Node::publish_held() {
-  nlohmann::json stats = {{"sealed", sealed_}, {"free_bytes", scratch_.free_bytes()}};
-  if (!not_claiming_.empty()) stats["not_claiming"] = not_claiming_;
+  const std::uint64_t free = scratch_.free_bytes();
   const std::lock_guard lock(held_->mutex);
   held_->leases.clear();
-  for (const auto& [id, job] : jobs_)
+  held_->still.clear();
+  for (const auto& [id, job] : jobs_) {
     held_->leases.push_back(job->lease());
-  held_->stats = stats.dump();
+    const auto* run = job->foreground();
+    if (run == nullptr) continue;
+    if (const auto stillness = run->stillness(); stillness.limit.count() > 0)
+      held_->still.push_back({job->lease().snapshot_id, run->hook().plugin->name, run->hook().name.name, stillness});
+  }
+  held_->sealed = sealed_;
+  held_->free_bytes = free;
+  held_->not_claiming = not_claiming_;
+}
+
+// Ages, not times: a node's clock decides nothing.
+std::string Node::Held::stats_json() const {
+  nlohmann::json stats = {{"sealed", sealed}, {"free_bytes", free_bytes}};
+  if (!not_claiming.empty()) stats["not_claiming"] = not_claiming;
+  const auto now = std::chrono::steady_clock::now();
+  for (const auto& one : still)
+    stats["no_progress"][one.snapshot_id] = {
+        {"plugin", one.plugin},
+        {"hook", one.hook},
+        {"seconds", std::chrono::duration<double>(now - one.stillness.since).count()},
+        {"limit", std::chrono::duration<double>(one.stillness.limit).count()}};
+  return stats.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 void Node::set_not_claiming(std::string why) {
@@ -343,6 +372,8 @@ void Node::watch_trust() {
 awaitable<void> Node::watch_stop() {
   co_await stop_.reached(base::Strength::drain);
   draining_ = true;
+  not_claiming_ = shortage(); // for why(), and not worth another line here
+  publish_held();
   spdlog::info("draining ({}): {} snapshots in work", stop_.reason(), jobs_.size());
   wake();
   asio::steady_timer deadline(io_, options_.drain_timeout);
@@ -361,6 +392,7 @@ awaitable<void> Node::watch_stop() {
   });
   co_await stop_.reached(base::Strength::kill);
   deadline.cancel();
+  if (watchdog_) watchdog_->leave_within(kLeaveKilled);
   for (auto& [id, job] : jobs_)
     job->lose("its node was killed: " + stop_.reason());
   sessions_->kill("its node was killed: " + stop_.reason());
@@ -386,6 +418,7 @@ bool Node::has_room() {
 }
 
 std::string Node::shortage() {
+  if (draining_) return "it is draining (" + stop_.reason() + ")";
   std::uint64_t free = 0;
   std::string where = "work_dir";
   try {
@@ -475,6 +508,17 @@ awaitable<void> Node::claim_loop() {
                       next->count() > 0 ? std::max(*next + std::chrono::milliseconds(1), kLeastWait) : kDueElsewhere);
     co_await sleep_until_woken(wait);
   }
+}
+
+// A node that drains makes no claims, but all there are may drain.
+awaitable<void> Node::give_up_the_dead() {
+  std::string problem;
+  try {
+    co_await database_->once([](pg::Connection& connection) { return store::lapse_nodes(connection); });
+  } catch (const base::Error& error) {
+    problem = error.what(); // another round
+  }
+  if (!problem.empty()) spdlog::debug("nobody given up: {}", problem);
 }
 
 // How the archive is, as far as can be told soon: a directory whose server is away (NFS) keeps who asks for as long as

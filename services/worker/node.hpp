@@ -1,6 +1,6 @@
 #pragma once
-// One incarnation of a worker node: joins, claims while there is room, runs snapshots, drains, leaves (design sections
-// 3 and 4). Owned by the verb that runs it; constructed, run and destroyed on the main thread, which owns all domain
+// One incarnation of a worker node: joins, claims while there is room, runs snapshots, drains, leaves.
+// Owned by the verb that runs it; constructed, run and destroyed on the main thread, which owns all domain
 // state. Side threads: beat (own connection), database pool, files, resolver. Destroy it only after run() has
 // completed.
 
@@ -55,11 +55,19 @@ public:
   std::uint64_t sealed() const noexcept { return sealed_; }
 
 private:
+  // A hook that makes no progress.
+  struct Still {
+    std::string snapshot_id, plugin, hook;
+    hooks::Stillness stillness;
+  };
   // What the beat thread may read of us.
   struct Held {
     std::mutex mutex;
     std::vector<store::Lease> leases;
-    std::string stats{"{}"};
+    std::uint64_t sealed{0}, free_bytes{0};
+    std::string not_claiming;
+    std::vector<Still> still;
+    std::string stats_json() const; // as it is at this moment
   };
 
   void start_heartbeat();
@@ -76,6 +84,7 @@ private:
   awaitable<bool> claim_snapshots();
   awaitable<void> hand_back(store::Lease lease);
   awaitable<void> run_job(std::shared_ptr<SnapshotJob> job);
+  awaitable<void> give_up_the_dead();
   awaitable<void> purge();
   awaitable<void> look_at_archive();
   awaitable<void> ask_archive();

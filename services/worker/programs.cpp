@@ -15,8 +15,10 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <utility>
 
 namespace holdfast::worker {
 
@@ -101,16 +103,31 @@ bool Programs::can_install() const {
   return false;
 }
 
-// What the enabled plugins need, by name; what no environment provides only if somebody could install it.
+void Programs::also(const std::vector<std::string>& plugins, const hooks::Options& options) {
+  const auto enabled = hooks::selected_plugins(*context_.options.catalog, "", context_.options.hook_options);
+  for (const auto& name : plugins) {
+    if (std::find(enabled.begin(), enabled.end(), name) != enabled.end() || !asked_.try_emplace(name, options).second)
+      continue;
+    told_ = false;
+    if (looking_) wake();
+  }
+}
+
+// What the enabled plugins and those of crawls need, by name; what no environment provides only if somebody could
+// install it.
 std::string Programs::wanted() const {
   const auto& catalog = *context_.options.catalog;
-  const auto& options = context_.options.hook_options;
+  std::map<std::string, const hooks::Options*> plugins;
+  for (const auto& name : hooks::selected_plugins(catalog, "", context_.options.hook_options))
+    plugins[name] = &context_.options.hook_options;
+  for (const auto& [name, options] : asked_)
+    plugins[name] = &options;
   std::map<std::string, nlohmann::json> programs;
-  for (const auto& name : hooks::selected_plugins(catalog, "", options)) {
+  for (const auto& [name, options] : plugins) {
     const auto& plugin = *catalog.find(name);
     hooks::Options resolved;
     try {
-      resolved = hooks::resolve_options(catalog, plugin, options);
+      resolved = hooks::resolve_options(catalog, plugin, *options);
     } catch (const base::Error& error) {
       const base::LogAbout about({"", "", 0, name, ""});
       spdlog::debug("programs of plugin {}: {}", name, error.what());
@@ -138,17 +155,16 @@ awaitable<void> Programs::run() {
     timer_.expires_after(kFirst);
     co_await timer_.async_wait(asio::as_tuple(asio::use_awaitable));
   }
-  std::string wants;
+  looking_ = true;
   while (!stopping_) {
     woken_ = false;
     std::string problem;
     try {
-      if (wants.empty()) {
+      if (!std::exchange(told_, true)) {
         const std::string text = wanted();
         if (text != "[]")
           co_await context_.database.repeat(
               [&](pg::Connection& connection) { store::binary_want(connection, context_.node_id, text); });
-        wants = text;
       }
       while (!stopping_) {
         const auto claims = co_await context_.database.once(
@@ -159,6 +175,7 @@ awaitable<void> Programs::run() {
       }
     } catch (const std::exception& error) {
       problem = error.what(); // a node that has lost its lease is told so elsewhere, and stops us
+      told_ = false;
     }
     if (!problem.empty()) spdlog::debug("looking for programs: {}", problem);
     if (woken_ || stopping_) continue;

@@ -32,6 +32,8 @@ public:
   // Ends what runs for it.
   void stop();
 
+  // A crawl runs these plugins. What those of them need that are not enabled here otherwise is looked for, too.
+  void also(const std::vector<std::string>& plugins, const hooks::Options& options);
   // A crawl hook asks for programs, or says where it has put them. Completes when those that nobody had asked for
   // before have been looked for, at most ten minutes later.
   awaitable<void> provide(std::vector<hooks::BinaryRecord> records, std::string plugin);
@@ -48,7 +50,10 @@ private:
   JobContext& context_;
   asio::steady_timer timer_, looked_;
   bool woken_{false}, stopping_{false};
-  std::map<std::string, int> looks_; // at each name
+  bool looking_{false};                         // the first second is over
+  bool told_{false};                            // the database knows what we need
+  std::map<std::string, hooks::Options> asked_; // plugins of crawls, with the options of the first that ran it
+  std::map<std::string, int> looks_;            // at each name
   std::shared_ptr<process::Child> probe_;
   hooks::HookRun* installer_{nullptr};
 };

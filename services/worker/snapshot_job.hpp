@@ -43,6 +43,8 @@ public:
   // Whether this snapshot was its crawl's last.
   bool sealed_crawl() const noexcept { return sealed_crawl_; }
   const store::Lease& lease() const noexcept { return claim_.lease; }
+  // The hook that the others wait for; nullptr: none runs. For the moment only.
+  const hooks::HookRun* foreground() const noexcept { return foreground_; }
 
 private:
   struct Later { // thrown inside run(): put back for reasons of politeness

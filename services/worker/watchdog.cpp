@@ -55,7 +55,10 @@ void Watchdog::watch() {
     const auto now = base::TrustWindow::Clock::now();
     // Not even this thread could look: the process was stopped, or the machine slept. The main thread gets its time
     // from here on.
-    if (now - looked > 3 * kLook) not_before = now + grace_;
+    if (now - looked > 3 * kLook) {
+      not_before = now + grace_;
+      if (leave_by_) *leave_by_ += now - looked;
+    }
     looked = now;
     const auto left = std::max(trust_.trusted_until() + grace_, not_before) - now;
     if (!stood_down_ && left <= left.zero())

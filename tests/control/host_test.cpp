@@ -55,6 +55,39 @@ TEST_CASE("no more pages of a web site are in work than it allows, over all node
   CHECK(claimed(stage, first, 100) == 33);
 }
 
+TEST_CASE("a web site that is forgotten has no limits, also for what waits because of them") {
+  Stage stage;
+  store::host_set(stage.connection, "site.test", {1h, 1}, "ann");
+  stage.start(stage.seeds(1, 10));
+  stage.start(stage.seeds(1, 10));
+  const auto node = stage.node();
+  const auto claims = store::snapshot_claim(stage.connection, node, 20, {});
+  CHECK(claims.size() == 1);
+  CHECK(claimed(stage, node) == 0);
+
+  store::host_pause(stage.connection, "site.test", {"ann", ""});
+  const auto forget = [&] { store::host_forget(stage.connection, "site.test", "ann"); };
+  CHECK(refusal(forget) == "HF004");
+  store::host_resume(stage.connection, "site.test", {"ann", ""});
+  store::host_rate_limited(stage.connection, "site.test", 429, std::nullopt, "node");
+  CHECK(refusal(forget) == "HF004");
+  CHECK(claimed(stage, node) == 0);
+  store::host_resume(stage.connection, "site.test", {"ann", ""});
+
+  CHECK(store::host_forget(stage.connection, "site.test", "ann"));
+  CHECK_FALSE(store::host_forget(stage.connection, "site.test", "ann"));
+  CHECK(stage.value("select count(*) from holdfast.v_host") == "0");
+  CHECK(claimed(stage, node, 100) == 20); // also the one that its pause has put back
+  CHECK(stage.value(
+            "select action || ' ' || target || ' ' || by_whom from holdfast.v_control order by id desc limit 1") ==
+        "forget site.test ann");
+
+  // What it is given again holds for what was in work meanwhile.
+  store::host_set(stage.connection, "site.test", {std::nullopt, 20}, "ann");
+  stage.start(stage.seeds(21, 25));
+  CHECK(claimed(stage, node) == 0);
+}
+
 TEST_CASE("a delay lets one page through, and counts from its end") {
   Stage stage;
   store::host_set(stage.connection, "site.test", {1h, std::nullopt}, "ann");

@@ -102,7 +102,7 @@ TEST_CASE("cancelling a large crawl goes in batches, and nodes end it if nobody 
   CHECK(ended.status == "sealed");
   CHECK(ended.outcome == "cancelled");
   CHECK(ended.stop_reason == "cancelled");
-  CHECK(ended.failed == 2500);
+  CHECK(ended.cancelled == 2500);
 }
 
 TEST_CASE("a snapshot is paused, resumed and cancelled on its own, queued or in work") {
@@ -202,7 +202,7 @@ TEST_CASE("a node that dies while its crawl is paused or cancelled does not brin
             pg::Params::of(crawl));
   stage.expire(node);
   CHECK(store::snapshot_claim(stage.connection, other, 8, {}).empty()); // gives the dead node up
-  CHECK(store::crawl_progress(stage.connection, crawl).failed == 1);
+  CHECK(store::crawl_progress(stage.connection, crawl).cancelled == 1);
   expand(stage, other);
   CHECK(crawl_status(stage, crawl) == "sealed");
 }
@@ -240,6 +240,8 @@ TEST_CASE("a domain is excluded from a running crawl, and let in again") {
     CHECK(ended.status == "sealed");
     CHECK(ended.outcome == "succeeded");
     CHECK(ended.succeeded == 5);
+    CHECK(ended.failed == 0);
+    CHECK(ended.cancelled == 5);
     CHECK(stage.value("select count(*) from holdfast.v_snapshot where outcome = 'cancelled' and reason = 'excluded: "
                       "other.test (by ann)'") == "5");
   }

@@ -548,7 +548,8 @@ class Orders(Case):
             given = time.time()
             killed = self.kill_one(dice) if dice.random() < 0.3 else None  # its work is others' now, but not what they must not have
             self.c.until(f"no hook runs on {kind} {name}", lambda: not self.hooks(target) or action == "cancel" and kind == "host", seconds=60)
-            took.setdefault(action, []).append(time.time() - given)
+            # Beside a kill it is mostly the time until the killed one is gone and another has been started.
+            took.setdefault(action if killed is None else f"{action}, a node killed meanwhile", []).append(time.time() - given)
             time.sleep(0.2)  # in which something could begin
             if action == "cancel":
                 cancelled += 1

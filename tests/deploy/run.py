@@ -448,7 +448,7 @@ class Machines(Case):
 class FileServer(Case):
     """A file server that hangs: one in this machine, by FUSE, under SIGSTOP. tests/cluster/nfs has a real one."""
 
-    def test_nodes_keep_what_they_have_while_the_archive_does_not_answer(self):
+    def mounted(self):
         c = self.collection()
         shared, c.archive = c.directory / "shared", c.directory / "mounted"
         shared.mkdir()
@@ -457,6 +457,10 @@ class FileServer(Case):
         self.addCleanup(lambda: (server.send_signal(signal.SIGCONT), subprocess.run(["umount", "-l", c.archive], check=False), server.kill(), server.wait()))
         c.until("it is mounted", lambda: os.path.ismount(c.archive))
         c.holdfast("migrate")
+        return c, server
+
+    def test_nodes_keep_what_they_have_while_the_archive_does_not_answer(self):
+        c, server = self.mounted()
         nodes = [c.start("worker"), c.start("worker")]
         c.until("both have joined", lambda: c.nodes() == 2)
         c.add(16, tenths=3)
@@ -472,6 +476,30 @@ class FileServer(Case):
         for node in nodes:
             node.terminate()
         self.assertEqual([node.wait(30) for node in nodes], [0, 0])
+
+    def test_a_node_that_is_to_end_does_not_wait_for_a_publication_that_hangs(self):
+        c, server = self.mounted()
+        node = c.start("worker", HOLDFAST_DRAIN_TIMEOUT="1s", HOLDFAST_STOP_TIMEOUT="1s")
+        c.until("it has joined", lambda: c.nodes() == 1)
+        c.add(1, tenths=10)
+        c.until("its hook runs", lambda: c.sql("select count(*) from holdfast.v_running") == "1")
+        server.send_signal(signal.SIGSTOP)
+        c.until("its hook has ended", lambda: c.sql("select count(*) from holdfast.archive_result where ended_at is not null") == "1")
+        beats = c.sql("select clock_timestamp() + interval '4 s'")  # a lease
+        c.until("a lease has passed", lambda: c.sql(f"select beat_at > '{beats}' from holdfast.process where status = 'running'") == "t")
+        self.assertEqual(c.sql("select count(*) from holdfast.snapshot_queue where owner_id is not null and fence = 1"), "1")  # it waits for the archive
+
+        node.terminate()
+        c.until("the node ends itself", lambda: "something hangs" in pathlib.Path(node.log.name).read_text(encoding="utf-8"))
+        c.until("others may have its work", lambda: int(c.sql("select holdfast.lapse_nodes()")) + 1 and c.nodes() == 0)
+        self.assertEqual(c.server.sql("select status, owners_lost, owner_id, reason ~ '^its node was lost' from holdfast.snapshot_queue"), [["queued", "1", "", "t"]])
+        server.send_signal(signal.SIGCONT)  # until here the kernel may keep the thread that hangs, and so the process
+        self.assertEqual(node.wait(30), 75)
+
+        c.start("worker")
+        c.all_sealed(1)
+        self.prove(c, 1)
+        self.assertEqual(c.sql("select fence from holdfast.snapshot_sealed"), "2")
 
 
 class Bucket(Case):

@@ -74,10 +74,11 @@ begin
                 from (select snapshot_id from holdfast.snapshot_queue order by random() limit 1) q);
     when 'host' then
       v_urls[1] := 'stress' || floor(random() * 5) || '.test';
-      case floor(random() * 5)
+      case floor(random() * 6)
         when 0 then perform holdfast.host_set(v_urls[1], random() * interval '20 milliseconds', floor(random() * 4)::integer, 'stress');
         when 1 then return 'pause ' || holdfast.host_pause(v_urls[1], 'stress', '');
         when 2, 3 then return 'resume ' || holdfast.host_resume(v_urls[1], 'stress', '');
+        when 4 then return 'forget ' || holdfast.host_forget(v_urls[1], 'stress');
         else perform holdfast.host_rate_limited(v_urls[1], 429, random() * interval '20 milliseconds', 'stress');
       end case;
     when 'all' then

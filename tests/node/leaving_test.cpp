@@ -1,6 +1,8 @@
 // Ways to go: asked to drain, stopped, killed, given up by the others, robbed of a snapshot.
 
 #include "lib/base/uuid.hpp"
+#include "lib/store/snapshot.hpp"
+#include "services/worker/machine.hpp"
 #include "tests/node/stage.hpp"
 
 #include <doctest/doctest.h>
@@ -41,6 +43,48 @@ TEST_CASE("a draining node finishes what runs and takes nothing more") {
   CHECK(stage.table("select status, count(*) from holdfast.v_snapshot group by 1 order by 1") == "queued|2\nsealed|1");
   CHECK(stage.number("select count(*) from holdfast.snapshot_queue where attempts = 0") == 2);
   CHECK(stage.table("select status, exit_code, exit_reason from holdfast.v_node") == "exited|0|enough");
+  stage.work();
+  stage.check_disk_and_rows();
+}
+
+TEST_CASE(
+    "where all nodes drain, a dead one is given up all the same, and people are told who does not take its work") {
+  NodeStage stage;
+  stage.options.slots = 1;
+  stage.hook("page", "on_Snapshot__10_page.sh", kGated);
+  stage.add({NodeStage::url("1")});
+  auto& node = stage.start();
+  stage.until_arrived("1");
+  const auto crawl = stage.add({NodeStage::url("2")});
+  const auto dead = worker::describe_process("worker", "all", "test", 1, stage.options.data_dir);
+  store::node_join(stage.connection, dead, 60s);
+  const auto lease = store::crawl_claim(stage.connection, dead.id, 60s);
+  if (lease) store::crawl_expand(stage.connection, dead.id, *lease, 10); // else the node has done it already
+  stage.until("the other has a snapshot",
+              [&] { return !store::snapshot_take(stage.connection, dead.id, 1, {}, false, {}).empty(); });
+
+  node.stop->raise(base::Strength::drain, "enough");
+  stage.run("update holdfast.process set lease_until = clock_timestamp() where id = $1::uuid", pg::Params::of(dead.id));
+  stage.until("it is given up", [&] {
+    return stage.value("select status from holdfast.process where id = $1::uuid", pg::Params::of(dead.id)) == "exited";
+  });
+  const auto waits = "from holdfast.v_snapshot where crawl_id = $1::uuid";
+  CHECK(stage.table("select status, owners_lost, reason like 'its node was lost%' " + std::string(waits),
+                    pg::Params::of(crawl)) == "queued|1|t");
+  stage.until("the node says that it drains", [&] {
+    return stage.number("select count(*) from holdfast.why((select id " + std::string(waits) +
+                            ")) where reason like '%the only node does not claim%it is draining (enough).'",
+                        pg::Params::of(crawl)) == 1;
+  });
+  stage.run("update holdfast.snapshot_queue set retry_at = now() - interval '1 hour' where owner_id is null");
+  stage.run("update holdfast.crawl_queue set ready_at = now() - interval '1 hour'");
+  CHECK(stage.value("select what from holdfast.v_stuck where crawl_id = $1::uuid and reason like '%draining%'",
+                    pg::Params::of(crawl)) == "due, but nobody takes it");
+
+  stage.open("1");
+  stage.until("the node has left", [&] { return node.ended(); });
+  CHECK(node.ending == worker::Node::Ending::left);
+  stage.open("2");
   stage.work();
   stage.check_disk_and_rows();
 }

@@ -75,8 +75,10 @@ TEST_CASE("a crawl hook that fails puts the snapshot back, spent; a later try op
     return stage.number("select count(*) from holdfast.snapshot_queue where owner_id is null and attempts = 1 and "
                         "retry_at > clock_timestamp() and reason like '%no display%'") == 1;
   });
-  CHECK(stage.value("select status || ': ' || reason from holdfast.v_session") ==
-        "failed: crawl hook browser/on_CrawlSetup__90_launch failed: no display (exit 1)");
+  stage.until("its session has said why", [&] { // by a call of its own
+    return stage.value("select status || ': ' || reason from holdfast.v_session") ==
+           "failed: crawl hook browser/on_CrawlSetup__90_launch failed: no display (exit 1)";
+  });
   stage.open("mended");
   stage.all_due();
   stage.until_sealed();

@@ -170,6 +170,23 @@ TEST_CASE("a hook leaves nothing behind that runs") {
   CHECK(stage.table("select outcome from holdfast.v_snapshot") == "succeeded");
 }
 
+TEST_CASE("a hook that stands still is seen before it is ended for that") {
+  NodeStage stage;
+  stage.options.hook_limits.stall = 20s;
+  stage.hook("idle", "on_Snapshot__10_idle.sh", "echo begins; exec sleep 600");
+  stage.hook("wait", "on_Snapshot__05_wait.bg.sh", "echo ready; exec sleep 600"); // may wait
+  stage.add({NodeStage::url("page")});
+  auto& node = stage.start();
+  stage.until("it is seen", [&] {
+    return stage.table("select plugin, since between started_at and now() from (select *, no_progress_since as since, "
+                       "now() - running_for as started_at from holdfast.v_running) r where since is not null") ==
+           "idle|t";
+  });
+  CHECK(stage.value("select reason from holdfast.why((select snapshot_id from holdfast.snapshot_queue))")
+            .find("and may do so for 20 s") != std::string::npos);
+  stage.leave(node, base::Strength::stop);
+}
+
 TEST_CASE("options reach the hooks: the node's, then the crawl's; the database stays unknown to them") {
   NodeStage stage;
   stage.hook("env", "on_Snapshot__10_env.sh", "env >env.txt");

@@ -98,6 +98,7 @@ TEST_CASE("an operator adds and steers, but is no node") {
   CHECK(store::why(stage.connection, crawl).reason.find("is paused since") != std::string::npos);
   stage.run("select holdfast.crawl_resume($1::uuid, 'op', 'go on')", pg::Params::of(crawl));
   CHECK(stage.outcome("select holdfast.host_set('site.test', '1 second', 2, 'op')") == "");
+  CHECK(stage.outcome("select holdfast.host_forget('site.test', 'op')") == "");
   CHECK(stage.outcome("select holdfast.collection_pause('op', 'night')") == "");
   CHECK(stage.outcome("select holdfast.collection_resume('op', 'morning')") == "");
   CHECK(stage.outcome("select * from holdfast.crawl_claim(gen_random_uuid(), '1 minute')") == kDenied);

@@ -235,6 +235,23 @@ TEST_CASE("a snapshot that a node has") {
       stage.ask(id, "snapshot", {"runs on worker one", "in hook wget/on_Snapshot__35_wget", "of at most 60 s"});
   CHECK(facts["hooks"].size() == 2);
   CHECK(facts["node_id"] == node);
+  CHECK_FALSE(facts.contains("no_progress_since"));
+  const auto says = [](const std::string& snapshot, const std::string& hook) {
+    return R"({"no_progress": {")" + snapshot + R"(": {"plugin": "wget", "hook": ")" + hook +
+           R"(", "seconds": 90.5, "limit": 600}}})";
+  };
+  const std::string still = "select coalesce((p.beat_at - r.no_progress_since)::text, 'moves') from holdfast.v_running "
+                            "r, holdfast.process p where p.label = r.node and r.plugin = 'wget'";
+  stage.stats(node, says(id, "on_Snapshot__35_wget"));
+  CHECK(stage.value(still) == "00:01:30.5");
+  CHECK(stage.value("select count(no_progress_since) from holdfast.v_running") == "1");
+  CHECK(stage.ask(id, "snapshot", {"printed, written nor computed since", "may do so for 10 min"})
+            .contains("no_progress_since"));
+  for (const auto& other : {says(id, "on_Snapshot__30_other"), says(base::new_uuid(), "on_Snapshot__35_wget")}) {
+    stage.stats(node, other);
+    CHECK(stage.value(still) == "moves");
+  }
+  stage.stats(node, "{}");
   stage.ask(crawl, "crawl", {"1 snapshot of it is in work on worker one", "1 more wait"});
   stage.ask(node, "process", {"works on 1 snapshot (8 slots)"});
 

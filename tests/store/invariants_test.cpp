@@ -48,6 +48,8 @@ const std::vector<Breakage> kBreakages = {
                               "snapshots_failed + 1 where label = 'ended'"},
     {"counters equal counts", "update holdfast.crawl set snapshots_failed = snapshots_failed + 1, snapshots_succeeded "
                               "= snapshots_succeeded - 1 where label = 'ended'"},
+    {"counters equal counts", "update holdfast.crawl set snapshots_cancelled = snapshots_cancelled + 1 where label = "
+                              "'ended'"},
     {"seeds left are counted", "update holdfast.crawl set seeds_left = seeds_left + 1 where label = 'half'"},
     {"seeds left are counted",
      "delete from holdfast.crawl_seed where crawl_id = (select id from holdfast.crawl where label = 'half')"},
@@ -135,7 +137,8 @@ TEST_CASE("each invariant that is broken is reported, by its name, and no other"
     furnish(stage);
     CHECK(store::check_invariants(stage.connection).empty());
     // The constraints would refuse some of it first; what they guard can still break, by a restore or a bug in them.
-    stage.run("alter table holdfast.crawl drop constraint crawl_open_adds_up");
+    stage.run(
+        "alter table holdfast.crawl drop constraint crawl_open_adds_up, drop constraint crawl_cancelled_among_failed");
     stage.run("alter table holdfast.snapshot_sealed drop constraint snapshot_sealed_has_files");
     stage.force(breakage.sql);
     const auto reported = store::check_invariants(stage.connection);

@@ -10,7 +10,9 @@ namespace {
 
 // 200,000 due snapshots in 50 crawls, one of which holds half of them.
 void fill(Stage& stage, const std::string& then = "analyze") {
-  stage.connection.script(std::string(R"(
+  pg::ConnectionOptions patient; // all of it is one statement to the server, and the machine may be busy
+  patient.statement_timeout = std::chrono::minutes(4);
+  pg::Connection(stage.dsn(), patient).script(std::string(R"(
     insert into holdfast.crawl (id, status, retry_at, snapshots_total, snapshots_open)
       select ('c0000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, 'started', null, t, t
         from generate_series(1, 50) n, lateral (select case when n = 1 then 102000 else 2000 end as t) s;

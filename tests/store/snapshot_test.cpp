@@ -639,6 +639,7 @@ TEST_CASE("the first of many that is too much for its crawl stops it, and what w
         "sealed succeeded max_bytes 200");
   CHECK(stage.value(
             "select count(*) from holdfast.snapshot_sealed where outcome = 'cancelled' and directory is null") == "4");
+  CHECK(stage.value("select failed || ' ' || cancelled from holdfast.v_crawl") == "0 4");
   CHECK(answers_of(seal_many(stage, node, claims, {sealing})) == answers_of(answers));
   CHECK(store::crawl_progress(stage.connection, crawl).open == 0);
 }

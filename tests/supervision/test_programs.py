@@ -19,9 +19,9 @@ class Programs(NodeCase):
         home.hook(name, f"on_Snapshot__50_{name}.sh", script)
         (home.plugins / name / "config.json").write_text(json.dumps(config))
 
-    def needy(self, home, script='"$NEEDY_BINARY" >page.txt'):
+    def needy(self, home, script='"$NEEDY_BINARY" >page.txt', enabled=True):
         self.plugin(home, "needy", {
-            "properties": {"NEEDY_BINARY": {"type": "string", "default": "needed"}},
+            "properties": {"NEEDY_BINARY": {"type": "string", "default": "needed"}, "NEEDY_ENABLED": {"type": "boolean", "default": enabled}},
             "required_binaries": [{"name": "{NEEDY_BINARY}", "binproviders": "env,apt", "min_version": "1.2",
                                    "overrides": {"apt": {"install_args": ["needed-utils", "needed-doc"]}}}],
         }, script)
@@ -70,6 +70,19 @@ class Programs(NodeCase):
         self.assertEqual(home.run("binary", "list", "--status", "installed").records, [])
         home.leave()
         self.assertEqual(home.run("check").records, [])
+
+    def test_a_program_of_a_plugin_that_only_a_crawl_switches_on(self):
+        home = self.node_place(PROGRAMS_PATH="tools")
+        self.needy(home, enabled=False)
+        self.plugin(home, "content", {})
+        home.work()
+        home.queue("https://site.test/one", plugins="content")
+        until("it is sealed", lambda: home.sql("select count(*) from holdfast.snapshot_sealed") == [["1"]])
+        self.assertEqual(self.binaries(home), [])
+        home.queue("https://site.test/two", plugins="needy")
+        until("it is looked for", lambda: [row[5] for row in self.binaries(home)] == ["1"])
+        self.assertEqual(home.sql("select name, plugins from holdfast.v_binary"), [["needed", "{needy}"]])
+        home.leave()
 
     def test_a_program_that_hangs_when_asked_for_its_version(self):
         home = self.node_place(PROGRAMS_PATH="tools")
