@@ -34,8 +34,8 @@ end $$;
 comment on function holdfast.crawl_add(uuid, jsonb) is 'Adds a crawl, queued and due at once.';
 
 create or replace function holdfast.crawl_add_seeds(p_crawl uuid, p_urls text[], p_hosts text[], p_titles text[], p_tags jsonb)
-  returns bigint language plpgsql set plan_cache_mode = force_custom_plan as $$
--- Appends seeds, in the order given. p_tags: one array of tags a seed, or NULL. Returns how many seeds the crawl now has.
+  returns bigint language plpgsql set plan_cache_mode = force_generic_plan as $$
+-- Appends seeds, in the order given. p_titles may be empty; p_tags: one array of tags a seed, or NULL. Returns how many seeds the crawl now has.
 declare
   v_seeds bigint;
 begin
@@ -43,10 +43,16 @@ begin
   if not found then
     raise exception 'crawl % takes no more seeds', p_crawl using errcode = 'HF004', hint = 'Only a queued crawl does.';
   end if;
-  insert into holdfast.crawl_seed (crawl_id, position, url, host, title, tags)
-    select p_crawl, v_seeds + u.ordinality, u.url, u.host, coalesce(u.title, ''),
-           coalesce((select array_agg(t) from jsonb_array_elements_text(p_tags -> (u.ordinality - 1)::integer) t), '{}')
-      from unnest(p_urls, p_hosts, p_titles) with ordinality u(url, host, title, ordinality);
+  if p_tags is null then
+    insert into holdfast.crawl_seed (crawl_id, position, url, host, title)
+      select p_crawl, v_seeds + u.ordinality, u.url, u.host, coalesce(u.title, '')
+        from unnest(p_urls, p_hosts, p_titles) with ordinality u(url, host, title, ordinality);
+  else
+    insert into holdfast.crawl_seed (crawl_id, position, url, host, title, tags)
+      select p_crawl, v_seeds + u.ordinality, u.url, u.host, coalesce(u.title, ''), array(select jsonb_array_elements_text(u.tags))
+        from rows from (unnest(p_urls, p_hosts, p_titles), jsonb_array_elements(p_tags)) with ordinality u(url, host, title, tags, ordinality)
+        where u.ordinality <= cardinality(p_urls);
+  end if;
   update holdfast.crawl set seeds_total = seeds_total + cardinality(p_urls), seeds_left = seeds_left + cardinality(p_urls),
       first_url = case first_url when '' then coalesce(p_urls[1], '') else first_url end
     where id = p_crawl returning seeds_total into v_seeds;
@@ -83,14 +89,38 @@ begin
 end $$;
 comment on function holdfast.crawl_hand_back(uuid) is 'Gives back a crawl whose claim''s answer was lost; returns how many.';
 
+create or replace function holdfast.crawl_seeds_take(p_crawl uuid, p_batch integer)
+  returns table (depth integer, urls text[], hosts text[], titles text[], tags jsonb)
+  language plpgsql set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set jit = off set plan_cache_mode = force_generic_plan as $$
+-- Takes the first seeds away, as many of one depth as come in a row. Told to read them in the order of the key: a plan that collects and
+-- sorts all that are left would do so for each batch.
+#variable_conflict use_column
+declare
+  v_depth integer;
+  v_last bigint;
+begin
+  select s.depth into v_depth from holdfast.crawl_seed s where s.crawl_id = p_crawl order by s.crawl_id, s.position limit 1;
+  select max(n.position) into v_last
+    from (select s.position, bool_and(s.depth = v_depth) over (order by s.position) as alike
+            from (select position, depth from holdfast.crawl_seed where crawl_id = p_crawl order by crawl_id, position limit p_batch) s) n
+    where n.alike;
+  return query
+    with taken as (
+      delete from holdfast.crawl_seed s where s.crawl_id = p_crawl and s.position <= v_last returning s.position, s.url, s.host, s.title, s.tags
+    )
+    select v_depth, array_agg(t.url order by t.position), array_agg(t.host order by t.position), array_agg(t.title order by t.position),
+           coalesce(case when bool_or(t.tags <> '{}') then jsonb_agg(to_jsonb(t.tags) order by t.position) end, '[]')
+      from taken t;
+end $$;
+comment on function holdfast.crawl_seeds_take(uuid, integer) is 'Takes the next seeds of a locked crawl away, to be made snapshots.';
+
 create or replace function holdfast.crawl_expand_seeds(p_node uuid, p_crawl holdfast.crawl, p_batch integer) returns bigint
-  language plpgsql as $$
+  language plpgsql set enable_bitmapscan = off as $$
 -- For whoever holds the crawl's row lock and has seen that it may go on: starts it if it is queued, judges what is open by a changed scope,
 -- turns the next seeds (of one depth) into snapshots, and lets go of it when none is left. Returns how many snapshots it has more.
 #variable_conflict use_column
 declare
   v_depth integer;
-  v_last bigint;
   v_urls text[];
   v_hosts text[];
   v_titles text[];
@@ -104,7 +134,7 @@ begin
   if p_crawl.seeds_left > 0 and (p_crawl.host_delay > '0' or p_crawl.host_parallel is not null) then
     perform holdfast.hosts_enter(array_fill(p_crawl.id, array[cardinality(h.names)]), h.names)
       from (select array_agg(distinct s.host) as names
-              from (select host from holdfast.crawl_seed where crawl_id = p_crawl.id order by position limit p_batch) s) h;
+              from (select host from holdfast.crawl_seed where crawl_id = p_crawl.id order by crawl_id, position limit p_batch) s) h;
   end if;
   if p_crawl.status = 'queued' and (p_crawl.seeds_left > 0 or p_crawl.snapshots_open > 0) then
     perform set_config('holdfast.event', 'start', true);
@@ -114,20 +144,8 @@ begin
   end if;
   if p_crawl.judged_to is not null and not holdfast.crawl_judge_step(p_crawl.id, p_batch) then return 0; end if;
   if p_crawl.seeds_left > 0 then
-    with next as materialized (
-      select position, depth from holdfast.crawl_seed where crawl_id = p_crawl.id order by position limit p_batch
-    ), first as (
-      select depth from next order by position limit 1
-    )
-    select f.depth, (select max(n.position) from next n
-                       where n.position < coalesce((select min(o.position) from next o where o.depth <> f.depth), 'infinity'::double precision))
-      into v_depth, v_last from first f;
-    with taken as (
-      delete from holdfast.crawl_seed where crawl_id = p_crawl.id and position <= v_last returning position, url, host, title, tags
-    )
-    select array_agg(url order by position), array_agg(host order by position), array_agg(title order by position),
-           coalesce(case when bool_or(tags <> '{}') then jsonb_agg(to_jsonb(tags) order by position) end, '[]')
-      into v_urls, v_hosts, v_titles, v_tags from taken;
+    select t.depth, t.urls, t.hosts, t.titles, t.tags into v_depth, v_urls, v_hosts, v_titles, v_tags
+      from holdfast.crawl_seeds_take(p_crawl.id, p_batch) t;
     if v_urls is not null then
       v_inserted := holdfast.snapshot_insert(p_crawl.id, null, v_depth, v_urls, v_hosts, v_titles, v_tags);
     end if;
