@@ -127,14 +127,14 @@ $$;
 comment on function holdfast.archived_plugins(bytea, uuid, interval) is 'Plugins whose results other crawls have already of a URL.';
 
 create or replace function holdfast.snapshot_insert(p_crawl uuid, p_parent uuid, p_depth integer, p_urls text[], p_hosts text[],
-    p_titles text[], p_tags jsonb) returns bigint language plpgsql set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+    p_titles text[], p_tags jsonb) returns bigint language plpgsql set enable_seqscan = off set enable_sort = off set enable_hashjoin = off set enable_mergejoin = off
   set jit = off set plan_cache_mode = force_generic_plan as $$
 -- New snapshots of a crawl, in the order given, each URL once, inside its scope, up to its cap. The caller holds the crawl's row
 -- lock, so "not there yet" and "room left" are exact, and has given the hosts their limits (hosts_enter). Spacing the due times by a
 -- microsecond keeps the order without a column. Of a URL that is given several times the longest title and all tags are kept; of seeds
 -- (p_tags: an array of tags for each, or an empty one) also where it came before, as long as it is open.
--- One plan for one URL and for thousands, in a crawl of one and of a million: what is given is looked up row by row, by its key ("limit 1"
--- keeps the planner from reading the whole crawl instead, "between" from the index of all crawls' URLs).
+-- One plan for one URL and for thousands, in a crawl of one and of a million: what is given is looked up row by row, by its key. "limit 1"
+-- keeps the planner from reading the whole crawl instead, "between" and "order by" from every other index, whatever the statistics were.
 declare
   v_now constant timestamptz := clock_timestamp();
   v_crawl holdfast.crawl;
@@ -178,7 +178,8 @@ begin
                       from unnest(p_urls, p_titles) d(url, title)
                       order by d.url, length(coalesce(d.title, '')) desc) u
               cross join lateral (select f.id from holdfast.snapshot f
-                                    where f.crawl_id = p_crawl and f.url_hash between u.url_hash and u.url_hash limit 1) o) g
+                                    where f.crawl_id = p_crawl and f.url_hash between u.url_hash and u.url_hash
+                                    order by f.crawl_id, f.url_hash limit 1) o) g
       where s.id = g.id and s.crawl_id = p_crawl and (length(g.title) > length(s.title) or not g.tags <@ s.tags)
         and exists (select from holdfast.snapshot_queue q where q.snapshot_id = s.id and q.crawl_id = s.crawl_id);
   end if;
@@ -192,7 +193,8 @@ begin
   ), fresh as materialized (
     select holdfast.new_uuid() as id, h.*, row_number() over (order by h.position) as rank from hashed h
       left join lateral (select true as there from holdfast.snapshot s
-                           where v_crawl.snapshots_total > 0 and s.crawl_id = p_crawl and s.url_hash between h.url_hash and h.url_hash limit 1) o on true
+                           where v_crawl.snapshots_total > 0 and s.crawl_id = p_crawl and s.url_hash between h.url_hash and h.url_hash
+                           order by s.crawl_id, s.url_hash limit 1) o on true
       where o.there is null
   ), room as materialized (
     select f.*, v_limits and exists (select from holdfast.host h where h.name = f.host) as lane

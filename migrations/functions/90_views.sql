@@ -110,7 +110,8 @@ create or replace function holdfast.check_invariants() returns table (invariant 
   union all
   select 'what is recorded of a snapshot belongs to one', r.snapshot_id, r.kind
     from (select snapshot_id, crawl_id, 'result' as kind from holdfast.archive_result
-          union all select snapshot_id, crawl_id, 'queue' from holdfast.snapshot_queue
+          union all select q.snapshot_id, q.crawl_id, 'queue' from holdfast.snapshot_queue q -- of a sealed crawl: told below
+            where not exists (select from holdfast.crawl c where c.id = q.crawl_id and c.status = 'sealed')
           union all select snapshot_id, crawl_id, 'attempt' from holdfast.attempt
           union all select snapshot_id, crawl_id, 'sealed' from holdfast.snapshot_sealed) r
     where not exists (select from holdfast.snapshot s where s.id = r.snapshot_id and s.crawl_id = r.crawl_id)

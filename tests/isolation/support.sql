@@ -66,6 +66,12 @@ create function race.claim(node integer, room integer, near integer default null
   select c.url, c.fence from holdfast.snapshot_claim(race.node(node), room, array[race.crawl(near)]) c order by c.url
 $$;
 
+-- A claim that opens a new small crawl first.
+create function race.work(node integer, room integer) returns table (url text, fence bigint) language sql volatile as $$
+  select set_config('holdfast.claim_floors', '', false);
+  select c.url, c.fence from holdfast.work_take(race.node(node), room, '{}', false, 'oldest', 0, 200) c order by c.url
+$$;
+
 create function race.release(node integer, snapshot integer, fence bigint, delay interval default '0') returns text language sql volatile as $$
   select 'released' from holdfast.snapshot_release(race.node(node), race.snapshot(snapshot), race.crawl(1), fence, 'released', delay, 'put back', true)
 $$;
