@@ -56,14 +56,17 @@ bool crawl_add(pg::Connection& connection, const NewCrawl& crawl, const std::vec
       const std::size_t to = std::min(seeds.size(), from + kSeedBatch);
       std::vector<std::string> urls, hosts, titles;
       nlohmann::json tags = nlohmann::json::array();
-      bool any_tags = false;
+      bool any_titles = false, any_tags = false;
       for (std::size_t i = from; i < to; ++i) {
         urls.push_back(seeds[i].url);
         hosts.push_back(seeds[i].host);
-        titles.push_back(seeds[i].title);
-        tags.push_back(seeds[i].tags);
+        any_titles |= !seeds[i].title.empty();
         any_tags |= !seeds[i].tags.empty();
       }
+      for (std::size_t i = from; i < to && any_titles; ++i)
+        titles.push_back(seeds[i].title);
+      for (std::size_t i = from; i < to && any_tags; ++i)
+        tags.push_back(seeds[i].tags);
       transaction.call("select holdfast.crawl_add_seeds($1::uuid, $2::text[], $3::text[], $4::text[], $5::jsonb)",
                        pg::Params::of(crawl.id, urls, hosts, titles,
                                       any_tags ? std::optional<std::string>(dump(tags)) : std::nullopt));

@@ -61,6 +61,17 @@ void mark(std::vector<Written>& answers, const std::vector<std::string>& numbers
     answers.at(std::stoull(number) - 1) = what;
 }
 
+// With what their crawls demand.
+std::vector<Claim> taken(const pg::Result& rows) {
+  auto claims = claims_of(rows);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    claims[i].robots = rows[i].boolean("robots");
+    claims[i].max_snapshot_bytes = static_cast<std::uint64_t>(rows[i].integer("max_snapshot_bytes"));
+    claims[i].archived = rows[i].text_array("archived");
+  }
+  return claims;
+}
+
 } // namespace
 
 std::vector<Claim> snapshot_claim(pg::Connection& connection, const std::string& node, int room,
@@ -71,16 +82,16 @@ std::vector<Claim> snapshot_claim(pg::Connection& connection, const std::string&
 
 std::vector<Claim> snapshot_take(pg::Connection& connection, const std::string& node, int room,
                                  const std::vector<std::string>& near, bool near_only, const ClaimOrder& order) {
-  const auto rows = connection.call(
+  return taken(connection.call(
       "select * from holdfast.snapshot_take($1::uuid, $2::integer, $3::uuid[], $4::boolean, $5, $6::integer)",
-      pg::Params::of(node, room, near, near_only, order.first, order.from_top_n));
-  auto claims = claims_of(rows);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    claims[i].robots = rows[i].boolean("robots");
-    claims[i].max_snapshot_bytes = static_cast<std::uint64_t>(rows[i].integer("max_snapshot_bytes"));
-    claims[i].archived = rows[i].text_array("archived");
-  }
-  return claims;
+      pg::Params::of(node, room, near, near_only, order.first, order.from_top_n)));
+}
+
+std::vector<Claim> work_take(pg::Connection& connection, const std::string& node, int room,
+                             const std::vector<std::string>& near, bool near_only, const ClaimOrder& order, int seeds) {
+  return taken(connection.call(
+      "select * from holdfast.work_take($1::uuid, $2::integer, $3::uuid[], $4::boolean, $5, $6::integer, $7::integer)",
+      pg::Params::of(node, room, near, near_only, order.first, order.from_top_n, seeds)));
 }
 
 void snapshot_start(pg::Connection& connection, const std::string& node, const Lease& lease) {

@@ -2,7 +2,7 @@
 // Snapshots and results: claiming, starting, putting back, sealing. One free function per SQL function
 // (migrations/functions/30_snapshot.sql, 40_result.sql). Blocking; call on the thread that owns the connection. Every
 // function that names a Lease raises Error(lease_lost) if its fence is stale, and then has changed nothing; all but
-// snapshot_take and snapshot_claim may be repeated.
+// snapshot_take, work_take and snapshot_claim may be repeated.
 
 #include "lib/store/crawl.hpp"
 #include "lib/store/node.hpp"
@@ -23,7 +23,7 @@ struct Claim {
   std::vector<std::string> tags, plugins;
   std::map<std::string, std::string> options;
   std::string persona;
-  // What its crawl demands of whoever works on it; of snapshot_take alone.
+  // What its crawl demands of whoever works on it; not of snapshot_claim.
   bool robots{false};                  // as the site's robots.txt allows
   std::uint64_t max_snapshot_bytes{0}; // left by all hooks together; 0: no cap
   std::vector<std::string> archived;   // plugins whose results the collection has already: they need not run
@@ -72,6 +72,9 @@ struct ClaimOrder {
 // Up to `room` due snapshots, started; crawls in `near` first, or with `near_only` of those alone.
 std::vector<Claim> snapshot_take(pg::Connection& connection, const std::string& node, int room,
                                  const std::vector<std::string>& near, bool near_only, const ClaimOrder& order = {});
+// The same, after opening one new crawl of at most `seeds` URLs if one is due: then these are among them, or are next.
+std::vector<Claim> work_take(pg::Connection& connection, const std::string& node, int room,
+                             const std::vector<std::string>& near, bool near_only, const ClaimOrder& order, int seeds);
 // The same in two steps, as older programs: claimed, then started.
 std::vector<Claim> snapshot_claim(pg::Connection& connection, const std::string& node, int room,
                                   const std::vector<std::string>& near);

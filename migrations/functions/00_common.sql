@@ -12,11 +12,12 @@ create or replace function holdfast.retry_at_max() returns timestamptz language 
 $$;
 comment on function holdfast.retry_at_max() is 'The due time of what is parked.';
 
-create or replace function holdfast.ring() returns void language sql volatile as $$
-  -- A doorbell, not a queue: a notifying commit holds one server-wide lock, so it is rung only on the edge from nothing
-  -- due to something due. Nodes poll as well.
-  select pg_notify('holdfast', 'work')
-$$;
+create or replace function holdfast.ring() returns void language plpgsql as $$
+-- A doorbell, not a queue: a notifying commit holds one server-wide lock, so it is rung only on the edge from nothing
+-- due to something due. Nodes poll as well. Not where the caller takes what becomes due, and rings for the rest (crawl_open_small).
+begin
+  if current_setting('holdfast.quiet', true) is distinct from 'on' then perform pg_notify('holdfast', 'work'); end if;
+end $$;
 comment on function holdfast.ring() is 'Wakes idle nodes.';
 
 create or replace function holdfast.crawl_wake(p_crawl uuid, p_at timestamptz) returns void language plpgsql as $$
@@ -68,11 +69,12 @@ begin
 end $$;
 comment on function holdfast.crawl_settle(uuid) is 'Seals a crawl that has nothing open.';
 
-create or replace function holdfast.lane_open(p_crawl uuid, p_hosts text[], p_at timestamptz) returns void language sql as $$
-  -- In the order of the hosts: two transactions that open the same lanes must not wait for each other.
+create or replace function holdfast.lane_open(p_crawl uuid, p_hosts text[], p_at timestamptz) returns void language plpgsql as $$
+-- In the order of the hosts: two transactions that open the same lanes must not wait for each other. (In SQL it would be planned with each call.)
+begin
   insert into holdfast.crawl_lane as l (crawl_id, host, next_at) select p_crawl, h, p_at from (select distinct unnest(p_hosts) as h order by 1) u
-    on conflict (crawl_id, host) do update set next_at = least(l.next_at, excluded.next_at)
-$$;
+    on conflict on constraint crawl_lane_pkey do update set next_at = least(l.next_at, excluded.next_at);
+end $$;
 comment on function holdfast.lane_open(uuid, text[], timestamptz) is 'Makes claims look at these hosts of a crawl.';
 
 create or replace function holdfast.lane_end(p_crawl uuid, p_host text, p_delayed boolean) returns void language plpgsql as $$
@@ -123,11 +125,14 @@ $$;
 comment on function holdfast.archived_plugins(bytea, uuid, interval) is 'Plugins whose results other crawls have already of a URL.';
 
 create or replace function holdfast.snapshot_insert(p_crawl uuid, p_parent uuid, p_depth integer, p_urls text[], p_hosts text[],
-    p_titles text[], p_tags jsonb) returns bigint language plpgsql set plan_cache_mode = force_custom_plan as $$
+    p_titles text[], p_tags jsonb) returns bigint language plpgsql set enable_seqscan = off set enable_sort = off set enable_hashjoin = off set enable_mergejoin = off
+  set jit = off set plan_cache_mode = force_generic_plan as $$
 -- New snapshots of a crawl, in the order given, each URL once, inside its scope, up to its cap. The caller holds the crawl's row
--- lock, so "not there yet" and "room left" are exact. Spacing the due times by a microsecond keeps the order without a column.
--- Of a URL that is given several times the longest title and all tags are kept; of seeds (p_tags) also where it came before, as long
--- as it is open.
+-- lock, so "not there yet" and "room left" are exact, and has given the hosts their limits (hosts_enter). Spacing the due times by a
+-- microsecond keeps the order without a column. Of a URL that is given several times the longest title and all tags are kept; of seeds
+-- (p_tags: an array of tags for each, or an empty one) also where it came before, as long as it is open.
+-- One plan for one URL and for thousands, in a crawl of one and of a million: what is given is looked up row by row, by its key. "limit 1"
+-- keeps the planner from reading the whole crawl instead, "between" and "order by" from every other index, whatever the statistics were.
 declare
   v_now constant timestamptz := clock_timestamp();
   v_crawl holdfast.crawl;
@@ -137,6 +142,8 @@ declare
   v_lanes text[];
   v_allowed boolean[];
   v_limits boolean;
+  v_tags text[];
+  v_tagged jsonb; -- tags by URL
 begin
   select * into strict v_crawl from holdfast.crawl where id = p_crawl;
   if v_crawl.stopping_at is not null then return 0; end if;
@@ -154,38 +161,48 @@ begin
                    and (v_crawl.only_new_age is null or e.sealed_at > v_now - v_crawl.only_new_age)) end) as allowed
         from unnest(p_urls, p_hosts) with ordinality u(url, host, ordinality)) a;
   end if;
-  if v_crawl.host_delay > '0' or v_crawl.host_parallel is not null then
-    perform holdfast.hosts_enter(array_fill(p_crawl, array[cardinality(p_hosts)]), p_hosts);
-  end if;
   v_limits := exists (select from holdfast.host);
-  if p_tags is not null then
+  v_tags := array(select distinct t from unnest(v_crawl.tags) t order by 1);
+  if p_tags <> '[]' then
+    select jsonb_object_agg(t.url, t.tags) into v_tagged from (
+      select u.url, jsonb_agg(distinct t.tag) as tags
+        from unnest(p_urls) with ordinality u(url, ordinality), jsonb_array_elements_text(p_tags -> (u.ordinality - 1)::integer) t(tag) group by u.url) t;
+  end if;
+  if v_crawl.snapshots_total > 0 and (v_tagged is not null or (p_tags is not null and exists (select from unnest(p_titles) t where t <> ''))) then
     update holdfast.snapshot s set title = case when length(g.title) > length(s.title) then g.title else s.title end,
         tags = array(select distinct t from unnest(s.tags || g.tags) t order by t)
-      from (select u.url, (array_agg(coalesce(u.title, '') order by length(coalesce(u.title, '')) desc))[1] as title,
-                   array(select t from unnest(array_agg(u.ordinality)) n, jsonb_array_elements_text(p_tags -> (n - 1)::integer) t) as tags
-              from unnest(p_urls, p_titles) with ordinality u(url, title, ordinality) group by u.url) g
-      where s.crawl_id = p_crawl and s.url_hash = sha256(convert_to(g.url, 'UTF8')) and (length(g.title) > length(s.title) or not g.tags <@ s.tags)
+      from (select o.id, u.title, array(select jsonb_array_elements_text(v_tagged -> u.url)) as tags
+              from (select distinct on (d.url) d.url, coalesce(d.title, '') as title, sha256(convert_to(d.url, 'UTF8')) as url_hash
+                      from unnest(p_urls, p_titles) d(url, title)
+                      order by d.url, length(coalesce(d.title, '')) desc) u
+              cross join lateral (select f.id from holdfast.snapshot f
+                                    where f.crawl_id = p_crawl and f.url_hash between u.url_hash and u.url_hash
+                                    order by f.crawl_id, f.url_hash limit 1) o) g
+      where s.id = g.id and s.crawl_id = p_crawl and (length(g.title) > length(s.title) or not g.tags <@ s.tags)
         and exists (select from holdfast.snapshot_queue q where q.snapshot_id = s.id and q.crawl_id = s.crawl_id);
   end if;
-  with tagged as (
-    select u.url, array_agg(distinct t) as tags
-      from unnest(p_urls) with ordinality u(url, ordinality), jsonb_array_elements_text(p_tags -> (u.ordinality - 1)::integer) t group by u.url
-  ), given as (
+  with given as (
     select distinct on (u.url) u.url, u.host, u.title, u.ordinality as position
       from unnest(p_urls, p_hosts, p_titles) with ordinality u(url, host, title, ordinality)
       where v_allowed is null or v_allowed[u.ordinality]
       order by u.url, length(coalesce(u.title, '')) desc, u.ordinality
+  ), hashed as materialized (
+    select g.*, sha256(convert_to(g.url, 'UTF8')) as url_hash from given g
   ), fresh as materialized (
-    select holdfast.new_uuid() as id, g.*, row_number() over (order by g.position) as rank from given g
-      where not exists (select from holdfast.snapshot s where s.crawl_id = p_crawl and s.url_hash = sha256(convert_to(g.url, 'UTF8')))
+    select holdfast.new_uuid() as id, h.*, row_number() over (order by h.position) as rank from hashed h
+      left join lateral (select true as there from holdfast.snapshot s
+                           where v_crawl.snapshots_total > 0 and s.crawl_id = p_crawl and s.url_hash between h.url_hash and h.url_hash
+                           order by s.crawl_id, s.url_hash limit 1) o on true
+      where o.there is null
   ), room as materialized (
     select f.*, v_limits and exists (select from holdfast.host h where h.name = f.host) as lane
       from fresh f where v_crawl.max_urls = 0 or f.rank <= v_crawl.max_urls - v_crawl.snapshots_total
   ), cold as (
     insert into holdfast.snapshot (id, crawl_id, url, url_hash, host, depth, parent_id, title, tags)
-      select r.id, p_crawl, r.url, sha256(convert_to(r.url, 'UTF8')), r.host, p_depth, p_parent, coalesce(r.title, ''),
-             array(select distinct t from unnest(v_crawl.tags || g.tags) t order by 1)
-        from room r left join tagged g on g.url = r.url order by r.rank
+      select r.id, p_crawl, r.url, r.url_hash, r.host, p_depth, p_parent, coalesce(r.title, ''),
+             case when v_tagged is null then v_tags
+                  else array(select distinct t from unnest(v_tags || array(select jsonb_array_elements_text(v_tagged -> r.url))) t order by 1) end
+        from room r order by r.rank
   ), hot as (
     insert into holdfast.snapshot_queue (snapshot_id, crawl_id, host, lane, retry_at)
       select r.id, p_crawl, r.host, r.lane, v_now - (select count(*) from room) * interval '1 microsecond' + r.rank * interval '1 microsecond'

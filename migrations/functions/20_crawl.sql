@@ -34,8 +34,8 @@ end $$;
 comment on function holdfast.crawl_add(uuid, jsonb) is 'Adds a crawl, queued and due at once.';
 
 create or replace function holdfast.crawl_add_seeds(p_crawl uuid, p_urls text[], p_hosts text[], p_titles text[], p_tags jsonb)
-  returns bigint language plpgsql set plan_cache_mode = force_custom_plan as $$
--- Appends seeds, in the order given. p_tags: one array of tags a seed, or NULL. Returns how many seeds the crawl now has.
+  returns bigint language plpgsql set plan_cache_mode = force_generic_plan as $$
+-- Appends seeds, in the order given. p_titles may be empty; p_tags: one array of tags a seed, or NULL. Returns how many seeds the crawl now has.
 declare
   v_seeds bigint;
 begin
@@ -43,10 +43,16 @@ begin
   if not found then
     raise exception 'crawl % takes no more seeds', p_crawl using errcode = 'HF004', hint = 'Only a queued crawl does.';
   end if;
-  insert into holdfast.crawl_seed (crawl_id, position, url, host, title, tags)
-    select p_crawl, v_seeds + u.ordinality, u.url, u.host, coalesce(u.title, ''),
-           coalesce((select array_agg(t) from jsonb_array_elements_text(p_tags -> (u.ordinality - 1)::integer) t), '{}')
-      from unnest(p_urls, p_hosts, p_titles) with ordinality u(url, host, title, ordinality);
+  if p_tags is null then
+    insert into holdfast.crawl_seed (crawl_id, position, url, host, title)
+      select p_crawl, v_seeds + u.ordinality, u.url, u.host, coalesce(u.title, '')
+        from unnest(p_urls, p_hosts, p_titles) with ordinality u(url, host, title, ordinality);
+  else
+    insert into holdfast.crawl_seed (crawl_id, position, url, host, title, tags)
+      select p_crawl, v_seeds + u.ordinality, u.url, u.host, coalesce(u.title, ''), array(select jsonb_array_elements_text(u.tags))
+        from rows from (unnest(p_urls, p_hosts, p_titles), jsonb_array_elements(p_tags)) with ordinality u(url, host, title, tags, ordinality)
+        where u.ordinality <= cardinality(p_urls);
+  end if;
   update holdfast.crawl set seeds_total = seeds_total + cardinality(p_urls), seeds_left = seeds_left + cardinality(p_urls),
       first_url = case first_url when '' then coalesce(p_urls[1], '') else first_url end
     where id = p_crawl returning seeds_total into v_seeds;
@@ -83,6 +89,81 @@ begin
 end $$;
 comment on function holdfast.crawl_hand_back(uuid) is 'Gives back a crawl whose claim''s answer was lost; returns how many.';
 
+create or replace function holdfast.crawl_seeds_take(p_crawl uuid, p_batch integer)
+  returns table (depth integer, urls text[], hosts text[], titles text[], tags jsonb)
+  language plpgsql set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set jit = off set plan_cache_mode = force_generic_plan as $$
+-- Takes the first seeds away, as many of one depth as come in a row. Told to read them in the order of the key: a plan that collects and
+-- sorts all that are left would do so for each batch.
+#variable_conflict use_column
+declare
+  v_depth integer;
+  v_last bigint;
+begin
+  select s.depth into v_depth from holdfast.crawl_seed s where s.crawl_id = p_crawl order by s.crawl_id, s.position limit 1;
+  select max(n.position) into v_last
+    from (select s.position, bool_and(s.depth = v_depth) over (order by s.position) as alike
+            from (select position, depth from holdfast.crawl_seed where crawl_id = p_crawl order by crawl_id, position limit p_batch) s) n
+    where n.alike;
+  return query
+    with taken as (
+      delete from holdfast.crawl_seed s where s.crawl_id = p_crawl and s.position <= v_last returning s.position, s.url, s.host, s.title, s.tags
+    )
+    select v_depth, array_agg(t.url order by t.position), array_agg(t.host order by t.position), array_agg(t.title order by t.position),
+           coalesce(case when bool_or(t.tags <> '{}') then jsonb_agg(to_jsonb(t.tags) order by t.position) end, '[]')
+      from taken t;
+end $$;
+comment on function holdfast.crawl_seeds_take(uuid, integer) is 'Takes the next seeds of a locked crawl away, to be made snapshots.';
+
+create or replace function holdfast.crawl_expand_seeds(p_node uuid, p_crawl holdfast.crawl, p_batch integer) returns bigint
+  language plpgsql set enable_bitmapscan = off as $$
+-- For whoever holds the crawl's row lock and has seen that it may go on: starts it if it is queued, judges what is open by a changed scope,
+-- turns the next seeds (of one depth) into snapshots, and lets go of it when none is left. Returns how many snapshots it has more.
+#variable_conflict use_column
+declare
+  v_depth integer;
+  v_urls text[];
+  v_hosts text[];
+  v_titles text[];
+  v_tags jsonb;
+  v_inserted bigint := 0;
+  v_left bigint;
+  v_open bigint;
+  v_cut boolean;
+begin
+  -- Before the crawl comes into crawl_queue: the order of everybody's locks.
+  if p_crawl.seeds_left > 0 and (p_crawl.host_delay > '0' or p_crawl.host_parallel is not null) then
+    perform holdfast.hosts_enter(array_fill(p_crawl.id, array[cardinality(h.names)]), h.names)
+      from (select array_agg(distinct s.host) as names
+              from (select host from holdfast.crawl_seed where crawl_id = p_crawl.id order by crawl_id, position limit p_batch) s) h;
+  end if;
+  if p_crawl.status = 'queued' and (p_crawl.seeds_left > 0 or p_crawl.snapshots_open > 0) then
+    perform set_config('holdfast.event', 'start', true);
+    update holdfast.crawl set status = 'started', started_at = coalesce(started_at, clock_timestamp()), owner_id = p_node, reason = null,
+        deadline_at = coalesce(deadline_at, case when max_time > '0' then clock_timestamp() + max_time end)
+      where id = p_crawl.id;
+  end if;
+  if p_crawl.judged_to is not null and not holdfast.crawl_judge_step(p_crawl.id, p_batch) then return 0; end if;
+  if p_crawl.seeds_left > 0 then
+    select t.depth, t.urls, t.hosts, t.titles, t.tags into v_depth, v_urls, v_hosts, v_titles, v_tags
+      from holdfast.crawl_seeds_take(p_crawl.id, p_batch) t;
+    if v_urls is not null then
+      v_inserted := holdfast.snapshot_insert(p_crawl.id, null, v_depth, v_urls, v_hosts, v_titles, v_tags);
+    end if;
+  end if;
+  -- Once the cap has cut something, the rest would be cut as well.
+  update holdfast.crawl c
+    set seeds_left = n.seeds_left, owner_id = case when n.seeds_left > 0 then c.owner_id end,
+        retry_at = case when n.seeds_left > 0 then c.retry_at else c.deadline_at end
+    from (select o.id, case when o.stop_reason = 'max_urls' then 0 else o.seeds_left - coalesce(cardinality(v_urls), 0) end as seeds_left
+            from holdfast.crawl o where o.id = p_crawl.id) n
+    where c.id = n.id and c.status <> 'sealed'
+    returning n.seeds_left, c.snapshots_open - c.snapshots_excluded, coalesce(c.stop_reason = 'max_urls', false) into v_left, v_open, v_cut;
+  if v_cut then delete from holdfast.crawl_seed where crawl_id = p_crawl.id; end if;
+  if v_left = 0 and v_open <= 0 then perform holdfast.crawl_settle(p_crawl.id); end if;
+  return v_inserted;
+end $$;
+comment on function holdfast.crawl_expand_seeds(uuid, holdfast.crawl, integer) is 'Starts a locked crawl and turns its next seeds into snapshots.';
+
 create or replace function holdfast.crawl_expand(p_node uuid, p_crawl uuid, p_fence bigint, p_batch integer)
   returns table (seeds_left bigint, inserted bigint, status text) language plpgsql as $$
 -- What a crawl has to have done to it in batches: its seeds are turned into snapshots of depth 0; a changed scope is applied to
@@ -92,9 +173,7 @@ create or replace function holdfast.crawl_expand(p_node uuid, p_crawl uuid, p_fe
 #variable_conflict use_column
 declare
   v_crawl holdfast.crawl;
-  v_taken record;
-  v_depth integer;
-  v_inserted bigint := 0;
+  v_inserted bigint;
   v_left bigint;
 begin
   select * into v_crawl from holdfast.crawl c where c.id = p_crawl for no key update;
@@ -117,49 +196,46 @@ begin
     return query select v_left, 0::bigint, c.status from holdfast.crawl c where c.id = p_crawl;
     return;
   end if;
-  -- Before the crawl comes into crawl_queue: the order of everybody's locks.
-  if v_crawl.seeds_left > 0 and (v_crawl.host_delay > '0' or v_crawl.host_parallel is not null) then
-    perform holdfast.hosts_enter(array_agg(p_crawl), array_agg(s.host))
-      from (select host from holdfast.crawl_seed where crawl_id = p_crawl order by position limit p_batch) s;
-  end if;
-  if v_crawl.status = 'queued' and (v_crawl.seeds_left > 0 or v_crawl.snapshots_open > 0) then
-    perform set_config('holdfast.event', 'start', true);
-    update holdfast.crawl set status = 'started', started_at = coalesce(started_at, clock_timestamp()),
-        deadline_at = coalesce(deadline_at, case when max_time > '0' then clock_timestamp() + max_time end)
-      where id = p_crawl;
-  end if;
-  if v_crawl.judged_to is not null and not holdfast.crawl_judge_step(p_crawl, p_batch) then
-    return query select greatest(c.seeds_left, 1), 0::bigint, c.status from holdfast.crawl c where c.id = p_crawl;
-    return;
-  end if;
-  if v_crawl.seeds_left > 0 then
-    select depth into v_depth from holdfast.crawl_seed where crawl_id = p_crawl order by position limit 1;
-    with next as (
-      select position, depth from holdfast.crawl_seed where crawl_id = p_crawl order by position limit p_batch
-    ), taken as (
-      delete from holdfast.crawl_seed where crawl_id = p_crawl and position in
-        (select n.position from next n
-           where n.position < coalesce((select min(o.position) from next o where o.depth <> v_depth), 'infinity'::double precision))
-        returning position, url, host, title, tags
-    )
-    select count(*) as count, array_agg(url order by position) as urls, array_agg(host order by position) as hosts,
-           array_agg(title order by position) as titles, jsonb_agg(to_jsonb(tags) order by position) as tags
-      into v_taken from taken;
-    update holdfast.crawl set seeds_left = seeds_left - v_taken.count where id = p_crawl;
-    if v_taken.count > 0 then
-      v_inserted := holdfast.snapshot_insert(p_crawl, null, v_depth, v_taken.urls, v_taken.hosts, v_taken.titles, v_taken.tags);
-    end if;
-    -- Once the cap has cut something, the rest would be cut as well.
-    if exists (select from holdfast.crawl where id = p_crawl and stop_reason = 'max_urls') then
-      delete from holdfast.crawl_seed where crawl_id = p_crawl;
-      update holdfast.crawl set seeds_left = 0 where id = p_crawl;
-    end if;
-  end if;
-  select * into v_crawl from holdfast.crawl c where c.id = p_crawl;
-  if v_crawl.seeds_left = 0 then
-    update holdfast.crawl set owner_id = null, retry_at = deadline_at where id = p_crawl;
-    perform holdfast.crawl_settle(p_crawl);
-  end if;
-  return query select c.seeds_left, v_inserted, c.status from holdfast.crawl c where c.id = p_crawl;
+  v_inserted := holdfast.crawl_expand_seeds(p_node, v_crawl, p_batch);
+  return query select case when c.judged_to is null then c.seeds_left else greatest(c.seeds_left, 1) end, v_inserted, c.status
+    from holdfast.crawl c where c.id = p_crawl;
 end $$;
 comment on function holdfast.crawl_expand(uuid, uuid, bigint, integer) is 'Turns seeds of a claimed crawl into snapshots.';
+
+create or replace function holdfast.crawl_open_small(p_node uuid, p_seeds integer) returns uuid language plpgsql as $$
+-- For a claim, which has asked node_may_claim and holds no lock besides: a due crawl that is new, of at most p_seeds seeds and to be expanded
+-- without a second thought, becomes snapshots in the claim's own transaction. Nobody can see it half done, so it needs no owner and no
+-- fence: its row lock does. Everything else is left to crawl_claim, and so is what comes behind many others that are due.
+-- Nobody is woken: the claim will, if it leaves anything of it.
+declare
+  v_crawl holdfast.crawl;
+begin
+  select c.* into v_crawl from holdfast.crawl c
+    where c.id = any (array(select d.id from holdfast.crawl d where d.owner_id is null and d.retry_at <= clock_timestamp() order by d.retry_at limit 16))
+      and c.owner_id is null and c.retry_at <= clock_timestamp() and c.status = 'queued' and c.seeds_left between 1 and p_seeds
+      and c.snapshots_total = 0 and c.stopping_at is null and c.judged_to is null and c.deadline_at is null and c.scope = '{}' and not c.only_new
+    order by c.retry_at limit 1 for no key update skip locked;
+  if not found then return null; end if;
+  perform set_config('holdfast.quiet', 'on', true);
+  perform holdfast.crawl_expand_seeds(p_node, v_crawl, p_seeds);
+  perform set_config('holdfast.quiet', 'off', true);
+  -- Of several depths: the rest goes the other way.
+  update holdfast.crawl set owner_id = null where id = v_crawl.id and owner_id is not null;
+  return v_crawl.id;
+end $$;
+comment on function holdfast.crawl_open_small(uuid, integer) is 'Turns one due crawl of few seeds into snapshots, for a claim that takes them at once.';
+
+create or replace function holdfast.work_take(p_node uuid, p_room integer, p_near uuid[], p_near_only boolean, p_order text, p_pool integer,
+    p_seeds integer)
+  returns table (snapshot_id uuid, crawl_id uuid, fence bigint, url text, host text, depth integer, title text, tags text[],
+                 created_at timestamptz, attempts integer, owners_lost integer, plugins text[], options jsonb, persona text, max_depth integer,
+                 robots boolean, max_snapshot_bytes bigint, archived text[])
+  language plpgsql as $$
+-- snapshot_take that first opens a new crawl, if one is due that has at most p_seeds seeds (0: none): of a new URL, one commit less to wait
+-- for than if it were claimed and expanded before, twice.
+begin
+  perform set_config('holdfast.claim_opens', p_seeds::text, true);
+  return query select * from holdfast.snapshot_take(p_node, p_room, p_near, p_near_only, p_order, p_pool);
+  perform set_config('holdfast.claim_opens', '', true);
+end $$;
+comment on function holdfast.work_take(uuid, integer, uuid[], boolean, text, integer, integer) is 'Takes due snapshots for a node and starts them, of a new small crawl too.';

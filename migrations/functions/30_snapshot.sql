@@ -124,12 +124,17 @@ declare
   v_found integer;
   v_ids uuid[] := '{}';
   v_next timestamptz;
+  v_opens constant integer := coalesce(nullif(current_setting('holdfast.claim_opens', true), '')::integer, 0);
+  v_opened uuid;
 begin
   v_may := holdfast.node_may_claim(p_node);
   -- Also by who may not claim now: what a dead node held is to be seen and settled even where all is paused.
   if exists (select from holdfast.process where status = 'running' and lease_until <= v_now) then
     perform holdfast.lapse_nodes();
     v_now := clock_timestamp(); -- else what has just come back would not be due yet
+  elsif v_may and v_opens > 0 and not v_near_only then -- never after a lapse, whose locks come later in everybody's order
+    v_opened := holdfast.crawl_open_small(p_node, v_opens);
+    v_now := clock_timestamp();
   end if;
   if not v_may then return '{}'; end if;
   if v_starts then perform set_config('holdfast.event', 'noted', true); end if; -- see below
@@ -272,6 +277,9 @@ begin
 
   perform set_config('holdfast.claim_floors', v_floors::text, false);
   if v_starts then perform set_config('holdfast.event', '', true); end if;
+  if v_opened is not null and exists (select from holdfast.snapshot_queue q where q.crawl_id = v_opened and q.owner_id is null) then
+    perform holdfast.ring();
+  end if;
   return v_ids;
 end $$;
 comment on function holdfast.claim(uuid, integer, uuid[]) is 'Takes due snapshots for a node: FOR UPDATE SKIP LOCKED, fence + 1, owner recorded.';

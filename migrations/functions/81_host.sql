@@ -12,17 +12,19 @@ exception when others then
 end $$;
 comment on function holdfast.is_own_host(text) is 'Whether a host is of one''s own network, by its name alone.';
 
-create or replace function holdfast.hosts_enter(p_crawls uuid[], p_hosts text[]) returns void language sql as $$
-  -- Hosts of links get the limits that their crawls want for hosts without any; one array names the crawl of each. In one order, and
-  -- before anything of crawl_queue is locked.
+create or replace function holdfast.hosts_enter(p_crawls uuid[], p_hosts text[]) returns void language plpgsql
+  set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
+-- Hosts of links get the limits that their crawls want for hosts without any; one array names the crawl of each. In one order, and
+-- before anything of crawl_queue is locked. (In SQL it would be planned with each call.)
+begin
   insert into holdfast.host (name, min_delay, max_parallel, updated_by)
     select distinct on (u.host) u.host, c.host_delay, c.host_parallel, 'default of crawl ' || c.id
       from unnest(p_crawls, p_hosts) u(crawl, host)
       join holdfast.crawl c on c.id = u.crawl and c.stopping_at is null and (c.host_delay > '0' or c.host_parallel is not null)
       where c.id = any (p_crawls) and not holdfast.is_own_host(u.host) and not exists (select from holdfast.host o where o.name = u.host)
       order by u.host
-    on conflict (name) do nothing
-$$;
+    on conflict (name) do nothing;
+end $$;
 comment on function holdfast.hosts_enter(uuid[], text[]) is 'Gives hosts the limits that their crawls have for new hosts.';
 
 create or replace function holdfast.host_wake(p_host text) returns void language plpgsql as $$

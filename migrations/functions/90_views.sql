@@ -121,9 +121,17 @@ create or replace function holdfast.check_invariants() returns table (invariant 
   union all
   select 'what is recorded of a snapshot belongs to one', r.snapshot_id, r.kind
     from (select snapshot_id, crawl_id, 'result' as kind from holdfast.archive_result
+          union all select q.snapshot_id, q.crawl_id, 'queue' from holdfast.snapshot_queue q -- of a sealed crawl: told below
+            where not exists (select from holdfast.crawl c where c.id = q.crawl_id and c.status = 'sealed')
           union all select snapshot_id, crawl_id, 'attempt' from holdfast.attempt
           union all select snapshot_id, crawl_id, 'sealed' from holdfast.snapshot_sealed) r
     where not exists (select from holdfast.snapshot s where s.id = r.snapshot_id and s.crawl_id = r.crawl_id)
+  union all
+  select 'a snapshot belongs to a crawl', s.id, 'crawl ' || s.crawl_id || ' is gone'
+    from holdfast.snapshot s where not exists (select from holdfast.crawl c where c.id = s.crawl_id)
+  union all
+  select 'a seed belongs to a crawl', s.crawl_id, count(*) || ' seeds of a crawl that is gone'
+    from holdfast.crawl_seed s where not exists (select from holdfast.crawl c where c.id = s.crawl_id) group by s.crawl_id
   union all
   select 'an owned crawl has a live owner', c.id, 'owner ' || c.owner_id || ' is ' || coalesce(p.status, 'gone')
     from holdfast.crawl c left join holdfast.process p on p.id = c.owner_id

@@ -18,7 +18,7 @@ declare
   v_read constant text[] := '{find, why, search, search_window, crawl_snapshots, metrics, node_metrics, crawl_entries, crawl_seeds, check_invariants, schedule_find,
     crawls_expired, sealed_files, schema_minimum, reference, why_webhook, hook_cost, list_snapshots, list_results, list_events, list_events_after}';
   v_work constant text[] := '{node_join, node_beat, node_leave, lapse_nodes, control_apply, crawl_claim, crawl_expand, crawl_stop_step, crawl_judge_step,
-    crawl_session_open, crawl_session_set, snapshot_take, snapshot_claim, snapshot_claim_open, snapshot_start, snapshot_release, snapshot_seal, snapshot_seal_many, result_start, result_finish, result_amend, result_start_many, result_finish_many,
+    crawl_session_open, crawl_session_set, work_take, snapshot_take, snapshot_claim, snapshot_claim_open, snapshot_start, snapshot_release, snapshot_seal, snapshot_seal_many, result_start, result_finish, result_amend, result_start_many, result_finish_many,
     runner_join, runner_enter, runner_beat, runner_leave, runner_hold, runner_duty, local_processes, process_gone, host_rate_limited, snapshot_begin, snapshot_enter, robots_get, robots_put, purge_list, purge_waiting, purge_done, crawl_pages_stale, crawl_page_made, claim_wait, crawl_hand_back, node_gone,
     webhook_claim, webhook_report, webhook_hand_back, webhook_wait, log_level_of,
     binary_want, binary_claim, binary_set, binary_known, machine_set_options, machine_options}';

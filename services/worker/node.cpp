@@ -42,6 +42,7 @@ std::vector<store::SealAnswer> seal_together(pg::Connection& connection, const s
 }
 
 constexpr int kExpandBatch = 2000;                          // seeds turned into snapshots per transaction
+constexpr int kOpenSeeds = 200;                             // a new crawl of no more is opened by the claim itself
 constexpr std::chrono::milliseconds kArchivePatience{5000}; // for its answer, before a claim
 constexpr std::chrono::milliseconds kRoomCheck{2000};       // how often a node that stopped claiming looks again
 // For what is left once no hook runs: a few database calls, each with its own deadline.
@@ -472,8 +473,8 @@ awaitable<void> Node::claim_loop() {
     const bool has_room = this->has_room();
     try {
       if (has_room) {
-        if (options_.kind != "snapshot") claimed |= co_await claim_crawls();
-        if (!fenced_ && !draining_) claimed |= co_await claim_snapshots();
+        claimed |= co_await claim_snapshots();
+        if (options_.kind != "snapshot" && !fenced_ && !draining_) claimed |= co_await expand_crawl();
       }
       // A claim of snapshots gives up who is dead. Who makes none does that too, or it might be nobody.
       if (!has_room || options_.kind == "crawl" || jobs_.size() >= static_cast<std::size_t>(options_.slots))
@@ -592,48 +593,46 @@ awaitable<void> Node::purge() {
   if (!problem.empty()) spdlog::debug("nothing deleted: {}", problem);
 }
 
-// Turns the seeds of due crawls into snapshots; true if there was any.
-awaitable<bool> Node::claim_crawls() {
-  bool any = false;
-  for (;;) {
-    // We expand one crawl at a time, so what we own now is what we were given and do not know of.
-    if (crawl_in_doubt_)
+// Turns the seeds of one due crawl into snapshots; false if there was none.
+awaitable<bool> Node::expand_crawl() {
+  // We expand one crawl at a time, so what we own now is what we were given and do not know of.
+  if (crawl_in_doubt_)
+    co_await database_->repeat([this](pg::Connection& connection) { store::crawl_hand_back(connection, process_.id); });
+  crawl_in_doubt_ = true;
+  const auto lease = co_await database_->once([this](pg::Connection& connection) {
+    const auto claim = store::crawl_claim(connection, process_.id, options_.lease);
+    if (claim) base::test_point("after_crawl_claim");
+    return claim;
+  });
+  bool more = lease.has_value();
+  while (more) {
+    store::Expansion expansion;
+    bool taken_away = false;
+    try {
+      expansion = co_await database_->repeat([&](pg::Connection& connection) {
+        base::test_point("before_expand");
+        const auto answer = store::crawl_expand(connection, process_.id, *lease, kExpandBatch);
+        base::test_point("after_expand");
+        return answer;
+      });
+    } catch (const base::Error& error) {
+      if (error.error_class() != base::ErrorClass::lease_lost) throw;
+      taken_away = true; // somebody has paused it, say; if it is we who were given up, the next claim says so
+    }
+    if (taken_away) co_return true;
+    if (expansion.status == "sealed") co_await make_crawl_page(lease->crawl_id);
+    more = expansion.seeds_left > 0;
+    if (more && fenced_) co_return true;
+    if (more && draining_) { // others need not wait until we have left
       co_await database_->repeat(
           [this](pg::Connection& connection) { store::crawl_hand_back(connection, process_.id); });
-    crawl_in_doubt_ = true;
-    const auto lease = co_await database_->once([this](pg::Connection& connection) {
-      const auto claim = store::crawl_claim(connection, process_.id, options_.lease);
-      if (claim) base::test_point("after_crawl_claim");
-      return claim;
-    });
-    if (!lease) {
-      crawl_in_doubt_ = false;
-      co_return any;
+      break;
     }
-    any = true;
-    for (;;) {
-      store::Expansion expansion;
-      bool taken_away = false;
-      try {
-        expansion = co_await database_->repeat([&](pg::Connection& connection) {
-          base::test_point("before_expand");
-          const auto answer = store::crawl_expand(connection, process_.id, *lease, kExpandBatch);
-          base::test_point("after_expand");
-          return answer;
-        });
-      } catch (const base::Error& error) {
-        if (error.error_class() != base::ErrorClass::lease_lost) throw;
-        taken_away = true; // somebody has paused it, say; if it is we who were given up, the next claim says so
-      }
-      if (taken_away) co_return any;
-      if (expansion.status == "sealed") co_await make_crawl_page(lease->crawl_id);
-      if (expansion.seeds_left == 0) break;
-      // A crawl of a million seeds must not keep our slots empty until all of them are in.
-      if (jobs_.size() < static_cast<std::size_t>(options_.slots)) co_await claim_snapshots();
-    }
-    crawl_in_doubt_ = false;
-    if (fenced_ || draining_) co_return any;
+    // A crawl of a million seeds must not keep our slots empty until all of them are in.
+    if (more) co_await claim_snapshots();
   }
+  crawl_in_doubt_ = false;
+  co_return lease.has_value();
 }
 
 awaitable<bool> Node::claim_snapshots() {
@@ -649,8 +648,9 @@ awaitable<bool> Node::claim_snapshots() {
       crawls.insert(job->lease().crawl_id);
   claiming_ = true;
   const std::vector<std::string> near(crawls.begin(), crawls.end());
+  const int opens = options_.kind == "snapshot" ? 0 : kOpenSeeds;
   const auto claims = co_await database_->once([&](pg::Connection& connection) {
-    const auto answer = store::snapshot_take(connection, process_.id, room, near, full, options_.claim_order);
+    const auto answer = store::work_take(connection, process_.id, room, near, full, options_.claim_order, opens);
     if (!answer.empty()) base::test_point("after_claim");
     return answer;
   });

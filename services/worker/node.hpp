@@ -80,7 +80,7 @@ private:
   void watch_trust();
   awaitable<void> watch_stop();
   awaitable<void> claim_loop();
-  awaitable<bool> claim_crawls();
+  awaitable<bool> expand_crawl();
   awaitable<bool> claim_snapshots();
   awaitable<void> hand_back(store::Lease lease);
   awaitable<void> run_job(std::shared_ptr<SnapshotJob> job);

@@ -30,6 +30,7 @@ begin
     where (q.owner_id = p_node or random() < 0.002) order by random() limit 1;
   case p_action
     when 'claim' then
+      if random() < 0.4 then return (select sign(count(*)) from holdfast.work_take(p_node, (1 + random() * 7)::integer, '{}', false, 'oldest', 0, 20)); end if;
       if random() < 0.5 then return (select sign(count(*)) from holdfast.snapshot_take(p_node, (1 + random() * 7)::integer, '{}', false)); end if;
       return (select sign(count(*)) from holdfast.snapshot_claim(p_node, (1 + random() * 7)::integer, '{}'));
     when 'start' then perform holdfast.snapshot_start(p_node, v_held.snapshot_id, v_held.crawl_id, v_held.fence);

@@ -16,7 +16,7 @@ create function race.hosts(n integer[]) returns text[] language sql immutable as
 
 create procedure race.fresh() language plpgsql as $$
 begin
-  truncate holdfast.machine, holdfast.crawl, holdfast.archive_result, holdfast.attempt, holdfast.snapshot_sealed, holdfast.event, holdfast.host, holdfast.control, holdfast.purge, holdfast.superseded, holdfast.crawl_page_stale cascade;
+  truncate holdfast.machine, holdfast.crawl, holdfast.crawl_seed, holdfast.snapshot, holdfast.snapshot_queue, holdfast.archive_result, holdfast.attempt, holdfast.snapshot_sealed, holdfast.event, holdfast.host, holdfast.control, holdfast.purge, holdfast.superseded, holdfast.crawl_page_stale cascade;
   update holdfast.collection set paused_at = null, paused_by = null;
   perform holdfast.node_join(race.node(n), '{"id": "machine", "hostname": "race"}', 'boot', n, n, null, 'worker', 'snapshot', 'node ' || n, '1', 8, interval '1 hour')
     from generate_series(1, 3) n;
@@ -64,6 +64,12 @@ create function race.claim(node integer, room integer, near integer default null
   -- As a session that has not claimed for a second: how long a permutation takes must not decide which snapshots it gets.
   select set_config('holdfast.claim_floors', '', false);
   select c.url, c.fence from holdfast.snapshot_claim(race.node(node), room, array[race.crawl(near)]) c order by c.url
+$$;
+
+-- A claim that opens a new small crawl first.
+create function race.work(node integer, room integer) returns table (url text, fence bigint) language sql volatile as $$
+  select set_config('holdfast.claim_floors', '', false);
+  select c.url, c.fence from holdfast.work_take(race.node(node), room, '{}', false, 'oldest', 0, 200) c order by c.url
 $$;
 
 create function race.release(node integer, snapshot integer, fence bigint, delay interval default '0') returns text language sql volatile as $$

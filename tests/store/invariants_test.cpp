@@ -35,6 +35,15 @@ const std::vector<Breakage> kBreakages = {
      "crawl_id, 'cancelled', 'r', 1 from holdfast.snapshot_queue where owner_id is null limit 1"},
     {"a sealed crawl has nothing open", "insert into holdfast.snapshot_queue (snapshot_id, crawl_id, host) select "
                                         "gen_random_uuid(), id, 'h' from holdfast.crawl where label = 'ended'"},
+    {"what is recorded of a snapshot belongs to one",
+     "insert into holdfast.snapshot_queue (snapshot_id, crawl_id, host) select gen_random_uuid(), id, 'h' from "
+     "holdfast.crawl where label = 'running'"},
+    {"a snapshot belongs to a crawl",
+     "with s as (insert into holdfast.snapshot (id, crawl_id, url, url_hash, host) values (gen_random_uuid(), "
+     "gen_random_uuid(), 'u', sha256('u'), 'h') returning id, crawl_id) insert into holdfast.snapshot_queue "
+     "(snapshot_id, crawl_id, host) select id, crawl_id, 'h' from s"},
+    {"a seed belongs to a crawl",
+     "insert into holdfast.crawl_seed (crawl_id, position, url, host) values (gen_random_uuid(), 1, 'u', 'h')"},
     {"a started crawl has something open",
      "insert into holdfast.crawl (id, status) values (gen_random_uuid(), 'started')"},
     {"an open crawl is due, owned, parked or has open snapshots",

@@ -225,3 +225,48 @@ TEST_CASE(
   for (const int count : {1, 100})
     settle_many(stage, node, count);
 }
+
+TEST_CASE("opening and expanding read each seed a few times and nothing else, with plans from when there was nothing") {
+  Stage stage;
+  stage.run("analyze");
+  const auto node = stage.node();
+  const auto take = [&](pg::Transaction& transaction) {
+    return transaction
+        .call("select * from holdfast.work_take($1::uuid, 8, '{}', false, 'oldest', 0, 200)", pg::Params::of(node))
+        .size();
+  };
+  const auto expand = [&](pg::Transaction& transaction) {
+    return transaction
+        .call("select e.seeds_left from holdfast.crawl c, holdfast.crawl_expand($1::uuid, c.id, c.fence, 500) e where "
+              "c.owner_id = $1::uuid",
+              pg::Params::of(node))
+        .one()
+        .integer("seeds_left");
+  };
+  for (const int seeds : {1000, 5000}) { // the plans are from the first round
+    CAPTURE(seeds);
+    stage.add(Stage::seeds(1, 5));
+    stage.add(Stage::seeds(1, seeds));
+    stage.connection.transaction([&](pg::Transaction& transaction) {
+      const auto read = [&](const std::string& what, const std::string& table) {
+        return transaction
+            .call("select coalesce(sum(" + what +
+                  "), 0) as n from pg_stat_xact_user_tables where schemaname = 'holdfast' and relname = '" + table +
+                  "'")
+            .one()
+            .integer("n");
+      };
+      const std::string tuples = "seq_tup_read + idx_tup_fetch";
+      const auto of_seeds = read(tuples, "crawl_seed"), of_snapshots = read(tuples, "snapshot"),
+                 whole = read("seq_scan", "snapshot") + read("seq_scan", "crawl_seed");
+      CHECK(take(transaction) >= 5);
+      CHECK(transaction.call("select from holdfast.crawl_claim($1::uuid, '1 minute')", pg::Params::of(node)).size() ==
+            1);
+      while (expand(transaction) > 0) {
+      }
+      CHECK(read(tuples, "crawl_seed") - of_seeds < seeds * 5);
+      CHECK(read(tuples, "snapshot") - of_snapshots < 1000);
+      CHECK(read("seq_scan", "snapshot") + read("seq_scan", "crawl_seed") == whole);
+    });
+  }
+}
