@@ -45,8 +45,8 @@ constexpr std::uint64_t kTasksEach = 8, kMostTasks = 1u << 22;
 constexpr int kEndFirst = 500;                                       // oom_score_adj: before the node and its database
 constexpr std::int64_t kFirstRetry = 2'000, kLongestRetry = 200'000; // from one round of KILL to the next
 
-// One shim supervises one hook: its state is the program's state. `list` is large and mostly never touched. Nothing is to
-// run before main.
+// One shim supervises one hook: its state is the program's state. `list` is large and mostly never touched. Nothing is
+// to run before main.
 constinit tree::PidList list{};
 constinit shim::Cgroup cgroup;
 
