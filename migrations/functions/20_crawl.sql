@@ -153,7 +153,7 @@ begin
   -- Once the cap has cut something, the rest would be cut as well.
   update holdfast.crawl c
     set seeds_left = n.seeds_left, owner_id = case when n.seeds_left > 0 then c.owner_id end,
-        retry_at = case when n.seeds_left > 0 then c.retry_at else c.deadline_at end
+        retry_at = case when n.seeds_left > 0 or c.stopping_at is not null then c.retry_at else c.deadline_at end -- judging may have ended it
     from (select o.id, case when o.stop_reason = 'max_urls' then 0 else o.seeds_left - coalesce(cardinality(v_urls), 0) end as seeds_left
             from holdfast.crawl o where o.id = p_crawl.id) n
     where c.id = n.id and c.status <> 'sealed'

@@ -71,7 +71,7 @@ create or replace function holdfast.robots_get(p_node uuid, p_snapshot uuid, p_c
   language plpgsql as $$
 -- What robots.txt of a site says. to_fetch: the caller is to fetch it, within a minute, and to call robots_put; nobody else does so
 -- meanwhile. state "wanted" without it: somebody is fetching it. too_early: the snapshot was claimed before this was known, and the host
--- has a delay, which that claim cannot have kept.
+-- has a delay, which that claim cannot have kept. Nor has one that did not go by its lane: it did not see the host, which was being made.
 #variable_conflict use_column
 declare
   v_now constant timestamptz := clock_timestamp();
@@ -81,7 +81,7 @@ begin
   if v_row.expires_at > v_now then
     return query select v_row.state, v_row.rules, v_row.error, false,
       exists (select from holdfast.snapshot_queue q join holdfast.host h on h.name = q.host and h.min_delay > '0'
-                where q.snapshot_id = p_snapshot and q.crawl_id = p_crawl and q.claimed_at < v_row.fetched_at);
+                where q.snapshot_id = p_snapshot and q.crawl_id = p_crawl and (not q.lane or q.claimed_at < v_row.fetched_at));
     return;
   end if;
   insert into holdfast.robots (origin) values (p_origin) on conflict do nothing;
@@ -94,7 +94,7 @@ begin
   if v_row.expires_at > v_now then
     return query select v_row.state, v_row.rules, v_row.error, false,
       exists (select from holdfast.snapshot_queue q join holdfast.host h on h.name = q.host and h.min_delay > '0'
-                where q.snapshot_id = p_snapshot and q.crawl_id = p_crawl and q.claimed_at < v_row.fetched_at);
+                where q.snapshot_id = p_snapshot and q.crawl_id = p_crawl and (not q.lane or q.claimed_at < v_row.fetched_at));
     return;
   end if;
   update holdfast.robots r set fetcher_id = p_node, fetch_until = v_now + interval '1 minute' where r.origin = p_origin;
@@ -106,15 +106,15 @@ create or replace function holdfast.robots_put(p_node uuid, p_origin text, p_hos
     p_delay interval, p_keep interval) returns boolean language plpgsql as $$
 -- The answer to robots_get's request. p_error: it could not be had. p_delay: the site's Crawl-delay, capped by the caller; it makes the
 -- host's own delay longer, never shorter. True: the host is one with a delay, so this was its request for now.
-declare
-  v_now constant timestamptz := clock_timestamp();
 begin
-  update holdfast.robots set state = case when p_error is null then 'known' else 'unreachable' end, status = p_status, rules = p_rules,
-      error = p_error, fetcher_id = null, fetch_until = null, fetched_at = v_now, expires_at = v_now + p_keep
-    where origin = p_origin and fetcher_id = p_node;
+  perform from holdfast.robots where origin = p_origin and fetcher_id = p_node for update; -- before the host: everybody's order
   if p_delay > '0' and not exists (select from holdfast.host where name = p_host and min_delay >= p_delay) then
     perform holdfast.host_set(p_host, p_delay, null, 'robots.txt of ' || p_origin);
   end if;
+  -- After the host: what claimed with its row before this has not kept the new delay.
+  update holdfast.robots set state = case when p_error is null then 'known' else 'unreachable' end, status = p_status, rules = p_rules,
+      error = p_error, fetcher_id = null, fetch_until = null, fetched_at = clock_timestamp(), expires_at = clock_timestamp() + p_keep
+    where origin = p_origin and fetcher_id = p_node;
   return exists (select from holdfast.host where name = p_host and min_delay > '0');
 end $$;
 comment on function holdfast.robots_put(uuid, text, text, integer, text, text, interval, interval) is 'Stores robots.txt of a site, as just fetched.';

@@ -461,11 +461,12 @@ class Stage:
             raise Failure(f"holdfast {arguments[0]} failed ({done.returncode}):\n{done.stdout}")
         return done
 
-    def add(self, urls, depth=0, max_urls=None, children=()):
+    def add(self, urls, depth=0, max_urls=None, children=(), options=()):
         """Adds a crawl and notes which URLs it must have in the end."""
         file = self.directory / f"seeds-{len(self.expected)}"
         file.write_text("".join(url + "\n" for url in urls))
         arguments = ["--json", "add", "--bg", "--depth", depth, file]
+        arguments[2:2] = options
         if max_urls is not None:
             arguments[2:2] = ["--max-urls", max_urls]
         self.run_holdfast(*arguments)

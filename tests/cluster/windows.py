@@ -47,7 +47,9 @@ class Shared:
                 node.extra, node.process = {}, None
             place.nodes[0].extra = {"HOLDFAST_TEST_POINT": point} if point else {}
             urls, found = some_urls(count, tenths, children)
-            place.add(urls, depth=1, children=found)
+            # With a scope, a crawl however small is expanded by itself, not by the claim of its snapshots.
+            by_itself = "expand" in (point or "") or "crawl_claim" in (point or "")
+            place.add(urls, depth=1, children=found, options=["--deny", "nowhere.test"] if by_itself else [])
             place.begin()
             yield place
         except BaseException:

@@ -16,7 +16,7 @@ create function race.hosts(n integer[]) returns text[] language sql immutable as
 
 create procedure race.fresh() language plpgsql as $$
 begin
-  truncate holdfast.machine, holdfast.crawl, holdfast.crawl_seed, holdfast.snapshot, holdfast.snapshot_queue, holdfast.archive_result, holdfast.attempt, holdfast.snapshot_sealed, holdfast.event, holdfast.host, holdfast.control, holdfast.purge, holdfast.superseded, holdfast.crawl_page_stale cascade;
+  truncate holdfast.machine, holdfast.crawl, holdfast.crawl_seed, holdfast.snapshot, holdfast.snapshot_queue, holdfast.archive_result, holdfast.attempt, holdfast.snapshot_sealed, holdfast.event, holdfast.host, holdfast.robots, holdfast.control, holdfast.purge, holdfast.superseded, holdfast.crawl_page_stale cascade;
   update holdfast.collection set paused_at = null, paused_by = null;
   perform holdfast.node_join(race.node(n), '{"id": "machine", "hostname": "race"}', 'boot', n, n, null, 'worker', 'snapshot', 'node ' || n, '1', 8, interval '1 hour')
     from generate_series(1, 3) n;

@@ -18,10 +18,14 @@ constexpr const char* kGated = "echo half >half.txt; gate \"${url##*/}\"; echo d
 constexpr const char* kQueue = "select status, attempts, owners_lost, fence, owner_id is null from holdfast.v_snapshot";
 
 void give_up(NodeStage& stage, const std::string& node) {
-  // One transaction, so that no beat comes in between.
-  stage.connection.script(
-      "update holdfast.process set lease_until = clock_timestamp() - interval '1 second' where id = '" + node +
-      "'; select holdfast.lapse_nodes()");
+  // One transaction, so that no beat comes in between. Again, if a claim of that node was just under way: who gives up
+  // waits for nobody.
+  stage.until("it is given up", [&] {
+    stage.connection.script(
+        "update holdfast.process set lease_until = clock_timestamp() - interval '1 second' where id = '" + node +
+        "' and status = 'running'; select holdfast.lapse_nodes()");
+    return stage.value("select status from holdfast.process where id = '" + node + "'") == "exited";
+  });
 }
 
 } // namespace

@@ -32,7 +32,7 @@ const std::vector<Breakage> kBreakages = {
      "snapshots_total + 1, snapshots_failed = snapshots_failed + 1 where label = 'ended'"},
     {"a snapshot is either open or sealed: both",
      "insert into holdfast.snapshot_sealed (snapshot_id, crawl_id, outcome, reason, fence) select snapshot_id, "
-     "crawl_id, 'cancelled', 'r', 1 from holdfast.snapshot_queue where owner_id is null limit 1"},
+     "crawl_id, 'refused', 'r', 1 from holdfast.snapshot_queue where owner_id is null limit 1"},
     {"a sealed crawl has nothing open", "insert into holdfast.snapshot_queue (snapshot_id, crawl_id, host) select "
                                         "gen_random_uuid(), id, 'h' from holdfast.crawl where label = 'ended'"},
     {"what is recorded of a snapshot belongs to one",
