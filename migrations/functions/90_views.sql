@@ -34,9 +34,7 @@ comment on column holdfast.v_snapshot.fence is 'Attempt; its files are in <direc
 comment on column holdfast.v_snapshot.owner is 'The node that works on it, or sealed it.';
 
 create or replace view holdfast.v_queue as
-  select q.snapshot_id as id, q.crawl_id,
-         -- Not joined: of a join over two columns the planner expects next to nothing, and would sort the whole queue for its first rows.
-         (select s.url from holdfast.snapshot s where s.id = q.snapshot_id and s.crawl_id = q.crawl_id) as url, q.status, q.retry_at,
+  select q.snapshot_id as id, q.crawl_id, s.url, q.status, q.retry_at,
          case when q.owner_id is not null then 'owned by ' || p.label
               when c.stopping_at is not null then 'about to be cancelled'
               when c.status = 'paused' then 'waits: its crawl is ' || coalesce(c.reason, 'paused')
@@ -50,6 +48,8 @@ create or replace view holdfast.v_queue as
               else 'due' end as state,
          statement_timestamp() - q.retry_at as due_for, q.attempts, q.owners_lost, q.owner_id
     from holdfast.snapshot_queue q
+    -- By its id alone, which says enough: of a join over two columns the planner expects next to nothing, and sorts the whole queue for its first rows.
+    join holdfast.snapshot s on s.id = q.snapshot_id
     join holdfast.crawl c on c.id = q.crawl_id
     cross join holdfast.collection a
     left join holdfast.host h on h.name = q.host

@@ -142,7 +142,7 @@ create or replace function holdfast.list_queue(p_crawl uuid, p_snapshot uuid, p_
     where (p_crawl is null or crawl_id = p_crawl)
       and (p_snapshot is null or id = p_snapshot)
       and (p_status is null or status = p_status) and (p_status is distinct from 'paused' or retry_at = holdfast.retry_at_max())
-      and (p_url is null or id in (select s.id from holdfast.snapshot s where lower(s.url) like holdfast.like_part(p_url)))
+      and (p_url is null or lower(url) like holdfast.like_part(p_url))
     order by retry_at limit p_limit
 $$;
 comment on function holdfast.list_queue(uuid, uuid, text, text, bigint) is 'Queue, filtered: holdfast list queue.';
