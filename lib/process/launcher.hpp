@@ -1,5 +1,5 @@
 #pragma once
-// Starting and ending hook processes (design decisions 14 and 15). The only door to processes; everything above sees a
+// Starting and ending hook processes. The only door to processes; everything above sees a
 // Child. One thread - the main one - starts, signals and waits: PR_SET_PDEATHSIG follows the spawning thread.
 //
 // Every child runs below its own shim (lib/process/shim): a tiny static program that is the session leader's parent and

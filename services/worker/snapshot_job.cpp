@@ -36,7 +36,7 @@ namespace {
 constexpr int kAttempts = 5; // after as many that failed for reasons of their own, the snapshot is sealed as failed
 constexpr std::size_t kFilesInRow = 1000;           // files named in a result's row; the manifest names all
 constexpr std::size_t kLogTail = 4096;              // of a failed hook's stderr, for the page
-constexpr std::chrono::seconds kReadiness{30};      // beyond a background hook's timeout (contract section 1.10)
+constexpr std::chrono::seconds kReadiness{30};      // beyond a background hook's timeout, to say that it is ready
 constexpr std::chrono::milliseconds kNoPlace{2000}; // for a node with room for its crawl to take it
 constexpr std::chrono::milliseconds kRobotsElsewhere{1000}; // while another node fetches it
 constexpr std::size_t kRedirects = 20;                      // of one page, that are judged
@@ -489,7 +489,7 @@ awaitable<void> SnapshotJob::end_background() {
         if (!error) run->end(grace, false);
       });
     } else {
-      // Each has its own remaining time to finish what it does (contract section 1.12).
+      // Each has its own remaining time to finish what it does.
       const auto remaining = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - now);
       run->end(std::max(remaining, context_.options.kill_grace), false);
     }

@@ -1,5 +1,5 @@
 #pragma once
-// Takes one claimed snapshot from its first hook to its seal (design section 4). Owned by Node; main thread only. run()
+// Takes one claimed snapshot from its first hook to its seal. Owned by Node; main thread only. run()
 // is a coroutine that never throws: however it ends, the hooks it started are gone, and the snapshot is sealed, put
 // back, or - if its lease was lost - left to its new owner with nothing written.
 
