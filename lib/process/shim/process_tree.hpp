@@ -3,7 +3,6 @@
 // arrays only, nothing is allocated, nothing throws. Both callers are subreapers, so whatever a hook starts - detached,
 // forked twice, in a session of its own - stays below them. Single-threaded use.
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -77,20 +76,29 @@ inline bool read_stat(pid_t pid, Stat& out) {
   return true;
 }
 
+// As getdents64(2) writes them; what C libraries call this differs.
+struct DirectoryEntry {
+  std::uint64_t inode;
+  std::int64_t next;
+  unsigned short length;
+  unsigned char type;
+  char name[1]; // and on, up to a NUL
+};
+
 // Calls visit(number) for each all-digit entry of a directory. False if it cannot be read.
 template <class Visit>
 bool for_each_number(const char* directory, Visit visit) {
   const int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return false;
-  alignas(dirent64) char buffer[4096];
+  alignas(DirectoryEntry) char buffer[4096];
   for (;;) {
-    const long got = syscall(SYS_getdents64, fd, buffer, sizeof buffer); // the C libraries differ in its types
+    const long got = syscall(SYS_getdents64, fd, buffer, sizeof buffer);
     if (got <= 0) break;
     for (long at = 0; at < got;) {
-      const auto* entry = reinterpret_cast<const dirent64*>(buffer + at);
-      at += entry->d_reclen;
-      if (entry->d_name[0] < '0' || entry->d_name[0] > '9') continue;
-      visit(static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10)));
+      const auto* entry = reinterpret_cast<const DirectoryEntry*>(buffer + at);
+      at += entry->length;
+      if (entry->name[0] < '0' || entry->name[0] > '9') continue;
+      visit(static_cast<pid_t>(std::strtol(entry->name, nullptr, 10)));
     }
   }
   close(fd);
