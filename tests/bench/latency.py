@@ -15,9 +15,9 @@ insert into holdfast.crawl (id, status, retry_at, snapshots_total, snapshots_ope
   select lpad(to_hex(n), 32, '0')::uuid, 'started', null, t, t from generate_series(1, {crawls}) n, lateral (select case n when 1 then {items} / 10 else {items} * 9 / 10 / ({crawls} - 1) end as t) s;
 insert into holdfast.crawl_queue (crawl_id, ready_at) select id, now() from holdfast.crawl;
 insert into holdfast.snapshot (id, crawl_id, url, url_hash, host)
-  select gen_random_uuid(), c.id, u, sha256(convert_to(u, 'UTF8')), h
+  select holdfast.new_uuid(), c.id, u, sha256(convert_to(u, 'UTF8')), h
     from holdfast.crawl c, generate_series(1, c.snapshots_total) n, lateral (select 'site' || n % {hosts} || '.example' as h) h, lateral (select 'https://' || h || '/' || n as u) s;
-insert into holdfast.snapshot_queue (snapshot_id, crawl_id, host, retry_at{lane}) select id, crawl_id, host, now() - random() * interval '1 hour'{lane_value} from holdfast.snapshot;
+insert into holdfast.snapshot_queue (snapshot_id, crawl_id, host, retry_at{lane}) select id, crawl_id, host, now() - interval '1 hour' + row_number() over (order by id) * interval '1 microsecond'{lane_value} from holdfast.snapshot;
 reset session_replication_role;
 set maintenance_work_mem = '512MB';
 select holdfast.index_urls();
