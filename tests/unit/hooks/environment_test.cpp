@@ -42,9 +42,9 @@ struct Sample {
     context.source_url = "https://e.org/\nhttps://f.org/";
     context.depth = 2;
     context.data_dir = "/data";
-    context.crawl_dir = "/work/crawl";
-    context.snapshot_dir = "/work/snap";
-    context.temporary_dir = "/work/tmp";
+    context.crawl_dir = "/scratch/crawl";
+    context.snapshot_dir = "/scratch/snap";
+    context.temporary_dir = "/scratch/tmp";
     context.library_dir = "/lib/abx";
     context.personas_dir = "/personas";
     context.snapshot_title = "A \"title\"\n";
@@ -102,14 +102,14 @@ TEST_SUITE("hook environment") {
     const Map map = Sample().environment({});
     CHECK(map.at("DATA_DIR") == "/data");
     CHECK(map.at("ARCHIVE_DIR") == "/data/archive");
-    CHECK(map.at("CRAWL_DIR") == "/work/crawl");
-    CHECK(map.at("CRAWL_OUTPUT_DIR") == "/work/crawl");
-    CHECK(map.at("SNAP_DIR") == "/work/snap");
-    CHECK(map.at("SNAPSHOT_DIR") == "/work/snap");
+    CHECK(map.at("CRAWL_DIR") == "/scratch/crawl");
+    CHECK(map.at("CRAWL_OUTPUT_DIR") == "/scratch/crawl");
+    CHECK(map.at("SNAP_DIR") == "/scratch/snap");
+    CHECK(map.at("SNAPSHOT_DIR") == "/scratch/snap");
     CHECK(map.at("ABXPKG_LIB_DIR") == "/lib/abx");
     CHECK(map.at("LIB_DIR") == "/lib/abx");
     CHECK(map.at("LIB_BIN_DIR") == "/lib/abx/bin");
-    CHECK(map.at("TMP_DIR") == "/work/tmp");
+    CHECK(map.at("TMP_DIR") == "/scratch/tmp");
     CHECK(map.at("PERSONAS_DIR") == "/personas");
     CHECK(map.at("ACTIVE_PERSONA") == "Default");
     CHECK(map.at("ABX_RUNTIME") == "abx-dl");
@@ -135,7 +135,7 @@ TEST_SUITE("hook environment") {
 
   TEST_CASE("a crawl hook has the crawl's directory for both") {
     const Map map = Sample().environment({}, {}, "on_Crawl__10_start.bg.sh");
-    CHECK(map.at("SNAP_DIR") == "/work/crawl");
+    CHECK(map.at("SNAP_DIR") == "/scratch/crawl");
     CHECK_FALSE(map.contains("SNAPSHOT_DIR"));
   }
 
@@ -166,7 +166,7 @@ TEST_SUITE("hook environment") {
     CHECK(map.at("OTHER_COLOUR") == "red");
     CHECK(map.at("SHARED_SECRET") == "mine"); // of a plugin that this one requires
     CHECK(map.at("UNDECLARED") == "passes");
-    CHECK(map.at("SNAP_DIR") == "/work/snap");
+    CHECK(map.at("SNAP_DIR") == "/scratch/snap");
     CHECK(map.at("PERSONAS_DIR") == "/personas");
     for (const char* name :
          {"OTHER_API_KEY", "OTHER_OLD", "LD_PRELOAD", "HOLDFAST_X", "PGHOST", "PLUGINS", "SEARCH_BACKEND_ENGINE"}) {
@@ -187,7 +187,7 @@ TEST_SUITE("hook environment") {
   }
 
   TEST_CASE("an isolated Chrome has its persona in the snapshot") {
-    CHECK(Sample().environment({{"CHROME_ISOLATION", "snapshot"}}).at("PERSONAS_DIR") == "/work/snap/.persona");
+    CHECK(Sample().environment({{"CHROME_ISOLATION", "snapshot"}}).at("PERSONAS_DIR") == "/scratch/snap/.persona");
   }
 
   TEST_CASE("EXTRA_CONTEXT is JSON that says whose records these are") {
