@@ -66,12 +66,18 @@ comment on function holdfast.snapshot_pick(uuid, timestamptz, integer, text, int
 
 -- robots.txt --------------------------------------------------------------------------------------------------------------
 
+create or replace function holdfast.claimed_too_early(p_snapshot uuid, p_crawl uuid, p_known_at timestamptz) returns boolean language sql stable as $$
+  -- Its host has a delay that its claim cannot have kept: claimed before that was known, or not by its lane, so without having seen the host.
+  select exists (select from holdfast.snapshot_queue q join holdfast.host h on h.name = q.host and h.min_delay > '0'
+                   where q.snapshot_id = p_snapshot and q.crawl_id = p_crawl and (not q.lane or q.claimed_at < p_known_at))
+$$;
+comment on function holdfast.claimed_too_early(uuid, uuid, timestamptz) is 'Whether a snapshot was claimed without regard to the delay of its host.';
+
 create or replace function holdfast.robots_get(p_node uuid, p_snapshot uuid, p_crawl uuid, p_origin text)
   returns table (state text, rules text, error text, to_fetch boolean, too_early boolean)
   language plpgsql as $$
 -- What robots.txt of a site says. to_fetch: the caller is to fetch it, within a minute, and to call robots_put; nobody else does so
--- meanwhile. state "wanted" without it: somebody is fetching it. too_early: the snapshot was claimed before this was known, and the host
--- has a delay, which that claim cannot have kept. Nor has one that did not go by its lane: it did not see the host, which was being made.
+-- meanwhile. state "wanted" without it: somebody is fetching it. too_early: see claimed_too_early.
 #variable_conflict use_column
 declare
   v_now constant timestamptz := clock_timestamp();
@@ -80,8 +86,7 @@ begin
   select * into v_row from holdfast.robots r where r.origin = p_origin;
   if v_row.expires_at > v_now then
     return query select v_row.state, v_row.rules, v_row.error, false,
-      exists (select from holdfast.snapshot_queue q join holdfast.host h on h.name = q.host and h.min_delay > '0'
-                where q.snapshot_id = p_snapshot and q.crawl_id = p_crawl and (not q.lane or q.claimed_at < v_row.fetched_at));
+      holdfast.claimed_too_early(p_snapshot, p_crawl, v_row.fetched_at);
     return;
   end if;
   insert into holdfast.robots (origin) values (p_origin) on conflict do nothing;
@@ -93,8 +98,7 @@ begin
   end if;
   if v_row.expires_at > v_now then
     return query select v_row.state, v_row.rules, v_row.error, false,
-      exists (select from holdfast.snapshot_queue q join holdfast.host h on h.name = q.host and h.min_delay > '0'
-                where q.snapshot_id = p_snapshot and q.crawl_id = p_crawl and (not q.lane or q.claimed_at < v_row.fetched_at));
+      holdfast.claimed_too_early(p_snapshot, p_crawl, v_row.fetched_at);
     return;
   end if;
   update holdfast.robots r set fetcher_id = p_node, fetch_until = v_now + interval '1 minute' where r.origin = p_origin;
