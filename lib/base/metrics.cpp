@@ -22,22 +22,22 @@ struct Family {
 };
 
 constexpr std::array kFamilies = {
-    Family{"holdfast_node_claims_total", "counter", "Claims that gave this node work.", false},
-    Family{"holdfast_node_snapshots_claimed_total", "counter", "Snapshots that this node was given.", false},
-    Family{"holdfast_node_takeovers_total", "counter",
+    Family{"holdfast_worker_claims_total", "counter", "Claims that gave this node work.", false},
+    Family{"holdfast_worker_snapshots_claimed_total", "counter", "Snapshots that this node was given.", false},
+    Family{"holdfast_worker_takeovers_total", "counter",
            "Snapshots that this node was given after another had been lost with them.", false},
-    Family{"holdfast_node_lease_losses_total", "counter",
+    Family{"holdfast_worker_lease_losses_total", "counter",
            "Snapshots that this node had to drop because they were no longer its own.", false},
-    Family{"holdfast_node_fencings_total", "counter",
+    Family{"holdfast_worker_fencings_total", "counter",
            "Times this node killed its hooks because it could not be sure of its lease.", false},
-    Family{"holdfast_node_hooks_total", "counter", "Hooks that have ended, by plugin and outcome.", true},
-    Family{"holdfast_node_hook_duration_seconds", "histogram", "How long hooks took, by plugin.", true},
-    Family{"holdfast_node_hook_memory_max_bytes", "gauge",
+    Family{"holdfast_worker_hooks_total", "counter", "Hooks that have ended, by plugin and outcome.", true},
+    Family{"holdfast_worker_hook_duration_seconds", "histogram", "How long hooks took, by plugin.", true},
+    Family{"holdfast_worker_hook_memory_max_bytes", "gauge",
            "Most memory that one process of a hook has used, by plugin.", true},
-    Family{"holdfast_node_orphans_killed_total", "counter",
+    Family{"holdfast_worker_orphans_killed_total", "counter",
            "Processes killed that a hook had left behind without a supervisor.", false},
-    Family{"holdfast_node_database_errors_total", "counter", "Calls of the database that failed, by class.", true},
-    Family{"holdfast_node_webhook_attempts_total", "counter", "Deliveries to webhooks that were tried, by outcome.",
+    Family{"holdfast_worker_database_errors_total", "counter", "Calls of the database that failed, by class.", true},
+    Family{"holdfast_worker_webhook_attempts_total", "counter", "Deliveries to webhooks that were tried, by outcome.",
            true},
 };
 

@@ -43,4 +43,10 @@ std::string tail_of(const std::filesystem::path& file, std::size_t bytes) {
 
 std::string utc_timestamp() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
 
+std::string utc_timestamp(std::chrono::system_clock::time_point time) {
+  const auto second = std::chrono::floor<std::chrono::seconds>(time);
+  const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(time - second).count();
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:06d}Z", fmt::gmtime(std::chrono::system_clock::to_time_t(second)), micros);
+}
+
 } // namespace holdfast::base

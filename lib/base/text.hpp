@@ -1,6 +1,7 @@
 #pragma once
 // Small work on text that several modules need. Pure but for tail_of; any thread; nothing is owned.
 
+#include <chrono>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -18,5 +19,7 @@ std::string tail_of(const std::filesystem::path& file, std::size_t bytes);
 
 // "2026-01-31T23:59:59Z", now.
 std::string utc_timestamp();
+// "2026-01-31T23:59:59.123456Z".
+std::string utc_timestamp(std::chrono::system_clock::time_point time);
 
 } // namespace holdfast::base

@@ -5,8 +5,8 @@
 // Transaction is rolled back first.
 //
 // Errors: SQLSTATE is mapped to base::ErrorClass in sqlstate.hpp. Broken connection, shutdown, serialisation failure,
-// deadlock, lock/statement timeout, too many connections -> temporary; HF002/HF003 (stale fence) -> lease_lost; HF004
-// (refused by a function, message for people) -> refused; HF001 and other constraint violations -> bug; disk full
+// deadlock, lock/statement timeout, too many connections -> temporary; kLeaseLapsed, kStaleFence -> lease_lost;
+// kRefused (by a function, message for people) -> refused; kBrokenInvariant and constraint violations -> bug; disk full
 // (53100) -> temporary; cannot connect at all -> unavailable; wrong password or unknown database -> configuration.
 
 #include "lib/pg/params.hpp"

@@ -18,8 +18,8 @@ struct Rule {
 // The first rule that fits wins, so exceptions stand before their class. Whatever is not named here is a bug.
 // clang-format off
 constexpr std::array kRules{
+    Rule{kLeaseLapsed, ErrorClass::lease_lost},
     Rule{kStaleFence, ErrorClass::lease_lost},
-    Rule{kNotOwner, ErrorClass::lease_lost},
     Rule{kRefused, ErrorClass::refused},
     Rule{"08", ErrorClass::temporary},               // connection lost or refused
     Rule{"25006", ErrorClass::temporary},            // read-only transaction: we sit on a standby during a failover
@@ -33,7 +33,7 @@ constexpr std::array kRules{
     Rule{"42P01", ErrorClass::schema_mismatch},      // no such table or view
     Rule{"53", ErrorClass::temporary},               // disk full, out of memory, too many connections
     Rule{"55006", ErrorClass::temporary},            // object in use
-    Rule{"55P03", ErrorClass::temporary},            // lock timeout
+    Rule{kLockTimeout, ErrorClass::temporary},
     Rule{"57014", ErrorClass::temporary},            // statement timeout or cancelled
     Rule{"57P04", ErrorClass::configuration},        // database dropped
     Rule{"57P", ErrorClass::temporary},              // shutting down, crashed, starting up, idle session ended
@@ -64,10 +64,11 @@ std::string_view hint_of(ErrorClass error_class, std::string_view sqlstate) {
 
 } // namespace
 
-DatabaseError::DatabaseError(ErrorClass error_class, std::string sqlstate, const std::string& message, std::string hint)
-    : base::Error(error_class, message, std::move(hint)), sqlstate_(std::move(sqlstate)) {
+DatabaseError::DatabaseError(ErrorClass error_class, std::string_view sqlstate, const std::string& message,
+                             std::string hint)
+    : base::Error(error_class, message, std::move(hint)), sqlstate_(sqlstate) {
   if (error_class != ErrorClass::refused && error_class != ErrorClass::lease_lost)
-    base::count("holdfast_node_database_errors_total", {{"class", std::string(to_string(error_class))}});
+    base::count("holdfast_worker_database_errors_total", {{"class", std::string(to_string(error_class))}});
 }
 
 ErrorClass class_of_sqlstate(std::string_view sqlstate) noexcept {
@@ -120,7 +121,7 @@ DatabaseError make_database_error(std::string_view sqlstate, std::string_view se
   std::string hint = report.hint;
   // "No function matches ... add explicit type casts" helps nobody who merely has an older schema.
   if (const auto ours = hint_of(error_class, sqlstate); !ours.empty()) hint = ours;
-  return DatabaseError(error_class, std::string(sqlstate), message, std::move(hint));
+  return DatabaseError(error_class, sqlstate, message, std::move(hint));
 }
 
 } // namespace holdfast::pg

@@ -10,10 +10,14 @@
 namespace holdfast::pg {
 
 // SQLSTATEs of Holdfast's own functions, raised with `using errcode = 'HF00n'`.
-inline constexpr std::string_view kIllegalEdge = "HF001";
-inline constexpr std::string_view kStaleFence = "HF002";
-inline constexpr std::string_view kNotOwner = "HF003";
-inline constexpr std::string_view kRefused = "HF004";
+inline constexpr std::string_view kBrokenInvariant = "HF001"; // also an illegal transition
+inline constexpr std::string_view kLeaseLapsed = "HF002";     // the process has been lost; it must join again
+inline constexpr std::string_view kStaleFence = "HF003";      // another owner has what the caller names
+inline constexpr std::string_view kRefused = "HF004";         // the request is refused; the message is for people
+
+// SQLSTATEs of PostgreSQL that callers look at.
+inline constexpr std::string_view kDeadlock = "40P01";
+inline constexpr std::string_view kLockTimeout = "55P03";
 
 // A statement, or the session itself, failed. For failures that the client library noticed without a report of the
 // server, sqlstate() is the nearest one of class 08 (08006 session lost, 08001 cannot connect, 08007 lost during
@@ -21,7 +25,8 @@ inline constexpr std::string_view kRefused = "HF004";
 class DatabaseError : public base::Error {
 public:
   // Each one made is counted for /metrics, but refusals and lost leases, which are answers.
-  DatabaseError(base::ErrorClass error_class, std::string sqlstate, const std::string& message, std::string hint = {});
+  DatabaseError(base::ErrorClass error_class, std::string_view sqlstate, const std::string& message,
+                std::string hint = {});
 
   const std::string& sqlstate() const noexcept { return sqlstate_; }
 

@@ -39,7 +39,7 @@ bool Orphans::kill_round() {
     if (entry.zombie() || spared.contains(pid) || below_shim(entry, processes) || !matches_(entry)) continue;
     found = true;
     pending_.insert_or_assign(pid, entry.start_ticks);
-    if (killed_.emplace(pid, entry.start_ticks).second) base::count("holdfast_node_orphans_killed_total");
+    if (killed_.emplace(pid, entry.start_ticks).second) base::count("holdfast_worker_orphans_killed_total");
     ::kill(pid, SIGKILL);
   }
   // A zombie's environment is empty, so these are remembered rather than found again. One that is not our child is its

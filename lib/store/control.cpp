@@ -1,5 +1,7 @@
 #include "lib/store/control.hpp"
 
+#include "lib/store/json.hpp"
+
 #include <nlohmann/json.hpp>
 
 namespace holdfast::store {
@@ -10,10 +12,6 @@ constexpr int kBatch = 1000; // snapshots closed or judged in one transaction
 
 bool changed(pg::Connection& connection, const std::string& sql, const pg::Params& params) {
   return connection.call(sql, params).one().integer("changed") > 0;
-}
-
-std::string dump(const ScopeLists& lists) {
-  return nlohmann::json(lists).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 std::vector<std::string> column(const pg::Result& rows, const char* name) {
@@ -67,23 +65,23 @@ bool snapshot_order(pg::Connection& connection, const std::string& snapshot, con
                  pg::Params::of(snapshot, action, order.by, order.why));
 }
 
-bool node_pause(pg::Connection& connection, const std::string& node, const Order& order) {
-  return changed(connection, "select holdfast.node_pause($1::uuid, $2, $3) as changed",
+bool worker_pause(pg::Connection& connection, const std::string& node, const Order& order) {
+  return changed(connection, "select holdfast.worker_pause($1::uuid, $2, $3) as changed",
                  pg::Params::of(node, order.by, order.why));
 }
 
-bool node_resume(pg::Connection& connection, const std::string& node, const Order& order) {
-  return changed(connection, "select holdfast.node_resume($1::uuid, $2, $3) as changed",
+bool worker_resume(pg::Connection& connection, const std::string& node, const Order& order) {
+  return changed(connection, "select holdfast.worker_resume($1::uuid, $2, $3) as changed",
                  pg::Params::of(node, order.by, order.why));
 }
 
-bool node_cancel(pg::Connection& connection, const std::string& node, const Order& order) {
-  return changed(connection, "select holdfast.node_cancel($1::uuid, $2, $3) as changed",
+bool worker_cancel(pg::Connection& connection, const std::string& node, const Order& order) {
+  return changed(connection, "select holdfast.worker_cancel($1::uuid, $2, $3) as changed",
                  pg::Params::of(node, order.by, order.why));
 }
 
-bool node_drain(pg::Connection& connection, const std::string& node, const Order& order) {
-  return changed(connection, "select holdfast.node_drain($1::uuid, $2, $3) as changed",
+bool worker_drain(pg::Connection& connection, const std::string& node, const Order& order) {
+  return changed(connection, "select holdfast.worker_drain($1::uuid, $2, $3) as changed",
                  pg::Params::of(node, order.by, order.why));
 }
 
@@ -100,7 +98,7 @@ bool collection_resume(pg::Connection& connection, const Order& order) {
 bool crawl_scope(pg::Connection& connection, const std::string& crawl, const ScopeLists& add, const ScopeLists& remove,
                  const std::string& by) {
   if (!changed(connection, "select holdfast.crawl_scope($1::uuid, $2::jsonb, $3::jsonb, $4) as changed",
-               pg::Params::of(crawl, dump(add), dump(remove), by)))
+               pg::Params::of(crawl, json_text(add), json_text(remove), by)))
     return false;
   while (
       !connection.call("select holdfast.crawl_judge_step($1::uuid, $2::integer) as done", pg::Params::of(crawl, kBatch))
@@ -161,7 +159,7 @@ std::vector<std::string> purge_list(pg::Connection& connection, std::int64_t lim
 }
 
 std::vector<std::string> purge_waiting(pg::Connection& connection, std::int64_t limit, std::chrono::milliseconds age) {
-  return column(connection.call("select directory from holdfast.purge_waiting($1::bigint, $2::interval) as directory",
+  return column(connection.call("select directory from holdfast.purge_list($1::bigint, $2::interval) as directory",
                                 pg::Params::of(limit, std::to_string(age.count()) + " milliseconds")),
                 "directory");
 }
@@ -183,14 +181,6 @@ void crawl_page_made(pg::Connection& connection, const StalePage& page) {
 
 void purge_done(pg::Connection& connection, const std::vector<std::string>& directories) {
   connection.call("select holdfast.purge_done($1::text[])", pg::Params::of(directories));
-}
-
-std::optional<std::chrono::milliseconds> claim_wait(pg::Connection& connection) {
-  const auto result =
-      connection.call("select ceil(extract(epoch from holdfast.claim_wait()) * 1000)::bigint as milliseconds");
-  const auto text = result.one().text_or("milliseconds", "");
-  if (text.empty()) return std::nullopt;
-  return std::chrono::milliseconds(std::stoll(text));
 }
 
 } // namespace holdfast::store

@@ -1,7 +1,7 @@
 #pragma once
 // Orders to a running collection: pause, resume, cancel, scope, retry, tags, remove. One free function per SQL function
-// (migrations/functions/80_control.sql). Blocking; call on the thread that owns the connection. Each order is final
-// when the call returns, and may be repeated: the answer then says that nothing changed.
+// (migrations/functions/80_orders.sql, 81_collection.sql). Blocking; call on the thread that owns the connection. Each
+// order is final when the call returns, and may be repeated: the answer then says that nothing changed.
 
 #include "lib/pg/connection.hpp"
 
@@ -30,11 +30,11 @@ bool crawl_cancel(pg::Connection& connection, const std::string& crawl, const Or
 // action: pause, resume, cancel.
 bool snapshot_order(pg::Connection& connection, const std::string& snapshot, const std::string& action,
                     const Order& order);
-bool node_pause(pg::Connection& connection, const std::string& node, const Order& order);
-bool node_resume(pg::Connection& connection, const std::string& node, const Order& order);
-bool node_cancel(pg::Connection& connection, const std::string& node, const Order& order);
+bool worker_pause(pg::Connection& connection, const std::string& node, const Order& order);
+bool worker_resume(pg::Connection& connection, const std::string& node, const Order& order);
+bool worker_cancel(pg::Connection& connection, const std::string& node, const Order& order);
 // Claims nothing more, finishes what it has, ends. Also for runners.
-bool node_drain(pg::Connection& connection, const std::string& node, const Order& order);
+bool worker_drain(pg::Connection& connection, const std::string& node, const Order& order);
 bool collection_pause(pg::Connection& connection, const Order& order);
 bool collection_resume(pg::Connection& connection, const Order& order);
 
@@ -76,8 +76,5 @@ std::vector<StalePage> crawl_pages_stale(pg::Connection& connection, std::int64_
 // It was written, or deleted, after `since` was read.
 void crawl_page_made(pg::Connection& connection, const StalePage& page);
 void purge_done(pg::Connection& connection, const std::vector<std::string>& directories);
-
-// How long a node that found nothing to claim may sleep; nullopt: until it is woken.
-std::optional<std::chrono::milliseconds> claim_wait(pg::Connection& connection);
 
 } // namespace holdfast::store

@@ -1,5 +1,7 @@
 #include "lib/store/crawl.hpp"
 
+#include "lib/store/json.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -9,10 +11,6 @@ namespace holdfast::store {
 namespace {
 
 constexpr std::size_t kSeedBatch = 5000;
-
-std::string dump(const nlohmann::json& json) {
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
 
 } // namespace
 
@@ -46,20 +44,19 @@ bool crawl_add(pg::Connection& connection, const NewCrawl& crawl, const std::vec
   if (!crawl.scope.empty()) arguments["scope"] = crawl.scope;
   bool added = false;
   connection.transaction([&](pg::Transaction& transaction) {
-    added =
-        transaction
-            .call("select holdfast.crawl_add($1::uuid, $2::jsonb) as added", pg::Params::of(crawl.id, dump(arguments)))
-            .one()
-            .boolean("added");
+    added = transaction
+                .call("select holdfast.crawl_add($1::uuid, $2::jsonb) as added",
+                      pg::Params::of(crawl.id, json_text(arguments)))
+                .one()
+                .boolean("added");
     if (!added) return;
     for (std::size_t from = 0; from < seeds.size(); from += kSeedBatch) {
       const std::size_t to = std::min(seeds.size(), from + kSeedBatch);
-      std::vector<std::string> urls, hosts, titles;
+      std::vector<std::string> urls, titles;
       nlohmann::json tags = nlohmann::json::array();
       bool any_titles = false, any_tags = false;
       for (std::size_t i = from; i < to; ++i) {
         urls.push_back(seeds[i].url);
-        hosts.push_back(seeds[i].host);
         any_titles |= !seeds[i].title.empty();
         any_tags |= !seeds[i].tags.empty();
       }
@@ -67,32 +64,32 @@ bool crawl_add(pg::Connection& connection, const NewCrawl& crawl, const std::vec
         titles.push_back(seeds[i].title);
       for (std::size_t i = from; i < to && any_tags; ++i)
         tags.push_back(seeds[i].tags);
-      transaction.call("select holdfast.crawl_add_seeds($1::uuid, $2::text[], $3::text[], $4::text[], $5::jsonb)",
-                       pg::Params::of(crawl.id, urls, hosts, titles,
-                                      any_tags ? std::optional<std::string>(dump(tags)) : std::nullopt));
+      transaction.call("select holdfast.crawl_add_seeds($1::uuid, $2::text[], $3::text[], $4::jsonb)",
+                       pg::Params::of(crawl.id, urls, titles,
+                                      any_tags ? std::optional<std::string>(json_text(tags)) : std::nullopt));
     }
   });
   return added;
 }
 
-std::optional<CrawlLease> crawl_claim(pg::Connection& connection, const std::string& node,
+std::optional<CrawlLease> crawl_claim(pg::Connection& connection, const std::string& worker,
                                       std::chrono::milliseconds lease) {
   const auto rows = connection.call("select * from holdfast.crawl_claim($1::uuid, $2::interval)",
-                                    pg::Params::of(node, std::to_string(lease.count()) + " milliseconds"));
+                                    pg::Params::of(worker, std::to_string(lease.count()) + " milliseconds"));
   if (rows.empty()) return std::nullopt;
   return CrawlLease{rows[0].text("crawl_id"), rows[0].integer("fence"), rows[0].integer("seeds_left")};
 }
 
-std::int64_t crawl_hand_back(pg::Connection& connection, const std::string& node) {
-  return connection.call("select holdfast.crawl_hand_back($1::uuid) as crawls", pg::Params::of(node))
+std::int64_t crawl_release(pg::Connection& connection, const std::string& worker) {
+  return connection.call("select holdfast.crawl_release($1::uuid) as crawls", pg::Params::of(worker))
       .one()
       .integer("crawls");
 }
 
-Expansion crawl_expand(pg::Connection& connection, const std::string& node, const CrawlLease& lease, int batch) {
+Expansion crawl_expand(pg::Connection& connection, const std::string& worker, const CrawlLease& lease, int batch) {
   const auto result =
       connection.call("select * from holdfast.crawl_expand($1::uuid, $2::uuid, $3::bigint, $4::integer)",
-                      pg::Params::of(node, lease.crawl_id, lease.fence, batch));
+                      pg::Params::of(worker, lease.crawl_id, lease.fence, batch));
   const auto row = result.one();
   return Expansion{row.integer("seeds_left"), row.integer("inserted"), row.text("status")};
 }

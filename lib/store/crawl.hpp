@@ -1,5 +1,5 @@
 #pragma once
-// Crawls: adding, claiming, expanding. One free function per SQL function (migrations/functions/20_crawl.sql).
+// Crawls: adding, claiming, expanding. One free function per SQL function (migrations/functions/30_crawl.sql).
 // Blocking; call on the thread that owns the connection.
 
 #include "lib/pg/connection.hpp"
@@ -14,7 +14,7 @@
 namespace holdfast::store {
 
 struct Seed {
-  std::string url, host; // canonical
+  std::string url; // canonical
   std::string title;
   std::vector<std::string> tags;
 };
@@ -58,11 +58,11 @@ struct Expansion {
 // array). False if a crawl with this id was there already: then nothing changes.
 bool crawl_add(pg::Connection& connection, const NewCrawl& crawl, const std::vector<Seed>& seeds);
 // One due crawl, or nothing.
-std::optional<CrawlLease> crawl_claim(pg::Connection& connection, const std::string& node,
+std::optional<CrawlLease> crawl_claim(pg::Connection& connection, const std::string& worker,
                                       std::chrono::milliseconds lease);
-// Gives back whatever crawl the node owns: for one whose answer to a claim was lost. Returns how many.
-std::int64_t crawl_hand_back(pg::Connection& connection, const std::string& node);
+// Gives back whatever crawl the worker owns, for one whose answer to a claim was lost. Returns how many.
+std::int64_t crawl_release(pg::Connection& connection, const std::string& worker);
 // Turns up to `batch` seeds into snapshots. Errors: lease_lost if the fence is stale.
-Expansion crawl_expand(pg::Connection& connection, const std::string& node, const CrawlLease& lease, int batch);
+Expansion crawl_expand(pg::Connection& connection, const std::string& worker, const CrawlLease& lease, int batch);
 
 } // namespace holdfast::store

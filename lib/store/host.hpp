@@ -1,5 +1,5 @@
 #pragma once
-// Web sites: delays, caps, back-off. One free function per SQL function (migrations/functions/81_host.sql). Blocking;
+// Web sites: delays, caps, back-off. One free function per SQL function (migrations/functions/50_host.sql). Blocking;
 // call on the thread that owns the connection. Changes take effect with the next claim of any node; all may be
 // repeated.
 
@@ -30,7 +30,7 @@ std::chrono::milliseconds host_rate_limited(pg::Connection& connection, const st
                                             std::optional<std::chrono::milliseconds> retry_after,
                                             const std::string& by);
 
-// What a site's robots.txt says, as the nodes share it (migrations/functions/82_crawling.sql).
+// What a site's robots.txt says, as the nodes share it (migrations/functions/55_robots.sql).
 struct Robots {
   std::string state; // known, unreachable, wanted (nobody knows yet)
   std::string rules, error;

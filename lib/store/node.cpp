@@ -1,5 +1,6 @@
 #include "lib/store/node.hpp"
 
+#include "lib/store/json.hpp"
 #include "lib/store/schema.hpp"
 
 #include <nlohmann/json.hpp>
@@ -23,12 +24,12 @@ std::string machine_json(const ProcessInfo& process) {
       {"pid_namespace", process.pid_namespace},
       {"program",
        {{"revision", migrator().revision()}, {"capabilities", nlohmann::json::parse(process.capabilities_json)}}}};
-  return machine.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return json_text(machine);
 }
 
-std::string node_join(pg::Connection& connection, const ProcessInfo& process, std::chrono::milliseconds lease) {
+std::string worker_join(pg::Connection& connection, const ProcessInfo& process, std::chrono::milliseconds lease) {
   const auto result = connection.call(
-      "select holdfast.node_join($1::uuid, $2::jsonb, $3, $4::integer, $5::bigint, $12::uuid, $6, $7, $8, $9, "
+      "select holdfast.worker_join($1::uuid, $2::jsonb, $3, $4::integer, $5::bigint, $12::uuid, $6, $7, $8, $9, "
       "$10::integer, $11::interval) as collection",
       pg::Params::of(process.id, machine_json(process), process.boot_id, process.pid, process.start_ticks,
                      process.process_type, process.worker_type, process.label, process.version, process.slots,
@@ -37,8 +38,8 @@ std::string node_join(pg::Connection& connection, const ProcessInfo& process, st
   return result.one().text("collection");
 }
 
-BeatAnswer node_beat(pg::Connection& connection, const std::string& node, std::chrono::milliseconds lease,
-                     const std::vector<Lease>& held, const std::string& stats_json) {
+BeatAnswer worker_beat(pg::Connection& connection, const std::string& worker, std::chrono::milliseconds lease,
+                       const std::vector<Lease>& held, const std::string& stats_json) {
   std::vector<std::string> snapshots;
   std::vector<std::int64_t> fences;
   for (const Lease& one : held) {
@@ -46,8 +47,8 @@ BeatAnswer node_beat(pg::Connection& connection, const std::string& node, std::c
     fences.push_back(one.fence);
   }
   const auto rows =
-      connection.call("select * from holdfast.node_beat($1::uuid, $2::interval, $3::uuid[], $4::bigint[], $5::jsonb)",
-                      pg::Params::of(node, interval(lease), snapshots, fences, stats_json));
+      connection.call("select * from holdfast.worker_beat($1::uuid, $2::interval, $3::uuid[], $4::bigint[], $5::jsonb)",
+                      pg::Params::of(worker, interval(lease), snapshots, fences, stats_json));
   BeatAnswer answer;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto row = rows[i];
@@ -64,17 +65,21 @@ BeatAnswer node_beat(pg::Connection& connection, const std::string& node, std::c
   return answer;
 }
 
-void node_leave(pg::Connection& connection, const std::string& node, int exit_code, const std::string& reason) {
-  connection.call("select holdfast.node_leave($1::uuid, $2::integer, $3)", pg::Params::of(node, exit_code, reason));
+void worker_leave(pg::Connection& connection, const std::string& worker, int exit_code, const std::string& reason) {
+  connection.call("select holdfast.worker_leave($1::uuid, $2::integer, $3)", pg::Params::of(worker, exit_code, reason));
 }
 
-bool node_gone(pg::Connection& connection, const std::string& node) {
-  const auto result = connection.call("select holdfast.node_gone($1::uuid) as ended", pg::Params::of(node));
-  return result.one().boolean("ended");
+bool worker_gone(pg::Connection& connection, const LocalProcess& process, const std::string& reason) {
+  return connection
+      .call("select holdfast.worker_gone($1::uuid, $2, $3, $4, $5::integer, $6::bigint, $7) as gone",
+            pg::Params::of(process.id, process.machine_id, process.boot_id, process.pid_namespace, process.pid,
+                           process.start_ticks, reason))
+      .one()
+      .boolean("gone");
 }
 
-int lapse_nodes(pg::Connection& connection) {
-  return static_cast<int>(connection.call("select holdfast.lapse_nodes() as count").one().integer("count"));
+int lapse_workers(pg::Connection& connection) {
+  return static_cast<int>(connection.call("select holdfast.lapse_workers() as count").one().integer("count"));
 }
 
 } // namespace holdfast::store

@@ -32,7 +32,7 @@ pg::Result running(pg::Connection& connection, const std::string& order, int lim
 
 pg::Result nodes(pg::Connection& connection, int limit) {
   return connection.call(
-      "select *, extract(epoch from lease_left) as lease_seconds from holdfast.v_node where status = 'running' and "
+      "select *, extract(epoch from lease_left) as lease_seconds from holdfast.v_worker where status = 'running' and "
       "process_type = 'worker' order by label limit $1::integer",
       pg::Params::of(limit));
 }

@@ -16,7 +16,7 @@ pg::Result events_after(pg::Connection& connection, std::int64_t id, std::int64_
 // The highest id that an event has; 0 if there is none.
 std::int64_t last_event(pg::Connection& connection);
 
-// Rows of v_stuck, v_running (column "seconds") and the worker nodes of v_node (column "lease_seconds").
+// Rows of v_stuck, v_running (column "seconds") and the worker nodes of v_worker (column "lease_seconds").
 pg::Result stuck(pg::Connection& connection, int limit);
 pg::Result running(pg::Connection& connection, const std::string& order, int limit); // order: age, plugin, url or node
 pg::Result nodes(pg::Connection& connection, int limit);

@@ -1,14 +1,12 @@
 #include "lib/store/program.hpp"
 
+#include "lib/store/json.hpp"
+
 #include <nlohmann/json.hpp>
 
 namespace holdfast::store {
 
 namespace {
-
-std::string text_of(const nlohmann::json& json) {
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
 
 std::map<std::string, std::string> options_of(const std::string& text) {
   std::map<std::string, std::string> options;
@@ -54,7 +52,7 @@ void binary_set(pg::Connection& connection, const std::string& node, const Progr
     if (!found.version.empty()) json["version"] = found.version;
   }
   connection.call("select holdfast.binary_set($1::uuid, $2, $3::bigint, $4::jsonb)",
-                  pg::Params::of(node, claim.name, claim.fence, text_of(json)));
+                  pg::Params::of(node, claim.name, claim.fence, json_text(json)));
 }
 
 std::vector<KnownProgram> binary_known(pg::Connection& connection, const std::string& node) {
@@ -81,7 +79,7 @@ std::map<std::string, std::string> machine_options(pg::Connection& connection, c
 void machine_set_options(pg::Connection& connection, const std::string& node,
                          const std::map<std::string, std::string>& options) {
   connection.call("select holdfast.machine_set_options($1::uuid, $2::jsonb)",
-                  pg::Params::of(node, text_of(nlohmann::json(options))));
+                  pg::Params::of(node, json_text(nlohmann::json(options))));
 }
 
 CrawlOptions crawl_options(pg::Connection& connection, const std::string& crawl) {

@@ -1,6 +1,6 @@
 #pragma once
 // Programs that plugins need, and options that hold on one machine. One free function per SQL function
-// (migrations/functions/62_program.sql). Blocking; call on the thread that owns the connection.
+// (migrations/functions/62_binary.sql). Blocking; call on the thread that owns the connection.
 
 #include "lib/pg/connection.hpp"
 

@@ -79,15 +79,6 @@ std::optional<DutyRun> runner_duty(pg::Connection& connection, const std::string
                  std::chrono::microseconds(row.integer("duration"))};
 }
 
-bool process_gone(pg::Connection& connection, const RunnerInWay& process, const std::string& reason) {
-  return connection
-      .call("select holdfast.process_gone($1::uuid, $2, $3, $4, $5::integer, $6::bigint, $7) as gone",
-            pg::Params::of(process.id, process.machine_id, process.boot_id, process.pid_namespace, process.pid,
-                           process.start_ticks, reason))
-      .one()
-      .boolean("gone");
-}
-
 std::vector<RunnerInWay> local_processes(pg::Connection& connection, const std::string& machine_id,
                                          const std::string& boot_id, const std::string& pid_namespace) {
   const auto rows =

@@ -15,10 +15,8 @@
 namespace holdfast::store {
 
 // A runner that stands in the way of another.
-struct RunnerInWay {
-  std::string id, label, machine_id, boot_id, pid_namespace;
-  int pid{0};
-  std::uint64_t start_ticks{0};
+struct RunnerInWay : LocalProcess {
+  std::string label;
   bool standby{false}, leads{false};
   std::chrono::milliseconds lease_left{0};
 };
@@ -57,8 +55,6 @@ RunnerBeat runner_beat(pg::Connection& connection, const std::string& runner, st
 void runner_leave(pg::Connection& connection, const std::string& runner, int exit_code, const std::string& reason);
 // The duty that is most overdue, done; nothing if none is due.
 std::optional<DutyRun> runner_duty(pg::Connection& connection, const std::string& runner, std::int64_t epoch);
-// A process of the caller's own machine, boot and pid namespace that the caller has seen to be dead.
-bool process_gone(pg::Connection& connection, const RunnerInWay& process, const std::string& reason);
 // Processes that should be running in this pid namespace of this machine since this boot.
 std::vector<RunnerInWay> local_processes(pg::Connection& connection, const std::string& machine_id,
                                          const std::string& boot_id, const std::string& pid_namespace);

@@ -1,6 +1,7 @@
 #include "lib/store/schedule.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/store/json.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -12,16 +13,13 @@ std::string schedule_add(pg::Connection& connection, const NewSchedule& schedule
       {"label", crawl.label},         {"notes", crawl.notes},       {"tags", crawl.tags},
       {"persona", crawl.persona},     {"plugins", crawl.plugins},   {"options", crawl.options},
       {"max_depth", crawl.max_depth}, {"max_urls", crawl.max_urls}, {"priority", crawl.priority}};
-  std::vector<std::string> urls, hosts;
-  for (const auto& seed : schedule.seeds) {
+  std::vector<std::string> urls;
+  for (const auto& seed : schedule.seeds)
     urls.push_back(seed.url);
-    hosts.push_back(seed.host);
-  }
   return connection
-      .call("select to_char(holdfast.schedule_add($1::uuid, $2, $3, $4, $5::text[], $6::text[], $7::jsonb) at time "
+      .call("select to_char(holdfast.schedule_add($1::uuid, $2, $3, $4, $5::text[], $6::jsonb) at time "
             "zone 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') as first",
-            pg::Params::of(schedule.id, schedule.label, schedule.every, schedule.time_zone, urls, hosts,
-                           arguments.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)))
+            pg::Params::of(schedule.id, schedule.label, schedule.every, schedule.time_zone, urls, json_text(arguments)))
       .one()
       .text("first");
 }

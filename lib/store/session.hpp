@@ -9,11 +9,11 @@
 namespace holdfast::store {
 
 // Errors: lease_lost if the node has been given up.
-void crawl_session_open(pg::Connection& connection, const std::string& node, const std::string& session,
-                        const std::string& crawl, const std::string& directory);
+void session_open(pg::Connection& connection, const std::string& node, const std::string& session,
+                  const std::string& crawl, const std::string& directory);
 // status: ready, draining, closed or failed. `hooks_json`: [{plugin, hook_name, status, ...}], keys as the columns of
-// holdfast.crawl_session_hook.
-void crawl_session_set(pg::Connection& connection, const std::string& session, const std::string& status,
-                       const std::string& reason, const std::string& hooks_json);
+// holdfast.session_hook.
+void session_set(pg::Connection& connection, const std::string& session, const std::string& status,
+                 const std::string& reason, const std::string& hooks_json);
 
 } // namespace holdfast::store

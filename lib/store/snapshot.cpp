@@ -1,244 +1,223 @@
 #include "lib/store/snapshot.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/pg/sqlstate.hpp"
+#include "lib/store/json.hpp"
 
 #include <nlohmann/json.hpp>
 
-#include <stdexcept>
+#include <algorithm>
+#include <utility>
 
 namespace holdfast::store {
 
 namespace {
 
-std::vector<Claim> claims_of(const pg::Result& rows) {
-  std::vector<Claim> claims;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const auto row = rows[i];
-    Claim claim;
-    claim.lease = {row.text("snapshot_id"), row.text("crawl_id"), row.integer("fence")};
-    claim.url = row.text("url");
-    claim.host = row.text("host");
-    claim.title = row.text("title");
-    claim.created_at = row.text("created_at");
-    claim.depth = static_cast<int>(row.integer("depth"));
-    claim.max_depth = static_cast<int>(row.integer("max_depth"));
-    claim.attempts = static_cast<int>(row.integer("attempts"));
-    claim.owners_lost = static_cast<int>(row.integer("owners_lost"));
-    claim.tags = row.text_array("tags");
-    claim.plugins = row.text_array("plugins");
-    claim.persona = row.text("persona");
-    const auto options = nlohmann::json::parse(row.text("options"));
-    for (const auto& [key, value] : options.items())
-      claim.options[key] = value.is_string() ? value.get<std::string>() : value.dump();
-    claims.push_back(std::move(claim));
-  }
-  return claims;
+using Clock = std::chrono::steady_clock;
+
+std::int64_t age_ms(Clock::time_point time) {
+  return std::chrono::floor<std::chrono::milliseconds>(Clock::now() - time).count();
 }
 
-pg::DatabaseError lost(const Lease& lease) {
-  return {base::ErrorClass::lease_lost, "HF003",
-          "snapshot " + lease.snapshot_id + " is no longer held with fence " + std::to_string(lease.fence)};
+nlohmann::json files_json(const std::vector<ResultFile>& files) {
+  auto all = nlohmann::json::array();
+  for (const auto& file : files)
+    all.push_back({{"path", file.path}, {"type", file.type}, {"size", file.size}, {"sha256", file.sha256}});
+  return all;
 }
 
-// The leases of several requests, by columns.
-struct Leases {
-  template <class Request>
-  explicit Leases(const std::vector<Request>& requests) {
-    for (const Request& request : requests) {
-      snapshots.push_back(request.lease.snapshot_id);
-      crawls.push_back(request.lease.crawl_id);
-      fences.push_back(request.lease.fence);
-    }
+nlohmann::json result_json(const HookResult& result) {
+  const auto wall = result.cost ? result.cost->wall.count() : 0;
+  nlohmann::json json = {{"plugin", result.plugin},
+                         {"hook", result.hook},
+                         {"status", result.status},
+                         {"background", result.background},
+                         {"ended_ago_ms", std::max<std::int64_t>(0, age_ms(result.started) - wall)},
+                         {"output", result.output},
+                         {"error", result.error},
+                         {"output_files", files_json(result.files)},
+                         {"output_bytes", result.bytes}};
+  if (result.pid > 0) json["pid"] = result.pid;
+  if (!result.output_json.empty())
+    if (auto value = nlohmann::json::parse(result.output_json, nullptr, false); !value.is_discarded())
+      json["output_json"] = std::move(value);
+  if (result.exit_code) json["exit_code"] = *result.exit_code;
+  if (result.exit_signal) json["exit_signal"] = *result.exit_signal;
+  if (result.cost) {
+    json["wall_ms"] = wall;
+    json["user_ms"] = result.cost->user.count();
+    json["system_ms"] = result.cost->system.count();
+    json["peak_memory_bytes"] = result.cost->peak_memory_bytes;
+    json["read_bytes"] = result.cost->read_bytes;
+    json["written_bytes"] = result.cost->written_bytes;
   }
-  std::vector<std::string> snapshots, crawls;
-  std::vector<std::int64_t> fences;
-};
-
-// `numbers`: a bigint[] of places, from 1 on.
-void mark(std::vector<Written>& answers, const std::vector<std::string>& numbers, Written what) {
-  for (const auto& number : numbers)
-    answers.at(std::stoull(number) - 1) = what;
+  return json;
 }
 
-// With what their crawls demand.
-std::vector<Claim> taken(const pg::Result& rows) {
-  auto claims = claims_of(rows);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    claims[i].robots = rows[i].boolean("robots");
-    claims[i].max_snapshot_bytes = static_cast<std::uint64_t>(rows[i].integer("max_snapshot_bytes"));
-    claims[i].archived = rows[i].text_array("archived");
+nlohmann::json lease_json(const Lease& lease) {
+  return {{"snapshot", lease.snapshot_id}, {"crawl", lease.crawl_id}, {"fence", lease.fence}};
+}
+
+nlohmann::json page_json(const Page& page) {
+  auto json = lease_json(page.lease);
+  json["ending"] = page.ending;
+  json["spend"] = page.spend;
+  if (!page.reason.empty()) json["reason"] = page.reason;
+  if (page.delay) json["delay_ms"] = page.delay->count();
+  if (!page.outcome.empty()) json["outcome"] = page.outcome;
+  if (!page.directory.empty()) {
+    json["directory"] = page.directory;
+    json["manifest"] = page.manifest;
+    json["bytes"] = page.bytes;
+    json["files"] = page.files;
   }
-  return claims;
+  if (!page.title.empty()) json["title"] = page.title;
+  if (!page.tags.empty()) json["tags"] = page.tags;
+  for (const Seed& link : page.links)
+    json["links"].push_back({{"url", link.url}, {"title", link.title}});
+  for (const HookResult& result : page.results)
+    json["results"].push_back(result_json(result));
+  return json;
+}
+
+std::string pages_text(const std::vector<Page>& pages) {
+  auto all = nlohmann::json::array();
+  for (const Page& page : pages)
+    all.push_back(page_json(page));
+  return json_text(std::move(all));
+}
+
+PageAnswer::What what_of(const std::string& text) {
+  for (const auto what : {PageAnswer::What::sealed, PageAnswer::What::cancelled, PageAnswer::What::released,
+                          PageAnswer::What::failed, PageAnswer::What::lost})
+    if (text == to_string(what)) return what;
+  throw base::Error(base::ErrorClass::bug, "a page was answered with \"" + text + "\"");
+}
+
+using AnswersByLease = std::map<std::pair<std::string, std::int64_t>, PageAnswer>;
+
+void take_answer(AnswersByLease& answers, const pg::Row& row, const char* what) {
+  answers[{row.text("snapshot_id"), row.integer("fence")}] = {what_of(row.text(what)), row.integer_or("children", 0),
+                                                              !row.is_null("crawl_sealed") &&
+                                                                  row.boolean("crawl_sealed")};
+}
+
+std::vector<PageAnswer> in_order(const std::vector<Page>& pages, const AnswersByLease& answers) {
+  std::vector<PageAnswer> ordered;
+  for (const Page& page : pages) {
+    const auto found = answers.find({page.lease.snapshot_id, page.lease.fence});
+    if (found == answers.end())
+      throw base::Error(base::ErrorClass::bug, "no answer for snapshot " + page.lease.snapshot_id);
+    ordered.push_back(found->second);
+  }
+  return ordered;
+}
+
+// Columns snapshot_id, crawl_id and fence, and the others as an object in "claim".
+Claim claim_of(const pg::Row& row) {
+  const auto json = nlohmann::json::parse(row.text("claim"));
+  const auto take = [&](const char* name, auto& value) {
+    if (const auto found = json.find(name); found != json.end() && !found->is_null()) found->get_to(value);
+  };
+  Claim claim;
+  claim.lease = {row.text("snapshot_id"), row.text("crawl_id"), row.integer("fence")};
+  take("url", claim.url);
+  take("host", claim.host);
+  take("title", claim.title);
+  take("created_at", claim.created_at);
+  take("depth", claim.depth);
+  take("max_depth", claim.max_depth);
+  take("attempts", claim.attempts);
+  take("owners_lost", claim.owners_lost);
+  take("persona", claim.persona);
+  take("robots", claim.robots);
+  take("max_snapshot_bytes", claim.max_snapshot_bytes);
+  take("tags", claim.tags);
+  take("plugins", claim.plugins);
+  take("archived", claim.archived);
+  for (const auto& [key, value] : json.at("options").items())
+    claim.options[key] = value.is_string() ? value.get<std::string>() : value.dump();
+  return claim;
 }
 
 } // namespace
 
-std::vector<Claim> snapshot_claim(pg::Connection& connection, const std::string& node, int room,
-                                  const std::vector<std::string>& near) {
-  return claims_of(connection.call("select * from holdfast.snapshot_claim($1::uuid, $2::integer, $3::uuid[])",
-                                   pg::Params::of(node, room, near)));
-}
-
-std::vector<Claim> snapshot_take(pg::Connection& connection, const std::string& node, int room,
-                                 const std::vector<std::string>& near, bool near_only, const ClaimOrder& order) {
-  return taken(connection.call(
-      "select * from holdfast.snapshot_take($1::uuid, $2::integer, $3::uuid[], $4::boolean, $5, $6::integer)",
-      pg::Params::of(node, room, near, near_only, order.first, order.from_top_n)));
-}
-
-std::vector<Claim> work_take(pg::Connection& connection, const std::string& node, int room,
-                             const std::vector<std::string>& near, bool near_only, const ClaimOrder& order, int seeds) {
-  return taken(connection.call(
-      "select * from holdfast.work_take($1::uuid, $2::integer, $3::uuid[], $4::boolean, $5, $6::integer, $7::integer)",
-      pg::Params::of(node, room, near, near_only, order.first, order.from_top_n, seeds)));
-}
-
-void snapshot_start(pg::Connection& connection, const std::string& node, const Lease& lease) {
-  connection.call("select holdfast.snapshot_start($1::uuid, $2::uuid, $3::uuid, $4::bigint)",
-                  pg::Params::of(node, lease.snapshot_id, lease.crawl_id, lease.fence));
-}
-
-void snapshot_release(pg::Connection& connection, const std::string& node, const Lease& lease,
-                      const std::string& ending, std::chrono::milliseconds delay, const std::string& reason,
-                      bool spend) {
-  connection.call(
-      "select holdfast.snapshot_release($1::uuid, $2::uuid, $3::uuid, $4::bigint, $5, $6::interval, $7, $8::boolean)",
-      pg::Params::of(node, lease.snapshot_id, lease.crawl_id, lease.fence, ending,
-                     std::to_string(delay.count()) + " milliseconds", reason, spend));
-}
-
-std::vector<SealAnswer> snapshot_seal_many(pg::Connection& connection, const std::string& node,
-                                           const std::vector<SealRequest>& requests) {
-  const Leases leases(requests);
-  std::vector<std::string> outcomes, reasons, directories, manifests, titles;
-  std::vector<std::int64_t> bytes, files;
-  auto more = nlohmann::json::array(); // of those that have tags or links
-  for (const auto& [lease, sealing] : requests) {
-    outcomes.push_back(sealing.outcome);
-    reasons.push_back(sealing.reason);
-    directories.push_back(sealing.directory);
-    manifests.push_back(sealing.manifest_sha256);
-    titles.push_back(sealing.title);
-    bytes.push_back(static_cast<std::int64_t>(sealing.bytes));
-    files.push_back(static_cast<std::int64_t>(sealing.files));
-    if (sealing.tags.empty() && sealing.discovered.empty()) continue;
-    nlohmann::json item{{"number", outcomes.size()}};
-    for (const auto& tag : sealing.tags)
-      item["tags"].push_back(pg::sanitize_utf8(tag));
-    for (const Seed& seed : sealing.discovered) {
-      item["urls"].push_back(pg::sanitize_utf8(seed.url));
-      item["hosts"].push_back(pg::sanitize_utf8(seed.host));
-      item["titles"].push_back(pg::sanitize_utf8(seed.title));
-    }
-    more.push_back(std::move(item));
-  }
-  const auto rows = connection.call(
-      "select * from holdfast.snapshot_seal_many($1::uuid, $2::uuid[], $3::uuid[], $4::bigint[], $5::text[], "
-      "$6::text[], $7::text[], $8::text[], $9::bigint[], $10::bigint[], $11::text[], $12::jsonb)",
-      pg::Params::of(node, leases.snapshots, leases.crawls, leases.fences, outcomes, reasons, directories, manifests,
-                     bytes, files, titles, more.dump()));
-  std::vector<SealAnswer> answers(requests.size());
-  if (rows.size() != answers.size()) throw std::logic_error("snapshot_seal_many left an item without an answer");
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const auto row = rows[i];
-    const std::string what = row.text("answer");
-    SealAnswer& answer = answers.at(static_cast<std::size_t>(row.integer("number")) - 1);
-    answer.what = what == "sealed"      ? SealAnswer::What::sealed
-                  : what == "cancelled" ? SealAnswer::What::cancelled
-                  : what == "running"   ? SealAnswer::What::running
-                                        : SealAnswer::What::lost;
-    answer.sealed = {row.integer("children"), row.boolean("crawl_sealed")};
-  }
-  return answers;
-}
-
-Sealed sealed_or_throw(const Lease& lease, const SealAnswer& answer) {
-  switch (answer.what) {
-  case SealAnswer::What::sealed:
-    return answer.sealed;
-  case SealAnswer::What::cancelled:
-    // For the owner that is as if somebody else had sealed it, and what it has published must go.
-    throw pg::DatabaseError(base::ErrorClass::lease_lost, "HF003",
-                            "its crawl has been stopped, and keeps nothing more");
-  case SealAnswer::What::running:
-    throw pg::DatabaseError(base::ErrorClass::bug, "HF001",
-                            "snapshot " + lease.snapshot_id + " cannot be sealed: a hook is still running");
-  case SealAnswer::What::lost:
+std::string_view to_string(PageAnswer::What what) noexcept {
+  switch (what) {
+  case PageAnswer::What::sealed:
+    return "sealed";
+  case PageAnswer::What::cancelled:
+    return "cancelled";
+  case PageAnswer::What::released:
+    return "released";
+  case PageAnswer::What::failed:
+    return "failed";
+  case PageAnswer::What::lost:
     break;
   }
-  throw lost(lease);
+  return "lost";
 }
 
-Sealed snapshot_seal(pg::Connection& connection, const std::string& node, const Lease& lease, const Sealing& sealing) {
-  return sealed_or_throw(lease, snapshot_seal_many(connection, node, {{lease, sealing}}).front());
-}
-
-std::vector<Written> result_start_many(pg::Connection& connection, const std::string& node,
-                                       const std::vector<StartRequest>& requests) {
-  const Leases leases(requests);
-  std::vector<std::string> plugins, hooks, background;
-  std::vector<std::int64_t> pids, start_ticks, timeouts;
-  for (const auto& [lease, hook] : requests) {
-    plugins.push_back(hook.plugin);
-    hooks.push_back(hook.hook_name);
-    pids.push_back(hook.pid);
-    start_ticks.push_back(static_cast<std::int64_t>(hook.start_ticks));
-    timeouts.push_back(hook.timeout.count());
-    background.emplace_back(hook.background ? "t" : "f");
-  }
+TurnAnswer worker_turn(pg::Connection& connection, const std::string& worker, const TurnRequest& request) {
+  const auto& wanted = request.claim;
   const auto rows = connection.call(
-      "select holdfast.result_start_many($1::uuid, $2::uuid[], $3::uuid[], $4::bigint[], $5::text[], $6::text[], "
-      "$7::integer[], $8::bigint[], $9::bigint[], $10::boolean[]) as lost",
-      pg::Params::of(node, leases.snapshots, leases.crawls, leases.fences, plugins, hooks, pids, start_ticks, timeouts,
-                     background));
-  std::vector<Written> answers(requests.size(), Written::written);
-  mark(answers, rows.one().text_array("lost"), Written::lost);
-  return answers;
-}
-
-std::vector<Written> result_finish_many(pg::Connection& connection, const std::string& node,
-                                        const std::vector<FinishRequest>& requests) {
-  const Leases leases(requests);
-  std::vector<std::string> plugins, hooks, statuses;
-  std::string results;
-  for (const auto& request : requests) {
-    plugins.push_back(request.plugin);
-    hooks.push_back(request.hook_name);
-    statuses.push_back(request.status);
-    results += (results.empty() ? "[" : ",") + request.result_json;
+      "select what, snapshot_id, crawl_id, fence, children, crawl_sealed, detail, claim::text as claim from "
+      "holdfast.worker_turn($1::uuid, $2::jsonb, $3::integer, $4::uuid[], $5::boolean, $6::boolean, $7::integer, "
+      "$8::integer)",
+      pg::Params::of(worker, pages_text(request.pages), wanted.room, wanted.open, wanted.open_only, wanted.order.newest,
+                     wanted.order.from_top_n, wanted.seeds));
+  TurnAnswer answer;
+  AnswersByLease pages;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto row = rows[i];
+    const std::string& what = row.text("what");
+    if (what == "claimed")
+      answer.claims.push_back(claim_of(row));
+    else if (what == "wait")
+      answer.wait = std::chrono::milliseconds(std::stoll(row.text("detail")));
+    else
+      take_answer(pages, row, "what");
   }
+  answer.pages = in_order(request.pages, pages);
+  return answer;
+}
+
+std::vector<PageAnswer> finish(pg::Connection& connection, const std::string& worker, const std::vector<Page>& pages) {
+  const auto rows = connection.call("select snapshot_id, fence, answer, children, crawl_sealed from "
+                                    "holdfast.finish($1::uuid, $2::jsonb)",
+                                    pg::Params::of(worker, pages_text(pages)));
+  AnswersByLease answers;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    take_answer(answers, rows[i], "answer");
+  return in_order(pages, answers);
+}
+
+std::vector<Claim> claim(pg::Connection& connection, const std::string& worker, const ClaimRequest& request) {
   const auto rows = connection.call(
-      "select * from holdfast.result_finish_many($1::uuid, $2::uuid[], $3::uuid[], $4::bigint[], $5::text[], "
-      "$6::text[], $7::text[], $8::jsonb)",
-      pg::Params::of(node, leases.snapshots, leases.crawls, leases.fences, plugins, hooks, statuses, results + "]"));
-  std::vector<Written> answers(requests.size(), Written::written);
-  mark(answers, rows.one().text_array("lost"), Written::lost);
-  mark(answers, rows.one().text_array("unknown"), Written::unknown);
-  return answers;
+      "select c.snapshot_id, c.crawl_id, c.fence, to_jsonb(c)::text as claim from holdfast.claim($1::uuid, "
+      "$2::integer, $3::uuid[], $4::boolean, $5::boolean, $6::integer, $7::integer) c",
+      pg::Params::of(worker, request.room, request.open, request.open_only, request.order.newest,
+                     request.order.from_top_n, request.seeds));
+  std::vector<Claim> claims;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    claims.push_back(claim_of(rows[i]));
+  return claims;
 }
 
-void require_written(const Lease& lease, Written answer) {
-  if (answer == Written::lost) throw lost(lease);
-  if (answer == Written::unknown)
-    throw pg::DatabaseError(base::ErrorClass::bug, "HF001",
-                            "a hook of snapshot " + lease.snapshot_id + " has ended that was never started");
-}
-
-void result_start(pg::Connection& connection, const std::string& node, const Lease& lease, const HookStart& hook) {
-  require_written(lease, result_start_many(connection, node, {{lease, hook}}).front());
-}
-
-void result_finish(pg::Connection& connection, const std::string& node, const Lease& lease, const std::string& plugin,
-                   const std::string& hook_name, const std::string& status, const std::string& result_json) {
-  require_written(lease,
-                  result_finish_many(connection, node, {{lease, plugin, hook_name, status, result_json}}).front());
-}
-
-void result_amend(pg::Connection& connection, const std::string& node, const Lease& lease, const std::string& plugin,
-                  const std::string& hook_name, const std::string& result_json) {
-  connection.call("select holdfast.result_amend($1::uuid, $2::uuid, $3::uuid, $4::bigint, $5, $6, $7::jsonb)",
-                  pg::Params::of(node, lease.snapshot_id, lease.crawl_id, lease.fence, plugin, hook_name, result_json));
+void worker_hooks(pg::Connection& connection, const std::string& worker, const std::vector<ActiveHook>& hooks) {
+  auto all = nlohmann::json::array();
+  for (const ActiveHook& hook : hooks) {
+    auto json = lease_json(hook.lease);
+    json["plugin"] = hook.plugin;
+    json["hook"] = hook.hook;
+    json["background"] = hook.background;
+    json["running_ms"] = age_ms(hook.started);
+    json["timeout_ms"] = hook.timeout.count();
+    if (hook.pid > 0) json["pid"] = hook.pid;
+    if (hook.still_since) json["still_ms"] = age_ms(*hook.still_since);
+    all.push_back(std::move(json));
+  }
+  connection.call("select holdfast.worker_hooks($1::uuid, $2::jsonb)",
+                  pg::Params::of(worker, json_text(std::move(all))));
 }
 
 } // namespace holdfast::store

@@ -1,8 +1,11 @@
 #pragma once
-// Snapshots and results: claiming, starting, putting back, sealing. One free function per SQL function
-// (migrations/functions/30_snapshot.sql, 40_result.sql). Blocking; call on the thread that owns the connection. Every
-// function that names a Lease raises Error(lease_lost) if its fence is stale, and then has changed nothing; all but
-// snapshot_take, work_take and snapshot_claim may be repeated.
+// Snapshots as a worker claims and finishes them, and the hooks that it runs. One free function per SQL function, same
+// name (migrations/functions/40_claim.sql, 41_finish.sql, 20_worker.sql). Blocking; call on the thread that owns the
+// connection.
+//
+// finish() and worker_hooks() may be repeated. claim(), and worker_turn() with room, may not: what a lost answer has
+// granted comes up in the next heartbeats (BeatAnswer::extra). Times are sent as ages: only the database's clock
+// counts.
 
 #include "lib/store/crawl.hpp"
 #include "lib/store/node.hpp"
@@ -10,7 +13,9 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace holdfast::store {
@@ -23,99 +28,112 @@ struct Claim {
   std::vector<std::string> tags, plugins;
   std::map<std::string, std::string> options;
   std::string persona;
-  // What its crawl demands of whoever works on it; not of snapshot_claim.
-  bool robots{false};                  // as the site's robots.txt allows
+  bool robots{false};                  // honour the host's robots.txt
   std::uint64_t max_snapshot_bytes{0}; // left by all hooks together; 0: no cap
-  std::vector<std::string> archived;   // plugins whose results the collection has already: they need not run
+  std::vector<std::string> archived;   // plugins that need not run: the collection has their results
 };
 
-struct HookStart {
-  std::string plugin, hook_name;
-  int pid{0};
-  std::uint64_t start_ticks{0};
-  std::chrono::milliseconds timeout{0};
+struct HookCost {
+  std::chrono::milliseconds wall{0}, user{0}, system{0};
+  std::uint64_t peak_memory_bytes{0}, read_bytes{0}, written_bytes{0};
+};
+
+struct ResultFile {
+  std::string path; // below the plugin's directory
+  std::string type;
+  std::uint64_t size{0};
+  std::string sha256;
+};
+
+// What one hook did in one attempt: the columns of holdfast.archive_result.
+struct HookResult {
+  std::string plugin, hook;
+  std::string status{"succeeded"}; // succeeded, failed, skipped, noresults
+  int pid{0};                      // 0: it never had one
   bool background{false};
+  std::chrono::steady_clock::time_point started{};
+  std::string output, error;
+  std::string output_json; // a JSON text, or empty
+  std::vector<ResultFile> files;
+  std::uint64_t bytes{0}; // of all files, also of those that are not listed
+  std::optional<int> exit_code, exit_signal;
+  std::optional<HookCost> cost; // without it, it took no time
 };
 
-struct Sealing {
-  std::string outcome; // succeeded, partial, failed, refused
-  std::string reason;  // a sentence, or empty
-  std::string directory, manifest_sha256;
+// One finished page: how this attempt ended and what it left.
+struct Page {
+  Lease lease;
+  std::string ending{"sealed"};                   // sealed, released, interrupted, handed_back
+  std::string outcome;                            // of sealed: succeeded, partial, failed, refused
+  std::string reason;                             // a sentence, or empty
+  std::optional<std::chrono::milliseconds> delay; // of released; without it and with `spend` the database decides
+  bool spend{false};                              // the attempt counts
+  std::string directory, manifest;                // manifest: its SHA-256
   std::uint64_t bytes{0}, files{0};
   std::string title;
   std::vector<std::string> tags;
-  std::vector<Seed> discovered;
+  std::vector<Seed> links;
+  std::vector<HookResult> results;
 };
 
-struct Sealed {
-  std::int64_t children{0}; // new snapshots among the discovered URLs
-  bool crawl_sealed{false}; // with it; of several sealed in one call, with the last
-};
-
-// What is asked for one snapshot of several; must outlive the call.
-struct SealRequest {
-  const Lease& lease;
-  const Sealing& sealing;
-};
-
-struct SealAnswer {
-  enum class What { sealed, cancelled, lost, running };
+struct PageAnswer {
+  enum class What {
+    sealed,
+    cancelled, // sealed as cancelled, because its crawl was stopped: nothing of the attempt is kept
+    released,
+    failed, // its attempts are used up: sealed as failed
+    lost,   // no longer held with this fence: nothing was written
+  };
   What what{What::lost};
-  Sealed sealed;
+  std::int64_t children{0}; // new snapshots among the links
+  bool crawl_sealed{false}; // with this page
 };
+std::string_view to_string(PageAnswer::What what) noexcept;
 
 // Which of a crawl's due snapshots goes first.
 struct ClaimOrder {
-  std::string first{"oldest"}; // oldest, newest: as they were found
-  int from_top_n{0};           // at random among so many; 0: strictly in order
+  bool newest{false}; // the newest, not the oldest, as they were found
+  int from_top_n{0};  // at random among so many; 0: strictly in order
 };
-// Up to `room` due snapshots, started; crawls in `near` first, or with `near_only` of those alone.
-std::vector<Claim> snapshot_take(pg::Connection& connection, const std::string& node, int room,
-                                 const std::vector<std::string>& near, bool near_only, const ClaimOrder& order = {});
-// The same, after opening one new crawl of at most `seeds` URLs if one is due: then these are among them, or are next.
-std::vector<Claim> work_take(pg::Connection& connection, const std::string& node, int room,
-                             const std::vector<std::string>& near, bool near_only, const ClaimOrder& order, int seeds);
-// The same in two steps, as older programs: claimed, then started.
-std::vector<Claim> snapshot_claim(pg::Connection& connection, const std::string& node, int room,
-                                  const std::vector<std::string>& near);
-void snapshot_start(pg::Connection& connection, const std::string& node, const Lease& lease);
-// ending: released, interrupted, handed_back. spend: count the attempt.
-void snapshot_release(pg::Connection& connection, const std::string& node, const Lease& lease,
-                      const std::string& ending, std::chrono::milliseconds delay, const std::string& reason,
-                      bool spend);
-Sealed snapshot_seal(pg::Connection& connection, const std::string& node, const Lease& lease, const Sealing& sealing);
-// The same for several, in one commit: an answer for each, in their order. Throws if any breaks a rule of the schema;
-// then none is sealed.
-std::vector<SealAnswer> snapshot_seal_many(pg::Connection& connection, const std::string& node,
-                                           const std::vector<SealRequest>& requests);
-// What snapshot_seal returns or throws for such an answer.
-Sealed sealed_or_throw(const Lease& lease, const SealAnswer& answer);
 
-// Results of several snapshots' hooks, in one commit; as for seals, what is referred to must outlive the call, and a
-// throw means that nothing of it was written.
-struct StartRequest {
-  const Lease& lease;
-  const HookStart& hook;
+struct ClaimRequest {
+  int room{0};                     // at most so many; 0: none
+  std::vector<std::string> open{}; // crawls that have a session here
+  bool open_only{false};           // nothing of other crawls
+  ClaimOrder order{};
+  int seeds{0}; // open one new crawl of at most so many seeds, if one is due; 0: none
 };
-struct FinishRequest {
-  const Lease& lease;
-  const std::string &plugin, &hook_name, &status;
-  const std::string& result_json;
-};
-enum class Written { written, lost, unknown };
-std::vector<Written> result_start_many(pg::Connection& connection, const std::string& node,
-                                       const std::vector<StartRequest>& requests);
-std::vector<Written> result_finish_many(pg::Connection& connection, const std::string& node,
-                                        const std::vector<FinishRequest>& requests);
-// Throws what result_start and result_finish throw for such an answer.
-void require_written(const Lease& lease, Written answer);
 
-void result_start(pg::Connection& connection, const std::string& node, const Lease& lease, const HookStart& hook);
-// `result_json`: columns of holdfast.archive_result by name (output, error, output_files, exit_code, wall_ms, ...).
-void result_finish(pg::Connection& connection, const std::string& node, const Lease& lease, const std::string& plugin,
-                   const std::string& hook_name, const std::string& status, const std::string& result_json);
-// What a finished hook had left was changed by another. `result_json`: error, output_files, output_bytes.
-void result_amend(pg::Connection& connection, const std::string& node, const Lease& lease, const std::string& plugin,
-                  const std::string& hook_name, const std::string& result_json);
+struct TurnRequest {
+  std::vector<Page> pages;
+  ClaimRequest claim;
+};
+
+struct TurnAnswer {
+  std::vector<PageAnswer> pages; // one for each page, in the order of the request
+  std::vector<Claim> claims;
+  // If there was room for more: until something that waits now is due; nullopt: nothing waits.
+  std::optional<std::chrono::milliseconds> wait;
+};
+
+// Finishes pages, then claims, in one transaction. Throws, and changes nothing, if a page breaks a rule of the schema.
+TurnAnswer worker_turn(pg::Connection& connection, const std::string& worker, const TurnRequest& request);
+// The two halves alone.
+std::vector<PageAnswer> finish(pg::Connection& connection, const std::string& worker, const std::vector<Page>& pages);
+std::vector<Claim> claim(pg::Connection& connection, const std::string& worker, const ClaimRequest& request);
+
+// A hook that runs now: a row of holdfast.running_hook.
+struct ActiveHook {
+  Lease lease;
+  std::string plugin, hook;
+  bool background{false};
+  int pid{0}; // 0: not known yet
+  std::chrono::steady_clock::time_point started{};
+  std::chrono::milliseconds timeout{0};
+  std::optional<std::chrono::steady_clock::time_point> still_since; // it makes no progress
+  friend bool operator==(const ActiveHook&, const ActiveHook&) = default;
+};
+// These hooks, and no others, run on this worker.
+void worker_hooks(pg::Connection& connection, const std::string& worker, const std::vector<ActiveHook>& hooks);
 
 } // namespace holdfast::store

@@ -1,5 +1,5 @@
 #pragma once
-// What `holdfast verify` reads (migrations/functions/80_verify.sql). Blocking; call on the thread that owns the
+// What `holdfast verify` reads (migrations/functions/93_search.sql). Blocking; call on the thread that owns the
 // connection.
 
 #include "lib/pg/connection.hpp"

@@ -28,7 +28,7 @@ const std::map<std::string, List, std::less<>>& lists() {
       {"results", {"holdfast.list_results($1::uuid, $2::uuid, $3, $4, $5::bigint)", {crawl, snapshot, status, url}}},
       {"queue", {"holdfast.list_queue($1::uuid, $2::uuid, $3, $4, $5::bigint)", {crawl, snapshot, status, url}}},
       {"running", {"holdfast.list_running($1::uuid, $2::uuid, $3, $5::bigint, $4)", {crawl, snapshot, url, plugin}}},
-      {"nodes", {"holdfast.list_nodes($1, $2::bigint)", {status}}},
+      {"nodes", {"holdfast.list_workers($1, $2::bigint)", {status}}},
       {"events", {"holdfast.list_events($1::uuid, $2::uuid, $3::bigint)", {crawl, snapshot}}},
       {"failures", {"holdfast.list_failures($1::uuid, $2::uuid, $3, $5::bigint, $4)", {crawl, snapshot, url, plugin}}},
       {"binaries", {"holdfast.list_binaries($1, $2, $3::bigint)", {status, url}}},

@@ -18,7 +18,7 @@ int migrate(Context& context, bool force) {
   pg::ConnectionOptions options;
   options.statement_timeout = std::chrono::hours(1);
   pg::Connection connection(context.dsn(), options);
-  const auto report = store::migrate(connection, force);
+  const auto report = store::migrator().migrate(connection, force);
   if (context.json()) {
     std::cout
         << nlohmann::json{{"type", "Migration"}, {"revision", report.revision}, {"applied", report.applied}}.dump()

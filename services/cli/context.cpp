@@ -110,7 +110,7 @@ pg::Connection& Context::connection(bool create) {
                       "holdfast add URL makes one; --data-dir or HOLDFAST_DATA_DIR names another place");
   auto connection = std::make_unique<pg::Connection>(dsn());
   if (embedded())
-    store::migrate(*connection);
+    store::migrator().migrate(*connection);
   else
     store::migrator().require_current(*connection);
   connection_ = std::move(connection);
@@ -159,7 +159,8 @@ worker::NodeOptions Context::node_options(bool with_database) {
   options.allow_private = settings_.boolean("urls.allow_private");
   options.slots = static_cast<int>(settings_.integer("worker.snapshots"));
   options.kind = settings_.text("worker.kind");
-  options.claim_order = {settings_.text("claim.order"), static_cast<int>(settings_.integer("claim.from_top_n"))};
+  options.claim_order = {settings_.text("claim.order") == "newest",
+                         static_cast<int>(settings_.integer("claim.from_top_n"))};
   options.rate_limit_retries = static_cast<int>(settings_.integer("politeness.retries"));
   options.robots_delay_max = settings_.duration("politeness.robots_delay_max");
   options.share_bodies = settings_.boolean("archive.share_bodies");

@@ -113,9 +113,9 @@ int steer(Context& context, const ControlOptions& options, const std::string& ac
   if (!options.node.empty()) {
     const auto id = node_id(connection, options.node);
     say(context, action, "node", id,
-        action == "pause"    ? store::node_pause(connection, id, order)
-        : action == "resume" ? store::node_resume(connection, id, order)
-                             : store::node_cancel(connection, id, order));
+        action == "pause"    ? store::worker_pause(connection, id, order)
+        : action == "resume" ? store::worker_resume(connection, id, order)
+                             : store::worker_cancel(connection, id, order));
     return base::kExitSuccess;
   }
   for (const auto& given : read_ids(options.ids)) {
@@ -128,16 +128,16 @@ int steer(Context& context, const ControlOptions& options, const std::string& ac
     else if (found.kind == "snapshot")
       changed = store::snapshot_order(connection, found.id, action, order);
     else
-      changed = action == "pause"    ? store::node_pause(connection, found.id, order)
-                : action == "resume" ? store::node_resume(connection, found.id, order)
-                                     : store::node_cancel(connection, found.id, order);
+      changed = action == "pause"    ? store::worker_pause(connection, found.id, order)
+                : action == "resume" ? store::worker_resume(connection, found.id, order)
+                                     : store::worker_cancel(connection, found.id, order);
     say(context, action, found.kind, found.id, changed);
   }
   return base::kExitSuccess;
 }
 
 std::vector<std::string> running(pg::Connection& connection, const std::vector<std::string>& ids) {
-  const auto rows = connection.call("select id from holdfast.v_node where id = any($1::uuid[]) and status = 'running'",
+  const auto rows = connection.call("select id from holdfast.v_worker where id = any($1::uuid[]) and status = 'running'",
                                     pg::Params::of(ids));
   std::vector<std::string> left;
   for (std::size_t i = 0; i < rows.size(); ++i)
@@ -153,8 +153,8 @@ int drain(Context& context, const ControlOptions& options) {
   for (const auto& given : read_ids(options.ids))
     nodes.push_back(node_id(connection, given));
   if (!options.machine.empty()) {
-    const auto rows = connection.call("select id from holdfast.v_node where hostname = $1 and status = 'running' and "
-                                      "process_type in ('worker', 'orchestrator')",
+    const auto rows = connection.call("select id from holdfast.v_worker where hostname = $1 and status = 'running' and "
+                                      "process_type in ('worker', 'runner')",
                                       pg::Params::of(options.machine));
     for (std::size_t i = 0; i < rows.size(); ++i)
       nodes.push_back(rows[i].text("id"));
@@ -164,11 +164,11 @@ int drain(Context& context, const ControlOptions& options) {
   }
   const auto order = order_of(options);
   for (const auto& node : nodes)
-    say(context, "drain", "node", node, store::node_drain(connection, node, order));
+    say(context, "drain", "node", node, store::worker_drain(connection, node, order));
   std::cout.flush();
   // As long as it lives it beats; one that does not is given up when its lease lapses.
   while (options.wait && !running(connection, nodes).empty()) {
-    store::lapse_nodes(connection);
+    store::lapse_workers(connection);
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
   }
   return base::kExitSuccess;

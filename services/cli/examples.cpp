@@ -78,7 +78,7 @@ const std::map<std::string_view, std::vector<std::string_view>>& examples() {
        {"holdfast persona set work --cookies cookies.txt", "holdfast persona set work --unset USER_AGENT"}},
       {"persona remove", {"holdfast persona remove work"}},
       {"logs", {"holdfast logs 7f3a", "holdfast logs --follow 7f3a", "holdfast logs 7f3a --plugin wget"}},
-      {"webhook add", {"holdfast webhook add ops https://hooks.example.net/holdfast --on snapshot.failed,node.lost"}},
+      {"webhook add", {"holdfast webhook add ops https://hooks.example.net/holdfast --on snapshot.failed,worker.lost"}},
       {"webhook list", {"holdfast webhook list"}},
       {"webhook pause", {"holdfast webhook pause ops"}},
       {"webhook resume", {"holdfast webhook resume ops"}},

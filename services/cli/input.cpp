@@ -87,7 +87,6 @@ public:
         return;
       }
       seed.url = url.text;
-      seed.host = url.host;
       seeds_.push_back(std::move(seed));
     } catch (const base::Error& error) {
       problems_.add(where, error.what());
@@ -163,7 +162,7 @@ private:
         if (++left_out == 1) example = entry.where + ": \"" + printable(entry.url.substr(0, 80)) + "\"";
         continue;
       }
-      seeds_.push_back({url->text, url->host, std::move(entry.title), std::move(entry.tags)});
+      seeds_.push_back({url->text, std::move(entry.title), std::move(entry.tags)});
     }
     if (left_out > 0)
       std::cerr << "holdfast: " << name << ": " << left_out << " of " << entries.size()

@@ -2,6 +2,7 @@
 
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/url.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -126,9 +127,10 @@ void apply_limits(const LimitOptions& options, const config::Settings& settings,
   list("allow", options.allow);
   list("deny", options.deny);
   list("schemes", options.schemes);
-  if (options.same == "host") list("hosts", distinct(seeds, [](const auto& seed) { return seed.host; }));
+  const auto host_of = [](const store::Seed& seed) { return base::parse_url(seed.url).host; };
+  if (options.same == "host") list("hosts", distinct(seeds, host_of));
   if (options.same == "domain")
-    list("domains", distinct(seeds, [](const auto& seed) { return registrable_domain(seed.host); }));
+    list("domains", distinct(seeds, [&](const auto& seed) { return registrable_domain(host_of(seed)); }));
   if (options.same == "prefix")
     list("prefixes", distinct(seeds, [](const auto& seed) { return directory_of(seed.url); }));
 }

@@ -82,8 +82,8 @@ int status(Context& context) {
       {{"data", context.embedded() ? context.data_dir().string() + " (own PostgreSQL)" : "database.url"},
        {"archive", context.archive_root().string()},
        {"nodes", row.text("nodes") + " running, " + row.text("slots") + " slots" +
-                     (row.integer("nodes_lost") == 0 ? std::string()
-                                                     : ", " + row.text("nodes_lost") + " lost in the last hour")},
+                     (row.integer("workers_lost") == 0 ? std::string()
+                                                     : ", " + row.text("workers_lost") + " lost in the last hour")},
        {"runner", row.integer("runners") > 0 ? "leads" : "none: schedules and housekeeping wait for one"},
        {"crawls", row.text("crawls_open") + " open, " + row.text("crawls_paused") + " paused"},
        {"snapshots", row.text("snapshots_open") + " open, " + row.text("snapshots_held") + " in work"},

@@ -30,15 +30,16 @@ awaitable<void> incarnations(asio::io_context& io, Context& context, base::StopS
     auto options = context.node_options();
     if (!worker_options.kind.empty()) options.kind = worker_options.kind;
     options.parent_id = worker_options.parent;
-    const auto gone = worker::collect_leftovers(options.work_dir);
+    const auto gone = worker::collect_leftovers(options.work_dir, process::machine_id(options.data_dir / "machine-id"));
     bool again = false;
     std::string problem;
     try {
       if (!gone.empty()) {
         // Seen dead on this very machine: their work need not wait for their leases to run out.
         pg::Connection connection(options.dsn);
-        for (const auto& id : gone)
-          if (store::node_gone(connection, id)) spdlog::info("took over from node {}, which died on this machine", id);
+        for (const auto& process : gone)
+          if (store::worker_gone(connection, process, "found dead"))
+            spdlog::info("took over from node {}, which died on this machine", process.id);
       }
       worker::Node node(io, std::move(options), stop, done);
       again = co_await node.run() == worker::Node::Ending::lost_trust;

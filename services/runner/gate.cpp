@@ -57,7 +57,7 @@ bool send_term(int pid, std::uint64_t start_ticks) {
 
 Gate::Gate(asio::io_context& io, GateOptions options, base::StopSignal& stop)
     : io_(io), options_(std::move(options)), stop_(stop),
-      process_(worker::describe_process("orchestrator", "runner_waiting", options_.version, 0, options_.data_dir)),
+      process_(worker::describe_process("runner", "runner_waiting", options_.version, 0, options_.data_dir)),
       trust_(options_.lease, options_.lease / 5), timer_(io) {
   process_.label = "runner on " + process_.machine.hostname + " pid " + std::to_string(process_.pid) +
                    (options_.standby ? " (standby)" : "");
@@ -155,7 +155,7 @@ awaitable<void> Gate::ask_to_leave(store::RunnerInWay other) {
   if (!other.leads || !is_local(other)) co_return;
   if (found_dead(other)) {
     spdlog::info("{} is dead: not waiting for its lease", other.label);
-    co_await pool_->run([&](pg::Connection& connection) { store::process_gone(connection, other, "found dead"); });
+    co_await pool_->run([&](pg::Connection& connection) { store::worker_gone(connection, other, "found dead"); });
     wake();
   } else if (!options_.standby && !other.standby && other.pid != process_.pid && told_.insert(other.id).second) {
     if (send_term(other.pid, other.start_ticks)) spdlog::info("told {} to leave", other.label);
@@ -214,7 +214,7 @@ awaitable<int> Gate::bury() {
   for (const auto& one : processes) {
     if (one.id == process_.id || !found_dead(one)) continue;
     const bool gone = co_await pool_->run(
-        [&](pg::Connection& connection) { return store::process_gone(connection, one, "found dead"); });
+        [&](pg::Connection& connection) { return store::worker_gone(connection, one, "found dead"); });
     if (gone) ++buried;
     if (gone) spdlog::info("{} is dead: its work is given to others", one.label);
   }

@@ -37,7 +37,7 @@ struct NodeEndpoint::Impl {
     }
     if (request.path == "/readyz") return problem.empty() ? plain(200, "ok\n") : plain(503, problem + "\n");
     // What the process counts of itself is told also, and just, when the database is away.
-    const std::string up = "holdfast_node_ready";
+    const std::string up = "holdfast_worker_ready";
     samples.insert(samples.begin(), {up,
                                      up,
                                      "gauge",

@@ -196,7 +196,7 @@ std::string failures_section(pg::Connection& connection) {
 
 std::string nodes_section(pg::Connection& connection) {
   const auto rows = connection.call(
-      "select n.*, extract(epoch from n.lease_left) as lease_seconds, w.reason from holdfast.v_node n "
+      "select n.*, extract(epoch from n.lease_left) as lease_seconds, w.reason from holdfast.v_worker n "
       "cross join lateral holdfast.why(n.id) w where n.status = 'running' order by n.started_at limit 200");
   Table table({{"Process", "long"}, {"Machine", ""}, {"Holds", "n"}, {"Lease left", "nw"}, {"What it does", "long"}},
               "Processes that run");
@@ -229,7 +229,7 @@ std::string tree_section(pg::Connection& connection) {
 
 std::string ended_section(pg::Connection& connection) {
   const auto rows =
-      connection.call("select * from holdfast.v_node where status = 'exited' order by started_at desc limit 20");
+      connection.call("select * from holdfast.v_worker where status = 'exited' order by started_at desc limit 20");
   Table table({{"Process", "long"}, {"Machine", ""}, {"Ended", "nw"}, {"Why", "long"}}, "Processes that ended");
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto row = rows[i];

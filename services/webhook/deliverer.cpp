@@ -107,7 +107,7 @@ struct Deliverer::Impl {
                               : answer.status != 0 ? "it answered HTTP " + std::to_string(answer.status)
                                                    : answer.error;
     base::test_point("before_webhook_report");
-    base::count("holdfast_node_webhook_attempts_total", {{"outcome", good ? "delivered" : "failed"}});
+    base::count("holdfast_worker_webhook_attempts_total", {{"outcome", good ? "delivered" : "failed"}});
     const bool ours = store::webhook_report(*connection, delivery, answer.status, error, answer.status == 410);
     if (!ours)
       spdlog::debug("webhook {}: {} has been claimed by another meanwhile", delivery.webhook, delivery.message_id);

@@ -5,6 +5,7 @@
 #include "lib/base/text.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/hooks/persona.hpp"
+#include "lib/store/json.hpp"
 #include "lib/store/session.hpp"
 #include "lib/store/view.hpp"
 #include "services/worker/on_thread.hpp"
@@ -187,7 +188,7 @@ private:
         spawn(keep_heartbeat());
         co_await describe_crawl();
         co_await context_.database.repeat([&](pg::Connection& connection) {
-          store::crawl_session_open(connection, context_.node_id, id_, crawl_id_, directory_.string());
+          store::session_open(connection, context_.node_id, id_, crawl_id_, directory_.string());
         });
         known_ = true;
         {
@@ -268,7 +269,7 @@ private:
                                    {"kill_after_seconds", kHeartbeatKills}};
       const auto partial = directory_ / ".heartbeat.json.new";
       std::error_code ignored;
-      if (std::ofstream(partial) << to_text(text) << '\n') std::filesystem::rename(partial, file, ignored);
+      if (std::ofstream(partial) << store::json_text(text) << '\n') std::filesystem::rename(partial, file, ignored);
       pulse_.expires_after(kHeartbeat);
       co_await pulse_.async_wait(asio::as_tuple(asio::use_awaitable));
     }
@@ -416,11 +417,11 @@ private:
     nlohmann::json hooks = nlohmann::json::array();
     for (const auto& [name, columns] : notes_)
       hooks.push_back(columns);
-    const std::string text = to_text(hooks);
+    const std::string text = store::json_text(hooks);
     std::string problem;
     try {
       co_await context_.database.repeat(
-          [&](pg::Connection& connection) { store::crawl_session_set(connection, id_, status, reason, text); });
+          [&](pg::Connection& connection) { store::session_set(connection, id_, status, reason, text); });
     } catch (const base::Error& error) {
       problem = error.what();
     }

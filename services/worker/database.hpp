@@ -1,5 +1,5 @@
 #pragma once
-// Database calls of a node's coroutines: on the pool, repeated while the error is temporary and the node is still
+// Database calls of a worker's coroutines: on the pool, repeated while the error is temporary and the worker is still
 // trusted. Main thread only; owned by Node, outlives its jobs.
 
 #include "lib/base/async.hpp"
@@ -22,7 +22,7 @@ public:
   Database(pg::Pool& pool, const base::TrustWindow& trust) : pool_(pool), trust_(trust) {}
 
   // For calls that may be repeated. Throws what the call throws unless that is temporary; Error(lease_lost) once the
-  // node may no longer act.
+  // worker may no longer act.
   template <class Call>
   auto repeat(Call call) -> awaitable<std::invoke_result_t<Call&, pg::Connection&>> {
     static_assert(std::is_trivially_destructible_v<Call>);
@@ -45,13 +45,14 @@ public:
     co_return co_await pool_.run(call);
   }
 
-private:
+  // The parts of repeat(), for callers that build each try anew.
   struct Backoff {
     std::chrono::milliseconds next{50};
   };
-  void require_trust(const base::Error& error) const;
+  void require_trust(const base::Error& error) const; // throws Error(lease_lost)
   static awaitable<void> pause(Backoff& backoff);
 
+private:
   pg::Pool& pool_;
   const base::TrustWindow& trust_;
 };

@@ -1,5 +1,5 @@
 #pragma once
-// What the jobs and sessions of one node share. Owned by Node, which outlives them; main thread only.
+// What the jobs and sessions of one worker share. Owned by Node, which outlives them; main thread only.
 
 #include "lib/archive/root.hpp"
 #include "lib/base/async.hpp"
@@ -8,7 +8,6 @@
 #include "services/worker/binaries.hpp"
 #include "services/worker/database.hpp"
 #include "services/worker/options.hpp"
-#include "services/worker/write_group.hpp"
 
 #include <boost/asio/thread_pool.hpp>
 
@@ -18,13 +17,8 @@ namespace holdfast::worker {
 
 class CrawlSessions;
 class Programs;
-
-// What goes to the database together.
-struct Writes {
-  WriteGroup<store::SealRequest, store::SealAnswer> seals;
-  WriteGroup<store::StartRequest, store::Written> starts;
-  WriteGroup<store::FinishRequest, store::Written> finishes;
-};
+class RunningHooks;
+class Turns;
 
 struct JobContext {
   const NodeOptions& options;
@@ -40,7 +34,8 @@ struct JobContext {
   std::string cookie; // HOLDFAST_COOKIE value of this incarnation
   CrawlSessions* sessions{nullptr};
   Programs* programs{nullptr};
-  Writes* writes{nullptr};
+  RunningHooks* running_hooks{nullptr};
+  Turns* turns{nullptr};
 };
 
 } // namespace holdfast::worker

@@ -1,8 +1,8 @@
 #pragma once
-// One incarnation of a worker node: joins, claims while there is room, runs snapshots, drains, leaves.
-// Owned by the verb that runs it; constructed, run and destroyed on the main thread, which owns all domain
-// state. Side threads: beat (own connection), database pool, files, resolver. Destroy it only after run() has
-// completed.
+// One incarnation of a worker node: joins, takes turns (finish pages, claim new ones), runs snapshots, drains, leaves.
+// Owned by the verb that runs it; constructed, run and destroyed on the main thread, which owns all domain state. Side
+// threads: beat (own connection), database pool, files, resolver, archive watch, watchdog. Destroy it only after run()
+// has completed.
 
 #include "lib/archive/root.hpp"
 #include "lib/base/async.hpp"
@@ -11,25 +11,32 @@
 #include "lib/pg/heartbeat.hpp"
 #include "lib/pg/pool.hpp"
 #include "lib/process/launcher.hpp"
+#include "services/worker/archive_watch.hpp"
+#include "services/worker/crawl_expander.hpp"
 #include "services/worker/crawl_session.hpp"
+#include "services/worker/housekeeping.hpp"
+#include "services/worker/intake.hpp"
+#include "services/worker/jobs.hpp"
 #include "services/worker/options.hpp"
 #include "services/worker/programs.hpp"
+#include "services/worker/running_hooks.hpp"
 #include "services/worker/scratch.hpp"
-#include "services/worker/snapshot_job.hpp"
+#include "services/worker/sleeper.hpp"
+#include "services/worker/turns.hpp"
 #include "services/worker/watchdog.hpp"
 
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 
+#include <chrono>
+#include <cstdint>
+#include <exception>
 #include <functional>
-#include <limits>
-#include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
-#include <utility>
+#include <vector>
 
 namespace holdfast::worker {
 
@@ -51,49 +58,42 @@ public:
   awaitable<Ending> run();
 
   const std::string& id() const noexcept { return process_.id; }
-  std::size_t running() const noexcept { return jobs_.size(); }
-  std::uint64_t sealed() const noexcept { return sealed_; }
+  std::size_t running() const noexcept { return jobs_->running(); }
+  std::uint64_t sealed() const noexcept { return jobs_->sealed(); }
 
 private:
-  // A hook that makes no progress.
-  struct Still {
-    std::string snapshot_id, plugin, hook;
-    hooks::Stillness stillness;
-  };
   // What the beat thread may read of us.
   struct Held {
     std::mutex mutex;
     std::vector<store::Lease> leases;
     std::uint64_t sealed{0}, free_bytes{0};
     std::string not_claiming;
-    std::vector<Still> still;
-    std::string stats_json() const; // as it is at this moment
+    std::string stats_json() const;
   };
 
+  void make_parts(pg::Connection& connection);
   void start_heartbeat();
   void spawn(awaitable<void> work, asio::cancellation_slot slot = {});
   void take_beat(base::TrustWindow::Clock::time_point sent, const store::BeatAnswer& answer);
   void heed(const std::vector<std::string>& notifications);
   void publish_held();
-  void set_not_claiming(std::string why);
   void fence(const std::string& reason);
+  void fail(std::exception_ptr failure);
   void watch_trust();
   awaitable<void> watch_stop();
-  awaitable<void> claim_loop();
-  awaitable<bool> expand_crawl();
-  awaitable<bool> claim_snapshots();
-  awaitable<void> hand_back(store::Lease lease);
-  awaitable<void> run_job(std::shared_ptr<SnapshotJob> job);
-  awaitable<void> give_up_the_dead();
-  awaitable<void> purge();
-  awaitable<void> look_at_archive();
-  awaitable<void> ask_archive();
-  awaitable<void> make_crawl_page(std::string crawl_id);
-  awaitable<bool> is_done();
-  bool has_room();
-  std::string shortage(); // why no new work is taken; empty: it is
-  void wake();
-  awaitable<void> sleep_until_woken(std::chrono::milliseconds at_most);
+  awaitable<void> leave();
+  void wake(); // something may be due
+
+  bool leaving() const noexcept { return draining_ || fenced_; }
+  awaitable<void> turn_loop();
+  store::ClaimRequest claim_request();
+  std::chrono::milliseconds pause_after(const store::TurnAnswer& answer) const;
+  void set_not_claiming(std::string why);
+  std::string shortage() const; // why no new work is taken; empty: it is
+  awaitable<void> crawl_sealed(std::string crawl_id);
+  awaitable<void> lapse_workers();
+  awaitable<void> expand();
+  awaitable<void> look_whether_done();
 
   asio::io_context& io_;
   NodeOptions options_;
@@ -108,32 +108,27 @@ private:
   base::TrustWindow trust_;
   asio::thread_pool files_{1};
   asio::thread_pool resolver_{4}; // names, and robots.txt
-  asio::thread_pool looks_{1};    // at the archive
   std::unique_ptr<pg::Pool> pool_;
   std::unique_ptr<Database> database_;
   std::unique_ptr<JobContext> context_;
   std::unique_ptr<CrawlSessions> sessions_;
   std::unique_ptr<Programs> programs_;
-  std::unique_ptr<Writes> writes_;
+  std::unique_ptr<ArchiveWatch> archive_;
+  std::unique_ptr<Intake> intake_;
+  std::unique_ptr<Turns> turns_;
+  std::unique_ptr<Jobs> jobs_;
+  std::unique_ptr<RunningHooks> running_hooks_;
+  std::unique_ptr<CrawlExpander> expander_;
+  std::unique_ptr<Housekeeping> housekeeping_;
   std::shared_ptr<Held> held_{std::make_shared<Held>()};
-  // By snapshot and fence: what was taken from us may be claimed anew while its first run still ends.
-  std::map<std::pair<std::string, std::int64_t>, std::shared_ptr<SnapshotJob>> jobs_;
-  std::set<std::string> extra_once_; // "<snapshot> <fence>" seen as extra on the last beat
-  asio::steady_timer wake_timer_;
+  Sleeper sleeper_;
   asio::steady_timer trust_timer_;
-  asio::steady_timer look_timer_; // until the archive has answered
-  bool looking_{false};
-  std::chrono::steady_clock::time_point looked_{};
-  std::string archive_trouble_;                                           // as it was last; empty: none
-  std::uint64_t archive_free_{std::numeric_limits<std::uint64_t>::max()}; // bytes; of a bucket nobody knows
-  std::size_t spawned_{0};                                                // coroutines beside run() that have not ended
-  bool woken_{false};
-  bool draining_{false};
-  bool fenced_{false};
-  bool claiming_{false};
-  bool crawl_in_doubt_{false}; // the answer to a claim of a crawl was lost, or its expansion broke off
+  std::size_t spawned_{0}; // coroutines beside run() that have not ended
+  bool draining_{false}, fenced_{false};
+  std::exception_ptr failure_;
+  bool lapsing_{false};
+  std::chrono::steady_clock::time_point lapsed_{}, looked_whether_done_{};
   std::string not_claiming_;
-  std::uint64_t sealed_{0};
   std::unique_ptr<Watchdog> watchdog_;
   std::unique_ptr<pg::Heartbeat> heartbeat_; // last: its thread ends first
 };

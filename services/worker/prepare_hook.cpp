@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <chrono>
+
 namespace holdfast::worker {
 
 PreparedHook prepare_hook(const JobContext& context, const hooks::Hook& hook, hooks::Options options,
@@ -45,34 +47,50 @@ PreparedHook prepare_hook(const JobContext& context, const hooks::Hook& hook, ho
   return prepared;
 }
 
-nlohmann::json result_columns(const hooks::HookOutcome& outcome) {
+void take_exit(store::HookResult& row, const hooks::HookOutcome& outcome) {
+  using std::chrono::duration_cast;
+  using std::chrono::milliseconds;
   const auto& exit = outcome.exit;
-  nlohmann::json columns = {{"output", outcome.output},
-                            {"wall_ms", exit.wall_time.count()},
-                            {"user_ms", exit.usage.user_time.count() / 1000},
-                            {"system_ms", exit.usage.system_time.count() / 1000},
-                            {"peak_memory_bytes", exit.usage.peak_memory_bytes},
-                            {"read_bytes", exit.usage.read_blocks * 512},
-                            {"written_bytes", exit.usage.written_blocks * 512}};
-  columns["error"] = outcome.error.empty() && outcome.status == hooks::Status::failed ? exit.describe() : outcome.error;
+  const auto& usage = exit.usage;
+  row.cost = store::HookCost{exit.wall_time,
+                             duration_cast<milliseconds>(usage.user_time),
+                             duration_cast<milliseconds>(usage.system_time),
+                             usage.peak_memory_bytes,
+                             usage.read_blocks * 512,
+                             usage.written_blocks * 512};
   if (exit.signal != 0)
-    columns["exit_signal"] = exit.signal;
+    row.exit_signal = exit.signal;
   else if (exit.start_errno == 0)
-    columns["exit_code"] = exit.code;
+    row.exit_code = exit.code;
+}
+
+nlohmann::json result_columns(const hooks::HookOutcome& outcome) {
+  store::HookResult row;
+  take_exit(row, outcome);
+  nlohmann::json columns = {{"output", outcome.output},
+                            {"error", outcome.error},
+                            {"wall_ms", row.cost->wall.count()},
+                            {"user_ms", row.cost->user.count()},
+                            {"system_ms", row.cost->system.count()},
+                            {"peak_memory_bytes", row.cost->peak_memory_bytes},
+                            {"read_bytes", row.cost->read_bytes},
+                            {"written_bytes", row.cost->written_bytes}};
+  if (outcome.error.empty() && outcome.status == hooks::Status::failed) columns["error"] = outcome.exit.describe();
+  if (row.exit_signal) columns["exit_signal"] = *row.exit_signal;
+  if (row.exit_code) columns["exit_code"] = *row.exit_code;
   return columns;
 }
 
-void count_hook(const std::string& plugin, const hooks::HookOutcome& outcome) {
-  base::count("holdfast_node_hooks_total",
-              {{"plugin", plugin}, {"outcome", std::string(hooks::to_string(outcome.status))}});
-  base::observe("holdfast_node_hook_duration_seconds", {{"plugin", plugin}},
-                std::chrono::duration<double>(outcome.exit.wall_time).count());
-  base::observe("holdfast_node_hook_memory_max_bytes", {{"plugin", plugin}},
-                static_cast<double>(outcome.exit.usage.peak_memory_bytes));
+void count_hook(const std::string& plugin, hooks::Status status) {
+  base::count("holdfast_worker_hooks_total", {{"plugin", plugin}, {"outcome", std::string(hooks::to_string(status))}});
 }
 
-std::string to_text(const nlohmann::json& json) {
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+void count_hook(const std::string& plugin, const hooks::HookOutcome& outcome) {
+  count_hook(plugin, outcome.status);
+  base::observe("holdfast_worker_hook_duration_seconds", {{"plugin", plugin}},
+                std::chrono::duration<double>(outcome.exit.wall_time).count());
+  base::observe("holdfast_worker_hook_memory_max_bytes", {{"plugin", plugin}},
+                static_cast<double>(outcome.exit.usage.peak_memory_bytes));
 }
 
 } // namespace holdfast::worker

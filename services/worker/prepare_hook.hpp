@@ -21,13 +21,13 @@ struct PreparedHook {
 PreparedHook prepare_hook(const JobContext& context, const hooks::Hook& hook, hooks::Options options,
                           const hooks::HookContext& hook_context);
 
-// What a finished hook cost and how it ended: the columns that archive_result and crawl_session_hook have in common.
+// What a finished hook cost and how it ended.
+void take_exit(store::HookResult& row, const hooks::HookOutcome& outcome);
+// The same and what it said, as columns of session_hook.
 nlohmann::json result_columns(const hooks::HookOutcome& outcome);
 
 // Counts it for /metrics.
+void count_hook(const std::string& plugin, hooks::Status status);
 void count_hook(const std::string& plugin, const hooks::HookOutcome& outcome);
-
-// JSON as text for the database, whatever bytes a hook has printed.
-std::string to_text(const nlohmann::json& json);
 
 } // namespace holdfast::worker

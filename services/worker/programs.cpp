@@ -4,6 +4,7 @@
 #include "lib/base/log.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/hooks/program.hpp"
+#include "lib/store/json.hpp"
 #include "services/worker/on_thread.hpp"
 #include "services/worker/prepare_hook.hpp"
 
@@ -147,7 +148,7 @@ std::string Programs::wanted() const {
   nlohmann::json list = nlohmann::json::array();
   for (auto& [name, entry] : programs)
     list.push_back(std::move(entry));
-  return to_text(list);
+  return store::json_text(list);
 }
 
 awaitable<void> Programs::run() {
@@ -292,7 +293,7 @@ awaitable<void> Programs::provide(std::vector<hooks::BinaryRecord> records, std:
         {{"name", record.name}, {"providers", record.provider}, {"plugins", nlohmann::json::array({plugin})}});
     before[record.name] = looks_[record.name];
   }
-  const std::string text = to_text(list);
+  const std::string text = store::json_text(list);
   const int added = co_await context_.database.repeat(
       [&](pg::Connection& connection) { return store::binary_want(connection, context_.node_id, text); });
   if (added == 0 || stopping_) co_return;

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdint>
 #include <fstream>
+#include <utility>
 
 namespace holdfast::worker {
 
@@ -49,22 +50,25 @@ void remove_dangling_names() {
   }
 }
 
-enum class Owner { alive, dead, elsewhere };
-
-Owner owner_of(const std::filesystem::path& directory) {
+// As its file says; without a pid: there is none.
+store::LocalProcess owner_of(const std::filesystem::path& directory) {
+  store::LocalProcess owner;
+  owner.id = directory.filename().string();
   std::ifstream file(directory / kOwner);
-  std::string name_space, boot;
-  pid_t pid = 0;
-  std::uint64_t ticks = 0;
+  if (!(file >> owner.pid_namespace >> owner.boot_id >> owner.pid >> owner.start_ticks)) owner.pid = 0;
+  return owner;
+}
+
+bool is_dead(const std::filesystem::path& directory, const store::LocalProcess& owner) {
   // A directory without an owner was being made, or removed, when its maker died; a young one may still be being made.
-  if (!(file >> name_space >> boot >> pid >> ticks)) {
+  if (owner.pid == 0) {
     std::error_code error;
     const auto age = std::filesystem::file_time_type::clock::now() - std::filesystem::last_write_time(directory, error);
-    return !error && age > std::chrono::minutes(1) ? Owner::dead : Owner::elsewhere;
+    return !error && age > std::chrono::minutes(1);
   }
-  if (boot != process::boot_id()) return Owner::dead;
-  if (name_space != process::pid_namespace_id()) return Owner::elsewhere; // another container on this work_dir
-  return process::process_alive(pid, ticks) ? Owner::alive : Owner::dead;
+  if (owner.boot_id != process::boot_id()) return true;
+  if (owner.pid_namespace != process::pid_namespace_id()) return false; // another container on this work_dir
+  return !process::process_alive(owner.pid, owner.start_ticks);
 }
 
 } // namespace
@@ -107,19 +111,22 @@ std::uint64_t Scratch::free_bytes() const {
   return error ? 0 : space.available;
 }
 
-std::vector<std::string> collect_leftovers(const std::filesystem::path& work_dir) {
+std::vector<store::LocalProcess> collect_leftovers(const std::filesystem::path& work_dir,
+                                                   const std::string& machine_id) {
   remove_dangling_names();
-  std::vector<std::string> gone;
+  std::vector<store::LocalProcess> gone;
   std::error_code error;
   for (std::filesystem::directory_iterator it(work_dir / "nodes", error), end; !error && it != end;
        it.increment(error)) {
-    if (owner_of(it->path()) != Owner::dead) continue;
-    const int processes = process::sweep("HOLDFAST_COOKIE", it->path().filename().string() + ".", kSweepGrace);
+    auto owner = owner_of(it->path());
+    if (!is_dead(it->path(), owner)) continue;
+    const int processes = process::sweep("HOLDFAST_COOKIE", owner.id + ".", kSweepGrace);
     if (processes > 0) spdlog::warn("ended {} processes that an earlier node left behind", processes);
-    remove_short_name(it->path().filename().string());
+    remove_short_name(owner.id);
     std::error_code ignored;
     std::filesystem::remove_all(it->path(), ignored);
-    gone.push_back(it->path().filename().string());
+    owner.machine_id = machine_id;
+    if (owner.pid > 0) gone.push_back(std::move(owner));
   }
   return gone;
 }

@@ -2,6 +2,8 @@
 // A node's directory for work in progress: <work_dir>/nodes/<incarnation>/, with a file that says whose it is. Blocking
 // file work. Owned by Node; the destructor removes the directory.
 
+#include "lib/store/node.hpp"
+
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -29,7 +31,9 @@ private:
 };
 
 // Ends the processes and removes the directories that incarnations which are no longer alive left on this machine.
-// Returns the ids of these incarnations: nothing of them runs any more, so their leases may end (store::node_gone).
-std::vector<std::string> collect_leftovers(const std::filesystem::path& work_dir);
+// Returns these incarnations: nothing of them runs any more, so their leases may end (store::worker_gone). Those whose
+// directory does not say which process made it are left out.
+std::vector<store::LocalProcess> collect_leftovers(const std::filesystem::path& work_dir,
+                                                   const std::string& machine_id);
 
 } // namespace holdfast::worker

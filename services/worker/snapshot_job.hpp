@@ -1,23 +1,22 @@
 #pragma once
-// Takes one claimed snapshot from its first hook to its seal. Owned by Node; main thread only. run()
-// is a coroutine that never throws: however it ends, the hooks it started are gone, and the snapshot is sealed, put
-// back, or - if its lease was lost - left to its new owner with nothing written.
+// Takes one claimed snapshot from its first hook to the end of its attempt. Owned by Node; main thread only. run() is a
+// coroutine that never throws: however it ends, the hooks it started are gone, and the page was handed in - sealed,
+// released - or its lease was lost and nothing was written.
 
 #include "lib/archive/attempt.hpp"
 #include "lib/base/async.hpp"
 #include "lib/base/log.hpp"
-#include "lib/base/stop_signal.hpp"
-#include "lib/base/url.hpp"
 #include "lib/hooks/hook_run.hpp"
 #include "lib/store/snapshot.hpp"
+#include "services/worker/admission.hpp"
+#include "services/worker/attempt_files.hpp"
 #include "services/worker/crawl_session.hpp"
+#include "services/worker/failure.hpp"
 #include "services/worker/job_context.hpp"
 
-#include <atomic>
-#include <chrono>
-#include <map>
+#include <cstdint>
 #include <memory>
-#include <set>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,7 +24,7 @@ namespace holdfast::worker {
 
 class SnapshotJob {
 public:
-  enum class Ending { sealed, released, lost };
+  enum class Ending { sealed, released, cancelled, lost };
 
   SnapshotJob(JobContext& context, store::Claim claim);
   ~SnapshotJob();
@@ -34,85 +33,71 @@ public:
 
   awaitable<Ending> run();
 
-  // We are leaving: end the hooks by the ladder and put the snapshot back.
+  // We are leaving: end the hooks by the ladder and release the snapshot.
   void interrupt(const std::string& reason);
   // The lease is no longer ours: kill the hooks, write nothing.
   void lose(const std::string& reason);
 
   const store::Claim& claim() const noexcept { return claim_; }
+  const store::Lease& lease() const noexcept { return claim_.lease; }
+  // The hooks are gone, and the page was handed in: it takes up no slot.
+  bool handed_in() const noexcept { return handed_in_; }
   // Whether this snapshot was its crawl's last.
   bool sealed_crawl() const noexcept { return sealed_crawl_; }
-  const store::Lease& lease() const noexcept { return claim_.lease; }
-  // The hook that the others wait for; nullptr: none runs. For the moment only.
-  const hooks::HookRun* foreground() const noexcept { return foreground_; }
+  // Adds the hooks that run at this moment.
+  void list_hooks(std::vector<store::ActiveHook>& hooks) const;
 
 private:
-  struct Later { // thrown inside run(): put back for reasons of politeness
-    std::chrono::milliseconds delay;
-    std::string reason;
-    bool spend;
-  };
-  struct Forbidden { // thrown inside run(): nothing of the page may be kept
-    std::string reason;
-  };
-  base::LogAbout log_about(const std::string& plugin = "", const std::string& hook = "") const;
-  struct Stopped {}; // thrown inside run() to unwind when interrupted, lost, or left without its session
+  // A hook that was started and is not collected yet.
   struct RunningHook {
     std::unique_ptr<hooks::HookRun> run;
-    std::size_t view; // index into view_.results
+    std::size_t number; // in view_.results and rows_
   };
 
+  base::LogAbout log_about(const std::string& plugin = "", const std::string& hook = "") const;
+  void check() const; // throws Failure if the job is to end
   void end_hooks();
-  awaitable<void> admit();
-  awaitable<void> ask_robots();
-  awaitable<void> judge_redirects(const std::vector<std::string>& urls);
-  awaitable<std::string> robots_rule_against(const base::Url& url);
+  awaitable<void> archive_page();
   awaitable<void> join_session();
+  std::vector<std::string> selected_plugins();
   awaitable<void> run_hooks();
   awaitable<void> run_hook(const hooks::Hook& hook);
-  awaitable<void> record_start(const store::HookStart& start);
   awaitable<void> end_background();
-  awaitable<void> finish_hook(RunningHook hook);
-  awaitable<std::string> find_meddling(const hooks::Hook& hook);
-  awaitable<void> skip_hook(const hooks::Hook& hook, std::string reason);
-  awaitable<void> publish_and_seal();
-  awaitable<void> refuse(std::string reason);
-  awaitable<void> seal();
-  awaitable<void> give_up_results(const std::string& reason);
-  awaitable<void> put_back(const std::string& ending, std::chrono::milliseconds delay, const std::string& reason,
-                           bool spend);
-  awaitable<void> reap();
-  std::uint64_t already_in(const hooks::Hook& hook) const;
+  std::size_t add_result(const hooks::Hook& hook);
+  void skip_hook(const hooks::Hook& hook, const std::string& reason);
+  awaitable<void> collect(hooks::HookRun* run);
+  awaitable<void> take_files(const hooks::Hook& hook, archive::ResultView& result, const hooks::HookOutcome& outcome);
   void take_discovered(const hooks::HookOutcome& outcome);
-  void check() const;
-  void check_directory() const;
-  void remove_scratch() noexcept;
+  awaitable<std::optional<Failure>> slow_down(const hooks::HookOutcome& outcome, bool failed);
+  void forget(const hooks::HookRun* run);
+  awaitable<void> publish();
+  awaitable<void> reap();
+  void complete_rows(const std::string& why);
+  awaitable<Ending> hand_in(const std::optional<Failure>& failure);
+  void log_answer(const store::PageAnswer& answer, const std::optional<Failure>& failure) const;
+  Ending take_answer(const store::PageAnswer& answer);
+  awaitable<void> remove_published();
   std::string decide_outcome() const;
 
   JobContext& context_;
   store::Claim claim_;
-  std::map<std::string, archive::Trace> left_; // by plugin: its directory as its last hook left it
-  bool crawl_hooks_{false};                    // the crawl has hooks of its own, which may write here too
-  std::set<std::string> judged_;               // URLs of redirects that may be asked for
-  std::uint64_t left_bytes_{0};                // by hooks so far, for claim_.max_snapshot_bytes
-  std::set<std::string> spoiled_;              // plugins whose files were changed after they had ended
   hooks::Options options_;
   hooks::HookContext hook_context_;
-  std::filesystem::path attempt_;
-  std::pair<std::uint64_t, std::uint64_t> attempt_inode_; // device and number: hooks could put another in its place
   archive::SnapshotView view_;
-  std::vector<RunningHook> background_;
-  hooks::HookRun* foreground_{nullptr};
-  std::vector<std::pair<std::string, std::string>> unfinished_; // plugin and hook of rows that say: it runs
+  std::vector<store::HookResult> rows_; // beside view_.results, whose text and files they get in the end
+  AttemptFiles files_;
+  Admission admission_;
+  bool crawl_hooks_{false};     // the crawl has hooks of its own, which may write here too
+  std::uint64_t left_bytes_{0}; // by hooks so far, for claim_.max_snapshot_bytes
+  std::vector<RunningHook> running_;
   std::vector<store::Seed> discovered_;
-  store::Sealing sealing_;
+  store::Page page_;
   CrawlSessions::Share session_;
   std::string interrupted_, lost_, broken_; // reasons; empty: not. broken_: its crawl session died
-  bool no_place_{false};                    // this node may not open another crawl
-  std::atomic<bool> abandon_{false};        // what a side thread fetches for us
-  std::string published_;                   // directory published but not yet committed
-  bool seal_asked_{false};                  // from here on the seal may have been granted without our knowing
-  bool sealed_crawl_{false};
+  std::string published_;                   // directory published but not yet sealed
+  std::string summary_;                     // of it, for the log
+  bool in_doubt_{false};                    // the seal may have been granted without our knowing
+  bool handed_in_{false}, sealed_crawl_{false};
 };
 
 } // namespace holdfast::worker

@@ -2,16 +2,17 @@
 
 import drain
 import latency
+import page
 import supervise
 
 
 def measure(bench, figures):
     def through_the_library():
-        answer = drain.ours(bench, 1000, 1, 100, "many", 60, crawls=5)
-        with bench.server.database(bench.filled(1000, 5)) as database, bench.scratch() as scratch:
-            bench.server.sql(database, drain.NODES)
-            seconds, _ = bench.server.pgbench(database, drain.OURS, 1, 9, scratch, define=["batch=100"])
-            return answer["items"] / answer["seconds"] / (int(bench.server.sql(database, "select count(*) from holdfast.snapshot_sealed")) / seconds)
+        return drain.rate(drain.ours(bench, 2000, 1, 100)) / drain.pgbench(bench, 2000, 1, 100, drain.TURN)[0]
+
+    def one_commit():
+        answer = drain.ours(bench, 1000, 1, 1, page.HOOKS)
+        return answer["sealed"] / answer["commits"]
 
     def in_a_larger_queue():
         answers = []
@@ -26,6 +27,7 @@ def measure(bench, figures):
         return each[0] / each[1]
 
     for name, call, least in (("batched drain, of the same SQL in pgbench", through_the_library, 0.12),
+                              ("pages of ten hooks for each commit", one_commit, 0.9),
                               ("speed of a claim in a queue of 60,000, of that in one of 1,000", in_a_larger_queue, 0.2),
                               ("CPU of a plain process, of that of a supervised one", supervision, 0.25)):
         for _ in range(3):

@@ -31,22 +31,23 @@ def compat_tools(directory):
 
 
 def through_holdfast(bench, plugins, directory, options, urls):
-    """From the first claim to the last seal, on a node that runs already."""
+    """From the first claim to the last seal, on a worker that runs already."""
     with bench.server.database(bench.migrated()) as database, bench.scratch() as scratch:
         settings = {"HOLDFAST_WORKER_SNAPSHOTS": str(SLOTS)}
-        with suite.Program(bench, database, scratch, "worker", plugins=directory, settings=settings.items()) as node, bench.server.session(database) as session:
-            node.joined(session)
+        with suite.Program(bench, database, scratch, "worker", plugins=directory, settings=settings.items()) as worker, bench.server.session(database) as session:
+            worker.joined(session)
             crawl = {"plugins": plugins, "options": options}
             text = "array[" + ",".join(f"'{url}'" for url in urls) + "]"
-            session.ask(f"begin; select holdfast.crawl_add('{uuid.uuid4()}', $json${json.dumps(crawl)}$json$); select holdfast.crawl_add_seeds(id, {text}, "
-                        f"array_fill('127.0.0.1'::text, array[{len(urls)}]), array_fill(''::text, array[{len(urls)}]), null) from holdfast.crawl; commit")
+            session.ask(f"begin; select holdfast.crawl_add('{uuid.uuid4()}', $json${json.dumps(crawl)}$json$); "
+                        f"select holdfast.crawl_add_seeds(id, {text}, '{{}}', null) from holdfast.crawl; commit")
             suite.wait_until("all is sealed", lambda: session.ask("select 1 from holdfast.crawl where status = 'sealed'"), 600)
             bad = session.ask("select plugin || ': ' || error from holdfast.archive_result where status = 'failed' limit 1")
             if bad:
                 raise RuntimeError("a hook failed through holdfast: " + bad)
-            seconds, own = session.ask("""select extract(epoch from max(s.sealed_at) - min(a.claimed_at)) || ' ' ||
-              (select avg(t) from (select extract(epoch from max(ended_at) - min(started_at)) as t from holdfast.archive_result group by snapshot_id) r)
-              from holdfast.snapshot_sealed s join holdfast.v_attempt a using (snapshot_id)""").split()
+            seconds, own = session.ask("""select extract(epoch from max(sealed_at) - min(started_at)) || ' ' ||
+              (select avg(t) from (select extract(epoch from max(ended_at) - min(started_at)) as t
+                                     from holdfast.archive_result group by snapshot_id) r)
+              from holdfast.snapshot_sealed""").split()
     return len(urls) * 60 / float(seconds), float(own)
 
 

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 
-from suite import HERE, Missing, progress, run
+from suite import HERE, Missing, progress, run, run_in_phases
 
 # name: (peer, one by one or in batches, jobs at once)
 DRAINS = {
@@ -38,7 +38,7 @@ class Tools:
             self.broken[peer] = str(error).strip().splitlines()[-1][:200]
             raise
         dsn = self.bench.server.dsn(database)
-        return json.loads(run([*command, what, dsn, items, workers, mode], seconds).strip().splitlines()[-1])
+        return run_in_phases([*command, what, dsn, items, workers, mode], seconds, self.bench.server)
 
     def once(self, name, install):
         home = self.directory / name

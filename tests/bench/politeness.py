@@ -31,7 +31,7 @@ def measure(bench, figures):
             bench.say("politeness: filling " + name)
             with figures.attempt(name):
                 databases[name] = stack.enter_context(bench.server.database(bench.migrated()))
-                latency.fill(bench, databases[name], items, crawls=crawls + (crawls == 1), lane=parallel is not None)
+                latency.fill(bench, databases[name], items, crawls=crawls + (crawls == 1), lanes=parallel is not None)
                 if crawls == 1:  # all in the first, the other is out of it
                     bench.server.sql(databases[name], "delete from holdfast.crawl_queue where crawl_id = lpad('1', 32, '0')::uuid")
                 if parallel is not None:
@@ -44,8 +44,9 @@ def measure(bench, figures):
                 latency.claims(bench, figures, database, "claim of 8 with " + name, bench.pick(300, 1000))
             with figures.attempt("bare claim"), bench.scratch() as scratch:
                 transactions = bench.pick(300, 1000)
-                seconds, _ = bench.server.pgbench(bare, BARE_CLAIM, 1, transactions, scratch)
-                figures.add("least SQL of a claim of 8 and its return, in pgbench", "ms", seconds * 1000 / transactions)
+                seconds, cpu = bench.server.pgbench(bare, BARE_CLAIM, 1, transactions, scratch)
+                figures.add("least SQL of a claim of 8 and its return, in pgbench", "ms", seconds * 1000 / transactions,
+                            cpu * 1e6 / transactions)
     for name in list(shapes)[1:]:
         figures.ratio(f"claim of 8 with {name}, p50", f"claim of 8 with {next(iter(shapes))}, p50")
     figures.ratio(f"claim of 8 with {next(iter(shapes))}, p50", "least SQL of a claim of 8 and its return, in pgbench")

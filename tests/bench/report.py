@@ -1,17 +1,27 @@
-"""Figures as a table and as plots (SVG, written by hand: bars need no library)."""
+"""Figures as a table and as plots (SVG, written by hand: bars and curves need no library)."""
 
 import html
 import json
 import math
 import pathlib
 import re
+import statistics
 
 HERE = pathlib.Path(__file__).resolve().parent
-TITLES = {"drain": "Draining a queue of no-op items", "latency": "Latency", "politeness": "What fairness and politeness cost a claim", "supervise": "Supervision",
-          "endtoend": "The same plugins on the same pages", "scale": "Scale-out", "idle": "Idle", "check": "Every day"}
-
-
-PEERS = ("graphile", "pg-boss", "River", "Procrastinate", "the same SQL", "the same rows", "least SQL", "floor", "posix_spawn", "xargs", "abx-dl", "by hand", "if only", "1 node, if only")
+TITLES = {
+    "drain": "Draining a queue of no-op items",
+    "page": "A page of ten hooks, one at a time",
+    "workers": "Simulated workers",
+    "latency": "Latency",
+    "politeness": "What fairness and politeness cost a claim",
+    "supervise": "Supervision",
+    "endtoend": "The same plugins on the same pages",
+    "scale": "Scale-out",
+    "idle": "Idle",
+    "check": "Every day",
+}
+PEERS = ("graphile", "pg-boss", "River", "Procrastinate", "the same SQL", "the same rows", "least SQL", "floor",
+         "posix_spawn", "xargs", "abx-dl", "by hand", "if only", "1 worker, if only", "the core of")
 
 
 def number(value):
@@ -24,14 +34,23 @@ def verdict(item):
     return f" (target {'at most' if item['at_most'] else 'at least'} {item['target']}: {'met' if item['met'] else '**missed**'})"
 
 
+def ratio_text(ratio):
+    cpu = f", CPU {ratio['cpu']:.2f} x" if "cpu" in ratio else ""
+    return f"{ratio['value']:.2f} x {ratio['against']}{cpu}{verdict(ratio)}"
+
+
 def table(part, result):
-    lines = [f"### {TITLES.get(part, part)}", "", "| | median | low .. high | ratio, within a repeat |", "|---|---:|---:|---|"]
+    with_cpu = any("cpu" in row for row in result["figures"])
+    cells = ["", "median", "low .. high", *(["server CPU of each"] if with_cpu else []), "ratio, within a repeat"]
+    lines = [f"### {TITLES.get(part, part)}", "", f"| {' | '.join(cells)} |", "|---|" + "---:|" * (len(cells) - 2) + "---|"]
     for row in result["figures"]:
-        ratios = "; ".join(f"{ratio['value']:.2f} x {ratio['against']}{verdict(ratio)}" for ratio in row.get("ratios", []))
-        ratios = "; ".join(filter(None, [verdict(row).strip(), ratios]))
-        lines.append(f"| {row['name']} | {number(row['median'])} {row['unit']} | {number(row['low'])} .. {number(row['high'])} | {ratios} |")
-    for failure in result["failures"]:
-        lines.append(f"\nNot measured: {failure.strip().splitlines()[0]}")
+        ratios = [verdict(row).strip(), *map(ratio_text, row.get("ratios", []))]
+        cpu = f"{number(statistics.median(row['cpu']))} µs" if "cpu" in row else ""
+        cells = [row["name"], f"{number(row['median'])} {row['unit']}", f"{number(row['low'])} .. {number(row['high'])}",
+                 *([cpu] if with_cpu else []), "; ".join(filter(None, ratios))]
+        lines.append(f"| {' | '.join(cells)} |")
+    lines += [f"\n{note}" for note in result.get("notes", [])]
+    lines += [f"\nNot measured: {failure.strip().splitlines()[0]}" for failure in result["failures"]]
     return "\n".join(lines) + "\n"
 
 
@@ -58,8 +77,33 @@ def bars(title, unit, rows):
     return "\n".join(out) + "\n</svg>\n"
 
 
+def curve(title, of):
+    """Points (x, low, median, high) over a logarithmic x, and a dashed line of what there would be if nothing bent it."""
+    left, bottom, width, height = 80, 360, 860, 310
+    points, ideal = of["points"], of["ideal"]
+    first, last = points[0][0], points[-1][0]
+    top = max(high for _, _, _, high in points) * 1.25
+    x = lambda value: left + width * (math.log(value / first) / math.log(last / first) if last > first else 0.5)
+    y = lambda value: bottom - height * value / top
+    line = lambda pairs: "M" + "L".join(f"{x(a):.1f} {y(b):.1f}" for a, b in pairs)
+    out = ['<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1000 410" font-family="sans-serif" font-size="12">',
+           f'<rect width="1000" height="410" fill="white"/><text x="12" y="22" font-size="15" font-weight="bold">{html.escape(title)}</text>',
+           f'<clipPath id="in"><rect x="{left}" y="{bottom - height}" width="{width}" height="{height}"/></clipPath>',
+           f'<path d="M{left} {bottom - height}V{bottom}H{left + width}" fill="none" stroke="#1a202c"/>',
+           f'<path d="{line(ideal)}" clip-path="url(#in)" fill="none" stroke="#a0aec0" stroke-dasharray="5 4"/>',
+           f'<path d="{line([(at, median) for at, _, median, _ in points])}" fill="none" stroke="#2b6cb0" stroke-width="2"/>',
+           f'<text x="{left + width / 2}" y="{bottom + 42}" text-anchor="middle">{html.escape(of["x"])}, logarithmic; dashed: {html.escape(of["ideal_name"])}</text>',
+           f'<text x="12" y="{bottom - height - 8}">{html.escape(of["y"])}</text>']
+    for at, low, median, high in points:
+        out.append(f'<path d="M{x(at):.1f} {y(low):.1f}V{y(high):.1f}" stroke="#1a202c"/><circle cx="{x(at):.1f}" cy="{y(median):.1f}" r="4" fill="#2b6cb0"/>')
+        out.append(f'<text x="{x(at) + 8:.1f}" y="{y(median) + 16:.1f}">{number(median)}</text><text x="{x(at):.1f}" y="{bottom + 18}" text-anchor="middle">{at}</text>')
+    return "\n".join(out) + "\n</svg>\n"
+
+
 def plots(part, result):
-    """One file for each unit that has two bars or more."""
+    """One file for each curve, and for each unit that has two bars or more."""
+    for of in result.get("curves", []):
+        yield f"{part}-{of['name']}.svg", curve(of["title"], of)
     units = {}
     for row in result["figures"]:
         units.setdefault(row["unit"], []).append((row["name"], row["low"], row["median"], row["high"]))
@@ -72,8 +116,6 @@ def write(results):
     """Parts that were not measured this time keep what they have."""
     file, folder = HERE / "results.json", HERE / "plots"
     old = json.loads(file.read_text()) if file.exists() else {"parts": {}}
-    for result in results["parts"].values():
-        result["machine"], result["small"], result["repeats"] = results["machine"], results["small"], results["repeats"]
     old["parts"].update({part: result for part, result in results["parts"].items() if part != "check"})
     file.write_text(json.dumps(old, indent=1) + "\n")
     folder.mkdir(exist_ok=True)
@@ -84,8 +126,9 @@ def write(results):
             plot.unlink()
         machine = result["machine"]
         text.append(table(part, result))
-        text.append(f"{machine['date']}, {machine['processors']} processors ({machine['model']}), load {machine['load_before']} at the start and {machine.get('load_after', '?')} at the end, PostgreSQL {machine['postgresql']}, "
-                    f"{machine['build']} build, {result['repeats']} repeats{', --small' if result['small'] else ''}.\n")
+        text.append(f"{machine['date']}, {machine['processors']} processors ({machine['model']}), load {machine['load_before']} at the "
+                    f"start and {machine.get('load_after', '?')} at the end, PostgreSQL {machine['postgresql']}, {machine['build']} build, "
+                    f"{result['repeats']} repeats{', --small' if result['small'] else ''}; {result['seconds']:.0f} s.\n")
         for name, svg in plots(part, result):
             (folder / name).write_text(svg)
             text.append(f"![{name.removesuffix('.svg')}](plots/{name})\n")

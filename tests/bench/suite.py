@@ -12,6 +12,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -57,6 +58,49 @@ def run(command, seconds=120, **options):
     if process.returncode != 0:
         raise RuntimeError(f"{' '.join(command)[:200]} failed ({process.returncode}):\n{errors[-1500:]}{out[-500:]}")
     return out
+
+
+def run_in_phases(command, seconds, server, **options):
+    """Runs a program that prints the names of its phases as they begin, waits each time for a line on its standard
+    input, and prints a JSON object at the end. Adds to that "cpu": seconds of the server's CPU time by phase."""
+    command, cpu, answer = [str(word) for word in command], {}, {}
+    with tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
+                                   start_new_session=True, **options)
+        late = threading.Timer(seconds, lambda: os.killpg(process.pid, signal.SIGKILL))
+        late.start()
+        try:
+            phase, before = None, 0
+            for line in process.stdout:
+                now = server.cpu_seconds()
+                if phase:
+                    cpu[phase] = now - before
+                if line.startswith("{"):
+                    answer = json.loads(line)
+                    break
+                phase, before = line.strip(), now
+                process.stdin.write("\n")
+                process.stdin.flush()
+            process.wait()
+        except BrokenPipeError:
+            process.wait()
+        finally:
+            on_time = late.is_alive()
+            late.cancel()
+            with contextlib.suppress(OSError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        if process.returncode != 0:
+            errors.seek(0)
+            why = f"failed ({process.returncode}):\n{errors.read()[-1500:]}" if on_time else f"did not end in {seconds} s"
+            raise RuntimeError(f"{' '.join(command)[:200]} {why}")
+    return {**answer, "cpu": cpu}
+
+
+def ticks_of(pid, children=False):
+    """Clock ticks of CPU time that a process has used; or those of its children that have ended."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return sum(map(int, fields[13:15] if children else fields[11:13]))
 
 
 def wait_until(what, condition, seconds):
@@ -105,6 +149,23 @@ class Server:
             with contextlib.suppress(RuntimeError):
                 self.control("-m", "immediate", "stop")
 
+    def cpu_seconds(self):
+        """CPU time of the server so far: of all its processes, also of those that have ended."""
+        postmaster = int((self.directory / "data/postmaster.pid").read_text().split()[0])
+        while True:
+            ended, total = ticks_of(postmaster, children=True), ticks_of(postmaster)
+            for pid in pathlib.Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split():
+                with contextlib.suppress(OSError):
+                    total += ticks_of(pid)
+            if ticks_of(postmaster, children=True) == ended:
+                return (total + ended) / os.sysconf("SC_CLK_TCK")
+
+    def commits(self, database):
+        """Commits in a database so far. A session tells of its own when it ends at the latest."""
+        gone = f"select count(*) = 0 from pg_stat_activity where datname = '{database}' and backend_type = 'client backend'"
+        wait_until("the sessions have ended", lambda: self.sql("postgres", gone) == "t", 10)
+        return int(self.sql("postgres", f"select xact_commit from pg_stat_database where datname = '{database}'"))
+
     def dsn(self, database):
         return f"postgresql://postgres@/{database}?host={self.directory}"
 
@@ -129,16 +190,18 @@ class Server:
         return Session(self, database)
 
     def pgbench(self, database, script, clients, transactions, directory, seconds=120, define=()):
-        """Seconds that `transactions` of the script took, each client having done its share."""
+        """Seconds that `transactions` of the script took, each client having done its share; and the server's CPU seconds."""
         file = directory / "script.sql"
         file.write_text(script)
         each = max(1, transactions // clients)
+        before = self.cpu_seconds()
         text = run([self.programs / "pgbench", "-n", "-M", "prepared", "-c", clients, "-j", min(clients, 2), "-t", each, *[f"-D{pair}" for pair in define],
                     "-f", file, database], seconds, env=self.environment, cwd="/")
+        cpu = self.cpu_seconds() - before
         done = int(re.search(r"actually processed: (\d+)", text).group(1))
         if done != each * clients:
             raise RuntimeError(f"pgbench did {done} of {each * clients} transactions")
-        return done / float(re.search(r"tps = ([0-9.]+)", text).group(1)), done
+        return done / float(re.search(r"tps = ([0-9.]+)", text).group(1)), cpu
 
 
 class Session:
@@ -171,10 +234,14 @@ class Figures:
     """The figures of one part. Values are those of the repeats, so a ratio is taken repeat by repeat and then its median."""
 
     def __init__(self, part):
-        self.part, self.rows, self.failures = part, {}, []
+        self.part, self.rows, self.failures, self.notes, self.curves = part, {}, [], [], []
 
-    def add(self, name, unit, value):
-        self.rows.setdefault(name, {"name": name, "unit": unit, "values": []})["values"].append(value)
+    def add(self, name, unit, value, cpu=None):
+        """cpu: microseconds of the server's CPU time for each item."""
+        row = self.rows.setdefault(name, {"name": name, "unit": unit, "values": []})
+        row["values"].append(value)
+        if cpu is not None:
+            row.setdefault("cpu", []).append(cpu)
 
     def ratio(self, name, against, target=None, less=False):
         """`name` in units of `against`; target: at least, or with `less` at most."""
@@ -186,6 +253,9 @@ class Figures:
             ratio = {"against": against, "value": statistics.median(pairs), "low": min(pairs), "high": max(pairs)}
             if target is not None:
                 ratio |= {"target": target, "at_most": less, "met": ratio["value"] <= target if less else ratio["value"] >= target}
+            if len(row.get("cpu", [])) == len(other.get("cpu", [])) == len(row["values"]):
+                cpu = [a / b for a, b in zip(row["cpu"], other["cpu"]) if b]
+                ratio |= {"cpu": statistics.median(cpu)} if cpu else {}
             row.setdefault("ratios", []).append(ratio)
 
     def median(self, name):
@@ -210,7 +280,7 @@ class Figures:
         for row in self.rows.values():
             values = row["values"]
             rows.append({**row, "median": statistics.median(values), "low": min(values), "high": max(values)})
-        return {"seconds": round(seconds, 1), "figures": rows, "failures": self.failures}
+        return {"seconds": round(seconds, 1), "figures": rows, "failures": self.failures, "notes": self.notes, "curves": self.curves}
 
 
 class Bench:
@@ -233,8 +303,8 @@ class Bench:
         return path
 
     def queue(self, what, database, deadline=600, **settings):
-        out = run([self.program("bench-queue"), what, self.server.dsn(database), *[f"{k}={v}" for k, v in settings.items()]], deadline)
-        return json.loads(out) if out.strip() else {}
+        arguments = [f"{name}={value}" for name, value in settings.items()]
+        return run_in_phases([self.program("bench-queue"), what, self.server.dsn(database), *arguments], deadline, self.server)
 
     def migrated(self):
         """A database with the schema, copied for each measurement."""
@@ -324,9 +394,8 @@ def plugin(directory, script):
     return directory / "plugins"
 
 
-ADD = """begin; select holdfast.crawl_add({id}, '{{}}'); select holdfast.crawl_add_seeds({id}, array(select {url} from generate_series(1, {count}) n),
-  array(select {host} from generate_series(1, {count}) n), array_fill(''::text, array[{count}]), null); commit"""
-
-
-def add_crawl(session, crawl, count, host="'site' || n % 50 || '.example'"):
-    session.ask(ADD.format(id=f"'{crawl}'", count=count, host=host, url=f"'https://' || {host} || '/' || n"))
+def add_crawl(session, crawl, count):
+    """Adds a crawl of so many URLs, without limits for their hosts."""
+    session.ask(f"""begin; select holdfast.crawl_add('{crawl}', '{{}}');
+        select holdfast.crawl_add_seeds('{crawl}', array(select 'https://site' || n % 50 || '.example/' || n
+          from generate_series(1, {count}) n), '{{}}', null); commit""")

@@ -97,7 +97,7 @@ class Reachable(Case):
         config = home.run("config", env={"HOLDFAST_DATABASE_URL": self.database.url("cluster")})
         self.assertNotIn("correct", config.out)
         self.assertEqual(self.database.sql("select count(*) from holdfast.check_invariants()", "cluster"), "0")
-        self.assertEqual(self.database.sql("select count(*) from holdfast.v_node where status = 'running'", "cluster"), "0")
+        self.assertEqual(self.database.sql("select count(*) from holdfast.v_worker where status = 'running'", "cluster"), "0")
 
     def test_a_missing_password_file(self):
         home = self.place()

@@ -201,7 +201,7 @@ def break_crawl_lock(place):
 def break_fence(shared):
     """Both nodes hold the same snapshot in the end, stopped before their seals; the one whose lease is over goes first."""
     with shared.two_nodes("stop:before_seal:1", count=1, children=0) as place:
-        change_function(place, "snapshot_seal_many", ("when q.owner_id is distinct from p_node or q.fence <> i.fence or", "when q.owner_id is null or"))
+        change_function(place, "snapshot_seal_many", ("when q.owner_id is distinct from p_worker or q.fence <> i.fence or", "when q.owner_id is null or"))
         node, other = place.nodes
         node.start()
         first = wait_for("the node stops before its seal", lambda: stopped(node), 30)

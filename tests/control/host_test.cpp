@@ -13,12 +13,11 @@ using namespace holdfast::test;
 namespace {
 
 std::size_t claimed(Stage& stage, const std::string& node, int room = 20) {
-  return store::snapshot_claim(stage.connection, node, room, {}).size();
+  return stage.claim_many(node, room).size();
 }
 
 void finish(Stage& stage, const std::string& node, const store::Claim& claim) {
-  store::snapshot_start(stage.connection, node, claim.lease);
-  stage.seal(node, claim);
+  REQUIRE(stage.seal(node, claim).what == store::PageAnswer::What::sealed);
 }
 
 // The host's clock is moved, not ours.
@@ -38,7 +37,7 @@ TEST_CASE("no more pages of a web site are in work than it allows, over all node
   for (int i = 0; i < 4; ++i)
     stage.start(stage.seeds(1, 10));
   const auto first = stage.node(), second = stage.node();
-  const auto claims = store::snapshot_claim(stage.connection, first, 2, {});
+  const auto claims = stage.claim_many(first, 2);
   CHECK(claims.size() == 2);
   CHECK(claimed(stage, second) == 1);
   CHECK(claimed(stage, second) == 0);
@@ -61,16 +60,16 @@ TEST_CASE("a web site that is forgotten has no limits, also for what waits becau
   stage.start(stage.seeds(1, 10));
   stage.start(stage.seeds(1, 10));
   const auto node = stage.node();
-  const auto claims = store::snapshot_claim(stage.connection, node, 20, {});
+  const auto claims = stage.claim_many(node, 20);
   CHECK(claims.size() == 1);
   CHECK(claimed(stage, node) == 0);
 
   store::host_pause(stage.connection, "site.test", {"ann", ""});
   const auto forget = [&] { store::host_forget(stage.connection, "site.test", "ann"); };
-  CHECK(refusal(forget) == "HF004");
+  CHECK(refusal(forget) == pg::kRefused);
   store::host_resume(stage.connection, "site.test", {"ann", ""});
   store::host_rate_limited(stage.connection, "site.test", 429, std::nullopt, "node");
-  CHECK(refusal(forget) == "HF004");
+  CHECK(refusal(forget) == pg::kRefused);
   CHECK(claimed(stage, node) == 0);
   store::host_resume(stage.connection, "site.test", {"ann", ""});
 
@@ -94,7 +93,7 @@ TEST_CASE("a delay lets one page through, and counts from its end") {
   stage.start(stage.seeds(1, 5));
   stage.start(stage.seeds(1, 5));
   const auto node = stage.node();
-  const auto claims = store::snapshot_claim(stage.connection, node, 8, {});
+  const auto claims = stage.claim_many(node, 8);
   REQUIRE(claims.size() == 1);
   CHECK(claimed(stage, node) == 0);
   pass(stage, "2 hours");
@@ -102,7 +101,8 @@ TEST_CASE("a delay lets one page through, and counts from its end") {
   finish(stage, node, claims[0]);
   CHECK(claimed(stage, node) == 0);
   CHECK(stage.value("select next_at > clock_timestamp() + interval '59 minutes' from holdfast.v_host") == "t");
-  CHECK(stage.value("select count(*) from holdfast.v_queue where state like 'waits: its web site is left alone%'") ==
+  CHECK(stage.value(
+            "select count(*) from holdfast.v_queue where state like 'waits: its host is limited to one page every%'") ==
         "9");
   pass(stage, "1 hour");
   CHECK(claimed(stage, node) == 1);
@@ -113,27 +113,29 @@ TEST_CASE("a crawl of polite and free hosts gives the free ones at once, and sle
   store::host_set(stage.connection, "slow.test", {1h, std::nullopt}, "ann");
   std::vector<store::Seed> seeds;
   for (int i = 1; i <= 50; ++i)
-    seeds.push_back({"https://slow.test/" + std::to_string(i), "slow.test", "", {}});
+    seeds.push_back({"https://slow.test/" + std::to_string(i), "", {}});
   for (int i = 1; i <= 5; ++i)
     seeds.push_back(Stage::seed(std::to_string(i)));
   stage.start(seeds);
   const auto node = stage.node();
   std::map<std::string, int> hosts;
-  for (const auto& claim : store::snapshot_claim(stage.connection, node, 20, {}))
+  for (const auto& claim : stage.claim_many(node, 20))
     ++hosts[claim.host];
   CHECK(hosts == std::map<std::string, int>{{"site.test", 5}, {"slow.test", 1}});
-  CHECK(claimed(stage, node) == 0);
-  const auto wait = store::claim_wait(stage.connection);
-  REQUIRE(wait);
-  CHECK(*wait > 0ms);
-  CHECK(*wait <= 1h);
+  store::TurnRequest request;
+  request.claim.room = 20;
+  const auto turn = store::worker_turn(stage.connection, node, request);
+  CHECK(turn.claims.empty());
+  REQUIRE(turn.wait);
+  CHECK(*turn.wait > 0ms);
+  CHECK(*turn.wait <= 1h);
 }
 
 TEST_CASE("limits given to a host whose pages wait already hold for these too") {
   Stage stage;
   stage.start(stage.seeds(1, 1200));
   const auto node = stage.node();
-  const auto before = store::snapshot_claim(stage.connection, node, 2, {});
+  const auto before = stage.claim_many(node, 2);
   CHECK(before.size() == 2);
   store::host_set(stage.connection, "site.test", {std::nullopt, 3}, "ann");
   CHECK(claimed(stage, node) == 1); // those in work count
@@ -168,18 +170,16 @@ TEST_CASE("a site that asks for time gets it, twice as long each time it has to 
   CHECK(claimed(stage, node) == 4);
 }
 
-TEST_CASE("a crawl's own politeness is given to hosts that have no rule yet, but not to one's own network") {
+TEST_CASE("a crawl's own politeness is given to all hosts that have no rule yet") {
   Stage stage;
   store::host_set(stage.connection, "site.test", {std::nullopt, 5}, "ann");
   store::NewCrawl polite;
   polite.host_parallel = 2;
-  stage.start({stage.seed("1"),
-               {"https://other.test/", "other.test", "", {}},
-               {"http://127.0.0.1/", "127.0.0.1", "", {}},
-               {"http://nas.local/", "nas.local", "", {}}},
-              polite);
+  stage.start(
+      {stage.seed("1"), {"https://other.test/", "", {}}, {"http://127.0.0.1/", "", {}}, {"http://nas.local/", "", {}}},
+      polite);
   CHECK(stage.value("select string_agg(name || ' ' || max_parallel, ', ' order by name) from holdfast.v_host") ==
-        "other.test 2, site.test 5");
+        "127.0.0.1 2, nas.local 2, other.test 2, site.test 5");
 }
 
 TEST_CASE("a page put back for later, or lost with its node, comes back through its lane") {
@@ -187,9 +187,9 @@ TEST_CASE("a page put back for later, or lost with its node, comes back through 
   store::host_set(stage.connection, "site.test", {std::nullopt, 1}, "ann");
   stage.start(stage.seeds(1, 2));
   const auto node = stage.node(), other = stage.node();
-  const auto claim = stage.claim_and_start(node);
-  store::snapshot_release(stage.connection, node, claim.lease, "released", 1h, "later", true);
-  const auto second = stage.claim_and_start(node);
+  const auto claim = stage.claim(node);
+  CHECK(stage.release(node, claim, 1h, "later").what == store::PageAnswer::What::released);
+  const auto second = stage.claim(node);
   CHECK(second.lease.snapshot_id != claim.lease.snapshot_id);
   stage.expire(node);
   CHECK(stage.claim(other).lease.snapshot_id == second.lease.snapshot_id);

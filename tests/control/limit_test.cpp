@@ -1,5 +1,4 @@
 // Limits taken in the transaction that spends them, scope where URLs come in, fair shares between crawls.
-#include "lib/base/error.hpp"
 #include "lib/store/control.hpp"
 #include "tests/store/stage.hpp"
 
@@ -23,21 +22,15 @@ void expand(Stage& stage, const std::string& node) {
 TEST_CASE("a page that would take its crawl over max_bytes is not kept, and ends it") {
   Stage stage;
   store::NewCrawl small;
-  small.max_bytes = 2500; // succeeded() holds 1000
+  small.max_bytes = 2500; // a sealed page of the stage has 1000
   const auto crawl = stage.start(stage.seeds(1, 10), small);
   const auto node = stage.node();
-  const auto claims = store::snapshot_claim(stage.connection, node, 4, {});
-  for (const auto& claim : claims)
-    store::snapshot_start(stage.connection, node, claim.lease);
-  stage.seal(node, claims[0]);
-  stage.seal(node, claims[1]);
+  const auto claims = stage.claim_many(node, 4);
+  REQUIRE(claims.size() == 4);
+  CHECK(stage.seal(node, claims[0]).what == store::PageAnswer::What::sealed);
+  CHECK(stage.seal(node, claims[1]).what == store::PageAnswer::What::sealed);
   const auto over = [&](const store::Claim& claim) {
-    try {
-      stage.seal(node, claim);
-      return false;
-    } catch (const base::Error& error) {
-      return error.error_class() == base::ErrorClass::lease_lost;
-    }
+    return stage.seal(node, claim).what == store::PageAnswer::What::cancelled;
   };
   CHECK(over(claims[2]));
   CHECK(over(claims[2])); // a repeat says the same
@@ -55,7 +48,7 @@ TEST_CASE("a crawl whose time is over is stopped, and its pauses do not count") 
   brief.max_time = 1h;
   const auto crawl = stage.start(stage.seeds(1, 3), brief);
   const auto node = stage.node();
-  const auto held = stage.claim_and_start(node);
+  const auto held = stage.claim(node);
   const auto left = [&] {
     return std::stod(stage.value("select extract(epoch from deadline_at - clock_timestamp()) from holdfast.v_crawl"));
   };
@@ -68,7 +61,7 @@ TEST_CASE("a crawl whose time is over is stopped, and its pauses do not count") 
   expand(stage, node);
   CHECK(stage.value("select retry_at = deadline_at from holdfast.v_crawl") == "t"); // when a node shall look again
   stage.run("update holdfast.crawl set deadline_at = clock_timestamp(), retry_at = clock_timestamp()");
-  CHECK(store::snapshot_claim(stage.connection, node, 8, {}).empty());
+  CHECK(stage.claim_many(node, 8).empty());
   expand(stage, node);
   const auto ended = store::crawl_progress(stage.connection, crawl);
   CHECK(ended.status == "sealed");
@@ -82,14 +75,13 @@ TEST_CASE("no more snapshots of a crawl are in work than it allows, however many
   narrow.max_parallel = 3;
   stage.start(stage.seeds(1, 20), narrow);
   const auto node = stage.node(), other = stage.node();
-  const auto claims = store::snapshot_claim(stage.connection, node, 2, {});
+  const auto claims = stage.claim_many(node, 2);
   CHECK(claims.size() == 2);
-  CHECK(store::snapshot_claim(stage.connection, other, 8, {}).size() == 1);
-  CHECK(store::snapshot_claim(stage.connection, other, 8, {}).empty());
-  store::snapshot_start(stage.connection, node, claims[0].lease);
+  CHECK(stage.claim_many(other, 8).size() == 1);
+  CHECK(stage.claim_many(other, 8).empty());
   stage.seal(node, claims[0]);
-  CHECK(store::snapshot_claim(stage.connection, other, 8, {}).size() == 1);
-  CHECK(store::snapshot_claim(stage.connection, node, 8, {}).empty());
+  CHECK(stage.claim_many(other, 8).size() == 1);
+  CHECK(stage.claim_many(node, 8).empty());
 }
 
 TEST_CASE("links outside the scope never become snapshots") {
@@ -99,14 +91,12 @@ TEST_CASE("links outside the scope never become snapshots") {
   crawl.scope = {{"domains", {"site.test"}}, {"deny", {"logout", "*.ads.site.test"}}, {"schemes", {"https"}}};
   stage.start({stage.seed("1")}, crawl);
   const auto node = stage.node();
-  const auto link = [](const std::string& url, const std::string& host) { return store::Seed{url, host, "", {}}; };
-  const auto sealed = stage.seal(
-      node, stage.claim_and_start(node),
-      stage.succeeded({link("https://site.test/2", "site.test"), link("https://www.site.test/", "www.site.test"),
-                       link("https://ads.site.test/", "ads.site.test"),
-                       link("https://x.ads.site.test/", "x.ads.site.test"),
-                       link("https://site.test/LOGOUT?now", "site.test"), link("http://site.test/3", "site.test"),
-                       link("https://notsite.test/", "notsite.test")}));
+  const auto link = [](const std::string& url) { return store::Seed{url, "", {}}; };
+  const auto sealed =
+      stage.seal(node, stage.claim(node),
+                 {link("https://site.test/2"), link("https://www.site.test/"), link("https://ads.site.test/"),
+                  link("https://x.ads.site.test/"), link("https://site.test/LOGOUT?now"), link("http://site.test/3"),
+                  link("https://notsite.test/")});
   CHECK(sealed.children == 3);
   CHECK(stage.value("select refused from holdfast.v_crawl") == "4");
 }
@@ -116,17 +106,17 @@ TEST_CASE("a scope that makes no sense is refused with the reason") {
   store::NewCrawl crawl;
   crawl.id = "018f0000-0000-7000-8000-000000000001";
   crawl.scope = {{"deny", {"("}}};
-  CHECK(refusal([&] { store::crawl_add(stage.connection, crawl, {stage.seed("1")}); }) == "HF004");
+  CHECK(refusal([&] { store::crawl_add(stage.connection, crawl, {stage.seed("1")}); }) == pg::kRefused);
   crawl.scope = {{"colour", {"red"}}};
-  CHECK(refusal([&] { store::crawl_add(stage.connection, crawl, {stage.seed("1")}); }) == "HF004");
+  CHECK(refusal([&] { store::crawl_add(stage.connection, crawl, {stage.seed("1")}); }) == pg::kRefused);
 }
 
 TEST_CASE("only what is new, or was archived too long ago") {
   Stage stage;
   stage.start(stage.seeds(1, 2));
   const auto node = stage.node();
-  stage.seal(node, stage.claim_and_start(node));
-  stage.seal(node, stage.claim_and_start(node));
+  stage.seal(node, stage.claim(node));
+  stage.seal(node, stage.claim(node));
   store::NewCrawl fresh;
   fresh.only_new = true;
   const auto crawl = stage.start(stage.seeds(1, 3), fresh);
@@ -163,7 +153,7 @@ TEST_CASE("a crawl of higher priority goes first, and the others still get their
   const auto node = stage.node();
   std::map<std::string, int> counts;
   for (int i = 0; i < 300; ++i)
-    for (const auto& claim : store::snapshot_claim(stage.connection, node, 1, {}))
+    for (const auto& claim : stage.claim_many(node, 1))
       ++counts[claim.lease.crawl_id];
   CHECK(counts[first] > 200);
   CHECK(counts[plain] > 0);
@@ -186,7 +176,7 @@ TEST_CASE("the priority of a crawl is changed while it runs, and the next claim 
   const auto node = stage.node();
   std::map<std::string, int> counts;
   for (int i = 0; i < 100; ++i)
-    for (const auto& claim : store::snapshot_claim(stage.connection, node, 1, {}))
+    for (const auto& claim : stage.claim_many(node, 1))
       ++counts[claim.lease.crawl_id];
   CHECK(counts[raised] > 70);
   CHECK(counts[plain] > 0);
@@ -196,7 +186,6 @@ TEST_CASE("the priority of a crawl is changed while it runs, and the next claim 
 
 TEST_CASE("a node that always has a large crawl open still serves the small ones") {
   Stage stage;
-  stage.run("reset holdfast.claim_near");
   stage.run("select setseed(0.25)");
   const auto large = stage.start(stage.seeds(1, 2000));
   std::set<std::string> small;
@@ -207,7 +196,7 @@ TEST_CASE("a node that always has a large crawl open still serves the small ones
       "update holdfast.crawl_queue q set shuffle = (select count(*) from holdfast.crawl_queue o where o.crawl_id < "
       "q.crawl_id) / 21.0");
   for (int i = 0; i < 1000 && !small.empty(); ++i)
-    for (const auto& claim : store::snapshot_claim(stage.connection, node, 1, {large}))
+    for (const auto& claim : stage.claim_many(node, 1, {large}))
       small.erase(claim.lease.crawl_id);
   CHECK(small.empty());
 }

@@ -30,17 +30,16 @@ void expand(Stage& stage, const std::string& node) {
 
 // One snapshot of this crawl, in work.
 store::Claim hold(Stage& stage, const std::string& node, const std::string& crawl) {
-  const auto claims = store::snapshot_claim(stage.connection, node, 1, {crawl});
+  const auto claims = stage.claim_only(node, 1, {crawl});
   REQUIRE(claims.size() == 1);
   REQUIRE(claims[0].lease.crawl_id == crawl);
-  store::snapshot_start(stage.connection, node, claims[0].lease);
   return claims[0];
 }
 
 // Its node cannot seal it any more, and hears so.
 bool taken(Stage& stage, const std::string& node, const store::Claim& held) {
-  const auto answer = refusal([&] { stage.seal(node, held); });
-  return answer == "HF003" || answer == "lease_lost";
+  const auto answer = stage.seal(node, held).what;
+  return answer == store::PageAnswer::What::lost || answer == store::PageAnswer::What::cancelled;
 }
 
 std::string crawl_state(Stage& stage, const std::string& crawl) {
@@ -94,7 +93,7 @@ TEST_CASE("every order to a crawl, in every state") {
       CHECK(crawl_state(stage, crawl) == expected.after);
       if (held) CHECK(taken(stage, node, *held) == expected.changed);
       if (expanding)
-        CHECK((refusal([&] { store::crawl_expand(stage.connection, node, *expanding, 10); }) == "HF003") ==
+        CHECK((refusal([&] { store::crawl_expand(stage.connection, node, *expanding, 10); }) == pg::kStaleFence) ==
               expected.changed);
       // Whatever it was, it can be brought to its end.
       store::crawl_cancel(stage.connection, crawl, kOrder, {});
@@ -103,7 +102,7 @@ TEST_CASE("every order to a crawl, in every state") {
       // What is sealed is neither excluded from nor given a new scope; it can be removed, and what is open cannot.
       CHECK(refusal([&] {
               store::crawl_scope(stage.connection, crawl, {{"deny", {"x.test"}}}, {}, "ann");
-            }) == "HF004");
+            }) == pg::kRefused);
       CHECK_NOTHROW(store::crawl_remove(stage.connection, crawl, "ann"));
     }
 }
@@ -113,7 +112,6 @@ TEST_CASE("every order to a snapshot, in every state") {
   const auto node = stage.node();
   const std::map<std::string, Row> matrix = {
       {"queued", {{"pause", {true, "paused"}}, {"resume", {false, "queued"}}, {"cancel", {true, "sealed"}}}},
-      {"claimed", {{"pause", {true, "paused"}}, {"resume", {false, "queued"}}, {"cancel", {true, "sealed"}}}},
       {"started", {{"pause", {true, "paused"}}, {"resume", {false, "started"}}, {"cancel", {true, "sealed"}}}},
       {"paused", {{"pause", {false, "paused"}}, {"resume", {true, "queued"}}, {"cancel", {true, "sealed"}}}},
       {"excluded", {{"pause", {false, "paused"}}, {"resume", {false, "paused"}}, {"cancel", {true, "sealed"}}}},
@@ -126,9 +124,8 @@ TEST_CASE("every order to a snapshot, in every state") {
       CAPTURE(action);
       const auto crawl = stage.start(stage.seeds(1, 2));
       std::optional<store::Claim> held;
-      if (state == "claimed" || state == "started" || state == "sealed") {
-        held = store::snapshot_claim(stage.connection, node, 1, {crawl}).at(0);
-        if (state != "claimed") store::snapshot_start(stage.connection, node, held->lease);
+      if (state == "started" || state == "sealed") {
+        held = hold(stage, node, crawl);
         if (state == "sealed") stage.seal(node, *held);
       }
       const std::string id = held ? held->lease.snapshot_id
@@ -148,7 +145,7 @@ TEST_CASE("every order to a snapshot, in every state") {
       CHECK_FALSE(store::snapshot_order(stage.connection, id, action, kOrder));
       CHECK(stage.status(lease) == expected.after);
       if (held && state != "sealed" && expected.changed) CHECK(taken(stage, node, *held));
-      CHECK(refusal([&] { store::snapshot_remove(stage.connection, id, "ann"); }) == "HF004"); // its crawl is open
+      CHECK(refusal([&] { store::snapshot_remove(stage.connection, id, "ann"); }) == pg::kRefused); // its crawl is open
       store::crawl_cancel(stage.connection, crawl, kOrder, {});
       expand(stage, node);
       CHECK(crawl_state(stage, crawl) == "sealed");
@@ -176,12 +173,12 @@ TEST_CASE("every order to a node, in every state") {
       if (state == "in work") held = hold(stage, node, crawl);
       if (state == "draining")
         stage.run("update holdfast.process set draining = true where id = $1::uuid", pg::Params::of(node));
-      if (state == "paused") store::node_pause(stage.connection, node, kOrder);
-      if (state == "gone") store::node_leave(stage.connection, node, 0, "done");
+      if (state == "paused") store::worker_pause(stage.connection, node, kOrder);
+      if (state == "gone") store::worker_leave(stage.connection, node, 0, "done");
       const auto order = [&] {
-        return action == "pause"    ? store::node_pause(stage.connection, node, kOrder)
-               : action == "resume" ? store::node_resume(stage.connection, node, kOrder)
-                                    : store::node_cancel(stage.connection, node, kOrder);
+        return action == "pause"    ? store::worker_pause(stage.connection, node, kOrder)
+               : action == "resume" ? store::worker_resume(stage.connection, node, kOrder)
+                                    : store::worker_cancel(stage.connection, node, kOrder);
       };
       const auto now = [&] {
         return stage.value(
@@ -194,8 +191,8 @@ TEST_CASE("every order to a node, in every state") {
       CHECK_FALSE(order());
       CHECK(now() == expected.after);
       if (held) CHECK(stage.status(held->lease) == (action == "pause" ? "queued" : "started"));
-      if (now().starts_with("paused")) CHECK(store::snapshot_claim(stage.connection, node, 1, {crawl}).empty());
-      if (state != "gone") store::node_leave(stage.connection, node, 0, "done");
+      if (now().starts_with("paused")) CHECK(stage.claim_only(node, 1, {crawl}).empty());
+      if (state != "gone") store::worker_leave(stage.connection, node, 0, "done");
     }
 }
 
@@ -235,13 +232,12 @@ TEST_CASE("every order to a web site, and to everything, in every state") {
       CHECK_FALSE(order());
       CHECK(now() == expected.after);
       if (held && action != "resume") CHECK(taken(stage, node, *held));
-      if (now() == "paused" || now() == "backed off")
-        CHECK(store::snapshot_claim(stage.connection, node, 1, {crawl}).empty());
+      if (now() == "paused" || now() == "backed off") CHECK(stage.claim_only(node, 1, {crawl}).empty());
       if (action == "cancel") CHECK(crawl_state(stage, crawl) == "sealed");
       store::crawl_cancel(stage.connection, crawl, kOrder, {});
       expand(stage, node);
       CHECK(crawl_state(stage, crawl) == "sealed");
-      store::node_leave(stage.connection, node, 0, "done");
+      store::worker_leave(stage.connection, node, 0, "done");
     }
 
   const auto node = stage.node();
@@ -252,8 +248,8 @@ TEST_CASE("every order to a web site, and to everything, in every state") {
   CHECK(store::collection_pause(stage.connection, kOrder));
   CHECK_FALSE(store::collection_pause(stage.connection, kOrder));
   CHECK(taken(stage, node, held));
-  CHECK(store::snapshot_claim(stage.connection, node, 1, {crawl}).empty());
+  CHECK(stage.claim_only(node, 1, {crawl}).empty());
   CHECK(store::collection_resume(stage.connection, kOrder));
   CHECK_FALSE(store::collection_resume(stage.connection, kOrder));
-  CHECK(store::snapshot_claim(stage.connection, node, 1, {crawl}).size() == 1);
+  CHECK(stage.claim_only(node, 1, {crawl}).size() == 1);
 }

@@ -25,7 +25,7 @@ void expand(Stage& stage, const std::string& node) {
 }
 
 std::size_t lost(Stage& stage, const std::string& node, const store::Lease& lease) {
-  return store::node_beat(stage.connection, node, 1h, {lease}, "{}").lost.size();
+  return store::worker_beat(stage.connection, node, 1h, {lease}, "{}").lost.size();
 }
 
 } // namespace
@@ -34,7 +34,7 @@ TEST_CASE("a paused crawl gives back what is in work, and nothing of it is claim
   Stage stage;
   const auto crawl = stage.start(stage.seeds(1, 3));
   const auto node = stage.node();
-  const auto held = stage.claim_and_start(node);
+  const auto held = stage.claim(node);
   CHECK(store::crawl_pause(stage.connection, crawl, kOrder));
   CHECK_FALSE(store::crawl_pause(stage.connection, crawl, kOrder));
   CHECK(crawl_status(stage, crawl) == "paused");
@@ -42,8 +42,8 @@ TEST_CASE("a paused crawl gives back what is in work, and nothing of it is claim
         "paused by ann: for a test");
   CHECK(stage.status(held.lease) == "queued");
   CHECK(lost(stage, node, held.lease) == 1);
-  CHECK(refusal([&] { stage.seal(node, held); }) == "HF003");
-  CHECK(store::snapshot_claim(stage.connection, node, 8, {crawl}).empty());
+  CHECK(stage.seal(node, held).what == store::PageAnswer::What::lost);
+  CHECK(stage.claim_only(node, 8, {crawl}).empty());
   CHECK_FALSE(store::crawl_claim(stage.connection, node, 1min));
   CHECK(stage.value("select held from holdfast.v_control where action = 'pause'") == "1");
 
@@ -51,11 +51,10 @@ TEST_CASE("a paused crawl gives back what is in work, and nothing of it is claim
   CHECK_FALSE(store::crawl_resume(stage.connection, crawl, kOrder));
   expand(stage, node);
   CHECK(crawl_status(stage, crawl) == "started");
-  const auto claims = store::snapshot_claim(stage.connection, node, 8, {});
+  const auto claims = stage.claim_many(node, 8);
   CHECK(claims.size() == 3);
   for (const auto& claim : claims) {
     CHECK(claim.attempts == 1); // being paused is no attempt
-    store::snapshot_start(stage.connection, node, claim.lease);
     stage.seal(node, claim);
   }
   CHECK(crawl_status(stage, crawl) == "sealed");
@@ -74,7 +73,7 @@ TEST_CASE("a crawl can be paused and cancelled before a node has seen it, and wh
     REQUIRE(lease);
     store::crawl_expand(stage.connection, node, *lease, 4);
     CHECK(store::crawl_pause(stage.connection, crawl, kOrder));
-    CHECK(refusal([&] { store::crawl_expand(stage.connection, node, *lease, 4); }) == "HF003");
+    CHECK(refusal([&] { store::crawl_expand(stage.connection, node, *lease, 4); }) == pg::kStaleFence);
     CHECK(store::crawl_resume(stage.connection, crawl, kOrder));
     expand(stage, node);
     CHECK(store::crawl_progress(stage.connection, crawl).open == 10);
@@ -91,12 +90,12 @@ TEST_CASE("cancelling a large crawl goes in batches, and nodes end it if nobody 
   Stage stage;
   const auto crawl = stage.start(stage.seeds(1, 2500));
   const auto node = stage.node();
-  const auto held = stage.claim_and_start(node);
+  const auto held = stage.claim(node);
   // The first batch only, as when whoever cancels is gone after it.
   CHECK(stage.value("select holdfast.crawl_cancel($1::uuid, 'ann', '')", pg::Params::of(crawl)) == "1499");
   CHECK(stage.status(held.lease) == "sealed");
   CHECK(lost(stage, node, held.lease) == 1);
-  CHECK(store::snapshot_claim(stage.connection, node, 8, {}).empty());
+  CHECK(stage.claim_many(node, 8).empty());
   expand(stage, node);
   const auto ended = store::crawl_progress(stage.connection, crawl);
   CHECK(ended.status == "sealed");
@@ -109,13 +108,13 @@ TEST_CASE("a snapshot is paused, resumed and cancelled on its own, queued or in 
   Stage stage;
   const auto crawl = stage.start(stage.seeds(1, 2));
   const auto node = stage.node();
-  const auto held = stage.claim_and_start(node);
+  const auto held = stage.claim(node);
   const auto id = held.lease.snapshot_id;
   CHECK(store::snapshot_order(stage.connection, id, "pause", kOrder));
   CHECK_FALSE(store::snapshot_order(stage.connection, id, "pause", kOrder));
   CHECK(stage.status(held.lease) == "paused");
   CHECK(lost(stage, node, held.lease) == 1);
-  CHECK(store::snapshot_claim(stage.connection, node, 8, {}).size() == 1);
+  CHECK(stage.claim_many(node, 8).size() == 1);
   CHECK(store::snapshot_order(stage.connection, id, "resume", kOrder));
   const auto again = stage.claim(node);
   CHECK(again.lease.fence > held.lease.fence);
@@ -130,29 +129,29 @@ TEST_CASE("nodes, web sites and everything can be paused; what they hold goes ba
   Stage stage;
   stage.start(stage.seeds(1, 4));
   const auto node = stage.node(), other = stage.node();
-  const auto held = stage.claim_and_start(node);
+  const auto held = stage.claim(node);
   SUBCASE("a node") {
-    CHECK(store::node_pause(stage.connection, node, kOrder));
-    CHECK_FALSE(store::node_pause(stage.connection, node, kOrder));
-    CHECK(store::snapshot_claim(stage.connection, node, 8, {}).empty());
-    CHECK(store::snapshot_claim(stage.connection, other, 8, {}).size() == 4);
-    CHECK(store::node_resume(stage.connection, node, kOrder));
-    CHECK_FALSE(store::node_resume(stage.connection, node, kOrder));
+    CHECK(store::worker_pause(stage.connection, node, kOrder));
+    CHECK_FALSE(store::worker_pause(stage.connection, node, kOrder));
+    CHECK(stage.claim_many(node, 8).empty());
+    CHECK(stage.claim_many(other, 8).size() == 4);
+    CHECK(store::worker_resume(stage.connection, node, kOrder));
+    CHECK_FALSE(store::worker_resume(stage.connection, node, kOrder));
   }
   SUBCASE("a web site") {
     CHECK(store::host_pause(stage.connection, "site.test", kOrder));
     CHECK_FALSE(store::host_pause(stage.connection, "site.test", kOrder));
-    CHECK(store::snapshot_claim(stage.connection, node, 8, {}).empty());
+    CHECK(stage.claim_many(node, 8).empty());
     CHECK(store::host_resume(stage.connection, "site.test", kOrder));
     CHECK_FALSE(store::host_resume(stage.connection, "site.test", kOrder));
-    CHECK(store::snapshot_claim(stage.connection, node, 8, {}).size() == 4);
+    CHECK(stage.claim_many(node, 8).size() == 4);
   }
   SUBCASE("everything") {
     CHECK(store::collection_pause(stage.connection, kOrder));
     CHECK_FALSE(store::collection_pause(stage.connection, kOrder));
-    CHECK(store::snapshot_claim(stage.connection, other, 8, {}).empty());
+    CHECK(stage.claim_many(other, 8).empty());
     CHECK(store::collection_resume(stage.connection, kOrder));
-    CHECK(store::snapshot_claim(stage.connection, other, 8, {}).size() == 4);
+    CHECK(stage.claim_many(other, 8).size() == 4);
   }
   CHECK(lost(stage, node, held.lease) == 1);
 }
@@ -160,11 +159,11 @@ TEST_CASE("nodes, web sites and everything can be paused; what they hold goes ba
 TEST_CASE("a node is told to end, and a web site's pages are cancelled in every crawl") {
   Stage stage;
   stage.start(stage.seeds(1, 3));
-  stage.start({{"https://other.test/", "other.test", "", {}}, stage.seed("1")});
+  stage.start({{"https://other.test/", "", {}}, stage.seed("1")});
   const auto node = stage.node();
-  CHECK(store::node_cancel(stage.connection, node, kOrder));
-  CHECK_FALSE(store::node_cancel(stage.connection, node, kOrder));
-  CHECK(store::node_beat(stage.connection, node, 1h, {}, "{}").request == "stop");
+  CHECK(store::worker_cancel(stage.connection, node, kOrder));
+  CHECK_FALSE(store::worker_cancel(stage.connection, node, kOrder));
+  CHECK(store::worker_beat(stage.connection, node, 1h, {}, "{}").request == "stop");
   CHECK(store::host_cancel(stage.connection, "site.test", kOrder) == 4);
   CHECK(store::host_cancel(stage.connection, "site.test", kOrder) == 0);
   CHECK(stage.value("select count(*) from holdfast.v_snapshot where outcome = 'cancelled'") == "4");
@@ -174,7 +173,7 @@ TEST_CASE("what was claimed while the order was given is taken with the node's n
   Stage stage;
   const auto crawl = stage.start(stage.seeds(1, 2));
   const auto node = stage.node();
-  const auto held = stage.claim_and_start(node);
+  const auto held = stage.claim(node);
   std::string to = "queued";
   // As if the claim had come in just after the order had looked for it.
   SUBCASE("paused by hand") {
@@ -196,12 +195,12 @@ TEST_CASE("a node that dies while its crawl is paused or cancelled does not brin
   Stage stage;
   const auto crawl = stage.start(stage.seeds(1, 2));
   const auto node = stage.node(), other = stage.node();
-  stage.claim_and_start(node);
+  stage.claim(node);
   stage.run("update holdfast.crawl set stopping_at = now(), stop_reason = 'cancelled', retry_at = now() where id = "
             "$1::uuid",
             pg::Params::of(crawl));
   stage.expire(node);
-  CHECK(store::snapshot_claim(stage.connection, other, 8, {}).empty()); // gives the dead node up
+  CHECK(stage.claim_many(other, 8).empty()); // gives the dead node up
   CHECK(store::crawl_progress(stage.connection, crawl).cancelled == 1);
   expand(stage, other);
   CHECK(crawl_status(stage, crawl) == "sealed");
@@ -211,7 +210,7 @@ TEST_CASE("a domain is excluded from a running crawl, and let in again") {
   Stage stage;
   std::vector<store::Seed> seeds = stage.seeds(1, 5);
   for (int i = 1; i <= 5; ++i)
-    seeds.push_back({"https://ads.other.test/" + std::to_string(i), "ads.other.test", "", {}});
+    seeds.push_back({"https://ads.other.test/" + std::to_string(i), "", {}});
   const auto crawl = stage.start(seeds);
   const auto node = stage.node();
   const auto deny = store::ScopeLists{{"deny", {"other.test"}}};
@@ -221,19 +220,18 @@ TEST_CASE("a domain is excluded from a running crawl, and let in again") {
   CHECK(stage.value("select count(*) from holdfast.v_queue where state = 'outside: excluded: other.test (by ann)'") ==
         "5");
   expand(stage, node);
-  auto claims = store::snapshot_claim(stage.connection, node, 10, {});
+  auto claims = stage.claim_many(node, 10);
   CHECK(claims.size() == 5);
   for (const auto& claim : claims)
     CHECK(claim.host == "site.test");
   SUBCASE("let in again") {
     CHECK(store::crawl_scope(stage.connection, crawl, {}, deny, "ann"));
     expand(stage, node);
-    CHECK(store::snapshot_claim(stage.connection, node, 10, {}).size() == 5);
+    CHECK(stage.claim_many(node, 10).size() == 5);
   }
   SUBCASE("left out to the end, links to it too") {
     for (const auto& claim : claims) {
-      store::snapshot_start(stage.connection, node, claim.lease);
-      stage.seal(node, claim, stage.succeeded({{"https://other.test/x", "other.test", "", {}}}));
+      stage.seal(node, claim, {{"https://other.test/x", "", {}}});
     }
     expand(stage, node);
     const auto ended = store::crawl_progress(stage.connection, crawl);
@@ -259,17 +257,12 @@ TEST_CASE("what failed is tried again as a new crawl, as deep as it was") {
   deep.tags = {"a"};
   const auto crawl = stage.start(stage.seeds(1, 2), deep);
   const auto node = stage.node();
-  stage.seal(node, stage.claim_and_start(node), stage.succeeded({stage.seed("9")}));
-  store::Sealing failed;
-  failed.outcome = "failed";
-  failed.reason = "no hook succeeded";
-  stage.seal(node, stage.claim_and_start(node), failed);
-  const auto child = stage.claim_and_start(node);
-  store::result_start(stage.connection, node, child.lease, {"wget", "hook", 1, 1, 1s, false});
-  store::result_finish(stage.connection, node, child.lease, "wget", "hook", "failed", R"({"error": "broken"})");
-  auto partial = stage.succeeded();
-  partial.outcome = "partial";
-  stage.seal(node, child, partial);
+  stage.seal(node, stage.claim(node), {stage.seed("9")});
+  stage.finish(node, Stage::sealed(stage.claim(node), "failed"));
+  const auto child = stage.claim(node);
+  auto partial = Stage::sealed(child, "partial");
+  partial.results = {Stage::result("wget", "hook", "failed")};
+  stage.finish(node, partial);
 
   const auto id = base::new_uuid();
   CHECK(store::crawl_retry(stage.connection, id, {crawl}, true, {}, "ann") == 2);
@@ -291,22 +284,24 @@ TEST_CASE("a crawl is removed once it is sealed, and its directories are listed 
   Stage stage;
   const auto crawl = stage.start({stage.seed("1")});
   const auto node = stage.node();
-  CHECK(refusal([&] { store::crawl_remove(stage.connection, crawl, "ann"); }) == "HF004");
-  stage.seal(node, stage.claim_and_start(node));
+  CHECK(refusal([&] { store::crawl_remove(stage.connection, crawl, "ann"); }) == pg::kRefused);
+  const auto claim = stage.claim(node);
+  stage.seal(node, claim);
   store::crawl_keep(stage.connection, crawl, 1ms);
   CHECK(stage.value("select keep_until is not null from holdfast.v_crawl where id = $1::uuid", pg::Params::of(crawl)) ==
         "t");
   CHECK(store::crawl_remove(stage.connection, crawl, "ann") == 1);
   CHECK(store::crawl_remove(stage.connection, crawl, "ann") == 0);
-  CHECK(store::purge_list(stage.connection, 10) == std::vector<std::string>{"2026/01/site.test/id"});
-  store::purge_done(stage.connection, {"2026/01/site.test/id"});
+  const std::vector<std::string> directories = {"2026/01/site.test/" + claim.lease.snapshot_id};
+  CHECK(store::purge_list(stage.connection, 10) == directories);
+  store::purge_done(stage.connection, directories);
   CHECK(store::purge_list(stage.connection, 10).empty());
 }
 
 TEST_CASE("a node that loses its lease and comes back is still paused, and still asked to end") {
   Stage stage;
   const auto join = [&](const std::string& id, int pid) {
-    stage.run("select holdfast.node_join($1::uuid, '{\"id\": \"m\", \"hostname\": \"h\"}', 'boot', $2::integer, 7, "
+    stage.run("select holdfast.worker_join($1::uuid, '{\"id\": \"m\", \"hostname\": \"h\"}', 'boot', $2::integer, 7, "
               "null, 'worker', 'all', 'node', "
               "'1', 4, interval '1 minute')",
               pg::Params::of(id, pid));
@@ -321,14 +316,14 @@ TEST_CASE("a node that loses its lease and comes back is still paused, and still
   const auto crawl = stage.start(stage.seeds(1, 3));
   const auto first = join(base::new_uuid(), 70000);
   const store::Order order{"ann", "too hot"};
-  store::node_pause(stage.connection, first, order);
+  store::worker_pause(stage.connection, first, order);
   stage.expire(first);
   const auto second = join(base::new_uuid(), 70000);
-  CHECK(told(second) == "true its node was paused by ann: too hot ");
-  CHECK(store::snapshot_claim(stage.connection, second, 1, {crawl}).empty());
+  CHECK(told(second) == "true its worker was paused by ann: too hot ");
+  CHECK(stage.claim_only(second, 1, {crawl}).empty());
   CHECK(told(join(base::new_uuid(), 70001)) == "false  "); // another process
-  CHECK(store::node_resume(stage.connection, second, order));
-  store::node_cancel(stage.connection, second, order);
+  CHECK(store::worker_resume(stage.connection, second, order));
+  store::worker_cancel(stage.connection, second, order);
   stage.expire(second);
   CHECK(told(join(base::new_uuid(), 70000)) == "false  stop");
 }
@@ -346,8 +341,8 @@ TEST_CASE("what was found on a page that is removed says where it was found, and
   const auto id = stage.start({plain, titled}, crawl);
   CHECK(stage.value("select title || ' ' || tags::text from holdfast.snapshot where crawl_id = $1::uuid",
                     pg::Params::of(id)) == "A title {x,y}");
-  const auto parent = stage.claim_and_start(node);
-  stage.seal(node, parent, Stage::succeeded({stage.seed("2")}));
+  const auto parent = stage.claim(node);
+  stage.seal(node, parent, {stage.seed("2")});
   const auto found_on = [&] {
     return stage.value("select coalesce(parent_id::text, 'gone') || ' ' || found_on from holdfast.v_snapshot where "
                        "crawl_id = $1::uuid and depth = 1",

@@ -375,7 +375,7 @@ class Workers(Case):
         kinds = dict(line.split(" ") for line in self.c.sql("select worker_type || ' ' || count(*) from holdfast.process where process_type = 'worker' group by worker_type").splitlines())
         self.assertEqual(kinds["crawl"], "1")
         self.assertIn(kinds["snapshot"], ("1", "2"))
-        self.assertEqual(self.c.sql("select count(*) from holdfast.process w join holdfast.process r on r.id = w.parent_id and r.process_type = 'orchestrator' "
+        self.assertEqual(self.c.sql("select count(*) from holdfast.process w join holdfast.process r on r.id = w.parent_id and r.process_type = 'runner' "
                                     "where w.process_type = 'worker'"), str(sum(map(int, kinds.values()))))
         self.assertEqual(self.c.sql("select string_agg(distinct p.worker_type, ',') from holdfast.v_attempt a join holdfast.process p on p.id = a.process_id"), "snapshot")
         self.sound()
@@ -620,7 +620,7 @@ end $$"""
         last = 90 if OPTIONS.full else 5
         self.c.sql(self.PROBE)
         node = "a0000000-0000-7000-8000-00000000000f"
-        self.c.sql(f"select holdfast.node_join('{node}', '{{\"id\": \"m\", \"hostname\": \"h\"}}', 'b', 1, 1, null, 'worker', 'snapshot', 'probe', '1', 8, interval '1 day')")
+        self.c.sql(f"select holdfast.worker_join('{node}', '{{\"id\": \"m\", \"hostname\": \"h\"}}', 'b', 1, 1, null, 'worker', 'snapshot', 'probe', '1', 8, interval '1 hour')")
         self.c.nodes(4)
         crawl = self.c.crawl("--depth", 4, "--max-urls", cap, self.web.url("/farm/0"))
         samples = []

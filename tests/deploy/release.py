@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Two builds that say the same version must have the same functions, or each takes the other's back while a cluster is upgraded.
-A release is a tag v<version>: once it is there, migrations/ may only change together with the version in CMakeLists.txt.
+"""Checks migrations/ against the latest release, a tag v<version>.
 
-    tests/deploy/release.py [DIRECTORY]      0: so it is; 1: it is not; 77: no git repository, so nobody can tell
+Numbered files of a release never change. If files in functions/ changed since, there is a new numbered file too (a comment is
+enough): the highest number alone says which of two releases has the newer functions.
+
+    tests/deploy/release.py [DIRECTORY]      exit 0: correct, or nothing was released yet; 1: not correct; 77: no git repository
 """
 
 import pathlib
@@ -15,11 +17,29 @@ ROOT = ROOT if ROOT.is_dir() else ROOT.parents[2]
 
 
 def git(*words):
-    return subprocess.run(["git", "-c", f"safe.directory={ROOT}", "-C", ROOT, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    return subprocess.run(["git", "-c", f"safe.directory={ROOT}", "-C", ROOT, *words], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, check=False)
 
 
-def numbers(version):
-    return [int(part) for part in re.findall(r"\d+", version)]
+def is_numbered(path):
+    return re.fullmatch(r"migrations/\d{4}_\w+\.sql", path) is not None
+
+
+def problem(latest):
+    """What is wrong with migrations/ after this release, or None."""
+    released = [path for path in git("ls-tree", "-r", "--name-only", latest, "--", "migrations").stdout.split()
+                if path.endswith(".sql")]
+    changed = [path for path in git("diff", "--no-renames", "--name-only", latest, "--", "migrations/*.sql").stdout.split()]
+    edited = [path for path in changed if is_numbered(path) and path in released]
+    added = [path for path in changed if is_numbered(path) and path not in released]
+    functions = [path for path in changed if not is_numbered(path)]
+    if edited:
+        return f"{', '.join(edited)}: part of {latest}, must not change; add a numbered file"
+    if added and min(added) < max(filter(is_numbered, released), default=""):
+        return f"{min(added)}: below the highest number of {latest}"
+    if functions and not added:
+        return f"{', '.join(functions[:5])}: changed since {latest}; add a numbered file, which may hold only a comment"
+    return None
 
 
 def main():
@@ -29,16 +49,10 @@ def main():
         return 77
     if tags.returncode != 0:
         return 77
-    version = re.search(r"project\(holdfast VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text(encoding="utf-8"))[1]
-    latest = max(tags.stdout.split(), key=numbers, default=None)
-    print(f"version {version}, the latest release is {latest}")
-    if not latest or numbers(version) > numbers(latest):
-        return 0
-    changed = git("diff", "--name-only", latest, "--", "migrations/*.sql").stdout.split()
-    if numbers(version) == numbers(latest) and not changed:
-        return 0
-    print(f"{latest} is released, and since then {', '.join(changed[:5]) or 'the version was lowered'} changed: raise project(holdfast VERSION ...) in CMakeLists.txt")
-    return 1
+    latest = max(tags.stdout.split(), key=lambda tag: [int(part) for part in re.findall(r"\d+", tag)], default=None)
+    wrong = latest and problem(latest)
+    print(wrong or f"migrations agree with {latest or 'no release'}")
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

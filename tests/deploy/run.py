@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""A cluster over time and over machines: rolling upgrade, backup and restore, two machines on one crawl, an object store.
+"""A cluster over time and over machines: upgrade, backup and restore, two machines on one crawl, an object store.
 
     tests/deploy/run.py --holdfast build/dev/bin/holdfast --short             what ctest runs, under a minute on a quiet machine
     tests/deploy/run.py --holdfast build/dev/bin/holdfast                     also the restore to a point in time, and Bucket
     tests/deploy/run.py --holdfast ... --install-s3-server Bucket             with a real S3 server, installed by `go install`
-    tests/deploy/run.py --holdfast ... --old-commit v0.1.0 EarlierBuild       beside the program of that commit, built for it
 
-Real holdfast processes, real PostgreSQL servers. "A newer release" is the same program with further migrations
-(HOLDFAST_TEST_MIGRATIONS), but for EarlierBuild. Machines needs root and network namespaces; Bucket needs versitygw (found on the PATH, named by
---s3-server, or installed from the Go module proxy into a temporary directory, which takes minutes). Each says why it is left out.
+Real holdfast processes, real PostgreSQL servers. Machines needs root and network namespaces; Bucket needs versitygw (found on the
+PATH, named by --s3-server, or installed from the Go module proxy into a temporary directory, which takes minutes). Each says why it
+is left out.
 """
 
 import argparse
@@ -34,7 +33,7 @@ sys.path.insert(0, str(HERE.parent / "runner"))
 import stage  # noqa: E402  PostgreSQL servers of our own
 from run import Machine, network_namespaces  # noqa: E402
 
-OPTIONS = argparse.Namespace(holdfast=None, old_holdfast=None, s3_server=None, short=False)
+OPTIONS = argparse.Namespace(holdfast=None, s3_server=None, short=False)
 VERSITYGW = "github.com/versity/versitygw/cmd/versitygw@v1.0.14"
 
 # http://<host>/<tenths of a second>/<megabytes>/<anything>
@@ -110,19 +109,19 @@ class Collection:
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("PG", "HOLDFAST_"))}
         return {**environment, "HOME": str(self.directory), **{"HOLDFAST_" + k: str(v) for k, v in settings.items()}, **more}
 
-    def start(self, *arguments, machine=None, program=None, **more):
+    def start(self, *arguments, machine=None, **more):
         """A process with a data directory of its own, as on a host of its own."""
         number = len(self.processes)
         log = open(self.directory / f"log{number}", "w+", encoding="utf-8")
         enter = ["ip", "netns", "exec", machine.name] if machine else []
-        process = subprocess.Popen([*enter, program or OPTIONS.holdfast, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+        process = subprocess.Popen([*enter, OPTIONS.holdfast, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
                                    env=self.environment(machine.address if machine else "127.0.0.1", f"data{number}", **more))
         process.log = log
         self.processes.append(process)
         return process
 
-    def holdfast(self, *arguments, expect=0, program=None, **more):
-        done = subprocess.run([program or OPTIONS.holdfast, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    def holdfast(self, *arguments, expect=0, **more):
+        done = subprocess.run([OPTIONS.holdfast, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                               env=self.environment(**more), timeout=120, check=False)
         if expect is not None and done.returncode != expect:
             raise AssertionError(f"holdfast {' '.join(map(str, arguments))}: exit {done.returncode} instead of {expect}\n{done.stdout}{done.stderr}")
@@ -183,85 +182,78 @@ class Case(unittest.TestCase):
 
 
 class Upgrade(Case):
-    def release(self, c, name, migration, **functions):
-        """A later release: the directory with what it adds."""
-        directory = c.directory / name
-        (directory / "functions").mkdir(parents=True)
-        (directory / f"9001_{name}.sql").write_text(migration)
-        for function, text in functions.items():
-            (directory / "functions" / f"{function}.sql").write_text(text)
-        return {"HOLDFAST_TEST_MIGRATIONS": str(directory)}
+    """Another release is played by changing what the ledger says of the one that is there."""
 
-    def test_old_and_new_programs_work_on_one_schema_and_the_old_ones_are_drained(self):
-        c = self.collection()
-        c.holdfast("migrate")
-        old = c.start("worker")
-        c.add(30)
-        c.until("the old node works", lambda: c.sealed() >= 2)
-
-        claim = (HERE.parent.parent / "migrations/functions/30_snapshot.sql").read_text()
-        new = self.release(c, "next", "alter table holdfast.snapshot add column next_note text not null default '';"
-                           "comment on column holdfast.snapshot.next_note is 'Of the next release.';",
-                           **{"30_snapshot": claim + "\n-- the next release\n",
-                              "97_next": "create or replace function holdfast.next_note(p_id uuid) returns text language sql stable as "
-                                         "$$ select next_note from holdfast.snapshot where id = p_id $$;"
-                                         "comment on function holdfast.next_note(uuid) is 'Of the next release.';"})
-        self.assertIn("revision 9001, but", c.holdfast("status", expect=None, **new).stderr.replace("needs revision 9001", "revision 9001, but"))
-        c.holdfast("migrate", **new)
-        self.assertIsNone(old.poll())
-        newer = c.start("worker", **new)
-        late = c.start("worker")  # an old one that is started again meanwhile
-        c.until("all three have joined", lambda: c.nodes() == 3)
-        c.add(30, name="q")  # by the old program
-        self.assertEqual(c.holdfast("check").returncode, 0)
-        self.assertIn("9001", c.holdfast("migrate").stdout)  # by the old program: nothing is taken back
-        self.assertEqual(c.sql("select to_regprocedure('holdfast.next_note(uuid)') is not null"), "t")
-        by = lambda node: int(c.sql(f"select count(*) from holdfast.v_attempt where process_id = '{node}' and ending = 'sealed'"))
-        nodes = [c.node_of(process) for process in (old, newer, late)]
-        self.assertEqual(c.sql(f"select revision from holdfast.v_node where id = '{nodes[1]}'"), "9001")
-        self.assertEqual(c.sql(f"select capabilities -> 'plugins' ->> 0 from holdfast.v_node where id = '{nodes[0]}'"), "page")
-        c.until("each has sealed something", lambda: all(by(node) > 0 for node in nodes))
-        c.holdfast("drain", nodes[0], nodes[2], "--wait", "--why", "upgrade")
-        self.assertEqual([old.wait(20), late.wait(20)], [0, 0])
-        c.all_sealed(60)
-        self.assertEqual(c.server.sql("select distinct ending from holdfast.v_attempt"), [["sealed"]])  # nothing was cut short
-        self.assertIsNone(newer.poll())
-        self.prove(c, 60)
-
-    def test_a_migration_that_older_programs_cannot_live_with_waits_until_none_runs_and_then_shuts_them_out(self):
-        c = self.collection()
-        c.holdfast("migrate")
-        old = c.start("worker")
-        node = c.node_of(old)
-        new = self.release(c, "break", "-- Breaking: a column that old programs write goes away.\ncreate table holdfast.next (id integer primary key);"
-                           "comment on table holdfast.next is 'Next.'; comment on column holdfast.next.id is 'Id.';")
-        refused = c.holdfast("migrate", expect=65, **new)
-        self.assertIn("1 older ones are running", refused.stderr)
-        self.assertIn("holdfast drain", refused.stderr)
-        self.assertEqual(c.sql("select to_regclass('holdfast.next') is null"), "t")
-        c.holdfast("drain", "--machine", socket.gethostname(), "--wait")
-        self.assertEqual(old.wait(20), 0)
-        self.assertEqual(c.sql(f"select status from holdfast.process where id = '{node}'"), "exited")
-        c.holdfast("migrate", **new)
-        for arguments in (("worker",), ("migrate",), ("status",)):
-            self.assertIn("use a newer holdfast", c.holdfast(*arguments, expect=76).stderr)
-        # One that had looked at the schema before the migration, and joins after it.
-        self.assertIn("too old", self.join_as(c, 6))
-        newer = c.start("worker", **new)
-        c.add(3, **new)
-        c.all_sealed(3)
-        self.assertIsNone(newer.poll())
-        self.prove_with(c, new)
+    def record(self, c, name, breaking):
+        """The migration of a later release, as its `holdfast migrate` leaves it in the ledger."""
+        c.sql("insert into holdfast.schema_migration (name, number, checksum, breaking)"
+              f" values ('{name}', {int(name[:4])}, 'x', {breaking})")
 
     def join_as(self, c, revision):
         machine = json.dumps({"id": "m", "hostname": "m", "program": {"revision": revision}})
         try:
-            return c.sql(f"select holdfast.node_join(gen_random_uuid(), '{machine}', 'b', 1, 1, null, 'worker', 'snapshot', 'x', '1', 1, '10 s')")
+            return c.sql(f"select holdfast.worker_join(gen_random_uuid(), '{machine}', 'b', 1, 1, null, 'worker', 'snapshot', 'x', '1', 1, '10 s')")
         except stage.Failure as failure:
             return str(failure)
 
-    def prove_with(self, c, release):
-        self.assertEqual(c.holdfast("check", **release).returncode, 0)
+    def test_functions_are_replaced_beside_a_working_worker(self):
+        c = self.collection()
+        c.holdfast("migrate")
+        old = c.start("worker")
+        c.add(40)
+        c.until("the worker works", lambda: c.sealed() >= 2)
+        files = c.sql("select count(*) from holdfast.schema_migration where number is null")
+        for turn in range(3):
+            c.sql("update holdfast.schema_migration set checksum = 'of another release' where name like 'functions/2%'")
+            if turn == 0:
+                for verb in ("status", "worker"):
+                    self.assertIn("holdfast migrate", c.holdfast(verb, expect=69).stderr)
+            applied = c.lines("migrate")[0]["applied"]
+            self.assertEqual([str(len(applied)), {name[:10] for name in applied}], [files, {"functions/"}])
+        self.assertEqual(c.lines("migrate")[0]["applied"], [])
+        newer = c.start("worker")
+        c.until("both have joined", lambda: c.nodes() == 2)
+        c.holdfast("drain", c.node_of(old), "--wait", "--why", "upgrade")
+        self.assertEqual(old.wait(20), 0)
+        c.all_sealed(40)
+        self.assertEqual(c.server.sql("select distinct ending from holdfast.v_attempt"), [["sealed"]])  # nothing was cut short
+        self.assertIsNone(newer.poll())
+        self.prove(c, 40)
+
+    def test_a_database_that_is_ahead_serves_this_program_until_a_breaking_migration(self):
+        c = self.collection()
+        c.holdfast("migrate")
+        old = c.start("worker")
+        node = c.node_of(old)
+        ours = int(c.sql("select max(number) from holdfast.schema_migration"))
+        self.assertEqual(c.sql(f"select revision from holdfast.v_worker where id = '{node}'"), str(ours))
+        self.assertEqual(c.sql(f"select capabilities -> 'plugins' ->> 0 from holdfast.v_worker where id = '{node}'"), "page")
+        self.record(c, "9001_next.sql", False)
+        c.sql("update holdfast.schema_migration set checksum = 'of the next release' where number is null")
+        self.assertEqual(c.lines("migrate")[0], {"type": "Migration", "revision": 9001, "applied": []})
+        c.holdfast("status")
+        late = c.start("worker")
+        c.until("both have joined", lambda: c.nodes() == 2)
+        c.add(10)
+        c.all_sealed(10)
+
+        self.record(c, "9002_break.sql", True)
+        for verb in ("worker", "migrate", "status"):
+            self.assertIn("use a newer holdfast", c.holdfast(verb, expect=76).stderr)
+        self.assertIn("too old", self.join_as(c, ours))  # one that looked at the schema before the migration
+        self.assertEqual([old.poll(), late.poll()], [None, None])
+        c.sql("delete from holdfast.schema_migration where number > 9000")
+        c.holdfast("migrate")
+        self.prove(c, 10)
+
+    def test_a_database_of_another_history_is_refused(self):
+        c = self.collection()
+        c.holdfast("migrate")
+        c.sql("update holdfast.schema_migration set checksum = 'x' || checksum where number = 3")
+        for verb in ("worker", "migrate", "status"):
+            self.assertIn("with another content", c.holdfast(verb, expect=76).stderr)
+        c.sql("update holdfast.schema_migration set checksum = substr(checksum, 2) where number = 3")
+        c.holdfast("status")
 
     def test_a_runner_is_drained_too(self):
         c = self.collection()
@@ -273,53 +265,6 @@ class Upgrade(Case):
         c.holdfast("drain", leader, "--wait")
         self.assertEqual(runners[ids.index(leader)].wait(20), 0)
         c.until("the other leads", lambda: c.sql("select id from holdfast.process where worker_type = 'worker_runner' and status = 'running'") not in ("", leader))
-
-
-class EarlierBuild(Case):
-    """The program of an earlier commit beside this one: what the other tests only play."""
-
-    def setUp(self):
-        if not OPTIONS.old_holdfast:
-            self.skipTest("no earlier program (--old-holdfast PROGRAM or --old-commit COMMIT)")
-
-    def test_nodes_and_runners_of_both_work_on_one_schema_and_the_old_ones_are_drained(self):
-        c, old = self.collection(), {"program": OPTIONS.old_holdfast}
-        environment = c.environment
-        # Beats wait for the migration, which may be many files and an index or two; a node that loses its lease joins anew.
-        c.environment = lambda *a, **more: environment(*a, **{"HOLDFAST_LEASE": "20s", "HOLDFAST_BEAT": "1s", "HOLDFAST_MARGIN": "8s", **more})
-        c.holdfast("migrate", **old)
-        before = c.sql("select max(number) from holdfast.schema_migration")
-        olds = [c.start("worker", **old), c.start("worker", **old), c.start("runner", "--standby", **old)]
-        c.add(40, name="old", **old)
-        c.until("the old nodes work", lambda: c.sealed() >= 4)
-        c.holdfast("migrate")
-        print(f"revision {before}, then {c.sql('select max(number) from holdfast.schema_migration')}", file=sys.stderr)
-        dying = c.start("worker", **old)  # it is started again by its service manager meanwhile, and killed later
-        news = [c.start("worker"), c.start("worker"), c.start("runner", "--standby")]
-        ids = {process: c.node_of(process) for process in (*olds, dying, *news)}
-        c.until("five nodes have joined", lambda: c.nodes() == 5)
-        c.holdfast("migrate", **old)  # by the unit of an old runner: takes nothing back
-        self.assertEqual(c.holdfast("migrate").stdout, c.holdfast("migrate").stdout)
-        c.add(40, name="new")
-        c.add(40, name="late", **old)
-        by = lambda process: int(c.sql(f"select count(*) from holdfast.v_attempt where process_id = '{ids[process]}' and ending = 'sealed'"))
-        c.until("each has sealed something", lambda: all(by(node) > 0 for node in (*olds[:2], dying, *news[:2])), 120)
-        self.assertEqual(c.server.sql("select * from holdfast.check_invariants()"), [])
-        os.killpg(dying.pid, signal.SIGKILL)  # the new ones take over what an old one held, or the old ones
-        c.until("it was given up", lambda: c.sql(f"select status from holdfast.process where id = '{ids[dying]}'") == "exited")
-        for verb in (["status"], ["list", "crawls"], ["list", "nodes"]):  # people who have not been upgraded yet
-            c.holdfast(*verb, **old)
-        c.holdfast("drain", *[ids[process] for process in olds], "--wait", "--why", "upgrade")
-        c.until("the old ones have ended", lambda: all(process.poll() is not None for process in olds))
-        self.assertEqual([process.poll() for process in olds], [0, 0, 0])
-        c.until("the new runner leads", lambda: c.sql("select id from holdfast.process where worker_type = 'worker_runner' and status = 'running'") == ids[news[2]])
-        c.all_sealed(120)
-        ends = c.server.sql("select ending, count(*) from holdfast.v_attempt group by 1 order by 2 desc")
-        print(f"sealed by old nodes {sum(map(by, (*olds[:2], dying)))}, by new ones {sum(map(by, news[:2]))}; ends of attempts {ends}", file=sys.stderr)
-        self.assertLessEqual({end for end, _ in ends}, {"sealed", "lost"})
-        self.assertEqual([process.poll() for process in news], [None] * 3)
-        self.assertEqual([line for server in c.servers for line in server.log() if "violates" in line or "does not exist" in line], [])
-        self.prove(c, 120)
 
 
 class Takeover(Case):
@@ -361,7 +306,7 @@ class Restore(Case):
             os.killpg(node.pid, signal.SIGKILL)
             node.wait()
         c.sql("select holdfast.restored('test')")
-        self.assertEqual(c.sql("select has_function_privilege('holdfast_worker', 'holdfast.lapse_nodes()', 'execute')"), "t")
+        self.assertEqual(c.sql("select has_function_privilege('holdfast_worker', 'holdfast.lapse_workers()', 'execute')"), "t")
         self.assertEqual(c.sql("select count(*) from holdfast.process where status = 'running'"), "0")
         self.assertEqual(c.server.sql("select * from holdfast.check_invariants()"), [])
         c.start("worker")
@@ -466,7 +411,7 @@ class FileServer(Case):
         c.add(16, tenths=3)
         c.until("some are sealed", lambda: c.sealed() >= 2)
         server.send_signal(signal.SIGSTOP)
-        c.until("both say so", lambda: c.sql("select count(*) from holdfast.v_node where status = 'running' and stats ->> 'not_claiming' like '%does not answer'") == "2")
+        c.until("both say so", lambda: c.sql("select count(*) from holdfast.v_worker where status = 'running' and stats ->> 'not_claiming' like '%does not answer'") == "2")
         beats = c.sql("select clock_timestamp() + interval '8 s'")  # two leases
         c.until("two leases have passed", lambda: c.sql(f"select bool_and(beat_at > '{beats}') from holdfast.process where status = 'running'") == "t")
         server.send_signal(signal.SIGCONT)
@@ -484,15 +429,15 @@ class FileServer(Case):
         c.add(1, tenths=10)
         c.until("its hook runs", lambda: c.sql("select count(*) from holdfast.v_running") == "1")
         server.send_signal(signal.SIGSTOP)
-        c.until("its hook has ended", lambda: c.sql("select count(*) from holdfast.archive_result where ended_at is not null") == "1")
+        c.until("its hook has ended", lambda: c.sql("select count(*) from holdfast.v_running") == "0")
         beats = c.sql("select clock_timestamp() + interval '4 s'")  # a lease
         c.until("a lease has passed", lambda: c.sql(f"select beat_at > '{beats}' from holdfast.process where status = 'running'") == "t")
         self.assertEqual(c.sql("select count(*) from holdfast.snapshot_queue where owner_id is not null and fence = 1"), "1")  # it waits for the archive
 
         node.terminate()
         c.until("the node ends itself", lambda: "something hangs" in pathlib.Path(node.log.name).read_text(encoding="utf-8"))
-        c.until("others may have its work", lambda: int(c.sql("select holdfast.lapse_nodes()")) + 1 and c.nodes() == 0)
-        self.assertEqual(c.server.sql("select status, owners_lost, owner_id, reason ~ '^its node was lost' from holdfast.snapshot_queue"), [["queued", "1", "", "t"]])
+        c.until("others may have its work", lambda: int(c.sql("select holdfast.lapse_workers()")) + 1 and c.nodes() == 0)
+        self.assertEqual(c.server.sql("select status, owners_lost, owner_id, reason ~ '^its worker was lost' from holdfast.snapshot_queue"), [["queued", "1", "", "t"]])
         server.send_signal(signal.SIGCONT)  # until here the kernel may keep the thread that hangs, and so the process
         self.assertEqual(node.wait(30), 75)
 
@@ -559,7 +504,7 @@ class Bucket(Case):
         self.assertEqual(self.files("20*/*/*/*/a*/page/link.txt")[0].read_text()[:8], "the page")  # a link is kept as what it leads to
         c.until("the crawl's page is written", lambda: self.files(f"crawls/{crawl}/index.html"))
         self.assertEqual(glob.glob(f"{c.directory}/data*/work/nodes/*/*/a*"), [])
-        self.assertEqual(c.sql("select capabilities ->> 'archive' from holdfast.v_node limit 1"), "s3")
+        self.assertEqual(c.sql("select capabilities ->> 'archive' from holdfast.v_worker limit 1"), "s3")
 
         # The page's server reads from there.
         port = stage.free_port()
@@ -619,7 +564,7 @@ class Bucket(Case):
         self.process.kill()
         self.process.wait()
         # Each node has something to publish; what it cannot is put back, and it takes nothing more until the store answers.
-        c.until("both say that the store is away", lambda: c.sql("select count(*) from holdfast.v_node where status = 'running' and stats ->> 'not_claiming' "
+        c.until("both say that the store is away", lambda: c.sql("select count(*) from holdfast.v_worker where status = 'running' and stats ->> 'not_claiming' "
                                                                  "like 'the object store does not answer%'") == "2")
         c.until("they hold nothing", lambda: c.sql("select count(*) from holdfast.snapshot_queue q join holdfast.process p on p.id = q.owner_id "
                                                    "where p.stats ->> 'not_claiming' is not null") == "0")
@@ -643,7 +588,7 @@ class Bucket(Case):
         proxy.set("swallow")  # everything looks open, nothing arrives, and no answer comes
         leaving.terminate()
         self.assertEqual(leaving.wait(60), 0)  # in good order, although it cannot publish what it has
-        c.until("the other one says so", lambda: c.sql("select count(*) from holdfast.v_node where status = 'running' and stats ->> 'not_claiming' "
+        c.until("the other one says so", lambda: c.sql("select count(*) from holdfast.v_worker where status = 'running' and stats ->> 'not_claiming' "
                                                        "like 'the object store does not answer%'") == "1")
         c.until("nobody holds anything", lambda: c.sql("select count(*) from holdfast.snapshot_queue where owner_id is not null") == "0")
         self.assertEqual(c.sql("select count(*) from holdfast.v_attempt where ending = 'lost'"), "0")
@@ -673,35 +618,16 @@ def install_s3_server(directory):
     return directory + "/versitygw"
 
 
-def build_of(commit, directory):
-    """The program as it was then, built in a work tree of its own."""
-    tree, say = directory + "/tree", lambda *words: subprocess.run(words, cwd=HERE.parent.parent, check=True, stdout=subprocess.DEVNULL)
-    say("git", "worktree", "add", "-q", "--detach", tree, commit)
-    try:
-        # A build directory of the usual name, so that ccache knows what was compiled before.
-        say("cmake", "-S", tree, "-B", tree + "/build/dev", "-D", "CMAKE_BUILD_TYPE=RelWithDebInfo", "-D", "HOLDFAST_TESTS=OFF", "-G", "Ninja")
-        say("cmake", "--build", tree + "/build/dev", "-j2", "--target", "holdfast", "holdfast-shim", "holdfast-guard")
-        shutil.copytree(tree + "/build/dev/bin", directory + "/bin")
-    finally:
-        say("git", "worktree", "remove", "--force", tree)
-    return directory + "/bin/holdfast"
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--holdfast", required=True)
     parser.add_argument("--s3-server", default=shutil.which("versitygw"))
     parser.add_argument("--install-s3-server", action="store_true")
-    parser.add_argument("--old-holdfast")
-    parser.add_argument("--old-commit", help="whose program is built for EarlierBuild, which takes minutes")
     parser.add_argument("--short", action="store_true")
     options, rest = parser.parse_known_args()
     OPTIONS.short = options.short
     OPTIONS.holdfast, OPTIONS.s3_server = str(pathlib.Path(options.holdfast).resolve()), options.s3_server
-    OPTIONS.old_holdfast = options.old_holdfast and str(pathlib.Path(options.old_holdfast).resolve())
     with tempfile.TemporaryDirectory(prefix="holdfast-deploy-tools-") as directory:
-        if options.old_commit:
-            OPTIONS.old_holdfast = build_of(options.old_commit, directory)
         if options.install_s3_server and not OPTIONS.s3_server:
             OPTIONS.s3_server = install_s3_server(directory)
         unittest.main(argv=[sys.argv[0], "-v", *rest])

@@ -1,111 +1,268 @@
--- Everything at once: `run.py --stress SECONDS` lets 16 sessions call stress.step() as fast as they can. A step is one random call, as
--- one transaction, by a node that may be dead without knowing it. What must hold: no deadlock, and check_invariants() stays empty.
+-- Random calls from many sessions: `run.py --stress SECONDS` lets 16 sessions call stress.step() as
+-- fast as they can. A step is one call, in one transaction, by a worker that may have lapsed
+-- without knowing it. Afterwards stress.drain() finishes everything that is open. What must hold:
+-- check_invariants() is empty, everything ends, and deadlocks are rare.
 create schema stress;
 
-create table stress.client (client integer primary key, node uuid not null);
-create table stress.tally (client integer, action text, answer text, times bigint not null default 1, primary key (client, action, answer));
+create table stress.client (client integer primary key, worker uuid not null);
+create table stress.tally (
+  client integer, action text, answer text, times bigint not null default 1,
+  primary key (client, action, answer)
+);
+update holdfast.collection
+  set retry_base = '10 milliseconds', retry_max = '50 milliseconds', max_attempts = 3;
 
 create function stress.join(p_client integer) returns uuid language plpgsql as $$
 declare
-  v_node uuid := gen_random_uuid();
+  v_worker uuid := gen_random_uuid();
 begin
-  perform holdfast.node_join(v_node, '{"id": "machine", "hostname": "stress"}', 'boot', p_client, 1, null, 'worker', 'snapshot', 'client ' || p_client, '1', 8, interval '5 seconds');
-  insert into stress.client values (p_client, v_node) on conflict (client) do update set node = excluded.node;
-  return v_node;
+  perform holdfast.worker_join(v_worker, '{"id": "machine", "hostname": "stress"}', 'boot',
+    p_client, 1, null, 'worker', 'snapshot', 'client ' || p_client, '1', 8, '5 seconds');
+  insert into stress.client values (p_client, v_worker)
+    on conflict (client) do update set worker = excluded.worker;
+  return v_worker;
 end $$;
 
-create function stress.urls(n integer) returns text[] language sql volatile as $$
-  select coalesce(array_agg('https://stress' || floor(random() * 5) || '.test/' || floor(random() * 100)), '{}') from generate_series(1, n)
-$$;
-create function stress.hosts(urls text[]) returns text[] language sql immutable as $$ select coalesce(array_agg(split_part(u, '/', 3)), '{}') from unnest(urls) u $$;
+-- What is chosen at random ------------------------------------------------------------------------
 
-create function stress.act(p_client integer, p_action text, p_node uuid) returns text language plpgsql as $$
+create function stress.any_of(p_choices text[]) returns text language sql volatile as $$
+  select p_choices[1 + floor(random() * cardinality(p_choices))]
+$$;
+create function stress.number(p_most integer) returns integer language sql volatile as $$
+  select floor(random() * (p_most + 1))::integer
+$$;
+create function stress.host() returns text language sql volatile as $$
+  select 'stress' || stress.number(4) || '.test'
+$$;
+create function stress.url() returns text language sql volatile as $$
+  select 'https://' || stress.host() || '/' || stress.number(99)
+$$;
+create function stress.crawl(p_paused boolean) returns uuid language sql volatile as $$
+  select id from holdfast.crawl where status <> 'sealed' and (status = 'paused' or not p_paused)
+    order by random() limit 1
+$$;
+
+create function stress.page(p_id uuid, p_crawl uuid, p_fence bigint) returns jsonb
+  language sql volatile as $$
+  -- A page as a worker reports it, with any ending.
+  select jsonb_build_object('snapshot', p_id, 'crawl', p_crawl, 'fence', p_fence,
+      'reason', 'a reason',
+      'links', (select coalesce(jsonb_agg(jsonb_build_object('url', stress.url())), '[]')
+                  from generate_series(1, stress.number(5))),
+      'results', (select coalesce(jsonb_agg(jsonb_build_object('plugin', 'plugin',
+                           'hook', 'hook' || n, 'status', 'succeeded', 'output_bytes', 5)), '[]')
+                    from generate_series(1, stress.number(2)) n))
+    || case e.ending
+         when 'sealed' then jsonb_build_object('outcome', 'succeeded', 'bytes', 10, 'files', 1,
+           'manifest', 'sha', 'directory', format('2026/01/stress.test/%s/a%s', p_id, p_fence))
+         when 'refused' then jsonb_build_object('outcome', 'refused')
+         when 'failed' then jsonb_build_object('ending', 'released', 'spend', true)
+         else jsonb_build_object('ending', e.ending, 'spend', false,
+                                 'delay_ms', stress.number(50)) end
+    from (select stress.any_of('{sealed, sealed, sealed, sealed, sealed, refused, failed, released,
+                                 interrupted}') as ending) e
+$$;
+
+create function stress.pages(p_worker uuid) returns jsonb language sql volatile as $$
+  -- Some of the worker's own pages; now and then another worker's, or with an old fence.
+  select coalesce(jsonb_agg(stress.page(q.snapshot_id, q.crawl_id,
+                                        q.fence - (random() < 0.02)::integer)), '[]')
+    from (select * from holdfast.snapshot_queue q where q.owner_id = p_worker or random() < 0.001
+            order by random() limit stress.number(5)) q
+$$;
+
+-- What a session does -----------------------------------------------------------------------------
+
+create function stress.turn(p_worker uuid, p_pages jsonb) returns text language sql volatile as $$
+  select case when bool_or(t.what = 'claimed') then 'claimed' else 'nothing' end
+    from holdfast.worker_turn(p_worker, p_pages, 1 + stress.number(7), '{}', false,
+                              random() < 0.1, 0, 20) t
+$$;
+
+create function stress.add() returns text language plpgsql as $$
+-- A bounded amount of open work, so that crawls also end.
 declare
-  v_held record;
-  v_urls text[] := stress.urls((random() * 6)::integer);
-  v_id uuid;
+  v_id constant uuid := gen_random_uuid();
 begin
-  -- A snapshot of our own; now and then somebody else's, or with a fence that is out of date.
-  select q.snapshot_id, q.crawl_id, q.fence - (random() < 0.03)::integer as fence, q.status into v_held from holdfast.snapshot_queue q
-    where (q.owner_id = p_node or random() < 0.002) order by random() limit 1;
-  case p_action
-    when 'claim' then
-      if random() < 0.4 then return (select sign(count(*)) from holdfast.work_take(p_node, (1 + random() * 7)::integer, '{}', false, 'oldest', 0, 20)); end if;
-      if random() < 0.5 then return (select sign(count(*)) from holdfast.snapshot_take(p_node, (1 + random() * 7)::integer, '{}', false)); end if;
-      return (select sign(count(*)) from holdfast.snapshot_claim(p_node, (1 + random() * 7)::integer, '{}'));
-    when 'start' then perform holdfast.snapshot_start(p_node, v_held.snapshot_id, v_held.crawl_id, v_held.fence);
-    when 'seal' then
-      return (select crawl_sealed from holdfast.snapshot_seal(p_node, v_held.snapshot_id, v_held.crawl_id, v_held.fence, case when v_held.status = 'queued' then 'refused' else 'succeeded' end,
-        'a reason', 'directory', 'manifest', 10, 1, 'title', '{tag}', v_urls, stress.hosts(v_urls), '{}'));
-    when 'release' then
-      perform holdfast.snapshot_release(p_node, v_held.snapshot_id, v_held.crawl_id, v_held.fence, 'released', random() * interval '100 milliseconds', 'put back', random() < 0.5);
-    when 'hook' then perform holdfast.result_start(p_node, v_held.snapshot_id, v_held.crawl_id, v_held.fence, 'plugin', 'hook' || floor(random() * 2), 1, 1, 1, false);
-    when 'finish' then
-      perform holdfast.result_finish(p_node, v_held.snapshot_id, v_held.crawl_id, v_held.fence, r.plugin, r.hook_name, 'succeeded', '{}')
-        from holdfast.archive_result r where r.snapshot_id = v_held.snapshot_id and r.fence = v_held.fence and r.ended_at is null;
-    when 'die' then update holdfast.process set lease_until = clock_timestamp() where id = p_node and status = 'running';
-    when 'lapse' then return sign(holdfast.lapse_nodes());
-    when 'beat' then return (select max(b.kind) from holdfast.node_beat(p_node, interval '5 seconds', array[v_held.snapshot_id], array[v_held.fence], '{}') b);
-    when 'add' then
-      -- A bounded amount of open work, so that crawls also end.
-      if (select count(*) from holdfast.crawl where status <> 'sealed') >= 12 then return 'enough'; end if;
-      v_id := gen_random_uuid();
-      v_urls := stress.urls((random() * 30)::integer);
-      perform holdfast.crawl_add(v_id, jsonb_strip_nulls(jsonb_build_object('max_depth', floor(random() * 3), 'max_urls', floor(random() * 3) * 20,
-        'max_bytes', floor(random() * 3) * 200, 'max_parallel', nullif(floor(random() * 4), 0), 'priority', floor(random() * 5) - 2,
-        'max_time', case when random() < 0.2 then '2 seconds' end, 'host_parallel', nullif(floor(random() * 3), 0))));
-      perform holdfast.crawl_add_seeds(v_id, v_urls, stress.hosts(v_urls), '{}', null);
-    when 'claim_crawl' then return (select sign(count(*)) from holdfast.crawl_claim(p_node, interval '1 minute'));
-    when 'expand' then
-      select c.id, c.fence into v_held from holdfast.crawl c where c.owner_id = p_node or (random() < 0.05 and c.owner_id is not null) order by random() limit 1;
-      if found then perform holdfast.crawl_expand(p_node, v_held.id, v_held.fence, (1 + random() * 10)::integer); end if;
-    when 'leave' then perform holdfast.node_leave(p_node, 0, 'done');
-    when 'order' then
-      select c.id into v_id from holdfast.crawl c where c.status <> 'sealed' order by random() limit 1;
-      if not found then return 'nothing open'; end if;
-      case floor(random() * 6)
-        when 0 then return 'pause ' || holdfast.crawl_pause(v_id, 'stress', '');
-        when 1, 2 then return 'resume ' || holdfast.crawl_resume(v_id, 'stress', '');
-        when 3 then return 'cancel ' || sign(case when random() < 0.3 then holdfast.crawl_cancel(v_id, 'stress', '') end);
-        when 4 then return 'scope ' || holdfast.crawl_scope(v_id, '{"deny": ["stress1.test"]}', '{}', 'stress');
-        else return 'scope ' || holdfast.crawl_scope(v_id, '{}', '{"deny": ["stress1.test"]}', 'stress');
-      end case;
-    when 'one' then
-      return (select holdfast.snapshot_order(q.snapshot_id, (array['pause', 'resume', 'resume', 'cancel'])[1 + floor(random() * 4)], 'stress', '')
-                from (select snapshot_id from holdfast.snapshot_queue order by random() limit 1) q);
+  if (select count(*) from holdfast.crawl where status <> 'sealed') >= 20 then
+    return 'enough';
+  end if;
+  perform holdfast.crawl_add(v_id, jsonb_strip_nulls(jsonb_build_object(
+    'max_depth', stress.number(2), 'max_urls', stress.number(2) * 20,
+    'max_bytes', stress.number(2) * 200, 'max_parallel', nullif(stress.number(3), 0),
+    'max_time', case when random() < 0.2 then '2 seconds' end, 'priority', stress.number(4) - 2,
+    'max_snapshot_bytes', case when random() < 0.1 then 7 end, 'overwrite', random() < 0.2,
+    'host_parallel', nullif(stress.number(7), 0))));
+  perform holdfast.crawl_add_seeds(v_id,
+    (select array_agg(stress.url()) from generate_series(0, stress.number(30))), '{}', null);
+  return 'added';
+end $$;
+
+create function stress.expand(p_worker uuid) returns text language plpgsql as $$
+-- The crawl that the worker has claimed; now and then another worker's.
+declare
+  v_crawl record;
+begin
+  select c.id, c.fence into v_crawl from holdfast.crawl c
+    where c.owner_id = p_worker or (random() < 0.05 and c.owner_id is not null)
+    order by random() limit 1;
+  if not found then
+    return (select 'claimed' from holdfast.crawl_claim(p_worker, '1 minute'));
+  end if;
+  perform holdfast.crawl_expand(p_worker, v_crawl.id, v_crawl.fence, 1 + stress.number(10));
+  return 'expanded';
+end $$;
+
+create function stress.order() returns text language plpgsql as $$
+declare
+  v_order constant text := stress.any_of('{pause crawl, resume crawl, resume crawl, cancel crawl,
+    deny, allow, pause page, resume page, resume page, cancel page, host, host, pause host,
+    resume host, resume host, forget host, rate limit, pause worker, resume worker, resume worker,
+    pause all, resume all, resume all, priority, robots}');
+  v_resume constant boolean := starts_with(v_order, 'resume');
+  v_crawl constant uuid := stress.crawl(v_resume);
+  v_page constant uuid := (select snapshot_id from holdfast.snapshot_queue
+                             where status = 'paused' or not v_resume order by random() limit 1);
+  v_host constant text := coalesce((select name from holdfast.host
+                                      where v_resume and paused order by random() limit 1),
+                                   stress.host());
+  v_worker constant uuid := coalesce(
+    (select id from holdfast.process
+       where v_resume and paused_at is not null and status = 'running' limit 1),
+    (select worker from stress.client order by random() limit 1));
+begin
+  return v_order || ' ' || case v_order
+    when 'pause crawl' then holdfast.crawl_pause(v_crawl, 'stress', '')::text
+    when 'resume crawl' then holdfast.crawl_resume(v_crawl, 'stress', '')::text
+    when 'cancel crawl' then
+      sign(case when random() < 0.2 then holdfast.crawl_cancel(v_crawl, 'stress', '') end)::text
+    when 'deny' then
+      holdfast.crawl_scope(v_crawl, '{"deny": ["stress1.test"]}', '{}', 'stress')::text
+    when 'allow' then
+      holdfast.crawl_scope(v_crawl, '{}', '{"deny": ["stress1.test"]}', 'stress')::text
+    when 'pause page' then holdfast.snapshot_order(v_page, 'pause', 'stress', '')::text
+    when 'resume page' then holdfast.snapshot_order(v_page, 'resume', 'stress', '')::text
+    when 'cancel page' then holdfast.snapshot_order(v_page, 'cancel', 'stress', '')::text
     when 'host' then
-      v_urls[1] := 'stress' || floor(random() * 5) || '.test';
-      case floor(random() * 6)
-        when 0 then perform holdfast.host_set(v_urls[1], random() * interval '20 milliseconds', floor(random() * 4)::integer, 'stress');
-        when 1 then return 'pause ' || holdfast.host_pause(v_urls[1], 'stress', '');
-        when 2, 3 then return 'resume ' || holdfast.host_resume(v_urls[1], 'stress', '');
-        when 4 then return 'forget ' || holdfast.host_forget(v_urls[1], 'stress');
-        else perform holdfast.host_rate_limited(v_urls[1], 429, random() * interval '20 milliseconds', 'stress');
-      end case;
-    when 'all' then
-      case floor(random() * 4)
-        when 0 then return 'pause ' || holdfast.node_pause((select node from stress.client order by random() limit 1), 'stress', '');
-        when 1 then return 'pause all ' || case when random() < 0.1 then holdfast.collection_pause('stress', '') end;
-        when 2 then return 'resume all ' || holdfast.collection_resume('stress', '');
-        else perform holdfast.node_resume(id, 'stress', '') from holdfast.process where paused_at is not null;
-      end case;
+      holdfast.host_set(v_host, random() * interval '10 milliseconds', stress.number(3),
+                        'stress')::text
+    when 'pause host' then holdfast.host_pause(v_host, 'stress', '')::text
+    when 'resume host' then holdfast.host_resume(v_host, 'stress', '')::text
+    when 'forget host' then holdfast.host_forget(v_host, 'stress')::text
+    when 'rate limit' then
+      left(holdfast.host_rate_limited(v_host, 429, '10 milliseconds', 'stress')::text, 0)
+    when 'pause worker' then holdfast.worker_pause(v_worker, 'stress', '')::text
+    when 'resume worker' then holdfast.worker_resume(v_worker, 'stress', '')::text
+    when 'pause all' then
+      case when random() < 0.1 then holdfast.collection_pause('stress', '') end::text
+    when 'resume all' then holdfast.collection_resume('stress', '')::text
+    when 'priority' then holdfast.crawl_priority(v_crawl, stress.number(4) - 2, 'stress')::text
+    when 'robots' then holdfast.robots_put(v_worker, 'https://' || v_host, v_host, 200, '', null,
+                                           '5 milliseconds', '1 second')::text
+  end;
+end $$;
+
+create function stress.act(p_action text, p_worker uuid) returns text language plpgsql as $$
+begin
+  case p_action
+    when 'turn' then return stress.turn(p_worker, stress.pages(p_worker));
+    when 'claim' then return stress.turn(p_worker, '[]');
+    when 'finish' then
+      return (select min(f.answer) from holdfast.finish(p_worker, stress.pages(p_worker)) f);
+    when 'hooks' then
+      perform holdfast.worker_hooks(p_worker, (
+        select coalesce(jsonb_agg(jsonb_build_object('snapshot', q.snapshot_id, 'crawl', q.crawl_id,
+                 'fence', q.fence, 'plugin', 'plugin', 'hook', 'hook',
+                 'started_at', clock_timestamp())), '[]')
+          from holdfast.snapshot_queue q where q.owner_id = p_worker));
+    when 'beat' then
+      return (
+        select max(b.kind) from holdfast.worker_beat(p_worker, '5 seconds',
+          array(select q.snapshot_id from holdfast.snapshot_queue q where q.owner_id = p_worker),
+          array(select q.fence from holdfast.snapshot_queue q where q.owner_id = p_worker),
+          '{}') b);
+    when 'add' then return stress.add();
+    when 'expand' then return stress.expand(p_worker);
+    when 'order' then return stress.order();
+    when 'lapse' then return sign(holdfast.lapse_workers());
+    when 'robots' then
+      perform holdfast.robots_get(p_worker, gen_random_uuid(), gen_random_uuid(),
+                                  'https://' || stress.host());
+    when 'session' then
+      perform holdfast.session_open(p_worker, gen_random_uuid(), c.id, 'directory')
+        from stress.crawl(false) c(id)
+        where not exists (select from holdfast.session s where s.crawl_id = c.id
+                            and s.process_id = p_worker and s.ended_at is null);
+    when 'die' then
+      update holdfast.process set lease_until = clock_timestamp()
+        where id = p_worker and status = 'running';
+    when 'leave' then perform holdfast.worker_leave(p_worker, 0, 'done');
   end case;
   return 'done';
-exception when sqlstate 'HF001' or sqlstate 'HF002' or sqlstate 'HF003' or sqlstate 'HF004' then
+exception when sqlstate 'HF002' or sqlstate 'HF003' or sqlstate 'HF004' or lock_not_available then
   return sqlstate;
 end $$;
 
 create function stress.step(p_client integer) returns void language plpgsql as $$
 declare
-  v_node uuid := (select node from stress.client where client = p_client);
-  v_action constant text := (array['claim', 'claim', 'claim', 'claim', 'start', 'start', 'start', 'start', 'seal', 'seal', 'seal', 'seal', 'seal', 'release', 'hook', 'finish', 'finish',
-    'lapse', 'beat', 'add', 'claim_crawl', 'claim_crawl', 'expand', 'expand', 'expand', 'die', 'leave', 'order', 'one', 'host', 'all', 'all'])[1 + floor(random() * 32)];
+  v_worker uuid := (select worker from stress.client where client = p_client);
+  v_action text := stress.any_of('{turn, turn, turn, turn, turn, turn, turn, turn, turn, claim,
+    claim, finish, finish, hooks, hooks, lapse, beat, beat, add, expand, expand, expand, order,
+    order, robots, session, die, leave}');
   v_answer text;
 begin
-  if v_node is null or not exists (select from holdfast.process where id = v_node and status = 'running') then
+  if not exists (select from holdfast.process where id = v_worker and status = 'running') then
     perform stress.join(p_client);
     return;
   end if;
-  v_answer := stress.act(p_client, case when v_action in ('die', 'leave') and random() < 0.9 then 'claim' else v_action end, v_node);
-  insert into stress.tally as t values (p_client, v_action, coalesce(v_answer, 'nothing')) on conflict (client, action, answer) do update set times = t.times + 1;
+  if v_action in ('die', 'leave', 'session') and random() < 0.9 then v_action := 'turn'; end if;
+  v_answer := stress.act(v_action, v_worker);
+  insert into stress.tally as t values (p_client, v_action, coalesce(v_answer, 'nothing'))
+    on conflict (client, action, answer) do update set times = t.times + 1;
+end $$;
+
+-- Afterwards --------------------------------------------------------------------------------------
+
+create procedure stress.drain() language plpgsql as $$
+-- Everything is resumed, every worker of before lapses, and one worker finishes what is open. A
+-- lost wake shows: nothing ends for five seconds although something is open.
+declare
+  v_worker uuid;
+  v_one record;
+  v_left bigint;
+  v_before bigint;
+  v_since timestamptz := clock_timestamp();
+begin
+  perform holdfast.collection_resume('stress', '');
+  for v_one in select name from holdfast.host loop
+    perform holdfast.host_resume(v_one.name, 'stress', '');
+    perform holdfast.host_set(v_one.name, '0', 2, 'stress');
+  end loop;
+  for v_one in select id from holdfast.crawl where status = 'paused' loop
+    perform holdfast.crawl_resume(v_one.id, 'stress', '');
+  end loop;
+  for v_one in select snapshot_id from holdfast.snapshot_queue where status = 'paused' loop
+    perform holdfast.snapshot_order(v_one.snapshot_id, 'resume', 'stress', '');
+  end loop;
+  update holdfast.process set lease_until = clock_timestamp() where status = 'running';
+  v_worker := stress.join(0);
+  commit;
+  loop
+    perform holdfast.worker_beat(v_worker, '1 hour', '{}', '{}', '{}');
+    perform stress.act('expand', v_worker);
+    commit;
+    perform holdfast.worker_turn(v_worker, (
+      select coalesce(jsonb_agg(stress.page(q.snapshot_id, q.crawl_id, q.fence)), '[]')
+        from holdfast.snapshot_queue q where q.owner_id = v_worker), 20, '{}', false, false, 0, 20);
+    commit;
+    v_left := (select sum(1 + snapshots_open + seeds_left) from holdfast.crawl
+                 where status <> 'sealed');
+    exit when v_left is null;
+    if v_left is distinct from v_before then v_since := clock_timestamp(); end if;
+    v_before := v_left;
+    if v_since < clock_timestamp() - interval '5 seconds' then
+      raise exception 'nothing has ended for 5 seconds; % crawls, pages and seeds are open', v_left;
+    end if;
+    perform pg_sleep(0.01);
+  end loop;
 end $$;

@@ -1,231 +1,304 @@
--- What the specs share: short names for fixed ids, and a state to start from. Every wrapper is one call of the function
--- that it is named after, so that a step locks exactly what the real call locks.
+-- Shared by all specs: short names for fixed ids, a state to start from, and one procedure for each
+-- call of a worker. A procedure makes the call that it is named after and reports the answer in a
+-- notice.
 create schema race;
 
--- Claims prefer the crawls that a node has open, but only every other time; here always.
-do $$ begin execute format('alter database %I set holdfast.claim_near = 1', current_database()); end $$;
+-- Names: worker 1, crawl 1, page 1 (https://race.test/1) ------------------------------------------
 
-create function race.node(n integer) returns uuid language sql immutable as $$ select ('a0000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid $$;
-create function race.crawl(n integer) returns uuid language sql immutable as $$ select ('c0000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid $$;
-create function race.snapshot(n integer) returns uuid language sql immutable as $$ select ('50000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid $$;
-create function race.url(n integer) returns text language sql immutable as $$ select 'https://race.test/' || n $$;
-create function race.urls(n integer[]) returns text[] language sql immutable as $$ select coalesce(array_agg(race.url(i) order by o), '{}') from unnest(n) with ordinality u(i, o) $$;
-create function race.hosts(n integer[]) returns text[] language sql immutable as $$ select coalesce(array_agg('race.test'::text), '{}') from unnest(n) $$;
+create function race.worker(n integer) returns uuid language sql immutable as $$
+  select ('a0000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid
+$$;
+create function race.crawl(n integer) returns uuid language sql immutable as $$
+  select ('c0000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid
+$$;
+create function race.url(n integer) returns text language sql immutable as $$
+  select 'https://race.test/' || n
+$$;
+-- Lists are text, because a step of a spec must not hold a brace: '1 2 3', 'max_depth 1, robots 1'.
+create function race.list(p_list text) returns integer[] language sql immutable as $$
+  select string_to_array(p_list, ' ')::integer[]
+$$;
+create function race.urls(p_list text) returns text[] language sql immutable as $$
+  select coalesce(array_agg(race.url(n) order by o), '{}')
+    from unnest(race.list(p_list)) with ordinality u(n, o)
+$$;
+create function race.settings(p_list text) returns jsonb language sql immutable as $$
+  select coalesce(jsonb_object_agg(split_part(s, ' ', 1), split_part(s, ' ', 2)), '{}')
+    from unnest(string_to_array(p_list, ', ')) s
+$$;
+create function race.page_id(n integer) returns uuid language sql stable as $$
+  select coalesce((select id from holdfast.snapshot where url = race.url(n)), race.worker(0))
+$$;
+create function race.crawl_of(n integer) returns uuid language sql stable as $$
+  select coalesce((select crawl_id from holdfast.snapshot where url = race.url(n)), race.crawl(1))
+$$;
+create function race.number(url text) returns text language sql immutable as $$
+  select substring(url from '[0-9]+$')
+$$;
+create function race.page_of(id uuid) returns text language sql stable as $$
+  select race.number(url) from holdfast.snapshot s where s.id = page_of.id
+$$;
 
--- Setting the stage ------------------------------------------------------------------------------------------------------
+create function race.tell(p_worker integer, p_answer text) returns void language plpgsql as $$
+begin
+  raise notice 'worker %: %', p_worker, coalesce(p_answer, 'nothing');
+end $$;
 
+-- Setting the stage -------------------------------------------------------------------------------
+
+-- Workers 1 to 3, and nothing else.
 create procedure race.fresh() language plpgsql as $$
 begin
-  truncate holdfast.machine, holdfast.crawl, holdfast.crawl_seed, holdfast.snapshot, holdfast.snapshot_queue, holdfast.archive_result, holdfast.attempt, holdfast.snapshot_sealed, holdfast.event, holdfast.host, holdfast.robots, holdfast.control, holdfast.purge, holdfast.superseded, holdfast.crawl_page_stale cascade;
+  truncate holdfast.machine, holdfast.crawl, holdfast.crawl_seed, holdfast.snapshot,
+    holdfast.snapshot_queue, holdfast.attempt, holdfast.archive_result, holdfast.snapshot_sealed,
+    holdfast.running_hook, holdfast.event, holdfast.host, holdfast.robots, holdfast.control,
+    holdfast.purge, holdfast.superseded, holdfast.crawl_page_stale, holdfast.webhook cascade;
   update holdfast.collection set paused_at = null, paused_by = null;
-  perform holdfast.node_join(race.node(n), '{"id": "machine", "hostname": "race"}', 'boot', n, n, null, 'worker', 'snapshot', 'node ' || n, '1', 8, interval '1 hour')
+  perform holdfast.worker_join(race.worker(n), '{"id": "machine", "hostname": "race"}', 'boot', n,
+      n, null, 'worker', 'snapshot', 'worker ' || n, '1', 8, '1 hour')
     from generate_series(1, 3) n;
 end $$;
 
--- A crawl that has not been expanded, with one seed for each number.
-create procedure race.queued_crawl(crawl integer, seeds integer[], max_depth integer default 0, max_urls integer default 0) language plpgsql as $$
+-- A crawl that is not expanded yet.
+create procedure race.queued(crawl integer, seeds text, settings text default '')
+  language plpgsql as $$
 begin
-  perform holdfast.crawl_add(race.crawl(crawl), jsonb_build_object('max_depth', max_depth, 'max_urls', max_urls));
-  perform holdfast.crawl_add_seeds(race.crawl(crawl), race.urls(seeds), race.hosts(seeds), '{}', null);
+  perform holdfast.crawl_add(race.crawl(crawl), race.settings(settings));
+  perform holdfast.crawl_add_seeds(race.crawl(crawl), race.urls(seeds), '{}', null);
 end $$;
 
--- A crawl in the middle of its life, with snapshots of known ids, all due.
-create procedure race.started_crawl(crawl integer, snapshots integer[], max_depth integer default 0, max_urls integer default 0) language plpgsql as $$
+-- A crawl whose seeds have become pages.
+create procedure race.started(crawl integer, pages text, settings text default '')
+  language plpgsql as $$
 begin
-  insert into holdfast.crawl (id, status, retry_at, started_at, max_depth, max_urls, snapshots_total, snapshots_open)
-    values (race.crawl(crawl), 'started', null, clock_timestamp(), max_depth, max_urls, cardinality(snapshots), cardinality(snapshots));
-  -- Claims walk the crawls from a random place; this way crawl 2 always comes before crawl 1.
-  insert into holdfast.crawl_queue (crawl_id, ready_at, shuffle) values (race.crawl(crawl), clock_timestamp(), crawl - 1);
-  insert into holdfast.snapshot (id, crawl_id, url, url_hash, host)
-    select race.snapshot(n), race.crawl(crawl), race.url(n), sha256(convert_to(race.url(n), 'UTF8')), 'race.test' from unnest(snapshots) n;
-  insert into holdfast.snapshot_queue (snapshot_id, crawl_id, host, retry_at)
-    select race.snapshot(n), race.crawl(crawl), 'race.test', clock_timestamp() - interval '1 minute' + n * interval '1 second' from unnest(snapshots) n;
+  call race.queued(crawl, pages, settings);
+  perform holdfast.crawl_expand(race.worker(3), c.crawl_id, c.fence, 100)
+    from holdfast.crawl_claim(race.worker(3), '1 minute') c;
+  -- A claim walks the crawls from a random place. With these numbers it visits them in their order.
+  update holdfast.crawl_queue set shuffle = case crawl when 1 then 1 else crawl - 10 end
+    where crawl_id = race.crawl(crawl);
 end $$;
 
--- The node holds this many more snapshots, and has begun to work on them.
-create procedure race.holds(node integer, room integer, near integer default null) language plpgsql as $$
+-- The worker holds so many more pages.
+create procedure race.holds(worker integer, room integer, crawl integer default 1)
+  language plpgsql as $$
 begin
-  perform set_config('holdfast.claim_floors', '', false);
-  perform holdfast.snapshot_start(race.node(node), c.snapshot_id, c.crawl_id, c.fence) from holdfast.snapshot_claim(race.node(node), room, array[race.crawl(near)]) c;
+  perform holdfast.claim(race.worker(worker), room, array[race.crawl(crawl)], true);
 end $$;
 
-create procedure race.hook(node integer, snapshot integer) language sql as $$
-  select holdfast.result_start(race.node(node), q.snapshot_id, q.crawl_id, q.fence, 'plugin', 'on_Snapshot__1_hook', 1, 1, 1000, false)
-    from holdfast.snapshot_queue q where q.snapshot_id = race.snapshot(snapshot)
-$$;
-
-create procedure race.expire(node integer) language sql as $$
-  update holdfast.process set lease_until = clock_timestamp() - interval '1 second' where id = race.node(node)
-$$;
-
--- Steps ------------------------------------------------------------------------------------------------------------------
-
-create function race.claim(node integer, room integer, near integer default null) returns table (url text, fence bigint) language sql volatile as $$
-  -- As a session that has not claimed for a second: how long a permutation takes must not decide which snapshots it gets.
-  select set_config('holdfast.claim_floors', '', false);
-  select c.url, c.fence from holdfast.snapshot_claim(race.node(node), room, array[race.crawl(near)]) c order by c.url
-$$;
-
--- A claim that opens a new small crawl first.
-create function race.work(node integer, room integer) returns table (url text, fence bigint) language sql volatile as $$
-  select set_config('holdfast.claim_floors', '', false);
-  select c.url, c.fence from holdfast.work_take(race.node(node), room, '{}', false, 'oldest', 0, 200) c order by c.url
-$$;
-
-create function race.release(node integer, snapshot integer, fence bigint, delay interval default '0') returns text language sql volatile as $$
-  select 'released' from holdfast.snapshot_release(race.node(node), race.snapshot(snapshot), race.crawl(1), fence, 'released', delay, 'put back', true)
-$$;
-
-create function race.seal(node integer, snapshot integer, fence bigint, children integer[] default '{}') returns table (children bigint, crawl_sealed boolean) language sql volatile as $$
-  select * from holdfast.snapshot_seal(race.node(node), race.snapshot(snapshot), race.crawl(1), fence, 'succeeded', null, 'directory', 'manifest', 10, 1, '', '{}',
-    race.urls(children), race.hosts(children), '{}')
-$$;
-
--- Several at once, each with its fence; snapshots 7 and up are of crawl 2.
-create function race.seal_many(node integer, snapshots integer[], fences bigint[], children integer[] default '{}')
-  returns table (snapshot integer, answer text, children bigint, crawl_sealed boolean) language sql volatile as $$
-  select snapshots[m.number], m.answer, m.children, m.crawl_sealed
-    from holdfast.snapshot_seal_many(race.node(node), (select jsonb_agg(jsonb_build_object('snapshot', race.snapshot(s),
-        'crawl', race.crawl(case when s >= 7 then 2 else 1 end), 'fence', f, 'outcome', 'succeeded', 'directory', 'directory', 'manifest', 'manifest',
-        'bytes', 10, 'files', 1, 'urls', race.urls(children), 'hosts', race.hosts(children), 'titles', '[]'::jsonb) order by n)
-      from unnest(snapshots, fences) with ordinality u(s, f, n))) m order by m.number
-$$;
-
-create function race.finish(node integer, snapshot integer, fence bigint) returns text language sql volatile as $$
-  select 'finished' from holdfast.result_finish(race.node(node), race.snapshot(snapshot), race.crawl(1), fence, 'plugin', 'on_Snapshot__1_hook', 'succeeded', '{"output": "done"}')
-$$;
-
-create function race.beat(node integer, snapshots integer[]) returns table (kind text, snapshot text) language sql volatile as $$
-  select b.kind, coalesce(right(b.snapshot_id::text, 2), b.detail)
-    from holdfast.node_beat(race.node(node), interval '1 hour', (select coalesce(array_agg(race.snapshot(n)), '{}') from unnest(snapshots) n),
-      (select coalesce(array_agg(1::bigint), '{}') from unnest(snapshots)), '{}') b
-    order by 1, 2
-$$;
-
-create function race.claim_crawl(node integer) returns table (crawl text, fence bigint, seeds_left bigint) language sql volatile as $$
-  select right(c.crawl_id::text, 2), c.fence, c.seeds_left from holdfast.crawl_claim(race.node(node), interval '1 minute') c
-$$;
-
-create function race.expand(node integer, fence bigint, batch integer) returns table (seeds_left bigint, inserted bigint, status text) language sql volatile as $$
-  select * from holdfast.crawl_expand(race.node(node), race.crawl(1), fence, batch)
-$$;
-
--- The runner's gate. Runners have the ids of nodes 101 and up, and joined in the order of their numbers.
-create procedure race.runners(standby boolean[]) language plpgsql as $$
+create procedure race.add_seed(seed text) language plpgsql as $$
 begin
-  truncate holdfast.runner_term, holdfast.duty_run;
-  update holdfast.duty set next_at = clock_timestamp() + interval '1 hour', runs = 0;
-  perform holdfast.runner_join(race.node(100 + n::integer), '{"id": "machine", "hostname": "race"}', 'boot', 100 + n::integer, n, 'namespace', 'runner ' || n, '1', s, interval '1 hour')
-    from unnest(standby) with ordinality u(s, n) order by n;
+  raise notice '% seeds', holdfast.crawl_add_seeds(race.crawl(1), race.urls(seed), '{}', null);
 end $$;
 
-create function race.enter(runner integer) returns table (answer text, epoch bigint, because_of text) language sql volatile as $$
-  select e.answer, e.epoch, e.label from holdfast.runner_enter(race.node(100 + runner), interval '1 hour') e
+create procedure race.expire(worker integer) language sql as $$
+  update holdfast.process set lease_until = clock_timestamp() - interval '1 second'
+    where id = race.worker(worker)
 $$;
 
-create function race.duty(runner integer, epoch bigint) returns table (duty text, error text) language sql volatile as $$
-  select d.duty, d.error from holdfast.runner_duty(race.node(100 + runner), epoch, 'mend') d
+-- So much time passes, as crawls, lanes, hosts and pages see it.
+create procedure race.pass(span interval) language sql as $$
+  update holdfast.crawl_queue set ready_at = ready_at - span, low_moved_at = low_moved_at - span;
+  update holdfast.crawl_lane set next_at = next_at - span;
+  update holdfast.host set next_at = next_at - span, backoff_until = backoff_until - span;
+  update holdfast.snapshot_queue set retry_at = retry_at - span where status = 'queued';
 $$;
 
--- Programs of the one machine that all nodes are on.
-create procedure race.wanted() language sql as $$
-  select holdfast.binary_want(race.node(1), '[{"name": "wget"}]')
+-- What workers call -------------------------------------------------------------------------------
+
+-- A page as a worker reports it. Not sealed: ending says why it is released.
+create function race.page(n integer, fence bigint, links text default '',
+    ending text default 'sealed', delay interval default '0', bytes bigint default 10)
+  returns jsonb language sql stable as $$
+  select jsonb_build_object('snapshot', race.page_id(n), 'crawl', race.crawl_of(n), 'fence', fence,
+      'links', (select coalesce(jsonb_agg(jsonb_build_object('url', u)), '[]')
+                  from unnest(race.urls(links)) u),
+      'results', '[{"plugin": "wget", "hook": "on_Snapshot__1", "status": "succeeded"}]'::jsonb)
+    || case ending
+         when 'sealed' then jsonb_build_object('outcome', 'succeeded', 'bytes', bytes, 'files', 1,
+           'manifest', 'sha',
+           'directory', format('2026/01/race.test/%s/a%s', race.page_id(n), fence))
+         else jsonb_build_object('ending', ending, 'reason', 'put back', 'spend', true,
+           'delay_ms', (extract(epoch from delay) * 1000)::bigint) end
 $$;
 
-create procedure race.looks_for(node integer) language sql as $$
-  select holdfast.binary_claim(race.node(node), 4)
+create function race.answer(page uuid, answer text, children bigint, crawl_sealed boolean)
+  returns text language sql stable as $$
+  select coalesce(race.page_of(page), '?') || ' ' || answer
+    || coalesce(' (' || nullif(children, 0) || ' new)', '')
+    || case when crawl_sealed then ', ends its crawl' else '' end
 $$;
 
-create function race.claim_binary(node integer) returns table (name text, fence bigint, path text) language sql volatile as $$
-  select b.name, b.fence, b.path from holdfast.binary_claim(race.node(node), 4) b
-$$;
-
-create function race.set_binary(node integer, fence bigint, path text) returns text language sql volatile as $$
-  select 'written' from holdfast.binary_set(race.node(node), 'wget', fence, jsonb_build_object('path', path, 'error', 'not here'))
-$$;
-
-create function race.binary_outcome() returns table (name text, status text, path text, owner text, fence bigint, failures integer, due boolean) language sql volatile as $$
-  select b.name, b.status, b.path, right(b.owner_id::text, 1), b.fence, b.failures, b.retry_at <= clock_timestamp() from holdfast.binary b
-$$;
-
-create function race.runner_beat(runner integer) returns table (leads boolean, epoch bigint, request text, rival text) language sql volatile as $$
-  select * from holdfast.runner_beat(race.node(100 + runner), interval '1 hour', '{}')
-$$;
-
-create function race.runner_leave(runner integer) returns text language sql volatile as $$
-  select 'left' from holdfast.runner_leave(race.node(100 + runner), 0, 'asked to')
-$$;
-
-create function race.gate_outcome() returns table (what text, state text) language sql volatile as $$
-  select * from (
-    (select p.label as what, concat_ws(', ', p.status, p.worker_type, 'epoch ' || p.epoch, 'asked to ' || p.request, p.exit_reason) as state
-      from holdfast.process p where p.process_type = 'orchestrator' order by p.started_at)
-    union all
-    (select 'epoch ' || t.epoch, t.label || coalesce(', ' || t.ending, '') from holdfast.runner_term t order by t.epoch)
-    union all
-    (select 'duty by epoch ' || r.epoch, r.duty || coalesce(', ' || r.error, '') from holdfast.duty_run r order by r.id)
-    union all
-    (select 'BROKEN: ' || i.invariant, 'see check_invariants' from holdfast.check_invariants() i order by 1)) o
-$$;
-
--- Places to stop inside a function: a session that has set race.gate to the name of a table waits for advisory lock 1 when an
--- UPDATE of that table has begun, so with the snapshot it then has, and before that has looked at any row.
-create function race.gate() returns trigger language plpgsql as $$
+create function race.finish_all(worker integer, pages jsonb) returns void language plpgsql as $$
 begin
-  if current_setting('race.gate', true) = tg_table_name then perform pg_advisory_xact_lock_shared(1); end if;
-  return null;
+  perform race.tell(worker, (
+    select string_agg(race.answer(f.snapshot_id, f.answer, f.children, f.crawl_sealed), '; '
+                      order by f.n)
+      from rows from (holdfast.finish(race.worker(worker), pages)) with ordinality
+             f(snapshot_id, crawl_id, fence, answer, children, crawl_sealed, n)));
 end $$;
-create trigger race_gate before update on holdfast.crawl for each statement execute function race.gate();
-create trigger race_gate before update on holdfast.crawl_queue for each statement execute function race.gate();
 
--- How it ended -----------------------------------------------------------------------------------------------------------
+-- All are sealed, each with the fence at its place (without fences: 1) and with the same links.
+create procedure race.finish(worker integer, pages text, fences text default '',
+    links text default '') language plpgsql as $$
+begin
+  perform race.finish_all(worker, (
+    select jsonb_agg(race.page(p.n, coalesce(p.fence, 1), links) order by p.place)
+      from unnest(race.list(pages), race.list(fences)) with ordinality p(n, fence, place)));
+end $$;
 
--- Printed after every permutation, so that the expected output pins the whole outcome, and any broken invariant shows.
-create function race.outcome() returns table (what text, state text) language sql volatile as $$
-  select * from (
-    (select 'crawl ' || right(c.id::text, 1) as what,
-           format('%s%s, %s of %s open, %s succeeded, seeds left %s, sealed %s times%s%s', c.status, ' ' || c.outcome, c.snapshots_open, c.snapshots_total, c.snapshots_succeeded,
-             c.seeds_left, (select count(*) from holdfast.event e where e.object_id = c.id and e.to_state = 'sealed'), ', stopped by ' || c.stop_reason,
-             ', expanded by ' || (select label from holdfast.process where id = c.owner_id)) as state
-      from holdfast.crawl c order by 1)
-    union all
-    (select replace(v.url, 'https://race.test/', 'snapshot '),
-           format('%s%s, fence %s, attempts %s, lost %s%s', v.status, ' ' || v.outcome, v.fence, v.attempts, v.owners_lost, ', ' || v.owner)
-      from holdfast.v_snapshot v order by v.url)
-    union all
-    (select 'result of snapshot ' || right(r.snapshot_id::text, 1) || ' a' || r.fence, r.status from holdfast.archive_result r order by 1)
-    union all
-    (select p.label, p.status from holdfast.process p where p.status <> 'running' order by 1)
-    union all
-    (select 'BROKEN: ' || i.invariant, i.detail from holdfast.check_invariants() i order by 1, 2)) o
+create procedure race.release(worker integer, page integer, fence bigint default 1,
+    delay interval default '0', ending text default 'released') language plpgsql as $$
+begin
+  perform race.finish_all(worker, jsonb_build_array(race.page(page, fence, '', ending, delay)));
+end $$;
+
+-- crawl: the worker has a session open for this one and may open no other.
+create procedure race.claim(worker integer, room integer, crawl integer default null,
+    seeds integer default 0, newest boolean default false) language plpgsql as $$
+begin
+  perform race.tell(worker, (
+    select 'claims ' || string_agg(race.number(c.url) || ' a' || c.fence, ', ' order by c.url)
+      from holdfast.claim(race.worker(worker), room, array[race.crawl(crawl)], crawl is not null,
+                          newest, 0, seeds) c));
+end $$;
+
+-- Seals pages, each with fence 1, and claims so many others.
+create procedure race.turn(worker integer, pages text, room integer, crawl integer default null,
+    seeds integer default 0) language plpgsql as $$
+declare
+  v_pages constant jsonb := (
+    select coalesce(jsonb_agg(race.page(p.n, 1) order by p.place), '[]')
+      from unnest(race.list(pages)) with ordinality p(n, place));
+begin
+  perform race.tell(worker, (
+    select string_agg(case when t.what = 'claimed' then 'claims ' || p.number || ' a' || t.fence
+                        else race.answer(t.snapshot_id, t.what, t.children, t.crawl_sealed) end,
+                      '; ' order by t.what = 'claimed', p.number)
+      from holdfast.worker_turn(race.worker(worker), v_pages, room, array[race.crawl(crawl)],
+                                crawl is not null, false, 0, seeds) t
+      cross join lateral (select coalesce(race.number(t.claim ->> 'url'),
+                                          race.page_of(t.snapshot_id)) as number) p
+      where t.what <> 'wait'));
+end $$;
+
+-- pages: what the worker believes that it holds, with fence 1.
+create procedure race.beat(worker integer, pages text) language plpgsql as $$
+begin
+  perform race.tell(worker, (
+    select 'hears ' || string_agg(concat_ws(' ', b.kind, race.page_of(b.snapshot_id), b.detail),
+                                  ', ' order by b.kind, race.page_of(b.snapshot_id))
+      from holdfast.worker_beat(race.worker(worker), '1 hour',
+        (select coalesce(array_agg(race.page_id(n)), '{}') from unnest(race.list(pages)) n),
+        (select array_agg(1) from unnest(race.list(pages))), '{}') b));
+end $$;
+
+-- The worker runs a hook of this page.
+create procedure race.hooks(worker integer, page integer) language plpgsql as $$
+begin
+  perform holdfast.worker_hooks(race.worker(worker), jsonb_build_array(jsonb_build_object(
+    'snapshot', race.page_id(page), 'crawl', race.crawl_of(page), 'fence', 1, 'plugin', 'wget',
+    'hook', 'on_Snapshot__1', 'started_at', clock_timestamp())));
+end $$;
+
+create procedure race.lapse() language plpgsql as $$
+begin
+  raise notice '% released', holdfast.lapse_workers();
+end $$;
+
+create procedure race.leave(worker integer) language plpgsql as $$
+begin
+  perform holdfast.worker_leave(race.worker(worker), 0, 'done');
+end $$;
+
+create procedure race.claim_crawl(worker integer) language plpgsql as $$
+begin
+  perform race.tell(worker, (
+    select format('owns crawl %s with fence %s', right(c.crawl_id::text, 1), c.fence)
+      from holdfast.crawl_claim(race.worker(worker), '1 minute') c));
+end $$;
+
+create procedure race.expand(worker integer, fence bigint, batch integer, crawl integer default 1)
+  language plpgsql as $$
+begin
+  perform race.tell(worker, (
+    select format('%s new, %s left, %s', e.inserted, e.seeds_left, e.status)
+      from holdfast.crawl_expand(race.worker(worker), race.crawl(crawl), fence, batch) e));
+end $$;
+
+-- Whatever is due: seeds become pages, changed scopes are applied, stopped crawls are closed.
+create procedure race.expand_due(worker integer) language plpgsql as $$
+declare
+  v_crawl record;
+begin
+  for v_crawl in select * from holdfast.crawl_claim(race.worker(worker), '1 minute') loop
+    perform holdfast.crawl_expand(race.worker(worker), v_crawl.crawl_id, v_crawl.fence, 100);
+  end loop;
+end $$;
+
+create procedure race.want_binary() language sql as $$
+  select holdfast.binary_want(race.worker(1), '[{"name": "wget"}]')
 $$;
 
--- Orders ------------------------------------------------------------------------------------------------------------------
+create procedure race.claim_binary(worker integer) language plpgsql as $$
+begin
+  perform race.tell(worker, (
+    select format('looks for %s with fence %s', b.name, b.fence)
+      from holdfast.binary_claim(race.worker(worker), 4) b));
+end $$;
 
-create function race.pause(crawl integer) returns text language sql volatile as $$
-  select case holdfast.crawl_pause(race.crawl(crawl), 'ann', '') when 1 then 'paused' else 'nothing to do' end
-$$;
+create procedure race.found_binary(worker integer, fence bigint, path text) language plpgsql as $$
+begin
+  perform holdfast.binary_set(race.worker(worker), 'wget', fence, jsonb_build_object('path', path));
+end $$;
 
-create function race.resume(crawl integer) returns text language sql volatile as $$
-  select case holdfast.crawl_resume(race.crawl(crawl), 'ann', '') when 1 then 'resumed' else 'nothing to do' end
-$$;
+create procedure race.webhook() language plpgsql as $$
+begin
+  perform holdfast.webhook_set('hook', 'https://hook.test/', '{crawl.sealed}', 'ann');
+  perform holdfast.webhook_test('hook', 'ann');
+end $$;
 
-create function race.cancel(crawl integer) returns text language sql volatile as $$
-  select holdfast.crawl_cancel(race.crawl(crawl), 'ann', '') || ' left'
-$$;
+create procedure race.claim_webhook(sender text) language plpgsql as $$
+begin
+  raise notice '% sends %', sender, coalesce((
+    select string_agg(c.event || ' with fence ' || c.fence, ', ')
+      from holdfast.webhook_claim(sender, null, '1 minute', 4) c), 'nothing');
+end $$;
 
--- Expands, or goes on cancelling, whatever is due.
-create function race.expand_due(node integer) returns table (crawl text, seeds_left bigint, status text) language sql volatile as $$
-  select right(c.crawl_id::text, 2), e.seeds_left, e.status
-    from holdfast.crawl_claim(race.node(node), interval '1 minute') c, holdfast.crawl_expand(race.node(node), c.crawl_id, c.fence, 100) e
-$$;
+create procedure race.sent_webhook(fence bigint) language plpgsql as $$
+begin
+  raise notice 'counts: %',
+    holdfast.webhook_report((select max(id) from holdfast.delivery), fence, 200, null, false);
+end $$;
 
-create function race.host(parallel integer) returns text language sql volatile as $$
-  select 'set' from holdfast.host_set('race.test', null, parallel, 'ann')
-$$;
+create procedure race.robots(worker integer) language plpgsql as $$
+begin
+  perform race.tell(worker, (
+    select 'robots.txt is ' || g.state || case when g.to_fetch then ', to be fetched' else '' end
+           || case when g.too_early then ', page 1 was claimed too early' else '' end
+      from holdfast.robots_get(race.worker(worker), race.page_id(1), race.crawl(1),
+                               'https://race.test') g));
+end $$;
 
--- Any order to any kind of target: crawl 1, snapshot 1 (which node 1 holds) or 2 (which waits), the only host, node 1, everything.
-create function race.give(action text, kind text) returns text language plpgsql as $$
+create procedure race.robots_put(worker integer, delay interval default null) language plpgsql as $$
+begin
+  perform holdfast.robots_put(race.worker(worker), 'https://race.test', 'race.test', 200, '', null,
+                              delay, '1 hour');
+end $$;
+
+create procedure race.open_session(worker integer) language plpgsql as $$
+begin
+  perform holdfast.session_open(race.worker(worker), race.worker(worker), race.crawl(1), 'dir');
+end $$;
+
+create procedure race.session_ready(worker integer) language plpgsql as $$
+begin
+  perform holdfast.session_set(race.worker(worker), 'ready', null, null);
+end $$;
+
+-- Orders: to crawl 1, page 1 (held), page 2 (waiting), the host, worker 1, everything -------------
+
+create procedure race.give(action text, kind text) language plpgsql as $$
 declare
   v_changed bigint;
 begin
@@ -233,43 +306,189 @@ begin
     when 'pause crawl' then holdfast.crawl_pause(race.crawl(1), 'ann', '')
     when 'resume crawl' then holdfast.crawl_resume(race.crawl(1), 'ann', '')
     when 'cancel crawl' then holdfast.crawl_cancel(race.crawl(1), 'ann', '')
-    when 'pause node' then holdfast.node_pause(race.node(1), 'ann', '')
-    when 'resume node' then holdfast.node_resume(race.node(1), 'ann', '')
-    when 'cancel node' then holdfast.node_cancel(race.node(1), 'ann', '')
+    when 'exclude crawl' then
+      holdfast.crawl_scope(race.crawl(1), '{"deny": ["race.test"]}', '{}', 'ann')
+    when 'remove crawl' then holdfast.crawl_remove(race.crawl(1), 'ann')
+    when 'pause worker' then holdfast.worker_pause(race.worker(1), 'ann', '')
+    when 'resume worker' then holdfast.worker_resume(race.worker(1), 'ann', '')
     when 'pause host' then holdfast.host_pause('race.test', 'ann', '')
     when 'resume host' then holdfast.host_resume('race.test', 'ann', '')
     when 'cancel host' then holdfast.host_cancel('race.test', 'ann', '')
     when 'pause all' then holdfast.collection_pause('ann', '')
     when 'resume all' then holdfast.collection_resume('ann', '')
-    when 'exclude crawl' then holdfast.crawl_scope(race.crawl(1), '{"deny": ["race.test"]}', '{}', 'ann')
-    when 'remove crawl' then holdfast.crawl_remove(race.crawl(1), 'ann')
-    when 'remove held' then holdfast.snapshot_remove(race.snapshot(1), 'ann')
-    when 'retry crawl' then holdfast.crawl_retry(race.crawl(9), array[race.crawl(1)], false, '{}', 'ann')
-    else holdfast.snapshot_order(race.snapshot(case kind when 'held' then 1 else 2 end), action, 'ann', '')
+    else
+      holdfast.snapshot_order(race.page_id(case kind when 'held' then 1 else 2 end), action,
+                              'ann', '')
   end;
-  return action || ' ' || kind || ': ' || v_changed;
+  raise notice '% %: %', action, kind, v_changed;
 exception when sqlstate 'HF004' then
-  return 'refused: ' || sqlerrm;
+  raise notice '% %: %', action, kind, sqlerrm;
 end $$;
 
--- Until nothing changes: what nodes 2 and 3 hold unawares goes with a beat, and what is due is expanded, judged or closed.
-create function race.settle() returns text language plpgsql as $$
-declare
-  v_node integer;
-  v_crawl record;
+create procedure race.host(parallel integer, delay interval default null) language plpgsql as $$
 begin
-  for i in 1..10 loop
-    foreach v_node in array array[1, 2] loop
+  perform holdfast.host_set('race.test', delay, parallel, 'ann');
+end $$;
+
+-- The gate: a place inside a function -------------------------------------------------------------
+
+-- A session that has set race.gate to the name of a table waits for advisory lock 1 when one of its
+-- statements begins to write that table: it has its snapshot, and has looked at no row.
+create function race.gate() returns trigger language plpgsql set lock_timeout = 0 as $$
+begin
+  if current_setting('race.gate', true) = tg_table_name then
+    perform pg_advisory_xact_lock_shared(1);
+  end if;
+  return null;
+end $$;
+create trigger race_gate before update on holdfast.crawl
+  for each statement execute function race.gate();
+create trigger race_gate before update on holdfast.crawl_queue
+  for each statement execute function race.gate();
+create trigger race_gate before insert on holdfast.running_hook
+  for each statement execute function race.gate();
+
+create procedure race.shut() language plpgsql as $$ begin perform pg_advisory_lock(1); end $$;
+create procedure race.open() language plpgsql as $$ begin perform pg_advisory_unlock(1); end $$;
+
+-- How far claims have come, and when they look again ----------------------------------------------
+
+create procedure race.low_at() language plpgsql as $$
+begin
+  raise notice 'low_at: %', (
+    select case when q.low_at = '-infinity' then 'the beginning'
+                else 'page ' || string_agg(race.page_of(s.snapshot_id), ', ') end
+      from holdfast.crawl_queue q left join holdfast.snapshot_queue s on s.retry_at = q.low_at
+      group by q.low_at);
+end $$;
+
+create procedure race.parked() language plpgsql as $$
+begin
+  raise notice 'parked for a minute: %',
+    (select ready_at > clock_timestamp() + interval '30 seconds' from holdfast.crawl_queue);
+end $$;
+
+-- How it ended ------------------------------------------------------------------------------------
+
+-- The state of each page: "2 queued a1 lost 1" waits after one attempt whose worker was lost.
+create function race.pages(crawl uuid) returns text language sql stable as $$
+  select string_agg(concat_ws(' ', race.page_of(v.id), coalesce(v.outcome, v.status),
+           'a' || v.fence, 'w' || right(v.owner_id::text, 1),
+           case when v.status = 'queued' and v.retry_at > clock_timestamp() then 'later' end,
+           'tried ' || nullif(v.attempts, case when v.owner_id is null then 0 else 1 end),
+           'lost ' || nullif(v.owners_lost, 0)), ', ' order by race.page_of(v.id))
+    from holdfast.v_snapshot v where v.crawl_id = crawl
+$$;
+
+create function race.broken() returns setof text language sql stable as $$
+  select i.invariant || ': ' || i.detail from holdfast.check_invariants() i
+  union all
+  select e.lifecycle || ' sealed twice'
+    from holdfast.event e left join unnest(e.objects) o(id) on true
+    where e.to_state = 'sealed' group by e.lifecycle, coalesce(e.object_id, o.id)
+    having count(*) > 1
+$$;
+
+-- Shown after every permutation; with the records of attempts and hooks if p_records. A row that
+-- begins with "BROKEN" fails the spec, whatever is expected.
+create function race.outcome(p_records boolean default false)
+  returns table (what text, state text, pages text) language sql stable as $$
+  (select 'crawl ' || right(c.id::text, 1),
+          concat_ws(', ', concat_ws(' ', c.status, c.outcome),
+            nullif(c.snapshots_open, 0) || ' open', nullif(c.seeds_left, 0) || ' seeds',
+            'stopped by ' || c.stop_reason, 'expanded by ' || right(c.owner_id::text, 1)),
+          race.pages(c.id)
+     from holdfast.crawl c order by c.id)
+  union all
+  (select p.label, p.status, p.exit_reason from holdfast.process p
+     where p.status <> 'running' order by 1)
+  union all
+  (select 'attempts',
+          string_agg(concat_ws(' ', race.page_of(a.snapshot_id), 'a' || a.fence, a.ending), ', '
+                     order by race.page_of(a.snapshot_id), a.fence),
+          'ran ' || string_agg(nullif(array_to_string(a.hooks, ' '), ''), ' ')
+     from holdfast.attempt a where p_records having count(*) > 0)
+  union all
+  (select 'results',
+          string_agg(concat_ws(' ', race.page_of(r.snapshot_id), 'a' || r.fence, r.status), ', '
+                     order by race.page_of(r.snapshot_id), r.fence), null
+     from holdfast.archive_result r where p_records having count(*) > 0)
+  union all
+  (select 'runs now',
+          string_agg(race.page_of(h.snapshot_id) || ' w' || right(h.process_id::text, 1), ', '
+                     order by race.page_of(h.snapshot_id)), null
+     from holdfast.running_hook h where p_records having count(*) > 0)
+  union all
+  (select 'BROKEN', b, null from race.broken() b)
+$$;
+
+-- Until nothing changes: workers 1 and 2 beat, and worker 3 expands and closes what is due.
+create procedure race.settle() language plpgsql as $$
+declare
+  v_worker integer;
+begin
+  for i in 1..5 loop
+    foreach v_worker in array array[1, 2] loop
       begin
-        perform holdfast.node_beat(race.node(v_node), interval '1 hour',
-          (select coalesce(array_agg(q.snapshot_id), '{}') from holdfast.snapshot_queue q where q.owner_id = race.node(v_node)),
-          (select coalesce(array_agg(q.fence), '{}') from holdfast.snapshot_queue q where q.owner_id = race.node(v_node)), '{}');
-      exception when sqlstate 'HF002' then null; -- given up
+        perform holdfast.worker_beat(race.worker(v_worker), '1 hour', array_agg(q.snapshot_id),
+            array_agg(q.fence), '{}')
+          from holdfast.snapshot_queue q where q.owner_id = race.worker(v_worker);
+      exception when sqlstate 'HF002' then null; -- it has lapsed
       end;
     end loop;
-    for v_crawl in select * from holdfast.crawl_claim(race.node(3), interval '1 minute') loop
-      perform holdfast.crawl_expand(race.node(3), v_crawl.crawl_id, v_crawl.fence, 100);
-    end loop;
+    call race.expand_due(3);
   end loop;
-  return 'settled';
 end $$;
+
+-- Runners: runner 1 is process 101, and so on, in the order in which they joined ------------------
+
+create procedure race.runners(standby boolean[]) language plpgsql as $$
+begin
+  truncate holdfast.runner_term, holdfast.duty_run;
+  update holdfast.duty set next_at = clock_timestamp() + interval '1 hour', runs = 0;
+  perform holdfast.runner_join(race.worker(100 + n::integer),
+      '{"id": "machine", "hostname": "race"}', 'boot', 100 + n::integer, n,
+      'namespace', 'runner ' || n, '1', s, '1 hour')
+    from unnest(standby) with ordinality u(s, n) order by n;
+end $$;
+
+create procedure race.enter(runner integer) language plpgsql as $$
+begin
+  raise notice 'runner %: %', runner, (
+    select concat_ws(' ', e.answer, 'with epoch ' || e.epoch, 'because of ' || e.label)
+      from holdfast.runner_enter(race.worker(100 + runner), '1 hour') e);
+end $$;
+
+create procedure race.duty(runner integer, epoch bigint) language plpgsql as $$
+begin
+  raise notice 'runner %: %', runner, (
+    select concat_ws(' ', d.duty, d.error)
+      from holdfast.runner_duty(race.worker(100 + runner), epoch, 'mend') d);
+end $$;
+
+create procedure race.runner_beat(runner integer) language plpgsql as $$
+begin
+  raise notice 'runner %: %', runner, (
+    select concat_ws(', ', case when b.leads then 'leads with epoch ' || b.epoch else 'waits' end,
+                     'is asked to ' || b.request, 'rival ' || b.rival)
+      from holdfast.runner_beat(race.worker(100 + runner), '1 hour', '{}') b);
+end $$;
+
+create procedure race.runner_leave(runner integer) language plpgsql as $$
+begin
+  perform holdfast.runner_leave(race.worker(100 + runner), 0, 'asked to');
+end $$;
+
+create function race.gate_outcome() returns table (what text, state text) language sql stable as $$
+  (select p.label, concat_ws(', ', p.status, p.worker_type, 'epoch ' || p.epoch,
+                             'asked to ' || p.request, p.exit_reason)
+     from holdfast.process p where p.process_type = 'runner' order by p.started_at)
+  union all
+  (select 'epoch ' || t.epoch, t.label || coalesce(', ' || t.ending, '')
+     from holdfast.runner_term t order by t.epoch)
+  union all
+  (select 'duty of epoch ' || r.epoch, r.duty || coalesce(', ' || r.error, '')
+     from holdfast.duty_run r order by r.id)
+  union all
+  (select 'BROKEN', b from race.broken() b)
+$$;

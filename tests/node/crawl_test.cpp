@@ -97,7 +97,7 @@ TEST_CASE("links into one's own network are not followed") {
                  NodeStage::discover({"http://127.0.0.1/", "http://10.0.0.1/x", "http://[::1]/", "http://localhost/"}));
   store::NewCrawl crawl;
   crawl.max_depth = 1;
-  stage.add({"http://8.8.8.8/"}, crawl, "8.8.8.8"); // a number: no name server is asked, and no hook goes there
+  stage.add({"http://8.8.8.8/"}, crawl); // a number: no name server is asked, and no hook goes there
   stage.work();
   CHECK(stage.table("select url, outcome from holdfast.v_snapshot") == "http://8.8.8.8/|succeeded");
 }

@@ -23,7 +23,7 @@ void give_up(NodeStage& stage, const std::string& node) {
   stage.until("it is given up", [&] {
     stage.connection.script(
         "update holdfast.process set lease_until = clock_timestamp() - interval '1 second' where id = '" + node +
-        "' and status = 'running'; select holdfast.lapse_nodes()");
+        "' and status = 'running'; select holdfast.lapse_workers()");
     return stage.value("select status from holdfast.process where id = '" + node + "'") == "exited";
   });
 }
@@ -46,7 +46,7 @@ TEST_CASE("a draining node finishes what runs and takes nothing more") {
   CHECK(node.ending == worker::Node::Ending::left);
   CHECK(stage.table("select status, count(*) from holdfast.v_snapshot group by 1 order by 1") == "queued|2\nsealed|1");
   CHECK(stage.number("select count(*) from holdfast.snapshot_queue where attempts = 0") == 2);
-  CHECK(stage.table("select status, exit_code, exit_reason from holdfast.v_node") == "exited|0|enough");
+  CHECK(stage.table("select status, exit_code, exit_reason from holdfast.v_worker") == "exited|0|enough");
   stage.work();
   stage.check_disk_and_rows();
 }
@@ -61,11 +61,11 @@ TEST_CASE(
   stage.until_arrived("1");
   const auto crawl = stage.add({NodeStage::url("2")});
   const auto dead = worker::describe_process("worker", "all", "test", 1, stage.options.data_dir);
-  store::node_join(stage.connection, dead, 60s);
+  store::worker_join(stage.connection, dead, 60s);
   const auto lease = store::crawl_claim(stage.connection, dead.id, 60s);
   if (lease) store::crawl_expand(stage.connection, dead.id, *lease, 10); // else the node has done it already
   stage.until("the other has a snapshot",
-              [&] { return !store::snapshot_take(stage.connection, dead.id, 1, {}, false, {}).empty(); });
+              [&] { return !store::claim(stage.connection, dead.id, {.room = 1}).empty(); });
 
   node.stop->raise(base::Strength::drain, "enough");
   stage.run("update holdfast.process set lease_until = clock_timestamp() where id = $1::uuid", pg::Params::of(dead.id));
@@ -73,17 +73,17 @@ TEST_CASE(
     return stage.value("select status from holdfast.process where id = $1::uuid", pg::Params::of(dead.id)) == "exited";
   });
   const auto waits = "from holdfast.v_snapshot where crawl_id = $1::uuid";
-  CHECK(stage.table("select status, owners_lost, reason like 'its node was lost%' " + std::string(waits),
+  CHECK(stage.table("select status, owners_lost, reason like 'its worker was lost%' " + std::string(waits),
                     pg::Params::of(crawl)) == "queued|1|t");
   stage.until("the node says that it drains", [&] {
     return stage.number("select count(*) from holdfast.why((select id " + std::string(waits) +
-                            ")) where reason like '%the only node does not claim%it is draining (enough).'",
+                            ")) where reason like '%no worker can claim: 1 not claiming (%it is draining (enough))%'",
                         pg::Params::of(crawl)) == 1;
   });
   stage.run("update holdfast.snapshot_queue set retry_at = now() - interval '1 hour' where owner_id is null");
   stage.run("update holdfast.crawl_queue set ready_at = now() - interval '1 hour'");
   CHECK(stage.value("select what from holdfast.v_stuck where crawl_id = $1::uuid and reason like '%draining%'",
-                    pg::Params::of(crawl)) == "due, but nobody takes it");
+                    pg::Params::of(crawl)) == "due, but no worker takes it");
 
   stage.open("1");
   stage.until("the node has left", [&] { return node.ended(); });
@@ -107,6 +107,7 @@ TEST_CASE("a drain that takes too long becomes a stop") {
 
 TEST_CASE("a stopped node puts its work back without a mark on it") {
   NodeStage stage;
+  stage.hook("zero", "on_Snapshot__01_zero.sh", "echo x >x.txt");
   stage.hook("back", "on_Snapshot__05_back.daemon.bg.sh", "echo ready; trap '' TERM; for ((;;)); do sleep 0.05; done");
   stage.hook("page", "on_Snapshot__10_page.sh", kGated);
   stage.options.kill_grace = 300ms; // the background hook will not go by itself
@@ -120,7 +121,12 @@ TEST_CASE("a stopped node puts its work back without a mark on it") {
   CHECK(stage.table(kQueue) == "queued|0|0|1|t");
   CHECK(stage.table("select ending, reason from holdfast.v_attempt") ==
         "interrupted|its node was stopped: the test says so");
-  CHECK(stage.number("select count(*) from holdfast.archive_result where ended_at is null") == 0);
+  // What its hooks did is kept with the attempt.
+  CHECK(stage.table("select fence, plugin, status, error from holdfast.archive_result order by plugin") ==
+        "1|back|failed|ended with its page: its node was stopped: the test says so\n"
+        "1|page|failed|ended with its page: its node was stopped: the test says so\n"
+        "1|zero|succeeded|");
+  CHECK(stage.number("select min(pid) from holdfast.archive_result") > 0);
   CHECK(stage.attempts_on_disk().empty());
 
   stage.open("1");
@@ -161,7 +167,7 @@ TEST_CASE("a node does as the database asks") {
     stage.until("the node has left", [&] { return node.ended(); });
     CHECK(node.ending == worker::Node::Ending::left);
     CHECK(stage.value("select status from holdfast.v_snapshot") == (request == "drain" ? "sealed" : "queued"));
-    CHECK(stage.value("select exit_reason from holdfast.v_node") == "asked to " + request);
+    CHECK(stage.value("select exit_reason from holdfast.v_worker") == "asked to " + request);
   }
 }
 
@@ -174,7 +180,7 @@ TEST_CASE("a node that was given up kills its hooks and writes nothing; another 
   const auto old_hooks = stage.hooks();
   CHECK(!old_hooks.empty());
   give_up(stage, lost.id);
-  CHECK(stage.table("select status, owners_lost, reason like 'its node was lost%' from holdfast.v_snapshot") ==
+  CHECK(stage.table("select status, owners_lost, reason like 'its worker was lost%' from holdfast.v_snapshot") ==
         "queued|1|t");
   auto& other = stage.start();
   stage.until("the lost node has ended", [&] { return lost.ended(); });
@@ -219,17 +225,20 @@ TEST_CASE("a node that cannot beat fences itself before its lease ends") {
 TEST_CASE("a snapshot that is taken away and comes back is run anew, and the first run does not disturb it") {
   NodeStage stage;
   stage.options.beat = 1h; // nobody tells the node but the doorbell, so its old run lives on for a while
-  stage.options.lease = 24h;
-  stage.options.margin = 1h;
+  stage.options.lease = 1h;
+  stage.options.margin = 1min;
   stage.hook("page", "on_Snapshot__10_page.sh",
              "name=$(basename \"$(dirname \"$PWD\")\"); gate \"$name\"; echo done >page.txt");
   stage.add({NodeStage::url("1")});
   auto& node = stage.start();
   stage.until_arrived("a1");
-  stage.run(
-      "select holdfast.snapshot_release($1::uuid, id, crawl_id, fence, 'handed_back', '0', 'for the test', false) "
-      "from holdfast.v_snapshot",
-      pg::Params::of(node.id));
+  const auto rows = stage.connection.call("select id, crawl_id, fence from holdfast.v_snapshot");
+  const auto row = rows.one();
+  store::Page page;
+  page.lease = {row.text("id"), row.text("crawl_id"), row.integer("fence")};
+  page.ending = "handed_back";
+  page.reason = "for the test";
+  CHECK(store::finish(stage.connection, node.id, {page})[0].what == store::PageAnswer::What::released);
   stage.ring();
   stage.until_arrived("a2");
   stage.open("a1");
@@ -251,11 +260,11 @@ TEST_CASE("what a dead incarnation left on this machine is cleared away") {
                   process::pid_namespace_id() + " " + process::boot_id() + " " + std::to_string(getpid()) + " 1\n");
   stage.dir.write("data/work/nodes/" + dead + "/attempts/x", "");
   const pid_t left = spawn({"/bin/sleep", "600"}, {"HOLDFAST_COOKIE=" + dead + ".1"}, stage.dir / "out");
-  CHECK(worker::collect_leftovers(stage.options.work_dir).size() == 1);
+  CHECK(worker::collect_leftovers(stage.options.work_dir, "machine").size() == 1);
   CHECK(!std::filesystem::exists(nodes / dead));
   waitpid(left, nullptr, WNOHANG); // unless an earlier node of this process has reaped it
   CHECK(carriers("HOLDFAST_COOKIE=" + dead).empty());
-  CHECK(worker::collect_leftovers(stage.options.work_dir).empty());
+  CHECK(worker::collect_leftovers(stage.options.work_dir, "machine").empty());
 }
 
 TEST_CASE("short names in /tmp go with the directories they lead to, whoever had made these") {
@@ -270,7 +279,7 @@ TEST_CASE("short names in /tmp go with the directories they lead to, whoever had
   const auto living = link(there.substr(24), there);
   const auto foreign = link("somebody-" + gone.substr(24), gone);
   std::filesystem::create_directories(stage.dir / "elsewhere/nodes" / there);
-  worker::collect_leftovers(stage.options.work_dir);
+  worker::collect_leftovers(stage.options.work_dir, "machine");
   CHECK(!std::filesystem::is_symlink(dangling));
   CHECK(std::filesystem::is_symlink(living));
   CHECK(std::filesystem::is_symlink(foreign));

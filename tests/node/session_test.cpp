@@ -34,10 +34,10 @@ TEST_CASE("crawl hooks run once and are shared by the snapshots of the crawl") {
   stage.work();
   CHECK(stage.table("select outcome, count(*) from holdfast.snapshot_sealed group by 1") == "succeeded|4");
   CHECK(stage.table(kSessions) == "closed|1");
-  CHECK(stage.table("select hook_name, status, ended_at is not null from holdfast.crawl_session_hook order by 1") ==
+  CHECK(stage.table("select hook_name, status, ended_at is not null from holdfast.session_hook order by 1") ==
         "on_CrawlSetup__10_prepare|noresults|t\non_CrawlSetup__90_launch.daemon.bg|succeeded|t");
   CHECK(stage.value("select string_agg(to_state, ' ' order by id) from holdfast.event where lifecycle = "
-                    "'crawl_session'") == "ready draining closed");
+                    "'session'") == "ready draining closed");
   // The same daemon served them all.
   std::set<std::string> daemons;
   for (const auto& attempt : stage.attempts_on_disk())

@@ -85,11 +85,11 @@ std::string NodeStage::discover(const std::vector<std::string>& urls) {
   return script;
 }
 
-std::string NodeStage::add(const std::vector<std::string>& urls, store::NewCrawl crawl, const std::string& host) {
+std::string NodeStage::add(const std::vector<std::string>& urls, store::NewCrawl crawl) {
   if (crawl.id.empty()) crawl.id = base::new_uuid();
   std::vector<store::Seed> seeds;
   for (const auto& one : urls)
-    seeds.push_back({one, host, "", {}});
+    seeds.push_back({one, "", {}});
   REQUIRE(store::crawl_add(connection, crawl, seeds));
   return crawl.id;
 }

@@ -58,8 +58,7 @@ public:
   static std::string discover(const std::vector<std::string>& urls);
 
   static std::string url(const std::string& name) { return "https://site.test/" + name; }
-  std::string add(const std::vector<std::string>& urls, store::NewCrawl crawl = {},
-                  const std::string& host = "site.test");
+  std::string add(const std::vector<std::string>& urls, store::NewCrawl crawl = {});
 
   Running& start(); // a node with `options`
   // Starts a node and lets it work until nothing is open, then leave.

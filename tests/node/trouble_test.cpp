@@ -76,7 +76,7 @@ TEST_CASE("while the archive is not there, work is put back with the reason; it 
   CHECK(stage.table("select attempts, retry_at > now(), reason like '%archive root%' from holdfast.v_snapshot") ==
         "0|t|t");
   stage.until("the node says that it does not claim", [&] {
-    return stage.value("select stats ->> 'not_claiming' from holdfast.v_node where status = 'running'")
+    return stage.value("select stats ->> 'not_claiming' from holdfast.v_worker where status = 'running'")
                .find("archive root") != std::string::npos;
   });
   hurry(stage); // though it is due, a node that has no archive leaves it alone
@@ -115,11 +115,11 @@ TEST_CASE("a node that finds no room for new work does not take any, and says so
   stage.add({NodeStage::url("1")});
   auto& node = stage.start();
   stage.until("the node says so", [&] {
-    return stage.value("select stats ->> 'not_claiming' from holdfast.v_node").find(setting) != std::string::npos;
+    return stage.value("select stats ->> 'not_claiming' from holdfast.v_worker").find(setting) != std::string::npos;
   });
   CHECK(stage.table("select status, fence from holdfast.v_snapshot") == "");
   CHECK(stage.table("select status, owner_id from holdfast.crawl") == "queued|");
-  CHECK(stage.number("select (stats ->> 'free_bytes')::bigint from holdfast.v_node") > 0);
+  CHECK(stage.number("select (stats ->> 'free_bytes')::bigint from holdfast.v_worker") > 0);
   stage.leave(node);
   stage.options.minimum_free_bytes = stage.options.minimum_free_memory_bytes = 0;
   stage.work();
@@ -145,4 +145,38 @@ TEST_CASE("a full disk below the hooks puts work back, or fails the hook, but ne
   stage.leave(node);
   stage.check_disk_and_rows();
   unmount(stage.options.work_dir);
+}
+
+TEST_CASE("a page that fails again and again is given up when its attempts are used up") {
+  NodeStage stage;
+  stage.run("update holdfast.collection set max_attempts = 3, retry_base = '10 ms', retry_max = '20 ms'");
+  stage.hook("browser", "on_CrawlSetup__90_launch.sh", "echo 'no display' >&2; exit 1");
+  stage.hook("page", "on_Snapshot__10_page.sh", kPage);
+  const auto crawl = stage.add({NodeStage::url("1")});
+  auto& node = stage.start();
+  stage.until_sealed();
+  stage.leave(node);
+  CHECK(stage.table("select outcome, attempts, fence, reason like '%no display%' from holdfast.v_snapshot") ==
+        "failed|3|3|t");
+  CHECK(stage.table("select fence, ending from holdfast.v_attempt order by 1") == "1|released\n2|released\n3|sealed");
+  CHECK(std::filesystem::exists(stage.archive() / "crawls" / crawl / "index.html"));
+}
+
+TEST_CASE("a page that the database refuses is handed in once more as a failure, and its files go") {
+  NodeStage stage;
+  stage.run("alter table holdfast.snapshot_sealed add constraint no_files check (directory is null)");
+  stage.hook("page", "on_Snapshot__10_page.sh", "echo \"$url\" >page.txt; gate \"${url##*/}\"");
+  stage.add({NodeStage::url("1"), NodeStage::url("2")});
+  auto& node = stage.start();
+  stage.until_arrived("1");
+  stage.until_arrived("2");
+  stage.run("update holdfast.collection set max_attempts = 1");
+  stage.open("1");
+  stage.open("2");
+  stage.until_sealed();
+  stage.leave(node);
+  CHECK(stage.table("select outcome, attempts, reason like '%no_files%' from holdfast.v_snapshot") ==
+        "failed|1|t\nfailed|1|t");
+  CHECK(stage.attempts_on_disk().empty());
+  stage.check_disk_and_rows();
 }

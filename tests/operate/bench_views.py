@@ -42,14 +42,14 @@ create temporary table s as
     from c cross join lateral generate_series(1, c.size) k;
 alter table s add column open boolean;
 update s set open = case when i = 1 then k % 5 = 0 when i % 20 = 0 then true else false end;
-insert into holdfast.snapshot (id, crawl_id, url, url_hash, host, depth, title, created_at)
-  select id, crawl_id, url, sha256(convert_to(url, 'UTF8')), host, least(k, 2), 'Page ' || k, clock_timestamp() - interval '1 hour' from s;
+insert into holdfast.snapshot (id, crawl_id, url, url_hash, depth, title, created_at)
+  select id, crawl_id, url, sha256(convert_to(url, 'UTF8')), least(k, 2), 'Page ' || k, clock_timestamp() - interval '1 hour' from s;
 -- Tags: all of the second crawl have one, one small crawl has another, some have one that was found.
 update holdfast.snapshot set tags = '{common}' where crawl_id = (select id from c where i = 2);
 update holdfast.snapshot set tags = '{rare}' where crawl_id = (select id from c where i = 1777);
 insert into holdfast.snapshot_queue (snapshot_id, crawl_id, host, retry_at) select id, crawl_id, host, clock_timestamp() - interval '1 hour' from s where open;
 insert into holdfast.snapshot_sealed (snapshot_id, crawl_id, outcome, fence, directory, manifest_sha256, bytes, files, title, sealed_at)
-  select id, crawl_id, case when no % 50 = 0 then 'partial' else 'succeeded' end, 1, 'x/' || id || '/a1', 'd', 1000, 3, 'Title of ' || k,
+  select id, crawl_id, case when no % 50 = 0 then 'partial' else 'succeeded' end, 1, '2025/11/' || host || '/' || id || '/a1', 'd', 1000, 3, 'Title of ' || k,
          clock_timestamp() - no * :gap * interval '1 millisecond' from s where not open;
 insert into holdfast.archive_result (snapshot_id, crawl_id, fence, plugin, hook_name, status, process_id, started_at, ended_at, error, wall_ms, user_ms, system_ms)
   select s.id, s.crawl_id, 1, h, 'on_Snapshot__' || h, case when no % 50 = 0 and h = 'wget' then 'failed' else 'succeeded' end,
@@ -71,23 +71,23 @@ insert into holdfast.crawl (id, label, max_depth, first_url, status, retry_at, s
                    from s group by 1) n on n.crawl_id = c.id;
 insert into holdfast.crawl_queue (crawl_id, ready_at) select id, clock_timestamp() from holdfast.crawl where status = 'started';
 -- Some are in work, with hooks that run.
-update holdfast.snapshot_queue q set owner_id = o.owner, claimed_at = now(), started_at = now(), status = 'started', fence = 1
+update holdfast.snapshot_queue q set owner_id = o.owner, claimed_at = now(), status = 'started', fence = 1
   from (select x.snapshot_id, (array(select id from holdfast.process where status = 'running'))[x.r % 20 + 1] as owner
           from (select snapshot_id, row_number() over () as r from holdfast.snapshot_queue limit 150) x) o where o.snapshot_id = q.snapshot_id;
-insert into holdfast.archive_result (snapshot_id, crawl_id, fence, plugin, hook_name, status, process_id, timeout_ms)
-  select q.snapshot_id, q.crawl_id, 1, 'wget', 'on_Snapshot__35_wget', 'started', q.owner_id, 60000 from holdfast.snapshot_queue q where owner_id is not null;
+insert into holdfast.running_hook (snapshot_id, crawl_id, fence, plugin, hook_name, process_id, started_at, timeout_ms)
+  select q.snapshot_id, q.crawl_id, 1, 'wget', 'on_Snapshot__35_wget', q.owner_id, now(), 60000 from holdfast.snapshot_queue q where owner_id is not null;
 -- A fifth of the web sites has limits: what is open of them is in lanes.
 insert into holdfast.host (name, min_delay) select 'site' || i || '.example', '1 second' from generate_series(1, 100) i;
-update holdfast.snapshot_queue q set lane = true from holdfast.host h where h.name = q.host and q.owner_id is null;
-insert into holdfast.crawl_lane (crawl_id, host, next_at) select distinct q.crawl_id, q.host, now() from holdfast.snapshot_queue q where q.lane;
+update holdfast.snapshot_queue q set lane = q.host from holdfast.host h where h.name = q.host and q.owner_id is null;
+insert into holdfast.crawl_lane (crawl_id, host, next_at) select distinct q.crawl_id, q.host, now() from holdfast.snapshot_queue q where q.lane <> '';
 -- What a year of use leaves besides.
-insert into holdfast.crawl_session (id, crawl_id, process_id, status, directory, opened_at, ready_at, draining_at, ended_at)
+insert into holdfast.session (id, crawl_id, process_id, status, directory, opened_at, ready_at, draining_at, ended_at)
   select holdfast.new_uuid(), c.id, (select id from holdfast.process where status = 'running' limit 1), 'closed', '/tmp', clock_timestamp() - k * interval '1 minute',
          clock_timestamp(), clock_timestamp(), clock_timestamp() from (select id from holdfast.crawl limit 2000) c cross join generate_series(1, 2) k;
-insert into holdfast.crawl_session (id, crawl_id, process_id, status, directory, ready_at)
+insert into holdfast.session (id, crawl_id, process_id, status, directory, ready_at)
   select holdfast.new_uuid(), q.crawl_id, q.owner_id, 'ready', '/tmp', clock_timestamp() from (select distinct crawl_id, owner_id from holdfast.snapshot_queue where owner_id is not null) q;
 insert into holdfast.control (action, kind, target, crawl_id, by_whom) select 'pause', 'crawl', id::text, id, 'ann' from holdfast.crawl;
-insert into holdfast.schedule (id, label, every, urls, hosts, next_run_at) select holdfast.new_uuid(), 'schedule ' || i, 'daily', '{https://site.example/}', '{site.example}', clock_timestamp()
+insert into holdfast.schedule (id, label, every, urls, next_run_at) select holdfast.new_uuid(), 'schedule ' || i, 'daily', '{https://site.example/}', clock_timestamp()
   from generate_series(1, 200) i;
 insert into holdfast.duty_run (duty, epoch, process_id, began_at, ended_at, count)
   select 'lapsed', 1, holdfast.new_uuid(), clock_timestamp() - i * interval '2 seconds', clock_timestamp() - i * interval '2 seconds', 0 from generate_series(1, least(40000, :n / 4)) i;
@@ -121,7 +121,7 @@ ASKS = [
     ("v_running", "select * from holdfast.v_running"),
     ("v_result, one snapshot", "select * from holdfast.v_result where snapshot_id = :'snapshot'"),
     ("v_failure", "select * from holdfast.v_failure order by ended_at desc limit 50"),
-    ("v_node", "select * from holdfast.v_node where status = 'running'"),
+    ("v_worker", "select * from holdfast.v_worker where status = 'running'"),
     ("v_event", "select * from holdfast.v_event order by id desc limit 50"),
     ("v_host", "select * from holdfast.v_host order by name limit 50"),
     ("v_session", "select * from holdfast.v_session where ended_at is null"),
@@ -179,7 +179,7 @@ ASKS = [
     ("list events of a large crawl", "select * from holdfast.list_events(:'large', null, 50)"),
     ("list events of a snapshot", "select * from holdfast.list_events(null, :'snapshot', 50)"),
     ("list running", "select * from holdfast.list_running(null, null, null, 50)"),
-    ("list nodes", "select * from holdfast.list_nodes(null, 50)"),
+    ("list nodes", "select * from holdfast.list_workers(null, 50)"),
     ("list queue of a large crawl", "select * from holdfast.list_queue(:'large', null, null, null, 50)"),
     ("list sessions", "select * from holdfast.list_sessions(null, null, 50)"),
     ("list hosts", "select * from holdfast.list_hosts(null, 50)"),
@@ -230,7 +230,6 @@ class Collection:
             subprocess.run([program, "migrate"], env=self.environment, check=True, capture_output=True)
         else:
             files = sorted((ROOT / "migrations").glob("[0-9]*.sql")) + sorted((ROOT / "migrations/functions").glob("*.sql"))
-            self.psql(text="create schema if not exists holdfast; create table holdfast.schema_migration (name text primary key);")
             self.psql(text="\n".join(file.read_text() for file in files))
         self.psql("-v", f"n={snapshots}", "-v", f"gap={gap}", text=FILL)  # gap: milliseconds between two seals
         self.ids = dict(
@@ -315,7 +314,7 @@ def bench(server, snapshots, program, markdown):
 def budget(server):
     small, large = Collection(server, "small", 8_000, gap=300), Collection(server, "large", 32_000, gap=300)
     asked = {name for _, ask in ASKS for name in re.findall(r"holdfast\.(v_\w+)", ask)}
-    views = set(small.psql(text="select relname from pg_class where relnamespace = 'holdfast'::regnamespace and relkind = 'v'").split())
+    views = set(small.psql(text="select relname from pg_class where relnamespace = 'holdfast'::regnamespace and relkind = 'v' and relname like 'v\\_%'").split())
     lists = set(small.psql(text="select proname from pg_proc where pronamespace = 'holdfast'::regnamespace and proname like 'list\\_%'").split())
     listed = {name for _, ask in ASKS for name in re.findall(r"holdfast\.(list_\w+)\(", ask)}
     problems = [f"{name} is not asked for in ASKS" for name in sorted((views - asked) | (lists - listed))]

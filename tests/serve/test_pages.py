@@ -128,7 +128,7 @@ class Pages(Case):
         failed = self.site.get("/failures")
         self.assertIn("page", failed.text)
         self.assertIn("broken", failed.text)
-        self.assertIn("sealed with outcome", self.site.get(snapshots[0]).text)
+        self.assertIn("with outcome", self.site.get(snapshots[0]).text)
 
     def test_search_finds_by_url_title_and_tag(self):
         for query, count in (("good", 1), ("127.0.0.1:9", 2), ("a%20tag", 2), ("no+such+thing", 0), ("", 0)):

@@ -34,7 +34,7 @@ class Verbs(Case):
         self.assertEqual(whole.code, OK, str(whole))
         record = whole.records[0]
         self.assertEqual((record["type"], record["kind"], record["id"]), ("Why", "snapshot", snapshot))
-        self.assertIn("It is done: sealed with outcome succeeded", record["reason"])
+        self.assertIn("with outcome succeeded", record["reason"])
         self.assertEqual(record["facts"]["outcome"], "succeeded")
         short = self.site.run("why", snapshot[-8:], "--json")
         self.assertEqual(short.records[0]["reason"], record["reason"])
@@ -42,7 +42,7 @@ class Verbs(Case):
         self.assertEqual(unknown.code, REFUSED, str(unknown))
         self.site.run("add", "--bg", "http://127.0.0.1:9/two")
         crawl = [r for r in self.site.run("list", "crawls", "--json").records if r["status"] != "sealed"][0]
-        self.assertIn("no node runs", self.site.run("why", crawl["id"], "--json").records[0]["reason"])
+        self.assertIn("no worker is running", self.site.run("why", crawl["id"], "--json").records[0]["reason"])
 
     def test_events_are_followed(self):
         self.add("http://127.0.0.1:9/one")
@@ -142,7 +142,7 @@ class Verbs(Case):
         shown = self.site.run("inspect", "lifecycle").out
         unknown = self.site.run("inspect", "lifecycle", "nothing")
         self.assertEqual(unknown.code, USAGE)
-        for name in ("crawl", "snapshot", "archive_result", "binary", "crawl_session", "process", "delivery"):
+        for name in ("crawl", "snapshot", "archive_result", "binary", "session", "process", "delivery"):
             self.assertIn(f"\n{name}\n", "\n" + shown)
             self.assertIn(name, unknown.err)
 
@@ -197,24 +197,24 @@ class Verbs(Case):
         status, numbers = get("/metrics")
         self.assertEqual(status, 200)
         values = dict(re.findall(r"^([a-z_]+) (\S+)$", numbers, re.M))
-        self.assertEqual(float(values["holdfast_node_claiming"]), 1)
-        self.assertEqual(float(values["holdfast_node_slots"]), 4)
-        self.assertGreater(float(values["holdfast_node_lease_left_seconds"]), 0)
+        self.assertEqual(float(values["holdfast_worker_claiming"]), 1)
+        self.assertEqual(float(values["holdfast_worker_slots"]), 4)
+        self.assertGreater(float(values["holdfast_worker_lease_left_seconds"]), 0)
         self.assertGreater(float(values["process_resident_memory_bytes"]), 1e6)
         check_metrics(self, numbers)
         self.add("http://127.0.0.1:9/two")
-        until("it has done something", lambda: 'holdfast_node_hooks_total{outcome="succeeded",plugin="page"} 1' in get("/metrics")[1])
+        until("it has done something", lambda: 'holdfast_worker_hooks_total{outcome="succeeded",plugin="page"} 1' in get("/metrics")[1])
         numbers = get("/metrics")[1]
         check_metrics(self, numbers)
-        for line in ('holdfast_node_hook_duration_seconds_bucket{le="+Inf",plugin="page"} 1', 'holdfast_node_hook_duration_seconds_count{plugin="page"} 1',
-                     "holdfast_node_claims_total 1", "holdfast_node_snapshots_claimed_total 1", "holdfast_node_lease_losses_total 0", "holdfast_node_fencings_total 0",
-                     "holdfast_node_takeovers_total 0", "holdfast_node_orphans_killed_total 0", "holdfast_node_ready 1"):
+        for line in ('holdfast_worker_hook_duration_seconds_bucket{le="+Inf",plugin="page"} 1', 'holdfast_worker_hook_duration_seconds_count{plugin="page"} 1',
+                     "holdfast_worker_claims_total 1", "holdfast_worker_snapshots_claimed_total 1", "holdfast_worker_lease_losses_total 0", "holdfast_worker_fencings_total 0",
+                     "holdfast_worker_takeovers_total 0", "holdfast_worker_orphans_killed_total 0", "holdfast_worker_ready 1"):
             self.assertIn("\n" + line + "\n", "\n" + numbers)
         self.assertEqual(get("/other")[0], 404)
         os.kill(self.site.server(), signal.SIGINT)
         until("it says that it is not ready", lambda: get("/readyz")[0] == 503)
-        until("it counts what the database does not answer", lambda: "holdfast_node_database_errors_total{" in get("/metrics")[1])
-        self.assertIn("\nholdfast_node_ready 0\n", get("/metrics")[1])
+        until("it counts what the database does not answer", lambda: "holdfast_worker_database_errors_total{" in get("/metrics")[1])
+        self.assertIn("\nholdfast_worker_ready 0\n", get("/metrics")[1])
         node.terminate()
         self.assertEqual(self.site.finish(node).code, OK)
         self.assertEqual(get("/healthz")[0], 0)

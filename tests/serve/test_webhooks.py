@@ -212,7 +212,7 @@ class Webhooks(Case):
 
     def test_a_lost_node_is_told(self):
         receiver = self.receiver()
-        self.run_verb("webhook", "add", "one", receiver.url + "/", "--on", "node.lost")
+        self.run_verb("webhook", "add", "one", receiver.url + "/", "--on", "worker.lost")
         self.site.hook("page", "on_Snapshot__10_page.sh", "gate $name")
         first = self.node()
         self.run_verb("add", "--bg", "http://127.0.0.1:9/good")
@@ -222,8 +222,8 @@ class Webhooks(Case):
         first.wait(60)
         self.site.open("all")
         second = self.node()
-        until("it is told", lambda: receiver.got("node.lost"))
-        self.assertEqual(receiver.got("node.lost")[0][2]["data"]["id"], row["id"])
+        until("it is told", lambda: receiver.got("worker.lost"))
+        self.assertEqual(receiver.got("worker.lost")[0][2]["data"]["id"], row["id"])
         self.end(second)
 
     def test_a_receiver_that_hangs_keeps_no_other_from_being_told(self):

@@ -30,7 +30,7 @@ TEST_CASE("a crawl that is added is queued, due, and keeps everything it was giv
   CHECK(row.text("notes") == crawl.notes);
   CHECK(row.text("persona") == "Work");
   CHECK(row.text("created_by") == "alice");
-  CHECK(row.text_array("tags") == crawl.tags);
+  CHECK(row.text_array("tags") == std::vector<std::string>{"", "one", "t,w{o}"}); // in one order
   CHECK(row.text_array("plugins") == crawl.plugins);
   CHECK(row.integer("priority") == -3);
   CHECK(row.text("status") == "queued");
@@ -71,9 +71,63 @@ TEST_CASE("a crawl whose seeds cannot be stored is not there at all") {
   Stage stage;
   store::NewCrawl crawl;
   crawl.id = base::new_uuid();
-  crawl.max_depth = 17;
-  CHECK(refusal([&] { store::crawl_add(stage.connection, crawl, stage.seeds(1, 3)); }) == "23514");
+  SUBCASE("it goes too deep") { crawl.max_depth = 17; }
+  SUBCASE("it would both skip and replace what is there") { crawl.overwrite = crawl.only_new = true; }
+  SUBCASE("its scope has a list that is not known") { crawl.scope = {{"sites", {"a"}}}; }
+  CHECK(refusal([&] { store::crawl_add(stage.connection, crawl, stage.seeds(1, 3)); }) == pg::kRefused);
   CHECK(stage.value("select count(*) from holdfast.crawl") == "0");
+}
+
+TEST_CASE("a key that no crawl has is refused, and the message names those that there are") {
+  Stage stage;
+  try {
+    stage.run("select holdfast.crawl_add(holdfast.new_uuid(), '{\"label\": \"x\", \"max_deph\": 1}')");
+    FAIL_CHECK("accepted");
+  } catch (const pg::DatabaseError& error) {
+    CHECK(error.sqlstate() == pg::kRefused);
+    CHECK(std::string(error.what()).find("a crawl has no \"max_deph\"") == 0);
+    CHECK(error.hint().find("max_depth") != std::string::npos);
+  }
+  CHECK(refusal([&] { stage.run("select holdfast.crawl_add(holdfast.new_uuid(), '{\"max_depth\": \"deep\"}')"); }) ==
+        pg::kRefused);
+  CHECK(stage.value("select count(*) from holdfast.crawl") == "0");
+}
+
+TEST_CASE("a seed that is no canonical URL of a web page is refused with one line that names it") {
+  Stage stage;
+  for (const std::string url : {"file:///etc/passwd", "ftp://site.test/", "https://Site.test/", "https://site.test",
+                                "https://user:secret@site.test/", "site.test", "javascript:alert(1)"}) {
+    CAPTURE(url);
+    store::NewCrawl crawl;
+    crawl.id = base::new_uuid();
+    try {
+      store::crawl_add(stage.connection, crawl, {stage.seed("1"), {url, "", {}}});
+      FAIL_CHECK("accepted");
+    } catch (const pg::DatabaseError& error) {
+      CHECK(error.sqlstate() == pg::kRefused);
+      CHECK(std::string(error.what()) == "not a URL that can be archived: " + url);
+    }
+  }
+  // However long it is, and whatever is in it.
+  store::NewCrawl crawl;
+  crawl.id = base::new_uuid();
+  try {
+    store::crawl_add(stage.connection, crawl, {{"x\n" + std::string(5000, 'y'), "", {}}});
+    FAIL_CHECK("accepted");
+  } catch (const pg::DatabaseError& error) {
+    const std::string what = error.what();
+    CHECK(what.find('\n') == std::string::npos);
+    CHECK(what.size() < 300);
+  }
+  CHECK(stage.value("select count(*) from holdfast.crawl") == "0");
+}
+
+TEST_CASE("the host of a page is that of its URL") {
+  Stage stage;
+  stage.start({{"https://one.test/", "", {}}, {"http://two.test:8080/x", "", {}}, {"https://[2001:db8::1]/", "", {}}});
+  CHECK(stage.value("select string_agg(q.host || ' ' || s.host, ', ' order by q.retry_at) from holdfast.snapshot_queue "
+                    "q join holdfast.snapshot s on s.id = q.snapshot_id") ==
+        "one.test one.test, two.test two.test, 2001:db8::1 2001:db8::1");
 }
 
 TEST_CASE("twelve thousand seeds arrive in batches, in the order given, and are expanded in that order") {
@@ -106,10 +160,9 @@ TEST_CASE("a started crawl takes no more seeds") {
   Stage stage;
   const auto id = stage.start(stage.seeds(1, 2));
   const auto add = [&] {
-    stage.run("select holdfast.crawl_add_seeds($1::uuid, '{https://site.test/x}', '{site.test}', '{}', null)",
-              pg::Params::of(id));
+    stage.run("select holdfast.crawl_add_seeds($1::uuid, '{https://site.test/x}', '{}', null)", pg::Params::of(id));
   };
-  CHECK(refusal(add) == "HF004");
+  CHECK(refusal(add) == pg::kRefused);
   CHECK(store::crawl_progress(stage.connection, id).total == 2);
 }
 
@@ -123,6 +176,16 @@ TEST_CASE("a crawl is claimed by one node, and only while it is due") {
   CHECK_FALSE(store::crawl_claim(stage.connection, other, 1min));
 }
 
+TEST_CASE("a crawl is claimed for 100 ms to an hour") {
+  Stage stage;
+  stage.add(stage.seeds(1, 1));
+  const auto node = stage.node();
+  for (const auto lease : {std::chrono::milliseconds(0), std::chrono::milliseconds(-1), std::chrono::milliseconds(99),
+                           std::chrono::milliseconds(1h) + 1ms})
+    CHECK(refusal([&] { store::crawl_claim(stage.connection, node, lease); }) == pg::kRefused);
+  CHECK(store::crawl_claim(stage.connection, node, 1h));
+}
+
 TEST_CASE("a crawl is not claimed by a node that drains, that is late, or that has been given up") {
   Stage stage;
   stage.add(stage.seeds(1, 1));
@@ -130,9 +193,9 @@ TEST_CASE("a crawl is not claimed by a node that drains, that is late, or that h
   stage.run("update holdfast.process set draining = true where id = $1::uuid", pg::Params::of(draining));
   CHECK_FALSE(store::crawl_claim(stage.connection, draining, 1min));
   stage.expire(late);
-  CHECK(refusal([&] { store::crawl_claim(stage.connection, late, 1min); }) == "HF002");
-  store::lapse_nodes(stage.connection);
-  CHECK(refusal([&] { store::crawl_claim(stage.connection, late, 1min); }) == "HF002");
+  CHECK(refusal([&] { store::crawl_claim(stage.connection, late, 1min); }) == pg::kLeaseLapsed);
+  store::lapse_workers(stage.connection);
+  CHECK(refusal([&] { store::crawl_claim(stage.connection, late, 1min); }) == pg::kLeaseLapsed);
   CHECK(stage.value("select count(owner_id) from holdfast.crawl") == "0");
 }
 
@@ -143,17 +206,17 @@ TEST_CASE("expanding goes on where a dead node stopped, and the dead node's fenc
   const auto old = *store::crawl_claim(stage.connection, dead, 1min);
   CHECK(store::crawl_expand(stage.connection, dead, old, 2).seeds_left == 4);
   stage.expire(dead);
-  store::lapse_nodes(stage.connection);
+  store::lapse_workers(stage.connection);
   const auto lease = *store::crawl_claim(stage.connection, next, 1min);
   CHECK(lease.fence == 2);
   CHECK(lease.seeds_left == 4);
-  CHECK(refusal([&] { store::crawl_expand(stage.connection, dead, old, 2); }) == "HF003");
+  CHECK(refusal([&] { store::crawl_expand(stage.connection, dead, old, 2); }) == pg::kStaleFence);
   auto guess = lease;
   guess.fence = 1;
-  CHECK(refusal([&] { store::crawl_expand(stage.connection, next, guess, 2); }) == "HF003");
+  CHECK(refusal([&] { store::crawl_expand(stage.connection, next, guess, 2); }) == pg::kStaleFence);
   CHECK(store::crawl_expand(stage.connection, next, lease, 100).inserted == 4);
   CHECK(store::crawl_progress(stage.connection, id).total == 6);
-  CHECK(refusal([&] { store::crawl_expand(stage.connection, next, lease, 100); }) == "HF003");
+  CHECK(refusal([&] { store::crawl_expand(stage.connection, next, lease, 100); }) == pg::kStaleFence);
 }
 
 TEST_CASE("a URL given twice, in one batch or in two, becomes one snapshot") {

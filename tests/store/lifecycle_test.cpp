@@ -31,15 +31,14 @@ bool is_edge(std::string_view lifecycle, std::string_view from, std::string_view
 }
 
 // How a row of each lifecycle gets into a state, whatever that takes, and the plain update that a trigger must judge.
+// Rows of archive_result never change: their lifecycle begins in running_hook and ends with the insert.
 struct Subject {
   std::string lifecycle, table, key;
 };
-const std::vector<Subject> kSubjects = {{"crawl", "crawl", "id"},
-                                        {"snapshot", "snapshot_queue", "snapshot_id"},
-                                        {"archive_result", "archive_result", "snapshot_id"},
-                                        {"binary", "binary", "machine_id"},
-                                        {"process", "process", "id"},
-                                        {"delivery", "delivery", "webhook"}};
+const std::vector<Subject> kSubjects = {
+    {"crawl", "crawl", "id"},           {"snapshot", "snapshot_queue", "snapshot_id"},
+    {"binary", "binary", "machine_id"}, {"session", "session", "id"},
+    {"process", "process", "id"},       {"delivery", "delivery", "webhook"}};
 
 // The columns that the constraints tie to a state.
 std::string columns_for(const std::string& lifecycle, const std::string& state) {
@@ -54,13 +53,13 @@ std::string columns_for(const std::string& lifecycle, const std::string& state) 
   if (lifecycle == "snapshot") {
     if (state == "started")
       return ", owner_id = (select id from holdfast.process where status = 'running' limit 1), claimed_at = "
-             "clock_timestamp(), started_at = clock_timestamp(), retry_at = clock_timestamp()";
-    return std::string(", owner_id = null, claimed_at = null, started_at = null, retry_at = ") +
+             "clock_timestamp(), retry_at = clock_timestamp()";
+    return std::string(", owner_id = null, claimed_at = null, retry_at = ") +
            (state == "paused" ? "holdfast.retry_at_max()" : "clock_timestamp()");
   }
-  if (lifecycle == "archive_result")
-    return std::string(", error = 'an error', ended_at = ") +
-           (state == "queued" || state == "started" ? "null" : "clock_timestamp()");
+  if (lifecycle == "session")
+    return std::string(", reason = 'a reason', ended_at = ") +
+           (state == "closed" || state == "failed" ? "clock_timestamp()" : "null");
   if (lifecycle == "binary") return ", path = '/bin/true'";
   if (lifecycle == "delivery")
     return state == "waiting" ? ", ended_at = null, retry_at = clock_timestamp()"
@@ -87,8 +86,9 @@ TEST_CASE("the edges in C++ and in the database are the same, sentence for sente
 TEST_CASE("every state that an edge names is one that its table allows, and the other way round") {
   Stage stage;
   const std::map<std::string, std::string> constraints = {
-      {"crawl", "crawl_status"},   {"snapshot", "snapshot_queue_status"}, {"archive_result", "archive_result_status"},
-      {"binary", "binary_status"}, {"process", "process_status"},         {"delivery", "delivery_status"}};
+      {"crawl", "crawl_status"},    {"snapshot", "snapshot_queue_status"}, {"archive_result", "archive_result_status"},
+      {"binary", "binary_status"},  {"process", "process_status"},         {"delivery", "delivery_status"},
+      {"session", "session_status"}};
   for (const auto& [lifecycle, constraint] : constraints) {
     CAPTURE(lifecycle);
     const auto definition = stage.value("select pg_get_constraintdef(oid) from pg_constraint where conname = $1",
@@ -97,7 +97,8 @@ TEST_CASE("every state that an edge names is one that its table allows, and the 
     for (std::size_t at = 0; (at = definition.find("'::text", at)) != std::string::npos; ++at)
       ++allowed;
     auto states = states_of(lifecycle);
-    if (lifecycle == "snapshot") states.erase("sealed"); // a row of another table
+    if (lifecycle == "snapshot") states.erase("sealed");        // a row of another table
+    if (lifecycle == "archive_result") states.erase("started"); // a row of another table
     for (const auto& state : states)
       CHECK_MESSAGE(definition.find("'" + state + "'") != std::string::npos, state);
     CHECK(allowed == states.size());
@@ -116,17 +117,16 @@ TEST_CASE("every change of state that is no edge is refused, whoever asks, and e
         Stage stage;
         stage.broken_on_purpose = true;
         stage.node();
-        if (subject.lifecycle == "archive_result") {
-          const auto node = stage.node();
+        if (subject.lifecycle == "session") {
           stage.start({stage.seed("1")});
-          store::result_start(stage.connection, node, stage.claim_and_start(node).lease,
-                              {"wget", "hook", 1, 1, 1s, false});
+          stage.run("insert into holdfast.session (id, crawl_id, process_id, directory) "
+                    "select holdfast.new_uuid(), c.id, p.id, '/d' from holdfast.crawl c, holdfast.process p limit 1");
         } else if (subject.lifecycle == "crawl" || subject.lifecycle == "snapshot") {
           stage.start({stage.seed("1")});
         } else if (subject.lifecycle == "binary") {
           stage.run("insert into holdfast.binary (machine_id, name) values ('machine', 'wget')");
         } else if (subject.lifecycle == "delivery") {
-          stage.run("select holdfast.webhook_set('one', 'https://hooks.test/', '{node.lost}', 'ann')");
+          stage.run("select holdfast.webhook_set('one', 'https://hooks.test/', '{worker.lost}', 'ann')");
           stage.run("select holdfast.webhook_test('one', 'ann')");
         }
         const auto update = [&](const std::string& state) {
@@ -135,10 +135,68 @@ TEST_CASE("every change of state that is no edge is refused, whoever asks, and e
         };
         stage.force(update(from));
         const auto refused = refusal([&] { stage.run(update(to)); });
-        CHECK(refused == (is_edge(subject.lifecycle, from, to) ? "" : "HF001"));
+        CHECK(refused == (is_edge(subject.lifecycle, from, to) ? "" : pg::kBrokenInvariant));
       }
     }
   }
+}
+
+TEST_CASE("a set of rows changes state only if each of them may, and each is recorded") {
+  Stage stage;
+  stage.broken_on_purpose = true; // the parked rows are in sight of claims
+  stage.start(stage.seeds(1, 3));
+  const auto node = stage.node();
+  const auto claims = stage.claim_many(node, 2);
+  stage.run("select holdfast.snapshot_order($1::uuid, 'pause', 'ann', '')",
+            pg::Params::of(claims.at(0).lease.snapshot_id)); // now one is queued, one started, one paused
+  const auto park = "update holdfast.snapshot_queue set status = 'paused'" + columns_for("snapshot", "paused");
+  const auto direct = "select string_agg(from_state || ' ' || to_state, ', ' order by from_state) from holdfast.event "
+                      "where lifecycle = 'snapshot' and event = 'direct'";
+  stage.run("update holdfast.lifecycle_edge set to_state = 'queued' where lifecycle = 'snapshot' and from_state = "
+            "'started' and event = 'pause'");
+  CHECK(refusal([&] { stage.run(park); }) == pg::kBrokenInvariant);
+  CHECK(stage.value("select count(distinct status) from holdfast.snapshot_queue") == "3");
+  CHECK(stage.value(direct) == "");
+  stage.run("update holdfast.lifecycle_edge set to_state = 'paused' where lifecycle = 'snapshot' and from_state = "
+            "'started' and event = 'pause'");
+  stage.run(park);
+  CHECK(stage.value(direct) == "queued paused, started paused");
+}
+
+TEST_CASE("a change of state by hand is recorded as direct, and what functions do then has its name again") {
+  Stage stage;
+  stage.broken_on_purpose = true; // the counters and crawl_queue know nothing of this
+  const auto crawl = stage.start(stage.seeds(1, 2));
+  const auto node = stage.node();
+  const auto claim = stage.claim(node);
+  stage.run("select holdfast.session_open($1::uuid, holdfast.new_uuid(), $2::uuid, '/d')", pg::Params::of(node, crawl));
+  const auto last = [&](const std::string& lifecycle) {
+    return stage.value(
+        "select from_state || ' ' || event || ' ' || to_state from holdfast.v_event where lifecycle = $1 "
+        "order by id desc limit 1",
+        pg::Params::of(lifecycle));
+  };
+  CHECK(last("snapshot") == "queued start started");
+  for (const std::string to : {"queued", "paused", "queued", "started"}) {
+    const auto from = stage.status(claim.lease);
+    stage.run("update holdfast.snapshot_queue set status = '" + to + "'" + columns_for("snapshot", to) +
+                  " where snapshot_id = $1::uuid",
+              pg::Params::of(claim.lease.snapshot_id));
+    CHECK(last("snapshot") == from + " direct " + to);
+  }
+  stage.run("update holdfast.crawl set status = 'paused'" + columns_for("crawl", "paused"));
+  CHECK(last("crawl") == "started direct paused");
+  stage.run("update holdfast.crawl set status = 'queued'" + columns_for("crawl", "queued"));
+  CHECK(last("crawl") == "paused direct queued");
+  stage.run("select holdfast.crawl_pause($1::uuid, 'ann', '')", pg::Params::of(crawl));
+  CHECK(last("crawl") == "queued pause paused");
+  CHECK(last("snapshot") == "started release queued");
+  stage.run("update holdfast.session set status = 'ready'");
+  CHECK(last("session") == "opening direct ready");
+  stage.run("select holdfast.session_set(id, 'draining', null, '[]') from holdfast.session");
+  CHECK(last("session") == "ready drain draining");
+  stage.run("update holdfast.session set status = 'closed'" + columns_for("session", "closed"));
+  CHECK(last("session") == "draining direct closed");
 }
 
 TEST_CASE("a snapshot is sealed only along an edge, and its outcome says which") {
@@ -154,41 +212,56 @@ TEST_CASE("a snapshot is sealed only along an edge, and its outcome says which")
       Stage stage;
       stage.broken_on_purpose = true; // the counters know nothing of this
       stage.node();
-      stage.start({stage.seed("1")});
-      stage.force("update holdfast.snapshot_queue set status = '" + from + "'" + columns_for("snapshot", from));
+      stage.start(stage.seeds(1, 2));
+      // One may be cancelled in any state; the other is in the state that is tried.
+      stage.force("update holdfast.snapshot_queue set status = '" + from + "'" + columns_for("snapshot", from) +
+                  " where snapshot_id = (select max(snapshot_id::text)::uuid from holdfast.snapshot_queue)");
       bool legal = false;
       for (const auto& edge : store::kEdges)
         legal |= edge.lifecycle == "snapshot" && edge.from == from && edge.event == event && edge.to == "sealed";
+      CHECK(stage.value("select holdfast.seal_event($1)", pg::Params::of(outcome)) == event);
       const auto refused = refusal([&] {
-        stage.run("insert into holdfast.snapshot_sealed (snapshot_id, crawl_id, outcome, reason, fence, directory, "
-                  "manifest_sha256) select snapshot_id, crawl_id, $1, 'reason', 1, 'directory', 'digest' from "
-                  "holdfast.snapshot_queue",
+        stage.run("with gone as (delete from holdfast.snapshot_queue returning *) insert into holdfast.snapshot_sealed "
+                  "(snapshot_id, crawl_id, outcome, reason, fence, directory, manifest_sha256) select snapshot_id, "
+                  "crawl_id, case when snapshot_id::text = (select max(snapshot_id::text) from gone) then $1 else "
+                  "'cancelled' end, 'reason', 1, '2026/01/h/' || snapshot_id || '/a1', 'digest' from gone",
                   pg::Params::of(outcome));
       });
-      CHECK(refused == (legal ? "" : "HF001"));
-      CHECK(stage.value("select count(*) from holdfast.snapshot_queue") == (legal ? "0" : "1"));
-      if (legal)
-        CHECK(stage.value("select event from holdfast.v_event where lifecycle = 'snapshot' and to_state = 'sealed'") ==
-              event);
+      CHECK(refused == (legal ? "" : pg::kBrokenInvariant));
+      CHECK(stage.value("select count(*) from holdfast.snapshot_queue") == (legal ? "0" : "2"));
     }
   }
 }
 
 TEST_CASE("a sealed snapshot never changes and is not sealed again, and queue rows do not just go away") {
   Stage stage;
-  stage.start(stage.seeds(1, 2));
+  stage.start(stage.seeds(1, 3));
   const auto node = stage.node();
-  stage.seal(node, stage.claim_and_start(node));
-  CHECK(refusal([&] { stage.run("update holdfast.snapshot_sealed set title = 'x'"); }) == "HF001");
-  CHECK(refusal([&] { stage.run("update holdfast.snapshot_sealed set outcome = 'failed'"); }) == "HF001");
-  CHECK(refusal([&] { stage.run("delete from holdfast.snapshot_sealed"); }) == "HF001");
-  CHECK(refusal([&] { stage.run("delete from holdfast.snapshot_queue"); }) == "HF001");
+  auto page = stage.sealed(stage.claim(node));
+  page.results = {stage.result("wget", "hook")};
+  stage.finish(node, page);
+  stage.claim(node);
+  for (const char* change :
+       {"update holdfast.snapshot_sealed set title = 'x'", "update holdfast.snapshot_sealed set outcome = 'failed'",
+        "delete from holdfast.snapshot_sealed", "update holdfast.archive_result set output = 'x'",
+        "delete from holdfast.archive_result", "delete from holdfast.snapshot_queue",
+        "delete from holdfast.snapshot_queue where owner_id is null",
+        "delete from holdfast.snapshot_queue where owner_id is not null",
+        // Sealed, but still in the queue.
+        "insert into holdfast.snapshot_sealed (snapshot_id, crawl_id, outcome, reason, fence) select snapshot_id, "
+        "crawl_id, 'cancelled', 'reason', fence from holdfast.snapshot_queue where owner_id is null",
+        "insert into holdfast.snapshot_sealed (snapshot_id, crawl_id, outcome, fence) select snapshot_id, crawl_id, "
+        "'failed', fence from holdfast.snapshot_queue where owner_id is not null"}) {
+    CAPTURE(change);
+    CHECK(refusal([&] { stage.run(change); }) == pg::kBrokenInvariant);
+  }
   CHECK(refusal([&] {
           stage.run("insert into holdfast.snapshot_sealed (snapshot_id, crawl_id, outcome, fence) select snapshot_id, "
                     "crawl_id, 'failed', 9 from holdfast.snapshot_sealed");
         }) == "23505"); // its primary key says so first
   CHECK(stage.value("select count(*) from holdfast.snapshot_sealed") == "1");
-  CHECK(stage.value("select count(*) from holdfast.snapshot_queue") == "1");
+  CHECK(stage.value("select count(*) from holdfast.archive_result") == "1");
+  CHECK(stage.value("select count(*) from holdfast.snapshot_queue") == "2");
 }
 
 TEST_CASE("deleting a crawl takes everything of it along, and nothing of another") {
@@ -197,11 +270,11 @@ TEST_CASE("deleting a crawl takes everything of it along, and nothing of another
   deep.max_depth = 1;
   const auto doomed = stage.start(stage.seeds(1, 3), deep), kept = stage.start(stage.seeds(1, 2));
   const auto node = stage.node();
-  for (const auto& claim : store::snapshot_claim(stage.connection, node, 3, {doomed})) {
-    store::snapshot_start(stage.connection, node, claim.lease);
-    store::result_start(stage.connection, node, claim.lease, {"wget", "hook", 1, 1, 1s, false});
-    store::result_finish(stage.connection, node, claim.lease, "wget", "hook", "succeeded", "{}");
-    store::snapshot_seal(stage.connection, node, claim.lease, stage.succeeded({stage.seed("9")}));
+  for (const auto& claim : stage.claim_only(node, 3, {doomed})) {
+    auto page = stage.sealed(claim);
+    page.results = {stage.result("wget", "hook")};
+    page.links = {stage.seed("9")};
+    stage.finish(node, page);
   }
   stage.run("delete from holdfast.crawl where id = $1::uuid", pg::Params::of(doomed));
   // All tables but the record of what happened.

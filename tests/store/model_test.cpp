@@ -1,5 +1,6 @@
 // Thousands of random calls by several nodes, against a small model in memory that knows what each of them must do. The
 // order is decided by one number, which is printed; HOLDFAST_MODEL_SEED plays another one.
+// The model is one class, which makes this file long.
 #include "lib/base/uuid.hpp"
 #include "tests/store/stage.hpp"
 
@@ -16,11 +17,18 @@ using namespace holdfast::test;
 
 namespace {
 
+using What = store::PageAnswer::What;
+
+constexpr int kMaxAttempts = 2, kMaxOwnersLost = 3; // settings of the collection
+
 struct Page {
   int depth{0}, attempts{0}, owners_lost{0};
   std::int64_t fence{0};
   std::string id, owner, outcome; // outcome: sealed
-  bool started{false}, running{false};
+  std::set<std::string> hooks;    // that its worker says it runs
+  int results{0};                 // of all its attempts
+
+  bool open() const { return outcome.empty(); }
 };
 
 struct Crawl {
@@ -34,7 +42,7 @@ struct Crawl {
 
   std::size_t open() const {
     return static_cast<std::size_t>(
-        std::count_if(pages.begin(), pages.end(), [](const auto& page) { return page.second.outcome.empty(); }));
+        std::count_if(pages.begin(), pages.end(), [](const auto& page) { return page.second.open(); }));
   }
   // What the database must do with a list of URLs; returns how many are new.
   std::int64_t insert(const std::vector<std::string>& urls, int depth) {
@@ -50,14 +58,33 @@ struct Crawl {
     }
     return inserted;
   }
+  // Its next seeds become pages.
+  std::int64_t expand(std::size_t count) {
+    const auto end = seeds.begin() + static_cast<std::ptrdiff_t>(count);
+    const auto inserted = insert({seeds.begin(), end}, 0);
+    seeds.erase(seeds.begin(), end);
+    expanded = true;
+    if (cut) seeds.clear();
+    return inserted;
+  }
   void settle() {
     if (expanded && seeds.empty() && open() == 0) sealed = true;
   }
 };
 
+// A page as it is handed in, and what must be answered.
+struct Ending {
+  store::Page page;
+  store::PageAnswer expected;
+};
+
 class Model {
 public:
   Model(Stage& stage, unsigned seed) : stage_(stage), random_(seed) {
+    // What fails is tried again at once: the model has no clock.
+    stage_.run("update holdfast.collection set max_attempts = $1::integer, max_owners_lost = $2::integer, retry_base = "
+               "'1 microsecond', retry_max = '1 microsecond'",
+               pg::Params::of(kMaxAttempts, kMaxOwnersLost));
     for (int i = 0; i < 4; ++i)
       nodes_.push_back(stage_.node());
   }
@@ -68,19 +95,15 @@ public:
       add();
     } else if (dice < 18) {
       expand(any_node());
-    } else if (dice < 42) {
+    } else if (dice < 30) {
       claim(any_node(), pick(6));
-    } else if (dice < 55) {
-      start_or_run();
-    } else if (dice < 62) {
-      release();
-    } else if (dice < 84) {
-      seal();
+    } else if (dice < 42) {
+      run_hooks(any_node());
+    } else if (dice < 82) {
+      turn(any_node(), pick(4), pick(6));
     } else if (dice < 92) {
-      stale();
-    } else if (dice < 95) {
       beat(any_node());
-    } else if (dice < 98) {
+    } else if (dice < 97) {
       lose(pick(static_cast<int>(nodes_.size())), pick(2) == 0);
     } else {
       leave(pick(static_cast<int>(nodes_.size())));
@@ -89,33 +112,35 @@ public:
 
   // Works until nothing is left to be done.
   void drain() {
-    const auto node = nodes_[0];
-    for (int round = 0; round < 20000 && !all_sealed(); ++round) {
-      for (const auto& one : nodes_)
-        while (expand(one)) {
+    for (int round = 0; round < 20000 && !all_sealed(); ++round)
+      for (const auto& node : nodes_) {
+        while (expand(node)) {
         }
-      claim(node, 50);
-      for (auto& [id, crawl] : crawls_)
-        for (auto& [url, page] : crawl.pages)
-          if (!page.owner.empty()) finish(id, crawl, url, page);
-    }
+        turn(node, 50, 50);
+      }
     CHECK(all_sealed());
   }
 
   void compare() {
-    std::set<std::string> expected, actual;
+    std::set<std::string> expected, running;
+    int results = 0;
     for (const auto& [id, crawl] : crawls_)
-      for (const auto& [url, page] : crawl.pages)
+      for (const auto& [url, page] : crawl.pages) {
         expected.insert(id + " " + url + " " + std::to_string(page.depth) + " " +
-                        (page.outcome.empty() ? "open" : page.outcome) + " " + std::to_string(page.fence) + " " +
-                        std::to_string(page.attempts) + " " + std::to_string(page.owners_lost));
-    const auto rows = stage_.connection.call(
-        "select crawl_id || ' ' || url || ' ' || depth || ' ' || coalesce(outcome, 'open') || ' ' || "
-        "fence || ' ' || attempts || ' ' || owners_lost as line from holdfast.v_snapshot");
-    for (std::size_t i = 0; i < rows.size(); ++i)
-      actual.insert(rows[i].text("line"));
-    CHECK(rows.size() == expected.size());
-    CHECK(actual == expected);
+                        (page.open() ? "open" : page.outcome) + " " + std::to_string(page.fence) + " " +
+                        std::to_string(page.attempts) + " " + std::to_string(page.owners_lost) + " " + page.owner);
+        for (const auto& hook : page.hooks)
+          running.insert(page.owner + " " + page.id + " " + hook);
+        results += page.results;
+      }
+    CHECK(lines("select crawl_id || ' ' || url || ' ' || depth || ' ' || coalesce(outcome, 'open') || ' ' || fence || "
+                "' ' || attempts || ' ' || owners_lost || ' ' || coalesce(case when outcome is null then "
+                "owner_id::text end, '') as line from holdfast.v_snapshot") == expected);
+    CHECK(lines("select process_id || ' ' || snapshot_id || ' ' || hook_name as line from holdfast.v_running") ==
+          running);
+    CHECK(stage_.value("select count(*) from holdfast.archive_result") == std::to_string(results));
+    CHECK(stage_.value("select coalesce(sum(cardinality(hooks)), 0) from holdfast.attempt") ==
+          std::to_string(hooks_lost_));
     for (const auto& [id, crawl] : crawls_) {
       const auto progress = store::crawl_progress(stage_.connection, id);
       CHECK((progress.status == "sealed") == crawl.sealed);
@@ -140,6 +165,14 @@ private:
   bool all_sealed() const {
     return std::all_of(crawls_.begin(), crawls_.end(), [](const auto& crawl) { return crawl.second.sealed; });
   }
+  std::set<std::string> lines(const std::string& sql) {
+    const auto rows = stage_.connection.call(sql);
+    std::set<std::string> all;
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      all.insert(rows[i].text("line"));
+    CHECK(all.size() == rows.size());
+    return all;
+  }
   std::vector<std::string> urls(int count) {
     std::vector<std::string> all;
     for (int i = 0; i < count; ++i)
@@ -149,23 +182,30 @@ private:
   static std::vector<store::Seed> as_seeds(const std::vector<std::string>& urls) {
     std::vector<store::Seed> all;
     for (const auto& url : urls)
-      all.push_back({url, "site.test", "", {}});
+      all.push_back({url, "", {}});
     return all;
   }
   struct Held {
     std::string crawl, url;
+    Page* page;
+    store::Claim claim() const {
+      store::Claim made;
+      made.lease = {page->id, crawl, page->fence};
+      made.host = "site.test";
+      return made;
+    }
   };
-  std::optional<Held> any_held() {
+  // What a worker holds, or (of no worker) all that is held.
+  std::vector<Held> held(const std::string& node) {
     std::vector<Held> all;
-    for (const auto& [id, crawl] : crawls_)
-      for (const auto& [url, page] : crawl.pages)
-        if (!page.owner.empty()) all.push_back({id, url});
-    if (all.empty()) return std::nullopt;
-    return all[static_cast<std::size_t>(pick(static_cast<int>(all.size())))];
+    for (auto& [id, crawl] : crawls_)
+      for (auto& [url, page] : crawl.pages)
+        if (!page.owner.empty() && (node.empty() || page.owner == node)) all.push_back({id, url, &page});
+    return all;
   }
 
   void add() {
-    if (crawls_.size() >= 60) return;
+    if (crawls_.size() >= 90) return;
     store::NewCrawl crawl;
     crawl.id = base::new_uuid();
     crawl.max_depth = pick(3);
@@ -202,11 +242,7 @@ private:
     const auto batch = std::min<std::size_t>(crawl.seeds.size(), static_cast<std::size_t>(1 + pick(5)));
     const auto expansion = store::crawl_expand(stage_.connection, node, {id, crawl.fence, 0},
                                                static_cast<int>(std::max<std::size_t>(batch, 1)));
-    const auto end = crawl.seeds.begin() + static_cast<std::ptrdiff_t>(batch);
-    CHECK(expansion.inserted == crawl.insert({crawl.seeds.begin(), end}, 0));
-    crawl.seeds.erase(crawl.seeds.begin(), end);
-    crawl.expanded = true;
-    if (crawl.cut) crawl.seeds.clear();
+    CHECK(expansion.inserted == crawl.expand(batch));
     CHECK(expansion.seeds_left == static_cast<std::int64_t>(crawl.seeds.size()));
     if (crawl.seeds.empty()) crawl.owner.clear();
     crawl.settle();
@@ -215,20 +251,54 @@ private:
     return true;
   }
 
-  void claim(const std::string& node, int room) {
+  store::ClaimRequest claim_request(int room) {
+    store::ClaimRequest request;
+    request.room = room;
+    for (const auto& [id, crawl] : crawls_)
+      if (pick(10) == 0) request.open.push_back(id);
+    request.open_only = pick(6) == 0;
+    request.order = {pick(4) == 0, pick(4) == 0 ? 5 : 0};
+    request.seeds = pick(3) == 0 ? 5 : 0;
+    return request;
+  }
+
+  // A claim of whole new crawls, if there were any that it may open: one of them is open now.
+  void opened(const store::ClaimRequest& request) {
+    const bool may = request.seeds > 0 && request.room > 0 && !request.open_only;
+    std::set<std::string> candidates;
+    std::size_t waiting = 0;
+    for (const auto& [id, crawl] : crawls_) {
+      if (!crawl.owner.empty() || (crawl.expanded && crawl.seeds.empty())) continue;
+      ++waiting;
+      if (may && !crawl.expanded && !crawl.seeds.empty() &&
+          crawl.seeds.size() <= static_cast<std::size_t>(request.seeds))
+        candidates.insert(id);
+    }
+    std::vector<std::string> found;
+    for (const auto& id : lines("select id::text as line from holdfast.crawl where status = 'started'"))
+      if (!crawls_.at(id).expanded) found.push_back(id);
+    CHECK(found.size() <= 1);
+    CHECK((found.size() == 1 || candidates.empty() || waiting > 16)); // it looks at so many
+    for (const auto& id : found) {
+      CHECK(candidates.count(id) == 1);
+      crawls_.at(id).expand(crawls_.at(id).seeds.size());
+      ++done["open"];
+    }
+  }
+
+  // What a claim with this request must have taken.
+  void claimed(const std::string& node, const store::ClaimRequest& request, const std::vector<store::Claim>& claims) {
+    opened(request);
     std::size_t due = 0;
     for (const auto& [id, crawl] : crawls_)
-      for (const auto& [url, page] : crawl.pages)
-        due += page.owner.empty() && page.outcome.empty();
-    std::vector<std::string> near;
-    for (const auto& [id, crawl] : crawls_)
-      if (pick(10) == 0) near.push_back(id);
-    const auto claims = store::snapshot_claim(stage_.connection, node, room, near);
-    CHECK(claims.size() == std::min(due, static_cast<std::size_t>(room)));
+      if (!request.open_only || std::count(request.open.begin(), request.open.end(), id) > 0)
+        for (const auto& [url, page] : crawl.pages)
+          due += page.owner.empty() && page.open();
+    CHECK(claims.size() == std::min(due, static_cast<std::size_t>(request.room)));
     for (const auto& one : claims) {
       Page& page = crawls_.at(one.lease.crawl_id).pages.at(one.url);
       CHECK(page.owner.empty());
-      CHECK(page.outcome.empty());
+      CHECK(page.open());
       CHECK(one.lease.fence == ++page.fence);
       CHECK(one.attempts == ++page.attempts);
       CHECK(one.owners_lost == page.owners_lost);
@@ -236,157 +306,181 @@ private:
       CHECK((page.id.empty() || page.id == one.lease.snapshot_id));
       page.id = one.lease.snapshot_id;
       page.owner = node;
-      page.started = page.running = false;
       ++done["claim"];
     }
   }
 
-  void start_or_run() {
-    const auto held = any_held();
-    if (!held) return;
-    Page& page = crawls_.at(held->crawl).pages.at(held->url);
-    const store::Lease lease{page.id, held->crawl, page.fence};
-    if (!page.started) {
-      store::snapshot_start(stage_.connection, page.owner, lease);
-      page.started = true;
-    } else if (!page.running) {
-      store::result_start(stage_.connection, page.owner, lease,
-                          {"wget", "hook" + std::to_string(pick(3)), 1, 1, 1s, false});
-      page.running =
-          stage_.value("select count(*) from holdfast.archive_result where ended_at is null and snapshot_id = $1::uuid",
-                       pg::Params::of(page.id)) != "0";
-    } else {
-      finish_hooks(lease, page);
-    }
-    ++done["run"];
+  void claim(const std::string& node, int room) {
+    const auto request = claim_request(room);
+    claimed(node, request, store::claim(stage_.connection, node, request));
   }
 
-  void finish_hooks(const store::Lease& lease, Page& page) {
-    for (const char* hook : {"hook0", "hook1", "hook2"}) {
-      const auto refused =
-          refusal([&] { store::result_finish(stage_.connection, page.owner, lease, "wget", hook, "succeeded", "{}"); });
-      CHECK((refused.empty() || refused == "HF001")); // HF001: that one was never started
+  // From now on a worker runs these hooks of its pages, and says so; sometimes also of a page that it does not hold.
+  void run_hooks(const std::string& node) {
+    std::vector<store::ActiveHook> hooks;
+    for (const auto& one : held(node)) {
+      one.page->hooks.clear();
+      for (const char* hook : {"hook0", "hook1", "hook2"})
+        if (pick(3) == 0) {
+          one.page->hooks.insert(hook);
+          hooks.push_back(Stage::running(one.claim(), "wget", hook));
+        }
     }
-    page.running = false;
+    if (const auto all = held(""); !all.empty() && pick(4) == 0) {
+      auto foreign = all[static_cast<std::size_t>(pick(static_cast<int>(all.size())))].claim();
+      foreign.lease.fence -= 1;
+      hooks.push_back(Stage::running(foreign, "wget", "late"));
+    }
+    store::worker_hooks(stage_.connection, node, hooks);
+    ++done["hooks"];
   }
 
   void put_back(Page& page) {
     page.owner.clear();
-    page.started = page.running = false;
+    page.hooks.clear();
   }
 
-  void release() {
-    const auto held = any_held();
-    if (!held) return;
-    Page& page = crawls_.at(held->crawl).pages.at(held->url);
-    const bool spend = pick(2) == 0;
-    const store::Lease lease{page.id, held->crawl, page.fence};
-    const auto owner = page.owner;
-    for (int i = 0; i < 1 + pick(2); ++i)
-      store::snapshot_release(stage_.connection, owner, lease, "released", 0ms, "again", spend);
-    if (!spend) --page.attempts;
-    put_back(page);
-    ++done["release"];
-  }
-
-  void seal() {
-    const auto held = any_held();
-    if (!held) return;
-    Crawl& crawl = crawls_.at(held->crawl);
-    finish(held->crawl, crawl, held->url, crawl.pages.at(held->url));
-  }
-
-  void finish(const std::string& id, Crawl& crawl, const std::string& url, Page& page) {
-    const store::Lease lease{page.id, id, page.fence};
+  Ending seal(const Held& one) {
+    Crawl& crawl = crawls_.at(one.crawl);
+    static const char* const kOutcomes[] = {"succeeded", "succeeded", "partial", "failed", "refused"};
+    Ending ending{Stage::sealed(one.claim(), kOutcomes[pick(5)]), {What::sealed, 0, false}};
     const auto links = urls(pick(5));
-    auto sealing = Stage::succeeded(as_seeds(links));
-    if (!page.started) {
-      CHECK(refusal([&] { store::snapshot_seal(stage_.connection, page.owner, lease, sealing); }) == "HF001");
-      store::snapshot_start(stage_.connection, page.owner, lease);
-      page.started = true;
-    }
-    if (page.running) {
-      CHECK(refusal([&] { store::snapshot_seal(stage_.connection, page.owner, lease, sealing); }) == "HF001");
-      finish_hooks(lease, page);
-    }
-    const auto owner = page.owner;
-    const auto sealed = store::snapshot_seal(stage_.connection, owner, lease, sealing);
-    const int depth = page.depth;
-    page.outcome = "succeeded";
-    put_back(page);
-    CHECK(sealed.children == (depth < crawl.max_depth ? crawl.insert(links, depth + 1) : 0));
-    crawl.settle();
-    CHECK(sealed.crawl_sealed == crawl.sealed);
-    if (pick(4) == 0) CHECK(store::snapshot_seal(stage_.connection, owner, lease, sealing).children == 0);
-    CHECK(crawl.pages.count(url) == 1);
+    ending.page.links = as_seeds(links);
+    if (one.page->depth < crawl.max_depth && ending.page.outcome != "refused")
+      ending.expected.children = crawl.insert(links, one.page->depth + 1);
+    one.page->outcome = ending.page.outcome;
     ++done["seal"];
+    return ending;
   }
 
-  // Somebody writes with a fence that is not, or no more, the row's.
-  void stale() {
-    const auto held = any_held();
-    if (!held) return;
-    const Page& page = crawls_.at(held->crawl).pages.at(held->url);
-    const bool other = pick(2) == 0 && nodes_.size() > 1;
-    const auto node = other ? base::new_uuid() : page.owner;
-    const store::Lease lease{page.id, held->crawl, other ? page.fence : page.fence + 1};
-    CHECK(refusal([&] { store::snapshot_seal(stage_.connection, node, lease, Stage::succeeded(as_seeds(urls(3)))); }) ==
-          "HF003");
-    CHECK(refusal([&] { store::snapshot_start(stage_.connection, node, lease); }) == "HF003");
-    CHECK(refusal([&] { store::snapshot_release(stage_.connection, node, lease, "released", 0ms, "x", true); }) ==
-          "HF003");
-    CHECK(refusal([&] {
-            store::result_start(stage_.connection, node, lease, {"wget", "late", 1, 1, 1s, false});
-          }) == "HF003");
+  Ending release(const Held& one) {
+    Ending ending{Stage::released(one.claim(), 0ms), {What::released, 0, false}};
+    static const char* const kEndings[] = {"released", "released", "released", "interrupted", "handed_back"};
+    ending.page.ending = kEndings[pick(5)];
+    ending.page.spend = ending.page.ending == "released" && pick(3) != 0;
+    if (pick(3) != 0) ending.page.delay.reset();
+    if (ending.page.spend && !ending.page.delay && one.page->attempts >= kMaxAttempts) {
+      ending.expected.what = What::failed;
+      one.page->outcome = "failed";
+      ++done["give up"];
+    } else if (!ending.page.spend) {
+      --one.page->attempts;
+    }
+    ++done["release"];
+    return ending;
+  }
+
+  // Written with a fence that is not the row's, or by a worker that does not hold it.
+  std::optional<Ending> stale(const std::string& node) {
+    const auto all = held("");
+    if (all.empty()) return std::nullopt;
+    const auto& one = all[static_cast<std::size_t>(pick(static_cast<int>(all.size())))];
+    auto claim = one.claim();
+    if (one.page->owner == node) claim.lease.fence += 1000;
+    Ending ending{pick(2) == 0 ? Stage::sealed(claim) : Stage::released(claim), {What::lost, 0, false}};
+    if (ending.page.ending == "sealed") ending.page.links = as_seeds(urls(3));
+    ending.page.results = {Stage::result("wget", "late")};
     ++done["stale"];
+    return ending;
+  }
+
+  // A worker hands in up to `count` of its pages and claims into `room`.
+  void turn(const std::string& node, int count, int room) {
+    std::vector<Ending> endings;
+    if (pick(4) == 0)
+      if (auto ending = stale(node)) endings.push_back(std::move(*ending));
+    auto own = held(node);
+    std::shuffle(own.begin(), own.end(), random_);
+    own.resize(std::min(own.size(), static_cast<std::size_t>(count)));
+    for (const auto& one : own) {
+      endings.push_back(pick(2) == 0 ? release(one) : seal(one));
+      for (int i = pick(3); i > 0; --i) {
+        endings.back().page.results.push_back(Stage::result("wget", "hook" + std::to_string(i)));
+        ++one.page->results;
+      }
+    }
+    for (const auto& one : own)
+      put_back(*one.page);
+    std::map<std::string, std::size_t> last;
+    for (std::size_t i = 0; i < endings.size(); ++i)
+      last[endings[i].page.lease.crawl_id] = i;
+    for (const auto& [id, at] : last) {
+      crawls_.at(id).settle();
+      endings[at].expected.crawl_sealed = crawls_.at(id).sealed;
+    }
+    store::TurnRequest request{{}, claim_request(room)};
+    for (const auto& ending : endings)
+      request.pages.push_back(ending.page);
+    const auto answer = store::worker_turn(stage_.connection, node, request);
+    check_answers(endings, answer.pages);
+    if (!endings.empty()) request.claim.seeds = 0; // such a turn opens no crawl
+    claimed(node, request.claim, answer.claims);
+    if (pick(4) == 0) { // the answer was lost, and the pages are handed in again
+      for (auto& ending : endings)
+        ending.expected.children = 0;
+      check_answers(endings, store::finish(stage_.connection, node, request.pages));
+    }
+    ++done["turn"];
+  }
+
+  void check_answers(const std::vector<Ending>& endings, const std::vector<store::PageAnswer>& answers) {
+    REQUIRE(answers.size() == endings.size());
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      CHECK(store::to_string(answers[i].what) == store::to_string(endings[i].expected.what));
+      CHECK(answers[i].children == endings[i].expected.children);
+      CHECK(answers[i].crawl_sealed == endings[i].expected.crawl_sealed);
+    }
   }
 
   void beat(const std::string& node) {
-    std::vector<store::Lease> held;
-    for (const auto& [id, crawl] : crawls_)
-      for (const auto& [url, page] : crawl.pages)
-        if (page.owner == node) held.push_back({page.id, id, page.fence});
-    const auto answer = store::node_beat(stage_.connection, node, 1h, held, "{}");
+    std::vector<store::Lease> leases;
+    for (const auto& one : held(node))
+      leases.push_back(one.claim().lease);
+    const auto answer = store::worker_beat(stage_.connection, node, 1h, leases, "{}");
     CHECK(answer.lost.empty());
     CHECK(answer.extra.empty());
     ++done["beat"];
   }
 
-  // Its work goes back, by a call of lapse_nodes or by the claim of another node.
+  // Its work goes back, by a call of lapse_workers or by the claim of another node.
   void lose(int index, bool by_claim) {
     const auto dead = nodes_[static_cast<std::size_t>(index)];
     nodes_[static_cast<std::size_t>(index)] = stage_.node();
     stage_.expire(dead);
     gone(dead, true);
     if (by_claim) {
-      claim(nodes_[static_cast<std::size_t>(index)], 2);
+      store::ClaimRequest request;
+      request.room = 2;
+      const auto& node = nodes_[static_cast<std::size_t>(index)];
+      claimed(node, request, store::claim(stage_.connection, node, request));
     } else {
-      store::lapse_nodes(stage_.connection);
+      store::lapse_workers(stage_.connection);
     }
-    CHECK(refusal([&] { store::snapshot_claim(stage_.connection, dead, 1, {}); }) == "HF002");
+    CHECK(refusal([&] { stage_.claim_many(dead, 1); }) == pg::kLeaseLapsed);
     ++done["lapse"];
   }
 
   void leave(int index) {
     const auto node = nodes_[static_cast<std::size_t>(index)];
     nodes_[static_cast<std::size_t>(index)] = stage_.node();
-    store::node_leave(stage_.connection, node, 0, "done");
+    store::worker_leave(stage_.connection, node, 0, "done");
     gone(node, false);
     ++done["leave"];
   }
 
   void gone(const std::string& node, bool died) {
+    for (const auto& one : held(node)) {
+      Page& page = *one.page;
+      if (died) {
+        hooks_lost_ += page.hooks.size();
+        if (++page.owners_lost == kMaxOwnersLost) page.outcome = "quarantined";
+      } else {
+        --page.attempts;
+      }
+      put_back(page);
+    }
     for (auto& [id, crawl] : crawls_) {
       if (crawl.owner == node) crawl.owner.clear();
-      for (auto& [url, page] : crawl.pages) {
-        if (page.owner != node) continue;
-        if (died) {
-          if (++page.owners_lost == 3) page.outcome = "quarantined";
-        } else {
-          --page.attempts;
-        }
-        put_back(page);
-      }
       crawl.settle();
     }
   }
@@ -395,6 +489,7 @@ private:
   std::mt19937 random_;
   std::vector<std::string> nodes_;
   std::map<std::string, Crawl> crawls_;
+  std::size_t hooks_lost_{0};
 };
 
 } // namespace
@@ -411,8 +506,11 @@ TEST_CASE("whatever several nodes do, in whatever order, the database does what 
     if (i % 10 == 0) model.check_invariants();
     if (i % 250 == 0) model.compare();
   }
-  for (const char* what : {"add", "expand", "claim", "run", "release", "seal", "stale", "beat", "lapse", "leave"})
-    CHECK_MESSAGE(model.done[what] > 20, what);
+  for (const std::string what : {"add", "expand", "open", "claim", "hooks", "turn", "release", "give up", "seal",
+                                 "stale", "beat", "lapse", "leave"}) {
+    CAPTURE(what);
+    CHECK(model.done[what] > 20);
+  }
   model.drain();
   model.check_invariants();
   model.compare();

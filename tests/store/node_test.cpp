@@ -29,8 +29,8 @@ store::ProcessInfo process_info(const std::string& id) {
 TEST_CASE("a node that joins is there with its lease, and is told which collection this is") {
   Stage stage;
   const auto process = process_info(base::new_uuid());
-  CHECK(store::node_join(stage.connection, process, 30s) == stage.value("select id from holdfast.collection"));
-  const auto row = stage.row("select *, lease_until - beat_at = '30 seconds' as whole_lease from holdfast.v_node "
+  CHECK(store::worker_join(stage.connection, process, 30s) == stage.value("select id from holdfast.collection"));
+  const auto row = stage.row("select *, lease_until - beat_at = '30 seconds' as whole_lease from holdfast.v_worker "
                              "where id = $1::uuid",
                              pg::Params::of(process.id));
   CHECK(row.text("status") == "running");
@@ -45,23 +45,23 @@ TEST_CASE("a node that joins is there with its lease, and is told which collecti
 TEST_CASE("joining again with the same id is a repeat while the process runs, and refused after it was given up") {
   Stage stage;
   const auto process = process_info(base::new_uuid());
-  store::node_join(stage.connection, process, 30s);
-  store::node_join(stage.connection, process, 30s);
+  store::worker_join(stage.connection, process, 30s);
+  store::worker_join(stage.connection, process, 30s);
   CHECK(stage.value("select count(*) from holdfast.process") == "1");
   CHECK(stage.value("select count(*) from holdfast.machine") == "1");
   stage.expire(process.id);
-  CHECK(store::lapse_nodes(stage.connection) == 0);
-  CHECK(refusal([&] { store::node_join(stage.connection, process, 30s); }) == "HF002");
+  CHECK(store::lapse_workers(stage.connection) == 0);
+  CHECK(refusal([&] { store::worker_join(stage.connection, process, 30s); }) == pg::kLeaseLapsed);
 }
 
 TEST_CASE("a machine that comes back with another name is the same machine") {
   Stage stage;
   auto process = process_info(base::new_uuid());
-  store::node_join(stage.connection, process, 30s);
+  store::worker_join(stage.connection, process, 30s);
   process.id = base::new_uuid();
   process.machine.hostname = "renamed.test";
   process.machine.cpu_count = 8;
-  store::node_join(stage.connection, process, 30s);
+  store::worker_join(stage.connection, process, 30s);
   const auto row = stage.row("select * from holdfast.machine");
   CHECK(row.text("hostname") == "renamed.test");
   CHECK(row.integer("cpu_count") == 8);
@@ -70,20 +70,20 @@ TEST_CASE("a machine that comes back with another name is the same machine") {
 TEST_CASE("a second running holder of the runner's gate is refused by the database") {
   Stage stage;
   auto process = process_info(base::new_uuid());
-  process.process_type = "orchestrator";
+  process.process_type = "runner";
   process.worker_type = "worker_runner";
-  store::node_join(stage.connection, process, 30s);
+  store::worker_join(stage.connection, process, 30s);
   const std::string first = process.id;
   process.id = base::new_uuid();
-  CHECK(refusal([&] { store::node_join(stage.connection, process, 30s); }) == "23505");
-  store::node_leave(stage.connection, first, 0, "done");
-  CHECK(refusal([&] { store::node_join(stage.connection, process, 30s); }) == "");
+  CHECK(refusal([&] { store::worker_join(stage.connection, process, 30s); }) == "23505");
+  store::worker_leave(stage.connection, first, 0, "done");
+  CHECK(refusal([&] { store::worker_join(stage.connection, process, 30s); }) == "");
 }
 
 TEST_CASE("a beat renews the lease and keeps what the node says of itself") {
   Stage stage;
   const auto node = stage.node("n", 10s);
-  const auto answer = store::node_beat(stage.connection, node, 1h, {}, R"({"held": 0})");
+  const auto answer = store::worker_beat(stage.connection, node, 1h, {}, R"({"held": 0})");
   CHECK(answer.lost.empty());
   CHECK(answer.extra.empty());
   CHECK(answer.request.empty());
@@ -96,16 +96,17 @@ TEST_CASE("a beat says what the node lost and what it holds without knowing") {
   stage.start(stage.seeds(1, 3));
   const auto node = stage.node();
   const auto held = stage.claim(node).lease;
-  const auto unknown = stage.claim(node).lease;
+  const auto second = stage.claim(node);
+  const auto& unknown = second.lease;
   auto stale = held;
   stale.fence = 99;
   store::Lease never{base::new_uuid(), base::new_uuid(), 1};
 
-  const auto quiet = store::node_beat(stage.connection, node, 1h, {held, unknown}, "{}");
+  const auto quiet = store::worker_beat(stage.connection, node, 1h, {held, unknown}, "{}");
   CHECK(quiet.lost.empty());
   CHECK(quiet.extra.empty());
 
-  const auto answer = store::node_beat(stage.connection, node, 1h, {held, never}, "{}");
+  const auto answer = store::worker_beat(stage.connection, node, 1h, {held, never}, "{}");
   REQUIRE(answer.lost.size() == 1);
   CHECK(answer.lost[0].snapshot_id == never.snapshot_id);
   CHECK(answer.lost[0].fence == never.fence);
@@ -114,14 +115,17 @@ TEST_CASE("a beat says what the node lost and what it holds without knowing") {
   CHECK(answer.extra[0].crawl_id == unknown.crawl_id);
   CHECK(answer.extra[0].fence == 1);
 
-  const auto old = store::node_beat(stage.connection, node, 1h, {stale, unknown}, "{}");
+  const auto old = store::worker_beat(stage.connection, node, 1h, {stale, unknown}, "{}");
   REQUIRE(old.lost.size() == 1);
   CHECK(old.lost[0].snapshot_id == held.snapshot_id);
   CHECK(old.lost[0].fence == stale.fence);
 
   // What is handed back is neither.
-  store::snapshot_release(stage.connection, node, unknown, "handed_back", 0ms, "the answer was lost", false);
-  const auto after = store::node_beat(stage.connection, node, 1h, {held}, "{}");
+  auto page = stage.released(second, 0ms, "the answer was lost");
+  page.ending = "handed_back";
+  page.spend = false;
+  CHECK(stage.finish(node, page).what == store::PageAnswer::What::released);
+  const auto after = store::worker_beat(stage.connection, node, 1h, {held}, "{}");
   CHECK(after.lost.empty());
   CHECK(after.extra.empty());
 }
@@ -130,9 +134,9 @@ TEST_CASE("a beat carries what somebody asks of the node") {
   Stage stage;
   const auto node = stage.node();
   stage.run("update holdfast.process set draining = true");
-  CHECK(store::node_beat(stage.connection, node, 1h, {}, "{}").request == "drain");
+  CHECK(store::worker_beat(stage.connection, node, 1h, {}, "{}").request == "drain");
   stage.run("update holdfast.process set request = 'stop'");
-  CHECK(store::node_beat(stage.connection, node, 1h, {}, "{}").request == "stop");
+  CHECK(store::worker_beat(stage.connection, node, 1h, {}, "{}").request == "stop");
 }
 
 TEST_CASE("a beat after the node was given up is refused, however late the lease") {
@@ -140,10 +144,10 @@ TEST_CASE("a beat after the node was given up is refused, however late the lease
   const auto node = stage.node();
   stage.expire(node);
   // Late, but nobody has noticed: it counts.
-  CHECK(refusal([&] { store::node_beat(stage.connection, node, 1h, {}, "{}"); }) == "");
+  CHECK(refusal([&] { store::worker_beat(stage.connection, node, 1h, {}, "{}"); }) == "");
   stage.expire(node);
-  store::lapse_nodes(stage.connection);
-  CHECK(refusal([&] { store::node_beat(stage.connection, node, 1h, {}, "{}"); }) == "HF002");
+  store::lapse_workers(stage.connection);
+  CHECK(refusal([&] { store::worker_beat(stage.connection, node, 1h, {}, "{}"); }) == pg::kLeaseLapsed);
 }
 
 TEST_CASE("a node that leaves gives its work back and nothing is counted against it") {
@@ -151,29 +155,29 @@ TEST_CASE("a node that leaves gives its work back and nothing is counted against
   stage.start(stage.seeds(1, 3));
   const auto seeds = stage.add(stage.seeds(4, 5));
   const auto node = stage.node("leaver");
-  const auto started = stage.claim_and_start(node);
-  store::result_start(stage.connection, node, started.lease, {"wget", "on_Snapshot__1_wget", 1, 1, 1s, false});
-  const auto claimed = stage.claim(node);
+  const auto claim = stage.claim(node);
+  stage.claim(node);
+  store::worker_hooks(stage.connection, node, {stage.running(claim, "wget", "on_Snapshot__1_wget")});
   REQUIRE(store::crawl_claim(stage.connection, node, 1min));
 
-  store::node_leave(stage.connection, node, 3, "stopped");
-  store::node_leave(stage.connection, node, 4, "again");
-  const auto row = stage.row("select * from holdfast.v_node where label = 'leaver'");
+  store::worker_leave(stage.connection, node, 3, "stopped");
+  store::worker_leave(stage.connection, node, 4, "again");
+  const auto row = stage.row("select * from holdfast.v_worker where label = 'leaver'");
   CHECK(row.text("status") == "exited");
   CHECK(row.integer("exit_code") == 3);
   CHECK(row.text("exit_reason") == "stopped");
   CHECK(row.is_null("lease_until"));
-  CHECK(stage.status(started.lease) == "queued");
+  CHECK(stage.status(claim.lease) == "queued");
   CHECK(stage.value("select sum(attempts) || ' ' || sum(owners_lost) || ' ' || count(owner_id) from "
                     "holdfast.snapshot_queue") == "0 0 0");
-  CHECK(stage.value("select string_agg(ending, ' ') from holdfast.v_attempt") == "interrupted interrupted");
-  CHECK(stage.value("select status || ': ' || error from holdfast.archive_result") == "failed: its node left: stopped");
+  CHECK(stage.value("select string_agg(ending || ': ' || reason, ', ') from holdfast.v_attempt") ==
+        "interrupted: its worker left: stopped, interrupted: its worker left: stopped");
+  CHECK(stage.value("select count(*) from holdfast.running_hook") == "0");
   CHECK(stage.value("select owner_id is null and retry_at <= clock_timestamp() from holdfast.crawl where id = $1::uuid",
                     pg::Params::of(seeds)) == "t");
 
   const auto next = stage.node();
-  const auto again = store::snapshot_claim(stage.connection, next, 9, {});
-  CHECK(again.size() == 3);
+  CHECK(stage.claim_many(next, 9).size() == 3);
   CHECK(store::crawl_claim(stage.connection, next, 1min)->fence == 2);
 }
 
@@ -181,27 +185,29 @@ TEST_CASE("a dead node's work goes to others, counts its death, and one call giv
   Stage stage;
   stage.start(stage.seeds(1, 4));
   const auto first = stage.node("first"), second = stage.node("second"), alive = stage.node("alive");
-  const auto a = stage.claim_and_start(first), b = stage.claim(first), c = stage.claim_and_start(second);
+  const auto a = stage.claim(first), b = stage.claim(first), c = stage.claim(second);
   stage.claim(alive);
-  CHECK(store::lapse_nodes(stage.connection) == 0);
+  CHECK(store::lapse_workers(stage.connection) == 0);
   stage.expire(first);
   stage.expire(second);
-  const int one = store::lapse_nodes(stage.connection), two = store::lapse_nodes(stage.connection);
+  const int one = store::lapse_workers(stage.connection), two = store::lapse_workers(stage.connection);
   CHECK(one + two == 3);
   CHECK(one * two == 2);
-  CHECK(store::lapse_nodes(stage.connection) == 0);
+  CHECK(store::lapse_workers(stage.connection) == 0);
   for (const auto& claim : {a, b, c}) {
     const auto row =
         stage.row("select * from holdfast.v_snapshot where id = $1::uuid", pg::Params::of(claim.lease.snapshot_id));
     CHECK(row.text("status") == "queued");
     CHECK(row.integer("owners_lost") == 1);
     CHECK(row.integer("attempts") == 1);
-    CHECK(row.text("reason").find("its node was lost") == 0);
+    CHECK(row.text("reason").find("its worker was lost") == 0);
   }
   CHECK(stage.value("select count(*) from holdfast.process where exit_reason = 'lease lapsed'") == "2");
   CHECK(stage.value("select string_agg(distinct ending, ' ') from holdfast.v_attempt") == "lost");
-  CHECK(refusal([&] { stage.seal(first, a); }) == "HF003");
-  CHECK(stage.value("select count(*) from holdfast.event where event = 'lapse'") == "2"); // b had not begun
+  CHECK(stage.seal(first, a).what == store::PageAnswer::What::lost);
+  CHECK(stage.value("select count(*) from holdfast.event where event = 'lapse'") == "3");
+  CHECK(stage.value("select string_agg(name || ' ' || value, ', ' order by name) from holdfast.tally") ==
+        "takeovers 3, workers_lost 2");
 }
 
 TEST_CASE("a snapshot whose owners die three times is quarantined, and ends its crawl") {
@@ -210,12 +216,12 @@ TEST_CASE("a snapshot whose owners die three times is quarantined, and ends its 
   store::Claim claim;
   for (int death = 1; death <= 3; ++death) {
     const auto node = stage.node("victim " + std::to_string(death));
-    claim = stage.claim_and_start(node);
+    claim = stage.claim(node);
     CHECK(claim.owners_lost == death - 1);
     CHECK(claim.lease.fence == death);
-    store::result_start(stage.connection, node, claim.lease, {"wget", "on_Snapshot__1_wget", 1, 1, 1s, false});
+    store::worker_hooks(stage.connection, node, {stage.running(claim, "wget", "on_Snapshot__1_wget")});
     stage.expire(node);
-    CHECK(store::lapse_nodes(stage.connection) == 1);
+    CHECK(store::lapse_workers(stage.connection) == 1);
   }
   const auto row = stage.row("select * from holdfast.v_snapshot");
   CHECK(row.text("status") == "sealed");
@@ -229,8 +235,39 @@ TEST_CASE("a snapshot whose owners die three times is quarantined, and ends its 
   CHECK(progress.status == "sealed");
   CHECK(progress.outcome == "failed");
   CHECK(progress.failed == 1);
-  CHECK(stage.value("select count(*) from holdfast.v_attempt where ending = 'lost'") == "3");
-  CHECK(stage.value("select count(*) from holdfast.archive_result where status = 'failed'") == "3");
+  CHECK(stage.value("select count(*) from holdfast.v_attempt where ending = 'lost' and hooks = "
+                    "'{wget/on_Snapshot__1_wget}'") == "3");
+}
+
+TEST_CASE("how many workers a page may lose is a setting") {
+  Stage stage;
+  stage.run("update holdfast.collection set max_owners_lost = 1");
+  stage.start({stage.seed("poison")});
+  const auto node = stage.node();
+  const auto claim = stage.claim(node);
+  stage.expire(node);
+  CHECK(store::lapse_workers(stage.connection) == 1);
+  CHECK(stage.value("select outcome || ' ' || owners_lost from holdfast.v_snapshot") == "quarantined 1");
+  CHECK(stage.seal(node, claim).what == store::PageAnswer::What::lost);
+}
+
+TEST_CASE("a lease is 100 ms to an hour long, and any other is refused") {
+  Stage stage;
+  const auto node = stage.node();
+  const auto before = stage.value("select lease_until from holdfast.process");
+  for (const auto lease : {std::chrono::milliseconds(0), std::chrono::milliseconds(-1), std::chrono::milliseconds(99),
+                           std::chrono::milliseconds(1h) + 1ms}) {
+    CAPTURE(lease.count());
+    CHECK(refusal([&] { store::worker_join(stage.connection, process_info(base::new_uuid()), lease); }) ==
+          pg::kRefused);
+    CHECK(refusal([&] { store::worker_beat(stage.connection, node, lease, {}, "{}"); }) == pg::kRefused);
+  }
+  CHECK(refusal([&] {
+          stage.run("select * from holdfast.worker_beat($1::uuid, null, '{}', '{}', '{}')", pg::Params::of(node));
+        }) == pg::kRefused);
+  CHECK(stage.value("select lease_until from holdfast.process") == before);
+  store::worker_join(stage.connection, process_info(base::new_uuid()), 100ms);
+  store::worker_beat(stage.connection, node, 1h, {}, "{}");
 }
 
 TEST_CASE("leaving in good order never leads to quarantine") {
@@ -238,8 +275,8 @@ TEST_CASE("leaving in good order never leads to quarantine") {
   stage.start({stage.seed("patient")});
   for (int i = 0; i < 5; ++i) {
     const auto node = stage.node();
-    stage.claim_and_start(node);
-    store::node_leave(stage.connection, node, 0, "restart");
+    stage.claim(node);
+    store::worker_leave(stage.connection, node, 0, "restart");
   }
   CHECK(stage.claim(stage.node()).owners_lost == 0);
 }

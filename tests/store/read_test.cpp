@@ -16,7 +16,7 @@ namespace {
 struct Library : Stage {
   std::string crawl{"11112222-3333-7444-8555-666677778888"};
   std::string node_id;
-  store::Claim done, failed;
+  store::Claim done, held;
   Library() {
     store::NewCrawl first;
     first.id = crawl;
@@ -27,12 +27,12 @@ struct Library : Stage {
     start({tagged, seed("beta"), seed("gamma")}, first);
     add({seed("other")});
     node_id = node("reader");
-    done = claim_and_start(node_id);
-    store::result_start(connection, node_id, done.lease, {"wget", "hook", 1, 1, 1s, false});
-    store::result_finish(connection, node_id, done.lease, "wget", "hook", "failed", R"({"error": "no route"})");
-    seal(node_id, done);
-    failed = claim_and_start(node_id);
-    store::result_start(connection, node_id, failed.lease, {"title", "hook", 1, 1, 1s, false});
+    done = claim(node_id);
+    auto page = sealed(done);
+    page.results = {result("wget", "hook", "failed")};
+    finish(node_id, page);
+    held = claim(node_id);
+    store::worker_hooks(connection, node_id, {running(held, "title", "hook")});
     run("insert into holdfast.host (name, paused) values ('site.test', true), ('other.test', false)");
   }
   std::size_t count(store::ListQuery query) { return store::list(connection, query).size(); }
@@ -121,7 +121,7 @@ TEST_CASE("each filter of each list keeps what fits and nothing else") {
   for (const char* view : {"queue", "running"}) {
     CAPTURE(view);
     auto query = of(view);
-    query.snapshot_id = library.failed.lease.snapshot_id;
+    query.snapshot_id = library.held.lease.snapshot_id;
     CHECK(library.count(query) == 1);
     query.snapshot_id = library.done.lease.snapshot_id;
     CHECK(library.count(query) == 0);

@@ -1,4 +1,4 @@
-// What hooks did: results are started and finished by the owner only, and are final.
+// Hooks: those that run now, and what they did. Results are written with the page that they belong to, once.
 #include "tests/store/stage.hpp"
 
 #include <doctest/doctest.h>
@@ -6,31 +6,66 @@
 using namespace holdfast;
 using namespace holdfast::test;
 
+using What = store::PageAnswer::What;
+
 namespace {
-const store::HookStart kHook{"wget", "on_Snapshot__35_wget.py", 4711, 123456789, 90s, true};
-constexpr const char* kFull = R"({"output": "a title", "error": "", "output_json": {"a": [1]},
-  "output_files": [{"path": "index.html", "size": 3}], "output_bytes": 3, "exit_code": 0, "wall_ms": 10, "user_ms": 4,
-  "system_ms": 3, "peak_memory_bytes": 5000000000, "read_bytes": 6, "written_bytes": 7})";
+
+constexpr const char* kHook = "on_Snapshot__35_wget";
+const std::string kRunning =
+    "select coalesce(string_agg(plugin || '/' || hook_name, ' ' order by hook_name), '') from holdfast.v_running";
+
+store::HookResult full_result() {
+  auto result = Stage::result("wget", kHook);
+  result.pid = 4711;
+  result.background = true;
+  result.output = "a title";
+  result.output_json = R"({"a": [1]})";
+  result.files = {{"index.html", "text/html", 3, "ab"}};
+  result.bytes = 3;
+  result.exit_code = 0;
+  result.cost = store::HookCost{90s, 4ms, 3ms, 5'000'000'000, 6, 7};
+  result.started = std::chrono::steady_clock::now() - 100s;
+  return result;
+}
+
 } // namespace
 
 TEST_CASE("a hook that runs is seen running, and its result holds what it did") {
   Stage stage;
   const auto crawl = stage.start({stage.seed("1")});
   const auto node = stage.node("the node");
-  const auto lease = stage.claim_and_start(node).lease;
-  store::result_start(stage.connection, node, lease, kHook);
+  const auto claim = stage.claim(node);
+  auto hook = stage.running(claim, "wget", kHook);
+  hook.timeout = 90s;
+  hook.background = true;
+  hook.started = std::chrono::steady_clock::now() - 20s;
+  hook.still_since = std::chrono::steady_clock::now() - 5s;
+  store::worker_hooks(stage.connection, node, {hook});
   const auto running = store::running_hooks(stage.connection, crawl, 10);
   REQUIRE(running.size() == 1);
   CHECK(running[0].plugin == "wget");
-  CHECK(running[0].hook_name == kHook.hook_name);
+  CHECK(running[0].hook_name == kHook);
   CHECK(running[0].node == "the node");
   CHECK(running[0].url == stage.seed("1").url);
-  CHECK(stage.value("select timeout from holdfast.v_running") == "00:01:30");
+  CHECK(running[0].seconds >= 20);
+  CHECK(running[0].seconds < 30);
+  const auto now = stage.row("select timeout, pid, background, no_progress_since - started_at between '14.9 seconds' "
+                             "and '15.1 seconds' as still from holdfast.v_running");
+  CHECK(now.text("timeout") == "00:01:30");
+  CHECK(now.integer("pid") == 1);
+  CHECK(now.boolean("background"));
+  CHECK(now.boolean("still"));
+  CHECK(stage.value("select status || ' ' || (ended_at is null) || ' ' || counts from holdfast.v_result") ==
+        "started true true");
 
-  store::result_finish(stage.connection, node, lease, "wget", kHook.hook_name, "succeeded", kFull);
-  CHECK(store::running_hooks(stage.connection, crawl, 10).empty());
-  const auto row = stage.row("select r.*, v.files, v.cpu_ms, v.counts from holdfast.archive_result r join "
-                             "holdfast.v_result v using (snapshot_id)");
+  auto page = stage.sealed(claim);
+  page.results = {full_result()};
+  stage.finish(node, page);
+  CHECK(store::running_hooks(stage.connection, crawl, 10).empty()); // although the worker has not said so yet
+  const auto row = stage.row(
+      "select r.*, v.files, v.cpu_ms, v.counts, r.ended_at - r.started_at as took, clock_timestamp() - r.ended_at "
+      "between '9 seconds' and '19 seconds' as lately from holdfast.archive_result r join holdfast.v_result v using "
+      "(snapshot_id)");
   CHECK(row.text("status") == "succeeded");
   CHECK(row.text("output") == "a title");
   CHECK(row.text("output_json") == R"({"a": [1]})");
@@ -39,101 +74,158 @@ TEST_CASE("a hook that runs is seen running, and its result holds what it did") 
   CHECK(row.integer("peak_memory_bytes") == 5000000000);
   CHECK(row.integer("exit_code") == 0);
   CHECK(row.is_null("exit_signal"));
-  CHECK(row.integer("start_ticks") == 123456789);
+  CHECK(row.integer("pid") == 4711);
+  CHECK(row.text("process_id") == node);
+  CHECK(row.text("took") == "00:01:30");
+  CHECK(row.boolean("lately"));
   CHECK(row.boolean("background"));
   CHECK(row.boolean("counts"));
 }
 
-TEST_CASE("starting and finishing may be repeated, and a final result is never overwritten") {
+TEST_CASE("a worker says which hooks it runs, and no others are shown, of it or of pages that it does not hold") {
+  Stage stage;
+  const auto crawl = stage.start(stage.seeds(1, 3));
+  const auto node = stage.node(), other = stage.node();
+  const auto one = stage.claim(node), two = stage.claim(node), foreign = stage.claim(other);
+  const auto hooks = [&](const std::string& who, const std::vector<store::ActiveHook>& all) {
+    store::worker_hooks(stage.connection, who, all);
+    return stage.value(kRunning);
+  };
+  CHECK(hooks(node, {stage.running(one, "wget", "a"), stage.running(two, "wget", "b")}) == "wget/a wget/b");
+  CHECK(hooks(other, {stage.running(foreign, "wget", "c")}) == "wget/a wget/b wget/c");
+  CHECK(hooks(node, {stage.running(two, "wget", "b"), stage.running(two, "dom", "d")}) == "wget/b wget/c dom/d");
+  CHECK(stage.value("select count(*) from holdfast.v_result where status = 'started'") == "3");
+  CHECK(store::running_hooks(stage.connection, crawl, 2).size() == 2);
+  // Pages of another worker, and of an attempt that is over.
+  stage.release(node, one);
+  CHECK(hooks(node, {stage.running(foreign, "wget", "e"), stage.running(one, "wget", "a")}) == "wget/c");
+  CHECK(hooks(node, {}) == "wget/c");
+  CHECK(stage.value("select count(*) from holdfast.running_hook where process_id = $1::uuid", pg::Params::of(node)) ==
+        "0");
+  store::worker_leave(stage.connection, other, 0, "done");
+  CHECK(hooks(other, {stage.running(foreign, "wget", "c")}) == "");
+  CHECK(stage.value("select count(*) from holdfast.running_hook") == "0"); // a worker that has left is not heard
+}
+
+TEST_CASE("a hook of a later attempt is not hidden by what another worker still says of an earlier one") {
+  Stage stage;
+  stage.start({stage.seed("1")});
+  const auto slow = stage.node("slow"), node = stage.node("node");
+  const auto old = stage.claim(slow);
+  store::worker_hooks(stage.connection, slow, {stage.running(old, "wget", kHook)});
+  stage.release(slow, old);
+  const auto current = stage.claim(node);
+  CHECK(stage.value(kRunning) == "");
+  store::worker_hooks(stage.connection, node, {stage.running(current, "wget", kHook)});
+  CHECK(stage.value("select node || ' ' || fence from holdfast.v_running") == "node 2");
+  store::worker_hooks(stage.connection, slow, {stage.running(old, "wget", kHook)});
+  CHECK(stage.value("select node || ' ' || fence from holdfast.v_running") == "node 2");
+}
+
+TEST_CASE("results are written once, and a repeat of their page changes nothing") {
   Stage stage;
   stage.start({stage.seed("1")});
   const auto node = stage.node();
-  const auto lease = stage.claim_and_start(node).lease;
-  store::result_start(stage.connection, node, lease, kHook);
-  store::result_start(stage.connection, node, lease, kHook);
-  store::result_finish(stage.connection, node, lease, "wget", kHook.hook_name, "succeeded", kFull);
-  store::result_finish(stage.connection, node, lease, "wget", kHook.hook_name, "failed", R"({"error": "later"})");
-  store::result_start(stage.connection, node, lease, kHook);
-  CHECK(stage.value("select status || ' ' || output || error from holdfast.archive_result") == "succeeded a title");
+  auto page = stage.sealed(stage.claim(node));
+  page.results = {full_result()};
+  CHECK(stage.finish(node, page).what == What::sealed);
+  page.results[0].output = "later";
+  page.results.push_back(stage.result("dom", "other"));
+  CHECK(stage.finish(node, page).what == What::sealed);
+  CHECK(stage.value("select count(*) || ' ' || min(output) from holdfast.archive_result") == "1 a title");
 }
 
-TEST_CASE("a result that was never started cannot be finished in silence") {
+TEST_CASE("results of an attempt that was released are kept beside those of the one that counts") {
   Stage stage;
   stage.start({stage.seed("1")});
   const auto node = stage.node();
-  const auto lease = stage.claim_and_start(node).lease;
-  CHECK(refusal([&] { store::result_finish(stage.connection, node, lease, "wget", "hook", "succeeded", "{}"); }) ==
-        "HF001");
+  auto released = stage.released(stage.claim(node), 0ms, "chrome died");
+  released.results = {stage.result("wget", kHook), stage.result("chrome", "on_Snapshot__50_shot", "failed")};
+  CHECK(stage.finish(node, released).what == What::released);
+  CHECK(stage.value("select string_agg(hook_name || ' ' || status || ' ' || counts, ', ' order by hook_name) from "
+                    "holdfast.v_result") ==
+        "on_Snapshot__35_wget succeeded true, on_Snapshot__50_shot failed true"); // nothing else counts so far
+  auto page = stage.sealed(stage.claim(node));
+  page.results = {stage.result("wget", kHook)};
+  stage.finish(node, page);
+  CHECK(stage.value("select string_agg(fence || ' ' || hook_name || ' ' || counts, ', ' order by fence, hook_name) "
+                    "from holdfast.v_result") ==
+        "1 on_Snapshot__35_wget false, 1 on_Snapshot__50_shot false, 2 on_Snapshot__35_wget true");
+  CHECK(stage.value("select error from holdfast.v_failure") == "a sentence");
 }
 
-TEST_CASE("results of an attempt that is no longer ours are refused") {
+TEST_CASE("what hooks did for an order or for a worker that leaves is no failure") {
+  Stage stage;
+  stage.start({stage.seed("1")});
+  const auto node = stage.node();
+  auto page = stage.released(stage.claim(node));
+  page.ending = "interrupted";
+  page.results = {stage.result("wget", kHook, "failed")};
+  stage.finish(node, page);
+  CHECK(stage.value("select count(*) from holdfast.archive_result") == "1");
+  CHECK(stage.value("select count(*) from holdfast.v_failure") == "0");
+}
+
+TEST_CASE("results of an attempt that is lost are not written") {
   Stage stage;
   stage.start({stage.seed("1")});
   const auto dead = stage.node(), node = stage.node();
-  const auto old = stage.claim_and_start(dead).lease;
-  store::result_start(stage.connection, dead, old, kHook);
+  auto old = stage.sealed(stage.claim(dead));
+  old.results = {full_result()};
   stage.expire(dead);
-  const auto current = stage.claim_and_start(node).lease;
-  const auto start = [&](const std::string& who, const store::Lease& lease) {
-    return refusal([&] { store::result_start(stage.connection, who, lease, {"title", "hook", 1, 1, 1s, false}); });
+  auto current = stage.sealed(stage.claim(node));
+  CHECK(stage.finish(dead, old).what == What::lost);
+  CHECK(stage.finish(node, old).what == What::lost);
+  CHECK(stage.value("select count(*) from holdfast.archive_result") == "0");
+  current.results = {full_result()};
+  CHECK(stage.finish(node, current).what == What::sealed);
+  CHECK(stage.value("select string_agg(fence || ' ' || status || ' ' || counts, ', ') from holdfast.v_result") ==
+        "2 succeeded true");
+}
+
+TEST_CASE("the attempt of a lost worker names the hooks that ran, so that people know where to look") {
+  Stage stage;
+  stage.start(stage.seeds(1, 2));
+  const auto dead = stage.node("dead");
+  const auto busy = stage.claim(dead), idle = stage.claim(dead);
+  auto first = stage.running(busy, "chrome", "on_Snapshot__10_tab.bg"), second = stage.running(busy, "wget", kHook);
+  first.started -= 2s;
+  store::worker_hooks(stage.connection, dead, {second, first});
+  stage.expire(dead);
+  CHECK(store::lapse_workers(stage.connection) == 2);
+  const auto hooks = [&](const store::Claim& claim) {
+    return stage.value("select ending || ' ' || hooks::text from holdfast.v_attempt where snapshot_id = $1::uuid",
+                       pg::Params::of(claim.lease.snapshot_id));
   };
-  CHECK(start(dead, old) == "HF003");
-  CHECK(start(node, old) == "HF003");
-  CHECK(refusal([&] {
-          store::result_finish(stage.connection, dead, old, "wget", kHook.hook_name, "succeeded", "{}");
-        }) == "HF003");
-  CHECK(start(node, current) == "");
-  // The lost attempt keeps its rows beside the new ones, and does not count.
-  store::result_finish(stage.connection, node, current, "title", "hook", "succeeded", "{}");
-  store::snapshot_seal(stage.connection, node, current, stage.succeeded());
-  CHECK(stage.value("select string_agg(fence || ' ' || status || ' ' || counts, ', ' order by fence) from "
-                    "holdfast.v_result") == "1 failed false, 2 succeeded true");
+  CHECK(hooks(busy) == "lost {chrome/on_Snapshot__10_tab.bg,wget/on_Snapshot__35_wget}"); // as they were started
+  CHECK(hooks(idle) == "lost {}");
+  CHECK(stage.value("select count(*) from holdfast.running_hook") == "0");
+  CHECK(stage.value("select count(*) from holdfast.archive_result") == "0");
 }
 
 TEST_CASE("a result says how it ended, and a failure says why") {
   Stage stage;
   stage.start({stage.seed("1")});
   const auto node = stage.node();
-  const auto lease = stage.claim_and_start(node).lease;
-  const auto finish = [&](const std::string& status, const std::string& json) {
-    return refusal([&] { store::result_finish(stage.connection, node, lease, "wget", kHook.hook_name, status, json); });
+  auto page = stage.sealed(stage.claim(node));
+  const auto finish = [&](const std::string& status, const std::string& error) {
+    page.results = {stage.result("wget", kHook, status)};
+    page.results[0].error = error;
+    return refusal([&] { stage.finish(node, page); });
   };
-  store::result_start(stage.connection, node, lease, kHook);
-  CHECK(finish("failed", "{}") == "23514");
-  CHECK(finish("nonsense", "{}") == "HF001");
-  CHECK(finish("started", "{}") == "23514");
-  CHECK(finish("skipped", R"({"error": "no wget here"})") == "");
+  CHECK(finish("failed", "") == "23514");
+  CHECK(finish("nonsense", "") == "23514");
+  CHECK(finish("started", "") == "23514");
+  CHECK(finish("skipped", "no wget here") == "");
   CHECK(stage.value("select status || ': ' || error from holdfast.archive_result") == "skipped: no wget here");
 }
 
-TEST_CASE("results of many snapshots are written together, each with its own answer") {
+TEST_CASE("a hook has one result in one attempt") {
   Stage stage;
-  stage.start(stage.seeds(1, 3));
+  stage.start({stage.seed("1")});
   const auto node = stage.node();
-  auto claims = store::snapshot_claim(stage.connection, node, 3, {});
-  REQUIRE(claims.size() == 3);
-  claims[1].lease.fence += 1;
-  const store::HookStart hook{"wget", "on_Snapshot__10_wget", 42, 7, 60s, true};
-  const std::string status = "succeeded", result = R"({"output": "page.html", "output_bytes": 12, "exit_code": 0})";
-  const std::string other = "on_Snapshot__20_never";
-  using enum store::Written;
-  std::vector<store::StartRequest> starts;
-  std::vector<store::FinishRequest> finishes;
-  for (const auto& claim : claims) {
-    starts.push_back({claim.lease, hook});
-    finishes.push_back({claim.lease, hook.plugin, hook.hook_name, status, result});
-  }
-  finishes.push_back({claims[0].lease, hook.plugin, other, status, result});
-  for (int i = 0; i < 2; ++i) { // a lost answer is asked for again
-    CHECK(store::result_start_many(stage.connection, node, starts) == std::vector{written, lost, written});
-    CHECK(stage.value("select count(*) from holdfast.archive_result") == "2");
-  }
-  for (int i = 0; i < 2; ++i)
-    CHECK(store::result_finish_many(stage.connection, node, finishes) == std::vector{written, lost, written, unknown});
-  CHECK(stage.value(
-            "select count(*) from holdfast.archive_result where status = 'succeeded' and output = 'page.html' and "
-            "output_bytes = 12 and exit_code = 0 and pid = 42 and start_ticks = 7 and timeout_ms = 60000 and "
-            "background and ended_at is not null") == "2");
-  CHECK(refusal([&] { store::require_written(claims[1].lease, lost); }) == "HF003");
-  CHECK(refusal([&] { store::require_written(claims[0].lease, unknown); }) == "HF001");
+  auto page = stage.sealed(stage.claim(node));
+  page.results = {full_result(), full_result()};
+  CHECK(refusal([&] { stage.finish(node, page); }) == "23505");
+  CHECK(stage.status(page.lease) == "started");
 }

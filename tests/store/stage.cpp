@@ -6,6 +6,8 @@
 
 #include <doctest/doctest.h>
 
+#include <utility>
+
 namespace holdfast::test {
 
 std::string refusal(const std::function<void()>& action) {
@@ -19,9 +21,7 @@ std::string refusal(const std::function<void()>& action) {
   }
 }
 
-Stage::Stage() : connection(database_.dsn()) {
-  run("set holdfast.claim_near = 1"); // else every other claim does not care which crawls a node has open
-}
+Stage::Stage() : connection(database_.dsn()) {}
 
 Stage::~Stage() {
   if (!broken_on_purpose) expect_invariants(connection);
@@ -49,7 +49,7 @@ std::string Stage::node(const std::string& label, std::chrono::milliseconds leas
   process.worker_type = "snapshot";
   process.label = label;
   process.slots = 8;
-  store::node_join(connection, process, lease);
+  store::worker_join(connection, process, lease);
   return process.id;
 }
 
@@ -58,7 +58,7 @@ void Stage::expire(const std::string& node) {
       pg::Params::of(node));
 }
 
-store::Seed Stage::seed(const std::string& name) { return {"https://site.test/" + name, "site.test", "", {}}; }
+store::Seed Stage::seed(const std::string& name) { return {"https://site.test/" + name, "", {}}; }
 
 std::vector<store::Seed> Stage::seeds(int from, int to) {
   std::vector<store::Seed> all;
@@ -80,35 +80,82 @@ std::string Stage::start(const std::vector<store::Seed>& seeds, store::NewCrawl 
   REQUIRE(lease);
   REQUIRE(lease->crawl_id == id);
   store::crawl_expand(connection, expander, *lease, 100000);
-  store::node_leave(connection, expander, 0, "expanded");
+  store::worker_leave(connection, expander, 0, "expanded");
   return id;
 }
 
 store::Claim Stage::claim(const std::string& node) {
-  const auto claims = store::snapshot_claim(connection, node, 1, {});
+  auto claims = claim_many(node, 1);
   REQUIRE(claims.size() == 1);
-  return claims[0];
+  return std::move(claims[0]);
 }
 
-store::Claim Stage::claim_and_start(const std::string& node) {
-  auto one = claim(node);
-  store::snapshot_start(connection, node, one.lease);
-  return one;
+std::vector<store::Claim> Stage::claim_many(const std::string& node, int room, const std::vector<std::string>& open) {
+  return store::claim(connection, node, {.room = room, .open = open});
 }
 
-store::Sealing Stage::succeeded(std::vector<store::Seed> discovered) {
-  store::Sealing sealing;
-  sealing.outcome = "succeeded";
-  sealing.directory = "2026/01/site.test/id/a1";
-  sealing.manifest_sha256 = "digest";
-  sealing.bytes = 1000;
-  sealing.files = 3;
-  sealing.discovered = std::move(discovered);
-  return sealing;
+std::vector<store::Claim> Stage::claim_only(const std::string& node, int room, const std::vector<std::string>& open) {
+  return store::claim(connection, node, {.room = room, .open = open, .open_only = true});
 }
 
-store::Sealed Stage::seal(const std::string& node, const store::Claim& claim, const store::Sealing& sealing) {
-  return store::snapshot_seal(connection, node, claim.lease, sealing);
+store::Page Stage::sealed(const store::Claim& claim, const std::string& outcome) {
+  store::Page page;
+  page.lease = claim.lease;
+  page.outcome = outcome;
+  if (outcome != "succeeded" && outcome != "partial") page.reason = "a sentence";
+  page.directory = "2026/01/" + claim.host + "/" + claim.lease.snapshot_id + "/a" + std::to_string(claim.lease.fence);
+  page.manifest = "digest";
+  page.bytes = 1000;
+  page.files = 3;
+  return page;
+}
+
+store::Page Stage::released(const store::Claim& claim, std::optional<std::chrono::milliseconds> delay,
+                            const std::string& reason) {
+  store::Page page;
+  page.lease = claim.lease;
+  page.ending = "released";
+  page.reason = reason;
+  page.delay = delay;
+  page.spend = true;
+  return page;
+}
+
+store::HookResult Stage::result(const std::string& plugin, const std::string& hook, const std::string& status) {
+  store::HookResult result;
+  result.plugin = plugin;
+  result.hook = hook;
+  result.status = status;
+  result.pid = 1;
+  result.started = std::chrono::steady_clock::now();
+  if (status == "failed" || status == "skipped") result.error = "a sentence";
+  return result;
+}
+
+store::ActiveHook Stage::running(const store::Claim& claim, const std::string& plugin, const std::string& hook) {
+  store::ActiveHook active;
+  active.lease = claim.lease;
+  active.plugin = plugin;
+  active.hook = hook;
+  active.pid = 1;
+  active.started = std::chrono::steady_clock::now();
+  active.timeout = 60s;
+  return active;
+}
+
+store::PageAnswer Stage::finish(const std::string& node, const store::Page& page) {
+  return store::finish(connection, node, {page}).at(0);
+}
+
+store::PageAnswer Stage::seal(const std::string& node, const store::Claim& claim, std::vector<store::Seed> links) {
+  auto page = sealed(claim);
+  page.links = std::move(links);
+  return finish(node, page);
+}
+
+store::PageAnswer Stage::release(const std::string& node, const store::Claim& claim,
+                                 std::optional<std::chrono::milliseconds> delay, const std::string& reason) {
+  return finish(node, released(claim, delay, reason));
 }
 
 std::string Stage::status(const store::Lease& lease) {

@@ -3,6 +3,7 @@
 // how a call ended. Main thread only. The destructor checks that every invariant holds, unless the test says otherwise.
 
 #include "lib/pg/connection.hpp"
+#include "lib/pg/sqlstate.hpp"
 #include "lib/store/crawl.hpp"
 #include "lib/store/node.hpp"
 #include "lib/store/snapshot.hpp"
@@ -12,6 +13,7 @@
 #include <chrono>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,11 +53,26 @@ public:
   // Added and expanded by a node: its snapshots are due.
   std::string start(const std::vector<store::Seed>& seeds, store::NewCrawl crawl = {});
 
-  // The only due snapshot, claimed (and started).
+  // One due snapshot, claimed and started; the test fails if none is due.
   store::Claim claim(const std::string& node);
-  store::Claim claim_and_start(const std::string& node);
-  static store::Sealing succeeded(std::vector<store::Seed> discovered = {});
-  store::Sealed seal(const std::string& node, const store::Claim& claim, const store::Sealing& sealing = succeeded());
+  // As many as are due, but no more than `room`. Crawls of `open` come first in every other claim.
+  std::vector<store::Claim> claim_many(const std::string& node, int room, const std::vector<std::string>& open = {});
+  // The same, of these crawls and no others.
+  std::vector<store::Claim> claim_only(const std::string& node, int room, const std::vector<std::string>& open);
+
+  // What a worker finishes `claim` with: sealed as `outcome`, with a directory of 1000 bytes in three files.
+  static store::Page sealed(const store::Claim& claim, const std::string& outcome = "succeeded");
+  // To be tried again after `delay`, the attempt counted; without a delay the database decides when, and for how long.
+  static store::Page released(const store::Claim& claim, std::optional<std::chrono::milliseconds> delay = 0ms,
+                              const std::string& reason = "again");
+  static store::HookResult result(const std::string& plugin, const std::string& hook,
+                                  const std::string& status = "succeeded");
+  static store::ActiveHook running(const store::Claim& claim, const std::string& plugin, const std::string& hook);
+
+  store::PageAnswer finish(const std::string& node, const store::Page& page);
+  store::PageAnswer seal(const std::string& node, const store::Claim& claim, std::vector<store::Seed> links = {});
+  store::PageAnswer release(const std::string& node, const store::Claim& claim,
+                            std::optional<std::chrono::milliseconds> delay = 0ms, const std::string& reason = "again");
   std::string status(const store::Lease& lease); // of the snapshot: queued, started, paused, sealed
 
 private:

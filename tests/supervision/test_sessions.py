@@ -36,7 +36,7 @@ class Sessions(NodeCase):
         home.open("two")
         self.assertEqual(home.run("resume", identity[0]).code, 0)
         self.until_sealed(home, 2)
-        until("the session is closed", lambda: home.sql("select status from holdfast.crawl_session") == [["closed"]])
+        until("the session is closed", lambda: home.sql("select status from holdfast.session") == [["closed"]])
         self.assertEqual(len(list(home.gates.glob("daemon.*"))), 1, "the daemon was started once")
         self.assertEqual(home.survivors(), [])
 
@@ -49,13 +49,13 @@ class Sessions(NodeCase):
         until("it is put back", lambda: home.sql("select count(*) from holdfast.v_running where url like '%two'") == [["0"]])
         home.open("one")
         self.until_sealed(home, 1)
-        until("the session is closed", lambda: home.sql("select status, reason from holdfast.crawl_session")
+        until("the session is closed", lambda: home.sql("select status, reason from holdfast.session")
               == [["closed", "it had nothing to do for a while"]])
         self.assertEqual(home.survivors(), [])
         home.open("two")
         self.assertEqual(home.run("resume", identity[0]).code, 0)
         self.until_sealed(home, 2)
-        self.assertEqual(home.sql("select count(*) from holdfast.crawl_session"), [["2"]])
+        self.assertEqual(home.sql("select count(*) from holdfast.session"), [["2"]])
 
     def test_last_hooks(self):
         """on_CrawlEnd runs once, after the last page, while the daemons still run."""
@@ -69,13 +69,13 @@ class Sessions(NodeCase):
         home.work()
         home.queue("https://a.test/one", "https://b.test/two", plugins="browser,page")
         self.until_sealed(home, 2)
-        until("the session is closed", lambda: home.sql("select status from holdfast.crawl_session") == [["closed"]])
+        until("the session is closed", lambda: home.sql("select status from holdfast.session") == [["closed"]])
         (crawl,) = home.sql("select id from holdfast.crawl")
         lines = (home.gates / "end").read_text().splitlines()
         self.assertEqual(lines[0], "alive")
         self.assertEqual((lines.count("alive"), sum(line.startswith("--url=") for line in lines)), (1, 1), lines)
         self.assertIn(f"--crawl-id={crawl[0]}", lines[1])
-        self.assertEqual(home.sql("select hook_name, status from holdfast.crawl_session_hook order by 1")[0],
+        self.assertEqual(home.sql("select hook_name, status from holdfast.session_hook order by 1")[0],
                          ["on_CrawlEnd__10_browser", "noresults"])
         self.assertEqual(home.survivors(), [])
 
@@ -129,7 +129,7 @@ class Sessions(NodeCase):
         home.hook("broken", "on_Snapshot__50_broken.sh", "echo never")
         home.work()
         home.queue("https://site.test/broken", plugins="broken")
-        until("it has failed", lambda: home.sql("select status from holdfast.crawl_session limit 1") == [["failed"]])
+        until("it has failed", lambda: home.sql("select status from holdfast.session limit 1") == [["failed"]])
         (crawl,) = home.sql("select id from holdfast.crawl")
         records = home.run("logs", crawl[0]).records
         self.assertEqual((records[0]["plugin"], records[0]["text"]), ("broken", "on its way\nit broke: \x1b[31mred\n"))

@@ -1,4 +1,6 @@
-// graphile-worker and pg-boss: node.mjs graphile|pgboss drain|pickup DSN ITEMS WORKERS single|batch. Prints one JSON object.
+// graphile-worker and pg-boss: node.mjs graphile|pgboss drain|pickup DSN ITEMS WORKERS single|batch. Prints the names of
+// the phases, waits each time for a line on standard input, and prints one JSON object.
+import { readSync, writeSync } from "node:fs";
 import { performance } from "node:perf_hooks";
 
 const [peer, what, dsn, itemsText, workersText, mode] = process.argv.slice(2);
@@ -12,7 +14,13 @@ function percentiles(samples) {
   answer.p99_ms = samples[Math.floor((samples.length * 99) / 100)];
 }
 
-async function timed(name, work) {
+function beginPhase(name) {
+  writeSync(1, `${name}\n`);
+  readSync(0, Buffer.alloc(1));
+}
+
+async function timed(phase, name, work) {
+  beginPhase(phase);
   const from = performance.now();
   await work();
   answer[name] = (performance.now() - from) / 1000;
@@ -37,7 +45,7 @@ async function pickup(start, add) {
 async function drain(start) {
   let done = 0, finished;
   const all = new Promise((go) => (finished = go));
-  await timed("seconds", async () => {
+  await timed("drain", "seconds", async () => {
     const stop = await start(() => ++done === items && finished());
     await all;
     await stop();
@@ -62,10 +70,11 @@ async function graphile() {
   if (what === "pickup") {
     await pickup(start, (at) => utils.addJob("nothing", { at }));
   } else {
-    await timed("enqueue_seconds", async () => {
+    await timed("enqueue", "enqueue_seconds", async () => {
       for (let left = items; left > 0; left -= 1000)
         await utils.addJobs(Array.from({ length: Math.min(left, 1000) }, () => ({ identifier: "nothing", payload: {} })));
     });
+    beginPhase("rest");
     await utils.withPgClient((client) => client.query("analyze"));
     await drain(start);
   }
@@ -86,14 +95,15 @@ async function pgboss() {
     };
     await pickup(start, (at) => boss.send("nothing", { at }));
   } else {
-    await timed("enqueue_seconds", async () => {
+    await timed("enqueue", "enqueue_seconds", async () => {
       for (let left = items; left > 0; left -= 1000)
         await boss.insert("nothing", Array.from({ length: Math.min(left, 1000) }, () => ({ data: {} })));
     });
+    beginPhase("rest");
     await boss.getDb().executeSql("analyze", []);
     // fetch and complete in a loop each: its fastest documented interface, without any poll between.
     let left = items;
-    await timed("seconds", () => Promise.all(Array.from({ length: workers }, async () => {
+    await timed("drain", "seconds", () => Promise.all(Array.from({ length: workers }, async () => {
       while (left > 0) {
         const jobs = await boss.fetch("nothing", { batchSize });
         if (jobs.length === 0) { await sleep(1); continue; }

@@ -1,4 +1,5 @@
-"""Procrastinate: procrastinate_peer.py drain|pickup DSN ITEMS WORKERS. Prints one JSON object."""
+"""Procrastinate: procrastinate_peer.py drain|pickup DSN ITEMS WORKERS. Prints the names of the phases, waits each time
+for a line on standard input, and prints one JSON object."""
 
 import asyncio
 import json
@@ -20,6 +21,11 @@ async def nothing(at=None):
         arrived.put_nowait((time.time() - at) * 1000)
 
 
+def begin_phase(name):
+    print(name, flush=True)
+    sys.stdin.readline()
+
+
 async def main():
     answer = {"items": items}
     async with app.open_async():
@@ -37,11 +43,14 @@ async def main():
             samples.sort()
             answer |= {"p50_ms": samples[len(samples) // 2], "p99_ms": samples[len(samples) * 99 // 100]}
         else:
+            begin_phase("enqueue")
             start = time.monotonic()
             for left in range(items, 0, -1000):
                 await nothing.batch_defer_async(*({} for _ in range(min(left, 1000))))
             answer["enqueue_seconds"] = time.monotonic() - start
+            begin_phase("rest")
             await app.connector.execute_query_async("analyze")
+            begin_phase("drain")
             start = time.monotonic()
             # wait=False: ends as soon as the queue is empty.
             await app.run_worker_async(concurrency=workers, wait=False, install_signal_handlers=False, delete_jobs="always", listen_notify=False)

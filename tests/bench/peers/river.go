@@ -1,7 +1,9 @@
-// River: river drain|pickup DSN ITEMS WORKERS. Prints one JSON object.
+// River: river drain|pickup DSN ITEMS WORKERS. Prints the names of the phases, waits each time for a line on standard
+// input, and prints one JSON object.
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -47,6 +49,13 @@ func must[T any](value T, err error) T {
 	return value
 }
 
+var input = bufio.NewReader(os.Stdin)
+
+func beginPhase(name string) {
+	fmt.Println(name)
+	_, _ = input.ReadString('\n')
+}
+
 func main() {
 	ctx := context.Background()
 	what, dsn := os.Args[1], os.Args[2]
@@ -88,6 +97,7 @@ func main() {
 		sort.Float64s(samples)
 		answer["p50_ms"], answer["p99_ms"] = samples[len(samples)/2], samples[len(samples)*99/100]
 	} else {
+		beginPhase("enqueue")
 		from := time.Now()
 		for left := items; left > 0; {
 			batch := []river.InsertManyParams{}
@@ -98,7 +108,9 @@ func main() {
 			left -= len(batch)
 		}
 		answer["enqueue_seconds"] = time.Since(from).Seconds()
+		beginPhase("rest")
 		must(pool.Exec(ctx, "analyze", pgx.QueryExecModeSimpleProtocol))
+		beginPhase("drain")
 		from = time.Now()
 		if err := client.Start(ctx); err != nil {
 			must(0, err)

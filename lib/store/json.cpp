@@ -1,0 +1,40 @@
+#include "lib/store/json.hpp"
+
+#include "lib/pg/params.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace holdfast::store {
+
+namespace {
+
+bool has_nul(const std::string& text) { return text.find('\0') != std::string::npos; }
+
+// JSON can say NUL ("\u0000"), jsonb cannot.
+void replace_nuls(nlohmann::json& json) {
+  if (json.is_string()) {
+    if (auto& text = json.get_ref<std::string&>(); has_nul(text)) text = pg::sanitize_utf8(text);
+    return;
+  }
+  if (!json.is_structured()) return;
+  for (auto& value : json)
+    replace_nuls(value);
+  if (!json.is_object()) return;
+  auto& members = json.get_ref<nlohmann::json::object_t&>();
+  if (std::none_of(members.begin(), members.end(), [](const auto& member) { return has_nul(member.first); })) return;
+  nlohmann::json::object_t clean;
+  for (auto& [key, value] : members)
+    clean[pg::sanitize_utf8(key)] = std::move(value);
+  members = std::move(clean);
+}
+
+} // namespace
+
+std::string json_text(nlohmann::json json) {
+  replace_nuls(json);
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+} // namespace holdfast::store

@@ -1,0 +1,234 @@
+-- Crawls: seeds, limits and options; their rows in the queue; schedules that add them.
+
+create table holdfast.crawl (
+  id uuid primary key,
+  label text not null default '', notes text not null default '',
+  tags text[] not null default '{}',
+  persona text not null default 'Default',
+  plugins text[] not null default '{}', options jsonb not null default '{}',
+  max_depth integer not null default 0, max_urls bigint not null default 0,
+  max_bytes bigint not null default 0, max_snapshot_bytes bigint not null default 0,
+  max_time interval not null default '0', max_parallel integer, priority integer not null default 0,
+  scope jsonb not null default '{}',
+  host_delay interval not null default '0', host_parallel integer,
+  robots boolean not null default false,
+  only_new boolean not null default false, only_new_age interval,
+  only_complete boolean not null default false, wanted text[] not null default '{}',
+  overwrite boolean not null default false,
+  retry_of uuid, keep_until timestamptz,
+  created_by text not null default '', first_url text not null default '',
+  created_at timestamptz not null default clock_timestamp(),
+  status text not null default 'queued', event text,
+  retry_at timestamptz default clock_timestamp(),
+  reason text, owner_id uuid,
+  fence bigint not null default 0,
+  judged_to uuid,
+  seeds_total bigint not null default 0, seeds_left bigint not null default 0,
+  urls_refused bigint not null default 0,
+  snapshots_total bigint not null default 0, snapshots_open bigint not null default 0,
+  snapshots_excluded bigint not null default 0,
+  snapshots_succeeded bigint not null default 0, snapshots_partial bigint not null default 0,
+  snapshots_failed bigint not null default 0, snapshots_cancelled bigint not null default 0,
+  bytes bigint not null default 0,
+  started_at timestamptz, deadline_at timestamptz,
+  paused_at timestamptz, stopping_at timestamptz, sealed_at timestamptz,
+  stop_reason text, outcome text, changed_by text,
+  constraint crawl_status check (status in ('queued', 'started', 'paused', 'sealed')),
+  constraint crawl_options_object check (jsonb_typeof(options) = 'object'),
+  constraint crawl_depth check (max_depth between 0 and 16),
+  constraint crawl_max_urls check (max_urls >= 0),
+  constraint crawl_max_bytes check (max_bytes >= 0),
+  constraint crawl_max_snapshot_bytes check (max_snapshot_bytes >= 0),
+  constraint crawl_max_time check (max_time >= '0'),
+  constraint crawl_max_parallel check (max_parallel > 0),
+  constraint crawl_scope_object check (jsonb_typeof(scope) = 'object'),
+  constraint crawl_host_delay check (host_delay >= '0'),
+  constraint crawl_host_parallel check (host_parallel > 0),
+  constraint crawl_wanted_to_complete check (wanted = '{}' or only_complete),
+  constraint crawl_overwrites_or_skips check (not (overwrite and only_new)),
+  constraint crawl_sealed_is_final check ((status = 'sealed') = (sealed_at is not null)),
+  constraint crawl_sealed_has_outcome check ((status = 'sealed') = (outcome is not null)),
+  constraint crawl_sealed_is_idle check (status <> 'sealed'
+    or (owner_id is null and retry_at is null and snapshots_open = 0 and seeds_left = 0)),
+  constraint crawl_paused_is_parked check (status <> 'paused'
+    or (retry_at = '9999-01-01T00:00:00Z' and owner_id is null)),
+  constraint crawl_counts check (least(seeds_left, snapshots_open, snapshots_excluded, snapshots_succeeded,
+    snapshots_partial, snapshots_failed, snapshots_cancelled, bytes, urls_refused, fence) >= 0),
+  constraint crawl_open_adds_up check (snapshots_total
+    = snapshots_open + snapshots_succeeded + snapshots_partial + snapshots_failed + snapshots_cancelled),
+  constraint crawl_bytes_within_limit check (max_bytes <= 0 or bytes <= max_bytes),
+  constraint crawl_urls_within_limit check (max_urls = 0 or snapshots_total <= max_urls)
+) with (fillfactor = 50);
+comment on table holdfast.crawl is 'Seeds, limits and options. Its counters are exact in every transaction.';
+comment on column holdfast.crawl.id is 'UUID version 7, chosen by the client, so that adding can be repeated.';
+comment on column holdfast.crawl.label is 'Name for people.';
+comment on column holdfast.crawl.notes is 'Free text.';
+comment on column holdfast.crawl.tags is 'Given to each of its snapshots.';
+comment on column holdfast.crawl.persona is 'Named set of cookies, browser profile and options.';
+comment on column holdfast.crawl.plugins is 'Plugins to run; empty: all that are enabled.';
+comment on column holdfast.crawl.options is 'Hook options ("WGET_TIMEOUT": "30"), fixed when it is added.';
+comment on column holdfast.crawl.max_depth is 'How many links away from a seed it goes.';
+comment on column holdfast.crawl.max_urls is 'Most snapshots; 0: no limit.';
+comment on column holdfast.crawl.max_bytes is 'Most bytes of its snapshots; 0: no limit. Pages beyond are not kept.';
+comment on column holdfast.crawl.max_snapshot_bytes is 'Most bytes of a snapshot; 0: no limit.';
+comment on column holdfast.crawl.max_time is 'Longest time from its start, pauses not counted; 0: no limit.';
+comment on column holdfast.crawl.max_parallel is 'Most snapshots at once in the whole cluster; NULL: no limit.';
+comment on column holdfast.crawl.priority is 'Higher goes first.';
+comment on column holdfast.crawl.scope is
+  'What belongs to it: {hosts, domains, prefixes: any of these; allow, deny: patterns; schemes}. See scope_refusal().';
+comment on column holdfast.crawl.host_delay is 'min_delay of hosts that it meets first.';
+comment on column holdfast.crawl.host_parallel is 'max_parallel of hosts that it meets first; NULL: no limit.';
+comment on column holdfast.crawl.robots is 'Pages that robots.txt forbids are refused, and Crawl-delay is kept.';
+comment on column holdfast.crawl.only_new is 'URLs that the collection has already are left out.';
+comment on column holdfast.crawl.only_new_age is 'With only_new: older snapshots do not count; NULL: all count.';
+comment on column holdfast.crawl.only_complete is 'With only_new: incomplete snapshots do not count (add --update).';
+comment on column holdfast.crawl.wanted is
+  'With only_complete: plugins whose results make a page complete. Empty: the outcome of its snapshot decides.';
+comment on column holdfast.crawl.overwrite is 'A sealed page replaces older snapshots of its URL (add --overwrite).';
+comment on column holdfast.crawl.retry_of is 'The crawl that it retries. No foreign key: that may be removed.';
+comment on column holdfast.crawl.keep_until is 'Removed with its files after this; NULL: kept.';
+comment on column holdfast.crawl.created_by is 'Operating system user who added it.';
+comment on column holdfast.crawl.first_url is 'Its first seed, to tell crawls apart.';
+comment on column holdfast.crawl.created_at is 'When it was added.';
+comment on column holdfast.crawl.status is 'queued, started, paused or sealed (final).';
+comment on column holdfast.crawl.event is
+  'Transition that the last function made. If it does not lead to the new status, the change is recorded as direct.';
+comment on column holdfast.crawl.retry_at is 'When its seeds are expanded; NULL: done; 9999-01-01: parked.';
+comment on column holdfast.crawl.reason is 'Why it is not due, where that is not obvious.';
+comment on column holdfast.crawl.owner_id is
+  'The worker that expands its seeds. No foreign key: its check locks process after crawl, against the lock order.';
+comment on column holdfast.crawl.fence is 'Grows with each claim; a write with an older fence changes nothing.';
+comment on column holdfast.crawl.judged_to is 'After a change of scope: checked up to this snapshot id; NULL: done.';
+comment on column holdfast.crawl.seeds_total is 'Seeds given.';
+comment on column holdfast.crawl.seeds_left is 'Seeds that are not snapshots yet.';
+comment on column holdfast.crawl.urls_refused is 'URLs that its scope or only_new left out.';
+comment on column holdfast.crawl.snapshots_total is 'Snapshots it has.';
+comment on column holdfast.crawl.snapshots_open is 'Snapshots that are not sealed.';
+comment on column holdfast.crawl.snapshots_excluded is 'Open but outside its scope; cancelled at the end.';
+comment on column holdfast.crawl.snapshots_succeeded is 'Sealed as succeeded.';
+comment on column holdfast.crawl.snapshots_partial is 'Sealed as partial: some hooks failed.';
+comment on column holdfast.crawl.snapshots_failed is 'Sealed as failed, refused or quarantined.';
+comment on column holdfast.crawl.snapshots_cancelled is 'Sealed as cancelled.';
+comment on column holdfast.crawl.bytes is 'Bytes of its sealed snapshots.';
+comment on column holdfast.crawl.started_at is 'When its first seeds were expanded.';
+comment on column holdfast.crawl.deadline_at is 'When max_time is over.';
+comment on column holdfast.crawl.paused_at is 'Since when it is paused.';
+comment on column holdfast.crawl.stopping_at is 'Since when its open snapshots are being cancelled, batch by batch.';
+comment on column holdfast.crawl.sealed_at is 'When its last snapshot was sealed.';
+comment on column holdfast.crawl.stop_reason is 'Which limit or order ended it early: max_urls, cancelled, ...';
+comment on column holdfast.crawl.outcome is 'succeeded, partial, failed, empty or cancelled.';
+comment on column holdfast.crawl.changed_by is 'Who paused, resumed or cancelled it last.';
+create index crawl_due on holdfast.crawl (retry_at) where owner_id is null and retry_at is not null;
+comment on index holdfast.crawl_due is 'Crawls whose seeds are to be expanded.';
+create index crawl_owned on holdfast.crawl (owner_id) where owner_id is not null;
+comment on index holdfast.crawl_owned is 'Crawls that a worker expands.';
+create index crawl_open on holdfast.crawl (created_at) where status <> 'sealed';
+comment on index holdfast.crawl_open is 'Crawls that are not sealed.';
+create index crawl_by_time on holdfast.crawl (created_at);
+comment on index holdfast.crawl_by_time is 'The newest crawls.';
+create index crawl_expiring on holdfast.crawl (keep_until) where keep_until is not null;
+comment on index holdfast.crawl_expiring is 'Crawls that retention removes.';
+
+create table holdfast.crawl_seed (
+  crawl_id uuid not null, position bigint not null,
+  url text not null,
+  depth integer not null default 0, title text not null default '',
+  tags text[] not null default '{}',
+  constraint crawl_seed_pkey primary key (crawl_id, position),
+  constraint crawl_seed_url_canonical check (holdfast.host_of(url) is not null),
+  constraint crawl_seed_depth check (depth between 0 and 16)
+);
+comment on table holdfast.crawl_seed is
+  'Seeds that are not snapshots yet. A row is deleted when it is expanded. No foreign key, see snapshot.crawl_id.';
+comment on column holdfast.crawl_seed.crawl_id is 'Its crawl.';
+comment on column holdfast.crawl_seed.position is 'Order in which it was given.';
+comment on column holdfast.crawl_seed.url is 'Canonical URL.';
+comment on column holdfast.crawl_seed.depth is 'Depth of its snapshot; above 0 only in a crawl that retries another.';
+comment on column holdfast.crawl_seed.title is 'Title that came with it (bookmarks, feeds).';
+comment on column holdfast.crawl_seed.tags is 'Tags that came with it.';
+
+create table holdfast.crawl_queue (
+  crawl_id uuid primary key references holdfast.crawl (id) on delete cascade,
+  shuffle double precision not null default random(),
+  priority integer not null default 0, max_parallel integer,
+  stop_at timestamptz, ready_at timestamptz,
+  wakes bigint not null default 0,
+  low_at timestamptz not null default '-infinity',
+  low_moved_at timestamptz not null default '-infinity'
+) with (fillfactor = 50);
+comment on table holdfast.crawl_queue is
+  'Started crawls as claims see them. A claim walks them from a random place, so that small crawls do not wait.';
+comment on column holdfast.crawl_queue.crawl_id is 'The crawl.';
+comment on column holdfast.crawl_queue.shuffle is 'Its place in the walk.';
+comment on column holdfast.crawl_queue.priority is 'As in crawl. Above 0: first in seven claims of eight.';
+comment on column holdfast.crawl_queue.max_parallel is 'As in crawl; the lock on this row makes the count exact.';
+comment on column holdfast.crawl_queue.stop_at is 'As crawl.deadline_at: nothing is claimed after it.';
+comment on column holdfast.crawl_queue.ready_at is
+  'No claim looks at it before this; NULL: it has never had work. Moved later by claims, earlier by new work.';
+comment on column holdfast.crawl_queue.wakes is 'Counts new work: a claim parks a crawl only if this has not changed.';
+comment on column holdfast.crawl_queue.low_at is 'No unclaimed row of the default lane is due before this.';
+comment on column holdfast.crawl_queue.low_moved_at is 'When low_at was last moved.';
+create index crawl_queue_walk on holdfast.crawl_queue (shuffle) where ready_at is not null;
+comment on index holdfast.crawl_queue_walk is 'The walk of a claim.';
+create index crawl_queue_first on holdfast.crawl_queue (priority) where ready_at is not null and priority > 0;
+comment on index holdfast.crawl_queue_first is 'Crawls that go first.';
+create index crawl_queue_next on holdfast.crawl_queue (ready_at) where ready_at is not null;
+comment on index holdfast.crawl_queue_next is 'When an idle worker should look again.';
+
+create table holdfast.crawl_lane (
+  crawl_id uuid not null references holdfast.crawl (id) on delete cascade,
+  host text not null,
+  next_at timestamptz not null default clock_timestamp(),
+  wants_room boolean not null default false,
+  constraint crawl_lane_pkey primary key (crawl_id, host)
+) with (fillfactor = 70);
+comment on table holdfast.crawl_lane is 'A crawl''s pages of one host with limits: when a claim looks there next.';
+comment on column holdfast.crawl_lane.crawl_id is 'The crawl.';
+comment on column holdfast.crawl_lane.host is 'The host.';
+comment on column holdfast.crawl_lane.next_at is 'Not before this; infinity: nothing waits, or the host is paused.';
+comment on column holdfast.crawl_lane.wants_room is 'The host was full: the next page that ends wakes this lane.';
+create index crawl_lane_next on holdfast.crawl_lane (crawl_id, next_at);
+comment on index holdfast.crawl_lane_next is 'Lanes of a crawl that are due.';
+create index crawl_lane_by_host on holdfast.crawl_lane (host);
+comment on index holdfast.crawl_lane_by_host is 'Crawls that have pages of a host.';
+
+create table holdfast.crawl_page_stale (
+  crawl_id uuid primary key,
+  since timestamptz not null default clock_timestamp()
+);
+comment on table holdfast.crawl_page_stale is
+  'Crawls whose crawls/<id>/index.html in the archive must be written again, or deleted if the crawl is gone.';
+comment on column holdfast.crawl_page_stale.crawl_id is 'The crawl. No foreign key: it may be removed first.';
+comment on column holdfast.crawl_page_stale.since is 'When its page became stale, last.';
+
+create table holdfast.schedule (
+  id uuid primary key,
+  label text not null default '',
+  every text not null, time_zone text not null default 'UTC',
+  urls text[] not null,
+  crawl jsonb not null default '{}',
+  enabled boolean not null default true,
+  next_run_at timestamptz, last_run_at timestamptz,
+  last_crawl_id uuid references holdfast.crawl (id) on delete set null,
+  runs bigint not null default 0, skipped bigint not null default 0,
+  note text,
+  created_at timestamptz not null default clock_timestamp(),
+  constraint schedule_has_urls check (cardinality(urls) > 0)
+);
+comment on table holdfast.schedule is 'Crawls that are added again and again.';
+comment on column holdfast.schedule.id is 'UUID version 7.';
+comment on column holdfast.schedule.label is 'Name for people.';
+comment on column holdfast.schedule.every is 'Cron expression or alias (hourly, daily, weekly, ...).';
+comment on column holdfast.schedule.time_zone is 'Time zone of the expression.';
+comment on column holdfast.schedule.urls is 'Seeds.';
+comment on column holdfast.schedule.crawl is 'Arguments of the crawls, as for crawl_add().';
+comment on column holdfast.schedule.enabled is 'False: paused.';
+comment on column holdfast.schedule.next_run_at is 'When it is due.';
+comment on column holdfast.schedule.last_run_at is 'When it was last due.';
+comment on column holdfast.schedule.last_crawl_id is 'The crawl that it added last.';
+comment on column holdfast.schedule.runs is 'Crawls that it has added.';
+comment on column holdfast.schedule.skipped is 'How often it was due while its last crawl was still open.';
+comment on column holdfast.schedule.note is 'What its last run did or why it failed, for people.';
+comment on column holdfast.schedule.created_at is 'When it was made.';
+create index schedule_due on holdfast.schedule (next_run_at) where enabled;
+comment on index holdfast.schedule_due is 'Schedules that are due.';

@@ -1,0 +1,67 @@
+-- Sessions: the crawl hooks (a browser and its helpers) that one worker keeps running for one crawl.
+
+create table holdfast.session (
+  id uuid primary key,
+  crawl_id uuid not null references holdfast.crawl (id) on delete cascade,
+  process_id uuid not null references holdfast.process (id) on delete cascade,
+  status text not null default 'opening', event text,
+  directory text not null,
+  opened_at timestamptz not null default clock_timestamp(),
+  ready_at timestamptz, draining_at timestamptz, ended_at timestamptz,
+  reason text,
+  constraint session_status check (status in ('opening', 'ready', 'draining', 'closed', 'failed')),
+  constraint session_ended check ((status in ('closed', 'failed')) = (ended_at is not null)),
+  constraint session_failure_has_reason check (status <> 'failed' or reason is not null)
+);
+comment on table holdfast.session is 'Sessions, past and present. The snapshots of a crawl on a worker share one.';
+comment on column holdfast.session.id is 'UUID version 7.';
+comment on column holdfast.session.crawl_id is 'The crawl.';
+comment on column holdfast.session.process_id is 'The worker.';
+comment on column holdfast.session.status is 'opening, ready, draining, closed, or failed (a hook failed or died).';
+comment on column holdfast.session.event is 'As crawl.event.';
+comment on column holdfast.session.directory is 'CRAWL_DIR of the hooks, on the machine of the worker.';
+comment on column holdfast.session.opened_at is 'When its first hook was about to start.';
+comment on column holdfast.session.ready_at is 'When every crawl hook was done or ready.';
+comment on column holdfast.session.draining_at is 'When the hooks were asked to end.';
+comment on column holdfast.session.ended_at is 'When all its processes had ended.';
+comment on column holdfast.session.reason is 'Why it ends, has ended, or failed.';
+create unique index session_one_live on holdfast.session (crawl_id, process_id) where ended_at is null;
+comment on index holdfast.session_one_live is 'One live session for each crawl and worker.';
+create index session_by_process on holdfast.session (process_id);
+comment on index holdfast.session_by_process is 'Sessions of a worker.';
+
+create table holdfast.session_hook (
+  session_id uuid not null references holdfast.session (id) on delete cascade,
+  plugin text not null, hook_name text not null, status text not null,
+  background boolean not null default false, pid integer,
+  started_at timestamptz not null default clock_timestamp(),
+  ended_at timestamptz,
+  output text not null default '', error text not null default '',
+  log text not null default '',
+  exit_code integer, exit_signal integer,
+  wall_ms bigint, user_ms bigint, system_ms bigint,
+  peak_memory_bytes bigint, read_bytes bigint, written_bytes bigint,
+  constraint session_hook_pkey primary key (session_id, plugin, hook_name),
+  constraint session_hook_status check (status in ('started', 'succeeded', 'failed', 'skipped', 'noresults')),
+  constraint session_hook_ended check ((status = 'started') = (ended_at is null))
+);
+comment on table holdfast.session_hook is 'What each crawl hook of a session did, or does now.';
+comment on column holdfast.session_hook.session_id is 'The session.';
+comment on column holdfast.session_hook.plugin is 'The plugin: the name of its directory.';
+comment on column holdfast.session_hook.hook_name is 'The hook: its file name without the last extension.';
+comment on column holdfast.session_hook.status is 'started (it runs), succeeded, failed, skipped or noresults.';
+comment on column holdfast.session_hook.background is 'Once ready it stays until the session is closed.';
+comment on column holdfast.session_hook.pid is 'Process id of the hook on that machine.';
+comment on column holdfast.session_hook.started_at is 'When it was first recorded.';
+comment on column holdfast.session_hook.ended_at is 'When it had ended.';
+comment on column holdfast.session_hook.output is 'One line for people.';
+comment on column holdfast.session_hook.error is 'Why it failed or was skipped.';
+comment on column holdfast.session_hook.log is 'The end of its output if it failed, for holdfast logs.';
+comment on column holdfast.session_hook.exit_code is 'Exit status; NULL: a signal ended it.';
+comment on column holdfast.session_hook.exit_signal is 'Signal that ended it.';
+comment on column holdfast.session_hook.wall_ms is 'Time it took, in milliseconds.';
+comment on column holdfast.session_hook.user_ms is 'User CPU time of its processes, in milliseconds.';
+comment on column holdfast.session_hook.system_ms is 'System CPU time of its processes, in milliseconds.';
+comment on column holdfast.session_hook.peak_memory_bytes is 'Largest resident set of one of its processes.';
+comment on column holdfast.session_hook.read_bytes is 'Bytes read from storage.';
+comment on column holdfast.session_hook.written_bytes is 'Bytes written to storage.';

@@ -1,0 +1,73 @@
+-- Webhooks by a transactional outbox: an event and its deliveries are one commit. A worker or runner that has the
+-- signing secret delivers them, under a claim that ends by itself.
+
+create table holdfast.webhook (
+  name text primary key,
+  url text not null, events text[] not null,
+  enabled boolean not null default true,
+  created_at timestamptz not null default clock_timestamp(),
+  changed_by text not null default '',
+  note text,
+  failures integer not null default 0,
+  hold_until timestamptz, asked_at timestamptz, delivered_at timestamptz,
+  delivered bigint not null default 0, given_up bigint not null default 0,
+  last_status integer, last_error text,
+  constraint webhook_name check (name ~ '^[a-z0-9][a-z0-9._-]{0,62}$'),
+  constraint webhook_url check (url ~ '^https?://[^/?#@]+/' and length(url) <= 2048),
+  constraint webhook_events check (
+    cardinality(events) > 0 and events <@ '{crawl.sealed,snapshot.failed,worker.lost}'::text[])
+);
+comment on table holdfast.webhook is 'Receivers of events. The secret is in webhooks.secret_file, never here.';
+comment on column holdfast.webhook.name is 'Its name.';
+comment on column holdfast.webhook.url is 'Where deliveries go. It may hold a token, so views show its origin only.';
+comment on column holdfast.webhook.events is 'What it receives: crawl.sealed, snapshot.failed, worker.lost.';
+comment on column holdfast.webhook.enabled is 'False: nothing is sent and nothing new is recorded for it.';
+comment on column holdfast.webhook.created_at is 'When it was added.';
+comment on column holdfast.webhook.changed_by is 'Who changed it last.';
+comment on column holdfast.webhook.note is 'Why it is not enabled.';
+comment on column holdfast.webhook.failures is 'Failures in a row.';
+comment on column holdfast.webhook.hold_until is 'After a failure, nothing is sent before this.';
+comment on column holdfast.webhook.asked_at is 'When a sender last asked for deliveries, to half a minute.';
+comment on column holdfast.webhook.delivered_at is 'When a delivery last succeeded.';
+comment on column holdfast.webhook.delivered is 'Deliveries that succeeded.';
+comment on column holdfast.webhook.given_up is 'Deliveries that were given up.';
+comment on column holdfast.webhook.last_status is 'HTTP status of the last answer; NULL: no answer.';
+comment on column holdfast.webhook.last_error is 'Why the last attempt failed; NULL: it did not fail.';
+
+create table holdfast.delivery (
+  id bigint generated always as identity primary key,
+  webhook text not null references holdfast.webhook (name) on delete cascade,
+  event text not null, object_id uuid, payload text not null,
+  status text not null default 'waiting',
+  created_at timestamptz not null default clock_timestamp(),
+  retry_at timestamptz default clock_timestamp(),
+  owner text, fence bigint not null default 0,
+  attempts integer not null default 0,
+  last_status integer, last_error text,
+  ended_at timestamptz,
+  constraint delivery_status check (status in ('waiting', 'delivered', 'given_up')),
+  constraint delivery_ended check ((status = 'waiting') = (ended_at is null)),
+  constraint delivery_due check ((status = 'waiting') = (retry_at is not null)),
+  constraint delivery_owner check (owner is null or status = 'waiting')
+) with (fillfactor = 70);
+comment on table holdfast.delivery is 'The outbox: what is or was to be sent, written by the transaction of the event.';
+comment on column holdfast.delivery.id is 'Order of recording; with the id of the collection the webhook-id header.';
+comment on column holdfast.delivery.webhook is 'The receiver.';
+comment on column holdfast.delivery.event is 'crawl.sealed, snapshot.failed, worker.lost or test.';
+comment on column holdfast.delivery.object_id is 'The crawl, snapshot or process. No foreign key: it may go.';
+comment on column holdfast.delivery.payload is 'The body, sent byte for byte.';
+comment on column holdfast.delivery.status is 'waiting, delivered or given_up.';
+comment on column holdfast.delivery.created_at is 'When the event happened.';
+comment on column holdfast.delivery.retry_at is 'When it is due; while it has an owner: when the claim ends.';
+comment on column holdfast.delivery.owner is 'The sender that has it; NULL: none.';
+comment on column holdfast.delivery.fence is 'Grows with each claim; a report with an older fence changes nothing.';
+comment on column holdfast.delivery.attempts is 'Attempts begun.';
+comment on column holdfast.delivery.last_status is 'HTTP status of the last answer.';
+comment on column holdfast.delivery.last_error is 'Why the last attempt failed.';
+comment on column holdfast.delivery.ended_at is 'When it was delivered or given up.';
+create index delivery_due on holdfast.delivery (webhook, retry_at) where status = 'waiting';
+comment on index holdfast.delivery_due is 'What is to be sent to a webhook.';
+create index delivery_by_end on holdfast.delivery (ended_at) where status <> 'waiting';
+comment on index holdfast.delivery_by_end is 'For trimming.';
+create index delivery_by_object on holdfast.delivery (object_id);
+comment on index holdfast.delivery_by_object is 'What was sent about an object.';

@@ -1,0 +1,32 @@
+-- The documentation of the views and functions for people, from their comments: holdfast inspect reference views.
+
+create or replace function holdfast.reference()
+  returns table (kind text, name text, about text, part text, type text, part_about text) language sql stable as $$
+  -- Of a view one row a column. A column without a comment has that of the columns of its name in the tables behind the
+  -- view, if these say the same; what they say of foreign keys is for the reader of the tables.
+  (select 'view', c.relname::text, obj_description(c.oid, 'pg_class'), a.attname::text,
+          format_type(a.atttypid, a.atttypmod), coalesce(col_description(c.oid, a.attnum), behind.about)
+     from pg_catalog.pg_class c
+     join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attnum > 0
+     cross join lateral (
+       select case when count(distinct t.about) = 1 then min(t.about) end as about
+         from pg_catalog.pg_rewrite r
+         join pg_catalog.pg_depend d on d.objid = r.oid and d.refclassid = 'pg_catalog.pg_class'::regclass
+         join pg_catalog.pg_attribute b on b.attrelid = d.refobjid and b.attnum = d.refobjsubid
+         cross join lateral (
+           select regexp_replace(col_description(b.attrelid, b.attnum), ' No foreign key.*', '') as about) t
+         where r.ev_class = c.oid and d.refobjsubid > 0 and b.attname = a.attname) behind
+     where c.relnamespace = 'holdfast'::regnamespace and c.relkind = 'v' and c.relname like 'v\_%'
+     order by c.relname collate "C", a.attnum)
+  union all
+  (select 'function', f.name, f.about, null, min(f.role), null
+     from (select p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')' as name,
+                  obj_description(p.oid, 'pg_proc') as about,
+                  case r.rolname when 'holdfast_reader' then 'everybody' else 'operator' end as role
+             from pg_catalog.pg_proc p
+             join pg_catalog.pg_roles r on r.rolname in ('holdfast_reader', 'holdfast_operator')
+             where p.pronamespace = 'holdfast'::regnamespace and has_function_privilege(r.oid, p.oid, 'execute')
+               and p.proname not like 'list\_%') f
+     group by f.name, f.about order by f.name collate "C")
+$$;
+comment on function holdfast.reference() is 'The views and the functions for people, with their comments.';

@@ -1,0 +1,66 @@
+#pragma once
+// The directory of one attempt while its hooks run: whose files are in it, and whether a hook has touched those of
+// another. Owned by SnapshotJob; main thread only, with the blocking work on the files thread.
+
+#include "lib/archive/attempt.hpp"
+#include "lib/base/async.hpp"
+#include "lib/hooks/catalog.hpp"
+#include "services/worker/job_context.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace holdfast::worker {
+
+class AttemptFiles {
+public:
+  // `results`: of the hooks so far, running ones included; what a hook changes afterwards is corrected there.
+  AttemptFiles(JobContext& context, std::filesystem::path directory, std::vector<archive::ResultView>& results)
+      : context_(context), directory_(std::move(directory)), results_(results) {}
+
+  const std::filesystem::path& directory() const noexcept { return directory_; }
+  awaitable<void> make();
+  // Blocking. Throws Error(refused) unless the directory is still the one that was made: what is not must not be
+  // tidied up, nor published.
+  void check() const;
+  // What a hook that has ended left, but for what other hooks of its plugin had left before; paths relative to the
+  // attempt.
+  awaitable<std::vector<archive::OutputFile>> left_by(const archive::ResultView& result);
+
+  // Hooks of one snapshot run as the same user and read each other's files, so nothing keeps one from writing there.
+  // What was changed in the directory of a plugin whose hooks have all ended is not what that plugin made: its results
+  // are made to list what is there now, and to name the suspects. Returns what `hook`, which has just ended, has
+  // changed, if it can only have been that one. `running`: plugin and name of `hook` and of those that run beside it.
+  using Names = std::vector<std::pair<std::string, std::string>>;
+  awaitable<std::string> find_meddling(const hooks::Hook& hook, Names running, bool beside_crawl_hooks);
+  // Plugins whose files were changed after they had ended.
+  const std::set<std::string>& spoiled() const noexcept { return spoiled_; }
+
+  // What is in the plugin's directory already, by results.
+  std::uint64_t bytes_of(const std::string& plugin) const;
+  awaitable<void> drop(const std::vector<archive::OutputFile>& files);
+  void remove_all() noexcept; // blocking
+
+private:
+  struct Change {
+    std::vector<archive::OutputFile> files;
+    archive::Trace trace;
+  };
+  std::map<std::string, Change> changes_beside(const std::set<std::string>& busy);
+  std::vector<std::string> remove_planted();
+  std::vector<std::string> correct(const std::string& plugin, std::vector<archive::OutputFile> files);
+
+  JobContext& context_;
+  const std::filesystem::path directory_;
+  std::vector<archive::ResultView>& results_;
+  std::pair<std::uint64_t, std::uint64_t> inode_; // device and number: hooks could put another in its place
+  std::map<std::string, archive::Trace> left_;    // by plugin: its directory as its last hook left it
+  std::set<std::string> spoiled_;
+};
+
+} // namespace holdfast::worker

@@ -1,0 +1,37 @@
+#include "services/worker/intake.hpp"
+
+#include "lib/base/duration.hpp"
+#include "services/worker/machine_room.hpp"
+
+#include <spdlog/fmt/fmt.h>
+
+namespace holdfast::worker {
+
+std::string Intake::shortage() const {
+  // A page that could not be published in the end is not begun.
+  if (!archive_.trouble().empty()) return archive_.trouble();
+  auto free = scratch_.free_bytes();
+  std::string where = "work_dir";
+  if (archive_.free_bytes() < free) {
+    free = archive_.free_bytes();
+    where = "archive.root";
+  }
+  if (free < options_.minimum_free_bytes)
+    return "only " + base::format_size(free) + " free in " + where + ", disk.minimum_free is " +
+           base::format_size(options_.minimum_free_bytes);
+  if (options_.minimum_free_memory_bytes > 0) {
+    const auto memory = available_memory();
+    if (memory && *memory < options_.minimum_free_memory_bytes)
+      return "only " + base::format_size(*memory) + " of memory left, memory.minimum_free is " +
+             base::format_size(options_.minimum_free_memory_bytes);
+  }
+  if (options_.maximum_load > 0) {
+    const double load = load_per_processor();
+    if (load > static_cast<double>(options_.maximum_load))
+      return fmt::format("the load of the last minute is {:.1f} for each processor, load.maximum is {}", load,
+                         options_.maximum_load);
+  }
+  return {};
+}
+
+} // namespace holdfast::worker

@@ -1,0 +1,44 @@
+#pragma once
+// Tells the database which hooks of snapshots run on this worker (holdfast.running_hook): at once when the set changes,
+// but at most four times a second, and every ten seconds while some run. Nothing waits for these calls, and one that
+// fails is made again. Owned by Node; main thread only. Destroy it when run() has completed.
+
+#include "lib/base/async.hpp"
+#include "lib/store/snapshot.hpp"
+#include "services/worker/database.hpp"
+#include "services/worker/sleeper.hpp"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace holdfast::worker {
+
+class RunningHooks {
+public:
+  // `collect`: the hooks that run at that moment.
+  RunningHooks(asio::any_io_executor executor, Database& database, const std::string& worker,
+               std::function<std::vector<store::ActiveHook>()> collect);
+  RunningHooks(const RunningHooks&) = delete;
+  RunningHooks& operator=(const RunningHooks&) = delete;
+
+  // Until stop().
+  awaitable<void> run();
+  void stop();
+
+  void changed();
+  // The database may have forgotten the set: its table does not survive a crash.
+  void forgotten();
+
+private:
+  awaitable<bool> tell();
+
+  Database& database_;
+  const std::string& worker_;
+  const std::function<std::vector<store::ActiveHook>()> collect_;
+  Sleeper sleeper_;
+  std::vector<store::ActiveHook> told_; // what the database knows
+  bool changed_{false}, forgotten_{false}, stopped_{false};
+};
+
+} // namespace holdfast::worker

@@ -1,0 +1,372 @@
+// Claiming: who gets what, in which order, and what a claim leaves behind for the next one.
+#include "tests/store/stage.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+using namespace holdfast;
+using namespace holdfast::test;
+
+namespace {
+
+std::map<std::string, int> count_by_crawl(const std::vector<store::Claim>& claims) {
+  std::map<std::string, int> counts;
+  for (const auto& claim : claims)
+    ++counts[claim.lease.crawl_id];
+  return counts;
+}
+
+// All of them go back to their places, and no attempt is counted.
+void hand_back(Stage& stage, const std::string& node, const std::vector<store::Claim>& claims) {
+  std::vector<store::Page> pages;
+  for (const auto& claim : claims) {
+    pages.push_back(stage.released(claim));
+    pages.back().ending = "handed_back";
+    pages.back().spend = false;
+  }
+  store::finish(stage.connection, node, pages);
+}
+
+} // namespace
+
+TEST_CASE("a claim takes as many as there is room for, each once, and never what another worker holds") {
+  Stage stage;
+  stage.start(stage.seeds(1, 5));
+  const auto a = stage.node(), b = stage.node();
+  const auto first = stage.claim_many(a, 3), second = stage.claim_many(b, 10);
+  CHECK(first.size() == 3);
+  CHECK(second.size() == 2);
+  std::set<std::string> all;
+  for (const auto& claims : {first, second})
+    for (const auto& claim : claims) {
+      all.insert(claim.url);
+      CHECK(claim.lease.fence == 1);
+      CHECK(claim.attempts == 1);
+    }
+  CHECK(all.size() == 5);
+  CHECK(stage.claim_many(a, 10).empty());
+  CHECK(stage.claim_many(a, 0).empty());
+  CHECK(stage.claim_many(a, -1).empty());
+}
+
+TEST_CASE("snapshots of a crawl are claimed in the order in which they were found") {
+  Stage stage;
+  stage.start(stage.seeds(1, 4));
+  const auto node = stage.node();
+  for (int i = 1; i <= 4; ++i)
+    CHECK(stage.claim(node).url == stage.seed(std::to_string(i)).url);
+}
+
+TEST_CASE("a claim may begin with the newest, or pick at random among the first") {
+  Stage stage;
+  stage.start(stage.seeds(1, 40));
+  const auto node = stage.node();
+  const auto take = [&](int room, store::ClaimOrder order) {
+    return store::claim(stage.connection, node, {.room = room, .order = order});
+  };
+  CHECK(take(1, {.newest = true}).at(0).url == stage.seed("40").url);
+  std::set<std::string> picked;
+  for (int i = 0; i < 20; ++i) {
+    const auto one = take(1, {.from_top_n = 10});
+    picked.insert(one.at(0).url);
+    hand_back(stage, node, one);
+  }
+  CHECK(picked.size() > 1);
+  for (const auto& url : picked)
+    CHECK(std::stoi(url.substr(url.rfind('/') + 1)) <= 10);
+  CHECK(take(100, {.newest = true, .from_top_n = 5}).size() == 39);
+}
+
+TEST_CASE("with each claim the fence grows and the attempts are counted") {
+  Stage stage;
+  stage.start({stage.seed("1")});
+  const auto node = stage.node();
+  for (int i = 1; i <= 4; ++i) {
+    const auto claim = stage.claim(node);
+    CHECK(claim.lease.fence == i);
+    CHECK(claim.attempts == i);
+    stage.release(node, claim);
+  }
+}
+
+TEST_CASE("what is claimed is started, with one event and the terms of its crawl") {
+  Stage stage;
+  store::NewCrawl crawl;
+  crawl.robots = true;
+  crawl.max_snapshot_bytes = 1000;
+  const auto id = stage.start(stage.seeds(1, 3), crawl);
+  stage.run("insert into holdfast.host (name, max_parallel) values ('elsewhere.test', 1)"); // hosts have limits at all
+  const auto node = stage.node("the worker");
+  const auto claims = stage.claim_only(node, 2, {id});
+  REQUIRE(claims.size() == 2);
+  CHECK(claims[0].robots);
+  CHECK(claims[0].max_snapshot_bytes == 1000);
+  CHECK(claims[0].host == "site.test");
+  CHECK(stage.status(claims[0].lease) == "started");
+  CHECK(stage.value("select count(*) from holdfast.snapshot_queue where status = 'started' and claimed_at is not null "
+                    "and owner_id is not null") == "2");
+  CHECK(stage.value("select count(*) || ' ' || min(object_id::text) || ' ' || min(process) || ' ' || "
+                    "min(from_state || ' ' || event || ' ' || to_state) from holdfast.v_event where lifecycle = "
+                    "'snapshot'") ==
+        "2 " + std::min(claims[0].lease.snapshot_id, claims[1].lease.snapshot_id) + " the worker queued start started");
+  CHECK(stage.value("select count(*) || ' ' || sum(cardinality(objects)) from holdfast.event where lifecycle = "
+                    "'snapshot'") == "1 2");
+  for (const auto& claim : claims)
+    stage.seal(node, claim);
+  CHECK(stage.claim_only(node, 2, {id}).size() == 1);
+  CHECK(stage.claim_only(node, 2, {id}).empty());
+}
+
+TEST_CASE("a claim that is limited to a worker's open crawls takes of these with all the room there is") {
+  Stage stage;
+  std::vector<std::string> crawls;
+  for (int i = 0; i < 5; ++i)
+    crawls.push_back(stage.start(stage.seeds(1, 12)));
+  const auto node = stage.node();
+  for (const auto& open : crawls)
+    CHECK(count_by_crawl(stage.claim_only(node, 8, {open})) == std::map<std::string, int>{{open, 8}});
+  // Nothing of the others, whatever room is left.
+  CHECK(count_by_crawl(stage.claim_only(node, 8, {crawls[0]})) == std::map<std::string, int>{{crawls[0], 4}});
+  CHECK(stage.claim_only(node, 8, {}).empty());
+}
+
+TEST_CASE("a worker's open crawls come first in every other claim, and what they leave of the room goes to others") {
+  Stage stage;
+  stage.run("select setseed(0.25)");
+  std::vector<std::string> crawls;
+  for (int i = 0; i < 10; ++i)
+    crawls.push_back(stage.start(stage.seeds(1, 12)));
+  const auto node = stage.node();
+  int first = 0;
+  for (int i = 0; i < 40; ++i) {
+    const auto claims = stage.claim_many(node, 8, {crawls[0]});
+    auto counts = count_by_crawl(claims);
+    CHECK(claims.size() == 8);
+    if (counts[crawls[0]] == 8)
+      ++first;
+    else
+      CHECK(counts[crawls[0]] <= 2); // a quarter of the room, as for any other
+    hand_back(stage, node, claims);
+  }
+  CHECK(first > 8);
+  CHECK(first < 32);
+  CHECK(stage.claim_only(node, 8, {crawls[0]}).size() == 8);
+  int rest = 0; // four are left of it
+  for (int i = 0; i < 50 && rest < 4; ++i) {
+    const auto claims = stage.claim_many(node, 8, {crawls[0]});
+    CHECK(claims.size() == 8);
+    rest = count_by_crawl(claims)[crawls[0]];
+    hand_back(stage, node, claims);
+  }
+  CHECK(rest == 4);
+}
+
+TEST_CASE("a crawl of one page does not wait behind one of a thousand") {
+  Stage stage;
+  const auto large = stage.start(stage.seeds(1, 1000));
+  const auto small = stage.start({stage.seed("1")});
+  // A claim with room for four takes at most a quarter of it from each crawl before it has seen them all.
+  const auto counts = count_by_crawl(stage.claim_many(stage.node(), 4));
+  CHECK(counts.at(small) == 1);
+  CHECK(counts.at(large) == 3);
+}
+
+TEST_CASE("several large crawls share a claim evenly") {
+  Stage stage;
+  for (int i = 0; i < 4; ++i)
+    stage.start(stage.seeds(1, 50));
+  for (const auto& [crawl, count] : count_by_crawl(stage.claim_many(stage.node(), 40)))
+    CHECK(count == 10);
+}
+
+TEST_CASE("the same URL in two crawls is two snapshots") {
+  Stage stage;
+  stage.start({stage.seed("1")});
+  stage.start({stage.seed("1")});
+  CHECK(stage.claim_many(stage.node(), 5).size() == 2);
+}
+
+TEST_CASE("a claim opens one new crawl that is small enough, and leaves others to be expanded") {
+  Stage stage;
+  const auto large = stage.add(stage.seeds(1, 30)), small = stage.add(stage.seeds(1, 3));
+  const auto node = stage.node();
+  CHECK(stage.claim_many(node, 8).empty());
+  const auto claims = store::claim(stage.connection, node, {.room = 2, .seeds = 10});
+  CHECK(count_by_crawl(claims) == std::map<std::string, int>{{small, 2}});
+  CHECK(stage.value("select status || ' ' || seeds_left || ' ' || (owner_id is null) from holdfast.crawl where id = "
+                    "$1::uuid",
+                    pg::Params::of(small)) == "started 0 true");
+  CHECK(stage.value("select status from holdfast.crawl where id = $1::uuid", pg::Params::of(large)) == "queued");
+  CHECK(count_by_crawl(store::claim(stage.connection, node, {.room = 8, .seeds = 10})) ==
+        std::map<std::string, int>{{small, 1}});
+  // Limited to crawls that are open it opens none.
+  CHECK(store::claim(stage.connection, node, {.room = 8, .open = {small}, .open_only = true, .seeds = 100}).empty());
+  CHECK(count_by_crawl(store::claim(stage.connection, node, {.room = 8, .seeds = 100})) ==
+        std::map<std::string, int>{{large, 8}});
+}
+
+TEST_CASE("a claim that finds nothing parks the crawl, and work that is released wakes it") {
+  Stage stage;
+  stage.start({stage.seed("1")});
+  const auto node = stage.node(), other = stage.node();
+  const auto claim = stage.claim(node);
+  CHECK(stage.claim_many(other, 5).empty());
+  CHECK(stage.value("select ready_at > clock_timestamp() + interval '30 seconds' from holdfast.crawl_queue") == "t");
+  stage.release(node, claim);
+  CHECK(stage.value("select ready_at <= clock_timestamp() from holdfast.crawl_queue") == "t");
+  CHECK(stage.claim_many(other, 5).size() == 1);
+}
+
+TEST_CASE("new links wake a parked crawl") {
+  Stage stage;
+  store::NewCrawl crawl;
+  crawl.max_depth = 1;
+  stage.start({stage.seed("1")}, crawl);
+  const auto node = stage.node();
+  const auto claim = stage.claim(node);
+  CHECK(stage.claim_many(node, 5).empty());
+  CHECK(stage.seal(node, claim, {stage.seed("2")}).children == 1);
+  CHECK(stage.claim_many(node, 5).size() == 1);
+}
+
+TEST_CASE("a crawl is parked until its next snapshot is due, a minute at most") {
+  Stage stage;
+  stage.start({stage.seed("1")});
+  const auto node = stage.node();
+  stage.release(node, stage.claim(node), 1h, "later");
+  CHECK(stage.claim_many(node, 5).empty());
+  CHECK(stage.value(
+            "select extract(epoch from ready_at - clock_timestamp()) between 30 and 60 from holdfast.crawl_queue") ==
+        "t");
+  CHECK(stage.value("select state from holdfast.v_queue") == "waits: later");
+  // The hour passes.
+  stage.run("update holdfast.snapshot_queue set retry_at = retry_at - interval '1 hour'");
+  stage.run("update holdfast.crawl_queue set ready_at = ready_at - interval '1 hour'");
+  CHECK(stage.claim_many(node, 5).size() == 1);
+}
+
+TEST_CASE("a claim takes over at once what a dead worker held") {
+  Stage stage;
+  stage.start(stage.seeds(1, 2));
+  const auto dead = stage.node(), node = stage.node();
+  stage.claim_many(dead, 2);
+  stage.expire(dead);
+  const auto claims = stage.claim_many(node, 5);
+  REQUIRE(claims.size() == 2);
+  for (const auto& claim : claims) {
+    CHECK(claim.lease.fence == 2);
+    CHECK(claim.owners_lost == 1);
+  }
+}
+
+TEST_CASE("a draining worker claims nothing; one that is late or has lapsed is told so") {
+  Stage stage;
+  stage.start(stage.seeds(1, 2));
+  const auto draining = stage.node(), late = stage.node();
+  stage.run("update holdfast.process set draining = true where id = $1::uuid", pg::Params::of(draining));
+  CHECK(stage.claim_many(draining, 5).empty());
+  stage.expire(late);
+  CHECK(refusal([&] { stage.claim_many(late, 5); }) == pg::kLeaseLapsed);
+  store::lapse_workers(stage.connection);
+  CHECK(refusal([&] { stage.claim_many(late, 5); }) == pg::kLeaseLapsed);
+  CHECK(refusal([&] { stage.claim_many("00000000-0000-7000-8000-000000000000", 5); }) == pg::kLeaseLapsed);
+  CHECK(stage.value("select count(owner_id) from holdfast.snapshot_queue") == "0");
+}
+
+// low_at of crawl_queue: how far the claims of a crawl have come
+// -------------------------------------------------------
+
+namespace {
+
+const std::string kLow = "select low_at from holdfast.crawl_queue";
+// When the page numbered so was due, first.
+std::string due_time(Stage& stage, int seed) {
+  return stage.value(
+      "select q.retry_at from holdfast.snapshot_queue q join holdfast.snapshot s on s.id = q.snapshot_id "
+      "where s.url = $1",
+      pg::Params::of(stage.seed(std::to_string(seed)).url));
+}
+
+} // namespace
+
+TEST_CASE("what comes back to an old place is claimed first, although claims have come further") {
+  Stage stage;
+  stage.run("select setseed(0.5)"); // one claim in a hundred looks from the start
+  const auto crawl = stage.start(stage.seeds(1, 20));
+  const auto early = stage.node(), node = stage.node();
+  const auto first = stage.claim_only(early, 4, {crawl}); // in one walk
+  CHECK(stage.value(kLow) == due_time(stage, 4));
+  REQUIRE(first.size() == 4);
+  REQUIRE(stage.claim_many(node, 4).size() == 4);
+  SUBCASE("because its worker has left") { store::worker_leave(stage.connection, early, 0, "test"); }
+  SUBCASE("because it was released") {
+    for (const auto& claim : first)
+      stage.release(early, claim);
+  }
+  SUBCASE("because its worker was lost") {
+    stage.expire(early);
+    store::lapse_workers(stage.connection);
+  }
+  CHECK(stage.value(kLow) == due_time(stage, 1));
+  pg::Connection another(stage.dsn());
+  const auto again = store::claim(another, node, {.room = 4});
+  REQUIRE(again.size() == 4);
+  for (const auto& claim : again) {
+    CHECK(std::stoi(claim.url.substr(claim.url.rfind('/') + 1)) <= 4);
+    CHECK(claim.lease.fence == 2);
+  }
+}
+
+namespace {
+
+// Twelve are claimed, the first four by a transaction that fails after the others have moved low_at.
+void claim_around_a_rollback(Stage& stage, const std::string& node, const std::string& crawl) {
+  struct Failure {};
+  pg::Connection failing(stage.dsn());
+  const auto claim = [&](pg::Transaction& transaction) {
+    CHECK(transaction.call("select from holdfast.claim($1::uuid, 4)", pg::Params::of(node)).size() == 4);
+  };
+  // As if low_at had just been moved: the claim that will fail does not lock the crawl's row.
+  stage.run("update holdfast.crawl_queue set low_moved_at = clock_timestamp() + interval '1 hour'");
+  try {
+    failing.transaction([&](pg::Transaction& transaction) {
+      claim(transaction);
+      stage.run("update holdfast.crawl_queue set low_moved_at = '-infinity'");
+      const auto next = stage.claim_only(node, 8, {crawl});
+      REQUIRE(next.size() == 8);
+      CHECK(stage.value(kLow) == due_time(stage, 12));
+      throw Failure();
+    });
+  } catch (const Failure&) {
+  }
+  CHECK(stage.value("select count(*) from holdfast.snapshot_queue where owner_id is not null") == "8");
+}
+
+} // namespace
+
+TEST_CASE("what a claim that was rolled back had taken is found by one that it does not fill otherwise") {
+  Stage stage;
+  stage.run("select setseed(0.5)");
+  const auto crawl = stage.start(stage.seeds(1, 20));
+  const auto node = stage.node();
+  claim_around_a_rollback(stage, node, crawl);
+  CHECK(stage.claim(node).url == stage.seed("13").url);
+  CHECK(stage.claim_many(node, 11).size() == 11); // 14 to 20, and the first four
+  CHECK(stage.claim_many(node, 11).empty());
+}
+
+TEST_CASE("what a claim that was rolled back had taken is found by one claim in a hundred, however much is behind it") {
+  Stage stage;
+  stage.run("select setseed(0.5)");
+  const auto crawl = stage.start(stage.seeds(1, 1500));
+  const auto node = stage.node();
+  claim_around_a_rollback(stage, node, crawl);
+  int claims = 1;
+  while (claims < 1400 && stage.claim(node).url != stage.seed("1").url)
+    ++claims;
+  MESSAGE("found by claim " << claims);
+  CHECK(claims < 1000);
+}
