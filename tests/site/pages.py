@@ -476,6 +476,18 @@ def hostile_redirect(request):
     request.wfile.write("HTTP/1.1 302 Found\r\nLocation: /täter ort\r\nContent-Length: 0\r\n\r\n".encode())
 
 
+@page("/lead")
+def lead(request):
+    """A page that is there and then leads to the URL in `to`: by `how`, script, refresh or timer."""
+    to = request.query.get("to", "/missing")
+    way = {
+        "script": f"<script>location.href = {json.dumps(to)}</script>",
+        "timer": f"<script>setTimeout(() => location.replace({json.dumps(to)}), 100)</script>",
+        "refresh": f'<meta http-equiv="refresh" content="0; url={html.escape(to)}">',
+    }[request.query.get("how", "script")]
+    request.send(document("The real title", "<p>The real content.</p>", way))
+
+
 @page("/busy.html")
 def busy(request):
     """Its script never ends."""

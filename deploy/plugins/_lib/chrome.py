@@ -73,8 +73,11 @@ class Browser:
         self._buffer = bytearray()
         self._events = []  # received while waiting for a reply
         self._session = None
+        self._frame = None
         self._document = {}  # the main frame's last response
         self._document_request = None
+        self._navigation = None  # the main frame's last request for a document
+        self._navigation_error = ""  # why that brought none
         self._loaded = False
         self._broken = ""  # why the document did not arrive whole
 
@@ -163,6 +166,7 @@ class Browser:
         if self._loaded:
             settle = time.monotonic() + job.number("CHROME_DELAY_AFTER_LOAD", 0.5)
             self._pump(min(settle, give_up), lambda: False)
+        self._refuse_error_page()
         job.report_redirect(job.url, str(self._document.get("url") or job.url))
         status = int(self._document.get("status") or 0)
         if status in (429, 503):
@@ -181,6 +185,14 @@ class Browser:
             finished=self._loaded,
             broken=self._broken,
         )
+
+    def _refuse_error_page(self):
+        """A page can lead on, by script or refresh, to where there is nothing. Chromium then shows a page of
+        its own in the main frame, which must not be taken for the page."""
+        frame = self.call("Page.getFrameTree")["frameTree"]["frame"]
+        if frame.get("unreachableUrl") or frame["url"].startswith("chrome-error:"):
+            where = str(frame.get("unreachableUrl") or "another page")[:500]
+            raise Failed(f"the page led to {where}: {self._navigation_error or 'it cannot be reached'}")
 
     def call(self, method, parameters=None, until=None, session=True):
         """Sends one command and returns its result."""
@@ -245,10 +257,15 @@ class Browser:
             pass
         elif method == "Page.loadEventFired":
             self._loaded = True
+        elif method == "Network.requestWillBeSent":
+            if parameters.get("type") == "Document" and parameters.get("frameId") == self._frame:
+                self._navigation, self._navigation_error = parameters["requestId"], ""
         elif method == "Network.responseReceived":
             if parameters.get("type") == "Document" and parameters.get("frameId") == self._frame:
                 self._document, self._document_request = parameters["response"], parameters["requestId"]
         elif method == "Network.loadingFailed":
+            if parameters.get("requestId") == self._navigation:
+                self._navigation_error = parameters.get("errorText") or ""
             if parameters.get("requestId") == self._document_request:
                 self._broken = parameters.get("errorText") or "broken off"
         elif method == "Page.javascriptDialogOpening":  # alert() would hold everything up
@@ -267,7 +284,9 @@ class Browser:
     def html(self):
         """The document as it stands now, scripts having run."""
         root = self.call("DOM.getDocument", {"depth": 0})["root"]["nodeId"]
-        return self.call("DOM.getOuterHTML", {"nodeId": root})["outerHTML"]
+        html = self.call("DOM.getOuterHTML", {"nodeId": root})["outerHTML"]
+        self._refuse_error_page()  # the page may have left after it was judged
+        return html
 
     def screenshot(self, max_height):
         """PNG of the whole page, from its top, at most `max_height` pixels of it."""
@@ -279,7 +298,9 @@ class Browser:
         return self._bytes("Page.printToPDF", {"printBackground": True, "preferCSSPageSize": True})
 
     def _bytes(self, method, parameters):
-        return base64.b64decode(self.call(method, parameters)["data"])
+        data = base64.b64decode(self.call(method, parameters)["data"])
+        self._refuse_error_page()
+        return data
 
 
 def unfinished(loaded):
