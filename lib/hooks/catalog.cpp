@@ -45,6 +45,15 @@ std::vector<Hook> find_hooks(const fs::path& directory) {
   return hooks;
 }
 
+// Of ArchiveBox's plugins, whose config.json does not say it: those that work on the output of others, or save something
+// about the page.
+bool captures_by_name(std::string_view name) {
+  constexpr std::array<std::string_view, 11> kNames{"accessibility", "consolelog", "dns",       "favicon", "hashes", "headers",
+                                                    "htmltotext",    "redirects",  "seo",       "ssl",     "title"};
+  return !name.starts_with("parse_") && !name.starts_with("search_") &&
+         std::find(kNames.begin(), kNames.end(), name) == kNames.end();
+}
+
 // The closure over required_plugins, depth first, so that dependencies come before their dependants.
 class Selection {
 public:
@@ -117,6 +126,7 @@ std::shared_ptr<const Catalog> Catalog::load(const std::vector<fs::path>& direct
       Plugin plugin;
       plugin.name = name;
       plugin.directory = entry.path();
+      plugin.captures_page = captures_by_name(name);
       if (configured && !read_plugin_file(file, runtime, plugin)) {
         catalog->plugins_.erase(name); // the later directory has the say, even when it says "not here"
         continue;

@@ -64,6 +64,9 @@ struct Plugin {
   std::vector<RequiredBinary> required_binaries;
   std::vector<std::string> output_mimetypes;
   std::vector<Hook> hooks;       // all events, in order
+  // Its success means that the page is archived. False for plugins that work on what others have saved, or that save
+  // something about the page, not the page.
+  bool captures_page{true};
   bool enabled_by_default{true}; // false if its schema has false as default of <PLUGIN>_ENABLED
 };
 

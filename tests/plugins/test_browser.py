@@ -73,6 +73,17 @@ class Browser(HookTest):
                 self.assertIn(f"the page led to {to}", outcome.result["error"])
                 self.assertEqual(list(outcome.directory.iterdir()), [])
 
+    def test_a_page_that_nobody_can_have(self):
+        for url in (refused_url(self), "http://no-such-host.invalid/", self.url("/loop")):
+            outcome = self.run_hook("dom", url)
+            self.assert_status(outcome, "failed")
+            self.assertEqual([r["type"] for r in outcome.records], ["Unreachable", "ArchiveResult"])
+
+    def test_the_answer_is_told(self):
+        for path, status in (("/article.html", 200), ("/missing", 404)):
+            answer = {"type": "Response", "url": self.url(path), "status": status, "mime": "text/html"}
+            self.assertIn(answer, self.run_hook("dom", path).records)
+
     def test_a_page_that_leads_to_another_page_is_that_page(self):
         outcome = self.run_hook("dom", "/lead?how=script&to=/article.html")
         self.assert_status(outcome, "succeeded")
