@@ -92,6 +92,9 @@ public:
   const std::map<std::string, Plugin>& plugins() const noexcept { return plugins_; }
   const Plugin* find(const std::string& name) const;
 
+  // The first plugin that is not in the catalog, of this one and all that it requires; "": there is none.
+  std::string lacking(const std::string& name) const;
+
   // The closure over required_plugins of `roots` (all plugins that are enabled by default if empty), dependencies
   // first. A root may itself be a list, "wget,title". A root that `disabled` names is left out: disabling is the
   // stronger word. Throws Error(usage) for an unknown root, listing the known ones, and Error(configuration) for a

@@ -59,7 +59,7 @@ struct ResponseRecord { // what the server answered: {"type":"Response","url":..
   std::string mime; // lower case, without parameters; "" if it is none
 };
 
-struct UnreachableRecord { // no hook can get the page: {"type":"Unreachable","reason":"example.org: connection refused"}
+struct UnreachableRecord { // no hook can get the page: {"type":"Unreachable","reason":"host: connection refused"}
   std::string reason;
 };
 

@@ -20,10 +20,10 @@ declare
     schedule_find, schedule_next, schedule_times, crawls_expired, schema_minimum, list_snapshots,
     list_results, list_events, list_events_after}';
   c_work constant text[] := '{
-    worker_join, worker_beat, worker_hooks, worker_turn, worker_leave, worker_gone, claim, finish,
-    lapse_workers, control_apply, log_level_of, crawl_claim, crawl_expand, crawl_release, crawl_stop_step,
-    crawl_judge_step, session_open, session_set, binary_want, binary_claim, binary_set, binary_known,
-    machine_set_options, machine_options, runner_join, runner_enter, runner_beat, runner_leave,
+    archive_begun, worker_join, worker_beat, worker_hooks, worker_turn, worker_leave, worker_gone, claim,
+    finish, lapse_workers, control_apply, log_level_of, crawl_claim, crawl_expand, crawl_release,
+    crawl_stop_step, crawl_judge_step, session_open, session_set, binary_want, binary_claim, binary_set,
+    binary_known, machine_set_options, machine_options, runner_join, runner_enter, runner_beat, runner_leave,
     runner_hold, runner_duty, local_processes, host_rate_limited, robots_get, robots_put, purge_list,
     purge_waiting, purge_done, crawl_pages_stale, crawl_page_made, webhook_claim, webhook_report,
     webhook_hand_back, webhook_wait}';

@@ -598,6 +598,9 @@ Response Site::route(const Request& request) {
       const auto fact = [&](const char* name, const std::string& value) {
         if (!value.empty()) body += std::string("<div><dt>") + name + "</dt><dd>" + html_escape(value) + "</dd></div>";
       };
+      fact("Response", row.is_null("http_status")
+                           ? ""
+                           : "HTTP " + row.text("http_status") + (row.is_null("mime") ? "" : ", " + row.text("mime")));
       fact("Depth", row.text("depth"));
       fact("Files", row.is_null("files") ? "" : row.text("files"));
       fact("Size", row.is_null("bytes") ? "" : size_of(row.integer("bytes")));

@@ -161,10 +161,30 @@ awaitable<void> SnapshotJob::remove_published() {
 
 awaitable<void> SnapshotJob::archive_page() {
   view_.started_at = base::utc_timestamp();
+  require_plugins();
   co_await admission_.judge_page();
   co_await join_session();
   co_await run_hooks();
   co_await publish();
+}
+
+// What this worker lacks, another may have: that is no failure of the page. A claim passes over crawls that name a
+// plugin which its worker has not announced, so this is for crawls that name none.
+void SnapshotJob::require_plugins() const {
+  const auto& catalog = *context_.options.catalog;
+  std::string lacking;
+  const auto names = base::join(claim_.plugins, ",");
+  if (!names.starts_with('[')) // a JSON list
+    for (const auto& name : base::split(names, ","))
+      if (lacking.empty()) lacking = catalog.lacking(name);
+  if (!lacking.empty())
+    throw Failure{Failure::Kind::no_plugin,
+                  "the worker on " + context_.hostname + " has no plugin \"" + lacking + "\""};
+  if (!names.empty()) return;
+  const auto selected = hooks::selected_plugins(catalog, "", context_.options.hook_options);
+  if (catalog.hooks_for(hooks::Event::snapshot, selected).empty())
+    throw Failure{Failure::Kind::no_plugin, "the worker on " + context_.hostname +
+                                                " has no plugin with a hook for snapshots that is enabled"};
 }
 
 // From here on the crawl's hooks run on this node, and ours may use what they provide.
@@ -205,8 +225,8 @@ awaitable<void> SnapshotJob::run_hooks() {
   crawl_hooks_ = !catalog.hooks_for(hooks::Event::crawl_setup, selected).empty();
   const auto all = catalog.hooks_for(hooks::Event::snapshot, selected);
   if (all.empty())
-    throw base::Error(base::ErrorClass::configuration, "no plugin with a hook for snapshots is enabled on this node",
-                      "set plugins.path, or name plugins that exist: holdfast config");
+    throw base::Error(base::ErrorClass::configuration, "no plugin with a hook for snapshots is enabled for this crawl",
+                      "name plugins that have one, or leave out the option that disables them: holdfast config");
   for (const hooks::Hook* hook : all) {
     check();
     if (!unreachable_.empty() && !is_captured(ends_))
@@ -467,7 +487,9 @@ awaitable<void> SnapshotJob::publish() {
     return archive::publish(context_.archive_root, files_.directory(), directory, view_);
   });
   published_ = published.directory.string();
-  summary_ = fmt::format("{}, {} files, {}", view_.outcome + (verdict.outcome == "failed" ? ": " + verdict.reason : ""), published.files, base::format_size(published.bytes));
+  summary_ = fmt::format("{}{}, {} files, {}", verdict.outcome,
+                         verdict.outcome == "failed" ? " (" + verdict.reason + ")" : "", published.files,
+                         base::format_size(published.bytes));
   base::test_point("after_publish");
   check();
   if (context_.options.share_bodies)

@@ -59,6 +59,7 @@ private:
   void check() const; // throws Failure if the job is to end
   void end_hooks();
   awaitable<void> archive_page();
+  void require_plugins() const;
   awaitable<void> join_session();
   std::vector<std::string> selected_plugins();
   awaitable<void> run_hooks();

@@ -86,12 +86,12 @@ class Headers(HookTest):
 
     def test_the_answer_is_told(self):
         for plugin, path, status, mime in (
+            ("title", "/article.html", 200, "text/html"),  # fetches the page while no other plugin has it
             ("headers", "/article.html", 200, "text/html"),
             ("wget", "/article.html", 200, "text/html"),
             ("wget", "/report.pdf", 200, "application/pdf"),
             ("headers", "/missing", 404, "text/html"),
             ("wget", "/missing", 404, "text/html"),
-            ("title", "/article.html", 200, "text/html"),
         ):
             with self.subTest(f"{plugin} {path}"):
                 told = [record for record in self.run_hook(plugin, path).records if record["type"] == "Response"]
