@@ -60,10 +60,12 @@ begin
   return v_count;
 end $$;
 
-create or replace function holdfast.claim_lanes(p_worker uuid, p_crawl uuid, p_room integer)
+create or replace function holdfast.claim_lanes(
+    p_worker uuid, p_crawl uuid, p_room integer, p_newest boolean, p_top_n integer)
   returns uuid[] language plpgsql as $$
 -- Takes due snapshots of hosts with limits, lane by lane, each with the row of its host locked. So the limits
--- of a host are exact, however many workers claim.
+-- of a host are exact, however many workers claim. p_newest, p_top_n: the order within a lane, see
+-- claim_pick; the lanes themselves take turns.
 declare
   v_lane record;
   v_host holdfast.host;
@@ -82,13 +84,14 @@ begin
     -- Not there: the host was forgotten, and its lane has no limits any more.
     continue when not found and exists (select from holdfast.host h where h.name = v_lane.host);
     v_host.name := v_lane.host;
-    v_ids := v_ids || holdfast.claim_lane(p_worker, p_crawl, v_host, p_room - cardinality(v_ids));
+    v_ids := v_ids || holdfast.claim_lane(p_worker, p_crawl, v_host, p_room - cardinality(v_ids), p_newest,
+                                          p_top_n);
   end loop;
   return v_ids;
 end $$;
 
 create or replace function holdfast.claim_lane(
-    p_worker uuid, p_crawl uuid, p_host holdfast.host, p_room integer)
+    p_worker uuid, p_crawl uuid, p_host holdfast.host, p_room integer, p_newest boolean, p_top_n integer)
   returns uuid[] language plpgsql as $$
 -- Takes what the host allows now from one lane; both rows are locked. Then sets when the lane is due again.
 declare
@@ -96,7 +99,9 @@ declare
   -- A delay without a cap means one at a time: the delay counts from the end of one to the start of the next.
   v_cap constant integer := coalesce(p_host.max_parallel, case when p_host.min_delay > '0' then 1 end);
   v_free integer;
+  v_room integer;
   v_full boolean;
+  v_due record;
   v_ids uuid[] := '{}';
   v_next timestamptz := case when p_host.paused then 'infinity'
                              else greatest(p_host.next_at, p_host.backoff_until) end;
@@ -113,9 +118,13 @@ begin
               limit v_cap) held;
   end if;
   if v_free > 0 or v_cap is null then
-    v_ids := holdfast.claim_take(p_worker, p_crawl, (holdfast.claim_due(
-      p_crawl, p_host.name, '-infinity',
-      least(p_room, v_free, case when p_host.min_delay > '0' then 1 end), false)).ids);
+    v_room := least(p_room, v_free, case when p_host.min_delay > '0' then 1 end);
+    if p_newest or p_top_n > v_room then
+      v_due := holdfast.claim_pick(p_crawl, p_host.name, v_room, false, p_newest, p_top_n);
+    else
+      v_due := holdfast.claim_due(p_crawl, p_host.name, '-infinity', v_room, false);
+    end if;
+    v_ids := holdfast.claim_take(p_worker, p_crawl, v_due.ids);
   end if;
   if v_ids <> '{}' and p_host.min_delay > '0' then
     p_host.next_at := clock_timestamp() + p_host.min_delay;
