@@ -164,7 +164,10 @@ begin
   end if;
   v_began := clock_timestamp();
   select * into v_duty from holdfast.duty d
-    where case when p_duty is null then d.enabled and d.next_at <= v_began else d.name = p_duty end
+    -- Further ahead than "every" is a due time that an earlier clock has set.
+    where case when p_duty is null
+               then d.enabled and (d.next_at <= v_began or d.next_at > v_began + d.every)
+               else d.name = p_duty end
     order by d.next_at, d.name limit 1 for update;
   if not found and p_duty is not null then
     raise exception 'there is no duty "%"', p_duty using errcode = 'HF004', hint = 'select name from holdfast.v_duty';

@@ -186,6 +186,26 @@ begin
     'beat_at', v_worker.beat_at, 'session', v_session.status, 'no_progress_since', v_hook.no_progress_since));
 end $$;
 
+create or replace function holdfast.why_clock(p_at timestamptz, p_latest timestamptz) returns text
+  language sql stable as $$
+  -- Of a due time that lies further ahead than its maximum (see 74_clock.sql).
+  select case when p_at > p_latest and p_at < holdfast.retry_at_max()
+              then ', which lies further ahead than ' || holdfast.people_time(p_latest)
+                || ', the latest that it can be: the clock has gone back' else '' end
+$$;
+
+create or replace function holdfast.why_not_looked_at(p_queue holdfast.snapshot_queue) returns text
+  language sql stable as $$
+  -- Claims do not look at a due page, because its crawl or lane lies too far ahead. NULL: they do.
+  select ', but no claim looks at it before ' || holdfast.people_time(w.at) || holdfast.why_clock(w.at, w.latest)
+    from (select c.ready_at as at, clock_timestamp() + interval '2 minutes' as latest
+            from holdfast.crawl_queue c where c.crawl_id = p_queue.crawl_id
+          union all
+          select l.next_at, holdfast.lane_due_latest(l.crawl_id, l.host)
+            from holdfast.crawl_lane l where l.crawl_id = p_queue.crawl_id and l.host = p_queue.lane) w
+    where w.at > w.latest and w.at < holdfast.retry_at_max() order by w.at desc limit 1
+$$;
+
 create or replace function holdfast.why_snapshot(p_snapshot uuid, p_crawl uuid, out reason text, out facts jsonb)
   language plpgsql stable as $$
 declare
@@ -216,13 +236,14 @@ begin
     reason := 'It waits for its crawl to be started' || v_more.reason || '.';
   elsif v_queue.retry_at > clock_timestamp() then
     reason := 'It waits until ' || holdfast.people_time(v_queue.retry_at) || coalesce(': ' || v_queue.reason, '')
-      || coalesce(' (after ' || holdfast.people_count(nullif(v_queue.attempts, 0), 'attempt') || ')', '') || '.';
+      || coalesce(' (after ' || holdfast.people_count(nullif(v_queue.attempts, 0), 'attempt') || ')', '')
+      || holdfast.why_clock(v_queue.retry_at, holdfast.page_due_latest(v_queue.host)) || '.';
   else
     v_more := holdfast.why_host_waits(v_queue.host);
     reason := ', but ' || v_more.reason;
     if reason is null then
       v_more := holdfast.why_not_claimed();
-      reason := v_more.reason;
+      reason := coalesce(holdfast.why_not_looked_at(v_queue), v_more.reason);
     end if;
     reason := 'It has been due since ' || holdfast.people_time(v_queue.retry_at) || reason || '.';
   end if;

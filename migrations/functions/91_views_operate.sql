@@ -31,6 +31,19 @@ create or replace view holdfast.v_stuck as
     (select 'crawl', s.crawl_id, s.crawl_id, s.opened_at, 'its crawl hooks do not get ready' from holdfast.session s
        where s.status = 'opening' and s.opened_at < statement_timestamp() - interval '5 minutes' limit 100)
     union all
+    -- After the clock has gone back, until the duty "clock" has made them due.
+    (select 'snapshot', q.snapshot_id, q.crawl_id, q.retry_at,
+            'its due time lies further ahead than a delay can be: the clock has gone back'
+       from holdfast.snapshot_queue q
+       where q.status <> '' and q.owner_id is null and q.retry_at < holdfast.retry_at_max()
+         and q.retry_at > statement_timestamp() + (select c.retry_max from holdfast.collection c)
+         and q.retry_at > holdfast.page_due_latest(q.host)
+       limit 100)
+    union all
+    (select 'crawl', q.crawl_id, q.crawl_id, q.ready_at,
+            'no claim looks at it for more than a minute: the clock has gone back'
+       from holdfast.crawl_queue q where q.ready_at > statement_timestamp() + interval '2 minutes' limit 100)
+    union all
     (select 'runner', null, null, min(p.started_at), 'no runner leads' from holdfast.process p
        where p.status = 'running' and p.process_type = 'worker' and p.lease_until > statement_timestamp()
          and not exists (select from holdfast.process r where r.worker_type = 'worker_runner' and r.status = 'running')

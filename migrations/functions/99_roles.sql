@@ -22,7 +22,7 @@ declare
     crawl_judge_step, session_open, session_set, binary_want, binary_claim, binary_set, binary_known,
     machine_set_options, machine_options, runner_join, runner_enter, runner_beat, runner_leave, runner_hold,
     runner_duty, local_processes, host_rate_limited, robots_get, robots_put, purge_list, purge_waiting, purge_done,
-    crawl_pages_stale, crawl_page_made, webhook_claim, webhook_report, webhook_hand_back, webhook_wait}';
+    crawl_pages_stale, crawl_page_made, clock_check, webhook_claim, webhook_report, webhook_hand_back, webhook_wait}';
   c_steer constant text[] := '{crawl_add, crawl_add_seeds, crawl_options, crawl_pause, crawl_resume, crawl_cancel,
     crawl_stop, crawl_stop_step, crawl_scope, crawl_retry, crawl_describe, crawl_priority, crawl_keep, crawl_remove,
     snapshot_remove, snapshot_order, worker_pause, worker_resume, worker_cancel, worker_drain, collection_pause,
