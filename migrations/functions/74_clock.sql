@@ -100,8 +100,8 @@ begin
                        for no key update skip locked);
   get diagnostics v_more = row_count; v_count := v_count + v_more;
   update holdfast.crawl_queue q
-    set ready_at = least(q.ready_at, p_now), low_at = '-infinity', low_moved_at = '-infinity',
-        wakes = q.wakes + 1
+    set ready_at = case when q.ready_at > p_now then p_now else q.ready_at end,
+        low_at = '-infinity', low_moved_at = '-infinity', wakes = q.wakes + 1
     where q.crawl_id in (select o.crawl_id
                            from holdfast.crawl_queue o
                            where o.ready_at > p_now + interval '2 minutes'
@@ -156,9 +156,10 @@ declare
   v_count bigint := 0;
 begin
   update holdfast.robots r
-    set fetch_until = least(r.fetch_until, p_now),
+    set fetch_until = case when r.fetch_until > p_now + interval '2 minutes' then p_now
+                           else r.fetch_until end,
         expires_at = case when r.fetched_at > p_now + interval '1 minute' then p_now else r.expires_at end,
-        fetched_at = least(r.fetched_at, p_now)
+        fetched_at = case when r.fetched_at > p_now then p_now else r.fetched_at end
     where r.origin in (select o.origin
                          from holdfast.robots o
                          where o.fetched_at > p_now + interval '1 minute'

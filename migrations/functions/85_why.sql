@@ -104,6 +104,7 @@ begin
     when v_host.next_at > clock_timestamp() then
       ' is limited to one page every ' || holdfast.people_duration(v_host.min_delay)
       || ', the next at ' || holdfast.people_time(v_host.next_at)
+      || holdfast.why_clock(v_host.next_at, clock_timestamp() + v_host.min_delay + interval '1 minute')
     when v_held >= v_cap then
       ' has reached its limit of ' || holdfast.people_count(v_held, 'snapshot') || ' at once' end;
   facts := jsonb_strip_nulls(jsonb_build_object('host', to_jsonb(v_host), 'host_held', v_held));

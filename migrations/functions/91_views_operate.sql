@@ -44,7 +44,7 @@ create or replace view holdfast.v_stuck as
        limit 100)
     union all
     -- After the clock has gone back, until the duty "clock" has made them due.
-    (select 'snapshot', q.snapshot_id, q.crawl_id, q.retry_at,
+    (select 'snapshot', q.snapshot_id, q.crawl_id, statement_timestamp(),
             'its due time lies further ahead than a delay can be: the clock has gone back'
        from holdfast.snapshot_queue q
        where q.status <> ''
@@ -54,8 +54,8 @@ create or replace view holdfast.v_stuck as
          and q.retry_at > holdfast.page_due_latest(q.host)
        limit 100)
     union all
-    (select 'crawl', q.crawl_id, q.crawl_id, q.ready_at,
-            'claims look at it further ahead than a minute: the clock has gone back'
+    (select 'crawl', q.crawl_id, q.crawl_id, statement_timestamp(),
+            'no claim looks at it for more than a minute: the clock has gone back'
        from holdfast.crawl_queue q
        where q.ready_at > statement_timestamp() + interval '2 minutes'
        limit 100)
