@@ -112,7 +112,7 @@ create or replace function holdfast.duty_trim_events(p_duty holdfast.duty)
 $$;
 
 create or replace function holdfast.duty_trim_attempts(p_duty holdfast.duty)
-  returns bigint language sql as $$
+  returns bigint language sql set holdfast.change_sealed = on as $$
   -- Keeps attempts of open snapshots: they are needed to answer a worker that repeats a call.
   with gone as (
     delete from holdfast.attempt a

@@ -134,7 +134,7 @@ $$;
 comment on function holdfast.crawls_expired(bigint) is 'Sealed crawls past keep_until.';
 
 create or replace function holdfast.crawl_remove(p_crawl uuid, p_by text)
-  returns bigint language plpgsql as $$
+  returns bigint language plpgsql set holdfast.change_sealed = on as $$
 -- Returns how many directories are to be deleted.
 declare
   v_status text;
@@ -161,7 +161,7 @@ comment on function holdfast.crawl_remove(uuid, text) is
   'Deletes a sealed crawl; its files are listed in purge.';
 
 create or replace function holdfast.snapshot_remove(p_snapshot uuid, p_by text)
-  returns bigint language plpgsql as $$
+  returns bigint language plpgsql set holdfast.change_sealed = on as $$
 -- Returns 1, or 0 if there is no such snapshot. Removing the last one removes the crawl. Pages that were
 -- found on the removed one remember its URL.
 declare
