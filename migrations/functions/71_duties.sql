@@ -3,8 +3,8 @@
 
 create or replace function holdfast.duty_lapsed(p_duty holdfast.duty)
   returns bigint language plpgsql as $$
--- One process a transaction, as in lapse_workers. Claims do the same; this is for times without any, and for
--- runners.
+-- One process per transaction, as in lapse_workers. Claims do the same; this duty covers runners, and times
+-- without claims.
 begin
   perform from holdfast.process
     where status = 'running' and lease_until <= clock_timestamp()

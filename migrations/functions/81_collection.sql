@@ -1,6 +1,5 @@
--- The collection after the work: archiving again, tags, keeping, removing. Deleting rows lists their
--- directories in holdfast.purge, in the same transaction; the runner, or a worker that has the archive,
--- deletes the files.
+-- Finished crawls: retry, tags, retention, removal. Removing rows lists their directories in holdfast.purge in
+-- the same transaction. The runner, or a worker that can reach the archive, deletes the files.
 
 create or replace function holdfast.crawl_retry(p_new uuid,
     p_ids uuid[], p_failed boolean, p_plugins text[], p_by text)
@@ -227,8 +226,8 @@ $$;
 
 create or replace function holdfast.superseded_remove(p_limit bigint)
   returns bigint language plpgsql as $$
--- Removes marked snapshots of sealed crawls; returns how many. (In an open one, a page less makes room for
--- another.)
+-- Removes marked snapshots of sealed crawls; returns how many. An open crawl would replace a removed page
+-- by another one.
 declare
   v_row record;
   v_count bigint := 0;
