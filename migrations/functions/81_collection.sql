@@ -1,5 +1,5 @@
--- Finished crawls: retry, tags, retention, removal. Removing rows lists their directories in holdfast.purge in
--- the same transaction. The runner, or a worker that can reach the archive, deletes the files.
+-- Finished crawls: retry, tags, retention, removal. Removing rows lists their directories in holdfast.purge,
+-- in the same transaction. The runner, or a worker that can reach the archive, deletes the files.
 
 create or replace function holdfast.crawl_retry(p_new uuid,
     p_ids uuid[], p_failed boolean, p_plugins text[], p_by text)

@@ -13,6 +13,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <iostream>
+#include <memory>
 
 namespace holdfast::cli {
 
@@ -37,12 +38,9 @@ std::string session_options(pg::Connection& connection, const std::string& role)
   const std::string names = "-c search_path=holdfast,public";
   if (role == "owner") return names;
   const std::string name = "holdfast_" + role;
-  const bool member = connection
-                          .call("select case when to_regrole($1::text) is not null then pg_has_role($1::name, 'member') else "
-                                "false end as member",
-                                pg::Params::of(name))
-                          .one()
-                          .boolean("member");
+  constexpr const char* kAsk =
+      "select case when to_regrole($1::text) is not null then pg_has_role($1::name, 'member') else false end as member";
+  const bool member = connection.call(kAsk, pg::Params::of(name)).one().boolean("member");
   if (member) return names + " -c role=" + name;
   if (role != "reader")
     throw base::Error(base::ErrorClass::refused, "this login may not act as " + name,
@@ -57,20 +55,25 @@ int run_psql(const std::vector<std::string>& arguments) {
     words.push_back(const_cast<char*>(argument.c_str()));
   words.push_back(nullptr);
   std::cout << std::flush;
-  on_signal(SIGINT, SIG_IGN);
-  on_signal(SIGQUIT, SIG_IGN);
+  sigset_t held, before;
+  ::sigemptyset(&held);
+  ::sigaddset(&held, SIGTERM);
+  ::sigaddset(&held, SIGHUP);
+  ::sigprocmask(SIG_BLOCK, &held, &before); // none is lost between the fork and the handlers
   const pid_t child = ::fork();
   if (child < 0) throw base::Error(base::ErrorClass::unavailable, "cannot start psql");
   if (child == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-    on_signal(SIGINT, SIG_DFL);
-    on_signal(SIGQUIT, SIG_DFL);
+    ::sigprocmask(SIG_SETMASK, &before, nullptr);
     ::execvp("psql", words.data());
     ::_exit(kNoProgram);
   }
   running_psql = child;
+  on_signal(SIGINT, SIG_IGN);
+  on_signal(SIGQUIT, SIG_IGN);
   on_signal(SIGTERM, pass_on);
   on_signal(SIGHUP, pass_on);
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
