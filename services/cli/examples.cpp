@@ -56,7 +56,7 @@ const std::map<std::string_view, std::vector<std::string_view>>& examples() {
       {"show", {"holdfast show 7f3a", "holdfast show 7f3a --json | jq -r 'select(.type == \"Snapshot\").url'"}},
       {"psql",
        {"holdfast psql", "holdfast psql -c 'select * from v_status'",
-        "holdfast psql --role operator -c \"select crawl_pause(id, 'me', 'too fast') from v_crawl where label = 'blog'\""}},
+        "holdfast psql --role operator -c \"select crawl_priority(id, 10, 'me') from v_crawl where label = 'blog'\""}},
       {"migrate", {"holdfast migrate"}},
       {"config", {"holdfast config", "holdfast config archive.root"}},
       {"version", {"holdfast version --json"}},

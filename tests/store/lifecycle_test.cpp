@@ -310,7 +310,8 @@ TEST_CASE("deleting a crawl takes everything of it along, and nothing of another
   }
   CHECK(refusal([&] { stage.run("delete from holdfast.crawl where id = $1::uuid", pg::Params::of(doomed)); }) ==
         pg::kBrokenInvariant);
-  stage.connection.script("set local holdfast.change_sealed = on; delete from holdfast.crawl where id = '" + doomed + "'");
+  stage.connection.script("set local holdfast.change_sealed = on; delete from holdfast.crawl where id = '" + doomed +
+                          "'");
   // All tables but the record of what happened.
   const auto tables = stage.connection.call("select c.table_name as name from information_schema.columns c join "
                                             "information_schema.tables t using (table_schema, "
