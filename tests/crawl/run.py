@@ -608,7 +608,7 @@ declare
   v_from timestamptz := clock_timestamp();
 begin
   begin
-    perform holdfast.snapshot_claim(node, 4, '{}');
+    perform from holdfast.worker_turn(node, '[]', 4, '{}', false, false, 0, 0);
     raise exception 'undo' using errcode = 'ZZ000';
   exception when sqlstate 'ZZ000' then
     return extract(epoch from clock_timestamp() - v_from) * 1000;

@@ -191,7 +191,7 @@ begin
     when 'session' then
       perform holdfast.session_open(p_worker, gen_random_uuid(), c.id, 'directory')
         from stress.crawl(false) c(id)
-        where not exists (select from holdfast.session s where s.crawl_id = c.id
+        where c.id is not null and not exists (select from holdfast.session s where s.crawl_id = c.id
                             and s.process_id = p_worker and s.ended_at is null);
     when 'die' then
       update holdfast.process set lease_until = clock_timestamp()
