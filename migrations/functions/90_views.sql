@@ -139,7 +139,6 @@ comment on column holdfast.v_result.files is 'Number of files it left.';
 comment on column holdfast.v_result.cpu_ms is
   'CPU time of the hook and everything it started, in milliseconds.';
 comment on column holdfast.v_result.counts is 'False if the snapshot was sealed by another attempt.';
-comment on column holdfast.v_result.process_id is 'The worker.';
 
 create or replace view holdfast.v_failure as
   select r.ended_at, s.url, r.plugin, r.error, r.snapshot_id, r.crawl_id, r.hook_name, r.fence

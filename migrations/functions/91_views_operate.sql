@@ -2,7 +2,7 @@
 
 create or replace view holdfast.v_stuck as
   with late as (
-    -- Crawls with due snapshots of which no worker has any: the one that has waited longest stands for all.
+    -- Crawls with due snapshots that no worker works on, each with the snapshot that has waited longest.
     (select 'snapshot' as kind, n.snapshot_id as id, w.crawl_id, n.due_at as since,
             'due, but no worker takes it' as what
        from (select q.crawl_id
