@@ -63,6 +63,8 @@ insert into holdfast.duty (name, every, function, batch, keep, about)
    'wakes or seals crawls that were changed by hand'),
   ('retention', '30 seconds', 'duty_retention', 1, null,
    'removes crawls past keep_until, and their files'),
+  ('clock', '1 minute', 'duty_clock', 10000, null,
+   'after the clock has gone back, makes due what lies too far ahead'),
   ('hosts', '1 minute', 'duty_hosts', 500, null,
    'reduces the back-off of hosts that have not asked again'),
   ('trim_events', '10 minutes', 'duty_trim_events', 5000, '90 days',

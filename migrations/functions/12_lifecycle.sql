@@ -104,15 +104,24 @@ begin
   return null;
 end $$;
 
+create or replace function holdfast.may_change_sealed()
+  returns boolean language sql stable as $$
+  -- A guard against mistakes in psql. The functions that remove pages switch it on for themselves.
+  select coalesce(nullif(current_setting('holdfast.change_sealed', true), '')::boolean, false)
+$$;
+
 create or replace function holdfast.never_changes()
   returns trigger language plpgsql as $$
--- Sealed rows, results and attempts are written once. They are deleted only with their snapshot, by the
--- foreign key.
+-- Sealed pages, their results and their attempts are written once. Snapshots that are still open may change.
 begin
-  raise exception '% of % refused: its rows never change', lower(tg_op), tg_table_name
-    using errcode = 'HF001',
-      hint = 'holdfast.snapshot_remove() and holdfast.crawl_remove() delete a snapshot or crawl '
-        'with all its records.';
+  if tg_level = 'ROW' and tg_table_name = 'snapshot' then
+    perform from holdfast.snapshot_sealed e where e.snapshot_id = old.id and e.crawl_id = old.crawl_id;
+    if not found and tg_op = 'DELETE' then return old; end if;
+    if not found then return new; end if;
+  end if;
+  raise exception '% of % refused: sealed pages never change (by hand: set holdfast.change_sealed = on)',
+    lower(tg_op), tg_table_name using errcode = 'HF001',
+    hint = 'holdfast.snapshot_remove() and holdfast.crawl_remove() delete a page or a crawl with its files.';
 end $$;
 
 create or replace function holdfast.snapshots_go()
@@ -174,13 +183,27 @@ create or replace trigger snapshots_sealed
   after insert on holdfast.snapshot_sealed
   referencing new table as fresh
   for each statement execute function holdfast.snapshots_sealed();
-create or replace trigger snapshot_sealed_never_changes
-  before update or delete on holdfast.snapshot_sealed
-  for each row when (pg_trigger_depth() = 0)
-  execute function holdfast.never_changes();
-create or replace trigger archive_result_never_changes
-  before update or delete on holdfast.archive_result
-  for each row when (pg_trigger_depth() = 0)
+do $$
+declare
+  v_table text;
+begin
+  -- A cascade from a snapshot that may go is at depth 1.
+  foreach v_table in array '{snapshot_sealed, archive_result, attempt}'::text[] loop
+    execute format(
+      'create or replace trigger %1$s_never_changes before update or delete on holdfast.%1$s'
+      ' for each row when (pg_trigger_depth() = 0 and not holdfast.may_change_sealed())'
+      ' execute function holdfast.never_changes()', v_table);
+  end loop;
+  foreach v_table in array '{crawl, snapshot, snapshot_sealed, archive_result, attempt}'::text[] loop
+    execute format(
+      'create or replace trigger %1$s_not_truncated before truncate on holdfast.%1$s'
+      ' for each statement when (not holdfast.may_change_sealed())'
+      ' execute function holdfast.never_changes()', v_table);
+  end loop;
+end $$;
+create or replace trigger snapshot_never_changes
+  before update or delete on holdfast.snapshot
+  for each row when (not holdfast.may_change_sealed())
   execute function holdfast.never_changes();
 create or replace trigger snapshots_go
   after delete on holdfast.snapshot

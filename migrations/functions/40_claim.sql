@@ -152,7 +152,8 @@ begin
   end if;
   v_ids := holdfast.claim_default_lane(p_worker, p_queue, v_room, p_limits, p_newest, p_top_n);
   if p_limits and cardinality(v_ids) < v_room then
-    v_ids := v_ids || holdfast.claim_lanes(p_worker, p_queue.crawl_id, v_room - cardinality(v_ids));
+    v_ids := v_ids || holdfast.claim_lanes(p_worker, p_queue.crawl_id, v_room - cardinality(v_ids), p_newest,
+                                           p_top_n);
   end if;
   if v_ids <> '{}' then
     insert into holdfast.event (lifecycle, objects, crawl_id, from_state, event, to_state, process_id)
@@ -207,7 +208,7 @@ begin
     if v_in_order then
       v_due := holdfast.claim_due(p_queue.crawl_id, '', v_low, p_room - cardinality(v_ids), p_limits);
     else
-      v_due := holdfast.claim_pick(p_queue.crawl_id, p_room - cardinality(v_ids), p_limits, p_newest,
+      v_due := holdfast.claim_pick(p_queue.crawl_id, '', p_room - cardinality(v_ids), p_limits, p_newest,
                                    p_top_n);
     end if;
     v_ids := v_ids || holdfast.claim_take(p_worker, p_queue.crawl_id, v_due.ids);
@@ -259,7 +260,7 @@ begin
 end $$;
 
 create or replace function holdfast.claim_pick(
-    p_crawl uuid, p_room integer, p_limits boolean, p_newest boolean, p_top_n integer,
+    p_crawl uuid, p_lane text, p_room integer, p_limits boolean, p_newest boolean, p_top_n integer,
     out ids uuid[], out limited text[], out last_at timestamptz)
   language plpgsql as $$
 -- As claim_due, in another order: the newest first, or at random among the first p_top_n of either order.
@@ -273,7 +274,7 @@ begin
     v_seen := array(select q.snapshot_id
                       from holdfast.snapshot_queue q
                       where q.crawl_id = p_crawl
-                        and q.lane = ''
+                        and q.lane = p_lane
                         and q.owner_id is null
                         and q.retry_at <= v_now
                       order by q.retry_at desc
@@ -282,7 +283,7 @@ begin
     v_seen := array(select q.snapshot_id
                       from holdfast.snapshot_queue q
                       where q.crawl_id = p_crawl
-                        and q.lane = ''
+                        and q.lane = p_lane
                         and q.owner_id is null
                         and q.retry_at <= v_now
                       order by q.retry_at
@@ -304,7 +305,7 @@ begin
             where q.snapshot_id = any (v_seen)
               and q.crawl_id = p_crawl
               and q.status = 'queued'
-              and q.lane = ''
+              and q.lane = p_lane
               and q.retry_at <= v_now
             order by array_position(v_seen, q.snapshot_id)
             limit p_room
@@ -356,8 +357,8 @@ end $$;
 
 create or replace function holdfast.claim_wait()
   returns interval language sql stable as $$
-  -- How long until something that waits now is due; NULL: nothing waits. Work that is due already may be
-  -- locked by others.
+  -- How long until something that waits now is due, or the lease of a worker would lapse; NULL: neither. Work
+  -- that is due already may be locked by others.
   select case when w.at is not null then greatest(w.at - clock_timestamp(), interval '0') end
     from (select least((select min(q.ready_at)
                           from holdfast.crawl_queue q
@@ -366,5 +367,8 @@ create or replace function holdfast.claim_wait()
                           from holdfast.crawl c
                           where c.owner_id is null
                             and c.retry_at is not null
-                            and c.retry_at < holdfast.retry_at_max())) as at) w
+                            and c.retry_at < holdfast.retry_at_max()),
+                       (select min(p.lease_until)
+                          from holdfast.process p
+                          where p.status = 'running' and p.lease_until > clock_timestamp())) as at) w
 $$;

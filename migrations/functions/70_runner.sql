@@ -192,7 +192,11 @@ begin
   v_began := clock_timestamp();
   select * into v_duty
     from holdfast.duty d
-    where case when p_duty is null then d.enabled and d.next_at <= v_began else d.name = p_duty end
+    -- Further ahead than "every": an earlier clock has set it (see 74_clock.sql).
+    where case
+            when p_duty is null then d.enabled and (d.next_at <= v_began or d.next_at > v_began + d.every)
+            else d.name = p_duty
+          end
     order by d.next_at, d.name limit 1 for update;
   if not found and p_duty is not null then
     raise exception 'there is no duty "%"', p_duty

@@ -3,8 +3,8 @@
 
 create or replace function holdfast.duty_lapsed(p_duty holdfast.duty)
   returns bigint language plpgsql as $$
--- One process a transaction, as in lapse_workers. Claims do the same; this is for times without any, and for
--- runners.
+-- One process per transaction, as in lapse_workers. Claims do the same; this duty covers runners, and times
+-- without claims.
 begin
   perform from holdfast.process
     where status = 'running' and lease_until <= clock_timestamp()
@@ -112,7 +112,7 @@ create or replace function holdfast.duty_trim_events(p_duty holdfast.duty)
 $$;
 
 create or replace function holdfast.duty_trim_attempts(p_duty holdfast.duty)
-  returns bigint language sql as $$
+  returns bigint language sql set holdfast.change_sealed = on as $$
   -- Keeps attempts of open snapshots: they are needed to answer a worker that repeats a call.
   with gone as (
     delete from holdfast.attempt a

@@ -1,7 +1,7 @@
--- Orders: pause, resume, cancel, priority. Each is one transaction that is final when it commits: from then
--- on nothing begins that it forbids. What runs is taken from its worker, which hears of that by the doorbell
--- "control" (or with its next beat) and kills the hooks. Every order may be repeated; the second time changes
--- nothing and returns 0.
+-- Orders: pause, resume, cancel, priority. An order is one transaction. When it has committed, no worker
+-- begins what it forbids. Running pages are taken from their workers. A worker learns of that from the
+-- notification "control" or from its next beat, and kills the hooks. Every order may be repeated: the second
+-- time it changes nothing and returns 0.
 
 create or replace function holdfast.control_note(p_action text, p_kind text,
     p_target text, p_crawl uuid, p_by text, p_detail text, p_held bigint)
@@ -188,7 +188,7 @@ begin
       cardinality(v_held));
   end if;
   v_left := holdfast.crawl_stop_step(p_crawl, p_batch);
-  -- Workers go on with what is left, so it must be due.
+  -- Workers continue with the rest, so the crawl must be due.
   update holdfast.crawl
     set status = 'queued', event = 'resume', retry_at = clock_timestamp(), paused_at = null
     where id = p_crawl and status = 'paused';
@@ -380,7 +380,7 @@ comment on function holdfast.worker_resume(uuid, text, text) is 'A paused worker
 
 create or replace function holdfast.worker_cancel(p_worker uuid, p_by text, p_why text)
   returns bigint language plpgsql as $$
--- If it does not answer any more, its work goes to others once its lease has run out.
+-- If the worker does not respond, others take over its work when its lease expires.
 begin
   update holdfast.process
     set request = 'stop'
@@ -415,7 +415,7 @@ comment on function holdfast.worker_drain(uuid, text, text) is
 
 create or replace function holdfast.collection_pause(p_by text, p_why text)
   returns bigint language plpgsql as $$
--- Crawls keep the state they have, so that resuming everything leaves alone what was paused by itself.
+-- Crawls keep their state, so that resuming everything does not resume a crawl that was paused by itself.
 declare
   v_reason constant text := holdfast.control_reason('everything was paused', p_by, p_why);
 begin

@@ -1,6 +1,5 @@
--- The collection after the work: archiving again, tags, keeping, removing. Deleting rows lists their
--- directories in holdfast.purge, in the same transaction; the runner, or a worker that has the archive,
--- deletes the files.
+-- Finished crawls: retry, tags, retention, removal. Removing rows lists their directories in holdfast.purge,
+-- in the same transaction. The runner, or a worker that can reach the archive, deletes the files.
 
 create or replace function holdfast.crawl_retry(p_new uuid,
     p_ids uuid[], p_failed boolean, p_plugins text[], p_by text)
@@ -134,7 +133,7 @@ $$;
 comment on function holdfast.crawls_expired(bigint) is 'Sealed crawls past keep_until.';
 
 create or replace function holdfast.crawl_remove(p_crawl uuid, p_by text)
-  returns bigint language plpgsql as $$
+  returns bigint language plpgsql set holdfast.change_sealed = on as $$
 -- Returns how many directories are to be deleted.
 declare
   v_status text;
@@ -161,7 +160,7 @@ comment on function holdfast.crawl_remove(uuid, text) is
   'Deletes a sealed crawl; its files are listed in purge.';
 
 create or replace function holdfast.snapshot_remove(p_snapshot uuid, p_by text)
-  returns bigint language plpgsql as $$
+  returns bigint language plpgsql set holdfast.change_sealed = on as $$
 -- Returns 1, or 0 if there is no such snapshot. Removing the last one removes the crawl. Pages that were
 -- found on the removed one remember its URL.
 declare
@@ -227,8 +226,8 @@ $$;
 
 create or replace function holdfast.superseded_remove(p_limit bigint)
   returns bigint language plpgsql as $$
--- Removes marked snapshots of sealed crawls; returns how many. (In an open one, a page less makes room for
--- another.)
+-- Removes marked snapshots of sealed crawls; returns how many. An open crawl would replace a removed page
+-- by another one.
 declare
   v_row record;
   v_count bigint := 0;

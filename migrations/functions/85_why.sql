@@ -98,16 +98,22 @@ begin
   if v_all then reason := 'no running worker has the plugins that its crawl names: ' || lacking; end if;
 end $$;
 
-create or replace function holdfast.why_host_waits(p_host text, out reason text, out facts jsonb)
+create or replace function holdfast.why_host_waits(p_host text, p_robots boolean,
+    out reason text, out facts jsonb)
   language plpgsql stable as $$
--- What keeps snapshots of a host from being claimed now.
+-- What keeps snapshots of a host from being claimed now. p_robots: of a crawl that follows robots.txt.
 declare
   v_host holdfast.host;
-  v_cap bigint; -- a delay without a cap means one at a time
+  v_cap bigint; -- as in claim_lane
+  v_delay interval;
+  v_next timestamptz;
   v_held bigint;
 begin
   select * into v_host from holdfast.host h where h.name = p_host;
-  v_cap := coalesce(v_host.max_parallel, case when v_host.min_delay > '0' then 1 end);
+  v_delay := greatest(v_host.min_delay, case when p_robots then v_host.robots_delay end);
+  v_next := v_host.last_at + v_delay;
+  v_cap := case when p_robots and v_host.robots_delay > '0' then 1
+                else coalesce(v_host.max_parallel, case when v_delay > '0' then 1 end) end;
   select count(*) into v_held
     from (select
             from holdfast.snapshot_queue q
@@ -119,9 +125,11 @@ begin
     when v_host.backoff_until > clock_timestamp() then
       ' is in back-off until ' || holdfast.people_time(v_host.backoff_until)
       || coalesce(': ' || v_host.reason, '')
-    when v_host.next_at > clock_timestamp() then
-      ' is limited to one page every ' || holdfast.people_duration(v_host.min_delay)
-      || ', the next at ' || holdfast.people_time(v_host.next_at)
+    when v_next > clock_timestamp() then
+      ' is limited to one page every ' || holdfast.people_duration(v_delay)
+      || case when v_delay > v_host.min_delay then ' by crawls that follow its robots.txt' else '' end
+      || ', the next at ' || holdfast.people_time(v_next)
+      || holdfast.why_clock(v_next, clock_timestamp() + v_delay + interval '1 minute')
     when v_held >= v_cap then
       ' has reached its limit of ' || holdfast.people_count(v_held, 'snapshot') || ' at once' end;
   facts := jsonb_strip_nulls(jsonb_build_object('host', to_jsonb(v_host), 'host_held', v_held));
@@ -262,6 +270,32 @@ begin
     'session', v_session.status, 'no_progress_since', v_hook.no_progress_since));
 end $$;
 
+create or replace function holdfast.why_clock(p_at timestamptz, p_latest timestamptz)
+  returns text language sql stable as $$
+  -- Of a due time that lies further ahead than its maximum (see 74_clock.sql).
+  select case when p_at > p_latest and p_at < holdfast.retry_at_max()
+              then ', which lies further ahead than ' || holdfast.people_time(p_latest)
+                || ', the latest that it can be: the clock has gone back'
+              else '' end
+$$;
+
+create or replace function holdfast.why_not_looked_at(p_queue holdfast.snapshot_queue)
+  returns text language sql stable as $$
+  -- Claims do not look at a due page, because its crawl or lane lies too far ahead. NULL: they do.
+  select ', but no claim looks at it before ' || holdfast.people_time(w.at)
+         || holdfast.why_clock(w.at, w.latest)
+    from (select c.ready_at as at, clock_timestamp() + interval '2 minutes' as latest
+            from holdfast.crawl_queue c
+            where c.crawl_id = p_queue.crawl_id
+          union all
+          select l.next_at, holdfast.lane_due_latest(l.crawl_id, l.host)
+            from holdfast.crawl_lane l
+            where l.crawl_id = p_queue.crawl_id and l.host = p_queue.lane) w
+    where w.at > w.latest and w.at < holdfast.retry_at_max()
+    order by w.at desc
+    limit 1
+$$;
+
 create or replace function holdfast.why_snapshot(p_snapshot uuid, p_crawl uuid,
     out reason text, out facts jsonb)
   language plpgsql stable as $$
@@ -298,14 +332,14 @@ begin
     reason := 'It waits until ' || holdfast.people_time(v_queue.retry_at)
       || coalesce(': ' || v_queue.reason, '')
       || coalesce(' (after ' || holdfast.people_count(nullif(v_queue.attempts, 0), 'attempt') || ')', '')
-      || '.';
+      || holdfast.why_clock(v_queue.retry_at, holdfast.page_due_latest(v_queue.host)) || '.';
   else
-    v_more := holdfast.why_host_waits(v_queue.host);
+    v_more := holdfast.why_host_waits(v_queue.host, v_crawl.robots);
     reason := ', but ' || v_more.reason;
     if reason is null then
       v_more := holdfast.why_not_claimed();
       v_plugins := holdfast.why_plugins(holdfast.plugin_names(v_crawl.plugins));
-      reason := coalesce(', but ' || v_plugins.reason,
+      reason := coalesce(holdfast.why_not_looked_at(v_queue), ', but ' || v_plugins.reason,
                          v_more.reason || coalesce('; ' || v_plugins.lacking, ''));
       v_more.facts := v_more.facts || jsonb_strip_nulls(jsonb_build_object('lacking', v_plugins.lacking));
     end if;
@@ -342,6 +376,22 @@ begin
 end $$;
 comment on function holdfast.crawl_next(uuid) is
   'The snapshot of a crawl that is due next, of those that no worker has, and when; no row: there is none.';
+
+create or replace function holdfast.next_work()
+  returns table (url text, reason text) language plpgsql stable as $$
+-- The page that will be due next in the whole collection, and what it waits for; no row: nothing waits.
+begin
+  return query
+    select s.url, w.reason
+      from (select q.crawl_id
+              from holdfast.crawl_queue q
+              where q.ready_at is not null
+              order by q.ready_at limit 1) q
+      cross join lateral holdfast.crawl_next(q.crawl_id) n
+      join holdfast.snapshot s on s.id = n.snapshot_id
+      cross join lateral holdfast.why_snapshot(n.snapshot_id, q.crawl_id) w;
+end $$;
+comment on function holdfast.next_work() is 'The page that is due next, and what it waits for.';
 
 create or replace function holdfast.why_crawl_sealed(p_crawl holdfast.crawl)
   returns text language sql stable as $$
@@ -518,7 +568,7 @@ begin
            coalesce('It' || substr(w.reason, length('its host ' || h.name) + 1) || '.',
                     'Nothing holds it back now.'), to_jsonb(h)
       from holdfast.host h
-      cross join lateral holdfast.why_host_waits(h.name) w
+      cross join lateral holdfast.why_host_waits(h.name, true) w
       where h.name = lower(p_text)
     union all
     select 'webhook', null, w.reason, w.facts from holdfast.why_webhook(p_text) w

@@ -2,7 +2,7 @@
 
 create or replace view holdfast.v_stuck as
   with late as (
-    -- Crawls with due snapshots of which no worker has any: the one that has waited longest stands for all.
+    -- Crawls with due snapshots that no worker works on, each with the snapshot that has waited longest.
     (select 'snapshot' as kind, n.snapshot_id as id, w.crawl_id, n.due_at as since,
             'due, but no worker takes it' as what
        from (select q.crawl_id
@@ -52,6 +52,23 @@ create or replace view holdfast.v_stuck as
     (select 'crawl', s.crawl_id, s.crawl_id, s.opened_at, 'its crawl hooks do not get ready'
        from holdfast.session s
        where s.status = 'opening' and s.opened_at < statement_timestamp() - interval '5 minutes'
+       limit 100)
+    union all
+    -- After the clock has gone back, until the duty "clock" has made them due.
+    (select 'snapshot', q.snapshot_id, q.crawl_id, statement_timestamp(),
+            'its due time lies further ahead than a delay can be: the clock has gone back'
+       from holdfast.snapshot_queue q
+       where q.status <> ''
+         and q.owner_id is null
+         and q.retry_at < holdfast.retry_at_max()
+         and q.retry_at > statement_timestamp() + (select c.retry_max from holdfast.collection c)
+         and q.retry_at > holdfast.page_due_latest(q.host)
+       limit 100)
+    union all
+    (select 'crawl', q.crawl_id, q.crawl_id, statement_timestamp(),
+            'no claim looks at it for more than a minute: the clock has gone back'
+       from holdfast.crawl_queue q
+       where q.ready_at > statement_timestamp() + interval '2 minutes'
        limit 100)
     union all
     (select 'runner', null, null, min(p.started_at), 'no runner leads'

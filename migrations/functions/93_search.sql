@@ -50,7 +50,7 @@ comment on function holdfast.search_window(uuid, bigint) is
 create or replace function holdfast.search(p_text text, p_before uuid, p_window bigint, p_limit bigint)
   returns setof holdfast.v_snapshot language plpgsql stable as $$
 -- Looks at p_window snapshots older than p_before only, so that each call is quick however large the
--- collection is; search_window() says where the next one goes on. A whole URL is found at once, in all.
+-- collection is; search_window() says where the next call continues. A whole URL is found by an index.
 declare
   v_text constant text := lower(btrim(p_text));
   v_last uuid;

@@ -1,8 +1,8 @@
 -- Numbers for Prometheus: one row a sample. Families whose name ends in _total are counters, others gauges.
 
-create or replace function holdfast.metrics()
-  returns table (name text, type text, help text, labels jsonb, value double precision)
-  language sql stable as $$
+create or replace function holdfast.queue_samples()
+  returns table (name text, help text, labels jsonb, value double precision) language sql stable as $$
+  -- How much is open, and how long what is due has waited.
   with due(kind, at) as (
     select 'crawl', min(c.retry_at)
       from holdfast.crawl c
@@ -29,70 +29,80 @@ create or replace function holdfast.metrics()
            coalesce(sum(c.snapshots_open), 0) as snapshots, coalesce(sum(c.seeds_left), 0) as seeds
       from holdfast.crawl c
       where c.status <> 'sealed'
-  ), sample(name, help, labels, value) as (
-    select v.name, v.help, '{}'::jsonb, v.value
-      from holdfast.v_status s
-      cross join lateral (values
-        ('workers', 'Workers with a valid lease.', s.nodes),
-        ('slots', 'Snapshots that these workers can work on at once.', s.slots),
-        ('snapshots_held', 'Snapshots that workers have.', s.snapshots_held),
-        ('hooks_running', 'Hooks that run now.', s.hooks_running),
-        ('runner_leads', 'Whether a runner with a valid lease leads.', s.runners)) v(name, help, value)
-    union all
-    select 'crawls', 'Open crawls by state.', jsonb_build_object('state', v.state), v.value
-      from open o
-      cross join lateral (values ('queued', o.queued), ('started', o.started), ('paused', o.paused))
-        v(state, value)
-    union all
-    select 'queue_depth', 'What is not done yet, by kind.', jsonb_build_object('kind', v.kind),
-           coalesce(v.value, 0)
-      from open o
-      cross join lateral (values
-        ('crawl', o.crawls), ('snapshot', o.snapshots), ('seed', o.seeds),
-        ('delivery', (select sum(w.waiting) from holdfast.v_webhook w))) v(kind, value)
-    union all
-    select 'queue_age_seconds', 'How long the oldest thing that is due has been due, by kind.',
-           jsonb_build_object('kind', d.kind), greatest(extract(epoch from statement_timestamp() - d.at), 0)
-      from due d
-    union all
-    select 'deliveries_total', 'Deliveries to webhooks that have ended, by outcome.',
-           jsonb_build_object('webhook', w.name, 'outcome', o.outcome), o.value
-      from holdfast.webhook w
-      cross join lateral (values ('delivered', w.delivered), ('given_up', w.given_up)) o(outcome, value)
-    union all
-    select t.name || '_total',
-           case t.name when 'workers_lost' then 'Workers and runners whose lease has lapsed.'
-                       else 'Snapshots that were taken from lost workers, for others.' end, '{}', t.value
-      from holdfast.tally t
-    union all
-    select v.name, v.help, jsonb_build_object('duty', d.name), v.value
-      from holdfast.duty d
-      cross join lateral (values
-        ('duty_runs_total', 'Runs of a duty.', d.runs),
-        ('duty_failing', 'Whether the last run of a duty failed.', (d.error is not null)::integer))
-        v(name, help, value)
-    union all
-    select 'recent_snapshots', 'Snapshots sealed in the last minute, by outcome.',
-           jsonb_build_object('outcome', o.outcome), count(e.snapshot_id)
-      from unnest('{succeeded,partial,failed,refused,quarantined,cancelled}'::text[]) o(outcome)
-      left join holdfast.snapshot_sealed e
-        on e.outcome = o.outcome and e.sealed_at > statement_timestamp() - interval '1 minute'
-      group by o.outcome
-    union all
-    select 'recent_responses', 'Pages sealed in the last minute, by class of their HTTP status.',
-           jsonb_build_object('class', c.class || 'xx'), count(e.snapshot_id)
-      from unnest('{2,3,4,5}'::integer[]) c(class)
-      left join holdfast.snapshot_sealed e
-        on e.http_status / 100 = c.class and e.sealed_at > statement_timestamp() - interval '1 minute'
-      group by c.class
-    union all
-    select 'hosts_held_back', 'Hosts that are paused or in back-off.', '{}', count(*)
-      from holdfast.host h
-      where h.paused or h.backoff_until > statement_timestamp()
   )
+  select 'crawls', 'Open crawls by state.', jsonb_build_object('state', v.state), v.value
+    from open o
+    cross join lateral (values ('queued', o.queued), ('started', o.started), ('paused', o.paused))
+      v(state, value)
+  union all
+  select 'queue_depth', 'What is not done yet, by kind.', jsonb_build_object('kind', v.kind),
+         coalesce(v.value, 0)
+    from open o
+    cross join lateral (values
+      ('crawl', o.crawls), ('snapshot', o.snapshots), ('seed', o.seeds),
+      ('delivery', (select sum(w.waiting) from holdfast.v_webhook w))) v(kind, value)
+  union all
+  select 'queue_age_seconds', 'How long the oldest thing that is due has been due, by kind.',
+         jsonb_build_object('kind', d.kind), greatest(extract(epoch from statement_timestamp() - d.at), 0)
+    from due d
+$$;
+
+create or replace function holdfast.work_samples()
+  returns table (name text, help text, labels jsonb, value double precision) language sql stable as $$
+  -- Who works, and what became of it.
+  select v.name, v.help, '{}'::jsonb, v.value
+    from holdfast.v_status s
+    cross join lateral (values
+      ('workers', 'Workers with a valid lease.', s.nodes),
+      ('slots', 'Snapshots that these workers can work on at once.', s.slots),
+      ('snapshots_held', 'Snapshots that workers have.', s.snapshots_held),
+      ('hooks_running', 'Hooks that run now.', s.hooks_running),
+      ('runner_leads', 'Whether a runner with a valid lease leads.', s.runners)) v(name, help, value)
+  union all
+  select 'deliveries_total', 'Deliveries to webhooks that have ended, by outcome.',
+         jsonb_build_object('webhook', w.name, 'outcome', o.outcome), o.value
+    from holdfast.webhook w
+    cross join lateral (values ('delivered', w.delivered), ('given_up', w.given_up)) o(outcome, value)
+  union all
+  select t.name || '_total',
+         case t.name when 'workers_lost' then 'Workers and runners whose lease has lapsed.'
+                     else 'Snapshots that were taken from lost workers, for others.' end, '{}', t.value
+    from holdfast.tally t
+  union all
+  select v.name, v.help, jsonb_build_object('duty', d.name), v.value
+    from holdfast.duty d
+    cross join lateral (values
+      ('duty_runs_total', 'Runs of a duty.', d.runs),
+      ('duty_failing', 'Whether the last run of a duty failed.', (d.error is not null)::integer))
+      v(name, help, value)
+  union all
+  select 'recent_snapshots', 'Snapshots sealed in the last minute, by outcome.',
+         jsonb_build_object('outcome', o.outcome), count(e.snapshot_id)
+    from unnest('{succeeded,partial,failed,refused,quarantined,cancelled}'::text[]) o(outcome)
+    left join holdfast.snapshot_sealed e
+      on e.outcome = o.outcome and e.sealed_at > statement_timestamp() - interval '1 minute'
+    group by o.outcome
+  union all
+  select 'recent_responses', 'Pages sealed in the last minute, by class of their HTTP status.',
+         jsonb_build_object('class', c.class || 'xx'), count(e.snapshot_id)
+    from unnest('{2,3,4,5}'::integer[]) c(class)
+    left join holdfast.snapshot_sealed e
+      on e.http_status / 100 = c.class and e.sealed_at > statement_timestamp() - interval '1 minute'
+    group by c.class
+  union all
+  select 'hosts_held_back', 'Hosts that are paused or in back-off.', '{}', count(*)
+    from holdfast.host h
+    where h.paused or h.backoff_until > statement_timestamp()
+$$;
+
+create or replace function holdfast.metrics()
+  returns table (name text, type text, help text, labels jsonb, value double precision)
+  language sql stable as $$
   select 'holdfast_' || s.name, case when s.name like '%\_total' then 'counter' else 'gauge' end, s.help,
          s.labels, s.value
-    from sample s
+    from (select * from holdfast.queue_samples()
+          union all
+          select * from holdfast.work_samples()) s
 $$;
 comment on function holdfast.metrics() is 'Numbers of the whole collection for Prometheus: one row a sample.';
 

@@ -80,14 +80,14 @@ create or replace function holdfast.list_snapshots(p_crawl uuid,
   returns setof holdfast.v_snapshot
   language plpgsql stable set plan_cache_mode = force_custom_plan set jit = off as $$
 declare
-  -- What is filtered only after the first cut must not be cut.
+  -- A filter that is applied later must see all rows.
   v_first constant bigint := case when p_url is null and p_tag is null then p_limit end;
   v_ids uuid[]; -- NULL: any
 begin
   if p_snapshot is not null then
     v_ids := array[p_snapshot];
   elsif p_status in ('queued', 'started', 'paused') then
-    -- Few are open. Of those started or paused even fewer, which their owner or their time tells.
+    -- Few are open, and fewer are started or paused; indexes by owner and by time find those.
     v_ids := array(select q.snapshot_id
                      from holdfast.snapshot_queue q
                      where q.status = p_status and (p_crawl is null or q.crawl_id = p_crawl)
@@ -99,7 +99,7 @@ begin
                      from holdfast.snapshot_sealed e
                      order by e.snapshot_id desc limit v_first);
   elsif p_tag is not null or p_url is not null then
-    -- What many have, enough of the newest may have; what few have, an index finds.
+    -- A frequent word is found among the newest snapshots, a rare one by an index.
     v_ids := array(select x.id
                      from (select s.id, s.url, s.tags
                              from holdfast.snapshot s
@@ -278,7 +278,7 @@ comment on function holdfast.list_events(uuid, uuid, bigint) is 'Events: holdfas
 
 create or replace function holdfast.list_events_after(p_id bigint, p_limit bigint, p_crawl uuid)
   returns setof holdfast.v_event language plpgsql stable as $$
--- By ids, so that what one call did to many snapshots is told whole.
+-- Limited by ids: one id may be the event of many snapshots, and its rows stay together.
 declare
   v_last bigint;
 begin

@@ -7,6 +7,7 @@
 #include "services/cli/limits.hpp"
 #include "services/cli/look.hpp"
 #include "services/cli/plugins.hpp"
+#include "services/cli/psql.hpp"
 #include "services/cli/schedule.hpp"
 #include "services/cli/serve_node.hpp"
 #include "services/cli/verbs.hpp"
@@ -152,6 +153,7 @@ int main(int argc, char** argv) {
   verify_command->add_flag("--all", verification.all, "Everything");
   verify_command->add_flag("--collect", verification.collect, "Remove what lost attempts have left beside them");
   cli::add_look_verbs(app, verb);
+  cli::add_psql_verb(app, verb);
   cli::add_webhook_commands(app, verb);
   cli::add_plugin_commands(app, verb);
   std::string lifecycle;

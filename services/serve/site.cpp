@@ -241,7 +241,7 @@ std::string ended_section(pg::Connection& connection) {
 
 std::string hosts_section(pg::Connection& connection) {
   const auto rows =
-      connection.call("select h.name, h.min_delay, h.max_parallel, h.backoff_level, w.reason from holdfast.v_host h "
+      connection.call("select h.name, greatest(h.min_delay, h.robots_delay) as min_delay, h.max_parallel, h.backoff_level, w.reason from holdfast.v_host h "
                       "cross join lateral holdfast.why(h.name) w order by h.backoff_until desc nulls last, h.paused "
                       "desc, h.name limit 200");
   Table table({{"Host", "long"}, {"Least delay", "nw"}, {"At once", "n"}, {"Now", "long"}}, "Web sites with limits");

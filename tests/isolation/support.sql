@@ -49,6 +49,7 @@ end $$;
 -- Workers 1 to 3, and nothing else.
 create procedure race.fresh() language plpgsql as $$
 begin
+  set local holdfast.change_sealed = on;
   truncate holdfast.machine, holdfast.crawl, holdfast.crawl_seed, holdfast.snapshot,
     holdfast.snapshot_queue, holdfast.attempt, holdfast.archive_result, holdfast.snapshot_sealed,
     holdfast.running_hook, holdfast.event, holdfast.host, holdfast.robots, holdfast.control,
@@ -100,7 +101,7 @@ $$;
 create procedure race.pass(span interval) language sql as $$
   update holdfast.crawl_queue set ready_at = ready_at - span, low_moved_at = low_moved_at - span;
   update holdfast.crawl_lane set next_at = next_at - span;
-  update holdfast.host set next_at = next_at - span, backoff_until = backoff_until - span;
+  update holdfast.host set last_at = last_at - span, backoff_until = backoff_until - span;
   update holdfast.snapshot_queue set retry_at = retry_at - span where status = 'queued';
 $$;
 
