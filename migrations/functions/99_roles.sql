@@ -14,18 +14,18 @@ declare
   -- Functions of their arguments or of views, which run as their caller: they stay open to the planner.
   c_plain constant text[] := '{retry_at_max, new_uuid, scope_refusal, url_matches, has_part}';
   c_read constant text[] := '{find, why, why_webhook, search, search_window, crawl_snapshots, crawl_entries,
-    crawl_seeds, crawl_next, sealed_files, metrics, worker_metrics, hook_cost, check_invariants, reference,
-    schedule_find, schedule_next, schedule_times, crawls_expired, schema_minimum, list_snapshots, list_results,
-    list_events, list_events_after}';
+    crawl_seeds, crawl_next, sealed_files, directories_unknown, metrics, worker_metrics,
+    hook_cost, check_invariants, reference, schedule_find, schedule_next, schedule_times, crawls_expired,
+    schema_minimum, list_snapshots, list_results, list_events, list_events_after}';
   c_work constant text[] := '{worker_join, worker_beat, worker_hooks, worker_turn, worker_leave, worker_gone, claim,
     finish, lapse_workers, control_apply, log_level_of, crawl_claim, crawl_expand, crawl_release, crawl_stop_step,
     crawl_judge_step, session_open, session_set, binary_want, binary_claim, binary_set, binary_known,
     machine_set_options, machine_options, runner_join, runner_enter, runner_beat, runner_leave, runner_hold,
     runner_duty, local_processes, host_rate_limited, robots_get, robots_put, purge_list, purge_waiting, purge_done,
     crawl_pages_stale, crawl_page_made, webhook_claim, webhook_report, webhook_hand_back, webhook_wait}';
-  c_steer constant text[] := '{crawl_add, crawl_add_seeds, crawl_options, crawl_pause, crawl_resume, crawl_cancel,
-    crawl_stop, crawl_stop_step, crawl_scope, crawl_retry, crawl_describe, crawl_priority, crawl_keep, crawl_remove,
-    snapshot_remove, snapshot_order, worker_pause, worker_resume, worker_cancel, worker_drain, collection_pause,
+  c_steer constant text[] := '{crawl_add, crawl_add_seeds, seeds_archived, crawl_options, crawl_pause, crawl_resume,
+    crawl_cancel, crawl_stop, crawl_stop_step, crawl_scope, crawl_retry, crawl_describe, crawl_priority, crawl_keep,
+    crawl_remove, snapshot_remove, snapshot_describe, snapshot_order, worker_pause, worker_resume, worker_cancel, worker_drain, collection_pause,
     collection_resume, host_set, host_forget, host_pause, host_resume, host_cancel, schedule_add, schedule_enable,
     schedule_remove, schedule_run, webhook_set, webhook_enable, webhook_remove, webhook_retry, webhook_test,
     log_level_set, binary_recheck, crawl_judge_step}';
