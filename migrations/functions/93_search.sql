@@ -60,7 +60,7 @@ begin
         where s.id >= v_last and (p_before is null or s.id < p_before)
           and (position(v_text in lower(s.url)) > 0
                or position(v_text in lower(coalesce(nullif(e.title, ''), s.title))) > 0
-               or p_text = any (coalesce(e.tags, s.tags)))
+               or p_text = any (s.tags))
         order by s.id desc limit p_limit)
     select v.* from hit join holdfast.v_snapshot v on v.id = hit.id and v.crawl_id = hit.crawl_id order by v.id desc;
 end $$;
