@@ -4,7 +4,8 @@
 -- "if not exists" demands a privilege on the database even if the schema exists.
 do $$ begin if to_regnamespace('holdfast') is null then create schema holdfast; end if; end $$;
 comment on schema holdfast is
-  'Holdfast, a distributed web archive. Read the v_* views and call the functions; tables may change between releases.';
+  'Holdfast, a distributed web archive. Read the v_* views and call the functions; tables may change between '
+  'releases.';
 
 create table holdfast.schema_migration (
   name text primary key, number integer,
@@ -16,15 +17,17 @@ comment on table holdfast.schema_migration is 'The ledger of holdfast migrate: w
 comment on column holdfast.schema_migration.name is 'File name.';
 comment on column holdfast.schema_migration.number is 'Number of the file; NULL: a file of functions.';
 comment on column holdfast.schema_migration.checksum is 'SHA-256 of its text.';
-comment on column holdfast.schema_migration.breaking is 'Programs that do not know this file cannot work any more.';
+comment on column holdfast.schema_migration.breaking is
+  'Programs that do not know this file cannot work any more.';
 comment on column holdfast.schema_migration.applied_at is 'When it was applied, last.';
 
--- Functions that tables need ------------------------------------------------------------------------------------------
--- All others are in functions/. Those in checks and generated columns are in PL/pgSQL: PostgreSQL would parse an
--- inlined SQL function again with every insert, which takes 0.2 to 0.3 ms.
+-- Functions that tables need --------------------------------------------------------------------------------
+-- All others are in functions/. Those in checks and generated columns are in PL/pgSQL: PostgreSQL would parse
+-- an inlined SQL function again with every insert, which takes 0.2 to 0.3 ms.
 
 create function holdfast.new_uuid() returns uuid language sql volatile parallel safe as $$
-  -- UUID version 7 (RFC 9562), ordered by time: 48 bits of milliseconds, then random bits. PostgreSQL 18 has its own.
+  -- UUID version 7 (RFC 9562), ordered by time: 48 bits of milliseconds, then random bits. PostgreSQL 18 has
+  -- its own.
   select (lpad(to_hex(floor(extract(epoch from clock_timestamp()) * 1000)::bigint), 12, '0') || '7'
           || substr(replace(gen_random_uuid()::text, '-', ''), 14))::uuid
 $$;
@@ -37,26 +40,30 @@ $$;
 comment on function holdfast.retry_at_max() is 'The due time of what is parked.';
 
 create function holdfast.host_of(p_url text) returns text language plpgsql immutable parallel safe as $$
--- The host of a canonical URL, as url.host in lib/base/url.cpp: without port, an IPv6 address without brackets. NULL if
--- the URL is not canonical: another scheme, a user name, upper case, no path.
+-- The host of a canonical URL, as url.host in lib/base/url.cpp: without port, an IPv6 address without
+-- brackets. NULL if the URL is not canonical: another scheme, a user name, upper case, no path.
 declare
   v_authority constant text := split_part(p_url, '/', 3);
 begin
   if p_url not like 'http://%/%' and p_url not like 'https://%/%' then return null; end if;
   if v_authority ~ '^[a-z0-9._-]+(:[0-9]+)?$' then return split_part(v_authority, ':', 1); end if;
-  if v_authority ~ '^\[[0-9a-f:.]+\](:[0-9]+)?$' then return split_part(ltrim(v_authority, '['), ']', 1); end if;
+  if v_authority ~ '^\[[0-9a-f:.]+\](:[0-9]+)?$' then
+    return split_part(ltrim(v_authority, '['), ']', 1);
+  end if;
   return null;
 end $$;
 
-create function holdfast.is_attempt_directory(p_directory text, p_snapshot uuid, p_fence bigint) returns boolean
-  language plpgsql immutable parallel safe as $$
--- yyyy/mm/<host directory>/<snapshot id>/a<fence>, below the archive root. A component of dots only never matches.
+create function holdfast.is_attempt_directory(p_directory text, p_snapshot uuid, p_fence bigint)
+  returns boolean language plpgsql immutable parallel safe as $$
+-- yyyy/mm/<host directory>/<snapshot id>/a<fence>, below the archive root. A component of dots only never
+-- matches.
 begin
   return p_directory ~ '^[0-9]{4}/[0-9]{2}/[.]*[a-z0-9_-][a-z0-9._-]*/[0-9a-f-]+/a[0-9]+$'
-     and split_part(p_directory, '/', 4) = p_snapshot::text and split_part(p_directory, '/', 5) = 'a' || p_fence;
+     and split_part(p_directory, '/', 4) = p_snapshot::text
+     and split_part(p_directory, '/', 5) = 'a' || p_fence;
 end $$;
 
--- The collection ------------------------------------------------------------------------------------------------------
+-- The collection --------------------------------------------------------------------------------------------
 
 create table holdfast.collection (
   singleton boolean primary key default true,
@@ -72,15 +79,20 @@ create table holdfast.collection (
   constraint collection_max_owners_lost check (max_owners_lost > 0),
   constraint collection_retries check (retry_base > '0' and retry_max >= retry_base)
 );
-comment on table holdfast.collection is 'The one row that names this collection, and settings of all its workers.';
+comment on table holdfast.collection is
+  'The one row that names this collection, and settings of all its workers.';
 comment on column holdfast.collection.singleton is 'Always true: there is one row.';
-comment on column holdfast.collection.id is 'Identity; .holdfast-archive in the archive root carries the same id.';
+comment on column holdfast.collection.id is
+  'Identity; .holdfast-archive in the archive root carries the same id.';
 comment on column holdfast.collection.created_at is 'When the schema was created.';
-comment on column holdfast.collection.paused_at is 'Since when nothing is claimed (pause --all); NULL: not paused.';
+comment on column holdfast.collection.paused_at is
+  'Since when nothing is claimed (pause --all); NULL: not paused.';
 comment on column holdfast.collection.paused_by is 'Who paused it, and why.';
-comment on column holdfast.collection.log_level is 'Log level of all workers and runners; NULL: as each is configured.';
+comment on column holdfast.collection.log_level is
+  'Log level of all workers and runners; NULL: as each is configured.';
 comment on column holdfast.collection.max_attempts is 'A page that failed this often is sealed as failed.';
-comment on column holdfast.collection.max_owners_lost is 'A page whose worker was lost this often is quarantined.';
+comment on column holdfast.collection.max_owners_lost is
+  'A page whose worker was lost this often is quarantined.';
 comment on column holdfast.collection.retry_base is 'Delay before the second attempt. It doubles each time.';
 comment on column holdfast.collection.retry_max is 'Longest delay between two attempts.';
 insert into holdfast.collection default values;
@@ -93,7 +105,7 @@ comment on column holdfast.tally.name is 'workers_lost, takeovers.';
 comment on column holdfast.tally.value is 'How often it happened.';
 insert into holdfast.tally (name) values ('workers_lost'), ('takeovers');
 
--- Lifecycles as rows --------------------------------------------------------------------------------------------------
+-- Lifecycles as rows ----------------------------------------------------------------------------------------
 
 create table holdfast.lifecycle_edge (
   lifecycle text not null, from_state text not null, event text not null, to_state text not null,
@@ -162,13 +174,15 @@ create table holdfast.event (
   constraint event_has_object check (num_nonnulls(object_id, objects) = 1)
 );
 comment on table holdfast.event is
-  'Append-only record of every transition, written by its transaction. No foreign keys: events outlive their objects.';
+  'Append-only record of every transition, written by its transaction. No foreign keys: events outlive '
+  'their objects.';
 comment on column holdfast.event.id is 'Order of recording.';
 comment on column holdfast.event.at is 'When.';
 comment on column holdfast.event.lifecycle is 'Which lifecycle.';
 comment on column holdfast.event.object_id is 'The crawl, snapshot, session or process.';
 comment on column holdfast.event.objects is
-  'Instead of object_id: the snapshots of a crawl that one call started or sealed. v_event has a row for each.';
+  'Instead of object_id: the snapshots of a crawl that one call started or sealed. v_event has a row '
+  'for each.';
 comment on column holdfast.event.crawl_id is 'The crawl it belongs to, if any.';
 comment on column holdfast.event.from_state is 'State before; NULL: the object was created.';
 comment on column holdfast.event.event is 'The transition; "direct" if the row was changed by hand.';
@@ -178,6 +192,7 @@ comment on column holdfast.event.detail is 'A sentence for people.';
 create index event_by_crawl on holdfast.event (crawl_id, id);
 comment on index holdfast.event_by_crawl is 'What happened to a crawl and to all that belongs to it.';
 create index event_of_object on holdfast.event (object_id, id) where object_id is not null;
-comment on index holdfast.event_of_object is 'What happened to one object. See objects for sets of snapshots.';
+comment on index holdfast.event_of_object is
+  'What happened to one object. See objects for sets of snapshots.';
 create index event_by_time on holdfast.event using brin (at);
 comment on index holdfast.event_by_time is 'For trimming. Rows are in the order of time: BRIN costs nothing.';

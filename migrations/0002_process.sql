@@ -16,7 +16,8 @@ comment on column holdfast.machine.os is 'Operating system and kernel.';
 comment on column holdfast.machine.architecture is 'Processor architecture.';
 comment on column holdfast.machine.cpu_count is 'Processors available.';
 comment on column holdfast.machine.memory_bytes is 'Memory.';
-comment on column holdfast.machine.options is 'Hook options for this machine only, as set by Machine records.';
+comment on column holdfast.machine.options is
+  'Hook options for this machine only, as set by Machine records.';
 comment on column holdfast.machine.first_seen_at is 'When a process first joined from it.';
 comment on column holdfast.machine.last_seen_at is 'When a process last joined from it.';
 
@@ -48,31 +49,41 @@ create table holdfast.process (
   constraint process_slots check (slots >= 0),
   constraint process_log_level check (log_level in ('trace', 'debug', 'info', 'warn', 'error', 'off'))
 ) with (fillfactor = 50);
-comment on table holdfast.process is 'Workers and runners, past and present. One lease covers all that one holds.';
-comment on column holdfast.process.id is 'One incarnation: a process that lost its lease joins again with a new id.';
+comment on table holdfast.process is
+  'Workers and runners, past and present. One lease covers all that one holds.';
+comment on column holdfast.process.id is
+  'One incarnation: a process that lost its lease joins again with a new id.';
 comment on column holdfast.process.machine_id is 'Where it runs.';
-comment on column holdfast.process.boot_id is 'Boot of the machine; with pid and start_ticks it rules out pid reuse.';
+comment on column holdfast.process.boot_id is
+  'Boot of the machine; with pid and start_ticks it rules out pid reuse.';
 comment on column holdfast.process.pid is 'Process id, in its own pid namespace.';
-comment on column holdfast.process.pid_namespace is 'Inode of its pid namespace: the pid means nothing elsewhere.';
-comment on column holdfast.process.start_ticks is 'Start in clock ticks since boot (/proc/PID/stat field 22).';
+comment on column holdfast.process.pid_namespace is
+  'Inode of its pid namespace: the pid means nothing elsewhere.';
+comment on column holdfast.process.start_ticks is
+  'Start in clock ticks since boot (/proc/PID/stat field 22).';
 comment on column holdfast.process.parent_id is 'The process that started it, if that one is in this table.';
 comment on column holdfast.process.process_type is 'worker or runner.';
 comment on column holdfast.process.worker_type is
   'Worker: all, crawl (expands seeds) or snapshot. Runner: worker_runner (holds the gate) or runner_waiting.';
 comment on column holdfast.process.label is 'For people: "worker on host pid 123".';
 comment on column holdfast.process.version is 'Version of its program.';
-comment on column holdfast.process.revision is 'Schema revision that its program was built for; NULL: unknown.';
-comment on column holdfast.process.capabilities is 'As told on joining: plugins (names), archive (directory or s3).';
+comment on column holdfast.process.revision is
+  'Schema revision that its program was built for; NULL: unknown.';
+comment on column holdfast.process.capabilities is
+  'As told on joining: plugins (names), archive (directory or s3).';
 comment on column holdfast.process.status is 'running or exited.';
 comment on column holdfast.process.started_at is 'When it joined.';
 comment on column holdfast.process.beat_at is 'Last heartbeat.';
 comment on column holdfast.process.lease_until is 'End of its lease. Past it, its work is given to others.';
 comment on column holdfast.process.draining is 'It finishes what it has and claims nothing more.';
-comment on column holdfast.process.request is 'An order (drain, stop, leave) that it receives with its next heartbeat.';
-comment on column holdfast.process.paused_at is 'Since when this worker claims nothing by order; NULL: not paused.';
+comment on column holdfast.process.request is
+  'An order (drain, stop, leave) that it receives with its next heartbeat.';
+comment on column holdfast.process.paused_at is
+  'Since when this worker claims nothing by order; NULL: not paused.';
 comment on column holdfast.process.paused_by is 'Who paused it, and why.';
 comment on column holdfast.process.log_level is 'Log level of this process; NULL: that of the collection.';
-comment on column holdfast.process.standby is 'A runner that waits for the holder to end instead of asking it to.';
+comment on column holdfast.process.standby is
+  'A runner that waits for the holder to end instead of asking it to.';
 comment on column holdfast.process.epoch is 'Runner that holds the gate: number of its term.';
 comment on column holdfast.process.slots is 'How many snapshots it works on at once.';
 comment on column holdfast.process.stats is 'Its last report: held, free disk, why it does not claim.';
@@ -82,7 +93,8 @@ comment on column holdfast.process.exit_reason is 'Why it ended: "left", "lease 
 create unique index process_single_runner on holdfast.process (worker_type)
   where worker_type = 'worker_runner' and status = 'running';
 comment on index holdfast.process_single_runner is 'The gate: one running worker_runner in the collection.';
-create index process_runners on holdfast.process (started_at, id) where process_type = 'runner' and status = 'running';
+create index process_runners on holdfast.process (started_at, id)
+  where process_type = 'runner' and status = 'running';
 comment on index holdfast.process_runners is 'Running runners, in the order in which they joined.';
 create index process_running_by_lease on holdfast.process (status, lease_until) where status = 'running';
 comment on index holdfast.process_running_by_lease is 'Whose lease has lapsed.';
@@ -91,6 +103,7 @@ comment on index holdfast.process_by_machine is 'Processes of a machine.';
 create index process_by_start on holdfast.process (started_at);
 comment on index holdfast.process_by_start is 'The newest processes.';
 create index process_by_system on holdfast.process (start_ticks, pid);
-comment on index holdfast.process_by_system is 'Earlier incarnations, whose orders hold for a process that rejoins.';
+comment on index holdfast.process_by_system is
+  'Earlier incarnations, whose orders hold for a process that rejoins.';
 create index process_by_end on holdfast.process (ended_at) where status = 'exited';
 comment on index holdfast.process_by_end is 'For trimming.';

@@ -60,7 +60,8 @@ create table holdfast.crawl (
   constraint crawl_urls_within_limit check (max_urls = 0 or snapshots_total <= max_urls)
 ) with (fillfactor = 50);
 comment on table holdfast.crawl is 'Seeds, limits and options. Its counters are exact in every transaction.';
-comment on column holdfast.crawl.id is 'UUID version 7, chosen by the client, so that adding can be repeated.';
+comment on column holdfast.crawl.id is
+  'UUID version 7, chosen by the client, so that adding can be repeated.';
 comment on column holdfast.crawl.label is 'Name for people.';
 comment on column holdfast.crawl.notes is 'Free text.';
 comment on column holdfast.crawl.tags is 'Given to each of its snapshots.';
@@ -69,36 +70,50 @@ comment on column holdfast.crawl.plugins is 'Plugins to run; empty: all that are
 comment on column holdfast.crawl.options is 'Hook options ("WGET_TIMEOUT": "30"), fixed when it is added.';
 comment on column holdfast.crawl.max_depth is 'How many links away from a seed it goes.';
 comment on column holdfast.crawl.max_urls is 'Most snapshots; 0: no limit.';
-comment on column holdfast.crawl.max_bytes is 'Most bytes of its snapshots; 0: no limit. Pages beyond are not kept.';
+comment on column holdfast.crawl.max_bytes is
+  'Most bytes of its snapshots; 0: no limit. Pages beyond are not kept.';
 comment on column holdfast.crawl.max_snapshot_bytes is 'Most bytes of a snapshot; 0: no limit.';
 comment on column holdfast.crawl.max_time is 'Longest time from its start, pauses not counted; 0: no limit.';
-comment on column holdfast.crawl.max_parallel is 'Most snapshots at once in the whole cluster; NULL: no limit.';
+comment on column holdfast.crawl.max_parallel is
+  'Most snapshots at once in the whole cluster; NULL: no limit.';
 comment on column holdfast.crawl.priority is 'Higher goes first.';
 comment on column holdfast.crawl.scope is
-  'What belongs to it: {hosts, domains, prefixes: any of these; allow, deny: patterns; schemes}. See scope_refusal().';
+  'What belongs to it: {hosts, domains, prefixes: any of these; allow, deny: patterns; schemes}. See '
+  'scope_refusal().';
 comment on column holdfast.crawl.host_delay is 'min_delay of hosts that it meets first.';
-comment on column holdfast.crawl.host_parallel is 'max_parallel of hosts that it meets first; NULL: no limit.';
-comment on column holdfast.crawl.robots is 'Pages that robots.txt forbids are refused, and Crawl-delay is kept.';
+comment on column holdfast.crawl.host_parallel is
+  'max_parallel of hosts that it meets first; NULL: no limit.';
+comment on column holdfast.crawl.robots is
+  'Pages that robots.txt forbids are refused, and Crawl-delay is kept.';
 comment on column holdfast.crawl.only_new is 'URLs that the collection has already are left out.';
-comment on column holdfast.crawl.only_new_age is 'With only_new: older snapshots do not count; NULL: all count.';
-comment on column holdfast.crawl.only_complete is 'With only_new: incomplete snapshots do not count (add --update).';
+comment on column holdfast.crawl.only_new_age is
+  'With only_new: older snapshots do not count; NULL: all count.';
+comment on column holdfast.crawl.only_complete is
+  'With only_new: incomplete snapshots do not count (add --update).';
 comment on column holdfast.crawl.wanted is
-  'With only_complete: plugins whose results make a page complete. Empty: the outcome of its snapshot decides.';
-comment on column holdfast.crawl.overwrite is 'A sealed page replaces older snapshots of its URL (add --overwrite).';
-comment on column holdfast.crawl.retry_of is 'The crawl that it retries. No foreign key: that may be removed.';
+  'With only_complete: plugins whose results make a page complete. Empty: the outcome of its snapshot '
+  'decides.';
+comment on column holdfast.crawl.overwrite is
+  'A sealed page replaces older snapshots of its URL (add --overwrite).';
+comment on column holdfast.crawl.retry_of is
+  'The crawl that it retries. No foreign key: that may be removed.';
 comment on column holdfast.crawl.keep_until is 'Removed with its files after this; NULL: kept.';
 comment on column holdfast.crawl.created_by is 'Operating system user who added it.';
 comment on column holdfast.crawl.first_url is 'Its first seed, to tell crawls apart.';
 comment on column holdfast.crawl.created_at is 'When it was added.';
 comment on column holdfast.crawl.status is 'queued, started, paused or sealed (final).';
 comment on column holdfast.crawl.event is
-  'Transition that the last function made. If it does not lead to the new status, the change is recorded as direct.';
+  'Transition that the last function made. If it does not lead to the new status, the change is '
+  'recorded as direct.';
 comment on column holdfast.crawl.retry_at is 'When its seeds are expanded; NULL: done; 9999-01-01: parked.';
 comment on column holdfast.crawl.reason is 'Why it is not due, where that is not obvious.';
 comment on column holdfast.crawl.owner_id is
-  'The worker that expands its seeds. No foreign key: its check locks process after crawl, against the lock order.';
-comment on column holdfast.crawl.fence is 'Grows with each claim; a write with an older fence changes nothing.';
-comment on column holdfast.crawl.judged_to is 'After a change of scope: checked up to this snapshot id; NULL: done.';
+  'The worker that expands its seeds. No foreign key: its check locks process after crawl, against the '
+  'lock order.';
+comment on column holdfast.crawl.fence is
+  'Grows with each claim; a write with an older fence changes nothing.';
+comment on column holdfast.crawl.judged_to is
+  'After a change of scope: checked up to this snapshot id; NULL: done.';
 comment on column holdfast.crawl.seeds_total is 'Seeds given.';
 comment on column holdfast.crawl.seeds_left is 'Seeds that are not snapshots yet.';
 comment on column holdfast.crawl.urls_refused is 'URLs that its scope or only_new left out.';
@@ -113,9 +128,11 @@ comment on column holdfast.crawl.bytes is 'Bytes of its sealed snapshots.';
 comment on column holdfast.crawl.started_at is 'When its first seeds were expanded.';
 comment on column holdfast.crawl.deadline_at is 'When max_time is over.';
 comment on column holdfast.crawl.paused_at is 'Since when it is paused.';
-comment on column holdfast.crawl.stopping_at is 'Since when its open snapshots are being cancelled, batch by batch.';
+comment on column holdfast.crawl.stopping_at is
+  'Since when its open snapshots are being cancelled, batch by batch.';
 comment on column holdfast.crawl.sealed_at is 'When its last snapshot was sealed.';
-comment on column holdfast.crawl.stop_reason is 'Which limit or order ended it early: max_urls, cancelled, ...';
+comment on column holdfast.crawl.stop_reason is
+  'Which limit or order ended it early: max_urls, cancelled, ...';
 comment on column holdfast.crawl.outcome is 'succeeded, partial, failed, empty or cancelled.';
 comment on column holdfast.crawl.changed_by is 'Who paused, resumed or cancelled it last.';
 create index crawl_due on holdfast.crawl (retry_at) where owner_id is null and retry_at is not null;
@@ -139,11 +156,13 @@ create table holdfast.crawl_seed (
   constraint crawl_seed_depth check (depth between 0 and 16)
 );
 comment on table holdfast.crawl_seed is
-  'Seeds that are not snapshots yet. A row is deleted when it is expanded. No foreign key, see snapshot.crawl_id.';
+  'Seeds that are not snapshots yet. A row is deleted when it is expanded. No foreign key, see '
+  'snapshot.crawl_id.';
 comment on column holdfast.crawl_seed.crawl_id is 'Its crawl.';
 comment on column holdfast.crawl_seed.position is 'Order in which it was given.';
 comment on column holdfast.crawl_seed.url is 'Canonical URL.';
-comment on column holdfast.crawl_seed.depth is 'Depth of its snapshot; above 0 only in a crawl that retries another.';
+comment on column holdfast.crawl_seed.depth is
+  'Depth of its snapshot; above 0 only in a crawl that retries another.';
 comment on column holdfast.crawl_seed.title is 'Title that came with it (bookmarks, feeds).';
 comment on column holdfast.crawl_seed.tags is 'Tags that came with it.';
 
@@ -157,15 +176,19 @@ create table holdfast.crawl_queue (
   low_moved_at timestamptz not null default '-infinity'
 ) with (fillfactor = 50);
 comment on table holdfast.crawl_queue is
-  'Started crawls as claims see them. A claim walks them from a random place, so that small crawls do not wait.';
+  'Started crawls as claims see them. A claim walks them from a random place, so that small crawls do '
+  'not wait.';
 comment on column holdfast.crawl_queue.crawl_id is 'The crawl.';
 comment on column holdfast.crawl_queue.shuffle is 'Its place in the walk.';
 comment on column holdfast.crawl_queue.priority is 'As in crawl. Above 0: first in seven claims of eight.';
-comment on column holdfast.crawl_queue.max_parallel is 'As in crawl; the lock on this row makes the count exact.';
+comment on column holdfast.crawl_queue.max_parallel is
+  'As in crawl; the lock on this row makes the count exact.';
 comment on column holdfast.crawl_queue.stop_at is 'As crawl.deadline_at: nothing is claimed after it.';
 comment on column holdfast.crawl_queue.ready_at is
-  'No claim looks at it before this; NULL: it has never had work. Moved later by claims, earlier by new work.';
-comment on column holdfast.crawl_queue.wakes is 'Counts new work: a claim parks a crawl only if this has not changed.';
+  'No claim looks at it before this; NULL: it has never had work. Moved later by claims, earlier by '
+  'new work.';
+comment on column holdfast.crawl_queue.wakes is
+  'Counts new work: a claim parks a crawl only if this has not changed.';
 comment on column holdfast.crawl_queue.low_at is 'No unclaimed row of the default lane is due before this.';
 comment on column holdfast.crawl_queue.low_moved_at is 'When low_at was last moved.';
 create index crawl_queue_walk on holdfast.crawl_queue (shuffle) where ready_at is not null;
@@ -182,11 +205,14 @@ create table holdfast.crawl_lane (
   wants_room boolean not null default false,
   constraint crawl_lane_pkey primary key (crawl_id, host)
 ) with (fillfactor = 70);
-comment on table holdfast.crawl_lane is 'A crawl''s pages of one host with limits: when a claim looks there next.';
+comment on table holdfast.crawl_lane is
+  'A crawl''s pages of one host with limits: when a claim looks there next.';
 comment on column holdfast.crawl_lane.crawl_id is 'The crawl.';
 comment on column holdfast.crawl_lane.host is 'The host.';
-comment on column holdfast.crawl_lane.next_at is 'Not before this; infinity: nothing waits, or the host is paused.';
-comment on column holdfast.crawl_lane.wants_room is 'The host was full: the next page that ends wakes this lane.';
+comment on column holdfast.crawl_lane.next_at is
+  'Not before this; infinity: nothing waits, or the host is paused.';
+comment on column holdfast.crawl_lane.wants_room is
+  'The host was full: the next page that ends wakes this lane.';
 create index crawl_lane_next on holdfast.crawl_lane (crawl_id, next_at);
 comment on index holdfast.crawl_lane_next is 'Lanes of a crawl that are due.';
 create index crawl_lane_by_host on holdfast.crawl_lane (host);
@@ -197,7 +223,8 @@ create table holdfast.crawl_page_stale (
   since timestamptz not null default clock_timestamp()
 );
 comment on table holdfast.crawl_page_stale is
-  'Crawls whose crawls/<id>/index.html in the archive must be written again, or deleted if the crawl is gone.';
+  'Crawls whose crawls/<id>/index.html in the archive must be written again, or deleted if the crawl '
+  'is gone.';
 comment on column holdfast.crawl_page_stale.crawl_id is 'The crawl. No foreign key: it may be removed first.';
 comment on column holdfast.crawl_page_stale.since is 'When its page became stale, last.';
 

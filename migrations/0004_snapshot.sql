@@ -1,6 +1,6 @@
--- Snapshots, split by how often a row is written. `snapshot` holds what was asked for and is written once. The slim
--- `snapshot_queue` holds what is open and is all that a claim writes. `snapshot_sealed` holds how it ended and is
--- written once. Primary keys end in crawl_id, so that the tables can be distributed by crawl.
+-- Snapshots, split by how often a row is written. `snapshot` holds what was asked for and is written once.
+-- The slim `snapshot_queue` holds what is open and is all that a claim writes. `snapshot_sealed` holds how it
+-- ended and is written once. Primary keys end in crawl_id, so that the tables can be distributed by crawl.
 
 create table holdfast.snapshot (
   id uuid not null, crawl_id uuid not null,
@@ -21,15 +21,20 @@ comment on table holdfast.snapshot is
   'A URL to be archived once for one crawl. Written once, but for title and tags. See v_snapshot.';
 comment on column holdfast.snapshot.id is 'UUID version 7.';
 comment on column holdfast.snapshot.crawl_id is
-  'Its crawl. No foreign key: with keys on seeds, snapshots and queue, adding a URL takes 44 us instead of 26.';
+  'Its crawl. No foreign key: with keys on seeds, snapshots and queue, adding a URL takes 44 us '
+  'instead of 26.';
 comment on column holdfast.snapshot.url is 'Canonical URL.';
-comment on column holdfast.snapshot.url_hash is 'SHA-256 of the URL: a URL can be longer than an index entry.';
+comment on column holdfast.snapshot.url_hash is
+  'SHA-256 of the URL: a URL can be longer than an index entry.';
 comment on column holdfast.snapshot.host is 'Host of the URL.';
 comment on column holdfast.snapshot.depth is 'Links away from a seed.';
-comment on column holdfast.snapshot.parent_id is 'Where it was found. No foreign key: snapshot_remove() clears it.';
-comment on column holdfast.snapshot.found_on is 'URL of the page on which it was found, once that snapshot is removed.';
+comment on column holdfast.snapshot.parent_id is
+  'Where it was found. No foreign key: snapshot_remove() clears it.';
+comment on column holdfast.snapshot.found_on is
+  'URL of the page on which it was found, once that snapshot is removed.';
 comment on column holdfast.snapshot.title is 'Title known before it was archived (bookmark, link text).';
-comment on column holdfast.snapshot.tags is 'Tags of its crawl, those given with the URL, found by hooks, and given since.';
+comment on column holdfast.snapshot.tags is
+  'Tags of its crawl, those given with the URL, found by hooks, and given since.';
 comment on column holdfast.snapshot.created_at is 'When the URL was added or found.';
 create index snapshot_of_crawl on holdfast.snapshot (crawl_id, id);
 comment on index holdfast.snapshot_of_crawl is 'Snapshots of a crawl in their order, page by page.';
@@ -60,7 +65,8 @@ create table holdfast.snapshot_queue (
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 5000,
   autovacuum_vacuum_cost_delay = 0);
 comment on table holdfast.snapshot_queue is
-  'Open snapshots. A row leaves when its snapshot is sealed. No foreign key to snapshot, see snapshot.crawl_id.';
+  'Open snapshots. A row leaves when its snapshot is sealed. No foreign key to snapshot, see '
+  'snapshot.crawl_id.';
 comment on column holdfast.snapshot_queue.snapshot_id is 'The snapshot.';
 comment on column holdfast.snapshot_queue.crawl_id is 'Its crawl.';
 comment on column holdfast.snapshot_queue.host is 'Host of its URL.';
@@ -68,9 +74,12 @@ comment on column holdfast.snapshot_queue.lane is 'Empty: the default lane. Else
 comment on column holdfast.snapshot_queue.status is 'queued, started (claimed) or paused.';
 comment on column holdfast.snapshot_queue.event is 'As crawl.event.';
 comment on column holdfast.snapshot_queue.excluded is 'Parked outside the scope of its crawl.';
-comment on column holdfast.snapshot_queue.retry_at is 'When it is due, if it has no owner; 9999-01-01: parked.';
-comment on column holdfast.snapshot_queue.reason is 'Why it waits: an error, a lost worker, a stopped worker.';
-comment on column holdfast.snapshot_queue.owner_id is 'The worker. No foreign key: a claim holds the process row.';
+comment on column holdfast.snapshot_queue.retry_at is
+  'When it is due, if it has no owner; 9999-01-01: parked.';
+comment on column holdfast.snapshot_queue.reason is
+  'Why it waits: an error, a lost worker, a stopped worker.';
+comment on column holdfast.snapshot_queue.owner_id is
+  'The worker. No foreign key: a claim holds the process row.';
 comment on column holdfast.snapshot_queue.fence is 'Grows with each claim; older fences cannot write.';
 comment on column holdfast.snapshot_queue.claimed_at is 'When it was claimed.';
 comment on column holdfast.snapshot_queue.attempts is 'Attempts spent, those of stopped workers not counted.';
@@ -79,9 +88,11 @@ create index snapshot_queue_due on holdfast.snapshot_queue (crawl_id, lane, retr
 comment on index holdfast.snapshot_queue_due is 'What a claim takes from a lane of a crawl.';
 create index snapshot_queue_owned on holdfast.snapshot_queue (owner_id) where owner_id is not null;
 comment on index holdfast.snapshot_queue_owned is 'What a worker holds.';
-create index snapshot_queue_lane_held on holdfast.snapshot_queue (lane) where owner_id is not null and lane <> '';
+create index snapshot_queue_lane_held on holdfast.snapshot_queue (lane)
+  where owner_id is not null and lane <> '';
 comment on index holdfast.snapshot_queue_lane_held is 'How many pages of a host with limits are worked on.';
--- The condition is always true. It keeps the planner from using the index for a claim, whose queries do not have it.
+-- The condition is always true. It keeps the planner from using the index for a claim, whose queries do not
+-- have it.
 create index snapshot_queue_by_time on holdfast.snapshot_queue (retry_at) where status <> '';
 comment on index holdfast.snapshot_queue_by_time is 'For people, by due time. Costs a claim 3 us a row.';
 
@@ -108,15 +119,18 @@ create table holdfast.snapshot_sealed (
     directory is null or holdfast.is_attempt_directory(directory, snapshot_id, fence)),
   constraint snapshot_sealed_numbers check (least(fence, bytes, files, attempts, owners_lost) >= 0)
 );
-comment on table holdfast.snapshot_sealed is 'How each snapshot ended. Never changes: this row is the commit.';
+comment on table holdfast.snapshot_sealed is
+  'How each snapshot ended. Never changes: this row is the commit.';
 comment on column holdfast.snapshot_sealed.snapshot_id is 'The snapshot.';
 comment on column holdfast.snapshot_sealed.crawl_id is 'Its crawl.';
 comment on column holdfast.snapshot_sealed.outcome is
-  'succeeded; partial (some hooks failed); failed; refused (URL not allowed); quarantined (workers lost); cancelled.';
+  'succeeded; partial (some hooks failed); failed; refused (URL not allowed); quarantined (workers '
+  'lost); cancelled.';
 comment on column holdfast.snapshot_sealed.reason is 'A sentence, where the outcome needs one.';
 comment on column holdfast.snapshot_sealed.fence is 'The attempt that counts.';
 comment on column holdfast.snapshot_sealed.owner_id is 'The worker. No foreign key: processes are trimmed.';
-comment on column holdfast.snapshot_sealed.directory is '<yyyy>/<mm>/<host>/<id>/a<fence> in the archive root.';
+comment on column holdfast.snapshot_sealed.directory is
+  '<yyyy>/<mm>/<host>/<id>/a<fence> in the archive root.';
 comment on column holdfast.snapshot_sealed.manifest_sha256 is 'SHA-256 of manifest-sha256.txt there.';
 comment on column holdfast.snapshot_sealed.bytes is 'Bytes of its files.';
 comment on column holdfast.snapshot_sealed.files is 'Number of its files.';
@@ -151,11 +165,13 @@ comment on column holdfast.attempt.process_id is 'The worker. No foreign key: pr
 comment on column holdfast.attempt.claimed_at is 'When it was claimed.';
 comment on column holdfast.attempt.ended_at is 'When it ended.';
 comment on column holdfast.attempt.ending is
-  'released (to retry); interrupted (worker stopped); lost (worker lost); handed_back (answer lost); cancelled.';
+  'released (to retry); interrupted (worker stopped); lost (worker lost); handed_back (answer lost); '
+  'cancelled.';
 comment on column holdfast.attempt.reason is 'A sentence.';
 comment on column holdfast.attempt.hooks is 'Hooks that ran when the worker was lost, as plugin/hook.';
 create index attempt_by_end on holdfast.attempt using brin (ended_at);
-comment on index holdfast.attempt_by_end is 'For trimming. Rows are in the order of time: BRIN costs nothing.';
+comment on index holdfast.attempt_by_end is
+  'For trimming. Rows are in the order of time: BRIN costs nothing.';
 
 create table holdfast.superseded (
   snapshot_id uuid not null, crawl_id uuid not null, by_id uuid not null,
@@ -173,12 +189,16 @@ create table holdfast.purge (
   directory text primary key,
   requested_at timestamptz not null default clock_timestamp()
 );
-comment on table holdfast.purge is 'Directories of removed snapshots. The process that deletes one deletes its row.';
+comment on table holdfast.purge is
+  'Directories of removed snapshots. The process that deletes one deletes its row.';
 comment on column holdfast.purge.directory is 'Relative to the archive root.';
 comment on column holdfast.purge.requested_at is 'When its snapshot was removed.';
 
 create type holdfast.finished_page as (
-  snapshot uuid, crawl uuid, fence bigint, ending text, outcome text, reason text, delay_ms bigint, spend boolean,
-  directory text, manifest text, bytes bigint, files bigint, title text, tags text[], links jsonb, results jsonb
+  snapshot uuid, crawl uuid, fence bigint,
+  ending text, outcome text, reason text, delay_ms bigint, spend boolean,
+  directory text, manifest text, bytes bigint, files bigint, title text, tags text[],
+  links jsonb, results jsonb
 );
-comment on type holdfast.finished_page is 'A page that a worker has finished: one element of the argument of finish().';
+comment on type holdfast.finished_page is
+  'A page that a worker has finished: one element of the argument of finish().';

@@ -19,7 +19,8 @@ create table holdfast.archive_result (
   constraint archive_result_failure_has_error check (status <> 'failed' or error <> ''),
   constraint archive_result_files_array check (jsonb_typeof(output_files) = 'array'),
   constraint archive_result_numbers check (
-    least(fence, output_bytes, wall_ms, user_ms, system_ms, peak_memory_bytes, read_bytes, written_bytes) >= 0)
+    least(fence, output_bytes, wall_ms, user_ms, system_ms, peak_memory_bytes, read_bytes, written_bytes)
+      >= 0)
 );
 comment on table holdfast.archive_result is
   'What one hook did in one attempt. Insert-only: written when the attempt is finished, whatever its ending.';
@@ -31,7 +32,8 @@ comment on column holdfast.archive_result.hook_name is 'The hook: its file name 
 comment on column holdfast.archive_result.status is 'succeeded, failed, skipped or noresults.';
 comment on column holdfast.archive_result.process_id is 'The worker. No foreign key: processes are trimmed.';
 comment on column holdfast.archive_result.pid is 'Process id of the hook on that machine.';
-comment on column holdfast.archive_result.background is 'It ran beside later hooks, until the last of them ended.';
+comment on column holdfast.archive_result.background is
+  'It ran beside later hooks, until the last of them ended.';
 comment on column holdfast.archive_result.started_at is 'When it was started.';
 comment on column holdfast.archive_result.ended_at is 'When it and everything that it started had ended.';
 comment on column holdfast.archive_result.output is 'One line for people: a title, a file name, a count.';
@@ -44,14 +46,16 @@ comment on column holdfast.archive_result.exit_signal is 'Signal that ended it.'
 comment on column holdfast.archive_result.wall_ms is 'Time it took, in milliseconds.';
 comment on column holdfast.archive_result.user_ms is 'User CPU time of its processes, in milliseconds.';
 comment on column holdfast.archive_result.system_ms is 'System CPU time of its processes, in milliseconds.';
-comment on column holdfast.archive_result.peak_memory_bytes is 'Largest resident set of one of its processes.';
+comment on column holdfast.archive_result.peak_memory_bytes is
+  'Largest resident set of one of its processes.';
 comment on column holdfast.archive_result.read_bytes is 'Bytes read from storage.';
 comment on column holdfast.archive_result.written_bytes is 'Bytes written to storage.';
 create index archive_result_failed on holdfast.archive_result (ended_at) where status = 'failed';
 comment on index holdfast.archive_result_failed is 'The latest failures.';
 create index archive_result_unusual on holdfast.archive_result (status, snapshot_id, crawl_id)
   where status in ('failed', 'skipped', 'noresults');
-comment on index holdfast.archive_result_unusual is 'Results of a status, of all or of one crawl, newest first.';
+comment on index holdfast.archive_result_unusual is
+  'Results of a status, of all or of one crawl, newest first.';
 
 create unlogged table holdfast.running_hook (
   process_id uuid not null, snapshot_id uuid not null,
@@ -70,10 +74,12 @@ comment on column holdfast.running_hook.crawl_id is 'Its crawl.';
 comment on column holdfast.running_hook.fence is 'The attempt.';
 comment on column holdfast.running_hook.plugin is 'The plugin: the name of its directory.';
 comment on column holdfast.running_hook.hook_name is 'The hook: its file name without the last extension.';
-comment on column holdfast.running_hook.background is 'It runs beside later hooks, until the last of them ends.';
+comment on column holdfast.running_hook.background is
+  'It runs beside later hooks, until the last of them ends.';
 comment on column holdfast.running_hook.pid is 'Process id of the hook on that machine.';
 comment on column holdfast.running_hook.started_at is 'When it was started.';
 comment on column holdfast.running_hook.timeout_ms is 'Time it may take, in milliseconds.';
-comment on column holdfast.running_hook.no_progress_since is 'Since when it has neither computed nor written.';
+comment on column holdfast.running_hook.no_progress_since is
+  'Since when it has neither computed nor written.';
 create index running_hook_by_process on holdfast.running_hook (process_id);
 comment on index holdfast.running_hook_by_process is 'What a worker runs.';

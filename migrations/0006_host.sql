@@ -16,7 +16,8 @@ create table holdfast.host (
 comment on table holdfast.host is 'Hosts with limits. A host without a row has none.';
 comment on column holdfast.host.name is 'Host name, as snapshot.host.';
 comment on column holdfast.host.min_delay is 'Least time between the starts of two of its pages.';
-comment on column holdfast.host.max_parallel is 'Most of its pages at once in the whole cluster; NULL: no limit.';
+comment on column holdfast.host.max_parallel is
+  'Most of its pages at once in the whole cluster; NULL: no limit.';
 comment on column holdfast.host.next_at is 'None of its pages starts before this.';
 comment on column holdfast.host.backoff_until is 'It asked for a pause until then (429, 503, Retry-After).';
 comment on column holdfast.host.backoff_level is 'How often in a row it asked.';
@@ -33,16 +34,19 @@ create table holdfast.robots (
   fetcher_id uuid, fetch_until timestamptz,
   fetched_at timestamptz, expires_at timestamptz,
   constraint robots_state check (state in ('wanted', 'known', 'unreachable')),
-  constraint robots_known_has_age check (state = 'wanted' or (fetched_at is not null and expires_at is not null)),
+  constraint robots_known_has_age check (
+    state = 'wanted' or (fetched_at is not null and expires_at is not null)),
   constraint robots_fetcher_has_time check ((fetcher_id is null) = (fetch_until is null))
 );
 comment on table holdfast.robots is 'robots.txt as last fetched: one request for each origin and day in all.';
 comment on column holdfast.robots.origin is 'Scheme, host and port: https://example.com.';
-comment on column holdfast.robots.state is 'wanted, known, or unreachable: then no page is fetched until a retry.';
+comment on column holdfast.robots.state is
+  'wanted, known, or unreachable: then no page is fetched until a retry.';
 comment on column holdfast.robots.status is 'HTTP status; NULL: no answer.';
 comment on column holdfast.robots.rules is 'Its text, at most 500 KiB; empty: everything is allowed.';
 comment on column holdfast.robots.error is 'Why it is unreachable.';
-comment on column holdfast.robots.fetcher_id is 'The worker that fetches it. No foreign key: fetch_until limits it.';
+comment on column holdfast.robots.fetcher_id is
+  'The worker that fetches it. No foreign key: fetch_until limits it.';
 comment on column holdfast.robots.fetch_until is 'Then another worker may fetch it.';
 comment on column holdfast.robots.fetched_at is 'When it was fetched.';
 comment on column holdfast.robots.expires_at is 'After this it is fetched again before the next page.';

@@ -28,7 +28,8 @@ comment on column holdfast.binary.plugins is 'Plugins that ask for it.';
 comment on column holdfast.binary.status is 'queued (not found yet) or installed.';
 comment on column holdfast.binary.retry_at is 'When it is checked next.';
 comment on column holdfast.binary.owner_id is 'The process that checks it.';
-comment on column holdfast.binary.fence is 'Grows with each claim; a write with an older fence changes nothing.';
+comment on column holdfast.binary.fence is
+  'Grows with each claim; a write with an older fence changes nothing.';
 comment on column holdfast.binary.provider is 'Where it came from: env, apt, npm, ...';
 comment on column holdfast.binary.path is 'Absolute path.';
 comment on column holdfast.binary.version is 'Version that it reports.';

@@ -14,7 +14,8 @@ comment on column holdfast.runner_term.epoch is 'Number of the term; a write tha
 comment on column holdfast.runner_term.process_id is 'The runner. No foreign key: processes are trimmed.';
 comment on column holdfast.runner_term.label is 'The runner, for people.';
 comment on column holdfast.runner_term.began_at is 'When it passed the gate.';
-comment on column holdfast.runner_term.valid_until is 'End of its lease; after its end: when it stopped being valid.';
+comment on column holdfast.runner_term.valid_until is
+  'End of its lease; after its end: when it stopped being valid.';
 comment on column holdfast.runner_term.ended_at is 'When its end was recorded.';
 comment on column holdfast.runner_term.ending is 'Why: "left: ...", or that its lease lapsed.';
 
@@ -33,11 +34,13 @@ create table holdfast.duty (
   constraint duty_keep check (keep > '0'),
   constraint duty_function_name check (function ~ '^duty_[a-z_]+$')
 );
-comment on table holdfast.duty is 'What the runner does, and how often. You may change every, keep and enabled.';
+comment on table holdfast.duty is
+  'What the runner does, and how often. You may change every, keep and enabled.';
 comment on column holdfast.duty.name is 'The duty.';
 comment on column holdfast.duty.every is 'How often it runs.';
 comment on column holdfast.duty.function is 'Its function: takes this row, returns the number of changes.';
-comment on column holdfast.duty.batch is 'Most changes in one transaction; after a full batch it runs again at once.';
+comment on column holdfast.duty.batch is
+  'Most changes in one transaction; after a full batch it runs again at once.';
 comment on column holdfast.duty.keep is 'Duties that trim: how long records are kept.';
 comment on column holdfast.duty.enabled is 'False: it does not run.';
 comment on column holdfast.duty.about is 'A sentence for people.';
@@ -47,19 +50,33 @@ comment on column holdfast.duty.last_duration is 'How long that took.';
 comment on column holdfast.duty.last_count is 'How many things it changed then.';
 comment on column holdfast.duty.total_count is 'How many things it has changed.';
 comment on column holdfast.duty.runs is 'How often it has run.';
-comment on column holdfast.duty.error is 'Why the last run failed and was rolled back; NULL: it did not fail.';
+comment on column holdfast.duty.error is
+  'Why the last run failed and was rolled back; NULL: it did not fail.';
 
-insert into holdfast.duty (name, every, function, batch, keep, about) values
-  ('schedules', '2 seconds', 'duty_schedules', 10, null, 'adds the crawls of schedules that are due'),
-  ('lapsed', '2 seconds', 'duty_lapsed', 1, null, 'gives the work of lost workers to others and closes their rows'),
-  ('mend', '30 seconds', 'duty_mend', 100, null, 'wakes or seals crawls that were changed by hand'),
-  ('retention', '30 seconds', 'duty_retention', 1, null, 'removes crawls past keep_until, and their files'),
-  ('hosts', '1 minute', 'duty_hosts', 500, null, 'reduces the back-off of hosts that have not asked again'),
-  ('trim_events', '10 minutes', 'duty_trim_events', 5000, '90 days', 'removes old events'),
-  ('trim_attempts', '10 minutes', 'duty_trim_attempts', 5000, '1 year', 'removes old attempts at sealed snapshots'),
-  ('trim_processes', '10 minutes', 'duty_trim_processes', 500, '1 year', 'removes processes that ended long ago'),
-  ('trim_runs', '10 minutes', 'duty_trim_runs', 5000, '1 day', 'removes old runs of duties, and old terms'),
-  ('trim_deliveries', '10 minutes', 'duty_trim_deliveries', 5000, '30 days', 'removes old webhook deliveries');
+insert into holdfast.duty (name, every, function, batch, keep, about)
+  values
+  ('schedules', '2 seconds', 'duty_schedules', 10, null,
+   'adds the crawls of schedules that are due'),
+  ('lapsed', '2 seconds', 'duty_lapsed', 1, null,
+   'gives the work of lost workers to others and closes their rows'),
+  ('mend', '30 seconds', 'duty_mend', 100, null,
+   'wakes or seals crawls that were changed by hand'),
+  ('retention', '30 seconds', 'duty_retention', 1, null,
+   'removes crawls past keep_until, and their files'),
+  ('clock', '1 minute', 'duty_clock', 10000, null,
+   'after the clock has gone back, makes due what lies too far ahead'),
+  ('hosts', '1 minute', 'duty_hosts', 500, null,
+   'reduces the back-off of hosts that have not asked again'),
+  ('trim_events', '10 minutes', 'duty_trim_events', 5000, '90 days',
+   'removes old events'),
+  ('trim_attempts', '10 minutes', 'duty_trim_attempts', 5000, '1 year',
+   'removes old attempts at sealed snapshots'),
+  ('trim_processes', '10 minutes', 'duty_trim_processes', 500, '1 year',
+   'removes processes that ended long ago'),
+  ('trim_runs', '10 minutes', 'duty_trim_runs', 5000, '1 day',
+   'removes old runs of duties, and old terms'),
+  ('trim_deliveries', '10 minutes', 'duty_trim_deliveries', 5000, '30 days',
+   'removes old webhook deliveries');
 
 create table holdfast.duty_run (
   id bigint generated always as identity primary key,
@@ -67,7 +84,8 @@ create table holdfast.duty_run (
   began_at timestamptz not null, ended_at timestamptz not null,
   count bigint not null, error text
 );
-comment on table holdfast.duty_run is 'Every run of a duty. Runs do not overlap, and their epochs never fall.';
+comment on table holdfast.duty_run is
+  'Every run of a duty. Runs do not overlap, and their epochs never fall.';
 comment on column holdfast.duty_run.id is 'Order of recording.';
 comment on column holdfast.duty_run.duty is 'The duty.';
 comment on column holdfast.duty_run.epoch is 'The term in which it ran.';

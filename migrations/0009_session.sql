@@ -13,11 +13,13 @@ create table holdfast.session (
   constraint session_ended check ((status in ('closed', 'failed')) = (ended_at is not null)),
   constraint session_failure_has_reason check (status <> 'failed' or reason is not null)
 );
-comment on table holdfast.session is 'Sessions, past and present. The snapshots of a crawl on a worker share one.';
+comment on table holdfast.session is
+  'Sessions, past and present. The snapshots of a crawl on a worker share one.';
 comment on column holdfast.session.id is 'UUID version 7.';
 comment on column holdfast.session.crawl_id is 'The crawl.';
 comment on column holdfast.session.process_id is 'The worker.';
-comment on column holdfast.session.status is 'opening, ready, draining, closed, or failed (a hook failed or died).';
+comment on column holdfast.session.status is
+  'opening, ready, draining, closed, or failed (a hook failed or died).';
 comment on column holdfast.session.event is 'As crawl.event.';
 comment on column holdfast.session.directory is 'CRAWL_DIR of the hooks, on the machine of the worker.';
 comment on column holdfast.session.opened_at is 'When its first hook was about to start.';
@@ -49,7 +51,8 @@ comment on table holdfast.session_hook is 'What each crawl hook of a session did
 comment on column holdfast.session_hook.session_id is 'The session.';
 comment on column holdfast.session_hook.plugin is 'The plugin: the name of its directory.';
 comment on column holdfast.session_hook.hook_name is 'The hook: its file name without the last extension.';
-comment on column holdfast.session_hook.status is 'started (it runs), succeeded, failed, skipped or noresults.';
+comment on column holdfast.session_hook.status is
+  'started (it runs), succeeded, failed, skipped or noresults.';
 comment on column holdfast.session_hook.background is 'Once ready it stays until the session is closed.';
 comment on column holdfast.session_hook.pid is 'Process id of the hook on that machine.';
 comment on column holdfast.session_hook.started_at is 'When it was first recorded.';

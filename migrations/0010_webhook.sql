@@ -1,5 +1,5 @@
--- Webhooks by a transactional outbox: an event and its deliveries are one commit. A worker or runner that has the
--- signing secret delivers them, under a claim that ends by itself.
+-- Webhooks by a transactional outbox: an event and its deliveries are one commit. A worker or runner that has
+-- the signing secret delivers them, under a claim that ends by itself.
 
 create table holdfast.webhook (
   name text primary key,
@@ -17,9 +17,11 @@ create table holdfast.webhook (
   constraint webhook_events check (
     cardinality(events) > 0 and events <@ '{crawl.sealed,snapshot.failed,worker.lost}'::text[])
 );
-comment on table holdfast.webhook is 'Receivers of events. The secret is in webhooks.secret_file, never here.';
+comment on table holdfast.webhook is
+  'Receivers of events. The secret is in webhooks.secret_file, never here.';
 comment on column holdfast.webhook.name is 'Its name.';
-comment on column holdfast.webhook.url is 'Where deliveries go. It may hold a token, so views show its origin only.';
+comment on column holdfast.webhook.url is
+  'Where deliveries go. It may hold a token, so views show its origin only.';
 comment on column holdfast.webhook.events is 'What it receives: crawl.sealed, snapshot.failed, worker.lost.';
 comment on column holdfast.webhook.enabled is 'False: nothing is sent and nothing new is recorded for it.';
 comment on column holdfast.webhook.created_at is 'When it was added.';
@@ -50,8 +52,10 @@ create table holdfast.delivery (
   constraint delivery_due check ((status = 'waiting') = (retry_at is not null)),
   constraint delivery_owner check (owner is null or status = 'waiting')
 ) with (fillfactor = 70);
-comment on table holdfast.delivery is 'The outbox: what is or was to be sent, written by the transaction of the event.';
-comment on column holdfast.delivery.id is 'Order of recording; with the id of the collection the webhook-id header.';
+comment on table holdfast.delivery is
+  'The outbox: what is or was to be sent, written by the transaction of the event.';
+comment on column holdfast.delivery.id is
+  'Order of recording; with the id of the collection the webhook-id header.';
 comment on column holdfast.delivery.webhook is 'The receiver.';
 comment on column holdfast.delivery.event is 'crawl.sealed, snapshot.failed, worker.lost or test.';
 comment on column holdfast.delivery.object_id is 'The crawl, snapshot or process. No foreign key: it may go.';
@@ -60,7 +64,8 @@ comment on column holdfast.delivery.status is 'waiting, delivered or given_up.';
 comment on column holdfast.delivery.created_at is 'When the event happened.';
 comment on column holdfast.delivery.retry_at is 'When it is due; while it has an owner: when the claim ends.';
 comment on column holdfast.delivery.owner is 'The sender that has it; NULL: none.';
-comment on column holdfast.delivery.fence is 'Grows with each claim; a report with an older fence changes nothing.';
+comment on column holdfast.delivery.fence is
+  'Grows with each claim; a report with an older fence changes nothing.';
 comment on column holdfast.delivery.attempts is 'Attempts begun.';
 comment on column holdfast.delivery.last_status is 'HTTP status of the last answer.';
 comment on column holdfast.delivery.last_error is 'Why the last attempt failed.';

@@ -9,10 +9,12 @@ create table holdfast.control (
   held bigint not null default 0,
   constraint control_kind check (kind in ('crawl', 'snapshot', 'host', 'worker', 'all'))
 );
-comment on table holdfast.control is 'Append-only: every order, written by the transaction in which it took effect.';
+comment on table holdfast.control is
+  'Append-only: every order, written by the transaction in which it took effect.';
 comment on column holdfast.control.id is 'Order of recording.';
 comment on column holdfast.control.at is 'When it took effect: after this no worker begins what it forbids.';
-comment on column holdfast.control.action is 'pause, resume, cancel, scope, set, back off, retry, remove, tag.';
+comment on column holdfast.control.action is
+  'pause, resume, cancel, scope, set, back off, retry, remove, tag.';
 comment on column holdfast.control.kind is 'What it applies to: crawl, snapshot, host, worker or all.';
 comment on column holdfast.control.target is 'Which one.';
 comment on column holdfast.control.crawl_id is 'Its crawl, if any. No foreign key: orders outlive crawls.';

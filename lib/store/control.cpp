@@ -192,4 +192,8 @@ void purge_done(pg::Connection& connection, const std::vector<std::string>& dire
   connection.call("select holdfast.purge_done($1::text[])", pg::Params::of(directories));
 }
 
+std::int64_t clock_check(pg::Connection& connection) {
+  return connection.call("select holdfast.clock_check() as count").one().integer("count");
+}
+
 } // namespace holdfast::store

@@ -80,4 +80,8 @@ std::vector<StalePage> crawl_pages_stale(pg::Connection& connection, std::int64_
 void crawl_page_made(pg::Connection& connection, const StalePage& page);
 void purge_done(pg::Connection& connection, const std::vector<std::string>& directories);
 
+// If no runner does its duty "clock": makes due what an earlier clock of the server has dated too far ahead. Returns
+// how many rows; at most once a minute any, however many workers call.
+std::int64_t clock_check(pg::Connection& connection);
+
 } // namespace holdfast::store

@@ -1,19 +1,24 @@
--- What keeps every change of state legal, whoever makes it: a function, a set of rows in one statement, or a person
--- with psql. The legal transitions are the rows of holdfast.lifecycle_edge; anything else is refused with SQLSTATE
+-- Keeps every change of state legal, whether a function, a set of rows in one statement or a person with psql
+-- makes it. The legal transitions are the rows of holdfast.lifecycle_edge; any other is refused with SQLSTATE
 -- HF001.
 
-create or replace function holdfast.lifecycle_guard() returns trigger language plpgsql as $$
--- Arguments: the lifecycle; "log" where each transition is written to holdfast.event. A function that changes a status
--- names the transition in the row's column "event". A change by hand leaves an event there that does not lead from the
--- old state to the new one, so it is recorded as "direct". Quiet tables have no such column, and one transition
--- between two states.
+create or replace function holdfast.lifecycle_guard()
+  returns trigger language plpgsql as $$
+-- Arguments: the lifecycle; "log" where each transition is written to holdfast.event. A function that changes
+-- a status names the transition in the row's column "event". A change by hand leaves an old event there,
+-- which does not lead from the old state to the new one, so it is recorded as "direct". Tables that are not
+-- logged have no such column, and one transition between two states.
 declare
   v_row jsonb := to_jsonb(new);
   v_events text[];
   v_event text := v_row ->> 'event';
 begin
-  select array_agg(e.event) into v_events from holdfast.lifecycle_edge e
-    where e.lifecycle = tg_argv[0] and e.from_state = old.status and e.to_state = new.status;
+  select array_agg(e.event)
+    into v_events
+    from holdfast.lifecycle_edge e
+    where e.lifecycle = tg_argv[0]
+      and e.from_state = old.status
+      and e.to_state = new.status;
   if v_events is null then
     raise exception 'illegal change of a %: % -> %', tg_argv[0], old.status, new.status
       using errcode = 'HF001', hint = 'The legal transitions are in holdfast.lifecycle_edge.';
@@ -25,36 +30,50 @@ begin
     new := jsonb_populate_record(new, '{"event": "direct"}');
   end if;
   if tg_argv[1] = 'log' then
-    insert into holdfast.event (lifecycle, object_id, crawl_id, from_state, event, to_state, process_id, detail)
-      values (tg_argv[0], coalesce(v_row ->> 'snapshot_id', v_row ->> 'id')::uuid,
-              (v_row ->> case tg_argv[0] when 'crawl' then 'id' else 'crawl_id' end)::uuid, old.status, v_event,
-                new.status,
-              case tg_argv[0] when 'process' then v_row ->> 'id' else coalesce(v_row ->> 'owner_id',
-                to_jsonb(old) ->> 'owner_id') end::uuid,
-              coalesce(v_row ->> 'reason', v_row ->> 'stop_reason', v_row ->> 'exit_reason'));
+    insert into holdfast.event (
+        lifecycle, object_id, crawl_id, from_state, event, to_state, process_id, detail)
+      values (
+        tg_argv[0],
+        coalesce(v_row ->> 'snapshot_id', v_row ->> 'id')::uuid,
+        (v_row ->> case tg_argv[0] when 'crawl' then 'id' else 'crawl_id' end)::uuid,
+        old.status, v_event, new.status,
+        case tg_argv[0]
+          when 'process' then v_row ->> 'id'
+          else coalesce(v_row ->> 'owner_id', to_jsonb(old) ->> 'owner_id')
+        end::uuid,
+        coalesce(v_row ->> 'reason', v_row ->> 'stop_reason', v_row ->> 'exit_reason'));
   end if;
   return new;
 end $$;
 
-create or replace function holdfast.snapshots_leave() returns trigger language plpgsql as $$
--- A snapshot leaves the queue when its sealed row is written in the same statement, or together with the snapshot
--- itself.
+create or replace function holdfast.snapshots_leave()
+  returns trigger language plpgsql as $$
+-- A snapshot leaves the queue when the same statement writes its sealed row, or when the snapshot itself is
+-- deleted.
 declare
   v_wrong record;
 begin
-  select o.* into v_wrong
+  select o.*
+    into v_wrong
     from (select g.status, e.outcome, min(g.snapshot_id::text) as snapshot_id,
                  coalesce(bool_or(e.outcome is not null
-                   or exists (select from holdfast.snapshot s where s.id = g.snapshot_id
-                     and s.crawl_id = g.crawl_id)), false) as there
+                                  or exists (select from holdfast.snapshot s
+                                               where s.id = g.snapshot_id and s.crawl_id = g.crawl_id)),
+                          false) as there
             from gone g
             -- By its id alone: no plan may look for it among all that its crawl has sealed.
-            left join lateral (select o.outcome, o.crawl_id from holdfast.snapshot_sealed o
-                                 where o.snapshot_id = g.snapshot_id offset 0) e on e.crawl_id = g.crawl_id
+            left join lateral (select o.outcome, o.crawl_id
+                                 from holdfast.snapshot_sealed o
+                                 where o.snapshot_id = g.snapshot_id
+                                 offset 0) e on e.crawl_id = g.crawl_id
             group by g.status, e.outcome) o
-    where o.there and not exists (select from holdfast.lifecycle_edge l
-                                    where l.lifecycle = 'snapshot' and l.from_state = o.status and l.to_state = 'sealed'
-                                      and l.event = holdfast.seal_event(o.outcome) and o.outcome is not null)
+    where o.there
+      and not exists (select from holdfast.lifecycle_edge l
+                        where l.lifecycle = 'snapshot'
+                          and l.from_state = o.status
+                          and l.to_state = 'sealed'
+                          and l.event = holdfast.seal_event(o.outcome)
+                          and o.outcome is not null)
     limit 1;
   if found then
     raise exception 'illegal change of snapshot %: % -> %', v_wrong.snapshot_id, v_wrong.status,
@@ -64,40 +83,63 @@ begin
   return null;
 end $$;
 
-create or replace function holdfast.snapshots_sealed() returns trigger language plpgsql as $$
+create or replace function holdfast.snapshots_sealed()
+  returns trigger language plpgsql as $$
 -- A snapshot is either open or sealed.
 declare
   v_open uuid;
 begin
-  select f.snapshot_id into v_open from fresh f
+  select f.snapshot_id
+    into v_open
+    from fresh f
     cross join lateral (select from holdfast.snapshot_queue q
-                          where q.snapshot_id = f.snapshot_id and q.crawl_id = f.crawl_id limit 1) q
+                          where q.snapshot_id = f.snapshot_id and q.crawl_id = f.crawl_id
+                          limit 1) q
     limit 1;
   if found then
     raise exception 'snapshot % is still in the queue', v_open
-      using errcode = 'HF001', hint = 'Its row in snapshot_queue goes in the statement that writes the sealed row.';
+      using errcode = 'HF001',
+        hint = 'Its row in snapshot_queue goes in the statement that writes the sealed row.';
   end if;
   return null;
 end $$;
 
-create or replace function holdfast.never_changes() returns trigger language plpgsql as $$
--- Sealed rows, results and attempts are written once; they go only with their snapshot (by the foreign key).
+create or replace function holdfast.may_change_sealed()
+  returns boolean language sql stable as $$
+  -- A guard against mistakes in psql. The functions that remove pages switch it on for themselves.
+  select coalesce(nullif(current_setting('holdfast.change_sealed', true), '')::boolean, false)
+$$;
+
+create or replace function holdfast.never_changes()
+  returns trigger language plpgsql as $$
+-- Sealed pages, their results and their attempts are written once. Snapshots that are still open may change.
 begin
-  raise exception '% of % refused: its rows never change', lower(tg_op), tg_table_name using errcode = 'HF001',
-    hint = 'holdfast.snapshot_remove() and holdfast.crawl_remove() delete a snapshot or crawl with all its records.';
+  if tg_level = 'ROW' and tg_table_name = 'snapshot' then
+    perform from holdfast.snapshot_sealed e where e.snapshot_id = old.id and e.crawl_id = old.crawl_id;
+    if not found and tg_op = 'DELETE' then return old; end if;
+    if not found then return new; end if;
+  end if;
+  raise exception '% of % refused: sealed pages never change (by hand: set holdfast.change_sealed = on)',
+    lower(tg_op), tg_table_name using errcode = 'HF001',
+    hint = 'holdfast.snapshot_remove() and holdfast.crawl_remove() delete a page or a crawl with its files.';
 end $$;
 
-create or replace function holdfast.snapshots_go() returns trigger
-  language plpgsql set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
+create or replace function holdfast.snapshots_go()
+  returns trigger language plpgsql
+  set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
 -- In place of a foreign key from snapshot_queue (see its comment).
 begin
-  delete from holdfast.snapshot_queue q using gone g
-    where q.snapshot_id = any (array(select i.id from gone i)) and q.snapshot_id = g.id and q.crawl_id = g.crawl_id;
+  delete from holdfast.snapshot_queue q
+    using gone g
+    where q.snapshot_id = any (array(select i.id from gone i))
+      and q.snapshot_id = g.id
+      and q.crawl_id = g.crawl_id;
   return null;
 end $$;
 
-create or replace function holdfast.crawls_go() returns trigger
-  language plpgsql set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
+create or replace function holdfast.crawls_go()
+  returns trigger language plpgsql
+  set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
 -- In place of foreign keys from crawl_seed and snapshot (see their comments).
 begin
   delete from holdfast.crawl_seed s where s.crawl_id = any (array(select g.id from gone g));
@@ -105,35 +147,71 @@ begin
   return null;
 end $$;
 
-create or replace trigger crawl_lifecycle before update of status on holdfast.crawl
-  for each row when (old.status is distinct from new.status) execute function holdfast.lifecycle_guard('crawl', 'log');
--- A claim starts many snapshots in one statement and writes one event for all of them: queued to started is legal.
-create or replace trigger snapshot_lifecycle before update of status on holdfast.snapshot_queue
+create or replace trigger crawl_lifecycle
+  before update of status on holdfast.crawl
+  for each row when (old.status is distinct from new.status)
+  execute function holdfast.lifecycle_guard('crawl', 'log');
+-- A claim starts many snapshots in one statement and writes one event for all of them: queued to started is
+-- legal.
+create or replace trigger snapshot_lifecycle
+  before update of status on holdfast.snapshot_queue
   for each row when (old.status is distinct from new.status
     and not (old.status = 'queued' and new.status = 'started' and new.event is not distinct from 'start'))
   execute function holdfast.lifecycle_guard('snapshot', 'log');
-create or replace trigger binary_lifecycle before update of status on holdfast.binary
-  for each row when (old.status is distinct from new.status) execute function holdfast.lifecycle_guard('binary',
-    'quiet');
-create or replace trigger process_lifecycle before update of status on holdfast.process
-  for each row when (old.status is distinct from new.status) execute function holdfast.lifecycle_guard('process',
-    'log');
-create or replace trigger session_lifecycle before update of status on holdfast.session
-  for each row when (old.status is distinct from new.status) execute function holdfast.lifecycle_guard('session',
-    'log');
-create or replace trigger delivery_lifecycle before update of status on holdfast.delivery
-  for each row when (old.status is distinct from new.status) execute function holdfast.lifecycle_guard('delivery',
-    'quiet');
+create or replace trigger binary_lifecycle
+  before update of status on holdfast.binary
+  for each row when (old.status is distinct from new.status)
+  execute function holdfast.lifecycle_guard('binary', 'quiet');
+create or replace trigger process_lifecycle
+  before update of status on holdfast.process
+  for each row when (old.status is distinct from new.status)
+  execute function holdfast.lifecycle_guard('process', 'log');
+create or replace trigger session_lifecycle
+  before update of status on holdfast.session
+  for each row when (old.status is distinct from new.status)
+  execute function holdfast.lifecycle_guard('session', 'log');
+create or replace trigger delivery_lifecycle
+  before update of status on holdfast.delivery
+  for each row when (old.status is distinct from new.status)
+  execute function holdfast.lifecycle_guard('delivery', 'quiet');
 
-create or replace trigger snapshots_leave after delete on holdfast.snapshot_queue
-  referencing old table as gone for each statement execute function holdfast.snapshots_leave();
-create or replace trigger snapshots_sealed after insert on holdfast.snapshot_sealed
-  referencing new table as fresh for each statement execute function holdfast.snapshots_sealed();
-create or replace trigger snapshot_sealed_never_changes before update or delete on holdfast.snapshot_sealed
-  for each row when (pg_trigger_depth() = 0) execute function holdfast.never_changes();
-create or replace trigger archive_result_never_changes before update or delete on holdfast.archive_result
-  for each row when (pg_trigger_depth() = 0) execute function holdfast.never_changes();
-create or replace trigger snapshots_go after delete on holdfast.snapshot
-  referencing old table as gone for each statement execute function holdfast.snapshots_go();
-create or replace trigger crawls_go after delete on holdfast.crawl
-  referencing old table as gone for each statement execute function holdfast.crawls_go();
+create or replace trigger snapshots_leave
+  after delete on holdfast.snapshot_queue
+  referencing old table as gone
+  for each statement execute function holdfast.snapshots_leave();
+create or replace trigger snapshots_sealed
+  after insert on holdfast.snapshot_sealed
+  referencing new table as fresh
+  for each statement execute function holdfast.snapshots_sealed();
+do $$
+declare
+  v_table text;
+begin
+  -- A cascade from a snapshot that may go is at depth 1.
+  foreach v_table in array '{snapshot_sealed, archive_result, attempt}'::text[] loop
+    execute format(
+      'create or replace trigger %1$s_never_changes before update or delete on holdfast.%1$s'
+      ' for each row when (pg_trigger_depth() = 0 and not holdfast.may_change_sealed())'
+      ' execute function holdfast.never_changes()', v_table);
+  end loop;
+  foreach v_table in array '{crawl, snapshot, snapshot_sealed, archive_result, attempt}'::text[] loop
+    execute format(
+      'create or replace trigger %1$s_not_truncated before truncate on holdfast.%1$s'
+      ' for each statement when (not holdfast.may_change_sealed())'
+      ' execute function holdfast.never_changes()', v_table);
+  end loop;
+end $$;
+-- All but its tags, which people change at any time.
+create or replace trigger snapshot_never_changes
+  before delete or update of id, crawl_id, url, url_hash, depth, parent_id, found_on, title, created_at
+  on holdfast.snapshot
+  for each row when (not holdfast.may_change_sealed())
+  execute function holdfast.never_changes();
+create or replace trigger snapshots_go
+  after delete on holdfast.snapshot
+  referencing old table as gone
+  for each statement execute function holdfast.snapshots_go();
+create or replace trigger crawls_go
+  after delete on holdfast.crawl
+  referencing old table as gone
+  for each statement execute function holdfast.crawls_go();

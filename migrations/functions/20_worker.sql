@@ -1,59 +1,69 @@
--- Workers (and runners, which join and leave in the same way): joining, beating, leaving, and lapsing when they do
--- neither.
+-- Workers (and runners, which join and leave in the same way): joining, beating, leaving, and lapsing when
+-- they do neither.
 
-create or replace function holdfast.worker_join(p_id uuid, p_machine jsonb, p_boot_id text, p_pid integer,
-  p_start_ticks bigint,
-    p_parent uuid, p_process_type text, p_worker_type text, p_label text, p_version text, p_slots integer,
-      p_lease interval)
+create or replace function holdfast.worker_join(
+    p_id uuid, p_machine jsonb, p_boot_id text, p_pid integer, p_start_ticks bigint, p_parent uuid,
+    p_process_type text, p_worker_type text, p_label text, p_version text, p_slots integer, p_lease interval)
   returns uuid language plpgsql as $$
--- Returns the collection's id. May be repeated with the same id while that process runs. A worker with a new id but
--- the same operating system process has lost its lease and comes back: what it was told (pause, drain) still holds.
+-- Returns the collection's id. May be repeated with the same id while that process runs. A worker with a new
+-- id but the same operating system process has lost its lease and comes back: its orders (pause, drain) still
+-- hold.
 declare
   v_now constant timestamptz := clock_timestamp();
 begin
   perform holdfast.lease_check(p_lease);
   insert into holdfast.machine as m (id, hostname, os, architecture, cpu_count, memory_bytes)
     values (p_machine ->> 'id', p_machine ->> 'hostname', coalesce(p_machine ->> 'os', ''),
-      coalesce(p_machine ->> 'architecture', ''),
-            coalesce((p_machine ->> 'cpu_count')::integer, 0), coalesce((p_machine ->> 'memory_bytes')::bigint, 0))
-    on conflict (id) do update set hostname = excluded.hostname, os = excluded.os, architecture = excluded.architecture,
-      cpu_count = excluded.cpu_count, memory_bytes = excluded.memory_bytes, last_seen_at = v_now;
-  insert into holdfast.process (id, machine_id, boot_id, pid, start_ticks, parent_id, process_type, worker_type,
-    label, version,
-      slots, beat_at, lease_until, pid_namespace, revision, capabilities, paused_at, paused_by, request, draining)
-    select p_id, p_machine ->> 'id', p_boot_id, p_pid, p_start_ticks, (select id from holdfast.process
-      where id = p_parent),
+            coalesce(p_machine ->> 'architecture', ''), coalesce((p_machine ->> 'cpu_count')::integer, 0),
+            coalesce((p_machine ->> 'memory_bytes')::bigint, 0))
+    on conflict (id) do update
+      set hostname = excluded.hostname, os = excluded.os, architecture = excluded.architecture,
+          cpu_count = excluded.cpu_count, memory_bytes = excluded.memory_bytes, last_seen_at = v_now;
+  insert into holdfast.process (
+      id, machine_id, boot_id, pid, start_ticks, parent_id,
+      process_type, worker_type, label, version, slots, beat_at, lease_until,
+      pid_namespace, revision, capabilities,
+      paused_at, paused_by, request, draining)
+    select p_id, p_machine ->> 'id', p_boot_id, p_pid, p_start_ticks,
+           (select id from holdfast.process where id = p_parent),
            p_process_type, p_worker_type, p_label, p_version, p_slots, v_now, v_now + p_lease,
-             coalesce(p_machine ->> 'pid_namespace', ''),
-           (p_machine #>> '{program,revision}')::integer, coalesce(p_machine #> '{program,capabilities}', '{}'),
+           coalesce(p_machine ->> 'pid_namespace', ''),
+           (p_machine #>> '{program,revision}')::integer,
+           coalesce(p_machine #> '{program,capabilities}', '{}'),
            before.paused_at, before.paused_by, before.request, coalesce(before.draining, false)
       from (values (1)) one
-      left join (select o.paused_at, o.paused_by, o.request, o.draining from holdfast.process o
-                   where o.start_ticks = p_start_ticks and o.pid = p_pid and o.boot_id = p_boot_id
+      left join (select o.paused_at, o.paused_by, o.request, o.draining
+                   from holdfast.process o
+                   where o.start_ticks = p_start_ticks
+                     and o.pid = p_pid
+                     and o.boot_id = p_boot_id
                      and o.machine_id = p_machine ->> 'id'
-                     and o.pid_namespace = coalesce(p_machine ->> 'pid_namespace', '') and p_process_type = 'worker'
+                     and o.pid_namespace = coalesce(p_machine ->> 'pid_namespace', '')
+                     and p_process_type = 'worker'
                      and o.process_type = p_process_type
                      and (o.exit_reason in ('lease lapsed', 'lost trust')
-                       or (o.status = 'running' and o.lease_until <= v_now))
-                   order by o.started_at desc limit 1) before on true
+                          or (o.status = 'running' and o.lease_until <= v_now))
+                   order by o.started_at desc
+                   limit 1) before on true
     on conflict (id) do nothing;
-  -- A breaking migration locks the table until it commits, so we come before it looks for running programs, or after
-  -- its end.
+  -- A breaking migration locks the table until it commits. So this insert comes before the migration looks
+  -- for running programs, or after its end.
   if (p_machine #>> '{program,revision}')::integer < holdfast.schema_minimum() then
     raise exception 'this program (schema revision %) is too old for the database, which demands %',
-      p_machine #>> '{program,revision}', holdfast.schema_minimum() using errcode = 'HF004',
-        hint = 'Use a newer holdfast.';
+        p_machine #>> '{program,revision}', holdfast.schema_minimum()
+      using errcode = 'HF004', hint = 'Use a newer holdfast.';
   end if;
   if not exists (select from holdfast.process where id = p_id and status = 'running') then
     raise exception 'process % has lapsed', p_id using errcode = 'HF002';
   end if;
   return (select id from holdfast.collection);
 end $$;
-comment on function holdfast.worker_join(uuid, jsonb, text, integer, bigint, uuid, text, text, text, text, integer,
-  interval)
+comment on function holdfast.worker_join(
+    uuid, jsonb, text, integer, bigint, uuid, text, text, text, text, integer, interval)
   is 'A process joins; what it claims is covered until lease_until.';
 
-create or replace function holdfast.lease_check(p_lease interval) returns void language plpgsql immutable as $$
+create or replace function holdfast.lease_check(p_lease interval)
+  returns void language plpgsql immutable as $$
 begin
   if p_lease is null or p_lease < '100 milliseconds' or p_lease > '1 hour' then
     raise exception 'a lease is between 100 ms and 1 hour, not %', coalesce(p_lease::text, 'NULL')
@@ -61,33 +71,43 @@ begin
   end if;
 end $$;
 
-create or replace function holdfast.worker_may_claim(p_worker uuid) returns boolean language plpgsql as $$
--- False while it drains or is paused; HF002 once it has lapsed. Holds the worker's row until the end of the
--- transaction, before any other lock: lapsing the worker waits for its claim, or the claim for that, never both.
+create or replace function holdfast.worker_may_claim(p_worker uuid)
+  returns boolean language plpgsql as $$
+-- False while the worker drains or is paused; HF002 once it has lapsed. Locks the worker's row until the end
+-- of the transaction, before any other lock: so lapsing the worker waits for its claim, or the claim for
+-- that, but never both.
 declare
   v_may boolean;
 begin
-  select not p.draining and p.paused_at is null and a.paused_at is null into v_may
-    from holdfast.process p cross join holdfast.collection a
-    where p.id = p_worker and p.status = 'running' and p.lease_until > clock_timestamp() for key share of p;
+  select not p.draining and p.paused_at is null and a.paused_at is null
+    into v_may
+    from holdfast.process p
+    cross join holdfast.collection a
+    where p.id = p_worker and p.status = 'running' and p.lease_until > clock_timestamp()
+    for key share of p;
   if found then return v_may; end if;
   -- A worker that drains only finishes; its fences protect what it writes.
-  if exists (select from holdfast.process where id = p_worker and status = 'running' and draining)
-    then return false; end if;
+  if exists (select from holdfast.process where id = p_worker and status = 'running' and draining) then
+    return false;
+  end if;
   raise exception 'worker % has lapsed', p_worker using errcode = 'HF002';
 end $$;
 
-create or replace function holdfast.log_level_of(p_process uuid) returns text language sql stable as $$
+create or replace function holdfast.log_level_of(p_process uuid)
+  returns text language sql stable as $$
   select coalesce((select p.log_level from holdfast.process p where p.id = p_process),
-    (select c.log_level from holdfast.collection c))
+                  (select c.log_level from holdfast.collection c))
 $$;
-comment on function holdfast.log_level_of(uuid) is 'The log level asked of a process; NULL: the one it has configured.';
+comment on function holdfast.log_level_of(uuid)
+  is 'The log level asked of a process; NULL: the one it has configured.';
 
-create or replace function holdfast.log_level_set(p_process uuid, p_level text) returns void language plpgsql as $$
--- Of one process, or (NULL) of all, now and later. Level NULL: back to what each has configured.
+create or replace function holdfast.log_level_set(p_process uuid, p_level text)
+  returns void language plpgsql as $$
+-- Of one process, or (NULL) of all, now and later. Level NULL: back to the level that each has configured.
 begin
   if p_level not in ('trace', 'debug', 'info', 'warn', 'error', 'off') then
-    raise exception '"%" is no log level: trace, debug, info, warn, error or off', p_level using errcode = 'HF004';
+    raise exception '"%" is no log level: trace, debug, info, warn, error or off', p_level
+      using errcode = 'HF004';
   end if;
   if p_process is null then
     update holdfast.collection set log_level = p_level;
@@ -95,23 +115,24 @@ begin
   else
     update holdfast.process set log_level = p_level where id = p_process and status = 'running';
     if not found then
-      raise exception 'no process % is running', p_process using errcode = 'HF004',
-        hint = 'select id from holdfast.v_worker';
+      raise exception 'no process % is running', p_process
+        using errcode = 'HF004', hint = 'select id from holdfast.v_worker';
     end if;
   end if;
   perform pg_notify('holdfast', 'control');
 end $$;
-comment on function holdfast.log_level_set(uuid, text) is 'Changes how much workers and runners log, at run time.';
+comment on function holdfast.log_level_set(uuid, text)
+  is 'Changes how much workers and runners log, at run time.';
 
-create or replace function holdfast.worker_beat(p_worker uuid, p_lease interval, p_snapshots uuid[],
-  p_fences bigint[], p_stats jsonb)
+create or replace function holdfast.worker_beat(
+    p_worker uuid, p_lease interval, p_snapshots uuid[], p_fences bigint[], p_stats jsonb)
   returns table (kind text, snapshot_id uuid, crawl_id uuid, fence bigint, detail text)
   language plpgsql set plan_cache_mode = force_custom_plan as $$
 -- Renews the lease, which covers everything the worker holds, and answers with what the worker must know:
 --   lost       it believes that it holds this, but does not: stop that job, write nothing
 --   extra      it holds this without knowing (the answer to its claim was lost): release it
 --   request    it is asked to drain, stop or leave
---   log_level  it is asked to log so much
+--   log_level  the level at which it is asked to log
 -- What it holds against an order (its claim was under way when the order came) is released here.
 #variable_conflict use_column
 declare
@@ -119,8 +140,10 @@ declare
   v_draining boolean;
 begin
   perform holdfast.lease_check(p_lease);
-  update holdfast.process set beat_at = clock_timestamp(), lease_until = clock_timestamp() + p_lease, stats = p_stats
-    where id = p_worker and status = 'running' returning request, draining into v_request, v_draining;
+  update holdfast.process
+    set beat_at = clock_timestamp(), lease_until = clock_timestamp() + p_lease, stats = p_stats
+    where id = p_worker and status = 'running'
+    returning request, draining into v_request, v_draining;
   if not found then
     raise exception 'worker % has lapsed', p_worker using errcode = 'HF002';
   end if;
@@ -132,21 +155,25 @@ begin
                           where q.snapshot_id = h.id and q.owner_id = p_worker and q.fence = h.held_fence)
     union all
     select 'extra', q.snapshot_id, q.crawl_id, q.fence, null
-      from holdfast.snapshot_queue q where q.owner_id = p_worker and not (q.snapshot_id = any (p_snapshots))
+      from holdfast.snapshot_queue q
+      where q.owner_id = p_worker and not (q.snapshot_id = any (p_snapshots))
     union all
-    select 'request', null, null, null, coalesce(v_request, 'drain') where v_request is not null or v_draining
+    select 'request', null, null, null, coalesce(v_request, 'drain')
+      where v_request is not null or v_draining
     union all
-    select 'log_level', null, null, null, l.level from (select holdfast.log_level_of(p_worker) as level) l
+    select 'log_level', null, null, null, l.level
+      from (select holdfast.log_level_of(p_worker) as level) l
       where l.level is not null;
 end $$;
 comment on function holdfast.worker_beat(uuid, interval, uuid[], bigint[], jsonb)
   is 'Renews a worker''s lease; says what it lost, what it holds unawares, and what it is asked to do.';
 
-create or replace function holdfast.worker_hooks(p_worker uuid, p_hooks jsonb) returns void language plpgsql as $$
--- Replaces what is known of the hooks that the worker runs now. Live state, not history: the table is unlogged and the
--- commit does not wait for the disk. running_ms, still_ms: for how long a hook has run, and has made no progress. The
--- worker's row is locked first: a lapse comes before this call, which then does nothing, or after it, and deletes the
--- rows.
+create or replace function holdfast.worker_hooks(p_worker uuid, p_hooks jsonb)
+  returns void language plpgsql as $$
+-- Replaces the rows of the hooks that the worker runs now. They are live state, not history: the table is
+-- unlogged and the commit does not wait for the disk. running_ms, still_ms: for how long a hook has run, and
+-- has made no progress. The worker's row is locked first: a lapse comes before this call, which then does
+-- nothing, or after it, and then deletes the rows.
 declare
   v_now constant timestamptz := clock_timestamp();
 begin
@@ -154,26 +181,31 @@ begin
   perform from holdfast.process where id = p_worker and status = 'running' for key share;
   if not found then return; end if;
   delete from holdfast.running_hook where process_id = p_worker;
-  insert into holdfast.running_hook as o (process_id, snapshot_id, crawl_id, fence, plugin, hook_name, background,
-    pid, started_at,
-      timeout_ms, no_progress_since)
-    select p_worker, h.snapshot, h.crawl, h.fence, h.plugin, h.hook, coalesce(h.background, false), h.pid,
-           v_now - greatest(h.running_ms, 0) * interval '1 millisecond', h.timeout_ms,
-           v_now - h.still_ms * interval '1 millisecond'
-      from jsonb_to_recordset(p_hooks) as h(snapshot uuid, crawl uuid, fence bigint, plugin text, hook text,
-             background boolean, pid integer, running_ms bigint, timeout_ms bigint, still_ms bigint)
-    -- A row that another worker left of an earlier attempt gives way.
-    on conflict (snapshot_id, plugin, hook_name) do update set process_id = excluded.process_id, fence = excluded.fence,
-      background = excluded.background, pid = excluded.pid, started_at = excluded.started_at,
-        timeout_ms = excluded.timeout_ms,
-      no_progress_since = excluded.no_progress_since where o.fence <= excluded.fence;
+  insert into holdfast.running_hook as o (
+      process_id, snapshot_id, crawl_id, fence, plugin, hook_name,
+      background, pid, started_at, timeout_ms, no_progress_since)
+    select p_worker, h.snapshot, h.crawl, h.fence, h.plugin, h.hook,
+           coalesce(h.background, false), h.pid, v_now - greatest(h.running_ms, 0) * interval '1 millisecond',
+           h.timeout_ms, v_now - h.still_ms * interval '1 millisecond'
+      from jsonb_to_recordset(p_hooks) as h(
+        snapshot uuid, crawl uuid, fence bigint, plugin text, hook text,
+        background boolean, pid integer, running_ms bigint, timeout_ms bigint, still_ms bigint)
+    -- Overwrites a row that another worker left of an earlier attempt.
+    on conflict (snapshot_id, plugin, hook_name) do update
+      set process_id = excluded.process_id, fence = excluded.fence, background = excluded.background,
+          pid = excluded.pid, started_at = excluded.started_at, timeout_ms = excluded.timeout_ms,
+          no_progress_since = excluded.no_progress_since
+      where o.fence <= excluded.fence;
 end $$;
-comment on function holdfast.worker_hooks(uuid, jsonb) is 'Replaces what a worker says of the hooks that it runs now.';
+comment on function holdfast.worker_hooks(uuid, jsonb)
+  is 'Replaces what a worker says of the hooks that it runs now.';
 
-create or replace function holdfast.hooks_of(p_snapshot uuid, p_fence bigint) returns text[] language sql stable as $$
-  -- What ran when an attempt was lost, for whoever has to find out why.
+create or replace function holdfast.hooks_of(p_snapshot uuid, p_fence bigint)
+  returns text[] language sql stable as $$
+  -- The hooks that ran when an attempt was lost: where to look for the cause.
   select coalesce(array_agg(h.plugin || '/' || h.hook_name order by h.started_at), '{}')
-    from holdfast.running_hook h where h.snapshot_id = p_snapshot and h.fence = p_fence
+    from holdfast.running_hook h
+    where h.snapshot_id = p_snapshot and h.fence = p_fence
 $$;
 
 create or replace function holdfast.worker_release(p_worker uuid, p_ending text, p_reason text)
@@ -187,15 +219,21 @@ begin
   -- Also the crawls that it was just expanding: all crawls are locked before the first snapshot.
   perform from holdfast.crawl c
     where c.id in (select q.crawl_id from holdfast.snapshot_queue q where q.owner_id = p_worker
-                   union all select o.id from holdfast.crawl o where o.owner_id = p_worker)
-    order by c.id for no key update;
-  select array_agg(q.snapshot_id), array_agg(distinct q.crawl_id) into v_ids, v_crawls
-    from holdfast.snapshot_queue q where q.owner_id = p_worker;
+                   union all
+                   select o.id from holdfast.crawl o where o.owner_id = p_worker)
+    order by c.id
+    for no key update;
+  select array_agg(q.snapshot_id), array_agg(distinct q.crawl_id)
+    into v_ids, v_crawls
+    from holdfast.snapshot_queue q
+    where q.owner_id = p_worker;
   if v_ids is not null then
     perform holdfast.lock_for(v_crawls, v_ids, true);
-    perform holdfast.end_pages(holdfast.judge_pages(holdfast.pages_of(v_ids, p_ending, null, p_reason), p_worker));
+    perform holdfast.end_pages(
+      holdfast.judge_pages(holdfast.pages_of(v_ids, p_ending, null, p_reason), p_worker));
   end if;
-  update holdfast.crawl set owner_id = null, retry_at = clock_timestamp(), reason = p_reason
+  update holdfast.crawl
+    set owner_id = null, retry_at = clock_timestamp(), reason = p_reason
     where owner_id = p_worker and status <> 'sealed';
   if found then perform holdfast.ring(); end if;
   perform holdfast.session_lapse(p_worker, p_reason);
@@ -210,49 +248,66 @@ begin
   perform from holdfast.process where id = p_worker and status = 'running' for update;
   if not found then return; end if;
   perform holdfast.worker_release(p_worker, 'interrupted', 'its worker left: ' || p_reason);
-  update holdfast.process set status = 'exited', ended_at = clock_timestamp(), exit_code = p_exit_code,
-    exit_reason = p_reason,
-      lease_until = null where id = p_worker;
+  update holdfast.process
+    set status = 'exited', ended_at = clock_timestamp(), exit_code = p_exit_code, exit_reason = p_reason,
+        lease_until = null
+    where id = p_worker;
 end $$;
 comment on function holdfast.worker_leave(uuid, integer, text)
   is 'A process ends in good order; what it still holds is released.';
 
-create or replace function holdfast.lapse_workers() returns integer language plpgsql as $$
--- Ends one process whose lease has run out and releases what it held; returns how many snapshots. One process a call,
--- because its crawls are locked in order and those of two would not be. Every claim calls this, and so does the
--- runner.
+create or replace function holdfast.lapse_workers()
+  returns integer language plpgsql as $$
+-- Ends one process whose lease has run out and releases what it held; returns how many snapshots. One process
+-- a call, because its crawls are locked in order, and those of two would not be. Every claim calls this, and
+-- so does the runner.
 declare
   v_worker record;
   v_count integer;
 begin
-  select id, label, lease_until into v_worker from holdfast.process
-    where status = 'running' and lease_until <= clock_timestamp() order by lease_until limit 1 for update skip locked;
+  select id, label, lease_until
+    into v_worker
+    from holdfast.process
+    where status = 'running' and lease_until <= clock_timestamp()
+    order by lease_until
+    limit 1
+    for update skip locked;
   if not found then return 0; end if;
   v_count := holdfast.worker_release(v_worker.id, 'lost',
     format('its worker was lost: the lease of %s ran out at %s UTC', v_worker.label,
-    to_char(v_worker.lease_until at time zone 'UTC', 'HH24:MI:SS')));
-  update holdfast.process set status = 'exited', ended_at = clock_timestamp(), exit_reason = 'lease lapsed',
-    lease_until = null
+           to_char(v_worker.lease_until at time zone 'UTC', 'HH24:MI:SS')));
+  update holdfast.process
+    set status = 'exited', ended_at = clock_timestamp(), exit_reason = 'lease lapsed', lease_until = null
     where id = v_worker.id;
-  -- Last, and in one order: another lapse waits here no longer than our commit takes.
-  update holdfast.tally t set value = t.value + n.more
-    from (values ('workers_lost', 1), ('takeovers', v_count)) n(name, more) where t.name = n.name and n.more > 0;
+  -- Last, and in one order: another lapse waits here no longer than this commit takes.
+  update holdfast.tally t
+    set value = t.value + n.more
+    from (values ('workers_lost', 1), ('takeovers', v_count)) n(name, more)
+    where t.name = n.name and n.more > 0;
   return v_count;
 end $$;
 comment on function holdfast.lapse_workers()
   is 'Releases the work of one dead worker, if there is one; returns how many snapshots.';
 
-create or replace function holdfast.worker_gone(p_id uuid, p_machine_id text, p_boot_id text, p_pid_namespace text,
-  p_pid integer,
-    p_start_ticks bigint, p_reason text) returns boolean language plpgsql as $$
--- A program on the same machine has seen that the process is dead. Its lease ends now instead of when it runs out; the
--- next claim, duty or candidate takes over. What it may have left half done is still behind its fences and row locks.
+create or replace function holdfast.worker_gone(
+    p_id uuid, p_machine_id text, p_boot_id text, p_pid_namespace text, p_pid integer, p_start_ticks bigint,
+    p_reason text)
+  returns boolean language plpgsql as $$
+-- A program on the same machine has seen that the process is dead. Its lease ends now instead of when it runs
+-- out; the next claim, duty or candidate takes over. Fences and row locks still protect what it left half
+-- done.
 begin
-  update holdfast.process set lease_until = least(lease_until, clock_timestamp()), stats = stats
-    || jsonb_build_object('gone', p_reason)
-    where id = p_id and status = 'running' and machine_id = p_machine_id and boot_id = p_boot_id
+  update holdfast.process
+    set lease_until = least(lease_until, clock_timestamp()),
+        stats = stats || jsonb_build_object('gone', p_reason)
+    where id = p_id
+      and status = 'running'
+      and machine_id = p_machine_id
+      and boot_id = p_boot_id
       and pid_namespace = p_pid_namespace
-      and pid_namespace <> '' and pid = p_pid and start_ticks = p_start_ticks;
+      and pid_namespace <> ''
+      and pid = p_pid
+      and start_ticks = p_start_ticks;
   if not found then return false; end if;
   perform holdfast.ring();
   return true;
@@ -260,20 +315,23 @@ end $$;
 comment on function holdfast.worker_gone(uuid, text, text, text, integer, bigint, text)
   is 'A process of the caller''s own machine is dead: its lease ends now.';
 
-create or replace function holdfast.restored(p_by text) returns bigint language plpgsql as $$
--- To be called once on a restored database, before any worker starts. The database knows nothing of what was done
--- after its backup: workers of then may still run, and files with the next fences may be in the archive. So every
--- process is ended and every open fence jumps far ahead of any that was ever given. Returns how many snapshots were
--- released.
+create or replace function holdfast.restored(p_by text)
+  returns bigint language plpgsql as $$
+-- To be called once on a restored database, before any worker starts. The database knows nothing of what
+-- happened after its backup: workers of that time may still run, and files with the next fences may be in the
+-- archive. So every process is ended, and every open fence jumps far ahead of any that was ever given.
+-- Returns how many snapshots were released.
 declare
   v_process uuid;
   v_count bigint := 0;
 begin
   lock table holdfast.process in share row exclusive mode; -- no process joins meanwhile
-  for v_process in select id from holdfast.process where status = 'running' order by id for update loop
+  for v_process in select id from holdfast.process where status = 'running' order by id for update
+  loop
     v_count := v_count + holdfast.worker_release(v_process, 'interrupted', 'the database was restored');
-    update holdfast.process set status = 'exited', ended_at = clock_timestamp(),
-      exit_reason = 'the database was restored', lease_until = null
+    update holdfast.process
+      set status = 'exited', ended_at = clock_timestamp(), exit_reason = 'the database was restored',
+          lease_until = null
       where id = v_process;
   end loop;
   update holdfast.crawl set fence = fence + 1000000 where status <> 'sealed';
@@ -283,4 +341,4 @@ begin
   return v_count;
 end $$;
 comment on function holdfast.restored(text)
-  is 'Call once on a restored database, before any worker starts: ends the processes of then and lets fences jump.';
+  is 'Call once on a restored database, before any worker starts: ends all processes and lets fences jump.';

@@ -1,39 +1,41 @@
 -- Crawls: adding, turning seeds into snapshots, waking, ending.
 
-create or replace function holdfast.crawl_add(p_id uuid, p_crawl jsonb) returns boolean language plpgsql as $$
--- Adds an empty crawl; its seeds follow in the same transaction (crawl_add_seeds). False if the id is there already,
--- so adding may be repeated. Keys of p_crawl: those below, as the columns of holdfast.crawl; and keep, how long it is
--- kept (an interval).
+create or replace function holdfast.crawl_add(p_id uuid, p_crawl jsonb)
+  returns boolean language plpgsql as $$
+-- Adds an empty crawl; its seeds follow in the same transaction (crawl_add_seeds). False if the id is there
+-- already, so adding may be repeated. Keys of p_crawl: those below, as the columns of holdfast.crawl; and
+-- keep, how long it is kept (an interval).
 declare
-  v_keys constant text[] := '{label, notes, tags, persona, plugins, options, max_depth, max_urls, priority, created_by,
-    max_bytes, max_time, max_parallel, scope, host_delay, host_parallel, only_new, only_new_age, retry_of,
-    max_snapshot_bytes,
-      robots,
-    only_complete, wanted, overwrite, keep}';
+  v_keys constant text[] := '{label, notes, tags, persona, plugins, options, max_depth, max_urls, priority,
+    created_by, max_bytes, max_time, max_parallel, scope, host_delay, host_parallel, only_new, only_new_age,
+    retry_of, max_snapshot_bytes, robots, only_complete, wanted, overwrite, keep}';
   v_wrong text;
   v_crawl holdfast.crawl;
 begin
   select k into v_wrong from jsonb_object_keys(p_crawl) k where not k = any (v_keys) limit 1;
   if found then
-    raise exception 'a crawl has no "%"', v_wrong using errcode = 'HF004', hint = 'It has '
-      || array_to_string(v_keys, ', ') || '.';
+    raise exception 'a crawl has no "%"', v_wrong
+      using errcode = 'HF004', hint = 'It has ' || array_to_string(v_keys, ', ') || '.';
   end if;
   perform holdfast.scope_check(coalesce(p_crawl -> 'scope', '{}'));
   begin
     insert into holdfast.crawl (id) values (p_id) on conflict (id) do nothing returning * into v_crawl;
     if not found then return false; end if;
     v_crawl := jsonb_populate_record(v_crawl, jsonb_strip_nulls(p_crawl));
-    update holdfast.crawl c set label = v_crawl.label, notes = v_crawl.notes,
-        tags = array(select distinct t from unnest(v_crawl.tags) t order by t), persona = v_crawl.persona,
-        plugins = v_crawl.plugins, options = v_crawl.options, max_depth = v_crawl.max_depth,
-          max_urls = v_crawl.max_urls,
-        priority = v_crawl.priority, created_by = v_crawl.created_by, max_bytes = v_crawl.max_bytes,
-          max_time = v_crawl.max_time,
-        max_parallel = v_crawl.max_parallel, scope = v_crawl.scope, host_delay = v_crawl.host_delay,
-        host_parallel = v_crawl.host_parallel, only_new = v_crawl.only_new, only_new_age = v_crawl.only_new_age,
-        retry_of = v_crawl.retry_of, max_snapshot_bytes = v_crawl.max_snapshot_bytes, robots = v_crawl.robots,
-        only_complete = v_crawl.only_complete, wanted = array(select w from unnest(v_crawl.wanted) w order by w),
-        overwrite = v_crawl.overwrite, keep_until = clock_timestamp() + (p_crawl ->> 'keep')::interval
+    update holdfast.crawl c
+      set label = v_crawl.label, notes = v_crawl.notes,
+          tags = array(select distinct t from unnest(v_crawl.tags) t order by t),
+          persona = v_crawl.persona, plugins = v_crawl.plugins, options = v_crawl.options,
+          max_depth = v_crawl.max_depth, max_urls = v_crawl.max_urls, priority = v_crawl.priority,
+          created_by = v_crawl.created_by, max_bytes = v_crawl.max_bytes, max_time = v_crawl.max_time,
+          max_parallel = v_crawl.max_parallel, scope = v_crawl.scope,
+          host_delay = v_crawl.host_delay, host_parallel = v_crawl.host_parallel,
+          only_new = v_crawl.only_new, only_new_age = v_crawl.only_new_age, retry_of = v_crawl.retry_of,
+          max_snapshot_bytes = v_crawl.max_snapshot_bytes, robots = v_crawl.robots,
+          only_complete = v_crawl.only_complete,
+          wanted = array(select w from unnest(v_crawl.wanted) w order by w),
+          overwrite = v_crawl.overwrite,
+          keep_until = clock_timestamp() + (p_crawl ->> 'keep')::interval
       where c.id = p_id;
   exception when data_exception or integrity_constraint_violation then
     raise exception 'crawl: %', sqlerrm using errcode = 'HF004';
@@ -45,18 +47,23 @@ begin
 end $$;
 comment on function holdfast.crawl_add(uuid, jsonb) is 'Adds a crawl, queued and due at once.';
 
-create or replace function holdfast.crawl_add_seeds(p_crawl uuid, p_urls text[], p_titles text[], p_tags jsonb)
-  returns bigint
-  language plpgsql set plan_cache_mode = force_generic_plan as $$
--- Appends seeds to a queued crawl, in the order given. p_titles may be empty; p_tags: an array of tags for each seed,
--- or NULL. Returns how many seeds the crawl has now.
+create or replace function holdfast.crawl_add_seeds(
+    p_crawl uuid, p_urls text[], p_titles text[], p_tags jsonb)
+  returns bigint language plpgsql set plan_cache_mode = force_generic_plan as $$
+-- Appends seeds to a queued crawl, in the order given. p_titles may be empty; p_tags: an array of tags for
+-- each seed, or NULL. Returns how many seeds the crawl has now.
 declare
   v_seeds bigint;
   v_wrong text;
 begin
-  select seeds_total into v_seeds from holdfast.crawl where id = p_crawl and status = 'queued' for no key update;
+  select seeds_total
+    into v_seeds
+    from holdfast.crawl
+    where id = p_crawl and status = 'queued'
+    for no key update;
   if not found then
-    raise exception 'crawl % takes no more seeds', p_crawl using errcode = 'HF004', hint = 'Only a queued crawl does.';
+    raise exception 'crawl % takes no more seeds', p_crawl
+      using errcode = 'HF004', hint = 'Only a queued crawl does.';
   end if;
   select u into v_wrong from unnest(p_urls) u where u is null or holdfast.host_of(u) is null limit 1;
   if found then
@@ -66,42 +73,53 @@ begin
   insert into holdfast.crawl_seed (crawl_id, position, url, title, tags)
     select p_crawl, v_seeds + u.n, u.url, coalesce(u.title, ''),
            case when p_tags is null then '{}'
-             else array(select jsonb_array_elements_text(p_tags -> (u.n - 1)::integer)) end
-      from unnest(p_urls, p_titles) with ordinality u(url, title, n) where u.n <= cardinality(p_urls);
-  update holdfast.crawl set seeds_total = seeds_total + cardinality(p_urls),
-    seeds_left = seeds_left + cardinality(p_urls),
-      first_url = case first_url when '' then coalesce(p_urls[1], '') else first_url end
-    where id = p_crawl returning seeds_total into v_seeds;
+                else array(select jsonb_array_elements_text(p_tags -> (u.n - 1)::integer)) end
+      from unnest(p_urls, p_titles) with ordinality u(url, title, n)
+      where u.n <= cardinality(p_urls);
+  update holdfast.crawl
+    set seeds_total = seeds_total + cardinality(p_urls),
+        seeds_left = seeds_left + cardinality(p_urls),
+        first_url = case first_url when '' then coalesce(p_urls[1], '') else first_url end
+    where id = p_crawl
+    returning seeds_total into v_seeds;
   return v_seeds;
 end $$;
-comment on function holdfast.crawl_add_seeds(uuid, text[], text[], jsonb) is 'Appends seeds to a queued crawl.';
+comment on function holdfast.crawl_add_seeds(uuid, text[], text[], jsonb) is
+  'Appends seeds to a queued crawl.';
 
--- From seeds and links to snapshots ----------------------------------------------------------------------------------
+-- From seeds and links to snapshots -------------------------------------------------------------------------
 
 create or replace function holdfast.tags_of(p_tags text[], p_more text[])
   returns text[] language plpgsql immutable parallel safe as $$
+-- Both sets of tags, sorted, each tag once.
 begin
   return array(select distinct t from unnest(p_tags || p_more) t order by t);
 end $$;
 
-create or replace function holdfast.is_wanted(p_crawl holdfast.crawl, p_url text, p_url_hash bytea, p_host text)
-  returns boolean
-  language sql stable as $$
+create or replace function holdfast.is_wanted(
+    p_crawl holdfast.crawl, p_url text, p_url_hash bytea, p_host text)
+  returns boolean language sql stable as $$
   -- Whether a URL is in the scope of a crawl and, with only_new, not in the collection yet.
   select holdfast.scope_refusal(p_crawl.scope, p_url, p_host) is null
-     and case when not p_crawl.only_new then true
-              when p_crawl.wanted <> '{}'
-              then not p_crawl.wanted <@ holdfast.archived_plugins(p_url_hash, p_crawl.id, p_crawl.only_new_age)
-              else not exists (
-                select from holdfast.snapshot s
-                  join holdfast.snapshot_sealed e on e.snapshot_id = s.id and e.crawl_id = s.crawl_id
-                    and (e.outcome = 'succeeded' or (e.outcome = 'partial' and not p_crawl.only_complete))
-                  where s.url_hash = p_url_hash and s.crawl_id <> p_crawl.id
-                    and (p_crawl.only_new_age is null or e.sealed_at > clock_timestamp() - p_crawl.only_new_age)) end
+     and case
+           when not p_crawl.only_new then true
+           when p_crawl.wanted <> '{}'
+             then not p_crawl.wanted
+                      <@ holdfast.archived_plugins(p_url_hash, p_crawl.id, p_crawl.only_new_age)
+           else not exists (
+             select from holdfast.snapshot s
+               join holdfast.snapshot_sealed e
+                 on e.snapshot_id = s.id and e.crawl_id = s.crawl_id
+                   and (e.outcome = 'succeeded' or (e.outcome = 'partial' and not p_crawl.only_complete))
+               where s.url_hash = p_url_hash
+                 and s.crawl_id <> p_crawl.id
+                 and (p_crawl.only_new_age is null or e.sealed_at > clock_timestamp() - p_crawl.only_new_age))
+         end
 $$;
 
 create or replace function holdfast.seeds_archived(p_crawl jsonb, p_urls text[])
-  returns table (url text, snapshot_id uuid, sealed_at timestamptz, directory text) language plpgsql stable as $$
+  returns table (url text, snapshot_id uuid, sealed_at timestamptz, directory text)
+  language plpgsql stable as $$
 -- p_crawl: as for crawl_add().
 declare
   v_crawl constant holdfast.crawl := jsonb_populate_record(null::holdfast.crawl, jsonb_strip_nulls(p_crawl)
@@ -109,55 +127,69 @@ declare
 begin
   return query
     select u.url, n.id, n.sealed_at, n.directory
-      from (select g.url, min(g.n) as first from unnest(p_urls) with ordinality g(url, n) group by g.url) u
+      from (select g.url, min(g.n) as first
+              from unnest(p_urls) with ordinality g(url, n)
+              group by g.url) u
       cross join lateral (select sha256(convert_to(u.url, 'UTF8')) as url_hash) h
-      cross join lateral (
-        select s.id, e.sealed_at, e.directory from holdfast.snapshot s
-          join holdfast.snapshot_sealed e on e.snapshot_id = s.id and e.crawl_id = s.crawl_id
-          where s.url_hash = h.url_hash and e.outcome in ('succeeded', 'partial')
-          order by e.sealed_at desc limit 1) n
+      cross join lateral (select s.id, e.sealed_at, e.directory
+                            from holdfast.snapshot s
+                            join holdfast.snapshot_sealed e
+                              on e.snapshot_id = s.id and e.crawl_id = s.crawl_id
+                            where s.url_hash = h.url_hash and e.outcome in ('succeeded', 'partial')
+                            order by e.sealed_at desc limit 1) n
       where not holdfast.is_wanted(v_crawl, u.url, h.url_hash, holdfast.host_of(u.url))
       order by u.first;
 end $$;
 comment on function holdfast.seeds_archived(jsonb, text[]) is
   'Seeds that a crawl with only_new would leave out, and the newest snapshot of each.';
 
-create or replace function holdfast.snapshots_describe(p_crawl uuid, p_urls text[], p_titles text[], p_tags jsonb)
-  returns void
-  language plpgsql as $$
--- URLs that the crawl has already are given again: of each open one the longest title and all tags are kept. Row by
--- row: no plan may read the whole crawl.
+create or replace function holdfast.snapshots_describe(
+    p_crawl uuid, p_urls text[], p_titles text[], p_tags jsonb)
+  returns void language plpgsql as $$
+-- For URLs that the crawl has already and that are given again: each open one keeps the longest title and all
+-- tags. Row by row: no plan may read the whole crawl.
 declare
   v_one record;
 begin
   for v_one in
     with given as materialized (
-      select u.url_hash, (array_agg(u.title order by length(u.title) desc))[1] as title,
-             array(select distinct t.tag from unnest(array_agg(u.n)) m(n)
-                     cross join lateral jsonb_array_elements_text(p_tags -> (m.n - 1)::integer) t(tag)) as tags
+      select u.url_hash,
+             (array_agg(u.title order by length(u.title) desc))[1] as title,
+             array(select distinct t.tag
+                     from unnest(array_agg(u.n)) m(n)
+                     cross join lateral jsonb_array_elements_text(p_tags -> (m.n - 1)::integer) t(tag)
+                  ) as tags
         from (select sha256(convert_to(g.url, 'UTF8')) as url_hash, coalesce(g.title, '') as title, g.n
                 from unnest(p_urls, p_titles) with ordinality g(url, title, n)) u
         group by u.url_hash
     )
-    select s.id, g.title, g.tags from given g
-      cross join lateral (select o.id, o.crawl_id, o.title, o.tags from holdfast.snapshot o
-                            where o.url_hash = g.url_hash offset 0) s
-      where s.crawl_id = p_crawl and (length(g.title) > length(s.title) or not g.tags <@ s.tags)
+    select s.id, g.title, g.tags
+      from given g
+      cross join lateral (select o.id, o.crawl_id, o.title, o.tags
+                            from holdfast.snapshot o
+                            where o.url_hash = g.url_hash
+                            offset 0) s
+      where s.crawl_id = p_crawl
+        and (length(g.title) > length(s.title) or not g.tags <@ s.tags)
   loop
     update holdfast.snapshot s
       set title = case when length(v_one.title) > length(s.title) then v_one.title else s.title end,
           tags = holdfast.tags_of(s.tags, v_one.tags)
-      where s.id = v_one.id and s.crawl_id = p_crawl
-        and exists (select from holdfast.snapshot_queue q where q.snapshot_id = v_one.id and q.crawl_id = p_crawl);
+      where s.id = v_one.id
+        and s.crawl_id = p_crawl
+        and exists (select from holdfast.snapshot_queue q
+                      where q.snapshot_id = v_one.id and q.crawl_id = p_crawl);
   end loop;
 end $$;
 
-create or replace function holdfast.snapshots_add(p_crawl uuid, p_parent uuid, p_depth integer, p_urls text[],
-  p_titles text[], p_tags jsonb,
-    p_ring boolean default true) returns bigint language plpgsql as $$
--- New snapshots of a crawl, in the order given: each URL once, in scope, up to max_urls. The caller holds the crawl's
--- row lock, so "not there yet" and "room left" are exact, and has given the hosts their limits (hosts_enter). Due
--- times a microsecond apart keep the order. p_tags: an array of tags for each URL, or NULL. Returns how many are new.
+create or replace function holdfast.snapshots_add(
+    p_crawl uuid, p_parent uuid, p_depth integer, p_urls text[], p_titles text[], p_tags jsonb,
+    p_ring boolean default true)
+  returns bigint language plpgsql as $$
+-- New snapshots of a crawl, in the order given: each URL once, in scope, up to max_urls. The caller holds the
+-- crawl's row lock, so "not there yet" and "room left" are exact, and has given the hosts their limits
+-- (hosts_enter). Due times a microsecond apart keep the order. p_tags: an array of tags for each URL, or
+-- NULL. Returns how many are new. One long statement, because each more would cost every page with links.
 declare
   v_now constant timestamptz := clock_timestamp();
   v_limits constant boolean := exists (select from holdfast.host);
@@ -168,51 +200,71 @@ begin
   select * into strict v_crawl from holdfast.crawl where id = p_crawl;
   if v_crawl.stopping_at is not null then return 0; end if;
   v_filtered := v_crawl.scope <> '{}' or v_crawl.only_new;
-  if v_crawl.snapshots_total > 0 and (p_tags is not null or exists (select from unnest(p_titles) t where t <> '')) then
+  if v_crawl.snapshots_total > 0
+     and (p_tags is not null or exists (select from unnest(p_titles) t where t <> '')) then
     perform holdfast.snapshots_describe(p_crawl, p_urls, p_titles, p_tags);
   end if;
   with given as materialized (
     select u.url, sha256(convert_to(u.url, 'UTF8')) as url_hash, holdfast.host_of(u.url) as host,
-      coalesce(u.title, '') as title, u.n
-      from unnest(p_urls, p_titles) with ordinality u(url, title, n) where u.url is not null
-  ), wanted as materialized (
-    select g.* from given g where g.host is not null and (not v_filtered or holdfast.is_wanted(v_crawl, g.url,
-      g.url_hash, g.host))
+           coalesce(u.title, '') as title, u.n
+      from unnest(p_urls, p_titles) with ordinality u(url, title, n)
+      where u.url is not null
+  ), wanted as materialized ( -- in scope
+    select g.*
+      from given g
+      where g.host is not null
+        and (not v_filtered or holdfast.is_wanted(v_crawl, g.url, g.url_hash, g.host))
   ), same as materialized ( -- by the URL alone: no plan may read the whole crawl
-    select s.url_hash, s.crawl_id from holdfast.snapshot s
-      where v_crawl.snapshots_total > 0 and s.url_hash = any (array(select w.url_hash from wanted w))
-  ), fresh as materialized (
-    select distinct on (w.url_hash) w.*, min(w.n) over (partition by w.url_hash) as first from wanted w
+    select s.url_hash, s.crawl_id
+      from holdfast.snapshot s
+      where v_crawl.snapshots_total > 0
+        and s.url_hash = any (array(select w.url_hash from wanted w))
+  ), fresh as materialized ( -- new to the crawl, each once, with its longest title
+    select distinct on (w.url_hash) w.*, min(w.n) over (partition by w.url_hash) as first
+      from wanted w
       where not exists (select from same s where s.url_hash = w.url_hash and s.crawl_id = p_crawl)
       order by w.url_hash, length(w.title) desc, w.n
   ), ranked as (
-    select f.*, row_number() over (order by f.first) as rank from fresh f
-  ), room as materialized (
-    select holdfast.new_uuid() as id, r.*, case when v_limits and exists (select from holdfast.host h
-      where h.name = r.host)
-                                                then r.host else '' end as lane
-      from ranked r where v_crawl.max_urls = 0 or r.rank <= v_crawl.max_urls - v_crawl.snapshots_total
+    select f.*, row_number() over (order by f.first) as rank
+      from fresh f
+  ), room as materialized ( -- as many as max_urls allows
+    select holdfast.new_uuid() as id, r.*,
+           case when v_limits and exists (select from holdfast.host h where h.name = r.host) then r.host
+                else '' end as lane
+      from ranked r
+      where v_crawl.max_urls = 0 or r.rank <= v_crawl.max_urls - v_crawl.snapshots_total
   ), cold as (
     insert into holdfast.snapshot (id, crawl_id, url, url_hash, depth, parent_id, title, tags)
       select r.id, p_crawl, r.url, r.url_hash, p_depth, p_parent, r.title,
-             case when p_tags is null then v_crawl.tags
-                  else holdfast.tags_of(v_crawl.tags, array(select t.tag from given g
+             case
+               when p_tags is null then v_crawl.tags
+               else holdfast.tags_of(
+                 v_crawl.tags,
+                 array(select t.tag
+                         from given g
                          cross join lateral jsonb_array_elements_text(p_tags -> (g.n - 1)::integer) t(tag)
-                           where g.url_hash = r.url_hash)) end
-        from room r order by r.rank
+                         where g.url_hash = r.url_hash))
+             end
+        from room r
+        order by r.rank
   ), hot as (
     insert into holdfast.snapshot_queue (snapshot_id, crawl_id, host, lane, retry_at)
       select r.id, p_crawl, r.host, r.lane, v_now + (r.rank - n.count) * interval '1 microsecond'
-        from room r cross join (select count(*) from room) n order by r.rank
+        from room r
+        cross join (select count(*) from room) n
+        order by r.rank
   )
   select (select count(*) from given) - (select count(*) from wanted) as refused,
-    (select count(*) from fresh) as wanted,
-         count(*) as added, array_agg(distinct r.lane) filter (where r.lane <> '') as lanes
-    into v_done from room r;
-  update holdfast.crawl set snapshots_total = snapshots_total + v_done.added,
-    snapshots_open = snapshots_open + v_done.added,
-      urls_refused = urls_refused + v_done.refused,
-      stop_reason = case when v_done.added < v_done.wanted then 'max_urls' else stop_reason end
+         (select count(*) from fresh) as wanted,
+         count(*) as added,
+         array_agg(distinct r.lane) filter (where r.lane <> '') as lanes
+    into v_done
+    from room r;
+  update holdfast.crawl
+    set snapshots_total = snapshots_total + v_done.added,
+        snapshots_open = snapshots_open + v_done.added,
+        urls_refused = urls_refused + v_done.refused,
+        stop_reason = case when v_done.added < v_done.wanted then 'max_urls' else stop_reason end
     where id = p_crawl and (v_done.wanted > 0 or v_done.refused > 0);
   if v_done.added > 0 then
     perform holdfast.crawl_wake(p_crawl, v_now - v_done.added * interval '1 microsecond', p_ring);
@@ -222,70 +274,91 @@ begin
 end $$;
 
 create or replace function holdfast.crawl_claim(p_worker uuid, p_lease interval)
-  returns table (crawl_id uuid, fence bigint, seeds_left bigint)
-  language plpgsql as $$
+  returns table (crawl_id uuid, fence bigint, seeds_left bigint) language plpgsql as $$
 -- One due crawl, to be expanded. Its retry_at moves into the future and its fence grows.
 begin
   perform holdfast.lease_check(p_lease);
   if not holdfast.worker_may_claim(p_worker) then return; end if;
   return query
     with due as (
-      select c.id from holdfast.crawl c
-        where c.owner_id is null and c.retry_at <= clock_timestamp() and c.status in ('queued', 'started')
-        order by c.retry_at limit 1 for update skip locked
+      select c.id
+        from holdfast.crawl c
+        where c.owner_id is null
+          and c.retry_at <= clock_timestamp()
+          and c.status in ('queued', 'started')
+        order by c.retry_at
+        limit 1
+        for update skip locked
     )
-    update holdfast.crawl c set owner_id = p_worker, fence = c.fence + 1, retry_at = clock_timestamp() + p_lease,
-      reason = null
-      from due where c.id = due.id returning c.id, c.fence, c.seeds_left;
+    update holdfast.crawl c
+      set owner_id = p_worker, fence = c.fence + 1, retry_at = clock_timestamp() + p_lease, reason = null
+      from due
+      where c.id = due.id
+      returning c.id, c.fence, c.seeds_left;
 end $$;
-comment on function holdfast.crawl_claim(uuid, interval) is 'Takes one crawl whose seeds wait to be expanded.';
+comment on function holdfast.crawl_claim(uuid, interval) is
+  'Takes one crawl whose seeds wait to be expanded.';
 
-create or replace function holdfast.crawl_release(p_worker uuid) returns bigint language plpgsql as $$
--- A worker expands one crawl at a time, so before it claims the next one it owns none: what it does own was claimed by
--- a call whose answer was lost.
+create or replace function holdfast.crawl_release(p_worker uuid)
+  returns bigint language plpgsql as $$
+-- A worker expands one crawl at a time, so it owns none before it claims the next one. If it does own one,
+-- the answer to an earlier call was lost.
 declare
   v_count bigint;
 begin
-  update holdfast.crawl set owner_id = null, retry_at = clock_timestamp(), reason = 'the answer to its claim was lost'
+  update holdfast.crawl
+    set owner_id = null, retry_at = clock_timestamp(), reason = 'the answer to its claim was lost'
     where owner_id = p_worker and status in ('queued', 'started');
   get diagnostics v_count = row_count;
   return v_count;
 end $$;
-comment on function holdfast.crawl_release(uuid) is 'Releases the crawl that a worker owns; returns how many.';
+comment on function holdfast.crawl_release(uuid) is
+  'Releases the crawl that a worker owns; returns how many.';
 
 create or replace function holdfast.crawl_seeds_take(p_crawl uuid, p_batch integer)
-  returns table (depth integer, urls text[], titles text[], tags jsonb)
-  language plpgsql set enable_bitmapscan = off set enable_sort = off as $$
--- Takes the first seeds away, as many of one depth as come in a row. They are read in the order of the key: a plan
--- that sorts all that are left would do so for each batch.
+  returns table (depth integer, urls text[], titles text[], tags jsonb) language plpgsql
+  set enable_bitmapscan = off set enable_sort = off as $$
+-- Takes the first seeds away, as many of one depth as come in a row. They are read in the order of the key: a
+-- plan that sorts all that are left would do so for each batch.
 #variable_conflict use_column
 declare
   v_depth integer;
   v_last bigint;
 begin
-  select s.depth into v_depth from holdfast.crawl_seed s where s.crawl_id = p_crawl order by s.crawl_id, s.position
+  select s.depth
+    into v_depth
+    from holdfast.crawl_seed s
+    where s.crawl_id = p_crawl
+    order by s.crawl_id, s.position
     limit 1;
-  select max(n.position) into v_last
+  select max(n.position)
+    into v_last
     from (select s.position, bool_and(s.depth = v_depth) over (order by s.position) as alike
-            from (select position, depth from holdfast.crawl_seed where crawl_id = p_crawl order by crawl_id,
-              position limit p_batch) s) n
+            from (select position, depth
+                    from holdfast.crawl_seed
+                    where crawl_id = p_crawl
+                    order by crawl_id, position
+                    limit p_batch) s) n
     where n.alike;
   return query
     with taken as (
-      delete from holdfast.crawl_seed s where s.crawl_id = p_crawl and s.position <= v_last returning s.position,
-        s.url, s.title, s.tags
+      delete from holdfast.crawl_seed s
+        where s.crawl_id = p_crawl and s.position <= v_last
+        returning s.position, s.url, s.title, s.tags
     )
-    select v_depth, array_agg(t.url order by t.position), array_agg(t.title order by t.position),
+    select v_depth,
+           array_agg(t.url order by t.position),
+           array_agg(t.title order by t.position),
            case when bool_or(t.tags <> '{}') then jsonb_agg(to_jsonb(t.tags) order by t.position) end
       from taken t;
 end $$;
 
-create or replace function holdfast.crawl_expand_seeds(p_worker uuid, p_crawl holdfast.crawl, p_batch integer,
-  p_ring boolean default true)
+create or replace function holdfast.crawl_expand_seeds(
+    p_worker uuid, p_crawl holdfast.crawl, p_batch integer, p_ring boolean default true)
   returns bigint language plpgsql set enable_bitmapscan = off as $$
--- The caller holds the crawl's row lock and has seen that it may go on. Starts it if it is queued, applies a changed
--- scope to what is open, turns the next seeds (of one depth) into snapshots, and lets go of the crawl when none is
--- left. Returns how many snapshots it has more.
+-- The caller holds the crawl's row lock and has seen that it may go on. Starts the crawl if it is queued,
+-- applies a changed scope to what is open, turns the next seeds (of one depth) into snapshots, and releases
+-- the crawl when no seed is left. Returns how many snapshots it has more.
 declare
   v_seeds record;
   v_taken bigint := 0;
@@ -296,46 +369,58 @@ begin
   if p_crawl.seeds_left > 0 and (p_crawl.host_delay > '0' or p_crawl.host_parallel is not null) then
     perform holdfast.hosts_enter(array_fill(p_crawl.id, array[cardinality(h.names)]), h.names)
       from (select array_agg(distinct holdfast.host_of(s.url)) as names
-              from (select url from holdfast.crawl_seed where crawl_id = p_crawl.id order by crawl_id, position
-                limit p_batch) s) h;
+              from (select url
+                      from holdfast.crawl_seed
+                      where crawl_id = p_crawl.id
+                      order by crawl_id, position
+                      limit p_batch) s) h;
   end if;
   if p_crawl.status = 'queued' and (p_crawl.seeds_left > 0 or p_crawl.snapshots_open > 0) then
-    update holdfast.crawl set status = 'started', event = 'start', started_at = coalesce(started_at, clock_timestamp()),
-        owner_id = p_worker, reason = null,
-        deadline_at = coalesce(deadline_at, case when max_time > '0' then clock_timestamp() + max_time end)
+    update holdfast.crawl
+      set status = 'started', event = 'start', started_at = coalesce(started_at, clock_timestamp()),
+          owner_id = p_worker, reason = null,
+          deadline_at = coalesce(deadline_at, case when max_time > '0' then clock_timestamp() + max_time end)
       where id = p_crawl.id;
     if p_ring then perform holdfast.ring(); end if;
   end if;
-  if p_crawl.judged_to is not null and not holdfast.crawl_judge_step(p_crawl.id, p_batch) then return 0; end if;
+  if p_crawl.judged_to is not null and not holdfast.crawl_judge_step(p_crawl.id, p_batch) then
+    return 0;
+  end if;
   if p_crawl.seeds_left > 0 then
     select t.* into v_seeds from holdfast.crawl_seeds_take(p_crawl.id, p_batch) t;
     v_taken := coalesce(cardinality(v_seeds.urls), 0);
     if v_taken > 0 then
       v_inserted := holdfast.snapshots_add(p_crawl.id, null, v_seeds.depth, v_seeds.urls, v_seeds.titles,
-        v_seeds.tags, p_ring);
+                                           v_seeds.tags, p_ring);
     end if;
   end if;
   -- Once the cap has cut something, it would cut the rest as well.
   update holdfast.crawl c
-    set seeds_left = n.seeds_left, owner_id = case when n.seeds_left > 0 then c.owner_id end,
-        retry_at = case when n.seeds_left > 0 or c.stopping_at is not null then c.retry_at else c.deadline_at end
+    set seeds_left = n.seeds_left,
+        owner_id = case when n.seeds_left > 0 then c.owner_id end,
+        retry_at = case when n.seeds_left > 0 or c.stopping_at is not null then c.retry_at
+                        else c.deadline_at end
     from (select case when o.stop_reason = 'max_urls' or p_crawl.seeds_left = 0 then 0
                       else o.seeds_left - v_taken end as seeds_left
-            from holdfast.crawl o where o.id = p_crawl.id) n
+            from holdfast.crawl o
+            where o.id = p_crawl.id) n
     where c.id = p_crawl.id and c.status <> 'sealed' -- judging may have ended it
     returning n.seeds_left, c.snapshots_open - c.snapshots_excluded as open, c.stop_reason into v_done;
-  if v_done.stop_reason = 'max_urls' then delete from holdfast.crawl_seed where crawl_id = p_crawl.id; end if;
+  if v_done.stop_reason = 'max_urls' then
+    delete from holdfast.crawl_seed where crawl_id = p_crawl.id;
+  end if;
   if v_done.seeds_left = 0 and v_done.open <= 0 then perform holdfast.crawl_settle(p_crawl.id); end if;
   return v_inserted;
 end $$;
 
-create or replace function holdfast.crawl_expand(p_worker uuid, p_crawl uuid, p_fence bigint, p_batch integer)
-  returns table (seeds_left bigint, inserted bigint, status text)
-  language plpgsql set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
--- The next batch of what a claimed crawl needs: its seeds become snapshots of depth 0; a changed scope is applied to
--- what is open; a crawl that is to stop is closed. With the first batch of seeds its snapshots can be claimed; after
--- the last one it is idle until its deadline, and its last snapshot seals it. seeds_left: what is still to be done; 0:
--- nothing now.
+create or replace function holdfast.crawl_expand(
+    p_worker uuid, p_crawl uuid, p_fence bigint, p_batch integer)
+  returns table (seeds_left bigint, inserted bigint, status text) language plpgsql
+  set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
+-- The next batch of what a claimed crawl needs: its seeds become snapshots of depth 0; a changed scope is
+-- applied to what is open; a crawl that is to stop is closed. With the first batch of seeds its snapshots can
+-- be claimed. After the last one it is idle until its deadline, and its last snapshot seals it. seeds_left:
+-- what is still to be done; 0: nothing now.
 #variable_conflict use_column
 declare
   v_crawl holdfast.crawl;
@@ -344,64 +429,84 @@ declare
 begin
   select * into v_crawl from holdfast.crawl c where c.id = p_crawl for no key update;
   if not found or v_crawl.owner_id is distinct from p_worker or v_crawl.fence <> p_fence then
-    raise exception 'crawl % is not held by % with fence %', p_crawl, p_worker, p_fence using errcode = 'HF003';
+    raise exception 'crawl % is not held by % with fence %', p_crawl, p_worker, p_fence
+      using errcode = 'HF003';
   end if;
   if v_crawl.stopping_at is null and v_crawl.deadline_at <= clock_timestamp() then
     perform holdfast.crawl_stop(p_crawl, 'max_time', '', 'its time is over', p_batch);
   elsif v_crawl.stopping_at is not null then
     v_left := holdfast.crawl_stop_step(p_crawl, p_batch);
-    -- What is left may be in work on a worker that gives it up with its next beat: look again in a second.
-    if v_left > 0 and not exists (select from holdfast.crawl_seed where crawl_id = p_crawl)
+    -- A worker may still have what is left and give it up with its next beat: look again in a second.
+    if v_left > 0
+       and not exists (select from holdfast.crawl_seed where crawl_id = p_crawl)
        and v_left <= cardinality(holdfast.crawl_held(p_crawl)) then
-      update holdfast.crawl set owner_id = null, retry_at = clock_timestamp() + interval '1 second' where id = p_crawl;
+      update holdfast.crawl
+        set owner_id = null, retry_at = clock_timestamp() + interval '1 second'
+        where id = p_crawl;
       v_left := 0;
     end if;
   else
     v_inserted := holdfast.crawl_expand_seeds(p_worker, v_crawl, p_batch);
-    select case when c.judged_to is null then c.seeds_left else greatest(c.seeds_left, 1) end into v_left
-      from holdfast.crawl c where c.id = p_crawl;
+    select case when c.judged_to is null then c.seeds_left else greatest(c.seeds_left, 1) end
+      into v_left
+      from holdfast.crawl c
+      where c.id = p_crawl;
   end if;
   return query select v_left, v_inserted, c.status from holdfast.crawl c where c.id = p_crawl;
 end $$;
 comment on function holdfast.crawl_expand(uuid, uuid, bigint, integer)
   is 'Turns seeds of a claimed crawl into snapshots.';
 
-create or replace function holdfast.crawl_open_small(p_worker uuid, p_seeds integer) returns uuid language plpgsql as $$
--- For a claim, which has asked worker_may_claim and holds no other lock: a due crawl that is new and has at most
--- p_seeds seeds becomes snapshots in the claim's own transaction. No other transaction sees it half done, so it needs
--- no owner and no fence. Everything else is left to crawl_claim. Does not ring: the claim does if rows remain.
+create or replace function holdfast.crawl_open_small(p_worker uuid, p_seeds integer)
+  returns uuid language plpgsql as $$
+-- For a claim, which has asked worker_may_claim and holds no other lock: turns a due crawl that is new and
+-- has at most p_seeds seeds into snapshots in the claim's own transaction. No other transaction sees it half
+-- done, so it needs no owner and no fence. All other crawls are left to crawl_claim. Does not ring: the claim
+-- does if rows remain.
 declare
   v_crawl holdfast.crawl;
 begin
-  select c.* into v_crawl from holdfast.crawl c
-    where c.id = any (array(select d.id from holdfast.crawl d
-                              where d.owner_id is null and d.retry_at <= clock_timestamp() order by d.retry_at
-                                limit 16))
-      and c.owner_id is null and c.retry_at <= clock_timestamp() and c.status = 'queued' and c.seeds_left between 1
-        and p_seeds
-      and c.snapshots_total = 0 and c.stopping_at is null and c.judged_to is null and c.deadline_at is null
-        and c.scope = '{}'
+  select c.*
+    into v_crawl
+    from holdfast.crawl c
+    where c.id = any (array(select d.id
+                              from holdfast.crawl d
+                              where d.owner_id is null and d.retry_at <= clock_timestamp()
+                              order by d.retry_at
+                              limit 16))
+      and c.owner_id is null
+      and c.retry_at <= clock_timestamp()
+      and c.status = 'queued'
+      and c.seeds_left between 1 and p_seeds
+      and c.snapshots_total = 0
+      and c.stopping_at is null
+      and c.judged_to is null
+      and c.deadline_at is null
+      and c.scope = '{}'
       and not c.only_new
-    order by c.retry_at limit 1 for no key update skip locked;
+    order by c.retry_at
+    limit 1
+    for no key update skip locked;
   if not found then return null; end if;
   perform holdfast.crawl_expand_seeds(p_worker, v_crawl, p_seeds, false);
-  -- Of several depths: the rest goes the other way.
+  -- Its seeds may be of several depths: then crawl_claim takes the rest.
   update holdfast.crawl set owner_id = null where id = v_crawl.id and owner_id is not null;
   return v_crawl.id;
 end $$;
 
--- Waking and ending --------------------------------------------------------------------------------------------------
+-- Waking and ending -----------------------------------------------------------------------------------------
 
-create or replace function holdfast.crawl_enqueue() returns trigger language plpgsql as $$
--- Claims see a crawl by its row in crawl_queue. It has one while it is started and neither being stopped nor judged
--- again, however it was changed.
+create or replace function holdfast.crawl_enqueue()
+  returns trigger language plpgsql as $$
+-- Claims see a crawl by its row in crawl_queue. It has one while it is started and neither being stopped nor
+-- judged again, however it was changed.
 begin
   if new.status = 'started' and new.stopping_at is null and new.judged_to is null then
     insert into holdfast.crawl_queue as q (crawl_id, ready_at, priority, max_parallel, stop_at)
-      values (new.id, case when new.snapshots_open > 0 then clock_timestamp() end, new.priority, new.max_parallel,
-        new.deadline_at)
-      on conflict (crawl_id) do update set priority = excluded.priority, max_parallel = excluded.max_parallel,
-        stop_at = excluded.stop_at;
+      values (new.id, case when new.snapshots_open > 0 then clock_timestamp() end, new.priority,
+              new.max_parallel, new.deadline_at)
+      on conflict (crawl_id) do update
+        set priority = excluded.priority, max_parallel = excluded.max_parallel, stop_at = excluded.stop_at;
   else
     delete from holdfast.crawl_queue where crawl_id = new.id;
   end if;
@@ -409,44 +514,53 @@ begin
 end $$;
 create or replace trigger crawl_enqueue
   after update of status, stopping_at, judged_to, priority, max_parallel, deadline_at on holdfast.crawl
-  for each row when ((old.status, old.stopping_at, old.judged_to, old.priority, old.max_parallel, old.deadline_at)
-    is distinct from (new.status, new.stopping_at, new.judged_to, new.priority, new.max_parallel, new.deadline_at))
+  for each row when (
+    (old.status, old.stopping_at, old.judged_to, old.priority, old.max_parallel, old.deadline_at)
+    is distinct from
+    (new.status, new.stopping_at, new.judged_to, new.priority, new.max_parallel, new.deadline_at))
   execute function holdfast.crawl_enqueue();
 
 create or replace function holdfast.crawl_wake(p_crawl uuid, p_at timestamptz, p_ring boolean default true)
   returns void language plpgsql as $$
--- Work of this crawl is due at p_at. Always counts in "wakes", so that a claim which has just looked in vain does not
--- park the crawl; rings only when the crawl was not ready before.
+-- Work of this crawl is due at p_at. Always counts in "wakes", so that a claim which has just looked in vain
+-- does not park the crawl; rings only when the crawl was not ready before.
 declare
   v_was timestamptz;
 begin
   select ready_at into v_was from holdfast.crawl_queue where crawl_id = p_crawl for no key update;
   if not found then return; end if;
-  update holdfast.crawl_queue set ready_at = least(coalesce(ready_at, p_at), p_at), low_at = least(low_at, p_at),
-    wakes = wakes + 1
+  update holdfast.crawl_queue
+    set ready_at = least(coalesce(ready_at, p_at), p_at), low_at = least(low_at, p_at), wakes = wakes + 1
     where crawl_id = p_crawl;
-  if p_ring and p_at <= clock_timestamp() and (v_was is null or v_was > clock_timestamp())
-    then perform holdfast.ring(); end if;
+  if p_ring and p_at <= clock_timestamp() and (v_was is null or v_was > clock_timestamp()) then
+    perform holdfast.ring();
+  end if;
 end $$;
 
-create or replace function holdfast.crawl_settle(p_crawl uuid) returns boolean language plpgsql as $$
--- Seals the crawl if nothing of it is open. The caller holds the crawl's row lock: without it two last snapshots
--- sealing at once would each see the other open, and the crawl would never end.
+create or replace function holdfast.crawl_settle(p_crawl uuid)
+  returns boolean language plpgsql as $$
+-- Seals the crawl if nothing of it is open. The caller holds the crawl's row lock: without it two last
+-- snapshots sealing at once would each see the other open, and the crawl would never end.
 begin
-  update holdfast.crawl c set status = 'sealed', event = case when c.stop_reason = 'cancelled' then 'cancel'
-    else 'seal' end,
-      retry_at = null, reason = null, owner_id = null, judged_to = null, paused_at = null,
+  update holdfast.crawl c
+    set status = 'sealed',
+        event = case when c.stop_reason = 'cancelled' then 'cancel' else 'seal' end,
+        retry_at = null, reason = null, owner_id = null, judged_to = null, paused_at = null,
         sealed_at = clock_timestamp(),
-      outcome = case when c.snapshots_total = 0 then 'empty'
-                     when c.stop_reason = 'cancelled' then 'cancelled'
-                     when c.snapshots_succeeded = 0 and c.snapshots_partial = 0
-                       then case when c.stopping_at is not null and c.snapshots_failed = 0 then 'cancelled'
-                         else 'failed' end
-                     when c.snapshots_partial = 0 and c.snapshots_failed = 0
-                       and (c.stopping_at is not null or c.snapshots_cancelled = 0)
-                       then 'succeeded'
-                     else 'partial' end
-    where c.id = p_crawl and c.snapshots_open = 0 and c.seeds_left = 0
+        outcome = case
+          when c.snapshots_total = 0 then 'empty'
+          when c.stop_reason = 'cancelled' then 'cancelled'
+          when c.snapshots_succeeded = 0 and c.snapshots_partial = 0
+            then case when c.stopping_at is not null and c.snapshots_failed = 0 then 'cancelled'
+                      else 'failed' end
+          when c.snapshots_partial = 0 and c.snapshots_failed = 0
+               and (c.stopping_at is not null or c.snapshots_cancelled = 0)
+            then 'succeeded'
+          else 'partial'
+        end
+    where c.id = p_crawl
+      and c.snapshots_open = 0
+      and c.seeds_left = 0
       and (c.status in ('queued', 'started') or (c.status = 'paused' and c.stopping_at is not null));
   if found then
     delete from holdfast.crawl_lane where crawl_id = p_crawl;
@@ -454,10 +568,15 @@ begin
     perform pg_notify('holdfast', 'crawl_sealed ' || p_crawl);
     return true;
   end if;
-  -- Only what its scope excludes is left: a worker closes that, batch by batch.
-  update holdfast.crawl set stopping_at = clock_timestamp(), retry_at = clock_timestamp()
-    where id = p_crawl and status = 'started' and seeds_left = 0 and snapshots_open = snapshots_excluded
+  -- Only snapshots outside its scope are left: a worker closes them, batch by batch.
+  update holdfast.crawl
+    set stopping_at = clock_timestamp(), retry_at = clock_timestamp()
+    where id = p_crawl
+      and status = 'started'
+      and seeds_left = 0
+      and snapshots_open = snapshots_excluded
       and stopping_at is null
-      and judged_to is null and snapshots_excluded > 0;
+      and judged_to is null
+      and snapshots_excluded > 0;
   return false;
 end $$;

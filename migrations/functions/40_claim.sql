@@ -1,42 +1,51 @@
--- Claiming: due snapshots are taken and started in one write, by FOR UPDATE SKIP LOCKED; their fence grows and their
--- owner is recorded. A claim walks the ready crawls (claim_walk), takes from each (claim_from_crawl), and parks those
--- in which nothing more is due (claim_park). What another transaction has locked is left to the next claim. PostgreSQL
--- can wait in spite of SKIP LOCKED, for a row version that was just updated. A turn that holds locks could deadlock
--- there, and would stand still for a second (deadlock_timeout): instead it fails after 50 ms (lock_timeout of
--- claim_round), and the worker repeats it.
+-- Claiming: due snapshots are taken and started in one write, by FOR UPDATE SKIP LOCKED; their fence grows
+-- and their owner is recorded. A claim walks the ready crawls (claim_round), takes from each
+-- (claim_from_crawl), and parks those in which nothing more is due (claim_park). Rows that another
+-- transaction has locked are left to the next claim.
+--
+-- In spite of SKIP LOCKED, PostgreSQL can wait for a row version that was just updated. A turn that holds
+-- locks could deadlock there and would stand still for a second (deadlock_timeout). So it fails after 50 ms
+-- (lock_timeout of claim_round), and the worker repeats it.
 
 create or replace view holdfast.claimed_snapshot as
-  select q.snapshot_id, q.crawl_id, q.fence, s.url, s.host, s.depth, s.title, s.tags, s.created_at, q.attempts,
-    q.owners_lost,
+  select q.snapshot_id, q.crawl_id, q.fence, s.url, s.host, s.depth, s.title, s.tags, s.created_at,
+         q.attempts, q.owners_lost,
          c.plugins, c.options, c.persona, c.max_depth, c.robots, c.max_snapshot_bytes,
          -- Plugins that need not run, because the collection has their results.
          case when c.only_complete then holdfast.archived_plugins(s.url_hash, c.id, c.only_new_age)
-           else '{}' end as archived
+              else '{}' end as archived
     from holdfast.snapshot_queue q
     -- Row by row: a merge or hash join, planned while the tables were small, would read all of them.
-    cross join lateral (select * from holdfast.snapshot o where o.id = q.snapshot_id and o.crawl_id = q.crawl_id
+    cross join lateral (select *
+                          from holdfast.snapshot o
+                          where o.id = q.snapshot_id and o.crawl_id = q.crawl_id
                           limit 1) s
     cross join lateral (select * from holdfast.crawl o where o.id = q.crawl_id limit 1) c;
-comment on view holdfast.claimed_snapshot is 'What a worker needs to know of a snapshot: what claim answers with.';
+comment on view holdfast.claimed_snapshot is
+  'What a worker needs to know of a snapshot: what claim answers with.';
 
-create or replace function holdfast.claim(p_worker uuid, p_room integer, p_open uuid[] default '{}',
-    p_open_only boolean default false, p_newest boolean default false, p_top_n integer default 0,
-      p_seeds integer default 0,
+create or replace function holdfast.claim(
+    p_worker uuid, p_room integer, p_open uuid[] default '{}', p_open_only boolean default false,
+    p_newest boolean default false, p_top_n integer default 0, p_seeds integer default 0,
     p_finished boolean default false)
-  returns setof holdfast.claimed_snapshot
-  language plpgsql set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
--- Takes up to p_room due snapshots for a worker. p_open: crawls of which the worker has a session open, visited first
--- in every other claim; p_open_only: no others (it may open no more sessions). p_newest, p_top_n: see claim_pick.
--- p_seeds: a new crawl of at most so many seeds is opened by the claim itself, so that a new URL waits for one commit
--- only. p_finished: this transaction has finished pages and holds the locks of their crawls, so it may wait for no
--- other crawl or host.
+  returns setof holdfast.claimed_snapshot language plpgsql
+  set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
+-- Takes up to p_room due snapshots for a worker.
+--   p_open       crawls of which the worker has a session open: visited first in every other claim
+--   p_open_only  visit no other crawls: the worker may open no more sessions
+--   p_newest, p_top_n
+--                see claim_pick
+--   p_seeds      the claim itself opens a new crawl of at most so many seeds, so that a new URL waits for one
+--                commit only
+--   p_finished   this transaction has finished pages and holds the locks of their crawls, so it may wait for
+--                no other crawl or host
 declare
   v_may constant boolean := holdfast.worker_may_claim(p_worker);
   v_opened uuid;
   v_ids uuid[] := '{}';
 begin
-  -- Also by a worker that may not claim now: what a dead worker held is released even while everything is paused. A
-  -- lapse takes locks that come after those of opening a crawl, so a claim does one or the other.
+  -- Also by a worker that may not claim now: the work of a dead worker is released even while everything is
+  -- paused. A lapse takes locks that come after those of opening a crawl, so a claim does one or the other.
   if not p_finished then
     if holdfast.lapse_workers() = 0 and v_may and p_room > 0 and p_seeds > 0 and not p_open_only then
       v_opened := holdfast.crawl_open_small(p_worker, p_seeds);
@@ -47,12 +56,14 @@ begin
     v_ids := holdfast.claim_round(p_worker, p_room, p_room, p_open, p_newest, p_top_n);
   end if;
   if not p_open_only then
-    v_ids := v_ids || holdfast.claim_round(p_worker, p_room - cardinality(v_ids), greatest(1, p_room / 4), null,
-      p_newest, p_top_n);
-    v_ids := v_ids || holdfast.claim_round(p_worker, p_room - cardinality(v_ids), p_room, null, p_newest, p_top_n);
+    v_ids := v_ids || holdfast.claim_round(
+      p_worker, p_room - cardinality(v_ids), greatest(1, p_room / 4), null, p_newest, p_top_n);
+    v_ids := v_ids || holdfast.claim_round(
+      p_worker, p_room - cardinality(v_ids), p_room, null, p_newest, p_top_n);
   end if;
-  if v_opened is not null and exists (select from holdfast.snapshot_queue q where q.crawl_id = v_opened
-    and q.owner_id is null) then
+  if v_opened is not null
+     and exists (select from holdfast.snapshot_queue q
+                   where q.crawl_id = v_opened and q.owner_id is null) then
     perform holdfast.ring(); -- the rest is for other workers
   end if;
   return query select c.* from holdfast.claimed_snapshot c where c.snapshot_id = any (v_ids);
@@ -60,15 +71,17 @@ end $$;
 comment on function holdfast.claim(uuid, integer, uuid[], boolean, boolean, integer, integer, boolean)
   is 'Takes due snapshots for a worker and starts them; answers with what their crawls demand.';
 
-create or replace function holdfast.claim_round(p_worker uuid, p_room integer, p_share integer, p_only uuid[],
-  p_newest boolean,
-    p_top_n integer) returns uuid[] language plpgsql set lock_timeout = '50ms' as $$
--- Fairness: one walk around the ready crawls, taking at most p_share of each until p_room are taken. The crawls lie on
--- a ring in random places and each claim starts at a random place, so no crawl waits behind another, however large. A
--- claim walks twice: first with a quarter of its room for each crawl, then with all that is left. Seven walks of eight
--- visit higher priorities first and those below 0 in the second walk only; the eighth does not look at priority, so no
--- crawl starves. Bounded: a hundred crawls on either side of the starting place, and the hundred of highest priority.
--- p_only: just these crawls.
+create or replace function holdfast.claim_round(
+    p_worker uuid, p_room integer, p_share integer, p_only uuid[], p_newest boolean, p_top_n integer)
+  returns uuid[] language plpgsql set lock_timeout = '50ms' as $$
+-- Fairness: one walk around the ready crawls, taking at most p_share of each until p_room are taken. The
+-- crawls lie on a ring in random places and each claim starts at a random place, so no crawl waits behind
+-- another, however large. A claim walks twice: first with a quarter of its room for each crawl, then with all
+-- that is left.
+--
+-- Seven walks of eight visit higher priorities first, and those below 0 in the second walk only. The eighth
+-- does not look at priority, so no crawl starves. Bounded: a hundred crawls on either side of the starting
+-- place, and the hundred of highest priority. p_only: just these crawls.
 declare
   v_now constant timestamptz := clock_timestamp();
   v_from constant double precision := random();
@@ -80,37 +93,50 @@ declare
 begin
   if p_room <= 0 then return v_ids; end if;
   for v_queue in
-    (select q.* from holdfast.crawl_queue q where q.crawl_id = any (p_only) and q.ready_at <= v_now)
+    (select q.*
+       from holdfast.crawl_queue q
+       where q.crawl_id = any (p_only) and q.ready_at <= v_now)
     union all
-    (select q.* from holdfast.crawl_queue q
-       where p_only is null and v_ranked and q.priority > 0 and q.ready_at <= v_now order by q.priority desc limit 100)
+    (select q.*
+       from holdfast.crawl_queue q
+       where p_only is null and v_ranked and q.priority > 0 and q.ready_at <= v_now
+       order by q.priority desc
+       limit 100)
     union all
-    (select q.* from holdfast.crawl_queue q
+    (select q.*
+       from holdfast.crawl_queue q
        where p_only is null and q.shuffle >= v_from and q.priority >= v_least and q.ready_at <= v_now
-         order by q.shuffle limit 100)
+       order by q.shuffle
+       limit 100)
     union all
-    (select q.* from holdfast.crawl_queue q
+    (select q.*
+       from holdfast.crawl_queue q
        where p_only is null and q.shuffle < v_from and q.priority >= v_least and q.ready_at <= v_now
-         order by q.shuffle limit 100)
+       order by q.shuffle
+       limit 100)
   loop
     exit when cardinality(v_ids) >= p_room;
     continue when v_queue.stop_at <= v_now; -- its time is over
-    -- Asked after the crawls were read: the first host ever is made together with its lanes. Asked before, the crawl
-    -- could be seen and its lanes not, and it would be parked.
-    if v_limits is null then v_limits := exists (select from holdfast.host)
-      or exists (select from holdfast.crawl_lane); end if;
-    v_ids := v_ids || holdfast.claim_from_crawl(p_worker, v_queue,
+    -- Asked after the crawls were read: the first host ever is made together with its lanes. Asked before,
+    -- the claim could see the crawl but not its lanes, and would park it.
+    if v_limits is null then
+      v_limits := exists (select from holdfast.host) or exists (select from holdfast.crawl_lane);
+    end if;
+    v_ids := v_ids || holdfast.claim_from_crawl(
+      p_worker, v_queue,
       least(case when v_ranked and v_queue.priority > 0 then greatest(p_share, p_room / 2) else p_share end,
-        p_room - cardinality(v_ids)),
+            p_room - cardinality(v_ids)),
       v_limits, p_newest, p_top_n);
   end loop;
   return v_ids;
 end $$;
 
-create or replace function holdfast.claim_from_crawl(p_worker uuid, p_queue holdfast.crawl_queue, p_share integer,
-  p_limits boolean,
-    p_newest boolean, p_top_n integer) returns uuid[] language plpgsql as $$
--- Takes up to p_share due snapshots of one crawl: of its default lane, then of the lanes of hosts with limits.
+create or replace function holdfast.claim_from_crawl(
+    p_worker uuid, p_queue holdfast.crawl_queue, p_share integer, p_limits boolean, p_newest boolean,
+    p_top_n integer)
+  returns uuid[] language plpgsql as $$
+-- Takes up to p_share due snapshots of one crawl: of its default lane, then of the lanes of hosts with
+-- limits.
 declare
   v_room integer := p_share;
   v_ids uuid[];
@@ -121,40 +147,52 @@ begin
   end if;
   v_ids := holdfast.claim_default_lane(p_worker, p_queue, v_room, p_limits, p_newest, p_top_n);
   if p_limits and cardinality(v_ids) < v_room then
-    v_ids := v_ids || holdfast.claim_lanes(p_worker, p_queue.crawl_id, v_room - cardinality(v_ids));
+    v_ids := v_ids || holdfast.claim_lanes(p_worker, p_queue.crawl_id, v_room - cardinality(v_ids), p_newest,
+                                           p_top_n);
   end if;
   if v_ids <> '{}' then
     insert into holdfast.event (lifecycle, objects, crawl_id, from_state, event, to_state, process_id)
       values ('snapshot', v_ids, p_queue.crawl_id, 'queued', 'start', 'started', p_worker);
   end if;
-  if cardinality(v_ids) < v_room then perform holdfast.claim_park(p_queue.crawl_id, p_queue.wakes, p_limits); end if;
+  if cardinality(v_ids) < v_room then
+    perform holdfast.claim_park(p_queue.crawl_id, p_queue.wakes, p_limits);
+  end if;
   return v_ids;
 end $$;
 
 create or replace function holdfast.crawl_room(p_crawl uuid, p_max_parallel integer)
   returns bigint language plpgsql as $$
--- How many more snapshots of a crawl with max_parallel may start. Its row in crawl_queue stays locked until the claim
--- commits, so the next claim counts what this one took. A snapshot that ends makes a full crawl ready again.
+-- How many more snapshots of a crawl with max_parallel may start. Its row in crawl_queue stays locked until
+-- the claim commits, so the next claim counts what this one took. A snapshot that ends makes a full crawl
+-- ready again.
 declare
   v_room bigint;
 begin
-  perform from holdfast.crawl_queue c where c.crawl_id = p_crawl and c.ready_at is not null for update skip locked;
+  perform from holdfast.crawl_queue c
+    where c.crawl_id = p_crawl and c.ready_at is not null
+    for update skip locked;
   if not found then return 0; end if;
-  select p_max_parallel - count(*) into v_room
-    from holdfast.process p join holdfast.snapshot_queue q on q.owner_id = p.id
+  select p_max_parallel - count(*)
+    into v_room
+    from holdfast.process p
+    join holdfast.snapshot_queue q on q.owner_id = p.id
     where p.status = 'running' and q.crawl_id = p_crawl;
   if v_room <= 0 then
-    update holdfast.crawl_queue set ready_at = clock_timestamp() + interval '1 second' where crawl_id = p_crawl;
+    update holdfast.crawl_queue
+      set ready_at = clock_timestamp() + interval '1 second'
+      where crawl_id = p_crawl;
   end if;
   return v_room;
 end $$;
 
-create or replace function holdfast.claim_default_lane(p_worker uuid, p_queue holdfast.crawl_queue, p_room integer,
-  p_limits boolean,
-    p_newest boolean, p_top_n integer) returns uuid[] language plpgsql as $$
--- Claimed rows leave dead index entries at the head of the lane, which stay as long as any transaction may see them.
--- So a crawl remembers in low_at how far its claims have come, and a claim looks from there; it looks from the start
--- when that does not fill its room, and in one claim of a hundred, which finds what a failed claim passed over.
+create or replace function holdfast.claim_default_lane(
+    p_worker uuid, p_queue holdfast.crawl_queue, p_room integer, p_limits boolean, p_newest boolean,
+    p_top_n integer)
+  returns uuid[] language plpgsql as $$
+-- Claimed rows leave dead index entries at the head of the lane, which stay as long as any transaction may
+-- see them. So a crawl remembers in low_at how far its claims have come, and a claim looks from there. It
+-- looks from the start when that does not fill its room, and in one claim of a hundred, to find what a failed
+-- claim left.
 declare
   v_in_order constant boolean := not p_newest and p_top_n <= p_room;
   v_low timestamptz := case when random() < 0.01 then '-infinity' else p_queue.low_at end;
@@ -165,7 +203,8 @@ begin
     if v_in_order then
       v_due := holdfast.claim_due(p_queue.crawl_id, '', v_low, p_room - cardinality(v_ids), p_limits);
     else
-      v_due := holdfast.claim_pick(p_queue.crawl_id, p_room - cardinality(v_ids), p_limits, p_newest, p_top_n);
+      v_due := holdfast.claim_pick(p_queue.crawl_id, '', p_room - cardinality(v_ids), p_limits, p_newest,
+                                   p_top_n);
     end if;
     v_ids := v_ids || holdfast.claim_take(p_worker, p_queue.crawl_id, v_due.ids);
     if v_due.limited is not null then
@@ -175,106 +214,153 @@ begin
       v_low := '-infinity';
     end if;
   end loop;
-  if v_in_order and cardinality(v_ids) = p_room
-    and p_queue.low_moved_at < clock_timestamp() - interval '100 milliseconds' then
-    update holdfast.crawl_queue set low_at = v_due.last_at, low_moved_at = clock_timestamp()
-      where crawl_id in (select c.crawl_id from holdfast.crawl_queue c
-                           where c.crawl_id = p_queue.crawl_id and c.wakes = p_queue.wakes and c.low_at <= v_due.last_at
+  if v_in_order
+     and cardinality(v_ids) = p_room
+     and p_queue.low_moved_at < clock_timestamp() - interval '100 milliseconds' then
+    update holdfast.crawl_queue
+      set low_at = v_due.last_at, low_moved_at = clock_timestamp()
+      where crawl_id in (select c.crawl_id
+                           from holdfast.crawl_queue c
+                           where c.crawl_id = p_queue.crawl_id
+                             and c.wakes = p_queue.wakes
+                             and c.low_at <= v_due.last_at
                            for update skip locked);
   end if;
   return v_ids;
 end $$;
 
-create or replace function holdfast.claim_due(p_crawl uuid, p_lane text, p_low timestamptz, p_room integer,
-  p_limits boolean,
-    out ids uuid[], out limited text[], out last_at timestamptz) language plpgsql as $$
--- Locks due snapshots of a lane, those found first. limited: hosts of rows in the default lane that have got limits
--- since they were found (p_limits: there may be such hosts); those rows are not among ids. last_at: due time of the
--- last row looked at.
+create or replace function holdfast.claim_due(
+    p_crawl uuid, p_lane text, p_low timestamptz, p_room integer, p_limits boolean,
+    out ids uuid[], out limited text[], out last_at timestamptz)
+  language plpgsql as $$
+-- Locks due snapshots of a lane, the earliest first. limited: hosts of rows in the default lane that have got
+-- limits since these rows were added (p_limits: there may be such hosts); those rows are not among ids.
+-- last_at: due time of the last row looked at.
 begin
   select array_agg(d.snapshot_id) filter (where not d.is_limited),
-    array_agg(distinct d.host) filter (where d.is_limited), max(d.retry_at)
+         array_agg(distinct d.host) filter (where d.is_limited),
+         max(d.retry_at)
     into ids, limited, last_at
-    from (select q.snapshot_id, q.retry_at, q.host, p_limits and exists (select from holdfast.host h
-      where h.name = q.host) as is_limited
+    from (select q.snapshot_id, q.retry_at, q.host,
+                 p_limits and exists (select from holdfast.host h where h.name = q.host) as is_limited
             from holdfast.snapshot_queue q
-            where q.crawl_id = p_crawl and q.lane = p_lane and q.owner_id is null and q.retry_at >= p_low
+            where q.crawl_id = p_crawl
+              and q.lane = p_lane
+              and q.owner_id is null
+              and q.retry_at >= p_low
               and q.retry_at <= clock_timestamp()
-            order by q.retry_at limit p_room for update skip locked) d;
+            order by q.retry_at
+            limit p_room
+            for update skip locked) d;
 end $$;
 
-create or replace function holdfast.claim_pick(p_crawl uuid, p_room integer, p_limits boolean, p_newest boolean,
-  p_top_n integer,
-    out ids uuid[], out limited text[], out last_at timestamptz) language plpgsql as $$
--- As claim_due, in another order: the newest first, or at random among the first p_top_n of either order. Twice as
--- many as needed are looked at: other claims will have locked some.
+create or replace function holdfast.claim_pick(
+    p_crawl uuid, p_lane text, p_room integer, p_limits boolean, p_newest boolean, p_top_n integer,
+    out ids uuid[], out limited text[], out last_at timestamptz)
+  language plpgsql as $$
+-- As claim_due, in another order: the newest first, or at random among the first p_top_n of either order.
+-- Looks at twice as many as needed: other claims will have locked some.
 declare
   v_now constant timestamptz := clock_timestamp();
   v_some constant integer := greatest(p_top_n, 2 * p_room + 8);
   v_seen uuid[];
 begin
   if p_newest then
-    v_seen := array(select q.snapshot_id from holdfast.snapshot_queue q
-      where q.crawl_id = p_crawl and q.lane = '' and q.owner_id is null and q.retry_at <= v_now
-        order by q.retry_at desc limit v_some);
+    v_seen := array(select q.snapshot_id
+                      from holdfast.snapshot_queue q
+                      where q.crawl_id = p_crawl
+                        and q.lane = p_lane
+                        and q.owner_id is null
+                        and q.retry_at <= v_now
+                      order by q.retry_at desc
+                      limit v_some);
   else
-    v_seen := array(select q.snapshot_id from holdfast.snapshot_queue q
-      where q.crawl_id = p_crawl and q.lane = '' and q.owner_id is null and q.retry_at <= v_now order by q.retry_at
-        limit v_some);
+    v_seen := array(select q.snapshot_id
+                      from holdfast.snapshot_queue q
+                      where q.crawl_id = p_crawl
+                        and q.lane = p_lane
+                        and q.owner_id is null
+                        and q.retry_at <= v_now
+                      order by q.retry_at
+                      limit v_some);
   end if;
-  if p_top_n > p_room then v_seen := array(select u.id from unnest(v_seen[:p_top_n]) u(id) order by random()
-    limit 2 * p_room + 8); end if;
+  if p_top_n > p_room then
+    v_seen := array(select u.id
+                      from unnest(v_seen[:p_top_n]) u(id)
+                      order by random()
+                      limit 2 * p_room + 8);
+  end if;
   select array_agg(d.snapshot_id) filter (where not d.is_limited),
-    array_agg(distinct d.host) filter (where d.is_limited)
+         array_agg(distinct d.host) filter (where d.is_limited)
     into ids, limited
-    from (select q.snapshot_id, p_limits and exists (select from holdfast.host h
-      where h.name = q.host) as is_limited, q.host
+    from (select q.snapshot_id,
+                 p_limits and exists (select from holdfast.host h where h.name = q.host) as is_limited,
+                 q.host
             from holdfast.snapshot_queue q
-            where q.snapshot_id = any (v_seen) and q.crawl_id = p_crawl and q.status = 'queued' and q.lane = ''
+            where q.snapshot_id = any (v_seen)
+              and q.crawl_id = p_crawl
+              and q.status = 'queued'
+              and q.lane = p_lane
               and q.retry_at <= v_now
-            order by array_position(v_seen, q.snapshot_id) limit p_room for update skip locked) d;
+            order by array_position(v_seen, q.snapshot_id)
+            limit p_room
+            for update skip locked) d;
 end $$;
 
 create or replace function holdfast.claim_take(p_worker uuid, p_crawl uuid, p_snapshots uuid[])
   returns uuid[] language plpgsql as $$
--- Snapshots that are due and locked by this claim become the worker's, and are started. The fence grows.
+-- Gives snapshots, which are due and locked by this claim, to the worker and starts them. The fence grows.
 begin
   update holdfast.snapshot_queue q
-    set owner_id = p_worker, claimed_at = clock_timestamp(), status = 'started', event = 'start', fence = q.fence + 1,
-        attempts = q.attempts + 1, reason = null
+    set owner_id = p_worker, claimed_at = clock_timestamp(), status = 'started', event = 'start',
+        fence = q.fence + 1, attempts = q.attempts + 1, reason = null
     where q.snapshot_id = any (p_snapshots) and q.crawl_id = p_crawl;
   return coalesce(p_snapshots, '{}');
 end $$;
 
 create or replace function holdfast.claim_park(p_crawl uuid, p_wakes bigint, p_limits boolean)
   returns void language plpgsql as $$
--- A claim found nothing more that is due: no claim looks at the crawl until something is, unless the crawl was woken
--- since this claim read it. A minute at most, so that a lost wake costs a minute and not for ever.
+-- A claim found nothing more that is due: no claim looks at the crawl until something is, unless the crawl
+-- was woken since this claim read it. At most for a minute, so that a lost wake costs no more than that.
 declare
   v_now constant timestamptz := clock_timestamp();
   v_next timestamptz;
 begin
-  select min(q.retry_at) into v_next from holdfast.snapshot_queue q where q.crawl_id = p_crawl and q.lane = ''
-    and q.owner_id is null;
+  select min(q.retry_at)
+    into v_next
+    from holdfast.snapshot_queue q
+    where q.crawl_id = p_crawl and q.lane = '' and q.owner_id is null;
   if v_next <= v_now then return; end if;
   if p_limits then
-    select least(v_next, min(l.next_at)) into v_next from holdfast.crawl_lane l
+    select least(v_next, min(l.next_at))
+      into v_next
+      from holdfast.crawl_lane l
       where l.crawl_id = p_crawl and l.next_at < holdfast.retry_at_max();
     -- A lane that is due and was not served is being served by another claim.
     if v_next <= v_now then v_next := v_now + interval '50 milliseconds'; end if;
   end if;
   v_next := least(v_next, v_now + interval '1 minute');
-  update holdfast.crawl_queue set ready_at = v_next
-    where crawl_id in (select c.crawl_id from holdfast.crawl_queue c
-                         where c.crawl_id = p_crawl and c.wakes = p_wakes and c.ready_at is distinct
-                           from v_next for update skip locked);
+  update holdfast.crawl_queue
+    set ready_at = v_next
+    where crawl_id in (select c.crawl_id
+                         from holdfast.crawl_queue c
+                         where c.crawl_id = p_crawl
+                           and c.wakes = p_wakes
+                           and c.ready_at is distinct from v_next
+                         for update skip locked);
 end $$;
 
-create or replace function holdfast.claim_wait() returns interval language sql stable as $$
-  -- How long until something that waits now is due; NULL: nothing waits. Work that is due already may be locked by
-  -- others.
+create or replace function holdfast.claim_wait()
+  returns interval language sql stable as $$
+  -- How long until something that waits now is due; NULL: nothing waits. Work that is due already may be
+  -- locked by others.
   select case when w.at is not null then greatest(w.at - clock_timestamp(), interval '0') end
-    from (select least((select min(q.ready_at) from holdfast.crawl_queue q where q.ready_at is not null),
-                       (select min(c.retry_at) from holdfast.crawl c where c.owner_id is null
-                          and c.retry_at is not null and c.retry_at < holdfast.retry_at_max())) as at) w
+    from (select least((select min(q.ready_at)
+                          from holdfast.crawl_queue q
+                          where q.ready_at is not null),
+                       (select min(c.retry_at)
+                          from holdfast.crawl c
+                          where c.owner_id is null
+                            and c.retry_at is not null
+                            and c.retry_at < holdfast.retry_at_max())) as at) w
 $$;

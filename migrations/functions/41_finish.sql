@@ -1,67 +1,94 @@
--- How the work on a snapshot ends: it is sealed, or it is released. Every way there (a worker that has finished, a
--- worker that was lost, an order) builds an array of holdfast.finished_page and goes through the functions of this
--- file:
+-- How the work on a snapshot ends: it is sealed, or it is released. Every way there (a worker that has
+-- finished, a worker that was lost, an order) builds an array of holdfast.finished_page and goes through the
+-- functions of this file:
 --
 --   lock_for       takes all locks, in the one order
---   judge_pages    what becomes of each page, by the limits of its crawl and the rules of the collection
+--   judge_pages    decides what becomes of each page, by the limits of its crawl and the rules of the
+--                  collection
 --   seal_pages     the one function that writes sealed rows and counts
 --   release_pages  the one function that gives a snapshot back to the queue, or parks it
 --
 -- A page with an outcome is sealed; one without is released.
 --
--- Rows are joined one by one (lateral, limit 1) or by "= any": a plan made while the tables were small must not read,
--- or compare with, all of a large one.
+-- Rows are joined one by one (lateral, limit 1) or by "= any": a plan made while the tables were small must
+-- not read, or compare with, all of a large one. seal_pages and release_pages are one long statement each:
+-- every further statement would cost every page.
 
-create or replace function holdfast.lock_for(p_crawls uuid[], p_snapshots uuid[], p_wakes boolean,
-    p_pages holdfast.finished_page[] default null) returns void language plpgsql as $$
--- The one order of locks: crawls, snapshots, hosts, crawl_queue; all of one kind, in the order of their keys, before
--- the first of the next. A lane is locked after its crawl's row in crawl_queue; a worker's own row comes before all of
--- them. p_wakes: the crawls will be woken. p_pages: their links may lead to hosts that get their row now.
+create or replace function holdfast.lock_for(
+    p_crawls uuid[], p_snapshots uuid[], p_wakes boolean, p_pages holdfast.finished_page[] default null)
+  returns void language plpgsql as $$
+-- The one order of locks: crawls, snapshots, hosts, crawl_queue; all of one kind, in the order of their keys,
+-- before the first of the next. A lane is locked after its crawl's row in crawl_queue; a worker's own row
+-- comes before all of them. p_wakes: the crawls will be woken. p_pages: their links may lead to hosts that
+-- get their row now.
 declare
   v_capped boolean;
   v_lanes boolean;
 begin
-  select bool_or(c.capped) into v_capped
-    from (select max_parallel is not null as capped from holdfast.crawl where id = any (p_crawls)
-      order by id for no key update) c;
-  select bool_or(q.lane <> '') into v_lanes
-    from (select lane from holdfast.snapshot_queue where snapshot_id = any (p_snapshots) and crawl_id = any (p_crawls)
-            order by crawl_id, snapshot_id for update) q;
+  select bool_or(c.capped)
+    into v_capped
+    from (select max_parallel is not null as capped
+            from holdfast.crawl
+            where id = any (p_crawls)
+            order by id
+            for no key update) c;
+  select bool_or(q.lane <> '')
+    into v_lanes
+    from (select lane
+            from holdfast.snapshot_queue
+            where snapshot_id = any (p_snapshots) and crawl_id = any (p_crawls)
+            order by crawl_id, snapshot_id
+            for update) q;
   if v_lanes then -- only a host with a delay is written when one of its snapshots ends (lane_end)
     perform from holdfast.host h
-      where h.min_delay > '0' and h.name in (select q.lane from holdfast.snapshot_queue q
-        where q.snapshot_id = any (p_snapshots))
-      order by h.name for no key update;
+      where h.min_delay > '0'
+        and h.name in (select q.lane from holdfast.snapshot_queue q where q.snapshot_id = any (p_snapshots))
+      order by h.name
+      for no key update;
   end if;
   if p_pages is not null then
     perform holdfast.hosts_enter(array_agg(p.crawl), array_agg(holdfast.host_of(l.link ->> 'url')))
-      from unnest(p_pages) p cross join lateral jsonb_array_elements(p.links) l(link);
+      from unnest(p_pages) p
+      cross join lateral jsonb_array_elements(p.links) l(link);
   end if;
   if p_wakes or v_capped or v_lanes then
-    perform from holdfast.crawl_queue c where c.crawl_id = any (p_crawls) order by c.crawl_id for no key update;
+    perform from holdfast.crawl_queue c
+      where c.crawl_id = any (p_crawls)
+      order by c.crawl_id
+      for no key update;
   end if;
 end $$;
 
-create or replace function holdfast.lock_held(p_snapshots uuid[]) returns uuid[] language plpgsql as $$
--- lock_for those of these snapshots that are in work. Returns which: what was claimed while we waited for a lock is
--- not among them, because its crawl may not be locked; its worker loses it with the next beat (control_apply).
+create or replace function holdfast.lock_held(p_snapshots uuid[])
+  returns uuid[] language plpgsql as $$
+-- Calls lock_for for those of these snapshots that a worker has, and returns them. A snapshot that was
+-- claimed while this waited for a lock is not among them, because its crawl may not be locked; its worker
+-- loses it with the next beat (control_apply).
 declare
-  v_crawls constant uuid[] := array(select distinct q.crawl_id from holdfast.snapshot_queue q
+  v_crawls constant uuid[] := array(select distinct q.crawl_id
+                                      from holdfast.snapshot_queue q
                                       where q.snapshot_id = any (p_snapshots) and q.owner_id is not null);
 begin
   perform holdfast.lock_for(v_crawls, p_snapshots, true);
-  return array(select q.snapshot_id from holdfast.snapshot_queue q
-                 where q.snapshot_id = any (p_snapshots) and q.crawl_id = any (v_crawls) and q.owner_id is not null);
+  return array(select q.snapshot_id
+                 from holdfast.snapshot_queue q
+                 where q.snapshot_id = any (p_snapshots)
+                   and q.crawl_id = any (v_crawls)
+                   and q.owner_id is not null);
 end $$;
 
 create or replace function holdfast.pages_of(p_snapshots uuid[], p_ending text, p_outcome text, p_reason text)
   returns holdfast.finished_page[] language sql stable as $$
   -- Open snapshots as pages that end without results or files.
-  select coalesce(array_agg(jsonb_populate_record(null::holdfast.finished_page,
-    jsonb_build_object('snapshot', q.snapshot_id,
-      'crawl', q.crawl_id, 'fence', q.fence, 'ending', p_ending, 'outcome', p_outcome, 'reason', p_reason))
-      order by q.crawl_id, q.snapshot_id), '{}')
-    from holdfast.snapshot_queue q where q.snapshot_id = any (p_snapshots)
+  select coalesce(
+           array_agg(
+             jsonb_populate_record(null::holdfast.finished_page, jsonb_build_object(
+               'snapshot', q.snapshot_id, 'crawl', q.crawl_id, 'fence', q.fence,
+               'ending', p_ending, 'outcome', p_outcome, 'reason', p_reason))
+             order by q.crawl_id, q.snapshot_id),
+           '{}')
+    from holdfast.snapshot_queue q
+    where q.snapshot_id = any (p_snapshots)
 $$;
 
 create or replace function holdfast.judge_pages(p_pages holdfast.finished_page[], p_owner uuid)
@@ -69,82 +96,117 @@ create or replace function holdfast.judge_pages(p_pages holdfast.finished_page[]
 -- Returns the pages that p_owner holds with the fence it names, each once, with what becomes of them:
 --   released although its crawl is being stopped: cancelled
 --   lost, and so were max_owners_lost workers by now: quarantined
---   failed by itself (released, spend, no delay): tried again, later each time, until it has failed max_attempts times
---   more bytes than max_snapshot_bytes, or more than its crawl may hold (max_bytes): cancelled; "ending" says which
+--   failed by itself (released, spend, no delay): tried again, later each time, until it has failed
+--     max_attempts times
+--   more bytes than max_snapshot_bytes, or more than its crawl may hold (max_bytes): cancelled; "ending" says
+--     which
 begin
   return array(
-    with held as (
-      select distinct on (p.snapshot) p.*, p.outcome as asked, c.bytes as crawl_bytes, c.max_bytes,
-        c.max_snapshot_bytes,
+    with held as ( -- held by the owner, and judged by itself
+      select distinct on (p.snapshot) p.*, p.outcome as asked,
+             c.bytes as crawl_bytes, c.max_bytes, c.max_snapshot_bytes,
              extract(epoch from least(a.retry_base * 2 ^ least(q.attempts, 20), a.retry_max)) * 1000
                * (0.75 + random() / 2) as backoff_ms,
-             case when p.outcome is not null then
-                    case when c.max_snapshot_bytes > 0 and c.max_snapshot_bytes <
-                           (select sum((r ->> 'output_bytes')::numeric) from jsonb_array_elements(p.results) r)
-                         then 'too heavy' else p.outcome end
-                  when c.stopping_at is not null then 'cancelled'
-                  when p.ending = 'lost' and q.owners_lost + 1 >= a.max_owners_lost then 'quarantined'
-                  when p.ending = 'released' and p.spend and p.delay_ms is null and q.attempts >= a.max_attempts
-                    then 'failed'
-                  end as verdict,
-             case when p.outcome is null and c.stopping_at is not null then coalesce(c.reason, 'its crawl was stopped')
-                  when p.ending = 'lost' and q.owners_lost + 1 >= a.max_owners_lost
-                  then format('its worker died, %s times over; the last: %s', q.owners_lost + 1, p.reason)
-                  else p.reason end as why
+             case
+               when p.outcome is not null
+                 then case
+                        when c.max_snapshot_bytes > 0
+                             and c.max_snapshot_bytes < (select sum((r ->> 'output_bytes')::numeric)
+                                                           from jsonb_array_elements(p.results) r)
+                          then 'too heavy'
+                        else p.outcome
+                      end
+               when c.stopping_at is not null
+                 then 'cancelled'
+               when p.ending = 'lost' and q.owners_lost + 1 >= a.max_owners_lost
+                 then 'quarantined'
+               when p.ending = 'released' and p.spend and p.delay_ms is null and q.attempts >= a.max_attempts
+                 then 'failed'
+             end as verdict,
+             case
+               when p.outcome is null and c.stopping_at is not null
+                 then coalesce(c.reason, 'its crawl was stopped')
+               when p.ending = 'lost' and q.owners_lost + 1 >= a.max_owners_lost
+                 then format('its worker died, %s times over; the last: %s', q.owners_lost + 1, p.reason)
+               else p.reason
+             end as why
         from unnest(p_pages) with ordinality p
-        cross join lateral (select * from holdfast.snapshot_queue o
-                              where o.snapshot_id = p.snapshot and o.crawl_id = p.crawl limit 1) q
+        cross join lateral (select *
+                              from holdfast.snapshot_queue o
+                              where o.snapshot_id = p.snapshot and o.crawl_id = p.crawl
+                              limit 1) q
         cross join lateral (select * from holdfast.crawl o where o.id = p.crawl limit 1) c
         cross join holdfast.collection a
         where q.fence = p.fence and q.owner_id = p_owner
         order by p.snapshot, p.ordinality
-    ), counted as (
-      select h.*, h.crawl_bytes + sum(h.bytes) filter (where h.verdict in ('succeeded', 'partial', 'failed'))
-                    over (partition by h.crawl order by h.ordinality) as total
+    ), counted as ( -- what the crawl would hold with this page and those before it
+      select h.*,
+             h.crawl_bytes + sum(h.bytes) filter (where h.verdict in ('succeeded', 'partial', 'failed'))
+                               over (partition by h.crawl order by h.ordinality) as total
         from held h
     ), judged as (
-      select c.*, c.verdict <> 'too heavy' and c.bytes > 0 and c.max_bytes > 0 and c.total > c.max_bytes as over
+      select c.*,
+             c.verdict <> 'too heavy' and c.bytes > 0 and c.max_bytes > 0 and c.total > c.max_bytes as over
         from counted c
     )
-    select row(j.snapshot, j.crawl, j.fence,
-        case when j.verdict = 'too heavy' then 'max_snapshot_bytes'
-             when j.over then 'max_bytes'
-             when j.asked is null then j.ending end,
-        case when j.verdict = 'too heavy' or j.over then 'cancelled' else j.verdict end,
-        case when j.verdict = 'too heavy'
-             then format('its hooks left more than max_snapshot_bytes (%s)', pg_size_pretty(j.max_snapshot_bytes))
-             when j.over then format('with its %s its crawl would hold more than max_bytes (%s)',
-                                     pg_size_pretty(j.bytes), pg_size_pretty(j.max_bytes))
-             else j.why end,
+    select row(
+        j.snapshot, j.crawl, j.fence,
+        case -- ending
+          when j.verdict = 'too heavy' then 'max_snapshot_bytes'
+          when j.over then 'max_bytes'
+          when j.asked is null then j.ending
+        end,
+        case -- outcome
+          when j.verdict = 'too heavy' or j.over then 'cancelled'
+          else j.verdict
+        end,
+        case -- reason
+          when j.verdict = 'too heavy'
+            then format('its hooks left more than max_snapshot_bytes (%s)',
+                        pg_size_pretty(j.max_snapshot_bytes))
+          when j.over
+            then format('with its %s its crawl would hold more than max_bytes (%s)',
+                        pg_size_pretty(j.bytes), pg_size_pretty(j.max_bytes))
+          else j.why
+        end,
         coalesce(j.delay_ms, case when j.ending = 'released' and j.spend then j.backoff_ms end),
-        j.spend, j.directory, j.manifest, j.bytes, j.files, j.title, j.tags, j.links, j.results)::holdfast.finished_page
-      from judged j order by j.ordinality);
+        j.spend, j.directory, j.manifest, j.bytes, j.files, j.title, j.tags, j.links, j.results
+      )::holdfast.finished_page
+      from judged j
+      order by j.ordinality);
 end $$;
 
 create or replace function holdfast.keep_results(p_worker uuid, p_pages holdfast.finished_page[])
   returns void language plpgsql as $$
--- What the hooks of these attempts did, also of attempts that are released. A worker says how long ago a hook ended and
--- how long it took: only the server's clock tells the time.
+-- Stores what the hooks of these attempts did, also of attempts that are released. A worker says how long ago
+-- a hook ended and how long it took: only the server's clock tells the time.
 declare
   v_now constant timestamptz := clock_timestamp();
 begin
-  insert into holdfast.archive_result (snapshot_id, crawl_id, fence, plugin, hook_name, status, process_id, pid,
-      background, started_at, ended_at, output, error, output_json, output_files, output_bytes, exit_code,
-      exit_signal, wall_ms, user_ms, system_ms, peak_memory_bytes, read_bytes, written_bytes)
-    select p.snapshot, p.crawl, p.fence, r.plugin, r.hook, r.status, p_worker, r.pid, coalesce(r.background, false),
-           t.ended_at - coalesce(r.wall_ms, 0) * interval '1 millisecond', t.ended_at, coalesce(r.output, ''),
-           coalesce(r.error, ''), r.output_json, coalesce(r.output_files, '[]'), coalesce(r.output_bytes, 0),
+  insert into holdfast.archive_result (
+      snapshot_id, crawl_id, fence, plugin, hook_name, status, process_id, pid, background,
+      started_at, ended_at,
+      output, error, output_json, output_files, output_bytes,
+      exit_code, exit_signal, wall_ms, user_ms, system_ms, peak_memory_bytes, read_bytes, written_bytes)
+    select p.snapshot, p.crawl, p.fence, r.plugin, r.hook, r.status, p_worker, r.pid,
+           coalesce(r.background, false),
+           t.ended_at - coalesce(r.wall_ms, 0) * interval '1 millisecond', t.ended_at,
+           coalesce(r.output, ''), coalesce(r.error, ''), r.output_json, coalesce(r.output_files, '[]'),
+           coalesce(r.output_bytes, 0),
            r.exit_code, r.exit_signal, r.wall_ms, r.user_ms, r.system_ms, r.peak_memory_bytes, r.read_bytes,
            r.written_bytes
       from unnest(p_pages) p
-      cross join lateral jsonb_to_recordset(p.results) as r(plugin text, hook text, status text, pid integer,
-        background boolean, ended_ago_ms bigint, output text, error text, output_json jsonb, output_files jsonb,
-        output_bytes bigint, exit_code integer, exit_signal integer, wall_ms bigint, user_ms bigint, system_ms bigint,
+      cross join lateral jsonb_to_recordset(p.results) as r(
+        plugin text, hook text, status text, pid integer, background boolean, ended_ago_ms bigint,
+        output text, error text, output_json jsonb, output_files jsonb, output_bytes bigint,
+        exit_code integer, exit_signal integer, wall_ms bigint, user_ms bigint, system_ms bigint,
         peak_memory_bytes bigint, read_bytes bigint, written_bytes bigint)
-      cross join lateral (select v_now - greatest(r.ended_ago_ms, 0) * interval '1 millisecond' as ended_at) t;
+      cross join lateral (
+        select v_now - greatest(r.ended_ago_ms, 0) * interval '1 millisecond' as ended_at) t;
 end $$;
 
-create or replace function holdfast.follow_links(p_pages holdfast.finished_page[]) returns jsonb language plpgsql as $$
+create or replace function holdfast.follow_links(p_pages holdfast.finished_page[])
+  returns jsonb language plpgsql as $$
 -- The URLs found on sealed pages become snapshots. Returns how many are new, by snapshot.
 declare
   v_page record;
@@ -153,156 +215,204 @@ begin
   for v_page in
     select p.snapshot, p.crawl, s.depth + 1 as depth, l.urls, l.titles
       from unnest(p_pages) with ordinality p
-      cross join lateral (select o.depth from holdfast.snapshot o where o.id = p.snapshot and o.crawl_id = p.crawl
+      cross join lateral (select o.depth
+                            from holdfast.snapshot o
+                            where o.id = p.snapshot and o.crawl_id = p.crawl
                             limit 1) s
       cross join lateral (select o.max_depth from holdfast.crawl o where o.id = p.crawl limit 1) c
       cross join lateral (select array_agg(u.link ->> 'url' order by u.n) as urls,
-        array_agg(u.link ->> 'title' order by u.n) as titles
+                                 array_agg(u.link ->> 'title' order by u.n) as titles
                             from jsonb_array_elements(p.links) with ordinality u(link, n)) l
-      where p.outcome in ('succeeded', 'partial', 'failed') and l.urls is not null and s.depth < c.max_depth
+      where p.outcome in ('succeeded', 'partial', 'failed')
+        and l.urls is not null
+        and s.depth < c.max_depth
       order by p.ordinality
   loop
-    v_new := v_new || jsonb_build_object(v_page.snapshot::text,
+    v_new := v_new || jsonb_build_object(
+      v_page.snapshot::text,
       holdfast.snapshots_add(v_page.crawl, v_page.snapshot, v_page.depth, v_page.urls, v_page.titles, null));
   end loop;
   return v_new;
 end $$;
 
-create or replace function holdfast.seal_pages(p_pages holdfast.finished_page[]) returns uuid[] language plpgsql as $$
--- Seals the pages that have an outcome; their rows are locked by the caller: the queue's rows become sealed rows, the
--- crawls count them and end with the last of them, the room that they took is free again. A page whose fence is not
--- its row's is left alone. Returns the crawls that have ended.
+create or replace function holdfast.seal_pages(p_pages holdfast.finished_page[])
+  returns uuid[] language plpgsql as $$
+-- Seals the pages that have an outcome; the caller has locked their rows. The queue's rows become sealed
+-- rows, the crawls count them and end with the last of them, and the room that they took is free again. A
+-- page whose fence is not its row's is left alone. Returns the crawls that have ended.
 declare
   v_done record;
   v_ended uuid[] := '{}';
 begin
   with gone as (
-    delete from holdfast.snapshot_queue q using (select * from unnest(p_pages) with ordinality p where p.outcome
-      is not null) p
+    delete from holdfast.snapshot_queue q
+      using (select * from unnest(p_pages) with ordinality p where p.outcome is not null) p
       where q.snapshot_id = any (array(select i.snapshot from unnest(p_pages) i))
-        and q.snapshot_id = p.snapshot and q.crawl_id = p.crawl and q.fence = p.fence
+        and q.snapshot_id = p.snapshot
+        and q.crawl_id = p.crawl
+        and q.fence = p.fence
       returning p.*, q.status, q.owner_id, q.claimed_at, q.attempts, q.owners_lost, q.lane, q.excluded
-  ), cut as ( -- an ordinary seal is its own record
+  ), cut as ( -- attempts that were cut short; an ordinary seal is its own record
     insert into holdfast.attempt (snapshot_id, crawl_id, fence, process_id, claimed_at, ending, reason, hooks)
-      select g.snapshot, g.crawl, g.fence, g.owner_id, g.claimed_at, case g.outcome when 'cancelled' then 'cancelled'
-        else 'lost' end,
+      select g.snapshot, g.crawl, g.fence, g.owner_id, g.claimed_at,
+             case g.outcome when 'cancelled' then 'cancelled' else 'lost' end,
              case when g.ending in ('max_bytes', 'max_snapshot_bytes') then g.ending else g.reason end,
              holdfast.hooks_of(g.snapshot, g.fence)
-        from gone g where g.owner_id is not null and g.outcome in ('cancelled', 'quarantined')
-  ), closed as (
-    insert into holdfast.snapshot_sealed (snapshot_id, crawl_id, outcome, reason, fence, owner_id, directory,
-      manifest_sha256, bytes, files,
-        title, attempts, owners_lost, started_at)
-      select g.snapshot, g.crawl, g.outcome, nullif(g.reason, ''), g.fence, g.owner_id,
-             case when k.kept then nullif(g.directory, '') end, case when k.kept then nullif(g.manifest, '') end,
-             case when k.kept then coalesce(g.bytes, 0) else 0 end, case when k.kept then coalesce(g.files, 0)
-               else 0 end,
-             coalesce(nullif(g.title, ''), s.title), g.attempts,
-             g.owners_lost + (g.outcome = 'quarantined')::integer, g.claimed_at
         from gone g
-        cross join lateral (select o.title from holdfast.snapshot o
-                              where o.id = g.snapshot and o.crawl_id = g.crawl limit 1) s
+        where g.owner_id is not null and g.outcome in ('cancelled', 'quarantined')
+  ), closed as ( -- the sealed rows; a cancelled or quarantined page keeps no files
+    insert into holdfast.snapshot_sealed (
+        snapshot_id, crawl_id, outcome, reason, fence, owner_id,
+        directory, manifest_sha256, bytes, files,
+        title,
+        attempts, owners_lost, started_at)
+      select g.snapshot, g.crawl, g.outcome, nullif(g.reason, ''), g.fence, g.owner_id,
+             case when k.kept then nullif(g.directory, '') end,
+             case when k.kept then nullif(g.manifest, '') end,
+             case when k.kept then coalesce(g.bytes, 0) else 0 end,
+             case when k.kept then coalesce(g.files, 0) else 0 end,
+             coalesce(nullif(g.title, ''), s.title),
+             g.attempts, g.owners_lost + (g.outcome = 'quarantined')::integer, g.claimed_at
+        from gone g
+        cross join lateral (select o.title
+                              from holdfast.snapshot o
+                              where o.id = g.snapshot and o.crawl_id = g.crawl
+                              limit 1) s
         cross join lateral (select g.outcome not in ('cancelled', 'quarantined') as kept) k
         order by g.ordinality
-  ), tagged as ( -- what hooks have found
-    update holdfast.snapshot s set tags = holdfast.tags_of(s.tags, g.tags) from gone g
+  ), tagged as ( -- tags that hooks have found
+    update holdfast.snapshot s
+      set tags = holdfast.tags_of(s.tags, g.tags)
+      from gone g
       where s.id = any (array(select p.snapshot from unnest(p_pages) p where p.tags <> '{}'))
-        and s.id = g.snapshot and s.crawl_id = g.crawl and not g.tags <@ s.tags
-  ), told as ( -- what was sealed in the ordinary way: one event for all of a crawl that this call seals
-    insert into holdfast.event (lifecycle, object_id, objects, crawl_id, from_state, event, to_state, process_id,
-      detail)
-      select 'snapshot', e.one, case when e.one is null then array_agg(g.snapshot) end, g.crawl, g.status, e.event,
-        'sealed', g.owner_id,
-             g.outcome || coalesce(': ' || nullif(g.reason, ''), '')
+        and s.id = g.snapshot
+        and s.crawl_id = g.crawl
+        and not g.tags <@ s.tags
+  ), told as ( -- ordinary seals: one event for all of a crawl that this call seals
+    insert into holdfast.event (
+        lifecycle, object_id, objects, crawl_id,
+        from_state, event, to_state, process_id, detail)
+      select 'snapshot', e.one, case when e.one is null then array_agg(g.snapshot) end, g.crawl,
+             g.status, e.event, 'sealed', g.owner_id, g.outcome || coalesce(': ' || nullif(g.reason, ''), '')
         from gone g
         cross join lateral (select holdfast.seal_event(g.outcome) as event) k
         cross join lateral (select k.event, case when k.event <> 'seal' then g.snapshot end as one) e
         group by g.crawl, g.status, e.event, e.one, g.owner_id, g.outcome, g.reason
-  ), counted as (
-    update holdfast.crawl c set snapshots_open = c.snapshots_open - n.ended, bytes = c.bytes + n.bytes,
-        snapshots_succeeded = c.snapshots_succeeded + n.succeeded, snapshots_partial = c.snapshots_partial + n.partial,
-        snapshots_cancelled = c.snapshots_cancelled + n.cancelled,
-        snapshots_failed = c.snapshots_failed + n.ended - n.succeeded - n.partial - n.cancelled,
-        snapshots_excluded = c.snapshots_excluded - n.excluded
-      from (select g.crawl, count(*) as ended, count(*) filter (where g.outcome = 'succeeded') as succeeded,
+  ), counted as ( -- the crawls' counters
+    update holdfast.crawl c
+      set snapshots_open = c.snapshots_open - n.ended,
+          bytes = c.bytes + n.bytes,
+          snapshots_succeeded = c.snapshots_succeeded + n.succeeded,
+          snapshots_partial = c.snapshots_partial + n.partial,
+          snapshots_cancelled = c.snapshots_cancelled + n.cancelled,
+          snapshots_failed = c.snapshots_failed + n.ended - n.succeeded - n.partial - n.cancelled,
+          snapshots_excluded = c.snapshots_excluded - n.excluded
+      from (select g.crawl,
+                   count(*) as ended,
+                   count(*) filter (where g.outcome = 'succeeded') as succeeded,
                    count(*) filter (where g.outcome = 'partial') as partial,
-                     count(*) filter (where g.outcome = 'cancelled') as cancelled,
+                   count(*) filter (where g.outcome = 'cancelled') as cancelled,
                    count(*) filter (where g.excluded) as excluded,
-                   coalesce(sum(g.bytes) filter (where g.outcome not in ('cancelled', 'quarantined')), 0) as bytes
-              from gone g group by g.crawl) n
+                   coalesce(sum(g.bytes) filter (where g.outcome not in ('cancelled', 'quarantined')), 0)
+                     as bytes
+              from gone g
+              group by g.crawl) n
       where c.id = n.crawl and c.id = any (array(select p.crawl from unnest(p_pages) p))
-      returning c.id, c.seeds_left = 0 and c.snapshots_open <= c.snapshots_excluded as may_end, c.max_parallel
-        is not null as capped,
-                c.overwrite
+      returning c.id, c.seeds_left = 0 and c.snapshots_open <= c.snapshots_excluded as may_end,
+                c.max_parallel is not null as capped, c.overwrite
   )
   select (select array_agg(c.id order by c.id) filter (where c.may_end) from counted c) as may_end,
          (select array_agg(c.id) filter (where c.capped) from counted c) as capped,
          (select bool_or(c.overwrite) from counted c) as overwrite,
-         (select array_agg(distinct g.crawl || ' ' || g.lane) from gone g where g.owner_id is not null
-           and g.lane <> '') as lanes
+         (select array_agg(distinct g.crawl || ' ' || g.lane)
+            from gone g
+            where g.owner_id is not null and g.lane <> '') as lanes
     into v_done;
-  if v_done.capped is not null or v_done.lanes is not null then perform holdfast.room_made(v_done.capped,
-    v_done.lanes); end if;
-  if v_done.overwrite then perform holdfast.snapshots_supersede(array(select p.snapshot
-    from unnest(p_pages) p)); end if;
+  if v_done.capped is not null or v_done.lanes is not null then
+    perform holdfast.room_made(v_done.capped, v_done.lanes);
+  end if;
+  if v_done.overwrite then
+    perform holdfast.snapshots_supersede(array(select p.snapshot from unnest(p_pages) p));
+  end if;
   if v_done.may_end is not null then
     v_ended := array(select c.id from unnest(v_done.may_end) c(id) where holdfast.crawl_settle(c.id));
   end if;
   return v_ended;
 end $$;
 
-create or replace function holdfast.release_pages(p_pages holdfast.finished_page[], p_to text default 'queued')
-  returns bigint
-  language plpgsql as $$
--- Takes snapshots from their owners, if they have any, and puts them into the queue again, or parks them (p_to:
--- queued, paused, excluded). Their rows are locked by the caller. An attempt is counted only where the page says
--- "spend", or its worker was lost. Without a delay a snapshot comes back to its old place, not behind everything that
--- waits. Returns how many.
+create or replace function holdfast.release_pages(
+    p_pages holdfast.finished_page[], p_to text default 'queued')
+  returns bigint language plpgsql as $$
+-- Takes snapshots from their owners, if they have any, and puts them into the queue again, or parks them
+-- (p_to: queued, paused, excluded). The caller has locked their rows. An attempt is counted only where the
+-- page says "spend", or its worker was lost. Without a delay a snapshot comes back to its old place, not
+-- behind all that wait. Returns how many.
 declare
   v_now constant timestamptz := clock_timestamp();
   v_ids constant uuid[] := array(select p.snapshot from unnest(p_pages) p);
   v_row record;
   v_done record;
 begin
-  with page as materialized (
+  with page as materialized ( -- those that change
     select p.*, q.status, q.owner_id, q.claimed_at, q.excluded, p.ending = 'lost' as lost,
            q.owner_id is not null and p.ending <> 'lost' and p.spend is not true as unspent
       from unnest(p_pages) p
-      join holdfast.snapshot_queue q on q.snapshot_id = p.snapshot and q.crawl_id = p.crawl and q.fence = p.fence
-      where q.snapshot_id = any (v_ids) and p.outcome is null
-        and not (p_to = 'queued' and q.status = 'queued') and not (p_to = 'paused' and q.status = 'paused')
-  ), cut as (
+      join holdfast.snapshot_queue q
+        on q.snapshot_id = p.snapshot and q.crawl_id = p.crawl and q.fence = p.fence
+      where q.snapshot_id = any (v_ids)
+        and p.outcome is null
+        and not (p_to = 'queued' and q.status = 'queued')
+        and not (p_to = 'paused' and q.status = 'paused')
+  ), cut as ( -- the attempts that end here
     insert into holdfast.attempt (snapshot_id, crawl_id, fence, process_id, claimed_at, ending, reason, hooks)
       select p.snapshot, p.crawl, p.fence, p.owner_id, p.claimed_at, p.ending, p.reason,
              case when p.lost then holdfast.hooks_of(p.snapshot, p.fence) else '{}' end
-        from page p where p.owner_id is not null
+        from page p
+        where p.owner_id is not null
   ), moved as (
-    update holdfast.snapshot_queue q set owner_id = null, claimed_at = null, reason = p.reason,
-      excluded = p_to = 'excluded',
-        status = case p_to when 'queued' then 'queued' else 'paused' end,
-        event = case when p_to <> 'queued' then 'pause' when p.status = 'paused' then 'resume' when p.lost
-          then 'lapse' else 'release' end,
-        retry_at = case when p_to <> 'queued' then holdfast.retry_at_max() when p.status = 'paused' then v_now
-                        when p.delay_ms > 0 then v_now + p.delay_ms * interval '1 millisecond'
-                          else least(q.retry_at, v_now) end,
-        attempts = q.attempts - p.unspent::integer, owners_lost = q.owners_lost + p.lost::integer
-      from page p where q.snapshot_id = any (v_ids) and q.snapshot_id = p.snapshot and q.crawl_id = p.crawl
+    update holdfast.snapshot_queue q
+      set owner_id = null, claimed_at = null, reason = p.reason, excluded = p_to = 'excluded',
+          status = case p_to when 'queued' then 'queued' else 'paused' end,
+          event = case
+                    when p_to <> 'queued' then 'pause'
+                    when p.status = 'paused' then 'resume'
+                    when p.lost then 'lapse'
+                    else 'release'
+                  end,
+          retry_at = case
+                       when p_to <> 'queued' then holdfast.retry_at_max()
+                       when p.status = 'paused' then v_now
+                       when p.delay_ms > 0 then v_now + p.delay_ms * interval '1 millisecond'
+                       else least(q.retry_at, v_now)
+                     end,
+          attempts = q.attempts - p.unspent::integer,
+          owners_lost = q.owners_lost + p.lost::integer
+      from page p
+      where q.snapshot_id = any (v_ids) and q.snapshot_id = p.snapshot and q.crawl_id = p.crawl
       returning q.crawl_id, q.lane, q.retry_at, p.owner_id, p.excluded
   ), counted as (
-    update holdfast.crawl c set snapshots_excluded = c.snapshots_excluded + n.more
+    update holdfast.crawl c
+      set snapshots_excluded = c.snapshots_excluded + n.more
       from (select m.crawl_id, sum((p_to = 'excluded')::integer - m.excluded::integer) as more
-        from moved m group by m.crawl_id) n
-      where c.id = n.crawl_id and c.id = any (array(select p.crawl from unnest(p_pages) p)) and n.more <> 0
+              from moved m
+              group by m.crawl_id) n
+      where c.id = n.crawl_id
+        and c.id = any (array(select p.crawl from unnest(p_pages) p))
+        and n.more <> 0
   )
-  select count(*) as count, array_agg(distinct m.crawl_id) filter (where m.owner_id is not null) as crawls,
-         array_agg(distinct m.crawl_id || ' ' || m.lane) filter (where m.owner_id is not null
-           and m.lane <> '') as lanes,
-         jsonb_agg(jsonb_build_object('crawl', m.crawl_id, 'lane', m.lane, 'at',
-           m.retry_at)) filter (where p_to = 'queued') as due
-    into v_done from moved m;
+  select count(*) as count,
+         array_agg(distinct m.crawl_id) filter (where m.owner_id is not null) as crawls,
+         array_agg(distinct m.crawl_id || ' ' || m.lane)
+           filter (where m.owner_id is not null and m.lane <> '') as lanes,
+         jsonb_agg(jsonb_build_object('crawl', m.crawl_id, 'lane', m.lane, 'at', m.retry_at))
+           filter (where p_to = 'queued') as due
+    into v_done
+    from moved m;
   for v_row in
     select d.crawl, min(d.at) as at, array_agg(distinct d.lane) filter (where d.lane <> '') as lanes
-      from jsonb_to_recordset(v_done.due) as d(crawl uuid, lane text, at timestamptz) group by d.crawl order by d.crawl
+      from jsonb_to_recordset(v_done.due) as d(crawl uuid, lane text, at timestamptz)
+      group by d.crawl
+      order by d.crawl
   loop
     perform holdfast.crawl_wake(v_row.crawl, v_row.at);
     if v_row.lanes is not null then perform holdfast.lane_open(v_row.crawl, v_row.lanes, v_row.at); end if;
@@ -311,51 +421,65 @@ begin
   return v_done.count;
 end $$;
 
-create or replace function holdfast.end_pages(p_pages holdfast.finished_page[]) returns uuid[] language plpgsql as $$
--- Seals and releases judged pages; a crawl that would hold more than it may is stopped. Returns the crawls that have
--- ended.
+create or replace function holdfast.end_pages(p_pages holdfast.finished_page[])
+  returns uuid[] language plpgsql as $$
+-- Seals and releases judged pages; a crawl that would hold more than it may is stopped. Returns the crawls
+-- that have ended.
 declare
   v_ended constant uuid[] := holdfast.seal_pages(p_pages);
   v_rest record;
 begin
   select bool_or(p.outcome is null) as released,
-    array_agg(p.crawl) filter (where p.ending = 'max_bytes') as full into v_rest
+         array_agg(p.crawl) filter (where p.ending = 'max_bytes') as full
+    into v_rest
     from unnest(p_pages) p;
   if v_rest.released then perform holdfast.release_pages(p_pages); end if;
   if v_rest.full is not null then
-    perform holdfast.crawl_stop(c.id, 'max_bytes', '', format('it may hold no more than %s',
-      pg_size_pretty(c.max_bytes)), 1000, false)
-      from holdfast.crawl c where c.id = any (v_rest.full);
+    perform holdfast.crawl_stop(
+        c.id, 'max_bytes', '', format('it may hold no more than %s', pg_size_pretty(c.max_bytes)),
+        1000, false)
+      from holdfast.crawl c
+      where c.id = any (v_rest.full);
   end if;
-  return v_ended || array(select c.id from holdfast.crawl c where c.id = any (v_rest.full) and c.status = 'sealed');
+  return v_ended || array(select c.id
+                            from holdfast.crawl c
+                            where c.id = any (v_rest.full) and c.status = 'sealed');
 end $$;
 
 create or replace function holdfast.finish(p_worker uuid, p_pages jsonb)
-  returns table (snapshot_id uuid, crawl_id uuid, fence bigint, answer text, children bigint, crawl_sealed boolean)
+  returns table (
+    snapshot_id uuid, crawl_id uuid, fence bigint, answer text, children bigint, crawl_sealed boolean)
   language plpgsql set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
 -- A worker has finished with any number of snapshots: [{snapshot, crawl, fence, ...}], keys as the fields of
--- holdfast.finished_page. All in one transaction, which may be repeated. The answers, in the order of the pages:
+-- holdfast.finished_page. All in one transaction, which may be repeated. The answers, in the order of the
+-- pages:
 --   sealed     now, or before by this worker; children: new snapshots among its links
 --   failed     it was released once too often, and is sealed as failed
 --   cancelled  sealed as cancelled, because of a limit or an order: the worker deletes the files
 --   released   it is in the queue again
 --   lost       not held with this fence: nothing was changed
 -- crawl_sealed: the crawl has ended (of several of its pages in one call, with the last).
--- Loss, quarantine and cancelling are never a worker's word.
+-- A worker cannot itself declare a page lost, quarantined or cancelled.
 declare
   v_asked record;
   v_held holdfast.finished_page[];
   v_children jsonb := '{}';
   v_ended uuid[];
 begin
-  select array_agg(p) as pages, array_agg(distinct p.crawl) as crawls, array_agg(p.snapshot) as ids,
-         bool_or(p.links <> '[]') as links, bool_or(p.outcome is null) as released,
+  select array_agg(p) as pages,
+         array_agg(distinct p.crawl) as crawls,
+         array_agg(p.snapshot) as ids,
+         bool_or(p.links <> '[]') as links,
+         bool_or(p.outcome is null) as released,
          min(format('ending %s, outcome %s', p.ending, p.outcome)) filter (
-           where case when p.outcome is null
-                      then coalesce(p.ending not in ('released', 'interrupted', 'handed_back'), true)
-                      else coalesce(p.ending, 'sealed') <> 'sealed'
-                        or p.outcome not in ('succeeded', 'partial', 'failed', 'refused') end) as wrong
-    into v_asked from jsonb_populate_recordset(null::holdfast.finished_page, p_pages) p;
+           where case
+                   when p.outcome is null
+                     then coalesce(p.ending not in ('released', 'interrupted', 'handed_back'), true)
+                   else coalesce(p.ending, 'sealed') <> 'sealed'
+                        or p.outcome not in ('succeeded', 'partial', 'failed', 'refused')
+                 end) as wrong
+    into v_asked
+    from jsonb_populate_recordset(null::holdfast.finished_page, p_pages) p;
   if v_asked.wrong is not null then
     raise exception 'a worker cannot end a page like this: %', v_asked.wrong using errcode = 'HF001';
   end if;
@@ -366,9 +490,10 @@ begin
   if v_asked.links then v_children := holdfast.follow_links(v_held); end if;
   v_ended := holdfast.end_pages(v_held);
   if cardinality(v_held) = cardinality(v_asked.ids) and v_ended = '{}' then
-    return query select h.snapshot, h.crawl, h.fence, holdfast.finish_answer(h),
-      coalesce((v_children ->> h.snapshot::text)::bigint, 0), false
-                   from unnest(v_held) h;
+    return query
+      select h.snapshot, h.crawl, h.fence, holdfast.finish_answer(h),
+             coalesce((v_children ->> h.snapshot::text)::bigint, 0), false
+        from unnest(v_held) h;
   else
     return query select * from holdfast.finish_answers(p_worker, v_asked.pages, v_held, v_children);
   end if;
@@ -378,16 +503,21 @@ comment on function holdfast.finish(uuid, jsonb)
 
 create or replace function holdfast.finish_answer(p_page holdfast.finished_page)
   returns text language sql immutable as $$
-  select case when (p_page).outcome is null then 'released' when (p_page).outcome in ('cancelled', 'quarantined')
-    then 'cancelled'
-              when (p_page).ending = 'released' then 'failed' else 'sealed' end
+  -- What became of a page that the worker held: a judged page.
+  select case
+           when (p_page).outcome is null then 'released'
+           when (p_page).outcome in ('cancelled', 'quarantined') then 'cancelled'
+           when (p_page).ending = 'released' then 'failed'
+           else 'sealed'
+         end
 $$;
 
-create or replace function holdfast.finish_answers(p_worker uuid, p_pages holdfast.finished_page[],
-  p_held holdfast.finished_page[],
-    p_children jsonb)
-  returns table (snapshot_id uuid, crawl_id uuid, fence bigint, answer text, children bigint, crawl_sealed boolean)
+create or replace function holdfast.finish_answers(
+    p_worker uuid, p_pages holdfast.finished_page[], p_held holdfast.finished_page[], p_children jsonb)
+  returns table (
+    snapshot_id uuid, crawl_id uuid, fence bigint, answer text, children bigint, crawl_sealed boolean)
   language sql stable as $$
+  -- The answers of finish where some pages were not held, or a crawl has ended.
   select p.snapshot, p.crawl, p.fence,
          case when h.snapshot is null then coalesce(r.answer, 'lost') else holdfast.finish_answer(h) end,
          coalesce((p_children ->> h.snapshot::text)::bigint, 0),
@@ -397,53 +527,67 @@ create or replace function holdfast.finish_answers(p_worker uuid, p_pages holdfa
     left join lateral (select o.status from holdfast.crawl o where o.id = p.crawl limit 1) c on true
     -- Not held: a repeat, if this worker ended this attempt in this way before.
     left join lateral (
-      select case when e.outcome = 'cancelled' then 'cancelled' when p.outcome is null then 'failed'
-        else 'sealed' end as answer
+      select case
+               when e.outcome = 'cancelled' then 'cancelled'
+               when p.outcome is null then 'failed'
+               else 'sealed'
+             end as answer
         from holdfast.snapshot_sealed e
-        where h.snapshot is null and e.snapshot_id = p.snapshot and e.crawl_id = p.crawl and e.fence = p.fence
+        where h.snapshot is null
+          and e.snapshot_id = p.snapshot
+          and e.crawl_id = p.crawl
+          and e.fence = p.fence
           and e.owner_id = p_worker
           and e.outcome <> 'quarantined'
       union all
-      select 'released' from holdfast.attempt a
-        where h.snapshot is null and p.outcome is null and a.snapshot_id = p.snapshot and a.crawl_id = p.crawl
+      select 'released'
+        from holdfast.attempt a
+        where h.snapshot is null
+          and p.outcome is null
+          and a.snapshot_id = p.snapshot
+          and a.crawl_id = p.crawl
           and a.fence = p.fence
-          and a.process_id = p_worker and a.ending = p.ending
+          and a.process_id = p_worker
+          and a.ending = p.ending
       limit 1) r on true
     order by p.ordinality
 $$;
 
-create or replace function holdfast.worker_turn(p_worker uuid, p_pages jsonb, p_room integer, p_open uuid[],
-  p_open_only boolean,
-    p_newest boolean, p_top_n integer, p_seeds integer)
-  returns table (what text, snapshot_id uuid, crawl_id uuid, fence bigint, children bigint, crawl_sealed boolean,
+create or replace function holdfast.worker_turn(
+    p_worker uuid, p_pages jsonb, p_room integer, p_open uuid[], p_open_only boolean, p_newest boolean,
+    p_top_n integer, p_seeds integer)
+  returns table (
+    what text, snapshot_id uuid, crawl_id uuid, fence bigint, children bigint, crawl_sealed boolean,
     detail text, claim jsonb)
   language plpgsql set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
--- All that a worker says to the database about its work, in one transaction: what it has finished since the last turn,
--- then a claim into its free slots. See finish and claim. Answers with a row for each page (what: as finish), one for
--- each claimed snapshot (what: claimed), and, where less was claimed than there is room for, one that tells in how
--- many milliseconds something that waits now will be due (what: wait; no row: nothing waits).
+-- All that a worker says to the database about its work, in one transaction: what it has finished since the
+-- last turn, then a claim into its free slots. See finish and claim. Answers with a row for each page (what:
+-- as finish) and one for each claimed snapshot (what: claimed). Where less was claimed than there is room
+-- for, one more row tells in how many milliseconds something that waits now will be due (what: wait; no row:
+-- nothing waits).
 #variable_conflict use_column
 declare
   v_finished constant boolean := p_pages <> '[]';
   v_claimed bigint;
 begin
   if v_finished then
-    -- The order of locks: the worker before the crawls of its pages. After these the turn may wait for no other crawl,
-    -- so its claim neither releases the work of dead workers nor opens crawls.
+    -- The order of locks: the worker before the crawls of its pages. After these the turn may wait for no
+    -- other crawl, so its claim neither releases the work of dead workers nor opens crawls.
     perform from holdfast.process where id = p_worker for key share;
-    return query select f.answer, f.snapshot_id, f.crawl_id, f.fence, f.children, f.crawl_sealed, null::text,
-      null::jsonb
-                   from holdfast.finish(p_worker, p_pages) f;
+    return query
+      select f.answer, f.snapshot_id, f.crawl_id, f.fence, f.children, f.crawl_sealed, null::text, null::jsonb
+        from holdfast.finish(p_worker, p_pages) f;
   end if;
-  return query select 'claimed', c.snapshot_id, c.crawl_id, c.fence, null::bigint, null::boolean, null::text,
-                      to_jsonb(c)
-                 from holdfast.claim(p_worker, p_room, p_open, p_open_only, p_newest, p_top_n, p_seeds, v_finished) c;
+  return query
+    select 'claimed', c.snapshot_id, c.crawl_id, c.fence, null::bigint, null::boolean, null::text, to_jsonb(c)
+      from holdfast.claim(p_worker, p_room, p_open, p_open_only, p_newest, p_top_n, p_seeds, v_finished) c;
   get diagnostics v_claimed = row_count;
   if v_claimed < p_room then
-    return query select 'wait', null::uuid, null::uuid, null::bigint, null::bigint, null::boolean, w.ms::text,
-      null::jsonb
-                   from (select ceil(extract(epoch from holdfast.claim_wait()) * 1000)::bigint as ms) w where w.ms
-                     is not null;
+    return query
+      select 'wait', null::uuid, null::uuid, null::bigint, null::bigint, null::boolean, w.ms::text,
+             null::jsonb
+        from (select ceil(extract(epoch from holdfast.claim_wait()) * 1000)::bigint as ms) w
+        where w.ms is not null;
   end if;
 end $$;
 comment on function holdfast.worker_turn(uuid, jsonb, integer, uuid[], boolean, boolean, integer, integer)

@@ -1,213 +1,289 @@
--- Hosts and how they are to be treated. A host with a row in holdfast.host has limits: its snapshots are claimed
--- through lanes (a row of crawl_lane for each crawl and host), so that a host that has to wait costs one lane and not
+-- Hosts and their limits. A host with a row in holdfast.host has limits: its snapshots are claimed through
+-- lanes (a row of crawl_lane for each crawl and host), so that a host that has to wait costs one lane and not
 -- a scan over its rows. Changes take effect with the next claim of any worker.
 
 create or replace function holdfast.lane_open(p_crawl uuid, p_hosts text[], p_at timestamptz)
   returns void language plpgsql as $$
--- Claims look at these hosts of a crawl from p_at on. In the order of the hosts: two transactions that open the same
--- lanes must not wait for each other.
+-- Claims look at these hosts of a crawl from p_at on. In the order of the hosts: two transactions that open
+-- the same lanes must not wait for each other.
 begin
   insert into holdfast.crawl_lane as l (crawl_id, host, next_at)
-    select p_crawl, h, p_at from (select distinct unnest(p_hosts) as h order by 1) u
-    on conflict (crawl_id, host) do update set next_at = least(l.next_at, excluded.next_at);
+    select p_crawl, h, p_at
+      from (select distinct unnest(p_hosts) as h order by 1) u
+    on conflict (crawl_id, host) do update
+      set next_at = least(l.next_at, excluded.next_at);
 end $$;
 
-create or replace function holdfast.lanes_fill(p_crawl uuid, p_hosts text[]) returns integer language plpgsql as $$
--- For a claim that found rows in the default lane whose hosts have got limits since: moves them, with others of the
--- same hosts, into lanes. A lane that another transaction has locked is left to the next claim. Returns how many lanes
--- were filled.
+create or replace function holdfast.lanes_fill(p_crawl uuid, p_hosts text[])
+  returns integer language plpgsql as $$
+-- For a claim that found rows in the default lane whose hosts have got limits since: moves them, with others
+-- of the same hosts, into lanes. A lane that another transaction has locked is left to the next claim.
+-- Returns how many lanes were filled.
 declare
   v_now constant timestamptz := clock_timestamp();
   v_host text;
   v_count integer := 0;
 begin
-  foreach v_host in array p_hosts loop
+  foreach v_host in array p_hosts
+  loop
     if not exists (select from holdfast.crawl_lane l where l.crawl_id = p_crawl and l.host = v_host) then
-      -- A transaction that adds work to the crawl may be making the same lane; it holds this row, and a claim never
-      -- waits.
+      -- A transaction that adds work to the crawl may be making the same lane. It holds this row, and a claim
+      -- never waits.
       perform from holdfast.crawl_queue c where c.crawl_id = p_crawl for update skip locked;
       continue when not found;
-      insert into holdfast.crawl_lane (crawl_id, host, next_at) values (p_crawl, v_host, v_now) on conflict do nothing;
+      insert into holdfast.crawl_lane (crawl_id, host, next_at)
+        values (p_crawl, v_host, v_now)
+        on conflict do nothing;
     end if;
-    perform from holdfast.crawl_lane l where l.crawl_id = p_crawl and l.host = v_host for update skip locked;
+    perform from holdfast.crawl_lane l
+      where l.crawl_id = p_crawl and l.host = v_host
+      for update skip locked;
     continue when not found;
-    update holdfast.snapshot_queue q set lane = q.host
-      from (select d.snapshot_id, d.crawl_id from holdfast.snapshot_queue d
-              where d.crawl_id = p_crawl and d.lane = '' and d.owner_id is null and d.retry_at <= v_now
+    update holdfast.snapshot_queue q
+      set lane = q.host
+      from (select d.snapshot_id, d.crawl_id
+              from holdfast.snapshot_queue d
+              where d.crawl_id = p_crawl
+                and d.lane = ''
+                and d.owner_id is null
+                and d.retry_at <= v_now
                 and d.host = v_host
-              order by d.retry_at limit 500 for update skip locked) d
+              order by d.retry_at
+              limit 500
+              for update skip locked) d
       where q.snapshot_id = d.snapshot_id and q.crawl_id = d.crawl_id;
-    update holdfast.crawl_lane set next_at = least(next_at, v_now) where crawl_id = p_crawl and host = v_host;
+    update holdfast.crawl_lane
+      set next_at = least(next_at, v_now)
+      where crawl_id = p_crawl and host = v_host;
     v_count := v_count + 1;
   end loop;
   return v_count;
 end $$;
 
-create or replace function holdfast.claim_lanes(p_worker uuid, p_crawl uuid, p_room integer)
+create or replace function holdfast.claim_lanes(
+    p_worker uuid, p_crawl uuid, p_room integer, p_newest boolean, p_top_n integer)
   returns uuid[] language plpgsql as $$
--- Takes due snapshots of hosts with limits, lane by lane, each with the row of its host locked: however many workers
--- claim, what the host allows is counted exactly.
+-- Takes due snapshots of hosts with limits, lane by lane, each with the row of its host locked. So the limits
+-- of a host are exact, however many workers claim. p_newest, p_top_n: the order within a lane, see
+-- claim_pick; the lanes themselves take turns.
 declare
   v_lane record;
   v_host holdfast.host;
   v_ids uuid[] := '{}';
 begin
   for v_lane in
-    select l.host from holdfast.crawl_lane l where l.crawl_id = p_crawl and l.next_at <= clock_timestamp()
-      order by l.next_at limit greatest(8, 2 * p_room) for update skip locked
+    select l.host
+      from holdfast.crawl_lane l
+      where l.crawl_id = p_crawl and l.next_at <= clock_timestamp()
+      order by l.next_at
+      limit greatest(8, 2 * p_room)
+      for update skip locked
   loop
     exit when cardinality(v_ids) >= p_room;
     select * into v_host from holdfast.host h where h.name = v_lane.host for update skip locked;
     -- Not there: the host was forgotten, and its lane has no limits any more.
     continue when not found and exists (select from holdfast.host h where h.name = v_lane.host);
     v_host.name := v_lane.host;
-    v_ids := v_ids || holdfast.claim_lane(p_worker, p_crawl, v_host, p_room - cardinality(v_ids));
+    v_ids := v_ids || holdfast.claim_lane(p_worker, p_crawl, v_host, p_room - cardinality(v_ids), p_newest,
+                                          p_top_n);
   end loop;
   return v_ids;
 end $$;
 
-create or replace function holdfast.claim_lane(p_worker uuid, p_crawl uuid, p_host holdfast.host, p_room integer)
-  returns uuid[]
-  language plpgsql as $$
--- Takes what the host allows now from one lane; both rows are locked. Then says when the lane is to be looked at again.
+create or replace function holdfast.claim_lane(
+    p_worker uuid, p_crawl uuid, p_host holdfast.host, p_room integer, p_newest boolean, p_top_n integer)
+  returns uuid[] language plpgsql as $$
+-- Takes what the host allows now from one lane; both rows are locked. Then sets when the lane is due again.
 declare
   v_now constant timestamptz := clock_timestamp();
-  -- A delay without a cap means one at a time: the delay then counts from the end of one to the start of the next.
+  -- A delay without a cap means one at a time: the delay counts from the end of one to the start of the next.
   v_cap constant integer := coalesce(p_host.max_parallel, case when p_host.min_delay > '0' then 1 end);
   v_free integer;
+  v_room integer;
   v_full boolean;
+  v_due record;
   v_ids uuid[] := '{}';
-  v_next timestamptz := case when p_host.paused then 'infinity' else greatest(p_host.next_at, p_host.backoff_until) end;
+  v_next timestamptz := case when p_host.paused then 'infinity'
+                             else greatest(p_host.next_at, p_host.backoff_until) end;
 begin
   if v_next > v_now then
     update holdfast.crawl_lane set next_at = v_next where crawl_id = p_crawl and host = p_host.name;
     return v_ids;
   end if;
   if v_cap is not null then
-    select v_cap - count(*) into v_free
-      from (select from holdfast.snapshot_queue q where q.lane = p_host.name and q.owner_id is not null
-        and q.lane <> '' limit v_cap) held;
+    select v_cap - count(*)
+      into v_free
+      from (select from holdfast.snapshot_queue q
+              where q.lane = p_host.name and q.owner_id is not null and q.lane <> ''
+              limit v_cap) held;
   end if;
   if v_free > 0 or v_cap is null then
-    v_ids := holdfast.claim_take(p_worker, p_crawl, (holdfast.claim_due(p_crawl, p_host.name, '-infinity',
-      least(p_room, v_free, case when p_host.min_delay > '0' then 1 end), false)).ids);
+    v_room := least(p_room, v_free, case when p_host.min_delay > '0' then 1 end);
+    if p_newest or p_top_n > v_room then
+      v_due := holdfast.claim_pick(p_crawl, p_host.name, v_room, false, p_newest, p_top_n);
+    else
+      v_due := holdfast.claim_due(p_crawl, p_host.name, '-infinity', v_room, false);
+    end if;
+    v_ids := holdfast.claim_take(p_worker, p_crawl, v_due.ids);
   end if;
   if v_ids <> '{}' and p_host.min_delay > '0' then
     p_host.next_at := clock_timestamp() + p_host.min_delay;
     update holdfast.host set next_at = p_host.next_at where name = p_host.name;
   end if;
-  select min(q.retry_at) into v_next from holdfast.snapshot_queue q
+  select min(q.retry_at)
+    into v_next
+    from holdfast.snapshot_queue q
     where q.crawl_id = p_crawl and q.lane = p_host.name and q.owner_id is null;
-  -- A full host is looked at again when one of its snapshots ends, and after a second at the latest. A lane that was
-  -- served goes behind those that were not. An empty lane is opened by the transaction that puts work into it; should
-  -- that ever fail, work that is held now and comes back waits a minute, not for ever.
+  -- A full host is looked at again when one of its snapshots ends, and after a second at the latest. A lane
+  -- that was served goes behind those that were not. An empty lane is opened by the transaction that puts
+  -- work into it; should that ever fail, work that is held now and comes back waits a minute, not for ever.
   v_full := coalesce(v_free - cardinality(v_ids) <= 0, false);
   update holdfast.crawl_lane
     set wants_room = v_full,
-        next_at = case when v_next is null and exists (select from holdfast.snapshot_queue q
-                             where q.lane = p_host.name and q.owner_id is not null and q.lane <> ''
+        next_at = case
+          when v_next is null
+               and exists (select from holdfast.snapshot_queue q
+                             where q.lane = p_host.name
+                               and q.owner_id is not null
+                               and q.lane <> ''
                                and q.crawl_id = p_crawl)
-                         then v_now + interval '1 minute'
-                       when v_next is null or v_next = holdfast.retry_at_max() then 'infinity'
-                       when v_full then greatest(v_next, v_now + interval '1 second')
-                       else greatest(v_next, p_host.next_at, v_now) end
+            then v_now + interval '1 minute'
+          when v_next is null or v_next = holdfast.retry_at_max() then 'infinity'
+          when v_full then greatest(v_next, v_now + interval '1 second')
+          else greatest(v_next, p_host.next_at, v_now)
+        end
     where crawl_id = p_crawl and host = p_host.name;
   return v_ids;
 end $$;
 
-create or replace function holdfast.room_made(p_crawls uuid[], p_lanes text[]) returns void language plpgsql as $$
--- Snapshots of these crawls, and of these lanes ("crawl host"), are held no longer. Crawls at their max_parallel are
--- ready again, hosts at their cap are looked at again. The caller holds the locks (lock_for).
+create or replace function holdfast.room_made(p_crawls uuid[], p_lanes text[])
+  returns void language plpgsql as $$
+-- Snapshots of these crawls, and of these lanes ("crawl host"), are held no longer. Crawls at their
+-- max_parallel are ready again, hosts at their cap are looked at again. The caller holds the locks
+-- (lock_for).
 declare
   v_lane record;
 begin
   if p_crawls is not null then
-    update holdfast.crawl_queue c set ready_at = least(coalesce(c.ready_at, clock_timestamp()), clock_timestamp()),
-      wakes = c.wakes + 1
+    update holdfast.crawl_queue c
+      set ready_at = least(coalesce(c.ready_at, clock_timestamp()), clock_timestamp()), wakes = c.wakes + 1
       where c.crawl_id = any (p_crawls) and c.max_parallel is not null;
   end if;
   if p_lanes is null then return; end if;
   for v_lane in
-    select split_part(u, ' ', 1)::uuid as crawl_id, split_part(u, ' ', 2) as host from unnest(p_lanes) u order by u
+    select split_part(u, ' ', 1)::uuid as crawl_id, split_part(u, ' ', 2) as host
+      from unnest(p_lanes) u
+      order by u
   loop
     perform holdfast.lane_end(v_lane.crawl_id, v_lane.host);
   end loop;
 end $$;
 
-create or replace function holdfast.lane_end(p_crawl uuid, p_host text) returns void language plpgsql as $$
--- A snapshot of a rate-limited host was released or sealed. Frees the host's slot and wakes the crawls that wait for
--- it: the own crawl, whose row in crawl_queue the caller has locked, for certain; a few others if their rows are not
--- locked just now (they look again within a second anyway).
+create or replace function holdfast.lane_end(p_crawl uuid, p_host text)
+  returns void language plpgsql as $$
+-- A snapshot of a rate-limited host was released or sealed. Frees the host's slot and wakes the crawls that
+-- wait for it: for certain the snapshot's own crawl, whose row in crawl_queue the caller has locked; and a
+-- few others, if their rows are not locked just now (they look again within a second anyway).
 declare
   v_crawls uuid[];
 begin
-  -- One at a time: the delay counts from here. The row is locked (lock_for), unless the host has only just got its
-  -- delay.
-  update holdfast.host set next_at = greatest(next_at, clock_timestamp() + min_delay)
-    where name in (select h.name from holdfast.host h where h.name = p_host and h.min_delay > '0'
-      and coalesce(h.max_parallel, 1) = 1
+  -- One at a time: the delay counts from here. The row is locked (lock_for), unless the host has only just
+  -- got its delay.
+  update holdfast.host
+    set next_at = greatest(next_at, clock_timestamp() + min_delay)
+    where name in (select h.name
+                     from holdfast.host h
+                     where h.name = p_host and h.min_delay > '0' and coalesce(h.max_parallel, 1) = 1
                      for no key update skip locked);
-  -- Read without a lock: if a claim is just setting wants_room, it counts us as ended, or looks again in a second.
+  -- Read without a lock: if a claim is just setting wants_room, it has counted this snapshot as ended, or it
+  -- looks again in a second.
   if exists (select from holdfast.crawl_lane where crawl_id = p_crawl and host = p_host and wants_room) then
-    update holdfast.crawl_queue set ready_at = least(coalesce(ready_at, clock_timestamp()), clock_timestamp()),
-      wakes = wakes + 1
+    update holdfast.crawl_queue
+      set ready_at = least(coalesce(ready_at, clock_timestamp()), clock_timestamp()), wakes = wakes + 1
       where crawl_id = p_crawl;
-    update holdfast.crawl_lane set next_at = clock_timestamp(), wants_room = false where crawl_id = p_crawl
-      and host = p_host and wants_room;
+    update holdfast.crawl_lane
+      set next_at = clock_timestamp(), wants_room = false
+      where crawl_id = p_crawl and host = p_host and wants_room;
   end if;
-  v_crawls := array(select l.crawl_id from holdfast.crawl_lane l where l.host = p_host and l.wants_room
-    and l.crawl_id <> p_crawl
-                      order by l.next_at limit 4);
+  v_crawls := array(select l.crawl_id
+                      from holdfast.crawl_lane l
+                      where l.host = p_host and l.wants_room and l.crawl_id <> p_crawl
+                      order by l.next_at
+                      limit 4);
   if v_crawls = '{}' then return; end if;
-  v_crawls := array(select q.crawl_id from holdfast.crawl_queue q where q.crawl_id = any (v_crawls)
-    order by q.crawl_id for update skip locked);
-  update holdfast.crawl_queue set ready_at = clock_timestamp(), wakes = wakes + 1 where crawl_id = any (v_crawls);
-  update holdfast.crawl_lane l set next_at = clock_timestamp(), wants_room = false
-    from (select o.crawl_id from holdfast.crawl_lane o where o.host = p_host and o.wants_room
-      and o.crawl_id = any (v_crawls)
+  v_crawls := array(select q.crawl_id
+                      from holdfast.crawl_queue q
+                      where q.crawl_id = any (v_crawls)
+                      order by q.crawl_id
+                      for update skip locked);
+  update holdfast.crawl_queue
+    set ready_at = clock_timestamp(), wakes = wakes + 1
+    where crawl_id = any (v_crawls);
+  update holdfast.crawl_lane l
+    set next_at = clock_timestamp(), wants_room = false
+    from (select o.crawl_id
+            from holdfast.crawl_lane o
+            where o.host = p_host and o.wants_room and o.crawl_id = any (v_crawls)
             for update skip locked) o
     where l.crawl_id = o.crawl_id and l.host = p_host;
 end $$;
 
-create or replace function holdfast.hosts_enter(p_crawls uuid[], p_hosts text[]) returns void language plpgsql as $$
--- Hosts of found URLs get the limits that their crawls have for hosts without any; one array names the crawl of each.
--- In one order, and before anything of crawl_queue is locked.
+create or replace function holdfast.hosts_enter(p_crawls uuid[], p_hosts text[])
+  returns void language plpgsql as $$
+-- Hosts of found URLs get the limits that their crawls have for hosts without any; p_crawls names the crawl
+-- of each. In one order, and before anything of crawl_queue is locked.
 begin
   insert into holdfast.host (name, min_delay, max_parallel, updated_by)
     select distinct on (u.host) u.host, c.host_delay, c.host_parallel, 'default of crawl ' || c.id
       from unnest(p_crawls, p_hosts) u(crawl, host)
-      join holdfast.crawl c on c.id = u.crawl and c.stopping_at is null
-        and (c.host_delay > '0' or c.host_parallel is not null)
-      where c.id = any (p_crawls) and u.host <> '' and not exists (select from holdfast.host o where o.name = u.host)
+      join holdfast.crawl c
+        on c.id = u.crawl and c.stopping_at is null and (c.host_delay > '0' or c.host_parallel is not null)
+      where c.id = any (p_crawls)
+        and u.host <> ''
+        and not exists (select from holdfast.host o where o.name = u.host)
       order by u.host
     on conflict (name) do nothing;
 end $$;
 
-create or replace function holdfast.host_wake(p_host text) returns void language plpgsql as $$
--- Its lanes are looked at again, and the crawls they belong to; the crawls' rows are locked first, as everywhere. A
--- lane made while we wait for a lock is new and will be looked at anyway.
+create or replace function holdfast.host_wake(p_host text)
+  returns void language plpgsql as $$
+-- Its lanes are looked at again, and the crawls they belong to; the crawls' rows are locked first, as
+-- everywhere. A lane made while this waits for a lock is new and will be looked at anyway.
 declare
   v_lanes constant uuid[] := array(select l.crawl_id from holdfast.crawl_lane l where l.host = p_host);
   v_crawls uuid[];
 begin
-  v_crawls := array(select q.crawl_id from holdfast.crawl_queue q where q.crawl_id = any (v_lanes)
-    order by q.crawl_id for no key update);
-  update holdfast.crawl_queue q set ready_at = clock_timestamp(), wakes = wakes + 1 where q.crawl_id = any (v_crawls);
-  perform from holdfast.crawl_lane l where l.host = p_host and l.crawl_id = any (v_lanes)
-    order by l.crawl_id for no key update;
-  update holdfast.crawl_lane l set next_at = clock_timestamp(), wants_room = false where l.host = p_host
-    and l.crawl_id = any (v_lanes);
+  v_crawls := array(select q.crawl_id
+                      from holdfast.crawl_queue q
+                      where q.crawl_id = any (v_lanes)
+                      order by q.crawl_id
+                      for no key update);
+  update holdfast.crawl_queue q
+    set ready_at = clock_timestamp(), wakes = wakes + 1
+    where q.crawl_id = any (v_crawls);
+  perform from holdfast.crawl_lane l
+    where l.host = p_host and l.crawl_id = any (v_lanes)
+    order by l.crawl_id
+    for no key update;
+  update holdfast.crawl_lane l
+    set next_at = clock_timestamp(), wants_room = false
+    where l.host = p_host and l.crawl_id = any (v_lanes);
   perform holdfast.ring();
 end $$;
 
-create or replace function holdfast.host_held(p_host text) returns uuid[] language sql stable as $$
-  select array(select q.snapshot_id from holdfast.process p join holdfast.snapshot_queue q on q.owner_id = p.id
+create or replace function holdfast.host_held(p_host text)
+  returns uuid[] language sql stable as $$
+  -- The snapshots of a host that workers have now.
+  select array(select q.snapshot_id
+                 from holdfast.process p
+                 join holdfast.snapshot_queue q on q.owner_id = p.id
                  where p.status = 'running' and q.host = p_host)
 $$;
 
-create or replace function holdfast.host_enter(p_host text, p_by text) returns void language plpgsql as $$
--- Gives a host its row, and locks it. What is in work of a new one counts from now on, unless it is just ending; what
--- waits moves to a lane when a claim comes upon it.
+create or replace function holdfast.host_enter(p_host text, p_by text)
+  returns void language plpgsql as $$
+-- Gives a host its row, and locks it. Snapshots of a new host that workers have count from now on, unless
+-- they are just ending; those that wait move to a lane when a claim finds them.
 declare
   v_new boolean;
 begin
@@ -218,21 +294,27 @@ begin
     exit when found;
   end loop;
   if not v_new then return; end if;
-  update holdfast.snapshot_queue q set lane = q.host where q.lane = '' and q.snapshot_id in
-    (select o.snapshot_id from holdfast.snapshot_queue o
-      where o.snapshot_id = any (holdfast.host_held(p_host)) for update skip locked);
+  update holdfast.snapshot_queue q
+    set lane = q.host
+    where q.lane = ''
+      and q.snapshot_id in (select o.snapshot_id
+                              from holdfast.snapshot_queue o
+                              where o.snapshot_id = any (holdfast.host_held(p_host))
+                              for update skip locked);
 end $$;
 
-create or replace function holdfast.host_check(p_host text) returns void language plpgsql immutable as $$
+create or replace function holdfast.host_check(p_host text)
+  returns void language plpgsql immutable as $$
 begin
   if p_host is null or p_host !~ '^[a-z0-9._:-]+$' then
     raise exception '"%" is not a host name', p_host
-      using errcode = 'HF004', hint = 'As in a URL, in lower case: example.org, without https:// and without a path.';
+      using errcode = 'HF004',
+        hint = 'As in a URL, in lower case: example.org, without https:// and without a path.';
   end if;
 end $$;
 
-create or replace function holdfast.host_set(p_host text, p_delay interval, p_parallel integer, p_by text) returns void
-  language plpgsql as $$
+create or replace function holdfast.host_set(p_host text, p_delay interval, p_parallel integer, p_by text)
+  returns void language plpgsql as $$
 -- An earlier delay that still runs is shortened with it.
 begin
   perform holdfast.host_check(p_host);
@@ -240,20 +322,25 @@ begin
     raise exception 'a delay is between 0 and 1 day, a cap is not negative' using errcode = 'HF004';
   end if;
   perform holdfast.host_enter(p_host, p_by);
-  update holdfast.host set min_delay = coalesce(p_delay, min_delay),
-      max_parallel = case when p_parallel is null then max_parallel else nullif(p_parallel, 0) end,
-      next_at = case when next_at is not null then least(next_at, clock_timestamp() + coalesce(p_delay, min_delay)) end,
-      updated_by = p_by, updated_at = clock_timestamp()
+  update holdfast.host
+    set min_delay = coalesce(p_delay, min_delay),
+        max_parallel = case when p_parallel is null then max_parallel else nullif(p_parallel, 0) end,
+        next_at = case when next_at is not null
+                       then least(next_at, clock_timestamp() + coalesce(p_delay, min_delay)) end,
+        updated_by = p_by, updated_at = clock_timestamp()
     where name = p_host;
   perform holdfast.host_wake(p_host);
   perform holdfast.control_note('set', 'host', p_host, null, p_by,
-    (select concat_ws(', ', 'delay ' || min_delay, coalesce('at most ' || max_parallel || ' at once', 'no cap'))
-       from holdfast.host where name = p_host), 0);
+    (select concat_ws(', ', 'delay ' || min_delay,
+                      coalesce('at most ' || max_parallel || ' at once', 'no cap'))
+       from holdfast.host
+       where name = p_host), 0);
 end $$;
 comment on function holdfast.host_set(text, interval, integer, text)
   is 'Sets the least time between two pages of a host, and how many at once (0: no cap). NULL: as it is.';
 
-create or replace function holdfast.host_forget(p_host text, p_by text) returns bigint language plpgsql as $$
+create or replace function holdfast.host_forget(p_host text, p_by text)
+  returns bigint language plpgsql as $$
 declare
   v_host holdfast.host;
 begin
@@ -262,8 +349,8 @@ begin
   if not found then return 0; end if;
   if v_host.paused or v_host.backoff_until > clock_timestamp() then
     raise exception '% is %', p_host,
-      case when v_host.paused then 'paused' else 'left in peace until '
-        || holdfast.people_time(v_host.backoff_until) end
+      case when v_host.paused then 'paused'
+           else 'left in peace until ' || holdfast.people_time(v_host.backoff_until) end
       using errcode = 'HF004', hint = 'holdfast resume --host ' || p_host || ' ends that first.';
   end if;
   delete from holdfast.host where name = p_host;
@@ -274,29 +361,34 @@ end $$;
 comment on function holdfast.host_forget(text, text)
   is 'Takes all limits off a host, unless it is paused or left in peace. Returns 0 if it had none.';
 
-create or replace function holdfast.host_rate_limited(p_host text, p_status integer, p_retry_after interval,
-  p_by text) returns timestamptz
-  language plpgsql as $$
--- A host asked us to slow down (429, 503, Retry-After): it is left alone until the time it named (a day at most), or
--- for 30 s, doubled with each complaint after the last wait was over (an hour at most). Complaints of pages that were
--- under way together count once.
+create or replace function holdfast.host_rate_limited(
+    p_host text, p_status integer, p_retry_after interval, p_by text)
+  returns timestamptz language plpgsql as $$
+-- A host asked for fewer requests (429, 503, Retry-After). It gets none until the time it named (a day at
+-- most), or for 30 s, doubled with each complaint after the last wait was over (an hour at most). Complaints
+-- of pages that were under way together count once.
 declare
   v_now constant timestamptz := clock_timestamp();
-  v_asked constant interval := case when p_retry_after is not null then greatest(least(p_retry_after,
-    interval '1 day'), interval '0') end;
+  v_asked constant interval := case when p_retry_after is not null
+                                    then greatest(least(p_retry_after, interval '1 day'), interval '0') end;
   v_until timestamptz;
 begin
   perform holdfast.host_check(p_host);
   perform holdfast.host_enter(p_host, p_by);
   update holdfast.host h
     set backoff_level = case when h.backoff_until > v_now then h.backoff_level else h.backoff_level + 1 end,
-        backoff_until = case when h.backoff_until > v_now then greatest(h.backoff_until, v_now + v_asked)
+        backoff_until = case
+          when h.backoff_until > v_now then greatest(h.backoff_until, v_now + v_asked)
           else v_now + coalesce(v_asked, least(interval '30 seconds' * power(2, least(h.backoff_level, 7)),
-            interval '1 hour')) end,
-        reason = case when h.paused then h.reason else 'it asked us to slow down'
-          || coalesce(' (status ' || nullif(p_status, 0) || ')', '') end,
+                                               interval '1 hour'))
+        end,
+        reason = case
+          when h.paused then h.reason
+          else 'it asked us to slow down' || coalesce(' (status ' || nullif(p_status, 0) || ')', '')
+        end,
         updated_by = p_by, updated_at = v_now
-    where h.name = p_host returning h.backoff_until into v_until;
+    where h.name = p_host
+    returning h.backoff_until into v_until;
   perform holdfast.control_note('back off', 'host', p_host, null, p_by,
     format('until %s', to_char(v_until at time zone 'UTC', 'HH24:MI:SS "UTC"')), 0);
   return v_until;

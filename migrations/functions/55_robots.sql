@@ -1,10 +1,11 @@
 -- robots.txt, shared by all workers: one of them fetches it, the others read what it stored.
 
 create or replace function holdfast.robots_get(p_worker uuid, p_snapshot uuid, p_crawl uuid, p_origin text)
-  returns table (state text, rules text, error text, to_fetch boolean, too_early boolean) language plpgsql as $$
--- to_fetch: the caller must fetch robots.txt within a minute and call robots_put; no other worker fetches it meanwhile.
--- State "wanted" without to_fetch: another worker is fetching it. too_early: the snapshot was claimed without regard to
--- its host's delay, through the default lane or before the delay was known.
+  returns table (state text, rules text, error text, to_fetch boolean, too_early boolean)
+  language plpgsql as $$
+-- to_fetch: the caller must fetch robots.txt within a minute and call robots_put; no other worker fetches it
+-- meanwhile. State "wanted" without to_fetch: another worker is fetching it. too_early: the snapshot was
+-- claimed without regard to its host's delay, through the default lane or before the delay was known.
 declare
   v_now constant timestamptz := clock_timestamp();
   v_row holdfast.robots;
@@ -18,40 +19,52 @@ begin
     -- Does not wait: the holder of the lock is about to fetch, or has just done so.
     select * into v_row from holdfast.robots r where r.origin = p_origin for update skip locked;
     if found and coalesce(greatest(v_row.expires_at, v_row.fetch_until), v_now) <= v_now then
-      update holdfast.robots r set fetcher_id = p_worker, fetch_until = v_now + interval '1 minute'
+      update holdfast.robots r
+        set fetcher_id = p_worker, fetch_until = v_now + interval '1 minute'
         where r.origin = p_origin;
       v_fetch := true;
     end if;
   end if;
   if v_row.expires_at > v_now then
-    return query select v_row.state, v_row.rules, v_row.error, false, exists (
-      select from holdfast.snapshot_queue q join holdfast.host h on h.name = q.host and h.min_delay > '0'
-        where q.snapshot_id = p_snapshot and q.crawl_id = p_crawl
-          and (q.lane = '' or q.claimed_at < v_row.fetched_at));
+    return query
+      select v_row.state, v_row.rules, v_row.error, false,
+             exists (select from holdfast.snapshot_queue q
+                       join holdfast.host h on h.name = q.host and h.min_delay > '0'
+                       where q.snapshot_id = p_snapshot
+                         and q.crawl_id = p_crawl
+                         and (q.lane = '' or q.claimed_at < v_row.fetched_at));
   else
     return query select 'wanted', '', null::text, v_fetch, false;
   end if;
 end $$;
-comment on function holdfast.robots_get(uuid, uuid, uuid, text) is 'Reads robots.txt of a site, or asks to fetch it.';
+comment on function holdfast.robots_get(uuid, uuid, uuid, text)
+  is 'Reads robots.txt of a site, or asks to fetch it.';
 
-create or replace function holdfast.robots_put(p_worker uuid, p_origin text, p_host text, p_status integer,
-    p_rules text, p_error text, p_delay interval, p_keep interval) returns boolean language plpgsql as $$
--- p_error: it could not be fetched. p_delay: the site's Crawl-delay, capped by the caller; it makes the host's delay
--- longer, never shorter. Returns whether the host has a delay, so that this request was the one for now.
+create or replace function holdfast.robots_put(
+    p_worker uuid, p_origin text, p_host text, p_status integer, p_rules text, p_error text, p_delay interval,
+    p_keep interval)
+  returns boolean language plpgsql as $$
+-- p_error: it could not be fetched. p_delay: the site's Crawl-delay, capped by the caller; it makes the
+-- host's delay longer, never shorter. Returns whether the host has a delay, so that this request was the one
+-- for now.
 begin
-  perform from holdfast.robots where origin = p_origin and fetcher_id = p_worker for update; -- locked before the host
-  if p_delay > '0' and not exists (select from holdfast.host where name = p_host and min_delay >= p_delay) then
+  perform from holdfast.robots
+    where origin = p_origin and fetcher_id = p_worker
+    for update; -- locked before the host
+  if p_delay > '0'
+     and not exists (select from holdfast.host where name = p_host and min_delay >= p_delay) then
     perform holdfast.host_set(p_host, p_delay, null, 'robots.txt of ' || p_origin);
   end if;
   -- fetched_at is taken after the host has its delay: a snapshot claimed before that did not keep it.
-  update holdfast.robots set state = case when p_error is null then 'known' else 'unreachable' end, status = p_status,
-      rules = p_rules, error = p_error, fetcher_id = null, fetch_until = null, fetched_at = clock_timestamp(),
-      expires_at = clock_timestamp() + p_keep
+  update holdfast.robots
+    set state = case when p_error is null then 'known' else 'unreachable' end,
+        status = p_status, rules = p_rules, error = p_error, fetcher_id = null, fetch_until = null,
+        fetched_at = clock_timestamp(), expires_at = clock_timestamp() + p_keep
     where origin = p_origin and fetcher_id = p_worker;
   return exists (select from holdfast.host where name = p_host and min_delay > '0');
 end $$;
-comment on function holdfast.robots_put(uuid, text, text, integer, text, text, interval, interval) is
-  'Stores robots.txt of a site, as just fetched.';
+comment on function holdfast.robots_put(uuid, text, text, integer, text, text, interval, interval)
+  is 'Stores robots.txt of a site, as just fetched.';
 
 create or replace view holdfast.v_robots as
   select r.origin, r.state, r.status, length(r.rules) as size, r.error, r.fetched_at, r.expires_at

@@ -1,11 +1,12 @@
 -- Binaries that plugins need. The workers of each machine look for them, each under a claim.
 
-create or replace function holdfast.binary_want(p_worker uuid, p_wanted jsonb) returns integer language sql as $$
-  -- [{name, providers, overrides, plugins}]; without plugins an entry that exists stays as it is. May be repeated.
-  -- Returns how many are new.
+create or replace function holdfast.binary_want(p_worker uuid, p_wanted jsonb)
+  returns integer language sql as $$
+  -- [{name, providers, overrides, plugins}]; without plugins an entry that exists stays as it is. May be
+  -- repeated. Returns how many are new.
   with wanted as materialized (
-    select p.machine_id, w.name, coalesce(w.providers, '') as providers, coalesce(w.overrides, '') as overrides,
-           w.plugins
+    select p.machine_id, w.name, coalesce(w.providers, '') as providers,
+           coalesce(w.overrides, '') as overrides, w.plugins
       from jsonb_to_recordset(p_wanted) as w(name text, providers text, overrides text, plugins text[])
       join holdfast.process p on p.id = p_worker
       where w.name <> ''
@@ -14,7 +15,8 @@ create or replace function holdfast.binary_want(p_worker uuid, p_wanted jsonb) r
       select machine_id, name, providers, overrides, coalesce(plugins, '{}') from wanted order by name
       on conflict do nothing returning 1
   ), changed as (
-    update holdfast.binary b set providers = w.providers, overrides = w.overrides, plugins = w.plugins
+    update holdfast.binary b
+      set providers = w.providers, overrides = w.overrides, plugins = w.plugins
       from wanted w
       where b.machine_id = w.machine_id and b.name = w.name
         and (b.providers, b.overrides, b.plugins) is distinct from (w.providers, w.overrides, w.plugins)
@@ -25,59 +27,71 @@ $$;
 comment on function holdfast.binary_want(uuid, jsonb) is 'A worker names the binaries that its plugins need.';
 
 create or replace function holdfast.binary_claim(p_worker uuid, p_limit integer)
-  returns table (name text, id uuid, fence bigint, providers text, overrides text, path text, version text, sha256 text,
-                 fingerprint text) language sql as $$
+  returns table (name text, id uuid, fence bigint, providers text, overrides text,
+                 path text, version text, sha256 text, fingerprint text)
+  language sql as $$
   -- Due ones are the worker's own for ten minutes (enough to install one), or until the worker has ended.
   update holdfast.binary b
     set owner_id = p_worker, fence = b.fence + 1, retry_at = clock_timestamp() + interval '10 minutes'
     from (select d.machine_id, d.name
             from holdfast.binary d
-            join holdfast.process p on p.id = p_worker and p.status = 'running' and p.machine_id = d.machine_id
+            join holdfast.process p
+              on p.id = p_worker and p.status = 'running' and p.machine_id = d.machine_id
             left join holdfast.process o on o.id = d.owner_id
             where d.retry_at <= clock_timestamp() or o.status <> 'running'
             order by d.retry_at, d.name limit p_limit for update of d skip locked) due
     where b.machine_id = due.machine_id and b.name = due.name
     returning b.name, b.id, b.fence, b.providers, b.overrides, b.path, b.version, b.sha256, b.fingerprint
 $$;
-comment on function holdfast.binary_claim(uuid, integer) is 'Takes binaries to be looked for on a worker''s machine.';
+comment on function holdfast.binary_claim(uuid, integer) is
+  'Takes binaries to be looked for on a worker''s machine.';
 
-create or replace function holdfast.binary_set(p_worker uuid, p_name text, p_fence bigint, p_found jsonb) returns void
-  language plpgsql as $$
--- p_found: {path, version, sha256, fingerprint, provider}, or {error}. May be repeated. Looked at again after half an
--- hour, or after five minutes if it was not found.
+create or replace function holdfast.binary_set(p_worker uuid, p_name text, p_fence bigint, p_found jsonb)
+  returns void language plpgsql as $$
+-- p_found: {path, version, sha256, fingerprint, provider}, or {error}. May be repeated. Looked at again after
+-- half an hour, or after five minutes if it was not found.
 declare
   v_row holdfast.binary;
   v_there constant boolean := p_found ->> 'path' is not null;
 begin
-  select b.* into v_row from holdfast.binary b join holdfast.process p on p.machine_id = b.machine_id
+  select b.* into v_row
+    from holdfast.binary b
+    join holdfast.process p on p.machine_id = b.machine_id
     where p.id = p_worker and b.name = p_name for update of b;
   if v_row.fence = p_fence and v_row.owner_id is null then return; end if; -- a repeat: the answer was lost
   if v_row.fence is distinct from p_fence or v_row.owner_id is distinct from p_worker then
     raise exception 'binary % is no longer held with fence %', p_name, p_fence using errcode = 'HF003';
   end if;
-  update holdfast.binary b set status = case when v_there then 'installed' else 'queued' end,
-      path = p_found ->> 'path', version = p_found ->> 'version', sha256 = p_found ->> 'sha256',
-      fingerprint = p_found ->> 'fingerprint',
-      provider = case when v_there then coalesce(p_found ->> 'provider', 'env') else '' end,
-      failures = case when v_there then 0 else b.failures + 1 end,
-      error = case when not v_there then coalesce(nullif(p_found ->> 'error', ''), 'not found') end,
-      checked_at = clock_timestamp(), owner_id = null,
-      retry_at = clock_timestamp() + case when v_there then interval '30 minutes' else interval '5 minutes' end
+  update holdfast.binary b
+    set status = case when v_there then 'installed' else 'queued' end,
+        path = p_found ->> 'path', version = p_found ->> 'version', sha256 = p_found ->> 'sha256',
+        fingerprint = p_found ->> 'fingerprint',
+        provider = case when v_there then coalesce(p_found ->> 'provider', 'env') else '' end,
+        failures = case when v_there then 0 else b.failures + 1 end,
+        error = case when not v_there then coalesce(nullif(p_found ->> 'error', ''), 'not found') end,
+        checked_at = clock_timestamp(), owner_id = null,
+        retry_at = clock_timestamp()
+          + case when v_there then interval '30 minutes' else interval '5 minutes' end
     where b.machine_id = v_row.machine_id and b.name = p_name;
 end $$;
-comment on function holdfast.binary_set(uuid, text, bigint, jsonb) is 'Stores what a worker found of a binary.';
+comment on function holdfast.binary_set(uuid, text, bigint, jsonb) is
+  'Stores what a worker found of a binary.';
 
 create or replace function holdfast.binary_known(p_worker uuid)
   returns table (name text, path text, status text, error text) language sql stable as $$
   select b.name, b.path, b.status, b.error
-    from holdfast.binary b join holdfast.process p on p.machine_id = b.machine_id where p.id = p_worker
+    from holdfast.binary b
+    join holdfast.process p on p.machine_id = b.machine_id
+    where p.id = p_worker
 $$;
 comment on function holdfast.binary_known(uuid) is 'What is known of the binaries of a worker''s machine.';
 
-create or replace function holdfast.binary_recheck(p_name text, p_host text) returns bigint language sql as $$
+create or replace function holdfast.binary_recheck(p_name text, p_host text)
+  returns bigint language sql as $$
   -- For people who have installed something. NULL: all names, all machines.
   with changed as (
-    update holdfast.binary b set retry_at = clock_timestamp()
+    update holdfast.binary b
+      set retry_at = clock_timestamp()
       from holdfast.machine m
       where m.id = b.machine_id and b.owner_id is null
         and (p_name is null or b.name = p_name) and (p_host is null or m.hostname = p_host)
@@ -85,33 +99,44 @@ create or replace function holdfast.binary_recheck(p_name text, p_host text) ret
   )
   select count(*) from changed
 $$;
-comment on function holdfast.binary_recheck(text, text) is 'Has binaries looked for again now; returns how many.';
+comment on function holdfast.binary_recheck(text, text) is
+  'Has binaries looked for again now; returns how many.';
 
-create or replace function holdfast.machine_set_options(p_worker uuid, p_options jsonb) returns void language sql as $$
-  update holdfast.machine m set options = m.options || p_options
-    from holdfast.process p where p.id = p_worker and m.id = p.machine_id and m.options || p_options <> m.options
+create or replace function holdfast.machine_set_options(p_worker uuid, p_options jsonb)
+  returns void language sql as $$
+  update holdfast.machine m
+    set options = m.options || p_options
+    from holdfast.process p
+    where p.id = p_worker and m.id = p.machine_id and m.options || p_options <> m.options
 $$;
 comment on function holdfast.machine_set_options(uuid, jsonb) is 'Adds hook options for a worker''s machine.';
 
-create or replace function holdfast.machine_options(p_worker uuid) returns jsonb language sql stable as $$
-  select m.options from holdfast.machine m join holdfast.process p on p.machine_id = m.id where p.id = p_worker
+create or replace function holdfast.machine_options(p_worker uuid)
+  returns jsonb language sql stable as $$
+  select m.options
+    from holdfast.machine m
+    join holdfast.process p on p.machine_id = m.id
+    where p.id = p_worker
 $$;
 comment on function holdfast.machine_options(uuid) is 'Hook options of a worker''s machine.';
 
 create or replace view holdfast.v_binary as
-  select b.name, m.hostname, b.status, b.path, b.version, b.provider, b.error, b.plugins, b.failures, b.checked_at,
-         b.retry_at, b.sha256, p.label as looked_for_by, b.providers, b.machine_id, b.id
+  select b.name, m.hostname, b.status, b.path, b.version, b.provider, b.error, b.plugins, b.failures,
+         b.checked_at, b.retry_at, b.sha256, p.label as looked_for_by, b.providers, b.machine_id, b.id
     from holdfast.binary b
     join holdfast.machine m on m.id = b.machine_id
     left join holdfast.process p on p.id = b.owner_id;
-comment on view holdfast.v_binary is 'Binaries that plugins need, on each machine: found or not, where, checked when.';
+comment on view holdfast.v_binary is
+  'Binaries that plugins need, on each machine: found or not, where, checked when.';
 comment on column holdfast.v_binary.id is 'Its name for on_Binary hooks.';
 comment on column holdfast.v_binary.looked_for_by is 'The worker that is looking for it, or installing it.';
 
 create or replace function holdfast.list_binaries(p_status text, p_url text, p_limit bigint)
   returns setof holdfast.v_binary language sql stable as $$
-  select * from holdfast.v_binary
-    where (p_status is null or status = p_status) and (p_url is null or position(lower(p_url) in lower(name)) > 0)
+  select *
+    from holdfast.v_binary
+    where (p_status is null or status = p_status)
+      and (p_url is null or position(lower(p_url) in lower(name)) > 0)
     order by hostname, name limit p_limit
 $$;
 comment on function holdfast.list_binaries(text, text, bigint) is 'Binaries, filtered: holdfast binary list.';

@@ -1,12 +1,15 @@
--- The runner: one elected process that runs the duties. The unique index process_single_runner allows one running
--- process with worker_type worker_runner; candidates are runner_waiting. The newest candidate wins: it asks older ones
--- to leave, waits until the leader has left or its lease has lapsed, and then leads with the next epoch.
+-- The runner: one elected process that runs the duties. The unique index process_single_runner allows one
+-- running process with worker_type worker_runner; candidates are runner_waiting. The newest candidate wins:
+-- it asks older ones to leave, waits until the leader has left or its lease has lapsed, and then leads with
+-- the next epoch.
 --
--- A duty is one transaction that first locks the runner's row for key share. Ending a lead (leave, lapse, takeover)
--- locks that row for update: it waits for the duty, or the duty fails. A beat takes a weaker lock and disturbs neither.
+-- A duty is one transaction that first locks the runner's row for key share. Ending a lead (leave, lapse,
+-- takeover) locks that row for update: it waits for the duty, or the duty fails. A beat takes a weaker lock
+-- and disturbs neither.
 
-create or replace function holdfast.runner_join(p_id uuid, p_machine jsonb, p_boot_id text, p_pid integer,
-    p_start_ticks bigint, p_pid_namespace text, p_label text, p_version text, p_standby boolean, p_lease interval)
+create or replace function holdfast.runner_join(p_id uuid, p_machine jsonb,
+    p_boot_id text, p_pid integer, p_start_ticks bigint, p_pid_namespace text,
+    p_label text, p_version text, p_standby boolean, p_lease interval)
   returns uuid language plpgsql as $$
 -- Returns the collection's id. May be repeated with the same id.
 declare
@@ -17,59 +20,74 @@ begin
   update holdfast.process set pid_namespace = p_pid_namespace, standby = p_standby where id = p_id;
   return v_collection;
 end $$;
-comment on function holdfast.runner_join(uuid, jsonb, text, integer, bigint, text, text, text, boolean, interval)
-  is 'A runner joins as a candidate.';
+comment on function
+  holdfast.runner_join(uuid, jsonb, text, integer, bigint, text, text, text, boolean, interval) is
+  'A runner joins as a candidate.';
 
-create or replace function holdfast.runner_lead(p_id uuid, p_lease interval) returns bigint language plpgsql as $$
+create or replace function holdfast.runner_lead(p_id uuid, p_lease interval)
+  returns bigint language plpgsql as $$
 -- Makes a candidate the leader. Returns its epoch, or NULL if another candidate was faster.
 declare
   v_epoch bigint;
 begin
   begin
-    update holdfast.process set worker_type = 'worker_runner', request = null, beat_at = clock_timestamp(),
-        lease_until = clock_timestamp() + p_lease
+    update holdfast.process
+      set worker_type = 'worker_runner', request = null, beat_at = clock_timestamp(),
+          lease_until = clock_timestamp() + p_lease
       where id = p_id;
   exception when unique_violation then
     return null;
   end;
   -- There is no other leader now. Closes the terms of leaders whose leases lapsed.
-  update holdfast.runner_term t set ended_at = clock_timestamp(), ending = 'its lease lapsed',
-      valid_until = greatest(t.began_at, least(t.valid_until,
-        (select p.ended_at from holdfast.process p where p.id = t.process_id)))
+  update holdfast.runner_term t
+    set ended_at = clock_timestamp(), ending = 'its lease lapsed',
+        valid_until = greatest(t.began_at, least(t.valid_until,
+          (select p.ended_at from holdfast.process p where p.id = t.process_id)))
     where t.ended_at is null;
   select coalesce(max(t.epoch), 0) + 1 into v_epoch from holdfast.runner_term t;
   update holdfast.process set epoch = v_epoch where id = p_id;
   insert into holdfast.runner_term (epoch, process_id, label, valid_until)
-    select v_epoch, p.id, p.label, greatest(p.lease_until, clock_timestamp()) from holdfast.process p where p.id = p_id;
+    select v_epoch, p.id, p.label, greatest(p.lease_until, clock_timestamp())
+      from holdfast.process p
+      where p.id = p_id;
   insert into holdfast.event (lifecycle, object_id, from_state, event, to_state, process_id, detail)
     values ('process', p_id, 'running', 'lead', 'running', p_id, 'leads with epoch ' || v_epoch);
   return v_epoch;
 end $$;
 
-create or replace function holdfast.runner_clear(p_id uuid, p_standby boolean) returns uuid[] language plpgsql as $$
--- Asks older runners to leave and gives up a leader whose lease has lapsed, unless one of its duties is still running.
--- Returns the leader that is in the way.
+create or replace function holdfast.runner_clear(p_id uuid, p_standby boolean)
+  returns uuid[] language plpgsql as $$
+-- Asks older runners to leave and gives up a leader whose lease has lapsed, unless one of its duties is still
+-- running. Returns the leader that is in the way.
 begin
   if not p_standby then
-    update holdfast.process set request = 'leave'
-      where id in (select p.id from holdfast.process p
-                     where p.process_type = 'runner' and p.status = 'running' and p.id <> p_id and p.request is null
-                       and (not p.standby or p.worker_type = 'worker_runner')
+    update holdfast.process
+      set request = 'leave'
+      where id in (select p.id
+                     from holdfast.process p
+                     where p.process_type = 'runner' and p.status = 'running' and p.id <> p_id
+                       and p.request is null and (not p.standby or p.worker_type = 'worker_runner')
                      order by p.id for no key update skip locked);
     if found then perform pg_notify('holdfast', 'runner'); end if;
   end if;
-  update holdfast.process set status = 'exited', ended_at = clock_timestamp(), exit_reason = 'lease lapsed',
-      lease_until = null
-    where id in (select p.id from holdfast.process p
-                   where p.worker_type = 'worker_runner' and p.status = 'running' and p.lease_until <= clock_timestamp()
+  update holdfast.process
+    set status = 'exited', ended_at = clock_timestamp(), exit_reason = 'lease lapsed',
+        lease_until = null
+    where id in (select p.id
+                   from holdfast.process p
+                   where p.worker_type = 'worker_runner' and p.status = 'running'
+                     and p.lease_until <= clock_timestamp()
                    for update skip locked);
-  return array(select p.id from holdfast.process p where p.worker_type = 'worker_runner' and p.status = 'running');
+  return array(select p.id
+                 from holdfast.process p
+                 where p.worker_type = 'worker_runner' and p.status = 'running');
 end $$;
 
 create or replace function holdfast.runner_enter(p_id uuid, p_lease interval)
-  returns table (answer text, epoch bigint, process_id uuid, label text, machine_id text, boot_id text,
-                 pid_namespace text, pid integer, start_ticks bigint, standby boolean, leads boolean,
-                 lease_left interval) language plpgsql as $$
+  returns table (answer text, epoch bigint, process_id uuid, label text, machine_id text,
+                 boot_id text, pid_namespace text, pid integer, start_ticks bigint,
+                 standby boolean, leads boolean, lease_left interval)
+  language plpgsql as $$
 -- One attempt to become the leader. Answers:
 --   lead    the caller leads: epoch
 --   yield   a newer runner wants to lead: leave (the row names it)
@@ -89,56 +107,65 @@ begin
     v_epoch := v_me.epoch;
   else
     -- The newest wins. A standby waits for all others.
-    v_others := array(select p.id from holdfast.process p
-      where p.process_type = 'runner' and p.status = 'running' and p.id <> p_id and p.lease_until > clock_timestamp()
-        and not p.standby and (v_me.standby or (p.started_at, p.id) > (v_me.started_at, v_me.id))
-      order by p.worker_type = 'worker_runner' desc, p.started_at desc, p.id desc limit 1);
+    v_others := array(
+      select p.id
+        from holdfast.process p
+        where p.process_type = 'runner' and p.status = 'running' and p.id <> p_id
+          and p.lease_until > clock_timestamp() and not p.standby
+          and (v_me.standby or (p.started_at, p.id) > (v_me.started_at, v_me.id))
+        order by p.worker_type = 'worker_runner' desc, p.started_at desc, p.id desc limit 1);
     if v_others <> '{}' and not v_me.standby then v_answer := 'yield'; end if;
     if v_others = '{}' then v_others := holdfast.runner_clear(p_id, v_me.standby); end if;
     if v_others = '{}' then v_epoch := holdfast.runner_lead(p_id, p_lease); end if;
   end if;
   return query
-    select case when v_epoch is null then v_answer else 'lead' end, v_epoch, p.id, p.label, p.machine_id, p.boot_id,
-           p.pid_namespace, p.pid, p.start_ticks, p.standby, p.worker_type = 'worker_runner',
+    select case when v_epoch is null then v_answer else 'lead' end, v_epoch, p.id, p.label, p.machine_id,
+           p.boot_id, p.pid_namespace, p.pid, p.start_ticks, p.standby, p.worker_type = 'worker_runner',
            p.lease_until - clock_timestamp()
-      from (values (1)) one left join holdfast.process p on p.id = any (v_others);
+      from (values (1)) one
+      left join holdfast.process p on p.id = any (v_others);
 end $$;
 comment on function holdfast.runner_enter(uuid, interval) is 'One attempt to become the leader.';
 
 create or replace function holdfast.runner_beat(p_id uuid, p_lease interval, p_stats jsonb)
   returns table (leads boolean, epoch bigint, request text, rival text) language plpgsql as $$
--- A lead whose lease has lapsed is over, even if no other runner has taken it yet. rival: the label of the runner that
--- wants to lead.
+-- A lead whose lease has lapsed is over, even if no other runner has taken it yet. rival: the label of the
+-- runner that wants to lead.
 #variable_conflict use_column
 declare
   v_now constant timestamptz := clock_timestamp();
   v_row holdfast.process;
 begin
   perform holdfast.lease_check(p_lease);
-  update holdfast.process set beat_at = v_now, lease_until = v_now + p_lease, stats = p_stats
+  update holdfast.process
+    set beat_at = v_now, lease_until = v_now + p_lease, stats = p_stats
     where id = p_id and status = 'running' and (worker_type <> 'worker_runner' or lease_until > v_now)
     returning * into v_row;
   if not found then raise exception 'runner % has lapsed', p_id using errcode = 'HF002'; end if;
-  update holdfast.runner_term t set valid_until = v_row.lease_until
+  update holdfast.runner_term t
+    set valid_until = v_row.lease_until
     where t.epoch = v_row.epoch and t.process_id = p_id and t.ended_at is null;
-  return query select v_row.worker_type = 'worker_runner', v_row.epoch, v_row.request,
-    case when v_row.request = 'leave' then
-      (select p.label from holdfast.process p
-         where p.process_type = 'runner' and p.status = 'running' and p.id <> p_id and not p.standby
-         order by p.started_at desc, p.id desc limit 1) end;
+  return query
+    select v_row.worker_type = 'worker_runner', v_row.epoch, v_row.request,
+           case when v_row.request = 'leave' then
+             (select p.label
+                from holdfast.process p
+                where p.process_type = 'runner' and p.status = 'running' and p.id <> p_id and not p.standby
+                order by p.started_at desc, p.id desc limit 1) end;
 end $$;
 comment on function holdfast.runner_beat(uuid, interval, jsonb) is 'Renews a runner''s lease.';
 
-create or replace function holdfast.runner_leave(p_id uuid, p_exit_code integer, p_reason text) returns void
-  language plpgsql as $$
+create or replace function holdfast.runner_leave(p_id uuid, p_exit_code integer, p_reason text)
+  returns void language plpgsql as $$
 -- Wakes the candidates. May be repeated.
 declare
   v_row holdfast.process;
 begin
   select * into v_row from holdfast.process where id = p_id and status = 'running' for update;
   if not found then return; end if;
-  update holdfast.runner_term set valid_until = least(valid_until, greatest(began_at, clock_timestamp())),
-      ended_at = clock_timestamp(), ending = 'left: ' || p_reason
+  update holdfast.runner_term
+    set valid_until = least(valid_until, greatest(began_at, clock_timestamp())),
+        ended_at = clock_timestamp(), ending = 'left: ' || p_reason
     where epoch = v_row.epoch and process_id = p_id and ended_at is null;
   perform holdfast.worker_leave(p_id, p_exit_code, p_reason);
   perform pg_notify('holdfast', 'runner');
@@ -163,11 +190,17 @@ begin
     raise exception 'runner % no longer leads with epoch %', p_id, p_epoch using errcode = 'HF002';
   end if;
   v_began := clock_timestamp();
-  select * into v_duty from holdfast.duty d
-    where case when p_duty is null then d.enabled and d.next_at <= v_began else d.name = p_duty end
+  select * into v_duty
+    from holdfast.duty d
+    -- Further ahead than "every": an earlier clock has set it (see 74_clock.sql).
+    where case
+            when p_duty is null then d.enabled and (d.next_at <= v_began or d.next_at > v_began + d.every)
+            else d.name = p_duty
+          end
     order by d.next_at, d.name limit 1 for update;
   if not found and p_duty is not null then
-    raise exception 'there is no duty "%"', p_duty using errcode = 'HF004', hint = 'select name from holdfast.v_duty';
+    raise exception 'there is no duty "%"', p_duty
+      using errcode = 'HF004', hint = 'select name from holdfast.v_duty';
   elsif not found then
     return;
   end if;
@@ -179,9 +212,10 @@ begin
     v_count := 0;
   end;
   v_ended := clock_timestamp();
-  update holdfast.duty d set last_run_at = v_began, last_duration = v_ended - v_began, last_count = v_count,
-      runs = d.runs + 1, total_count = d.total_count + v_count, error = v_error,
-      next_at = case when v_count >= d.batch then v_ended else v_ended + d.every end
+  update holdfast.duty d
+    set last_run_at = v_began, last_duration = v_ended - v_began, last_count = v_count,
+        runs = d.runs + 1, total_count = d.total_count + v_count, error = v_error,
+        next_at = case when v_count >= d.batch then v_ended else v_ended + d.every end
     where d.name = v_duty.name;
   insert into holdfast.duty_run (duty, epoch, process_id, began_at, ended_at, count, error)
     values (v_duty.name, p_epoch, p_id, v_began, v_ended, v_count, v_error);
@@ -190,8 +224,9 @@ end $$;
 comment on function holdfast.runner_duty(uuid, bigint, text) is 'Runs one duty while the caller leads.';
 
 create or replace function holdfast.local_processes(p_machine_id text, p_boot_id text, p_pid_namespace text)
-  returns table (process_id uuid, label text, machine_id text, boot_id text, pid_namespace text, pid integer,
-                 start_ticks bigint, standby boolean, leads boolean) language sql stable as $$
+  returns table (process_id uuid, label text, machine_id text, boot_id text, pid_namespace text,
+                 pid integer, start_ticks bigint, standby boolean, leads boolean)
+  language sql stable as $$
   select p.id, p.label, p.machine_id, p.boot_id, p.pid_namespace, p.pid, p.start_ticks, p.standby,
          p.worker_type = 'worker_runner'
     from holdfast.process p
@@ -202,10 +237,12 @@ comment on function holdfast.local_processes(text, text, text) is 'Processes in 
 
 create or replace view holdfast.v_runner as
   select p.id, p.label, m.hostname, p.pid,
-         case when p.worker_type = 'worker_runner' then 'leads' when p.standby then 'stands by' else 'waits' end
-           as state,
-         p.epoch, p.lease_until - statement_timestamp() as lease_left, p.lease_until > statement_timestamp() as healthy,
-         p.request, p.started_at, t.began_at as leads_since, p.version, p.stats
+         case when p.worker_type = 'worker_runner' then 'leads'
+              when p.standby then 'stands by'
+              else 'waits' end as state,
+         p.epoch, p.lease_until - statement_timestamp() as lease_left,
+         p.lease_until > statement_timestamp() as healthy, p.request, p.started_at,
+         t.began_at as leads_since, p.version, p.stats
     from holdfast.process p
     join holdfast.machine m on m.id = p.machine_id
     left join holdfast.runner_term t on t.epoch = p.epoch and t.process_id = p.id
@@ -222,42 +259,61 @@ comment on column holdfast.v_runner.healthy is 'Its lease has not lapsed.';
 create or replace view holdfast.v_duty as
   select d.name, d.about, d.every, d.keep, d.enabled, d.next_at, d.next_at - statement_timestamp() as due_in,
          d.last_run_at, d.last_duration, d.last_count, d.total_count, d.runs, d.error, d.batch
-    from holdfast.duty d order by d.name;
-comment on view holdfast.v_duty is 'The runner''s duties: when each last ran, how long it took and what it changed.';
+    from holdfast.duty d
+    order by d.name;
+comment on view holdfast.v_duty is
+  'The runner''s duties: when each last ran, how long it took and what it changed.';
 comment on column holdfast.v_duty.due_in is 'How long until it is due; below zero: overdue.';
 
 create or replace view holdfast.v_backlog as
   -- Every count is bounded, so that this stays cheap in a large collection.
-  select (select count(*) from (select from holdfast.crawl c
-            where c.owner_id is null and c.retry_at <= statement_timestamp() and c.status in ('queued', 'started')
-            limit 100) x) as crawls_due,
+  select (select count(*)
+            from (select
+                    from holdfast.crawl c
+                    where c.owner_id is null and c.retry_at <= statement_timestamp()
+                      and c.status in ('queued', 'started')
+                    limit 100) x) as crawls_due,
          (select coalesce(sum(n.due), 0)
-            from (select q.crawl_id from holdfast.crawl_queue q
-                    where q.ready_at <= statement_timestamp() limit 50) w
-            cross join lateral (select count(*) as due from
-              ((select from holdfast.snapshot_queue s
-                  where s.crawl_id = w.crawl_id and s.lane = '' and s.owner_id is null
-                    and s.retry_at <= statement_timestamp() limit 200)
-               union all
-               (select from holdfast.crawl_lane l
-                  join holdfast.snapshot_queue s
-                    on s.crawl_id = l.crawl_id and s.lane = l.host and s.owner_id is null
-                  where l.crawl_id = w.crawl_id and l.next_at <= statement_timestamp()
-                    and s.retry_at <= statement_timestamp() limit 200)) y) n) as snapshots_due,
+            from (select q.crawl_id
+                    from holdfast.crawl_queue q
+                    where q.ready_at <= statement_timestamp()
+                    limit 50) w
+            cross join lateral (
+              select count(*) as due
+                from ((select
+                         from holdfast.snapshot_queue s
+                         where s.crawl_id = w.crawl_id and s.lane = '' and s.owner_id is null
+                           and s.retry_at <= statement_timestamp()
+                         limit 200)
+                      union all
+                      (select
+                         from holdfast.crawl_lane l
+                         join holdfast.snapshot_queue s
+                           on s.crawl_id = l.crawl_id and s.lane = l.host and s.owner_id is null
+                         where l.crawl_id = w.crawl_id and l.next_at <= statement_timestamp()
+                           and s.retry_at <= statement_timestamp()
+                         limit 200)) y) n) as snapshots_due,
          (select count(*) from holdfast.snapshot_queue q where q.owner_id is not null)
            + (select count(*) from holdfast.crawl c where c.owner_id is not null) as held,
          exists (select from holdfast.collection a where a.paused_at is null)
-           and exists (select from holdfast.crawl c
-                         where c.status in ('queued', 'started')
-                           and (c.owner_id is not null or c.seeds_left > 0 or c.retry_at < holdfast.retry_at_max()
-                                or exists (select from holdfast.snapshot_queue q
-                                             where q.crawl_id = c.id and q.status <> 'paused'))) as unfinished,
-         (select count(*) from holdfast.process p
-            where p.process_type = 'worker' and p.status = 'running' and p.lease_until > statement_timestamp()
-              and not p.draining) as workers;
-comment on view holdfast.v_backlog is 'What is due and held, and whether anything is left that is not paused.';
+           and exists (
+             select
+               from holdfast.crawl c
+               where c.status in ('queued', 'started')
+                 and (c.owner_id is not null or c.seeds_left > 0 or c.retry_at < holdfast.retry_at_max()
+                      or exists (select
+                                   from holdfast.snapshot_queue q
+                                   where q.crawl_id = c.id and q.status <> 'paused'))) as unfinished,
+         (select count(*)
+            from holdfast.process p
+            where p.process_type = 'worker' and p.status = 'running'
+              and p.lease_until > statement_timestamp() and not p.draining) as workers;
+comment on view holdfast.v_backlog is
+  'What is due and held, and whether anything is left that is not paused.';
 comment on column holdfast.v_backlog.crawls_due is 'Crawls whose seeds are to be expanded, at most 100.';
-comment on column holdfast.v_backlog.snapshots_due is 'Snapshots that are due, at most 400 of each of 50 crawls.';
+comment on column holdfast.v_backlog.snapshots_due is
+  'Snapshots that are due, at most 400 of each of 50 crawls.';
 comment on column holdfast.v_backlog.held is 'Claimed snapshots, and crawls being expanded.';
-comment on column holdfast.v_backlog.unfinished is 'Whether anything is left, due now or later, that is not paused.';
+comment on column holdfast.v_backlog.unfinished is
+  'Whether anything is left, due now or later, that is not paused.';
 comment on column holdfast.v_backlog.workers is 'Workers that could claim it.';

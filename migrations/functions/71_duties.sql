@@ -1,17 +1,21 @@
--- The duties, one function each: takes the duty's row, changes at most one batch of things and returns how many. A duty
--- may be repeated at any time and runs in the transaction of runner_duty().
+-- The duties, one function each: takes the duty's row, changes at most one batch of things and returns how
+-- many. A duty may be repeated at any time and runs in the transaction of runner_duty().
 
-create or replace function holdfast.duty_lapsed(p_duty holdfast.duty) returns bigint language plpgsql as $$
--- One process a transaction, as in lapse_workers. Claims do the same; this is for times without any, and for runners.
+create or replace function holdfast.duty_lapsed(p_duty holdfast.duty)
+  returns bigint language plpgsql as $$
+-- One process per transaction, as in lapse_workers. Claims do the same; this duty covers runners, and times
+-- without claims.
 begin
-  perform from holdfast.process where status = 'running' and lease_until <= clock_timestamp()
+  perform from holdfast.process
+    where status = 'running' and lease_until <= clock_timestamp()
     order by lease_until limit 1 for update skip locked;
   if not found then return 0; end if;
   perform holdfast.lapse_workers();
   return 1;
 end $$;
 
-create or replace function holdfast.duty_mend(p_duty holdfast.duty) returns bigint language plpgsql as $$
+create or replace function holdfast.duty_mend(p_duty holdfast.duty)
+  returns bigint language plpgsql as $$
 -- Repairs rows that were changed by hand in psql so that no claim would look at a crawl again.
 declare
   v_crawl record;
@@ -19,16 +23,19 @@ declare
 begin
   -- Nothing is open.
   for v_crawl in
-    select c.id from holdfast.crawl c
-      where c.status in ('queued', 'started') and c.owner_id is null and c.seeds_left = 0 and c.snapshots_open = 0
-        and not (c.status = 'queued' and c.retry_at is not null)
+    select c.id
+      from holdfast.crawl c
+      where c.status in ('queued', 'started') and c.owner_id is null
+        and c.seeds_left = 0 and c.snapshots_open = 0 and not (c.status = 'queued' and c.retry_at is not null)
       order by c.id limit p_duty.batch for update skip locked
   loop
     v_count := v_count + holdfast.crawl_settle(v_crawl.id)::integer;
   end loop;
   -- Seeds wait, but the crawl is never due.
-  update holdfast.crawl set retry_at = clock_timestamp(), reason = 'it was never due'
-    where id in (select c.id from holdfast.crawl c
+  update holdfast.crawl
+    set retry_at = clock_timestamp(), reason = 'it was never due'
+    where id in (select c.id
+                   from holdfast.crawl c
                    where c.status in ('queued', 'started') and c.owner_id is null and c.retry_at is null
                      and c.seeds_left > 0
                    order by c.id limit p_duty.batch for update skip locked);
@@ -37,15 +44,19 @@ begin
     perform holdfast.ring();
   end if;
   insert into holdfast.crawl_queue (crawl_id)
-    select c.id from holdfast.crawl c
+    select c.id
+      from holdfast.crawl c
       where c.status = 'started' and c.stopping_at is null and c.judged_to is null
-        and not exists (select from holdfast.crawl_queue q where q.crawl_id = c.id) limit p_duty.batch
+        and not exists (select from holdfast.crawl_queue q where q.crawl_id = c.id)
+      limit p_duty.batch
     on conflict do nothing;
   -- Snapshots are due, but no claim looks at them.
   for v_crawl in
-    select q.crawl_id, d.due from holdfast.crawl_queue q
+    select q.crawl_id, d.due
+      from holdfast.crawl_queue q
       join holdfast.crawl c on c.id = q.crawl_id and c.status = 'started'
-      cross join lateral (select min(s.retry_at) as due from holdfast.snapshot_queue s
+      cross join lateral (select min(s.retry_at) as due
+                            from holdfast.snapshot_queue s
                             where s.crawl_id = q.crawl_id and s.lane = '' and s.owner_id is null) d
       where d.due <= clock_timestamp() and (q.ready_at is null or q.ready_at > clock_timestamp())
       order by q.crawl_id limit p_duty.batch
@@ -56,24 +67,28 @@ begin
   return v_count;
 end $$;
 
-create or replace function holdfast.duty_hosts(p_duty holdfast.duty) returns bigint language sql as $$
-  -- Lowers the back-off of a host by one level for every ten minutes without a new complaint. updated_at says when it
-  -- last changed, so repeating changes nothing.
+create or replace function holdfast.duty_hosts(p_duty holdfast.duty)
+  returns bigint language sql as $$
+  -- Lowers the back-off of a host by one level for every ten minutes without a new complaint. updated_at says
+  -- when it last changed, so repeating changes nothing.
   with changed as (
     update holdfast.host h
       set backoff_level = h.backoff_level - 1, updated_at = clock_timestamp(), updated_by = 'runner',
           backoff_until = case when h.backoff_level > 1 then h.backoff_until end,
           reason = case when h.backoff_level > 1 or h.paused then h.reason end
-      where h.name in (select o.name from holdfast.host o
+      where h.name in (select o.name
+                         from holdfast.host o
                          where o.backoff_level > 0
-                           and greatest(o.updated_at, o.backoff_until) < clock_timestamp() - interval '10 minutes'
+                           and greatest(o.updated_at, o.backoff_until)
+                             < clock_timestamp() - interval '10 minutes'
                          order by o.name limit (p_duty).batch for update skip locked)
       returning 1
   )
   select count(*) from changed
 $$;
 
-create or replace function holdfast.duty_retention(p_duty holdfast.duty) returns bigint language plpgsql as $$
+create or replace function holdfast.duty_retention(p_duty holdfast.duty)
+  returns bigint language plpgsql as $$
 -- Removes crawls past keep_until; if there are none, snapshots that newer ones have replaced.
 declare
   v_count bigint;
@@ -84,52 +99,75 @@ begin
   return v_count;
 end $$;
 
-create or replace function holdfast.duty_trim_events(p_duty holdfast.duty) returns bigint language sql as $$
+create or replace function holdfast.duty_trim_events(p_duty holdfast.duty)
+  returns bigint language sql as $$
   -- Events are in the order of time: if the first ones are not old, none is.
   with gone as (
-    delete from holdfast.event where id in (select e.id from holdfast.event e order by e.id limit (p_duty).batch)
-      and at < clock_timestamp() - (p_duty).keep returning 1)
+    delete from holdfast.event
+      where id in (select e.id from holdfast.event e order by e.id limit (p_duty).batch)
+        and at < clock_timestamp() - (p_duty).keep
+      returning 1
+  )
   select count(*) from gone
 $$;
 
-create or replace function holdfast.duty_trim_attempts(p_duty holdfast.duty) returns bigint language sql as $$
+create or replace function holdfast.duty_trim_attempts(p_duty holdfast.duty)
+  returns bigint language sql set holdfast.change_sealed = on as $$
   -- Keeps attempts of open snapshots: they are needed to answer a worker that repeats a call.
   with gone as (
-    delete from holdfast.attempt a using (
-      select o.snapshot_id, o.crawl_id, o.fence from holdfast.attempt o
-        where o.ended_at < clock_timestamp() - (p_duty).keep
-          and not exists (select from holdfast.snapshot_queue q
-                            where q.snapshot_id = o.snapshot_id and q.crawl_id = o.crawl_id)
-        limit (p_duty).batch) o
-      where a.snapshot_id = o.snapshot_id and a.crawl_id = o.crawl_id and a.fence = o.fence returning 1)
+    delete from holdfast.attempt a
+      using (select o.snapshot_id, o.crawl_id, o.fence
+               from holdfast.attempt o
+               where o.ended_at < clock_timestamp() - (p_duty).keep
+                 and not exists (select
+                                   from holdfast.snapshot_queue q
+                                   where q.snapshot_id = o.snapshot_id and q.crawl_id = o.crawl_id)
+               limit (p_duty).batch) o
+      where a.snapshot_id = o.snapshot_id and a.crawl_id = o.crawl_id and a.fence = o.fence
+      returning 1
+  )
   select count(*) from gone
 $$;
 
-create or replace function holdfast.duty_trim_processes(p_duty holdfast.duty) returns bigint language sql as $$
+create or replace function holdfast.duty_trim_processes(p_duty holdfast.duty)
+  returns bigint language sql as $$
   with gone as (
-    delete from holdfast.process where id in (
-      select p.id from holdfast.process p where p.status = 'exited' and p.ended_at < clock_timestamp() - (p_duty).keep
-        order by p.ended_at limit (p_duty).batch for update skip locked) returning 1)
+    delete from holdfast.process
+      where id in (select p.id
+                     from holdfast.process p
+                     where p.status = 'exited' and p.ended_at < clock_timestamp() - (p_duty).keep
+                     order by p.ended_at limit (p_duty).batch for update skip locked)
+      returning 1
+  )
   select count(*) from gone
 $$;
 
-create or replace function holdfast.duty_trim_deliveries(p_duty holdfast.duty) returns bigint language sql as $$
+create or replace function holdfast.duty_trim_deliveries(p_duty holdfast.duty)
+  returns bigint language sql as $$
   with gone as (
-    delete from holdfast.delivery where id in (
-      select d.id from holdfast.delivery d
-        where d.status <> 'waiting' and d.ended_at < clock_timestamp() - (p_duty).keep
-        order by d.ended_at limit (p_duty).batch) returning 1)
+    delete from holdfast.delivery
+      where id in (select d.id
+                     from holdfast.delivery d
+                     where d.status <> 'waiting' and d.ended_at < clock_timestamp() - (p_duty).keep
+                     order by d.ended_at limit (p_duty).batch)
+      returning 1
+  )
   select count(*) from gone
 $$;
 
-create or replace function holdfast.duty_trim_runs(p_duty holdfast.duty) returns bigint language sql as $$
+create or replace function holdfast.duty_trim_runs(p_duty holdfast.duty)
+  returns bigint language sql as $$
   -- Keeps the last terms, so that the next epoch is known.
   delete from holdfast.runner_term t
     where t.ended_at < clock_timestamp() - (p_duty).keep
       and t.epoch < (select max(epoch) - 100 from holdfast.runner_term);
   with gone as (
-    delete from holdfast.duty_run where id in (
-      select r.id from holdfast.duty_run r where r.began_at < clock_timestamp() - (p_duty).keep
-        order by r.began_at limit (p_duty).batch) returning 1)
+    delete from holdfast.duty_run
+      where id in (select r.id
+                     from holdfast.duty_run r
+                     where r.began_at < clock_timestamp() - (p_duty).keep
+                     order by r.began_at limit (p_duty).batch)
+      returning 1
+  )
   select count(*) from gone
 $$;

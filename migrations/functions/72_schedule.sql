@@ -1,9 +1,10 @@
 -- Schedules: when the next run is due, and what it adds. Calendar and time zones are PostgreSQL's.
 
-create or replace function holdfast.cron_field(p_field text, p_what text, p_low integer, p_high integer, p_names text[])
+create or replace function holdfast.cron_field(p_field text,
+    p_what text, p_low integer, p_high integer, p_names text[])
   returns integer[] language plpgsql immutable as $$
--- Expands one field of a cron expression to its numbers, in order: "*", "5", "1-5", "*/15", "10-40/10", "mon,wed,fri".
--- Names count from p_low.
+-- Expands one field of a cron expression to its numbers, in order: "*", "5", "1-5", "*/15", "10-40/10",
+-- "mon,wed,fri". Names count from p_low.
 declare
   v_part text;
   v_match text[];
@@ -16,28 +17,31 @@ begin
   foreach v_part in array string_to_array(lower(p_field), ',') loop
     v_match := regexp_match(v_part, '^(\*|([a-z]{3}|\d{1,2})(?:-([a-z]{3}|\d{1,2}))?)(?:/(\d{1,3}))?$');
     v_ends := array(select case when e ~ '^\d' then e::integer else p_low + array_position(p_names, e) - 1 end
-                      from unnest(v_match[2:3]) with ordinality u(e, n) order by n);
+                      from unnest(v_match[2:3]) with ordinality u(e, n)
+                      order by n);
     v_from := case v_match[1] when '*' then p_low else v_ends[1] end;
-    v_to := case when v_match[1] = '*' then p_high when v_match[3] is not null then v_ends[2]
-                 when v_match[4] is not null then p_high else v_from end;
+    v_to := case when v_match[1] = '*' then p_high
+                 when v_match[3] is not null then v_ends[2]
+                 when v_match[4] is not null then p_high
+                 else v_from end;
     v_step := coalesce(v_match[4]::integer, 1);
     -- A range of weekdays may end with Sunday by name.
     if p_what = 'day of the week' and v_to = 0 and v_from > 0 then v_to := 7; end if;
     if v_from is null or v_to is null or v_from < p_low or v_to > p_high or v_from > v_to or v_step < 1 then
       raise exception 'the % of a schedule cannot be "%"', p_what, p_field using errcode = 'HF004',
-        hint = format('Numbers from %s to %s, ranges, lists, steps: 5   1-5   1,15,30   */15   10-40/10', p_low, p_high)
-               || coalesce('   ' || p_names[1] || '-' || p_names[2], '');
+        hint = format('Numbers from %s to %s, ranges, lists, steps: 5   1-5   1,15,30   */15   10-40/10',
+                      p_low, p_high) || coalesce('   ' || p_names[1] || '-' || p_names[2], '');
     end if;
     v_values := v_values || array(select generate_series(v_from, v_to, v_step));
   end loop;
   return array(select distinct v from unnest(v_values) v order by v);
 end $$;
 
-create or replace function holdfast.cron_next(p_expression text, p_zone text, p_after timestamptz) returns timestamptz
-  language plpgsql stable as $$
--- An hour field that begins with "*" means every such hour that passes: no run is missed or repeated when the clocks
--- change. Fixed hours are local time: a time that is skipped in spring runs later by the same shift, a time that occurs
--- twice in autumn runs once.
+create or replace function holdfast.cron_next(p_expression text, p_zone text, p_after timestamptz)
+  returns timestamptz language plpgsql stable as $$
+-- An hour field that begins with "*" means every such hour that passes: no run is missed or repeated when the
+-- clocks change. Fixed hours are local time: a time that is skipped in spring runs later by the same shift, a
+-- time that occurs twice in autumn runs once.
 declare
   v_fields constant text[] := string_to_array(p_expression, ' ');
   v_minutes constant integer[] := holdfast.cron_field(v_fields[1], 'minute', 0, 59, null);
@@ -45,25 +49,29 @@ declare
   v_days constant integer[] := holdfast.cron_field(v_fields[3], 'day of the month', 1, 31, null);
   v_months constant integer[] := holdfast.cron_field(v_fields[4], 'month', 1, 12,
     '{jan,feb,mar,apr,may,jun,jul,aug,sep,oct,nov,dec}');
-  v_weekdays constant integer[] := array(select d % 7 from unnest(holdfast.cron_field(v_fields[5], 'day of the week',
-    0, 7, '{sun,mon,tue,wed,thu,fri,sat}')) d);
+  v_weekdays constant integer[] := array(
+    select d % 7
+      from unnest(holdfast.cron_field(v_fields[5], 'day of the week', 0, 7,
+        '{sun,mon,tue,wed,thu,fri,sat}')) d);
   v_any_day constant boolean := v_fields[3] like '*%' or v_fields[5] like '*%';
   v_date date;
   v_is_day boolean;
   v_is_weekday boolean;
   v_next timestamptz;
 begin
-  -- From the day before: if clocks are set back at midnight, a time of yesterday may still come. Within 41 years, every
-  -- combination of date and weekday occurs.
+  -- From the day before: if clocks are set back at midnight, a time of yesterday may still come. Within 41
+  -- years, every combination of date and weekday occurs.
   for v_date in
-    select d::date from generate_series((p_after at time zone p_zone)::date - 1,
-      (p_after at time zone p_zone)::date + 41 * 366, interval '1 day') d
+    select d::date
+      from generate_series((p_after at time zone p_zone)::date - 1,
+                           (p_after at time zone p_zone)::date + 41 * 366, interval '1 day') d
       where extract(month from d)::integer = any (v_months)
   loop
     v_is_day := extract(day from v_date)::integer = any (v_days);
     v_is_weekday := extract(dow from v_date)::integer = any (v_weekdays);
     -- As in cron: if both days are restricted, either may match.
-    continue when not case when v_any_day then v_is_day and v_is_weekday else v_is_day or v_is_weekday end;
+    continue when not case when v_any_day then v_is_day and v_is_weekday
+                           else v_is_day or v_is_weekday end;
     if v_fields[2] like '*%' then
       select min(t) into v_next
         from generate_series(v_date::timestamp at time zone p_zone,
@@ -81,17 +89,20 @@ begin
   return null;
 end $$;
 
-create or replace function holdfast.schedule_next(p_every text, p_zone text, p_after timestamptz) returns timestamptz
-  language plpgsql stable as $$
--- The first time after p_after; NULL: there is none (February 31). "every N ..." counts from a midnight, so that the
--- times are round: days and weeks by the calendar, hours and minutes by elapsed time.
+create or replace function holdfast.schedule_next(p_every text, p_zone text, p_after timestamptz)
+  returns timestamptz language plpgsql stable as $$
+-- The first time after p_after; NULL: there is none (February 31). "every N ..." counts from a midnight, so
+-- that the times are round: days and weeks by the calendar, hours and minutes by elapsed time.
 declare
   v_every constant text := regexp_replace(btrim(lower(p_every)), '\s+', ' ', 'g');
   v_match constant text[] :=
     regexp_match(v_every, '^every 0*([1-9]\d{0,5}) ?(m|min|minutes?|h|hours?|d|days?|w|weeks?)$');
   v_unit constant text := left(v_match[2], 1);
   v_step constant interval := v_match[1]::integer
-    * case v_unit when 'm' then interval '1 minute' when 'h' then '1 hour' when 'd' then '1 day' else '7 days' end;
+    * case v_unit when 'm' then interval '1 minute'
+                  when 'h' then '1 hour'
+                  when 'd' then '1 day'
+                  else '7 days' end;
   v_expression constant text := case
     when v_every in ('minute', 'minutely', '@minutely', 'every minute') then '* * * * *'
     when v_every in ('hour', 'hourly', '@hourly', 'every hour') then '0 * * * *'
@@ -112,7 +123,8 @@ begin
     return date_bin(v_step, p_after, timestamp '2001-01-01' at time zone p_zone) + v_step;
   elsif v_unit in ('d', 'w') then
     v_local := date_bin(v_step, v_local, timestamp '2001-01-01');
-    return (select min(t) from generate_series(v_local, v_local + 2 * v_step, v_step) l, timezone(p_zone, l) t
+    return (select min(t)
+              from generate_series(v_local, v_local + 2 * v_step, v_step) l, timezone(p_zone, l) t
               where t > p_after);
   elsif v_expression ~ '^\S+( \S+){4}$' then
     return holdfast.cron_next(v_expression, p_zone, p_after);
@@ -121,10 +133,11 @@ begin
     hint = 'For example daily, weekly, "every 30 minutes", "every 2 days", or five fields: '
            'minute hour day-of-month month day-of-week.';
 end $$;
-comment on function holdfast.schedule_next(text, text, timestamptz)
-  is 'When a schedule is due next: cron expression, alias or "every N minutes", read in a time zone.';
+comment on function holdfast.schedule_next(text, text, timestamptz) is
+  'When a schedule is due next: cron expression, alias or "every N minutes", read in a time zone.';
 
-create or replace function holdfast.schedule_times(p_every text, p_zone text, p_after timestamptz, p_count integer)
+create or replace function holdfast.schedule_times(p_every text,
+    p_zone text, p_after timestamptz, p_count integer)
   returns setof timestamptz language sql stable as $$
   with recursive times(at) as (
     select holdfast.schedule_next(p_every, p_zone, p_after)
@@ -133,10 +146,12 @@ create or replace function holdfast.schedule_times(p_every text, p_zone text, p_
   )
   select t.at from times t where t.at is not null limit p_count
 $$;
-comment on function holdfast.schedule_times(text, text, timestamptz, integer) is 'The next times of a schedule.';
+comment on function holdfast.schedule_times(text, text, timestamptz, integer) is
+  'The next times of a schedule.';
 
-create or replace function holdfast.schedule_add(p_id uuid, p_label text, p_every text, p_zone text, p_urls text[],
-    p_crawl jsonb) returns timestamptz language plpgsql as $$
+create or replace function holdfast.schedule_add(p_id uuid, p_label text,
+    p_every text, p_zone text, p_urls text[], p_crawl jsonb)
+  returns timestamptz language plpgsql as $$
 -- p_crawl: argument of crawl_add. Returns the time of the first run. May be repeated with the same id.
 declare
   v_next timestamptz := holdfast.schedule_next(p_every, p_zone, clock_timestamp());
@@ -149,15 +164,19 @@ begin
 end $$;
 comment on function holdfast.schedule_add(uuid, text, text, text, text[], jsonb) is 'Adds a schedule.';
 
-create or replace function holdfast.schedule_find(p_text text) returns setof uuid language sql stable as $$
-  select s.id from holdfast.schedule s, (select replace(lower(p_text), '-', '') as hex) x
+create or replace function holdfast.schedule_find(p_text text)
+  returns setof uuid language sql stable as $$
+  select s.id
+    from holdfast.schedule s, (select replace(lower(p_text), '-', '') as hex) x
     where s.label = p_text
        or x.hex ~ '^[0-9a-f]{4,32}$'
-          and (replace(s.id::text, '-', '') like x.hex || '%' or replace(s.id::text, '-', '') like '%' || x.hex)
+          and (replace(s.id::text, '-', '') like x.hex || '%'
+               or replace(s.id::text, '-', '') like '%' || x.hex)
 $$;
 comment on function holdfast.schedule_find(text) is 'Schedules by label, or by an id, whole or shortened.';
 
-create or replace function holdfast.schedule_lock(p_id uuid) returns holdfast.schedule language plpgsql as $$
+create or replace function holdfast.schedule_lock(p_id uuid)
+  returns holdfast.schedule language plpgsql as $$
 declare
   v_schedule holdfast.schedule;
 begin
@@ -168,23 +187,28 @@ begin
   return v_schedule;
 end $$;
 
-create or replace function holdfast.schedule_enable(p_id uuid, p_enabled boolean) returns boolean language plpgsql as $$
+create or replace function holdfast.schedule_enable(p_id uuid, p_enabled boolean)
+  returns boolean language plpgsql as $$
 -- A paused schedule forgets what is due; a resumed one continues with its next time. False: nothing changed.
 begin
   perform holdfast.schedule_lock(p_id);
-  update holdfast.schedule s set enabled = p_enabled, note = case when not p_enabled then 'paused' end,
-      next_run_at = case when p_enabled then holdfast.schedule_next(s.every, s.time_zone, clock_timestamp()) end
+  update holdfast.schedule s
+    set enabled = p_enabled, note = case when not p_enabled then 'paused' end,
+        next_run_at = case when p_enabled then
+                        holdfast.schedule_next(s.every, s.time_zone, clock_timestamp()) end
     where s.id = p_id and s.enabled <> p_enabled;
   return found;
 end $$;
 comment on function holdfast.schedule_enable(uuid, boolean) is 'Pauses or resumes a schedule.';
 
-create or replace function holdfast.schedule_remove(p_id uuid) returns boolean language sql as $$
+create or replace function holdfast.schedule_remove(p_id uuid)
+  returns boolean language sql as $$
   with gone as (delete from holdfast.schedule where id = p_id returning 1) select exists (select from gone)
 $$;
 comment on function holdfast.schedule_remove(uuid) is 'Removes a schedule; its crawls stay.';
 
-create or replace function holdfast.schedule_run(p_id uuid, p_crawl uuid) returns uuid language plpgsql as $$
+create or replace function holdfast.schedule_run(p_id uuid, p_crawl uuid)
+  returns uuid language plpgsql as $$
 -- Returns NULL if the last crawl is still open; the note says so. May be repeated with the same p_crawl.
 declare
   v_schedule constant holdfast.schedule := holdfast.schedule_lock(p_id);
@@ -192,21 +216,26 @@ declare
 begin
   if v_schedule.last_crawl_id = p_crawl then return p_crawl; end if;
   if exists (select from holdfast.crawl where id = v_schedule.last_crawl_id and status <> 'sealed') then
-    update holdfast.schedule set skipped = skipped + 1, note = 'skipped at '
-        || to_char(v_now at time zone time_zone, 'YYYY-MM-DD HH24:MI') || ': its last crawl is still open'
+    update holdfast.schedule
+      set skipped = skipped + 1,
+          note = 'skipped at ' || to_char(v_now at time zone time_zone, 'YYYY-MM-DD HH24:MI')
+            || ': its last crawl is still open'
       where id = p_id;
     return null;
   end if;
   perform holdfast.crawl_add(p_crawl, v_schedule.crawl || jsonb_build_object('created_by',
     'schedule ' || coalesce(nullif(v_schedule.label, ''), left(p_id::text, 8))));
   perform holdfast.crawl_add_seeds(p_crawl, v_schedule.urls, '{}', null);
-  update holdfast.schedule set last_run_at = v_now, last_crawl_id = p_crawl, runs = runs + 1, note = null
+  update holdfast.schedule
+    set last_run_at = v_now, last_crawl_id = p_crawl, runs = runs + 1, note = null
     where id = p_id;
   return p_crawl;
 end $$;
-comment on function holdfast.schedule_run(uuid, uuid) is 'Adds a schedule''s crawl, unless the last one is still open.';
+comment on function holdfast.schedule_run(uuid, uuid) is
+  'Adds a schedule''s crawl, unless the last one is still open.';
 
-create or replace function holdfast.duty_schedules(p_duty holdfast.duty) returns bigint language plpgsql as $$
+create or replace function holdfast.duty_schedules(p_duty holdfast.duty)
+  returns bigint language plpgsql as $$
 -- Missed times are caught up with one run.
 declare
   v_schedule holdfast.schedule;
@@ -214,12 +243,15 @@ declare
   v_problem text;
 begin
   for v_schedule in
-    select * from holdfast.schedule s where s.enabled and s.next_run_at <= clock_timestamp()
+    select *
+      from holdfast.schedule s
+      where s.enabled and s.next_run_at <= clock_timestamp()
       order by s.next_run_at limit p_duty.batch for update skip locked
   loop
     begin
       perform holdfast.schedule_run(v_schedule.id, holdfast.new_uuid());
-      update holdfast.schedule s set next_run_at = holdfast.schedule_next(s.every, s.time_zone, clock_timestamp())
+      update holdfast.schedule s
+        set next_run_at = holdfast.schedule_next(s.every, s.time_zone, clock_timestamp())
         where s.id = v_schedule.id;
     exception when others then
       -- A schedule that cannot run must not block the others.
@@ -234,11 +266,12 @@ begin
 end $$;
 
 create or replace view holdfast.v_schedule as
-  select s.id, s.label, s.every, s.time_zone, case when s.enabled then 'on' else 'paused' end as state, s.next_run_at,
-         to_char(s.next_run_at at time zone s.time_zone, 'YYYY-MM-DD HH24:MI') as next_run, s.last_run_at, s.runs,
-         s.skipped, s.note, c.status as last_status, c.outcome as last_outcome, s.last_crawl_id, s.urls, s.crawl,
-         s.created_at
-    from holdfast.schedule s left join holdfast.crawl c on c.id = s.last_crawl_id
+  select s.id, s.label, s.every, s.time_zone, case when s.enabled then 'on' else 'paused' end as state,
+         s.next_run_at, to_char(s.next_run_at at time zone s.time_zone, 'YYYY-MM-DD HH24:MI') as next_run,
+         s.last_run_at, s.runs, s.skipped, s.note, c.status as last_status, c.outcome as last_outcome,
+         s.last_crawl_id, s.urls, s.crawl, s.created_at
+    from holdfast.schedule s
+    left join holdfast.crawl c on c.id = s.last_crawl_id
     order by s.created_at, s.id;
 comment on view holdfast.v_schedule is 'Schedules: when they run next, and how the last crawl went.';
 comment on column holdfast.v_schedule.id is 'The schedule.';

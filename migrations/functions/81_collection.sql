@@ -1,41 +1,53 @@
--- The collection after the work: archiving again, tags, keeping, removing. Deleting rows lists their directories in
--- holdfast.purge, in the same transaction; the runner, or a worker that has the archive, deletes the files.
+-- Finished crawls: retry, tags, retention, removal. Removing rows lists their directories in holdfast.purge,
+-- in the same transaction. The runner, or a worker that can reach the archive, deletes the files.
 
-create or replace function holdfast.crawl_retry(p_new uuid, p_ids uuid[], p_failed boolean, p_plugins text[], p_by text)
+create or replace function holdfast.crawl_retry(p_new uuid,
+    p_ids uuid[], p_failed boolean, p_plugins text[], p_by text)
   returns bigint language plpgsql as $$
--- Sealed snapshots never change, so retrying adds a new crawl of their URLs, each at its old depth, with the options of
--- the first crawl in p_ids. May be repeated with the same p_new. If there are no URLs, adds nothing.
+-- Sealed snapshots never change, so retrying adds a new crawl of their URLs, each at its old depth, with the
+-- options of the first crawl in p_ids. May be repeated with the same p_new. Without URLs it adds nothing.
 declare
   v_source holdfast.crawl;
   v_plugins constant text[] := coalesce(p_plugins, '{}');
   v_count bigint;
 begin
   if p_new is null or p_new = any (p_ids) then
-    raise exception 'the new crawl needs its own id' using errcode = 'HF004', hint = 'holdfast.new_uuid() makes one.';
+    raise exception 'the new crawl needs its own id'
+      using errcode = 'HF004', hint = 'holdfast.new_uuid() makes one.';
   end if;
   select seeds_total into v_count from holdfast.crawl where id = p_new;
   if found then return v_count; end if;
-  select c.* into v_source from unnest(p_ids) with ordinality i(id, n)
-    join holdfast.crawl c on c.id = i.id or c.id = (select s.crawl_id from holdfast.snapshot s where s.id = i.id)
+  select c.* into v_source
+    from unnest(p_ids) with ordinality i(id, n)
+    join holdfast.crawl c
+      on c.id = i.id or c.id = (select s.crawl_id from holdfast.snapshot s where s.id = i.id)
     order by i.n limit 1;
   if not found then raise exception 'there is no such crawl or snapshot' using errcode = 'HF004'; end if;
   perform holdfast.crawl_add(p_new,
-    (select jsonb_object_agg(key, value) from jsonb_each(to_jsonb(v_source))
-       where key in ('tags', 'persona', 'plugins', 'options', 'max_depth', 'max_urls', 'priority', 'scope', 'max_bytes',
-                     'max_time', 'max_parallel', 'host_delay', 'host_parallel', 'max_snapshot_bytes', 'robots'))
+    (select jsonb_object_agg(key, value)
+       from jsonb_each(to_jsonb(v_source))
+       where key in ('tags', 'persona', 'plugins', 'options', 'max_depth', 'max_urls', 'priority', 'scope',
+                     'max_bytes', 'max_time', 'max_parallel', 'host_delay', 'host_parallel',
+                     'max_snapshot_bytes', 'robots'))
     || case when v_plugins <> '{}' then jsonb_build_object('plugins', v_plugins) else '{}' end
-    || jsonb_build_object('label', coalesce(regexp_replace(nullif(v_source.label, ''), '( \(again\))+$', '') || ' (again)', ''), 'retry_of', v_source.id,
-                          'created_by', p_by));
+    || jsonb_build_object('label',
+                          coalesce(regexp_replace(nullif(v_source.label, ''), '( \(again\))+$', '')
+                                   || ' (again)', ''),
+                          'retry_of', v_source.id, 'created_by', p_by));
   insert into holdfast.crawl_seed (crawl_id, position, url, title, tags, depth)
     select p_new, row_number() over (order by u.depth, u.id), u.url, u.title, u.tags,
-           case when u.archived then v_source.max_depth else u.depth end -- links of an archived page were followed
-      from (select distinct on (s.url_hash) s.id, s.url, coalesce(nullif(e.title, ''), s.title) as title, s.tags,
-                   least(s.depth, v_source.max_depth) as depth, e.outcome in ('succeeded', 'partial') as archived
+           -- The links of an archived page were followed.
+           case when u.archived then v_source.max_depth else u.depth end
+      from (select distinct on (s.url_hash)
+                   s.id, s.url, coalesce(nullif(e.title, ''), s.title) as title, s.tags,
+                   least(s.depth, v_source.max_depth) as depth,
+                   e.outcome in ('succeeded', 'partial') as archived
               from unnest(p_ids) i(id)
               join holdfast.snapshot s on s.id = i.id or s.crawl_id = i.id
               join holdfast.snapshot_sealed e on e.snapshot_id = s.id and e.crawl_id = s.crawl_id
               where p_failed is not true or (v_plugins = '{}' and e.outcome <> 'succeeded')
-                 or exists (select from holdfast.archive_result r
+                 or exists (select
+                              from holdfast.archive_result r
                               where r.snapshot_id = s.id and r.crawl_id = s.crawl_id and r.fence = e.fence
                                 and r.status = 'failed' and r.plugin = any (v_plugins))
               order by s.url_hash, s.depth) u;
@@ -45,15 +57,18 @@ begin
     delete from holdfast.event where object_id = p_new;
     return 0;
   end if;
-  update holdfast.crawl set seeds_total = v_count, seeds_left = v_count, first_url =
-      (select url from holdfast.crawl_seed where crawl_id = p_new order by position limit 1) where id = p_new;
+  update holdfast.crawl
+    set seeds_total = v_count, seeds_left = v_count,
+        first_url = (select url from holdfast.crawl_seed where crawl_id = p_new order by position limit 1)
+    where id = p_new;
   perform holdfast.control_note('retry', 'crawl', v_source.id::text, v_source.id, p_by,
     format('%s, as crawl %s', holdfast.people_count(v_count, 'URL'), p_new), 0);
   return v_count;
 end $$;
-comment on function holdfast.crawl_retry(uuid, uuid[], boolean, text[], text)
-  is 'Adds crawl p_new (holdfast.new_uuid()) of the URLs of crawls and snapshots p_ids; p_failed: only what failed, in '
-     'one of p_plugins if there are any; p_plugins: run only these (''{}'': all). Returns how many URLs.';
+comment on function holdfast.crawl_retry(uuid, uuid[], boolean, text[], text) is
+  'Adds crawl p_new (holdfast.new_uuid()) of the URLs of crawls and '
+  'snapshots p_ids; p_failed: only what failed, in one of p_plugins if there '
+  'are any; p_plugins: run only these (''{}'': all). Returns how many URLs.';
 
 create or replace function holdfast.crawl_options(p_crawl uuid)
   returns table (plugins text[], options jsonb, persona text) language sql stable as $$
@@ -61,63 +76,88 @@ create or replace function holdfast.crawl_options(p_crawl uuid)
 $$;
 comment on function holdfast.crawl_options(uuid) is 'What a crawl runs, as it was when it was added.';
 
-create or replace function holdfast.crawl_describe(p_crawl uuid, p_label text, p_notes text, p_add text[],
-    p_remove text[], p_by text) returns bigint language plpgsql as $$
--- NULL: as it is. A crawl's tags are those of its snapshots too, sealed or not; returns how many of them changed.
+create or replace function holdfast.crawl_describe(p_crawl uuid,
+    p_label text, p_notes text, p_add text[], p_remove text[], p_by text)
+  returns bigint language plpgsql as $$
+-- NULL: as it is. Its snapshots get its tags too, also sealed ones; returns how many changed.
 declare
   v_crawl constant holdfast.crawl := holdfast.crawl_lock(p_crawl);
   v_changed bigint;
 begin
-  update holdfast.crawl c set label = coalesce(p_label, c.label), notes = coalesce(p_notes, c.notes),
-      tags = array(select distinct t from unnest(c.tags || p_add) t where (t = any (p_remove)) is not true order by t)
+  update holdfast.crawl c
+    set label = coalesce(p_label, c.label), notes = coalesce(p_notes, c.notes),
+        tags = array(select distinct t
+                       from unnest(c.tags || p_add) t
+                       where (t = any (p_remove)) is not true
+                       order by t)
     where c.id = p_crawl;
   update holdfast.snapshot s
-    set tags = array(select distinct t from unnest(s.tags || p_add) t where (t = any (p_remove)) is not true order by t)
-    where s.crawl_id = p_crawl and (not coalesce(p_add, '{}') <@ s.tags or s.tags && coalesce(p_remove, '{}'));
+    set tags = array(select distinct t
+                       from unnest(s.tags || p_add) t
+                       where (t = any (p_remove)) is not true
+                       order by t)
+    where s.crawl_id = p_crawl
+      and (not coalesce(p_add, '{}') <@ s.tags or s.tags && coalesce(p_remove, '{}'));
   get diagnostics v_changed = row_count;
   if v_crawl.status = 'sealed' then perform holdfast.crawl_page_changes(p_crawl); end if;
-  perform holdfast.control_note('tag', 'crawl', p_crawl::text, p_crawl, p_by, concat_ws(', ', 'label ' || p_label,
-    case when p_notes is not null then 'notes' end, '+' || nullif(array_to_string(p_add, ' +'), ''),
-    '-' || nullif(array_to_string(p_remove, ' -'), '')), 0);
+  perform holdfast.control_note('tag', 'crawl', p_crawl::text, p_crawl, p_by,
+    concat_ws(', ', 'label ' || p_label, case when p_notes is not null then 'notes' end,
+              '+' || nullif(array_to_string(p_add, ' +'), ''),
+              '-' || nullif(array_to_string(p_remove, ' -'), '')), 0);
   return v_changed;
 end $$;
-comment on function holdfast.crawl_describe(uuid, text, text, text[], text[], text) is 'Changes label, notes and tags.';
+comment on function holdfast.crawl_describe(uuid, text, text, text[], text[], text) is
+  'Changes label, notes and tags.';
 
-create or replace function holdfast.snapshot_describe(p_snapshot uuid, p_add text[], p_remove text[], p_by text)
+create or replace function holdfast.snapshot_describe(
+    p_snapshot uuid, p_add text[], p_remove text[], p_by text)
   returns boolean language plpgsql as $$
--- Sealed or not: tags are no part of what was sealed. False if it has these tags, and no others, already.
+-- Also of a sealed page: tags are no part of what was sealed. False: nothing to change.
 declare
   v_crawl uuid;
 begin
   update holdfast.snapshot s
-    set tags = array(select distinct t from unnest(s.tags || p_add) t where (t = any (p_remove)) is not true order by t)
+    set tags = array(select distinct t
+                       from unnest(s.tags || p_add) t
+                       where (t = any (p_remove)) is not true
+                       order by t)
     where s.id = p_snapshot and (not p_add <@ s.tags or s.tags && p_remove)
     returning s.crawl_id into v_crawl;
   if not found then return false; end if;
-  perform holdfast.control_note('tag', 'snapshot', p_snapshot::text, v_crawl, p_by, concat_ws(', ',
-    '+' || nullif(array_to_string(p_add, ' +'), ''), '-' || nullif(array_to_string(p_remove, ' -'), '')), 0);
+  perform holdfast.control_note('tag', 'snapshot', p_snapshot::text, v_crawl, p_by,
+    concat_ws(', ', '+' || nullif(array_to_string(p_add, ' +'), ''),
+              '-' || nullif(array_to_string(p_remove, ' -'), '')), 0);
   return true;
 end $$;
-comment on function holdfast.snapshot_describe(uuid, text[], text[], text) is 'Adds tags to a snapshot and removes some.';
+comment on function holdfast.snapshot_describe(uuid, text[], text[], text) is
+  'Adds tags to a snapshot and removes some.';
 
-create or replace function holdfast.crawl_keep(p_crawl uuid, p_for interval) returns timestamptz language plpgsql as $$
+create or replace function holdfast.crawl_keep(p_crawl uuid, p_for interval)
+  returns timestamptz language plpgsql as $$
 declare
   v_until constant timestamptz := clock_timestamp() + p_for;
 begin
-  if p_for < '0' then raise exception 'a crawl cannot be kept for less than no time' using errcode = 'HF004'; end if;
+  if p_for < '0' then
+    raise exception 'a crawl cannot be kept for less than no time' using errcode = 'HF004';
+  end if;
   perform holdfast.crawl_lock(p_crawl);
   update holdfast.crawl set keep_until = v_until where id = p_crawl;
   return v_until;
 end $$;
-comment on function holdfast.crawl_keep(uuid, interval) is 'Says how long a crawl is kept from now on; NULL: for ever.';
+comment on function holdfast.crawl_keep(uuid, interval) is
+  'Says how long a crawl is kept from now on; NULL: for ever.';
 
-create or replace function holdfast.crawls_expired(p_limit bigint) returns setof uuid language sql stable as $$
-  select id from holdfast.crawl where keep_until < clock_timestamp() and status = 'sealed'
+create or replace function holdfast.crawls_expired(p_limit bigint)
+  returns setof uuid language sql stable as $$
+  select id
+    from holdfast.crawl
+    where keep_until < clock_timestamp() and status = 'sealed'
     order by keep_until limit p_limit
 $$;
 comment on function holdfast.crawls_expired(bigint) is 'Sealed crawls past keep_until.';
 
-create or replace function holdfast.crawl_remove(p_crawl uuid, p_by text) returns bigint language plpgsql as $$
+create or replace function holdfast.crawl_remove(p_crawl uuid, p_by text)
+  returns bigint language plpgsql set holdfast.change_sealed = on as $$
 -- Returns how many directories are to be deleted.
 declare
   v_status text;
@@ -129,27 +169,33 @@ begin
     raise exception 'crawl % is not sealed', p_crawl using errcode = 'HF004', hint = 'Cancel it first.';
   end if;
   insert into holdfast.purge (directory)
-    select regexp_replace(e.directory, '/a[0-9]+$', '') from holdfast.snapshot_sealed e
+    select regexp_replace(e.directory, '/a[0-9]+$', '')
+      from holdfast.snapshot_sealed e
       where e.crawl_id = p_crawl and e.directory is not null
     on conflict do nothing;
   get diagnostics v_count = row_count;
   delete from holdfast.crawl where id = p_crawl;
   perform holdfast.crawl_page_changes(p_crawl);
-  perform holdfast.control_note('remove', 'crawl', p_crawl::text, p_crawl, p_by, v_count || ' directories', 0);
+  perform holdfast.control_note('remove', 'crawl', p_crawl::text, p_crawl, p_by,
+    v_count || ' directories', 0);
   return v_count;
 end $$;
-comment on function holdfast.crawl_remove(uuid, text) is 'Deletes a sealed crawl; its files are listed in purge.';
+comment on function holdfast.crawl_remove(uuid, text) is
+  'Deletes a sealed crawl; its files are listed in purge.';
 
-create or replace function holdfast.snapshot_remove(p_snapshot uuid, p_by text) returns bigint language plpgsql as $$
--- Returns 1, or 0 if there is no such snapshot. Removing the last one removes the crawl. Pages that were found on the
--- removed one remember its URL.
+create or replace function holdfast.snapshot_remove(p_snapshot uuid, p_by text)
+  returns bigint language plpgsql set holdfast.change_sealed = on as $$
+-- Returns 1, or 0 if there is no such snapshot. Removing the last one removes the crawl. Pages that were
+-- found on the removed one remember its URL.
 declare
   v_crawl holdfast.crawl;
   v_sealed holdfast.snapshot_sealed;
   v_url text;
 begin
-  select c.* into v_crawl from holdfast.crawl c
-    where c.id = (select s.crawl_id from holdfast.snapshot s where s.id = p_snapshot) for no key update;
+  select c.* into v_crawl
+    from holdfast.crawl c
+    where c.id = (select s.crawl_id from holdfast.snapshot s where s.id = p_snapshot)
+    for no key update;
   if not found then return 0; end if;
   if v_crawl.status <> 'sealed' then
     raise exception 'snapshot % belongs to crawl %, which is not sealed', p_snapshot, v_crawl.id
@@ -159,29 +205,36 @@ begin
     perform holdfast.crawl_remove(v_crawl.id, p_by);
     return 1;
   end if;
-  select * into strict v_sealed from holdfast.snapshot_sealed e
+  select * into strict v_sealed
+    from holdfast.snapshot_sealed e
     where e.snapshot_id = p_snapshot and e.crawl_id = v_crawl.id;
   insert into holdfast.purge (directory)
     select regexp_replace(v_sealed.directory, '/a[0-9]+$', '') where v_sealed.directory is not null
     on conflict do nothing;
   delete from holdfast.snapshot where id = p_snapshot and crawl_id = v_crawl.id returning url into v_url;
-  update holdfast.snapshot set parent_id = null, found_on = v_url
+  update holdfast.snapshot
+    set parent_id = null, found_on = v_url
     where parent_id = p_snapshot and crawl_id = v_crawl.id;
-  update holdfast.crawl set snapshots_total = snapshots_total - 1, bytes = bytes - v_sealed.bytes,
-      snapshots_succeeded = snapshots_succeeded - (v_sealed.outcome = 'succeeded')::integer,
-      snapshots_partial = snapshots_partial - (v_sealed.outcome = 'partial')::integer,
-      snapshots_cancelled = snapshots_cancelled - (v_sealed.outcome = 'cancelled')::integer,
-      snapshots_failed = snapshots_failed - (v_sealed.outcome in ('failed', 'refused', 'quarantined'))::integer
+  update holdfast.crawl
+    set snapshots_total = snapshots_total - 1, bytes = bytes - v_sealed.bytes,
+        snapshots_succeeded = snapshots_succeeded - (v_sealed.outcome = 'succeeded')::integer,
+        snapshots_partial = snapshots_partial - (v_sealed.outcome = 'partial')::integer,
+        snapshots_cancelled = snapshots_cancelled - (v_sealed.outcome = 'cancelled')::integer,
+        snapshots_failed = snapshots_failed
+          - (v_sealed.outcome in ('failed', 'refused', 'quarantined'))::integer
     where id = v_crawl.id;
   perform holdfast.crawl_page_changes(v_crawl.id);
   perform holdfast.control_note('remove', 'snapshot', p_snapshot::text, v_crawl.id, p_by, v_url, 0);
   return 1;
 end $$;
-comment on function holdfast.snapshot_remove(uuid, text) is 'Deletes a snapshot of a sealed crawl, as crawl_remove.';
+comment on function holdfast.snapshot_remove(uuid, text) is
+  'Deletes a snapshot of a sealed crawl, as crawl_remove.';
 
-create or replace function holdfast.snapshots_supersede(p_snapshots uuid[]) returns void language sql as $$
-  -- Called by a seal: for crawls that overwrite, marks older snapshots of the same URLs. Only marks, because their
-  -- crawls cannot be locked after the sealing one. Of two in p_snapshots the later is newer. The order avoids deadlock.
+create or replace function holdfast.snapshots_supersede(p_snapshots uuid[])
+  returns void language sql as $$
+  -- Called by a seal: for crawls that overwrite, marks older snapshots of the same URLs. Only marks, because
+  -- their crawls cannot be locked after the sealing one. Of two in p_snapshots the later is newer. The order
+  -- avoids deadlock.
   insert into holdfast.superseded (snapshot_id, crawl_id, by_id)
     select distinct on (o.id, o.crawl_id) o.id, o.crawl_id, n.snapshot_id
       from holdfast.snapshot_sealed n
@@ -195,15 +248,20 @@ create or replace function holdfast.snapshots_supersede(p_snapshots uuid[]) retu
     on conflict do nothing
 $$;
 
-create or replace function holdfast.superseded_remove(p_limit bigint) returns bigint language plpgsql as $$
--- Removes marked snapshots of sealed crawls; returns how many. (In an open one, a page less makes room for another.)
+create or replace function holdfast.superseded_remove(p_limit bigint)
+  returns bigint language plpgsql as $$
+-- Removes marked snapshots of sealed crawls; returns how many. An open crawl would replace a removed page
+-- by another one.
 declare
   v_row record;
   v_count bigint := 0;
 begin
   for v_row in
-    select u.snapshot_id, u.by_id from holdfast.superseded u left join holdfast.crawl c on c.id = u.crawl_id
-      where coalesce(c.status, 'sealed') = 'sealed' order by u.crawl_id, u.snapshot_id limit p_limit
+    select u.snapshot_id, u.by_id
+      from holdfast.superseded u
+      left join holdfast.crawl c on c.id = u.crawl_id
+      where coalesce(c.status, 'sealed') = 'sealed'
+      order by u.crawl_id, u.snapshot_id limit p_limit
   loop
     perform holdfast.snapshot_remove(v_row.snapshot_id, 'overwritten by ' || v_row.by_id);
     delete from holdfast.superseded where snapshot_id = v_row.snapshot_id;
@@ -212,25 +270,31 @@ begin
   return v_count;
 end $$;
 
-create or replace function holdfast.purge_list(p_limit bigint, p_age interval default '0') returns setof text
-  language sql stable as $$
-  select directory from holdfast.purge where requested_at <= clock_timestamp() - p_age
+create or replace function holdfast.purge_list(p_limit bigint, p_age interval default '0')
+  returns setof text language sql stable as $$
+  select directory
+    from holdfast.purge
+    where requested_at <= clock_timestamp() - p_age
     order by requested_at limit p_limit
 $$;
-comment on function holdfast.purge_list(bigint, interval) is 'Directories to be deleted, listed for at least p_age.';
+comment on function holdfast.purge_list(bigint, interval) is
+  'Directories to be deleted, listed for at least p_age.';
 
-create or replace function holdfast.purge_done(p_directories text[]) returns void language sql as $$
+create or replace function holdfast.purge_done(p_directories text[])
+  returns void language sql as $$
   delete from holdfast.purge where directory = any (p_directories)
 $$;
 comment on function holdfast.purge_done(text[]) is 'These directories have been deleted.';
 
 create or replace view holdfast.v_purge as
   select p.directory, p.requested_at, clock_timestamp() - p.requested_at as waits
-    from holdfast.purge p order by p.requested_at;
+    from holdfast.purge p
+    order by p.requested_at;
 comment on view holdfast.v_purge is 'Directories to be deleted: their rows are gone, their files not yet.';
 comment on column holdfast.v_purge.waits is 'How long ago that was.';
 
-create or replace function holdfast.crawl_page_changes(p_crawl uuid) returns void language sql as $$
+create or replace function holdfast.crawl_page_changes(p_crawl uuid)
+  returns void language sql as $$
   -- The page of a crawl must be written again.
   insert into holdfast.crawl_page_stale (crawl_id) values (p_crawl)
     on conflict (crawl_id) do update set since = clock_timestamp()
@@ -244,9 +308,12 @@ create or replace function holdfast.crawl_pages_stale(p_limit bigint, p_age inte
     where p.since <= clock_timestamp() - p_age and (p_crawl is null or p.crawl_id = p_crawl)
     order by p.since limit p_limit
 $$;
-comment on function holdfast.crawl_pages_stale(bigint, interval, uuid) is 'Pages of crawls to be written or deleted.';
+comment on function holdfast.crawl_pages_stale(bigint, interval, uuid) is
+  'Pages of crawls to be written or deleted.';
 
-create or replace function holdfast.crawl_page_made(p_crawl uuid, p_since timestamptz) returns void language sql as $$
+create or replace function holdfast.crawl_page_made(p_crawl uuid, p_since timestamptz)
+  returns void language sql as $$
   delete from holdfast.crawl_page_stale where crawl_id = p_crawl and since <= p_since
 $$;
-comment on function holdfast.crawl_page_made(uuid, timestamptz) is 'The page of a crawl shows its state at that time.';
+comment on function holdfast.crawl_page_made(uuid, timestamptz) is
+  'The page of a crawl shows its state at that time.';

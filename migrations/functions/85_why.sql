@@ -1,62 +1,83 @@
--- Why a crawl, snapshot, process, host or webhook is in its state: one sentence for people, and the facts behind it.
--- Reads only. Each question takes a few index look-ups, however large the collection is. The questions are asked in the
--- order in which things hold work back: has it ended, who owns it, what parks it, what delays it, who could claim it.
--- A why_*() returns one row; its reason is null if it holds nothing back.
+-- Why a crawl, snapshot, process, host or webhook is in its state: one sentence for people, and the facts
+-- behind it. Reads only. Each question takes a few index look-ups, however large the collection is. The
+-- questions are asked in the order in which things hold work back: has it ended, who owns it, what parks it,
+-- what delays it, who could claim it. A why_*() returns one row; its reason is null if it holds nothing back.
 
-create or replace function holdfast.people_time(p_at timestamptz) returns text language sql stable as $$
+create or replace function holdfast.people_time(p_at timestamptz)
+  returns text language sql stable as $$
   select to_char(p_at at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS') || ' UTC'
 $$;
 
-create or replace function holdfast.people_duration(p_span interval) returns text language sql immutable as $$
-  select case when s < 1 then round(s * 1000) || ' ms' when s < 120 then floor(s) || ' s'
-              when s < 7200 then floor(s / 60) || ' min' when s < 172800 then floor(s / 3600) || ' h'
+create or replace function holdfast.people_duration(p_span interval)
+  returns text language sql immutable as $$
+  select case when s < 1 then round(s * 1000) || ' ms'
+              when s < 120 then floor(s) || ' s'
+              when s < 7200 then floor(s / 60) || ' min'
+              when s < 172800 then floor(s / 3600) || ' h'
               else floor(s / 86400) || ' days' end
     from (select greatest(extract(epoch from p_span), 0) as s) x
 $$;
 
-create or replace function holdfast.people_count(p_count bigint, p_what text) returns text language sql immutable as $$
+create or replace function holdfast.people_count(p_count bigint, p_what text)
+  returns text language sql immutable as $$
   select p_count || ' ' || p_what || case when p_count = 1 then '' else 's' end
 $$;
 
-create or replace function holdfast.people_order(p_reason text) returns text language sql immutable as $$
+create or replace function holdfast.people_order(p_reason text)
+  returns text language sql immutable as $$
   -- Of a reason as control_reason() writes it: who gave the order, and why.
   select coalesce(substring(p_reason from '((?: by |: ).*)$'), '')
 $$;
 
-create or replace function holdfast.why_not_claimed(out reason text, out facts jsonb) language plpgsql stable as $$
+create or replace function holdfast.why_not_claimed(out reason text, out facts jsonb)
+  language plpgsql stable as $$
 -- Something is due and no worker has it. The reason is the second half of a sentence, with its conjunction.
 declare
   v_all record;
   v_last record;
 begin
   select count(*) as count, coalesce(sum(w.slots), 0) as slots, coalesce(sum(w.held), 0) as held,
-         count(*) filter (where w.state = 'draining') as draining, count(*) filter (where w.state = 'paused') as paused,
-         count(*) filter (where w.state = 'refusing') as refusing, count(*) filter (where w.state = 'full') as full,
+         count(*) filter (where w.state = 'draining') as draining,
+         count(*) filter (where w.state = 'paused') as paused,
+         count(*) filter (where w.state = 'refusing') as refusing,
+         count(*) filter (where w.state = 'full') as full,
          min(w.label || ' says: ' || w.says) filter (where w.state = 'refusing') as says
     into v_all
     from (select p.label, p.slots, h.held, s.says,
                  case when p.draining or p.request is not null then 'draining'
-                      when p.paused_at is not null then 'paused' when s.says is not null then 'refusing'
+                      when p.paused_at is not null then 'paused'
+                      when s.says is not null then 'refusing'
                       when h.held >= p.slots then 'full' end as state
             from holdfast.process p
             cross join lateral (select nullif(p.stats ->> 'not_claiming', '') as says) s
-            cross join lateral (select count(*) as held from holdfast.snapshot_queue q where q.owner_id = p.id) h
-            where p.process_type = 'worker' and p.status = 'running' and p.lease_until > clock_timestamp()) w;
-  select p.label, coalesce(p.ended_at, p.lease_until) as at, coalesce(p.exit_reason, 'lease lapsed') as how into v_last
-    from holdfast.process p where v_all.count = 0 and p.process_type = 'worker'
+            cross join lateral (select count(*) as held
+                                  from holdfast.snapshot_queue q
+                                  where q.owner_id = p.id) h
+            where p.process_type = 'worker' and p.status = 'running'
+              and p.lease_until > clock_timestamp()) w;
+  select p.label, coalesce(p.ended_at, p.lease_until) as at,
+         coalesce(p.exit_reason, 'lease lapsed') as how
+    into v_last
+    from holdfast.process p
+    where v_all.count = 0 and p.process_type = 'worker'
     order by coalesce(p.ended_at, p.lease_until) desc nulls last limit 1;
   reason := case
-    when v_all.count = 0 then ', but no worker is running' || coalesce(' (the last one, ' || v_last.label
-      || ', ended at ' || holdfast.people_time(v_last.at) || ': ' || v_last.how || ')', ', and none has run before')
-    when v_all.draining + v_all.paused + v_all.refusing + v_all.full < v_all.count
-      then ', and a worker with a free slot will claim it in a moment'
-    else ', but no worker can claim: ' || concat_ws(', ',
-      nullif(v_all.full, 0) || ' full (' || holdfast.people_count(v_all.slots, 'slot') || ')',
-      nullif(v_all.draining, 0) || ' draining', nullif(v_all.paused, 0) || ' paused',
-      nullif(v_all.refusing, 0) || ' not claiming (' || v_all.says || ')') end;
-  facts := jsonb_strip_nulls(jsonb_build_object('nodes', v_all.count, 'slots', v_all.slots, 'held', v_all.held,
-    'draining', v_all.draining, 'paused', v_all.paused, 'not_claiming', v_all.refusing, 'full', v_all.full,
-    'says', v_all.says, 'last_node', v_last.label, 'last_node_ended_at', v_last.at, 'last_node_ended_by', v_last.how));
+    when v_all.count = 0 then
+      ', but no worker is running'
+      || coalesce(' (the last one, ' || v_last.label || ', ended at ' || holdfast.people_time(v_last.at)
+                  || ': ' || v_last.how || ')', ', and none has run before')
+    when v_all.draining + v_all.paused + v_all.refusing + v_all.full < v_all.count then
+      ', and a worker with a free slot will claim it in a moment'
+    else
+      ', but no worker can claim: '
+      || concat_ws(', ',
+                   nullif(v_all.full, 0) || ' full (' || holdfast.people_count(v_all.slots, 'slot') || ')',
+                   nullif(v_all.draining, 0) || ' draining', nullif(v_all.paused, 0) || ' paused',
+                   nullif(v_all.refusing, 0) || ' not claiming (' || v_all.says || ')') end;
+  facts := jsonb_strip_nulls(jsonb_build_object(
+    'nodes', v_all.count, 'slots', v_all.slots, 'held', v_all.held, 'draining', v_all.draining,
+    'paused', v_all.paused, 'not_claiming', v_all.refusing, 'full', v_all.full, 'says', v_all.says,
+    'last_node', v_last.label, 'last_node_ended_at', v_last.at, 'last_node_ended_by', v_last.how));
 end $$;
 
 create or replace function holdfast.why_host_waits(p_host text, out reason text, out facts jsonb)
@@ -69,16 +90,23 @@ declare
 begin
   select * into v_host from holdfast.host h where h.name = p_host;
   v_cap := coalesce(v_host.max_parallel, case when v_host.min_delay > '0' then 1 end);
-  select count(*) into v_held from (select from holdfast.snapshot_queue q where q.lane = p_host and q.lane <> ''
-                                      and q.owner_id is not null limit v_cap) x;
+  select count(*) into v_held
+    from (select
+            from holdfast.snapshot_queue q
+            where q.lane = p_host and q.lane <> '' and q.owner_id is not null
+            limit v_cap) x;
   reason := 'its host ' || p_host || case
-    when v_host.paused then ' is paused' || holdfast.people_order(v_host.reason)
-    when v_host.backoff_until > clock_timestamp() then ' is in back-off until '
-      || holdfast.people_time(v_host.backoff_until) || coalesce(': ' || v_host.reason, '')
-    when v_host.next_at > clock_timestamp() then ' is limited to one page every '
-      || holdfast.people_duration(v_host.min_delay) || ', the next at ' || holdfast.people_time(v_host.next_at)
-    when v_held >= v_cap then ' has reached its limit of ' || holdfast.people_count(v_held, 'snapshot') || ' at once'
-    end;
+    when v_host.paused then
+      ' is paused' || holdfast.people_order(v_host.reason)
+    when v_host.backoff_until > clock_timestamp() then
+      ' is in back-off until ' || holdfast.people_time(v_host.backoff_until)
+      || coalesce(': ' || v_host.reason, '')
+    when v_host.next_at > clock_timestamp() then
+      ' is limited to one page every ' || holdfast.people_duration(v_host.min_delay)
+      || ', the next at ' || holdfast.people_time(v_host.next_at)
+      || holdfast.why_clock(v_host.next_at, clock_timestamp() + v_host.min_delay + interval '1 minute')
+    when v_held >= v_cap then
+      ' has reached its limit of ' || holdfast.people_count(v_held, 'snapshot') || ' at once' end;
   facts := jsonb_strip_nulls(jsonb_build_object('host', to_jsonb(v_host), 'host_held', v_held));
 end $$;
 
@@ -91,44 +119,56 @@ declare
 begin
   select * into v_all from holdfast.collection;
   reason := case
-    when p_crawl.stopping_at is not null then 'its crawl has been stopping since '
-      || holdfast.people_time(p_crawl.stopping_at) || coalesce(' (' || nullif(p_crawl.changed_by, '') || ')', '')
+    when p_crawl.stopping_at is not null then
+      'its crawl has been stopping since ' || holdfast.people_time(p_crawl.stopping_at)
+      || coalesce(' (' || nullif(p_crawl.changed_by, '') || ')', '')
       || '; its open snapshots are being cancelled'
-    when p_crawl.status = 'paused' then 'its crawl has been paused since ' || holdfast.people_time(p_crawl.paused_at)
+    when p_crawl.status = 'paused' then
+      'its crawl has been paused since ' || holdfast.people_time(p_crawl.paused_at)
       || holdfast.people_order(p_crawl.reason)
-    when v_all.paused_at is not null then 'the whole collection has been paused since '
-      || holdfast.people_time(v_all.paused_at) || holdfast.people_order(v_all.paused_by)
-    when p_crawl.deadline_at <= clock_timestamp() then 'its crawl reached its time limit at '
-      || holdfast.people_time(p_crawl.deadline_at) || ' (max_time ' || holdfast.people_duration(p_crawl.max_time) || ')'
-    end;
+    when v_all.paused_at is not null then
+      'the whole collection has been paused since ' || holdfast.people_time(v_all.paused_at)
+      || holdfast.people_order(v_all.paused_by)
+    when p_crawl.deadline_at <= clock_timestamp() then
+      'its crawl reached its time limit at ' || holdfast.people_time(p_crawl.deadline_at)
+      || ' (max_time ' || holdfast.people_duration(p_crawl.max_time) || ')' end;
   if reason is null and p_crawl.max_parallel is not null then
     select count(*) into v_held
-      from (select from holdfast.process p join holdfast.snapshot_queue q on q.owner_id = p.id
-              where p.status = 'running' and q.crawl_id = p_crawl.id limit p_crawl.max_parallel) x;
+      from (select
+              from holdfast.process p
+              join holdfast.snapshot_queue q on q.owner_id = p.id
+              where p.status = 'running' and q.crawl_id = p_crawl.id
+              limit p_crawl.max_parallel) x;
     if v_held >= p_crawl.max_parallel then
-      reason := 'its crawl has reached its limit of ' || holdfast.people_count(v_held, 'snapshot') || ' at once';
+      reason := 'its crawl has reached its limit of ' || holdfast.people_count(v_held, 'snapshot')
+        || ' at once';
     end if;
   end if;
-  facts := jsonb_strip_nulls(jsonb_build_object('stopping_at', p_crawl.stopping_at, 'paused_at', p_crawl.paused_at,
-    'paused_by', coalesce(v_all.paused_by, case p_crawl.status when 'paused' then nullif(p_crawl.changed_by, '') end),
-    'collection_paused_at', v_all.paused_at, 'deadline_at', p_crawl.deadline_at, 'max_parallel', p_crawl.max_parallel,
-    'crawl_held', v_held));
+  facts := jsonb_strip_nulls(jsonb_build_object(
+    'stopping_at', p_crawl.stopping_at, 'paused_at', p_crawl.paused_at,
+    'paused_by', coalesce(v_all.paused_by,
+                          case p_crawl.status when 'paused' then nullif(p_crawl.changed_by, '') end),
+    'collection_paused_at', v_all.paused_at, 'deadline_at', p_crawl.deadline_at,
+    'max_parallel', p_crawl.max_parallel, 'crawl_held', v_held));
 end $$;
 
-create or replace function holdfast.why_sealed(p_snapshot uuid, p_crawl uuid, out reason text, out facts jsonb)
+create or replace function holdfast.why_sealed(p_snapshot uuid, p_crawl uuid,
+    out reason text, out facts jsonb)
   language plpgsql stable as $$
 declare
   v_end holdfast.snapshot_sealed;
   v_worker text;
   v_hooks record;
 begin
-  select * into v_end from holdfast.snapshot_sealed e where e.snapshot_id = p_snapshot and e.crawl_id = p_crawl;
+  select * into v_end
+    from holdfast.snapshot_sealed e
+    where e.snapshot_id = p_snapshot and e.crawl_id = p_crawl;
   select p.label into v_worker from holdfast.process p where p.id = v_end.owner_id;
   select jsonb_agg(jsonb_build_object('plugin', r.plugin, 'hook', r.hook_name, 'status', r.status,
                                       'error', left(r.error, 300)) order by r.hook_name) as them,
          string_agg(t.said, '; ' order by r.hook_name) filter (where r.status = 'failed') as failed,
-         left(string_agg(t.said, '; ' order by r.hook_name) filter (where r.status = 'skipped' and r.error <> ''), 400)
-           as skipped
+         left(string_agg(t.said, '; ' order by r.hook_name)
+                filter (where r.status = 'skipped' and r.error <> ''), 400) as skipped
     into v_hooks
     from holdfast.archive_result r
     cross join lateral (select r.plugin || ': ' || left(split_part(r.error, E'\n', 1), 120) as said) t
@@ -136,18 +176,22 @@ begin
       and r.status in ('failed', 'skipped');
   reason := rtrim('Finished at ' || holdfast.people_time(v_end.sealed_at) || coalesce(' by ' || v_worker, '')
     || ' with outcome ' || v_end.outcome || coalesce(': ' || nullif(v_end.reason, ''), '')
-    || coalesce(' (' || v_hooks.failed || ')', '') || coalesce('; skipped: ' || v_hooks.skipped, ''), '. ') || '.';
-  facts := jsonb_strip_nulls(jsonb_build_object('outcome', v_end.outcome, 'why', v_end.reason, 'node', v_worker,
-    'sealed_at', v_end.sealed_at, 'fence', v_end.fence, 'attempts', v_end.attempts, 'owners_lost', v_end.owners_lost,
+    || coalesce(' (' || v_hooks.failed || ')', '')
+    || coalesce('; skipped: ' || v_hooks.skipped, ''), '. ') || '.';
+  facts := jsonb_strip_nulls(jsonb_build_object(
+    'outcome', v_end.outcome, 'why', v_end.reason, 'node', v_worker, 'sealed_at', v_end.sealed_at,
+    'fence', v_end.fence, 'attempts', v_end.attempts, 'owners_lost', v_end.owners_lost,
     'directory', v_end.directory, 'files', v_end.files, 'bytes', v_end.bytes, 'hooks', v_hooks.them));
 end $$;
 
-create or replace function holdfast.why_lost(p_worker holdfast.process) returns text language sql stable as $$
-  select 'Its worker ' || p_worker.label || ' sent its last beat at ' || holdfast.people_time(p_worker.beat_at)
-    || ' and its lease has expired: another worker will take over.'
+create or replace function holdfast.why_lost(p_worker holdfast.process)
+  returns text language sql stable as $$
+  select 'Its worker ' || p_worker.label || ' sent its last beat at '
+    || holdfast.people_time(p_worker.beat_at) || ' and its lease has expired: another worker will take over.'
 $$;
 
-create or replace function holdfast.why_held(p_queue holdfast.snapshot_queue, out reason text, out facts jsonb)
+create or replace function holdfast.why_held(p_queue holdfast.snapshot_queue,
+    out reason text, out facts jsonb)
   language plpgsql stable as $$
 -- A worker has it. If none of its hooks runs, it may wait for the hooks of its crawl.
 declare
@@ -157,43 +201,86 @@ declare
   v_session record;
 begin
   select * into v_worker from holdfast.process p where p.id = p_queue.owner_id;
-  select * into v_hook from holdfast.v_running r where r.snapshot_id = p_queue.snapshot_id
+  select * into v_hook
+    from holdfast.v_running r
+    where r.snapshot_id = p_queue.snapshot_id
     order by r.background, r.started_at desc limit 1;
-  select jsonb_agg(jsonb_build_object('plugin', r.plugin, 'hook', r.hook_name, 'pid', r.pid, 'timeout', r.timeout,
-                                      'started_at', r.started_at, 'background', r.background) order by r.started_at)
-    into v_hooks from holdfast.v_running r where r.snapshot_id = p_queue.snapshot_id;
-  select s.status, s.opened_at, s.reason, (select string_agg(h.plugin, ', ' order by h.hook_name)
-           from holdfast.session_hook h where h.session_id = s.id and h.ended_at is null) as hooks
+  select jsonb_agg(jsonb_build_object('plugin', r.plugin, 'hook', r.hook_name, 'pid', r.pid,
+                                      'timeout', r.timeout, 'started_at', r.started_at,
+                                      'background', r.background) order by r.started_at)
+    into v_hooks
+    from holdfast.v_running r
+    where r.snapshot_id = p_queue.snapshot_id;
+  select s.status, s.opened_at, s.reason,
+         (select string_agg(h.plugin, ', ' order by h.hook_name)
+            from holdfast.session_hook h
+            where h.session_id = s.id and h.ended_at is null) as hooks
     into v_session
-    from holdfast.session s where s.crawl_id = p_queue.crawl_id and s.process_id = v_worker.id
+    from holdfast.session s
+    where s.crawl_id = p_queue.crawl_id and s.process_id = v_worker.id
     order by s.ended_at is null desc, s.opened_at desc limit 1;
-  reason := 'It has been running on ' || v_worker.label || ' since ' || holdfast.people_time(p_queue.claimed_at) || case
-    when v_hook.plugin is not null then ', now in hook ' || v_hook.plugin || '/' || v_hook.hook_name || ' for '
+  reason := 'It has been running on ' || v_worker.label || ' since '
+    || holdfast.people_time(p_queue.claimed_at) || case
+    when v_hook.plugin is not null then
+      ', now in hook ' || v_hook.plugin || '/' || v_hook.hook_name || ' for '
       || holdfast.people_duration(v_hook.running_for)
       || coalesce(' (limit ' || holdfast.people_duration(v_hook.timeout) || ')', '')
-      || coalesce(', which has shown no progress since ' || holdfast.people_time(v_hook.no_progress_since), '')
-    when v_session.status = 'opening' then ' and waits for the hooks of its crawl there, starting since '
+      || coalesce(', which has shown no progress since '
+                  || holdfast.people_time(v_hook.no_progress_since), '')
+    when v_session.status = 'opening' then
+      ' and waits for the hooks of its crawl there, starting since '
       || holdfast.people_time(v_session.opened_at) || coalesce(' (' || v_session.hooks || ')', '')
-    when v_session.status = 'failed' then ', where the hooks of its crawl have failed: ' || v_session.reason
-    when v_session.status = 'draining' then ', where the hooks of its crawl are being ended'
-      || coalesce(': ' || v_session.reason, '')
+    when v_session.status = 'failed' then
+      ', where the hooks of its crawl have failed: ' || v_session.reason
+    when v_session.status = 'draining' then
+      ', where the hooks of its crawl are being ended' || coalesce(': ' || v_session.reason, '')
     else ', with no hook running right now' end || '.';
   if v_worker.status <> 'running' or v_worker.lease_until <= clock_timestamp() then
     reason := holdfast.why_lost(v_worker);
   end if;
-  facts := jsonb_strip_nulls(jsonb_build_object('node', v_worker.label, 'node_id', v_worker.id, 'hooks', v_hooks,
-    'claimed_at', p_queue.claimed_at, 'fence', p_queue.fence, 'lease_until', v_worker.lease_until,
-    'beat_at', v_worker.beat_at, 'session', v_session.status, 'no_progress_since', v_hook.no_progress_since));
+  facts := jsonb_strip_nulls(jsonb_build_object(
+    'node', v_worker.label, 'node_id', v_worker.id, 'hooks', v_hooks, 'claimed_at', p_queue.claimed_at,
+    'fence', p_queue.fence, 'lease_until', v_worker.lease_until, 'beat_at', v_worker.beat_at,
+    'session', v_session.status, 'no_progress_since', v_hook.no_progress_since));
 end $$;
 
-create or replace function holdfast.why_snapshot(p_snapshot uuid, p_crawl uuid, out reason text, out facts jsonb)
+create or replace function holdfast.why_clock(p_at timestamptz, p_latest timestamptz)
+  returns text language sql stable as $$
+  -- Of a due time that lies further ahead than its maximum (see 74_clock.sql).
+  select case when p_at > p_latest and p_at < holdfast.retry_at_max()
+              then ', which lies further ahead than ' || holdfast.people_time(p_latest)
+                || ', the latest that it can be: the clock has gone back'
+              else '' end
+$$;
+
+create or replace function holdfast.why_not_looked_at(p_queue holdfast.snapshot_queue)
+  returns text language sql stable as $$
+  -- Claims do not look at a due page, because its crawl or lane lies too far ahead. NULL: they do.
+  select ', but no claim looks at it before ' || holdfast.people_time(w.at)
+         || holdfast.why_clock(w.at, w.latest)
+    from (select c.ready_at as at, clock_timestamp() + interval '2 minutes' as latest
+            from holdfast.crawl_queue c
+            where c.crawl_id = p_queue.crawl_id
+          union all
+          select l.next_at, holdfast.lane_due_latest(l.crawl_id, l.host)
+            from holdfast.crawl_lane l
+            where l.crawl_id = p_queue.crawl_id and l.host = p_queue.lane) w
+    where w.at > w.latest and w.at < holdfast.retry_at_max()
+    order by w.at desc
+    limit 1
+$$;
+
+create or replace function holdfast.why_snapshot(p_snapshot uuid, p_crawl uuid,
+    out reason text, out facts jsonb)
   language plpgsql stable as $$
 declare
   v_queue holdfast.snapshot_queue;
   v_crawl holdfast.crawl;
   v_more record; -- what another question says
 begin
-  select * into v_queue from holdfast.snapshot_queue q where q.snapshot_id = p_snapshot and q.crawl_id = p_crawl;
+  select * into v_queue
+    from holdfast.snapshot_queue q
+    where q.snapshot_id = p_snapshot and q.crawl_id = p_crawl;
   select * into v_crawl from holdfast.crawl c where c.id = p_crawl;
   if v_queue.snapshot_id is null then
     v_more := holdfast.why_sealed(p_snapshot, p_crawl);
@@ -215,34 +302,44 @@ begin
     v_more := holdfast.why_not_claimed();
     reason := 'It waits for its crawl to be started' || v_more.reason || '.';
   elsif v_queue.retry_at > clock_timestamp() then
-    reason := 'It waits until ' || holdfast.people_time(v_queue.retry_at) || coalesce(': ' || v_queue.reason, '')
-      || coalesce(' (after ' || holdfast.people_count(nullif(v_queue.attempts, 0), 'attempt') || ')', '') || '.';
+    reason := 'It waits until ' || holdfast.people_time(v_queue.retry_at)
+      || coalesce(': ' || v_queue.reason, '')
+      || coalesce(' (after ' || holdfast.people_count(nullif(v_queue.attempts, 0), 'attempt') || ')', '')
+      || holdfast.why_clock(v_queue.retry_at, holdfast.page_due_latest(v_queue.host)) || '.';
   else
     v_more := holdfast.why_host_waits(v_queue.host);
     reason := ', but ' || v_more.reason;
     if reason is null then
       v_more := holdfast.why_not_claimed();
-      reason := v_more.reason;
+      reason := coalesce(holdfast.why_not_looked_at(v_queue), v_more.reason);
     end if;
     reason := 'It has been due since ' || holdfast.people_time(v_queue.retry_at) || reason || '.';
   end if;
-  facts := jsonb_strip_nulls(jsonb_build_object('url', (select s.url from holdfast.snapshot s where s.id = p_snapshot),
-    'crawl_id', p_crawl, 'crawl_status', v_crawl.status, 'status', v_queue.status, 'attempts', v_queue.attempts,
+  facts := jsonb_strip_nulls(jsonb_build_object(
+    'url', (select s.url from holdfast.snapshot s where s.id = p_snapshot),
+    'crawl_id', p_crawl, 'crawl_status', v_crawl.status, 'status', v_queue.status,
+    'attempts', v_queue.attempts,
     'retry_at', case when v_queue.owner_id is null then nullif(v_queue.retry_at, holdfast.retry_at_max()) end,
     'owners_lost', v_queue.owners_lost, 'last_reason', v_queue.reason)) || v_more.facts;
 end $$;
 
-create or replace function holdfast.crawl_next(p_crawl uuid) returns table (snapshot_id uuid, due_at timestamptz)
-  language plpgsql stable rows 1 as $$
+create or replace function holdfast.crawl_next(p_crawl uuid)
+  returns table (snapshot_id uuid, due_at timestamptz) language plpgsql stable rows 1 as $$
 begin
   return query
     select x.snapshot_id, x.due_at
-      from ((select q.snapshot_id, q.retry_at as due_at from holdfast.snapshot_queue q
-               where q.crawl_id = p_crawl and q.lane = '' and q.owner_id is null order by q.retry_at limit 1)
+      from ((select q.snapshot_id, q.retry_at as due_at
+               from holdfast.snapshot_queue q
+               where q.crawl_id = p_crawl and q.lane = '' and q.owner_id is null
+               order by q.retry_at limit 1)
             union all
             (select q.snapshot_id, greatest(q.retry_at, l.next_at)
-               from (select * from holdfast.crawl_lane c where c.crawl_id = p_crawl order by c.next_at limit 1) l
-               cross join lateral (select * from holdfast.snapshot_queue s
+               from (select *
+                       from holdfast.crawl_lane c
+                       where c.crawl_id = p_crawl
+                       order by c.next_at limit 1) l
+               cross join lateral (select *
+                                     from holdfast.snapshot_queue s
                                      where s.crawl_id = p_crawl and s.lane = l.host and s.owner_id is null
                                      order by s.retry_at limit 1) q)) x
       order by x.due_at limit 1;
@@ -250,19 +347,24 @@ end $$;
 comment on function holdfast.crawl_next(uuid) is
   'The snapshot of a crawl that is due next, of those that no worker has, and when; no row: there is none.';
 
-create or replace function holdfast.why_crawl_sealed(p_crawl holdfast.crawl) returns text language sql stable as $$
+create or replace function holdfast.why_crawl_sealed(p_crawl holdfast.crawl)
+  returns text language sql stable as $$
   -- One snapshot that failed stands for all. It is looked for among the latest, because a crawl may be large.
-  select 'Finished at ' || holdfast.people_time(p_crawl.sealed_at) || ' with outcome ' || p_crawl.outcome || ': '
-    || holdfast.people_count(p_crawl.snapshots_total, 'snapshot')
+  select 'Finished at ' || holdfast.people_time(p_crawl.sealed_at) || ' with outcome ' || p_crawl.outcome
+    || ': ' || holdfast.people_count(p_crawl.snapshots_total, 'snapshot')
     || coalesce(', ' || nullif(p_crawl.snapshots_partial, 0) || ' partial', '')
     || coalesce(', ' || nullif(p_crawl.snapshots_failed, 0) || ' failed', '')
     || coalesce(', ' || nullif(p_crawl.snapshots_cancelled, 0) || ' cancelled', '')
     || coalesce(case when p_crawl.stop_reason like 'cancel%' then ', because it was cancelled'
                      else ', cut short by its limit ' || p_crawl.stop_reason end, '') || '.'
     || coalesce((select ' The last one that failed: ' || lower(left(w.reason, 1)) || substr(w.reason, 2)
-                   from (select l.* from (select e.* from holdfast.snapshot_sealed e where e.crawl_id = p_crawl.id
-                                            order by e.sealed_at desc limit 1000) l
-                           where l.outcome in ('failed', 'quarantined') order by l.sealed_at desc limit 1) f
+                   from (select l.*
+                           from (select e.*
+                                   from holdfast.snapshot_sealed e
+                                   where e.crawl_id = p_crawl.id
+                                   order by e.sealed_at desc limit 1000) l
+                           where l.outcome in ('failed', 'quarantined')
+                           order by l.sealed_at desc limit 1) f
                    cross join lateral holdfast.why_sealed(f.snapshot_id, p_crawl.id) w), '')
 $$;
 
@@ -276,13 +378,16 @@ declare
   v_next uuid;
 begin
   select * into v_owner from holdfast.process p where p.id = p_crawl.owner_id;
-  select count(*) as count, min(p.label) as worker, count(distinct p.id) as workers into v_held
-    from holdfast.process p join holdfast.snapshot_queue q on q.owner_id = p.id
+  select count(*) as count, min(p.label) as worker, count(distinct p.id) as workers
+    into v_held
+    from holdfast.process p
+    join holdfast.snapshot_queue q on q.owner_id = p.id
     where p.status = 'running' and q.crawl_id = p_crawl.id;
   facts := jsonb_build_object('held', v_held.count, 'nodes', v_held.workers);
   if p_crawl.owner_id is not null then
-    reason := case when v_owner.status = 'running' and v_owner.lease_until > clock_timestamp()
-      then 'Its seeds are being expanded by ' || v_owner.label || ', ' || p_crawl.seeds_left || ' left.'
+    reason := case
+      when v_owner.status = 'running' and v_owner.lease_until > clock_timestamp() then
+        'Its seeds are being expanded by ' || v_owner.label || ', ' || p_crawl.seeds_left || ' left.'
       else holdfast.why_lost(v_owner) end;
     facts := facts || jsonb_build_object('node', v_owner.label, 'lease_until', v_owner.lease_until);
   elsif v_held.count > 0 then
@@ -290,8 +395,8 @@ begin
       || ' running on ' || case v_held.workers when 1 then v_held.worker else v_held.workers || ' workers' end
       || coalesce(', ' || nullif(p_crawl.snapshots_open - v_held.count, 0) || ' more wait', '') || '.';
   elsif p_crawl.retry_at > clock_timestamp() then
-    reason := 'It waits until ' || holdfast.people_time(p_crawl.retry_at) || coalesce(': ' || p_crawl.reason, '')
-      || '.';
+    reason := 'It waits until ' || holdfast.people_time(p_crawl.retry_at)
+      || coalesce(': ' || p_crawl.reason, '') || '.';
   elsif p_crawl.status = 'queued' or p_crawl.seeds_left > 0 then
     v_more := holdfast.why_not_claimed();
     reason := coalesce('Its ' || holdfast.people_count(nullif(p_crawl.seeds_left, 0), 'seed')
@@ -305,8 +410,10 @@ begin
       'It has nothing left to do, and the runner will seal it on its next round.');
     facts := facts || jsonb_build_object('next_snapshot', v_next, 'next', v_more.facts);
   end if;
-  reason := reason || case when p_crawl.stop_reason not like 'cancel%' then ' It has reached its limit '
-    || p_crawl.stop_reason || ' and takes no further pages.' else '' end;
+  reason := reason || case
+    when p_crawl.stop_reason not like 'cancel%' then
+      ' It has reached its limit ' || p_crawl.stop_reason || ' and takes no further pages.'
+    else '' end;
 end $$;
 
 create or replace function holdfast.why_crawl(p_crawl uuid, out reason text, out facts jsonb)
@@ -324,22 +431,30 @@ begin
     reason := v_more.reason;
   else
     reason := case when v_more.reason like 'its crawl%' then 'It' || substr(v_more.reason, 10)
-      else 'It waits: ' || v_more.reason end || '.';
+                   else 'It waits: ' || v_more.reason end || '.';
   end if;
-  facts := jsonb_strip_nulls(v_more.facts || jsonb_build_object('url', v_crawl.first_url, 'status', v_crawl.status,
-    'total', v_crawl.snapshots_total, 'open', v_crawl.snapshots_open, 'succeeded', v_crawl.snapshots_succeeded,
-    'partial', v_crawl.snapshots_partial, 'failed', v_crawl.snapshots_failed, 'seeds_left', v_crawl.seeds_left,
-    'cancelled', nullif(v_crawl.snapshots_cancelled, 0), 'max_urls', nullif(v_crawl.max_urls, 0),
-    'stop_reason', v_crawl.stop_reason, 'outcome', v_crawl.outcome, 'sealed_at', v_crawl.sealed_at));
+  facts := jsonb_strip_nulls(v_more.facts || jsonb_build_object(
+    'url', v_crawl.first_url, 'status', v_crawl.status, 'total', v_crawl.snapshots_total,
+    'open', v_crawl.snapshots_open, 'succeeded', v_crawl.snapshots_succeeded,
+    'partial', v_crawl.snapshots_partial, 'failed', v_crawl.snapshots_failed,
+    'seeds_left', v_crawl.seeds_left, 'cancelled', nullif(v_crawl.snapshots_cancelled, 0),
+    'max_urls', nullif(v_crawl.max_urls, 0), 'stop_reason', v_crawl.stop_reason,
+    'outcome', v_crawl.outcome, 'sealed_at', v_crawl.sealed_at));
 end $$;
 
-create or replace function holdfast.why_runner(p_runner holdfast.process) returns text language sql stable as $$
-  select case when p_runner.worker_type = 'worker_runner' then 'It is the leading runner, with epoch ' || p_runner.epoch
-      || '; its lease has ' || holdfast.people_duration(p_runner.lease_until - clock_timestamp()) || ' left'
+create or replace function holdfast.why_runner(p_runner holdfast.process)
+  returns text language sql stable as $$
+  select case
+    when p_runner.worker_type = 'worker_runner' then
+      'It is the leading runner, with epoch ' || p_runner.epoch || '; its lease has '
+      || holdfast.people_duration(p_runner.lease_until - clock_timestamp()) || ' left'
       || case p_runner.request when 'leave' then '; a newer runner has asked it to leave' else '' end
-    else case when p_runner.standby then 'It stands by' else 'It waits to lead' end
-      || coalesce(' while ' || (select p.label from holdfast.process p where p.worker_type = 'worker_runner'
-                                  and p.status = 'running') || ' leads', ', but no runner leads yet') end
+    else
+      case when p_runner.standby then 'It stands by' else 'It waits to lead' end
+      || coalesce(' while ' || (select p.label
+                                  from holdfast.process p
+                                  where p.worker_type = 'worker_runner' and p.status = 'running')
+                  || ' leads', ', but no runner leads yet') end
 $$;
 
 create or replace function holdfast.why_process(p_process uuid, out reason text, out facts jsonb)
@@ -355,30 +470,37 @@ begin
   v_them := holdfast.people_count(v_held, 'snapshot');
   v_left := v_row.lease_until - clock_timestamp();
   reason := case
-    when v_row.status = 'exited' then 'It ended at ' || holdfast.people_time(v_row.ended_at) || ': '
-      || coalesce(v_row.exit_reason, 'it gave no reason') || coalesce(' (exit code ' || v_row.exit_code || ')', '')
-    when v_left <= '0' then 'It sent its last beat at ' || holdfast.people_time(v_row.beat_at)
-      || ' and its lease has expired; '
+    when v_row.status = 'exited' then
+      'It ended at ' || holdfast.people_time(v_row.ended_at) || ': '
+      || coalesce(v_row.exit_reason, 'it gave no reason')
+      || coalesce(' (exit code ' || v_row.exit_code || ')', '')
+    when v_left <= '0' then
+      'It sent its last beat at ' || holdfast.people_time(v_row.beat_at) || ' and its lease has expired; '
       || case v_held when 0 then 'it holds nothing' else 'other workers will take over its ' || v_them end
-    when v_row.process_type = 'runner' then holdfast.why_runner(v_row)
-    when v_row.request in ('stop', 'leave') then 'It was asked to ' || v_row.request || ' and releases its ' || v_them
-    when v_row.draining or v_row.request = 'drain' then 'It is draining: it finishes its ' || v_them
-      || ' and claims nothing more'
-    when v_row.paused_at is not null then 'It has been paused since ' || holdfast.people_time(v_row.paused_at)
+    when v_row.process_type = 'runner' then
+      holdfast.why_runner(v_row)
+    when v_row.request in ('stop', 'leave') then
+      'It was asked to ' || v_row.request || ' and releases its ' || v_them
+    when v_row.draining or v_row.request = 'drain' then
+      'It is draining: it finishes its ' || v_them || ' and claims nothing more'
+    when v_row.paused_at is not null then
+      'It has been paused since ' || holdfast.people_time(v_row.paused_at)
       || holdfast.people_order(v_row.paused_by) || '; it holds ' || v_them
-    when v_row.stats ->> 'not_claiming' <> '' then 'It claims nothing: ' || (v_row.stats ->> 'not_claiming')
-      || '; it holds ' || v_them
-    else case v_held when 0 then 'It is idle' else 'It works on ' || v_them end || ' ('
-      || holdfast.people_count(v_row.slots, 'slot') || '); its lease has ' || holdfast.people_duration(v_left)
-      || ' left' end || '.';
-  facts := jsonb_strip_nulls(jsonb_build_object('label', v_row.label, 'type', v_row.process_type, 'held', v_held,
-    'status', v_row.status, 'slots', v_row.slots, 'beat_at', v_row.beat_at, 'lease_until', v_row.lease_until,
+    when v_row.stats ->> 'not_claiming' <> '' then
+      'It claims nothing: ' || (v_row.stats ->> 'not_claiming') || '; it holds ' || v_them
+    else
+      case v_held when 0 then 'It is idle' else 'It works on ' || v_them end
+      || ' (' || holdfast.people_count(v_row.slots, 'slot') || '); its lease has '
+      || holdfast.people_duration(v_left) || ' left' end || '.';
+  facts := jsonb_strip_nulls(jsonb_build_object(
+    'label', v_row.label, 'type', v_row.process_type, 'held', v_held, 'status', v_row.status,
+    'slots', v_row.slots, 'beat_at', v_row.beat_at, 'lease_until', v_row.lease_until,
     'lease_left', v_left, 'request', v_row.request, 'stats', v_row.stats, 'exit_code', v_row.exit_code,
     'exit_reason', v_row.exit_reason, 'ended_at', v_row.ended_at));
 end $$;
 
-create or replace function holdfast.why(p_text text) returns table (kind text, id uuid, reason text, facts jsonb)
-  language plpgsql stable rows 1 as $$
+create or replace function holdfast.why(p_text text)
+  returns table (kind text, id uuid, reason text, facts jsonb) language plpgsql stable rows 1 as $$
 -- Exactly one row.
 #variable_conflict use_column
 declare
@@ -390,29 +512,39 @@ begin
   return query
     select v_kind, v_id, w.reason, w.facts from holdfast.why_crawl(v_id) w where v_kind = 'crawl'
     union all
-    select v_kind, v_id, w.reason, w.facts from holdfast.why_snapshot(v_id, v_crawl) w where v_kind = 'snapshot'
+    select v_kind, v_id, w.reason, w.facts
+      from holdfast.why_snapshot(v_id, v_crawl) w
+      where v_kind = 'snapshot'
     union all
     select v_kind, v_id, w.reason, w.facts from holdfast.why_process(v_id) w where v_kind = 'process'
     union all
-    select 'host', null, coalesce('It' || substr(w.reason, length('its host ' || h.name) + 1) || '.',
-             'Nothing holds it back now.'), to_jsonb(h)
-      from holdfast.host h cross join lateral holdfast.why_host_waits(h.name) w where h.name = lower(p_text)
+    select 'host', null,
+           coalesce('It' || substr(w.reason, length('its host ' || h.name) + 1) || '.',
+                    'Nothing holds it back now.'), to_jsonb(h)
+      from holdfast.host h
+      cross join lateral holdfast.why_host_waits(h.name) w
+      where h.name = lower(p_text)
     union all
     select 'webhook', null, w.reason, w.facts from holdfast.why_webhook(p_text) w
     limit 1;
   if found then return; end if;
   return query
     select 'nothing', null::uuid, '"' || p_text || '"' || case
-      when jsonb_array_length(v_found) > 1 then ' is short for more than one id; give more of its digits.'
-      when p_text ~ '^[0-9a-fA-F]{1,3}$' then ' is too short for an id; give at least its last four digits.'
-      else ' names nothing: no crawl, snapshot or process has this id, no host of this name has limits,'
-        || ' and no webhook has this name.' end, jsonb_build_object('matches', v_found);
+             when jsonb_array_length(v_found) > 1 then
+               ' is short for more than one id; give more of its digits.'
+             when p_text ~ '^[0-9a-fA-F]{1,3}$' then
+               ' is too short for an id; give at least its last four digits.'
+             else
+               ' names nothing: no crawl, snapshot or process has this id, no host of this name has limits,'
+               || ' and no webhook has this name.' end, jsonb_build_object('matches', v_found);
 end $$;
 comment on function holdfast.why(text) is
-  'Why a crawl, snapshot or process (its id, or its first or last digits), a host or a webhook is in its state.';
+  'Why a crawl, snapshot or process (its id, or its first '
+  'or last digits), a host or a webhook is in its state.';
 
-create or replace function holdfast.why(p_id uuid) returns table (kind text, id uuid, reason text, facts jsonb)
-  language sql stable rows 1 as $$
+create or replace function holdfast.why(p_id uuid)
+  returns table (kind text, id uuid, reason text, facts jsonb) language sql stable rows 1 as $$
   select * from holdfast.why(p_id::text)
 $$;
-comment on function holdfast.why(uuid) is 'Why a crawl, snapshot or process is in its state: a sentence and its facts.';
+comment on function holdfast.why(uuid) is
+  'Why a crawl, snapshot or process is in its state: a sentence and its facts.';

@@ -1,25 +1,28 @@
--- What people read. Names and columns of these views are stable between releases; new columns are added at the end.
--- Time is that of the statement: no index serves a comparison with clock_timestamp(), which changes from row to row.
--- A column without a comment here means what the column of that name in its table means; views.md says both.
+-- What people read. Names and columns of these views are stable between releases; new columns are added at
+-- the end. Time is that of the statement: no index serves a comparison with clock_timestamp(), which changes
+-- from row to row. A column without a comment here means what the column of that name in its table means;
+-- views.md says both.
 
 create or replace view holdfast.v_crawl as
   select c.id, c.label, c.status, c.outcome, c.stop_reason, c.retry_at, c.reason, c.snapshots_total as total,
          c.snapshots_open as open, c.snapshots_succeeded as succeeded, c.snapshots_partial as partial,
-         c.snapshots_failed as failed, c.seeds_left, c.bytes, c.max_depth, c.max_urls, c.tags, c.plugins, c.priority,
-         c.created_by, c.created_at, c.started_at, c.sealed_at,
-         coalesce(c.sealed_at, statement_timestamp()) - c.created_at as age, c.first_url, c.notes, c.max_bytes,
-         c.max_time, c.max_parallel, c.deadline_at, c.scope, c.urls_refused as refused,
+         c.snapshots_failed as failed, c.seeds_left, c.bytes, c.max_depth, c.max_urls, c.tags, c.plugins,
+         c.priority, c.created_by, c.created_at, c.started_at, c.sealed_at,
+         coalesce(c.sealed_at, statement_timestamp()) - c.created_at as age, c.first_url, c.notes,
+         c.max_bytes, c.max_time, c.max_parallel, c.deadline_at, c.scope, c.urls_refused as refused,
          c.snapshots_excluded as excluded, c.paused_at, c.stopping_at, c.changed_by, c.retry_of, c.keep_until,
          c.snapshots_cancelled as cancelled
     from holdfast.crawl c;
-comment on view holdfast.v_crawl is 'Crawls. total = open + succeeded + partial + failed + cancelled, always.';
+comment on view holdfast.v_crawl is
+  'Crawls. total = open + succeeded + partial + failed + cancelled, always.';
 comment on column holdfast.v_crawl.total is 'Snapshots it has.';
 comment on column holdfast.v_crawl.open is 'Snapshots not yet sealed.';
 comment on column holdfast.v_crawl.succeeded is 'Snapshots sealed with outcome succeeded.';
 comment on column holdfast.v_crawl.partial is 'Snapshots sealed with outcome partial.';
 comment on column holdfast.v_crawl.failed is 'Snapshots sealed with outcome failed, refused or quarantined.';
 comment on column holdfast.v_crawl.cancelled is 'Snapshots cancelled by an order, or by its scope or limits.';
-comment on column holdfast.v_crawl.refused is 'URLs that were not taken: outside its scope, or archived before.';
+comment on column holdfast.v_crawl.refused is
+  'URLs that were not taken: outside its scope, or archived before.';
 comment on column holdfast.v_crawl.excluded is 'Open snapshots that its scope excludes.';
 comment on column holdfast.v_crawl.age is 'How long it took, or has taken so far.';
 
@@ -29,9 +32,10 @@ create or replace view holdfast.v_snapshot as
          case when q.owner_id is not null then p.lease_until else q.retry_at end as retry_at,
          coalesce(q.reason, e.reason) as reason, coalesce(q.fence, e.fence) as fence,
          coalesce(q.owner_id, e.owner_id) as owner_id, p.label as owner, q.claimed_at,
-         coalesce(q.claimed_at, e.started_at) as started_at, e.sealed_at, e.directory, e.manifest_sha256, e.bytes,
-         e.files, coalesce(q.attempts, e.attempts) as attempts, coalesce(q.owners_lost, e.owners_lost) as owners_lost,
-         s.parent_id, s.tags, s.created_at, coalesce(u.url, s.found_on) as found_on
+         coalesce(q.claimed_at, e.started_at) as started_at, e.sealed_at, e.directory, e.manifest_sha256,
+         e.bytes, e.files, coalesce(q.attempts, e.attempts) as attempts,
+         coalesce(q.owners_lost, e.owners_lost) as owners_lost, s.parent_id,
+         s.tags, s.created_at, coalesce(u.url, s.found_on) as found_on
     from holdfast.snapshot s
     left join holdfast.snapshot u on u.id = s.parent_id and u.crawl_id = s.crawl_id
     left join holdfast.snapshot_queue q on q.snapshot_id = s.id and q.crawl_id = s.crawl_id
@@ -40,10 +44,13 @@ create or replace view holdfast.v_snapshot as
 comment on view holdfast.v_snapshot is 'Snapshots: what was asked for, the state now, and how each ended.';
 comment on column holdfast.v_snapshot.id is 'The snapshot.';
 comment on column holdfast.v_snapshot.status is 'queued, started, paused or sealed.';
-comment on column holdfast.v_snapshot.title is 'Title found on the page, else the one that came with the URL.';
-comment on column holdfast.v_snapshot.retry_at is 'When it is due, or until when it is owned; 9999-01-01: paused.';
+comment on column holdfast.v_snapshot.title is
+  'Title found on the page, else the one that came with the URL.';
+comment on column holdfast.v_snapshot.retry_at is
+  'When it is due, or until when it is owned; 9999-01-01: paused.';
 comment on column holdfast.v_snapshot.reason is 'Why it waits, or why it ended so.';
-comment on column holdfast.v_snapshot.fence is 'Attempt; its files are in <directory>, which ends in a<fence>.';
+comment on column holdfast.v_snapshot.fence is
+  'Attempt; its files are in <directory>, which ends in a<fence>.';
 comment on column holdfast.v_snapshot.owner_id is 'The worker that works on it, or sealed it.';
 comment on column holdfast.v_snapshot.owner is 'The name of that worker.';
 comment on column holdfast.v_snapshot.started_at is 'When the attempt that runs, or that was sealed, began.';
@@ -62,12 +69,13 @@ create or replace view holdfast.v_queue as
               when h.paused then 'waits: ' || coalesce(h.reason, 'its host is paused')
               when h.backoff_until > statement_timestamp()
                 then 'waits: ' || coalesce(h.reason, 'its host is in back-off')
-              when h.next_at > statement_timestamp() then 'waits: its host is limited to one page every ' || h.min_delay
+              when h.next_at > statement_timestamp()
+                then 'waits: its host is limited to one page every ' || h.min_delay
               else 'due' end as state,
          statement_timestamp() - q.retry_at as due_for, q.attempts, q.owners_lost, q.owner_id
     from holdfast.snapshot_queue q
-    -- By its id alone, which is unique: for a join over two columns the planner expects few rows, and then sorts the
-    -- whole queue to show its first rows.
+    -- By its id alone, which is unique: for a join over two columns the planner expects few rows, and then
+    -- sorts the whole queue to show its first rows.
     join holdfast.snapshot s on s.id = q.snapshot_id
     join holdfast.crawl c on c.id = q.crawl_id
     cross join holdfast.collection a
@@ -80,15 +88,17 @@ comment on column holdfast.v_queue.status is 'queued, started or paused.';
 comment on column holdfast.v_queue.state is 'Due, or its owner, or what it waits for.';
 comment on column holdfast.v_queue.due_for is 'How long it has been due; below zero: how long until it is.';
 
--- Everything that reads running hooks reads this view. A row of running_hook counts only while its worker holds the
--- snapshot with that fence. The left joins cost nothing where their columns are not asked for.
+-- Everything that reads running hooks reads this view. A row of running_hook counts only while its worker
+-- holds the snapshot with that fence. The left joins cost nothing where their columns are not asked for.
 create or replace view holdfast.v_running as
   select r.snapshot_id, r.crawl_id, s.url, r.plugin, r.hook_name, r.background,
-         statement_timestamp() - r.started_at as running_for, r.timeout_ms * interval '1 millisecond' as timeout,
-         p.label as node, r.pid, r.fence, r.no_progress_since, r.started_at, r.process_id
+         statement_timestamp() - r.started_at as running_for,
+         r.timeout_ms * interval '1 millisecond' as timeout, p.label as node, r.pid, r.fence,
+         r.no_progress_since, r.started_at, r.process_id
     from holdfast.running_hook r
-    join holdfast.snapshot_queue q on q.snapshot_id = r.snapshot_id and q.crawl_id = r.crawl_id and q.fence = r.fence
-      and q.owner_id = r.process_id
+    join holdfast.snapshot_queue q
+      on q.snapshot_id = r.snapshot_id and q.crawl_id = r.crawl_id and q.fence = r.fence
+         and q.owner_id = r.process_id
     left join holdfast.snapshot s on s.id = r.snapshot_id and s.crawl_id = r.crawl_id
     left join holdfast.process p on p.id = r.process_id;
 comment on view holdfast.v_running is 'Hooks that run now, and where.';
@@ -97,53 +107,61 @@ comment on column holdfast.v_running.timeout is 'How long it may run.';
 comment on column holdfast.v_running.node is 'The name of the worker that runs it.';
 comment on column holdfast.v_running.fence is 'The attempt.';
 
--- The union is of plain tables with equal types, so that indexes give its rows in order; stale rows go after it.
+-- The union is of plain tables with equal types, so that indexes give its rows in order. Stale rows of
+-- running_hook are filtered out after it.
 create or replace view holdfast.v_result as
-  select r.snapshot_id, r.crawl_id, s.url, r.fence, r.plugin, r.hook_name, r.status, r.output, r.error, r.output_bytes,
-         jsonb_array_length(r.output_files) as files, r.exit_code, r.exit_signal, r.wall_ms, r.cpu_ms,
-         r.peak_memory_bytes, r.started_at, r.ended_at, r.output_files,
-           (e.fence is null or e.fence = r.fence) as counts,
-         r.process_id
-    from (select snapshot_id, crawl_id, fence, plugin, hook_name, status, output, error, output_bytes, exit_code,
-                 exit_signal, wall_ms, user_ms + system_ms as cpu_ms, peak_memory_bytes, started_at, ended_at,
-                 output_files, process_id
+  select r.snapshot_id, r.crawl_id, s.url, r.fence, r.plugin, r.hook_name, r.status, r.output, r.error,
+         r.output_bytes, jsonb_array_length(r.output_files) as files, r.exit_code, r.exit_signal, r.wall_ms,
+         r.cpu_ms, r.peak_memory_bytes, r.started_at, r.ended_at, r.output_files,
+         (e.fence is null or e.fence = r.fence) as counts, r.process_id
+    from (select snapshot_id, crawl_id, fence, plugin, hook_name, status, output, error, output_bytes,
+                 exit_code, exit_signal, wall_ms, user_ms + system_ms as cpu_ms, peak_memory_bytes,
+                 started_at, ended_at, output_files, process_id
             from holdfast.archive_result
           union all
-          select snapshot_id, crawl_id, fence, plugin, hook_name, text 'started', text '', text '', bigint '0',
-                 null::integer, null::integer, null::bigint, null::bigint, null::bigint, started_at, null::timestamptz,
-                 jsonb '[]', process_id
+          select snapshot_id, crawl_id, fence, plugin, hook_name, text 'started', text '', text '',
+                 bigint '0', null::integer, null::integer, null::bigint, null::bigint, null::bigint,
+                 started_at, null::timestamptz, jsonb '[]', process_id
             from holdfast.running_hook) r
     join holdfast.snapshot s on s.id = r.snapshot_id and s.crawl_id = r.crawl_id
     left join holdfast.snapshot_sealed e on e.snapshot_id = r.snapshot_id and e.crawl_id = r.crawl_id
     where r.status <> 'started'
-      or exists (select from holdfast.snapshot_queue q where q.snapshot_id = r.snapshot_id and q.crawl_id = r.crawl_id
-                   and q.fence = r.fence and q.owner_id = r.process_id);
+      or exists (select
+                   from holdfast.snapshot_queue q
+                   where q.snapshot_id = r.snapshot_id and q.crawl_id = r.crawl_id and q.fence = r.fence
+                     and q.owner_id = r.process_id);
 comment on view holdfast.v_result is 'What each hook did, or does now (status started).';
 comment on column holdfast.v_result.fence is 'Attempt; matches the a<fence> of the directory.';
-comment on column holdfast.v_result.status is 'started (it runs now), or final: succeeded, failed, skipped, noresults.';
+comment on column holdfast.v_result.status is
+  'started (it runs now), or final: succeeded, failed, skipped, noresults.';
 comment on column holdfast.v_result.files is 'Number of files it left.';
-comment on column holdfast.v_result.cpu_ms is 'CPU time of the hook and everything it started, in milliseconds.';
+comment on column holdfast.v_result.cpu_ms is
+  'CPU time of the hook and everything it started, in milliseconds.';
 comment on column holdfast.v_result.counts is 'False if the snapshot was sealed by another attempt.';
-comment on column holdfast.v_result.process_id is 'The worker.';
 
 create or replace view holdfast.v_failure as
   select r.ended_at, s.url, r.plugin, r.error, r.snapshot_id, r.crawl_id, r.hook_name, r.fence
     from holdfast.archive_result r
     join holdfast.snapshot s on s.id = r.snapshot_id and s.crawl_id = r.crawl_id
     where r.status = 'failed'
-      and not exists (select from holdfast.attempt a where a.snapshot_id = r.snapshot_id and a.crawl_id = r.crawl_id
-                        and a.fence = r.fence and a.ending in ('interrupted', 'cancelled'));
+      and not exists (select
+                        from holdfast.attempt a
+                        where a.snapshot_id = r.snapshot_id and a.crawl_id = r.crawl_id
+                          and a.fence = r.fence and a.ending in ('interrupted', 'cancelled'));
 comment on view holdfast.v_failure is
-  'Hooks that failed, and why; without those that were ended by an order (pause, cancel) or because their worker left.';
+  'Hooks that failed, and why; without those that were ended '
+  'by an order (pause, cancel) or because their worker left.';
 comment on column holdfast.v_failure.fence is 'The attempt.';
 
 create or replace view holdfast.v_attempt as
-  select a.snapshot_id, a.crawl_id, a.fence, a.process_id, a.claimed_at, a.ended_at, a.ending, a.reason, a.hooks
+  select a.snapshot_id, a.crawl_id, a.fence, a.process_id, a.claimed_at, a.ended_at, a.ending, a.reason,
+         a.hooks
     from holdfast.attempt a
   union all
   select e.snapshot_id, e.crawl_id, e.fence, e.owner_id, e.started_at, e.sealed_at, 'sealed',
          e.outcome || coalesce(': ' || e.reason, ''), '{}'
-    from holdfast.snapshot_sealed e where e.outcome not in ('cancelled', 'quarantined');
+    from holdfast.snapshot_sealed e
+    where e.outcome not in ('cancelled', 'quarantined');
 comment on view holdfast.v_attempt is 'Every ownership of a snapshot that has ended, and how.';
 comment on column holdfast.v_attempt.fence is 'The attempt.';
 comment on column holdfast.v_attempt.ending is
@@ -152,29 +170,32 @@ comment on column holdfast.v_attempt.reason is 'A sentence; of an attempt that w
 
 create or replace view holdfast.v_worker as
   select p.id, p.label, p.process_type, p.worker_type, m.hostname, p.pid, p.status, p.draining, p.slots,
-         (select count(*) from holdfast.snapshot_queue q where q.owner_id = p.id) as held, p.beat_at, p.lease_until,
-         p.lease_until - statement_timestamp() as lease_left, p.request, p.version, p.stats, p.started_at, p.ended_at,
-         p.exit_code, p.exit_reason, p.revision, p.capabilities
-    from holdfast.process p join holdfast.machine m on m.id = p.machine_id;
+         (select count(*) from holdfast.snapshot_queue q where q.owner_id = p.id) as held, p.beat_at,
+         p.lease_until, p.lease_until - statement_timestamp() as lease_left, p.request, p.version, p.stats,
+         p.started_at, p.ended_at, p.exit_code, p.exit_reason, p.revision, p.capabilities
+    from holdfast.process p
+    join holdfast.machine m on m.id = p.machine_id;
 comment on view holdfast.v_worker is 'Processes of Holdfast, running and past.';
 comment on column holdfast.v_worker.id is 'The process.';
 comment on column holdfast.v_worker.held is 'Snapshots it owns.';
 comment on column holdfast.v_worker.lease_left is 'How long it keeps its work without another beat.';
 
 create or replace view holdfast.v_event as
-  select e.at, e.lifecycle, o.object_id, e.crawl_id, e.from_state, e.event, e.to_state, p.label as process, e.detail,
-         e.id
+  select e.at, e.lifecycle, o.object_id, e.crawl_id, e.from_state, e.event, e.to_state, p.label as process,
+         e.detail, e.id
     from holdfast.event e
     cross join lateral unnest(coalesce(e.objects, array[e.object_id])) o(object_id)
     left join holdfast.process p on p.id = e.process_id;
-comment on view holdfast.v_event is 'What happened. For one snapshot, list_events(null, its id, 100) is quicker.';
+comment on view holdfast.v_event is
+  'What happened. For one snapshot, list_events(null, its id, 100) is quicker.';
 comment on column holdfast.v_event.process is 'The process that did it.';
 comment on column holdfast.v_event.id is 'Order of recording.';
 
 create or replace view holdfast.v_host as
   select h.name, h.min_delay, h.max_parallel, h.next_at, h.backoff_until, h.backoff_level, h.paused, h.reason,
          h.updated_by, h.updated_at,
-         (select count(*) from holdfast.snapshot_queue q
+         (select count(*)
+            from holdfast.snapshot_queue q
             where q.lane = h.name and q.lane <> '' and q.owner_id is not null) as held
     from holdfast.host h;
 comment on view holdfast.v_host is 'Hosts with limits of their own.';
@@ -184,20 +205,25 @@ create or replace view holdfast.v_status as
   select w.nodes, w.slots, c.crawls_open, c.snapshots_open,
          (select count(*) from holdfast.snapshot_queue q where q.owner_id is not null) as snapshots_held,
          (select count(*) from holdfast.v_running) as hooks_running, c.crawls_paused,
-         (select max(e.sealed_at) from holdfast.snapshot_sealed e
+         (select max(e.sealed_at)
+            from holdfast.snapshot_sealed e
             where e.sealed_at > statement_timestamp() - interval '30 days') as last_sealed_at,
          c.crawls_open - c.crawls_paused as crawls_to_do,
          (select a.paused_by from holdfast.collection a where a.paused_at is not null) as paused,
          w.runners,
-         (select count(*) from holdfast.process p where p.process_type = 'worker' and p.exit_reason = 'lease lapsed'
-            and p.ended_at > statement_timestamp() - interval '1 hour') as workers_lost
+         (select count(*)
+            from holdfast.process p
+            where p.process_type = 'worker' and p.exit_reason = 'lease lapsed'
+              and p.ended_at > statement_timestamp() - interval '1 hour') as workers_lost
     from (select count(*) filter (where p.process_type = 'worker') as nodes,
                  coalesce(sum(p.slots) filter (where p.process_type = 'worker'), 0) as slots,
                  count(*) filter (where p.worker_type = 'worker_runner') as runners
-            from holdfast.process p where p.status = 'running' and p.lease_until > statement_timestamp()) w
+            from holdfast.process p
+            where p.status = 'running' and p.lease_until > statement_timestamp()) w
     cross join (select count(*) as crawls_open, count(*) filter (where o.status = 'paused') as crawls_paused,
                        coalesce(sum(o.snapshots_open + o.seeds_left), 0) as snapshots_open
-                  from holdfast.crawl o where o.status <> 'sealed') c;
+                  from holdfast.crawl o
+                  where o.status <> 'sealed') c;
 comment on view holdfast.v_status is 'The collection in one row; cheap however large it is.';
 comment on column holdfast.v_status.nodes is 'Workers with a valid lease.';
 comment on column holdfast.v_status.slots is 'How many snapshots they work on at once.';
@@ -209,5 +235,6 @@ comment on column holdfast.v_status.crawls_paused is 'Open crawls that are pause
 comment on column holdfast.v_status.last_sealed_at is 'When a snapshot was last sealed, in the last 30 days.';
 comment on column holdfast.v_status.crawls_to_do is 'Open crawls that are not paused.';
 comment on column holdfast.v_status.paused is 'Who paused everything, and why; NULL: it is not paused.';
-comment on column holdfast.v_status.runners is '1: a runner leads; 0: schedules, retention and housekeeping wait.';
+comment on column holdfast.v_status.runners is
+  '1: a runner leads; 0: schedules, retention and housekeeping wait.';
 comment on column holdfast.v_status.workers_lost is 'Workers whose lease lapsed in the last hour.';

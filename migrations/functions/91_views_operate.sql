@@ -2,47 +2,80 @@
 
 create or replace view holdfast.v_stuck as
   with late as (
-    -- Crawls with due snapshots of which no worker has any: the one that has waited longest stands for all.
+    -- Crawls with due snapshots that no worker works on, each with the snapshot that has waited longest.
     (select 'snapshot' as kind, n.snapshot_id as id, w.crawl_id, n.due_at as since,
             'due, but no worker takes it' as what
-       from (select q.crawl_id from holdfast.crawl_queue q where q.ready_at <= statement_timestamp()
+       from (select q.crawl_id
+               from holdfast.crawl_queue q
+               where q.ready_at <= statement_timestamp()
                order by q.ready_at limit 30) w
        cross join lateral holdfast.crawl_next(w.crawl_id) n
        where n.due_at < statement_timestamp() - interval '2 minutes'
-         and not exists (select from holdfast.process p join holdfast.snapshot_queue h on h.owner_id = p.id
+         and not exists (select
+                           from holdfast.process p
+                           join holdfast.snapshot_queue h on h.owner_id = p.id
                            where p.status = 'running' and h.crawl_id = w.crawl_id))
     union all
-    (select 'crawl', c.id, c.id, c.retry_at, 'due, but no worker takes it' from holdfast.crawl c
+    (select 'crawl', c.id, c.id, c.retry_at, 'due, but no worker takes it'
+       from holdfast.crawl c
        where c.owner_id is null and c.retry_at < statement_timestamp() - interval '2 minutes'
          and c.status in ('queued', 'started')
        order by c.retry_at limit 100)
     union all
     (select 'snapshot', r.snapshot_id, r.crawl_id, r.started_at,
             'hook ' || r.plugin || '/' || r.hook_name || ' is past its timeout'
-       from holdfast.v_running r where not r.background and r.running_for > r.timeout + interval '1 minute' limit 100)
+       from holdfast.v_running r
+       where not r.background and r.running_for > r.timeout + interval '1 minute'
+       limit 100)
     union all
-    (select 'snapshot', q.snapshot_id, q.crawl_id, q.claimed_at, 'running for very long' from holdfast.snapshot_queue q
+    (select 'snapshot', q.snapshot_id, q.crawl_id, q.claimed_at, 'running for very long'
+       from holdfast.snapshot_queue q
        where q.owner_id is not null and q.claimed_at < statement_timestamp() - interval '1 hour'
        order by q.claimed_at limit 100)
     union all
-    (select 'process', p.id, null, p.lease_until, 'its lease has expired' from holdfast.process p
-       where p.status = 'running' and p.lease_until < statement_timestamp() - interval '10 seconds' limit 100)
+    (select 'process', p.id, null, p.lease_until, 'its lease has expired'
+       from holdfast.process p
+       where p.status = 'running' and p.lease_until < statement_timestamp() - interval '10 seconds'
+       limit 100)
     union all
-    (select 'crawl', s.crawl_id, s.crawl_id, s.opened_at, 'its crawl hooks do not get ready' from holdfast.session s
-       where s.status = 'opening' and s.opened_at < statement_timestamp() - interval '5 minutes' limit 100)
+    (select 'crawl', s.crawl_id, s.crawl_id, s.opened_at, 'its crawl hooks do not get ready'
+       from holdfast.session s
+       where s.status = 'opening' and s.opened_at < statement_timestamp() - interval '5 minutes'
+       limit 100)
     union all
-    (select 'runner', null, null, min(p.started_at), 'no runner leads' from holdfast.process p
+    -- After the clock has gone back, until the duty "clock" has made them due.
+    (select 'snapshot', q.snapshot_id, q.crawl_id, statement_timestamp(),
+            'its due time lies further ahead than a delay can be: the clock has gone back'
+       from holdfast.snapshot_queue q
+       where q.status <> ''
+         and q.owner_id is null
+         and q.retry_at < holdfast.retry_at_max()
+         and q.retry_at > statement_timestamp() + (select c.retry_max from holdfast.collection c)
+         and q.retry_at > holdfast.page_due_latest(q.host)
+       limit 100)
+    union all
+    (select 'crawl', q.crawl_id, q.crawl_id, statement_timestamp(),
+            'no claim looks at it for more than a minute: the clock has gone back'
+       from holdfast.crawl_queue q
+       where q.ready_at > statement_timestamp() + interval '2 minutes'
+       limit 100)
+    union all
+    (select 'runner', null, null, min(p.started_at), 'no runner leads'
+       from holdfast.process p
        where p.status = 'running' and p.process_type = 'worker' and p.lease_until > statement_timestamp()
-         and not exists (select from holdfast.process r where r.worker_type = 'worker_runner' and r.status = 'running')
+         and not exists (select
+                           from holdfast.process r
+                           where r.worker_type = 'worker_runner' and r.status = 'running')
          and (select coalesce(max(d.last_run_at), '-infinity') from holdfast.duty d)
              < statement_timestamp() - interval '15 minutes'
        having min(p.started_at) < statement_timestamp() - interval '15 minutes')
   )
   select l.kind, l.id, coalesce(sn.url, c.first_url, p.label, 'the runner') as name, l.what, l.since,
          statement_timestamp() - l.since as stuck_for,
-         case l.kind when 'runner' then 'No runner leads: schedules, retention and housekeeping wait.'
-                                     || ' Start one with holdfast runner, or holdfast run --daemon.'
-           else w.reason end as reason, l.crawl_id
+         case l.kind when 'runner' then
+                       'No runner leads: schedules, retention and housekeeping wait.'
+                       || ' Start one with holdfast runner, or holdfast run --daemon.'
+                     else w.reason end as reason, l.crawl_id
     from late l
     left join holdfast.snapshot sn on l.kind = 'snapshot' and sn.id = l.id and sn.crawl_id = l.crawl_id
     left join holdfast.crawl c on l.kind = 'crawl' and c.id = l.id
@@ -60,58 +93,74 @@ comment on column holdfast.v_stuck.reason is 'As holdfast.why() says.';
 comment on column holdfast.v_stuck.crawl_id is 'The crawl it belongs to.';
 
 create or replace view holdfast.v_process as
-  with recursive tree as ( -- Ids are in the order of time; '3' puts processes after the hooks of their parent.
+  -- Ids are in the order of time; '3' puts processes after the hooks of their parent.
+  with recursive tree as (
     select p as process, m.hostname, array[m.hostname, p.id::text] as path, 0 as depth
-      from holdfast.process p join holdfast.machine m on m.id = p.machine_id
+      from holdfast.process p
+      join holdfast.machine m on m.id = p.machine_id
       where p.status = 'running'
         and not exists (select from holdfast.process o where o.id = p.parent_id and o.status = 'running')
     union all
     select p, t.hostname, t.path || array['3', p.id::text], t.depth + 1
-      from tree t join holdfast.process p on p.parent_id = (t.process).id and p.status = 'running'
+      from tree t
+      join holdfast.process p on p.parent_id = (t.process).id and p.status = 'running'
   ), line as (
     select t.path, t.depth, coalesce(nullif(p.label, ''), p.process_type) as name,
            case when p.lease_until <= statement_timestamp() then 'lost'
                 when p.request is not null then 'asked to ' || p.request
-                when p.draining then 'draining' when p.paused_at is not null then 'paused'
+                when p.draining then 'draining'
+                when p.paused_at is not null then 'paused'
                 when p.stats ->> 'not_claiming' is not null then 'not claiming'
-                when p.worker_type = 'worker_runner' then 'leads' when p.worker_type = 'runner_waiting' then 'waits'
+                when p.worker_type = 'worker_runner' then 'leads'
+                when p.worker_type = 'runner_waiting' then 'waits'
                 else 'runs' end as state, t.hostname, p.pid, statement_timestamp() - p.started_at as age,
-           p.lease_until - statement_timestamp() as lease_left, p.id as process_id, null::uuid as snapshot_id,
-           null::uuid as crawl_id
-      from tree t cross join lateral (select (t.process).*) p
+           p.lease_until - statement_timestamp() as lease_left, p.id as process_id,
+           null::uuid as snapshot_id, null::uuid as crawl_id
+      from tree t
+      cross join lateral (select (t.process).*) p
     union all
     select t.path || array['1', h.hook_name], t.depth + 1,
            h.plugin || '/' || h.hook_name || ' for all of crawl ' || right(s.crawl_id::text, 8), 'crawl hook',
            t.hostname, h.pid, statement_timestamp() - h.started_at, null, s.process_id, null, s.crawl_id
-      from tree t join holdfast.session s on s.process_id = (t.process).id and s.ended_at is null
+      from tree t
+      join holdfast.session s on s.process_id = (t.process).id and s.ended_at is null
       join holdfast.session_hook h on h.session_id = s.id and h.ended_at is null
     union all
     select t.path || array['2', r.snapshot_id::text, r.started_at::text], t.depth + 1,
-           r.plugin || '/' || r.hook_name || ' on ' || r.url, case when r.background then 'background' else 'hook' end,
-           t.hostname, r.pid, r.running_for, null, r.process_id, r.snapshot_id, r.crawl_id
-      from tree t join holdfast.v_running r on r.process_id = (t.process).id
+           r.plugin || '/' || r.hook_name || ' on ' || r.url,
+           case when r.background then 'background' else 'hook' end, t.hostname, r.pid, r.running_for, null,
+           r.process_id, r.snapshot_id, r.crawl_id
+      from tree t
+      join holdfast.v_running r on r.process_id = (t.process).id
   )
-  select repeat('   ', l.depth) || l.name as tree, l.state, l.hostname, l.pid, l.age, l.lease_left, l.process_id,
-         l.snapshot_id, l.crawl_id
-    from line l order by l.path;
+  select repeat('   ', l.depth) || l.name as tree, l.state, l.hostname, l.pid, l.age, l.lease_left,
+         l.process_id, l.snapshot_id, l.crawl_id
+    from line l
+    order by l.path;
 comment on view holdfast.v_process is
-  'What runs, as a tree: the processes of each machine, below the one that started them, and the hooks of each worker.';
+  'What runs, as a tree: the processes of each machine, below '
+  'the one that started them, and the hooks of each worker.';
 comment on column holdfast.v_process.tree is 'Name, indented below its parent.';
 comment on column holdfast.v_process.state is
-  'runs, leads, waits, draining, paused, not claiming, asked to ..., lost; of hooks: hook, background or crawl hook.';
+  'runs, leads, waits, draining, paused, not claiming, asked '
+  'to ..., lost; of hooks: hook, background or crawl hook.';
 comment on column holdfast.v_process.pid is 'Its number on that machine.';
 comment on column holdfast.v_process.age is 'How long it has run.';
 comment on column holdfast.v_process.lease_left is 'How long its lease lasts without another beat.';
 comment on column holdfast.v_process.snapshot_id is 'Of a hook: the snapshot.';
-comment on column holdfast.v_process.process_id is 'The worker or runner; of a hook, the worker that runs it.';
+comment on column holdfast.v_process.process_id is
+  'The worker or runner; of a hook, the worker that runs it.';
 
 create or replace view holdfast.v_throughput as
   select date_trunc('minute', e.sealed_at) as minute, count(*) as sealed,
          count(*) filter (where e.outcome = 'succeeded') as succeeded,
          count(*) filter (where e.outcome = 'partial') as partial,
-         count(*) filter (where e.outcome not in ('succeeded', 'partial')) as failed, coalesce(sum(e.bytes), 0) as bytes
-    from holdfast.snapshot_sealed e where e.sealed_at > statement_timestamp() - interval '15 minutes'
-    group by 1 order by 1 desc;
+         count(*) filter (where e.outcome not in ('succeeded', 'partial')) as failed,
+         coalesce(sum(e.bytes), 0) as bytes
+    from holdfast.snapshot_sealed e
+    where e.sealed_at > statement_timestamp() - interval '15 minutes'
+    group by 1
+    order by 1 desc;
 comment on view holdfast.v_throughput is 'Snapshots sealed in each of the last fifteen minutes.';
 comment on column holdfast.v_throughput.minute is 'The minute.';
 comment on column holdfast.v_throughput.sealed is 'Snapshots sealed in it.';

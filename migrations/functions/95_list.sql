@@ -1,37 +1,44 @@
--- Lists for the command line: the views with the usual filters. NULL: no filter. A list has no argument for a filter
--- that it does not know. Each answers quickly in a collection of millions: an index finds the rows, or they are met
--- soon in the order in which they are shown. Where neither is certain for one query, there is one query for each case,
--- in PL/pgSQL; those functions read tables and run as the owner (99_roles.sql).
+-- Lists for the command line: the views with the usual filters. NULL: no filter. A list has no argument for a
+-- filter that it does not know. Each answers quickly in a collection of millions: an index finds the rows, or
+-- they are met soon in the order in which they are shown. Where neither is certain for one query, there is
+-- one query for each case, in PL/pgSQL; those functions read tables and run as the owner (99_roles.sql).
 
-create or replace function holdfast.has_part(p_text text, p_part text) returns boolean language sql immutable as $$
+create or replace function holdfast.has_part(p_text text, p_part text)
+  returns boolean language sql immutable as $$
   select p_part is null
     or lower(p_text) like '%' || regexp_replace(lower(p_part), '([\\%_])', '\\\1', 'g') || '%'
 $$;
-comment on function holdfast.has_part(text, text) is 'Whether a text contains another, in any case; NULL is in all.';
+comment on function holdfast.has_part(text, text) is
+  'Whether a text contains another, in any case; NULL is in all.';
 
-create or replace function holdfast.index_urls() returns text language plpgsql as $$
--- Makes the trigram index that finds parts of URLs. The extension comes with PostgreSQL's contrib package; a user who
--- may create in the database may install it. Without it, a search for a part of a URL reads all of them.
+create or replace function holdfast.index_urls()
+  returns text language plpgsql as $$
+-- Makes the trigram index that finds parts of URLs. The extension comes with PostgreSQL's contrib package; a
+-- user who may create in the database may install it. Without it, a search for a part reads all URLs.
 declare
   v_schema text;
 begin
   if to_regclass('holdfast.snapshot_by_url_part') is not null then return 'there is one'; end if;
   create extension if not exists pg_trgm schema public;
   select extnamespace::regnamespace into v_schema from pg_catalog.pg_extension where extname = 'pg_trgm';
-  execute format('create index snapshot_by_url_part on holdfast.snapshot using gin (lower(url) %s.gin_trgm_ops)',
+  execute format(
+    'create index snapshot_by_url_part on holdfast.snapshot using gin (lower(url) %s.gin_trgm_ops)',
     v_schema);
   comment on index holdfast.snapshot_by_url_part is
     'Parts of URLs, for people (--url). Costs 50 bytes and 25 microseconds a snapshot when it is made.';
   return 'made';
-exception when insufficient_privilege or feature_not_supported or undefined_file or invalid_schema_name
-               or undefined_object then
-  return 'not made: ' || sqlerrm;
+exception
+  when insufficient_privilege or feature_not_supported or undefined_file or invalid_schema_name
+       or undefined_object then
+    return 'not made: ' || sqlerrm;
 end $$;
 do $$ begin perform holdfast.index_urls(); end $$;
 
-create or replace function holdfast.list_crawls(p_crawl uuid, p_status text, p_url text, p_tag text, p_limit bigint)
+create or replace function holdfast.list_crawls(p_crawl uuid,
+    p_status text, p_url text, p_tag text, p_limit bigint)
   returns setof holdfast.v_crawl language sql stable as $$
-  select * from holdfast.v_crawl
+  select *
+    from holdfast.v_crawl
     where (p_crawl is null or id = p_crawl) and (p_status is null or status = p_status)
       and holdfast.has_part(first_url, p_url) and (p_tag is null or p_tag = any (tags))
     order by created_at desc limit p_limit
@@ -39,99 +46,126 @@ $$;
 comment on function holdfast.list_crawls(uuid, text, text, text, bigint) is 'Crawls: holdfast list crawls.';
 
 create or replace function holdfast.snapshots_found(p_crawl uuid, p_url text, p_tag text, p_limit bigint)
-  returns table (id uuid) language plpgsql stable
-  set enable_indexscan = off set enable_indexonlyscan = off set plan_cache_mode = force_custom_plan set jit = off as $$
--- The newest with a tag, a part of a URL, or both, by the indexes made for that. A walk over all snapshots in the order
--- of their ids looks cheaper to the planner than it is: those with one tag are those of one crawl, side by side.
+  returns table (id uuid)
+  language plpgsql stable set enable_indexscan = off set enable_indexonlyscan = off
+  set plan_cache_mode = force_custom_plan set jit = off as $$
+-- The newest with a tag, a part of a URL, or both, by the indexes made for that. A walk over all snapshots in
+-- the order of their ids looks cheaper to the planner than it is: those with one tag are those of one crawl,
+-- side by side.
 begin
   if p_tag is null then
-    return query select s.id from holdfast.snapshot s
-      where holdfast.has_part(s.url, p_url) and (p_crawl is null or s.crawl_id = p_crawl)
-      order by s.id desc limit p_limit;
+    return query
+      select s.id
+        from holdfast.snapshot s
+        where holdfast.has_part(s.url, p_url) and (p_crawl is null or s.crawl_id = p_crawl)
+        order by s.id desc limit p_limit;
   else
-    return query select s.id from holdfast.snapshot s
-      where s.tags @> array[p_tag] and s.tags <> '{}' and (p_crawl is null or s.crawl_id = p_crawl)
-        and holdfast.has_part(s.url, p_url)
-      order by s.id desc limit p_limit;
+    return query
+      select s.id
+        from holdfast.snapshot s
+        where s.tags @> array[p_tag] and s.tags <> '{}' and (p_crawl is null or s.crawl_id = p_crawl)
+          and holdfast.has_part(s.url, p_url)
+        order by s.id desc limit p_limit;
   end if;
 end $$;
 
-create or replace function holdfast.list_snapshots(p_crawl uuid, p_snapshot uuid, p_status text, p_url text, p_tag text,
-    p_limit bigint)
-  returns setof holdfast.v_snapshot language plpgsql stable set plan_cache_mode = force_custom_plan set jit = off as $$
+create or replace function holdfast.list_snapshots(p_crawl uuid,
+    p_snapshot uuid, p_status text, p_url text, p_tag text, p_limit bigint)
+  returns setof holdfast.v_snapshot
+  language plpgsql stable set plan_cache_mode = force_custom_plan set jit = off as $$
 declare
-  -- What is filtered only after the first cut must not be cut.
+  -- A filter that is applied later must see all rows.
   v_first constant bigint := case when p_url is null and p_tag is null then p_limit end;
   v_ids uuid[]; -- NULL: any
 begin
   if p_snapshot is not null then
     v_ids := array[p_snapshot];
   elsif p_status in ('queued', 'started', 'paused') then
-    -- Few are open. Of those started or paused even fewer, which their owner or their time tells.
-    v_ids := array(select q.snapshot_id from holdfast.snapshot_queue q
+    -- Few are open, and fewer are started or paused; indexes by owner and by time find those.
+    v_ids := array(select q.snapshot_id
+                     from holdfast.snapshot_queue q
                      where q.status = p_status and (p_crawl is null or q.crawl_id = p_crawl)
                        and (p_status <> 'started' or q.owner_id is not null)
                        and (p_status <> 'paused' or q.retry_at = holdfast.retry_at_max())
                      order by q.snapshot_id desc limit v_first);
   elsif p_status = 'sealed' and p_crawl is null and v_first is not null then
-    v_ids := array(select e.snapshot_id from holdfast.snapshot_sealed e order by e.snapshot_id desc limit v_first);
+    v_ids := array(select e.snapshot_id
+                     from holdfast.snapshot_sealed e
+                     order by e.snapshot_id desc limit v_first);
   elsif p_tag is not null or p_url is not null then
-    -- What many have, enough of the newest may have; what few have, an index finds.
-    v_ids := array(select x.id from (select s.id, s.url, s.tags from holdfast.snapshot s
-                                       where p_crawl is null or s.crawl_id = p_crawl order by s.id desc limit 2000) x
+    -- A frequent word is found among the newest snapshots, a rare one by an index.
+    v_ids := array(select x.id
+                     from (select s.id, s.url, s.tags
+                             from holdfast.snapshot s
+                             where p_crawl is null or s.crawl_id = p_crawl
+                             order by s.id desc limit 2000) x
                      where holdfast.has_part(x.url, p_url) and (p_tag is null or p_tag = any (x.tags))
                      order by x.id desc limit p_limit);
     if p_status is not null or cardinality(v_ids) < p_limit then
-      v_ids := array(select f.id from holdfast.snapshots_found(p_crawl, p_url, p_tag,
-                                                               case when p_status is null then p_limit end) f);
+      v_ids := array(select f.id
+                       from holdfast.snapshots_found(p_crawl, p_url, p_tag,
+                                                     case when p_status is null then p_limit end) f);
     end if;
   end if;
   return query
-    select v.* from holdfast.v_snapshot v
+    select v.*
+      from holdfast.v_snapshot v
       where (v_ids is null or v.id = any (v_ids)) and (p_crawl is null or v.crawl_id = p_crawl)
         and (p_status is null or v.status = p_status) and holdfast.has_part(v.url, p_url)
         and (p_tag is null or p_tag = any (v.tags))
       order by v.id desc limit p_limit;
 end $$;
-comment on function holdfast.list_snapshots(uuid, uuid, text, text, text, bigint) is 'Snapshots: list snapshots.';
+comment on function holdfast.list_snapshots(uuid, uuid, text, text, text, bigint) is
+  'Snapshots: list snapshots.';
 
-create or replace function holdfast.list_results(p_crawl uuid, p_snapshot uuid, p_status text, p_url text,
-    p_limit bigint)
-  returns setof holdfast.v_result language plpgsql stable
-  set enable_mergejoin = off set enable_hashjoin = off set plan_cache_mode = force_custom_plan set jit = off as $$
--- Ids are in the order of time, and an index has them: those of a crawl are found by its snapshots, all others by the
--- results. A merge would read the results of all crawls.
+create or replace function holdfast.list_results(p_crawl uuid,
+    p_snapshot uuid, p_status text, p_url text, p_limit bigint)
+  returns setof holdfast.v_result
+  language plpgsql stable set enable_mergejoin = off set enable_hashjoin = off
+  set plan_cache_mode = force_custom_plan set jit = off as $$
+-- Ids are in the order of time, and an index has them: those of a crawl are found by its snapshots, all
+-- others by the results. A merge would read the results of all crawls.
 begin
   if p_snapshot is null and p_status in ('failed', 'skipped', 'noresults') then
     return query
-      select v.* from (select r.snapshot_id, r.crawl_id, r.fence, r.plugin, r.hook_name from holdfast.archive_result r
-                         where r.status = p_status and r.status in ('failed', 'skipped', 'noresults')
-                           and (p_crawl is null or r.crawl_id = p_crawl)
-                         order by r.snapshot_id desc, r.started_at desc
-                         limit case when p_url is null then p_limit end) x
+      select v.*
+        from (select r.snapshot_id, r.crawl_id, r.fence, r.plugin, r.hook_name
+                from holdfast.archive_result r
+                where r.status = p_status and r.status in ('failed', 'skipped', 'noresults')
+                  and (p_crawl is null or r.crawl_id = p_crawl)
+                order by r.snapshot_id desc, r.started_at desc
+                limit case when p_url is null then p_limit end) x
         join holdfast.v_result v using (snapshot_id, crawl_id, fence, plugin, hook_name)
         where holdfast.has_part(v.url, p_url)
         order by v.snapshot_id desc, v.started_at desc limit p_limit;
-  elsif p_snapshot is null and p_status is distinct from 'started' and (p_crawl is not null or p_url is not null) then
+  elsif p_snapshot is null and p_status is distinct from 'started'
+        and (p_crawl is not null or p_url is not null) then
     return query
-      select v.* from holdfast.snapshot s
-        cross join lateral (select * from holdfast.v_result r where r.snapshot_id = s.id and r.crawl_id = s.crawl_id
-                              and (p_status is null or r.status = p_status)) v
+      select v.*
+        from holdfast.snapshot s
+        cross join lateral (select *
+                              from holdfast.v_result r
+                              where r.snapshot_id = s.id and r.crawl_id = s.crawl_id
+                                and (p_status is null or r.status = p_status)) v
         where (p_crawl is null or s.crawl_id = p_crawl) and holdfast.has_part(s.url, p_url)
         order by s.id desc, v.started_at desc limit p_limit;
   else -- The few that run, those of a snapshot, or the newest of all.
     return query
-      select v.* from holdfast.v_result v
+      select v.*
+        from holdfast.v_result v
         where (p_crawl is null or v.crawl_id = p_crawl) and (p_snapshot is null or v.snapshot_id = p_snapshot)
           and (p_status is null or v.status = p_status) and holdfast.has_part(v.url, p_url)
         order by v.snapshot_id desc, v.started_at desc limit p_limit;
   end if;
 end $$;
-comment on function holdfast.list_results(uuid, uuid, text, text, bigint) is 'Results: holdfast list results.';
+comment on function holdfast.list_results(uuid, uuid, text, text, bigint) is
+  'Results: holdfast list results.';
 
-create or replace function holdfast.list_queue(p_crawl uuid, p_snapshot uuid, p_status text, p_url text, p_limit bigint)
+create or replace function holdfast.list_queue(p_crawl uuid,
+    p_snapshot uuid, p_status text, p_url text, p_limit bigint)
   returns setof holdfast.v_queue language sql stable as $$
-  select * from holdfast.v_queue
+  select *
+    from holdfast.v_queue
     where (p_crawl is null or crawl_id = p_crawl) and (p_snapshot is null or id = p_snapshot)
       and (p_status is null or status = p_status) and holdfast.has_part(url, p_url)
       and (p_status is distinct from 'paused' or retry_at = holdfast.retry_at_max())
@@ -139,73 +173,97 @@ create or replace function holdfast.list_queue(p_crawl uuid, p_snapshot uuid, p_
 $$;
 comment on function holdfast.list_queue(uuid, uuid, text, text, bigint) is 'The queue: holdfast list queue.';
 
-create or replace function holdfast.list_running(p_crawl uuid, p_snapshot uuid, p_url text, p_limit bigint,
-    p_plugin text default null) returns setof holdfast.v_running language sql stable as $$
-  select * from holdfast.v_running
+create or replace function holdfast.list_running(p_crawl uuid,
+    p_snapshot uuid, p_url text, p_limit bigint, p_plugin text default null)
+  returns setof holdfast.v_running language sql stable as $$
+  select *
+    from holdfast.v_running
     where (p_crawl is null or crawl_id = p_crawl) and (p_snapshot is null or snapshot_id = p_snapshot)
       and (p_plugin is null or plugin = p_plugin) and holdfast.has_part(url, p_url)
     order by running_for desc limit p_limit
 $$;
-comment on function holdfast.list_running(uuid, uuid, text, bigint, text) is 'Running hooks: holdfast list running.';
+comment on function holdfast.list_running(uuid, uuid, text, bigint, text) is
+  'Running hooks: holdfast list running.';
 
-create or replace function holdfast.list_failures(p_crawl uuid, p_snapshot uuid, p_url text, p_limit bigint,
-    p_plugin text default null) returns setof holdfast.v_failure language sql stable as $$
-  select * from holdfast.v_failure
+create or replace function holdfast.list_failures(p_crawl uuid,
+    p_snapshot uuid, p_url text, p_limit bigint, p_plugin text default null)
+  returns setof holdfast.v_failure language sql stable as $$
+  select *
+    from holdfast.v_failure
     where (p_crawl is null or crawl_id = p_crawl) and (p_snapshot is null or snapshot_id = p_snapshot)
       and (p_plugin is null or plugin = p_plugin) and holdfast.has_part(url, p_url)
     order by ended_at desc limit p_limit
 $$;
-comment on function holdfast.list_failures(uuid, uuid, text, bigint, text) is 'Failures: holdfast list failures.';
+comment on function holdfast.list_failures(uuid, uuid, text, bigint, text) is
+  'Failures: holdfast list failures.';
 
-create or replace function holdfast.list_workers(p_status text, p_limit bigint) returns setof holdfast.v_worker
-  language sql stable as $$
-  select * from holdfast.v_worker where p_status is null or status = p_status order by started_at desc limit p_limit
+create or replace function holdfast.list_workers(p_status text, p_limit bigint)
+  returns setof holdfast.v_worker language sql stable as $$
+  select *
+    from holdfast.v_worker
+    where p_status is null or status = p_status
+    order by started_at desc limit p_limit
 $$;
 comment on function holdfast.list_workers(text, bigint) is 'Workers and runners: holdfast list nodes.';
 
-create or replace function holdfast.list_hosts(p_url text, p_limit bigint) returns setof holdfast.v_host
-  language sql stable as $$
+create or replace function holdfast.list_hosts(p_url text, p_limit bigint)
+  returns setof holdfast.v_host language sql stable as $$
   select * from holdfast.v_host where holdfast.has_part(name, p_url) order by name limit p_limit
 $$;
 comment on function holdfast.list_hosts(text, bigint) is 'Hosts: holdfast list hosts.';
 
 create or replace function holdfast.list_sessions(p_crawl uuid, p_status text, p_limit bigint)
   returns setof holdfast.v_session language sql stable as $$
-  select * from holdfast.v_session
+  select *
+    from holdfast.v_session
     where (p_crawl is null or crawl_id = p_crawl) and (p_status is null or status = p_status)
     order by opened_at desc limit p_limit
 $$;
 comment on function holdfast.list_sessions(uuid, text, bigint) is 'Crawl sessions: holdfast list sessions.';
 
-create or replace function holdfast.snapshot_events(p_snapshot uuid) returns setof holdfast.v_event
-  language sql stable as $$
-  -- Its starts and its seal are recorded together with those of others, where its id cannot be looked up. They stand in
-  -- its own rows as well; id is NULL for these.
-  select e.at, e.lifecycle, e.object_id, e.crawl_id, e.from_state, e.event, e.to_state, p.label, e.detail, e.id
-    from holdfast.event e left join holdfast.process p on p.id = e.process_id where e.object_id = p_snapshot
+create or replace function holdfast.snapshot_events(p_snapshot uuid)
+  returns setof holdfast.v_event language sql stable as $$
+  -- Its starts and its seal are recorded together with those of others, where its id cannot be looked up.
+  -- They stand in its own rows as well; id is NULL for these.
+  select e.at, e.lifecycle, e.object_id, e.crawl_id, e.from_state, e.event, e.to_state, p.label, e.detail,
+         e.id
+    from holdfast.event e
+    left join holdfast.process p on p.id = e.process_id
+    where e.object_id = p_snapshot
   union all
   select s.at, 'snapshot', p_snapshot, a.crawl_id, s.from_state, s.event, s.to_state, p.label, s.detail, null
-    from (select crawl_id, process_id, claimed_at, case when ending = 'sealed' then ended_at end as sealed_at, reason
-            from holdfast.v_attempt where snapshot_id = p_snapshot
+    from (select crawl_id, process_id, claimed_at,
+                 case when ending = 'sealed' then ended_at end as sealed_at, reason
+            from holdfast.v_attempt
+            where snapshot_id = p_snapshot
           union all
           select crawl_id, owner_id, claimed_at, null, null
-            from holdfast.snapshot_queue where snapshot_id = p_snapshot) a
-    cross join lateral (values (a.claimed_at, 'queued', 'start', 'started', null),
+            from holdfast.snapshot_queue
+            where snapshot_id = p_snapshot) a
+    cross join lateral (values
+      (a.claimed_at, 'queued', 'start', 'started', null),
       (a.sealed_at, 'started', 'seal', 'sealed', a.reason)) s(at, from_state, event, to_state, detail)
     left join holdfast.process p on p.id = a.process_id
-    where s.at is not null and (s.event = 'start' or s.detail not like 'refused%') -- a refusal is recorded by itself
+    -- A refusal has an event of its own.
+    where s.at is not null and (s.event = 'start' or s.detail not like 'refused%')
 $$;
 
 create or replace function holdfast.list_events(p_crawl uuid, p_snapshot uuid, p_limit bigint)
   returns setof holdfast.v_event language plpgsql stable as $$
 begin
   if p_snapshot is not null then
-    return query select v.* from holdfast.snapshot_events(p_snapshot) v
-      where p_crawl is null or v.crawl_id = p_crawl order by v.at desc, v.id desc limit p_limit;
+    return query
+      select v.*
+        from holdfast.snapshot_events(p_snapshot) v
+        where p_crawl is null or v.crawl_id = p_crawl
+        order by v.at desc, v.id desc limit p_limit;
   elsif p_crawl is not null then
     -- Not "=": a walk over all events until enough of the crawl have been met looks cheaper than it is.
-    return query select v.* from holdfast.v_event v
-      where v.crawl_id >= p_crawl and v.crawl_id <= p_crawl order by v.crawl_id desc, v.id desc limit p_limit;
+    return query
+      select v.*
+        from holdfast.v_event v
+        where v.crawl_id >= p_crawl and v.crawl_id <= p_crawl
+        order by v.crawl_id desc, v.id desc limit p_limit;
   else
     return query select v.* from holdfast.v_event v order by v.id desc limit p_limit;
   end if;
@@ -214,7 +272,7 @@ comment on function holdfast.list_events(uuid, uuid, bigint) is 'Events: holdfas
 
 create or replace function holdfast.list_events_after(p_id bigint, p_limit bigint, p_crawl uuid)
   returns setof holdfast.v_event language plpgsql stable as $$
--- By ids, so that what one call did to many snapshots is told whole.
+-- Limited by ids: one id may be the event of many snapshots, and its rows stay together.
 declare
   v_last bigint;
 begin
@@ -222,11 +280,17 @@ begin
     select max(n.id) into v_last
       from (select e.id from holdfast.event e where e.id > p_id order by e.id limit p_limit) n;
   else
-    select max(n.id) into v_last from (select e.id from holdfast.event e where e.crawl_id = p_crawl and e.id > p_id
-                                         order by e.crawl_id, e.id limit p_limit) n;
+    select max(n.id) into v_last
+      from (select e.id
+              from holdfast.event e
+              where e.crawl_id = p_crawl and e.id > p_id
+              order by e.crawl_id, e.id limit p_limit) n;
   end if;
-  return query select v.* from holdfast.v_event v
-    where v.id > p_id and v.id <= v_last and (p_crawl is null or v.crawl_id = p_crawl) order by v.id;
+  return query
+    select v.*
+      from holdfast.v_event v
+      where v.id > p_id and v.id <= v_last and (p_crawl is null or v.crawl_id = p_crawl)
+      order by v.id;
 end $$;
 comment on function holdfast.list_events_after(bigint, bigint, uuid) is
   'Events in their order, of so many ids after one: holdfast events --follow.';

@@ -1,9 +1,10 @@
--- The documentation of the views and functions for people, from their comments: holdfast inspect reference views.
+-- Documents the views and the functions for people from their comments: holdfast inspect reference views.
 
 create or replace function holdfast.reference()
-  returns table (kind text, name text, about text, part text, type text, part_about text) language sql stable as $$
-  -- Of a view one row a column. A column without a comment has that of the columns of its name in the tables behind the
-  -- view, if these say the same; what they say of foreign keys is for the reader of the tables.
+  returns table (kind text, name text, about text, part text, type text, part_about text)
+  language sql stable as $$
+  -- Of a view one row a column. A column without a comment has that of the columns of its name in the tables
+  -- behind the view, if these say the same; what they say of foreign keys is for the reader of the tables.
   (select 'view', c.relname::text, obj_description(c.oid, 'pg_class'), a.attname::text,
           format_type(a.atttypid, a.atttypmod), coalesce(col_description(c.oid, a.attnum), behind.about)
      from pg_catalog.pg_class c
@@ -25,8 +26,9 @@ create or replace function holdfast.reference()
                   case r.rolname when 'holdfast_reader' then 'everybody' else 'operator' end as role
              from pg_catalog.pg_proc p
              join pg_catalog.pg_roles r on r.rolname in ('holdfast_reader', 'holdfast_operator')
-             where p.pronamespace = 'holdfast'::regnamespace and has_function_privilege(r.oid, p.oid, 'execute')
-               and p.proname not like 'list\_%') f
-     group by f.name, f.about order by f.name collate "C")
+             where p.pronamespace = 'holdfast'::regnamespace
+               and has_function_privilege(r.oid, p.oid, 'execute') and p.proname not like 'list\_%') f
+     group by f.name, f.about
+     order by f.name collate "C")
 $$;
 comment on function holdfast.reference() is 'The views and the functions for people, with their comments.';

@@ -9,6 +9,7 @@
 #include "services/cli/look.hpp"
 #include "services/cli/mistakes.hpp"
 #include "services/cli/plugins.hpp"
+#include "services/cli/psql.hpp"
 #include "services/cli/schedule.hpp"
 #include "services/cli/serve_node.hpp"
 #include "services/cli/verbs.hpp"
@@ -164,6 +165,7 @@ int main(int argc, char** argv) {
              [&](cli::Context& context) { return cli::adopt(context, archive_part); })
       ->add_option("directory", archive_part, "The archive, or a directory in it (default: archive.root)");
   cli::add_look_verbs(app, verb);
+  cli::add_psql_verb(app, verb);
   cli::add_webhook_commands(app, verb);
   cli::add_plugin_commands(app, verb);
   std::string lifecycle;

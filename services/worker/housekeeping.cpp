@@ -27,6 +27,7 @@ awaitable<void> Housekeeping::run() {
   while (!stopped_) {
     std::string problem;
     try {
+      co_await check_clock();
       co_await purge();
       co_await pool_.run([this](pg::Connection& connection) { refresh_crawl_pages(connection, archive_, kAge); });
     } catch (const base::Error& error) {
@@ -40,6 +41,11 @@ awaitable<void> Housekeeping::run() {
 void Housekeeping::stop() {
   stopped_ = true;
   sleeper_.wake();
+}
+
+awaitable<void> Housekeeping::check_clock() {
+  const auto mended = co_await pool_.run([](pg::Connection& connection) { return store::clock_check(connection); });
+  if (mended > 0) spdlog::warn("the clock of the database has gone back: {} due times were too far ahead", mended);
 }
 
 awaitable<void> Housekeeping::purge() {

@@ -56,7 +56,7 @@ class CommandLine(Case):
             (["init"], "holdfast add URL"),
             (["update"], "holdfast add --update URL"),
             (["server", "0.0.0.0:8000"], "holdfast serve"),
-            (["shell"], "psql -h "),
+            (["shell"], "holdfast psql"),
             (["search", "word"], "holdfast list --url"),
             (["install"], "holdfast doctor"),
             (["oneshot", URL], "holdfast add URL"),

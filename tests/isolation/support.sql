@@ -49,6 +49,7 @@ end $$;
 -- Workers 1 to 3, and nothing else.
 create procedure race.fresh() language plpgsql as $$
 begin
+  set local holdfast.change_sealed = on;
   truncate holdfast.machine, holdfast.crawl, holdfast.crawl_seed, holdfast.snapshot,
     holdfast.snapshot_queue, holdfast.attempt, holdfast.archive_result, holdfast.snapshot_sealed,
     holdfast.running_hook, holdfast.event, holdfast.host, holdfast.robots, holdfast.control,

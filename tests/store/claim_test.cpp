@@ -80,6 +80,29 @@ TEST_CASE("a claim may begin with the newest, or pick at random among the first"
   CHECK(take(100, {.newest = true, .from_top_n = 5}).size() == 39);
 }
 
+TEST_CASE("the order of a claim holds for the snapshots of a host with limits too") {
+  Stage stage;
+  stage.run("insert into holdfast.host (name, max_parallel) values ('site.test', 20)");
+  stage.start(stage.seeds(1, 40));
+  const auto node = stage.node();
+  const auto take = [&](int room, store::ClaimOrder order) {
+    return store::claim(stage.connection, node, {.room = room, .order = order});
+  };
+  CHECK(stage.value("select count(*) from holdfast.snapshot_queue where lane = 'site.test'") == "40");
+  CHECK(take(1, {.newest = true}).at(0).url == stage.seed("40").url);
+  CHECK(take(1, {}).at(0).url == stage.seed("1").url);
+  std::set<std::string> picked;
+  for (int i = 0; i < 20; ++i) {
+    const auto one = take(1, {.from_top_n = 10});
+    picked.insert(one.at(0).url);
+    hand_back(stage, node, one);
+  }
+  CHECK(picked.size() > 1);
+  for (const auto& url : picked)
+    CHECK(std::stoi(url.substr(url.rfind('/') + 1)) <= 11);
+  CHECK(take(100, {.newest = true, .from_top_n = 5}).size() == 18); // the cap holds in every order
+}
+
 TEST_CASE("with each claim the fence grows and the attempts are counted") {
   Stage stage;
   stage.start({stage.seed("1")});

@@ -240,11 +240,16 @@ TEST_CASE("a sealed snapshot never changes and is not sealed again, and queue ro
   auto page = stage.sealed(stage.claim(node));
   page.results = {stage.result("wget", "hook")};
   stage.finish(node, page);
+  stage.release(node, stage.claim(node));
   stage.claim(node);
   for (const char* change :
        {"update holdfast.snapshot_sealed set title = 'x'", "update holdfast.snapshot_sealed set outcome = 'failed'",
         "delete from holdfast.snapshot_sealed", "update holdfast.archive_result set output = 'x'",
-        "delete from holdfast.archive_result", "delete from holdfast.snapshot_queue",
+        "delete from holdfast.archive_result", "update holdfast.attempt set reason = 'x'",
+        "delete from holdfast.attempt", "update holdfast.snapshot set url = 'https://other.test/'",
+        "delete from holdfast.snapshot", "delete from holdfast.crawl", "truncate holdfast.snapshot cascade",
+        "truncate holdfast.snapshot_sealed", "truncate holdfast.archive_result", "truncate holdfast.attempt",
+        "truncate holdfast.crawl cascade", "delete from holdfast.snapshot_queue",
         "delete from holdfast.snapshot_queue where owner_id is null",
         "delete from holdfast.snapshot_queue where owner_id is not null",
         // Sealed, but still in the queue.
@@ -261,7 +266,34 @@ TEST_CASE("a sealed snapshot never changes and is not sealed again, and queue ro
         }) == "23505"); // its primary key says so first
   CHECK(stage.value("select count(*) from holdfast.snapshot_sealed") == "1");
   CHECK(stage.value("select count(*) from holdfast.archive_result") == "1");
+  CHECK(stage.value("select count(*) from holdfast.attempt") == "1");
   CHECK(stage.value("select count(*) from holdfast.snapshot_queue") == "2");
+}
+
+TEST_CASE("what is sealed is changed by hand only with the switch, which a refusal names") {
+  Stage stage;
+  const auto crawl = stage.start(stage.seeds(1, 1)), other = stage.start(stage.seeds(2, 2));
+  const auto node = stage.node();
+  stage.finish(node, stage.sealed(stage.claim(node)));
+  stage.finish(node, stage.sealed(stage.claim(node)));
+  std::string said;
+  try {
+    stage.run("delete from holdfast.snapshot where crawl_id = $1::uuid", pg::Params::of(crawl));
+  } catch (const std::exception& error) {
+    said = error.what();
+  }
+  CAPTURE(said);
+  CHECK(said.find("delete of snapshot refused") != std::string::npos);
+  CHECK(said.find("set holdfast.change_sealed = on") != std::string::npos);
+  stage.connection.script(
+      "set local holdfast.change_sealed = on; update holdfast.snapshot_sealed set title = 'by hand'");
+  CHECK(stage.value("select count(*) from holdfast.v_snapshot where title = 'by hand'") == "2");
+  // A removal switches it on for itself alone.
+  stage.run("select holdfast.crawl_remove($1::uuid, 'me')", pg::Params::of(crawl));
+  CHECK(stage.value("select count(*) from holdfast.snapshot") == "1");
+  CHECK(refusal([&] {
+          stage.run("delete from holdfast.crawl where id = $1::uuid", pg::Params::of(other));
+        }) == pg::kBrokenInvariant);
 }
 
 TEST_CASE("deleting a crawl takes everything of it along, and nothing of another") {
@@ -276,7 +308,10 @@ TEST_CASE("deleting a crawl takes everything of it along, and nothing of another
     page.links = {stage.seed("9")};
     stage.finish(node, page);
   }
-  stage.run("delete from holdfast.crawl where id = $1::uuid", pg::Params::of(doomed));
+  CHECK(refusal([&] { stage.run("delete from holdfast.crawl where id = $1::uuid", pg::Params::of(doomed)); }) ==
+        pg::kBrokenInvariant);
+  stage.connection.script("set local holdfast.change_sealed = on; delete from holdfast.crawl where id = '" + doomed +
+                          "'");
   // All tables but the record of what happened.
   const auto tables = stage.connection.call("select c.table_name as name from information_schema.columns c join "
                                             "information_schema.tables t using (table_schema, "

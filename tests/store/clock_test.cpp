@@ -1,0 +1,101 @@
+// The clock of the server goes back: due times that an earlier clock has set lie too far ahead (74_clock.sql).
+#include "lib/store/control.hpp"
+#include "tests/store/stage.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace holdfast;
+using namespace holdfast::test;
+using namespace std::string_literals;
+
+TEST_CASE("after the clock has gone back, what lies further ahead than its maximum is due") {
+  Stage stage;
+  const auto ahead = "clock_timestamp() + interval '2 hours'"s;
+  store::NewCrawl crawl;
+  crawl.max_time = 1h;
+  stage.run("insert into holdfast.host (name, max_parallel) values ('site.test', 20), ('slow.test', 1)");
+  const auto id = stage.start(stage.seeds(1, 3), crawl);
+  const auto node = stage.node();
+  stage.run("update holdfast.snapshot_queue set retry_at = " + ahead);
+  stage.run("update holdfast.snapshot_queue q set lane = '' from holdfast.snapshot s where s.id = q.snapshot_id and "
+            "s.url = $1",
+            pg::Params::of(stage.seed("2").url));
+  stage.run("update holdfast.snapshot_queue q set status = 'paused', retry_at = holdfast.retry_at_max() from "
+            "holdfast.snapshot s where s.id = q.snapshot_id and s.url = $1",
+            pg::Params::of(stage.seed("3").url));
+  stage.run("update holdfast.crawl_queue set ready_at = $1::timestamptz, low_at = $1::timestamptz, low_moved_at = "
+            "$1::timestamptz",
+            pg::Params::of(stage.value("select " + ahead)));
+  stage.run("update holdfast.crawl_lane set next_at = " + ahead);
+  stage.run("insert into holdfast.crawl_lane (crawl_id, host, next_at) values ($1::uuid, 'parked.test', 'infinity')",
+            pg::Params::of(id));
+  stage.run("update holdfast.host set next_at = " + ahead + " where name = 'site.test'");
+  stage.run("update holdfast.host set backoff_until = " + ahead + ", updated_at = " + ahead +
+            " where name = 'slow.test'");
+  stage.run("update holdfast.crawl set deadline_at = deadline_at + interval '2 hours', retry_at = retry_at + interval "
+            "'2 hours'");
+  stage.run("update holdfast.process set beat_at = " + ahead + ", lease_until = " + ahead + " + interval '1 minute'");
+  stage.run("insert into holdfast.robots (origin, state, fetched_at, expires_at) values ('https://site.test', "
+            "'unreachable', " + ahead + ", " + ahead + " + interval '5 minutes')");
+  stage.run("insert into holdfast.binary (machine_id, name, retry_at) select id, 'wget', " + ahead +
+            " from holdfast.machine");
+  stage.run("insert into holdfast.schedule (id, every, urls, next_run_at) values (holdfast.new_uuid(), 'hourly', "
+            "'{https://site.test/}', " + ahead + " + interval '1 hour')");
+  stage.run("insert into holdfast.webhook (name, url, events, hold_until) values ('hook', 'https://hook.test/', "
+            "'{crawl.sealed}', " + ahead + ")");
+  stage.run("insert into holdfast.delivery (webhook, event, payload, retry_at) values ('hook', 'test', '{}', " + ahead +
+            ")");
+  stage.run("update holdfast.duty set next_at = " + ahead);
+  CHECK(stage.claim_many(node, 10).empty());
+
+  // Meanwhile people can see why nothing moves.
+  CHECK(stage.value("select string_agg(kind || ': ' || split_part(what, ': ', 2), ', ' order by kind, id) from "
+                    "holdfast.v_stuck") ==
+        "crawl: the clock has gone back, snapshot: the clock has gone back, snapshot: the clock has gone back");
+  CHECK(stage.value("select count(*) from holdfast.snapshot_queue q cross join lateral "
+                    "holdfast.why(q.snapshot_id::text) w where w.reason like '%the clock has gone back%'") == "2");
+
+  CHECK(store::clock_check(stage.connection) > 0);
+  const auto later = [&](const std::string& table, const std::string& condition) {
+    return stage.value("select count(*) from holdfast." + table + " where " + condition);
+  };
+  CHECK(later("snapshot_queue", "status = 'queued' and retry_at > clock_timestamp()") == "0");
+  CHECK(later("crawl_queue", "greatest(ready_at, low_at, low_moved_at) > clock_timestamp()") == "0");
+  CHECK(later("crawl_lane", "next_at > clock_timestamp() and next_at < 'infinity'") == "0");
+  CHECK(later("host", "greatest(next_at, backoff_until, updated_at) > clock_timestamp()") == "0");
+  CHECK(later("robots", "greatest(fetched_at, expires_at) > clock_timestamp()") == "0");
+  CHECK(later("binary", "retry_at > clock_timestamp()") == "0");
+  CHECK(later("webhook", "hold_until > clock_timestamp()") == "0");
+  CHECK(later("delivery", "retry_at > clock_timestamp()") == "0");
+  // A deadline, a lease and a schedule begin again at the time that it is now; what is parked stays parked.
+  CHECK(stage.value("select bool_and(deadline_at between clock_timestamp() + interval '59 minutes' and "
+                    "clock_timestamp() + interval '1 hour' and retry_at = deadline_at) from holdfast.crawl") == "t");
+  CHECK(stage.value("select bool_and(lease_until between clock_timestamp() + interval '50 seconds' and "
+                    "clock_timestamp() + interval '1 minute' and status = 'running') from holdfast.process") == "t");
+  CHECK(stage.value("select bool_and(next_run_at <= clock_timestamp() + interval '1 hour') from holdfast.schedule") ==
+        "t");
+  CHECK(stage.value("select count(*) from holdfast.snapshot_queue where retry_at = holdfast.retry_at_max()") == "1");
+  CHECK(stage.value("select next_at from holdfast.crawl_lane where host = 'parked.test'") == "infinity");
+  CHECK(stage.value("select count(*) from holdfast.v_stuck") == "0");
+  CHECK(stage.claim_many(node, 10).size() == 2);
+
+  // Once in a minute, by whichever worker comes first, and nothing that is right is touched.
+  CHECK(store::clock_check(stage.connection) == 0);
+  stage.run("update holdfast.duty set next_at = clock_timestamp() - interval '3 minutes'");
+  CHECK(store::clock_check(stage.connection) == 0);
+}
+
+TEST_CASE("a due time within its maximum stays as it is when the clock is looked after") {
+  Stage stage;
+  stage.start(stage.seeds(1, 2));
+  const auto node = stage.node();
+  const auto claim = stage.claim(node);
+  stage.run("select holdfast.host_rate_limited('site.test', 429, '20 hours', 'test')");
+  stage.release(node, claim, 20h);
+  stage.run("select holdfast.crawl_wake(crawl_id, clock_timestamp()) from holdfast.crawl_queue");
+  CHECK(stage.claim_many(node, 10).empty()); // the lane now waits for its host
+  CHECK(stage.value("select holdfast.clock_went_back()") == "0");
+  CHECK(stage.value("select count(*) from holdfast.v_stuck") == "0");
+  CHECK(stage.value("select count(*) from holdfast.crawl_lane where next_at > clock_timestamp() + interval '19 "
+                    "hours'") == "1");
+}
