@@ -126,7 +126,7 @@ std::string shown_cell(const pg::Result& result, std::size_t row, std::size_t co
   case pg::Kind::other:
     break;
   }
-  return text;
+  return with_local_times(text);
 }
 
 } // namespace holdfast::cli

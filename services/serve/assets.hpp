@@ -43,7 +43,7 @@ progress::-moz-progress-bar{background:var(--ok)}
 .shot{width:fit-content;max-width:100%}
 .shot a{max-height:none}
 .shot img{width:auto;max-width:100%;max-height:28rem}
-#shot:empty{display:none}
+section:has(>#shot:empty){display:none}
 .more{display:inline-block;margin-top:1rem}
 .still{color:var(--warn)}
 @media (max-width:40rem){.bar form{flex:1 1 100%;margin-left:0}.numbers{display:grid;grid-template-columns:1fr 1fr}
