@@ -39,7 +39,7 @@ void print_error(const base::Error& error) {
 
 int main(int argc, char** argv) {
   std::setlocale(LC_CTYPE, "C.UTF-8"); // widths of characters in tables
-  CLI::App app{"Holdfast keeps web pages: URLs in PostgreSQL, archived by any number of nodes."};
+  CLI::App app{"Holdfast keeps web pages: URLs in PostgreSQL, archived by any number of nodes.", "holdfast"};
   app.require_subcommand(1);
   app.fallthrough();
 
@@ -193,15 +193,15 @@ int main(int argc, char** argv) {
     words.erase(words.begin());
     words.emplace_back("--help");
   }
+  const bool set_after_config = std::any_of(std::find(words.begin(), words.end(), "config"), words.end(),
+                                            [](const auto& word) { return word.starts_with("--set"); });
   try {
-    if (const auto at = std::find(words.begin(), words.end(), "config");
-        at != words.end() &&
-        std::find_if(at, words.end(), [](const auto& word) { return word.starts_with("--set"); }) != words.end())
+    std::reverse(words.begin(), words.end()); // as CLI11 takes them
+    app.parse(words);
+    if (*config_command && set_after_config)
       throw base::Error(
           base::ErrorClass::usage, "holdfast config shows settings and does not change them",
           "write the setting into holdfast.yaml, or put --set KEY=VALUE before the command that needs it");
-    std::reverse(words.begin(), words.end()); // as CLI11 takes them
-    app.parse(words);
   } catch (const base::Error& error) {
     print_error(error);
     return error.exit_code();
