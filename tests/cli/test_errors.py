@@ -95,7 +95,7 @@ class CommandLine(Case):
                 self.check_error(self.home.run(*arguments), USAGE, *words)
 
     def test_unknown_statuses_are_answered_with_those_there_are(self):
-        for what, known in (("crawls", "queued, started, paused, sealed"), ("snapshots", "sealed"), ("nodes", "exited"),
+        for what, known in (("crawls", "queued, started, sealed, paused"), ("snapshots", "sealed"), ("nodes", "exited"),
                             ("results", "noresults"), ("queue", "paused"), ("deliveries", "given_up")):
             with self.subTest(what=what):
                 self.check_error(self.home.run("list", what, "--status", "foo"), USAGE, '"foo"', "one of: ", known)
