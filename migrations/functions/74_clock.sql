@@ -54,7 +54,7 @@ begin
             where o.valid_until > p_now + interval '1 minute' and o.ended_at is not null
             group by o.epoch) n
     where t.epoch = n.epoch;
-  delete from holdfast.duty_run where ended_at > p_now + interval '1 minute';
+  delete from holdfast.duty_run where began_at > p_now + interval '1 minute';
   return v_count;
 end $$;
 
@@ -172,11 +172,12 @@ begin
     set retry_at = p_now
     where b.retry_at > p_now + interval '31 minutes';
   get diagnostics v_more = row_count; v_count := v_count + v_more;
+  -- Only schedules that an earlier clock has run or made: the next run of each is computed anew.
   update holdfast.schedule s
-    set next_run_at = holdfast.schedule_next(s.every, s.time_zone, p_now)
-    where s.enabled
-      and s.next_run_at > greatest(holdfast.schedule_next(s.every, s.time_zone, p_now),
-                                   p_now + interval '1 hour');
+    set next_run_at = holdfast.schedule_next(s.every, s.time_zone, p_now),
+        last_run_at = case when s.last_run_at > p_now then p_now else s.last_run_at end,
+        created_at = least(s.created_at, p_now)
+    where s.enabled and greatest(s.last_run_at, s.created_at) > p_now + interval '1 minute';
   get diagnostics v_more = row_count; v_count := v_count + v_more;
   update holdfast.webhook w
     set hold_until = p_now

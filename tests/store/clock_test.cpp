@@ -39,8 +39,9 @@ TEST_CASE("after the clock has gone back, what lies further ahead than its maxim
             "'unreachable', " + ahead + ", " + ahead + " + interval '5 minutes')");
   stage.run("insert into holdfast.binary (machine_id, name, retry_at) select id, 'wget', " + ahead +
             " from holdfast.machine");
-  stage.run("insert into holdfast.schedule (id, every, urls, next_run_at) values (holdfast.new_uuid(), 'hourly', "
-            "'{https://site.test/}', " + ahead + " + interval '1 hour')");
+  stage.run("insert into holdfast.schedule (id, every, urls, last_run_at, next_run_at) values (holdfast.new_uuid(), "
+            "'hourly', '{https://site.test/}', " +
+            ahead + ", " + ahead + " + interval '1 hour')");
   stage.run("insert into holdfast.webhook (name, url, events, hold_until) values ('hook', 'https://hook.test/', "
             "'{crawl.sealed}', " + ahead + ")");
   stage.run("insert into holdfast.delivery (webhook, event, payload, retry_at) values ('hook', 'test', '{}', " + ahead +
