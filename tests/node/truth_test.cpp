@@ -30,7 +30,7 @@ TEST_CASE("what works on the output of others does not make a page archived") {
   stage.hook("b_sums", "on_Snapshot__20_sums.sh", kSucceeded);
   stage.config("b_sums", kAboutPages);
   stage.hook("hashes", "on_Snapshot__30_hashes.sh", kSucceeded); // ArchiveBox's, which does not say so
-  const auto crawl = stage.add({NodeStage::url("page")});
+  stage.add({NodeStage::url("page")});
   stage.work();
   CHECK(stage.table(kResults) == "a_fetch|failed|no answer\nb_sums|succeeded|\nhashes|succeeded|");
   CHECK(stage.table("select outcome, reason, http_status from holdfast.v_snapshot") ==
@@ -72,7 +72,7 @@ TEST_CASE("an HTTP error is a failed page, shown with its status, kept, and trie
   stage.hook("fetch", "on_Snapshot__10_fetch.sh",
              "[[ -e $gates/mended ]] && {\n" + response(200) + kSucceeded + "\n} || {\n" + response(404) + kSucceeded +
                  "\n}");
-  const auto crawl = stage.add({NodeStage::url("page")});
+  stage.add({NodeStage::url("page")});
   stage.work();
   CHECK(stage.table("select outcome, reason, http_status, mime from holdfast.v_snapshot") ==
         "failed|HTTP 404|404|text/html");
