@@ -34,7 +34,8 @@ TEST_CASE("after the clock has gone back, what lies further ahead than its maxim
             " where name = 'slow.test'");
   stage.run("update holdfast.crawl set deadline_at = deadline_at + interval '2 hours', retry_at = retry_at + interval "
             "'2 hours'");
-  stage.run("update holdfast.process set beat_at = a.at, lease_until = a.at + interval '1 minute' from (select " + ahead +
+  stage.run("update holdfast.process set beat_at = a.at, lease_until = a.at + interval '1 minute' from (select " +
+            ahead +
             " as at) a where status = 'running'");
   stage.run("insert into holdfast.robots (origin, state, fetched_at, expires_at) values ('https://site.test', "
             "'unreachable', " + ahead + ", " + ahead + " + interval '5 minutes')");
