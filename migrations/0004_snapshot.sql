@@ -18,7 +18,7 @@ create table holdfast.snapshot (
   constraint snapshot_found_on_or_parent check (found_on is null or parent_id is null)
 );
 comment on table holdfast.snapshot is
-  'A URL to be archived once for one crawl. Written once. See v_snapshot.';
+  'A URL to be archived once for one crawl. Written once, but for title and tags. See v_snapshot.';
 comment on column holdfast.snapshot.id is 'UUID version 7.';
 comment on column holdfast.snapshot.crawl_id is
   'Its crawl. No foreign key: with keys on seeds, snapshots and queue, adding a URL takes 44 us '
@@ -33,7 +33,8 @@ comment on column holdfast.snapshot.parent_id is
 comment on column holdfast.snapshot.found_on is
   'URL of the page on which it was found, once that snapshot is removed.';
 comment on column holdfast.snapshot.title is 'Title known before it was archived (bookmark, link text).';
-comment on column holdfast.snapshot.tags is 'Tags of its crawl, and those given with the URL.';
+comment on column holdfast.snapshot.tags is
+  'Tags of its crawl, those given with the URL, found by hooks, and given since.';
 comment on column holdfast.snapshot.created_at is 'When the URL was added or found.';
 create index snapshot_of_crawl on holdfast.snapshot (crawl_id, id);
 comment on index holdfast.snapshot_of_crawl is 'Snapshots of a crawl in their order, page by page.';
@@ -102,7 +103,6 @@ create table holdfast.snapshot_sealed (
   directory text, manifest_sha256 text,
   bytes bigint not null default 0, files bigint not null default 0,
   title text not null default '',
-  tags text[] not null default '{}',
   attempts integer not null default 0, owners_lost integer not null default 0,
   started_at timestamptz,
   sealed_at timestamptz not null default clock_timestamp(),
@@ -135,7 +135,6 @@ comment on column holdfast.snapshot_sealed.manifest_sha256 is 'SHA-256 of manife
 comment on column holdfast.snapshot_sealed.bytes is 'Bytes of its files.';
 comment on column holdfast.snapshot_sealed.files is 'Number of its files.';
 comment on column holdfast.snapshot_sealed.title is 'Title found on the page.';
-comment on column holdfast.snapshot_sealed.tags is 'Tags given and found.';
 comment on column holdfast.snapshot_sealed.attempts is 'Attempts spent.';
 comment on column holdfast.snapshot_sealed.owners_lost is 'Workers that were lost while they had it.';
 comment on column holdfast.snapshot_sealed.started_at is 'When that attempt was claimed; NULL: it never was.';
@@ -146,9 +145,6 @@ create index snapshot_sealed_by_time on holdfast.snapshot_sealed (sealed_at);
 comment on index holdfast.snapshot_sealed_by_time is 'What was sealed last: pages, v_status, throughput.';
 create index snapshot_sealed_failures on holdfast.snapshot_sealed (sealed_at) where outcome <> 'succeeded';
 comment on index holdfast.snapshot_sealed_failures is 'The latest failures.';
-create index snapshot_sealed_by_tag on holdfast.snapshot_sealed using gin (tags) where tags <> '{}';
-comment on index holdfast.snapshot_sealed_by_tag is
-  'Sealed snapshots with a tag. Costs nothing where there is none.';
 
 create table holdfast.attempt (
   snapshot_id uuid not null, crawl_id uuid not null, fence bigint not null,

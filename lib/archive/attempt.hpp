@@ -69,6 +69,8 @@ struct SnapshotView {
   std::vector<ResultView> results;
   std::vector<std::string> discovered; // URLs
   std::string node;                    // host name of the node
+  std::uint64_t bytes{0};              // of the whole directory, as published; publish() says it
+  std::size_t files{0};
 };
 
 struct CrawlView {

@@ -18,21 +18,6 @@ constexpr std::size_t kFilesShown = 4;    // of a result, before "and N more"
 constexpr std::size_t kFilesListed = 300; // behind "and N more"; the manifest has them all
 constexpr std::size_t kLinksListed = 500; // of the links found on the page
 
-struct Totals {
-  std::uint64_t bytes{0};
-  std::uint64_t files{0};
-};
-
-Totals total_of(const SnapshotView& view) {
-  Totals totals;
-  for (const ResultView& result : view.results) {
-    totals.files += result.files.size();
-    for (const OutputFile& file : result.files)
-      totals.bytes += file.size;
-  }
-  return totals;
-}
-
 bool has_type(const OutputFile& file, Types types) {
   return std::find(types.begin(), types.end(), file.type) != types.end();
 }
@@ -159,7 +144,7 @@ std::string tag_list(const std::vector<std::string>& tags) {
   return out + "</ul>";
 }
 
-std::string render_header(const SnapshotView& view, const Totals& totals, const OutputFile* favicon) {
+std::string render_header(const SnapshotView& view, const OutputFile* favicon) {
   std::string out = "<header class=\"mast\">\n<p class=\"kicker\">";
   if (favicon != nullptr) out += "<img class=\"favicon\" src=\"" + href_of_path(favicon->path) + "\" alt=\"\">";
   out += "<span>Archived page</span>" + status_badge(view.outcome) + "</p>\n";
@@ -169,8 +154,9 @@ std::string render_header(const SnapshotView& view, const Totals& totals, const 
       "<p class=\"url\">" + outside_link(view.url, view.url) + "</p>\n" + render_ways(view) + "<dl class=\"facts\">\n";
   const std::string& captured = view.ended_at.empty() ? view.started_at : view.ended_at;
   out += fact("Captured", time_element(captured), true);
-  out += fact("Kept", html_escape(base::format_size(totals.bytes)) + " <span class=\"sub\">in " +
-                          counted(totals.files, "file") + "</span>");
+  if (view.files > 0)
+    out += fact("Kept", html_escape(base::format_size(view.bytes)) + " <span class=\"sub\">in " +
+                            counted(view.files, "file") + "</span>");
   out += fact("Depth", view.depth == 0 ? "0 <span class=\"sub\">a seed</span>" : std::to_string(view.depth));
   out += fact("Node", html_escape(view.node));
   out += fact("Tags", tag_list(view.tags), true);
@@ -351,7 +337,7 @@ std::string render_snapshot_html(const SnapshotView& view) {
   std::string out =
       page_head(view.title.empty() ? view.url : view.title, favicon == nullptr ? std::string_view{} : favicon->path);
   out += "<a class=\"skip\" href=\"#kept\">Skip to what was kept</a>\n<div class=\"page\">\n";
-  out += render_header(view, total_of(view), favicon);
+  out += render_header(view, favicon);
   const bool two_columns = preview.find("<details") == std::string::npos && !preview.empty();
   out += two_columns ? "<main class=\"spread two\">\n" : "<main class=\"spread\">\n";
   out += preview;

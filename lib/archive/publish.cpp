@@ -76,6 +76,29 @@ Contents describe(int attempt, const std::filesystem::path& where, std::string& 
   return contents;
 }
 
+// The page, which says how much the attempt holds, itself and the manifest included.
+std::string render_with_size(int attempt, const std::filesystem::path& where, SnapshotView view) {
+  std::string dummy(64, '0');
+  std::uint64_t others = 0;
+  std::size_t manifest = manifest_line(dummy, kPageName).size();
+  view.files = 2; // the page and the manifest
+  walk_tree(attempt, where, [&](const TreeEntry& entry) {
+    if (entry.path == kManifestName || entry.path == kPageName) return; // of an earlier try
+    struct stat status {};
+    if (::fstatat(entry.directory, entry.name.c_str(), &status, 0) != 0 || !S_ISREG(status.st_mode)) return;
+    manifest += manifest_line(dummy, entry.path).size();
+    if (S_ISLNK(entry.mode)) return;
+    others += static_cast<std::uint64_t>(status.st_size);
+    ++view.files;
+  });
+  std::string page;
+  do { // a longer number makes a longer page
+    view.bytes = others + manifest + page.size();
+    page = render_snapshot_html(view);
+  } while (view.bytes < others + manifest + page.size());
+  return page;
+}
+
 // Starts writing all of a tree to the disk, so that making its files durable one by one waits about once.
 void start_writing(int directory, const std::filesystem::path& where) {
   walk_tree(directory, where, [](const TreeEntry& entry) {
@@ -228,7 +251,8 @@ Published publish(const Root& root, const std::filesystem::path& attempt,
     shorten_paths(source.get(), source_path,
                   root.bucket()->location().prefix.size() + (snapshot_directory / final_name).native().size() + 1);
   write_file_at(source.get(), kIndexName, render_index_jsonl(view), (source_path / kIndexName).native(), false);
-  write_file_at(source.get(), kPageName, render_snapshot_html(view), (source_path / kPageName).native(), false);
+  write_file_at(source.get(), kPageName, render_with_size(source.get(), source_path, view),
+                (source_path / kPageName).native(), false);
   Published published;
   const Contents contents = describe(source.get(), source_path, published.manifest_sha256);
   published.bytes = contents.bytes;

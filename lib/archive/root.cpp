@@ -3,6 +3,7 @@
 #include "lib/archive/attempt.hpp"
 #include "lib/archive/bucket.hpp"
 #include "lib/archive/file_work.hpp"
+#include "lib/archive/recover.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/uuid.hpp"
 
@@ -119,6 +120,8 @@ void require_writable(const Fd& directory, const std::filesystem::path& path) {
 }
 
 } // namespace
+
+std::optional<std::string> collection_of(const std::filesystem::path& root) { return read_sentinel(root); }
 
 Root Root::open(const std::filesystem::path& directory, const std::string& collection_id, bool create) {
   if (s3::is_location(directory.native())) {

@@ -28,6 +28,7 @@ constexpr std::array kDurationUnits = std::to_array<Unit>({
     {"ms", 1},
     {"s", 1e3},
     {"m", 60e3},
+    {"min", 60e3},
     {"h", 3600e3},
     {"d", 24 * 3600e3},
     {"w", 7 * 24 * 3600e3},
@@ -95,17 +96,18 @@ std::string format_duration(std::chrono::milliseconds duration) {
 
   // Each unit is rounded before it is chosen: 59.96 s is a minute, not "60.0s".
   const auto in_units_of = [&](std::uint64_t unit) { return milliseconds / unit + (milliseconds % unit >= unit / 2); };
-  if (milliseconds < 1000) return fmt::format("{}{}ms", sign, milliseconds);
+  const auto two_units = [&](std::uint64_t amount, std::uint64_t factor, std::string_view large,
+                             std::string_view small) {
+    const std::string rest = amount % factor == 0 ? "" : fmt::format(" {} {}", amount % factor, small);
+    return fmt::format("{}{} {}{}", sign, amount / factor, large, rest);
+  };
+  if (milliseconds < 1000) return fmt::format("{}{} ms", sign, milliseconds);
   if (const auto tenths = in_units_of(100); tenths < 600)
-    return fmt::format("{}{}.{}s", sign, tenths / 10, tenths % 10);
-  if (const auto seconds = in_units_of(1000); seconds < 3600) {
-    return fmt::format("{}{}m {:02}s", sign, seconds / 60, seconds % 60);
-  }
-  if (const auto minutes = in_units_of(60'000); minutes < 24 * 60) {
-    return fmt::format("{}{}h {:02}m", sign, minutes / 60, minutes % 60);
-  }
-  const auto hours = in_units_of(3'600'000);
-  return fmt::format("{}{}d {:02}h", sign, hours / 24, hours % 24);
+    return tenths % 10 == 0 ? fmt::format("{}{} s", sign, tenths / 10)
+                            : fmt::format("{}{}.{} s", sign, tenths / 10, tenths % 10);
+  if (const auto seconds = in_units_of(1000); seconds < 3600) return two_units(seconds, 60, "min", "s");
+  if (const auto minutes = in_units_of(60'000); minutes < 24 * 60) return two_units(minutes, 60, "h", "min");
+  return two_units(in_units_of(3'600'000), 24, "d", "h");
 }
 
 std::uint64_t parse_size(std::string_view text) {

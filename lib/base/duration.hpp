@@ -8,10 +8,10 @@
 
 namespace holdfast::base {
 
-// "90", "90s", "1.5m", "250ms", "2h", "3d", "1w" -> milliseconds. A bare number is seconds.
+// "90", "90s", "1.5m", "2 min", "250ms", "2h", "3d", "1w" -> milliseconds. A bare number is seconds.
 std::chrono::milliseconds parse_duration(std::string_view text);
 
-// 1250 ms -> "1.3s", 65 s -> "1m 05s", 2 h -> "2h 00m": for people, three significant parts at most.
+// 1250 ms -> "1.3 s", 125 s -> "2 min 5 s", 2 h -> "2 h": for people, two units at most.
 std::string format_duration(std::chrono::milliseconds duration);
 
 // "512", "10k", "10kb", "1.5MiB", "2g" -> bytes; k, m, g, t are powers of 1024.

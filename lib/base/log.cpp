@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/ansicolor_sink.h>
+#include <spdlog/sinks/sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
@@ -16,6 +17,7 @@
 #include <array>
 #include <chrono>
 #include <ctime>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <mutex>
@@ -110,6 +112,30 @@ public:
   std::unique_ptr<formatter> clone() const override { return std::make_unique<JsonFormatter>(); }
 };
 
+std::mutex around_mutex;
+std::function<void(const std::function<void()>&)> around_line;
+
+// Lets who draws on the terminal make room for each line.
+class PoliteSink : public spdlog::sinks::sink {
+public:
+  explicit PoliteSink(spdlog::sink_ptr inner) : inner_(std::move(inner)) {}
+  void log(const spdlog::details::log_msg& message) override {
+    const std::lock_guard lock(around_mutex);
+    if (around_line)
+      around_line([&] { inner_->log(message); });
+    else
+      inner_->log(message);
+  }
+  void flush() override { inner_->flush(); }
+  void set_pattern(const std::string& pattern) override { inner_->set_pattern(pattern); }
+  void set_formatter(std::unique_ptr<spdlog::formatter> formatter) override {
+    inner_->set_formatter(std::move(formatter));
+  }
+
+private:
+  spdlog::sink_ptr inner_;
+};
+
 std::unique_ptr<spdlog::formatter> text_formatter() {
   auto formatter = std::make_unique<spdlog::pattern_formatter>();
   formatter->add_flag<SafeMessage>('*').set_pattern("%Y-%m-%d %H:%M:%S.%e %^%-5l%$ %*");
@@ -136,6 +162,11 @@ void apply_level() {
 }
 
 } // namespace
+
+void set_log_around(std::function<void(const std::function<void()>&)> around) {
+  const std::lock_guard lock(around_mutex);
+  around_line = std::move(around);
+}
 
 void set_log_node(std::string_view label) {
   const std::lock_guard lock(node_mutex);
@@ -174,7 +205,7 @@ void configure_logging(LogFormat format, std::string_view level) {
     sink->set_formatter(std::make_unique<JsonFormatter>());
   }
   // Not through set_default_logger(..., pattern): spdlog would lay its own formatter over ours.
-  auto logger = std::make_shared<spdlog::logger>("", std::move(sink));
+  auto logger = std::make_shared<spdlog::logger>("", std::make_shared<PoliteSink>(std::move(sink)));
   logger->set_level(threshold);
   spdlog::set_default_logger(std::move(logger));
 }

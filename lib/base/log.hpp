@@ -4,6 +4,7 @@
 // any thread. No secret is ever logged: URLs of databases go through redact_dsn().
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -13,6 +14,10 @@ enum class LogFormat { automatic, text, json };
 
 // level: trace, debug, info, warn, error, off. Throws Error(configuration) for another word.
 void configure_logging(LogFormat format, std::string_view level);
+
+// Calls `around` for each line from now on, which writes the line by calling its argument: for who draws on the same
+// terminal. An empty function ends that; after the call returns, the old one is not called any more.
+void set_log_around(std::function<void(const std::function<void()>&)> around);
 
 // The level from now on: what somebody asked for (empty: the configured one), unless debugging is switched on. Words
 // that are no level are ignored.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <ctime>
 #include <fstream>
+#include <numeric>
 
 namespace holdfast::base {
 
@@ -43,10 +44,31 @@ std::string tail_of(const std::filesystem::path& file, std::size_t bytes) {
 
 std::string utc_timestamp() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
 
-std::string utc_timestamp(std::chrono::system_clock::time_point time) {
-  const auto second = std::chrono::floor<std::chrono::seconds>(time);
-  const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(time - second).count();
-  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:06d}Z", fmt::gmtime(std::chrono::system_clock::to_time_t(second)), micros);
+std::size_t edit_distance(std::string_view from, std::string_view to) {
+  std::vector<std::size_t> row(to.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= from.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= to.size(); ++j) {
+      const std::size_t replaced = diagonal + (from[i - 1] == to[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+    }
+  }
+  return row.back();
+}
+
+std::string nearest(std::string_view word, const std::vector<std::string>& known) {
+  std::string best;
+  std::size_t smallest = std::max<std::size_t>(2, word.size() / 3) + 1; // farther than that is no misspelling
+  for (const auto& candidate : known) {
+    const auto distance = edit_distance(word, candidate);
+    if (distance >= smallest || distance >= std::max(word.size(), candidate.size())) continue;
+    smallest = distance;
+    best = candidate;
+  }
+  return best;
 }
 
 } // namespace holdfast::base

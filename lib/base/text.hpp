@@ -1,7 +1,6 @@
 #pragma once
 // Small work on text that several modules need. Pure but for tail_of; any thread; nothing is owned.
 
-#include <chrono>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -19,7 +18,10 @@ std::string tail_of(const std::filesystem::path& file, std::size_t bytes);
 
 // "2026-01-31T23:59:59Z", now.
 std::string utc_timestamp();
-// "2026-01-31T23:59:59.123456Z".
-std::string utc_timestamp(std::chrono::system_clock::time_point time);
+
+// Edits (insert, delete, replace) that turn one word into the other.
+std::size_t edit_distance(std::string_view from, std::string_view to);
+// The one of `known` that `word` is most likely a misspelling of; empty if none is near.
+std::string nearest(std::string_view word, const std::vector<std::string>& known);
 
 } // namespace holdfast::base

@@ -2,13 +2,13 @@
 
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/text.hpp"
 #include "lib/config/layers.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
-#include <numeric>
 
 namespace holdfast::config {
 
@@ -16,22 +16,6 @@ namespace {
 
 using base::Error;
 using base::ErrorClass;
-
-// Edits (insert, delete, replace) that turn one word into the other.
-std::size_t edit_distance(std::string_view from, std::string_view to) {
-  std::vector<std::size_t> row(to.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= from.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= to.size(); ++j) {
-      const std::size_t replaced = diagonal + (from[i - 1] == to[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
-    }
-  }
-  return row.back();
-}
 
 std::string_view last_part(std::string_view name) { return name.substr(name.rfind('.') + 1); }
 
@@ -132,7 +116,7 @@ void throw_unknown(std::string_view origin, std::string_view name, const std::ve
   std::size_t smallest = std::max<std::size_t>(2, name.size() / 3) + 1; // farther than that is no misspelling
   for (const std::string& candidate : known) {
     // "snapshots" is near to "worker.snapshots", although it lacks half the letters.
-    const std::size_t distance = last_part(candidate) == last_part(name) ? 1 : edit_distance(name, candidate);
+    const std::size_t distance = last_part(candidate) == last_part(name) ? 1 : base::edit_distance(name, candidate);
     if (distance < smallest) {
       smallest = distance;
       nearest = &candidate;

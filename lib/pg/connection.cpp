@@ -22,6 +22,9 @@ using base::ErrorClass;
 constexpr const char* kCannotConnect = "08001";
 constexpr const char* kSessionLost = "08006";
 constexpr const char* kOutcomeUnknown = "08007";
+constexpr pqxx::oid kTimestamptz = 1184; // of pg_type; these never change
+constexpr pqxx::oid kInterval = 1186;
+constexpr pqxx::oid kTextArray = 1009;
 constexpr std::chrono::milliseconds kAnswerSlack{5000}; // for the way there and back, beyond statement_timeout
 
 std::string in_one_line(std::string_view text) {
@@ -154,6 +157,11 @@ struct Connection::Impl {
     Result result;
     for (pqxx::row_size_type column = 0; column < rows.columns(); ++column) {
       result.columns_.emplace_back(rows.column_name(column));
+      const auto type = rows.column_type(column);
+      result.kinds_.push_back(type == kTimestamptz ? Kind::time
+                              : type == kInterval  ? Kind::interval
+                              : type == kTextArray ? Kind::list
+                                                   : Kind::other);
     }
     result.rows_.reserve(static_cast<std::size_t>(rows.size()));
     for (const auto& row : rows) {

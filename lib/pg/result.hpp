@@ -35,6 +35,9 @@ private:
   std::size_t index_;
 };
 
+// Types that people read in another form than PostgreSQL writes them.
+enum class Kind { other, time, interval, list }; // timestamptz, interval, text[]
+
 class Result {
 public:
   std::size_t size() const noexcept { return rows_.size(); }
@@ -44,12 +47,14 @@ public:
   Row one() const;
   const std::vector<std::string>& columns() const noexcept { return columns_; }
   std::optional<std::string> cell(std::size_t row, std::size_t column) const { return rows_[row][column]; }
+  Kind kind(std::size_t column) const { return kinds_[column]; }
   std::size_t affected_rows() const noexcept { return affected_; }
 
 private:
   friend class Row;
   friend class Connection;
   std::vector<std::string> columns_;
+  std::vector<Kind> kinds_;
   std::vector<std::vector<std::optional<std::string>>> rows_;
   std::size_t affected_{0};
 };

@@ -129,6 +129,15 @@ void crawl_describe(pg::Connection& connection, const std::string& crawl, const 
       pg::Params::of(crawl, description.label, description.notes, description.add_tags, description.remove_tags, by));
 }
 
+bool snapshot_describe(pg::Connection& connection, const std::string& snapshot, const std::vector<std::string>& add,
+                       const std::vector<std::string>& remove, const std::string& by) {
+  return connection
+      .call("select holdfast.snapshot_describe($1::uuid, $2::text[], $3::text[], $4) as changed",
+            pg::Params::of(snapshot, add, remove, by))
+      .one()
+      .boolean("changed");
+}
+
 void crawl_keep(pg::Connection& connection, const std::string& crawl, std::optional<std::chrono::milliseconds> keep) {
   const auto interval =
       keep ? std::optional<std::string>(std::to_string(keep->count()) + " milliseconds") : std::nullopt;

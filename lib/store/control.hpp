@@ -55,6 +55,9 @@ struct Description {
 };
 void crawl_describe(pg::Connection& connection, const std::string& crawl, const Description& description,
                     const std::string& by);
+// Its tags; false: it has them already, and no others.
+bool snapshot_describe(pg::Connection& connection, const std::string& snapshot, const std::vector<std::string>& add,
+                       const std::vector<std::string>& remove, const std::string& by);
 void crawl_keep(pg::Connection& connection, const std::string& crawl, std::optional<std::chrono::milliseconds> keep);
 
 // Deletes a sealed crawl; its directories are then listed by purge_list(). Returns how many.

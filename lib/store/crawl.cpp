@@ -12,9 +12,8 @@ namespace {
 
 constexpr std::size_t kSeedBatch = 5000;
 
-} // namespace
-
-bool crawl_add(pg::Connection& connection, const NewCrawl& crawl, const std::vector<Seed>& seeds) {
+// The argument p_crawl of crawl_add() and seeds_archived().
+nlohmann::json crawl_json(const NewCrawl& crawl) {
   nlohmann::json arguments = {{"label", crawl.label},
                               {"notes", crawl.notes},
                               {"tags", crawl.tags},
@@ -42,6 +41,13 @@ bool crawl_add(pg::Connection& connection, const NewCrawl& crawl, const std::vec
   if (crawl.max_parallel > 0) arguments["max_parallel"] = crawl.max_parallel;
   if (crawl.host_parallel > 0) arguments["host_parallel"] = crawl.host_parallel;
   if (!crawl.scope.empty()) arguments["scope"] = crawl.scope;
+  return arguments;
+}
+
+} // namespace
+
+bool crawl_add(pg::Connection& connection, const NewCrawl& crawl, const std::vector<Seed>& seeds) {
+  const auto arguments = crawl_json(crawl);
   bool added = false;
   connection.transaction([&](pg::Transaction& transaction) {
     added = transaction
@@ -70,6 +76,23 @@ bool crawl_add(pg::Connection& connection, const NewCrawl& crawl, const std::vec
     }
   });
   return added;
+}
+
+std::vector<ArchivedSeed> seeds_archived(pg::Connection& connection, const NewCrawl& crawl,
+                                         const std::vector<Seed>& seeds) {
+  const auto arguments = json_text(crawl_json(crawl));
+  std::vector<ArchivedSeed> archived;
+  for (std::size_t from = 0; from < seeds.size(); from += kSeedBatch) {
+    std::vector<std::string> urls;
+    for (std::size_t i = from; i < std::min(seeds.size(), from + kSeedBatch); ++i)
+      urls.push_back(seeds[i].url);
+    const auto rows = connection.call("select * from holdfast.seeds_archived($1::jsonb, $2::text[])",
+                                      pg::Params::of(arguments, urls));
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      archived.push_back(
+          {rows[i].text("url"), rows[i].text("snapshot_id"), rows[i].text("sealed_at"), rows[i].text("directory")});
+  }
+  return archived;
 }
 
 std::optional<CrawlLease> crawl_claim(pg::Connection& connection, const std::string& worker,

@@ -57,6 +57,15 @@ struct Expansion {
 // Adds the crawl with all its seeds in one transaction (in batches, so that a million seeds need no million-element
 // array). False if a crawl with this id was there already: then nothing changes.
 bool crawl_add(pg::Connection& connection, const NewCrawl& crawl, const std::vector<Seed>& seeds);
+
+// A seed that a crawl with only_new leaves out, and its newest snapshot.
+struct ArchivedSeed {
+  std::string url, snapshot_id, sealed_at, directory;
+};
+// Those of `seeds`, in their order, each once.
+std::vector<ArchivedSeed> seeds_archived(pg::Connection& connection, const NewCrawl& crawl,
+                                         const std::vector<Seed>& seeds);
+
 // One due crawl, or nothing.
 std::optional<CrawlLease> crawl_claim(pg::Connection& connection, const std::string& worker,
                                       std::chrono::milliseconds lease);

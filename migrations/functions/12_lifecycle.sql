@@ -201,8 +201,10 @@ begin
       ' execute function holdfast.never_changes()', v_table);
   end loop;
 end $$;
+-- All but its tags, which people change at any time.
 create or replace trigger snapshot_never_changes
-  before update or delete on holdfast.snapshot
+  before delete or update of id, crawl_id, url, url_hash, depth, parent_id, found_on, title, created_at
+  on holdfast.snapshot
   for each row when (not holdfast.may_change_sealed())
   execute function holdfast.never_changes();
 create or replace trigger snapshots_go

@@ -117,6 +117,32 @@ create or replace function holdfast.is_wanted(
          end
 $$;
 
+create or replace function holdfast.seeds_archived(p_crawl jsonb, p_urls text[])
+  returns table (url text, snapshot_id uuid, sealed_at timestamptz, directory text)
+  language plpgsql stable as $$
+-- p_crawl: as for crawl_add().
+declare
+  v_crawl constant holdfast.crawl := jsonb_populate_record(null::holdfast.crawl, jsonb_strip_nulls(p_crawl)
+    || jsonb_build_object('id', holdfast.new_uuid(), 'scope', '{}'::jsonb));
+begin
+  return query
+    select u.url, n.id, n.sealed_at, n.directory
+      from (select g.url, min(g.n) as first
+              from unnest(p_urls) with ordinality g(url, n)
+              group by g.url) u
+      cross join lateral (select sha256(convert_to(u.url, 'UTF8')) as url_hash) h
+      cross join lateral (select s.id, e.sealed_at, e.directory
+                            from holdfast.snapshot s
+                            join holdfast.snapshot_sealed e
+                              on e.snapshot_id = s.id and e.crawl_id = s.crawl_id
+                            where s.url_hash = h.url_hash and e.outcome in ('succeeded', 'partial')
+                            order by e.sealed_at desc limit 1) n
+      where not holdfast.is_wanted(v_crawl, u.url, h.url_hash, holdfast.host_of(u.url))
+      order by u.first;
+end $$;
+comment on function holdfast.seeds_archived(jsonb, text[]) is
+  'Seeds that a crawl with only_new would leave out, and the newest snapshot of each.';
+
 create or replace function holdfast.snapshots_describe(
     p_crawl uuid, p_urls text[], p_titles text[], p_tags jsonb)
   returns void language plpgsql as $$

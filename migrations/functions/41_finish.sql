@@ -264,7 +264,7 @@ begin
     insert into holdfast.snapshot_sealed (
         snapshot_id, crawl_id, outcome, reason, fence, owner_id,
         directory, manifest_sha256, bytes, files,
-        title, tags,
+        title,
         attempts, owners_lost, started_at)
       select g.snapshot, g.crawl, g.outcome, nullif(g.reason, ''), g.fence, g.owner_id,
              case when k.kept then nullif(g.directory, '') end,
@@ -272,15 +272,22 @@ begin
              case when k.kept then coalesce(g.bytes, 0) else 0 end,
              case when k.kept then coalesce(g.files, 0) else 0 end,
              coalesce(nullif(g.title, ''), s.title),
-             case when g.tags <> '{}' then holdfast.tags_of(s.tags, g.tags) else s.tags end,
              g.attempts, g.owners_lost + (g.outcome = 'quarantined')::integer, g.claimed_at
         from gone g
-        cross join lateral (select o.title, o.tags
+        cross join lateral (select o.title
                               from holdfast.snapshot o
                               where o.id = g.snapshot and o.crawl_id = g.crawl
                               limit 1) s
         cross join lateral (select g.outcome not in ('cancelled', 'quarantined') as kept) k
         order by g.ordinality
+  ), tagged as ( -- tags that hooks have found
+    update holdfast.snapshot s
+      set tags = holdfast.tags_of(s.tags, g.tags)
+      from gone g
+      where s.id = any (array(select p.snapshot from unnest(p_pages) p where p.tags <> '{}'))
+        and s.id = g.snapshot
+        and s.crawl_id = g.crawl
+        and not g.tags <@ s.tags
   ), told as ( -- ordinary seals: one event for all of a crawl that this call seals
     insert into holdfast.event (
         lifecycle, object_id, objects, crawl_id,

@@ -30,14 +30,16 @@ begin
                      'max_bytes', 'max_time', 'max_parallel', 'host_delay', 'host_parallel',
                      'max_snapshot_bytes', 'robots'))
     || case when v_plugins <> '{}' then jsonb_build_object('plugins', v_plugins) else '{}' end
-    || jsonb_build_object('label', coalesce(nullif(v_source.label, '') || ' (again)', ''),
+    || jsonb_build_object('label',
+                          coalesce(regexp_replace(nullif(v_source.label, ''), '( \(again\))+$', '')
+                                   || ' (again)', ''),
                           'retry_of', v_source.id, 'created_by', p_by));
   insert into holdfast.crawl_seed (crawl_id, position, url, title, tags, depth)
     select p_new, row_number() over (order by u.depth, u.id), u.url, u.title, u.tags,
            -- The links of an archived page were followed.
            case when u.archived then v_source.max_depth else u.depth end
       from (select distinct on (s.url_hash)
-                   s.id, s.url, coalesce(nullif(e.title, ''), s.title) as title, e.tags,
+                   s.id, s.url, coalesce(nullif(e.title, ''), s.title) as title, s.tags,
                    least(s.depth, v_source.max_depth) as depth,
                    e.outcome in ('succeeded', 'partial') as archived
               from unnest(p_ids) i(id)
@@ -77,7 +79,7 @@ comment on function holdfast.crawl_options(uuid) is 'What a crawl runs, as it wa
 create or replace function holdfast.crawl_describe(p_crawl uuid,
     p_label text, p_notes text, p_add text[], p_remove text[], p_by text)
   returns bigint language plpgsql as $$
--- NULL: as it is. Its open snapshots get the tags too; returns how many.
+-- NULL: as it is. Its snapshots get its tags too, also sealed ones; returns how many changed.
 declare
   v_crawl constant holdfast.crawl := holdfast.crawl_lock(p_crawl);
   v_changed bigint;
@@ -94,9 +96,8 @@ begin
                        from unnest(s.tags || p_add) t
                        where (t = any (p_remove)) is not true
                        order by t)
-    from holdfast.snapshot_queue q
-    where s.crawl_id = p_crawl and q.snapshot_id = s.id and q.crawl_id = s.crawl_id
-      and p_add || p_remove <> '{}';
+    where s.crawl_id = p_crawl
+      and (not coalesce(p_add, '{}') <@ s.tags or s.tags && coalesce(p_remove, '{}'));
   get diagnostics v_changed = row_count;
   if v_crawl.status = 'sealed' then perform holdfast.crawl_page_changes(p_crawl); end if;
   perform holdfast.control_note('tag', 'crawl', p_crawl::text, p_crawl, p_by,
@@ -107,6 +108,29 @@ begin
 end $$;
 comment on function holdfast.crawl_describe(uuid, text, text, text[], text[], text) is
   'Changes label, notes and tags.';
+
+create or replace function holdfast.snapshot_describe(
+    p_snapshot uuid, p_add text[], p_remove text[], p_by text)
+  returns boolean language plpgsql as $$
+-- Also of a sealed page: tags are no part of what was sealed. False: nothing to change.
+declare
+  v_crawl uuid;
+begin
+  update holdfast.snapshot s
+    set tags = array(select distinct t
+                       from unnest(s.tags || p_add) t
+                       where (t = any (p_remove)) is not true
+                       order by t)
+    where s.id = p_snapshot and (not p_add <@ s.tags or s.tags && p_remove)
+    returning s.crawl_id into v_crawl;
+  if not found then return false; end if;
+  perform holdfast.control_note('tag', 'snapshot', p_snapshot::text, v_crawl, p_by,
+    concat_ws(', ', '+' || nullif(array_to_string(p_add, ' +'), ''),
+              '-' || nullif(array_to_string(p_remove, ' -'), '')), 0);
+  return true;
+end $$;
+comment on function holdfast.snapshot_describe(uuid, text[], text[], text) is
+  'Adds tags to a snapshot and removes some.';
 
 create or replace function holdfast.crawl_keep(p_crawl uuid, p_for interval)
   returns timestamptz language plpgsql as $$

@@ -35,7 +35,7 @@ create or replace view holdfast.v_snapshot as
          coalesce(q.claimed_at, e.started_at) as started_at, e.sealed_at, e.directory, e.manifest_sha256,
          e.bytes, e.files, coalesce(q.attempts, e.attempts) as attempts,
          coalesce(q.owners_lost, e.owners_lost) as owners_lost, s.parent_id,
-         coalesce(e.tags, s.tags) as tags, s.created_at, coalesce(u.url, s.found_on) as found_on
+         s.tags, s.created_at, coalesce(u.url, s.found_on) as found_on
     from holdfast.snapshot s
     left join holdfast.snapshot u on u.id = s.parent_id and u.crawl_id = s.crawl_id
     left join holdfast.snapshot_queue q on q.snapshot_id = s.id and q.crawl_id = s.crawl_id
@@ -55,7 +55,6 @@ comment on column holdfast.v_snapshot.owner_id is 'The worker that works on it, 
 comment on column holdfast.v_snapshot.owner is 'The name of that worker.';
 comment on column holdfast.v_snapshot.started_at is 'When the attempt that runs, or that was sealed, began.';
 comment on column holdfast.v_snapshot.attempts is 'Attempts spent.';
-comment on column holdfast.v_snapshot.tags is 'Tags given and found.';
 comment on column holdfast.v_snapshot.found_on is 'The page on which its URL was found; NULL: a seed.';
 
 create or replace view holdfast.v_queue as

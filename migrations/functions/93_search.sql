@@ -78,7 +78,7 @@ begin
         where s.id >= v_last and (p_before is null or s.id < p_before)
           and (position(v_text in lower(s.url)) > 0
                or position(v_text in lower(coalesce(nullif(e.title, ''), s.title))) > 0
-               or p_text = any (coalesce(e.tags, s.tags)))
+               or p_text = any (s.tags))
         order by s.id desc limit p_limit)
     select v.*
       from hit

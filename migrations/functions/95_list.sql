@@ -60,18 +60,12 @@ begin
         where holdfast.has_part(s.url, p_url) and (p_crawl is null or s.crawl_id = p_crawl)
         order by s.id desc limit p_limit;
   else
-    -- A sealed snapshot has the tags it had before, and those that were found.
     return query
-      (select s.id
-         from holdfast.snapshot s
-         where s.tags @> array[p_tag] and s.tags <> '{}' and (p_crawl is null or s.crawl_id = p_crawl)
-           and holdfast.has_part(s.url, p_url)
-         order by s.id desc limit p_limit)
-      union
-      (select e.snapshot_id
-         from holdfast.snapshot_sealed e
-         where e.tags @> array[p_tag] and e.tags <> '{}' and (p_crawl is null or e.crawl_id = p_crawl)
-         order by e.snapshot_id desc limit case when p_url is null then p_limit end);
+      select s.id
+        from holdfast.snapshot s
+        where s.tags @> array[p_tag] and s.tags <> '{}' and (p_crawl is null or s.crawl_id = p_crawl)
+          and holdfast.has_part(s.url, p_url)
+        order by s.id desc limit p_limit;
   end if;
 end $$;
 

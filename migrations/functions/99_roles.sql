@@ -17,7 +17,8 @@ create or replace function holdfast.entry_points()
         retry_at_max, new_uuid, scope_refusal, url_matches, has_part}'),
       ('holdfast_reader, holdfast_operator, holdfast_worker', true, '{
         find, why, why_webhook, search, search_window, crawl_snapshots, crawl_entries, crawl_seeds,
-        crawl_next, next_work, sealed_files, metrics, worker_metrics, hook_cost, check_invariants, reference,
+        crawl_next, next_work, sealed_files, directories_unknown, metrics, worker_metrics, hook_cost,
+        check_invariants, reference,
         schedule_find, schedule_next, schedule_times, crawls_expired, schema_minimum, list_snapshots,
         list_results, list_events, list_events_after}'),
       ('holdfast_worker', true, '{
@@ -29,9 +30,11 @@ create or replace function holdfast.entry_points()
         robots_put, purge_list, purge_done, crawl_pages_stale, crawl_page_made, clock_check,
         webhook_claim, webhook_report, webhook_hand_back, webhook_wait}'),
       ('holdfast_operator', true, '{
-        crawl_add, crawl_add_seeds, crawl_options, crawl_pause, crawl_resume, crawl_cancel, crawl_stop,
+        crawl_add, crawl_add_seeds, seeds_archived, crawl_options, crawl_pause, crawl_resume,
+        crawl_cancel, crawl_stop,
         crawl_stop_step, crawl_scope, crawl_retry, crawl_describe, crawl_priority, crawl_keep,
-        crawl_remove, snapshot_remove, snapshot_order, worker_pause, worker_resume, worker_cancel,
+        crawl_remove, snapshot_remove, snapshot_describe, snapshot_order, worker_pause, worker_resume,
+        worker_cancel,
         worker_drain, collection_pause, collection_resume, host_set, host_forget, host_pause, host_resume,
         host_cancel, schedule_add, schedule_enable, schedule_remove, schedule_run, webhook_set,
         webhook_enable, webhook_remove, webhook_retry, webhook_test, log_level_set, binary_recheck,

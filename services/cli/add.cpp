@@ -8,9 +8,11 @@
 #include "lib/store/view.hpp"
 #include "services/cli/input.hpp"
 #include "services/cli/limits.hpp"
+#include "services/cli/option_names.hpp"
 #include "services/cli/output.hpp"
 #include "services/cli/progress.hpp"
 #include "services/cli/serve_node.hpp"
+#include "services/cli/times.hpp"
 #include "services/cli/verbs.hpp"
 #include "services/worker/crawl_page.hpp"
 
@@ -100,6 +102,31 @@ void print_outcome(Context& context, pg::Connection& connection, const std::stri
   std::cout << "  more: holdfast show " << crawl_id << std::endl;
 }
 
+// Whether there is nothing to do: every seed is archived already, which is said of each.
+bool all_archived(Context& context, pg::Connection& connection, const PlannedCrawl& planned) {
+  if (!planned.crawl.only_new) return false;
+  const auto archived = store::seeds_archived(connection, planned.crawl, planned.seeds);
+  for (const auto& seed : archived) {
+    const auto path = archive::shown(context.archive_root(), seed.directory + "/index.html");
+    if (context.json())
+      std::cout << nlohmann::ordered_json{{"type", "Archived"},
+                                          {"url", seed.url},
+                                          {"snapshot_id", seed.snapshot_id},
+                                          {"sealed_at", seed.sealed_at},
+                                          {"path", path}}
+                       .dump()
+                << '\n';
+    else
+      std::cout << printable(seed.url) << ": already archived on " << local_time(seed.sealed_at) << ", " << path
+                << '\n';
+  }
+  std::cout << std::flush;
+  std::set<std::string> urls;
+  for (const auto& seed : planned.seeds)
+    urls.insert(seed.url);
+  return archived.size() == urls.size();
+}
+
 } // namespace
 
 bool add_works(const AddOptions& options, const Context& context) {
@@ -117,8 +144,11 @@ PlannedCrawl plan_crawl(Context& context, const AddOptions& options) {
   }
   const auto& settings = context.settings();
   PlannedCrawl planned;
-  auto& [crawl, seeds] = planned;
-  seeds = read_seeds(inputs, settings.boolean("urls.allow_private"), options.parser);
+  auto& crawl = planned.crawl;
+  auto& seeds = planned.seeds;
+  auto read = read_seeds(inputs, {settings.boolean("urls.allow_private"), options.strict, options.parser});
+  seeds = std::move(read.seeds);
+  planned.left_out = read.left_out;
   if (seeds.empty())
     throw base::Error(base::ErrorClass::refused, "there is no URL in what was given", "nothing was added");
   if (options.depth > settings.integer("crawl.max_depth"))
@@ -145,6 +175,8 @@ PlannedCrawl plan_crawl(Context& context, const AddOptions& options) {
   apply_limits(options.limits, settings, seeds, crawl);
   // Better now than as a failure of every snapshot: plugins and their options must make sense here.
   const auto catalog = context.catalog();
+  for (const auto& [name, value] : crawl.options)
+    check_option_name(*catalog, name);
   for (const auto& name : catalog->select(crawl.plugins))
     hooks::resolve_options(*catalog, *catalog->find(name), crawl.options);
   if (crawl.only_complete) {
@@ -162,14 +194,21 @@ PlannedCrawl plan_crawl(Context& context, const AddOptions& options) {
 }
 
 int add(Context& context, const AddOptions& options) {
-  const auto [crawl, seeds] = plan_crawl(context, options);
+  const auto planned = plan_crawl(context, options);
+  const auto& crawl = planned.crawl;
+  const auto& seeds = planned.seeds;
   auto& connection = context.connection(true);
+  if (all_archived(context, connection, planned)) return base::kExitSuccess;
   store::crawl_add(connection, crawl, seeds);
   if (!add_works(options, context)) {
     if (context.json())
-      std::cout
-          << nlohmann::json{{"type", "Crawl"}, {"id", crawl.id}, {"status", "queued"}, {"seeds", seeds.size()}}.dump()
-          << std::endl;
+      std::cout << nlohmann::json{{"type", "Crawl"},
+                                  {"id", crawl.id},
+                                  {"status", "queued"},
+                                  {"seeds", seeds.size()},
+                                  {"left_out", planned.left_out}}
+                       .dump()
+                << std::endl;
     else
       std::cout << "crawl " << crawl.id << ": queued, " << seeds.size() << (seeds.size() == 1 ? " URL" : " URLs")
                 << "\n  more: holdfast show " << crawl.id << std::endl;

@@ -3,12 +3,14 @@
 #include "lib/archive/verify.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/text.hpp"
 #include "lib/base/url.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/store/control.hpp"
 #include "lib/store/host.hpp"
 #include "lib/store/node.hpp"
 #include "lib/store/view.hpp"
+#include "services/cli/checks.hpp"
 #include "services/cli/input.hpp"
 #include "services/cli/output.hpp"
 #include "services/worker/crawl_page.hpp"
@@ -72,10 +74,20 @@ std::string crawl_id(pg::Connection& connection, const std::string& given) {
   return found.id;
 }
 
+// All of them, before anything is done to one.
+std::vector<std::string> crawl_ids(pg::Connection& connection, const std::vector<std::string>& given) {
+  std::vector<std::string> ids;
+  for (const auto& one : read_ids(given))
+    ids.push_back(crawl_id(connection, one));
+  return ids;
+}
+
 int steer(Context& context, const ControlOptions& options, const std::string& action) {
   const int targets = !options.ids.empty() + !options.host.empty() + !options.node.empty() + options.all;
   if (targets != 1)
-    throw base::Error(base::ErrorClass::usage, "what shall I " + action + "?",
+    throw base::Error(base::ErrorClass::usage,
+                      targets == 0 ? "nothing to " + action + ": name a crawl, snapshot, host or worker, or use --all"
+                                   : "name ids, --host, --node or --all, one of them",
                       "holdfast " + action + " ID... | --host HOST | --node ID | --all");
   auto& connection = context.connection();
   const auto order = order_of(options);
@@ -118,8 +130,10 @@ int steer(Context& context, const ControlOptions& options, const std::string& ac
                              : store::worker_cancel(connection, id, order));
     return base::kExitSuccess;
   }
-  for (const auto& given : read_ids(options.ids)) {
-    const auto found = store::find(connection, given);
+  std::vector<store::Found> found_all; // all of them before anything is done
+  for (const auto& given : read_ids(options.ids))
+    found_all.push_back(store::find(connection, given));
+  for (const auto& found : found_all) {
     bool changed = false;
     if (found.kind == "crawl")
       changed = action == "pause"    ? store::crawl_pause(connection, found.id, order)
@@ -137,8 +151,8 @@ int steer(Context& context, const ControlOptions& options, const std::string& ac
 }
 
 std::vector<std::string> running(pg::Connection& connection, const std::vector<std::string>& ids) {
-  const auto rows = connection.call("select id from holdfast.v_worker where id = any($1::uuid[]) and status = 'running'",
-                                    pg::Params::of(ids));
+  const auto rows = connection.call(
+      "select id from holdfast.v_worker where id = any($1::uuid[]) and status = 'running'", pg::Params::of(ids));
   std::vector<std::string> left;
   for (std::size_t i = 0; i < rows.size(); ++i)
     left.push_back(rows[i].text("id"));
@@ -147,7 +161,8 @@ std::vector<std::string> running(pg::Connection& connection, const std::vector<s
 
 int drain(Context& context, const ControlOptions& options) {
   if (options.ids.empty() == options.machine.empty())
-    throw base::Error(base::ErrorClass::usage, "what shall I drain?", "holdfast drain NODE... | --machine HOSTNAME");
+    throw base::Error(base::ErrorClass::usage, "nothing to drain: name workers, or a machine",
+                      "holdfast drain NODE... | --machine HOSTNAME");
   auto& connection = context.connection();
   std::vector<std::string> nodes;
   for (const auto& given : read_ids(options.ids))
@@ -237,7 +252,8 @@ int set_host(Context& context, const ControlOptions& options) {
   if (!options.delay.empty()) limits.delay = base::parse_duration(options.delay);
   if (options.parallel >= 0) limits.parallel = options.parallel;
   if (!limits.delay && !limits.parallel)
-    throw base::Error(base::ErrorClass::usage, "what shall be set?", "holdfast host set HOST --delay 5s --parallel 1");
+    throw base::Error(base::ErrorClass::usage, "nothing to set: give a delay or a cap",
+                      "holdfast host set HOST --delay 5s --parallel 1");
   const auto host = host_name(options.host);
   store::host_set(connection, host, limits, user_name());
   store::ListQuery query;
@@ -267,27 +283,64 @@ int list_hosts(Context& context) {
   return base::kExitSuccess;
 }
 
+// A crawl's label, notes and tags, or a snapshot's tags.
+void print_description(Context& context, pg::Connection& connection, const store::Found& found) {
+  const bool crawl = found.kind == "crawl";
+  const auto result = connection.call(crawl ? "select label, notes, tags from holdfast.v_crawl where id = $1::uuid"
+                                            : "select '' as label, '' as notes, tags from holdfast.v_snapshot "
+                                              "where id = $1::uuid",
+                                      pg::Params::of(found.id));
+  const auto row = result.one();
+  const auto tags = row.text_array("tags");
+  if (context.json()) {
+    nlohmann::ordered_json line{{"type", "Tags"}, {"kind", found.kind}, {"id", found.id}, {"tags", tags}};
+    if (crawl) line.update({{"label", row.text("label")}, {"notes", row.text("notes")}});
+    std::cout << line.dump() << '\n';
+    return;
+  }
+  std::cout << found.kind << ' ' << found.id << ": "
+            << (tags.empty() ? "no tags" : "tags " + printable(base::join(tags, ", ")))
+            << (row.text("label").empty() ? "" : "; label " + printable(row.text("label")))
+            << (row.text("notes").empty() ? "" : "; notes: " + printable(row.text("notes"))) << '\n';
+}
+
 int describe(Context& context, const ControlOptions& options) {
   auto& connection = context.connection();
+  std::vector<store::Found> targets; // all of them before anything is done
+  for (const auto& given : read_ids(options.ids)) {
+    targets.push_back(store::find(connection, given));
+    if (targets.back().kind == "process")
+      throw base::Error(base::ErrorClass::usage, given + " is a worker; crawls and snapshots have tags");
+    if (targets.back().kind == "snapshot" && !(options.label.empty() && options.notes.empty()))
+      throw base::Error(base::ErrorClass::usage, given + " is a snapshot; only crawls have a label and notes");
+  }
+  if (options.add.empty() && options.remove.empty() && options.label.empty() && options.notes.empty()) {
+    for (const auto& target : targets)
+      print_description(context, connection, target);
+    std::cout << std::flush;
+    return base::kExitSuccess;
+  }
   store::Description description;
   if (!options.label.empty()) description.label = options.label;
   if (!options.notes.empty()) description.notes = options.notes;
-  description.add_tags = options.add;
-  description.remove_tags = options.remove;
-  for (const auto& given : read_ids(options.ids)) {
-    const auto id = crawl_id(connection, given);
-    store::crawl_describe(connection, id, description, user_name());
-    say(context, "tag", "crawl", id, true);
+  description.add_tags = base::split(base::join(options.add, ","), ","); // as add --tag takes them
+  description.remove_tags = base::split(base::join(options.remove, ","), ",");
+  for (const auto& target : targets) {
+    bool changed = true;
+    if (target.kind == "crawl")
+      store::crawl_describe(connection, target.id, description, user_name());
+    else
+      changed =
+          store::snapshot_describe(connection, target.id, description.add_tags, description.remove_tags, user_name());
+    say(context, "tag", target.kind, target.id, changed);
   }
   return base::kExitSuccess;
 }
 
 int prioritise(Context& context, const ControlOptions& options) {
   auto& connection = context.connection();
-  for (const auto& given : read_ids(options.ids)) {
-    const auto id = crawl_id(connection, given);
+  for (const auto& id : crawl_ids(connection, options.ids))
     say(context, "prioritise", "crawl", id, store::crawl_priority(connection, id, options.priority, user_name()));
-  }
   return base::kExitSuccess;
 }
 
@@ -295,8 +348,7 @@ int keep(Context& context, const ControlOptions& options) {
   auto& connection = context.connection();
   std::optional<std::chrono::milliseconds> time;
   if (options.keep != "forever") time = base::parse_duration(options.keep);
-  for (const auto& given : read_ids(options.ids)) {
-    const auto id = crawl_id(connection, given);
+  for (const auto& id : crawl_ids(connection, options.ids)) {
     store::crawl_keep(connection, id, time);
     say(context, "keep", "crawl", id, true);
   }
@@ -317,7 +369,7 @@ int remove(Context& context, const ControlOptions& options) {
     ids.insert(ids.end(), expired.begin(), expired.end());
   }
   if (options.ids.empty() && !options.expired)
-    throw base::Error(base::ErrorClass::usage, "what shall be removed?",
+    throw base::Error(base::ErrorClass::usage, "nothing to remove: name crawls or snapshots, or use --expired",
                       "holdfast remove CRAWL... | SNAPSHOT... | --expired");
   if (!options.yes && !(ids.empty() && snapshots.empty())) {
     for (const auto& id : snapshots)
@@ -424,8 +476,7 @@ void add_control_commands(CLI::App& app, ControlOptions& options, std::function<
                       [&options](Context& context) { return set_host(context, options); });
   set->add_option("host", options.host, "Its name")->required();
   set->add_option("--delay", options.delay, "Least time between two of its pages: 5s");
-  set->add_option("--parallel", options.parallel, "Most of its pages at once; 0: no cap")
-      ->check(CLI::NonNegativeNumber);
+  set->add_option("--parallel", options.parallel, "Most of its pages at once; 0: no cap")->check(number(0));
   command(*host, "forget", "Take all limits off a web site",
           [&options](Context& context) {
             const auto name = host_name(options.host);
@@ -436,13 +487,14 @@ void add_control_commands(CLI::App& app, ControlOptions& options, std::function<
       ->required();
   command(*host, "list", "Web sites with limits, delays and pauses", list_hosts);
 
-  auto* tagging = command(app, "tag", "Change tags, label and notes of a crawl",
+  auto* tagging = command(app, "tag", "Show or change tags of crawls and snapshots, and label and notes of crawls",
                           [&options](Context& context) { return describe(context, options); });
-  tagging->add_option("crawls", options.ids, "The crawls; - reads them from standard input")->required();
-  tagging->add_option("--add", options.add, "A tag more")->allow_extra_args(false);
-  tagging->add_option("--remove", options.remove, "A tag less")->allow_extra_args(false);
-  tagging->add_option("--label", options.label, "Its name");
-  tagging->add_option("--notes", options.notes, "Notes on it");
+  tagging->add_option("ids", options.ids, "Crawls and snapshots; - reads them from standard input")->required();
+  tagging->add_option("--add", options.add, "Add a tag; a crawl's tags are also those of its snapshots")
+      ->allow_extra_args(false);
+  tagging->add_option("--remove", options.remove, "Remove a tag")->allow_extra_args(false);
+  tagging->add_option("--label", options.label, "Name of a crawl");
+  tagging->add_option("--notes", options.notes, "Notes on a crawl");
 
   auto* preferring = command(app, "priority", "Work on a crawl before others, or after them, from now on",
                              [&options](Context& context) { return prioritise(context, options); });

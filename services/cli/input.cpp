@@ -62,11 +62,13 @@ public:
     text_ += where.empty() ? what : where + ": " + what;
   }
 
+  std::size_t count() const { return count_; }
+  std::string text() const {
+    return count_ <= kMostProblems ? text_ : text_ + "\n... and " + std::to_string(count_ - kMostProblems) + " more";
+  }
   // Throws Error(refused) if there were any.
-  void raise(const std::string& hint) {
-    if (count_ == 0) return;
-    if (count_ > kMostProblems) text_ += "\n... and " + std::to_string(count_ - kMostProblems) + " more";
-    throw base::Error(base::ErrorClass::refused, text_, hint);
+  void raise(const std::string& hint) const {
+    if (count_ > 0) throw base::Error(base::ErrorClass::refused, text(), hint);
   }
 
 private:
@@ -76,21 +78,33 @@ private:
 
 class Reader {
 public:
-  explicit Reader(bool allow_private) : allow_private_(allow_private) {}
+  explicit Reader(const ReadOptions& options) : allow_private_(options.allow_private), strict_(options.strict) {}
 
   void take_url(std::string_view text, const std::string& where, store::Seed seed = {}) {
     try {
       const auto url = base::parse_url(text);
       if (!allow_private_ && base::is_private_host(url.host)) {
-        problems_.add(where, "\"" + std::string(text) + "\" is not on the public internet");
+        add_problem(where, "\"" + std::string(text) + "\" is not on the public internet");
         private_refused_ = true;
         return;
       }
       seed.url = url.text;
       seeds_.push_back(std::move(seed));
     } catch (const base::Error& error) {
-      problems_.add(where, error.what());
+      add_problem(where, error.what());
     }
+  }
+
+  // What somebody typed: a file that should be there, or a URL.
+  void take_argument(const std::string& text) {
+    std::error_code ignored;
+    if (std::filesystem::is_directory(text, ignored))
+      typed_wrong_.add("", "\"" + text + "\" is a directory; give the files in it");
+    else if (text.find(':') == std::string::npos)
+      typed_wrong_.add("", "there is no file \"" + text +
+                               "\" here, and it is no URL, which begins with https:// or http://");
+    else
+      take_url(text, "");
   }
 
   void take_line(std::string_view line, const std::string& where) {
@@ -108,7 +122,7 @@ public:
     }
     const auto json = nlohmann::json::parse(text, nullptr, false);
     if (!json.is_object() || !json.contains("url") || !json["url"].is_string())
-      return problems_.add(where, "not a JSON object with a \"url\"");
+      return add_problem(where, "not a JSON object with a \"url\"");
     store::Seed seed;
     if (json.contains("title") && json["title"].is_string()) seed.title = json["title"].get<std::string>();
     if (json.contains("tags")) take_tags(json["tags"], seed.tags);
@@ -133,15 +147,27 @@ public:
       std::cerr << "holdfast: " << name << ": some lines hold more than a URL; of these only the URLs were taken\n";
   }
 
-  std::vector<store::Seed> finish() {
-    problems_.raise(private_refused_
-                        ? "nothing was added; urls.allow_private (HOLDFAST_URLS_ALLOW_PRIVATE=true) allows "
-                          "addresses of your own network"
-                        : "nothing was added");
-    return std::move(seeds_);
+  ReadSeeds finish() {
+    const std::string hint = private_refused_
+                                 ? "nothing was added; urls.allow_private (HOLDFAST_URLS_ALLOW_PRIVATE=true) "
+                                   "allows addresses of your own network"
+                                 : "nothing was added";
+    typed_wrong_.raise(hint);
+    if (strict_ || seeds_.empty()) lines_wrong_.raise(hint);
+    const auto left_out = lines_wrong_.count();
+    if (left_out > 0)
+      std::cerr << "holdfast: " << left_out
+                << (left_out == 1 ? " line cannot be used and was" : " lines cannot be used and were")
+                << " left out (with --strict, nothing would be added):\n"
+                << lines_wrong_.text() << '\n';
+    return {std::move(seeds_), left_out};
   }
 
 private:
+  void add_problem(const std::string& where, const std::string& what) {
+    (where.empty() ? typed_wrong_ : lines_wrong_).add(where, what);
+  }
+
   static std::vector<Entry> entries_of(Format format, const std::string& text, const std::string& name) {
     try {
       return format == Format::json  ? read_json(text)
@@ -180,19 +206,27 @@ private:
     }
   }
 
-  bool allow_private_;
+  bool allow_private_, strict_;
   std::vector<store::Seed> seeds_;
-  Problems problems_;
+  Problems typed_wrong_, lines_wrong_;
   std::size_t prose_{0}; // lines that hold more than a URL
   bool private_refused_{false};
 };
 
 // The field of a JSON line that names what the line is about, by its type.
 const std::map<std::string, std::string, std::less<>>& id_fields() {
-  static const std::map<std::string, std::string, std::less<>> fields = {
-      {"Crawl", "id"},        {"Snapshot", "id"},           {"Process", "id"},     {"ArchiveResult", "snapshot_id"},
-      {"Why", "id"},          {"CrawlSession", "crawl_id"}, {"Scope", "crawl_id"}, {"Control", "target"},
-      {"Event", "object_id"}, {"Defect", "snapshot_id"}};
+  static const std::map<std::string, std::string, std::less<>> fields = {{"Crawl", "id"},
+                                                                         {"Snapshot", "id"},
+                                                                         {"Process", "id"},
+                                                                         {"ArchiveResult", "snapshot_id"},
+                                                                         {"Why", "id"},
+                                                                         {"CrawlSession", "crawl_id"},
+                                                                         {"Scope", "crawl_id"},
+                                                                         {"Control", "target"},
+                                                                         {"Event", "object_id"},
+                                                                         {"Defect", "snapshot_id"},
+                                                                         {"Archived", "snapshot_id"},
+                                                                         {"Tags", "id"}};
   return fields;
 }
 
@@ -239,19 +273,18 @@ std::vector<std::string> read_ids(const std::vector<std::string>& given) {
   return ids;
 }
 
-std::vector<store::Seed> read_seeds(const std::vector<std::string>& inputs, bool allow_private,
-                                    const std::string& parser) {
-  Reader reader(allow_private);
+ReadSeeds read_seeds(const std::vector<std::string>& inputs, const ReadOptions& options) {
+  Reader reader(options);
   for (const auto& input : inputs) {
     std::error_code ignored;
     if (input == "-") {
-      reader.take_stream(std::cin, "standard input", parser);
+      reader.take_stream(std::cin, "standard input", options.parser);
     } else if (std::filesystem::is_regular_file(input, ignored)) {
       std::ifstream file(input);
       if (!file) throw base::Error(base::ErrorClass::input_output, "cannot read " + input);
-      reader.take_stream(file, input, parser);
+      reader.take_stream(file, input, options.parser);
     } else {
-      reader.take_url(input, "");
+      reader.take_argument(input);
     }
   }
   return reader.finish();

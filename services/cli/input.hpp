@@ -10,12 +10,20 @@ namespace holdfast::cli {
 
 // An argument is "-" (standard input), an existing file, or a URL. Lines: blank and "#" lines are skipped; a JSON
 // object gives its "url", "title" and "tags" (a list, or text with commas); anything else must be a URL, or text that
-// holds some (http:// or https://; told on standard error). What gzip has packed is unpacked first. Every unusable line
-// is collected and reported at once, as Error(refused) with "file:line: message" each; nothing is added then. A file
-// may also be what other programs export (import.hpp): `parser` is "auto", or says which. There, entries that are no
-// web pages (javascript:, place:) are left out with a note on standard error: nobody edits an export.
-std::vector<store::Seed> read_seeds(const std::vector<std::string>& inputs, bool allow_private,
-                                    const std::string& parser = "auto");
+// holds some (http:// or https://; told on standard error). What gzip has packed is unpacked first. A line
+// that cannot be used is left out, counted, and told on standard error as "file:line: message". It is Error(refused)
+// when `strict` is set, when nothing usable is left, and for an argument, which somebody has just typed. A file may
+// also be what other programs export (import.hpp): `parser` is "auto", or says which. There, entries that are no web
+// pages (javascript:, place:) are left out with a note on standard error: nobody edits an export.
+struct ReadOptions {
+  bool allow_private{false}, strict{false};
+  std::string parser{"auto"};
+};
+struct ReadSeeds {
+  std::vector<store::Seed> seeds;
+  std::size_t left_out{0}; // lines
+};
+ReadSeeds read_seeds(const std::vector<std::string>& inputs, const ReadOptions& options);
 
 // The ids that a verb was given, "-" replaced by what standard input holds: one id a line, or the JSON lines that other
 // verbs print, of which a Crawl, Snapshot or Process gives its own id, a result its snapshot's, a Control its target's.

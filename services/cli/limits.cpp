@@ -3,6 +3,7 @@
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/url.hpp"
+#include "services/cli/checks.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -71,7 +72,7 @@ void add_limit_options(CLI::App& command, LimitOptions& options) {
   command.add_option("--max-bytes", options.max_bytes, "Keep no more than this in all: 500m, 2g")->group(group);
   command.add_option("--max-time", options.max_time, "Stop after this long: 30m, 2h")->group(group);
   command.add_option("--parallel", options.parallel, "At most this many pages at once, in the whole cluster")
-      ->check(CLI::PositiveNumber)
+      ->check(number(1))
       ->group(group);
   command.add_option("--delay", options.delay, "Between two pages of one web site that has no rule of its own")
       ->group(group);

@@ -4,8 +4,10 @@
 #include "lib/store/operate.hpp"
 #include "lib/store/view.hpp"
 #include "lib/store/why.hpp"
+#include "services/cli/checks.hpp"
 #include "services/cli/input.hpp"
 #include "services/cli/output.hpp"
+#include "services/cli/times.hpp"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -56,20 +58,23 @@ int why(Context& context, const std::vector<std::string>& names) {
       std::cout << line.dump() << '\n';
       continue;
     }
-    std::cout << printable(answer.reason) << '\n';
+    std::cout << printable(with_local_times(answer.reason)) << '\n';
     std::vector<std::pair<std::string, std::string>> fields;
+    const auto shown = [](const nlohmann::ordered_json& value) {
+      return value.is_string() ? with_local_times(written_interval(local_time(value.get<std::string>())))
+                               : value.dump();
+    };
     for (const auto& [key, value] : facts.items()) {
       if (value.is_array() && !value.empty() && value[0].is_object()) {
         for (const auto& one : value) {
           std::string text;
           for (const auto& [inner, what] : one.items())
             if (!(what.is_string() && what.get<std::string>().empty()))
-              text +=
-                  (text.empty() ? "" : ", ") + inner + " " + (what.is_string() ? what.get<std::string>() : what.dump());
+              text += (text.empty() ? "" : ", ") + inner + " " + shown(what);
           fields.emplace_back("  " + key, text);
         }
       } else {
-        fields.emplace_back("  " + key, value.is_string() ? value.get<std::string>() : value.dump());
+        fields.emplace_back("  " + key, shown(value));
       }
     }
     print_fields(fields);
@@ -89,9 +94,10 @@ int events(Context& context, const EventOptions& options) {
       return;
     }
     const auto id = row.text("object_id");
-    std::cout << row.text("at").substr(0, 19) << "  " << fitted(row.text("lifecycle") + "             ", 13) << " "
+    std::cout << local_time(row.text("at")) << "  " << fitted(row.text("lifecycle") + "             ", 13) << " "
               << id.substr(id.size() - 8) << "  " << row.text("event") << " → " << row.text("to_state");
-    if (const auto detail = printable(row.text_or("detail", "")); !detail.empty()) std::cout << ": " << detail;
+    if (const auto detail = printable(with_local_times(row.text_or("detail", ""))); !detail.empty())
+      std::cout << ": " << detail;
     std::cout << '\n';
   };
   store::ListQuery query;
@@ -184,7 +190,7 @@ void add_look_verbs(CLI::App& app, Verb& verb) {
     auto* command = app.add_subcommand("events", "What happened: every change of state, as it is recorded");
     command->add_flag("-f,--follow", options->follow, "Go on with what happens next, until interrupted");
     command->add_option("-n,--limit", options->limit, "Begin with this many of the latest (20)")
-        ->check(CLI::Range(0, 100000));
+        ->check(number(0, std::optional(100000)));
     command->add_option("--crawl", options->crawl, "Only of this crawl");
     command->footer("Examples:\n  holdfast events --follow\n  holdfast events -n 1000 --json | jq 'select(.to_state == "
                     "\"sealed\")'");
@@ -208,7 +214,8 @@ void add_look_verbs(CLI::App& app, Verb& verb) {
   {
     auto interval = std::make_shared<double>(1.0);
     auto* command = app.add_subcommand("top", "What runs just now, live; q ends it");
-    command->add_option("-d,--delay", *interval, "Seconds between two looks (1)")->check(CLI::Range(0.1, 3600.0));
+    command->add_option("-d,--delay", *interval, "Seconds between two looks (1)")
+        ->check(number(0.1, std::optional(3600.0)));
     command->footer("Keys: q quit, s next order (age, plugin, url, node), p pause, space look now.");
     command->callback([&verb, interval] { verb = [interval](Context& context) { return top(context, *interval); }; });
   }

@@ -2,10 +2,12 @@
 // exit code.
 
 #include "lib/base/error.hpp"
+#include "services/cli/checks.hpp"
 #include "services/cli/control.hpp"
 #include "services/cli/examples.hpp"
 #include "services/cli/limits.hpp"
 #include "services/cli/look.hpp"
+#include "services/cli/mistakes.hpp"
 #include "services/cli/plugins.hpp"
 #include "services/cli/psql.hpp"
 #include "services/cli/schedule.hpp"
@@ -19,6 +21,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <clocale>
 #include <functional>
 #include <iostream>
@@ -36,7 +39,7 @@ void print_error(const base::Error& error) {
 
 int main(int argc, char** argv) {
   std::setlocale(LC_CTYPE, "C.UTF-8"); // widths of characters in tables
-  CLI::App app{"Holdfast keeps web pages: URLs in PostgreSQL, archived by any number of nodes."};
+  CLI::App app{"Holdfast keeps web pages: URLs in PostgreSQL, archived by any number of nodes.", "holdfast"};
   app.require_subcommand(1);
   app.fallthrough();
 
@@ -52,6 +55,8 @@ int main(int argc, char** argv) {
   app.add_option("--set", settings, "Any setting, as KEY=VALUE; see holdfast config")->allow_extra_args(false);
   app.add_flag("--json", global.json, "JSON lines, as when standard output is no terminal");
 
+  app.set_version_flag("-V,--version", std::string("holdfast " HOLDFAST_VERSION), "Print the version");
+
   std::function<int(cli::Context&)> verb;
   const auto subcommand = [&](const std::string& name, const std::string& help,
                               std::function<int(cli::Context&)> action) {
@@ -66,10 +71,11 @@ int main(int argc, char** argv) {
                                  [&](cli::Context& context) { return cli::add(context, add); });
   add_command->add_option("inputs", add.inputs,
                           "URLs, files with one URL or JSON object a line, or - for standard input");
-  add_command->add_option("-d,--depth", add.depth, "How many links to follow from each URL")->check(CLI::Range(0, 16));
+  add_command->add_option("-d,--depth", add.depth, "How many links to follow from each URL")
+      ->check(cli::number(0, std::optional(16)));
   add_command
       ->add_option("--max-urls", add.max_urls, "At most this many snapshots; 0: no cap (default: crawl.max_urls)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(cli::number<std::int64_t>(0));
   add_command->add_option("-p,--plugins", add.plugins, "Only these plugins, with what they need: wget,title,...")
       ->allow_extra_args(false);
   add_command->add_option("-t,--tag", add.tags, "Tags for every snapshot")->allow_extra_args(false);
@@ -85,6 +91,8 @@ int main(int argc, char** argv) {
   cli::add_limit_options(*add_command, add.limits);
   add_command->add_flag("--wait", add.wait, "Wait until everything is archived, working on it if nobody else does");
   add_command->add_flag("--bg", add.background, "Only queue it");
+  add_command->add_flag("--strict", add.strict,
+                        "Add nothing if a line of a file cannot be used (default: leave that line out and show it)");
 
   cli::WorkerOptions worker;
   auto* worker_command = subcommand("worker", "Run a node: claim and archive until told to stop",
@@ -123,7 +131,7 @@ int main(int argc, char** argv) {
   list_command->add_option("--tag", listing.tag, "Only with this tag");
   list_command->add_option("--plugin", listing.plugin, "Only hooks of this plugin (failures, running)");
   list_command->add_flag("--csv", listing.csv, "All columns as CSV, with a header line");
-  list_command->add_option("--limit", listing.limit, "At most this many")->check(CLI::PositiveNumber);
+  list_command->add_option("--limit", listing.limit, "At most this many")->check(cli::number<std::int64_t>(1));
   std::string id;
   subcommand("show", "Everything about a crawl, snapshot or process",
              [&](cli::Context& context) { return cli::show(context, id); })
@@ -152,6 +160,10 @@ int main(int argc, char** argv) {
   verify_command->add_option("ids", verification.ids, "Crawls or snapshots; - reads them from standard input");
   verify_command->add_flag("--all", verification.all, "Everything");
   verify_command->add_flag("--collect", verification.collect, "Remove what lost attempts have left beside them");
+  std::string archive_part;
+  subcommand("adopt", "Make the rows of archived pages again from their files, after the database was lost",
+             [&](cli::Context& context) { return cli::adopt(context, archive_part); })
+      ->add_option("directory", archive_part, "The archive, or a directory in it (default: archive.root)");
   cli::add_look_verbs(app, verb);
   cli::add_psql_verb(app, verb);
   cli::add_webhook_commands(app, verb);
@@ -175,15 +187,28 @@ int main(int argc, char** argv) {
       [&] { verb = [&](cli::Context& context) { return cli::inspect_reference(context, topic); }; });
   cli::add_examples(app);
 
+  // holdfast help VERB is holdfast VERB --help.
+  std::vector<std::string> words(argv + 1, argv + argc);
+  if (!words.empty() && words.front() == "help") {
+    words.erase(words.begin());
+    words.emplace_back("--help");
+  }
+  const bool set_after_config = std::any_of(std::find(words.begin(), words.end(), "config"), words.end(),
+                                            [](const auto& word) { return word.starts_with("--set"); });
   try {
-    app.parse(argc, argv);
+    std::reverse(words.begin(), words.end()); // as CLI11 takes them
+    app.parse(words);
+    if (*config_command && set_after_config)
+      throw base::Error(
+          base::ErrorClass::usage, "holdfast config shows settings and does not change them",
+          "write the setting into holdfast.yaml, or put --set KEY=VALUE before the command that needs it");
+  } catch (const base::Error& error) {
+    print_error(error);
+    return error.exit_code();
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error); // --help
-    const auto strange = app.remaining();
-    const std::string problem = app.get_subcommands().empty() && !strange.empty()
-                                    ? "there is no verb \"" + strange.front() + "\""
-                                    : error.what();
-    std::cerr << "holdfast: " << problem << "\n  hint: holdfast --help, holdfast VERB --help\n";
+    const auto mistake = cli::explain(app, error);
+    print_error(base::Error(base::ErrorClass::usage, mistake.problem, mistake.hint));
     return static_cast<int>(base::ErrorClass::usage);
   }
 

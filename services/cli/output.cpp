@@ -1,5 +1,8 @@
 #include "services/cli/output.hpp"
 
+#include "lib/base/error.hpp"
+#include "services/cli/times.hpp"
+
 #include <sys/ioctl.h>
 #include <unistd.h>
 #include <wchar.h>
@@ -31,15 +34,11 @@ std::size_t width_of(char32_t character) {
   return width < 0 ? 1 : static_cast<std::size_t>(width);
 }
 
-// What people read of an id or a time: of an id the last eight digits, which `holdfast show` takes (the first ones are
-// a time, much the same for neighbours); of a time no fractions of a second.
+// What people read of an id: the last eight digits, which `holdfast show` takes (the first ones are a time, much the
+// same for neighbours).
 std::string abridged(std::string text) {
-  const auto digit_at = [&](std::size_t at) { return text[at] >= '0' && text[at] <= '9'; };
   if (text.size() == 36 && text[8] == '-' && text[13] == '-' && text[18] == '-' && text[23] == '-')
     return text.substr(28);
-  if (text.size() > 19 && digit_at(0) && text[4] == '-' && text[7] == '-' && text[10] == ' ' && text[13] == ':' &&
-      text[16] == ':')
-    return text.substr(0, 19);
   return text;
 }
 
@@ -89,15 +88,29 @@ std::size_t terminal_width() {
   return 120;
 }
 
-void print_table(const pg::Result& result, const std::vector<std::string>& columns) {
+void print_table(const pg::Result& result, const std::vector<std::string>& wanted) {
   std::vector<std::vector<std::string>> rows;
   std::vector<std::size_t> widths;
-  for (const auto& column : columns)
+  std::vector<std::size_t> places; // of the columns in the result
+  std::vector<std::string> columns;
+  for (auto column : wanted) {
+    const bool optional = column.ends_with('?');
+    if (optional) column.pop_back();
+    const auto found = std::find(result.columns().begin(), result.columns().end(), column);
+    if (found == result.columns().end()) throw base::Error(base::ErrorClass::bug, "a table has no column " + column);
+    const auto place = static_cast<std::size_t>(found - result.columns().begin());
+    bool empty = true;
+    for (std::size_t i = 0; i < result.size() && empty; ++i)
+      empty = shown_cell(result, i, place).empty();
+    if (optional && empty) continue;
     widths.push_back(display_width(column));
+    places.push_back(place);
+    columns.push_back(std::move(column));
+  }
   for (std::size_t i = 0; i < result.size(); ++i) {
     std::vector<std::string> row;
     for (std::size_t c = 0; c < columns.size(); ++c) {
-      row.push_back(abridged(printable(result[i].text_or(columns[c], ""))));
+      row.push_back(abridged(printable(shown_cell(result, i, places[c]))));
       widths[c] = std::max(widths[c], display_width(row.back()));
     }
     rows.push_back(std::move(row));

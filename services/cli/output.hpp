@@ -10,7 +10,8 @@
 
 namespace holdfast::cli {
 
-// A table of the given columns, as wide as its content, cut to the terminal.
+// A table of the given columns, as wide as its content, cut to the terminal. A name that ends in "?" is of a column
+// that is left out if it is empty in every row.
 void print_table(const pg::Result& result, const std::vector<std::string>& columns);
 // All columns as CSV (RFC 4180), with a header line; NULL is an empty field.
 void print_csv(const pg::Result& result);

@@ -2,6 +2,7 @@
 
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/log.hpp"
 #include "lib/pg/connection.hpp"
 #include "lib/store/view.hpp"
 #include "services/cli/output.hpp"
@@ -10,6 +11,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <vector>
@@ -45,7 +47,13 @@ std::vector<std::string> draw(const store::CrawlProgress& crawl, const std::vect
 } // namespace
 
 Progress::Progress(std::string dsn, std::string crawl_id) : dsn_(std::move(dsn)), crawl_id_(std::move(crawl_id)) {
-  if (isatty(STDERR_FILENO) != 0) thread_ = std::thread([this] { loop(); });
+  if (isatty(STDERR_FILENO) == 0) return;
+  base::set_log_around([this](const std::function<void()>& write) {
+    const std::lock_guard lock(screen_);
+    erase();
+    write();
+  });
+  thread_ = std::thread([this] { loop(); });
 }
 
 Progress::~Progress() {
@@ -54,12 +62,18 @@ Progress::~Progress() {
     stop_ = true;
   }
   stop_changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  if (!thread_.joinable()) return;
+  thread_.join();
+  base::set_log_around({});
+}
+
+void Progress::erase() {
+  if (drawn_ > 0) std::cerr << "\x1b[" + std::to_string(drawn_) + "A\r\x1b[J" << std::flush;
+  drawn_ = 0;
 }
 
 void Progress::loop() {
   std::unique_ptr<pg::Connection> connection;
-  std::size_t drawn = 0;
   for (bool last = false; !last;) {
     {
       std::unique_lock lock(mutex_);
@@ -71,13 +85,14 @@ void Progress::loop() {
       const auto crawl = store::crawl_progress(*connection, crawl_id_);
       const auto hooks = store::running_hooks(*connection, crawl_id_, kHooks);
       const auto lines = draw(crawl, hooks, terminal_width() - 1);
+      const std::lock_guard lock(screen_);
       std::string frame;
-      if (drawn > 0) frame += "\x1b[" + std::to_string(drawn) + "A\r";
+      if (drawn_ > 0) frame += "\x1b[" + std::to_string(drawn_) + "A\r";
       for (const auto& line : lines)
         frame += line + "\x1b[K\n";
       frame += "\x1b[J";
       std::cerr << frame << std::flush;
-      drawn = lines.size();
+      drawn_ = lines.size();
     } catch (const base::Error&) {
       // The picture is a courtesy: what is wrong with the database is said by who works with it.
       connection.reset();

@@ -1,7 +1,7 @@
 #pragma once
 // Live progress of one crawl on a terminal: a thread with its own connection that redraws a few lines a few times a
 // second. Owned by the verb; the destructor stops the thread, joins it and leaves the last state on the screen. Draws
-// on standard error, and only if that is a terminal: quiet in a pipe.
+// on standard error, and only if that is a terminal: quiet in a pipe. Lines of the log go above the picture.
 
 #include <condition_variable>
 #include <mutex>
@@ -19,12 +19,15 @@ public:
 
 private:
   void loop();
+  void erase(); // with screen_ held
 
   std::string dsn_, crawl_id_;
   std::mutex mutex_;
   std::condition_variable stop_changed_;
   bool stop_{false};
-  std::thread thread_; // last: starts when the rest is there
+  std::mutex screen_;    // guards what is drawn
+  std::size_t drawn_{0}; // lines
+  std::thread thread_;   // last: starts when the rest is there
 };
 
 } // namespace holdfast::cli

@@ -1,13 +1,17 @@
 #include "lib/archive/root.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/text.hpp"
+#include "lib/store/lifecycle.hpp"
 #include "lib/store/view.hpp"
 #include "services/cli/output.hpp"
+#include "services/cli/times.hpp"
 #include "services/cli/verbs.hpp"
 #include "services/worker/crawl_page.hpp"
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <iostream>
 #include <map>
 
@@ -18,8 +22,8 @@ namespace {
 // Columns that people see first; JSON has all of them.
 const std::map<std::string, std::vector<std::string>, std::less<>>& table_columns() {
   static const std::map<std::string, std::vector<std::string>, std::less<>> columns = {
-      {"crawls", {"id", "status", "outcome", "total", "open", "failed", "cancelled", "label", "first_url"}},
-      {"snapshots", {"id", "status", "outcome", "depth", "title", "url", "reason"}},
+      {"crawls", {"id", "status", "outcome", "total", "open", "failed", "cancelled", "label", "tags?", "first_url"}},
+      {"snapshots", {"id", "status", "outcome", "depth", "tags?", "title", "url", "reason"}},
       {"results", {"plugin", "status", "wall_ms", "output", "error", "url"}},
       {"queue", {"id", "state", "retry_at", "attempts", "url"}},
       {"running", {"plugin", "running_for", "node", "pid", "url"}},
@@ -62,6 +66,48 @@ std::string one_or_many(const std::string& what) {
   return found == plural.end() ? what : found->second;
 }
 
+// The statuses that a list can be filtered by; empty if it has none.
+std::vector<std::string> statuses(const std::string& list) {
+  static const std::map<std::string, std::string, std::less<>> lifecycles = {
+      {"crawls", "crawl"},  {"snapshots", "snapshot"}, {"queue", "snapshot"},      {"results", "archive_result"},
+      {"nodes", "process"}, {"sessions", "session"},   {"deliveries", "delivery"}, {"binaries", "binary"}};
+  const auto lifecycle = lifecycles.find(list);
+  std::vector<std::string> names;
+  if (lifecycle == lifecycles.end()) return names;
+  for (const auto& edge : store::kEdges)
+    for (const auto state : {edge.from, edge.to})
+      if (edge.lifecycle == lifecycle->second && std::find(names.begin(), names.end(), state) == names.end() &&
+          !(list == "queue" && state == "sealed"))
+        names.emplace_back(state);
+  return names;
+}
+
+void check_status(const std::string& list, const std::string& status) {
+  const auto known = statuses(list);
+  if (status.empty() || known.empty() || std::find(known.begin(), known.end(), status) != known.end()) return;
+  throw base::Error(base::ErrorClass::usage, "no " + list + " have the status \"" + printable(status) + "\"",
+                    "one of: " + base::join(known, ", "));
+}
+
+// The id that --crawl or --snapshot names.
+std::string id_of(pg::Connection& connection, const std::string& kind, const std::string& given) {
+  const auto found = store::find(connection, given);
+  if (found.kind != kind)
+    throw base::Error(base::ErrorClass::usage, "--" + kind + " " + printable(given) + " names a " + found.kind);
+  return found.id;
+}
+
+// No rows, because no plugin has that name?
+void check_plugin(Context& context, const std::string& plugin) {
+  const auto catalog = context.catalog();
+  if (catalog->plugins().empty() || catalog->find(plugin) != nullptr) return;
+  std::vector<std::string> names;
+  for (const auto& [name, one] : catalog->plugins())
+    names.push_back(name);
+  throw base::Error(base::ErrorClass::usage, "there is no plugin \"" + printable(plugin) + "\"",
+                    "one of: " + base::join(names, ", "));
+}
+
 } // namespace
 
 int status(Context& context) {
@@ -83,12 +129,13 @@ int status(Context& context) {
        {"archive", context.archive_root().string()},
        {"nodes", row.text("nodes") + " running, " + row.text("slots") + " slots" +
                      (row.integer("workers_lost") == 0 ? std::string()
-                                                     : ", " + row.text("workers_lost") + " lost in the last hour")},
+                                                       : ", " + row.text("workers_lost") + " lost in the last hour")},
        {"runner", row.integer("runners") > 0 ? "leads" : "none: schedules and housekeeping wait for one"},
        {"crawls", row.text("crawls_open") + " open, " + row.text("crawls_paused") + " paused"},
        {"snapshots", row.text("snapshots_open") + " open, " + row.text("snapshots_held") + " in work"},
        {"hooks", row.text("hooks_running") + " running"},
-       {"last sealed", row.text_or("last_sealed_at", "none in the last 30 days")}});
+       {"last sealed",
+        row.is_null("last_sealed_at") ? "none in the last 30 days" : local_time(row.text("last_sealed_at"))}});
   if (!row.is_null("paused")) std::cout << '\n' << printable(row.text("paused")) << ": holdfast resume --all\n";
   if (row.integer("crawls_to_do") > 0 && row.integer("nodes") == 0)
     std::cout << "\nThere is work, but no node runs: holdfast run, or holdfast worker.\n";
@@ -108,13 +155,15 @@ int list(Context& context, const ListOptions& options) {
   store::ListQuery query;
   query.view = one_or_many(options.what);
   query.limit = options.limit;
+  check_status(query.view, options.status);
   auto& connection = context.connection();
-  if (!options.crawl.empty()) query.crawl_id = store::find(connection, options.crawl).id;
-  if (!options.snapshot.empty()) query.snapshot_id = store::find(connection, options.snapshot).id;
+  if (!options.crawl.empty()) query.crawl_id = id_of(connection, "crawl", options.crawl);
+  if (!options.snapshot.empty()) query.snapshot_id = id_of(connection, "snapshot", options.snapshot);
   if (!options.status.empty()) query.status = options.status;
   if (!options.url.empty()) query.url_contains = options.url;
   if (!options.tag.empty()) query.tag = options.tag;
   if (!options.plugin.empty()) query.plugin = options.plugin;
+  if (!options.plugin.empty() && store::list(connection, query).empty()) check_plugin(context, options.plugin);
   if (options.csv) {
     print_csv(store::list(connection, query));
   } else if (context.json()) {
@@ -161,8 +210,8 @@ int show(Context& context, const std::string& id) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (rows[i].text("id") != found.id) continue;
     std::vector<std::pair<std::string, std::string>> fields;
-    for (const auto& column : rows.columns())
-      fields.emplace_back(column, rows[i].text_or(column, ""));
+    for (std::size_t column = 0; column < rows.columns().size(); ++column)
+      fields.emplace_back(rows.columns()[column], shown_cell(rows, i, column));
     if (found.kind == "crawl")
       fields.emplace_back("page", archive::shown(context.archive_root(), worker::crawl_page_path(found.id)));
     else if (found.kind == "snapshot" && !rows[i].is_null("directory"))

@@ -3,6 +3,7 @@
 #include "lib/base/error.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/store/schedule.hpp"
+#include "services/cli/checks.hpp"
 #include "services/cli/output.hpp"
 
 #include <CLI/CLI.hpp>
@@ -150,12 +151,13 @@ void add_schedule_commands(CLI::App& app, ScheduleOptions& options, std::functio
   add->add_option("--time-zone", options.time_zone, zone_help);
   add->add_option("--label", options.crawl.label, "Name of the schedule and of its crawls");
   add->add_option("-d,--depth", options.crawl.depth, "How many links to follow from each URL")
-      ->check(CLI::Range(0, 16));
+      ->check(number(0, std::optional(16)));
   add->add_option("--max-urls", options.crawl.max_urls, "At most this many snapshots a run; 0: no cap")
-      ->check(CLI::NonNegativeNumber);
+      ->check(number<std::int64_t>(0));
   add->add_option("-p,--plugins", options.crawl.plugins, "Only these plugins")->allow_extra_args(false);
   add->add_option("-t,--tag", options.crawl.tags, "Tags for every snapshot")->allow_extra_args(false);
   add->add_option("--option", options.crawl.options, "Option for hooks, as NAME=VALUE")->allow_extra_args(false);
+  add->add_flag("--strict", options.crawl.strict, "Add nothing if a line of a file cannot be used");
 
   subcommand("list", "Schedules, when they run next and how the last run went", list_schedules);
   const auto named = [&](const std::string& name, const std::string& help, std::function<int(Context&)> action) {
@@ -185,7 +187,7 @@ void add_schedule_commands(CLI::App& app, ScheduleOptions& options, std::functio
   next->add_option("schedule", options.name, "Its label or id; or use --every");
   next->add_option("--every", options.every, every_help);
   next->add_option("--time-zone", options.time_zone, zone_help);
-  next->add_option("-n,--count", options.count, "How many times")->check(CLI::Range(1, 1000));
+  next->add_option("-n,--count", options.count, "How many times")->check(number(1, std::optional(1000)));
 }
 
 } // namespace holdfast::cli

@@ -4,6 +4,7 @@
 #include "lib/store/view.hpp"
 #include "services/cli/look.hpp"
 #include "services/cli/output.hpp"
+#include "services/cli/times.hpp"
 
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -76,6 +77,10 @@ std::string seconds(const pg::Row& row, std::string_view column) {
       std::chrono::milliseconds(static_cast<std::int64_t>(std::llround(std::max(row.number(column), 0.0) * 1000))));
 }
 
+std::string counted(std::int64_t count, const std::string& what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
 std::string heading(const std::string& text, std::size_t width) { return "\x1b[7m" + padded(text, width); }
 
 std::vector<std::string> picture(pg::Connection& connection, const std::string& order, bool paused, std::size_t width,
@@ -84,16 +89,16 @@ std::vector<std::string> picture(pg::Connection& connection, const std::string& 
   const auto status = store::status(connection);
   const auto now = status.one();
   lines.push_back("\x1b[1mholdfast\x1b[0m  " +
-                  fitted(now.text("nodes") + (now.text("nodes") == "1" ? " node, " : " nodes, ") +
-                             now.text("snapshots_held") + "/" + now.text("slots") + " slots taken, " +
-                             now.text("hooks_running") + " hooks, " + now.text("snapshots_open") +
-                             " snapshots open in " + now.text("crawls_open") + " crawls",
+                  fitted(counted(now.integer("nodes"), "node") + ", " + now.text("snapshots_held") + "/" +
+                             now.text("slots") + " slots taken, " + counted(now.integer("hooks_running"), "hook") +
+                             ", " + counted(now.integer("snapshots_open"), "snapshot") + " open in " +
+                             counted(now.integer("crawls_open"), "crawl"),
                          width > 12 ? width - 10 : 2));
   const auto stuck = store::stuck(connection, 3);
   for (std::size_t i = 0; i < stuck.size(); ++i)
     lines.push_back("\x1b[33m" +
                     fitted("stuck " + seconds(stuck[i], "seconds") + ": " + printable(stuck[i].text_or("name", "")) +
-                               ": " + printable(stuck[i].text_or("reason", "")),
+                               ": " + printable(with_local_times(stuck[i].text_or("reason", ""))),
                            width));
   lines.emplace_back();
   const auto nodes = store::nodes(connection, 8);

@@ -30,11 +30,13 @@ struct AddOptions {
   std::string parser{"auto"}; // see input.hpp
   LimitOptions limits;
   bool wait{false}, background{false};
+  bool strict{false}; // a line that cannot be used is an error
 };
 // The crawl that these options describe, checked against the settings and plugins of this machine.
 struct PlannedCrawl {
   store::NewCrawl crawl;
   std::vector<store::Seed> seeds;
+  std::size_t left_out{0}; // lines that cannot be used
 };
 PlannedCrawl plan_crawl(Context& context, const AddOptions& options);
 // Whether `add` will run hooks itself (and so must be guarded).

@@ -21,7 +21,7 @@ namespace {
 constexpr int kBatch = 500;
 
 struct Tally {
-  std::size_t snapshots{0}, without_files{0}, defects{0}, leftovers{0}, removed{0};
+  std::size_t snapshots{0}, without_files{0}, defects{0}, leftovers{0}, removed{0}, without_row{0};
 };
 
 void print(Context& context, const std::string& kind, const std::string& snapshot, const std::string& path) {
@@ -64,7 +64,8 @@ void verify_one(Context& context, const archive::Root& root, const store::Sealed
 
 int verify(Context& context, const VerifyOptions& options) {
   if (options.ids.empty() != options.all)
-    throw base::Error(base::ErrorClass::usage, "verify what?", "holdfast verify ID..., or holdfast verify --all");
+    throw base::Error(base::ErrorClass::usage, "nothing to verify: name crawls or snapshots, or use --all",
+                      "holdfast verify ID..., or holdfast verify --all");
   auto& connection = context.connection();
   const auto root = archive::Root::open(context.archive_root(), store::collection_id(connection), false);
   std::vector<std::optional<std::string>> targets;
@@ -82,13 +83,19 @@ int verify(Context& context, const VerifyOptions& options) {
       after = batch.back().snapshot_id;
     }
   }
+  if (options.all && root.bucket() == nullptr)
+    each_unknown_directory(connection, root.path(), {}, [&](const std::string& directory) {
+      ++tally.without_row;
+      print(context, "no row", std::filesystem::path(directory).filename().native(), directory);
+    });
   if (context.json())
     std::cout << nlohmann::ordered_json{{"type", "Verification"},
                                         {"snapshots", tally.snapshots},
                                         {"without_files", tally.without_files},
                                         {"defects", tally.defects},
                                         {"leftovers", tally.leftovers},
-                                        {"removed", tally.removed}}
+                                        {"removed", tally.removed},
+                                        {"without_row", tally.without_row}}
                      .dump()
               << '\n';
   else
@@ -98,9 +105,12 @@ int verify(Context& context, const VerifyOptions& options) {
                   : options.collect
                       ? ", " + std::to_string(tally.removed) + " leftovers of lost attempts removed"
                       : ", " + std::to_string(tally.leftovers) + " leftovers of lost attempts (--collect removes them)")
+              << (tally.without_row == 0 ? std::string()
+                                         : ", " + std::to_string(tally.without_row) +
+                                               " directories without a row (holdfast adopt makes them)")
               << '\n';
   std::cout << std::flush;
-  return tally.defects == 0 ? base::kExitSuccess : base::kExitFailedWork;
+  return tally.defects + tally.without_row == 0 ? base::kExitSuccess : base::kExitFailedWork;
 }
 
 } // namespace holdfast::cli

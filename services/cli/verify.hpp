@@ -1,8 +1,11 @@
 #pragma once
-// `holdfast verify`: the files of sealed snapshots against their manifests and rows; see verbs.hpp.
+// `holdfast verify`: the files of sealed snapshots against their manifests and rows. `holdfast adopt`: rows made again
+// from the files.
 
 #include "services/cli/context.hpp"
 
+#include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,7 +17,15 @@ struct VerifyOptions {
   bool collect{false}; // remove what lost attempts left beside them
 };
 
-// 1 if any file is missing, changed, unreadable, or should not be there.
+// 1 if any file is missing, changed, unreadable, or should not be there, or a snapshot's directory has no row.
 int verify(Context& context, const VerifyOptions& options);
+
+// `given`: the archive root or a directory in it; empty: the archive root. 1 if a snapshot's files cannot be read.
+int adopt(Context& context, const std::string& given);
+
+// Tells the directories of snapshots that no row names. `below`: relative to the root. Returns how many have one.
+std::size_t each_unknown_directory(pg::Connection& connection, const std::filesystem::path& root,
+                                   const std::filesystem::path& below,
+                                   const std::function<void(const std::string&)>& found);
 
 } // namespace holdfast::cli

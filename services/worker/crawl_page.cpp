@@ -1,6 +1,7 @@
 #include "services/worker/crawl_page.hpp"
 
 #include "lib/archive/attempt.hpp"
+#include "lib/archive/recover.hpp"
 #include "lib/store/control.hpp"
 #include "lib/store/view.hpp"
 
@@ -41,6 +42,11 @@ void write_crawl_page(pg::Connection& connection, const archive::Root& root, con
     }
     return made;
   }();
+  store::ListQuery query;
+  query.view = "crawls";
+  query.crawl_id = crawl_id;
+  for (const auto& row : store::list_json(connection, query)) // one
+    root.write_file(crawl_page_path(crawl_id).replace_filename(archive::kCrawlFacts), row + "\n", "application/json");
   root.write_file(crawl_page_path(crawl_id), archive::render_crawl_html(view), "text/html");
 }
 
@@ -57,7 +63,8 @@ int refresh_crawl_pages(pg::Connection& connection, const archive::Root& root, s
     if (page.there)
       write_crawl_page(connection, root, page.crawl_id);
     else
-      root.remove_file(crawl_page_path(page.crawl_id));
+      for (const char* file : {archive::kCrawlFacts, "index.html"})
+        root.remove_file(crawl_page_path(page.crawl_id).replace_filename(file));
     store::crawl_page_made(connection, page);
   }
   return static_cast<int>(stale.size());

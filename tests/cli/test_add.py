@@ -3,10 +3,12 @@
 import json
 import os
 import pty
+import re
 import select
 import signal
 import time
 import unittest
+from datetime import datetime, timedelta
 
 from support import FAILED_WORK, OK, REFUSED, USAGE, Case, Place, until
 
@@ -87,6 +89,140 @@ class Adding(Case):
         self.assertEqual(self.records("show", crawl["id"])[0]["label"], "From a file")
         tagged = self.records("list", "snapshots", "--tag", "three")
         self.assertEqual([s["url"] for s in tagged], ["https://site.test/file3"])
+
+    def test_what_is_there_is_not_added_again(self):
+        urls = ["https://site.test/again/1", "https://site.test/again/2"]
+        self.add(*urls)
+        self.work()
+        crawls = len(self.records("list", "crawls", "--limit", "1000"))
+        for flag in ("--only-new", "--update"):
+            with self.subTest(flag=flag):
+                result = self.home.run("add", flag, *urls)
+                self.assertEqual(result.code, OK, str(result))
+                self.assertEqual([(record["type"], record["url"]) for record in result.records], [("Archived", url) for url in urls])
+                for record in result.records:
+                    self.assertTrue(os.path.exists(record["path"]), record)
+                    self.assertRegex(record["sealed_at"], r"^\d{4}-\d\d-\d\d ")
+        code, text = on_terminal(self.home, "add", "--only-new", urls[0])
+        self.assertEqual(code, OK, text)
+        self.assertRegex(text, r"again/1: already archived on \d{4}-\d\d-\d\d \d\d:\d\d:\d\d [A-Z]+, /.*index\.html")
+        # No crawl was added by any of these.
+        self.assertEqual(len(self.records("list", "crawls", "--limit", "1000")), crawls)
+        # What an earlier command printed names the snapshots.
+        self.assertEqual([record["type"] for record in self.home.run("why", "-", given=result.out).records], ["Why", "Why"])
+        # Together with a new one, the old ones are named and the new one is added.
+        mixed = self.home.run("add", "--bg", "--only-new", urls[0], "https://site.test/again/3")
+        self.assertEqual([record["type"] for record in mixed.records], ["Archived", "Crawl"])
+        self.work()
+        self.assertEqual([s["url"] for s in self.records("list", "--crawl", mixed.records[1]["id"])], ["https://site.test/again/3"])
+        # Too old counts as not there.
+        self.assertEqual(self.add("--only-new", "--max-age", "0.001s", urls[0])["type"], "Crawl")
+        self.work()
+
+    def test_what_failed_is_tried_again(self):
+        self.home.hook("page", "on_Snapshot__10_page.sh", 'echo "no" >&2; exit 1')
+        try:
+            crawl = self.add("--plugins", "page", "https://site.test/failed-once")
+            self.work()
+        finally:
+            self.home.hook("page", "on_Snapshot__10_page.sh", 'echo "$url" >page.txt')
+        self.assertEqual(self.records("show", crawl["id"])[0]["outcome"], "failed")
+        for flag in ("--only-new", "--update"):
+            again = self.add(flag, "--plugins", "page", "https://site.test/failed-once")
+            self.assertEqual(again["type"], "Crawl")
+            if flag == "--update":
+                self.work()
+            else:
+                self.home.run("cancel", again["id"])
+        self.assertEqual(self.records("show", again["id"])[0]["outcome"], "succeeded")
+
+    def test_one_bad_line_costs_that_line(self):
+        file = self.home.path / "mixed.txt"
+        file.write_text("https://site.test/line1\nnot a url\nhttps://site.test/line3\n{\"url\": 5}\n")
+        crawl = self.home.run("add", "--bg", file)
+        self.assertEqual(crawl.code, OK, str(crawl))
+        self.assertEqual((crawl.records[0]["seeds"], crawl.records[0]["left_out"]), (2, 2))
+        for word in ("2 lines", f"{file}:2: ", f"{file}:4: ", "--strict"):
+            self.assertIn(word, crawl.err)
+        before = len(self.records("list", "crawls", "--limit", "1000"))
+        self.check_error(self.home.run("add", "--bg", "--strict", file), REFUSED, f"{file}:2: ", "nothing was added")
+        self.assertEqual(len(self.records("list", "crawls", "--limit", "1000")), before)
+        self.work()
+
+    def test_tags(self):
+        crawl = self.add("https://site.test/tagged/1", "https://site.test/tagged/2", "--label", "Tagged")["id"]
+        self.work()
+        one = self.records("list", "--crawl", crawl, "--url", "tagged/1")[0]["id"]
+        url = {"1": "https://site.test/tagged/1", "2": "https://site.test/tagged/2"}
+
+        def found(tag):
+            return sorted(s["url"] for s in self.records("list", "snapshots", "--tag", tag))
+
+        # Of a sealed snapshot, and of a crawl, which is found by its pages too.
+        self.assertTrue(self.records("tag", one, "--add", "alone,second")[0]["changed"])
+        self.assertFalse(self.records("tag", one, "--add", "alone")[0]["changed"])
+        self.assertEqual(found("alone"), [url["1"]])
+        self.records("tag", crawl, "--add", "home", "--notes", "For later")
+        self.assertEqual(found("home"), [url["1"], url["2"]])
+        self.assertEqual([c["id"] for c in self.records("list", "crawls", "--tag", "home")], [crawl])
+        # Without options it shows them, and changes nothing.
+        shown = self.records("tag", one, crawl)
+        self.assertEqual([(r["type"], r["kind"], r["tags"]) for r in shown],
+                         [("Tags", "snapshot", ["alone", "home", "second"]), ("Tags", "crawl", ["home"])])
+        self.assertEqual((shown[1]["label"], shown[1]["notes"]), ("Tagged", "For later"))
+        self.assertEqual(self.records("show", one)[0]["tags"], ["alone", "home", "second"])
+        code, text = on_terminal(self.home, "tag", one)
+        self.assertIn("tags alone, home, second", text)
+        code, text = on_terminal(self.home, "list", "--crawl", crawl)
+        self.assertIn("alone, home, second", text)
+        self.records("tag", crawl, "--remove", "home")
+        self.assertEqual(found("home"), [])
+        self.assertEqual(found("alone"), [url["1"]])
+        self.check_error(self.home.run("tag", one, "--label", "no"), USAGE, "only crawls")
+        self.assertEqual(self.records("check"), [])
+
+    def test_labels_do_not_grow(self):
+        crawl = self.add("--label", "Once", "https://site.test/label")["id"]
+        for _ in range(3):
+            self.work()
+            crawl = self.records("retry", crawl)[0]["id"]
+        self.work()
+        self.assertEqual(self.records("show", crawl)[0]["label"], "Once (again)")
+
+    def test_times_are_those_of_the_reader(self):
+        crawl = self.add("https://site.test/times")["id"]
+        self.work()
+        shown = self.records("show", crawl)[0]
+        self.assertTrue(shown["created_at"].endswith("+00:00"), shown["created_at"])
+        for arguments in (["show", crawl], ["list", "nodes"], ["why", crawl], ["events", "--crawl", crawl], ["status"]):
+            with self.subTest(arguments=arguments):
+                code, text = on_terminal(self.home, *arguments, env={"TZ": "XYZ+5"})
+                self.assertEqual(code, OK, text)
+                self.assertRegex(text, r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d XYZ")
+                self.assertNotIn("UTC", text)
+        utc = datetime.fromisoformat(shown["created_at"])
+        code, text = on_terminal(self.home, "show", crawl, env={"TZ": "XYZ+5"})
+        self.assertIn((utc - timedelta(hours=5)).strftime("%Y-%m-%d %H:%M:%S XYZ"), text)
+        self.assertRegex(text, r"age +\S+ (ms|s|min)")
+
+    def test_all_ids_are_looked_up_before_anything_is_done(self):
+        crawl = self.add("https://site.test/together")["id"]
+        for verb in (["pause", crawl, "ffffffffffff"], ["tag", crawl, "ffffffffffff", "--add", "x"],
+                     ["priority", "5", crawl, "ffffffffffff"], ["keep", "1d", crawl, "ffffffffffff"]):
+            with self.subTest(verb=verb):
+                self.check_error(self.home.run(*verb), REFUSED, "ffffffffffff")
+        shown = self.records("show", crawl)[0]
+        self.assertNotEqual(shown["status"], "paused")
+        self.assertEqual((shown["tags"], shown["priority"], shown["keep_until"]), ([], 0, None))
+        self.work()
+
+    def test_filters_that_name_the_wrong_thing(self):
+        crawl = self.add("https://site.test/filters")["id"]
+        self.work()
+        one = self.records("list", "--crawl", crawl)[0]["id"]
+        self.check_error(self.home.run("list", "--crawl", one), USAGE, "names a snapshot")
+        self.check_error(self.home.run("list", "results", "--snapshot", crawl), USAGE, "names a crawl")
+        self.check_error(self.home.run("list", "failures", "--plugin", "nosuch"), USAGE, "nosuch", "page")
 
     def test_from_standard_input(self):
         text = "https://site.test/in1\nhttps://site.test/in1#again\n  https://site.test/in2  \n"
@@ -213,6 +349,34 @@ def on_terminal(place, *arguments, env=None, meanwhile=lambda text, press: None)
     return os.waitstatus_to_exitcode(status), text
 
 
+class Screen:
+    """What a terminal shows of a text, as far as the progress goes: lines, going up, clearing."""
+
+    def __init__(self):
+        self.lines, self.row, self.column = [""], 0, 0
+
+    def write(self, text):
+        for part in re.findall(r"\x1b\[([0-9;]*)([A-Za-z])|([\r\n])|([^\x1b\r\n]+)", text):
+            number, letter, control, plain = part
+            if letter == "A":
+                self.row = max(0, self.row - int(number or 1))
+            elif letter == "K":
+                self.lines[self.row] = self.lines[self.row][:self.column]
+            elif letter == "J":
+                self.lines[self.row] = self.lines[self.row][:self.column]
+                del self.lines[self.row + 1:]
+            elif control == "\r":
+                self.column = 0
+            elif control == "\n":
+                self.row, self.column = self.row + 1, 0
+                while len(self.lines) <= self.row:
+                    self.lines.append("")
+            elif plain:
+                line = self.lines[self.row].ljust(self.column)
+                self.lines[self.row] = line[:self.column] + plain + line[self.column + len(plain):]
+                self.column += len(plain)
+
+
 class Terminal(Case):
     def test_progress_is_shown_and_no_json(self):
         home = self.place()
@@ -230,6 +394,25 @@ class Terminal(Case):
             self.assertIn(word, text)
         self.assertNotIn('{"', text)
         self.assertEqual(len(home.attempts()), 2)
+
+    def test_lines_of_the_log_stay_above_the_progress(self):
+        home = self.place()
+        home.hook("slow", "on_Snapshot__20_slow.sh", 'gate "$name"; echo done >done.txt')
+
+        def meanwhile(text, press):
+            for gate, words in (("one", "0/2 snapshots"), ("two", "1/2 snapshots")):
+                if words in text:
+                    home.open(gate)
+
+        code, text = on_terminal(home, "add", "https://site.test/one", "https://site.test/two", meanwhile=meanwhile,
+                                 env={"HOLDFAST_LOG_LEVEL": "info"})
+        self.assertEqual(code, OK, text)
+        screen = Screen()
+        screen.write(text)
+        shown = [line for line in screen.lines if line]
+        self.assertEqual(sum("snapshots, " in line and line.startswith("[") for line in shown), 1, "\n".join(shown))
+        for name in ("one", "two"):
+            self.assertEqual(sum(f"sealed https://site.test/{name}" in line for line in shown), 1, "\n".join(shown))
 
     def test_an_interrupt_from_the_keyboard(self):
         home = self.place()

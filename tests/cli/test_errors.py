@@ -22,7 +22,7 @@ class CommandLine(Case):
 
     def test_wrong_words_and_options(self):
         for arguments, words in (
-            ([], ["subcommand"]),
+            ([], ["no command", "holdfast add URL"]),
             (["frobnicate"], ["frobnicate"]),
             (["add", "--frobnicate", URL], ["--frobnicate"]),
             (["add", "--depth", "deep", URL], ["--depth"]),
@@ -43,6 +43,76 @@ class CommandLine(Case):
         ):
             with self.subTest(arguments=arguments):
                 self.check_error(self.home.run(*arguments), USAGE, *words)
+
+    def test_unknown_commands_are_answered_with_the_line_that_does_it(self):
+        for arguments, hint in (
+            (["statsu"], "did you mean holdfast status?"),
+            (["remov"], "did you mean holdfast remove?"),
+            (["frobnicate"], "holdfast --help lists the commands"),
+            (["ls"], "holdfast list"),
+            (["rm", "7f3a"], "holdfast remove ID"),
+            ([URL], f"holdfast add {URL}"),
+            (["--json", URL], f"holdfast add {URL}"),
+            (["init"], "holdfast add URL"),
+            (["update"], "holdfast add --update URL"),
+            (["server", "0.0.0.0:8000"], "holdfast serve"),
+            (["shell"], "holdfast psql"),
+            (["search", "word"], "holdfast list --url"),
+            (["install"], "holdfast doctor"),
+            (["oneshot", URL], "holdfast add URL"),
+            (["plugins"], "holdfast doctor"),
+            (["config", "--set", "TIMEOUT=60"], "holdfast.yaml"),
+            (["schedule", "lsit"], "did you mean holdfast schedule list?"),
+            (["host", "frobnicate"], "set|forget|list"),
+            (["add", "--dept", "1", URL], "did you mean --depth?"),
+        ):
+            with self.subTest(arguments=arguments):
+                self.check_error(self.home.run(*arguments), USAGE, "hint: ", hint)
+
+    def test_help_and_version(self):
+        for flag in ("--version", "-V"):
+            result = self.home.run(flag)
+            self.assertEqual(result.code, OK, str(result))
+            self.assertRegex(result.out, r"^holdfast \d+\.\d+\.\d+\n$")
+        self.assertEqual(self.home.run("help").out, self.home.run("--help").out)
+        self.assertEqual(self.home.run("help", "add").out, self.home.run("add", "--help").out)
+        self.assertIn("--depth", self.home.run("help", "add").out)
+
+    def test_unexpected_arguments_in_their_order(self):
+        self.check_error(self.home.run("show", "7f3a", "one", "two"), USAGE, '"one two"')
+        self.check_error(self.home.run("list", "crawls", "-n", "3"), USAGE, "no option -n")
+
+    def test_bounds_of_numbers(self):
+        for arguments, words in (
+            (["list", "--limit", "0"], ["--limit", "at least 1"]),
+            (["list", "--limit", "x"], ["--limit", '"x"', "at least 1"]),
+            (["add", "--depth=x", URL], ["--depth", '"x"', "from 0 to 16"]),
+            (["add", "--depth=17", URL], ["--depth", "from 0 to 16"]),
+            (["add", "--parallel", "0", URL], ["--parallel", "at least 1"]),
+            (["top", "-d", "0"], ["--delay", "from 0.1 to 3600"]),
+        ):
+            with self.subTest(arguments=arguments):
+                self.check_error(self.home.run(*arguments), USAGE, *words)
+
+    def test_unknown_statuses_are_answered_with_those_there_are(self):
+        for what, known in (("crawls", "queued, started, sealed, paused"), ("snapshots", "sealed"), ("nodes", "exited"),
+                            ("results", "noresults"), ("queue", "paused"), ("deliveries", "given_up")):
+            with self.subTest(what=what):
+                self.check_error(self.home.run("list", what, "--status", "foo"), USAGE, '"foo"', "one of: ", known)
+
+    def test_options_that_no_plugin_has(self):
+        self.home.hook("strict", "on_Snapshot__20_strict.sh", "true")
+        (self.home.plugins / "strict/config.json").write_text(
+            '{"properties": {"STRICT_WORDS": {"type": "string", "default": "", "x-aliases": ["WORDS_OF_STRICT"]}}}'
+        )
+        for name, hint in (("NOSUCH", "holdfast config --plugin NAME"), ("STRICT_WROD", "STRICT_WORDS"),
+                           ("TIMEOTU", "did you mean TIMEOUT?")):
+            self.check_error(self.home.run("add", "--option", f"{name}=1", URL), USAGE, f"--option {name}", hint)
+            self.check_error(self.home.run("schedule", "add", "--every", "daily", "--option", f"{name}=1", URL), USAGE, name)
+
+    def test_files_that_are_not_there(self):
+        self.check_error(self.home.run("add", "nofile.txt"), REFUSED, 'no file "nofile.txt"', "https://")
+        self.check_error(self.home.run("add", self.home.path), REFUSED, "is a directory")
 
     def test_unusable_urls(self):
         for url, word in (
@@ -69,12 +139,12 @@ class CommandLine(Case):
     def test_a_file_with_bad_lines_names_each(self):
         file = self.home.path / "urls.txt"
         file.write_text(f"# a comment\n{URL}\nhtp://bad.test/\n\n{{\"title\": \"no url\"}}\n{{\"url\": 5}}\n{{broken\n")
-        result = self.home.run("add", file)
+        result = self.home.run("add", "--strict", file)
         self.check_error(result, REFUSED, f"{file}:3: ", f"{file}:5: ", f"{file}:6: ", f"{file}:7: ")
         self.assertNotIn(f"{file}:2", result.err)
 
     def test_standard_input_is_named_too(self):
-        self.check_error(self.home.run("add", "-", given=f"{URL}\nhtp://bad.test/\n"), REFUSED, "standard input:2: ")
+        self.check_error(self.home.run("add", "--strict", "-", given=f"{URL}\nhtp://bad.test/\n"), REFUSED, "standard input:2: ")
 
     def test_very_many_bad_lines_are_counted(self):
         self.check_error(self.home.run("add", given="htp://x\n" * 1000), REFUSED, "990 more")

@@ -139,7 +139,7 @@ TEST_CASE("lists that people write: only URLs, a title behind them, or sentences
   const auto urls = [&](const std::string& text) {
     std::ofstream(directory / "list.txt") << text;
     std::vector<std::string> found;
-    for (const auto& seed : read_seeds({(directory / "list.txt").string()}, false, "auto"))
+    for (const auto& seed : read_seeds({(directory / "list.txt").string()}, {}).seeds)
       found.push_back(seed.url);
     return found;
   };

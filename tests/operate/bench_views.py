@@ -59,8 +59,9 @@ insert into holdfast.archive_result (snapshot_id, crawl_id, fence, plugin, hook_
 insert into holdfast.archive_result (snapshot_id, crawl_id, fence, plugin, hook_name, status, process_id, started_at, ended_at)
   select s.id, s.crawl_id, 1, 'pdf', 'on_Snapshot__52_pdf', 'skipped', (select id from holdfast.process where status = 'running' limit 1), clock_timestamp(), clock_timestamp()
     from s where not open and no % 100 = 0;
-update holdfast.snapshot_sealed e set tags = s.tags || case when e.files = 3 and get_byte(uuid_send(e.snapshot_id), 15) = 7 then '{found}'::text[] else '{}' end
-  from holdfast.snapshot s where s.id = e.snapshot_id and (s.tags <> '{}' or get_byte(uuid_send(e.snapshot_id), 15) = 7);
+update holdfast.snapshot s set tags = s.tags || '{found}'::text[]
+  from holdfast.snapshot_sealed e where e.snapshot_id = s.id and e.crawl_id = s.crawl_id and e.files = 3
+    and get_byte(uuid_send(s.id), 15) = 7;
 insert into holdfast.event (lifecycle, objects, crawl_id, from_state, event, to_state)
   select 'snapshot', array_agg(id), crawl_id, 'started', 'seal', 'sealed' from s where not open group by crawl_id, no / 8;
 insert into holdfast.crawl (id, label, max_depth, first_url, status, retry_at, started_at, snapshots_total, snapshots_open, snapshots_succeeded, snapshots_partial, outcome, sealed_at, bytes)

@@ -1,5 +1,6 @@
 """The pages in a real Chromium: clicked through, by mouse and by keyboard, wide and narrow, light and dark; and archived pages that mean harm."""
 
+import json
 import re
 import unittest
 
@@ -53,7 +54,7 @@ class Browser(Case):
     def test_clicked_through(self):
         browser = self.browser
         browser.open(self.front)
-        self.assertEqual(self.heading(), "What is kept, and what is being done")
+        self.assertEqual(self.heading(), "Overview")
         browser.screenshot("front")
         browser.click("a[href^='/crawl/']")
         self.assertIn("label", self.heading())
@@ -66,7 +67,7 @@ class Browser(Case):
         self.assertEqual(browser.value("location.port"), str(self.site.files), "archived files are of another origin")
         browser.back()
         self.assertIn("/snapshot/", browser.value("location.pathname"))
-        for path, words in (("/nodes", "Nodes"), ("/hosts", "Web sites with limits"), ("/failures", "Latest failures"), ("/events", "What happened last")):
+        for path, words in (("/nodes", "Nodes"), ("/hosts", "Per-host limits"), ("/failures", "Latest failures"), ("/events", "Recent events")):
             browser.click(f".bar nav a[href='{path}']")
             self.assertEqual(self.heading(), words)
             self.assertEqual(browser.value("document.querySelector('.bar nav a[aria-current]').getAttribute('href')"), path)
@@ -81,6 +82,64 @@ class Browser(Case):
         browser.until("the new crawl is shown", "document.querySelector('#crawls').innerText.includes('brand new')")
         self.assertGreater(browser.value("document.querySelectorAll('#crawls a[href^=\"/crawl/\"]').length"), before)
         self.assertEqual(browser.loads, 1, "without being loaded again")
+        self.assert_quiet()
+
+    def test_pages_of_what_runs_follow_it(self):
+        browser, place = self.browser, self.site.place
+        crawl = json.loads(place.run("add", "--bg", "http://127.0.0.1:9/slow", "http://127.0.0.1:9/slow2").out)["id"]
+        browser.open(f"{self.front}crawl/{crawl}")
+        self.assertEqual(browser.value("document.querySelectorAll('.tile').length"), 0)
+        worker = place.start("run")
+        try:
+            tiles = "[...document.querySelectorAll('#gallery .tile')].map(e => e.querySelector('.badge').innerText).join()"
+            browser.until("the gallery shows what was started", f"{tiles} === 'Started,Started'")
+            self.assertEqual(browser.loads, 1, "without being loaded again")
+            other = chromium.Chromium()
+            self.addCleanup(other.close)
+            other.open(browser.value("document.querySelector('.tile h3 a').href"))
+            self.assertIn("Started", other.value("document.querySelector('#head').innerText"))
+            events = chromium.Chromium()
+            self.addCleanup(events.close)
+            events.open(self.front + "events")
+            place.open("slow")
+            browser.until("the gallery shows what has ended", f"{tiles} === 'Succeeded,Succeeded'")
+            other.until("the snapshot's page does", "document.querySelector('#head').innerText.includes('Succeeded') && "
+                        "document.querySelector('#results').innerText.includes('hostile.html')")
+            events.until("the events do", f"document.querySelector('#events').innerText.includes('{crawl[-8:]}')")
+            self.assertEqual((browser.loads, other.loads, events.loads), (1, 1, 1))
+        finally:
+            place.open("slow")
+            place.finish(worker)
+        self.assert_quiet()
+
+    def test_the_screenshot_keeps_its_shape(self):
+        browser = self.browser
+        done = self.site.place.run("add", "http://127.0.0.1:9/shot")
+        self.assertEqual(done.code, 0, str(done))
+        snapshot = json.loads(done.out.splitlines()[0])["id"]
+        for width, height in ((1280, 900), (390, 844)):
+            browser.look(width, height, False)
+            browser.open(f"{self.front}snapshot/{snapshot}")
+            browser.until("the picture is there", "document.querySelector('.shot img').complete")
+            natural, shown = browser.value("(e => [e.naturalWidth / e.naturalHeight, e.clientWidth / e.clientHeight])(document.querySelector('.shot img'))")
+            self.assertAlmostEqual(natural, 1 / 3, places=2)
+            self.assertAlmostEqual(shown, natural, places=2)
+            browser.screenshot(f"shape-{width}")
+        self.assert_quiet()
+
+    def test_times_are_those_of_the_reader(self):
+        browser = self.browser
+        browser.ask("Emulation.setTimezoneOverride", timezoneId="America/New_York")
+        for page in ("", "events", "failures"):
+            browser.open(self.front + page)
+            right = browser.value("""[...document.querySelectorAll('time')].map((e) => {
+              const words = e.textContent.split(' '), zone = words.pop();
+              return [zone, Math.abs(new Date(words.join('T')) - new Date(e.dateTime)) < 1000];
+            })""")
+            self.assertTrue(right)
+            for zone, same in right:
+                self.assertRegex(zone, "^(EST|EDT|GMT-[45])$")
+                self.assertTrue(same)
         self.assert_quiet()
 
     def test_by_keyboard(self):

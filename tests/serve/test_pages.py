@@ -1,5 +1,6 @@
 """holdfast serve: every page, the live data, the archived files, and those who try more than looking."""
 
+import base64
 import http.client
 import json
 import os
@@ -9,6 +10,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import zlib
 from pathlib import Path
 
 from metrics_text import check_metrics
@@ -21,6 +23,16 @@ fetch('/live.json').then(() => { document.getElementById('p').textContent='OWNED
 try { top.location = 'https://evil.example/' } catch (e) {}</script>
 <iframe srcdoc="<script>parent.document.body.textContent='OWNED by frame'</script>"></iframe></body>"""
 MARKUP = "<script>alert(1)</script>\"'&"
+
+
+def picture(width, height):
+    """A PNG of one colour."""
+    def chunk(kind, data):
+        return len(data).to_bytes(4, "big") + kind + data + zlib.crc32(kind + data).to_bytes(4, "big")
+
+    header = width.to_bytes(4, "big") + height.to_bytes(4, "big") + bytes([8, 2, 0, 0, 0])
+    rows = (b"\0" + bytes([10, 86, 107]) * width) * height
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
 class Site:
@@ -36,9 +48,12 @@ HTML
 echo "plain" >notes.txt
 printf '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>' >picture.svg
 mkdir sub && echo inside >sub/inside.txt
-case $name in bad) echo "broken <b>pipe</b>" >&2; exit 3 ;; esac
+case $name in bad) echo "broken <b>pipe</b>" >&2; exit 3 ;; slow*) gate slow ;; esac
 printf '{{"type": "ArchiveResult", "status": "succeeded", "output_str": "<script>alert(2)</script>"}}\\n'""")
-        done = self.place.run("add", "--label", f"label {MARKUP}", "--tag", "a tag", "--option", "PAGE_X=1",
+        self.place.hook("screenshot", "on_Snapshot__20_screenshot.sh", f"""
+[[ $name == shot* ]] || exit 10
+base64 -d >screenshot.png <<<{base64.b64encode(picture(300, 900)).decode()}""")
+        done = self.place.run("add", "--label", f"label {MARKUP}", "--notes", f"note {MARKUP}", "--tag", "a tag", "--option", "PAGE_X=1",
                               "http://127.0.0.1:9/good?x=<b>&y='\"", "http://127.0.0.1:9/bad")
         case.assertIn(done.code, (0, 1), str(done))
         self.process = self.place.start("serve", *settings, env={"HOLDFAST_SERVE_LISTEN": "127.0.0.1:0"})
@@ -140,12 +155,41 @@ class Pages(Case):
 
     def test_live_data(self):
         crawl = self.links(self.site.get("/").text, "/crawl/")[0].split("/")[-1]
+        snapshot = self.links(self.site.get(f"/crawl/{crawl}").text, "/snapshot/")[0].split("/")[-1]
         for page, sections in (("overview", {"numbers", "stuck", "crawls", "running"}), ("nodes", {"nodes", "tree", "ended"}),
-                               ("hosts", {"hosts"}), ("failures", {"failures"}), (f"crawl%20{crawl}", {"crawl"}), ("rubbish", set())):
+                               ("hosts", {"hosts"}), ("failures", {"failures"}), ("events", {"events"}),
+                               (f"crawl%20{crawl}", {"crawl", "gallery"}), (f"earlier%20{crawl}", {"crawl"}),
+                               (f"snapshot%20{snapshot}", {"head", "shot", "results"}), ("rubbish", set())):
             with self.subTest(page):
                 answer = self.site.get(f"/live.json?page={page}")
                 self.assertEqual(answer.headers["Content-Type"], "application/json")
-                self.assertEqual(set(json.loads(answer.text)["sections"]), sections)
+                told = json.loads(answer.text)
+                self.assertEqual(set(told["sections"]), sections)
+                self.assertEqual(set(told["digests"]), sections)
+        # A page has the digests of what it shows, so that nothing is shown again that has not changed.
+        for page, path in (("events", "/events"), (f"crawl%20{crawl}", f"/crawl/{crawl}"), (f"snapshot%20{snapshot}", f"/snapshot/{snapshot}")):
+            told = json.loads(self.site.get(f"/live.json?page={page}").text)
+            shown = dict(re.findall(r'<div id="(\w+)" data-digest="(\w+)">', self.site.get(path).text))
+            self.assertEqual(shown, told["digests"])
+
+    def test_tags_notes_and_times(self):
+        crawl = self.links(self.site.get("/").text, "/crawl/")[0]
+        snapshot = self.links(self.site.get(crawl).text, "/snapshot/")[0]
+        for path in (crawl, snapshot):
+            text = self.site.get(path).text
+            tag = re.search(r'<ul class="tags"><li><a href="([^"]+)">a tag</a>', text)
+            self.assertEqual(len(self.links(self.site.get(tag.group(1)).text, "/snapshot/")), 2)
+            times = re.findall(r'<time datetime="(\S{10})T(\S{8})Z">(.*?)</time>', text)
+            self.assertTrue(times)
+            for day, time, words in times:
+                self.assertEqual(words, f"{day} {time} UTC")
+            self.assertNotRegex(re.sub(r"<time.*?</time>", "", text), r"\d{4}-\d\d-\d\d \d\d:\d\d")
+        self.assertIn("note &lt;script&gt;", self.site.get(crawl).text)
+        # One size for a snapshot: of its row, and on the page among its files.
+        text = self.site.get(snapshot).text
+        kept = r'<dt>Kept</dt><dd>([\d.]+ K?i?B <span class="sub">in \d+ files)</span>'
+        files = re.search(r'href="http://127\.0\.0\.1:\d+([^"]+/index\.html)"', text).group(1)
+        self.assertEqual(re.search(kept, text).group(1), re.search(kept, self.site.get(files, port=self.site.files).text).group(1))
 
     def test_numbers_are_prometheus_text(self):
         answer = self.site.get("/metrics")
@@ -242,7 +286,7 @@ class Pages(Case):
         page = dom(f"http://127.0.0.1:{self.site.files}{path}/page/hostile.html")
         self.assertIn(">as it was</p>", page)
         live = dom(f"http://127.0.0.1:{self.site.port}/")
-        self.assertIn("<h1>What is kept", live)
+        self.assertIn("<h1>Overview", live)
         self.assertIn('data-html="', live, "the script has looked for news")
 
 

@@ -260,6 +260,7 @@ TEST_CASE("a sealed snapshot never changes and is not sealed again, and queue ro
     CAPTURE(change);
     CHECK(refusal([&] { stage.run(change); }) == pg::kBrokenInvariant);
   }
+  CHECK(refusal([&] { stage.run("update holdfast.snapshot set tags = '{later}'"); }) == ""); // no part of the seal
   CHECK(refusal([&] {
           stage.run("insert into holdfast.snapshot_sealed (snapshot_id, crawl_id, outcome, fence) select snapshot_id, "
                     "crawl_id, 'failed', 9 from holdfast.snapshot_sealed");

@@ -148,11 +148,11 @@ class Programs(NodeCase):
     def test_personas(self):
         home = self.node_place()
         home.hook("page", "on_Snapshot__50_page.sh",
-                  'cat "$COOKIES_FILE" >cookies.txt; echo "$ACTIVE_PERSONA $SAMPLE_WORD $OTHER_WORD" >words.txt; stat -c %a "$COOKIES_FILE" >>words.txt')
+                  'cat "$COOKIES_FILE" >cookies.txt; echo "$ACTIVE_PERSONA $SAMPLE_WORD $PAGE_WORD" >words.txt; stat -c %a "$COOKIES_FILE" >>words.txt')
         jar = home.path / "jar.txt"
         jar.write_text("# Netscape HTTP Cookie File\n.site.test\tTRUE\t/\tFALSE\t0\tname\tvalue\n")
         self.assertEqual(home.run("persona", "set", "work", "--cookies", jar, "--option", "SAMPLE_WORD=persona", "--option",
-                                  "OTHER_WORD=persona").code, OK)
+                                  "PAGE_WORD=persona").code, OK)
         directory = home.data / "personas/work"
         self.assertEqual(stat.S_IMODE(directory.stat().st_mode), 0o700)
         self.assertEqual(stat.S_IMODE((directory / "cookies.txt").stat().st_mode), 0o600)
@@ -163,7 +163,7 @@ class Programs(NodeCase):
         self.check_error(home.run("persona", "set", "../evil"), USAGE, "../evil")
         home.work()
         self.check_error(home.run("add", "https://site.test/", "--bg", "--persona", "nobody"), REFUSED, "nobody")
-        self.assertEqual(home.run("add", "https://site.test/", "--bg", "--persona", "work", "--option", "OTHER_WORD=crawl").code, OK)
+        self.assertEqual(home.run("add", "https://site.test/", "--bg", "--persona", "work", "--option", "PAGE_WORD=crawl").code, OK)
         until("it is sealed", lambda: home.sql("select count(*) from holdfast.snapshot_sealed") == [["1"]])
         (attempt,) = home.attempts()
         self.assertEqual((attempt / "page/words.txt").read_text(), "work persona crawl\n600\n")

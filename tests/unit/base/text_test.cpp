@@ -36,6 +36,15 @@ TEST_CASE("the tail of a file is its last bytes, all of it if it is short, nothi
   CHECK(tail_of(file, 100).empty());
 }
 
+TEST_CASE("the nearest word is the one with the fewest edits, and none if all are far") {
+  const std::vector<std::string> verbs = {"status", "list", "show", "remove", "retry", "run"};
+  CHECK(nearest("statsu", verbs) == "status");
+  CHECK(nearest("remov", verbs) == "remove");
+  CHECK(nearest("lst", verbs) == "list");
+  CHECK(nearest("frobnicate", verbs).empty());
+  CHECK(nearest("x", verbs).empty());
+}
+
 TEST_CASE("a timestamp says that it is UTC") {
   const auto now = utc_timestamp();
   REQUIRE(now.size() == 20);

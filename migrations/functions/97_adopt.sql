@@ -1,0 +1,137 @@
+-- Rows made again from the files of an archive whose database is lost: holdfast adopt. Only the owner may.
+
+create or replace function holdfast.directories_unknown(p_directories text[])
+  returns setof text language sql stable as $$
+  select d.directory
+    from unnest(p_directories) with ordinality d(directory, n)
+    where not exists (select from holdfast.snapshot s where s.id = split_part(d.directory, '/', 4)::uuid)
+      and not exists (select from holdfast.purge p where p.directory = d.directory)
+    order by d.n
+$$;
+comment on function holdfast.directories_unknown(text[]) is
+  'Those of these directories of snapshots that no row names: <yyyy>/<mm>/<host>/<id>.';
+
+create or replace function holdfast.collection_adopt(p_id uuid)
+  returns boolean language plpgsql as $$
+-- Gives an empty collection the identity that an archive carries. False: it has it already.
+begin
+  perform from holdfast.collection where id <> p_id for update;
+  if not found then return false; end if;
+  if exists (select from holdfast.crawl) then
+    raise exception 'the archive belongs to collection %, and this one holds crawls of its own', p_id
+      using errcode = 'HF004', hint = 'Adopt it into a new data directory or an empty database.';
+  end if;
+  update holdfast.collection set id = p_id;
+  return true;
+end $$;
+
+create or replace function holdfast.time_of_id(p_id uuid)
+  returns timestamptz language sql immutable as $$
+  -- When an id of version 7 was made.
+  select to_timestamp(('x' || left(replace(p_id::text, '-', ''), 12))::bit(48)::bigint / 1000.0)
+$$;
+
+create or replace function holdfast.adopt_crawl(p_crawl uuid, p_facts jsonb, p_first_url text)
+  returns void language plpgsql as $$
+-- A sealed crawl without snapshots, which are adopted into it, unless the crawl is there. p_facts: its
+-- crawl.json, or NULL; then only the time when it was added is known, from its id.
+declare
+  v_added constant timestamptz := holdfast.time_of_id(p_crawl);
+  v_facts holdfast.v_crawl;
+begin
+  perform from holdfast.crawl where id = p_crawl for no key update;
+  if found then return; end if;
+  v_facts := jsonb_populate_record(null::holdfast.v_crawl, coalesce(p_facts, '{}'));
+  insert into holdfast.crawl (
+      id, label, notes, tags, plugins,
+      max_depth, priority, created_by,
+      first_url, created_at, started_at,
+      sealed_at, status, retry_at, outcome,
+      stop_reason, retry_of, keep_until)
+    values (
+      p_crawl, coalesce(v_facts.label, ''), coalesce(v_facts.notes, ''), coalesce(v_facts.tags, '{}'),
+      coalesce(v_facts.plugins, '{}'),
+      coalesce(v_facts.max_depth, 0), coalesce(v_facts.priority, 0), coalesce(v_facts.created_by, ''),
+      coalesce(v_facts.first_url, p_first_url), coalesce(v_facts.created_at, v_added),
+      coalesce(v_facts.started_at, v_added),
+      coalesce(v_facts.sealed_at, v_added), 'sealed', null, 'empty',
+      v_facts.stop_reason, v_facts.retry_of, v_facts.keep_until);
+  insert into holdfast.event (lifecycle, object_id, crawl_id, event, to_state, detail)
+    values ('crawl', p_crawl, p_crawl, 'adopt', 'sealed', 'from the files of the archive');
+end $$;
+
+create or replace function holdfast.adopt_results(p_page jsonb, p_worker uuid)
+  returns void language sql as $$
+  insert into holdfast.archive_result (
+      snapshot_id, crawl_id, fence, plugin, hook_name, status, process_id,
+      started_at, ended_at,
+      output, error,
+      output_files, output_bytes, wall_ms, user_ms, system_ms, peak_memory_bytes)
+    select p.id, p.crawl_id, p.fence, r.plugin, r.hook_name, r.status, p_worker,
+           p.ended_at - coalesce(r.wall_ms, 0) * interval '1 millisecond', p.ended_at,
+           coalesce(r.output, ''),
+           coalesce(nullif(r.error, ''), case r.status when 'failed' then 'not recorded' else '' end),
+           coalesce(r.output_files, '[]'), coalesce(r.output_bytes, 0), r.wall_ms, r.cpu_ms, 0,
+           r.peak_memory_bytes
+      from jsonb_to_record(p_page) p(
+        id uuid, crawl_id uuid, fence bigint, ended_at timestamptz, results jsonb)
+      cross join lateral jsonb_to_recordset(p.results) r(
+        plugin text, hook_name text, status text, output text, error text, output_files jsonb,
+        output_bytes bigint, wall_ms bigint, cpu_ms bigint, peak_memory_bytes bigint)
+$$;
+
+create or replace function holdfast.adopt(p_page jsonb)
+  returns text language plpgsql as $$
+-- A snapshot and its results from an attempt's index.jsonl, in a crawl that is there or is made. Its worker
+-- is not known any more: an id made from the name of its machine stands for it. Returns adopted, known (there
+-- is such a snapshot, or one of the same URL in its crawl) or removed (its files wait to be deleted).
+declare
+  v_page record;
+  v_worker uuid;
+begin
+  select p.* into strict v_page
+    from jsonb_to_record(p_page) p(
+      id uuid, crawl_id uuid, url text, title text, outcome text, depth integer, fence bigint, tags text[],
+      started_at timestamptz, ended_at timestamptz, node text, directory text, manifest text, bytes bigint,
+      files bigint, crawl jsonb);
+  v_worker := md5('adopted from ' || coalesce(v_page.node, ''))::uuid;
+  if exists (select from holdfast.purge p
+               where p.directory = regexp_replace(v_page.directory, '/a[0-9]+$', '')) then
+    return 'removed';
+  end if;
+  if exists (select from holdfast.snapshot s where s.id = v_page.id) then return 'known'; end if;
+  perform holdfast.adopt_crawl(v_page.crawl_id, v_page.crawl, v_page.url);
+  insert into holdfast.snapshot (id, crawl_id, url, url_hash, depth, title, tags, created_at)
+    values (v_page.id, v_page.crawl_id, v_page.url, sha256(convert_to(v_page.url, 'UTF8')), v_page.depth,
+            coalesce(v_page.title, ''), coalesce(v_page.tags, '{}'), holdfast.time_of_id(v_page.id))
+    on conflict (url_hash, crawl_id) do nothing;
+  if not found then return 'known'; end if;
+  insert into holdfast.snapshot_sealed (
+      snapshot_id, crawl_id, outcome, fence, owner_id, directory,
+      manifest_sha256, bytes, files, title, attempts,
+      started_at, sealed_at)
+    values (
+      v_page.id, v_page.crawl_id, v_page.outcome, v_page.fence, v_worker, v_page.directory,
+      v_page.manifest, v_page.bytes, v_page.files, coalesce(v_page.title, ''), 1,
+      v_page.started_at, v_page.ended_at);
+  perform holdfast.adopt_results(p_page, v_worker);
+  update holdfast.crawl c
+    set snapshots_total = c.snapshots_total + 1,
+        seeds_total = c.seeds_total + (v_page.depth = 0)::integer,
+        bytes = c.bytes + v_page.bytes,
+        snapshots_succeeded = c.snapshots_succeeded + (v_page.outcome = 'succeeded')::integer,
+        snapshots_partial = c.snapshots_partial + (v_page.outcome = 'partial')::integer,
+        snapshots_failed = c.snapshots_failed + (v_page.outcome = 'failed')::integer,
+        max_depth = greatest(c.max_depth, v_page.depth),
+        sealed_at = case when c.status = 'sealed' then greatest(c.sealed_at, v_page.ended_at) end
+    where c.id = v_page.crawl_id;
+  update holdfast.crawl c
+    set outcome = coalesce(nullif(v_page.crawl ->> 'outcome', 'empty'),
+                           case when c.snapshots_succeeded + c.snapshots_partial = 0 then 'failed'
+                                when c.snapshots_partial + c.snapshots_failed = 0 then 'succeeded'
+                                else 'partial' end)
+    where c.id = v_page.crawl_id and c.status = 'sealed';
+  insert into holdfast.event (lifecycle, object_id, crawl_id, event, to_state, detail)
+    values ('snapshot', v_page.id, v_page.crawl_id, 'adopt', 'sealed', v_page.directory);
+  return 'adopted';
+end $$;

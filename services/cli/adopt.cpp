@@ -1,0 +1,128 @@
+#include "lib/store/adopt.hpp"
+
+#include "lib/archive/recover.hpp"
+#include "lib/archive/root.hpp"
+#include "lib/base/error.hpp"
+#include "lib/store/verify.hpp"
+#include "services/cli/output.hpp"
+#include "services/cli/verify.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <functional>
+#include <iostream>
+#include <set>
+
+namespace holdfast::cli {
+
+namespace {
+
+constexpr std::size_t kBatch = 500;
+
+struct Adopted {
+  std::size_t snapshots{0}, known{0}, unreadable{0};
+  std::set<std::string> crawls;
+};
+
+void tell_unreadable(Context& context, const std::string& directory, const std::string& problem) {
+  if (context.json())
+    std::cout << nlohmann::ordered_json{{"type", "Defect"},
+                                        {"kind", "unreadable"},
+                                        {"path", directory},
+                                        {"detail", problem}}
+                     .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
+              << '\n';
+  else
+    std::cout << "unreadable  " << printable(directory) << ": " << printable(problem) << '\n';
+}
+
+// `given`, relative to the archive root.
+std::filesystem::path part_of(const std::filesystem::path& root, const std::string& given) {
+  if (!std::filesystem::is_directory(given))
+    throw base::Error(base::ErrorClass::usage, "\"" + given + "\" is not a directory");
+  const auto part = std::filesystem::canonical(given).lexically_relative(std::filesystem::canonical(root));
+  if (part.empty() || *part.begin() == "..")
+    throw base::Error(base::ErrorClass::usage, given + " is not in the archive " + root.string(),
+                      "holdfast --set archive.root=" + given + " adopt " + given);
+  return part == "." ? std::filesystem::path() : part;
+}
+
+} // namespace
+
+std::size_t each_unknown_directory(pg::Connection& connection, const std::filesystem::path& root,
+                                   const std::filesystem::path& below,
+                                   const std::function<void(const std::string&)>& found) {
+  std::size_t known = 0;
+  std::vector<std::string> batch;
+  const auto look = [&] {
+    const auto unknown = store::directories_unknown(connection, batch);
+    known += batch.size() - unknown.size();
+    for (const auto& directory : unknown)
+      found(directory);
+    batch.clear();
+  };
+  archive::each_snapshot_directory(root, below, [&](const std::string& directory) {
+    batch.push_back(directory);
+    if (batch.size() == kBatch) look();
+  });
+  if (!batch.empty()) look();
+  return known;
+}
+
+int adopt(Context& context, const std::string& given) {
+  const auto root = context.archive_root();
+  if (root.native().starts_with("s3:"))
+    throw base::Error(base::ErrorClass::usage, "adopt reads directories; the archive is a bucket",
+                      "copy the bucket into a directory, and give that as archive.root");
+  if (!std::filesystem::is_directory(root))
+    throw base::Error(base::ErrorClass::unavailable, "there is no archive in " + root.string(),
+                      "--set archive.root=DIR names another place");
+  const auto below = part_of(root, given.empty() ? root.string() : given);
+  const auto collection = archive::collection_of(root);
+  if (!collection)
+    throw base::Error(base::ErrorClass::refused, root.string() + " is not an archive: it has no file .holdfast-archive",
+                      "archive.root names the directory that holds the years");
+  auto& connection = context.connection(true);
+  store::collection_adopt(connection, *collection);
+  archive::Root::open(root, store::collection_id(connection), false);
+
+  Adopted adopted;
+  adopted.known = each_unknown_directory(connection, root, below, [&](const std::string& directory) {
+    std::string problem;
+    try {
+      if (const auto page = archive::read_snapshot(root, directory, problem)) {
+        const auto answer = store::adopt(connection, *page);
+        if (answer == "adopted") {
+          ++adopted.snapshots;
+          adopted.crawls.insert((*page)["crawl_id"].get<std::string>());
+        } else {
+          ++adopted.known;
+        }
+        return;
+      }
+    } catch (const base::Error& error) { // what these files say cannot be true
+      if (error.error_class() == base::ErrorClass::temporary || error.error_class() == base::ErrorClass::unavailable)
+        throw;
+      problem = error.what();
+    }
+    ++adopted.unreadable;
+    tell_unreadable(context, directory, problem);
+  });
+  if (context.json())
+    std::cout << nlohmann::ordered_json{{"type", "Adoption"},
+                                        {"snapshots", adopted.snapshots},
+                                        {"crawls", adopted.crawls.size()},
+                                        {"known", adopted.known},
+                                        {"unreadable", adopted.unreadable}}
+                     .dump()
+              << '\n';
+  else
+    std::cout << adopted.snapshots << (adopted.snapshots == 1 ? " snapshot of " : " snapshots of ")
+              << adopted.crawls.size() << (adopted.crawls.size() == 1 ? " crawl" : " crawls") << " adopted, "
+              << adopted.known << " had rows already, " << adopted.unreadable << " cannot be read\n"
+              << "  next: holdfast verify --all compares the files with their manifests\n";
+  std::cout << std::flush;
+  return adopted.unreadable == 0 ? base::kExitSuccess : base::kExitFailedWork;
+}
+
+} // namespace holdfast::cli

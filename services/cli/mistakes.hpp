@@ -1,0 +1,21 @@
+#pragma once
+// What to say about a command line that cannot be understood: what is wrong, and the line that does what was meant.
+// Pure functions.
+
+#include <string>
+
+namespace CLI {
+class App;
+class ParseError;
+} // namespace CLI
+
+namespace holdfast::cli {
+
+struct Mistake {
+  std::string problem, hint;
+};
+
+// `app` has just thrown `error`.
+Mistake explain(const CLI::App& app, const CLI::ParseError& error);
+
+} // namespace holdfast::cli

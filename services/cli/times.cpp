@@ -1,0 +1,132 @@
+#include "services/cli/times.hpp"
+
+#include "lib/base/duration.hpp"
+#include "lib/base/text.hpp"
+
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <ctime>
+#include <optional>
+
+namespace holdfast::cli {
+
+namespace {
+
+constexpr std::size_t kDigits = 19; // "2026-11-22 02:48:46"
+
+bool digits_at(std::string_view text, std::size_t at, std::size_t count) {
+  if (at + count > text.size()) return false;
+  for (const char c : text.substr(at, count))
+    if (c < '0' || c > '9') return false;
+  return true;
+}
+
+int number_at(std::string_view text, std::size_t at, std::size_t count) {
+  int value = 0;
+  std::from_chars(text.data() + at, text.data() + at + count, value);
+  return value;
+}
+
+// A time of day at the beginning of `text`, read as UTC.
+std::optional<std::time_t> time_at_start(std::string_view text) {
+  constexpr std::array<std::pair<std::size_t, char>, 4> kMarks = {{{4, '-'}, {7, '-'}, {13, ':'}, {16, ':'}}};
+  if (text.size() < kDigits || (text[10] != ' ' && text[10] != 'T')) return std::nullopt;
+  for (const auto& [at, mark] : kMarks)
+    if (text[at] != mark) return std::nullopt;
+  if (!digits_at(text, 0, 4)) return std::nullopt;
+  for (const std::size_t at : {5u, 8u, 11u, 14u, 17u})
+    if (!digits_at(text, at, 2)) return std::nullopt;
+  std::tm parts{};
+  parts.tm_year = number_at(text, 0, 4) - 1900;
+  parts.tm_mon = number_at(text, 5, 2) - 1;
+  parts.tm_mday = number_at(text, 8, 2);
+  parts.tm_hour = number_at(text, 11, 2);
+  parts.tm_min = number_at(text, 14, 2);
+  parts.tm_sec = number_at(text, 17, 2);
+  return ::timegm(&parts);
+}
+
+std::string in_zone(std::time_t time) {
+  std::tm parts{};
+  ::localtime_r(&time, &parts);
+  std::array<char, 64> text{};
+  return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S %Z", &parts)};
+}
+
+} // namespace
+
+std::string local_time(std::string_view utc) {
+  if (utc.starts_with("9999-") || utc == "infinity" || utc == "-infinity") return "never";
+  const auto time = time_at_start(utc);
+  if (!time) return std::string(utc);
+  const auto zone = utc.find_first_not_of("0123456789.", kDigits);
+  const auto rest = zone == std::string_view::npos ? std::string_view() : utc.substr(zone);
+  return rest == "+00" || rest == "+00:00" || rest == "Z" ? in_zone(*time) : std::string(utc);
+}
+
+std::string with_local_times(std::string_view sentence) {
+  constexpr std::string_view kZone = " UTC";
+  std::string text;
+  for (std::size_t at = 0; at < sentence.size();) {
+    const auto rest = sentence.substr(at);
+    if (rest.size() >= kDigits + kZone.size() && rest.substr(kDigits, kZone.size()) == kZone)
+      if (const auto time = time_at_start(rest)) {
+        text += in_zone(*time);
+        at += kDigits + kZone.size();
+        continue;
+      }
+    text += sentence[at++];
+  }
+  return text;
+}
+
+std::string written_interval(std::string_view interval) {
+  // [-]N day[s] [-]HH:MM:SS[.ffffff], the days and the time each optional; months do not come from differences of
+  // times.
+  if (interval.empty()) return {};
+  double seconds = 0;
+  auto rest = interval;
+  if (const auto day = rest.find(" day"); day != std::string_view::npos) {
+    int days = 0;
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + day, days);
+    if (error != std::errc{} || end != rest.data() + day) return std::string(interval);
+    seconds = days * 86400.0;
+    const auto blank = rest.find(' ', day + 1);
+    rest = blank == std::string_view::npos ? std::string_view() : rest.substr(blank + 1);
+  }
+  if (!rest.empty()) {
+    const bool negative = rest.front() == '-';
+    if (negative) rest.remove_prefix(1);
+    const auto colon = rest.find(':');
+    if (colon == std::string_view::npos || !digits_at(rest, 0, colon) || rest.size() < colon + 6 ||
+        !digits_at(rest, colon + 1, 2) || rest[colon + 3] != ':')
+      return std::string(interval);
+    double second = 0;
+    const auto tail = rest.substr(colon + 4);
+    const auto [end, error] = std::from_chars(tail.data(), tail.data() + tail.size(), second);
+    if (error != std::errc{} || end != tail.data() + tail.size()) return std::string(interval);
+    const double time = number_at(rest, 0, colon) * 3600.0 + number_at(rest, colon + 1, 2) * 60.0 + second;
+    seconds += negative ? -time : time;
+  }
+  return base::format_duration(std::chrono::milliseconds(std::llround(seconds * 1000)));
+}
+
+std::string shown_cell(const pg::Result& result, std::size_t row, std::size_t column) {
+  const auto text = result.cell(row, column).value_or("");
+  if (text.empty()) return text;
+  switch (result.kind(column)) {
+  case pg::Kind::time:
+    return local_time(text);
+  case pg::Kind::interval:
+    return written_interval(text);
+  case pg::Kind::list:
+    return base::join(result[row].text_array(result.columns()[column]), ", ");
+  case pg::Kind::other:
+    break;
+  }
+  return with_local_times(text);
+}
+
+} // namespace holdfast::cli

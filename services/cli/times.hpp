@@ -1,0 +1,23 @@
+#pragma once
+// Times and durations of the database as people here read them: in the time zone of the terminal's user (TZ, else
+// /etc/localtime), which is named. Programs get UTC instead. Stateless.
+
+#include "lib/pg/result.hpp"
+
+#include <string>
+#include <string_view>
+
+namespace holdfast::cli {
+
+// "2026-11-22 02:48:46.123+00", or with "T" and "Z" -> "2026-11-21 21:48:46 EST". Anything else stays as it is; times
+// that stand for "never" become that.
+std::string local_time(std::string_view utc);
+// The same for each "2026-11-22 02:48:46 UTC" in a sentence.
+std::string with_local_times(std::string_view sentence);
+// "1 day 00:02:05.753" -> "1 d". Anything else stays as it is.
+std::string written_interval(std::string_view interval);
+
+// A cell of a result; empty for NULL.
+std::string shown_cell(const pg::Result& result, std::size_t row, std::size_t column);
+
+} // namespace holdfast::cli
