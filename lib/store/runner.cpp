@@ -113,4 +113,9 @@ Backlog backlog(pg::Connection& connection) {
           row.boolean("unfinished")};
 }
 
+std::string next_work(pg::Connection& connection) {
+  const auto rows = connection.call("select url || ': ' || reason as text from holdfast.next_work()");
+  return rows.size() == 0 ? "" : rows[0].text("text");
+}
+
 } // namespace holdfast::store

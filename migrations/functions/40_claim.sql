@@ -352,8 +352,8 @@ end $$;
 
 create or replace function holdfast.claim_wait()
   returns interval language sql stable as $$
-  -- How long until something that waits now is due; NULL: nothing waits. Work that is due already may be
-  -- locked by others.
+  -- How long until something that waits now is due, or the lease of a worker would lapse; NULL: neither. Work
+  -- that is due already may be locked by others.
   select case when w.at is not null then greatest(w.at - clock_timestamp(), interval '0') end
     from (select least((select min(q.ready_at)
                           from holdfast.crawl_queue q
@@ -362,5 +362,8 @@ create or replace function holdfast.claim_wait()
                           from holdfast.crawl c
                           where c.owner_id is null
                             and c.retry_at is not null
-                            and c.retry_at < holdfast.retry_at_max())) as at) w
+                            and c.retry_at < holdfast.retry_at_max()),
+                       (select min(p.lease_until)
+                          from holdfast.process p
+                          where p.status = 'running' and p.lease_until > clock_timestamp())) as at) w
 $$;

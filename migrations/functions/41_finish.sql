@@ -41,7 +41,7 @@ begin
             for update) q;
   if v_lanes then -- only a host with a delay is written when one of its snapshots ends (lane_end)
     perform from holdfast.host h
-      where h.min_delay > '0'
+      where greatest(h.min_delay, h.robots_delay) > '0'
         and h.name in (select q.lane from holdfast.snapshot_queue q where q.snapshot_id = any (p_snapshots))
       order by h.name
       for no key update;

@@ -96,15 +96,21 @@ create or replace function holdfast.claim_lane(
 -- Takes what the host allows now from one lane; both rows are locked. Then sets when the lane is due again.
 declare
   v_now constant timestamptz := clock_timestamp();
-  -- A delay without a cap means one at a time: the delay counts from the end of one to the start of the next.
-  v_cap constant integer := coalesce(p_host.max_parallel, case when p_host.min_delay > '0' then 1 end);
+  -- A Crawl-delay counts only in crawls that follow robots.txt.
+  v_robots constant boolean := p_host.robots_delay > '0'
+    and exists (select from holdfast.crawl c where c.id = p_crawl and c.robots);
+  v_delay constant interval := greatest(p_host.min_delay, case when v_robots then p_host.robots_delay end);
+  -- Where one page at a time is allowed, the delay counts from the end of one to the start of the next: with
+  -- a Crawl-delay, and with a delay without a cap.
+  v_cap constant integer := case when v_robots then 1
+                                 else coalesce(p_host.max_parallel, case when v_delay > '0' then 1 end) end;
   v_free integer;
   v_room integer;
   v_full boolean;
   v_due record;
   v_ids uuid[] := '{}';
   v_next timestamptz := case when p_host.paused then 'infinity'
-                             else greatest(p_host.next_at, p_host.backoff_until) end;
+                             else greatest(p_host.last_at + v_delay, p_host.backoff_until) end;
 begin
   if v_next > v_now then
     update holdfast.crawl_lane set next_at = v_next where crawl_id = p_crawl and host = p_host.name;
@@ -118,7 +124,7 @@ begin
               limit v_cap) held;
   end if;
   if v_free > 0 or v_cap is null then
-    v_room := least(p_room, v_free, case when p_host.min_delay > '0' then 1 end);
+    v_room := least(p_room, v_free, case when v_delay > '0' then 1 end);
     if p_newest or p_top_n > v_room then
       v_due := holdfast.claim_pick(p_crawl, p_host.name, v_room, false, p_newest, p_top_n);
     else
@@ -126,9 +132,9 @@ begin
     end if;
     v_ids := holdfast.claim_take(p_worker, p_crawl, v_due.ids);
   end if;
-  if v_ids <> '{}' and p_host.min_delay > '0' then
-    p_host.next_at := clock_timestamp() + p_host.min_delay;
-    update holdfast.host set next_at = p_host.next_at where name = p_host.name;
+  if v_ids <> '{}' and greatest(p_host.min_delay, p_host.robots_delay) > '0' then
+    p_host.last_at := clock_timestamp();
+    update holdfast.host set last_at = p_host.last_at where name = p_host.name;
   end if;
   select min(q.retry_at)
     into v_next
@@ -150,7 +156,7 @@ begin
             then v_now + interval '1 minute'
           when v_next is null or v_next = holdfast.retry_at_max() then 'infinity'
           when v_full then greatest(v_next, v_now + interval '1 second')
-          else greatest(v_next, p_host.next_at, v_now)
+          else greatest(v_next, p_host.last_at + v_delay, v_now)
         end
     where crawl_id = p_crawl and host = p_host.name;
   return v_ids;
@@ -190,10 +196,11 @@ begin
   -- One at a time: the delay counts from here. The row is locked (lock_for), unless the host has only just
   -- got its delay.
   update holdfast.host
-    set next_at = greatest(next_at, clock_timestamp() + min_delay)
+    set last_at = clock_timestamp()
     where name in (select h.name
                      from holdfast.host h
-                     where h.name = p_host and h.min_delay > '0' and coalesce(h.max_parallel, 1) = 1
+                     where h.name = p_host
+                       and (h.robots_delay > '0' or h.min_delay > '0' and coalesce(h.max_parallel, 1) = 1)
                      for no key update skip locked);
   -- Read without a lock: if a claim is just setting wants_room, it has counted this snapshot as ended, or it
   -- looks again in a second.
@@ -315,7 +322,7 @@ end $$;
 
 create or replace function holdfast.host_set(p_host text, p_delay interval, p_parallel integer, p_by text)
   returns void language plpgsql as $$
--- An earlier delay that still runs is shortened with it.
+-- Counts from the last page, so a delay that still runs is shortened with it.
 begin
   perform holdfast.host_check(p_host);
   if p_delay < '0' or p_delay > '1 day' or p_parallel < 0 then
@@ -325,8 +332,6 @@ begin
   update holdfast.host
     set min_delay = coalesce(p_delay, min_delay),
         max_parallel = case when p_parallel is null then max_parallel else nullif(p_parallel, 0) end,
-        next_at = case when next_at is not null
-                       then least(next_at, clock_timestamp() + coalesce(p_delay, min_delay)) end,
         updated_by = p_by, updated_at = clock_timestamp()
     where name = p_host;
   perform holdfast.host_wake(p_host);
@@ -338,6 +343,25 @@ begin
 end $$;
 comment on function holdfast.host_set(text, interval, integer, text)
   is 'Sets the least time between two pages of a host, and how many at once (0: no cap). NULL: as it is.';
+
+create or replace function holdfast.host_crawl_delay(p_host text, p_delay interval, p_by text)
+  returns void language plpgsql as $$
+-- The Crawl-delay that its robots.txt states now; 0: none. If sites on several ports of a host state one, the
+-- last that was read counts.
+begin
+  if coalesce((select h.robots_delay from holdfast.host h where h.name = p_host), '0') = p_delay then
+    return;
+  end if;
+  perform holdfast.host_check(p_host);
+  perform holdfast.host_enter(p_host, p_by);
+  update holdfast.host
+    set robots_delay = p_delay, updated_by = p_by, updated_at = clock_timestamp(),
+        last_at = coalesce(last_at, clock_timestamp()) -- reading robots.txt was a request, too
+    where name = p_host;
+  perform holdfast.host_wake(p_host);
+  perform holdfast.control_note('set', 'host', p_host, null, p_by,
+    'delay ' || p_delay || ' in crawls that follow robots.txt', 0);
+end $$;
 
 create or replace function holdfast.host_forget(p_host text, p_by text)
   returns bigint language plpgsql as $$

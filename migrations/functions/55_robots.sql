@@ -29,7 +29,7 @@ begin
     return query
       select v_row.state, v_row.rules, v_row.error, false,
              exists (select from holdfast.snapshot_queue q
-                       join holdfast.host h on h.name = q.host and h.min_delay > '0'
+                       join holdfast.host h on h.name = q.host and greatest(h.min_delay, h.robots_delay) > '0'
                        where q.snapshot_id = p_snapshot
                          and q.crawl_id = p_crawl
                          and (q.lane = '' or q.claimed_at < v_row.fetched_at));
@@ -44,16 +44,14 @@ create or replace function holdfast.robots_put(
     p_worker uuid, p_origin text, p_host text, p_status integer, p_rules text, p_error text, p_delay interval,
     p_keep interval)
   returns boolean language plpgsql as $$
--- p_error: it could not be fetched. p_delay: the site's Crawl-delay, capped by the caller; it makes the
--- host's delay longer, never shorter. Returns whether the host has a delay, so that this request was the one
--- for now.
+-- p_error: it could not be fetched. p_delay: the site's Crawl-delay, capped by the caller. Returns whether the
+-- host has a delay, so that this request was the one for now.
 begin
   perform from holdfast.robots
     where origin = p_origin and fetcher_id = p_worker
     for update; -- locked before the host
-  if p_delay > '0'
-     and not exists (select from holdfast.host where name = p_host and min_delay >= p_delay) then
-    perform holdfast.host_set(p_host, p_delay, null, 'robots.txt of ' || p_origin);
+  if p_error is null then
+    perform holdfast.host_crawl_delay(p_host, coalesce(p_delay, '0'), 'robots.txt of ' || p_origin);
   end if;
   -- fetched_at is taken after the host has its delay: a snapshot claimed before that did not keep it.
   update holdfast.robots
@@ -61,7 +59,7 @@ begin
         status = p_status, rules = p_rules, error = p_error, fetcher_id = null, fetch_until = null,
         fetched_at = clock_timestamp(), expires_at = clock_timestamp() + p_keep
     where origin = p_origin and fetcher_id = p_worker;
-  return exists (select from holdfast.host where name = p_host and min_delay > '0');
+  return exists (select from holdfast.host where name = p_host and greatest(min_delay, robots_delay) > '0');
 end $$;
 comment on function holdfast.robots_put(uuid, text, text, integer, text, text, interval, interval)
   is 'Stores robots.txt of a site, as just fetched.';

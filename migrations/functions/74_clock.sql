@@ -21,7 +21,8 @@ $$;
 create or replace function holdfast.lane_due_latest(p_crawl uuid, p_host text)
   returns timestamptz language sql stable as $$
   -- The furthest that a lane can be ahead: a minute, or until its host or the first of its pages is due.
-  select greatest(clock_timestamp() + interval '1 minute', h.next_at, h.backoff_until,
+  select greatest(clock_timestamp() + interval '1 minute', h.last_at + greatest(h.min_delay, h.robots_delay),
+                  h.backoff_until,
                   (select min(q.retry_at)
                      from holdfast.snapshot_queue q
                      where q.crawl_id = p_crawl and q.lane = p_host and q.owner_id is null))
@@ -53,7 +54,7 @@ begin
             where o.valid_until > p_now + interval '1 minute' and o.ended_at is not null
             group by o.epoch) n
     where t.epoch = n.epoch;
-  delete from holdfast.duty_run where ended_at > p_now + interval '1 minute';
+  delete from holdfast.duty_run where began_at > p_now + interval '1 minute';
   return v_count;
 end $$;
 
@@ -86,14 +87,14 @@ begin
                      for no key update skip locked);
   get diagnostics v_more = row_count; v_count := v_count + v_more;
   update holdfast.host h
-    set next_at = case when h.next_at > p_now + h.min_delay then p_now else h.next_at end,
+    set last_at = least(h.last_at, p_now),
         backoff_until = case when h.updated_at > p_now + interval '1 minute'
                                or h.backoff_until > p_now + interval '1 day 1 minute' then p_now
                              else h.backoff_until end,
         updated_at = least(h.updated_at, p_now)
     where h.name in (select o.name
                        from holdfast.host o
-                       where o.next_at > p_now + o.min_delay + interval '1 minute'
+                       where o.last_at > p_now + interval '1 minute'
                           or o.updated_at > p_now + interval '1 minute'
                           or o.backoff_until > p_now + interval '1 day 1 minute'
                        order by o.name
@@ -171,11 +172,12 @@ begin
     set retry_at = p_now
     where b.retry_at > p_now + interval '31 minutes';
   get diagnostics v_more = row_count; v_count := v_count + v_more;
+  -- Only schedules that an earlier clock has run or made: the next run of each is computed anew.
   update holdfast.schedule s
-    set next_run_at = holdfast.schedule_next(s.every, s.time_zone, p_now)
-    where s.enabled
-      and s.next_run_at > greatest(holdfast.schedule_next(s.every, s.time_zone, p_now),
-                                   p_now + interval '1 hour');
+    set next_run_at = holdfast.schedule_next(s.every, s.time_zone, p_now),
+        last_run_at = case when s.last_run_at > p_now then p_now else s.last_run_at end,
+        created_at = least(s.created_at, p_now)
+    where s.enabled and greatest(s.last_run_at, s.created_at) > p_now + interval '1 minute';
   get diagnostics v_more = row_count; v_count := v_count + v_more;
   update holdfast.webhook w
     set hold_until = p_now

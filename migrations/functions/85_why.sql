@@ -80,16 +80,22 @@ begin
     'last_node', v_last.label, 'last_node_ended_at', v_last.at, 'last_node_ended_by', v_last.how));
 end $$;
 
-create or replace function holdfast.why_host_waits(p_host text, out reason text, out facts jsonb)
+create or replace function holdfast.why_host_waits(p_host text, p_robots boolean,
+    out reason text, out facts jsonb)
   language plpgsql stable as $$
--- What keeps snapshots of a host from being claimed now.
+-- What keeps snapshots of a host from being claimed now. p_robots: of a crawl that follows robots.txt.
 declare
   v_host holdfast.host;
-  v_cap bigint; -- a delay without a cap means one at a time
+  v_cap bigint; -- as in claim_lane
+  v_delay interval;
+  v_next timestamptz;
   v_held bigint;
 begin
   select * into v_host from holdfast.host h where h.name = p_host;
-  v_cap := coalesce(v_host.max_parallel, case when v_host.min_delay > '0' then 1 end);
+  v_delay := greatest(v_host.min_delay, case when p_robots then v_host.robots_delay end);
+  v_next := v_host.last_at + v_delay;
+  v_cap := case when p_robots and v_host.robots_delay > '0' then 1
+                else coalesce(v_host.max_parallel, case when v_delay > '0' then 1 end) end;
   select count(*) into v_held
     from (select
             from holdfast.snapshot_queue q
@@ -101,10 +107,11 @@ begin
     when v_host.backoff_until > clock_timestamp() then
       ' is in back-off until ' || holdfast.people_time(v_host.backoff_until)
       || coalesce(': ' || v_host.reason, '')
-    when v_host.next_at > clock_timestamp() then
-      ' is limited to one page every ' || holdfast.people_duration(v_host.min_delay)
-      || ', the next at ' || holdfast.people_time(v_host.next_at)
-      || holdfast.why_clock(v_host.next_at, clock_timestamp() + v_host.min_delay + interval '1 minute')
+    when v_next > clock_timestamp() then
+      ' is limited to one page every ' || holdfast.people_duration(v_delay)
+      || case when v_delay > v_host.min_delay then ' by crawls that follow its robots.txt' else '' end
+      || ', the next at ' || holdfast.people_time(v_next)
+      || holdfast.why_clock(v_next, clock_timestamp() + v_delay + interval '1 minute')
     when v_held >= v_cap then
       ' has reached its limit of ' || holdfast.people_count(v_held, 'snapshot') || ' at once' end;
   facts := jsonb_strip_nulls(jsonb_build_object('host', to_jsonb(v_host), 'host_held', v_held));
@@ -307,7 +314,7 @@ begin
       || coalesce(' (after ' || holdfast.people_count(nullif(v_queue.attempts, 0), 'attempt') || ')', '')
       || holdfast.why_clock(v_queue.retry_at, holdfast.page_due_latest(v_queue.host)) || '.';
   else
-    v_more := holdfast.why_host_waits(v_queue.host);
+    v_more := holdfast.why_host_waits(v_queue.host, v_crawl.robots);
     reason := ', but ' || v_more.reason;
     if reason is null then
       v_more := holdfast.why_not_claimed();
@@ -346,6 +353,22 @@ begin
 end $$;
 comment on function holdfast.crawl_next(uuid) is
   'The snapshot of a crawl that is due next, of those that no worker has, and when; no row: there is none.';
+
+create or replace function holdfast.next_work()
+  returns table (url text, reason text) language plpgsql stable as $$
+-- The page that will be due next in the whole collection, and what it waits for; no row: nothing waits.
+begin
+  return query
+    select s.url, w.reason
+      from (select q.crawl_id
+              from holdfast.crawl_queue q
+              where q.ready_at is not null
+              order by q.ready_at limit 1) q
+      cross join lateral holdfast.crawl_next(q.crawl_id) n
+      join holdfast.snapshot s on s.id = n.snapshot_id
+      cross join lateral holdfast.why_snapshot(n.snapshot_id, q.crawl_id) w;
+end $$;
+comment on function holdfast.next_work() is 'The page that is due next, and what it waits for.';
 
 create or replace function holdfast.why_crawl_sealed(p_crawl holdfast.crawl)
   returns text language sql stable as $$
@@ -522,7 +545,7 @@ begin
            coalesce('It' || substr(w.reason, length('its host ' || h.name) + 1) || '.',
                     'Nothing holds it back now.'), to_jsonb(h)
       from holdfast.host h
-      cross join lateral holdfast.why_host_waits(h.name) w
+      cross join lateral holdfast.why_host_waits(h.name, true) w
       where h.name = lower(p_text)
     union all
     select 'webhook', null, w.reason, w.facts from holdfast.why_webhook(p_text) w

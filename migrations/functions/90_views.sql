@@ -69,8 +69,8 @@ create or replace view holdfast.v_queue as
               when h.paused then 'waits: ' || coalesce(h.reason, 'its host is paused')
               when h.backoff_until > statement_timestamp()
                 then 'waits: ' || coalesce(h.reason, 'its host is in back-off')
-              when h.next_at > statement_timestamp()
-                then 'waits: its host is limited to one page every ' || h.min_delay
+              when h.last_at + d.delay > statement_timestamp()
+                then 'waits: its host is limited to one page every ' || d.delay
               else 'due' end as state,
          statement_timestamp() - q.retry_at as due_for, q.attempts, q.owners_lost, q.owner_id
     from holdfast.snapshot_queue q
@@ -80,6 +80,8 @@ create or replace view holdfast.v_queue as
     join holdfast.crawl c on c.id = q.crawl_id
     cross join holdfast.collection a
     left join holdfast.host h on h.name = q.host
+    left join lateral (
+      select greatest(h.min_delay, case when c.robots then h.robots_delay end) as delay) d on true
     left join holdfast.process p on p.id = q.owner_id
     where q.status <> ''; -- always true: see snapshot_queue_by_time
 comment on view holdfast.v_queue is 'Everything that is not sealed. Always use a limit on a large queue.';
@@ -192,7 +194,7 @@ comment on column holdfast.v_event.process is 'The process that did it.';
 comment on column holdfast.v_event.id is 'Order of recording.';
 
 create or replace view holdfast.v_host as
-  select h.name, h.min_delay, h.max_parallel, h.next_at, h.backoff_until, h.backoff_level, h.paused, h.reason,
+  select h.name, h.min_delay, h.robots_delay, h.max_parallel, h.last_at, h.backoff_until, h.backoff_level, h.paused, h.reason,
          h.updated_by, h.updated_at,
          (select count(*)
             from holdfast.snapshot_queue q

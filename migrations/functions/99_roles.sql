@@ -17,7 +17,7 @@ create or replace function holdfast.entry_points()
         retry_at_max, new_uuid, scope_refusal, url_matches, has_part}'),
       ('holdfast_reader, holdfast_operator, holdfast_worker', true, '{
         find, why, why_webhook, search, search_window, crawl_snapshots, crawl_entries, crawl_seeds,
-        crawl_next, sealed_files, directories_unknown, metrics, worker_metrics, hook_cost,
+        crawl_next, next_work, sealed_files, directories_unknown, metrics, worker_metrics, hook_cost,
         check_invariants, reference,
         schedule_find, schedule_next, schedule_times, crawls_expired, schema_minimum, list_snapshots,
         list_results, list_events, list_events_after}'),

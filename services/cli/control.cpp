@@ -279,7 +279,7 @@ int list_hosts(Context& context) {
       std::cout << line << '\n';
   else
     print_table(store::list(connection, query),
-                {"name", "min_delay", "max_parallel", "held", "next_at", "backoff_until", "paused", "reason"});
+                {"name", "min_delay", "max_parallel", "held", "robots_delay", "last_at", "backoff_until", "paused", "reason"});
   return base::kExitSuccess;
 }
 

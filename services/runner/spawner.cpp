@@ -109,11 +109,20 @@ awaitable<void> Spawner::tick() {
     idle_ = 0;
     co_return;
   }
-  if (++idle_ == 1) spdlog::info("idle, {}", options_.stay ? "waiting for work" : "nothing left to do");
+  if (++idle_ == 1) co_await say_idle(backlog.unfinished);
   // Who stays keeps one worker warm; the others have done their work.
   if (options_.stay && idle_ >= std::max(1, options_.idle_timeout))
     for (std::size_t i = 1; i < workers_.size(); ++i)
       workers_[i].process->signal(SIGTERM);
+}
+
+awaitable<void> Spawner::say_idle(bool unfinished) {
+  std::string next;
+  if (unfinished) next = co_await pool_.run([](pg::Connection& connection) { return store::next_work(connection); });
+  if (!next.empty())
+    spdlog::info("nothing is due; the next page is {}", next);
+  else
+    spdlog::info("idle, {}", options_.stay ? "waiting for work" : "nothing left to do");
 }
 
 awaitable<void> Spawner::run() {

@@ -38,6 +38,7 @@ public:
 
 private:
   awaitable<void> tick();
+  awaitable<void> say_idle(bool unfinished);
   void reap();
   void spawn(const std::string& kind);
   int running(const std::string& kind) const;

@@ -2,7 +2,7 @@
 
 import unittest
 
-from support import OK, REFUSED, UNAVAILABLE, Case, Database, processes, read, until
+from support import OK, PROGRAM, REFUSED, UNAVAILABLE, Case, Database, processes, read, until
 
 URL = "https://site.test/page"
 
@@ -51,8 +51,14 @@ class Embedded(Case):
         process = self.home.start("psql", "-c", "select pg_sleep(600)")
 
         def sleeping():
-            return [pid for pid in processes() if read(f"/proc/{pid}/cmdline").startswith(b"psql\0-c\0select pg_sleep")
-                    and str(self.home.path).encode() in read(f"/proc/{pid}/environ")]
+            """Pids of psql, which may be a script that starts another program of this name."""
+            found = []
+            for pid in processes():
+                words = read(f"/proc/{pid}/cmdline")
+                if b"psql\0-c\0select pg_sleep" in words and not words.startswith(PROGRAM.encode()):
+                    if str(self.home.path).encode() in read(f"/proc/{pid}/environ"):
+                        found.append(pid)
+            return found
 
         until("psql runs", sleeping)
         process.terminate()

@@ -502,7 +502,7 @@ class Stage:
                                c.stopping_at, c.judged_to, c.reason from holdfast.crawl c left join holdfast.crawl_queue q on q.crawl_id = c.id where c.status <> 'sealed'"""),
                  ("lanes", """select crawl_id, host, next_at - clock_timestamp(), wants_room from holdfast.crawl_lane where next_at < 'infinity' or host in
                               (select host from holdfast.snapshot_queue)"""),
-                 ("hosts", "select name, paused, next_at, backoff_until from holdfast.host"),
+                 ("hosts", "select name, paused, last_at, min_delay, robots_delay, backoff_until from holdfast.host"),
                  ("nodes", "select label, held, lease_left, stats - 'hooks' from holdfast.v_worker where status = 'running'"),
                  ("sessions", """select pid, application_name, state, wait_event_type, wait_event, clock_timestamp() - xact_start, pg_blocking_pids(pid), left(query, 80)
                                  from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid() order by xact_start"""),

@@ -22,7 +22,7 @@ void finish(Stage& stage, const std::string& node, const store::Claim& claim) {
 
 // The host's clock is moved, not ours.
 void pass(Stage& stage, const std::string& time) {
-  stage.run("update holdfast.host set next_at = next_at - $1::interval, backoff_until = backoff_until - $1::interval, "
+  stage.run("update holdfast.host set last_at = last_at - $1::interval, backoff_until = backoff_until - $1::interval, "
             "updated_at = updated_at - $1::interval",
             pg::Params::of(time));
   stage.run("update holdfast.crawl_lane set next_at = clock_timestamp() where next_at < 'infinity'");
@@ -87,6 +87,44 @@ TEST_CASE("a web site that is forgotten has no limits, also for what waits becau
   CHECK(claimed(stage, node) == 0);
 }
 
+TEST_CASE("a Crawl-delay slows down only the crawls that follow robots.txt") {
+  Stage stage;
+  const auto node = stage.node();
+  store::NewCrawl asks;
+  asks.robots = true;
+  stage.start(stage.seeds(1, 3), asks);
+  const auto first = stage.claim_many(node, 1);
+  REQUIRE(first.size() == 1);
+  const store::Robots known = store::robots_get(stage.connection, node, first[0].lease, "https://site.test");
+  REQUIRE(known.fetch);
+  store::RobotsAnswer answer;
+  answer.status = 200;
+  answer.delay = 1h;
+  answer.keep = 1h;
+  CHECK(store::robots_put(stage.connection, node, "https://site.test", "site.test", answer));
+  finish(stage, node, first[0]);
+  CHECK(claimed(stage, node) == 0);
+  CHECK(stage.value("select distinct state from holdfast.v_queue") == "waits: its host is limited to one page every 01:00:00");
+
+  stage.start(stage.seeds(11, 13));
+  const auto others = stage.claim_many(node, 20);
+  CHECK(others.size() == 3); // at once
+  pass(stage, "1 hour");
+  CHECK(claimed(stage, node) == 0); // it counts from the others' pages, too, and lets none beside them
+  for (const auto& claim : others)
+    finish(stage, node, claim);
+  CHECK(claimed(stage, node) == 0);
+  pass(stage, "1 hour");
+  CHECK(claimed(stage, node) == 1);
+
+  // Without a Crawl-delay in the next version of the file.
+  stage.run("update holdfast.robots set expires_at = clock_timestamp()");
+  CHECK(store::robots_get(stage.connection, node, first[0].lease, "https://site.test").fetch);
+  answer.delay = 0ms;
+  CHECK_FALSE(store::robots_put(stage.connection, node, "https://site.test", "site.test", answer));
+  CHECK(claimed(stage, node) == 1);
+}
+
 TEST_CASE("a delay lets one page through, and counts from its end") {
   Stage stage;
   store::host_set(stage.connection, "site.test", {1h, std::nullopt}, "ann");
@@ -100,7 +138,7 @@ TEST_CASE("a delay lets one page through, and counts from its end") {
   CHECK(claimed(stage, node) == 0); // the first is still in work
   finish(stage, node, claims[0]);
   CHECK(claimed(stage, node) == 0);
-  CHECK(stage.value("select next_at > clock_timestamp() + interval '59 minutes' from holdfast.v_host") == "t");
+  CHECK(stage.value("select last_at + min_delay > clock_timestamp() + interval '59 minutes' from holdfast.v_host") == "t");
   CHECK(stage.value(
             "select count(*) from holdfast.v_queue where state like 'waits: its host is limited to one page every%'") ==
         "9");

@@ -101,7 +101,7 @@ $$;
 create procedure race.pass(span interval) language sql as $$
   update holdfast.crawl_queue set ready_at = ready_at - span, low_moved_at = low_moved_at - span;
   update holdfast.crawl_lane set next_at = next_at - span;
-  update holdfast.host set next_at = next_at - span, backoff_until = backoff_until - span;
+  update holdfast.host set last_at = last_at - span, backoff_until = backoff_until - span;
   update holdfast.snapshot_queue set retry_at = retry_at - span where status = 'queued';
 $$;
 

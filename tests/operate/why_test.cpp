@@ -275,10 +275,18 @@ TEST_CASE("a snapshot that waits") {
   stage.run("update holdfast.host set paused = false, reason = '429 Too Many Requests', backoff_level = 2, "
             "backoff_until = now() + interval '1 hour'");
   stage.ask(id, "snapshot", {"its host site.test is in back-off until", "429 Too Many Requests"});
-  stage.run("update holdfast.host set backoff_until = null, reason = null, min_delay = '30 seconds', next_at = now() + "
-            "interval '20 seconds'");
+  stage.run("update holdfast.host set backoff_until = null, reason = null, min_delay = '30 seconds', last_at = now() - "
+            "interval '10 seconds'");
   stage.ask(id, "snapshot", {"its host site.test is limited to one page every 30 s, the next at"});
-  stage.run("update holdfast.host set next_at = null, min_delay = '0', max_parallel = 1");
+  stage.run("update holdfast.host set min_delay = '0', robots_delay = '45 seconds'");
+  stage.ask("site.test", "host",
+            {"It is limited to one page every 45 s by crawls that follow its robots.txt, the next at"});
+  stage.ask(id, "snapshot", {"It has been due since", "will claim it in a moment"});
+  stage.run("update holdfast.host set robots_delay = '0'");
+  stage.run("update holdfast.crawl_queue set ready_at = now() + interval '1 hour'");
+  stage.ask(id, "snapshot", {", but no claim looks at it before ", "the clock has gone back"});
+  stage.run("update holdfast.crawl_queue set ready_at = now()");
+  stage.run("update holdfast.host set last_at = null, min_delay = '0', max_parallel = 1");
   const auto other = stage.start({Stage::seed("other")});
   stage.run("update holdfast.snapshot_queue set owner_id = $1::uuid, claimed_at = now(), status = 'started', "
             "event = 'start', lane = host where crawl_id = $2::uuid",

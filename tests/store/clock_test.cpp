@@ -29,7 +29,7 @@ TEST_CASE("after the clock has gone back, what lies further ahead than its maxim
   stage.run("update holdfast.crawl_lane set next_at = " + ahead);
   stage.run("insert into holdfast.crawl_lane (crawl_id, host, next_at) values ($1::uuid, 'parked.test', 'infinity')",
             pg::Params::of(id));
-  stage.run("update holdfast.host set next_at = " + ahead + " where name = 'site.test'");
+  stage.run("update holdfast.host set last_at = " + ahead + " where name = 'site.test'");
   stage.run("update holdfast.host set backoff_until = " + ahead + ", updated_at = " + ahead +
             " where name = 'slow.test'");
   stage.run("update holdfast.crawl set deadline_at = deadline_at + interval '2 hours', retry_at = retry_at + interval "
@@ -39,8 +39,9 @@ TEST_CASE("after the clock has gone back, what lies further ahead than its maxim
             "'unreachable', " + ahead + ", " + ahead + " + interval '5 minutes')");
   stage.run("insert into holdfast.binary (machine_id, name, retry_at) select id, 'wget', " + ahead +
             " from holdfast.machine");
-  stage.run("insert into holdfast.schedule (id, every, urls, next_run_at) values (holdfast.new_uuid(), 'hourly', "
-            "'{https://site.test/}', " + ahead + " + interval '1 hour')");
+  stage.run("insert into holdfast.schedule (id, every, urls, last_run_at, next_run_at) values (holdfast.new_uuid(), "
+            "'hourly', '{https://site.test/}', " +
+            ahead + ", " + ahead + " + interval '1 hour')");
   stage.run("insert into holdfast.webhook (name, url, events, hold_until) values ('hook', 'https://hook.test/', "
             "'{crawl.sealed}', " + ahead + ")");
   stage.run("insert into holdfast.delivery (webhook, event, payload, retry_at) values ('hook', 'test', '{}', " + ahead +
@@ -62,7 +63,7 @@ TEST_CASE("after the clock has gone back, what lies further ahead than its maxim
   CHECK(later("snapshot_queue", "status = 'queued' and retry_at > clock_timestamp()") == "0");
   CHECK(later("crawl_queue", "greatest(ready_at, low_at, low_moved_at) > clock_timestamp()") == "0");
   CHECK(later("crawl_lane", "next_at > clock_timestamp() and next_at < 'infinity'") == "0");
-  CHECK(later("host", "greatest(next_at, backoff_until, updated_at) > clock_timestamp()") == "0");
+  CHECK(later("host", "greatest(last_at, backoff_until, updated_at) > clock_timestamp()") == "0");
   CHECK(later("robots", "greatest(fetched_at, expires_at) > clock_timestamp()") == "0");
   CHECK(later("binary", "retry_at > clock_timestamp()") == "0");
   CHECK(later("webhook", "hold_until > clock_timestamp()") == "0");
