@@ -32,7 +32,7 @@ TEST_CASE("what works on the output of others does not make a page archived") {
   stage.hook("hashes", "on_Snapshot__30_hashes.sh", kSucceeded); // ArchiveBox's, which does not say so
   stage.add({NodeStage::url("page")});
   stage.work();
-  CHECK(stage.table(kResults) == "a_fetch|failed|no answer\nb_sums|succeeded|\nhashes|succeeded|");
+  CHECK(stage.table(kResults) == "a_fetch|failed|no answer (exit 1)\nb_sums|succeeded|\nhashes|succeeded|");
   CHECK(stage.table("select outcome, reason, http_status from holdfast.v_snapshot") ==
         "failed|no plugin captured the page|");
   CHECK(stage.table("select outcome, failed, partial from holdfast.v_crawl") == "failed|1|0");
@@ -47,7 +47,7 @@ TEST_CASE("once a page cannot be had, no hook tries it again") {
   stage.add({NodeStage::url("page")});
   stage.work();
   CHECK(stage.table(kResults) ==
-        "a_headers|failed|connection refused\n"
+        "a_headers|failed|connection refused (exit 1)\n"
         "b_fetch|skipped|the page cannot be fetched: site.test: connection refused\n"
         "c_late|skipped|the page cannot be fetched: site.test: connection refused");
   CHECK(stage.table("select outcome, reason from holdfast.v_snapshot") == "failed|site.test: connection refused");
