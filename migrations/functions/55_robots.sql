@@ -44,8 +44,8 @@ create or replace function holdfast.robots_put(
     p_worker uuid, p_origin text, p_host text, p_status integer, p_rules text, p_error text, p_delay interval,
     p_keep interval)
   returns boolean language plpgsql as $$
--- p_error: it could not be fetched. p_delay: the site's Crawl-delay, capped by the caller. Returns whether the
--- host has a delay, so that this request was the one for now.
+-- p_error: it could not be fetched. p_delay: the site's Crawl-delay, capped by the caller. Returns whether
+-- the host has a delay, so that this request was the one for now.
 begin
   perform from holdfast.robots
     where origin = p_origin and fetcher_id = p_worker

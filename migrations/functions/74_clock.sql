@@ -87,7 +87,7 @@ begin
                      for no key update skip locked);
   get diagnostics v_more = row_count; v_count := v_count + v_more;
   update holdfast.host h
-    set last_at = least(h.last_at, p_now),
+    set last_at = case when h.last_at > p_now then p_now else h.last_at end,
         backoff_until = case when h.updated_at > p_now + interval '1 minute'
                                or h.backoff_until > p_now + interval '1 day 1 minute' then p_now
                              else h.backoff_until end,

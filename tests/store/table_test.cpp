@@ -209,6 +209,7 @@ std::vector<BadRow> bad_rows() {
                             "generate_series(1, 2)"},
       // Hosts, binaries.
       {"host_delay", "insert into holdfast.host (name, min_delay) values ('h', '-1 second')"},
+      {"host_robots_delay", "insert into holdfast.host (name, robots_delay) values ('h', '-1 second')"},
       {"host_parallel", "insert into holdfast.host (name, max_parallel) values ('h', 0)"},
       {"host_backoff_level", "insert into holdfast.host (name, backoff_level) values ('h', -1)"},
       {"robots_state",
