@@ -163,7 +163,7 @@ std::string ended_section(pg::Connection& connection) {
 
 std::string hosts_section(pg::Connection& connection) {
   const auto rows =
-      connection.call("select h.name, extract(epoch from h.min_delay) as delay_seconds, h.max_parallel, w.reason from "
+      connection.call("select h.name, extract(epoch from greatest(h.min_delay, h.robots_delay)) as delay_seconds, h.max_parallel, w.reason from "
                       "holdfast.v_host h "
                       "cross join lateral holdfast.why(h.name) w order by h.backoff_until desc nulls last, h.paused "
                       "desc, h.name limit 200");
@@ -268,6 +268,8 @@ SnapshotSections snapshot_sections(pg::Connection& connection, const std::string
     head += "<a href=\"" + links.file(directory + "/index.html") + "\">Files of this snapshot</a>";
   head += "<a href=\"/crawl/" + html_escape(row.text("crawl_id")) + "\">Crawl</a></p></div><p class=\"why\">" +
           sentence(store::why(connection, id).reason) + "</p><dl class=\"facts\">";
+  if (!row.is_null("http_status"))
+    head += fact("Response", "HTTP " + row.text("http_status") + " " + html_escape(row.text_or("mime", "")));
   head += fact("Depth", row.text("depth"));
   head += fact("Kept", row.is_null("bytes") || row.integer("bytes") == 0
                            ? ""
