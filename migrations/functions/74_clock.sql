@@ -17,6 +17,8 @@ create or replace function holdfast.page_due_latest(p_host text)
     from holdfast.collection c
     left join holdfast.host h on h.name = p_host
 $$;
+comment on function holdfast.page_due_latest(text) is
+  'The furthest that the due time of a page of a host can be ahead; v_stuck reads it.';
 
 create or replace function holdfast.lane_due_latest(p_crawl uuid, p_host text)
   returns timestamptz language sql stable as $$

@@ -46,7 +46,7 @@ progress::-moz-progress-bar{background:var(--ok)}
 section:has(>#shot:empty){display:none}
 .more{display:inline-block;margin-top:1rem}
 .still{color:var(--warn)}
-time{white-space:nowrap}
+.why time{white-space:nowrap}
 @media (max-width:40rem){.bar form{flex:1 1 100%;margin-left:0}.numbers{display:grid;grid-template-columns:1fr 1fr}
 .grid.fold thead{display:none}.grid.fold tr{display:block;padding:.625rem 0;border-bottom:1px solid var(--line)}
 .grid.fold td{display:inline;padding:0 .75rem 0 0;border:0}.grid.fold td.long{display:block}.grid.fold td:empty{display:none}

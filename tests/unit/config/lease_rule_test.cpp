@@ -49,7 +49,7 @@ TEST_SUITE("lease rule") {
     late.emplace_back("kill_grace", "1250ms");
     CHECK_NOTHROW(config::check_lease_rule(with(directory, fits)));
     CHECK_THROWS_WITH_AS(config::check_lease_rule(with(directory, late)),
-                         doctest::Contains("kill_grace + 250ms must be less than margin"), base::Error);
+                         doctest::Contains("kill_grace + 250 ms must be less than margin"), base::Error);
   }
 
   TEST_CASE("two beats of the runner must fit into its lease") {
