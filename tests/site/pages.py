@@ -503,7 +503,7 @@ def scripts(request):
         const proportional = pen.measureText("iiii").width * 1.5 < pen.measureText("MMMM").width;
         lines.push(family + ": " + (proportional ? "proportional" : "of a typewriter"));
       }
-      document.querySelector("ul").innerHTML = lines.map(line => "<li>" + line + "</li>").join("\n");
+      document.querySelector("ul").innerHTML = lines.map(line => "<li>" + line + "</li>").join("");
     """.replace("SAMPLES", json.dumps(samples))
     request.send(document("Scripts", f"<ul></ul>\n<script>{script}</script>"))
 
