@@ -49,7 +49,7 @@ std::vector<Hook> find_hooks(const fs::path& directory) {
 // Of ArchiveBox's plugins, whose config.json does not say it: those that work on the output of others, or save
 // something about the page.
 bool captures_by_name(std::string_view name) {
-  constexpr std::array<std::string_view, 11> kNames{"accessibility", "consolelog", "dns",       "favicon",
+  constexpr std::array<std::string_view, 11> kNames{"accessibility", "consolelog", "dns",        "favicon",
                                                     "hashes",        "headers",    "htmltotext", "redirects",
                                                     "seo",           "ssl",        "title"};
   return !name.starts_with("parse_") && !name.starts_with("search_") &&

@@ -63,7 +63,7 @@ struct Plugin {
   std::vector<std::string> required_plugins;
   std::vector<RequiredBinary> required_binaries;
   std::vector<std::string> output_mimetypes;
-  std::vector<Hook> hooks;       // all events, in order
+  std::vector<Hook> hooks; // all events, in order
   // Its success means that the page is archived. False for plugins that work on what others have saved, or that save
   // something about the page, not the page.
   bool captures_page{true};

@@ -57,7 +57,7 @@ inline constexpr std::array kEdges = {
 };
 // clang-format on
 
-inline constexpr std::array<std::string_view, 7> kLifecycles = {"crawl",         "snapshot", "archive_result", "binary",
+inline constexpr std::array<std::string_view, 7> kLifecycles = {"crawl",   "snapshot", "archive_result", "binary",
                                                                 "session", "process",  "delivery"};
 
 // One event leads from a state to one other state only.

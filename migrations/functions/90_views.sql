@@ -195,8 +195,8 @@ comment on column holdfast.v_event.process is 'The process that did it.';
 comment on column holdfast.v_event.id is 'Order of recording.';
 
 create or replace view holdfast.v_host as
-  select h.name, h.min_delay, h.robots_delay, h.max_parallel, h.last_at, h.backoff_until, h.backoff_level, h.paused, h.reason,
-         h.updated_by, h.updated_at,
+  select h.name, h.min_delay, h.robots_delay, h.max_parallel, h.last_at, h.backoff_until, h.backoff_level,
+         h.paused, h.reason, h.updated_by, h.updated_at,
          (select count(*)
             from holdfast.snapshot_queue q
             where q.lane = h.name and q.lane <> '' and q.owner_id is not null) as held

@@ -278,8 +278,8 @@ int list_hosts(Context& context) {
     for (const auto& line : store::list_json(connection, query))
       std::cout << line << '\n';
   else
-    print_table(store::list(connection, query),
-                {"name", "min_delay", "max_parallel", "held", "robots_delay", "last_at", "backoff_until", "paused", "reason"});
+    print_table(store::list(connection, query), {"name", "min_delay", "max_parallel", "held", "robots_delay", "last_at",
+                                                 "backoff_until", "paused", "reason"});
   return base::kExitSuccess;
 }
 

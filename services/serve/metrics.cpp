@@ -83,8 +83,9 @@ std::string collection_metrics(pg::Connection& connection) {
 std::vector<base::Sample> node_samples(pg::Connection& connection) {
   char host[256] = "";
   ::gethostname(host, sizeof host - 1);
-  return samples_of(connection.call("select * from holdfast.worker_metrics($1, $2::integer) order by name, labels::text",
-                                    pg::Params::of(static_cast<const char*>(host), ::getpid())));
+  return samples_of(
+      connection.call("select * from holdfast.worker_metrics($1, $2::integer) order by name, labels::text",
+                      pg::Params::of(static_cast<const char*>(host), ::getpid())));
 }
 
 std::vector<base::Sample> process_samples() {

@@ -163,7 +163,8 @@ std::string ended_section(pg::Connection& connection) {
 
 std::string hosts_section(pg::Connection& connection) {
   const auto rows =
-      connection.call("select h.name, extract(epoch from greatest(h.min_delay, h.robots_delay)) as delay_seconds, h.max_parallel, w.reason from "
+      connection.call("select h.name, extract(epoch from greatest(h.min_delay, h.robots_delay)) as delay_seconds, "
+                      "h.max_parallel, w.reason from "
                       "holdfast.v_host h "
                       "cross join lateral holdfast.why(h.name) w order by h.backoff_until desc nulls last, h.paused "
                       "desc, h.name limit 200");

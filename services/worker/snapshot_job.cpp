@@ -183,8 +183,8 @@ void SnapshotJob::require_plugins() const {
   if (!names.empty()) return;
   const auto selected = hooks::selected_plugins(catalog, "", context_.options.hook_options);
   if (catalog.hooks_for(hooks::Event::snapshot, selected).empty())
-    throw Failure{Failure::Kind::no_plugin, "the worker on " + context_.hostname +
-                                                " has no plugin with a hook for snapshots that is enabled"};
+    throw Failure{Failure::Kind::no_plugin,
+                  "the worker on " + context_.hostname + " has no plugin with a hook for snapshots that is enabled"};
 }
 
 // From here on the crawl's hooks run on this node, and ours may use what they provide.
@@ -487,9 +487,9 @@ awaitable<void> SnapshotJob::publish() {
     return archive::publish(context_.archive_root, files_.directory(), directory, view_);
   });
   published_ = published.directory.string();
-  summary_ = fmt::format("{}{}, {} files, {}", verdict.outcome,
-                         verdict.outcome == "failed" ? " (" + verdict.reason + ")" : "", published.files,
-                         base::format_size(published.bytes));
+  summary_ =
+      fmt::format("{}{}, {} files, {}", verdict.outcome, verdict.outcome == "failed" ? " (" + verdict.reason + ")" : "",
+                  published.files, base::format_size(published.bytes));
   base::test_point("after_publish");
   check();
   if (context_.options.share_bodies)

@@ -28,8 +28,8 @@ bool is_captured(const std::vector<HookEnd>& hooks) {
 Verdict judge_hooks(const std::vector<HookEnd>& hooks, const std::string& unreachable) {
   Verdict verdict{"failed", "", response_of(hooks)};
   const bool any_succeeded = std::any_of(hooks.begin(), hooks.end(), succeeded);
-  const bool any_failed = std::any_of(hooks.begin(), hooks.end(),
-                                      [](const HookEnd& hook) { return hook.status == hooks::Status::failed; });
+  const bool any_failed =
+      std::any_of(hooks.begin(), hooks.end(), [](const HookEnd& hook) { return hook.status == hooks::Status::failed; });
   const bool can_capture =
       std::any_of(hooks.begin(), hooks.end(), [](const HookEnd& hook) { return hook.captures_page; });
   const bool captured = is_captured(hooks);

@@ -17,8 +17,8 @@ struct HookEnd {
 };
 
 struct Verdict {
-  std::string outcome; // succeeded, partial, failed
-  std::string reason;  // of failed, and of partial where a hook does not say it itself
+  std::string outcome;                           // succeeded, partial, failed
+  std::string reason;                            // of failed, and of partial where a hook does not say it itself
   std::optional<hooks::ResponseRecord> response; // of the page
 };
 

@@ -104,7 +104,8 @@ TEST_CASE("a Crawl-delay slows down only the crawls that follow robots.txt") {
   CHECK(store::robots_put(stage.connection, node, "https://site.test", "site.test", answer));
   finish(stage, node, first[0]);
   CHECK(claimed(stage, node) == 0);
-  CHECK(stage.value("select distinct state from holdfast.v_queue") == "waits: its host is limited to one page every 01:00:00");
+  CHECK(stage.value("select distinct state from holdfast.v_queue") ==
+        "waits: its host is limited to one page every 01:00:00");
 
   stage.start(stage.seeds(11, 13));
   const auto others = stage.claim_many(node, 20);
@@ -138,7 +139,8 @@ TEST_CASE("a delay lets one page through, and counts from its end") {
   CHECK(claimed(stage, node) == 0); // the first is still in work
   finish(stage, node, claims[0]);
   CHECK(claimed(stage, node) == 0);
-  CHECK(stage.value("select last_at + min_delay > clock_timestamp() + interval '59 minutes' from holdfast.v_host") == "t");
+  CHECK(stage.value("select last_at + min_delay > clock_timestamp() + interval '59 minutes' from holdfast.v_host") ==
+        "t");
   CHECK(stage.value(
             "select count(*) from holdfast.v_queue where state like 'waits: its host is limited to one page every%'") ==
         "9");

@@ -46,10 +46,9 @@ TEST_CASE("once a page cannot be had, no hook tries it again") {
   stage.hook("c_late", "on_Snapshot__30_late.bg.sh", kSucceeded);
   stage.add({NodeStage::url("page")});
   stage.work();
-  CHECK(stage.table(kResults) ==
-        "a_headers|failed|connection refused (exit 1)\n"
-        "b_fetch|skipped|the page cannot be fetched: site.test: connection refused\n"
-        "c_late|skipped|the page cannot be fetched: site.test: connection refused");
+  CHECK(stage.table(kResults) == "a_headers|failed|connection refused (exit 1)\n"
+                                 "b_fetch|skipped|the page cannot be fetched: site.test: connection refused\n"
+                                 "c_late|skipped|the page cannot be fetched: site.test: connection refused");
   CHECK(stage.table("select outcome, reason from holdfast.v_snapshot") == "failed|site.test: connection refused");
   const auto why = stage.value("select w.reason from holdfast.snapshot s, holdfast.why(s.id) w");
   CHECK_MESSAGE(why.find("with outcome failed: site.test: connection refused") != std::string::npos, why);

@@ -35,17 +35,18 @@ TEST_CASE("after the clock has gone back, what lies further ahead than its maxim
   stage.run("update holdfast.crawl set deadline_at = deadline_at + interval '2 hours', retry_at = retry_at + interval "
             "'2 hours'");
   stage.run("update holdfast.process set beat_at = a.at, lease_until = a.at + interval '1 minute' from (select " +
-            ahead +
-            " as at) a where status = 'running'");
+            ahead + " as at) a where status = 'running'");
   stage.run("insert into holdfast.robots (origin, state, fetched_at, expires_at) values ('https://site.test', "
-            "'unreachable', " + ahead + ", " + ahead + " + interval '5 minutes')");
+            "'unreachable', " +
+            ahead + ", " + ahead + " + interval '5 minutes')");
   stage.run("insert into holdfast.binary (machine_id, name, retry_at) select id, 'wget', " + ahead +
             " from holdfast.machine");
   stage.run("insert into holdfast.schedule (id, every, urls, last_run_at, next_run_at) values (holdfast.new_uuid(), "
             "'hourly', '{https://site.test/}', " +
             ahead + ", " + ahead + " + interval '1 hour')");
   stage.run("insert into holdfast.webhook (name, url, events, hold_until) values ('hook', 'https://hook.test/', "
-            "'{crawl.sealed}', " + ahead + ")");
+            "'{crawl.sealed}', " +
+            ahead + ")");
   stage.run("insert into holdfast.delivery (webhook, event, payload, retry_at) values ('hook', 'test', '{}', " + ahead +
             ")");
   stage.run("update holdfast.duty set next_at = " + ahead);

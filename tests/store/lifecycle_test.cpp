@@ -292,9 +292,8 @@ TEST_CASE("what is sealed is changed by hand only with the switch, which a refus
   // A removal switches it on for itself alone.
   stage.run("select holdfast.crawl_remove($1::uuid, 'me')", pg::Params::of(crawl));
   CHECK(stage.value("select count(*) from holdfast.snapshot") == "1");
-  CHECK(refusal([&] {
-          stage.run("delete from holdfast.crawl where id = $1::uuid", pg::Params::of(other));
-        }) == pg::kBrokenInvariant);
+  CHECK(refusal([&] { stage.run("delete from holdfast.crawl where id = $1::uuid", pg::Params::of(other)); }) ==
+        pg::kBrokenInvariant);
 }
 
 TEST_CASE("deleting a crawl takes everything of it along, and nothing of another") {

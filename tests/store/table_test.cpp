@@ -184,9 +184,8 @@ std::vector<BadRow> bad_rows() {
        sealed("outcome, directory", "'partial', '2026/01/site.test/' || snapshot_id || '/a1'")},
       {"snapshot_sealed_has_reason", sealed("outcome", "'refused'")},
       {"snapshot_sealed_http_status", sealed("outcome, http_status", "'failed', 99")},
-      {"snapshot_sealed_error_is_failed",
-       sealed("outcome, http_status, directory, manifest_sha256",
-              "'partial', 404, '2026/01/site.test/' || snapshot_id || '/a1', 'm'")},
+      {"snapshot_sealed_error_is_failed", sealed("outcome, http_status, directory, manifest_sha256",
+                                                 "'partial', 404, '2026/01/site.test/' || snapshot_id || '/a1', 'm'")},
       {"snapshot_sealed_mime", sealed("outcome, mime", "'failed', 'text/html; charset=utf-8'")},
       {"snapshot_sealed_directory", sealed("outcome, directory", "'failed', '2026/01/site.test/' || snapshot_id")},
       {"snapshot_sealed_directory",
@@ -364,9 +363,9 @@ TEST_CASE("is_attempt_directory takes the directory of that attempt and no other
   for (const std::string url : {"https://example.com/", "http://a_b.test.:8080/", "https://[2001:db8::1]/"})
     CHECK(is("2026/01/" + base::host_directory(base::parse_url(url)) + "/" + id + "/a7"));
   for (const auto& directory : std::vector<std::string>{
-        "2026/01/h/" + id + "/a8", "2026/01/h/" + id + "/a7/", "2026/01/h/" + id, "/2026/01/h/" + id + "/a7",
-        "2026/1/h/" + id + "/a7", "2026/01/../" + id + "/a7", "2026/01/./" + id + "/a7", "2026/01//" + id + "/a7",
-        "2026/01/h/h/" + id + "/a7", "2026/01/h/00000000-0000-7000-8000-0000000000e2/a7",
-        "2026/01/h/../h/" + id + "/a7", "x/2026/01/h/" + id + "/a7", std::string()})
+           "2026/01/h/" + id + "/a8", "2026/01/h/" + id + "/a7/", "2026/01/h/" + id, "/2026/01/h/" + id + "/a7",
+           "2026/1/h/" + id + "/a7", "2026/01/../" + id + "/a7", "2026/01/./" + id + "/a7", "2026/01//" + id + "/a7",
+           "2026/01/h/h/" + id + "/a7", "2026/01/h/00000000-0000-7000-8000-0000000000e2/a7",
+           "2026/01/h/../h/" + id + "/a7", "x/2026/01/h/" + id + "/a7", std::string()})
     CHECK_MESSAGE(!is(directory), directory);
 }

@@ -117,6 +117,28 @@ class Programs(NodeCase):
         self.assertFalse(home.data.exists(), "it needs no database")
         self.check_error(home.run("doctor", "nothing"), USAGE, "nothing")
 
+    def test_doctor_misses_fonts(self):
+        """Only where a browser is wanted. The stand-ins say what fontconfig says of a machine with one font."""
+        home = self.node_place(PROGRAMS_PATH="tools")
+        self.plugin(home, "plain", {})
+        program(home.path / "tools/chromium", "#!/bin/sh\necho Chromium 140.0.1\n")
+        program(home.path / "tools/fc-match", "#!/bin/sh\necho 'Liberation Mono|100'\n")
+        program(home.path / "tools/fc-list", "#!/bin/sh\ncase $* in *:lang=ar*) echo 'Some Arabic' ;; esac\n")
+
+        def fonts():
+            result = home.run("doctor")
+            found = [record for record in result.records if record["type"] == "Need" and record["plugin"] == "fonts"]
+            return result.code, {record["program"]: record for record in found}
+
+        self.assertEqual(fonts(), (OK, {}))
+        self.plugin(home, "browser", {"required_binaries": [{"name": "chromium", "binproviders": "env"}]})
+        code, needs = fonts()
+        self.assertEqual(code, FAILED_WORK)
+        self.assertEqual([name for name, need in needs.items() if need["state"] == "found"], ["font for Arabic"])
+        self.assertEqual(needs["sans-serif font"]["state"], "missing")
+        self.assertIn("fonts-noto-cjk", needs["font for Chinese"]["install"])
+        self.assertIn("fonts-noto-color-emoji", needs["font for emoji"]["install"])
+
     def test_options(self):
         home = self.node_place()
         self.plugin(home, "sample", {"properties": {
