@@ -170,6 +170,7 @@ create table holdfast.crawl_queue (
   crawl_id uuid primary key references holdfast.crawl (id) on delete cascade,
   shuffle double precision not null default random(),
   priority integer not null default 0, max_parallel integer,
+  plugins text[] not null default '{}',
   stop_at timestamptz, ready_at timestamptz,
   wakes bigint not null default 0,
   low_at timestamptz not null default '-infinity',
@@ -183,6 +184,8 @@ comment on column holdfast.crawl_queue.shuffle is 'Its place in the walk.';
 comment on column holdfast.crawl_queue.priority is 'As in crawl. Above 0: first in seven claims of eight.';
 comment on column holdfast.crawl_queue.max_parallel is
   'As in crawl; the lock on this row makes the count exact.';
+comment on column holdfast.crawl_queue.plugins is
+  'Plugins that the crawl names. A worker that has not announced all of them claims nothing of it.';
 comment on column holdfast.crawl_queue.stop_at is 'As crawl.deadline_at: nothing is claimed after it.';
 comment on column holdfast.crawl_queue.ready_at is
   'No claim looks at it before this; NULL: it has never had work. Moved later by claims, earlier by '

@@ -103,6 +103,7 @@ create table holdfast.snapshot_sealed (
   directory text, manifest_sha256 text,
   bytes bigint not null default 0, files bigint not null default 0,
   title text not null default '',
+  http_status integer, mime text,
   attempts integer not null default 0, owners_lost integer not null default 0,
   started_at timestamptz,
   sealed_at timestamptz not null default clock_timestamp(),
@@ -115,6 +116,10 @@ create table holdfast.snapshot_sealed (
     outcome not in ('succeeded', 'partial') or (directory is not null and manifest_sha256 is not null)),
   constraint snapshot_sealed_has_reason check (
     outcome not in ('refused', 'quarantined', 'cancelled') or reason is not null),
+  constraint snapshot_sealed_http_status check (http_status between 100 and 599),
+  constraint snapshot_sealed_error_is_failed check (
+    outcome not in ('succeeded', 'partial') or http_status < 400),
+  constraint snapshot_sealed_mime check (mime ~ '^[a-z0-9!#$&^_.+-]+/[a-z0-9!#$&^_.+-]+$'),
   constraint snapshot_sealed_directory check (
     directory is null or holdfast.is_attempt_directory(directory, snapshot_id, fence)),
   constraint snapshot_sealed_numbers check (least(fence, bytes, files, attempts, owners_lost) >= 0)
@@ -135,6 +140,9 @@ comment on column holdfast.snapshot_sealed.manifest_sha256 is 'SHA-256 of manife
 comment on column holdfast.snapshot_sealed.bytes is 'Bytes of its files.';
 comment on column holdfast.snapshot_sealed.files is 'Number of its files.';
 comment on column holdfast.snapshot_sealed.title is 'Title found on the page.';
+comment on column holdfast.snapshot_sealed.http_status is
+  'HTTP status of the page; with 400 and above its outcome is failed. NULL: unknown.';
+comment on column holdfast.snapshot_sealed.mime is 'Media type of that answer, without parameters.';
 comment on column holdfast.snapshot_sealed.attempts is 'Attempts spent.';
 comment on column holdfast.snapshot_sealed.owners_lost is 'Workers that were lost while they had it.';
 comment on column holdfast.snapshot_sealed.started_at is 'When that attempt was claimed; NULL: it never was.';
@@ -198,7 +206,7 @@ create type holdfast.finished_page as (
   snapshot uuid, crawl uuid, fence bigint,
   ending text, outcome text, reason text, delay_ms bigint, spend boolean,
   directory text, manifest text, bytes bigint, files bigint, title text, tags text[],
-  links jsonb, results jsonb
+  links jsonb, results jsonb, http_status integer, mime text
 );
 comment on type holdfast.finished_page is
   'A page that a worker has finished: one element of the argument of finish().';

@@ -62,6 +62,8 @@ struct ResultView {
 
 struct SnapshotView {
   std::string id, crawl_id, url, title, outcome; // outcome: succeeded, partial, failed
+  int http_status{0}; // what the server answered; 0: not known
+  std::string mime;   // of the answer; "": not known
   int depth{0};
   std::int64_t fence{0};
   std::string started_at, ended_at; // ISO 8601, UTC

@@ -33,6 +33,8 @@ Json snapshot_line(const SnapshotView& view) {
   object["url"] = view.url;
   object["title"] = view.title;
   object["outcome"] = view.outcome;
+  if (view.http_status > 0) object["http_status"] = view.http_status;
+  if (!view.mime.empty()) object["mime"] = view.mime;
   object["depth"] = view.depth;
   object["fence"] = view.fence;
   object["tags"] = view.tags;

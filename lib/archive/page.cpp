@@ -157,6 +157,8 @@ std::string render_header(const SnapshotView& view, const OutputFile* favicon) {
   if (view.files > 0)
     out += fact("Kept", html_escape(base::format_size(view.bytes)) + " <span class=\"sub\">in " +
                             counted(view.files, "file") + "</span>");
+  const auto mime = view.mime.empty() ? "" : " <span class=\"sub\">" + html_escape(view.mime) + "</span>";
+  if (view.http_status > 0) out += fact("Response", "HTTP " + std::to_string(view.http_status) + mime);
   out += fact("Depth", view.depth == 0 ? "0 <span class=\"sub\">a seed</span>" : std::to_string(view.depth));
   out += fact("Node", html_escape(view.node));
   out += fact("Tags", tag_list(view.tags), true);

@@ -111,6 +111,8 @@ std::optional<json> page_of(const std::string& index, const std::string& id, std
       return std::nullopt;
     for (const char* name : {"id", "crawl_id", "url", "title", "outcome", "started_at", "ended_at", "node"})
       page[name] = text_at(object, name);
+    if (const auto status = number_at(object, "http_status"); status > 0) page["http_status"] = status;
+    if (const auto mime = text_at(object, "mime"); !mime.empty()) page["mime"] = mime;
     page["depth"] = number_at(object, "depth");
     page["fence"] = fence;
     page["tags"] = object.value("tags", json::array());

@@ -66,7 +66,8 @@ void require_sentinel(const std::filesystem::path& directory, s3::Client* bucket
   }
   if (!found) {
     throw Error(ErrorClass::unavailable, where + " has no sentinel file " + kSentinel,
-                "is the volume mounted? If it is, archive.root names a directory that is not an archive");
+                "is the volume mounted? If this is the archive, write the collection's id into that file: echo " + id +
+                    " >" + printable((directory / kSentinel).native()));
   }
   if (*found != id) {
     throw Error(ErrorClass::unavailable,

@@ -19,9 +19,9 @@ namespace holdfast::archive {
 class Root {
 public:
   // Opens the root, a directory or "s3://BUCKET/PREFIX?...". Its sentinel file ".holdfast-archive" holds the
-  // collection's id. `create`: make directory and sentinel if the directory is absent or empty. Throws
-  // Error(unavailable) if the sentinel is missing or of another collection (an unmounted volume looks like an empty
-  // directory), Error(cannot_create) if it is not writable.
+  // collection's id. `create`: make directory and sentinel if the directory is absent or empty; only for a collection
+  // that has no files yet, because an unmounted volume looks like an empty directory. Throws Error(unavailable) if the
+  // sentinel is missing or of another collection, Error(cannot_create) if it is not writable.
   static Root open(const std::filesystem::path& directory, const std::string& collection_id, bool create);
 
   // Throws Error(unavailable) if the sentinel has vanished since. Cheap; called before every publication.

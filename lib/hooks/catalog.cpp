@@ -8,6 +8,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <system_error>
 
@@ -43,6 +44,16 @@ std::vector<Hook> find_hooks(const fs::path& directory) {
   }
   std::sort(hooks.begin(), hooks.end(), before);
   return hooks;
+}
+
+// Of ArchiveBox's plugins, whose config.json does not say it: those that work on the output of others, or save
+// something about the page.
+bool captures_by_name(std::string_view name) {
+  constexpr std::array<std::string_view, 11> kNames{"accessibility", "consolelog", "dns",       "favicon",
+                                                    "hashes",        "headers",    "htmltotext", "redirects",
+                                                    "seo",           "ssl",        "title"};
+  return !name.starts_with("parse_") && !name.starts_with("search_") &&
+         std::find(kNames.begin(), kNames.end(), name) == kNames.end();
 }
 
 // The closure over required_plugins, depth first, so that dependencies come before their dependants.
@@ -117,6 +128,7 @@ std::shared_ptr<const Catalog> Catalog::load(const std::vector<fs::path>& direct
       Plugin plugin;
       plugin.name = name;
       plugin.directory = entry.path();
+      plugin.captures_page = captures_by_name(name);
       if (configured && !read_plugin_file(file, runtime, plugin)) {
         catalog->plugins_.erase(name); // the later directory has the say, even when it says "not here"
         continue;
@@ -141,6 +153,17 @@ std::shared_ptr<const Catalog> Catalog::load(const std::vector<fs::path>& direct
 const Plugin* Catalog::find(const std::string& name) const {
   const auto found = plugins_.find(name);
   return found == plugins_.end() ? nullptr : &found->second;
+}
+
+std::string Catalog::lacking(const std::string& name) const {
+  std::vector<std::string> names{name};
+  for (std::size_t index = 0; index < names.size(); ++index) {
+    const Plugin* plugin = find(names[index]);
+    if (plugin == nullptr) return names[index];
+    for (const std::string& needed : plugin->required_plugins)
+      if (std::find(names.begin(), names.end(), needed) == names.end()) names.push_back(needed);
+  }
+  return {};
 }
 
 std::vector<std::string> Catalog::select(const std::vector<std::string>& roots,

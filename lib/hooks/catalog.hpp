@@ -64,6 +64,9 @@ struct Plugin {
   std::vector<RequiredBinary> required_binaries;
   std::vector<std::string> output_mimetypes;
   std::vector<Hook> hooks;       // all events, in order
+  // Its success means that the page is archived. False for plugins that work on what others have saved, or that save
+  // something about the page, not the page.
+  bool captures_page{true};
   bool enabled_by_default{true}; // false if its schema has false as default of <PLUGIN>_ENABLED
 };
 
@@ -88,6 +91,9 @@ public:
 
   const std::map<std::string, Plugin>& plugins() const noexcept { return plugins_; }
   const Plugin* find(const std::string& name) const;
+
+  // The first plugin that is not in the catalog, of this one and all that it requires; "": there is none.
+  std::string lacking(const std::string& name) const;
 
   // The closure over required_plugins of `roots` (all plugins that are enabled by default if empty), dependencies
   // first. A root may itself be a list, "wget,title". A root that `disabled` names is left out: disabling is the

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <set>
 
 namespace holdfast::hooks {
@@ -184,6 +185,34 @@ std::map<std::string, std::string> inherited_environment(const std::vector<std::
     }
   }
   return result;
+}
+
+Options environment_options(const Catalog& catalog, const Options& given) {
+  std::map<std::string, std::vector<std::string>> names; // by each name of an option: all that it has
+  std::set<std::string> secret;
+  for (const char* name : {"TIMEOUT", "USER_AGENT", "CHECK_SSL_VALIDITY", "CHROME_SANDBOX", "COOKIES_FILE"})
+    names[name];
+  for (const auto& [plugin_name, plugin] : catalog.plugins()) {
+    for (const Property& property : plugin.properties) {
+      std::vector<std::string> all = property.aliases;
+      all.push_back(property.key);
+      for (const std::string& name : all) {
+        names[name].insert(names[name].end(), all.begin(), all.end());
+        if (property.sensitive || property.server_only) secret.insert(name);
+      }
+      if (!property.fallback.empty()) names[property.fallback];
+    }
+  }
+  Options options;
+  for (const auto& [name, others] : names) {
+    const char* value = std::getenv(name.c_str());
+    if (value == nullptr || *value == '\0' || !passes_as_option(name)) continue;
+    if (secret.contains(name) || is_secret_key(name) || given.contains(name)) continue;
+    if (std::any_of(others.begin(), others.end(), [&](const std::string& other) { return given.contains(other); }))
+      continue;
+    options[name] = value;
+  }
+  return options;
 }
 
 std::vector<std::string> hook_environment(const Catalog& catalog, const Hook& hook, const Options& options,

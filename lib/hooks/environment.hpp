@@ -29,6 +29,12 @@ struct HookContext {
 // Proxies: HTTP_PROXY, HTTPS_PROXY, NO_PROXY, ALL_PROXY in either case. HOLDFAST_* and PG* never pass, even as `extra`.
 std::map<std::string, std::string> inherited_environment(const std::vector<std::string>& extra);
 
+// Options that are variables of our own environment: properties of any plugin in the catalog, by any of their names,
+// and the contract's own (TIMEOUT, USER_AGENT, CHECK_SSL_VALIDITY, CHROME_SANDBOX, COOKIES_FILE). Secrets, and names
+// that the context decides, are left out; so are those that `given` already has, under any of their names. Empty ones
+// count as not set.
+Options environment_options(const Catalog& catalog, const Options& given = {});
+
 // Every property of the plugin and of its required plugins, resolved: own name, then aliases, in `options`; else the
 // x-fallback key if that is explicitly in `options`; else the schema default with {VAR} interpolated. A number that
 // comes from a fallback is moved into the bounds: TIMEOUT=3 was not said about a plugin that needs at least 5. Throws

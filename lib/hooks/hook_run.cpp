@@ -308,6 +308,10 @@ void HookRun::Impl::take(std::vector<Record> records) {
       outcome.rate_limits.push_back(std::move(*rate_limit));
     } else if (auto* redirect = std::get_if<RedirectRecord>(&record)) {
       outcome.redirects.push_back(std::move(redirect->location));
+    } else if (auto* response = std::get_if<ResponseRecord>(&record)) {
+      outcome.response = std::move(*response);
+    } else if (auto* unreachable = std::get_if<UnreachableRecord>(&record)) {
+      outcome.unreachable = std::move(unreachable->reason);
     }
   }
 }

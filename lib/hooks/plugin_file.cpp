@@ -211,6 +211,7 @@ bool read_plugin_file(const std::filesystem::path& file, std::string_view runtim
 
   plugin.title = reader.text("title");
   plugin.description = reader.text("description");
+  if (reader.find("captures_page") != nullptr) plugin.captures_page = reader.boolean("captures_page");
   plugin.required_plugins = reader.texts("required_plugins");
   plugin.output_mimetypes = reader.texts("output_mimetypes");
   if (const json* binaries = reader.find("required_binaries")) {

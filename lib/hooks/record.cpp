@@ -273,15 +273,45 @@ std::optional<Record> redirect_record(const json& object) {
   return record;
 }
 
+// "Text/HTML; charset=utf-8" -> "text/html"
+std::string mime_of(std::string_view text) {
+  constexpr std::string_view kOthers = "!#$&-^_.+";
+  std::string mime(text.substr(0, text.find_first_of("; \t")));
+  std::transform(mime.begin(), mime.end(), mime.begin(),
+                 [](char letter) { return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter + 32) : letter; });
+  const auto slash = mime.find('/');
+  const bool valid = slash != std::string::npos && slash > 0 && slash + 1 < mime.size() &&
+                     mime.find('/', slash + 1) == std::string::npos &&
+                     std::all_of(mime.begin(), mime.end(), [&](char letter) {
+                       return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '/' ||
+                              kOthers.find(letter) != std::string_view::npos;
+                     });
+  return valid ? mime : std::string();
+}
+
+std::optional<Record> response_record(const json& object) {
+  const auto status = number_of(object, "status");
+  if (!status || *status < 100 || *status > 599) return std::nullopt;
+  return ResponseRecord{static_cast<int>(*status), mime_of(text_of(object, "mime", kLongestName))};
+}
+
+std::optional<Record> unreachable_record(const json& object) {
+  UnreachableRecord record{text_of(object, "reason", kLongestText)};
+  if (record.reason.empty()) record.reason = "the page cannot be fetched";
+  return record;
+}
+
 using Maker = std::optional<Record> (*)(const json&);
-constexpr std::array<std::pair<std::string_view, Maker>, 8> kMakers{{{"ArchiveResult", result_record},
-                                                                     {"Snapshot", snapshot_record},
-                                                                     {"Tag", tag_record},
-                                                                     {"Binary", binary_record},
-                                                                     {"BinaryRequest", binary_record},
-                                                                     {"Machine", machine_record},
-                                                                     {"RateLimit", rate_limit_record},
-                                                                     {"Redirect", redirect_record}}};
+constexpr std::array<std::pair<std::string_view, Maker>, 10> kMakers{{{"ArchiveResult", result_record},
+                                                                      {"Snapshot", snapshot_record},
+                                                                      {"Tag", tag_record},
+                                                                      {"Binary", binary_record},
+                                                                      {"BinaryRequest", binary_record},
+                                                                      {"Machine", machine_record},
+                                                                      {"RateLimit", rate_limit_record},
+                                                                      {"Redirect", redirect_record},
+                                                                      {"Response", response_record},
+                                                                      {"Unreachable", unreachable_record}}};
 
 std::optional<Record> make_record(const json& object, RecordSource source) {
   const auto type = object.find("type");

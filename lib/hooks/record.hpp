@@ -54,8 +54,17 @@ struct RedirectRecord { // where the page led: {"type":"Redirect","url":...,"loc
   std::string location; // as printed; not yet validated
 };
 
-using Record =
-    std::variant<ResultRecord, SnapshotRecord, TagRecord, BinaryRecord, MachineRecord, RateLimitRecord, RedirectRecord>;
+struct ResponseRecord { // what the server answered: {"type":"Response","url":...,"status":200,"mime":"text/html"}
+  int status{0};
+  std::string mime; // lower case, without parameters; "" if it is none
+};
+
+struct UnreachableRecord { // no hook can get the page: {"type":"Unreachable","reason":"host: connection refused"}
+  std::string reason;
+};
+
+using Record = std::variant<ResultRecord, SnapshotRecord, TagRecord, BinaryRecord, MachineRecord, RateLimitRecord,
+                            RedirectRecord, ResponseRecord, UnreachableRecord>;
 
 // Where the lines come from. A urls.jsonl holds discovered URLs and nothing else, so their "type" may be missing there.
 enum class RecordSource { standard_output, urls_file };

@@ -38,6 +38,10 @@ std::string worker_join(pg::Connection& connection, const ProcessInfo& process, 
   return result.one().text("collection");
 }
 
+bool archive_begun(pg::Connection& connection) {
+  return connection.call("select holdfast.archive_begun() as begun").one().boolean("begun");
+}
+
 BeatAnswer worker_beat(pg::Connection& connection, const std::string& worker, std::chrono::milliseconds lease,
                        const std::vector<Lease>& held, const std::string& stats_json) {
   std::vector<std::string> snapshots;

@@ -71,6 +71,8 @@ nlohmann::json page_json(const Page& page) {
     json["files"] = page.files;
   }
   if (!page.title.empty()) json["title"] = page.title;
+  if (page.http_status > 0) json["http_status"] = page.http_status;
+  if (!page.mime.empty()) json["mime"] = page.mime;
   if (!page.tags.empty()) json["tags"] = page.tags;
   for (const Seed& link : page.links)
     json["links"].push_back({{"url", link.url}, {"title", link.title}});

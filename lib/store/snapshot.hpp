@@ -71,6 +71,8 @@ struct Page {
   std::string directory, manifest;                // manifest: its SHA-256
   std::uint64_t bytes{0}, files{0};
   std::string title;
+  int http_status{0}; // of the page; 0: not known
+  std::string mime;   // of the page; "": not known
   std::vector<std::string> tags;
   std::vector<Seed> links;
   std::vector<HookResult> results;

@@ -71,6 +71,13 @@ begin
   end if;
 end $$;
 
+create or replace function holdfast.archive_begun()
+  returns boolean language sql stable as $$
+  select exists (select from holdfast.snapshot_sealed where directory is not null)
+$$;
+comment on function holdfast.archive_begun() is
+  'Whether the collection has files: then its archive is never made anew in an empty directory.';
+
 create or replace function holdfast.worker_may_claim(p_worker uuid)
   returns boolean language plpgsql as $$
 -- False while the worker drains or is paused; HF002 once it has lapsed. Locks the worker's row until the end

@@ -496,15 +496,24 @@ end $$;
 
 -- Waking and ending -----------------------------------------------------------------------------------------
 
+create or replace function holdfast.plugin_names(p_plugins text[])
+  returns text[] language sql immutable as $$
+  -- The plugins that a crawl names. An element may be a list: "wget,title" or ["wget", "title"].
+  select coalesce(array_agg(distinct n.name), '{}')
+    from unnest(p_plugins) l(list)
+    cross join lateral regexp_split_to_table(l.list, '[][",[:space:]]+') n(name)
+    where n.name <> ''
+$$;
+
 create or replace function holdfast.crawl_enqueue()
   returns trigger language plpgsql as $$
 -- Claims see a crawl by its row in crawl_queue. It has one while it is started and neither being stopped nor
 -- judged again, however it was changed.
 begin
   if new.status = 'started' and new.stopping_at is null and new.judged_to is null then
-    insert into holdfast.crawl_queue as q (crawl_id, ready_at, priority, max_parallel, stop_at)
+    insert into holdfast.crawl_queue as q (crawl_id, ready_at, priority, max_parallel, stop_at, plugins)
       values (new.id, case when new.snapshots_open > 0 then clock_timestamp() end, new.priority,
-              new.max_parallel, new.deadline_at)
+              new.max_parallel, new.deadline_at, holdfast.plugin_names(new.plugins))
       on conflict (crawl_id) do update
         set priority = excluded.priority, max_parallel = excluded.max_parallel, stop_at = excluded.stop_at;
   else

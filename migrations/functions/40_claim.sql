@@ -117,6 +117,11 @@ begin
   loop
     exit when cardinality(v_ids) >= p_room;
     continue when v_queue.stop_at <= v_now; -- its time is over
+    if v_queue.plugins <> '{}' then
+      continue when exists (select
+                              from holdfast.process w
+                              where w.id = p_worker and not w.capabilities -> 'plugins' ?& v_queue.plugins);
+    end if;
     -- Asked after the crawls were read: the first host ever is made together with its lanes. Asked before,
     -- the claim could see the crawl but not its lanes, and would park it.
     if v_limits is null then

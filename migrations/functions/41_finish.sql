@@ -170,7 +170,8 @@ begin
           else j.why
         end,
         coalesce(j.delay_ms, case when j.ending = 'released' and j.spend then j.backoff_ms end),
-        j.spend, j.directory, j.manifest, j.bytes, j.files, j.title, j.tags, j.links, j.results
+        j.spend, j.directory, j.manifest, j.bytes, j.files, j.title, j.tags, j.links, j.results,
+        j.http_status, j.mime
       )::holdfast.finished_page
       from judged j
       order by j.ordinality);
@@ -264,7 +265,7 @@ begin
     insert into holdfast.snapshot_sealed (
         snapshot_id, crawl_id, outcome, reason, fence, owner_id,
         directory, manifest_sha256, bytes, files,
-        title,
+        title, http_status, mime,
         attempts, owners_lost, started_at)
       select g.snapshot, g.crawl, g.outcome, nullif(g.reason, ''), g.fence, g.owner_id,
              case when k.kept then nullif(g.directory, '') end,
@@ -272,6 +273,7 @@ begin
              case when k.kept then coalesce(g.bytes, 0) else 0 end,
              case when k.kept then coalesce(g.files, 0) else 0 end,
              coalesce(nullif(g.title, ''), s.title),
+             case when k.kept then g.http_status end, case when k.kept then g.mime end,
              g.attempts, g.owners_lost + (g.outcome = 'quarantined')::integer, g.claimed_at
         from gone g
         cross join lateral (select o.title

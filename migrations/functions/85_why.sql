@@ -80,6 +80,24 @@ begin
     'last_node', v_last.label, 'last_node_ended_at', v_last.at, 'last_node_ended_by', v_last.how));
 end $$;
 
+create or replace function holdfast.why_plugins(p_plugins text[], out reason text, out lacking text)
+  language plpgsql stable as $$
+-- lacking: which running workers lack some of these plugins, for people. reason: if that is all of them.
+declare
+  v_all boolean;
+begin
+  select bool_and(n.names is not null),
+         string_agg(p.label || ' has no plugin ' || n.names, ', ' order by p.started_at)
+           filter (where n.names is not null)
+    into v_all, lacking
+    from holdfast.process p
+    cross join lateral (select string_agg('"' || w.name || '"', ', ' order by w.name) as names
+                          from unnest(p_plugins) w(name)
+                          where not p.capabilities -> 'plugins' ? w.name) n
+    where p.process_type = 'worker' and p.status = 'running' and p.lease_until > clock_timestamp();
+  if v_all then reason := 'no running worker has the plugins that its crawl names: ' || lacking; end if;
+end $$;
+
 create or replace function holdfast.why_host_waits(p_host text, p_robots boolean,
     out reason text, out facts jsonb)
   language plpgsql stable as $$
@@ -188,7 +206,8 @@ begin
   facts := jsonb_strip_nulls(jsonb_build_object(
     'outcome', v_end.outcome, 'why', v_end.reason, 'node', v_worker, 'sealed_at', v_end.sealed_at,
     'fence', v_end.fence, 'attempts', v_end.attempts, 'owners_lost', v_end.owners_lost,
-    'directory', v_end.directory, 'files', v_end.files, 'bytes', v_end.bytes, 'hooks', v_hooks.them));
+    'http_status', v_end.http_status, 'mime', v_end.mime, 'directory', v_end.directory,
+    'files', v_end.files, 'bytes', v_end.bytes, 'hooks', v_hooks.them));
 end $$;
 
 create or replace function holdfast.why_lost(p_worker holdfast.process)
@@ -284,6 +303,7 @@ declare
   v_queue holdfast.snapshot_queue;
   v_crawl holdfast.crawl;
   v_more record; -- what another question says
+  v_plugins record;
 begin
   select * into v_queue
     from holdfast.snapshot_queue q
@@ -318,7 +338,10 @@ begin
     reason := ', but ' || v_more.reason;
     if reason is null then
       v_more := holdfast.why_not_claimed();
-      reason := coalesce(holdfast.why_not_looked_at(v_queue), v_more.reason);
+      v_plugins := holdfast.why_plugins(holdfast.plugin_names(v_crawl.plugins));
+      reason := coalesce(holdfast.why_not_looked_at(v_queue), ', but ' || v_plugins.reason,
+                         v_more.reason || coalesce('; ' || v_plugins.lacking, ''));
+      v_more.facts := v_more.facts || jsonb_strip_nulls(jsonb_build_object('lacking', v_plugins.lacking));
     end if;
     reason := 'It has been due since ' || holdfast.people_time(v_queue.retry_at) || reason || '.';
   end if;

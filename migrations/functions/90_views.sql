@@ -35,7 +35,8 @@ create or replace view holdfast.v_snapshot as
          coalesce(q.claimed_at, e.started_at) as started_at, e.sealed_at, e.directory, e.manifest_sha256,
          e.bytes, e.files, coalesce(q.attempts, e.attempts) as attempts,
          coalesce(q.owners_lost, e.owners_lost) as owners_lost, s.parent_id,
-         s.tags, s.created_at, coalesce(u.url, s.found_on) as found_on
+         s.tags, s.created_at, coalesce(u.url, s.found_on) as found_on,
+         e.http_status, e.mime
     from holdfast.snapshot s
     left join holdfast.snapshot u on u.id = s.parent_id and u.crawl_id = s.crawl_id
     left join holdfast.snapshot_queue q on q.snapshot_id = s.id and q.crawl_id = s.crawl_id

@@ -16,6 +16,17 @@ create or replace view holdfast.v_stuck as
                            join holdfast.snapshot_queue h on h.owner_id = p.id
                            where p.status = 'running' and h.crawl_id = w.crawl_id))
     union all
+    (select 'crawl', w.crawl_id, w.crawl_id, w.ready_at, 'no worker has its plugins' -- waiting will not help
+       from (select q.crawl_id, q.ready_at, q.plugins
+               from holdfast.crawl_queue q
+               where q.ready_at <= statement_timestamp()
+               order by q.ready_at limit 30) w
+       where w.plugins <> '{}'
+         and (select bool_and(not p.capabilities -> 'plugins' ?& w.plugins)
+                from holdfast.process p
+                where p.process_type = 'worker' and p.status = 'running'
+                  and p.lease_until > statement_timestamp()))
+    union all
     (select 'crawl', c.id, c.id, c.retry_at, 'due, but no worker takes it'
        from holdfast.crawl c
        where c.owner_id is null and c.retry_at < statement_timestamp() - interval '2 minutes'

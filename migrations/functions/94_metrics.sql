@@ -83,6 +83,13 @@ create or replace function holdfast.work_samples()
       on e.outcome = o.outcome and e.sealed_at > statement_timestamp() - interval '1 minute'
     group by o.outcome
   union all
+  select 'recent_responses', 'Pages sealed in the last minute, by class of their HTTP status.',
+         jsonb_build_object('class', c.class || 'xx'), count(e.snapshot_id)
+    from unnest('{2,3,4,5}'::integer[]) c(class)
+    left join holdfast.snapshot_sealed e
+      on e.http_status / 100 = c.class and e.sealed_at > statement_timestamp() - interval '1 minute'
+    group by c.class
+  union all
   select 'hosts_held_back', 'Hosts that are paused or in back-off.', '{}', count(*)
     from holdfast.host h
     where h.paused or h.backoff_until > statement_timestamp()

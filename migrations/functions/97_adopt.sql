@@ -93,7 +93,7 @@ begin
     from jsonb_to_record(p_page) p(
       id uuid, crawl_id uuid, url text, title text, outcome text, depth integer, fence bigint, tags text[],
       started_at timestamptz, ended_at timestamptz, node text, directory text, manifest text, bytes bigint,
-      files bigint, crawl jsonb);
+      files bigint, http_status integer, mime text, crawl jsonb);
   v_worker := md5('adopted from ' || coalesce(v_page.node, ''))::uuid;
   if exists (select from holdfast.purge p
                where p.directory = regexp_replace(v_page.directory, '/a[0-9]+$', '')) then
@@ -108,11 +108,12 @@ begin
   if not found then return 'known'; end if;
   insert into holdfast.snapshot_sealed (
       snapshot_id, crawl_id, outcome, fence, owner_id, directory,
-      manifest_sha256, bytes, files, title, attempts,
+      manifest_sha256, bytes, files, title, http_status, mime, attempts,
       started_at, sealed_at)
     values (
       v_page.id, v_page.crawl_id, v_page.outcome, v_page.fence, v_worker, v_page.directory,
-      v_page.manifest, v_page.bytes, v_page.files, coalesce(v_page.title, ''), 1,
+      v_page.manifest, v_page.bytes, v_page.files, coalesce(v_page.title, ''),
+      v_page.http_status, v_page.mime, 1,
       v_page.started_at, v_page.ended_at);
   perform holdfast.adopt_results(p_page, v_worker);
   update holdfast.crawl c

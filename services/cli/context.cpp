@@ -143,6 +143,7 @@ worker::NodeOptions Context::node_options(bool with_database) {
     options.hook_options[key] = value.text;
   if (settings_.value("hook.timeout").origin != "default" && !options.hook_options.contains("TIMEOUT"))
     options.hook_options["TIMEOUT"] = std::to_string(settings_.duration("hook.timeout").count() / 1000);
+  options.hook_options.merge(hooks::environment_options(*options.catalog, options.hook_options));
   options.environment_names = base::split(settings_.text("plugins.environment"), ",");
   options.hook_limits.stdout_bytes = settings_.size("hook.stdout_limit");
   options.hook_limits.stderr_bytes = settings_.size("hook.stderr_limit");

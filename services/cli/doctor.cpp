@@ -2,6 +2,7 @@
 #include "lib/base/uuid.hpp"
 #include "lib/hooks/program.hpp"
 #include "lib/process/launcher.hpp"
+#include "services/cli/fonts.hpp"
 #include "services/cli/output.hpp"
 #include "services/cli/plugins.hpp"
 #include "services/worker/binaries.hpp"
@@ -44,7 +45,7 @@ private:
   std::filesystem::path path_;
 };
 
-// Versions of programs, asked one after the other.
+// What programs say, asked one after the other; versions once each.
 class Versions {
 public:
   Versions()
@@ -53,15 +54,19 @@ public:
   const std::string& of(const std::string& path) {
     const auto known = versions_.find(path);
     if (known != versions_.end()) return known->second;
-    std::string version;
+    return versions_[path] = hooks::version_in(output_of({path, "--version"}));
+  }
+
+  std::string output_of(std::vector<std::string> argv) {
+    std::string output;
     std::shared_ptr<process::Child> running;
     asio::co_spawn(io_,
-                   worker::program_version(*launcher_, path, scratch_.path(),
-                                           "HOLDFAST_COOKIE=doctor." + base::random_hex32(), running),
-                   [&](std::exception_ptr, std::string answer) { version = std::move(answer); });
+                   worker::program_output(*launcher_, std::move(argv), scratch_.path(),
+                                          "HOLDFAST_COOKIE=doctor." + base::random_hex32(), running),
+                   [&](std::exception_ptr, std::string answer) { output = std::move(answer); });
     io_.restart();
     io_.run();
-    return versions_[path] = version;
+    return output;
   }
 
 private:
@@ -150,6 +155,25 @@ int doctor(Context& context, const std::vector<std::string>& plugins) {
     }
     if (findings.size() == before) findings.push_back({name, "", "needs nothing", "", "", "", ""});
   }
+  const bool browser = std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
+    return finding.program.find("chrom") != std::string::npos && finding.state == "found";
+  });
+  const bool apt = std::find(available.begin(), available.end(), "apt-get") != available.end();
+  const auto run = [&](std::vector<std::string> argv) {
+    const auto path = locate(argv.front());
+    if (!path) return std::string();
+    argv.front() = *path;
+    return versions.output_of(std::move(argv));
+  };
+  for (const auto& need : browser ? font_needs(run) : std::vector<FontNeed>()) {
+    findings.push_back({"fonts", need.what, need.found.empty() ? "missing" : "found", need.found, "", "", ""});
+    if (!need.found.empty()) continue;
+    const hooks::Installation installation{"apt-get", {need.package}};
+    findings.back().install = apt ? installation.command() : "by hand (" + need.package + ")";
+    auto& wanted = packages["apt-get"];
+    if (apt && std::find(wanted.begin(), wanted.end(), need.package) == wanted.end()) wanted.push_back(need.package);
+  }
+  if (packages["apt-get"].empty()) packages.erase("apt-get");
 
   const std::string cgroups = (options.cgroups ? process::Cgroups::find() : process::Cgroups()).describe();
   std::size_t missing = 0;

@@ -73,6 +73,8 @@ void print_option(const Context& context, const std::string& plugin, const std::
 int show_options(Context& context, const ConfigOptions& options) {
   const auto catalog = context.catalog();
   Layers layers;
+  for (const auto& [key, value] : hooks::environment_options(*catalog))
+    layers.set(key, value, "environment " + key);
   for (const auto& [key, value] : context.settings().hook_options())
     layers.set(key, value.text, value.origin);
   if (const auto& timeout = context.settings().value("hook.timeout");

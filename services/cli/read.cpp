@@ -23,7 +23,7 @@ namespace {
 const std::map<std::string, std::vector<std::string>, std::less<>>& table_columns() {
   static const std::map<std::string, std::vector<std::string>, std::less<>> columns = {
       {"crawls", {"id", "status", "outcome", "total", "open", "failed", "cancelled", "label", "tags?", "first_url"}},
-      {"snapshots", {"id", "status", "outcome", "depth", "tags?", "title", "url", "reason"}},
+      {"snapshots", {"id", "status", "outcome", "http_status?", "depth", "tags?", "title", "url", "reason"}},
       {"results", {"plugin", "status", "wall_ms", "output", "error", "url"}},
       {"queue", {"id", "state", "retry_at", "attempts", "url"}},
       {"running", {"plugin", "running_for", "node", "pid", "url"}},

@@ -268,6 +268,8 @@ SnapshotSections snapshot_sections(pg::Connection& connection, const std::string
     head += "<a href=\"" + links.file(directory + "/index.html") + "\">Files of this snapshot</a>";
   head += "<a href=\"/crawl/" + html_escape(row.text("crawl_id")) + "\">Crawl</a></p></div><p class=\"why\">" +
           sentence(store::why(connection, id).reason) + "</p><dl class=\"facts\">";
+  if (!row.is_null("http_status"))
+    head += fact("Response", "HTTP " + row.text("http_status") + " " + html_escape(row.text_or("mime", "")));
   head += fact("Depth", row.text("depth"));
   head += fact("Kept", row.is_null("bytes") || row.integer("bytes") == 0
                            ? ""

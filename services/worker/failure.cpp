@@ -55,6 +55,9 @@ store::Page page_after(const store::Lease& lease, const Failure& failure) {
   case Failure::Kind::no_session:
     release(page, "handed_back", kNoSession);
     break;
+  case Failure::Kind::no_plugin:
+    release(page, "handed_back", kWorkerTrouble);
+    break;
   case Failure::Kind::error:
     settle_error(page, failure.error_class);
   }

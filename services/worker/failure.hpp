@@ -17,6 +17,7 @@ struct Failure {
     refused,     // nothing of this page may be kept
     later,       // its host, or its robots.txt, asks for a pause
     no_session,  // this worker may not open another crawl
+    no_plugin,   // this worker has not the plugins that are wanted
     error,       // trouble: of the page, or of this worker
   };
   Kind kind{Kind::error};

@@ -39,9 +39,10 @@ constexpr std::chrono::milliseconds kDueElsewhere{500};
 constexpr std::chrono::milliseconds kTrustCheck{1000};
 
 std::string capabilities(const NodeOptions& options) {
+  // A claim leaves out the crawls that name other plugins.
   nlohmann::json plugins = nlohmann::json::array();
   for (const auto& plugin : options.catalog->plugins())
-    plugins.push_back(plugin.first);
+    if (options.catalog->lacking(plugin.first).empty()) plugins.push_back(plugin.first);
   const bool bucket = options.archive_root.native().starts_with("s3:");
   return store::json_text({{"plugins", plugins}, {"archive", bucket ? "s3" : "directory"}});
 }
@@ -78,7 +79,7 @@ Node::Node(asio::io_context& io, NodeOptions options, base::StopSignal& stop, st
 
 void Node::make_parts(pg::Connection& connection) {
   const auto executor = io_.get_executor();
-  archive_root_ = std::make_unique<archive::Root>(archive::Root::open(options_.archive_root, collection_id_, true));
+  open_archive(connection);
   pool_ = std::make_unique<pg::Pool>(options_.dsn, connection_options(process_.label, options_), options_.connections,
                                      std::min(options_.lease - options_.margin, std::chrono::milliseconds(10000)));
   database_ = std::make_unique<Database>(*pool_, trust_);
@@ -115,6 +116,17 @@ void Node::make_parts(pg::Connection& connection) {
   for (const auto& program : store::binary_known(connection, process_.id))
     if (!program.path.empty()) binaries_.remember(program.name, program.path);
   binaries_.add_machine_options(store::machine_options(connection, process_.id));
+}
+
+// The archive of a collection that has files is there already: what looks empty then is a volume that is not mounted.
+void Node::open_archive(pg::Connection& connection) {
+  try {
+    archive_root_ = std::make_unique<archive::Root>(
+        archive::Root::open(options_.archive_root, collection_id_, !store::archive_begun(connection)));
+  } catch (const base::Error& error) {
+    store::worker_leave(connection, process_.id, error.exit_code(), error.what());
+    throw;
+  }
 }
 
 Node::~Node() {

@@ -72,6 +72,7 @@ private:
   };
 
   void make_parts(pg::Connection& connection);
+  void open_archive(pg::Connection& connection);
   void start_heartbeat();
   void spawn(awaitable<void> work, asio::cancellation_slot slot = {});
   void take_beat(base::TrustWindow::Clock::time_point sent, const store::BeatAnswer& answer);

@@ -51,12 +51,13 @@ std::string beginning_of(const std::filesystem::path& file) {
 
 } // namespace
 
-awaitable<std::string> program_version(process::Launcher& launcher, std::string path, std::filesystem::path scratch,
-                                       std::string cookie, std::shared_ptr<process::Child>& running) {
+awaitable<std::string> program_output(process::Launcher& launcher, std::vector<std::string> argv,
+                                      std::filesystem::path scratch, std::string cookie,
+                                      std::shared_ptr<process::Child>& running) {
   const auto file = scratch / ("version." + base::random_hex32());
   const char* search_path = std::getenv("PATH");
   process::Command command;
-  command.argv = {path, "--version"};
+  command.argv = std::move(argv);
   command.environment = {std::string("PATH=") + (search_path != nullptr ? search_path : "/usr/bin:/bin"),
                          "LANG=C.UTF-8", "HOME=" + scratch.string(), "TMPDIR=" + scratch.string()};
   command.directory = scratch;
@@ -75,7 +76,14 @@ awaitable<std::string> program_version(process::Launcher& launcher, std::string 
   const std::string text = beginning_of(file);
   std::error_code ignored;
   std::filesystem::remove(file, ignored);
-  co_return exit.clean() ? hooks::version_in(text) : std::string();
+  co_return exit.clean() ? text : std::string();
+}
+
+awaitable<std::string> program_version(process::Launcher& launcher, std::string path, std::filesystem::path scratch,
+                                       std::string cookie, std::shared_ptr<process::Child>& running) {
+  std::vector<std::string> argv{std::move(path), "--version"};
+  co_return hooks::version_in(
+      co_await program_output(launcher, std::move(argv), std::move(scratch), std::move(cookie), running));
 }
 
 Programs::Programs(JobContext& context) : context_(context), timer_(context.executor), looked_(context.executor) {

@@ -58,8 +58,13 @@ private:
   hooks::HookRun* installer_{nullptr};
 };
 
-// What `path --version` prints that looks like a version, or "". Ends after ten seconds at the latest; `running` is the
-// process while it runs, for who wants to end it. `scratch`: a directory for what it prints.
+// What a program prints, its beginning; "" if it fails. Ends after ten seconds at the latest; `running` is the process
+// while it runs, for who wants to end it. `scratch`: a directory for what it prints.
+awaitable<std::string> program_output(process::Launcher& launcher, std::vector<std::string> argv,
+                                      std::filesystem::path scratch, std::string cookie,
+                                      std::shared_ptr<process::Child>& running);
+
+// What `path --version` prints that looks like a version, or "". Else as program_output().
 awaitable<std::string> program_version(process::Launcher& launcher, std::string path, std::filesystem::path scratch,
                                        std::string cookie, std::shared_ptr<process::Child>& running);
 

@@ -161,10 +161,30 @@ awaitable<void> SnapshotJob::remove_published() {
 
 awaitable<void> SnapshotJob::archive_page() {
   view_.started_at = base::utc_timestamp();
+  require_plugins();
   co_await admission_.judge_page();
   co_await join_session();
   co_await run_hooks();
   co_await publish();
+}
+
+// What this worker lacks, another may have: that is no failure of the page. A claim passes over crawls that name a
+// plugin which its worker has not announced, so this is for crawls that name none.
+void SnapshotJob::require_plugins() const {
+  const auto& catalog = *context_.options.catalog;
+  std::string lacking;
+  const auto names = base::join(claim_.plugins, ",");
+  if (!names.starts_with('[')) // a JSON list
+    for (const auto& name : base::split(names, ","))
+      if (lacking.empty()) lacking = catalog.lacking(name);
+  if (!lacking.empty())
+    throw Failure{Failure::Kind::no_plugin,
+                  "the worker on " + context_.hostname + " has no plugin \"" + lacking + "\""};
+  if (!names.empty()) return;
+  const auto selected = hooks::selected_plugins(catalog, "", context_.options.hook_options);
+  if (catalog.hooks_for(hooks::Event::snapshot, selected).empty())
+    throw Failure{Failure::Kind::no_plugin, "the worker on " + context_.hostname +
+                                                " has no plugin with a hook for snapshots that is enabled"};
 }
 
 // From here on the crawl's hooks run on this node, and ours may use what they provide.
@@ -205,11 +225,14 @@ awaitable<void> SnapshotJob::run_hooks() {
   crawl_hooks_ = !catalog.hooks_for(hooks::Event::crawl_setup, selected).empty();
   const auto all = catalog.hooks_for(hooks::Event::snapshot, selected);
   if (all.empty())
-    throw base::Error(base::ErrorClass::configuration, "no plugin with a hook for snapshots is enabled on this node",
-                      "set plugins.path, or name plugins that exist: holdfast config");
+    throw base::Error(base::ErrorClass::configuration, "no plugin with a hook for snapshots is enabled for this crawl",
+                      "name plugins that have one, or leave out the option that disables them: holdfast config");
   for (const hooks::Hook* hook : all) {
     check();
-    co_await run_hook(*hook);
+    if (!unreachable_.empty() && !is_captured(ends_))
+      skip_hook(*hook, "the page cannot be fetched: " + unreachable_);
+    else
+      co_await run_hook(*hook);
   }
   check();
   co_await end_background();
@@ -228,6 +251,7 @@ std::size_t SnapshotJob::add_result(const hooks::Hook& hook) {
   row.started = std::chrono::steady_clock::now();
   view_.results.push_back(std::move(result));
   rows_.push_back(std::move(row));
+  ends_.push_back({hooks::Status::noresults, hook.plugin->captures_page, {}}); // until it has ended
   return rows_.size() - 1;
 }
 
@@ -235,6 +259,7 @@ void SnapshotJob::skip_hook(const hooks::Hook& hook, const std::string& reason) 
   auto& result = view_.results[add_result(hook)];
   result.status = "skipped";
   result.error = reason;
+  ends_.back().status = hooks::Status::skipped;
   count_hook(result.plugin, hooks::Status::skipped);
 }
 
@@ -317,6 +342,9 @@ awaitable<void> SnapshotJob::collect(hooks::HookRun* run) {
     }
   }
   row.output_json = outcome.output_json;
+  ends_[number].status = hooks::parse_status(result.status);
+  ends_[number].response = outcome.response;
+  if (unreachable_.empty()) unreachable_ = outcome.unreachable;
   if (hook.plugin->name == "title" && outcome.status == hooks::Status::succeeded && !outcome.output.empty())
     view_.title = outcome.output;
   take_discovered(outcome);
@@ -422,18 +450,24 @@ void SnapshotJob::list_hooks(std::vector<store::ActiveHook>& hooks) const {
   }
 }
 
-std::string SnapshotJob::decide_outcome() const {
-  std::size_t succeeded = 0, failed = 0;
-  for (const auto& result : view_.results) {
-    succeeded += result.status == "succeeded";
-    failed += result.status == "failed";
+Verdict SnapshotJob::judge() const {
+  auto verdict = judge_hooks(ends_, unreachable_);
+  // It may be that no hook could be blamed for it.
+  if (const auto& spoiled = files_.spoiled(); verdict.outcome != "failed" && !spoiled.empty()) {
+    verdict.outcome = "partial";
+    verdict.reason =
+        "another hook changed the files of " + base::join({spoiled.begin(), spoiled.end()}, ", ") + " afterwards";
   }
-  if (succeeded == 0) return "failed";
-  return failed == 0 && files_.spoiled().empty() ? "succeeded" : "partial";
+  return verdict;
 }
 
 awaitable<void> SnapshotJob::publish() {
-  view_.outcome = decide_outcome();
+  const auto verdict = judge();
+  view_.outcome = verdict.outcome;
+  if (verdict.response) {
+    view_.http_status = page_.http_status = verdict.response->status;
+    view_.mime = page_.mime = verdict.response->mime;
+  }
   view_.ended_at = base::utc_timestamp();
   // What fails for want of room on this node's disk is not the page's failure: elsewhere, or later, it will do.
   if (view_.outcome != "succeeded") {
@@ -453,18 +487,18 @@ awaitable<void> SnapshotJob::publish() {
     return archive::publish(context_.archive_root, files_.directory(), directory, view_);
   });
   published_ = published.directory.string();
-  summary_ = fmt::format("{}, {} files, {}", view_.outcome, published.files, base::format_size(published.bytes));
+  summary_ = fmt::format("{}{}, {} files, {}", verdict.outcome,
+                         verdict.outcome == "failed" ? " (" + verdict.reason + ")" : "", published.files,
+                         base::format_size(published.bytes));
   base::test_point("after_publish");
   check();
   if (context_.options.share_bodies)
     co_await on_thread(context_.files, [&] { archive::share_bodies(context_.archive_root, published.directory); });
   page_.outcome = view_.outcome;
-  if (page_.outcome == "failed") page_.reason = "no hook succeeded";
-  // It may be that no hook could be blamed for it.
-  if (const auto& spoiled = files_.spoiled(); page_.outcome == "partial" && !spoiled.empty())
-    page_.reason +=
-        (page_.reason.empty() ? "" : "; ") +
-        ("another hook changed the files of " + base::join({spoiled.begin(), spoiled.end()}, ", ") + " afterwards");
+  if (page_.outcome == "failed")
+    page_.reason = verdict.reason;
+  else if (!verdict.reason.empty())
+    page_.reason += (page_.reason.empty() ? "" : "; ") + verdict.reason;
   page_.directory = published_;
   page_.manifest = published.manifest_sha256;
   page_.bytes = published.bytes;

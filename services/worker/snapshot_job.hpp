@@ -13,6 +13,7 @@
 #include "services/worker/crawl_session.hpp"
 #include "services/worker/failure.hpp"
 #include "services/worker/job_context.hpp"
+#include "services/worker/verdict.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -58,6 +59,7 @@ private:
   void check() const; // throws Failure if the job is to end
   void end_hooks();
   awaitable<void> archive_page();
+  void require_plugins() const;
   awaitable<void> join_session();
   std::vector<std::string> selected_plugins();
   awaitable<void> run_hooks();
@@ -77,7 +79,7 @@ private:
   void log_answer(const store::PageAnswer& answer, const std::optional<Failure>& failure) const;
   Ending take_answer(const store::PageAnswer& answer);
   awaitable<void> remove_published();
-  std::string decide_outcome() const;
+  Verdict judge() const;
 
   JobContext& context_;
   store::Claim claim_;
@@ -85,6 +87,8 @@ private:
   hooks::HookContext hook_context_;
   archive::SnapshotView view_;
   std::vector<store::HookResult> rows_; // beside view_.results, whose text and files they get in the end
+  std::vector<HookEnd> ends_;           // beside them, for the verdict
+  std::string unreachable_;             // why no hook can get the page; empty: none has said so
   AttemptFiles files_;
   Admission admission_;
   bool crawl_hooks_{false};     // the crawl has hooks of its own, which may write here too

@@ -27,6 +27,7 @@ TEST_CASE("what becomes of a page whose job has failed") {
   CHECK(after({Failure::Kind::interrupted, "why"}) == "interrupted after 0 ms");
   CHECK(after({Failure::Kind::refused, "why"}) == "sealed refused");
   CHECK(after({Failure::Kind::no_session, "why"}) == "handed_back after 2000 ms");
+  CHECK(after({Failure::Kind::no_plugin, "why"}) == "handed_back after 60000 ms");
   Failure later{Failure::Kind::later, "why"};
   later.delay = 7s;
   CHECK(after(later) == "released after 7000 ms");

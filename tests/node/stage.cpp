@@ -94,11 +94,13 @@ std::string NodeStage::add(const std::vector<std::string>& urls, store::NewCrawl
   return crawl.id;
 }
 
-NodeStage::Running& NodeStage::start() {
-  options.catalog = hooks::Catalog::load({dir / "plugins"});
+NodeStage::Running& NodeStage::start(const std::string& plugins) {
+  options.catalog = hooks::Catalog::load({dir / plugins});
+  auto stop = std::make_unique<base::StopSignal>(io_.get_executor());
+  auto node = std::make_unique<worker::Node>(io_, options, *stop); // may throw
   auto& running = nodes_.emplace_back();
-  running.stop = std::make_unique<base::StopSignal>(io_.get_executor());
-  running.node = std::make_unique<worker::Node>(io_, options, *running.stop);
+  running.stop = std::move(stop);
+  running.node = std::move(node);
   running.id = running.node->id();
   asio::co_spawn(io_, running.node->run(), [&running](std::exception_ptr failure, worker::Node::Ending ending) {
     if (!failure) {

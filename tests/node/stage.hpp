@@ -60,7 +60,8 @@ public:
   static std::string url(const std::string& name) { return "https://site.test/" + name; }
   std::string add(const std::vector<std::string>& urls, store::NewCrawl crawl = {});
 
-  Running& start(); // a node with `options`
+  // A node with `options`, and the plugins of that directory.
+  Running& start(const std::string& plugins = "plugins");
   // Starts a node and lets it work until nothing is open, then leave.
   void work();
   void leave(Running& running, base::Strength strength = base::Strength::drain);

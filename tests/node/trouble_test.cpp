@@ -28,6 +28,103 @@ void cut_all_sessions(NodeStage& stage) {
 
 } // namespace
 
+TEST_CASE("an archive that is not mounted is refused") {
+  NodeStage stage;
+  stage.hook("page", "on_Snapshot__10_page.sh", kPage);
+  stage.add({NodeStage::url("1")});
+  stage.work();
+  REQUIRE(stage.value("select directory from holdfast.snapshot_sealed") != "");
+
+  const auto refused = [&](const std::filesystem::path& root) {
+    stage.options.archive_root = root;
+    try {
+      stage.start();
+    } catch (const base::Error& error) {
+      CHECK(error.error_class() == base::ErrorClass::unavailable);
+      CHECK(std::string(error.hint()).find("mounted") != std::string::npos);
+      return std::string(error.what());
+    }
+    return std::string("not refused");
+  };
+  std::filesystem::create_directory(stage.dir / "empty");
+  CHECK(refused(stage.dir / "empty").find("has no sentinel file") != std::string::npos);
+  CHECK(std::filesystem::is_empty(stage.dir / "empty"));
+  CHECK(refused(stage.dir / "missing/archive").find("is not a directory") != std::string::npos);
+  CHECK(!std::filesystem::exists(stage.dir / "missing"));
+  // The workers have said why, and hold nothing.
+  CHECK(stage.number("select count(*) from holdfast.process where status = 'running'") == 0);
+  CHECK(stage.number("select count(*) from holdfast.process "
+                     "where exit_code = 69 and exit_reason like '%archive root%'") == 2);
+
+  // Mounted again, work goes on. A collection without files may have its archive elsewhere.
+  stage.options.archive_root = stage.archive();
+  stage.add({NodeStage::url("2")});
+  stage.work();
+  CHECK(stage.number("select count(*) from holdfast.v_snapshot where outcome = 'succeeded'") == 2);
+  stage.run("select holdfast.crawl_remove(id, 'test') from holdfast.crawl");
+  CHECK(stage.value("select holdfast.archive_begun()") == "f");
+}
+
+TEST_CASE("a worker leaves pages to those that have the plugins for them") {
+  NodeStage stage;
+  stage.hook("fetch", "on_Snapshot__10_fetch.sh", kPage);
+  stage.hook("other", "on_Snapshot__10_other.sh", kPage);
+  stage.hook("needy", "on_Snapshot__10_needy.sh", kPage);
+  stage.config("needy", R"({"required_plugins": ["fetch"]})");
+  std::filesystem::create_directories(stage.dir / "fewer");
+  for (const char* name : {"other", "needy"}) // the latter without what it requires
+    std::filesystem::copy(stage.dir / "plugins" / name, stage.dir / "fewer" / name);
+  store::NewCrawl first, second, third;
+  first.plugins = {"fetch"};
+  second.plugins = {"needy"};
+  third.plugins = {"other"};
+  const auto fetch = stage.add({NodeStage::url("1"), NodeStage::url("2")}, first);
+  const auto needy = stage.add({NodeStage::url("3")}, second);
+  const auto other = stage.add({NodeStage::url("4")}, third);
+
+  auto& lacks = stage.start("fewer");
+  stage.until("what it can do is done",
+              [&] { return stage.value("select status from holdfast.crawl where id = '" + other + "'") == "sealed"; });
+  stage.until("the others are due", [&] {
+    return stage.number("select count(*) from holdfast.crawl_queue where ready_at <= clock_timestamp()") == 2;
+  });
+  for (const auto& [crawl, plugin] : {std::pair{fetch, "fetch"}, std::pair{needy, "needy"}}) {
+    const auto why = stage.value("select reason from holdfast.why('" + crawl + "')");
+    CHECK_MESSAGE(why.find("no running worker has the plugins that its crawl names: worker on ") != std::string::npos,
+                  why);
+    CHECK_MESSAGE(why.find(std::string("has no plugin \"") + plugin + "\"") != std::string::npos, why);
+  }
+  CHECK(stage.number("select count(*) from holdfast.v_stuck where what = 'no worker has its plugins'") == 2);
+  CHECK(stage.number("select sum(fence + attempts) from holdfast.snapshot_queue") == 0); // nothing of them was claimed
+
+  auto& has = stage.start();
+  stage.until_sealed();
+  stage.leave(lacks);
+  stage.leave(has);
+  CHECK(stage.table("select outcome, attempts, count(*) from holdfast.v_snapshot group by 1, 2") == "succeeded|1|4");
+  CHECK(stage.number("select count(*) from holdfast.attempt") == 0);
+  CHECK(stage.number("select count(*) from holdfast.v_stuck where what = 'no worker has its plugins'") == 0);
+}
+
+TEST_CASE("a worker without any plugin for a page hands it back unspent") {
+  NodeStage stage;
+  stage.hook("page", "on_Snapshot__10_page.sh", kPage);
+  stage.options.hook_options["PAGE_ENABLED"] = "false";
+  stage.add({NodeStage::url("1")});
+  auto& without = stage.start();
+  stage.until("it is handed back", [&] { return stage.number("select count(*) from holdfast.attempt") == 1; });
+  const auto why = stage.value("select w.reason from holdfast.snapshot s, holdfast.why(s.id) w");
+  CHECK_MESSAGE(why.find("has no plugin with a hook for snapshots that is enabled") != std::string::npos, why);
+  CHECK(stage.table("select attempts, owners_lost from holdfast.snapshot_queue") == "0|0");
+  stage.leave(without);
+  stage.options.hook_options.clear();
+  auto& with = stage.start();
+  hurry(stage);
+  stage.until_sealed();
+  stage.leave(with);
+  CHECK(stage.table("select outcome, attempts from holdfast.v_snapshot") == "succeeded|1");
+}
+
 TEST_CASE("work goes on when every database session is cut, again and again") {
   NodeStage stage;
   stage.hook("one", "on_Snapshot__10_one.sh", kGated);

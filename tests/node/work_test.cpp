@@ -300,19 +300,6 @@ TEST_CASE("a page that leads into one's own network is refused before the next h
   stage.check_disk_and_rows();
 }
 
-TEST_CASE("a crawl that asks for an unknown plugin is sealed as failed, saying which") {
-  NodeStage stage;
-  stage.hook("page", "on_Snapshot__10_page.sh", "echo x >x.txt");
-  store::NewCrawl crawl;
-  crawl.plugins = {"page", "nosuch"};
-  stage.add({NodeStage::url("1"), NodeStage::url("2")}, crawl);
-  stage.work();
-  CHECK(stage.table("select outcome, attempts from holdfast.v_snapshot") == "failed|1\nfailed|1");
-  CHECK(stage.number("select count(*) from holdfast.v_snapshot where reason like '%nosuch%'") == 2);
-  CHECK(stage.table("select status, outcome from holdfast.v_crawl") == "sealed|failed");
-  CHECK(stage.attempts_on_disk().empty());
-}
-
 TEST_CASE("only the plugins that a crawl asks for are run, with what they need") {
   NodeStage stage;
   stage.hook("base", "on_Snapshot__10_base.sh", "echo x >x.txt");

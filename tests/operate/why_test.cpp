@@ -111,6 +111,39 @@ TEST_CASE("a snapshot that is due, and why no worker claims it") {
   stage.leave_all();
 }
 
+TEST_CASE("workers that have not the plugins that a crawl names") {
+  Questions stage;
+  store::NewCrawl named;
+  named.plugins = {"wget,title"};
+  const auto crawl = stage.start({Stage::seed("1")}, named);
+  const auto id = stage.only_snapshot();
+  stage.leave_all();
+  const auto one = stage.node("one"), two = stage.node("two");
+  const auto has = [&](const std::string& node, const std::string& plugins) {
+    stage.run("update holdfast.process set capabilities = jsonb_build_object('plugins', $2::jsonb) where id = $1::uuid",
+              pg::Params::of(node, plugins));
+  };
+  has(one, R"(["title"])");
+  has(two, R"([])");
+  const std::string lacking = "one has no plugin \"wget\", two has no plugin \"title\", \"wget\"";
+  auto facts =
+      stage.ask(id, "snapshot", {"but no running worker has the plugins that its crawl names: " + lacking + "."});
+  CHECK(facts["lacking"] == lacking);
+  stage.ask(crawl, "crawl", {"no running worker has the plugins"});
+  CHECK(stage.value("select name || ': ' || what from holdfast.v_stuck") ==
+        "https://site.test/1: no worker has its plugins");
+  CHECK(stage.claim_many(one, 1).empty());
+  CHECK(stage.claim_many(two, 1).empty());
+
+  has(two, R"(["title", "wget", "more"])");
+  facts = stage.ask(id, "snapshot", {"will claim it in a moment; one has no plugin \"wget\"."});
+  CHECK(facts["lacking"] == "one has no plugin \"wget\"");
+  CHECK(stage.value("select count(*) from holdfast.v_stuck") == "0");
+  CHECK(stage.claim_many(one, 1).empty());
+  CHECK(stage.claim_many(two, 1).size() == 1);
+  stage.leave_all();
+}
+
 TEST_CASE("workers that are all alike") {
   Questions stage;
   stage.start({Stage::seed("1")});

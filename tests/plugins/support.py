@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -34,6 +35,14 @@ class Server:
         self._process.terminate()
         self._process.stdout.close()
         return self._process.wait(10)
+
+
+def refused_url(test):
+    """The URL of a port at which nothing listens as long as the test lasts."""
+    held = socket.socket()
+    test.addCleanup(held.close)
+    held.bind(("127.0.0.1", 0))
+    return f"http://127.0.0.1:{held.getsockname()[1]}/"
 
 
 class Outcome:

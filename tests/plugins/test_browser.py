@@ -2,7 +2,9 @@
 
 import struct
 
-from support import DEMO, HookTest, Server, needs_chromium
+from urllib.parse import quote
+
+from support import DEMO, HookTest, Server, needs_chromium, refused_url
 
 
 def png_size(data):
@@ -52,6 +54,41 @@ class Browser(HookTest):
             self.assertEqual(list(outcome.directory.iterdir()), [])
         self.assert_failed(self.run_hook("dom", "/loop"), "ERR_TOO_MANY_REDIRECTS")
         self.assert_failed(self.run_hook("screenshot", "http://no-such-host.invalid/"), "no-such-host.invalid")
+
+    def test_the_error_page_of_the_browser_is_never_the_page(self):
+        """The page is there; where it leads on to is not."""
+        refused = refused_url(self)
+        for plugin, how, to, reason in (
+            ("dom", "script", refused, "ERR_CONNECTION_REFUSED"),
+            ("screenshot", "script", refused, "ERR_CONNECTION_REFUSED"),
+            ("pdf", "script", refused, "ERR_CONNECTION_REFUSED"),
+            ("dom", "refresh", refused, "ERR_CONNECTION_REFUSED"),
+            ("screenshot", "timer", refused, "ERR_CONNECTION_REFUSED"),
+            ("dom", "script", "http://no-such-host.invalid/", "ERR_NAME_NOT_RESOLVED"),
+            ("dom", "script", self.url("/loop"), "ERR_TOO_MANY_REDIRECTS"),
+        ):
+            with self.subTest(f"{plugin} {how} {to}"):
+                outcome = self.run_hook(plugin, f"/lead?how={how}&to={quote(to, safe='')}")
+                self.assert_failed(outcome, reason)
+                self.assertIn(f"the page led to {to}", outcome.result["error"])
+                self.assertEqual(list(outcome.directory.iterdir()), [])
+
+    def test_a_page_that_nobody_can_have(self):
+        for url in (refused_url(self), "http://no-such-host.invalid/", self.url("/loop")):
+            outcome = self.run_hook("dom", url)
+            self.assert_status(outcome, "failed")
+            self.assertEqual([r["type"] for r in outcome.records], ["Unreachable", "ArchiveResult"])
+
+    def test_the_answer_is_told(self):
+        for path, status in (("/article.html", 200), ("/missing", 404)):
+            answer = {"type": "Response", "url": self.url(path), "status": status, "mime": "text/html"}
+            self.assertIn(answer, self.run_hook("dom", path).records)
+
+    def test_a_page_that_leads_to_another_page_is_that_page(self):
+        outcome = self.run_hook("dom", "/lead?how=script&to=/article.html")
+        self.assert_status(outcome, "succeeded")
+        self.assertNotIn("The real content", outcome.text("output.html"))
+        self.assertEqual(outcome.json("page.json")["url"], self.url("/article.html"))
 
     def test_a_site_that_asks_to_slow_down(self):
         limit = {"type": "RateLimit", "host": "127.0.0.1", "status": 503, "retry_after": 7}

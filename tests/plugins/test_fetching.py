@@ -4,7 +4,7 @@ import gzip
 import json
 import unittest
 
-from support import HookTest, needs_wget
+from support import HookTest, needs_wget, refused_url
 
 
 class Headers(HookTest):
@@ -66,6 +66,36 @@ class Headers(HookTest):
         past = self.run_hook("headers", "/status/429?retry_after=Wed,%2021%20Oct%202015%2007:28:00%20GMT").records[0]
         self.assertEqual(past["retry_after"], 0)
         self.assertNotIn("retry_after", self.run_hook("headers", "/status/429?retry_after=later").records[0])
+
+    def test_a_page_that_nobody_can_have(self):
+        for plugin in ("headers", "wget"):
+            for url, reason in ((refused_url(self), "refused"), ("http://no-such-host.invalid/", "does not resolve")):
+                with self.subTest(f"{plugin} {url}"):
+                    outcome = self.run_hook(plugin, url)
+                    self.assert_failed(outcome, reason)
+                    (told,) = [record["reason"] for record in outcome.records if record["type"] == "Unreachable"]
+                    self.assertIn(reason, told)
+
+    def test_a_page_that_others_may_get(self):
+        """A loop may need cookies, an error is an answer, a broken page was there."""
+        for plugin, path in (("headers", "/loop"), ("wget", "/loop"), ("wget", "/missing"), ("wget", "/broken-off")):
+            with self.subTest(f"{plugin} {path}"):
+                outcome = self.run_hook(plugin, path)
+                self.assert_status(outcome, "failed")
+                self.assertNotIn("Unreachable", [record["type"] for record in outcome.records])
+
+    def test_the_answer_is_told(self):
+        for plugin, path, status, mime in (
+            ("title", "/article.html", 200, "text/html"),  # fetches the page while no other plugin has it
+            ("headers", "/article.html", 200, "text/html"),
+            ("wget", "/article.html", 200, "text/html"),
+            ("wget", "/report.pdf", 200, "application/pdf"),
+            ("headers", "/missing", 404, "text/html"),
+            ("wget", "/missing", 404, "text/html"),
+        ):
+            with self.subTest(f"{plugin} {path}"):
+                told = [record for record in self.run_hook(plugin, path).records if record["type"] == "Response"]
+                self.assertEqual(told, [{"type": "Response", "url": self.url(path), "status": status, "mime": mime}])
 
     def test_headers_that_drip_end_at_the_timeout(self):
         self.assert_failed(self.run_hook("headers", "/slow-headers?seconds=100", HEADERS_TIMEOUT="5"), "timed out after 5 s")

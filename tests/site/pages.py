@@ -476,6 +476,50 @@ def hostile_redirect(request):
     request.wfile.write("HTTP/1.1 302 Found\r\nLocation: /täter ort\r\nContent-Length: 0\r\n\r\n".encode())
 
 
+@page("/scripts.html")
+def scripts(request):
+    """Draws characters of many scripts and writes what came out: a glyph, or the box of a missing font."""
+    samples = {
+        "unassigned": 0x0379, "chinese": 0x6F6E, "japanese": 0x3042, "korean": 0xD55C, "arabic": 0x0639,
+        "devanagari": 0x0939, "thai": 0x0E01, "greek": 0x03A9, "cyrillic": 0x0416, "emoji": 0x1F600,
+    }  # fmt: skip
+    script = """
+      const canvas = Object.assign(document.createElement("canvas"), {width: 80, height: 80});
+      const pen = canvas.getContext("2d", {willReadFrequently: true});
+      function draw(code) {
+        pen.fillStyle = "white"; pen.fillRect(0, 0, 80, 80);
+        pen.fillStyle = "black"; pen.font = "40px sans-serif"; pen.textBaseline = "middle";
+        pen.fillText(String.fromCodePoint(code), 15, 40);
+        return Array.from(pen.getImageData(0, 0, 80, 80).data);
+      }
+      const box = draw(0x0378).join(), blank = draw(0x20).join(), lines = [];
+      for (const [name, code] of Object.entries(SAMPLES)) {
+        const drawn = draw(code), text = drawn.join();
+        const colour = drawn.some((value, i) => i % 4 == 0 && Math.abs(value - drawn[i + 2]) > 40);
+        lines.push(name + ": " + (text == blank ? "nothing" : text == box ? "box" : colour ? "glyph in colour" : "glyph"));
+      }
+      for (const family of ["sans-serif", "system-ui"]) {
+        pen.font = "40px " + family;
+        const proportional = pen.measureText("iiii").width * 1.5 < pen.measureText("MMMM").width;
+        lines.push(family + ": " + (proportional ? "proportional" : "of a typewriter"));
+      }
+      document.querySelector("ul").innerHTML = lines.map(line => "<li>" + line + "</li>").join("\n");
+    """.replace("SAMPLES", json.dumps(samples))
+    request.send(document("Scripts", f"<ul></ul>\n<script>{script}</script>"))
+
+
+@page("/lead")
+def lead(request):
+    """A page that is there and then leads to the URL in `to`: by `how`, script, refresh or timer."""
+    to = request.query.get("to", "/missing")
+    way = {
+        "script": f"<script>location.href = {json.dumps(to)}</script>",
+        "timer": f"<script>setTimeout(() => location.replace({json.dumps(to)}), 100)</script>",
+        "refresh": f'<meta http-equiv="refresh" content="0; url={html.escape(to)}">',
+    }[request.query.get("how", "script")]
+    request.send(document("The real title", "<p>The real content.</p>", way))
+
+
 @page("/busy.html")
 def busy(request):
     """Its script never ends."""

@@ -145,6 +145,33 @@ class Programs(NodeCase):
         self.assertEqual(seen("--crawl", crawls["https://site.test/2"], "--plugin", "sample")["SAMPLE_WORD"], ("hard", "the crawl"))
         self.check_error(home.run("config", "--plugin", "nothing"), USAGE, "nothing")
 
+    def test_options_from_the_environment(self):
+        """Weaker than the configuration and the crawl, stronger than defaults; secrets stay behind."""
+        home = self.node_place()
+        self.plugin(home, "sample", {"properties": {
+            "SAMPLE_WORD": {"type": "string", "default": "plain", "x-aliases": ["OLD_WORD"]},
+            "SAMPLE_SIZE": {"type": "integer", "default": 1},
+            "SAMPLE_LIMIT": {"type": "integer", "default": 5, "x-aliases": ["OLD_LIMIT"]},
+            "SAMPLE_API_KEY": {"type": "string", "default": ""},
+            "SAMPLE_CODE": {"type": "string", "default": "", "x-sensitive": True},
+        }}, script='env | grep -E "^(SAMPLE|CHROME_SANDBOX|USER_AGENT|UNKNOWN)" | sort >env.txt')
+        home.environment.update(
+            CHROME_SANDBOX="false", OLD_WORD="from the environment", SAMPLE_SIZE="7", SAMPLE_LIMIT="9", UNKNOWN="x",
+            SAMPLE_API_KEY="xyzzy", SAMPLE_CODE="plugh", USER_AGENT="",
+        )
+        (home.path / "holdfast.yaml").write_text("hooks:\n  OLD_LIMIT: 8\n")
+        home.work()
+        home.queue("https://site.test/one", plugins="sample")
+        home.queue("https://site.test/two", plugins="sample", SAMPLE_SIZE=3, CHROME_SANDBOX="true")
+        until("both are sealed", lambda: home.sql("select count(*) from holdfast.snapshot_sealed") == [["2"]])
+        seen = {}
+        for url, directory in home.sql("select url, directory from holdfast.v_snapshot"):
+            lines = (home.data / "archive" / directory / "sample/env.txt").read_text().splitlines()
+            seen[url[-3:]] = dict(line.split("=", 1) for line in lines)
+        agent = {"USER_AGENT": "Mozilla/5.0 (compatible; Holdfast)"}
+        self.assertEqual(seen["one"], {"CHROME_SANDBOX": "false", "SAMPLE_WORD": "from the environment", "SAMPLE_SIZE": "7", "SAMPLE_LIMIT": "8", **agent})
+        self.assertEqual(seen["two"], {"CHROME_SANDBOX": "true", "SAMPLE_WORD": "from the environment", "SAMPLE_SIZE": "3", "SAMPLE_LIMIT": "8", **agent})
+
     def test_personas(self):
         home = self.node_place()
         home.hook("page", "on_Snapshot__50_page.sh",

@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import fetch
-from hook import Failed, NoResults
-from page import media_type
+from hook import Failed, NoResults, Unreachable, media_type
 
 MAX_REPLY_BYTES = 256 << 20
 _SHOWN_TYPES = ("application/xhtml+xml", "application/xml", "application/json")
@@ -33,6 +32,15 @@ _FLAGS = (
     "--metrics-recording-only --mute-audio --hide-scrollbars --password-store=basic --use-mock-keychain "
     "--force-color-profile=srgb"
 ).split()
+
+# Errors that say nothing about the page.
+_OWN_TROUBLE = (
+    "net::ERR_ABORTED",
+    "net::ERR_BLOCKED_BY_CLIENT",
+    "net::ERR_INSUFFICIENT_RESOURCES",
+    "net::ERR_INTERNET_DISCONNECTED",
+    "net::ERR_NETWORK_CHANGED",
+)
 
 
 @dataclass
@@ -73,8 +81,11 @@ class Browser:
         self._buffer = bytearray()
         self._events = []  # received while waiting for a reply
         self._session = None
+        self._frame = None
         self._document = {}  # the main frame's last response
         self._document_request = None
+        self._navigation = None  # the main frame's last request for a document
+        self._navigation_error = ""  # why that brought none
         self._loaded = False
         self._broken = ""  # why the document did not arrive whole
 
@@ -154,17 +165,14 @@ class Browser:
         self.call("Emulation.setDeviceMetricsOverride", metrics)
         give_up = job.deadline - min(15.0, 0.25 * job.timeout)
         self._frame = self.call("Page.getFrameTree")["frameTree"]["frame"]["id"]
-        answer = self.call("Page.navigate", {"url": job.url}, until=give_up)
-        if answer.get("isDownload"):
-            raise NoResults("not a page for a browser: the server sent a download")
-        if answer.get("errorText"):
-            raise Failed(f"{urlsplit(job.url).netloc}: {answer['errorText']}")
+        self._navigate(give_up)
         self._pump(give_up, lambda: self._loaded or self._broken)
         if self._loaded:
             settle = time.monotonic() + job.number("CHROME_DELAY_AFTER_LOAD", 0.5)
             self._pump(min(settle, give_up), lambda: False)
+        self._refuse_error_page()
         job.report_redirect(job.url, str(self._document.get("url") or job.url))
-        status = int(self._document.get("status") or 0)
+        status = self._report_response()
         if status in (429, 503):
             headers = {key.lower(): value for key, value in self._document.get("headers", {}).items()}
             job.report_rate_limit(urlsplit(self._document["url"]).hostname, status, headers.get("retry-after"))
@@ -182,8 +190,35 @@ class Browser:
             broken=self._broken,
         )
 
-    def call(self, method, parameters=None, until=None, session=True):
-        """Sends one command and returns its result."""
+    def _navigate(self, until):
+        job = self._job
+        site = urlsplit(job.url).netloc
+        answer = self.call("Page.navigate", {"url": job.url}, until=until, unanswered=f"{site}: no answer in time")
+        error = answer.get("errorText")
+        if answer.get("isDownload"):
+            raise NoResults("not a page for a browser: the server sent a download")
+        if error == "net::ERR_HTTP_RESPONSE_CODE_FAILURE":  # an error status without a body
+            raise Failed(f"HTTP {self._report_response()}")
+        if error in _OWN_TROUBLE:
+            raise Failed(f"{site}: {error}")
+        if error:
+            raise Unreachable(f"{site}: {error}")
+
+    def _report_response(self):
+        url, status = str(self._document.get("url") or self._job.url), int(self._document.get("status") or 0)
+        self._job.report_response(url, status, self._document.get("mimeType", ""))
+        return status
+
+    def _refuse_error_page(self):
+        """A page can lead on, by script or refresh, to where there is nothing. Chromium then shows a page of
+        its own in the main frame, which must not be taken for the page."""
+        frame = self.call("Page.getFrameTree")["frameTree"]["frame"]
+        if frame.get("unreachableUrl") or frame["url"].startswith("chrome-error:"):
+            where = str(frame.get("unreachableUrl") or "another page")[:500]
+            raise Failed(f"the page led to {where}: {self._navigation_error or 'it cannot be reached'}")
+
+    def call(self, method, parameters=None, until=None, session=True, unanswered=""):
+        """Sends one command and returns its result. `unanswered`: what it means that there is none in time."""
         self._number += 1
         number = self._number
         message = {"id": number, "method": method, "params": parameters or {}}
@@ -200,6 +235,8 @@ class Browser:
             return bool(answer)
 
         if not self._pump(until or self._job.deadline, arrived):
+            if unanswered:
+                raise Unreachable(unanswered)
             raise Failed(f"the browser did not answer in time ({method})")
         if "error" in answer[0]:
             raise Failed(f"{method}: {answer[0]['error'].get('message', 'error')}")
@@ -245,10 +282,15 @@ class Browser:
             pass
         elif method == "Page.loadEventFired":
             self._loaded = True
+        elif method == "Network.requestWillBeSent":
+            if parameters.get("type") == "Document" and parameters.get("frameId") == self._frame:
+                self._navigation, self._navigation_error = parameters["requestId"], ""
         elif method == "Network.responseReceived":
             if parameters.get("type") == "Document" and parameters.get("frameId") == self._frame:
                 self._document, self._document_request = parameters["response"], parameters["requestId"]
         elif method == "Network.loadingFailed":
+            if parameters.get("requestId") == self._navigation:
+                self._navigation_error = parameters.get("errorText") or ""
             if parameters.get("requestId") == self._document_request:
                 self._broken = parameters.get("errorText") or "broken off"
         elif method == "Page.javascriptDialogOpening":  # alert() would hold everything up
@@ -267,7 +309,9 @@ class Browser:
     def html(self):
         """The document as it stands now, scripts having run."""
         root = self.call("DOM.getDocument", {"depth": 0})["root"]["nodeId"]
-        return self.call("DOM.getOuterHTML", {"nodeId": root})["outerHTML"]
+        html = self.call("DOM.getOuterHTML", {"nodeId": root})["outerHTML"]
+        self._refuse_error_page()  # the page may have left after it was judged
+        return html
 
     def screenshot(self, max_height):
         """PNG of the whole page, from its top, at most `max_height` pixels of it."""
@@ -279,7 +323,9 @@ class Browser:
         return self._bytes("Page.printToPDF", {"printBackground": True, "preferCSSPageSize": True})
 
     def _bytes(self, method, parameters):
-        return base64.b64decode(self.call(method, parameters)["data"])
+        data = base64.b64decode(self.call(method, parameters)["data"])
+        self._refuse_error_page()
+        return data
 
 
 def unfinished(loaded):

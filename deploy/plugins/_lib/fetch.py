@@ -3,20 +3,26 @@
 Used for headers, for icons, and for the page itself when no other plugin has saved it.
 """
 
+import errno
 import http.client
 import ipaddress
 import re
 import socket
 import ssl
 import time
+import urllib.error
 import urllib.request
 from dataclasses import dataclass, field
 from http.cookiejar import CookieJar
 from urllib.parse import quote, urljoin, urlsplit, urlunsplit
 
-from hook import Failed
+from hook import Failed, Unreachable
 
 MAX_REDIRECTS = 10
+# Of certificates that no client accepts: expired, not valid yet, self-signed, of another name or address. Others
+# (an issuer that is unknown here) may be known to a browser.
+_BAD_CERTIFICATES = (9, 10, 18, 62, 64)
+_NO_CONNECTION = (errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.EADDRNOTAVAIL)
 _URL_SAFE = "%/:=&?~#+!$,;'@()*[]"
 
 # Addresses that a page on the public internet has no business to send us to, as written in a URL.
@@ -106,10 +112,25 @@ def explain(error):
     return str(reason) or type(reason).__name__
 
 
-def request(job, url, method="GET", limit=0, accept="*/*"):
-    """Follows redirects to the final response. Reads at most `limit` bytes of its body.
+def _is_final(error):
+    """True if no other client could get a response either: there is no connection, or no valid certificate. A
+    server that closes the connection or stays silent may answer others."""
+    if not isinstance(error, urllib.error.URLError):  # raised while the response was awaited
+        return False
+    reason = error.reason
+    if isinstance(reason, ssl.SSLCertVerificationError):
+        return reason.verify_code in _BAD_CERTIFICATES
+    if isinstance(reason, (socket.gaierror, TimeoutError)):
+        return True
+    return isinstance(reason, OSError) and reason.errno in _NO_CONNECTION
 
-    Raises Failed when there is no final response; an error status is a response like any other."""
+
+def request(job, url, method="GET", limit=0, accept="*/*", share=1.0):
+    """Follows redirects to the final response. Reads at most `limit` bytes of its body. Waits for at most `share`
+    of the time left.
+
+    Raises Failed when there is no final response, Unreachable if the page has none for anyone; an error status is a
+    response like any other."""
     opener = _opener(job)
     redirects = []
     of_the_page = url == job.url
@@ -118,10 +139,11 @@ def request(job, url, method="GET", limit=0, accept="*/*"):
         try:
             response = opener.open(
                 urllib.request.Request(url, method=method, headers=_request_headers(job, accept)),
-                timeout=min(job.remaining(), 30),
+                timeout=min(share * job.remaining(), 30),
             )
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise Failed(f"{urlsplit(url).netloc}: {explain(error)}", {"redirects": redirects}) from None
+            failure = Unreachable if of_the_page and _is_final(error) else Failed
+            raise failure(f"{urlsplit(url).netloc}: {explain(error)}", {"redirects": redirects}) from None
         with response:
             location = response.headers.get("Location")
             if response.status in (301, 302, 303, 307, 308) and location:

@@ -39,6 +39,10 @@ class Failed(Outcome):
     """It was tried and did not work."""
 
 
+class Unreachable(Failed):
+    """The page cannot be had, whoever asks: other hooks need not try."""
+
+
 class OutOfTime(BaseException):
     """The alarm rang. Not an Exception, so that no `except OSError` on the way swallows it."""
 
@@ -124,11 +128,20 @@ class Job:
             record["retry_after"] = seconds
         emit(record)
 
+    def report_response(self, url, status, content_type):
+        """Tells what the server answered when asked for the page."""
+        if status:
+            emit({"type": "Response", "url": url, "status": status, "mime": media_type(content_type)})
+
     def report_redirect(self, url, location, status=0):
         """Tells where the page led, so that that is judged too: private addresses, robots.txt."""
         if location != url and location not in self._redirects:
             self._redirects.add(location)
             emit({"type": "Redirect", "url": url, "location": location, **({"status": status} if status else {})})
+
+
+def media_type(content_type):
+    return (content_type or "").split(";")[0].strip().lower()
 
 
 def retry_after_seconds(value):
@@ -222,6 +235,8 @@ def run(plugin, body):
         emit_result("skipped", outcome.reason)
         code = EXIT_SKIPPED
     except Failed as outcome:
+        if isinstance(outcome, Unreachable):
+            emit({"type": "Unreachable", "reason": one_line(outcome.reason, 1000)})
         emit_result("failed", outcome.reason, outcome.output_json, outcome.reason)
         code = EXIT_FAILED
     except OutOfTime:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import charset
 import fetch
-from hook import Failed, NoResults
+from hook import Failed, NoResults, media_type
 
 MAX_PAGE_BYTES = 8 << 20
 _HTML_TYPES = ("text/html", "application/xhtml+xml")
@@ -37,10 +37,6 @@ class Page:
         if self.media_type in _HTML_TYPES:
             return True
         return not self.media_type and re.match(rb"\s*<(!doctype html|html|head|body|!--)", self.data[:1000], re.IGNORECASE)
-
-
-def media_type(content_type):
-    return (content_type or "").split(";")[0].strip().lower()
 
 
 def describe(job, name, url, status, content_type, path, complete):
@@ -79,6 +75,7 @@ def load(job, prefer=("dom", "wget")):
     if error:
         raise error
     response = fetch.request(job, job.url, limit=MAX_PAGE_BYTES, accept="text/html,application/xhtml+xml,*/*;q=0.5")
+    job.report_response(response.url, response.status, response.header("content-type"))
     if response.status in (429, 503):
         job.report_rate_limit(urlsplit(response.url).hostname, response.status, response.header("retry-after"))
     if response.status >= 400:

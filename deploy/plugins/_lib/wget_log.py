@@ -11,6 +11,11 @@ _STATUS = re.compile(r"  HTTP/\d(?:\.\d)? (\d{3})\b")
 _HEADER = re.compile(r"  ([!#$%&'*+.^_`|~0-9A-Za-z-]+): ?(.*)$")
 _SAVING = re.compile(r"Saving to: [‘'](.*)[’']$")
 _SAVED = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \(.*\) - .* saved \[\d+(?:/\d+)?\]$")
+# There was no connection, so no other client gets one. The last try counts.
+_NO_CONNECTION = re.compile(
+    r"unable to resolve host address|failed: (?:Connection refused|Connection timed out|No route to host"
+    r"|Network is unreachable|Name or service not known)"
+)
 _ERRORS = (
     (re.compile(r"(\d+ redirections exceeded)"), "too many redirects: {}"),
     (re.compile(r"Unsupported scheme"), "redirected to a URL that is not http or https"),
@@ -34,6 +39,7 @@ class Exchange:
     saved_to: str = ""
     complete: bool = False
     error: str = ""
+    unreachable: bool = False
 
     def header(self, name):
         return next((value for key, value in self.headers if key.lower() == name), "")
@@ -73,6 +79,7 @@ def _take(exchange, line):
     elif _SAVED.match(line):
         exchange.complete = True
     else:
+        exchange.unreachable = exchange.unreachable or bool(_NO_CONNECTION.search(line))
         for pattern, wording in _ERRORS:
             found = pattern.search(line)
             if found:

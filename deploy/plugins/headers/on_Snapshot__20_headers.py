@@ -15,10 +15,7 @@ import hook
 
 def headers(job):
     try:
-        method, response = "HEAD", fetch.request(job, job.url, method="HEAD")
-        if response.status >= 400 and response.status not in (404, 410, 429, 503):
-            # Many servers answer HEAD wrongly; only GET is the truth then. Its body is not read.
-            method, response = "GET", fetch.request(job, job.url, method="GET")
+        method, response = ask(job)
     except hook.Failed as error:
         job.write_json("headers.json", {"url": job.url, "error": error.reason, **(error.output_json or {})})
         raise
@@ -35,10 +32,25 @@ def headers(job):
             "method": method,
         },
     )
+    job.report_response(response.url, response.status, response.header("content-type"))
     if response.status in (429, 503):
         job.report_rate_limit(urlsplit(response.url).hostname, response.status, response.header("retry-after"))
     about = {"status": response.status, "final_url": response.url, "redirects": len(response.redirects)}
     return f"HTTP {response.status} {response.reason}".rstrip(), about
+
+
+def ask(job):
+    """Many servers answer HEAD wrongly or not at all; then only GET is the truth. Its body is not read."""
+    try:
+        response = fetch.request(job, job.url, method="HEAD", share=0.5)
+        if response.status < 400 or response.status in (404, 410, 429, 503):
+            return "HEAD", response
+    except hook.Unreachable:
+        raise
+    except hook.Failed as error:
+        if error.output_json is None or error.output_json.get("redirects"):
+            raise  # HEAD was answered; where it led is the trouble
+    return "GET", fetch.request(job, job.url, method="GET")
 
 
 def joined(pairs):

@@ -42,6 +42,7 @@ def wget(job):
     for exchange in exchanges[: exchanges.index(main)] if main in exchanges else []:
         if exchange.redirect:
             job.report_redirect(exchange.url, exchange.redirect, exchange.status)
+    job.report_response(main.url or job.url, main.status, main.header("content-type"))
     path = main.saved_to
     kept = job.out / path if path else None
     size = kept.stat().st_size if kept and kept.is_file() else 0
@@ -66,6 +67,8 @@ def wget(job):
     }
     if status == -signal.SIGXFSZ:
         raise hook.Failed(f"a file is larger than WGET_MAX_SIZE ({limit} bytes); kept its beginning", about)
+    if main.unreachable and not main.status:
+        raise hook.Unreachable(f"{urlsplit(main.url).netloc}: {main.error}", about)
     if timed_out:
         what = "the page is whole, not all it shows" if main.complete else f"kept {size} bytes of the page"
         raise hook.Failed(f"timed out after {job.timeout:g} s; {what}", about)

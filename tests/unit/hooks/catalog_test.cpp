@@ -36,6 +36,35 @@ std::string requiring(std::initializer_list<const char*> names) {
 } // namespace
 
 TEST_SUITE("plugin catalog") {
+  TEST_CASE("whether the success of a plugin means that the page is archived") {
+    TempDir dir;
+    dir.write("shot/config.json", "{}");
+    dir.write("sums/config.json", R"({"captures_page":false})");
+    dir.write("title/config.json", "{}");
+    dir.write("headers/config.json", R"({"captures_page":true})");
+    dir.write("parse_feed/on_Snapshot__1_a.sh", "");
+    const auto catalog = Catalog::load({dir.path()});
+    CHECK(catalog->find("shot")->captures_page);
+    CHECK_FALSE(catalog->find("sums")->captures_page);
+    CHECK_FALSE(catalog->find("title")->captures_page); // ArchiveBox's, which do not say it
+    CHECK_FALSE(catalog->find("parse_feed")->captures_page);
+    CHECK(catalog->find("headers")->captures_page); // what it says counts
+    dir.write("sums/config.json", R"({"captures_page":"no"})");
+    CHECK(contains(error_of([&] { Catalog::load({dir.path()}); }), "\"captures_page\" must be true or false"));
+  }
+
+  TEST_CASE("a plugin lacks what it requires, however far away") {
+    TempDir dir;
+    dir.write("a/config.json", requiring({"b"}));
+    dir.write("b/config.json", requiring({"c", "a"})); // a circle ends
+    dir.write("d/config.json", requiring({"a"}));
+    const auto catalog = Catalog::load({dir.path()});
+    CHECK(catalog->lacking("d") == "c");
+    CHECK(catalog->lacking("nosuch") == "nosuch");
+    dir.write("c/config.json", "{}");
+    CHECK(Catalog::load({dir.path()})->lacking("d") == "");
+  }
+
   TEST_CASE("plugins and their hooks are found, strangers are not") {
     TempDir dir;
     dir.write("wget/config.json", R"({"title":"Wget","description":"d","output_mimetypes":["text/html"]})");

@@ -74,6 +74,28 @@ struct Sample {
 } // namespace
 
 TEST_SUITE("hook environment") {
+  TEST_CASE("options come from the environment, unless they are given, secret, or decided elsewhere") {
+    holdfast::test::TempDir dir;
+    dir.write("sample/config.json", R"({"properties": {
+      "SAMPLE_WORD": {"type": "string", "x-aliases": ["OLD_WORD"], "x-fallback": "ANY_WORD"},
+      "SAMPLE_CODE": {"type": "string", "x-sensitive": true},
+      "SAMPLE_SIDE": {"type": "string", "x-scope": "server"},
+      "SAMPLE_TOKEN": {"type": "string"}, "SAMPLE_EMPTY": {"type": "string"},
+      "SNAP_DIR": {"type": "string"}, "PGHOST": {"type": "string"}, "LD_PRELOAD_X": {"type": "string"}}})");
+    const auto catalog = Catalog::load({dir.path()});
+    const std::vector<const char*> names{"SAMPLE_WORD", "OLD_WORD",     "ANY_WORD", "SAMPLE_CODE",  "SAMPLE_SIDE",
+                                         "SAMPLE_TOKEN", "SNAP_DIR",    "PGHOST",   "LD_PRELOAD_X", "CHROME_SANDBOX",
+                                         "UNKNOWN_WORD", "SAMPLE_EMPTY"};
+    for (const char* name : names)
+      setenv(name, std::string_view(name) == "SAMPLE_EMPTY" ? "" : "said", 1);
+    const auto all = environment_options(*catalog);
+    const auto rest = environment_options(*catalog, {{"OLD_WORD", "given"}, {"CHROME_SANDBOX", "true"}});
+    for (const char* name : names)
+      unsetenv(name);
+    CHECK(all == Options{{"ANY_WORD", "said"}, {"CHROME_SANDBOX", "said"}, {"OLD_WORD", "said"}, {"SAMPLE_WORD", "said"}});
+    CHECK(rest == Options{{"ANY_WORD", "said"}});
+  }
+
   TEST_CASE("only the allow-list and named extras are inherited") {
     setenv("HOLDFAST_DATABASE_URL", "postgresql://u:secret@h/d", 1);
     setenv("PGPASSWORD", "secret", 1);

@@ -143,6 +143,26 @@ TEST_SUITE("records") {
     CHECK(read_all(R"({"type":"Redirect","url":"http://e.org/"})").empty());
   }
 
+  TEST_CASE("an answer has a status, and a media type without parameters") {
+    const auto answer = only<ResponseRecord>(R"({"type":"Response","status":404,"mime":"Text/HTML; charset=utf-8"})");
+    CHECK(answer.status == 404);
+    CHECK(answer.mime == "text/html");
+    CHECK(only<ResponseRecord>(R"({"type":"Response","status":"200","mime":"image/svg+xml"})").mime == "image/svg+xml");
+    for (const auto* wrong : {"", "text", "text/", "/html", "a/b/c", "te xt/html", "text/<b>", "text/ünicode"}) {
+      CAPTURE(wrong);
+      CHECK(only<ResponseRecord>(R"({"type":"Response","status":200,"mime":")" + std::string(wrong) + "\"}").mime ==
+            "");
+    }
+    CHECK(read_all(R"({"type":"Response","mime":"text/html"})").empty());
+    CHECK(read_all(R"({"type":"Response","status":0})").empty());
+    CHECK(read_all(R"({"type":"Response","status":1e30})").empty());
+  }
+
+  TEST_CASE("a page that cannot be had has a reason") {
+    CHECK(only<UnreachableRecord>(R"({"type":"Unreachable","reason":"no\nanswer"})").reason == "no answer");
+    CHECK(only<UnreachableRecord>(R"({"type":"Unreachable"})").reason == "the page cannot be fetched");
+  }
+
   TEST_CASE("prose, wrong JSON and unknown types are ignored and counted") {
     RecordReader reader;
     CHECK(reader

@@ -1,0 +1,34 @@
+#pragma once
+// What a page's hooks amount to: the outcome of its snapshot. Pure.
+
+#include "lib/hooks/record.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace holdfast::worker {
+
+// How one hook ended.
+struct HookEnd {
+  hooks::Status status{hooks::Status::failed};
+  bool captures_page{true};                      // as its plugin says (hooks::Plugin)
+  std::optional<hooks::ResponseRecord> response; // what the server answered it, if it has told
+};
+
+struct Verdict {
+  std::string outcome; // succeeded, partial, failed
+  std::string reason;  // of failed, and of partial where a hook does not say it itself
+  std::optional<hooks::ResponseRecord> response; // of the page
+};
+
+// The page is archived if a hook that captures pages has succeeded; if no such hook was selected, any hook will do. It
+// is partial if some other hook failed. An answer of 400 or above is never a page: then it has failed, whatever hooks
+// have saved of it. The response that counts is that of the last hook that captured the page, else the last one told.
+// `unreachable`: what a hook has said of a page that cannot be had; empty: nothing.
+Verdict judge_hooks(const std::vector<HookEnd>& hooks, const std::string& unreachable);
+
+// True if a hook that captures pages has succeeded so far.
+bool is_captured(const std::vector<HookEnd>& hooks);
+
+} // namespace holdfast::worker
