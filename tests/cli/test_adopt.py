@@ -6,7 +6,8 @@ import unittest
 
 from support import FAILED_WORK, OK, REFUSED, USAGE, Case
 
-COLUMNS = ("url", "title", "status", "outcome", "depth", "tags", "directory", "manifest_sha256", "bytes", "files")
+COLUMNS = ("url", "title", "status", "outcome", "depth", "tags", "directory", "manifest_sha256", "bytes", "files",
+           "http_status", "mime")
 RESULT = ("plugin", "hook_name", "status", "output", "error", "output_files", "output_bytes", "wall_ms")
 CRAWL = ("id", "label", "notes", "tags", "status", "outcome", "total", "succeeded", "partial", "failed", "bytes",
          "max_depth", "first_url", "created_by", "created_at", "plugins")
@@ -33,7 +34,8 @@ class Adopting(Case):
     def setUp(self):
         self.home = self.place()
         self.home.hook("title", "on_Snapshot__20_title.sh",
-                       "echo x >title.txt; echo '{\"type\":\"ArchiveResult\",\"status\":\"succeeded\",\"output_str\":\"Found\"}'")
+                       """echo x >title.txt; echo '{"type":"Response","url":"'$url'","status":200,"mime":"text/html"}'
+                       echo '{\"type\":\"ArchiveResult\",\"status\":\"succeeded\",\"output_str\":\"Found\"}'""")
         self.home.hook("bad", "on_Snapshot__30_bad.sh", '[[ $name == good* ]] || { echo "no $name" >&2; exit 1; }; mkdir deep; echo x >deep/x.txt')
         self.home.hook("links", "on_Snapshot__40_links.sh",
                        'echo "{\\"type\\":\\"Snapshot\\",\\"url\\":\\"https://site.test/good-link\\"}"')
@@ -45,6 +47,7 @@ class Adopting(Case):
     def test_a_lost_database_costs_nothing_that_the_files_know(self):
         before = self.collection()
         self.assertEqual(len(before[1]), 4)
+        self.assertEqual({(s["http_status"], s["mime"]) for s in before[1].values()}, {(200, "text/html")})
         self.lose_database()
         adopted = self.records("adopt", self.home.data / "archive")[0]
         self.assertEqual((adopted["type"], adopted["snapshots"], adopted["crawls"], adopted["unreadable"]), ("Adoption", 4, 2, 0))
