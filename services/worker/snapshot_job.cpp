@@ -29,6 +29,7 @@ namespace holdfast::worker {
 namespace {
 
 constexpr std::size_t kFilesInRow = 1000;      // files named in a result's row; the manifest names all
+constexpr std::size_t kHosts = 20;             // of a page and its redirects, whose rate limits are believed
 constexpr std::size_t kLogTail = 4096;         // of a failed hook's stderr, for the page
 constexpr std::chrono::seconds kReadiness{30}; // beyond a background hook's timeout, to say that it is ready
 
@@ -70,6 +71,7 @@ SnapshotJob::SnapshotJob(JobContext& context, store::Claim claim)
   hook_context_.last_on_path = context_.options.libexec;
   hook_context_.snapshot_title = claim_.title;
   hook_context_.snapshot_tags = base::join(claim_.tags, ",");
+  hosts_.insert(claim_.host);
   view_.id = claim_.lease.snapshot_id;
   view_.crawl_id = claim_.lease.crawl_id;
   view_.url = claim_.url;
@@ -348,7 +350,8 @@ awaitable<void> SnapshotJob::collect(hooks::HookRun* run) {
   if (hook.plugin->name == "title" && outcome.status == hooks::Status::succeeded && !outcome.output.empty())
     view_.title = outcome.output;
   take_discovered(outcome);
-  const auto slower = co_await slow_down(outcome, result.status == "failed");
+  take_hosts(outcome);
+  const auto slower = co_await slow_down(outcome, result);
   count_hook(result.plugin, outcome);
   {
     const auto about = log_about(result.plugin, result.hook);
@@ -394,13 +397,22 @@ awaitable<void> SnapshotJob::take_files(const hooks::Hook& hook, archive::Result
   result.files = std::move(files);
 }
 
-// A hook may say this of the page's own host, or of another that it asked. The page comes back when its host may be
-// asked again.
-awaitable<std::optional<Failure>> SnapshotJob::slow_down(const hooks::HookOutcome& outcome, bool failed) {
+// A hook may say this of the page's own host, and of hosts to which the page redirects. The page comes back when its
+// host may be asked again. Another host is not slowed down on a hook's word: that would stop its pages in all crawls.
+awaitable<std::optional<Failure>> SnapshotJob::slow_down(const hooks::HookOutcome& outcome,
+                                                         archive::ResultView& result) {
   std::optional<Failure> slower;
+  const bool failed = result.status == "failed";
   for (const auto& limit : outcome.rate_limits) {
     const auto site = base::try_parse_url("http://" + (limit.host.empty() ? claim_.host : limit.host) + "/");
-    if (!site) continue;
+    if (!site || !hosts_.contains(site->host)) {
+      const auto about = log_about(result.plugin, result.hook);
+      spdlog::warn("{}: {}/{} reports a rate limit of {}, to which the page does not lead: ignored", claim_.url,
+                   result.plugin, result.hook, limit.host);
+      result.error += (result.error.empty() ? "" : "; ") +
+                      ("the rate limit of " + limit.host + " is ignored: the page does not lead there");
+      continue;
+    }
     std::optional<std::chrono::milliseconds> wait;
     if (limit.retry_after_seconds)
       wait = std::chrono::milliseconds(
@@ -408,6 +420,11 @@ awaitable<std::optional<Failure>> SnapshotJob::slow_down(const hooks::HookOutcom
     const auto left_alone = co_await context_.database.repeat([&](pg::Connection& connection) {
       return store::host_rate_limited(connection, site->host, limit.status, wait, context_.hostname);
     });
+    {
+      const auto about = log_about(result.plugin, result.hook);
+      spdlog::info("{} asked to be left alone for {} s (status {})", site->host, limit.retry_after_seconds.value_or(0),
+                   limit.status);
+    }
     if (site->host != claim_.host || !failed || claim_.attempts > context_.options.rate_limit_retries) continue;
     slower = Failure{Failure::Kind::later,
                      fmt::format("the site asked us to slow down (status {}), try {} of {}", limit.status,
@@ -423,6 +440,14 @@ void SnapshotJob::forget(const hooks::HookRun* run) {
   context_.running_hooks->changed();
 }
 
+// Where the page leads, as its hooks say.
+void SnapshotJob::take_hosts(const hooks::HookOutcome& outcome) {
+  for (const auto& location : outcome.redirects) {
+    const auto url = base::try_parse_url(location);
+    if (url && hosts_.size() < kHosts) hosts_.insert(url->host);
+  }
+}
+
 void SnapshotJob::take_discovered(const hooks::HookOutcome& outcome) {
   for (const auto& record : outcome.discovered) {
     const auto url = base::try_parse_url(record.url);
@@ -435,10 +460,6 @@ void SnapshotJob::take_discovered(const hooks::HookOutcome& outcome) {
     if (std::find(view_.tags.begin(), view_.tags.end(), tag) != view_.tags.end()) continue;
     view_.tags.push_back(tag);
   }
-  const auto about = log_about();
-  for (const auto& limit : outcome.rate_limits)
-    spdlog::info("{} asked to be left alone for {} s (status {})", limit.host, limit.retry_after_seconds.value_or(0),
-                 limit.status);
 }
 
 void SnapshotJob::list_hooks(std::vector<store::ActiveHook>& hooks) const {

@@ -312,3 +312,21 @@ TEST_CASE("only the plugins that a crawl asks for are run, with what they need")
   stage.work();
   CHECK(stage.table("select plugin from holdfast.archive_result order by started_at") == "base\nwanted");
 }
+
+TEST_CASE("a rate limit is believed for the hosts of the page and of its redirects only") {
+  NodeStage stage;
+  stage.hook("page", "on_Snapshot__10_page.sh", R"(echo x >page.txt
+cat <<'END'
+{"type":"Redirect","url":"https://site.test/page","location":"https://www.site.test/page","status":301}
+{"type":"RateLimit","host":"www.site.test","status":429,"retry_after":3600}
+{"type":"RateLimit","host":"victim.test","status":429,"retry_after":3600}
+END)");
+  stage.hook("later", "on_Snapshot__20_later.sh", R"(echo x >page.txt
+echo '{"type":"RateLimit","host":"site.test","status":503,"retry_after":3600}')");
+  stage.add({NodeStage::url("page")});
+  stage.work();
+  CHECK(stage.table("select host from holdfast.host where backoff_until > clock_timestamp() order by host") ==
+        "site.test\nwww.site.test");
+  CHECK(stage.table("select plugin, status, coalesce(error, '') from holdfast.archive_result order by started_at") ==
+        "page|succeeded|the rate limit of victim.test is ignored: the page does not lead there\nlater|succeeded|");
+}
