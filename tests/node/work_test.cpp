@@ -3,6 +3,7 @@
 #include "lib/base/address.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/url.hpp"
+#include "lib/hooks/environment.hpp"
 #include "tests/node/stage.hpp"
 
 #include <doctest/doctest.h>
@@ -329,4 +330,22 @@ echo '{"type":"RateLimit","host":"site.test","status":503,"retry_after":3600}')"
         "site.test\nwww.site.test");
   CHECK(stage.table("select plugin, status, coalesce(error, '') from holdfast.archive_result order by started_at") ==
         "page|succeeded|the rate limit of victim.test is ignored: the page does not lead there\nlater|succeeded|");
+}
+
+TEST_CASE("the program and the database have one rule for options that choose programs") {
+  NodeStage stage;
+  const std::vector<std::string> choosing{
+      "CHROME_BINARY", "WGET_ARGS",        "CHROME_ARGS_EXTRA", "LD_PRELOAD",      "PATH",
+      "ENV",           "BASH_ENV",         "ABXPKG_LIB_DIR",    "PYTHONPATH",      "PERL5LIB",
+      "RUBYOPT",       "NODE_MODULES_DIR", "NODE_MODULE_DIR",   "GIT_SSH_COMMAND", "WGETRC"};
+  const std::vector<std::string> harmless{
+      "CHROME_TIMEOUT", "WGET_WARC",      "USER_AGENT", "NODE_TIMEOUT", "GIT_ENABLED",
+      "PYTHON_TIMEOUT", "BINARY_ENABLED", "ARGS",       "HTTP_PROXY",   "TZ"};
+  for (const auto* names : {&choosing, &harmless})
+    for (const auto& name : *names) {
+      CAPTURE(name);
+      CHECK(hooks::chooses_program(name) == (names == &choosing));
+      CHECK(stage.value("select holdfast.option_chooses_program($1)", pg::Params::of(name)) ==
+            (names == &choosing ? "t" : "f"));
+    }
 }
