@@ -82,7 +82,8 @@ bool is_header_value(std::string_view value) {
 }
 
 // An IPv6 network counts as one peer, because its hosts choose their addresses.
-std::string peer_of(const tcp::socket& socket) {
+template <class Socket>
+std::string peer_of(const Socket& socket) {
   boost::system::error_code error;
   const auto address = socket.remote_endpoint(error).address();
   if (error) return "";

@@ -52,7 +52,7 @@ void list_files(store::HookResult& row, const archive::ResultView& result) {
 
 SnapshotJob::SnapshotJob(JobContext& context, store::Claim claim)
     : context_(context), claim_(std::move(claim)), options_(context_.options.hook_options),
-      files_(context_, attempt_directory(context_, claim_.lease), view_.results),
+      files_(context_, attempt_directory(context_, claim_.lease), view_.results, claim_.max_snapshot_bytes),
       admission_(context_, claim_, options_, [this] { check(); }) {
   for (const auto& [key, value] : claim_.options)
     options_[key] = value;
@@ -93,6 +93,7 @@ void SnapshotJob::interrupt(const std::string& reason) {
   if (!interrupted_.empty() || !lost_.empty()) return;
   interrupted_ = reason;
   admission_.abandon();
+  files_.abandon();
   end_hooks();
 }
 
@@ -105,6 +106,7 @@ void SnapshotJob::lose(const std::string& reason) {
   if (!lost_.empty()) return;
   lost_ = reason;
   admission_.abandon();
+  files_.abandon();
   for (auto& hook : running_)
     hook.run->kill();
 }
@@ -194,6 +196,7 @@ awaitable<void> SnapshotJob::join_session() {
   session_ = co_await context_.sessions->join(claim_, [this](const std::string& reason) {
     if (!broken_.empty()) return;
     broken_ = reason;
+    files_.abandon();
     end_hooks();
   });
   check();
@@ -366,7 +369,8 @@ awaitable<void> SnapshotJob::collect(hooks::HookRun* run) {
 // Its status, and the files that it left.
 awaitable<void> SnapshotJob::take_files(const hooks::Hook& hook, archive::ResultView& result,
                                         const hooks::HookOutcome& outcome) {
-  auto files = co_await files_.left_by(result);
+  auto left = co_await files_.left_by(result);
+  auto& files = left.files;
   base::test_point("after_scan");
   check();
   AttemptFiles::Names running;
@@ -380,6 +384,14 @@ awaitable<void> SnapshotJob::take_files(const hooks::Hook& hook, archive::Result
   if (!meddled.empty()) {
     result.status = "failed";
     result.error += (result.error.empty() ? "" : "; ") + ("it wrote into directories of other plugins: " + meddled);
+  }
+  if (const auto lost = AttemptFiles::describe_lost(left.lost); !lost.empty())
+    result.error += (result.error.empty() ? "" : "; ") + lost;
+  if (!left.refusal.empty()) {
+    result.status = "failed";
+    result.output.clear();
+    result.error = left.refusal + (result.error.empty() ? "" : "; ") + result.error;
+    co_return;
   }
   std::uint64_t bytes = 0;
   for (const auto& file : files)
@@ -503,9 +515,10 @@ awaitable<void> SnapshotJob::publish() {
   const auto published = co_await on_thread(context_.files, [&] {
     context_.archive_root.check();
     files_.check();
+    files_.check_weight();
     archive::remove_partials(context_.archive_root, directory, lease().fence);
     archive::remove_lost_attempts(context_.archive_root, directory, lease().fence);
-    return archive::publish(context_.archive_root, files_.directory(), directory, view_);
+    return archive::publish(context_.archive_root, files_.directory(), directory, view_, &files_.abandoned());
   });
   published_ = published.directory.string();
   summary_ =
@@ -520,6 +533,8 @@ awaitable<void> SnapshotJob::publish() {
     page_.reason = verdict.reason;
   else if (!verdict.reason.empty())
     page_.reason += (page_.reason.empty() ? "" : "; ") + verdict.reason;
+  if (const auto lost = AttemptFiles::describe_lost(published.lost); !lost.empty())
+    page_.reason += (page_.reason.empty() ? "" : "; ") + lost;
   page_.directory = published_;
   page_.manifest = published.manifest_sha256;
   page_.bytes = published.bytes;
