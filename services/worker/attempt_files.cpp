@@ -39,6 +39,11 @@ archive::ScanReport scan(const fs::path& directory, const std::atomic<bool>& can
   return archive::scan_outputs(directory, limits);
 }
 
+// Logs have limits of their own, and a hook that passes one may write on until it is killed.
+std::uint64_t logs_in(const archive::Weight& weight, const hooks::HookLimits& limits) {
+  return std::min(weight.logs, 4 * (limits.stdout_bytes + limits.stderr_bytes));
+}
+
 } // namespace
 
 awaitable<void> AttemptFiles::make() {
@@ -97,7 +102,7 @@ std::string AttemptFiles::overweight(const Weights& weights, const std::string& 
   if (found == weights.end()) return "";
   const auto& limits = context_.options.hook_limits;
   const auto& weight = found->second;
-  const auto logs = std::min(weight.logs, limits.stdout_bytes + limits.stderr_bytes);
+  const auto logs = logs_in(weight, limits);
   const auto more_than = [&](const char* limit, std::uint64_t bytes) {
     return plugin + "/ holds " + base::format_size(weight.most()) + ", more than " + limit + " (" +
            base::format_size(bytes) + "); its files are not kept";
@@ -125,7 +130,7 @@ void AttemptFiles::check_weight() const {
   const auto& limits = context_.options.hook_limits;
   std::uint64_t all = 0;
   for (const auto& [name, weight] : weights)
-    all += weight.apparent - std::min(weight.logs, limits.stdout_bytes + limits.stderr_bytes);
+    all += weight.apparent - logs_in(weight, limits);
   if (most_ > 0 && all > most_)
     throw base::Error(base::ErrorClass::refused, "its hooks left " + base::format_size(all) +
                                                      ", more than max_snapshot_bytes (" + base::format_size(most_) +

@@ -390,7 +390,7 @@ awaitable<void> SnapshotJob::take_files(const hooks::Hook& hook, archive::Result
   if (!left.refusal.empty()) {
     result.status = "failed";
     result.output.clear();
-    result.error = left.refusal + (result.error.empty() ? "" : "; ") + result.error;
+    result.error += (result.error.empty() ? "" : "; ") + left.refusal;
     co_return;
   }
   std::uint64_t bytes = 0;
