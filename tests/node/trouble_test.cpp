@@ -306,7 +306,7 @@ TEST_CASE("what is too large is not read: the hook has failed, or the page if it
   stage.add({NodeStage::url("own"), NodeStage::url("elsewhere"), NodeStage::url("fine")});
   stage.work();
   CHECK(stage.table("select url, outcome, coalesce(reason, '') from holdfast.v_snapshot order by url") ==
-        "https://site.test/elsewhere|failed|its hooks left 1024.0 GiB outside their directories, more than "
+        "https://site.test/elsewhere|failed|its hooks left 1.0 TiB outside their directories, more than "
         "hook.output_limit (1.0 MiB)\nhttps://site.test/fine|succeeded|\nhttps://site.test/own|partial|");
   CHECK(stage.table("select r.plugin, r.status, r.output_bytes, coalesce(r.error, '') like '%sparse/ holds % more than "
                     "hook.output_limit (1.0 MiB); its files are not kept' from holdfast.archive_result r "
