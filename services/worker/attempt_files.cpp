@@ -153,9 +153,8 @@ std::string AttemptFiles::describe_lost(const std::vector<std::string>& lost) {
   std::vector<std::string> names;
   for (const auto& path : lost)
     names.push_back(hooks::clean_text(path, kNameShown, hooks::Lines::one));
-                                              : path.substr(0, path.find_last_not_of("\x80-\xbf", kNameShown)) + "...");
-                                              return "not kept, because their paths are too long or too deep (" +
-                                                     std::to_string(lost.size()) + "): " + shortened(names);
+  return "not kept, because their paths are too long or too deep (" + std::to_string(lost.size()) +
+         "): " + shortened(names);
 }
 
 awaitable<std::string> AttemptFiles::find_meddling(const hooks::Hook& hook, Names running, bool beside_crawl_hooks) {

@@ -61,7 +61,7 @@ public:
   awaitable<void> drop(const std::vector<archive::OutputFile>& files);
   void remove_all() noexcept; // blocking
 
-  // "2 files or directories with paths that are too long or too deep are not kept: ..."; "" if there are none.
+  // "not kept, because their paths are too long or too deep (2): ..."; "" if there are none.
   static std::string describe_lost(const std::vector<std::string>& lost);
 
 private:

@@ -415,14 +415,11 @@ awaitable<std::optional<Failure>> SnapshotJob::slow_down(const hooks::HookOutcom
                                                          archive::ResultView& result) {
   std::optional<Failure> slower;
   const bool failed = result.status == "failed";
+  std::set<std::string> ignored;
   for (const auto& limit : outcome.rate_limits) {
     const auto site = base::try_parse_url("http://" + (limit.host.empty() ? claim_.host : limit.host) + "/");
     if (!site || !hosts_.contains(site->host)) {
-      const auto about = log_about(result.plugin, result.hook);
-      spdlog::warn("{}: {}/{} reports a rate limit of {}, to which the page does not lead: ignored", claim_.url,
-                   result.plugin, result.hook, limit.host);
-      result.error += (result.error.empty() ? "" : "; ") +
-                      ("the rate limit of " + limit.host + " is ignored: the page does not lead there");
+      ignored.insert(limit.host);
       continue;
     }
     std::optional<std::chrono::milliseconds> wait;
@@ -443,6 +440,15 @@ awaitable<std::optional<Failure>> SnapshotJob::slow_down(const hooks::HookOutcom
                                  claim_.attempts, context_.options.rate_limit_retries + 1)};
     slower->delay = left_alone;
     slower->spend = true;
+  }
+  if (!ignored.empty()) {
+    std::string hosts = *ignored.begin();
+    if (ignored.size() > 1) hosts += fmt::format(" and {} more", ignored.size() - 1);
+    const auto about = log_about(result.plugin, result.hook);
+    spdlog::warn("{}: {}/{} reports a rate limit of {}, to which the page does not lead: ignored", claim_.url,
+                 result.plugin, result.hook, hosts);
+    result.error += (result.error.empty() ? "" : "; ") +
+                    ("the rate limit of " + hosts + " is ignored: the page does not lead there");
   }
   co_return slower;
 }
