@@ -283,7 +283,7 @@ TEST_CASE("an attempt is weighed by name without reading it") {
   CHECK(weights["elsewhere"].allocated < 1u << 20);
   CHECK(weights["link"].apparent == 0);
   archive::drop_outputs(dir / "attempt/page");
-  CHECK(weigh_attempt(dir / "attempt")["page"].apparent == 4);
+  CHECK(archive::weigh_attempt(dir / "attempt")["page"].apparent == 4);
 }
 
 TEST_CASE("a scan ends when its attempt is over") {
