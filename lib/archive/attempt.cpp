@@ -48,7 +48,7 @@ Fd open_output(int top, const TreeEntry& entry, struct stat& status) {
 ScanReport scan_outputs(const std::filesystem::path& directory, const ScanLimits& limits) {
   const Fd top = open_own_directory(directory);
   ScanReport report;
-  auto removed = tidy_tree(top.get(), directory, limits.cancelled);
+  auto removed = tidy_tree(top.get(), directory, 1, limits.cancelled);
   report.skipped = removed.special;
   report.lost = std::move(removed.lost);
   walk_tree(top.get(), directory, [&](const TreeEntry& entry) {

@@ -42,8 +42,8 @@ struct ScanReport {
 // (or dangles) by a text file "<name>.broken-symlink.txt" saying where it pointed, removes sockets, fifos and devices,
 // hashes every file. Never follows a link out, never leaves the directory. Names that are not UTF-8 are renamed to the
 // path reported, hard links are replaced by copies, an absolute link to inside becomes a relative one; a link to a file
-// inside is listed like that file. What lies more than 100 directories deep, or has a path over 3000 bytes, is removed
-// and named.
+// inside is listed like that file. What would lie more than 100 directories deep in the attempt, or have a path over
+// 3000 bytes there, is removed and named.
 ScanReport scan_outputs(const std::filesystem::path& directory, const ScanLimits& limits = {});
 
 // What lies below one name in an attempt's directory, measured without reading any file. A file with several names

@@ -238,7 +238,7 @@ Published publish(const Root& root, const std::filesystem::path& attempt,
   const std::filesystem::path source_path = std::filesystem::absolute(attempt).lexically_normal();
   const Fd source = open_own_directory(source_path);
   Published published;
-  published.lost = tidy_tree(source.get(), source_path, cancelled).lost;
+  published.lost = tidy_tree(source.get(), source_path, 0, cancelled).lost;
   const std::string final_name = "a" + std::to_string(view.fence);
   if (root.bucket() != nullptr)
     shorten_paths(source.get(), source_path,

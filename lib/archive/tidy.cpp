@@ -42,8 +42,8 @@ std::optional<std::string> read_link(int directory, const std::string& name) {
 
 class Tidier {
 public:
-  Tidier(int top, const std::filesystem::path& where, Cancelled cancelled)
-      : top_(top), where_(where.native()), cancelled_(cancelled) {
+  Tidier(int top, const std::filesystem::path& where, int below, Cancelled cancelled)
+      : top_(top), where_(where.native()), below_(below), cancelled_(cancelled) {
     while (where_.size() > 1 && where_.back() == '/')
       where_.pop_back();
     // A hook knows its directory by one spelling or by the canonical one.
@@ -69,7 +69,7 @@ private:
       if (::fstatat(directory, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
       name = rename_to_utf8(directory, path, name);
       const std::string entry_path = child_path(path, name);
-      if (entry_path.size() > kMaximumPathBytes) {
+      if (entry_path.size() + static_cast<std::size_t>(below_) * (kMaximumNameBytes + 1) > kMaximumPathBytes) {
         lose(directory, name, entry_path);
       } else if (S_ISDIR(status.st_mode)) {
         tidy_subdirectory(directory, name, entry_path, depth, status);
@@ -86,7 +86,7 @@ private:
 
   void tidy_subdirectory(int parent, const std::string& name, const std::string& path, int depth,
                          const struct stat& status) {
-    if (depth + 1 >= kMaximumDepth) return lose(parent, name, path);
+    if (depth + 1 + below_ >= kMaximumDepth) return lose(parent, name, path);
     if ((status.st_mode & 0700) != 0700) ::fchmodat(parent, name.c_str(), 0755, AT_SYMLINK_NOFOLLOW);
     const Fd directory = open_directory_at(parent, name);
     if (!directory) {
@@ -197,6 +197,7 @@ private:
   int top_;
   std::string where_;
   std::string canonical_;
+  int below_;
   Cancelled cancelled_;
   Removed removed_;
 };
@@ -224,8 +225,8 @@ void walk_directory(int directory, const std::string& where, const std::string& 
 
 } // namespace
 
-Removed tidy_tree(int top, const std::filesystem::path& where, Cancelled cancelled) {
-  return Tidier(top, where, cancelled).run();
+Removed tidy_tree(int top, const std::filesystem::path& where, int below, Cancelled cancelled) {
+  return Tidier(top, where, below, cancelled).run();
 }
 
 void walk_tree(int top, const std::filesystem::path& where, const std::function<void(const TreeEntry&)>& visit) {

@@ -22,7 +22,8 @@ struct Removed {
   std::size_t special{0};        // sockets, fifos, devices
   std::vector<std::string> lost; // files and directories beyond the bounds: their paths, relative to the top
 };
-Removed tidy_tree(int top, const std::filesystem::path& where, Cancelled cancelled = nullptr);
+// `below`: how many directories above the top belong to the tree that will be kept; the bounds are those of that tree.
+Removed tidy_tree(int top, const std::filesystem::path& where, int below, Cancelled cancelled = nullptr);
 
 // Calls `visit` for everything but directories below `top`, in byte order of the path's parts.
 struct TreeEntry {

@@ -326,7 +326,7 @@ END)");
 echo '{"type":"RateLimit","host":"site.test","status":503,"retry_after":3600}')");
   stage.add({NodeStage::url("page")});
   stage.work();
-  CHECK(stage.table("select host from holdfast.host where backoff_until > clock_timestamp() order by host") ==
+  CHECK(stage.table("select name from holdfast.host where backoff_until > clock_timestamp() order by name") ==
         "site.test\nwww.site.test");
   CHECK(stage.table("select plugin, status, coalesce(error, '') from holdfast.archive_result order by started_at") ==
         "page|succeeded|the rate limit of victim.test is ignored: the page does not lead there\nlater|succeeded|");
