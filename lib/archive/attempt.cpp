@@ -48,7 +48,9 @@ Fd open_output(int top, const TreeEntry& entry, struct stat& status) {
 ScanReport scan_outputs(const std::filesystem::path& directory, const ScanLimits& limits) {
   const Fd top = open_own_directory(directory);
   ScanReport report;
-  report.skipped = tidy_tree(top.get(), directory);
+  auto removed = tidy_tree(top.get(), directory, 1, limits.cancelled);
+  report.skipped = removed.special;
+  report.lost = std::move(removed.lost);
   walk_tree(top.get(), directory, [&](const TreeEntry& entry) {
     if (entry.depth == 0 && is_runner_file(entry.name)) return;
     struct stat status {};
@@ -64,13 +66,73 @@ ScanReport scan_outputs(const std::filesystem::path& directory, const ScanLimits
     OutputFile file;
     file.path = entry.path;
     file.type = media_type(entry.name, {head.data(), head_size});
-    file.sha256 = hash_rest(fd.get(), (directory / entry.path).native(), file.size);
+    file.sha256 = hash_rest(fd.get(), (directory / entry.path).native(), file.size, limits.cancelled);
     if (!S_ISLNK(entry.mode)) report.bytes += file.size;
     report.files.push_back(std::move(file));
   });
   std::sort(report.files.begin(), report.files.end(),
             [](const OutputFile& a, const OutputFile& b) { return a.path < b.path; });
   return report;
+}
+
+namespace {
+
+// Deeper directories are never kept, so they are not measured.
+void weigh_directory(int directory, const std::string& where, int depth, bool plugin, Weight& weight) {
+  for (const std::string& name : list_names(directory, where)) {
+    struct stat status {};
+    if (::fstatat(directory, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if (S_ISREG(status.st_mode)) {
+      const auto size = static_cast<std::uint64_t>(status.st_size);
+      weight.apparent += size;
+      weight.allocated += static_cast<std::uint64_t>(status.st_blocks) * 512;
+      if (plugin && is_runner_file(name)) weight.logs += size;
+    } else if (S_ISDIR(status.st_mode) && depth < kMaximumDepth) {
+      if ((status.st_mode & 0700) != 0700) ::fchmodat(directory, name.c_str(), 0755, AT_SYMLINK_NOFOLLOW);
+      if (const Fd inner = open_directory_at(directory, name))
+        weigh_directory(inner.get(), where + "/" + name, depth + 1, false, weight);
+    }
+  }
+}
+
+} // namespace
+
+std::map<std::string, Weight> weigh_attempt(const std::filesystem::path& attempt) {
+  const Fd top = open_own_directory(attempt);
+  std::map<std::string, Weight> weights;
+  for (const std::string& name : list_names(top.get(), attempt.native())) {
+    auto& weight = weights[name];
+    struct stat status {};
+    if (::fstatat(top.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if (S_ISREG(status.st_mode)) {
+      weight.apparent = static_cast<std::uint64_t>(status.st_size);
+      weight.allocated = static_cast<std::uint64_t>(status.st_blocks) * 512;
+    } else if (S_ISDIR(status.st_mode)) {
+      if ((status.st_mode & 0700) != 0700) ::fchmodat(top.get(), name.c_str(), 0755, AT_SYMLINK_NOFOLLOW);
+      if (const Fd directory = open_directory_at(top.get(), name))
+        weigh_directory(directory.get(), (attempt / name).native(), 1, true, weight);
+    }
+  }
+  return weights;
+}
+
+void drop_outputs(const std::filesystem::path& directory) {
+  const Fd top = open_own_directory(directory);
+  for (const std::string& name : list_names(top.get(), directory.native()))
+    if (!is_runner_file(name)) remove_tree_at(top.get(), name, (directory / name).native());
+}
+
+void remove_directory(const std::filesystem::path& directory) {
+  remove_tree_at(open_directory(directory.parent_path()).get(), directory.filename().native(), directory.native());
+}
+
+void remove_attempt(const std::filesystem::path& attempt) {
+  const auto parent = attempt.parent_path();
+  if (const Fd above = open_directory(parent.parent_path());
+      ::faccessat(above.get(), parent.filename().c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
+    remove_tree_at(open_own_directory(parent).get(), attempt.filename().native(), attempt.native());
+    ::unlinkat(above.get(), parent.filename().c_str(), AT_REMOVEDIR); // only if no other attempt is there
+  }
 }
 
 Trace trace_outputs(const std::filesystem::path& directory) {

@@ -7,6 +7,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -27,20 +28,39 @@ struct OutputFile {
 
 struct ScanLimits {
   std::size_t files{20000};
+  const std::atomic<bool>* cancelled{nullptr}; // once true, the scan ends with Error(temporary)
 };
 
 struct ScanReport {
   std::vector<OutputFile> files; // sorted by path; runner files left out
   std::uint64_t bytes{0};
-  std::size_t skipped{0}; // beyond the limit, sockets, devices
+  std::size_t skipped{0};        // beyond the limit, sockets, devices
+  std::vector<std::string> lost; // paths that are too long or too deep: removed
 };
 
 // Walks a plugin's directory: strips executable and set-id bits, replaces every symbolic link that leaves the directory
 // (or dangles) by a text file "<name>.broken-symlink.txt" saying where it pointed, removes sockets, fifos and devices,
 // hashes every file. Never follows a link out, never leaves the directory. Names that are not UTF-8 are renamed to the
 // path reported, hard links are replaced by copies, an absolute link to inside becomes a relative one; a link to a file
-// inside is listed like that file. What lies more than 100 directories deep is removed and counted as skipped.
+// inside is listed like that file. What would lie more than 100 directories deep in the attempt, or have a path over
+// 3000 bytes there, is removed and named.
 ScanReport scan_outputs(const std::filesystem::path& directory, const ScanLimits& limits = {});
+
+// What lies below one name in an attempt's directory, measured without reading any file. A file with several names
+// counts for each, since each gets a body of its own.
+struct Weight {
+  std::uint64_t apparent{0};  // bytes as files have them, holes included
+  std::uint64_t allocated{0}; // bytes on the disk
+  std::uint64_t logs{0};      // of the apparent bytes, those in files of the runner
+  std::uint64_t most() const noexcept { return apparent > allocated ? apparent : allocated; }
+};
+std::map<std::string, Weight> weigh_attempt(const std::filesystem::path& attempt);
+// Removes everything from a plugin's directory but the runner's own files.
+void drop_outputs(const std::filesystem::path& directory);
+// Removes an attempt, also what its hooks have locked, and the directory above it if nothing else is there.
+void remove_attempt(const std::filesystem::path& attempt);
+// Removes a directory of the worker's own, also what hooks have locked in it. A missing one is fine.
+void remove_directory(const std::filesystem::path& directory);
 
 // What a directory holds, cheaply: inode, size and times of every file, the runner's left out. While it stays the same
 // nothing of it was changed; a directory that cannot be read, or is none, is like no other.
@@ -105,15 +125,18 @@ struct Published {
   std::string manifest_sha256;     // of manifest-sha256.txt
   std::uint64_t bytes{0};
   std::size_t files{0};
+  std::vector<std::string> lost; // paths in the attempt that are too long or too deep: removed
 };
 
 // Writes index.jsonl, index.html and manifest-sha256.txt (every file of the attempt but the manifest itself, checkable
 // with `sha256sum -c`) into `attempt`, makes everything durable and moves it to <root>/<snapshot_directory>/a<fence>:
 // rename on the same file system, else copy to a temporary name beside the target, fsync, rename. An a<fence> that
 // exists already is of this very attempt (fences are unique): it is replaced. Throws Error(cannot_create) on a full
-// disk with nothing half-written under the final name; `attempt` is then still there.
+// disk with nothing half-written under the final name; `attempt` is then still there. Holes of files are kept.
+// `cancelled`: once true, it ends with Error(temporary), in the same way.
 Published publish(const Root& root, const std::filesystem::path& attempt,
-                  const std::filesystem::path& snapshot_directory, const SnapshotView& view);
+                  const std::filesystem::path& snapshot_directory, const SnapshotView& view,
+                  const std::atomic<bool>* cancelled = nullptr);
 
 // Removes what crashed publications of this snapshot left beside its attempts (".a<fence>.partial-*",
 // ".a<fence>.replaced-*"; one of the latter whose a<fence> is missing gets its name back). Only for who holds the

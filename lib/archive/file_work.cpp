@@ -224,7 +224,65 @@ std::vector<std::string> list_names(int directory, std::string_view path) {
   return names;
 }
 
-std::string hash_rest(int fd, std::string_view path, std::uint64_t& bytes) {
+void check_cancelled(Cancelled cancelled) {
+  if (cancelled != nullptr && cancelled->load())
+    throw Error(ErrorClass::temporary, "the files are no longer wanted: their attempt is over");
+}
+
+namespace {
+
+// Where data begins at or after `offset`, and where it ends; a file system that cannot tell has data everywhere.
+std::pair<std::uint64_t, std::uint64_t> next_data(int fd, std::uint64_t offset, std::uint64_t size) {
+  const off_t data = ::lseek(fd, static_cast<off_t>(offset), SEEK_DATA);
+  if (data < 0) return errno == ENXIO ? std::pair(size, size) : std::pair(offset, size);
+  const off_t hole = ::lseek(fd, data, SEEK_HOLE);
+  const auto begin = std::min(static_cast<std::uint64_t>(data), size);
+  return {begin, hole < 0 ? size : std::min(static_cast<std::uint64_t>(hole), size)};
+}
+
+void write_at(int fd, std::string_view bytes, std::uint64_t offset, std::string_view path) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) throw_errno(errno, "write", path);
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+    offset += static_cast<std::uint64_t>(written);
+  }
+}
+
+} // namespace
+
+void copy_body(int from, int to, std::uint64_t size, std::string_view path, Cancelled cancelled,
+               const std::function<void(std::string_view)>& seen) {
+  std::vector<char> buffer(kBufferSize);
+  const std::vector<char> zeros(kBufferSize);
+  std::uint64_t offset = 0;
+  while (offset < size) {
+    const auto [data, hole] = next_data(from, offset, size);
+    while (offset < data) {
+      check_cancelled(cancelled);
+      const auto piece = static_cast<std::size_t>(std::min<std::uint64_t>(data - offset, zeros.size()));
+      seen({zeros.data(), piece});
+      offset += piece;
+    }
+    while (offset < hole) {
+      check_cancelled(cancelled);
+      const auto piece = static_cast<std::size_t>(std::min<std::uint64_t>(hole - offset, buffer.size()));
+      const ssize_t got = ::pread(from, buffer.data(), piece, static_cast<off_t>(offset));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0)
+        throw Error(ErrorClass::input_output, "cannot read " + printable(path) + ": " + base::errno_text(errno));
+      if (got == 0) throw Error(ErrorClass::input_output, printable(path) + " became shorter while it was copied");
+      const std::string_view bytes(buffer.data(), static_cast<std::size_t>(got));
+      seen(bytes);
+      write_at(to, bytes, offset, path);
+      offset += bytes.size();
+    }
+  }
+  if (::ftruncate(to, static_cast<off_t>(size)) != 0) throw_errno(errno, "write", path);
+}
+
+std::string hash_rest(int fd, std::string_view path, std::uint64_t& bytes, Cancelled cancelled) {
   thread_local std::vector<char> buffer(kBufferSize);
   Sha256 hash;
   for (;;) {
@@ -234,6 +292,7 @@ std::string hash_rest(int fd, std::string_view path, std::uint64_t& bytes) {
       throw Error(ErrorClass::input_output, "cannot read " + printable(path) + ": " + base::errno_text(errno));
     }
     if (got == 0) return hash.finish();
+    check_cancelled(cancelled);
     hash.update({buffer.data(), static_cast<std::size_t>(got)});
     bytes += static_cast<std::uint64_t>(got);
   }

@@ -5,8 +5,10 @@
 
 #include <sys/stat.h>
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -79,8 +81,16 @@ Fd open_beneath(int top, const std::string& path, int flags);
 // Names in a directory but "." and "..", in byte order, so that everything derived from a tree is deterministic.
 std::vector<std::string> list_names(int directory, std::string_view path);
 
+// Long work looks at it between two pieces and throws Error(temporary) once it is true; null: goes on to the end.
+using Cancelled = const std::atomic<bool>*;
+void check_cancelled(Cancelled cancelled);
+
 // SHA-256 of the rest of an open file; adds the bytes read to `bytes`.
-std::string hash_rest(int fd, std::string_view path, std::uint64_t& bytes);
+std::string hash_rest(int fd, std::string_view path, std::uint64_t& bytes, Cancelled cancelled = nullptr);
+// Copies `from`, which has `size` bytes, into the empty file `to`, and keeps its holes. `seen` gets every byte in
+// order, zeros for those of holes. `path`: for messages.
+void copy_body(int from, int to, std::uint64_t size, std::string_view path, Cancelled cancelled,
+               const std::function<void(std::string_view)>& seen);
 void write_all(int fd, std::string_view text, std::string_view path);
 void sync_fd(int fd, std::string_view path);
 

@@ -39,7 +39,7 @@ struct Contents {
 
 // Hashes every file, makes it read-only and writes the manifest. Digests are taken anew: a later hook may have changed
 // what was scanned after an earlier one.
-Contents describe(int attempt, const std::filesystem::path& where, std::string& manifest_sha256) {
+Contents describe(int attempt, const std::filesystem::path& where, Cancelled cancelled, std::string& manifest_sha256) {
   Contents contents;
   std::string manifest;
   walk_tree(attempt, where, [&](const TreeEntry& entry) {
@@ -50,7 +50,7 @@ Contents describe(int attempt, const std::filesystem::path& where, std::string& 
       struct stat status {};
       if (!target || ::fstat(target.get(), &status) != 0 || !S_ISREG(status.st_mode)) return; // a directory
       std::uint64_t ignored = 0;
-      const std::string digest = hash_rest(target.get(), full, ignored);
+      const std::string digest = hash_rest(target.get(), full, ignored, cancelled);
       manifest += manifest_line(digest, entry.path);
       contents.digests.emplace(entry.path, digest);
       return;
@@ -59,7 +59,7 @@ Contents describe(int attempt, const std::filesystem::path& where, std::string& 
     const Fd fd = open_file_at(entry.directory, entry.name, status);
     if (!fd) throw_changed(full);
     if (::fchmod(fd.get(), 0444) != 0) throw_errno(errno, "make read-only", full);
-    const std::string digest = hash_rest(fd.get(), full, contents.bytes);
+    const std::string digest = hash_rest(fd.get(), full, contents.bytes, cancelled);
     ++contents.files;
     manifest += manifest_line(digest, entry.path);
     contents.digests.emplace(entry.path, digest);
@@ -131,7 +131,7 @@ void sync_tree(int directory, const std::string& where) {
 // Copies a tree file by file, comparing what is written with the digest that the manifest has, and makes it durable.
 class Copier {
 public:
-  explicit Copier(const Contents& contents) : contents_(contents), buffer_(256 * 1024) {}
+  Copier(const Contents& contents, Cancelled cancelled) : contents_(contents), cancelled_(cancelled) {}
 
   void copy_directory(int from, int to, const std::string& path, const std::string& where) {
     for (const std::string& name : list_names(from, where)) {
@@ -172,16 +172,8 @@ private:
     const Fd target(::openat(to, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
     if (!target) throw_errno(errno, "create", full);
     Sha256 hash;
-    for (;;) {
-      const ssize_t got = ::read(source.get(), buffer_.data(), buffer_.size());
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0)
-        throw Error(ErrorClass::input_output, "cannot read " + printable(full) + ": " + base::errno_text(errno));
-      if (got == 0) break;
-      const std::string_view bytes{buffer_.data(), static_cast<std::size_t>(got)};
-      hash.update(bytes);
-      write_all(target.get(), bytes, full);
-    }
+    copy_body(source.get(), target.get(), static_cast<std::uint64_t>(status.st_size), full, cancelled_,
+              [&](std::string_view bytes) { hash.update(bytes); });
     const auto expected = contents_.digests.find(path);
     if (expected == contents_.digests.end() || expected->second != hash.finish()) throw_changed(full);
     const timespec times[2] = {status.st_atim, status.st_mtim};
@@ -191,7 +183,7 @@ private:
   }
 
   const Contents& contents_;
-  std::vector<char> buffer_;
+  const Cancelled cancelled_;
 };
 
 void remove_quietly(int directory, const std::string& name, const std::filesystem::path& where) {
@@ -237,7 +229,7 @@ std::optional<Leftover> parse_leftover(std::string_view name) {
 } // namespace
 
 Published publish(const Root& root, const std::filesystem::path& attempt,
-                  const std::filesystem::path& snapshot_directory, const SnapshotView& view) {
+                  const std::filesystem::path& snapshot_directory, const SnapshotView& view, Cancelled cancelled) {
   if (snapshot_directory.is_absolute() || snapshot_directory.empty() ||
       snapshot_directory.lexically_normal().native().starts_with(".."))
     throw Error(ErrorClass::bug, "not a directory below the archive root: " + printable(snapshot_directory.native()));
@@ -245,7 +237,8 @@ Published publish(const Root& root, const std::filesystem::path& attempt,
 
   const std::filesystem::path source_path = std::filesystem::absolute(attempt).lexically_normal();
   const Fd source = open_own_directory(source_path);
-  tidy_tree(source.get(), source_path);
+  Published published;
+  published.lost = tidy_tree(source.get(), source_path, 0, cancelled).lost;
   const std::string final_name = "a" + std::to_string(view.fence);
   if (root.bucket() != nullptr)
     shorten_paths(source.get(), source_path,
@@ -253,8 +246,7 @@ Published publish(const Root& root, const std::filesystem::path& attempt,
   write_file_at(source.get(), kIndexName, render_index_jsonl(view), (source_path / kIndexName).native(), false);
   write_file_at(source.get(), kPageName, render_with_size(source.get(), source_path, view),
                 (source_path / kPageName).native(), false);
-  Published published;
-  const Contents contents = describe(source.get(), source_path, published.manifest_sha256);
+  const Contents contents = describe(source.get(), source_path, cancelled, published.manifest_sha256);
   published.bytes = contents.bytes;
   published.files = contents.files;
 
@@ -292,7 +284,7 @@ Published publish(const Root& root, const std::filesystem::path& attempt,
     {
       const Fd copy = open_directory_at(target.get(), partial);
       if (!copy) throw_errno(errno, "open the directory", (target_path / partial).native());
-      Copier(contents).copy_directory(source.get(), copy.get(), "", (target_path / partial).native());
+      Copier(contents, cancelled).copy_directory(source.get(), copy.get(), "", (target_path / partial).native());
     }
     root.check(); // the volume may have gone while we wrote
     int error_number = 0;

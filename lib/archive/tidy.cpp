@@ -42,7 +42,8 @@ std::optional<std::string> read_link(int directory, const std::string& name) {
 
 class Tidier {
 public:
-  Tidier(int top, const std::filesystem::path& where) : top_(top), where_(where.native()) {
+  Tidier(int top, const std::filesystem::path& where, int below, Cancelled cancelled)
+      : top_(top), where_(where.native()), below_(below), cancelled_(cancelled) {
     while (where_.size() > 1 && where_.back() == '/')
       where_.pop_back();
     // A hook knows its directory by one spelling or by the canonical one.
@@ -50,7 +51,7 @@ public:
     canonical_ = std::filesystem::canonical(where, ignored).native();
   }
 
-  std::size_t run() {
+  Removed run() {
     tidy_directory(top_, "", 0);
     // Only now: what a link leads to may just have been removed, renamed or replaced.
     walk_tree(top_, where_, [this](const TreeEntry& entry) {
@@ -68,8 +69,8 @@ private:
       if (::fstatat(directory, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
       name = rename_to_utf8(directory, path, name);
       const std::string entry_path = child_path(path, name);
-      if (entry_path.size() > kMaximumPathBytes) {
-        remove(directory, name, entry_path);
+      if (entry_path.size() + static_cast<std::size_t>(below_) * (kMaximumNameBytes + 1) > kMaximumPathBytes) {
+        lose(directory, name, entry_path);
       } else if (S_ISDIR(status.st_mode)) {
         tidy_subdirectory(directory, name, entry_path, depth, status);
       } else if (S_ISREG(status.st_mode)) {
@@ -77,14 +78,15 @@ private:
       } else if (S_ISLNK(status.st_mode)) {
         make_link_relative(directory, name, depth);
       } else {
-        remove(directory, name, entry_path);
+        remove_tree_at(directory, name, full_path(entry_path));
+        ++removed_.special;
       }
     }
   }
 
   void tidy_subdirectory(int parent, const std::string& name, const std::string& path, int depth,
                          const struct stat& status) {
-    if (depth + 1 >= kMaximumDepth) return remove(parent, name, path);
+    if (depth + 1 + below_ >= kMaximumDepth) return lose(parent, name, path);
     if ((status.st_mode & 0700) != 0700) ::fchmodat(parent, name.c_str(), 0755, AT_SYMLINK_NOFOLLOW);
     const Fd directory = open_directory_at(parent, name);
     if (!directory) {
@@ -105,25 +107,20 @@ private:
     }
     // A second name may lie outside: changing this file's mode would change that one, and its owner could go on writing
     // into what we seal.
-    if (status.st_nlink > 1) return give_own_body(directory, name, path, fd);
+    if (status.st_nlink > 1)
+      return give_own_body(directory, name, path, fd, static_cast<std::uint64_t>(status.st_size));
     if ((status.st_mode & 07111) == 0) return;
     if (::fchmod(fd.get(), (status.st_mode & 0666) | 0400) != 0)
       throw_errno(errno, "change the mode of", full_path(path));
   }
 
-  void give_own_body(int directory, const std::string& name, const std::string& path, const Fd& from) {
+  void give_own_body(int directory, const std::string& name, const std::string& path, const Fd& from,
+                     std::uint64_t size) {
     const std::string temporary = ".partial-" + base::random_hex32();
     const Fd to(::openat(directory, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
     if (!to) throw_errno(errno, "copy", full_path(path));
     try {
-      std::vector<char> buffer(128 * 1024);
-      for (;;) {
-        const ssize_t got = ::read(from.get(), buffer.data(), buffer.size());
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) throw_errno(errno, "read", full_path(path));
-        if (got == 0) break;
-        write_all(to.get(), {buffer.data(), static_cast<std::size_t>(got)}, full_path(path));
-      }
+      copy_body(from.get(), to.get(), size, full_path(path), cancelled_, [](std::string_view) {});
       if (::renameat(directory, temporary.c_str(), directory, name.c_str()) != 0)
         throw_errno(errno, "copy", full_path(path));
     } catch (...) {
@@ -192,15 +189,17 @@ private:
       throw_errno(errno, "remove", full_path(entry.path));
   }
 
-  void remove(int directory, const std::string& name, const std::string& path) {
+  void lose(int directory, const std::string& name, const std::string& path) {
     remove_tree_at(directory, name, full_path(path));
-    ++removed_;
+    removed_.lost.push_back(path);
   }
 
   int top_;
   std::string where_;
   std::string canonical_;
-  std::size_t removed_{0};
+  int below_;
+  Cancelled cancelled_;
+  Removed removed_;
 };
 
 void walk_directory(int directory, const std::string& where, const std::string& path, int depth,
@@ -226,7 +225,9 @@ void walk_directory(int directory, const std::string& where, const std::string& 
 
 } // namespace
 
-std::size_t tidy_tree(int top, const std::filesystem::path& where) { return Tidier(top, where).run(); }
+Removed tidy_tree(int top, const std::filesystem::path& where, int below, Cancelled cancelled) {
+  return Tidier(top, where, below, cancelled).run();
+}
 
 void walk_tree(int top, const std::filesystem::path& where, const std::function<void(const TreeEntry&)>& visit) {
   walk_directory(top, where.native(), "", 0, visit);

@@ -5,6 +5,8 @@
 #include "lib/archive/file_work.hpp"
 
 #include <functional>
+#include <string>
+#include <vector>
 
 namespace holdfast::archive {
 
@@ -15,8 +17,13 @@ inline constexpr std::size_t kMaximumPathBytes = 3000;
 // Strips executable and set-id bits, makes everything readable to us, gives files with several hard links a body of
 // their own, renames what is not valid UTF-8 (bytes percent-encoded), turns absolute links to inside into relative
 // ones, replaces other links that leave or dangle by "<name>.broken-symlink.txt", removes sockets, fifos, devices and
-// what lies deeper than the bounds. Returns the number of things removed.
-std::size_t tidy_tree(int top, const std::filesystem::path& where);
+// what lies deeper than the bounds.
+struct Removed {
+  std::size_t special{0};        // sockets, fifos, devices
+  std::vector<std::string> lost; // files and directories beyond the bounds: their paths, relative to the top
+};
+// `below`: how many directories above the top belong to the tree that will be kept; the bounds are those of that tree.
+Removed tidy_tree(int top, const std::filesystem::path& where, int below, Cancelled cancelled = nullptr);
 
 // Calls `visit` for everything but directories below `top`, in byte order of the path's parts.
 struct TreeEntry {

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <regex>
 #include <set>
 
 namespace holdfast::hooks {
@@ -171,6 +172,14 @@ std::string search_path(const Environment& environment, const std::string& inher
 }
 
 } // namespace
+
+bool chooses_program(const std::string& option) {
+  static const std::regex pattern(
+      "_BINARY$|_ARGS(_EXTRA)?$|^(LD|BASH|ABXPKG|HOLDFAST)_|^PYTHON[A-Z]|^PERL5|^RUBY(OPT|LIB)$"
+      "|^NODE_(OPTIONS|PATH|MODULES?_DIR)$|^GIT_(SSH|CONFIG|ASKPASS|EXEC|EXTERNAL|EDITOR|PAGER|PROXY)"
+      "|^(PATH|ENV|IFS|SHELL|EDITOR|PAGER|BROWSER|WGETRC|CURL_HOME|JAVA_TOOL_OPTIONS|LIB_DIR|LIB_BIN_DIR)$");
+  return std::regex_search(option, pattern);
+}
 
 std::map<std::string, std::string> inherited_environment(const std::vector<std::string>& extra) {
   Environment result;

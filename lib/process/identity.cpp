@@ -101,6 +101,12 @@ void become_subreaper() {
                           base::errno_text(errno));
 }
 
+void forbid_inspection() {
+#ifndef __SANITIZE_ADDRESS__
+  ::prctl(PR_SET_DUMPABLE, 0);
+#endif
+}
+
 std::filesystem::path executable_directory() {
   // Asked once: below a chroot the link reads differently as soon as the process has entered another mount namespace.
   static const auto directory = [] {

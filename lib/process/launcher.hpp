@@ -62,6 +62,11 @@ std::unique_ptr<Launcher> make_launcher(asio::any_io_executor executor, const st
 // waitpid(-1), which would steal the exit statuses of other people's children. Throws Error(system).
 void become_subreaper();
 
+// Keeps other processes of this user from reading this one's memory and environment, or tracing it (PR_SET_DUMPABLE):
+// hooks run as the same user. Programs that it starts are not covered: exec resets it. Without effect in a build with
+// the address sanitizer, whose search for leaks traces its own process.
+void forbid_inspection();
+
 // The directory of the running executable: shim and guard are installed beside it.
 std::filesystem::path executable_directory();
 

@@ -42,8 +42,11 @@ std::map<std::string, std::string> parse_options(const std::vector<std::string>&
                         "for example --option WGET_TIMEOUT=120");
     const std::string name = text.substr(0, equals);
     const bool known = name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == std::string::npos;
-    if (!known || name == "PATH" || name.starts_with("LD_") || name.starts_with("HOLDFAST_"))
-      throw base::Error(base::ErrorClass::usage, "--option " + name + ": a crawl cannot set this");
+    if (!known) throw base::Error(base::ErrorClass::usage, "--option " + name + ": a crawl cannot set this");
+    if (hooks::chooses_program(name))
+      throw base::Error(base::ErrorClass::usage,
+                        "--option " + name + ": a crawl cannot choose what programs the workers start",
+                        "put it under hooks: in the settings file of the workers, or in their environment");
     if (hooks::is_secret_key(name))
       throw base::Error(base::ErrorClass::usage, "--option " + name + ": secrets are not stored with a crawl",
                         "put it under hooks: in the settings file of the nodes");

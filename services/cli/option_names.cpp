@@ -14,17 +14,15 @@ namespace holdfast::cli {
 namespace {
 
 // Of the contract itself: every hook gets these, whatever its plugin declares.
-constexpr std::array<std::string_view, 20> kGeneral = {
-    "TIMEOUT",      "STALL_TIMEOUT",    "USER_AGENT",       "CHECK_SSL_VALIDITY",
-    "COOKIES_FILE", "RESOLUTION",       "DRY_RUN",          "DEBUG",
-    "LIB_DIR",      "NODE_MODULES_DIR", "NODE_MODULE_DIR",  "HTTP_PROXY",
-    "HTTPS_PROXY",  "NO_PROXY",         "ALL_PROXY",        "LANG",
-    "TZ",           "CHROME_SANDBOX",   "CHROME_ISOLATION", "PERSONAS_DIR"};
+constexpr std::array<std::string_view, 17> kGeneral = {
+    "TIMEOUT",        "STALL_TIMEOUT",    "USER_AGENT",  "CHECK_SSL_VALIDITY", "COOKIES_FILE", "RESOLUTION", "DRY_RUN",
+    "DEBUG",          "HTTP_PROXY",       "HTTPS_PROXY", "NO_PROXY",           "ALL_PROXY",    "LANG",       "TZ",
+    "CHROME_SANDBOX", "CHROME_ISOLATION", "PERSONAS_DIR"};
 
 } // namespace
 
 void check_option_name(const hooks::Catalog& catalog, const std::string& name) {
-  if (catalog.plugins().empty() || name.starts_with("ABXPKG_") || name.starts_with("LC_")) return;
+  if (catalog.plugins().empty() || name.starts_with("LC_")) return;
   std::set<std::string> known(kGeneral.begin(), kGeneral.end());
   std::string owner; // the plugin that the name begins with, the longest
   std::vector<std::string> of_owner;

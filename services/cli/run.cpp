@@ -107,6 +107,7 @@ awaitable<void> all_in_one(asio::io_context& io, runner::GateOptions gate, runne
 } // namespace
 
 int run_duties(Context& context, bool standby) {
+  process::forbid_inspection();
   context.connection(true);
   context.disconnect();
   asio::io_context io;
@@ -148,6 +149,7 @@ int runner_status(Context& context) {
 }
 
 int run(Context& context, bool daemon) {
+  process::forbid_inspection();
   context.connection(true);
   context.disconnect();
   asio::io_context io;

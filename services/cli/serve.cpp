@@ -58,8 +58,17 @@ int serve(Context& context) {
   const auto collection = store::collection_id(context.connection()); // there is one, and its schema is ours
   told_to_end();
 
+  std::vector<std::string> hosts;
+  if (token.empty()) // a name that leads here, but is not ours, is a trick
+    hosts = {"localhost",
+             "127.0.0.1",
+             "[::1]",
+             endpoint.address,
+             "[" + endpoint.address + "]",
+             beside.address,
+             "[" + beside.address + "]"};
   const serve::Files files(context.archive_root(), collection,
-                           token.empty() ? "" : pg::sha256_hex("files " + token).substr(0, 32));
+                           token.empty() ? "" : pg::sha256_hex("files " + token).substr(0, 32), hosts);
   const serve::HttpServer file_server(beside, 2,
                                       [&files](const serve::Request& request) { return files.answer(request); });
   serve::SiteOptions options;
@@ -68,8 +77,7 @@ int serve(Context& context) {
   options.token = token;
   options.files = &files;
   options.files_port = file_server.port();
-  if (token.empty()) // a name that leads here, but is not ours, is a trick
-    options.hosts = {"localhost", "127.0.0.1", "[::1]", endpoint.address, "[" + endpoint.address + "]"};
+  options.hosts = hosts;
   serve::Site site(std::move(options));
   const serve::HttpServer server(endpoint, 3, [&site](const serve::Request& request) { return site.answer(request); });
   std::cout << "Look at " << shown(endpoint, server.port()) << (token.empty() ? "" : "?token=...") << "\n"

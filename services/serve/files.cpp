@@ -68,8 +68,9 @@ bool same(std::string_view left, std::string_view right) {
 
 } // namespace
 
-Files::Files(const std::filesystem::path& root, const std::string& collection_id, std::string key)
-    : key_(std::move(key)) {
+Files::Files(const std::filesystem::path& root, const std::string& collection_id, std::string key,
+             std::vector<std::string> hosts)
+    : key_(std::move(key)), hosts_(std::move(hosts)) {
   if (s3::is_location(root.native()))
     bucket_ = std::make_unique<archive::Root>(archive::Root::open(root, collection_id, false));
   else
@@ -96,6 +97,7 @@ std::string Files::href(const std::string& path) const {
 }
 
 Response Files::answer(const Request& request) const {
+  if (!is_named(hosts_, request)) return refusal(403, "ask for these files by the address that listens\n");
   std::string path = request.path.substr(1);
   if (!key_.empty()) {
     const auto slash = path.find('/');

@@ -8,14 +8,17 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace holdfast::serve {
 
 class Files {
 public:
   // `root`: a directory, or a bucket that must be of this collection (then throws what archive::Root::open throws).
-  // `key`: every path begins with "/<key>/" if it is not empty, so that who knows no address gets nothing.
-  Files(const std::filesystem::path& root, const std::string& collection_id, std::string key);
+  // `key`: every path begins with "/<key>/" if it is not empty, so that who knows no address gets nothing. `hosts`:
+  // names under which it may be asked for; empty: any.
+  Files(const std::filesystem::path& root, const std::string& collection_id, std::string key,
+        std::vector<std::string> hosts);
   ~Files();
   Files(const Files&) = delete;
   Files& operator=(const Files&) = delete;
@@ -28,6 +31,7 @@ private:
   int root_{-1};
   std::unique_ptr<archive::Root> bucket_;
   std::string key_;
+  std::vector<std::string> hosts_;
 };
 
 } // namespace holdfast::serve

@@ -15,8 +15,9 @@
 
 #include <unistd.h>
 
-#include <atomic>
+#include <algorithm>
 #include <charconv>
+#include <mutex>
 #include <optional>
 #include <string_view>
 
@@ -32,6 +33,8 @@ namespace {
 constexpr std::chrono::seconds kDeadline{30};
 constexpr std::uint32_t kHeaderLimit = 16 * 1024;
 constexpr int kMaximumConnections = 256;
+constexpr int kMaximumOfPeer = 128; // connections of one address
+constexpr int kMaximumUnasked = 32; // of those, connections without a complete request
 
 int hex(char character) {
   if (character >= '0' && character <= '9') return character - '0';
@@ -59,6 +62,37 @@ bool parse_target(std::string_view target, Request& request) {
   return true;
 }
 
+bool is_alphanumeric(char character) {
+  return (character >= 'a' && character <= 'z') || (character >= 'A' && character <= 'Z') ||
+         (character >= '0' && character <= '9');
+}
+
+// It becomes part of headers and pages.
+bool is_host(std::string_view host) {
+  return std::all_of(host.begin(), host.end(), [](char character) {
+    return is_alphanumeric(character) || std::string_view(".-_:[]").find(character) != std::string_view::npos;
+  });
+}
+
+bool is_header_value(std::string_view value) {
+  return std::none_of(value.begin(), value.end(), [](char character) {
+    const auto byte = static_cast<unsigned char>(character);
+    return (byte < 0x20 && byte != '\t') || byte == 0x7F;
+  });
+}
+
+// An IPv6 network counts as one peer, because its hosts choose their addresses.
+template <class Socket>
+std::string peer_of(const Socket& socket) {
+  boost::system::error_code error;
+  const auto address = socket.remote_endpoint(error).address();
+  if (error) return "";
+  if (!address.is_v6() || address.to_v6().is_v4_mapped() || address.is_loopback()) return address.to_string();
+  auto bytes = address.to_v6().to_bytes();
+  std::fill(bytes.begin() + 8, bytes.end(), std::uint8_t{0});
+  return asio::ip::make_address_v6(bytes).to_string();
+}
+
 std::string without_port(std::string_view host) {
   if (host.starts_with('[')) return std::string(host.substr(0, host.find(']') + 1));
   return std::string(host.substr(0, host.find(':')));
@@ -84,7 +118,7 @@ void fill_head(Message& message, const Response& response, bool keep_alive) {
   message.set(http::field::content_type, response.type);
   message.set("X-Content-Type-Options", "nosniff");
   for (const auto& [name, value] : response.headers)
-    message.set(name, value);
+    if (is_header_value(value)) message.set(name, value);
   message.keep_alive(keep_alive);
 }
 
@@ -107,6 +141,22 @@ bool percent_decode(std::string_view text, bool plus_is_space, std::string& out)
     out += character;
   }
   return true;
+}
+
+Lane usual_lane(const Request& request) {
+  if (request.path == "/healthz") return Lane::immediate;
+  return request.path == "/metrics" ? Lane::numbers : Lane::pages;
+}
+
+bool is_plain_path(std::string_view path) {
+  return path.starts_with('/') && path.find("//") == std::string_view::npos &&
+         std::all_of(path.begin(), path.end(), [](char character) {
+           return is_alphanumeric(character) || std::string_view("/._~-").find(character) != std::string_view::npos;
+         });
+}
+
+bool is_named(const std::vector<std::string>& names, const Request& request) {
+  return names.empty() || std::find(names.begin(), names.end(), request.host) != names.end();
 }
 
 Endpoint parse_endpoint(const std::string& text, const std::string& setting) {
@@ -134,8 +184,63 @@ Endpoint parse_endpoint(const std::string& text, const std::string& setting) {
 }
 
 struct HttpServer::Impl {
-  Impl(const Endpoint& endpoint, int threads, Handler handle)
-      : handler(std::move(handle)), pool(static_cast<std::size_t>(threads)), acceptor(asio::make_strand(pool)) {
+  // Connections by peer; some of them have not sent a request, or not all of it. Any thread.
+  class Peers {
+  public:
+    bool enter(const std::string& peer) {
+      const std::lock_guard lock(mutex_);
+      if (all_ >= kMaximumConnections) return false;
+      const auto known = peers_.find(peer);
+      if (known != peers_.end() && (known->second.all >= kMaximumOfPeer || known->second.unasked >= kMaximumUnasked))
+        return false;
+      ++all_;
+      auto& counts = peers_[peer];
+      ++counts.all;
+      ++counts.unasked;
+      return true;
+    }
+    void asked(const std::string& peer, int change) { // -1: a request is complete; +1: the next is awaited
+      const std::lock_guard lock(mutex_);
+      peers_[peer].unasked += change;
+    }
+    void leave(const std::string& peer, bool asking) {
+      const std::lock_guard lock(mutex_);
+      --all_;
+      const auto known = peers_.find(peer);
+      if (!asking) --known->second.unasked;
+      if (--known->second.all == 0) peers_.erase(known);
+    }
+
+  private:
+    struct Counts {
+      int all{0}, unasked{0};
+    };
+    std::mutex mutex_;
+    std::map<std::string, Counts> peers_;
+    int all_{0};
+  };
+
+  // One connection among the peer's.
+  class Place {
+  public:
+    Place(Peers& peers, std::string peer) : peers_(peers), peer_(std::move(peer)) {}
+    ~Place() { peers_.leave(peer_, asking_); }
+    Place(const Place&) = delete;
+    Place& operator=(const Place&) = delete;
+    void set_asking(bool asking) {
+      if (asking != asking_) peers_.asked(peer_, asking ? -1 : 1);
+      asking_ = asking;
+    }
+
+  private:
+    Peers& peers_;
+    const std::string peer_;
+    bool asking_{false};
+  };
+
+  Impl(const Endpoint& endpoint, int threads, Handler handle, LaneOf choose)
+      : handler(std::move(handle)), lane_of(std::move(choose)), pages(static_cast<std::size_t>(threads)),
+        acceptor(asio::make_strand(wire)) {
     const tcp::endpoint where(asio::ip::make_address(endpoint.address), endpoint.port);
     try {
       acceptor.open(where.protocol());
@@ -152,38 +257,52 @@ struct HttpServer::Impl {
     asio::co_spawn(acceptor.get_executor(), accept(), asio::detached);
   }
   ~Impl() {
-    pool.stop(); // coroutines are destroyed with their sockets
-    pool.join();
+    for (auto* pool : {&wire, &numbers, &pages})
+      pool->stop(); // coroutines are destroyed with their sockets
+    for (auto* pool : {&wire, &numbers, &pages})
+      pool->join();
   }
 
   asio::awaitable<void> accept() {
     for (;;) {
       auto [error, socket] =
-          co_await acceptor.async_accept(asio::make_strand(pool), asio::as_tuple(asio::use_awaitable));
+          co_await acceptor.async_accept(asio::make_strand(wire), asio::as_tuple(asio::use_awaitable));
       if (error == asio::error::operation_aborted) co_return;
       if (error) {
         asio::steady_timer pause(acceptor.get_executor(), std::chrono::milliseconds(100)); // no more descriptors
         co_await pause.async_wait(asio::as_tuple(asio::use_awaitable));
         continue;
       }
-      if (connections >= kMaximumConnections) continue; // the socket closes
-      ++connections;
+      auto peer = peer_of(socket);
+      if (!peers.enter(peer)) continue; // the socket closes
       const auto executor = socket.get_executor();
-      asio::co_spawn(executor, converse(std::move(socket)), [this](std::exception_ptr) { --connections; });
+      asio::co_spawn(executor, converse(std::move(socket), std::make_unique<Place>(peers, std::move(peer))),
+                     asio::detached);
     }
   }
 
-  Response answer(const http::request<http::empty_body>& message) {
-    Request request;
-    if (message.method() != http::verb::get && message.method() != http::verb::head)
-      return {405, "text/plain; charset=utf-8", "only GET and HEAD\n", {{"Allow", "GET, HEAD"}}, -1};
+  // What is wrong with a request itself; empty: nothing, and `request` is complete.
+  static std::optional<Response> read_request(const http::request<http::empty_body>& message, Request& request) {
+    const auto plain = [](unsigned status, std::string text) {
+      return Response{status, "text/plain; charset=utf-8", std::move(text), {}, -1};
+    };
+    if (message.method() != http::verb::get && message.method() != http::verb::head) {
+      auto response = plain(405, "only GET and HEAD\n");
+      response.headers = {{"Allow", "GET, HEAD"}};
+      return response;
+    }
     const auto field = [&](http::field name) { return std::string(message[name]); };
     request.host = without_port(field(http::field::host));
     request.authorization = field(http::field::authorization);
     request.cookie = field(http::field::cookie);
     request.if_none_match = field(http::field::if_none_match);
-    if (!parse_target(std::string_view(message.target().data(), message.target().size()), request))
-      return {400, "text/plain; charset=utf-8", "this request makes no sense\n", {}, -1};
+    if (!is_host(request.host) ||
+        !parse_target(std::string_view(message.target().data(), message.target().size()), request))
+      return plain(400, "this request makes no sense\n");
+    return std::nullopt;
+  }
+
+  Response answer(const Request& request) {
     try {
       return handler(request);
     } catch (const base::Error& error) {
@@ -201,7 +320,18 @@ struct HttpServer::Impl {
     }
   }
 
-  asio::awaitable<void> converse(tcp::socket socket) {
+  asio::awaitable<Response> answer_in_lane(const Request& request) { co_return answer(request); }
+
+  asio::awaitable<Response> respond(const http::request<http::empty_body>& message) {
+    Request request;
+    if (auto wrong = read_request(message, request)) co_return std::move(*wrong);
+    const auto lane = lane_of(request);
+    if (lane == Lane::immediate) co_return answer(request);
+    auto& pool = lane == Lane::numbers ? numbers : pages;
+    co_return co_await asio::co_spawn(pool, answer_in_lane(request), asio::use_awaitable);
+  }
+
+  asio::awaitable<void> converse(tcp::socket socket, std::unique_ptr<Place> place) {
     beast::tcp_stream stream(std::move(socket));
     beast::flat_buffer buffer;
     for (;;) {
@@ -209,16 +339,18 @@ struct HttpServer::Impl {
       parser.header_limit(kHeaderLimit);
       parser.body_limit(0);
       stream.expires_after(kDeadline);
+      place->set_asking(false);
       const auto [read_error, read] =
           co_await http::async_read(stream, buffer, parser, asio::as_tuple(asio::use_awaitable));
       if (read_error) {
         if (read_error == http::error::end_of_stream) stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
         co_return;
       }
+      place->set_asking(true);
       const auto& message = parser.get();
       const bool keep_alive = message.keep_alive();
       const bool head = message.method() == http::verb::head;
-      Response response = answer(message);
+      Response response = co_await respond(message);
       FileCloser file(response.file);
       stream.expires_after(kDeadline);
       boost::system::error_code error;
@@ -272,15 +404,17 @@ struct HttpServer::Impl {
   }
 
   Handler handler;
-  asio::thread_pool pool;
+  LaneOf lane_of;
+  Peers peers;
+  asio::thread_pool wire{1}; // before the lanes: their coroutines hold sockets
+  asio::thread_pool numbers{1}, pages;
   tcp::acceptor acceptor;
-  std::atomic<int> connections{0};
   std::uint16_t port{0};
   boost::system::error_code ignored;
 };
 
-HttpServer::HttpServer(const Endpoint& endpoint, int threads, Handler handler)
-    : impl_(std::make_unique<Impl>(endpoint, threads, std::move(handler))) {}
+HttpServer::HttpServer(const Endpoint& endpoint, int threads, Handler handler, LaneOf lane_of)
+    : impl_(std::make_unique<Impl>(endpoint, threads, std::move(handler), std::move(lane_of))) {}
 HttpServer::~HttpServer() = default;
 std::uint16_t HttpServer::port() const noexcept { return impl_->port; }
 

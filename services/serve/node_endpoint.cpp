@@ -4,6 +4,10 @@
 #include "services/serve/metrics.hpp"
 #include "services/serve/site.hpp"
 
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+
 namespace holdfast::serve {
 
 namespace {
@@ -21,7 +25,7 @@ Response plain(unsigned status, std::string body, std::string type = "text/plain
 
 struct NodeEndpoint::Impl {
   Impl(const std::string& listen, const std::string& dsn)
-      : connections(dsn),
+      : connections(dsn, std::chrono::seconds(3)), // below what a scraper waits
         server(parse_endpoint(listen, "http.listen"), 1, [this](const Request& request) { return answer(request); }) {}
 
   Response answer(const Request& request) {
@@ -33,7 +37,8 @@ struct NodeEndpoint::Impl {
       samples = connections.with([](pg::Connection& connection) { return node_samples(connection); });
       if (samples.empty()) problem = "this node is not counted on: its lease does not hold";
     } catch (const base::Error& error) {
-      problem = error.what();
+      problem = "the database does not answer"; // it may be anybody who asks
+      spdlog::debug("{}: {}", request.path, error.what());
     }
     if (request.path == "/readyz") return problem.empty() ? plain(200, "ok\n") : plain(503, problem + "\n");
     // What the process counts of itself is told also, and just, when the database is away.

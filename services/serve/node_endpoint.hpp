@@ -1,7 +1,7 @@
 #pragma once
 // What a node tells machines about itself: /healthz (it lives), /readyz (it is counted on: its lease holds), /metrics
-// (Prometheus). Owned by the verb that runs the node; a thread and a read-only database session of its own. The
-// destructor ends both.
+// (Prometheus). All three are open to whoever reaches the port: they hold numbers, and names of plugins and machines.
+// Owned by the verb that runs the node; threads and read-only database sessions of its own. The destructor ends both.
 
 #include "services/serve/http_server.hpp"
 

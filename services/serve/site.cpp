@@ -92,7 +92,9 @@ std::unique_ptr<pg::Connection> Connections::take(bool fresh) {
   }
   pg::ConnectionOptions options;
   options.application_name = "holdfast serve";
-  options.statement_timeout = std::chrono::milliseconds(10000);
+  options.statement_timeout = patience_;
+  options.connect_timeout = std::min(options.connect_timeout, patience_);
+  options.answer_timeout = patience_ + std::chrono::seconds(1);
   auto connection = std::make_unique<pg::Connection>(dsn_, options);
   connection->call("set default_transaction_read_only = on");
   return connection;
@@ -133,8 +135,7 @@ bool Site::admitted(const Request& request) const {
 Response Site::answer(const Request& request) {
   Response response;
   // A name that leads here but is not ours: a page elsewhere that had its name changed to our address.
-  if (!options_.hosts.empty() &&
-      std::find(options_.hosts.begin(), options_.hosts.end(), request.host) == options_.hosts.end()) {
+  if (!is_named(options_.hosts, request)) {
     response = text(403, "ask for this page by the address it listens on\n");
   } else if (request.path == "/healthz") {
     response = text(200, "ok\n");
@@ -142,7 +143,7 @@ Response Site::answer(const Request& request) {
              !pass_.empty() && token != request.query.end() &&
              pg::sha256_hex(token->second) == pg::sha256_hex(options_.token)) {
     response = text(303, "");
-    response.headers = {{"Location", request.path.starts_with("//") ? "/" : request.path},
+    response.headers = {{"Location", is_plain_path(request.path) ? request.path : "/"},
                         {"Set-Cookie", "holdfast=" + pass_ + "; Path=/; HttpOnly; SameSite=Strict; Max-Age=2592000"}};
   } else if (!admitted(request)) {
     response.status = 401;

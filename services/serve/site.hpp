@@ -6,6 +6,7 @@
 #include "services/serve/files.hpp"
 #include "services/serve/http_server.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -17,7 +18,9 @@ namespace holdfast::serve {
 // Read-only sessions, made when first needed and kept. Any thread.
 class Connections {
 public:
-  explicit Connections(std::string dsn) : dsn_(std::move(dsn)) {}
+  // `patience`: how long a call may take.
+  explicit Connections(std::string dsn, std::chrono::milliseconds patience = std::chrono::seconds(10))
+      : dsn_(std::move(dsn)), patience_(patience) {}
 
   // Runs `work(pg::Connection&)`; once more with a new session if the one at hand turns out to be broken.
   template <class Work>
@@ -42,7 +45,8 @@ private:
   std::unique_ptr<pg::Connection> take(bool fresh);
   void give_back(std::unique_ptr<pg::Connection> connection);
 
-  std::string dsn_;
+  const std::string dsn_;
+  const std::chrono::milliseconds patience_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<pg::Connection>> idle_;
 };

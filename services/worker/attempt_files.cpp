@@ -1,7 +1,9 @@
 #include "services/worker/attempt_files.hpp"
 
+#include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/text.hpp"
+#include "lib/hooks/text.hpp"
 #include "services/worker/on_thread.hpp"
 
 #include <spdlog/spdlog.h>
@@ -29,10 +31,17 @@ std::string shortened(const std::vector<std::string>& names) {
 }
 
 // A hook may have removed its own directory, or put something else there: then it left nothing.
-std::vector<archive::OutputFile> scan(const fs::path& directory) {
+archive::ScanReport scan(const fs::path& directory, const std::atomic<bool>& cancelled) {
   std::error_code gone;
   if (!fs::is_directory(fs::symlink_status(directory, gone))) return {};
-  return archive::scan_outputs(directory).files;
+  archive::ScanLimits limits;
+  limits.cancelled = &cancelled;
+  return archive::scan_outputs(directory, limits);
+}
+
+// Logs have limits of their own, and a hook that passes one may write on until it is killed.
+std::uint64_t logs_in(const archive::Weight& weight, const hooks::HookLimits& limits) {
+  return std::min(weight.logs, 4 * (limits.stdout_bytes + limits.stderr_bytes));
 }
 
 } // namespace
@@ -60,22 +69,92 @@ void AttemptFiles::check() const {
   throw base::Error(base::ErrorClass::refused, "a hook has taken away the directory of its snapshot");
 }
 
-awaitable<std::vector<archive::OutputFile>> AttemptFiles::left_by(const archive::ResultView& result) {
+awaitable<AttemptFiles::Left> AttemptFiles::left_by(const archive::ResultView& result) {
+  Left left;
   auto scanned = co_await on_thread(context_.files, [&] {
     check();
-    return scan(directory_ / result.plugin);
+    const auto weights = archive::weigh_attempt(directory_);
+    refuse_astray(weights);
+    left.refusal = overweight(weights, result.plugin);
+    if (!left.refusal.empty()) archive::drop_outputs(directory_ / result.plugin);
+    return left.refusal.empty() ? scan(directory_ / result.plugin, abandoned_) : archive::ScanReport();
   });
+  if (!left.refusal.empty()) {
+    forget_files_of(result);
+    co_return left;
+  }
   std::set<std::string> of_others; // hooks of the same plugin
   for (const auto& other : results_)
     if (&other != &result && other.plugin == result.plugin)
       for (const auto& file : other.files)
         of_others.insert(file.path);
-  std::vector<archive::OutputFile> files;
-  for (auto& file : scanned) {
+  for (auto& file : scanned.files) {
     file.path = result.plugin + "/" + file.path;
-    if (!of_others.contains(file.path)) files.push_back(std::move(file));
+    if (!of_others.contains(file.path)) left.files.push_back(std::move(file));
   }
-  co_return files;
+  left.lost = std::move(scanned.lost);
+  co_return left;
+}
+
+// Why the directory of a plugin is not looked into; "": it is not too large.
+std::string AttemptFiles::overweight(const Weights& weights, const std::string& plugin) const {
+  const auto found = weights.find(plugin);
+  if (found == weights.end()) return "";
+  const auto& limits = context_.options.hook_limits;
+  const auto& weight = found->second;
+  const auto logs = logs_in(weight, limits);
+  const auto more_than = [&](const char* limit, std::uint64_t bytes) {
+    return plugin + "/ holds " + base::format_size(weight.most()) + ", more than " + limit + " (" +
+           base::format_size(bytes) + "); its files are not kept";
+  };
+  if (weight.most() > limits.output_bytes + logs) return more_than("hook.output_limit", limits.output_bytes);
+  if (most_ > 0 && weight.apparent > most_ + logs) return more_than("max_snapshot_bytes", most_);
+  return "";
+}
+
+// What lies in no plugin's directory is nobody's output, but it would be published too.
+void AttemptFiles::refuse_astray(const Weights& weights) const {
+  const auto limit = context_.options.hook_limits.output_bytes;
+  std::uint64_t astray = 0;
+  for (const auto& [name, weight] : weights)
+    if (context_.options.catalog->find(name) == nullptr) astray += weight.most();
+  if (astray > limit)
+    throw base::Error(base::ErrorClass::refused, "its hooks left " + base::format_size(astray) +
+                                                     " outside their directories, more than hook.output_limit (" +
+                                                     base::format_size(limit) + ")");
+}
+
+void AttemptFiles::check_weight() const {
+  const auto weights = archive::weigh_attempt(directory_);
+  refuse_astray(weights);
+  const auto& limits = context_.options.hook_limits;
+  std::uint64_t all = 0;
+  for (const auto& [name, weight] : weights)
+    all += weight.apparent - logs_in(weight, limits);
+  if (most_ > 0 && all > most_)
+    throw base::Error(base::ErrorClass::refused, "its hooks left " + base::format_size(all) +
+                                                     ", more than max_snapshot_bytes (" + base::format_size(most_) +
+                                                     ")");
+}
+
+// Of other hooks of the same plugin, whose files were removed with those of the culprit.
+void AttemptFiles::forget_files_of(const archive::ResultView& culprit) {
+  for (auto& other : results_) {
+    if (&other == &culprit || other.plugin != culprit.plugin || other.files.empty()) continue;
+    other.files.clear();
+    other.error += (other.error.empty() ? "" : "; ") + ("its files were removed with those of " + culprit.hook);
+    spoiled_.insert(other.plugin);
+  }
+}
+
+std::string AttemptFiles::describe_lost(const std::vector<std::string>& lost) {
+  constexpr std::size_t kNameShown = 80;
+  if (lost.empty()) return "";
+  std::vector<std::string> names;
+  for (const auto& path : lost)
+    names.push_back(hooks::clean_text(path, kNameShown, hooks::Lines::one));
+  return "not kept, because their paths are too long or too deep (" + std::to_string(lost.size()) +
+         "): " + shortened(names);
 }
 
 awaitable<std::string> AttemptFiles::find_meddling(const hooks::Hook& hook, Names running, bool beside_crawl_hooks) {
@@ -118,7 +197,7 @@ std::map<std::string, AttemptFiles::Change> AttemptFiles::changes_beside(const s
   std::map<std::string, Change> changes;
   for (const auto& [plugin, trace] : left_) {
     if (busy.contains(plugin) || archive::trace_outputs(directory_ / plugin) == trace) continue;
-    auto files = scan(directory_ / plugin);
+    auto files = scan(directory_ / plugin, abandoned_).files;
     changes[plugin] = {std::move(files), archive::trace_outputs(directory_ / plugin)};
   }
   return changes;
@@ -189,9 +268,11 @@ awaitable<void> AttemptFiles::drop(const std::vector<archive::OutputFile>& files
 }
 
 void AttemptFiles::remove_all() noexcept {
-  std::error_code ignored;
-  fs::remove_all(directory_, ignored);
-  fs::remove(directory_.parent_path(), ignored); // only if no other attempt is there
+  try {
+    archive::remove_attempt(directory_);
+  } catch (const std::exception& error) {
+    spdlog::warn("left behind: {}", error.what());
+  }
 }
 
 } // namespace holdfast::worker

@@ -7,6 +7,7 @@
 #include "lib/hooks/catalog.hpp"
 #include "services/worker/job_context.hpp"
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -20,8 +21,10 @@ namespace holdfast::worker {
 class AttemptFiles {
 public:
   // `results`: of the hooks so far, running ones included; what a hook changes afterwards is corrected there.
-  AttemptFiles(JobContext& context, std::filesystem::path directory, std::vector<archive::ResultView>& results)
-      : context_(context), directory_(std::move(directory)), results_(results) {}
+  // `most`: bytes that the page may have, 0: any number.
+  AttemptFiles(JobContext& context, std::filesystem::path directory, std::vector<archive::ResultView>& results,
+               std::uint64_t most)
+      : context_(context), directory_(std::move(directory)), results_(results), most_(most) {}
 
   const std::filesystem::path& directory() const noexcept { return directory_; }
   awaitable<void> make();
@@ -29,8 +32,20 @@ public:
   // tidied up, nor published.
   void check() const;
   // What a hook that has ended left, but for what other hooks of its plugin had left before; paths relative to the
-  // attempt.
-  awaitable<std::vector<archive::OutputFile>> left_by(const archive::ResultView& result);
+  // attempt. Everything is measured before anything is read: if the plugin's directory holds more than
+  // hook.output_limit or the page may have, its files are removed, and `refusal` says so.
+  struct Left {
+    std::vector<archive::OutputFile> files;
+    std::vector<std::string> lost; // paths too long or too deep to be kept
+    std::string refusal;
+  };
+  awaitable<Left> left_by(const archive::ResultView& result);
+  // Blocking. Throws Error(refused) if the attempt holds more than the page may have, or if what lies in no directory
+  // of a plugin is more than hook.output_limit.
+  void check_weight() const;
+  // Scans and publications end early, with Error(temporary).
+  void abandon() noexcept { abandoned_ = true; }
+  const std::atomic<bool>& abandoned() const noexcept { return abandoned_; }
 
   // Hooks of one snapshot run as the same user and read each other's files, so nothing keeps one from writing there.
   // What was changed in the directory of a plugin whose hooks have all ended is not what that plugin made: its results
@@ -46,18 +61,27 @@ public:
   awaitable<void> drop(const std::vector<archive::OutputFile>& files);
   void remove_all() noexcept; // blocking
 
+  // "not kept, because their paths are too long or too deep (2): ..."; "" if there are none.
+  static std::string describe_lost(const std::vector<std::string>& lost);
+
 private:
   struct Change {
     std::vector<archive::OutputFile> files;
     archive::Trace trace;
   };
   std::map<std::string, Change> changes_beside(const std::set<std::string>& busy);
+  using Weights = std::map<std::string, archive::Weight>;
+  std::string overweight(const Weights& weights, const std::string& plugin) const;
+  void refuse_astray(const Weights& weights) const;
+  void forget_files_of(const archive::ResultView& culprit);
   std::vector<std::string> remove_planted();
   std::vector<std::string> correct(const std::string& plugin, std::vector<archive::OutputFile> files);
 
   JobContext& context_;
   const std::filesystem::path directory_;
   std::vector<archive::ResultView>& results_;
+  const std::uint64_t most_;
+  std::atomic<bool> abandoned_{false};
   std::pair<std::uint64_t, std::uint64_t> inode_; // device and number: hooks could put another in its place
   std::map<std::string, archive::Trace> left_;    // by plugin: its directory as its last hook left it
   std::set<std::string> spoiled_;

@@ -27,7 +27,7 @@ struct JobContext {
   Database& database;
   process::Launcher& launcher;
   Binaries& binaries;
-  asio::thread_pool& files;    // one thread: hashing, fsync, publication
+  asio::thread_pool& files;    // hashing, fsync, publication; not two jobs of one attempt at once
   asio::thread_pool& resolver; // name resolution
   const archive::Root& archive_root;
   asio::any_io_executor executor;

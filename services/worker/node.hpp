@@ -29,6 +29,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <exception>
@@ -107,7 +108,7 @@ private:
   std::unique_ptr<process::Launcher> launcher_;
   Binaries binaries_;
   base::TrustWindow trust_;
-  asio::thread_pool files_{1};
+  asio::thread_pool files_{static_cast<std::size_t>(std::clamp(options_.slots, 1, 4))};
   asio::thread_pool resolver_{4}; // names, and robots.txt
   std::unique_ptr<pg::Pool> pool_;
   std::unique_ptr<Database> database_;

@@ -1,5 +1,6 @@
 #include "services/worker/scratch.hpp"
 
+#include "lib/archive/attempt.hpp"
 #include "lib/base/error.hpp"
 #include "lib/process/launcher.hpp"
 
@@ -35,6 +36,14 @@ std::filesystem::path short_name(const std::string& node_id) {
 void remove_short_name(const std::string& node_id) {
   std::error_code ignored;
   if (std::filesystem::is_symlink(short_name(node_id), ignored)) std::filesystem::remove(short_name(node_id), ignored);
+}
+
+void remove_logged(const std::filesystem::path& directory) {
+  try {
+    archive::remove_directory(directory);
+  } catch (const std::exception& error) {
+    spdlog::warn("left behind: {}", error.what());
+  }
 }
 
 // Links of incarnations that were killed and whose work_dir has been removed since: nobody looks there again.
@@ -91,9 +100,8 @@ Scratch::Scratch(const std::filesystem::path& work_dir, const std::string& node_
   std::ofstream file(path_ / kOwner);
   file << own_identity() << '\n' << std::flush;
   if (!file) {
-    std::error_code ignored;
     remove_short_name(node_id);
-    std::filesystem::remove_all(path_, ignored); // without an owner nobody would dare to for a while
+    remove_logged(path_); // without an owner nobody would dare to for a while
     throw base::Error(base::ErrorClass::cannot_create, "cannot write " + (path_ / kOwner).string(),
                       "check permissions and free space of work_dir");
   }
@@ -101,8 +109,7 @@ Scratch::Scratch(const std::filesystem::path& work_dir, const std::string& node_
 
 Scratch::~Scratch() {
   remove_short_name(path_.filename().string());
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
+  remove_logged(path_);
 }
 
 std::uint64_t Scratch::free_bytes() const {
@@ -123,8 +130,7 @@ std::vector<store::LocalProcess> collect_leftovers(const std::filesystem::path& 
     const int processes = process::sweep("HOLDFAST_COOKIE", owner.id + ".", kSweepGrace);
     if (processes > 0) spdlog::warn("ended {} processes that an earlier node left behind", processes);
     remove_short_name(owner.id);
-    std::error_code ignored;
-    std::filesystem::remove_all(it->path(), ignored);
+    remove_logged(it->path());
     owner.machine_id = machine_id;
     if (owner.pid > 0) gone.push_back(std::move(owner));
   }

@@ -29,6 +29,7 @@ namespace holdfast::worker {
 namespace {
 
 constexpr std::size_t kFilesInRow = 1000;      // files named in a result's row; the manifest names all
+constexpr std::size_t kHosts = 20;             // of a page and its redirects, whose rate limits are believed
 constexpr std::size_t kLogTail = 4096;         // of a failed hook's stderr, for the page
 constexpr std::chrono::seconds kReadiness{30}; // beyond a background hook's timeout, to say that it is ready
 
@@ -51,7 +52,7 @@ void list_files(store::HookResult& row, const archive::ResultView& result) {
 
 SnapshotJob::SnapshotJob(JobContext& context, store::Claim claim)
     : context_(context), claim_(std::move(claim)), options_(context_.options.hook_options),
-      files_(context_, attempt_directory(context_, claim_.lease), view_.results),
+      files_(context_, attempt_directory(context_, claim_.lease), view_.results, claim_.max_snapshot_bytes),
       admission_(context_, claim_, options_, [this] { check(); }) {
   for (const auto& [key, value] : claim_.options)
     options_[key] = value;
@@ -70,6 +71,7 @@ SnapshotJob::SnapshotJob(JobContext& context, store::Claim claim)
   hook_context_.last_on_path = context_.options.libexec;
   hook_context_.snapshot_title = claim_.title;
   hook_context_.snapshot_tags = base::join(claim_.tags, ",");
+  hosts_.insert(claim_.host);
   view_.id = claim_.lease.snapshot_id;
   view_.crawl_id = claim_.lease.crawl_id;
   view_.url = claim_.url;
@@ -91,6 +93,7 @@ void SnapshotJob::interrupt(const std::string& reason) {
   if (!interrupted_.empty() || !lost_.empty()) return;
   interrupted_ = reason;
   admission_.abandon();
+  files_.abandon();
   end_hooks();
 }
 
@@ -103,6 +106,7 @@ void SnapshotJob::lose(const std::string& reason) {
   if (!lost_.empty()) return;
   lost_ = reason;
   admission_.abandon();
+  files_.abandon();
   for (auto& hook : running_)
     hook.run->kill();
 }
@@ -192,6 +196,7 @@ awaitable<void> SnapshotJob::join_session() {
   session_ = co_await context_.sessions->join(claim_, [this](const std::string& reason) {
     if (!broken_.empty()) return;
     broken_ = reason;
+    files_.abandon();
     end_hooks();
   });
   check();
@@ -348,7 +353,8 @@ awaitable<void> SnapshotJob::collect(hooks::HookRun* run) {
   if (hook.plugin->name == "title" && outcome.status == hooks::Status::succeeded && !outcome.output.empty())
     view_.title = outcome.output;
   take_discovered(outcome);
-  const auto slower = co_await slow_down(outcome, result.status == "failed");
+  take_hosts(outcome);
+  const auto slower = co_await slow_down(outcome, result);
   count_hook(result.plugin, outcome);
   {
     const auto about = log_about(result.plugin, result.hook);
@@ -363,7 +369,8 @@ awaitable<void> SnapshotJob::collect(hooks::HookRun* run) {
 // Its status, and the files that it left.
 awaitable<void> SnapshotJob::take_files(const hooks::Hook& hook, archive::ResultView& result,
                                         const hooks::HookOutcome& outcome) {
-  auto files = co_await files_.left_by(result);
+  auto left = co_await files_.left_by(result);
+  auto& files = left.files;
   base::test_point("after_scan");
   check();
   AttemptFiles::Names running;
@@ -377,6 +384,14 @@ awaitable<void> SnapshotJob::take_files(const hooks::Hook& hook, archive::Result
   if (!meddled.empty()) {
     result.status = "failed";
     result.error += (result.error.empty() ? "" : "; ") + ("it wrote into directories of other plugins: " + meddled);
+  }
+  if (const auto lost = AttemptFiles::describe_lost(left.lost); !lost.empty())
+    result.error += (result.error.empty() ? "" : "; ") + lost;
+  if (!left.refusal.empty()) {
+    result.status = "failed";
+    result.output.clear();
+    result.error += (result.error.empty() ? "" : "; ") + left.refusal;
+    co_return;
   }
   std::uint64_t bytes = 0;
   for (const auto& file : files)
@@ -394,13 +409,19 @@ awaitable<void> SnapshotJob::take_files(const hooks::Hook& hook, archive::Result
   result.files = std::move(files);
 }
 
-// A hook may say this of the page's own host, or of another that it asked. The page comes back when its host may be
-// asked again.
-awaitable<std::optional<Failure>> SnapshotJob::slow_down(const hooks::HookOutcome& outcome, bool failed) {
+// A hook may say this of the page's own host, and of hosts to which the page redirects. The page comes back when its
+// host may be asked again. Another host is not slowed down on a hook's word: that would stop its pages in all crawls.
+awaitable<std::optional<Failure>> SnapshotJob::slow_down(const hooks::HookOutcome& outcome,
+                                                         archive::ResultView& result) {
   std::optional<Failure> slower;
+  const bool failed = result.status == "failed";
+  std::set<std::string> ignored;
   for (const auto& limit : outcome.rate_limits) {
     const auto site = base::try_parse_url("http://" + (limit.host.empty() ? claim_.host : limit.host) + "/");
-    if (!site) continue;
+    if (!site || !hosts_.contains(site->host)) {
+      ignored.insert(limit.host);
+      continue;
+    }
     std::optional<std::chrono::milliseconds> wait;
     if (limit.retry_after_seconds)
       wait = std::chrono::milliseconds(
@@ -408,6 +429,11 @@ awaitable<std::optional<Failure>> SnapshotJob::slow_down(const hooks::HookOutcom
     const auto left_alone = co_await context_.database.repeat([&](pg::Connection& connection) {
       return store::host_rate_limited(connection, site->host, limit.status, wait, context_.hostname);
     });
+    {
+      const auto about = log_about(result.plugin, result.hook);
+      spdlog::info("{} asked to be left alone for {} s (status {})", site->host, limit.retry_after_seconds.value_or(0),
+                   limit.status);
+    }
     if (site->host != claim_.host || !failed || claim_.attempts > context_.options.rate_limit_retries) continue;
     slower = Failure{Failure::Kind::later,
                      fmt::format("the site asked us to slow down (status {}), try {} of {}", limit.status,
@@ -415,12 +441,29 @@ awaitable<std::optional<Failure>> SnapshotJob::slow_down(const hooks::HookOutcom
     slower->delay = left_alone;
     slower->spend = true;
   }
+  if (!ignored.empty()) {
+    std::string hosts = *ignored.begin();
+    if (ignored.size() > 1) hosts += fmt::format(" and {} more", ignored.size() - 1);
+    const auto about = log_about(result.plugin, result.hook);
+    spdlog::warn("{}: {}/{} reports a rate limit of {}, to which the page does not lead: ignored", claim_.url,
+                 result.plugin, result.hook, hosts);
+    result.error += (result.error.empty() ? "" : "; ") +
+                    ("the rate limit of " + hosts + " is ignored: the page does not lead there");
+  }
   co_return slower;
 }
 
 void SnapshotJob::forget(const hooks::HookRun* run) {
   std::erase_if(running_, [&](const auto& one) { return one.run.get() == run; });
   context_.running_hooks->changed();
+}
+
+// Where the page leads, as its hooks say.
+void SnapshotJob::take_hosts(const hooks::HookOutcome& outcome) {
+  for (const auto& location : outcome.redirects) {
+    const auto url = base::try_parse_url(location);
+    if (url && hosts_.size() < kHosts) hosts_.insert(url->host);
+  }
 }
 
 void SnapshotJob::take_discovered(const hooks::HookOutcome& outcome) {
@@ -435,10 +478,6 @@ void SnapshotJob::take_discovered(const hooks::HookOutcome& outcome) {
     if (std::find(view_.tags.begin(), view_.tags.end(), tag) != view_.tags.end()) continue;
     view_.tags.push_back(tag);
   }
-  const auto about = log_about();
-  for (const auto& limit : outcome.rate_limits)
-    spdlog::info("{} asked to be left alone for {} s (status {})", limit.host, limit.retry_after_seconds.value_or(0),
-                 limit.status);
 }
 
 void SnapshotJob::list_hooks(std::vector<store::ActiveHook>& hooks) const {
@@ -482,9 +521,10 @@ awaitable<void> SnapshotJob::publish() {
   const auto published = co_await on_thread(context_.files, [&] {
     context_.archive_root.check();
     files_.check();
+    files_.check_weight();
     archive::remove_partials(context_.archive_root, directory, lease().fence);
     archive::remove_lost_attempts(context_.archive_root, directory, lease().fence);
-    return archive::publish(context_.archive_root, files_.directory(), directory, view_);
+    return archive::publish(context_.archive_root, files_.directory(), directory, view_, &files_.abandoned());
   });
   published_ = published.directory.string();
   summary_ =
@@ -499,6 +539,8 @@ awaitable<void> SnapshotJob::publish() {
     page_.reason = verdict.reason;
   else if (!verdict.reason.empty())
     page_.reason += (page_.reason.empty() ? "" : "; ") + verdict.reason;
+  if (const auto lost = AttemptFiles::describe_lost(published.lost); !lost.empty())
+    page_.reason += (page_.reason.empty() ? "" : "; ") + lost;
   page_.directory = published_;
   page_.manifest = published.manifest_sha256;
   page_.bytes = published.bytes;

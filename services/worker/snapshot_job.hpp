@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -70,7 +71,8 @@ private:
   awaitable<void> collect(hooks::HookRun* run);
   awaitable<void> take_files(const hooks::Hook& hook, archive::ResultView& result, const hooks::HookOutcome& outcome);
   void take_discovered(const hooks::HookOutcome& outcome);
-  awaitable<std::optional<Failure>> slow_down(const hooks::HookOutcome& outcome, bool failed);
+  void take_hosts(const hooks::HookOutcome& outcome);
+  awaitable<std::optional<Failure>> slow_down(const hooks::HookOutcome& outcome, archive::ResultView& result);
   void forget(const hooks::HookRun* run);
   awaitable<void> publish();
   awaitable<void> reap();
@@ -91,6 +93,7 @@ private:
   std::string unreachable_;             // why no hook can get the page; empty: none has said so
   AttemptFiles files_;
   Admission admission_;
+  std::set<std::string> hosts_; // of the page and its redirects
   bool crawl_hooks_{false};     // the crawl has hooks of its own, which may write here too
   std::uint64_t left_bytes_{0}; // by hooks so far, for claim_.max_snapshot_bytes
   std::vector<RunningHook> running_;

@@ -34,9 +34,10 @@ def through_holdfast(bench, plugins, directory, options, urls):
     """From the first claim to the last seal, on a worker that runs already."""
     with bench.server.database(bench.migrated()) as database, bench.scratch() as scratch:
         settings = {"HOLDFAST_WORKER_SNAPSHOTS": str(SLOTS)}
+        (scratch / "holdfast.yaml").write_text("hooks:\n" + "".join(f"  {key}: {json.dumps(value)}\n" for key, value in options.items()))
         with suite.Program(bench, database, scratch, "worker", plugins=directory, settings=settings.items()) as worker, bench.server.session(database) as session:
             worker.joined(session)
-            crawl = {"plugins": plugins, "options": options}
+            crawl = {"plugins": plugins}
             text = "array[" + ",".join(f"'{url}'" for url in urls) + "]"
             session.ask(f"begin; select holdfast.crawl_add('{uuid.uuid4()}', $json${json.dumps(crawl)}$json$); "
                         f"select holdfast.crawl_add_seeds(id, {text}, '{{}}', null) from holdfast.crawl; commit")

@@ -33,6 +33,8 @@ class CommandLine(Case):
             (["add", "--option", "NOVALUE", URL], ["--option NOVALUE", "NAME=VALUE"]),
             (["add", "--option", "PATH=/tmp", URL], ["PATH"]),
             (["add", "--option", "LD_PRELOAD=/tmp/x.so", URL], ["LD_PRELOAD"]),
+            (["add", "--option", "CHROME_BINARY=/usr/bin/id", URL], ["CHROME_BINARY", "cannot choose what programs", "hooks:"]),
+            (["add", "--option", "CHROME_ARGS_EXTRA=--x", URL], ["CHROME_ARGS_EXTRA", "cannot choose what programs"]),
             (["add", "--option", "MY_API_KEY=x", URL], ["MY_API_KEY", "secret"]),
             (["add", "--plugins", "nosuch", URL], ["nosuch", "page"]),
             (["add", "--plugins", "page,nosuch", URL], ["nosuch"]),

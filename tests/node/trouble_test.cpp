@@ -277,3 +277,53 @@ TEST_CASE("a page that the database refuses is handed in once more as a failure,
   CHECK(stage.attempts_on_disk().empty());
   stage.check_disk_and_rows();
 }
+
+TEST_CASE("a page whose files take long to read holds up neither others nor the end of its node") {
+  NodeStage stage;
+  stage.options.hook_limits.output_bytes = std::uint64_t{1} << 50;
+  stage.hook("page", "on_Snapshot__10_page.sh",
+             "case $url in */endless) truncate -s 1T large; gate endless ;; *) echo done >page.txt ;; esac");
+  const auto endless = stage.add({NodeStage::url("endless")});
+  auto& node = stage.start();
+  stage.until_arrived("endless");
+  stage.open("endless");
+  stage.until("its hook is over", [&] { return stage.hooks().empty(); });
+  const auto other = stage.add({NodeStage::url("1"), NodeStage::url("2")});
+  stage.until("the others are sealed",
+              [&] { return stage.value("select status from holdfast.crawl where id = '" + other + "'") == "sealed"; });
+  CHECK(stage.value("select status from holdfast.crawl where id = '" + endless + "'") == "started");
+  stage.leave(node, base::Strength::stop);
+  CHECK(stage.table("select owner_id is null, attempts from holdfast.snapshot_queue") == "t|0");
+}
+
+TEST_CASE("what is too large is not read: the hook has failed, or the page if it lies elsewhere") {
+  NodeStage stage;
+  stage.options.hook_limits.output_bytes = 1u << 20;
+  stage.hook("small", "on_Snapshot__10_small.sh", kPage);
+  stage.hook("sparse", "on_Snapshot__20_sparse.sh",
+             "case $url in */own) truncate -s 1T large ;; */elsewhere) mkdir ../elsewhere; truncate -s 1T "
+             "../elsewhere/large ;; esac; echo done >page.txt");
+  stage.add({NodeStage::url("own"), NodeStage::url("elsewhere"), NodeStage::url("fine")});
+  stage.work();
+  CHECK(stage.table("select url, outcome, coalesce(reason, '') from holdfast.v_snapshot order by url") ==
+        "https://site.test/elsewhere|failed|its hooks left 1.0 TiB outside their directories, more than "
+        "hook.output_limit (1.0 MiB)\nhttps://site.test/fine|succeeded|\nhttps://site.test/own|partial|");
+  CHECK(stage.table("select r.plugin, r.status, r.output_bytes, coalesce(r.error, '') like '%sparse/ holds % more than "
+                    "hook.output_limit (1.0 MiB); its files are not kept' from holdfast.archive_result r "
+                    "join holdfast.snapshot s on s.id = r.snapshot_id where s.url like '%own' order by 1") ==
+        "small|succeeded|5|f\nsparse|failed|0|t");
+  stage.check_disk_and_rows();
+}
+
+TEST_CASE("files that cannot be kept are named") {
+  NodeStage stage;
+  stage.hook("deep", "on_Snapshot__10_deep.sh", R"(echo done >page.txt
+d=$(printf 'd/%.0s' $(seq 120)); mkdir -p "$d" "../elsewhere/$d")");
+  stage.add({NodeStage::url("page")});
+  stage.work();
+  const auto error = stage.value("select error from holdfast.archive_result");
+  CHECK_MESSAGE(error.find("not kept, because their paths are too long or too deep (1): d/d/d/") == 0, error);
+  const auto reason = stage.value("select reason from holdfast.v_snapshot");
+  CHECK_MESSAGE(reason.find("not kept, because their paths are too long or too deep (1): elsewhere/d/d/") == 0, reason);
+  CHECK(stage.value("select outcome from holdfast.v_snapshot") == "succeeded");
+}

@@ -3,6 +3,7 @@
 #include "lib/base/address.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/url.hpp"
+#include "lib/hooks/environment.hpp"
 #include "tests/node/stage.hpp"
 
 #include <doctest/doctest.h>
@@ -311,4 +312,40 @@ TEST_CASE("only the plugins that a crawl asks for are run, with what they need")
   stage.add({NodeStage::url("page")}, crawl);
   stage.work();
   CHECK(stage.table("select plugin from holdfast.archive_result order by started_at") == "base\nwanted");
+}
+
+TEST_CASE("a rate limit is believed for the hosts of the page and of its redirects only") {
+  NodeStage stage;
+  stage.hook("page", "on_Snapshot__10_page.sh", R"(echo x >page.txt
+cat <<'END'
+{"type":"Redirect","url":"https://site.test/page","location":"https://www.site.test/page","status":301}
+{"type":"RateLimit","host":"www.site.test","status":429,"retry_after":3600}
+{"type":"RateLimit","host":"victim.test","status":429,"retry_after":3600}
+END)");
+  stage.hook("later", "on_Snapshot__20_later.sh", R"(echo x >page.txt
+echo '{"type":"RateLimit","host":"site.test","status":503,"retry_after":3600}')");
+  stage.add({NodeStage::url("page")});
+  stage.work();
+  CHECK(stage.table("select name from holdfast.host where backoff_until > clock_timestamp() order by name") ==
+        "site.test\nwww.site.test");
+  CHECK(stage.table("select plugin, status, coalesce(error, '') from holdfast.archive_result order by started_at") ==
+        "page|succeeded|the rate limit of victim.test is ignored: the page does not lead there\nlater|succeeded|");
+}
+
+TEST_CASE("the program and the database have one rule for options that choose programs") {
+  NodeStage stage;
+  const std::vector<std::string> choosing{
+      "CHROME_BINARY", "WGET_ARGS",        "CHROME_ARGS_EXTRA", "LD_PRELOAD",      "PATH",
+      "ENV",           "BASH_ENV",         "ABXPKG_LIB_DIR",    "PYTHONPATH",      "PERL5LIB",
+      "RUBYOPT",       "NODE_MODULES_DIR", "NODE_MODULE_DIR",   "GIT_SSH_COMMAND", "WGETRC"};
+  const std::vector<std::string> harmless{
+      "CHROME_TIMEOUT", "WGET_WARC",      "USER_AGENT", "NODE_TIMEOUT", "GIT_ENABLED",
+      "PYTHON_TIMEOUT", "BINARY_ENABLED", "ARGS",       "HTTP_PROXY",   "TZ"};
+  for (const auto* names : {&choosing, &harmless})
+    for (const auto& name : *names) {
+      CAPTURE(name);
+      CHECK(hooks::chooses_program(name) == (names == &choosing));
+      CHECK(stage.value("select holdfast.option_chooses_program($1)", pg::Params::of(name)) ==
+            (names == &choosing ? "t" : "f"));
+    }
 }

@@ -1,10 +1,12 @@
 """holdfast serve: every page, the live data, the archived files, and those who try more than looking."""
 
 import base64
+import contextlib
 import http.client
 import json
 import os
 import re
+import select
 import shutil
 import signal
 import socket
@@ -219,6 +221,63 @@ class Pages(Case):
         for host in ("evil.example", f"evil.example:{self.site.port}", "127.0.0.1.evil.example"):
             self.assertEqual(self.site.get("/", host=host).status, 403, host)
         self.assertEqual(self.site.get("/", host=f"localhost:{self.site.port}").status, 200)
+        _, path = self.archived()
+        for host in ("evil.example", f"evil.example:{self.site.files}", "127.0.0.1.evil.example"):
+            self.assertEqual(self.site.get(f"{path}/index.html", self.site.files, host=host).status, 403, host)
+        self.assertEqual(self.site.get(f"{path}/index.html", self.site.files, host=f"localhost:{self.site.files}").status, 200)
+        for host in ("x; script-src *", "<b>", "a/b"):
+            self.assertEqual(self.site.get("/", host=host).status, 400, host)
+
+    def test_one_peer_cannot_lock_out_others(self):
+        def get_from(address):
+            connection = http.client.HTTPConnection("127.0.0.1", self.site.port, timeout=30, source_address=(address, 0))
+            try:
+                connection.request("GET", "/healthz")
+                return connection.getresponse().status
+            except OSError:
+                return 0
+            finally:
+                connection.close()
+
+        wires = []
+        try:
+            for _ in range(300):
+                wires.append(socket.create_connection(("127.0.0.1", self.site.port), timeout=30))
+                with contextlib.suppress(OSError):
+                    wires[-1].sendall(b"GET / HTTP/1.1\r\n")
+            self.assertEqual(get_from("127.0.0.2"), 200)
+            self.assertEqual(get_from("127.0.0.1"), 0)
+        finally:
+            for wire in wires:
+                wire.close()
+        until("the first has its connections back", lambda: get_from("127.0.0.1") == 200)
+
+    def test_health_does_not_wait_for_a_database_that_hangs(self):
+        server = self.site.place.server()
+        stopped = [server, *(int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and self.parent(entry) == server)]
+        wires = []
+        try:
+            for pid in stopped:
+                os.kill(pid, signal.SIGSTOP)
+            for _ in range(6):
+                wires.append(socket.create_connection(("127.0.0.1", self.site.port), timeout=30))
+                wires[-1].sendall(f"GET /nodes HTTP/1.1\r\nHost: 127.0.0.1:{self.site.port}\r\n\r\n".encode())
+            self.assertEqual(self.site.get("/healthz").status, 200)
+            self.assertEqual(select.select(wires, [], [], 0)[0], [], "no other request has been answered meanwhile")
+        finally:
+            for pid in stopped:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
+            for wire in wires:
+                wire.close()
+        until("pages are shown again", lambda: self.site.get("/nodes").status == 200)
+
+    @staticmethod
+    def parent(entry):
+        try:
+            return int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+        except OSError:
+            return 0
 
     def archived(self):
         for attempt in self.site.place.attempts():
@@ -345,6 +404,9 @@ class Doors(Case):
         self.assertEqual(site.get("/?token=wrong", headers={"Authorization": ""}).status, 401)
         entered = site.get(f"/nodes?token={token}", headers={"Authorization": ""})
         self.assertEqual((entered.status, entered.headers["Location"]), (303, "/nodes"))
+        for path in ("/%0d%0aX-Injected:%20yes%0d%0a", "/%5cevil.example/", "//evil.example/", "/%2fevil.example/", "/a%20b"):
+            led = site.get(f"{path}?token={token}", headers={"Authorization": ""})
+            self.assertEqual((led.status, led.headers["Location"], led.headers["X-Injected"]), (303, "/", None), path)
         cookie = entered.headers["Set-Cookie"]
         self.assertIn("HttpOnly", cookie)
         self.assertIn("SameSite=Strict", cookie)

@@ -93,6 +93,27 @@ TEST_CASE("a key that no crawl has is refused, and the message names those that 
   CHECK(stage.value("select count(*) from holdfast.crawl") == "0");
 }
 
+TEST_CASE("a crawl and a schedule cannot choose the programs that workers start") {
+  Stage stage;
+  for (const char* name : {"CHROME_BINARY", "WGET_BINARY", "CHROME_ARGS", "CHROME_ARGS_EXTRA", "NODE_OPTIONS", "PATH",
+                           "LD_PRELOAD", "BASH_FUNC_x%%", "path", "", "GIT_SSH_COMMAND", "HOLDFAST_LOG_LEVEL"}) {
+    CAPTURE(name);
+    const auto crawl = "'{\"options\": {\"" + std::string(name) + "\": \"/bin/id\"}}')";
+    for (const auto& call : {"crawl_add(holdfast.new_uuid(), " + crawl,
+                             "schedule_add(holdfast.new_uuid(), '', 'daily', 'UTC', '{https://a.test/}', " + crawl}) {
+      try {
+        stage.run("select holdfast." + call);
+        FAIL_CHECK("accepted");
+      } catch (const pg::DatabaseError& error) {
+        CHECK(error.sqlstate() == pg::kRefused);
+        CHECK(std::string(error.what()).find("a crawl cannot set the option \"" + std::string(name) + "\"") == 0);
+      }
+    }
+  }
+  stage.run("select holdfast.crawl_add(holdfast.new_uuid(), '{\"options\":{\"CHROME_TIMEOUT\":\"9\"}}')");
+  CHECK(stage.value("select count(*) from holdfast.crawl") == "1");
+}
+
 TEST_CASE("a seed that is no canonical URL of a web page is refused with one line that names it") {
   Stage stage;
   for (const std::string url : {"file:///etc/passwd", "ftp://site.test/", "https://Site.test/", "https://site.test",

@@ -76,15 +76,18 @@ DEEDS = {
         + SUCCESS % "linked", "succeeded", "",
     ),
     "swap": ("50", "cd ..; rm -rf swap; ln -s '{outside}' swap; " + SUCCESS % "swapped", "succeeded", ""),
-    "many_files": ("50", "for ((i = 0; ; i++)); do head -c 1M /dev/zero >file$i; sleep 0.005; done", "failed", r"^output files exceeded 8.0 MiB$"),
-    "big_file": ("50", "trap '' TERM XFSZ; while :; do head -c 1M /dev/zero; sleep 0.005; done >file", "failed", r"^output files exceeded 8.0 MiB$"),
+    "many_files": ("50", "for ((i = 0; ; i++)); do head -c 1M /dev/zero >file$i; sleep 0.005; done", "failed",
+                   r"^output files exceeded 8.0 MiB; many_files/ holds .* its files are not kept$"),
+    "big_file": ("50", "trap '' TERM XFSZ; while :; do head -c 1M /dev/zero; sleep 0.005; done >file", "failed",
+                 r"^output files exceeded 8.0 MiB; big_file/ holds .* its files are not kept$"),
     "shim_killer": ("50", f"exec '{MISBEHAVE}' kill-shim", "failed", r"shim was killed by SIGKILL"),
     "shim_stopper": ("50", f"exec '{MISBEHAVE}' stop-shim", "failed", r"^timed out"),
     "sleeper": ("50", f"exec '{MISBEHAVE}' stop-itself", "failed", r"^timed out"),
     "crash": ("50", "kill -SEGV $$", "failed", r"killed by SIGSEGV"),
     "eraser": ("50", "rm -rf ../../eraser/* ./* .[!.]*; " + SUCCESS % "erased", "succeeded", ""),
     "locker": ("50", "mkdir -p in/deep; echo x >in/deep/file; chmod 0 in/deep in . ..; " + SUCCESS % "locked", "succeeded", ""),
-    "deep": ("50", "for i in $(seq 300); do mkdir d && cd d || exit 1; done; echo x >f; " + SUCCESS % "deep", "succeeded", ""),
+    "deep": ("50", "for i in $(seq 300); do mkdir d && cd d || exit 1; done; echo x >f; " + SUCCESS % "deep", "succeeded",
+             r"^not kept, because their paths are too long or too deep \(1\): d/d/"),
     "deaf_daemon": ("50", "trap '' TERM; echo ready; while :; do sleep 0.1; done", "failed", r"^killed by SIGKILL$"),
     "late": ("50", f"'{MISBEHAVE}' leave-daemon; echo ready; sleep 0.3; exit 7", "failed", r"exit 7"),
 }
@@ -249,6 +252,28 @@ class Hostile(NodeCase):
                          [["partial", "another hook changed the files of victim afterwards"]])
         home.leave()
         self.assertEqual(home.run("verify", "--all").code, 0)
+
+    def test_hooks_cannot_look_into_the_processes_above_them(self):
+        """As a plain user: the environment of the guard and of the worker, where the database is named."""
+        home = self.stage(True)
+        home.hook("spy", "on_Snapshot__50_spy.sh", """
+            pid=$PPID
+            while [ "$pid" -gt 1 ]; do
+                echo "$pid $(cat /proc/$pid/comm)" >>seen.txt
+                cat /proc/$pid/environ >>environ.txt 2>/dev/null && echo "$pid" >>read.txt
+                pid=$(sed 's/.*) //' /proc/$pid/stat | cut -d' ' -f2)
+            done
+            """ + SUCCESS % "seen")
+        home.work()
+        home.queue("https://site.test/spy", plugins="spy", TIMEOUT=LONG)
+        until("it is sealed", lambda: home.sql("select count(*) from holdfast.snapshot_sealed") == [["1"]], 20)
+        seen = next(home.data.glob("archive/*/*/*/*/a*/spy"))
+        pids = {int(line.split()[0]) for line in (seen / "seen.txt").read_text().splitlines()}
+        readable = {int(line) for line in (seen / "read.txt").read_text().split()}
+        self.assertLessEqual({home.node(), home.worker.pid}, pids)
+        self.assertTrue(readable, "the shim's is its own")
+        self.assertEqual({home.node(), home.worker.pid} & readable, set())
+        home.leave()
 
     def test_directory_of_the_snapshot(self):
         """A hook that puts a link in the place of its snapshot's directory makes the snapshot fail, and nothing else."""

@@ -37,9 +37,10 @@ def wget(job):
     limit_file_size(limit)
     status, timed_out = run_wget(job, [program, *arguments(job, limit, log_file)])
     exchanges = wget_log.parse(log_file)
-    report_rate_limits(job, exchanges)
     main = wget_log.main_exchange(exchanges)
-    for exchange in exchanges[: exchanges.index(main)] if main in exchanges else []:
+    led = exchanges[: exchanges.index(main) + 1] if main in exchanges else []
+    report_rate_limits(job, led)
+    for exchange in led[:-1]:
         if exchange.redirect:
             job.report_redirect(exchange.url, exchange.redirect, exchange.status)
     job.report_response(main.url or job.url, main.status, main.header("content-type"))

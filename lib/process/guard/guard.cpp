@@ -296,5 +296,7 @@ int main(int, char** argv) {
   sigprocmask(SIG_BLOCK, &blocked, nullptr);
   signal(SIGCHLD, SIG_DFL); // inherited as ignored, it would reap for us and hide the status
   prctl(PR_SET_CHILD_SUBREAPER, 1);
+  prctl(PR_SET_DUMPABLE,
+        0); // its environment has the secrets of its program, which hooks of the same user must not read
   return Guard(handled, spare).run(program);
 }

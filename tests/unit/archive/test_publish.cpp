@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <fstream>
 #include <optional>
 #include <sstream>
 
@@ -172,6 +174,40 @@ TEST_CASE("the copy on another file system passes the same checks as a move") {
   make_attempt(dir);
   const auto root = Root::open(other.path() / "archive", kCollection, true);
   check_published(root, publish(root, dir / "attempt", kSnapshot, sample_view()));
+}
+
+TEST_CASE("a copy on another file system keeps the holes of files") {
+  const TempDir dir;
+  const OtherDisk other(dir.path());
+  if (!other.differs()) {
+    MESSAGE("skipped: there is no second file system at /dev/shm");
+    return;
+  }
+  constexpr std::uint64_t kSize = 64u << 20;
+  dir.write("attempt/page/sparse", "begin");
+  REQUIRE(::truncate((dir / "attempt/page/sparse").c_str(), kSize) == 0);
+  std::fstream(dir / "attempt/page/sparse", std::ios::in | std::ios::out).seekp(32u << 20) << "middle";
+  const auto digest = archive::sha256_file(dir / "attempt/page/sparse");
+  const auto root = Root::open(other.path() / "archive", kCollection, true);
+  const auto copy = root.path() / publish(root, dir / "attempt", kSnapshot, sample_view()).directory / "page/sparse";
+  struct stat status {};
+  REQUIRE(::stat(copy.c_str(), &status) == 0);
+  CHECK(status.st_size == kSize);
+  CHECK(status.st_blocks * 512 < 1 << 20);
+  CHECK(archive::sha256_file(copy) == digest);
+}
+
+TEST_CASE("a publication that is cancelled publishes nothing and keeps the attempt") {
+  const TempDir dir;
+  make_attempt(dir);
+  const auto root = Root::open(dir / "archive", kCollection, true);
+  const std::atomic<bool> cancelled{true};
+  const auto error = error_of([&] { publish(root, dir / "attempt", kSnapshot, sample_view(), &cancelled); });
+  REQUIRE(error);
+  CHECK(error->error_class() == ErrorClass::temporary);
+  CHECK_FALSE(fs::exists(root.path() / kSnapshot));
+  CHECK(fs::exists(dir / "attempt/title/title.txt"));
+  publish(root, dir / "attempt", kSnapshot, sample_view());
 }
 
 TEST_CASE("sha256sum checks the manifest whatever the files are called, and finds a changed byte") {

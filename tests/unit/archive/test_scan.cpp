@@ -235,11 +235,65 @@ TEST_CASE("a tree deeper than the bound is cut off without exhausting anything")
   ::close(fd);
   const auto report = scan_outputs(dir / "out");
   CHECK(paths_of(report) == Paths{"top.txt"});
-  CHECK(report.skipped == 1);
+  CHECK(report.skipped == 0);
+  REQUIRE(report.lost.size() == 1);
+  CHECK(report.lost[0].starts_with("a-directory/a-directory/"));
   int depth = 0;
   for (const auto& entry : fs::recursive_directory_iterator(dir / "out"))
     depth += entry.is_directory() ? 1 : 0;
   CHECK(depth < 100);
+}
+
+TEST_CASE("a file whose path is too long is removed and named") {
+  const TempDir dir;
+  fs::create_directory(dir / "out");
+  int fd = ::open((dir / "out").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const std::string name(250, 'n');
+  for (int level = 0; level < 12; ++level) {
+    REQUIRE(::mkdirat(fd, name.c_str(), 0755) == 0);
+    const int next = ::openat(fd, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ::close(fd);
+    REQUIRE(next >= 0);
+    fd = next;
+  }
+  ::close(::openat(fd, "lost.txt", O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+  ::close(fd);
+  dir.write("out/kept.txt", "x");
+  const auto report = scan_outputs(dir / "out");
+  CHECK(paths_of(report) == Paths{"kept.txt"});
+  REQUIRE(report.lost.size() == 1);
+  CHECK(report.lost[0].starts_with(name + "/" + name));
+}
+
+TEST_CASE("an attempt is weighed by name without reading it") {
+  const TempDir dir;
+  dir.write("attempt/page/page.txt", std::string(5000, 'x'));
+  dir.write("attempt/page/on_Snapshot__10_page.0123456789abcdef0123456789abcdef.stdout.log", "1234");
+  dir.write("attempt/page/deep/er/on.pid", "12");
+  dir.write("attempt/elsewhere/sparse", "");
+  REQUIRE(::truncate((dir / "attempt/elsewhere/sparse").c_str(), 1l << 40) == 0);
+  fs::create_hard_link(dir / "attempt/elsewhere/sparse", dir / "attempt/elsewhere/again");
+  fs::permissions(dir / "attempt/page/deep", fs::perms::none);
+  fs::create_symlink("/", dir / "attempt/link");
+  auto weights = archive::weigh_attempt(dir / "attempt");
+  CHECK(weights["page"].apparent == 5006);
+  CHECK(weights["page"].allocated >= 5006);
+  CHECK(weights["page"].logs == 4);
+  CHECK(weights["elsewhere"].apparent == 2ull << 40);
+  CHECK(weights["elsewhere"].allocated < 1u << 20);
+  CHECK(weights["link"].apparent == 0);
+  archive::drop_outputs(dir / "attempt/page");
+  CHECK(archive::weigh_attempt(dir / "attempt")["page"].apparent == 4);
+}
+
+TEST_CASE("a scan ends when its attempt is over") {
+  const TempDir dir;
+  dir.write("out/large", "");
+  REQUIRE(::truncate((dir / "out/large").c_str(), 1l << 40) == 0);
+  const std::atomic<bool> cancelled{true};
+  archive::ScanLimits limits;
+  limits.cancelled = &cancelled;
+  CHECK_THROWS_WITH_AS(scan_outputs(dir / "out", limits), doctest::Contains("attempt is over"), base::Error);
 }
 
 TEST_CASE("files beyond the limit are counted, and the listed ones are always the same") {
