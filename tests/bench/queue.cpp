@@ -77,7 +77,9 @@ struct Drain {
 
 // One turn. Returns how many pages it finished; then `request` holds those that it claimed.
 std::size_t turn(pg::Connection& connection, const std::string& worker, store::TurnRequest& request, int hooks) {
-  const auto answer = store::worker_turn(connection, worker, request);
+  store::TurnAnswer answer;
+  pg::retry_temporary(Clock::now() + 30s,
+                      [&] { answer = store::worker_turn(connection, worker, request); }); // as a worker
   for (const auto& page : answer.pages)
     if (page.what != store::PageAnswer::What::sealed)
       throw std::runtime_error("a page was " + std::string(to_string(page.what)) + " instead of sealed");

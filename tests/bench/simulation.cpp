@@ -72,7 +72,9 @@ private:
     running_.erase(first, running_.end());
     request.claim.room = plan_.slots - static_cast<int>(running_.size());
     const auto from = Clock::now();
-    const auto answer = store::worker_turn(connection_, id_, request);
+    store::TurnAnswer answer;
+    pg::retry_temporary(from + std::chrono::seconds(30),
+                        [&] { answer = store::worker_turn(connection_, id_, request); }); // as a worker does
     if (plan_.measuring) {
       times_.add(from);
       ++turns_;
