@@ -16,9 +16,6 @@ namespace holdfast::base {
 
 namespace {
 
-constexpr const char* kAllowPrivateHint =
-    "Set urls.allow_private (HOLDFAST_URLS_ALLOW_PRIVATE) to true to archive sites of your own network.";
-
 [[noreturn]] void throw_resolver_error(const std::string& host, int code) {
   const int error_number = errno;
   switch (code) {
@@ -60,11 +57,6 @@ std::string private_address_of(const std::string& host) {
     if (is_private_address(address))
       return fmt::format("\"{}\" resolves to {}, which is not a public address", host, address);
   return "";
-}
-
-void require_public_host(const std::string& host) {
-  const std::string refusal = private_address_of(host);
-  if (!refusal.empty()) throw Error(ErrorClass::refused, refusal, kAllowPrivateHint);
 }
 
 } // namespace holdfast::base

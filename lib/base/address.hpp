@@ -13,7 +13,8 @@ std::vector<std::string> resolve_host(const std::string& host);
 // Which of its addresses is not public, in words for people; "": none. Throws as resolve_host does.
 std::string private_address_of(const std::string& host);
 
-// Throws Error(refused) with a message for people if `host` is, or resolves to, any address that is not public.
-void require_public_host(const std::string& host);
+// What lets a private address be archived, for people.
+inline constexpr const char* kAllowPrivateHint =
+    "Set urls.allow_private (HOLDFAST_URLS_ALLOW_PRIVATE) to true to archive sites of your own network.";
 
 } // namespace holdfast::base

@@ -1,6 +1,6 @@
 #pragma once
 // URLs: parsing what people and pages write, one canonical spelling, and which targets are refused. Pure functions and
-// values, any thread; no name is resolved here (that is require_public_host in address.hpp, a blocking call).
+// values, any thread; no name is resolved here (that is private_address_of in address.hpp, a blocking call).
 
 #include <optional>
 #include <string>

@@ -26,7 +26,7 @@ CLI::Validator number(Number least, std::optional<Number> most = std::nullopt) {
         const auto [end, error] = std::from_chars(given.data(), given.data() + given.size(), value);
         if (error != std::errc{} || end != given.data() + given.size())
           return "\"" + given + "\" is not a number, give one " + text;
-        return value < least || (most && value > *most) ? given + " is out of bounds, give a number " + text : "";
+        return value < least || (most && value > *most) ? given + " is out of bounds: it must be " + text : "";
       },
       text, "");
 }

@@ -272,6 +272,22 @@ TEST_CASE("an address of one's own network is refused, by name and by number, un
   CHECK(stage.number("select count(*) from holdfast.v_crawl where status = 'sealed' and failed = 1") == refused);
   CHECK(stage.attempts_on_disk().empty());
 
+  // A name that does not exist is no refusal; a name server that cannot be asked is neither.
+  const auto unknown = [] {
+    try {
+      base::resolve_host("nobody.invalid");
+    } catch (const base::Error& error) {
+      return error.error_class() == base::ErrorClass::refused;
+    }
+    return false;
+  };
+  if (unknown()) {
+    stage.add({"http://nobody.invalid/"}, crawl);
+    stage.work();
+    CHECK(stage.table("select outcome, attempts from holdfast.v_snapshot where reason like 'cannot resolve "
+                      "\"nobody.invalid\"%'") == "failed|1");
+  }
+
   stage.options.allow_private = true;
   stage.add({"http://127.0.0.1/allowed"}, crawl);
   stage.work();

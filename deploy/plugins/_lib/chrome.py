@@ -289,8 +289,9 @@ class Browser:
             if parameters.get("type") == "Document" and parameters.get("frameId") == self._frame:
                 self._document, self._document_request = parameters["response"], parameters["requestId"]
         elif method == "Network.loadingFailed":
-            if parameters.get("requestId") == self._navigation:
-                self._navigation_error = parameters.get("errorText") or ""
+            error = parameters.get("errorText") or ""
+            if parameters.get("requestId") == self._navigation and error != "net::ERR_ABORTED":  # which says nothing
+                self._navigation_error = error
             if parameters.get("requestId") == self._document_request:
                 self._broken = parameters.get("errorText") or "broken off"
         elif method == "Page.javascriptDialogOpening":  # alert() would hold everything up
