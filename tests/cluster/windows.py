@@ -189,19 +189,24 @@ def change_function(place, name, *changes):
 
 
 def break_crawl_lock(place):
+    # The second guard: it refuses what is too much, and the turn is repeated.
+    place.postgres.sql("alter table holdfast.crawl drop constraint crawl_urls_within_limit")
     # Without the lock, what the crawl has is read before others have written: the pause makes sure of it.
-    change_function(place, "snapshot_insert", ("FUNCTION holdfast.snapshot_insert(", "FUNCTION public.test_insert("),
+    change_function(place, "snapshots_add", ("FUNCTION holdfast.snapshots_add(", "FUNCTION public.test_add("),
                     ("from holdfast.crawl where id = p_crawl;", "from holdfast.crawl where id = p_crawl; perform pg_sleep(0.1);"))
-    change_function(place, "snapshot_seal_many", ("where c.id = any (v_crawls) order by c.id for no key update;", "where c.id = any (v_crawls);"),
+    change_function(place, "follow_links", ("holdfast.snapshots_add(", "public.test_add("))
+    change_function(place, "lock_for", ("order by id\n            for no key update) c;", "order by id) c;"),
                     # Taken for the sake of the order of locks; by itself it would do here.
-                    ("where c.crawl_id = any (v_queues) order by c.crawl_id for no key update;", "where c.crawl_id = any (v_queues);"),
-                    ("|| holdfast.snapshot_insert(", "|| public.test_insert("))
+                    ("order by c.crawl_id\n      for no key update;", "order by c.crawl_id;"))
 
 
 def break_fence(shared):
     """Both nodes hold the same snapshot in the end, stopped before their seals; the one whose lease is over goes first."""
     with shared.two_nodes("stop:before_seal:1", count=1, children=0) as place:
-        change_function(place, "snapshot_seal_many", ("when q.owner_id is distinct from p_worker or q.fence <> i.fence or", "when q.owner_id is null or"))
+        change_function(place, "judge_pages", ("where q.fence = p.fence and q.owner_id = p_owner", "where q.owner_id is not null"))
+        change_function(place, "seal_pages", ("and q.fence = p.fence", ""))
+        # A turn of a worker that has lapsed is refused as a whole, too.
+        change_function(place, "worker_may_claim", ("raise exception 'worker % has lapsed', p_worker using errcode = 'HF002';", "return false;"))
         node, other = place.nodes
         node.start()
         first = wait_for("the node stops before its seal", lambda: stopped(node), 30)
