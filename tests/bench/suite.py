@@ -56,7 +56,7 @@ def run(command, seconds=120, **options):
             raise RuntimeError(f"{pathlib.Path(command[0]).name} {' '.join(command[1:4])} did not end in {seconds} s") from None
         raise
     if process.returncode != 0:
-        raise RuntimeError(f"{' '.join(command)[:200]} failed ({process.returncode}):\n{errors[-1500:]}{out[-500:]}")
+        raise RuntimeError(f"{pathlib.Path(command[0]).name} {' '.join(command[1:])[:200]} failed ({process.returncode}):\n{errors[-1500:]}{out[-500:]}")
     return out
 
 
