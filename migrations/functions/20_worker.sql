@@ -173,7 +173,7 @@ begin
       where l.level is not null;
 end $$;
 comment on function holdfast.worker_beat(uuid, interval, uuid[], bigint[], jsonb)
-  is 'Renews a worker''s lease; says what it lost, what it holds unawares, and what it is asked to do.';
+  is 'Renews a worker''s lease; returns what it lost, what it holds without knowing it, and its orders.';
 
 create or replace function holdfast.worker_hooks(p_worker uuid, p_hooks jsonb)
   returns void language plpgsql as $$

@@ -81,7 +81,7 @@ begin
   loop
     exit when cardinality(v_ids) >= p_room;
     select * into v_host from holdfast.host h where h.name = v_lane.host for update skip locked;
-    -- Not there: the host was forgotten, and its lane has no limits any more.
+    -- Without a row the host has no limits: it was forgotten after its lane was made.
     continue when not found and exists (select from holdfast.host h where h.name = v_lane.host);
     v_host.name := v_lane.host;
     v_ids := v_ids || holdfast.claim_lane(p_worker, p_crawl, v_host, p_room - cardinality(v_ids), p_newest,
@@ -294,7 +294,7 @@ create or replace function holdfast.host_enter(p_host text, p_by text)
 declare
   v_new boolean;
 begin
-  loop -- until it is not just being forgotten
+  loop -- again if another transaction has just deleted the row
     insert into holdfast.host (name, updated_by) values (p_host, p_by) on conflict do nothing;
     v_new := found;
     perform from holdfast.host where name = p_host for no key update;

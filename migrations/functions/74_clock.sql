@@ -195,8 +195,8 @@ end $$;
 
 create or replace function holdfast.clock_went_back()
   returns bigint language plpgsql as $$
--- Makes due what lies further ahead than its maximum. May be called at any time; never waits for a lock.
--- Returns how many rows it changed.
+-- Makes due what lies further ahead than its maximum. May be called at any time. Leaves locked rows of the
+-- queue to the next call. Returns how many rows it changed.
 declare
   v_now constant timestamptz := clock_timestamp();
   v_count bigint;

@@ -95,7 +95,7 @@ public:
     }
   }
 
-  // What somebody typed: a file that should be there, or a URL.
+  // An argument names a file that must exist, or is a URL.
   void take_argument(const std::string& text) {
     std::error_code ignored;
     if (std::filesystem::is_directory(text, ignored))

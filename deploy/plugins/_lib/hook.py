@@ -40,7 +40,7 @@ class Failed(Outcome):
 
 
 class Unreachable(Failed):
-    """The page cannot be had, whoever asks: other hooks need not try."""
+    """The page cannot be fetched: other hooks need not try."""
 
 
 class OutOfTime(BaseException):
