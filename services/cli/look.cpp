@@ -179,7 +179,7 @@ void add_look_verbs(CLI::App& app, Verb& verb) {
         app.add_subcommand("why", "Why a crawl, snapshot, process or host is where it is: one sentence, and the facts");
     command
         ->add_option("id", *names,
-                     "Its id, the first or last few digits of it, or a host; - reads them from standard input")
+                     "Its id, the first or last few digits of it, a URL, a host, ...; - reads them from standard input")
         ->required();
     command->footer("Examples:\n  holdfast why 7f3a\n  holdfast why example.org\n  holdfast list snapshots --status "
                     "queued | holdfast why -");

@@ -42,6 +42,12 @@ std::string abridged(std::string text) {
   return text;
 }
 
+std::size_t place_of(const pg::Result& result, const std::string& column) {
+  const auto found = std::find(result.columns().begin(), result.columns().end(), column);
+  if (found == result.columns().end()) throw base::Error(base::ErrorClass::bug, "a table has no column " + column);
+  return static_cast<std::size_t>(found - result.columns().begin());
+}
+
 } // namespace
 
 std::string printable(std::string_view text) {
@@ -96,12 +102,12 @@ void print_table(const pg::Result& result, const std::vector<std::string>& wante
   for (auto column : wanted) {
     const bool optional = column.ends_with('?');
     if (optional) column.pop_back();
-    const auto found = std::find(result.columns().begin(), result.columns().end(), column);
-    if (found == result.columns().end()) throw base::Error(base::ErrorClass::bug, "a table has no column " + column);
-    const auto place = static_cast<std::size_t>(found - result.columns().begin());
+    const auto place = place_of(result, column);
     bool empty = true;
-    for (std::size_t i = 0; i < result.size() && empty; ++i)
-      empty = shown_cell(result, i, place).empty();
+    for (std::size_t i = 0; i < result.size() && empty; ++i) {
+      const auto cell = shown_cell(result, i, place);
+      empty = cell.empty() || cell == "0";
+    }
     if (optional && empty) continue;
     widths.push_back(display_width(column));
     places.push_back(place);
@@ -142,7 +148,7 @@ void print_table(const pg::Result& result, const std::vector<std::string>& wante
     print_row(row);
 }
 
-void print_csv(const pg::Result& result) {
+void print_csv(const pg::Result& result, const std::vector<std::string>& wanted) {
   const auto print = [](const std::string& field, bool first) {
     if (!first) std::cout << ',';
     if (field.find_first_of(",\"\r\n") == std::string::npos) {
@@ -154,13 +160,13 @@ void print_csv(const pg::Result& result) {
       std::cout << (character == '"' ? "\"\"" : std::string(1, character));
     std::cout << '"';
   };
-  const auto& columns = result.columns();
+  const auto& columns = wanted.empty() ? result.columns() : wanted;
   for (std::size_t c = 0; c < columns.size(); ++c)
     print(columns[c], c == 0);
   std::cout << "\r\n";
   for (std::size_t i = 0; i < result.size(); ++i) {
     for (std::size_t c = 0; c < columns.size(); ++c)
-      print(result.cell(i, c).value_or(""), c == 0);
+      print(result.cell(i, place_of(result, columns[c])).value_or(""), c == 0);
     std::cout << "\r\n";
   }
 }

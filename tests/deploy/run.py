@@ -553,6 +553,28 @@ class Bucket(Case):
         c.holdfast("remove", "--yes", crawl)
         self.assertEqual(len(self.files("20*/*/*/*/a*/manifest-sha256.txt")), 3)
 
+    def test_a_lost_database_is_made_again_from_the_bucket(self):
+        c = self.bucket()
+        worker = c.start("worker")
+        c.add(3)
+        c.all_sealed(3)
+        worker.terminate()
+        self.assertEqual(worker.wait(30), 0)
+        before = {s["id"]: (s["url"], s["outcome"], s["directory"], s["manifest_sha256"]) for s in c.lines("list", "snapshots")}
+        lost = c.server
+        c.server = c.add_server()
+        lost.stop()
+        c.holdfast("migrate")
+        adopted = c.lines("adopt")[-1]
+        self.assertEqual((adopted["snapshots"], adopted["crawls"], adopted["unreadable"]), (3, 1, 0))
+        self.assertEqual({s["id"]: (s["url"], s["outcome"], s["directory"], s["manifest_sha256"]) for s in c.lines("list", "snapshots")}, before)
+        self.assertEqual(c.lines("check"), [])
+        # What a bucket holds without a row is said.
+        c.server.sql("set holdfast.change_sealed = on; delete from holdfast.snapshot where url like '%p1'")
+        verified = c.lines("verify", "--all", expect=1)
+        self.assertEqual([(line["kind"], line["snapshot_id"]) for line in verified[:-1]], [("no row", next(i for i, s in before.items() if s[0].endswith("p1")))])
+        self.assertEqual((verified[-1]["defects"], verified[-1]["without_row"]), (0, 1))
+
     def test_a_store_that_goes_away_and_a_node_that_dies_while_it_publishes(self):
         c = self.bucket()
         dying = c.start("worker", HOLDFAST_TEST_POINT="kill:after_publish:1")
