@@ -3,7 +3,6 @@
 #include "lib/archive/recover.hpp"
 #include "lib/archive/root.hpp"
 #include "lib/base/error.hpp"
-#include "lib/s3/location.hpp"
 #include "lib/store/verify.hpp"
 #include "services/cli/output.hpp"
 #include "services/cli/verify.hpp"
@@ -39,7 +38,7 @@ void tell_unreadable(Context& context, const std::string& directory, const std::
 
 // `given`, relative to the archive root. Of a bucket it is that already: 2026, 2026/11/example.org.
 std::filesystem::path part_of(const std::filesystem::path& root, const std::string& given) {
-  if (s3::is_location(root.native())) return std::filesystem::path(given).lexically_normal();
+  if (root.native().starts_with("s3:")) return std::filesystem::path(given).lexically_normal();
   if (!std::filesystem::is_directory(given))
     throw base::Error(base::ErrorClass::usage, "\"" + given + "\" is not a directory");
   const auto part = std::filesystem::canonical(given).lexically_relative(std::filesystem::canonical(root));
