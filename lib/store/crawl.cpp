@@ -49,11 +49,10 @@ bool crawl_add(pg::Connection& connection, const NewCrawl& crawl, const std::vec
   const auto arguments = crawl_argument(crawl);
   bool added = false;
   connection.transaction([&](pg::Transaction& transaction) {
-    added = transaction
-                .call("select holdfast.crawl_add($1::uuid, $2::jsonb) as added",
-                      pg::Params::of(crawl.id, arguments))
-                .one()
-                .boolean("added");
+    added =
+        transaction.call("select holdfast.crawl_add($1::uuid, $2::jsonb) as added", pg::Params::of(crawl.id, arguments))
+            .one()
+            .boolean("added");
     if (!added) return;
     for (std::size_t from = 0; from < seeds.size(); from += kSeedBatch) {
       const std::size_t to = std::min(seeds.size(), from + kSeedBatch);

@@ -102,9 +102,9 @@ std::pair<std::string, pg::Params> list_call(const ListQuery& query) {
                       "one of: " + known);
   }
   static constexpr std::pair<Filter, std::string_view> names[] = {
-      {&ListQuery::crawl_id, "crawl"}, {&ListQuery::snapshot_id, "snapshot"},
-      {&ListQuery::status, "status"},  {&ListQuery::url_contains, "url"},
-      {&ListQuery::tag, "tag"},        {&ListQuery::plugin, "plugin"},
+      {&ListQuery::crawl_id, "crawl"},  {&ListQuery::snapshot_id, "snapshot"},
+      {&ListQuery::status, "status"},   {&ListQuery::url_contains, "url"},
+      {&ListQuery::tag, "tag"},         {&ListQuery::plugin, "plugin"},
       {&ListQuery::outcome, "outcome"}, {&ListQuery::host, "host"},
       {&ListQuery::since, "since"}};
   for (const auto& [filter, name] : names) {

@@ -129,14 +129,14 @@ int main(int argc, char** argv) {
   list_command->add_option("--status", listing.status, "Only with this status");
   list_command->add_option("--outcome", listing.outcome, "Only with this outcome (crawls, snapshots)");
   list_command->add_option("--host", listing.host, "Only pages of this host (snapshots, failures)");
-  list_command->add_option("--since", listing.since,
-                           "Only what was added (failures: what ended) since: 2h, 7d, 2026-11-22, \"2026-11-22 14:00\"");
+  list_command->add_option(
+      "--since", listing.since,
+      "Only what was added (failures: what ended) since: 2h, 7d, 2026-11-22, \"2026-11-22 14:00\"");
   list_command->add_option("--url", listing.url, "Only URLs that contain this");
   list_command->add_option("--tag", listing.tag, "Only with this tag");
   list_command->add_option("--plugin", listing.plugin, "Only hooks of this plugin (failures, running)");
   list_command->add_flag("--csv", listing.csv, "All columns as CSV, with a header line");
-  list_command
-      ->add_option("--columns", listing.columns, "Only these columns: id,url,bytes,...; --csv has all of them")
+  list_command->add_option("--columns", listing.columns, "Only these columns: id,url,bytes,...; --csv has all of them")
       ->delimiter(',');
   list_command->add_option("-n,--limit", listing.limit, "At most this many (50)")->check(cli::number<std::int64_t>(1));
   std::string id;

@@ -23,8 +23,9 @@ namespace {
 // Columns that people see first; JSON has all of them.
 const std::map<std::string, std::vector<std::string>, std::less<>>& table_columns() {
   static const std::map<std::string, std::vector<std::string>, std::less<>> columns = {
-      {"crawls", {"id", "status", "outcome?", "total", "open?", "partial?", "failed?", "cancelled?", "bytes", "age", "label?", "tags?",
-        "first_url"}},
+      {"crawls",
+       {"id", "status", "outcome?", "total", "open?", "partial?", "failed?", "cancelled?", "bytes", "age", "label?",
+        "tags?", "first_url"}},
       {"snapshots", {"id", "status", "outcome?", "http_status?", "depth?", "tags?", "title?", "url", "reason?"}},
       {"results", {"plugin", "status", "wall_ms", "output", "error", "url"}},
       {"queue", {"id", "state", "retry_at", "attempts", "url"}},
