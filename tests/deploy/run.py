@@ -447,6 +447,51 @@ class FileServer(Case):
         self.assertEqual(c.sql("select fence from holdfast.snapshot_sealed"), "2")
 
 
+class WrongClock(Server):
+    """Its clock is the machine's plus what the file `offset` says, which every process of the server reads anew. Monotonic
+    clocks are left alone."""
+
+    libraries = glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")
+
+    def start(self):
+        self.turn("+0")
+        self.environment.update(LD_PRELOAD=self.libraries[0], FAKETIME_TIMESTAMP_FILE=str(self.directory / "offset"), FAKETIME_NO_CACHE="1",
+                                FAKETIME_DONT_FAKE_MONOTONIC="1", DONT_FAKE_MONOTONIC="1", FAKETIME_DONT_RESET="1")
+        super().start()
+        for name in [name for name in self.environment if "FAKE" in name] + ["LD_PRELOAD"]:
+            del self.environment[name]
+
+    def turn(self, offset):
+        new = self.directory / "offset.new"
+        new.write_text(offset + "\n")
+        new.chmod(0o644)
+        new.rename(self.directory / "offset")
+
+
+class Clock(Case):
+    def test_the_clock_of_the_server_runs_ahead_by_two_hours_and_is_set_right(self):
+        if not WrongClock.libraries:
+            self.skipTest("no wrong clock: libfaketime is not installed")
+        c = self.collection(server=WrongClock)
+        c.holdfast("migrate")
+        here = time.time()
+        c.server.turn("+7200")
+        self.assertGreater(float(c.sql("select extract(epoch from clock_timestamp())")), here + 7000)
+        processes = [c.start("worker"), c.start("runner")]
+        c.add(60, tenths=3)
+        c.sql("select holdfast.host_set('h1.test', '1 second', 1, 'test')")
+        c.until("half is sealed under the wrong clock", lambda: c.sealed() >= 20)
+        c.server.turn("+0")
+        self.assertLess(float(c.sql("select extract(epoch from clock_timestamp())")), here + 3600)
+        # Leases that were dated two hours ahead do not lapse, and what was due then is due again within a minute.
+        c.all_sealed(60, 150)
+        self.prove(c, 60)
+        self.assertEqual(c.server.sql("select * from holdfast.v_stuck"), [])
+        runner = c.sql("select count(*) from holdfast.duty_run where began_at > clock_timestamp() - interval '1 minute'")
+        self.assertNotEqual(runner, "0")
+        self.assertEqual([process.poll() for process in processes], [None, None])
+
+
 class Bucket(Case):
     """An archive in an object store: versitygw, a real S3 server."""
 
