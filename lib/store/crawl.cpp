@@ -84,7 +84,9 @@ std::vector<ArchivedSeed> seeds_archived(pg::Connection& connection, const NewCr
     std::vector<std::string> urls;
     for (std::size_t i = from; i < std::min(seeds.size(), from + kSeedBatch); ++i)
       urls.push_back(seeds[i].url);
-    const auto rows = connection.call("select * from holdfast.seeds_archived($1::jsonb, $2::text[])",
+    const auto rows = connection.call("select url, snapshot_id, directory, to_char(sealed_at at time zone 'UTC', "
+                                      "'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') as sealed_at "
+                                      "from holdfast.seeds_archived($1::jsonb, $2::text[])",
                                       pg::Params::of(arguments, urls));
     for (std::size_t i = 0; i < rows.size(); ++i)
       archived.push_back(

@@ -91,7 +91,7 @@ int steer(Context& context, const ControlOptions& options, const std::string& ac
       say(context, action, "everything", "", store::collection_resume(connection, order));
     } else {
       if (!options.yes)
-        throw base::Error(base::ErrorClass::usage, "cancel --all ends every open crawl", "say --yes if that is meant");
+        throw base::Error(base::ErrorClass::usage, "cancel --all ends every open crawl", "pass --yes to confirm");
       for (;;) {
         const auto open = connection.call(
             "select id from holdfast.v_crawl where status <> 'sealed' and stopping_at is null limit 500");
@@ -108,7 +108,7 @@ int steer(Context& context, const ControlOptions& options, const std::string& ac
     const auto host = host_name(options.host);
     if (action == "cancel" && !options.yes)
       throw base::Error(base::ErrorClass::usage, "cancel --host ends what is open of " + host + " in every crawl",
-                        "say --yes if that is meant; holdfast exclude " + host + " CRAWL for one crawl");
+                        "pass --yes to confirm; holdfast exclude " + host + " CRAWL for one crawl");
     say(context, action, "host", host,
         action == "pause"    ? store::host_pause(connection, host, order)
         : action == "resume" ? store::host_resume(connection, host, order)
@@ -254,8 +254,7 @@ int set_host(Context& context, const ControlOptions& options) {
   query.url_contains = host;
   const auto rows = store::list(connection, query);
   if (context.json()) {
-    for (const auto& line : store::list_json(connection, query))
-      std::cout << line << '\n';
+    print_records(store::list_json(connection, query), "Host");
   } else {
     print_table(rows, {"name", "min_delay", "max_parallel", "held", "backoff_until", "reason"});
   }
@@ -268,8 +267,7 @@ int list_hosts(Context& context) {
   query.limit = 100000;
   auto& connection = context.connection();
   if (context.json())
-    for (const auto& line : store::list_json(connection, query))
-      std::cout << line << '\n';
+    print_records(store::list_json(connection, query), "Host");
   else
     print_table(store::list(connection, query), {"name", "min_delay", "max_parallel", "held", "robots_delay", "last_at",
                                                  "backoff_until", "paused", "reason"});
@@ -373,8 +371,7 @@ int remove(Context& context, const ControlOptions& options) {
                 << base::format_size(static_cast<std::uint64_t>(crawl.bytes)) << ", " << printable(crawl.first_url)
                 << '\n';
     }
-    throw base::Error(base::ErrorClass::usage, "this deletes them for ever, files and all",
-                      "say --yes if that is meant");
+    throw base::Error(base::ErrorClass::usage, "this deletes them for ever, files and all", "pass --yes to confirm");
   }
   const auto collection = connection.call("select id from holdfast.collection").one().text("id");
   for (const auto& id : ids) {
@@ -424,7 +421,7 @@ void add_control_commands(CLI::App& app, ControlOptions& options, std::function<
     steering->add_option("--node", options.node, "A node");
     steering->add_flag("--all", options.all, "Everything");
     steering->add_option("--why", options.why, "A reason, for others to read");
-    steering->add_flag("--yes", options.yes, "Do not ask");
+    steering->add_flag("--yes", options.yes, "Really do it; without this, it is only shown or refused");
   }
 
   auto* draining = command(app, "drain", "Let nodes or runners finish what they have, and end: before an upgrade",
@@ -439,7 +436,7 @@ void add_control_commands(CLI::App& app, ControlOptions& options, std::function<
                         [&options](Context& context) { return retry(context, options); });
   again->add_option("ids", options.ids, "Crawls or snapshots; - reads them from standard input")->required();
   again->add_flag("--failed", options.failed, "Of the crawls only what did not go well");
-  again->add_option("-p,--plugin", options.plugins, "Only this plugin (with --failed: only where it failed)")
+  again->add_option("-p,--plugin,--plugins", options.plugins, "Only this plugin (with --failed: only where it failed)")
       ->allow_extra_args(false);
 
   auto* exclude = command(app, "exclude", "Leave a web site out of a running crawl", [&options](Context& context) {
@@ -504,7 +501,7 @@ void add_control_commands(CLI::App& app, ControlOptions& options, std::function<
   removing->add_option("ids", options.ids,
                        "Crawls, or snapshots of crawls that have ended; - reads them from standard input");
   removing->add_flag("--expired", options.expired, "Those whose time to be kept is over");
-  removing->add_flag("--yes", options.yes, "Do not ask");
+  removing->add_flag("--yes", options.yes, "Really do it; without this, it is only shown or refused");
 }
 
 } // namespace holdfast::cli

@@ -216,7 +216,7 @@ void add_look_verbs(CLI::App& app, Verb& verb) {
     auto* command = app.add_subcommand("top", "What runs just now, live; q ends it");
     command->add_option("-d,--delay", *interval, "Seconds between two looks (1)")
         ->check(number(0.1, std::optional(3600.0)));
-    command->footer("Keys: q quit, s next order (age, plugin, url, node), p pause, space look now.");
+    command->footer("Keys: q quit, s next order (age, plugin, url, node), p freeze the picture, space look now.");
     command->callback([&verb, interval] { verb = [interval](Context& context) { return top(context, *interval); }; });
   }
   {

@@ -52,6 +52,8 @@ int main(int argc, char** argv) {
   app.add_option("--database", database_url,
                  "PostgreSQL connection string (default: an own server in the data directory)");
   app.add_option("--log-level", log_level, "trace, debug, info, warn, error or off");
+  app.add_flag_callback(
+      "-q,--quiet", [&log_level] { log_level = "error"; }, "Only errors in the log, for cron: --log-level error");
   app.add_option("--set", settings, "Any setting, as KEY=VALUE; see holdfast config")->allow_extra_args(false);
   app.add_flag("--json", global.json, "JSON lines, as when standard output is no terminal");
 
@@ -76,7 +78,8 @@ int main(int argc, char** argv) {
   add_command
       ->add_option("--max-urls", add.max_urls, "At most this many snapshots; 0: no cap (default: crawl.max_urls)")
       ->check(cli::number<std::int64_t>(0));
-  add_command->add_option("-p,--plugins", add.plugins, "Only these plugins, with what they need: wget,title,...")
+  add_command
+      ->add_option("-p,--plugins,--plugin", add.plugins, "Only these plugins, with what they need: wget,title,...")
       ->allow_extra_args(false);
   add_command->add_option("-t,--tag", add.tags, "Tags for every snapshot")->allow_extra_args(false);
   add_command->add_option("--persona", add.persona, "Options, cookies and profile of this persona (holdfast persona)");

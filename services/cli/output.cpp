@@ -3,11 +3,14 @@
 #include "lib/base/error.hpp"
 #include "services/cli/times.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <sys/ioctl.h>
 #include <unistd.h>
 #include <wchar.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <iostream>
 
 namespace holdfast::cli {
@@ -94,6 +97,19 @@ std::size_t terminal_width() {
   return 120;
 }
 
+namespace {
+
+// Failures stand out on a terminal (not with NO_COLOR). Plain cells get nothing.
+std::string_view colour_of(const std::string& column, const std::string& cell) {
+  static const bool coloured = isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
+  if (!coloured || (column != "outcome" && column != "status" && column != "last_outcome")) return {};
+  if (cell == "failed" || cell == "quarantined" || cell == "refused" || cell == "missing") return "\x1b[31m";
+  if (cell == "partial" || cell == "paused" || cell == "cancelled") return "\x1b[33m";
+  return cell == "succeeded" ? "\x1b[32m" : "";
+}
+
+} // namespace
+
 void print_table(const pg::Result& result, const std::vector<std::string>& wanted) {
   std::vector<std::vector<std::string>> rows;
   std::vector<std::size_t> widths;
@@ -138,7 +154,8 @@ void print_table(const pg::Result& result, const std::vector<std::string>& wante
     std::string line;
     for (std::size_t c = 0; c < cells.size(); ++c) {
       const std::string cell = fitted(cells[c], widths[c]);
-      line += cell;
+      const auto colour = colour_of(columns[c], cells[c]);
+      line += colour.empty() ? cell : std::string(colour) + cell + "\x1b[0m";
       if (c + 1 < cells.size()) line += std::string(widths[c] - display_width(cell) + 2, ' ');
     }
     std::cout << line << '\n';
@@ -168,6 +185,14 @@ void print_csv(const pg::Result& result, const std::vector<std::string>& wanted)
     for (std::size_t c = 0; c < columns.size(); ++c)
       print(result.cell(i, place_of(result, columns[c])).value_or(""), c == 0);
     std::cout << "\r\n";
+  }
+}
+
+void print_records(const std::vector<std::string>& objects, const std::string& type) {
+  for (const auto& object : objects) {
+    nlohmann::ordered_json line{{"type", type}};
+    line.update(nlohmann::ordered_json::parse(object));
+    std::cout << line.dump() << '\n';
   }
 }
 

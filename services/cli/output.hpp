@@ -18,6 +18,9 @@ void print_csv(const pg::Result& result, const std::vector<std::string>& columns
 // "name   value" lines; empty values are left out.
 void print_fields(const std::vector<std::pair<std::string, std::string>>& fields);
 
+// JSON objects, one a line, each with its type first.
+void print_records(const std::vector<std::string>& objects, const std::string& type);
+
 // Control characters of foreign text (titles, errors) become "?" so that it cannot steer the terminal.
 std::string printable(std::string_view text);
 // Shortened to `columns` terminal columns, with "…".

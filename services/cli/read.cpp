@@ -186,6 +186,9 @@ int status(Context& context) {
 }
 
 int list(Context& context, const ListOptions& options) {
+  for (const std::string one : {"schedule", "persona"})
+    if (options.what == one || options.what == one + "s")
+      throw base::Error(base::ErrorClass::usage, "list does not show " + one + "s", "holdfast " + one + " list");
   store::ListQuery query;
   query.view = one_or_many(options.what);
   query.limit = options.limit;

@@ -164,7 +164,7 @@ void add_schedule_commands(CLI::App& app, ScheduleOptions& options, std::functio
       ->check(number(0, std::optional(16)));
   add->add_option("--max-urls", options.crawl.max_urls, "At most this many snapshots a run; 0: no cap")
       ->check(number<std::int64_t>(0));
-  add->add_option("-p,--plugins", options.crawl.plugins, "Only these plugins")->allow_extra_args(false);
+  add->add_option("-p,--plugins,--plugin", options.crawl.plugins, "Only these plugins")->allow_extra_args(false);
   add->add_option("-t,--tag", options.crawl.tags, "Tags for every snapshot")->allow_extra_args(false);
   add->add_option("--option", options.crawl.options, "Option for hooks, as NAME=VALUE")->allow_extra_args(false);
   add_limit_options(*add, options.crawl.limits);
