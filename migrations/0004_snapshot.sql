@@ -77,7 +77,7 @@ comment on column holdfast.snapshot_queue.excluded is 'Parked outside the scope 
 comment on column holdfast.snapshot_queue.retry_at is
   'When it is due, if it has no owner; 9999-01-01: parked.';
 comment on column holdfast.snapshot_queue.reason is
-  'Why it waits: an error, a lost worker, a stopped worker.';
+  'Why it waits: an error, a lapsed worker, a stopped worker.';
 comment on column holdfast.snapshot_queue.owner_id is
   'The worker. No foreign key: a claim holds the process row.';
 comment on column holdfast.snapshot_queue.fence is 'Grows with each claim; older fences cannot write.';
@@ -176,7 +176,7 @@ comment on column holdfast.attempt.ending is
   'released (to retry); interrupted (worker stopped); lapsed (worker lapsed); declined (not begun); '
   'cancelled.';
 comment on column holdfast.attempt.reason is 'A sentence.';
-comment on column holdfast.attempt.hooks is 'Hooks that ran when the worker was lost, as plugin/hook.';
+comment on column holdfast.attempt.hooks is 'Hooks that ran when the worker lapsed, as plugin/hook.';
 create index attempt_by_end on holdfast.attempt using brin (ended_at);
 comment on index holdfast.attempt_by_end is
   'For trimming. Rows are in the order of time: BRIN costs nothing.';

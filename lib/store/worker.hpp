@@ -64,6 +64,6 @@ void worker_leave(pg::Connection& connection, const std::string& worker, int exi
 // Ends the lease of a worker or runner that was seen dead on the caller's own machine, so that others take its work at
 // once. False if the lease was over already, or if that process is not the one known by this id.
 bool worker_gone(pg::Connection& connection, const LocalProcess& process, const std::string& reason);
-// Gives the work of one worker whose lease has lapsed to others; returns how many snapshots.
+// Releases the work of one worker whose lease ran out; returns how many snapshots.
 int lapse_workers(pg::Connection& connection);
 } // namespace holdfast::store

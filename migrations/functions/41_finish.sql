@@ -1,5 +1,5 @@
 -- How the work on a snapshot ends: it is sealed, or it is released. Every way there (a worker that has
--- finished, a worker that was lost, a command) builds an array of holdfast.finished_page and goes through the
+-- finished, a worker that lapsed, a command) builds an array of holdfast.finished_page and goes through the
 -- functions of this file:
 --
 --   lock_for       takes all locks, in the one order
