@@ -28,8 +28,8 @@ awaitable<void> incarnations(asio::io_context& io, Context& context, base::StopS
   auto pause = std::chrono::milliseconds(500);
   for (;;) {
     auto options = context.worker_options();
-    if (!worker_options.kind.empty()) options.kind = worker_options.kind;
-    options.parent_id = worker_options.parent;
+    if (!given.kind.empty()) options.kind = given.kind;
+    options.parent_id = given.parent;
     const auto gone = worker::collect_leftovers(options.work_dir, process::machine_id(options.data_dir / "machine-id"));
     bool again = false;
     std::string problem;
