@@ -63,7 +63,7 @@ public:
       options_[key] = value;
     const auto& catalog = *context_.options.catalog;
     const auto selected = hooks::selected_plugins(catalog, base::join(claim.plugins, ","), options_);
-    context_.resolver->also(selected, options_);
+    context_.binary_resolver->also(selected, options_);
     hooks_ = catalog.hooks_for(hooks::Event::crawl_setup, selected);
     last_hooks_ = catalog.hooks_for(hooks::Event::crawl_end, selected);
     add_persona(hooks::persona_options(*persona, personas() / persona_));
@@ -319,7 +319,7 @@ private:
     note(hook, outcome);
     check();
     if (!outcome.binaries.empty()) {
-      co_await context_.resolver->provide(outcome.binaries, hook.plugin->name);
+      co_await context_.binary_resolver->provide(outcome.binaries, hook.plugin->name);
       check();
     }
     if (hook.name.background && outcome.status != hooks::Status::failed)

@@ -33,7 +33,7 @@ struct JobContext {
   asio::any_io_executor executor;
   std::string cookie; // HOLDFAST_COOKIE value of this incarnation
   CrawlSessions* sessions{nullptr};
-  BinaryResolver* resolver{nullptr};
+  BinaryResolver* binary_resolver{nullptr};
   RunningHooks* running_hooks{nullptr};
   Turns* turns{nullptr};
 };

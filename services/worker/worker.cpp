@@ -111,8 +111,8 @@ void Worker::make_parts(pg::Connection& connection) {
                                                  },
                                                  [this](std::string crawl) { return crawl_sealed(std::move(crawl)); },
                                                  [this](awaitable<void> work) { spawn(std::move(work)); }});
-  resolver_ = std::make_unique<BinaryResolver>(*context_);
-  context_->resolver = resolver_.get();
+  binary_resolver_ = std::make_unique<BinaryResolver>(*context_);
+  context_->binary_resolver = binary_resolver_.get();
   for (const auto& binary : store::binary_known(connection, process_.id))
     if (!binary.path.empty()) binaries_.remember(binary.name, binary.path);
   binaries_.add_machine_options(store::machine_options(connection, process_.id));
@@ -143,7 +143,7 @@ awaitable<Worker::Ending> Worker::run() {
   if (self_fencing()) watchdog_ = std::make_unique<Watchdog>(trust_, options_.margin / 2);
   asio::cancellation_signal stop_watching;
   spawn(watch_stop(), stop_watching.slot());
-  spawn(resolver_->run());
+  spawn(binary_resolver_->run());
   spawn(running_hooks_->run());
   spawn(housekeeping_->run());
   if (options_.kind != "snapshot") spawn(expand());
@@ -295,7 +295,7 @@ void Worker::fence(const std::string& reason) {
   spdlog::error("no longer trusted, killing {} snapshots' hooks: {}", jobs_->size(), reason);
   jobs_->lose_all("this worker is no longer trusted: " + reason);
   sessions_->kill("this worker is no longer trusted: " + reason);
-  resolver_->stop();
+  binary_resolver_->stop();
   expander_->stop();
   housekeeping_->stop();
   if (watchdog_) watchdog_->stand_down(); // last: it watches over the lines above
@@ -323,7 +323,7 @@ void Worker::watch_trust() {
 awaitable<void> Worker::watch_stop() {
   co_await stop_.reached(base::Strength::drain);
   draining_ = true;
-  resolver_->stop();
+  binary_resolver_->stop();
   expander_->stop();
   housekeeping_->stop();
   not_claiming_ = shortage(); // for why(), and not worth another line here
