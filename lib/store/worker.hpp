@@ -1,7 +1,7 @@
 #pragma once
 // Workers: joining, beating, leaving. One free function per SQL function (migrations/functions/20_worker.sql), same
 // name. Each blocks on the connection given; call on the thread that owns it. Errors: lease_lost when the process has
-// been given up; see lib/pg/connection.hpp for the rest. All may be repeated.
+// lapsed; see lib/pg/connection.hpp for the rest. All may be repeated.
 
 #include "lib/pg/connection.hpp"
 
