@@ -217,7 +217,7 @@ $$;
 
 create or replace function holdfast.worker_release(p_worker uuid, p_ending text, p_reason text)
   returns integer language plpgsql as $$
--- Releases everything a worker holds. p_ending: lost (it died: counted against each snapshot, see
+-- Releases everything a worker holds. p_ending: lapsed (it died: counted against each snapshot, see
 -- collection.max_lapses) or interrupted (it left: not counted). Returns how many snapshots.
 declare
   v_ids uuid[];

@@ -95,7 +95,7 @@ create or replace function holdfast.judge_pages(p_pages holdfast.finished_page[]
   returns holdfast.finished_page[] language plpgsql as $$
 -- Returns the pages that p_owner holds with the fence it names, each once, with what becomes of them:
 --   released although its crawl is being stopped: cancelled
---   lost, and so were max_lapses workers by now: quarantined
+--   lapsed, and so did max_lapses workers by now: quarantined
 --   failed by itself (released, spend, no delay): tried again, later each time, until it has failed
 --     max_attempts times
 --   more bytes than max_snapshot_bytes, or more than its crawl may hold (max_bytes): cancelled; "ending" says
@@ -368,7 +368,7 @@ begin
   ), cut as ( -- the attempts that end here
     insert into holdfast.attempt (snapshot_id, crawl_id, fence, process_id, claimed_at, ending, reason, hooks)
       select p.snapshot, p.crawl, p.fence, p.owner_id, p.claimed_at, p.ending, p.reason,
-             case when p.lost then holdfast.hooks_of(p.snapshot, p.fence) else '{}' end
+             case when p.lapsed then holdfast.hooks_of(p.snapshot, p.fence) else '{}' end
         from page p
         where p.owner_id is not null
   ), moved as (
@@ -378,7 +378,7 @@ begin
           event = case
                     when p_to <> 'queued' then 'pause'
                     when p.status = 'paused' then 'resume'
-                    when p.lost then 'lapse'
+                    when p.lapsed then 'lapse'
                     else 'release'
                   end,
           retry_at = case
