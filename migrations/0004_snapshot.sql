@@ -130,7 +130,7 @@ comment on column holdfast.snapshot_sealed.snapshot_id is 'The snapshot.';
 comment on column holdfast.snapshot_sealed.crawl_id is 'Its crawl.';
 comment on column holdfast.snapshot_sealed.outcome is
   'succeeded; partial (some hooks failed); failed; refused (URL not allowed); quarantined (workers '
-  'lost); cancelled.';
+  'lapsed); cancelled.';
 comment on column holdfast.snapshot_sealed.reason is 'A sentence, where the outcome needs one.';
 comment on column holdfast.snapshot_sealed.fence is 'The attempt that counts.';
 comment on column holdfast.snapshot_sealed.owner_id is 'The worker. No foreign key: processes are trimmed.';

@@ -69,11 +69,11 @@ Told run(const std::vector<std::int64_t>& pages, std::chrono::milliseconds trust
   pg::Pool pool(database.dsn(), {}, 2);
   base::TrustWindow trust(trusted_for, 0ms);
   trust.extend(base::TrustWindow::Clock::now());
-  worker::Database database_calls(pool, trust);
+  worker::RetryPolicy retry(pool, trust);
   const std::string worker = "worker";
   Told told;
   worker::Turns turns(
-      database_calls, worker, &call, [] {}, [&](const std::string& why) { told.given_up = why; });
+      retry, worker, &call, [] {}, [&](const std::string& why) { told.given_up = why; });
   const auto one = [&](std::int64_t fence) -> awaitable<void> {
     store::Page page;
     page.lease.fence = fence;
@@ -168,10 +168,10 @@ TEST_CASE("after the end nothing waits") {
   asio::io_context context;
   pg::Pool pool(database.dsn(), {}, 1);
   base::TrustWindow trust(1h, 0ms);
-  worker::Database database_calls(pool, trust);
+  worker::RetryPolicy retry(pool, trust);
   const std::string worker = "worker";
   worker::Turns turns(
-      database_calls, worker, &call, [] {}, [](const std::string&) {});
+      retry, worker, &call, [] {}, [](const std::string&) {});
   std::vector<std::string> told;
   const auto one = [&]() -> awaitable<void> {
     store::Page page;
