@@ -17,13 +17,13 @@ inline constexpr int kLimitCount = 5;   // of the kernel
 inline constexpr int kWatchedCount = 3; // of the shim
 
 // Launcher to shim.
-enum class OrderKind : std::uint32_t {
+enum class CommandKind : std::uint32_t {
   terminate = 'T', // TERM to everything now, KILL after grace_ms; a later order may only shorten what is left
   kill = 'K',      // KILL everything now
 };
 
-struct Order {
-  OrderKind kind;
+struct Command {
+  CommandKind kind;
   std::uint32_t grace_ms;
 };
 
@@ -63,6 +63,6 @@ struct Report {
   Consumption tree;
 };
 
-static_assert(std::is_trivially_copyable_v<Order> && std::is_trivially_copyable_v<Report>);
+static_assert(std::is_trivially_copyable_v<Command> && std::is_trivially_copyable_v<Report>);
 
 } // namespace holdfast::process::shim
