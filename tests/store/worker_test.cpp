@@ -203,7 +203,7 @@ TEST_CASE("a dead worker's work goes to others, counts its death, and one call l
     CHECK(row.text("reason").find("its worker lapsed") == 0);
   }
   CHECK(stage.value("select count(*) from holdfast.process where exit_reason = 'lease lapsed'") == "2");
-  CHECK(stage.value("select string_agg(distinct ending, ' ') from holdfast.v_attempt") == "lost");
+  CHECK(stage.value("select string_agg(distinct ending, ' ') from holdfast.v_attempt") == "lapsed");
   CHECK(stage.seal(first, a).what == store::PageAnswer::What::lost);
   CHECK(stage.value("select count(*) from holdfast.event where event = 'lapse'") == "3");
   CHECK(stage.value("select string_agg(name || ' ' || value, ', ' order by name) from holdfast.tally") ==
