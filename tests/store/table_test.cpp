@@ -263,7 +263,7 @@ std::vector<BadRow> bad_rows() {
       {"delivery_owner", delivery("status, ended_at, retry_at, owner", "'delivered', now(), null, 'x'")},
       {"delivery_webhook_fkey",
        "insert into holdfast.delivery (webhook, event, payload) values ('nowhere', 'test', '')"},
-      {"control_kind", "insert into holdfast.control (action, kind, target) values ('pause', 'worker', 'x')"},
+      {"control_kind", "insert into holdfast.control (action, kind, target) values ('pause', 'planet', 'x')"},
   };
 }
 
