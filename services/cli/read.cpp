@@ -137,6 +137,16 @@ void check_plugin(Context& context, const std::string& plugin) {
 
 } // namespace
 
+namespace {
+
+// "2026-11-22 02:48:46.123+00", as rows have it, in the form of all other JSON: "2026-11-22T02:48:46.123+00:00".
+std::string iso_time(std::string text) {
+  if (text.size() > 10 && text[10] == ' ') text[10] = 'T';
+  return text.ends_with("+00") ? text + ":00" : text;
+}
+
+} // namespace
+
 int status(Context& context) {
   auto& connection = context.connection();
   const auto result = store::status(connection);
@@ -149,7 +159,9 @@ int status(Context& context) {
       json[column] = total.integer(column);
     for (const auto& column : result.columns())
       if (column == "last_sealed_at" || column == "paused")
-        json[column] = row.is_null(column) ? nlohmann::ordered_json() : nlohmann::ordered_json(row.text(column));
+        json[column] = row.is_null(column)          ? nlohmann::ordered_json()
+                       : column == "last_sealed_at" ? nlohmann::ordered_json(iso_time(row.text(column)))
+                                                    : nlohmann::ordered_json(row.text(column));
       else
         json[column] = row.integer(column);
     std::cout << json.dump() << std::endl;
