@@ -479,7 +479,7 @@ class Work(Case):
         c.sql("select holdfast.host_set('127.0.0.1', '1 hour', 1, 'test')")
         c.holdfast("add", "--bg", "http://127.0.0.1:9/a", "http://127.0.0.1:9/b")
         run = c.start("run", "--daemon")
-        said = r"nothing is due; the next page is http://127\.0\.0\.1:9/[ab]: .* is limited to one page every 1 h"
+        said = r"nothing is due; the next page is http://127\.0\.0\.1:9/[ab]: .* is limited to one page every 60 min"
         c.until("it says so", lambda: re.search(said, c.log_of(run)))
         run.send_signal(signal.SIGTERM)
         self.assertEqual(run.wait(timeout=30), 0)
