@@ -114,9 +114,48 @@ begin
                                   limit 1) c
             where q.fence = p.fence and q.owner_id = p_owner
             order by p.snapshot) h;
-  if v_held.released then v_held.pages := holdfast.judge_released(v_held.pages); end if;
   if v_held.limited then v_held.pages := holdfast.judge_bytes(v_held.pages); end if;
+  if v_held.released then v_held.pages := holdfast.judge_released(v_held.pages); end if;
   return v_held.pages;
+end $$;
+
+create or replace function holdfast.judge_bytes(p_pages holdfast.finished_page[])
+  returns holdfast.finished_page[] language plpgsql as $$
+-- A page with more bytes than max_snapshot_bytes, or with which its crawl would hold more than max_bytes, is
+-- cancelled; "ending" says which.
+declare
+  v_page holdfast.finished_page;
+  v_crawl holdfast.crawl;
+  v_weight numeric;
+  v_bytes numeric; -- of the crawl, with this page and those before it
+  v_judged holdfast.finished_page[] := '{}';
+begin
+  for v_page in select p.* from unnest(p_pages) p order by p.crawl, p.snapshot
+  loop
+    if v_page.crawl is distinct from v_crawl.id then
+      select * into strict v_crawl from holdfast.crawl c where c.id = v_page.crawl;
+      v_bytes := v_crawl.bytes;
+    end if;
+    if v_page.outcome is not null then
+      select sum((r ->> 'output_bytes')::numeric) into v_weight from jsonb_array_elements(v_page.results) r;
+      if v_crawl.max_snapshot_bytes > 0 and v_weight > v_crawl.max_snapshot_bytes then
+        v_page.outcome := 'cancelled';
+        v_page.ending := 'max_snapshot_bytes';
+        v_page.reason := format('its hooks left more than max_snapshot_bytes (%s)',
+                                pg_size_pretty(v_crawl.max_snapshot_bytes));
+      elsif v_page.bytes > 0 then
+        v_bytes := v_bytes + v_page.bytes;
+        if v_crawl.max_bytes > 0 and v_bytes > v_crawl.max_bytes then
+          v_page.outcome := 'cancelled';
+          v_page.ending := 'max_bytes';
+          v_page.reason := format('with its %s its crawl would hold more than max_bytes (%s)',
+                                  pg_size_pretty(v_page.bytes), pg_size_pretty(v_crawl.max_bytes));
+        end if;
+      end if;
+    end if;
+    v_judged := array_append(v_judged, v_page);
+  end loop;
+  return v_judged;
 end $$;
 
 create or replace function holdfast.judge_released(p_pages holdfast.finished_page[])
@@ -151,46 +190,6 @@ begin
       elsif v_page.ending = 'released' and v_page.spend and v_page.delay_ms is null then
         if v_now.attempts >= v_now.max_attempts then v_page.outcome := 'failed'; end if;
         v_page.delay_ms := extract(epoch from v_now.backoff) * 1000 * (0.75 + random() / 2);
-      end if;
-    end if;
-    v_judged := array_append(v_judged, v_page);
-  end loop;
-  return v_judged;
-end $$;
-
-create or replace function holdfast.judge_bytes(p_pages holdfast.finished_page[])
-  returns holdfast.finished_page[] language plpgsql as $$
--- A page with more bytes than max_snapshot_bytes, or with which its crawl would hold more than max_bytes, is
--- cancelled; "ending" says which.
-declare
-  v_page holdfast.finished_page;
-  v_crawl record;
-  v_weight numeric;
-  v_bytes numeric; -- of the crawl, with this page and those before it
-  v_judged holdfast.finished_page[] := '{}';
-begin
-  for v_page in select p.* from unnest(p_pages) p order by p.crawl, p.snapshot
-  loop
-    select c.id, c.bytes, c.max_bytes, c.max_snapshot_bytes, c.id is distinct from v_crawl.id as is_next
-      into strict v_crawl
-      from holdfast.crawl c
-      where c.id = v_page.crawl;
-    if v_crawl.is_next then v_bytes := v_crawl.bytes; end if;
-    if v_page.outcome in ('succeeded', 'partial', 'failed', 'refused') then
-      select sum((r ->> 'output_bytes')::numeric) into v_weight from jsonb_array_elements(v_page.results) r;
-      if v_crawl.max_snapshot_bytes > 0 and v_weight > v_crawl.max_snapshot_bytes then
-        v_page.outcome := 'cancelled';
-        v_page.ending := 'max_snapshot_bytes';
-        v_page.reason := format('its hooks left more than max_snapshot_bytes (%s)',
-                                pg_size_pretty(v_crawl.max_snapshot_bytes));
-      elsif v_page.bytes > 0 then
-        v_bytes := v_bytes + v_page.bytes;
-        if v_crawl.max_bytes > 0 and v_bytes > v_crawl.max_bytes then
-          v_page.outcome := 'cancelled';
-          v_page.ending := 'max_bytes';
-          v_page.reason := format('with its %s its crawl would hold more than max_bytes (%s)',
-                                  pg_size_pretty(v_page.bytes), pg_size_pretty(v_crawl.max_bytes));
-        end if;
       end if;
     end if;
     v_judged := array_append(v_judged, v_page);
@@ -528,7 +527,8 @@ begin
     return query
       select h.snapshot, h.crawl, h.fence, holdfast.finish_answer(h),
              coalesce((v_children ->> h.snapshot::text)::bigint, 0), false
-        from unnest(v_held) h;
+        from unnest(v_held) h
+        order by array_position(v_asked.ids, h.snapshot);
   else
     return query select * from holdfast.finish_answers(p_worker, v_asked.pages, v_held, v_children);
   end if;
