@@ -272,7 +272,10 @@ begin
         and q.crawl_id = p.crawl
         and q.fence = p.fence
         and p.outcome is not null
-      returning p.*, p.outcome not in ('cancelled', 'quarantined') as kept,
+      returning p.snapshot, p.crawl, p.fence, p.outcome, p.reason, p.directory, p.manifest, p.bytes, p.files,
+                p.title, p.tags, p.http_status, p.mime,
+                p.outcome not in ('cancelled', 'quarantined') as kept,
+                case when p.outcome not in ('succeeded', 'partial', 'failed') then p.snapshot end as one,
                 q.status, q.owner_id, q.claimed_at, q.attempts, q.owners_lost, q.lane, q.excluded
   ), closed as ( -- the sealed rows; a cancelled or quarantined page keeps no files
     insert into holdfast.snapshot_sealed (
@@ -295,12 +298,11 @@ begin
     insert into holdfast.event (
         lifecycle, object_id, objects, crawl_id,
         from_state, event, to_state, process_id, detail)
-      select 'snapshot', e.one, case when e.one is null then array_agg(g.snapshot) end, g.crawl,
-             g.status, e.event, 'sealed', g.owner_id, g.outcome || coalesce(': ' || nullif(g.reason, ''), '')
+      select 'snapshot', g.one, case when g.one is null then array_agg(g.snapshot) end, g.crawl,
+             g.status, holdfast.seal_event(g.outcome), 'sealed', g.owner_id,
+             g.outcome || coalesce(': ' || nullif(g.reason, ''), '')
         from gone g
-        cross join lateral (select holdfast.seal_event(g.outcome) as event) k
-        cross join lateral (select k.event, case when k.event <> 'seal' then g.snapshot end as one) e
-        group by g.crawl, g.status, e.event, e.one, g.owner_id, g.outcome, g.reason
+        group by g.crawl, g.one, g.status, g.owner_id, g.outcome, g.reason
   ), counted as ( -- the crawls' counters
     update holdfast.crawl c
       set snapshots_open = c.snapshots_open - n.ended,
