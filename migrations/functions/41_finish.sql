@@ -93,17 +93,18 @@ $$;
 
 create or replace function holdfast.judge_pages(p_pages holdfast.finished_page[], p_owner uuid)
   returns holdfast.finished_page[] language plpgsql as $$
--- Returns the pages that p_owner holds with the fence it names, each once, in the order of their ids, with
--- what becomes of them.
+-- Returns the pages that p_owner holds with the fence it names, each once and in their order, with what
+-- becomes of them.
 declare
   v_held record;
 begin
-  select coalesce(array_agg(h.page), '{}') as pages,
-         bool_or((h.page).outcome is null) as released,
-         bool_or(h.limited) as limited
+  select coalesce(array_agg(h.page order by h.n), '{}') as pages,
+         bool_or(h.outcome is null) as released, bool_or(h.limited) as limited
     into v_held
-    from (select distinct on (p.snapshot) p as page, c.max_bytes > 0 or c.max_snapshot_bytes > 0 as limited
-            from unnest(p_pages) p
+    from (select distinct on (p.snapshot)
+                 p.page, p.outcome, p.n, c.max_bytes > 0 or c.max_snapshot_bytes > 0 as limited
+            from (select u as page, u.snapshot, u.crawl, u.fence, u.outcome, row_number() over () as n
+                    from unnest(p_pages) u) p
             cross join lateral (select o.fence, o.owner_id
                                   from holdfast.snapshot_queue o
                                   where o.snapshot_id = p.snapshot and o.crawl_id = p.crawl
@@ -113,7 +114,7 @@ begin
                                   where o.id = p.crawl
                                   limit 1) c
             where q.fence = p.fence and q.owner_id = p_owner
-            order by p.snapshot) h;
+            order by p.snapshot, p.n) h;
   if v_held.limited then v_held.pages := holdfast.judge_bytes(v_held.pages); end if;
   if v_held.released then v_held.pages := holdfast.judge_released(v_held.pages); end if;
   return v_held.pages;
@@ -125,18 +126,19 @@ create or replace function holdfast.judge_bytes(p_pages holdfast.finished_page[]
 -- cancelled; "ending" says which.
 declare
   v_page holdfast.finished_page;
-  v_crawl holdfast.crawl;
+  v_crawl record;
   v_weight numeric;
-  v_bytes numeric; -- of the crawl, with this page and those before it
+  v_bytes bigint;
+  v_totals jsonb := '{}'; -- by crawl: its bytes with the pages so far
   v_judged holdfast.finished_page[] := '{}';
 begin
-  for v_page in select p.* from unnest(p_pages) p order by p.crawl, p.snapshot
+  foreach v_page in array p_pages
   loop
-    if v_page.crawl is distinct from v_crawl.id then
-      select * into strict v_crawl from holdfast.crawl c where c.id = v_page.crawl;
-      v_bytes := v_crawl.bytes;
-    end if;
     if v_page.outcome is not null then
+      select c.bytes, c.max_bytes, c.max_snapshot_bytes
+        into strict v_crawl
+        from holdfast.crawl c
+        where c.id = v_page.crawl;
       select sum((r ->> 'output_bytes')::numeric) into v_weight from jsonb_array_elements(v_page.results) r;
       if v_crawl.max_snapshot_bytes > 0 and v_weight > v_crawl.max_snapshot_bytes then
         v_page.outcome := 'cancelled';
@@ -144,7 +146,8 @@ begin
         v_page.reason := format('its hooks left more than max_snapshot_bytes (%s)',
                                 pg_size_pretty(v_crawl.max_snapshot_bytes));
       elsif v_page.bytes > 0 then
-        v_bytes := v_bytes + v_page.bytes;
+        v_bytes := coalesce((v_totals ->> v_page.crawl::text)::bigint, v_crawl.bytes) + v_page.bytes;
+        v_totals := v_totals || jsonb_build_object(v_page.crawl, v_bytes);
         if v_crawl.max_bytes > 0 and v_bytes > v_crawl.max_bytes then
           v_page.outcome := 'cancelled';
           v_page.ending := 'max_bytes';
@@ -529,8 +532,7 @@ begin
     return query
       select h.snapshot, h.crawl, h.fence, holdfast.finish_answer(h),
              coalesce((v_children ->> h.snapshot::text)::bigint, 0), false
-        from unnest(v_held) h
-        order by array_position(v_asked.ids, h.snapshot);
+        from unnest(v_held) h;
   else
     return query select * from holdfast.finish_answers(p_worker, v_asked.pages, v_held, v_children);
   end if;
