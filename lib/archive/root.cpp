@@ -3,7 +3,6 @@
 #include "lib/archive/attempt.hpp"
 #include "lib/archive/bucket.hpp"
 #include "lib/archive/file_work.hpp"
-#include "lib/archive/recover.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/uuid.hpp"
 
@@ -76,14 +75,14 @@ void require_sentinel(const std::filesystem::path& directory, s3::Client* bucket
   }
 }
 
-// An ext4 volume that was just made holds lost+found; another node may be trying the very same right now.
+// An ext4 volume that was just made holds lost+found; another worker may be trying the very same right now.
 bool looks_empty(const Fd& directory, const std::filesystem::path& path) {
   const auto names = list_names(directory.get(), path.native());
   return std::all_of(names.begin(), names.end(),
                      [](const std::string& name) { return name == "lost+found" || name.starts_with(kOwnPrefix); });
 }
 
-// Of several nodes that prepare one directory at a time, exactly one's sentinel stays: link(2) fails where a file is,
+// Of several workers that prepare one directory at a time, exactly one's sentinel stays: link(2) fails where a file is,
 // over NFS too.
 void create_sentinel(const Fd& directory, const std::filesystem::path& path, const std::string& id) {
   const auto file = path / kSentinel;
@@ -122,7 +121,7 @@ void require_writable(const Fd& directory, const std::filesystem::path& path) {
 
 } // namespace
 
-std::optional<std::string> collection_of(const std::filesystem::path& root) { return read_sentinel(root); }
+std::optional<std::string> directory_sentinel(const std::filesystem::path& root) { return read_sentinel(root); }
 
 Root Root::open(const std::filesystem::path& directory, const std::string& collection_id, bool create) {
   if (s3::is_location(directory.native())) {

@@ -31,7 +31,7 @@ struct NewCrawl {
   std::chrono::milliseconds max_time{0};                 // from its start, pauses not counted
   int max_parallel{0};                                   // snapshots at once, in the whole cluster
   std::map<std::string, std::vector<std::string>> scope; // schemes, deny, allow, hosts, domains, prefixes
-  std::chrono::milliseconds host_delay{0};               // for web sites that have no rule of their own
+  std::chrono::milliseconds host_delay{0};               // for hosts that have no rule of their own
   int host_parallel{0};
   bool only_new{false};                      // leave out what the collection holds
   std::chrono::milliseconds only_new_age{0}; // but not if that is older than this; 0: however old
@@ -54,6 +54,9 @@ struct Expansion {
   std::string status;
 };
 
+// A crawl as the functions of SQL take it: the argument p_crawl.
+std::string crawl_argument(const NewCrawl& crawl);
+
 // Adds the crawl with all its seeds in one transaction (in batches, so that a million seeds need no million-element
 // array). False if a crawl with this id was there already: then nothing changes.
 bool crawl_add(pg::Connection& connection, const NewCrawl& crawl, const std::vector<Seed>& seeds);
@@ -69,7 +72,7 @@ std::vector<ArchivedSeed> seeds_archived(pg::Connection& connection, const NewCr
 // One due crawl, or nothing.
 std::optional<CrawlLease> crawl_claim(pg::Connection& connection, const std::string& worker,
                                       std::chrono::milliseconds lease);
-// Gives back whatever crawl the worker owns, for one whose answer to a claim was lost. Returns how many.
+// Releases whatever crawl the worker owns, for one whose answer to a claim was lost. Returns how many.
 std::int64_t crawl_release(pg::Connection& connection, const std::string& worker);
 // Turns up to `batch` seeds into snapshots. Errors: lease_lost if the fence is stale.
 Expansion crawl_expand(pg::Connection& connection, const std::string& worker, const CrawlLease& lease, int batch);

@@ -1,5 +1,5 @@
 -- How the work on a snapshot ends: it is sealed, or it is released. Every way there (a worker that has
--- finished, a worker that was lost, an order) builds an array of holdfast.finished_page and goes through the
+-- finished, a worker that lapsed, a command) builds an array of holdfast.finished_page and goes through the
 -- functions of this file:
 --
 --   lock_for       takes all locks, in the one order
@@ -165,7 +165,7 @@ create or replace function holdfast.judge_released(p_pages holdfast.finished_pag
   returns holdfast.finished_page[] language plpgsql as $$
 -- What becomes of pages without an outcome:
 --   its crawl is being stopped: cancelled
---   lost, and so were max_owners_lost workers by now: quarantined
+--   lapsed, and so did max_lapses workers by now: quarantined
 --   failed by itself (released, spend, no delay): tried again, later each time, until it has failed
 --     max_attempts times
 declare
@@ -176,7 +176,7 @@ begin
   foreach v_page in array p_pages
   loop
     if v_page.outcome is null then
-      select q.attempts, q.owners_lost + 1 as lost, a.max_attempts, a.max_owners_lost, c.stopping_at,
+      select q.attempts, q.lapses + 1 as lapses, a.max_attempts, a.max_lapses, c.stopping_at,
              coalesce(c.reason, 'its crawl was stopped') as why_stopped,
              least(a.retry_base * 2 ^ least(q.attempts, 20), a.retry_max) as backoff
         into strict v_now
@@ -187,9 +187,9 @@ begin
       if v_now.stopping_at is not null then
         v_page.outcome := 'cancelled';
         v_page.reason := v_now.why_stopped;
-      elsif v_page.ending = 'lost' and v_now.lost >= v_now.max_owners_lost then
+      elsif v_page.ending = 'lapsed' and v_now.lapses >= v_now.max_lapses then
         v_page.outcome := 'quarantined';
-        v_page.reason := format('its worker died, %s times over; the last: %s', v_now.lost, v_page.reason);
+        v_page.reason := format('its worker died, %s times over; the last: %s', v_now.lapses, v_page.reason);
       elsif v_page.ending = 'released' and v_page.spend and v_page.delay_ms is null then
         if v_now.attempts >= v_now.max_attempts then v_page.outcome := 'failed'; end if;
         v_page.delay_ms := extract(epoch from v_now.backoff) * 1000 * (0.75 + random() / 2);
@@ -279,13 +279,13 @@ begin
                 p.title, p.tags, p.http_status, p.mime,
                 p.outcome not in ('cancelled', 'quarantined') as kept,
                 case when p.outcome not in ('succeeded', 'partial', 'failed') then p.snapshot end as one,
-                q.status, q.owner_id, q.claimed_at, q.attempts, q.owners_lost, q.lane, q.excluded
+                q.status, q.owner_id, q.claimed_at, q.attempts, q.lapses, q.lane, q.excluded
   ), closed as ( -- the sealed rows; a cancelled or quarantined page keeps no files
     insert into holdfast.snapshot_sealed (
         snapshot_id, crawl_id, outcome, reason, fence, owner_id,
         directory, manifest_sha256, bytes, files,
         title, http_status, mime,
-        attempts, owners_lost, started_at)
+        attempts, lapses, started_at)
       select g.snapshot, g.crawl, g.outcome, nullif(g.reason, ''), g.fence, g.owner_id,
              case when g.kept then nullif(g.directory, '') end,
              case when g.kept then nullif(g.manifest, '') end,
@@ -295,7 +295,7 @@ begin
                                               from holdfast.snapshot s
                                               where s.id = g.snapshot and s.crawl_id = g.crawl)),
              case when g.kept then g.http_status end, case when g.kept then g.mime end,
-             g.attempts, g.owners_lost + (g.outcome = 'quarantined')::integer, g.claimed_at
+             g.attempts, g.lapses + (g.outcome = 'quarantined')::integer, g.claimed_at
         from gone g
   ), told as ( -- ordinary seals: one event for all of a crawl that this call seals
     insert into holdfast.event (
@@ -356,7 +356,7 @@ create or replace function holdfast.attempts_cut(p_pages holdfast.finished_page[
   -- is its own record.
   insert into holdfast.attempt (snapshot_id, crawl_id, fence, process_id, claimed_at, ending, reason, hooks)
     select e.snapshot_id, e.crawl_id, e.fence, e.owner_id, e.started_at,
-           case e.outcome when 'cancelled' then 'cancelled' else 'lost' end,
+           case e.outcome when 'cancelled' then 'cancelled' else 'lapsed' end,
            case when p.ending in ('max_bytes', 'max_snapshot_bytes') then p.ending else p.reason end,
            holdfast.hooks_of(e.snapshot_id, e.fence)
       from unnest(p_pages) p
@@ -385,7 +385,7 @@ create or replace function holdfast.release_pages(
   returns bigint language plpgsql as $$
 -- Takes snapshots from their owners, if they have any, and puts them into the queue again, or parks them
 -- (p_to: queued, paused, excluded). The caller has locked their rows. An attempt is counted only where the
--- page says "spend", or its worker was lost. Without a delay a snapshot comes back to its old place, not
+-- page says "spend", or its worker lapsed. Without a delay a snapshot comes back to its old place, not
 -- behind all that wait. Returns how many.
 declare
   v_now constant timestamptz := clock_timestamp();
@@ -394,8 +394,8 @@ declare
   v_done record;
 begin
   with page as materialized ( -- those that change
-    select p.*, q.status, q.owner_id, q.claimed_at, q.excluded, p.ending = 'lost' as lost,
-           q.owner_id is not null and p.ending <> 'lost' and p.spend is not true as unspent
+    select p.*, q.status, q.owner_id, q.claimed_at, q.excluded, p.ending = 'lapsed' as lapsed,
+           q.owner_id is not null and p.ending <> 'lapsed' and p.spend is not true as unspent
       from unnest(p_pages) p
       join holdfast.snapshot_queue q
         on q.snapshot_id = p.snapshot and q.crawl_id = p.crawl and q.fence = p.fence
@@ -406,7 +406,7 @@ begin
   ), cut as ( -- the attempts that end here
     insert into holdfast.attempt (snapshot_id, crawl_id, fence, process_id, claimed_at, ending, reason, hooks)
       select p.snapshot, p.crawl, p.fence, p.owner_id, p.claimed_at, p.ending, p.reason,
-             case when p.lost then holdfast.hooks_of(p.snapshot, p.fence) else '{}' end
+             case when p.lapsed then holdfast.hooks_of(p.snapshot, p.fence) else '{}' end
         from page p
         where p.owner_id is not null
   ), moved as (
@@ -416,7 +416,7 @@ begin
           event = case
                     when p_to <> 'queued' then 'pause'
                     when p.status = 'paused' then 'resume'
-                    when p.lost then 'lapse'
+                    when p.lapsed then 'lapse'
                     else 'release'
                   end,
           retry_at = case
@@ -426,7 +426,7 @@ begin
                        else least(q.retry_at, v_now)
                      end,
           attempts = q.attempts - p.unspent::integer,
-          owners_lost = q.owners_lost + p.lost::integer
+          lapses = q.lapses + p.lapsed::integer
       from page p
       where q.snapshot_id = any (v_ids) and q.snapshot_id = p.snapshot and q.crawl_id = p.crawl
       returning q.crawl_id, q.lane, q.retry_at, p.owner_id, p.excluded
@@ -494,7 +494,7 @@ create or replace function holdfast.finish(p_worker uuid, p_pages jsonb)
 -- pages:
 --   sealed     now, or before by this worker; children: new snapshots among its links
 --   failed     it was released once too often, and is sealed as failed
---   cancelled  sealed as cancelled, because of a limit or an order: the worker deletes the files
+--   cancelled  sealed as cancelled, because of a limit or a command: the worker deletes the files
 --   released   it is in the queue again
 --   lost       not held with this fence: nothing was changed
 -- crawl_sealed: the crawl has ended (of several of its pages in one call, with the last).
@@ -513,7 +513,7 @@ begin
          min(format('ending %s, outcome %s', p.ending, p.outcome)) filter (
            where case
                    when p.outcome is null
-                     then coalesce(p.ending not in ('released', 'interrupted', 'handed_back'), true)
+                     then coalesce(p.ending not in ('released', 'interrupted', 'declined'), true)
                    else coalesce(p.ending, 'sealed') <> 'sealed'
                         or p.outcome not in ('succeeded', 'partial', 'failed', 'refused')
                  end) as wrong

@@ -1,12 +1,13 @@
+#include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/uuid.hpp"
-#include "lib/hooks/program.hpp"
+#include "lib/hooks/binary.hpp"
 #include "lib/process/launcher.hpp"
 #include "services/cli/fonts.hpp"
 #include "services/cli/output.hpp"
 #include "services/cli/plugins.hpp"
-#include "services/worker/binaries.hpp"
-#include "services/worker/programs.hpp"
+#include "services/worker/binary_lookup.hpp"
+#include "services/worker/binary_resolver.hpp"
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
@@ -45,7 +46,7 @@ private:
   std::filesystem::path path_;
 };
 
-// What programs say, asked one after the other; versions once each.
+// What binaries say, asked one after the other; versions once each.
 class Versions {
 public:
   Versions()
@@ -61,8 +62,8 @@ public:
     std::string output;
     std::shared_ptr<process::Child> running;
     asio::co_spawn(io_,
-                   worker::program_output(*launcher_, std::move(argv), scratch_.path(),
-                                          "HOLDFAST_COOKIE=doctor." + base::random_hex32(), running),
+                   worker::binary_output(*launcher_, std::move(argv), scratch_.path(),
+                                         "HOLDFAST_COOKIE=doctor." + base::random_hex32(), running),
                    [&](std::exception_ptr, std::string answer) { output = std::move(answer); });
     io_.restart();
     io_.run();
@@ -77,37 +78,75 @@ private:
 };
 
 struct Finding {
-  std::string plugin, program, state, path, version, wanted, install;
+  std::string plugin, binary, state, path, version, wanted, install;
 };
 
 // Interpreters are no entries of required_binaries, but no hook runs without its own.
-std::vector<hooks::WantedProgram> needs_of(const hooks::Plugin& plugin, const hooks::Options& resolved) {
-  auto needs = hooks::wanted_programs(plugin, resolved);
+std::vector<hooks::WantedBinary> needs_of(const hooks::Plugin& plugin, const hooks::Options& resolved) {
+  auto needs = hooks::wanted_binaries(plugin, resolved);
   for (const auto& hook : plugin.hooks) {
     const auto interpreter = hooks::interpreter_of(hook);
-    const auto same = [&](const hooks::WantedProgram& program) {
-      return std::filesystem::path(program.name).filename() == std::filesystem::path(interpreter).filename();
+    const auto same = [&](const hooks::WantedBinary& binary) {
+      return std::filesystem::path(binary.name).filename() == std::filesystem::path(interpreter).filename();
     };
     if (interpreter.empty() || std::any_of(needs.begin(), needs.end(), same)) continue;
-    hooks::WantedProgram program;
-    program.name = interpreter;
-    program.providers = "env,apt,brew";
-    if (interpreter == "node") program.overrides = R"({"apt": ["nodejs"]})";
-    needs.push_back(std::move(program));
+    hooks::WantedBinary binary;
+    binary.name = interpreter;
+    binary.providers = "env,apt,brew";
+    if (interpreter == "node") binary.overrides = R"({"apt": ["nodejs"]})";
+    needs.push_back(std::move(binary));
   }
   return needs;
+}
+
+// One line for each program: where it is or how it can be installed, and which plugins need it.
+void print_findings(const std::vector<Finding>& findings) {
+  std::vector<std::pair<Finding, std::string>> lines; // and all its plugins
+  for (const auto& finding : findings) {
+    const auto same = std::find_if(lines.begin(), lines.end(), [&](const auto& line) {
+      const auto& other = line.first;
+      return !finding.binary.empty() && finding.plugin != "fonts" && other.binary == finding.binary &&
+             other.state == finding.state && other.wanted == finding.wanted && other.install == finding.install;
+    });
+    if (same == lines.end())
+      lines.emplace_back(finding, finding.plugin);
+    else
+      same->second += ", " + finding.plugin;
+  }
+  const auto column = [](const std::string& text, std::size_t width) {
+    const auto cut = fitted(printable(text), width);
+    return cut + std::string(width > display_width(cut) ? width - display_width(cut) : 0, ' ') + "  ";
+  };
+  for (const auto& [finding, plugins] : lines) {
+    std::cout << column(finding.state, 16) << column(std::filesystem::path(finding.binary).filename().string(), 20)
+              << printable(finding.path.empty() ? finding.install : finding.path + " " + finding.version);
+    if (finding.state == "old")
+      std::cout << ", " << printable(finding.wanted) << " or newer is wanted: " << printable(finding.install);
+    std::cout << " (" << printable(plugins) << ")\n";
+  }
+}
+
+// Free space where files are written. The nearest directory that is there stands for one that will be made.
+std::string space_at(const std::filesystem::path& path) {
+  if (path.native().starts_with("s3:")) return path.string();
+  std::error_code error;
+  auto place = std::filesystem::absolute(path, error);
+  while (!std::filesystem::exists(place, error) && place.has_relative_path())
+    place = place.parent_path();
+  const auto space = std::filesystem::space(place, error);
+  return path.string() + (error ? "" : ", " + base::format_size(space.available) + " free");
 }
 
 } // namespace
 
 int doctor(Context& context, const std::vector<std::string>& plugins) {
-  const auto options = context.node_options(false);
+  const auto options = context.worker_options(false);
   const auto& catalog = *options.catalog;
-  worker::Binaries binaries(options.program_directories, options.data_dir / "lib");
+  worker::BinaryLookup binaries(options.binary_directories, options.data_dir / "lib");
   // The stand-in for abxpkg is what hooks find last.
   const auto locate = [&](const std::string& name) {
     auto path = binaries.locate(name);
-    if (!path && !options.libexec.empty()) path = hooks::find_program(name, {options.libexec});
+    if (!path && !options.libexec.empty()) path = hooks::find_binary(name, {options.libexec});
     return path;
   };
   std::vector<std::string> available;
@@ -131,24 +170,24 @@ int doctor(Context& context, const std::vector<std::string>& plugins) {
       continue;
     }
     const auto before = findings.size();
-    for (const auto& program : needs_of(plugin, resolved)) {
-      Finding finding{name, program.name, "", "", "", program.min_version, ""};
-      if (const auto path = locate(program.name)) {
+    for (const auto& binary : needs_of(plugin, resolved)) {
+      Finding finding{name, binary.name, "", "", "", binary.min_version, ""};
+      if (const auto path = locate(binary.name)) {
         finding.path = *path;
         finding.version = versions.of(*path);
-        finding.state = hooks::older(finding.version, program.min_version) ? "old" : "found";
+        finding.state = hooks::older(finding.version, binary.min_version) ? "old" : "found";
       } else {
-        finding.state = program.from_environment ? "missing" : "left to the hook";
+        finding.state = binary.from_environment ? "missing" : "left to the hook";
       }
       if (finding.state == "missing" || finding.state == "old") {
-        if (const auto installation = hooks::installation_of(program, available)) {
+        if (const auto installation = hooks::installation_of(binary, available)) {
           finding.install = installation->command();
           auto& wanted = packages[installation->manager];
           for (const auto& package : installation->packages)
             if (std::find(wanted.begin(), wanted.end(), package) == wanted.end()) wanted.push_back(package);
         } else {
           finding.install =
-              "by hand (" + (program.providers.empty() ? std::string("no provider named") : program.providers) + ")";
+              "by hand (" + (binary.providers.empty() ? std::string("no provider named") : binary.providers) + ")";
         }
       }
       findings.push_back(std::move(finding));
@@ -156,7 +195,7 @@ int doctor(Context& context, const std::vector<std::string>& plugins) {
     if (findings.size() == before) findings.push_back({name, "", "needs nothing", "", "", "", ""});
   }
   const bool browser = std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
-    return finding.program.find("chrom") != std::string::npos && finding.state == "found";
+    return finding.binary.find("chrom") != std::string::npos && finding.state == "found";
   });
   const bool apt = std::find(available.begin(), available.end(), "apt-get") != available.end();
   const auto run = [&](std::vector<std::string> argv) {
@@ -178,40 +217,26 @@ int doctor(Context& context, const std::vector<std::string>& plugins) {
   const std::string cgroups = (options.cgroups ? process::Cgroups::find() : process::Cgroups()).describe();
   std::size_t missing = 0;
   for (const auto& finding : findings) {
-    const bool bad = finding.state == "missing" || finding.state == "wrong option";
-    missing += bad;
-    if (context.json()) {
-      std::cout << nlohmann::ordered_json{{"type", "Need"},
-                                          {"plugin", finding.plugin},
-                                          {"program", finding.program},
-                                          {"state", finding.state},
-                                          {"path", finding.path},
-                                          {"version", finding.version},
-                                          {"wanted", finding.wanted},
-                                          {"install", finding.install}}
+    missing += finding.state == "missing" || finding.state == "wrong option";
+    if (context.json())
+      std::cout << nlohmann::ordered_json{{"type", "Need"},           {"plugin", finding.plugin},
+                                          {"binary", finding.binary}, {"state", finding.state},
+                                          {"path", finding.path},     {"version", finding.version},
+                                          {"wanted", finding.wanted}, {"install", finding.install}}
                        .dump()
                 << '\n';
-      continue;
-    }
-    const auto column = [](const std::string& text, std::size_t width) {
-      const auto cut = fitted(printable(text), width);
-      return cut + std::string(width > display_width(cut) ? width - display_width(cut) : 0, ' ') + "  ";
-    };
-    std::cout << column(finding.plugin, 16) << column(finding.state, 16)
-              << column(std::filesystem::path(finding.program).filename().string(), 16)
-              << printable(finding.path.empty() ? finding.install : finding.path + " " + finding.version);
-    if (finding.state == "old")
-      std::cout << ", " << printable(finding.wanted) << " or newer is wanted: " << printable(finding.install);
-    std::cout << '\n';
   }
+  if (!context.json()) print_findings(findings);
   if (context.json()) {
-    std::cout << nlohmann::ordered_json{{"type", "Node"}, {"cgroups", cgroups}}.dump() << '\n';
+    std::cout << nlohmann::ordered_json{{"type", "Machine"}, {"cgroups", cgroups}}.dump() << '\n';
   } else {
     if (selected.empty()) std::cout << "no plugin is enabled: set plugins.path\n";
     if (!packages.empty()) std::cout << "\nTo install what can be:\n";
     for (auto& [manager, names] : packages)
       std::cout << "  " << hooks::Installation{manager, names}.command() << '\n';
     if (missing == 0 && !selected.empty()) std::cout << "\nNothing is missing on this machine.\n";
+    std::cout << "\nArchive: " << printable(space_at(context.archive_root()))
+              << "\nWork directory: " << printable(space_at(options.work_dir)) << '\n';
     std::cout << "\nCgroups of hooks that are started from here: " << cgroups << '\n';
   }
   std::cout << std::flush;

@@ -263,7 +263,7 @@ std::vector<std::string> read_ids(const std::vector<std::string>& given) {
       if (text.empty() || text.front() == '#') continue;
       const auto id = id_in(text);
       if (id.empty())
-        problems.add("standard input:" + std::to_string(number), "names no crawl, snapshot or node");
+        problems.add("standard input:" + std::to_string(number), "names no crawl, snapshot or worker");
       else
         take(id);
     }
@@ -288,6 +288,12 @@ ReadSeeds read_seeds(const std::vector<std::string>& inputs, const ReadOptions& 
     }
   }
   return reader.finish();
+}
+
+std::string host_name(const std::string& given) {
+  const auto url = base::try_parse_url(given.find("://") == std::string::npos ? "http://" + given + "/" : given);
+  if (!url) throw base::Error(base::ErrorClass::usage, "\"" + given + "\" is no host name", "for example example.com");
+  return url->host;
 }
 
 } // namespace holdfast::cli

@@ -10,8 +10,8 @@
 #include "services/cli/mistakes.hpp"
 #include "services/cli/plugins.hpp"
 #include "services/cli/psql.hpp"
+#include "services/cli/run_worker.hpp"
 #include "services/cli/schedule.hpp"
-#include "services/cli/serve_node.hpp"
 #include "services/cli/verbs.hpp"
 #include "services/cli/verify.hpp"
 #include "services/cli/webhook.hpp"
@@ -39,7 +39,7 @@ void print_error(const base::Error& error) {
 
 int main(int argc, char** argv) {
   std::setlocale(LC_CTYPE, "C.UTF-8"); // widths of characters in tables
-  CLI::App app{"Holdfast keeps web pages: URLs in PostgreSQL, archived by any number of nodes.", "holdfast"};
+  CLI::App app{"Holdfast keeps web pages: URLs in PostgreSQL, archived by any number of workers.", "holdfast"};
   app.require_subcommand(1);
   app.fallthrough();
 
@@ -52,6 +52,8 @@ int main(int argc, char** argv) {
   app.add_option("--database", database_url,
                  "PostgreSQL connection string (default: an own server in the data directory)");
   app.add_option("--log-level", log_level, "trace, debug, info, warn, error or off");
+  app.add_flag_callback(
+      "-q,--quiet", [&log_level] { log_level = "error"; }, "Only errors in the log, for cron: --log-level error");
   app.add_option("--set", settings, "Any setting, as KEY=VALUE; see holdfast config")->allow_extra_args(false);
   app.add_flag("--json", global.json, "JSON lines, as when standard output is no terminal");
 
@@ -76,7 +78,8 @@ int main(int argc, char** argv) {
   add_command
       ->add_option("--max-urls", add.max_urls, "At most this many snapshots; 0: no cap (default: crawl.max_urls)")
       ->check(cli::number<std::int64_t>(0));
-  add_command->add_option("-p,--plugins", add.plugins, "Only these plugins, with what they need: wget,title,...")
+  add_command
+      ->add_option("-p,--plugins,--plugin", add.plugins, "Only these plugins, with what they need: wget,title,...")
       ->allow_extra_args(false);
   add_command->add_option("-t,--tag", add.tags, "Tags for every snapshot")->allow_extra_args(false);
   add_command->add_option("--persona", add.persona, "Options, cookies and profile of this persona (holdfast persona)");
@@ -95,7 +98,7 @@ int main(int argc, char** argv) {
                         "Add nothing if a line of a file cannot be used (default: leave that line out and show it)");
 
   cli::WorkerOptions worker;
-  auto* worker_command = subcommand("worker", "Run a node: claim and archive until told to stop",
+  auto* worker_command = subcommand("worker", "Run a worker: claim and archive until told to stop",
                                     [&](cli::Context& context) { return cli::work(context, worker); });
   worker_command->add_option("--kind", worker.kind, "Only turn seeds into snapshots (crawl), or only work on snapshots")
       ->check(CLI::IsMember({"all", "crawl", "snapshot"}));
@@ -106,7 +109,7 @@ int main(int argc, char** argv) {
   run_command->add_flag("--daemon", daemon, "Stay, and wait for more");
   bool standby = false, runner_status = false;
   auto* runner_command =
-      subcommand("runner", "Keep the house: schedules, lost nodes, old records. The newest runner takes over",
+      subcommand("runner", "Run maintenance: schedules, lapsed workers, old records. The newest runner takes over",
                  [&](cli::Context& context) {
                    return runner_status ? cli::runner_status(context) : cli::run_duties(context, standby);
                  });
@@ -119,23 +122,31 @@ int main(int argc, char** argv) {
 
   subcommand("status", "What there is and what runs", cli::status);
   cli::ListOptions listing;
-  auto* list_command = subcommand("list",
-                                  "List crawls, snapshots, results, queue, running, sessions, nodes, events, failures, "
-                                  "hosts, webhooks, deliveries, binaries",
-                                  [&](cli::Context& context) { return cli::list(context, listing); });
+  auto* list_command =
+      subcommand("list",
+                 "List crawls, snapshots, results, queue, running, sessions, workers, events, failures, "
+                 "hosts, webhooks, deliveries, binaries",
+                 [&](cli::Context& context) { return cli::list(context, listing); });
   list_command->add_option("what", listing.what, "What to list (default: snapshots)");
   list_command->add_option("--crawl", listing.crawl, "Only of this crawl");
   list_command->add_option("--snapshot", listing.snapshot, "Only of this snapshot");
   list_command->add_option("--status", listing.status, "Only with this status");
+  list_command->add_option("--outcome", listing.outcome, "Only with this outcome (crawls, snapshots)");
+  list_command->add_option("--host", listing.host, "Only pages of this host (snapshots, failures)");
+  list_command->add_option(
+      "--since", listing.since,
+      "Only what was added (failures: what ended) since: 2h, 7d, 2026-11-22, \"2026-11-22 14:00\"");
   list_command->add_option("--url", listing.url, "Only URLs that contain this");
   list_command->add_option("--tag", listing.tag, "Only with this tag");
   list_command->add_option("--plugin", listing.plugin, "Only hooks of this plugin (failures, running)");
   list_command->add_flag("--csv", listing.csv, "All columns as CSV, with a header line");
-  list_command->add_option("--limit", listing.limit, "At most this many")->check(cli::number<std::int64_t>(1));
+  list_command->add_option("--columns", listing.columns, "Only these columns: id,url,bytes,...; --csv has all of them")
+      ->delimiter(',');
+  list_command->add_option("-n,--limit", listing.limit, "At most this many (50)")->check(cli::number<std::int64_t>(1));
   std::string id;
   subcommand("show", "Everything about a crawl, snapshot or process",
              [&](cli::Context& context) { return cli::show(context, id); })
-      ->add_option("id", id, "Its id, or the first or last few digits of it")
+      ->add_option("id", id, "Its id, the first or last few digits of it, a URL, or the label of a crawl")
       ->required();
   bool force = false;
   subcommand("migrate", "Bring the database's schema up to date", [&](cli::Context& context) {

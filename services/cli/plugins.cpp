@@ -2,7 +2,7 @@
 
 #include "lib/base/error.hpp"
 #include "lib/hooks/persona.hpp"
-#include "lib/store/program.hpp"
+#include "lib/store/binary.hpp"
 #include "services/cli/output.hpp"
 #include "services/cli/verbs.hpp"
 
@@ -92,12 +92,12 @@ int set_persona(Context& context, const PersonaOptions& given) {
   return base::kExitSuccess;
 }
 
-int recheck_programs(Context& context, const std::string& name, const std::string& host) {
+int recheck_binaries(Context& context, const std::string& name, const std::string& host) {
   const auto count = store::binary_recheck(context.connection(), name, host);
   if (context.json())
     std::cout << nlohmann::json{{"type", "Recheck"}, {"count", count}}.dump() << std::endl;
   else
-    std::cout << count << (count == 1 ? " program" : " programs") << " will be looked for again within a minute"
+    std::cout << count << (count == 1 ? " binary" : " binaries") << " will be looked for again within a minute"
               << std::endl;
   return count > 0 || name.empty() ? base::kExitSuccess : static_cast<int>(base::ErrorClass::refused);
 }
@@ -114,8 +114,7 @@ void add_plugin_commands(CLI::App& app, std::function<int(Context&)>& verb) {
     command->callback([&verb, names] { verb = [names](Context& context) { return doctor(context, *names); }; });
   }
   {
-    auto* group =
-        app.add_subcommand("binary", "Programs that plugins need, as the nodes have found them on each machine");
+    auto* group = app.add_subcommand("binary", "Binaries that plugins need, as found on each machine");
     group->require_subcommand(1);
     auto listing = std::make_shared<ListOptions>();
     listing->what = "binaries";
@@ -131,7 +130,7 @@ void add_plugin_commands(CLI::App& app, std::function<int(Context&)>& verb) {
     recheck->add_option("name", *name, "Only this one");
     recheck->add_option("--host", *host, "Only on this machine");
     recheck->callback([&verb, name, host] {
-      verb = [name, host](Context& context) { return recheck_programs(context, *name, *host); };
+      verb = [name, host](Context& context) { return recheck_binaries(context, *name, *host); };
     });
   }
   {

@@ -48,7 +48,7 @@ struct WorkerOptions {
   std::string parent; // id of the runner that starts it; may be empty
 };
 int work(Context& context, const WorkerOptions& options);
-// Duties only. `standby`: wait for the leader to be gone.
+// Duties only. `standby`: wait for the leading runner to be gone.
 int run_duties(Context& context, bool standby);
 // Who leads, who waits, and what the duties have done. 1 if no healthy runner leads.
 int runner_status(Context& context);
@@ -58,7 +58,8 @@ int run(Context& context, bool daemon);
 int status(Context& context);
 struct ListOptions {
   std::string what{"snapshots"};
-  std::string crawl, snapshot, status, url, tag, plugin;
+  std::string crawl, snapshot, status, outcome, host, since, url, tag, plugin;
+  std::vector<std::string> columns; // of tables, CSV and JSON; empty: the usual ones
   std::int64_t limit{50};
   bool csv{false};
 };

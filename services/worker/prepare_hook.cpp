@@ -16,9 +16,8 @@ PreparedHook prepare_hook(const JobContext& context, const hooks::Hook& hook, ho
   for (const auto& [key, value] : context.binaries.machine_options()) {
     const auto given = options.find(key);
     // A path that does not hold here gives way to one that does; anything else was said on purpose.
-    const bool program = key.ends_with("_BINARY");
-    if (given == options.end() ||
-        (program && !context.binaries.locate(given->second) && context.binaries.locate(value)))
+    const bool binary = key.ends_with("_BINARY");
+    if (given == options.end() || (binary && !context.binaries.locate(given->second) && context.binaries.locate(value)))
       options[key] = value;
   }
   const auto resolved = hooks::resolve_options(catalog, *hook.plugin, options);
@@ -32,7 +31,7 @@ PreparedHook prepare_hook(const JobContext& context, const hooks::Hook& hook, ho
 
   auto inherited = hooks::inherited_environment(context.options.environment_names);
   std::string first;
-  for (const auto& directory : context.options.program_directories)
+  for (const auto& directory : context.options.binary_directories)
     first += directory.string() + ":";
   if (auto& path = inherited["PATH"]; !first.empty())
     path = first + (path.empty() ? "/usr/local/bin:/usr/bin:/bin" : path);
