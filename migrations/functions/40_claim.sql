@@ -16,11 +16,15 @@ create or replace view holdfast.claimed_snapshot as
               else '{}' end as archived
     from holdfast.snapshot_queue q
     -- Row by row: a merge or hash join, planned while the tables were small, would read all of them.
-    cross join lateral (select *
+    cross join lateral (select o.url, o.url_hash, o.host, o.depth, o.title, o.tags, o.created_at
                           from holdfast.snapshot o
                           where o.id = q.snapshot_id and o.crawl_id = q.crawl_id
                           limit 1) s
-    cross join lateral (select * from holdfast.crawl o where o.id = q.crawl_id limit 1) c;
+    cross join lateral (select o.id, o.plugins, o.options, o.persona, o.max_depth, o.robots,
+                               o.max_snapshot_bytes, o.only_complete, o.only_new_age
+                          from holdfast.crawl o
+                          where o.id = q.crawl_id
+                          limit 1) c;
 comment on view holdfast.claimed_snapshot is
   'What a worker needs to know of a snapshot: what claim answers with.';
 
@@ -42,6 +46,7 @@ create or replace function holdfast.claim(
 declare
   v_may constant boolean := holdfast.worker_may_claim(p_worker);
   v_opened uuid;
+  v_share integer;
   v_ids uuid[] := '{}';
 begin
   -- Also by a worker that may not claim now: the work of a dead worker is released even while everything is
@@ -56,10 +61,12 @@ begin
     v_ids := holdfast.claim_round(p_worker, p_room, p_room, p_open, p_newest, p_top_n);
   end if;
   if not p_open_only then
-    v_ids := v_ids || holdfast.claim_round(
-      p_worker, p_room - cardinality(v_ids), greatest(1, p_room / 4), null, p_newest, p_top_n);
-    v_ids := v_ids || holdfast.claim_round(
-      p_worker, p_room - cardinality(v_ids), p_room, null, p_newest, p_top_n);
+    foreach v_share in array array[greatest(1, p_room / 4), p_room]
+    loop
+      exit when cardinality(v_ids) >= p_room;
+      v_ids := v_ids || holdfast.claim_round(
+        p_worker, p_room - cardinality(v_ids), v_share, null, p_newest, p_top_n);
+    end loop;
   end if;
   if v_opened is not null
      and exists (select from holdfast.snapshot_queue q
@@ -87,11 +94,9 @@ declare
   v_from constant double precision := random();
   v_ranked constant boolean := random() < 0.875;
   v_least constant integer := case when v_ranked and p_share < p_room then 0 else -2147483648 end;
-  v_limits boolean;
   v_queue holdfast.crawl_queue;
   v_ids uuid[] := '{}';
 begin
-  if p_room <= 0 then return v_ids; end if;
   for v_queue in
     (select q.*
        from holdfast.crawl_queue q
@@ -122,23 +127,17 @@ begin
                               from holdfast.process w
                               where w.id = p_worker and not w.capabilities -> 'plugins' ?& v_queue.plugins);
     end if;
-    -- Asked after the crawls were read: the first host ever is made together with its lanes. Asked before,
-    -- the claim could see the crawl but not its lanes, and would park it.
-    if v_limits is null then
-      v_limits := exists (select from holdfast.host) or exists (select from holdfast.crawl_lane);
-    end if;
     v_ids := v_ids || holdfast.claim_from_crawl(
       p_worker, v_queue,
       least(case when v_ranked and v_queue.priority > 0 then greatest(p_share, p_room / 2) else p_share end,
             p_room - cardinality(v_ids)),
-      v_limits, p_newest, p_top_n);
+      p_newest, p_top_n);
   end loop;
   return v_ids;
 end $$;
 
 create or replace function holdfast.claim_from_crawl(
-    p_worker uuid, p_queue holdfast.crawl_queue, p_share integer, p_limits boolean, p_newest boolean,
-    p_top_n integer)
+    p_worker uuid, p_queue holdfast.crawl_queue, p_share integer, p_newest boolean, p_top_n integer)
   returns uuid[] language plpgsql as $$
 -- Takes up to p_share due snapshots of one crawl: of its default lane, then of the lanes of hosts with
 -- limits.
@@ -150,8 +149,8 @@ begin
     v_room := least(v_room, holdfast.crawl_room(p_queue.crawl_id, p_queue.max_parallel));
     if v_room <= 0 then return '{}'; end if;
   end if;
-  v_ids := holdfast.claim_default_lane(p_worker, p_queue, v_room, p_limits, p_newest, p_top_n);
-  if p_limits and cardinality(v_ids) < v_room then
+  v_ids := holdfast.claim_default_lane(p_worker, p_queue, v_room, p_newest, p_top_n);
+  if cardinality(v_ids) < v_room then
     v_ids := v_ids || holdfast.claim_lanes(p_worker, p_queue.crawl_id, v_room - cardinality(v_ids), p_newest,
                                            p_top_n);
   end if;
@@ -160,7 +159,7 @@ begin
       values ('snapshot', v_ids, p_queue.crawl_id, 'queued', 'start', 'started', p_worker);
   end if;
   if cardinality(v_ids) < v_room then
-    perform holdfast.claim_park(p_queue.crawl_id, p_queue.wakes, p_limits);
+    perform holdfast.claim_park(p_queue.crawl_id, p_queue.wakes);
   end if;
   return v_ids;
 end $$;
@@ -191,8 +190,7 @@ begin
 end $$;
 
 create or replace function holdfast.claim_default_lane(
-    p_worker uuid, p_queue holdfast.crawl_queue, p_room integer, p_limits boolean, p_newest boolean,
-    p_top_n integer)
+    p_worker uuid, p_queue holdfast.crawl_queue, p_room integer, p_newest boolean, p_top_n integer)
   returns uuid[] language plpgsql as $$
 -- Claimed rows leave dead index entries at the head of the lane, which stay as long as any transaction may
 -- see them. So a crawl remembers in low_at how far its claims have come, and a claim looks from there. It
@@ -206,10 +204,9 @@ declare
 begin
   loop
     if v_in_order then
-      v_due := holdfast.claim_due(p_queue.crawl_id, '', v_low, p_room - cardinality(v_ids), p_limits);
+      v_due := holdfast.claim_due(p_queue.crawl_id, '', v_low, p_room - cardinality(v_ids));
     else
-      v_due := holdfast.claim_pick(p_queue.crawl_id, '', p_room - cardinality(v_ids), p_limits, p_newest,
-                                   p_top_n);
+      v_due := holdfast.claim_pick(p_queue.crawl_id, '', p_room - cardinality(v_ids), p_newest, p_top_n);
     end if;
     v_ids := v_ids || holdfast.claim_take(p_worker, p_queue.crawl_id, v_due.ids);
     if v_due.limited is not null then
@@ -235,11 +232,11 @@ begin
 end $$;
 
 create or replace function holdfast.claim_due(
-    p_crawl uuid, p_lane text, p_low timestamptz, p_room integer, p_limits boolean,
+    p_crawl uuid, p_lane text, p_low timestamptz, p_room integer,
     out ids uuid[], out limited text[], out last_at timestamptz)
   language plpgsql as $$
 -- Locks due snapshots of a lane, the earliest first. limited: hosts of rows in the default lane that have got
--- limits since these rows were added (p_limits: there may be such hosts); those rows are not among ids.
+-- limits since these rows were added; those rows are not among ids.
 -- last_at: due time of the last row looked at.
 begin
   select array_agg(d.snapshot_id) filter (where not d.is_limited),
@@ -247,7 +244,7 @@ begin
          max(d.retry_at)
     into ids, limited, last_at
     from (select q.snapshot_id, q.retry_at, q.host,
-                 p_limits and exists (select from holdfast.host h where h.name = q.host) as is_limited
+                 p_lane = '' and exists (select from holdfast.host h where h.name = q.host) as is_limited
             from holdfast.snapshot_queue q
             where q.crawl_id = p_crawl
               and q.lane = p_lane
@@ -260,7 +257,7 @@ begin
 end $$;
 
 create or replace function holdfast.claim_pick(
-    p_crawl uuid, p_lane text, p_room integer, p_limits boolean, p_newest boolean, p_top_n integer,
+    p_crawl uuid, p_lane text, p_room integer, p_newest boolean, p_top_n integer,
     out ids uuid[], out limited text[], out last_at timestamptz)
   language plpgsql as $$
 -- As claim_due, in another order: the newest first, or at random among the first p_top_n of either order.
@@ -299,7 +296,7 @@ begin
          array_agg(distinct d.host) filter (where d.is_limited)
     into ids, limited
     from (select q.snapshot_id,
-                 p_limits and exists (select from holdfast.host h where h.name = q.host) as is_limited,
+                 p_lane = '' and exists (select from holdfast.host h where h.name = q.host) as is_limited,
                  q.host
             from holdfast.snapshot_queue q
             where q.snapshot_id = any (v_seen)
@@ -323,7 +320,7 @@ begin
   return coalesce(p_snapshots, '{}');
 end $$;
 
-create or replace function holdfast.claim_park(p_crawl uuid, p_wakes bigint, p_limits boolean)
+create or replace function holdfast.claim_park(p_crawl uuid, p_wakes bigint)
   returns void language plpgsql as $$
 -- A claim found nothing more that is due: no claim looks at the crawl until something is, unless the crawl
 -- was woken since this claim read it. At most for a minute, so that a lost wake costs no more than that.
@@ -336,14 +333,12 @@ begin
     from holdfast.snapshot_queue q
     where q.crawl_id = p_crawl and q.lane = '' and q.owner_id is null;
   if v_next <= v_now then return; end if;
-  if p_limits then
-    select least(v_next, min(l.next_at))
-      into v_next
-      from holdfast.crawl_lane l
-      where l.crawl_id = p_crawl and l.next_at < holdfast.retry_at_max();
-    -- A lane that is due and was not served is being served by another claim.
-    if v_next <= v_now then v_next := v_now + interval '50 milliseconds'; end if;
-  end if;
+  select least(v_next, min(l.next_at))
+    into v_next
+    from holdfast.crawl_lane l
+    where l.crawl_id = p_crawl and l.next_at < holdfast.retry_at_max();
+  -- A lane that is due and was not served is being served by another claim.
+  if v_next <= v_now then v_next := v_now + interval '50 milliseconds'; end if;
   v_next := least(v_next, v_now + interval '1 minute');
   update holdfast.crawl_queue
     set ready_at = v_next

@@ -93,88 +93,111 @@ $$;
 
 create or replace function holdfast.judge_pages(p_pages holdfast.finished_page[], p_owner uuid)
   returns holdfast.finished_page[] language plpgsql as $$
--- Returns the pages that p_owner holds with the fence it names, each once, with what becomes of them:
---   released although its crawl is being stopped: cancelled
+-- Returns the pages that p_owner holds with the fence it names, each once and in their order, with what
+-- becomes of them.
+declare
+  v_held record;
+begin
+  select coalesce(array_agg(h.page order by h.n), '{}') as pages,
+         bool_or(h.outcome is null) as released, bool_or(h.limited) as limited
+    into v_held
+    from (select distinct on (p.snapshot)
+                 p.page, p.outcome, p.n, c.max_bytes > 0 or c.max_snapshot_bytes > 0 as limited
+            from (select u as page, u.snapshot, u.crawl, u.fence, u.outcome, row_number() over () as n
+                    from unnest(p_pages) u) p
+            cross join lateral (select o.fence, o.owner_id
+                                  from holdfast.snapshot_queue o
+                                  where o.snapshot_id = p.snapshot and o.crawl_id = p.crawl
+                                  limit 1) q
+            cross join lateral (select o.max_bytes, o.max_snapshot_bytes
+                                  from holdfast.crawl o
+                                  where o.id = p.crawl
+                                  limit 1) c
+            where q.fence = p.fence and q.owner_id = p_owner
+            order by p.snapshot, p.n) h;
+  if v_held.limited then v_held.pages := holdfast.judge_bytes(v_held.pages); end if;
+  if v_held.released then v_held.pages := holdfast.judge_released(v_held.pages); end if;
+  return v_held.pages;
+end $$;
+
+create or replace function holdfast.judge_bytes(p_pages holdfast.finished_page[])
+  returns holdfast.finished_page[] language plpgsql as $$
+-- A page with more bytes than max_snapshot_bytes, or with which its crawl would hold more than max_bytes, is
+-- cancelled; "ending" says which.
+declare
+  v_page holdfast.finished_page;
+  v_crawl record;
+  v_weight numeric;
+  v_bytes bigint;
+  v_totals jsonb := '{}'; -- by crawl: its bytes with the pages so far
+  v_judged holdfast.finished_page[] := '{}';
+begin
+  foreach v_page in array p_pages
+  loop
+    if v_page.outcome is not null then
+      select c.bytes, c.max_bytes, c.max_snapshot_bytes
+        into strict v_crawl
+        from holdfast.crawl c
+        where c.id = v_page.crawl;
+      select sum((r ->> 'output_bytes')::numeric) into v_weight from jsonb_array_elements(v_page.results) r;
+      if v_crawl.max_snapshot_bytes > 0 and v_weight > v_crawl.max_snapshot_bytes then
+        v_page.outcome := 'cancelled';
+        v_page.ending := 'max_snapshot_bytes';
+        v_page.reason := format('its hooks left more than max_snapshot_bytes (%s)',
+                                pg_size_pretty(v_crawl.max_snapshot_bytes));
+      elsif v_page.bytes > 0 then
+        v_bytes := coalesce((v_totals ->> v_page.crawl::text)::bigint, v_crawl.bytes) + v_page.bytes;
+        v_totals := v_totals || jsonb_build_object(v_page.crawl, v_bytes);
+        if v_crawl.max_bytes > 0 and v_bytes > v_crawl.max_bytes then
+          v_page.outcome := 'cancelled';
+          v_page.ending := 'max_bytes';
+          v_page.reason := format('with its %s its crawl would hold more than max_bytes (%s)',
+                                  pg_size_pretty(v_page.bytes), pg_size_pretty(v_crawl.max_bytes));
+        end if;
+      end if;
+    end if;
+    v_judged := array_append(v_judged, v_page);
+  end loop;
+  return v_judged;
+end $$;
+
+create or replace function holdfast.judge_released(p_pages holdfast.finished_page[])
+  returns holdfast.finished_page[] language plpgsql as $$
+-- What becomes of pages without an outcome:
+--   its crawl is being stopped: cancelled
 --   lapsed, and so did max_lapses workers by now: quarantined
 --   failed by itself (released, spend, no delay): tried again, later each time, until it has failed
 --     max_attempts times
---   more bytes than max_snapshot_bytes, or more than its crawl may hold (max_bytes): cancelled; "ending" says
---     which
+declare
+  v_page holdfast.finished_page;
+  v_now record;
+  v_judged holdfast.finished_page[] := '{}';
 begin
-  return array(
-    with held as ( -- held by the owner, and judged by itself
-      select distinct on (p.snapshot) p.*, p.outcome as asked,
-             c.bytes as crawl_bytes, c.max_bytes, c.max_snapshot_bytes,
-             extract(epoch from least(a.retry_base * 2 ^ least(q.attempts, 20), a.retry_max)) * 1000
-               * (0.75 + random() / 2) as backoff_ms,
-             case
-               when p.outcome is not null
-                 then case
-                        when c.max_snapshot_bytes > 0
-                             and c.max_snapshot_bytes < (select sum((r ->> 'output_bytes')::numeric)
-                                                           from jsonb_array_elements(p.results) r)
-                          then 'too heavy'
-                        else p.outcome
-                      end
-               when c.stopping_at is not null
-                 then 'cancelled'
-               when p.ending = 'lapsed' and q.lapses + 1 >= a.max_lapses
-                 then 'quarantined'
-               when p.ending = 'released' and p.spend and p.delay_ms is null and q.attempts >= a.max_attempts
-                 then 'failed'
-             end as verdict,
-             case
-               when p.outcome is null and c.stopping_at is not null
-                 then coalesce(c.reason, 'its crawl was stopped')
-               when p.ending = 'lapsed' and q.lapses + 1 >= a.max_lapses
-                 then format('its worker died, %s times over; the last: %s', q.lapses + 1, p.reason)
-               else p.reason
-             end as why
-        from unnest(p_pages) with ordinality p
-        cross join lateral (select *
-                              from holdfast.snapshot_queue o
-                              where o.snapshot_id = p.snapshot and o.crawl_id = p.crawl
-                              limit 1) q
-        cross join lateral (select * from holdfast.crawl o where o.id = p.crawl limit 1) c
+  foreach v_page in array p_pages
+  loop
+    if v_page.outcome is null then
+      select q.attempts, q.lapses + 1 as lapses, a.max_attempts, a.max_lapses, c.stopping_at,
+             coalesce(c.reason, 'its crawl was stopped') as why_stopped,
+             least(a.retry_base * 2 ^ least(q.attempts, 20), a.retry_max) as backoff
+        into strict v_now
+        from holdfast.snapshot_queue q
+        join holdfast.crawl c on c.id = q.crawl_id
         cross join holdfast.collection a
-        where q.fence = p.fence and q.owner_id = p_owner
-        order by p.snapshot, p.ordinality
-    ), counted as ( -- what the crawl would hold with this page and those before it
-      select h.*,
-             h.crawl_bytes + sum(h.bytes) filter (where h.verdict in ('succeeded', 'partial', 'failed'))
-                               over (partition by h.crawl order by h.ordinality) as total
-        from held h
-    ), judged as (
-      select c.*,
-             c.verdict <> 'too heavy' and c.bytes > 0 and c.max_bytes > 0 and c.total > c.max_bytes as over
-        from counted c
-    )
-    select row(
-        j.snapshot, j.crawl, j.fence,
-        case -- ending
-          when j.verdict = 'too heavy' then 'max_snapshot_bytes'
-          when j.over then 'max_bytes'
-          when j.asked is null then j.ending
-        end,
-        case -- outcome
-          when j.verdict = 'too heavy' or j.over then 'cancelled'
-          else j.verdict
-        end,
-        case -- reason
-          when j.verdict = 'too heavy'
-            then format('its hooks left more than max_snapshot_bytes (%s)',
-                        pg_size_pretty(j.max_snapshot_bytes))
-          when j.over
-            then format('with its %s its crawl would hold more than max_bytes (%s)',
-                        pg_size_pretty(j.bytes), pg_size_pretty(j.max_bytes))
-          else j.why
-        end,
-        coalesce(j.delay_ms, case when j.ending = 'released' and j.spend then j.backoff_ms end),
-        j.spend, j.directory, j.manifest, j.bytes, j.files, j.title, j.tags, j.links, j.results,
-        j.http_status, j.mime
-      )::holdfast.finished_page
-      from judged j
-      order by j.ordinality);
+        where q.snapshot_id = v_page.snapshot and q.crawl_id = v_page.crawl;
+      if v_now.stopping_at is not null then
+        v_page.outcome := 'cancelled';
+        v_page.reason := v_now.why_stopped;
+      elsif v_page.ending = 'lapsed' and v_now.lapses >= v_now.max_lapses then
+        v_page.outcome := 'quarantined';
+        v_page.reason := format('its worker died, %s times over; the last: %s', v_now.lapses, v_page.reason);
+      elsif v_page.ending = 'released' and v_page.spend and v_page.delay_ms is null then
+        if v_now.attempts >= v_now.max_attempts then v_page.outcome := 'failed'; end if;
+        v_page.delay_ms := extract(epoch from v_now.backoff) * 1000 * (0.75 + random() / 2);
+      end if;
+    end if;
+    v_judged := array_append(v_judged, v_page);
+  end loop;
+  return v_judged;
 end $$;
 
 create or replace function holdfast.keep_results(p_worker uuid, p_pages holdfast.finished_page[])
@@ -243,24 +266,20 @@ create or replace function holdfast.seal_pages(p_pages holdfast.finished_page[])
 -- page whose fence is not its row's is left alone. Returns the crawls that have ended.
 declare
   v_done record;
-  v_ended uuid[] := '{}';
 begin
   with gone as (
     delete from holdfast.snapshot_queue q
-      using (select * from unnest(p_pages) with ordinality p where p.outcome is not null) p
+      using unnest(p_pages) p
       where q.snapshot_id = any (array(select i.snapshot from unnest(p_pages) i))
         and q.snapshot_id = p.snapshot
         and q.crawl_id = p.crawl
         and q.fence = p.fence
-      returning p.*, q.status, q.owner_id, q.claimed_at, q.attempts, q.lapses, q.lane, q.excluded
-  ), cut as ( -- attempts that were cut short; an ordinary seal is its own record
-    insert into holdfast.attempt (snapshot_id, crawl_id, fence, process_id, claimed_at, ending, reason, hooks)
-      select g.snapshot, g.crawl, g.fence, g.owner_id, g.claimed_at,
-             case g.outcome when 'cancelled' then 'cancelled' else 'lapsed' end,
-             case when g.ending in ('max_bytes', 'max_snapshot_bytes') then g.ending else g.reason end,
-             holdfast.hooks_of(g.snapshot, g.fence)
-        from gone g
-        where g.owner_id is not null and g.outcome in ('cancelled', 'quarantined')
+        and p.outcome is not null
+      returning p.snapshot, p.crawl, p.fence, p.outcome, p.reason, p.directory, p.manifest, p.bytes, p.files,
+                p.title, p.tags, p.http_status, p.mime,
+                p.outcome not in ('cancelled', 'quarantined') as kept,
+                case when p.outcome not in ('succeeded', 'partial', 'failed') then p.snapshot end as one,
+                q.status, q.owner_id, q.claimed_at, q.attempts, q.lapses, q.lane, q.excluded
   ), closed as ( -- the sealed rows; a cancelled or quarantined page keeps no files
     insert into holdfast.snapshot_sealed (
         snapshot_id, crawl_id, outcome, reason, fence, owner_id,
@@ -268,38 +287,25 @@ begin
         title, http_status, mime,
         attempts, lapses, started_at)
       select g.snapshot, g.crawl, g.outcome, nullif(g.reason, ''), g.fence, g.owner_id,
-             case when k.kept then nullif(g.directory, '') end,
-             case when k.kept then nullif(g.manifest, '') end,
-             case when k.kept then coalesce(g.bytes, 0) else 0 end,
-             case when k.kept then coalesce(g.files, 0) else 0 end,
-             coalesce(nullif(g.title, ''), s.title),
-             case when k.kept then g.http_status end, case when k.kept then g.mime end,
+             case when g.kept then nullif(g.directory, '') end,
+             case when g.kept then nullif(g.manifest, '') end,
+             case when g.kept then coalesce(g.bytes, 0) else 0 end,
+             case when g.kept then coalesce(g.files, 0) else 0 end,
+             coalesce(nullif(g.title, ''), (select s.title
+                                              from holdfast.snapshot s
+                                              where s.id = g.snapshot and s.crawl_id = g.crawl)),
+             case when g.kept then g.http_status end, case when g.kept then g.mime end,
              g.attempts, g.lapses + (g.outcome = 'quarantined')::integer, g.claimed_at
         from gone g
-        cross join lateral (select o.title
-                              from holdfast.snapshot o
-                              where o.id = g.snapshot and o.crawl_id = g.crawl
-                              limit 1) s
-        cross join lateral (select g.outcome not in ('cancelled', 'quarantined') as kept) k
-        order by g.ordinality
-  ), tagged as ( -- tags that hooks have found
-    update holdfast.snapshot s
-      set tags = holdfast.tags_of(s.tags, g.tags)
-      from gone g
-      where s.id = any (array(select p.snapshot from unnest(p_pages) p where p.tags <> '{}'))
-        and s.id = g.snapshot
-        and s.crawl_id = g.crawl
-        and not g.tags <@ s.tags
   ), told as ( -- ordinary seals: one event for all of a crawl that this call seals
     insert into holdfast.event (
         lifecycle, object_id, objects, crawl_id,
         from_state, event, to_state, process_id, detail)
-      select 'snapshot', e.one, case when e.one is null then array_agg(g.snapshot) end, g.crawl,
-             g.status, e.event, 'sealed', g.owner_id, g.outcome || coalesce(': ' || nullif(g.reason, ''), '')
+      select 'snapshot', g.one, case when g.one is null then array_agg(g.snapshot) end, g.crawl,
+             g.status, holdfast.seal_event(g.outcome), 'sealed', g.owner_id,
+             g.outcome || coalesce(': ' || nullif(g.reason, ''), '')
         from gone g
-        cross join lateral (select holdfast.seal_event(g.outcome) as event) k
-        cross join lateral (select k.event, case when k.event <> 'seal' then g.snapshot end as one) e
-        group by g.crawl, g.status, e.event, e.one, g.owner_id, g.outcome, g.reason
+        group by g.crawl, g.one, g.status, g.owner_id, g.outcome, g.reason
   ), counted as ( -- the crawls' counters
     update holdfast.crawl c
       set snapshots_open = c.snapshots_open - n.ended,
@@ -315,32 +321,64 @@ begin
                    count(*) filter (where g.outcome = 'partial') as partial,
                    count(*) filter (where g.outcome = 'cancelled') as cancelled,
                    count(*) filter (where g.excluded) as excluded,
-                   coalesce(sum(g.bytes) filter (where g.outcome not in ('cancelled', 'quarantined')), 0)
-                     as bytes
+                   coalesce(sum(g.bytes) filter (where g.kept), 0) as bytes
               from gone g
               group by g.crawl) n
       where c.id = n.crawl and c.id = any (array(select p.crawl from unnest(p_pages) p))
       returning c.id, c.seeds_left = 0 and c.snapshots_open <= c.snapshots_excluded as may_end,
                 c.max_parallel is not null as capped, c.overwrite
+  ), pages as (
+    select bool_or(not g.kept and g.owner_id is not null) as cut, bool_or(g.tags <> '{}') as tagged,
+           array_agg(distinct g.crawl || ' ' || g.lane)
+             filter (where g.owner_id is not null and g.lane <> '') as lanes
+      from gone g
+  ), crawls as (
+    select array_agg(c.id order by c.id) filter (where c.may_end) as may_end,
+           array_agg(c.id) filter (where c.capped) as capped, bool_or(c.overwrite) as overwrite
+      from counted c
   )
-  select (select array_agg(c.id order by c.id) filter (where c.may_end) from counted c) as may_end,
-         (select array_agg(c.id) filter (where c.capped) from counted c) as capped,
-         (select bool_or(c.overwrite) from counted c) as overwrite,
-         (select array_agg(distinct g.crawl || ' ' || g.lane)
-            from gone g
-            where g.owner_id is not null and g.lane <> '') as lanes
-    into v_done;
+  select * into v_done from pages cross join crawls;
+  if v_done.cut then perform holdfast.attempts_cut(p_pages); end if;
+  if v_done.tagged then perform holdfast.tags_found(p_pages); end if;
   if v_done.capped is not null or v_done.lanes is not null then
     perform holdfast.room_made(v_done.capped, v_done.lanes);
   end if;
   if v_done.overwrite then
     perform holdfast.snapshots_supersede(array(select p.snapshot from unnest(p_pages) p));
   end if;
-  if v_done.may_end is not null then
-    v_ended := array(select c.id from unnest(v_done.may_end) c(id) where holdfast.crawl_settle(c.id));
-  end if;
-  return v_ended;
+  if v_done.may_end is null then return '{}'; end if;
+  return array(select c.id from unnest(v_done.may_end) c(id) where holdfast.crawl_settle(c.id));
 end $$;
+
+create or replace function holdfast.attempts_cut(p_pages holdfast.finished_page[])
+  returns void language sql as $$
+  -- Records the attempts that were under way when these pages were cancelled or quarantined. An ordinary seal
+  -- is its own record.
+  insert into holdfast.attempt (snapshot_id, crawl_id, fence, process_id, claimed_at, ending, reason, hooks)
+    select e.snapshot_id, e.crawl_id, e.fence, e.owner_id, e.started_at,
+           case e.outcome when 'cancelled' then 'cancelled' else 'lapsed' end,
+           case when p.ending in ('max_bytes', 'max_snapshot_bytes') then p.ending else p.reason end,
+           holdfast.hooks_of(e.snapshot_id, e.fence)
+      from unnest(p_pages) p
+      cross join lateral (select *
+                            from holdfast.snapshot_sealed o
+                            where o.snapshot_id = p.snapshot and o.crawl_id = p.crawl
+                            limit 1) e
+      where e.fence = p.fence and e.owner_id is not null and p.outcome in ('cancelled', 'quarantined')
+$$;
+
+create or replace function holdfast.tags_found(p_pages holdfast.finished_page[])
+  returns void language sql as $$
+  -- Adds the tags that hooks have found to the snapshots of sealed pages.
+  update holdfast.snapshot s
+    set tags = holdfast.tags_of(s.tags, p.tags)
+    from unnest(p_pages) p
+    where s.id = any (array(select i.snapshot from unnest(p_pages) i))
+      and s.id = p.snapshot
+      and s.crawl_id = p.crawl
+      and p.outcome is not null
+      and not p.tags <@ s.tags
+$$;
 
 create or replace function holdfast.release_pages(
     p_pages holdfast.finished_page[], p_to text default 'queued')
@@ -429,23 +467,22 @@ create or replace function holdfast.end_pages(p_pages holdfast.finished_page[])
 -- that have ended.
 declare
   v_ended constant uuid[] := holdfast.seal_pages(p_pages);
-  v_rest record;
+  v_page holdfast.finished_page;
+  v_released boolean := false;
+  v_full uuid[] := '{}';
 begin
-  select bool_or(p.outcome is null) as released,
-         array_agg(p.crawl) filter (where p.ending = 'max_bytes') as full
-    into v_rest
-    from unnest(p_pages) p;
-  if v_rest.released then perform holdfast.release_pages(p_pages); end if;
-  if v_rest.full is not null then
-    perform holdfast.crawl_stop(
-        c.id, 'max_bytes', '', format('it may hold no more than %s', pg_size_pretty(c.max_bytes)),
-        1000, false)
-      from holdfast.crawl c
-      where c.id = any (v_rest.full);
-  end if;
-  return v_ended || array(select c.id
-                            from holdfast.crawl c
-                            where c.id = any (v_rest.full) and c.status = 'sealed');
+  foreach v_page in array p_pages
+  loop
+    v_released := v_released or v_page.outcome is null;
+    if v_page.ending = 'max_bytes' then v_full := v_full || v_page.crawl; end if;
+  end loop;
+  if v_released then perform holdfast.release_pages(p_pages); end if;
+  if v_full = '{}' then return v_ended; end if;
+  perform holdfast.crawl_stop(
+      c.id, 'max_bytes', '', format('it may hold no more than %s', pg_size_pretty(c.max_bytes)), 1000, false)
+    from holdfast.crawl c
+    where c.id = any (v_full);
+  return v_ended || array(select c.id from holdfast.crawl c where c.id = any (v_full) and c.status = 'sealed');
 end $$;
 
 create or replace function holdfast.finish(p_worker uuid, p_pages jsonb)

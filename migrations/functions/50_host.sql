@@ -126,9 +126,9 @@ begin
   if v_free > 0 or v_cap is null then
     v_room := least(p_room, v_free, case when v_delay > '0' then 1 end);
     if p_newest or p_top_n > v_room then
-      v_due := holdfast.claim_pick(p_crawl, p_host.name, v_room, false, p_newest, p_top_n);
+      v_due := holdfast.claim_pick(p_crawl, p_host.name, v_room, p_newest, p_top_n);
     else
-      v_due := holdfast.claim_due(p_crawl, p_host.name, '-infinity', v_room, false);
+      v_due := holdfast.claim_due(p_crawl, p_host.name, '-infinity', v_room);
     end if;
     v_ids := holdfast.claim_take(p_worker, p_crawl, v_due.ids);
   end if;
