@@ -21,7 +21,7 @@ struct HookContext {
   std::string persona{"Default"};
   std::string snapshot_title, snapshot_tags;
   std::string machine_id;
-  std::filesystem::path last_on_path; // searched after everything else: stand-ins for programs that are not installed
+  std::string last_on_path; // directories searched after everything else: stand-ins, and our own programs
   std::string runtime{kRuntime};      // ABX_RUNTIME
 };
 

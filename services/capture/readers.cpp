@@ -156,12 +156,15 @@ bool is_runner_file(const std::string& name) {
   return false;
 }
 
+// Less the files of the browser while it still records: they are not what they will be.
 std::vector<std::string> regular_files(const Job& job) {
+  const auto page = load_page_record(job);
+  const bool recording = page && !page->target.empty();
   std::vector<std::string> files;
   std::error_code error;
   for (fs::recursive_directory_iterator it(job.snapshot(), error), end; !error && it != end; it.increment(error)) {
     const auto path = it->path().lexically_relative(job.snapshot());
-    if (it.depth() == 0 && path == job.plugin()) it.disable_recursion_pending();
+    if (it.depth() == 0 && (path == job.plugin() || (recording && path == "browser"))) it.disable_recursion_pending();
     if (it->is_symlink(error) || !it->is_regular_file(error)) continue;
     if (!is_runner_file(path.filename().string())) files.push_back(path.string());
   }

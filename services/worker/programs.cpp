@@ -240,7 +240,7 @@ awaitable<std::string> Programs::install(const store::ProgramClaim& claim, std::
   where.temporary_dir = options.temporary_dir;
   where.library_dir = options.data_dir / "lib";
   where.personas_dir = options.data_dir / "personas";
-  where.last_on_path = options.libexec;
+  where.last_on_path = options.last_on_path();
   where.machine_id = process::machine_id(options.data_dir);
   const auto plugins = hooks::selected_plugins(catalog, "", options.hook_options);
   std::string path;
