@@ -260,8 +260,14 @@ void Recorder::loading_finished(const Json& parameters) {
     end(entry);
 }
 
-// The bytes did not come by themselves: the document was over before it could be asked for.
+// The bytes did not come by themselves: the document was over before it could be asked for. Chromium then gives its text,
+// which goes back to the charset that it was read with.
 void Recorder::fetch_body(const std::shared_ptr<Entry>& entry) {
+  if (entry->type == "Document" && entry->charset.empty())
+    browser_.send("Runtime.evaluate", {{"expression", "document.characterSet"}, {"returnByValue", true}}, entry->session,
+                  [entry](const Json& result, const std::string&) {
+                    entry->charset = text_of(result.value("result", Json::object()), "value");
+                  });
   browser_.send("Network.getResponseBody", {{"requestId", entry->request_id}}, entry->session,
                 [this, entry](const Json& result, const std::string& error) {
                   if (error.empty() && entry->body.size() == 0) {
