@@ -160,7 +160,7 @@ std::string render_header(const SnapshotView& view, const OutputFile* favicon) {
   const auto mime = view.mime.empty() ? "" : " <span class=\"sub\">" + html_escape(view.mime) + "</span>";
   if (view.http_status > 0) out += fact("Response", "HTTP " + std::to_string(view.http_status) + mime);
   out += fact("Depth", view.depth == 0 ? "0 <span class=\"sub\">a seed</span>" : std::to_string(view.depth));
-  out += fact("Node", html_escape(view.node));
+  out += fact("Worker", html_escape(view.worker));
   out += fact("Tags", tag_list(view.tags), true);
   return out + "</dl>\n</header>\n";
 }

@@ -23,17 +23,17 @@ std::vector<std::string> column(const pg::Result& rows, const char* name) {
 
 } // namespace
 
-bool crawl_pause(pg::Connection& connection, const std::string& crawl, const Order& order) {
+bool crawl_pause(pg::Connection& connection, const std::string& crawl, const Command& command) {
   return changed(connection, "select holdfast.crawl_pause($1::uuid, $2, $3) as changed",
-                 pg::Params::of(crawl, order.by, order.why));
+                 pg::Params::of(crawl, command.by, command.why));
 }
 
-bool crawl_resume(pg::Connection& connection, const std::string& crawl, const Order& order) {
+bool crawl_resume(pg::Connection& connection, const std::string& crawl, const Command& command) {
   return changed(connection, "select holdfast.crawl_resume($1::uuid, $2, $3) as changed",
-                 pg::Params::of(crawl, order.by, order.why));
+                 pg::Params::of(crawl, command.by, command.why));
 }
 
-bool crawl_cancel(pg::Connection& connection, const std::string& crawl, const Order& order,
+bool crawl_cancel(pg::Connection& connection, const std::string& crawl, const Command& command,
                   const std::function<void(std::int64_t)>& progress) {
   const bool open = connection
                         .call("select status <> 'sealed' and stopping_at is null as open from holdfast.v_crawl "
@@ -43,10 +43,10 @@ bool crawl_cancel(pg::Connection& connection, const std::string& crawl, const Or
                         .boolean("open");
   auto left = connection
                   .call("select holdfast.crawl_cancel($1::uuid, $2, $3) as remaining",
-                        pg::Params::of(crawl, order.by, order.why))
+                        pg::Params::of(crawl, command.by, command.why))
                   .one()
                   .integer("remaining");
-  // What is in work on a node that has not heard yet is closed by that; the nodes also do this without us.
+  // What is in work on a worker that has not heard yet is closed by that; the workers also do this without us.
   for (auto before = left + 1; left > 0 && left < before;) {
     if (progress) progress(left);
     before = left;
@@ -59,40 +59,40 @@ bool crawl_cancel(pg::Connection& connection, const std::string& crawl, const Or
   return open;
 }
 
-bool snapshot_order(pg::Connection& connection, const std::string& snapshot, const std::string& action,
-                    const Order& order) {
-  return changed(connection, "select holdfast.snapshot_order($1::uuid, $2, $3, $4) as changed",
-                 pg::Params::of(snapshot, action, order.by, order.why));
+bool snapshot_command(pg::Connection& connection, const std::string& snapshot, const std::string& action,
+                      const Command& command) {
+  return changed(connection, "select holdfast.snapshot_command($1::uuid, $2, $3, $4) as changed",
+                 pg::Params::of(snapshot, action, command.by, command.why));
 }
 
-bool worker_pause(pg::Connection& connection, const std::string& node, const Order& order) {
+bool worker_pause(pg::Connection& connection, const std::string& worker, const Command& command) {
   return changed(connection, "select holdfast.worker_pause($1::uuid, $2, $3) as changed",
-                 pg::Params::of(node, order.by, order.why));
+                 pg::Params::of(worker, command.by, command.why));
 }
 
-bool worker_resume(pg::Connection& connection, const std::string& node, const Order& order) {
+bool worker_resume(pg::Connection& connection, const std::string& worker, const Command& command) {
   return changed(connection, "select holdfast.worker_resume($1::uuid, $2, $3) as changed",
-                 pg::Params::of(node, order.by, order.why));
+                 pg::Params::of(worker, command.by, command.why));
 }
 
-bool worker_cancel(pg::Connection& connection, const std::string& node, const Order& order) {
+bool worker_cancel(pg::Connection& connection, const std::string& worker, const Command& command) {
   return changed(connection, "select holdfast.worker_cancel($1::uuid, $2, $3) as changed",
-                 pg::Params::of(node, order.by, order.why));
+                 pg::Params::of(worker, command.by, command.why));
 }
 
-bool worker_drain(pg::Connection& connection, const std::string& node, const Order& order) {
+bool worker_drain(pg::Connection& connection, const std::string& worker, const Command& command) {
   return changed(connection, "select holdfast.worker_drain($1::uuid, $2, $3) as changed",
-                 pg::Params::of(node, order.by, order.why));
+                 pg::Params::of(worker, command.by, command.why));
 }
 
-bool collection_pause(pg::Connection& connection, const Order& order) {
+bool collection_pause(pg::Connection& connection, const Command& command) {
   return changed(connection, "select holdfast.collection_pause($1, $2) as changed",
-                 pg::Params::of(order.by, order.why));
+                 pg::Params::of(command.by, command.why));
 }
 
-bool collection_resume(pg::Connection& connection, const Order& order) {
+bool collection_resume(pg::Connection& connection, const Command& command) {
   return changed(connection, "select holdfast.collection_resume($1, $2) as changed",
-                 pg::Params::of(order.by, order.why));
+                 pg::Params::of(command.by, command.why));
 }
 
 bool crawl_scope(pg::Connection& connection, const std::string& crawl, const ScopeLists& add, const ScopeLists& remove,

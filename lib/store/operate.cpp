@@ -25,12 +25,12 @@ pg::Result running(pg::Connection& connection, const std::string& order, int lim
   const std::string end = " limit $1::integer";
   if (order == "plugin") return connection.call(select + "plugin, running_for desc" + end, pg::Params::of(limit));
   if (order == "url") return connection.call(select + "url, running_for desc" + end, pg::Params::of(limit));
-  if (order == "node") return connection.call(select + "node, running_for desc" + end, pg::Params::of(limit));
+  if (order == "worker") return connection.call(select + "worker, running_for desc" + end, pg::Params::of(limit));
   if (order == "age") return connection.call(select + "running_for desc" + end, pg::Params::of(limit));
   throw base::Error(base::ErrorClass::bug, "running hooks are not ordered by " + order);
 }
 
-pg::Result nodes(pg::Connection& connection, int limit) {
+pg::Result workers(pg::Connection& connection, int limit) {
   return connection.call(
       "select *, extract(epoch from lease_left) as lease_seconds from holdfast.v_worker where status = 'running' and "
       "process_type = 'worker' order by label limit $1::integer",

@@ -16,13 +16,14 @@ pg::Result events_after(pg::Connection& connection, std::int64_t id, std::int64_
 // The highest id that an event has; 0 if there is none.
 std::int64_t last_event(pg::Connection& connection);
 
-// Rows of v_stuck, v_running (column "seconds") and the worker nodes of v_worker (column "lease_seconds").
+// Rows of v_stuck, v_running (column "seconds") and the workers of v_worker (column "lease_seconds").
 pg::Result stuck(pg::Connection& connection, int limit);
-pg::Result running(pg::Connection& connection, const std::string& order, int limit); // order: age, plugin, url or node
-pg::Result nodes(pg::Connection& connection, int limit);
+pg::Result running(pg::Connection& connection, const std::string& order,
+                   int limit); // order: age, plugin, url or worker
+pg::Result workers(pg::Connection& connection, int limit);
 pg::Result open_crawls(pg::Connection& connection, int limit);
 
-// `process` empty: every node and runner, now and later. `level` empty: back to what each has configured.
+// `process` empty: every worker and runner, now and later. `level` empty: back to what each has configured.
 void log_level_set(pg::Connection& connection, const std::string& process, const std::string& level);
 
 // Views and functions for people: rows of holdfast.reference().

@@ -2,10 +2,10 @@
 
 namespace holdfast::store {
 
-void session_open(pg::Connection& connection, const std::string& node, const std::string& session,
+void session_open(pg::Connection& connection, const std::string& worker, const std::string& session,
                   const std::string& crawl, const std::string& directory) {
   connection.call("select holdfast.session_open($1::uuid, $2::uuid, $3::uuid, $4)",
-                  pg::Params::of(node, session, crawl, directory));
+                  pg::Params::of(worker, session, crawl, directory));
 }
 
 void session_set(pg::Connection& connection, const std::string& session, const std::string& status,

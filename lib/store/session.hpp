@@ -1,5 +1,5 @@
 #pragma once
-// Crawl sessions: the crawl hooks that a node keeps running for a crawl. One free function per SQL function
+// Crawl sessions: the crawl hooks that a worker keeps running for a crawl. One free function per SQL function
 // (migrations/functions/60_session.sql). Blocking; call on the thread that owns the connection. All may be repeated.
 
 #include "lib/pg/connection.hpp"
@@ -8,8 +8,8 @@
 
 namespace holdfast::store {
 
-// Errors: lease_lost if the node has been given up.
-void session_open(pg::Connection& connection, const std::string& node, const std::string& session,
+// Errors: lease_lost if the worker has lapsed.
+void session_open(pg::Connection& connection, const std::string& worker, const std::string& session,
                   const std::string& crawl, const std::string& directory);
 // status: ready, draining, closed or failed. `hooks_json`: [{plugin, hook_name, status, ...}], keys as the columns of
 // holdfast.session_hook.

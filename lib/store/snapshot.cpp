@@ -129,7 +129,7 @@ Claim claim_of(const pg::Row& row) {
   take("depth", claim.depth);
   take("max_depth", claim.max_depth);
   take("attempts", claim.attempts);
-  take("owners_lost", claim.owners_lost);
+  take("lapses", claim.lapses);
   take("persona", claim.persona);
   take("robots", claim.robots);
   take("max_snapshot_bytes", claim.max_snapshot_bytes);

@@ -28,7 +28,7 @@ const std::map<std::string, List, std::less<>>& lists() {
       {"results", {"holdfast.list_results($1::uuid, $2::uuid, $3, $4, $5::bigint)", {crawl, snapshot, status, url}}},
       {"queue", {"holdfast.list_queue($1::uuid, $2::uuid, $3, $4, $5::bigint)", {crawl, snapshot, status, url}}},
       {"running", {"holdfast.list_running($1::uuid, $2::uuid, $3, $5::bigint, $4)", {crawl, snapshot, url, plugin}}},
-      {"nodes", {"holdfast.list_workers($1, $2::bigint)", {status}}},
+      {"workers", {"holdfast.list_workers($1, $2::bigint)", {status}}},
       {"events", {"holdfast.list_events($1::uuid, $2::uuid, $3::bigint)", {crawl, snapshot}}},
       {"failures", {"holdfast.list_failures($1::uuid, $2::uuid, $3, $5::bigint, $4)", {crawl, snapshot, url, plugin}}},
       {"binaries", {"holdfast.list_binaries($1, $2, $3::bigint)", {status, url}}},
@@ -72,12 +72,12 @@ CrawlProgress crawl_progress(pg::Connection& connection, const std::string& craw
 
 std::vector<RunningHook> running_hooks(pg::Connection& connection, const std::string& crawl_id, int limit) {
   const auto rows =
-      connection.call("select url, plugin, hook_name, node, extract(epoch from running_for) as seconds from "
+      connection.call("select url, plugin, hook_name, worker, extract(epoch from running_for) as seconds from "
                       "holdfast.v_running where crawl_id = $1::uuid order by running_for desc limit $2::integer",
                       pg::Params::of(crawl_id, limit));
   std::vector<RunningHook> hooks;
   for (std::size_t i = 0; i < rows.size(); ++i)
-    hooks.push_back({rows[i].text("url"), rows[i].text("plugin"), rows[i].text("hook_name"), rows[i].text("node"),
+    hooks.push_back({rows[i].text("url"), rows[i].text("plugin"), rows[i].text("hook_name"), rows[i].text("worker"),
                      rows[i].number("seconds")});
   return hooks;
 }

@@ -16,7 +16,7 @@ struct CrawlProgress {
 };
 
 struct RunningHook {
-  std::string url, plugin, hook_name, node;
+  std::string url, plugin, hook_name, worker;
   double seconds{0};
 };
 

@@ -33,8 +33,8 @@ bool webhook_report(pg::Connection& connection, const Delivery& delivery, int st
       .boolean("ours");
 }
 
-void webhook_hand_back(pg::Connection& connection, const Delivery& delivery) {
-  connection.call("select holdfast.webhook_hand_back($1::bigint, $2::bigint)",
+void webhook_release(pg::Connection& connection, const Delivery& delivery) {
+  connection.call("select holdfast.webhook_release($1::bigint, $2::bigint)",
                   pg::Params::of(delivery.id, delivery.fence));
 }
 

@@ -34,16 +34,36 @@ constexpr const char* kProfile = "profile";
 volatile sig_atomic_t stopping = 0;
 
 std::vector<std::string> chromium_arguments(const std::string& program, const std::string& profile) {
-  std::vector<std::string> arguments{
-      program, "--headless=new", "--remote-debugging-pipe", "--user-data-dir=" + profile, "--disable-quic",
-      "--no-first-run", "--no-default-browser-check", "--disable-background-networking", "--disable-component-update",
-      "--disable-default-apps", "--disable-sync", "--disable-extensions", "--disable-gpu", "--disable-dev-shm-usage",
-      "--disable-breakpad", "--disable-domain-reliability", "--disable-client-side-phishing-detection",
-      "--disable-features=Translate,MediaRouter,OptimizationHints,HttpsUpgrades", "--metrics-recording-only",
-      "--mute-audio", "--hide-scrollbars", "--password-store=basic", "--use-mock-keychain",
-      "--force-color-profile=srgb", "--disable-renderer-backgrounding", "--disable-backgrounding-occluded-windows",
-      "--disable-background-timer-throttling", "--disable-ipc-flooding-protection", "--disable-hang-monitor",
-      "--disable-prompt-on-repost"};
+  std::vector<std::string> arguments{program,
+                                     "--headless=new",
+                                     "--remote-debugging-pipe",
+                                     "--user-data-dir=" + profile,
+                                     "--disable-quic",
+                                     "--no-first-run",
+                                     "--no-default-browser-check",
+                                     "--disable-background-networking",
+                                     "--disable-component-update",
+                                     "--disable-default-apps",
+                                     "--disable-sync",
+                                     "--disable-extensions",
+                                     "--disable-gpu",
+                                     "--disable-dev-shm-usage",
+                                     "--disable-breakpad",
+                                     "--disable-domain-reliability",
+                                     "--disable-client-side-phishing-detection",
+                                     "--disable-features=Translate,MediaRouter,OptimizationHints,HttpsUpgrades",
+                                     "--metrics-recording-only",
+                                     "--mute-audio",
+                                     "--hide-scrollbars",
+                                     "--password-store=basic",
+                                     "--use-mock-keychain",
+                                     "--force-color-profile=srgb",
+                                     "--disable-renderer-backgrounding",
+                                     "--disable-backgrounding-occluded-windows",
+                                     "--disable-background-timer-throttling",
+                                     "--disable-ipc-flooding-protection",
+                                     "--disable-hang-monitor",
+                                     "--disable-prompt-on-repost"};
   if (::geteuid() == 0 || !Job::flag("CHROME_SANDBOX", true)) arguments.emplace_back("--no-sandbox");
   if (!Job::flag("CHECK_SSL_VALIDITY", true)) arguments.emplace_back("--ignore-certificate-errors");
   for (const char* name : {"https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY"})
@@ -74,7 +94,8 @@ struct Outgoing {
 };
 
 // Takes the whole messages out of what was read; calls take(message without its NUL).
-template <typename Take> void split_messages(std::string& buffer, std::size_t searched, Take&& take) {
+template <typename Take>
+void split_messages(std::string& buffer, std::size_t searched, Take&& take) {
   std::size_t begin = 0;
   for (auto end = buffer.find('\0', searched); end != std::string::npos; end = buffer.find('\0', begin)) {
     take(std::string_view(buffer).substr(begin, end - begin));
@@ -141,7 +162,8 @@ void Host::listen() {
   listener_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  std::strncpy(address.sun_path, kBrowserSocket, sizeof address.sun_path - 1); // relative: the full path may be too long
+  std::strncpy(address.sun_path, kBrowserSocket,
+               sizeof address.sun_path - 1); // relative: the full path may be too long
   const auto mask = ::umask(0077);
   const bool bound = listener_ >= 0 && ::bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
   ::umask(mask);
@@ -331,9 +353,8 @@ void Host::take_answer(std::string_view message) {
     if (!session.empty()) sessions_[session] = pending.client;
   }
   if (pending.client == nullptr) return;
-  give(*pending.client,
-       "{\"id\":" + std::to_string(pending.id) +
-           std::string(message.substr(static_cast<std::size_t>(number.ptr - message.data()))));
+  give(*pending.client, "{\"id\":" + std::to_string(pending.id) +
+                            std::string(message.substr(static_cast<std::size_t>(number.ptr - message.data()))));
 }
 
 void Host::take_event(std::string_view message) {
@@ -368,7 +389,8 @@ bool Host::round() {
   }
   const auto first_client = waiting.size();
   for (const auto& client : clients_)
-    waiting.push_back({client.socket, static_cast<short>(client.outgoing.bytes.empty() ? POLLIN : POLLIN | POLLOUT), 0});
+    waiting.push_back(
+        {client.socket, static_cast<short>(client.outgoing.bytes.empty() ? POLLIN : POLLIN | POLLOUT), 0});
   sigset_t none;
   ::sigemptyset(&none);
   if (::ppoll(waiting.data(), waiting.size(), nullptr, &none) < 0) return stopping == 0;

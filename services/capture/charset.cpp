@@ -20,19 +20,60 @@ constexpr std::size_t kDeclaredWithin = 4096; // bytes from the start of the pag
 // What pages call an encoding, in lower case, and what iconv reads it as: the list of the Encoding standard, less what
 // iconv calls by the same name.
 constexpr std::pair<std::string_view, std::string_view> kReadAs[] = {
-    {"ascii", "CP1252"}, {"us-ascii", "CP1252"}, {"iso-8859-1", "CP1252"}, {"iso8859-1", "CP1252"},
-    {"iso_8859-1", "CP1252"}, {"latin1", "CP1252"}, {"latin-1", "CP1252"}, {"l1", "CP1252"},
-    {"windows-1252", "CP1252"}, {"x-cp1252", "CP1252"}, {"cp1252", "CP1252"}, {"iso-8859-9", "CP1254"},
-    {"latin5", "CP1254"}, {"windows-1254", "CP1254"}, {"iso-8859-11", "CP874"}, {"tis-620", "CP874"},
-    {"windows-874", "CP874"}, {"shift_jis", "CP932"}, {"shift-jis", "CP932"}, {"sjis", "CP932"}, {"x-sjis", "CP932"},
-    {"ms_kanji", "CP932"}, {"windows-31j", "CP932"}, {"euc-kr", "CP949"}, {"ks_c_5601-1987", "CP949"},
-    {"ksc5601", "CP949"}, {"korean", "CP949"}, {"windows-949", "CP949"}, {"gb2312", "GB18030"}, {"gbk", "GB18030"},
-    {"x-gbk", "GB18030"}, {"chinese", "GB18030"}, {"gb18030", "GB18030"}, {"big5", "BIG5-HKSCS"},
-    {"x-x-big5", "BIG5-HKSCS"}, {"big5-hkscs", "BIG5-HKSCS"}, {"unicode", "UTF-16LE"}, {"utf-16", "UTF-16LE"},
-    {"utf-16le", "UTF-16LE"}, {"utf-16be", "UTF-16BE"}, {"utf8", "UTF-8"}, {"utf-8", "UTF-8"},
-    {"unicode-1-1-utf-8", "UTF-8"}, {"koi8-r", "KOI8-R"}, {"koi8", "KOI8-R"}, {"koi8-u", "KOI8-U"},
-    {"euc-jp", "EUC-JP"}, {"x-euc-jp", "EUC-JP"}, {"iso-2022-jp", "ISO-2022-JP"}, {"macintosh", "MACINTOSH"},
-    {"mac", "MACINTOSH"}, {"x-mac-cyrillic", "MAC-CYRILLIC"}, {"ibm866", "CP866"}, {"cp866", "CP866"},
+    {"ascii", "CP1252"},
+    {"us-ascii", "CP1252"},
+    {"iso-8859-1", "CP1252"},
+    {"iso8859-1", "CP1252"},
+    {"iso_8859-1", "CP1252"},
+    {"latin1", "CP1252"},
+    {"latin-1", "CP1252"},
+    {"l1", "CP1252"},
+    {"windows-1252", "CP1252"},
+    {"x-cp1252", "CP1252"},
+    {"cp1252", "CP1252"},
+    {"iso-8859-9", "CP1254"},
+    {"latin5", "CP1254"},
+    {"windows-1254", "CP1254"},
+    {"iso-8859-11", "CP874"},
+    {"tis-620", "CP874"},
+    {"windows-874", "CP874"},
+    {"shift_jis", "CP932"},
+    {"shift-jis", "CP932"},
+    {"sjis", "CP932"},
+    {"x-sjis", "CP932"},
+    {"ms_kanji", "CP932"},
+    {"windows-31j", "CP932"},
+    {"euc-kr", "CP949"},
+    {"ks_c_5601-1987", "CP949"},
+    {"ksc5601", "CP949"},
+    {"korean", "CP949"},
+    {"windows-949", "CP949"},
+    {"gb2312", "GB18030"},
+    {"gbk", "GB18030"},
+    {"x-gbk", "GB18030"},
+    {"chinese", "GB18030"},
+    {"gb18030", "GB18030"},
+    {"big5", "BIG5-HKSCS"},
+    {"x-x-big5", "BIG5-HKSCS"},
+    {"big5-hkscs", "BIG5-HKSCS"},
+    {"unicode", "UTF-16LE"},
+    {"utf-16", "UTF-16LE"},
+    {"utf-16le", "UTF-16LE"},
+    {"utf-16be", "UTF-16BE"},
+    {"utf8", "UTF-8"},
+    {"utf-8", "UTF-8"},
+    {"unicode-1-1-utf-8", "UTF-8"},
+    {"koi8-r", "KOI8-R"},
+    {"koi8", "KOI8-R"},
+    {"koi8-u", "KOI8-U"},
+    {"euc-jp", "EUC-JP"},
+    {"x-euc-jp", "EUC-JP"},
+    {"iso-2022-jp", "ISO-2022-JP"},
+    {"macintosh", "MACINTOSH"},
+    {"mac", "MACINTOSH"},
+    {"x-mac-cyrillic", "MAC-CYRILLIC"},
+    {"ibm866", "CP866"},
+    {"cp866", "CP866"},
 };
 
 // Empty: no encoding of pages.
@@ -107,7 +148,8 @@ std::string declared_charset(std::string_view bytes) {
     const auto end = text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_:.-", at);
     return text.substr(at, std::min(end, text.size()) - at);
   };
-  if (const auto xml = text.find_first_not_of(" \t\r\n"); xml != std::string::npos && text.compare(xml, 5, "<?xml") == 0)
+  if (const auto xml = text.find_first_not_of(" \t\r\n");
+      xml != std::string::npos && text.compare(xml, 5, "<?xml") == 0)
     if (const auto at = text.find("encoding", xml); at != std::string::npos && at < text.find('>', xml))
       if (auto value = value_after(at + 8); !value.empty()) return value;
   for (auto meta = text.find("<meta"); meta != std::string::npos; meta = text.find("<meta", meta + 5)) {
@@ -128,8 +170,8 @@ std::string decode_page(std::string_view bytes, std::string_view content_type) {
                             : convert(rest, codec, "UTF-8", "\xEF\xBF\xBD", result);
   };
   using namespace std::string_view_literals;
-  for (const auto& [mark, codec] : {std::pair{"\xEF\xBB\xBF"sv, "UTF-8"}, std::pair{"\xFF\xFE"sv, "UTF-16LE"},
-                                    std::pair{"\xFE\xFF"sv, "UTF-16BE"}})
+  for (const auto& [mark, codec] :
+       {std::pair{"\xEF\xBB\xBF"sv, "UTF-8"}, std::pair{"\xFF\xFE"sv, "UTF-16LE"}, std::pair{"\xFE\xFF"sv, "UTF-16BE"}})
     if (bytes.starts_with(mark) && decoded(bytes.substr(mark.size()), codec)) return result;
   auto codec = codec_for(header_charset(content_type));
   if (codec.empty()) {

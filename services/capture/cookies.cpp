@@ -25,8 +25,12 @@ Json parse_line(std::string line) {
   if (fields.size() < 7) return nullptr;
   const double expires = std::strtod(fields[4].c_str(), nullptr);
   if (expires > 0 && expires < static_cast<double>(std::time(nullptr))) return nullptr;
-  Json cookie = {{"name", fields[5]},   {"value", fields[6]},           {"domain", fields[0]},
-                 {"path", fields[2]},   {"secure", fields[3] == "TRUE"}, {"httpOnly", http_only}};
+  Json cookie = {{"name", fields[5]},
+                 {"value", fields[6]},
+                 {"domain", fields[0]},
+                 {"path", fields[2]},
+                 {"secure", fields[3] == "TRUE"},
+                 {"httpOnly", http_only}};
   if (expires > 0) cookie["expires"] = expires;
   return cookie;
 }

@@ -38,7 +38,8 @@ int connect_to(const std::filesystem::path& path) {
 } // namespace
 
 DevTools::DevTools(const std::filesystem::path& socket) : socket_(connect_to(socket)) {
-  if (socket_ < 0) throw skipped("the crawl has no browser here: the crawl hook of the browser plugin did not start one");
+  if (socket_ < 0)
+    throw skipped("the crawl has no browser here: the crawl hook of the browser plugin did not start one");
 }
 
 DevTools::~DevTools() {
@@ -48,7 +49,8 @@ DevTools::~DevTools() {
 void DevTools::send(const std::string& method, Json parameters, const std::string& session, Reply reply) {
   const int id = ++last_id_;
   // The host reads the id and the method from the beginning: JSON objects are written in the order of their keys.
-  Json message = {{"id", id}, {"method", method}, {"params", parameters.is_null() ? Json::object() : std::move(parameters)}};
+  Json message = {
+      {"id", id}, {"method", method}, {"params", parameters.is_null() ? Json::object() : std::move(parameters)}};
   if (!session.empty()) message["sessionId"] = session;
   if (reply) replies_[id] = std::move(reply);
   std::string text = json_text(message);

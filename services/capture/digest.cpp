@@ -35,9 +35,7 @@ Digest::Digest(const Digest& other) : context_(EVP_MD_CTX_new()) {
 
 Digest::~Digest() = default;
 
-void Digest::add(std::string_view bytes) {
-  EVP_DigestUpdate(context_of(context_.get()), bytes.data(), bytes.size());
-}
+void Digest::add(std::string_view bytes) { EVP_DigestUpdate(context_of(context_.get()), bytes.data(), bytes.size()); }
 
 std::string Digest::finish() {
   std::string result(EVP_MAX_MD_SIZE, '\0');

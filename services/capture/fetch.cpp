@@ -7,7 +7,6 @@
 #include "services/capture/page_record.hpp"
 
 #include <curl/curl.h>
-
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -119,7 +118,10 @@ public:
   void perform(const Job& job, const std::string& url, Response& response);
 
 private:
-  template <typename Value> void set(CURLoption option, Value value) { curl().set(handle_, option, value); }
+  template <typename Value>
+  void set(CURLoption option, Value value) {
+    curl().set(handle_, option, value);
+  }
   std::string explain(CURLcode code, long os_error) const;
 
   CURL* handle_;
@@ -152,13 +154,17 @@ void Client::prepare(const Job& job) {
 
 std::string Client::explain(CURLcode code, long os_error) const {
   switch (code) {
-  case CURLE_COULDNT_RESOLVE_HOST: return "the host name does not resolve";
-  case CURLE_OPERATION_TIMEDOUT: return "no answer within the time limit";
+  case CURLE_COULDNT_RESOLVE_HOST:
+    return "the host name does not resolve";
+  case CURLE_OPERATION_TIMEDOUT:
+    return "no answer within the time limit";
   case CURLE_COULDNT_CONNECT:
     if (os_error != 0) return std::strerror(static_cast<int>(os_error));
     break;
-  case CURLE_PEER_FAILED_VERIFICATION: return std::string("certificate: ") + error_;
-  default: break;
+  case CURLE_PEER_FAILED_VERIFICATION:
+    return std::string("certificate: ") + error_;
+  default:
+    break;
   }
   return error_[0] != '\0' ? error_ : curl().error(code);
 }
@@ -227,7 +233,8 @@ Response fetch(Job& job, const std::string& url, const FetchOptions& options) {
     const auto target = joined && is_web_url(*joined) ? request_url(*joined) : location;
     response.redirects.push_back({{"url", response.url}, {"status", status}, {"location", target}});
     const Json detail = {{"redirects", response.redirects}};
-    if (!is_web_url(target)) throw failed("redirected to " + target.substr(0, 200) + ", which is not http or https", detail);
+    if (!is_web_url(target))
+      throw failed("redirected to " + target.substr(0, 200) + ", which is not http or https", detail);
     if (response.redirects.size() > kMostRedirects)
       throw failed("more than " + std::to_string(kMostRedirects) + " redirects", detail);
     if (of_the_page) job.report_redirect(response.url, target, status);

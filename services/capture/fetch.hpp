@@ -27,8 +27,8 @@ struct Response {
   bool truncated{false}; // the limit was met, or the connection broke off
 };
 
-// Follows redirects to the final response; an error status is a response like any other. Throws Ending if there is none:
-// unreachable, if it is the page's URL and no other client could get one either.
+// Follows redirects to the final response; an error status is a response like any other. Throws Ending if there is
+// none: unreachable, if it is the page's URL and no other client could get one either.
 Response fetch(Job& job, const std::string& url, const FetchOptions& options);
 
 // A page on the internet must not steer us to a machine inside. If the page itself is inside, the operator has allowed

@@ -27,10 +27,14 @@ constexpr std::size_t kLargestSibling = 4u << 20;
 
 const char* word(Status status) {
   switch (status) {
-  case Status::succeeded: return "succeeded";
-  case Status::noresults: return "noresults";
-  case Status::skipped: return "skipped";
-  case Status::failed: break;
+  case Status::succeeded:
+    return "succeeded";
+  case Status::noresults:
+    return "noresults";
+  case Status::skipped:
+    return "skipped";
+  case Status::failed:
+    break;
   }
   return "failed";
 }
@@ -139,11 +143,13 @@ std::uint64_t Job::size(const char* name, const char* otherwise) {
   const auto text = lower(setting(name, otherwise));
   char* end = nullptr;
   errno = 0;
-  std::uint64_t value = std::isdigit(static_cast<unsigned char>(text[0])) != 0 ? std::strtoull(text.c_str(), &end, 10) : 0;
+  std::uint64_t value =
+      std::isdigit(static_cast<unsigned char>(text[0])) != 0 ? std::strtoull(text.c_str(), &end, 10) : 0;
   std::string unit = end == nullptr ? "?" : end;
   std::erase(unit, ' ');
   constexpr std::string_view kUnits = "kmgt";
-  if (const auto power = unit.empty() ? std::string_view::npos : kUnits.find(unit[0]); power != std::string_view::npos) {
+  if (const auto power = unit.empty() ? std::string_view::npos : kUnits.find(unit[0]);
+      power != std::string_view::npos) {
     if (value >> (63 - 10 * (power + 1)) != 0) errno = ERANGE;
     value <<= 10 * (power + 1);
     unit.erase(0, 1);
@@ -201,8 +207,7 @@ Json Job::sibling(const std::string& name) const {
 }
 
 void Job::report_response(const std::string& url, int status, const std::string& content_type) const {
-  if (status != 0)
-    emit({{"type", "Response"}, {"url", url}, {"status", status}, {"mime", media_type(content_type)}});
+  if (status != 0) emit({{"type", "Response"}, {"url", url}, {"status", status}, {"mime", media_type(content_type)}});
 }
 
 void Job::report_redirect(const std::string& url, const std::string& location, int status) {

@@ -1,8 +1,8 @@
 #pragma once
 // What every built-in hook shares: its settings, its deadline, its directory, its records on stdout and the one result.
 //
-// A hook is a function of a Job that returns a Result for a success and throws an Ending otherwise, so that a success is
-// always claimed and never assumed. One hook runs per process, on one thread.
+// A hook is a function of a Job that returns a Result for a success and throws an Ending otherwise, so that a success
+// is always claimed and never assumed. One hook runs per process, on one thread.
 
 #include <nlohmann/json.hpp>
 

@@ -14,7 +14,8 @@ namespace {
 constexpr std::size_t kMostAttributes = 100;
 constexpr std::string_view kBlank = " \t\n\r\f\v";
 // Their content is text, not markup, until their own end tag.
-constexpr std::array<std::string_view, 8> kRaw{"script", "style", "xmp", "iframe", "noembed", "noframes", "textarea", "title"};
+constexpr std::array<std::string_view, 8> kRaw{"script",  "style",    "xmp",      "iframe",
+                                               "noembed", "noframes", "textarea", "title"};
 
 bool is_blank(char letter) { return kBlank.find(letter) != std::string_view::npos; }
 bool is_letter(char letter) { return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z'); }
@@ -46,9 +47,10 @@ void append_utf8(std::string& text, std::uint32_t code) {
 }
 
 // What numbers between 128 and 159 mean: windows-1252.
-constexpr std::array<std::uint16_t, 32> kWindows1252{
-    0x20AC, 0x81, 0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021, 0x02C6, 0x2030, 0x0160, 0x2039, 0x0152, 0x8D, 0x017D, 0x8F,
-    0x90, 0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014, 0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0x9D, 0x017E, 0x0178};
+constexpr std::array<std::uint16_t, 32> kWindows1252{0x20AC, 0x81,   0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021,
+                                                     0x02C6, 0x2030, 0x0160, 0x2039, 0x0152, 0x8D,   0x017D, 0x8F,
+                                                     0x90,   0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014,
+                                                     0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0x9D,   0x017E, 0x0178};
 
 // At "&#": the end of the reference, or `at` if it is none.
 std::size_t numeric_reference(std::string_view text, std::size_t at, std::string& result) {
@@ -57,7 +59,8 @@ std::size_t numeric_reference(std::string_view text, std::size_t at, std::string
   const auto begin = end;
   std::uint32_t code = 0;
   for (; end < text.size() && (hexadecimal ? hex_value(text[end]) >= 0 : is_digit(text[end])); ++end)
-    code = std::min<std::uint32_t>(0x110000, code * (hexadecimal ? 16 : 10) + static_cast<std::uint32_t>(hex_value(text[end])));
+    code = std::min<std::uint32_t>(0x110000,
+                                   code * (hexadecimal ? 16 : 10) + static_cast<std::uint32_t>(hex_value(text[end])));
   if (end == begin) return at;
   if (end < text.size() && text[end] == ';') ++end;
   if (code == 0 || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) code = 0xFFFD;
@@ -185,12 +188,23 @@ std::string escape_html(std::string_view text) {
   std::string result;
   for (const char letter : text) {
     switch (letter) {
-    case '&': result += "&amp;"; break;
-    case '<': result += "&lt;"; break;
-    case '>': result += "&gt;"; break;
-    case '"': result += "&quot;"; break;
-    case '\'': result += "&#x27;"; break;
-    default: result += letter;
+    case '&':
+      result += "&amp;";
+      break;
+    case '<':
+      result += "&lt;";
+      break;
+    case '>':
+      result += "&gt;";
+      break;
+    case '"':
+      result += "&quot;";
+      break;
+    case '\'':
+      result += "&#x27;";
+      break;
+    default:
+      result += letter;
     }
   }
   return result;

@@ -93,7 +93,8 @@ std::optional<std::string> join_url(std::string_view base, std::string_view refe
     query_of_base = !to.has_query;
   } else {
     const auto slash = from.path.rfind('/');
-    const auto directory = slash == std::string_view::npos ? std::string("/") : std::string(from.path.substr(0, slash + 1));
+    const auto directory =
+        slash == std::string_view::npos ? std::string("/") : std::string(from.path.substr(0, slash + 1));
     result += without_dots(directory + std::string(to.path));
   }
   if (query_of_base && from.has_query) result += "?" + std::string(from.query);

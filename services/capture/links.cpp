@@ -3,10 +3,9 @@
 #include "services/capture/html.hpp"
 #include "services/capture/link.hpp"
 
-#include <pugixml.hpp>
-
 #include <algorithm>
 #include <ctime>
+#include <pugixml.hpp>
 
 namespace holdfast::capture {
 
@@ -103,17 +102,17 @@ void in_text(const std::string& text, const Take& take) {
   constexpr std::size_t kLongest = 2048;
   const auto lowered = lower(text);
   for (auto at = lowered.find("http"); at != std::string::npos; at = lowered.find("http", at + 4)) {
-    const std::size_t scheme = lowered.compare(at, 7, "http://") == 0 ? 7 : lowered.compare(at, 8, "https://") == 0 ? 8 : 0;
+    const std::size_t scheme = lowered.compare(at, 7, "http://") == 0    ? 7
+                               : lowered.compare(at, 8, "https://") == 0 ? 8
+                                                                         : 0;
     if (scheme == 0) continue;
     auto end = at + scheme;
-    while (end < text.size() && end - at < kLongest && static_cast<unsigned char>(text[end]) > 0x20 &&
+    while (end < text.size() && end - at<kLongest&& static_cast<unsigned char>(text[end])> 0x20 &&
            std::string_view("<>\"'`{}|\\^").find(text[end]) == std::string_view::npos)
       ++end;
     if (end - at - scheme < 3) continue;
     std::string url = text.substr(at, end - at);
-    const auto trim = [&] {
-      url.erase(url.find_last_not_of(".,;:!?") + 1);
-    };
+    const auto trim = [&] { url.erase(url.find_last_not_of(".,;:!?") + 1); };
     trim();
     while (url.ends_with(')') && std::count(url.begin(), url.end(), ')') > std::count(url.begin(), url.end(), '(')) {
       url.pop_back();
@@ -163,7 +162,8 @@ bool in_entry(const pugi::xml_node& entry, const std::string& url, const Take& t
 // RSS, Atom and sitemaps; a broken one is searched like plain text. pugixml expands no entities of a document's own.
 void in_feed(const std::string& text, const std::string& url, const Take& take) {
   pugi::xml_document document;
-  if (!document.load_buffer(text.data(), text.size(), pugi::parse_default, pugi::encoding_utf8)) return in_text(text, take);
+  if (!document.load_buffer(text.data(), text.size(), pugi::parse_default, pugi::encoding_utf8))
+    return in_text(text, take);
   struct Walker : pugi::xml_tree_walker {
     const std::string& url;
     const Take& take;
@@ -209,7 +209,12 @@ bool in_item(const Json& item, const std::string& url, const Take& take) {
 Json parse_json(std::string_view text) {
   bool deep = false;
   const auto value = Json::parse(
-      text, [&](int depth, Json::parse_event_t, Json&) { deep = deep || depth > kDeepestJson; return !deep; }, false);
+      text,
+      [&](int depth, Json::parse_event_t, Json&) {
+        deep = deep || depth > kDeepestJson;
+        return !deep;
+      },
+      false);
   return deep || value.is_discarded() ? Json() : value;
 }
 

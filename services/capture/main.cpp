@@ -15,9 +15,10 @@ using namespace holdfast::capture;
 namespace {
 
 const std::map<std::string, Result (*)(Job&)> kHooks = {
-    {"browser", run_tab},       {"headers", save_headers}, {"wget", run_wget},   {"favicon", save_favicon},
-    {"screenshot", take_screenshot}, {"pdf", print_pdf},   {"dom", save_dom},    {"title", save_title},
-    {"text", save_text},        {"outlinks", save_outlinks}, {"hashes", save_hashes}};
+    {"browser", run_tab},        {"headers", save_headers},       {"wget", run_wget},
+    {"favicon", save_favicon},   {"screenshot", take_screenshot}, {"pdf", print_pdf},
+    {"dom", save_dom},           {"title", save_title},           {"text", save_text},
+    {"outlinks", save_outlinks}, {"hashes", save_hashes}};
 
 } // namespace
 

@@ -38,8 +38,8 @@ void save_page_record(const Job& job, const PageRecord& page) {
   Json redirects = Json::array();
   for (const auto& redirect : page.redirects)
     redirects.push_back({{"url", redirect.url}, {"status", redirect.status}, {"location", redirect.location}});
-  Json record = {{"url", page.url},           {"status", page.status},     {"reason", page.reason},
-                 {"headers", page.headers},   {"redirects", redirects},    {"content_type", page.content_type},
+  Json record = {{"url", page.url},           {"status", page.status},    {"reason", page.reason},
+                 {"headers", page.headers},   {"redirects", redirects},   {"content_type", page.content_type},
                  {"complete", page.complete}, {"finished", page.finished}};
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) record[name] = value;
@@ -50,9 +50,8 @@ void save_page_record(const Job& job, const PageRecord& page) {
   add("target", page.target);
   add("broken", page.broken);
   if (page.ending)
-    record["ending"] = {{"status", kind_of(*page.ending)},
-                        {"reason", page.ending->reason},
-                        {"unreachable", page.ending->unreachable}};
+    record["ending"] = {
+        {"status", kind_of(*page.ending)}, {"reason", page.ending->reason}, {"unreachable", page.ending->unreachable}};
   job.write_json(kFile, record);
 }
 
@@ -76,7 +75,9 @@ std::optional<PageRecord> load_page_record(const Job& job) {
   page.broken = record.value("broken", "");
   if (const auto ending = record.find("ending"); ending != record.end()) {
     const auto status = ending->value("status", "failed");
-    page.ending = Ending{status == "noresults" ? Status::noresults : status == "skipped" ? Status::skipped : Status::failed,
+    page.ending = Ending{status == "noresults" ? Status::noresults
+                         : status == "skipped" ? Status::skipped
+                                               : Status::failed,
                          ending->value("reason", ""), nullptr, ending->value("unreachable", false)};
   }
   return page;

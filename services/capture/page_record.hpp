@@ -19,12 +19,12 @@ struct PageRecord {
   std::string reason, content_type;
   Json headers = Json::object(); // names in lower case
   std::vector<Redirect> redirects;
-  std::string source;     // the file with the document as it was sent; empty: it is not kept
-  std::string icon, icon_url; // the icon that the browser fetched, and its file
-  std::string target;     // of the tab; empty: there is none
-  bool complete{false};   // the document itself was parsed to its end
-  bool finished{false};   // and everything that it asked for has come
-  std::string broken;     // why the document did not arrive whole, if it was not merely slow
+  std::string source;           // the file with the document as it was sent; empty: it is not kept
+  std::string icon, icon_url;   // the icon that the browser fetched, and its file
+  std::string target;           // of the tab; empty: there is none
+  bool complete{false};         // the document itself was parsed to its end
+  bool finished{false};         // and everything that it asked for has come
+  std::string broken;           // why the document did not arrive whole, if it was not merely slow
   std::optional<Ending> ending; // why there is no page to show
 
   Json about() const;

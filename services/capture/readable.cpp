@@ -17,21 +17,23 @@ const Names kNever{"script", "style",  "template", "noscript", "svg",   "head",
                    "select", "button", "textarea", "iframe",   "object"};
 const Names kSurroundings{"nav", "footer", "aside", "dialog", "menu"};
 const Names kMain{"article", "main"};
-const Names kBlocks{"h1", "h2",  "h3",         "h4", "h5", "h6", "p",  "li",
+const Names kBlocks{"h1",  "h2",         "h3", "h4", "h5", "h6", "p",          "li",
                     "pre", "blockquote", "dt", "dd", "td", "th", "figcaption", "caption"};
-const Names kOtherBreaks{"address", "body", "center", "details", "div", "dl", "fieldset", "figure", "form", "header", "hr",
-                         "ol", "option", "section", "summary", "table", "tbody", "tr", "ul"};
+const Names kOtherBreaks{"address", "body",  "center", "details", "div", "dl",     "fieldset",
+                         "figure",  "form",  "header", "hr",      "ol",  "option", "section",
+                         "summary", "table", "tbody",  "tr",      "ul"};
 constexpr std::size_t kMostBlocks = 100'000;
 constexpr std::size_t kEnoughMain = 200; // characters: less is not the page
 
 std::string_view trimmed(std::string_view text, std::string_view blanks) {
   const auto begin = text.find_first_not_of(blanks);
-  return begin == std::string_view::npos ? std::string_view() : text.substr(begin, text.find_last_not_of(blanks) + 1 - begin);
+  return begin == std::string_view::npos ? std::string_view()
+                                         : text.substr(begin, text.find_last_not_of(blanks) + 1 - begin);
 }
 
 std::size_t characters(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char letter) { return (static_cast<unsigned char>(letter) & 0xC0) != 0x80; }));
+  return static_cast<std::size_t>(std::count_if(
+      text.begin(), text.end(), [](char letter) { return (static_cast<unsigned char>(letter) & 0xC0) != 0x80; }));
 }
 
 // Counts, not a stack: a page may open a hundred thousand elements and close them in any order.
@@ -45,9 +47,7 @@ public:
   }
 
 private:
-  void begin(std::string_view tag) {
-    current_ = Block{std::string(tag), "", main_ > 0, surroundings_ > 0, 0, 0};
-  }
+  void begin(std::string_view tag) { current_ = Block{std::string(tag), "", main_ > 0, surroundings_ > 0, 0, 0}; }
   void end_block() {
     if (current_.size > 0) found_.push_back(std::move(current_));
     current_.size = 0;
@@ -81,7 +81,8 @@ private:
     const bool start = token.kind == Token::Kind::start;
     const bool counted =
         kNever.contains(name) || kSurroundings.contains(name) || kMain.contains(name) || name == "a" || name == "pre";
-    const bool breaks = kBlocks.contains(name) || kSurroundings.contains(name) || kMain.contains(name) || kOtherBreaks.contains(name);
+    const bool breaks =
+        kBlocks.contains(name) || kSurroundings.contains(name) || kMain.contains(name) || kOtherBreaks.contains(name);
     if (name == "br")
       current_.pieces += '\n';
     else if (breaks)

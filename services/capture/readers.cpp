@@ -131,7 +131,8 @@ std::string find_title(const std::string& html) {
   scan_html(html, [&](const Token& token) {
     const bool start = token.kind == Token::Kind::start;
     if (token.kind == Token::Kind::text) {
-      if (inside && token.text.find_first_not_of(" \t\r\n\f") != std::string::npos) title = one_line(token.text, kLongestTitle);
+      if (inside && token.text.find_first_not_of(" \t\r\n\f") != std::string::npos)
+        title = one_line(token.text, kLongestTitle);
       return title.empty();
     }
     if (token.text == "svg")
@@ -171,7 +172,9 @@ std::vector<std::string> regular_files(const Job& job) {
   // In the order of their parts, as they are listed by directory.
   std::sort(files.begin(), files.end(), [](const std::string& one, const std::string& other) {
     return std::lexicographical_compare(one.begin(), one.end(), other.begin(), other.end(), [](char a, char b) {
-      const auto rank = [](char letter) { return letter == '/' ? 0 : static_cast<int>(static_cast<unsigned char>(letter)); };
+      const auto rank = [](char letter) {
+        return letter == '/' ? 0 : static_cast<int>(static_cast<unsigned char>(letter));
+      };
       return rank(a) < rank(b);
     });
   });
@@ -294,7 +297,8 @@ Result save_outlinks(Job& job) {
       const auto before = known.find(link.url);
       if (before == known.end() && records.size() >= most) return !(cut = true);
       const auto title = one_line(std::string_view(link.title).substr(0, 10000), kLongestLinkTitle);
-      if (before != known.end() && title.size() <= records[before->second]["title"].get_ref<const std::string&>().size())
+      if (before != known.end() &&
+          title.size() <= records[before->second]["title"].get_ref<const std::string&>().size())
         return true;
       Json record = {{"type", "Snapshot"}, {"url", clean(link.url)}, {"title", title}};
       if (!link.tags.empty()) record["tags"] = clean(link.tags);
@@ -318,8 +322,8 @@ Result save_outlinks(Job& job) {
   return {text, {{"links", records.size()}}};
 }
 
-// {root_hash, total_size, files: [{path, size, sha256}]}; root_hash is the SHA-256 of the lines "<sha256>  <path>" in the
-// order of the paths, what `sha256sum` would print.
+// {root_hash, total_size, files: [{path, size, sha256}]}; root_hash is the SHA-256 of the lines "<sha256>  <path>" in
+// the order of the paths, what `sha256sum` would print.
 Result save_hashes(Job& job) {
   Json files = Json::array();
   std::uint64_t total = 0;

@@ -43,16 +43,26 @@ Headers headers_from_list(const Json& list) {
 
 std::string reason_of(int status) {
   switch (status) {
-  case 200: return "OK";
-  case 206: return "Partial Content";
-  case 301: return "Moved Permanently";
-  case 302: return "Found";
-  case 304: return "Not Modified";
-  case 307: return "Temporary Redirect";
-  case 308: return "Permanent Redirect";
-  case 403: return "Forbidden";
-  case 404: return "Not Found";
-  default: return "";
+  case 200:
+    return "OK";
+  case 206:
+    return "Partial Content";
+  case 301:
+    return "Moved Permanently";
+  case 302:
+    return "Found";
+  case 304:
+    return "Not Modified";
+  case 307:
+    return "Temporary Redirect";
+  case 308:
+    return "Permanent Redirect";
+  case 403:
+    return "Forbidden";
+  case 404:
+    return "Not Found";
+  default:
+    return "";
   }
 }
 
@@ -64,11 +74,12 @@ Recorder::Recorder(DevTools& browser, WarcWriter& warc, Rules rules)
 void Recorder::watch(const std::string& session, bool is_page) {
   browser_.send("Network.enable", {{"maxTotalBufferSize", 64 << 20}, {"maxResourceBufferSize", 16 << 20}}, session);
   if (is_page)
-    browser_.send("Fetch.enable",
-                  {{"patterns", Json::array({{{"urlPattern", "*"}, {"requestStage", "Request"}},
-                                             {{"urlPattern", "*"}, {"resourceType", "Document"}, {"requestStage", "Response"}}})},
-                   {"handleAuthRequests", true}},
-                  session);
+    browser_.send(
+        "Fetch.enable",
+        {{"patterns", Json::array({{{"urlPattern", "*"}, {"requestStage", "Request"}},
+                                   {{"urlPattern", "*"}, {"resourceType", "Document"}, {"requestStage", "Response"}}})},
+         {"handleAuthRequests", true}},
+        session);
   browser_.send("Target.setAutoAttach", {{"autoAttach", true}, {"waitForDebuggerOnStart", true}, {"flatten", true}},
                 session);
 }
@@ -186,14 +197,16 @@ void Recorder::paused(const Json& parameters, const std::string& session) {
     return;
   }
   const auto url = text_of(parameters["request"], "url");
-  const auto why = full_ ? std::string("the limit of the page's size is reached")
-                         : rules_.refuse ? rules_.refuse(url, type, text_of(parameters, "frameId")) : std::string();
+  const auto why = full_           ? std::string("the limit of the page's size is reached")
+                   : rules_.refuse ? rules_.refuse(url, type, text_of(parameters, "frameId"))
+                                   : std::string();
   if (!why.empty()) {
     browser_.send("Fetch.failRequest", {{"requestId", pause}, {"errorReason", "BlockedByClient"}}, session);
     return;
   }
   const auto known = entries_.find(id);
-  const bool can_wait = type != "Document" && !id.empty() && on_the_network(url) && type != "Ping" && type != "Preflight";
+  const bool can_wait =
+      type != "Document" && !id.empty() && on_the_network(url) && type != "Ping" && type != "Preflight";
   if (!can_wait || (known != entries_.end() && known->second->asked && known->second->streaming)) {
     browser_.send("Fetch.continueRequest", {{"requestId", pause}}, session);
     return;
@@ -260,12 +273,12 @@ void Recorder::loading_finished(const Json& parameters) {
     end(entry);
 }
 
-// The bytes did not come by themselves: the document was over before it could be asked for. Chromium then gives its text,
-// which goes back to the charset that it was read with.
+// The bytes did not come by themselves: the document was over before it could be asked for. Chromium then gives its
+// text, which goes back to the charset that it was read with.
 void Recorder::fetch_body(const std::shared_ptr<Entry>& entry) {
   if (entry->type == "Document" && entry->charset.empty())
-    browser_.send("Runtime.evaluate", {{"expression", "document.characterSet"}, {"returnByValue", true}}, entry->session,
-                  [entry](const Json& result, const std::string&) {
+    browser_.send("Runtime.evaluate", {{"expression", "document.characterSet"}, {"returnByValue", true}},
+                  entry->session, [entry](const Json& result, const std::string&) {
                     entry->charset = text_of(result.value("result", Json::object()), "value");
                   });
   browser_.send("Network.getResponseBody", {{"requestId", entry->request_id}}, entry->session,
@@ -299,8 +312,7 @@ void Recorder::end(const std::shared_ptr<Entry>& entry) {
   if (const auto found = entries_.find(entry->request_id); found != entries_.end() && found->second == entry)
     entries_.erase(found);
   write(*entry);
-  if (rules_.finished)
-    rules_.finished({entry->exchange, entry->body, entry->request_id, entry->type, entry->frame});
+  if (rules_.finished) rules_.finished({entry->exchange, entry->body, entry->request_id, entry->type, entry->frame});
 }
 
 void Recorder::write(Entry& entry) {

@@ -63,8 +63,8 @@ private:
     Exchange exchange;
     Spool body;
     std::string request_id, type, frame, session, charset;
-    std::size_t hop{0};          // of its redirects
-    std::uint64_t announced{0};  // bytes that Chromium said have come
+    std::size_t hop{0};         // of its redirects
+    std::uint64_t announced{0}; // bytes that Chromium said have come
     bool asked{false}, streaming{false}, responded{false}, overfull{false}, skip{false};
   };
   struct Taking { // a document's body by Fetch
@@ -100,9 +100,9 @@ private:
   DevTools& browser_;
   WarcWriter& warc_;
   const Rules rules_;
-  std::unordered_map<std::string, std::shared_ptr<Entry>> entries_;               // by request
-  std::unordered_map<std::string, Held> held_;                                    // by request
-  std::unordered_map<std::string, Extra> extra_;                                  // by request
+  std::unordered_map<std::string, std::shared_ptr<Entry>> entries_; // by request
+  std::unordered_map<std::string, Held> held_;                      // by request
+  std::unordered_map<std::string, Extra> extra_;                    // by request
   std::optional<Taking> taking_;
   std::uint64_t kept_{0};
   std::size_t failed_{0};

@@ -22,13 +22,13 @@ namespace holdfast::capture {
 
 namespace {
 
-constexpr std::size_t kLargestSource = 8u << 20;  // of a document that other hooks read
+constexpr std::size_t kLargestSource = 8u << 20; // of a document that other hooks read
 constexpr std::size_t kLargestIcon = 1u << 20;
-constexpr int kFirstError = 400;                  // of the statuses of HTTP
-constexpr double kLargestSide = 8192;             // of a picture
-constexpr Seconds kQuiet{0.25};                   // without a request: the page has settled
+constexpr int kFirstError = 400;      // of the statuses of HTTP
+constexpr double kLargestSide = 8192; // of a picture
+constexpr Seconds kQuiet{0.25};       // without a request: the page has settled
 constexpr Seconds kLongestSettling{8};
-constexpr Seconds kAnswer{3};                     // a page that works answers within it
+constexpr Seconds kAnswer{3}; // a page that works answers within it
 constexpr const char* kWarc = "page.warc.gz";
 constexpr const char* kSource = "source";
 
@@ -63,8 +63,9 @@ std::pair<int, int> resolution(const Job& job) {
   name += "_RESOLUTION";
   const auto text = Job::setting(name.c_str(), Job::setting("RESOLUTION", "1440,900"));
   int width = 0, height = 0, end = 0;
-  if (std::sscanf(text.c_str(), "%5d,%5d%n", &width, &height, &end) != 2 || static_cast<std::size_t>(end) != text.size() ||
-      width < 1 || height < 1 || width > kLargestSide || height > kLargestSide)
+  if (std::sscanf(text.c_str(), "%5d,%5d%n", &width, &height, &end) != 2 ||
+      static_cast<std::size_t>(end) != text.size() || width < 1 || height < 1 || width > kLargestSide ||
+      height > kLargestSide)
     throw failed(name + "='" + text + "' is not WIDTH,HEIGHT");
   return {width, height};
 }
@@ -85,8 +86,8 @@ bool is_private(const std::string& host) {
 class Tab {
 public:
   explicit Tab(Job& job)
-      : job_(job), give_up_(job.deadline() - std::chrono::duration_cast<Clock::duration>(
-                                                 Seconds(std::min(15.0, 0.25 * job.timeout())))),
+      : job_(job), give_up_(job.deadline() -
+                            std::chrono::duration_cast<Clock::duration>(Seconds(std::min(15.0, 0.25 * job.timeout())))),
         limit_(Job::size("BROWSER_MAX_SIZE", "1g")), browser_(socket_path()),
         warc_(kWarc, {{"date", base::utc_timestamp()},
                       {"software", "Holdfast"},
@@ -213,12 +214,12 @@ void Tab::take(const std::string& method, const Json& parameters, const std::str
 
 void Tab::finished(const Recorder::Finished& ended) {
   const auto& exchange = ended.exchange;
-  if (ended.frame == frame_ && ended.type == "Document" && exchange.status >= 200 && exchange.status < 300 &&
-      !kept_) {
+  if (ended.frame == frame_ && ended.type == "Document" && exchange.status >= 200 && exchange.status < 300 && !kept_) {
     job_.write(kSource, ended.body.head(kLargestSource));
     page_.source = kSource;
   }
-  if (ended.type != "Other" || exchange.status != 200 || !exchange.truncated.empty() || ended.body.size() > kLargestIcon)
+  if (ended.type != "Other" || exchange.status != 200 || !exchange.truncated.empty() ||
+      ended.body.size() > kLargestIcon)
     return;
   const auto bytes = ended.body.head(kLargestIcon);
   if (icon_kind(bytes).empty()) return;
@@ -245,19 +246,20 @@ bool Tab::wait(Clock::time_point until, const std::function<bool()>& done) {
 }
 
 void Tab::open() {
-  browser_.on_event([this](const auto& method, const Json& parameters, const auto& session) {
-    take(method, parameters, session);
-  });
+  browser_.on_event(
+      [this](const auto& method, const Json& parameters, const auto& session) { take(method, parameters, session); });
   const auto context = browser_.call("Target.createBrowserContext", {{"disposeOnDetach", true}}, "", give_up_);
   const auto id = text_of(context, "browserContextId");
   load_cookies(browser_, id, job_);
   const auto [width, height] = resolution(job_);
-  page_.target = text_of(browser_.call("Target.createTarget",
-                                       {{"url", "about:blank"}, {"browserContextId", id}, {"width", width}, {"height", height}},
-                                       "", give_up_),
-                         "targetId");
-  session_ = text_of(
-      browser_.call("Target.attachToTarget", {{"targetId", page_.target}, {"flatten", true}}, "", give_up_), "sessionId");
+  page_.target =
+      text_of(browser_.call("Target.createTarget",
+                            {{"url", "about:blank"}, {"browserContextId", id}, {"width", width}, {"height", height}},
+                            "", give_up_),
+              "targetId");
+  session_ =
+      text_of(browser_.call("Target.attachToTarget", {{"targetId", page_.target}, {"flatten", true}}, "", give_up_),
+              "sessionId");
   browser_.send("Page.enable", {}, session_);
   browser_.send("Inspector.enable", {}, session_);
   recorder_.watch(session_, true);
@@ -278,16 +280,18 @@ void Tab::navigate() {
   };
   const auto answer = std::make_shared<Answer>();
   navigating_ = true;
-  browser_.send("Page.navigate", {{"url", job_.url()}}, session_, [answer](const Json& result, const std::string& error) {
-    *answer = {true, result, error};
-  });
+  browser_.send("Page.navigate", {{"url", job_.url()}}, session_,
+                [answer](const Json& result, const std::string& error) {
+                  *answer = {true, result, error};
+                });
   wait(give_up_, [&] { return answer->there || (kept_ && recorder_.taken()) || !crashed_.empty(); });
   if (kept_ || !crashed_.empty()) return;
   if (!answer->there) throw unreachable(site() + ": no answer in time");
   const auto error = answer->error.empty() ? text_of(answer->result, "errorText") : answer->error;
   if (error.empty()) return;
   if (!refused_.empty()) throw failed(refused_);
-  if (answer->result.value("isDownload", false)) throw no_results("not a page for a browser: the server sent a download");
+  if (answer->result.value("isDownload", false))
+    throw no_results("not a page for a browser: the server sent a download");
   if (error == "net::ERR_HTTP_RESPONSE_CODE_FAILURE") // an error status without a body
     throw failed("HTTP " + std::to_string(page_.status));
   if (std::find(std::begin(kOwnTrouble), std::end(kOwnTrouble), error) != std::end(kOwnTrouble))
@@ -295,10 +299,11 @@ void Tab::navigate() {
   throw unreachable(site() + ": " + error);
 }
 
-// A page can lead on, by script or refresh, to where there is nothing. Chromium then shows a page of its own in the main
-// frame, which must not be taken for the page.
+// A page can lead on, by script or refresh, to where there is nothing. Chromium then shows a page of its own in the
+// main frame, which must not be taken for the page.
 void Tab::refuse_error_page() {
-  const auto frame = call("Page.getFrameTree", nullptr, std::min(job_.deadline(), after(kAnswer)))["frameTree"]["frame"];
+  const auto frame =
+      call("Page.getFrameTree", nullptr, std::min(job_.deadline(), after(kAnswer)))["frameTree"]["frame"];
   const auto wanted = text_of(frame, "unreachableUrl");
   if (wanted.empty() && !text_of(frame, "url").starts_with("chrome-error:")) return;
   if (!refused_.empty()) throw failed(refused_);
@@ -349,7 +354,8 @@ void Tab::judge() {
   if (kept_) {
     if (!recorder_.taken()) recorder_.finish("time");
     if (recorder_.full())
-      throw failed("the page is larger than BROWSER_MAX_SIZE (" + std::to_string(limit_) + " bytes); kept its beginning");
+      throw failed("the page is larger than BROWSER_MAX_SIZE (" + std::to_string(limit_) +
+                   " bytes); kept its beginning");
     if (!recorder_.taken_whole())
       throw failed("the file did not arrive whole; kept " + std::to_string(recorder_.taken_bytes()) + " bytes");
     throw no_results(not_page_);
@@ -360,8 +366,7 @@ void Tab::judge() {
   if (const auto why = not_a_page(page_.content_type, ""); !why.empty()) throw no_results(why);
   const auto state = call("Runtime.evaluate", {{"expression", "document.readyState"}, {"returnByValue", true}},
                           std::min(job_.deadline(), after(kAnswer)));
-  page_.complete =
-      state.value("result", Json::object()).value("value", "loading") != "loading" && broken_.empty();
+  page_.complete = state.value("result", Json::object()).value("value", "loading") != "loading" && broken_.empty();
   page_.finished = loaded_;
   page_.broken = broken_;
 }
@@ -388,10 +393,10 @@ Result Tab::close() {
     throw ending;
   }
   if (recorder_.full())
-    throw failed("the page is larger than BROWSER_MAX_SIZE (" + std::to_string(limit_) + " bytes); kept its beginning", about);
+    throw failed("the page is larger than BROWSER_MAX_SIZE (" + std::to_string(limit_) + " bytes); kept its beginning",
+                 about);
   if (!broken_.empty()) throw failed("the page broke off: " + broken_ + "; kept what there was", about);
-  if (!page_.complete)
-    throw failed("the page did not arrive whole within the time limit; kept what there was", about);
+  if (!page_.complete) throw failed("the page did not arrive whole within the time limit; kept what there was", about);
   return {kWarc, about};
 }
 
@@ -438,7 +443,8 @@ public:
     if (page_.target.empty()) throw failed("the browser has closed the page");
     browser_.on_event([this](const std::string& method, const Json& parameters, const std::string& session) {
       if (method == "Page.javascriptDialogOpening")
-        browser_.send("Page.handleJavaScriptDialog", {{"accept", text_of(parameters, "type") == "beforeunload"}}, session);
+        browser_.send("Page.handleJavaScriptDialog", {{"accept", text_of(parameters, "type") == "beforeunload"}},
+                      session);
       if (method == "Inspector.targetCrashed") throw failed("the page crashed the browser");
     });
     session_ = text_of(
@@ -464,7 +470,8 @@ public:
   }
   // A page cut off by the time limit is kept, but it is no success.
   Result result(const std::string& file) const {
-    if (!page_.broken.empty()) throw failed("the page broke off: " + page_.broken + "; kept what there was", page_.about());
+    if (!page_.broken.empty())
+      throw failed("the page broke off: " + page_.broken + "; kept what there was", page_.about());
     if (!page_.complete)
       throw failed("the page did not arrive whole within the time limit; kept what there was", page_.about());
     return {file, page_.about()};

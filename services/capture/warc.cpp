@@ -16,7 +16,9 @@ namespace {
 
 constexpr std::size_t kInMemory = 1u << 20;
 
-[[noreturn]] void cannot(const char* what) { throw std::runtime_error(std::string(what) + ": " + std::strerror(errno)); }
+[[noreturn]] void cannot(const char* what) {
+  throw std::runtime_error(std::string(what) + ": " + std::strerror(errno));
+}
 
 void write_all(int file, std::string_view bytes) {
   while (!bytes.empty()) {
@@ -106,7 +108,8 @@ public:
   ~Member() { ::deflateEnd(&stream_); }
   Member(const Member&) = delete;
   Member& operator=(const Member&) = delete;
-  template <typename Put> void add(std::string_view bytes, Put&& put, bool last = false) {
+  template <typename Put>
+  void add(std::string_view bytes, Put&& put, bool last = false) {
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
     stream_.avail_in = static_cast<uInt>(bytes.size());
     int answer = Z_OK;

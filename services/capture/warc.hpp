@@ -23,7 +23,8 @@ public:
   std::uint64_t size() const { return size_; }
   std::string payload_digest() const; // raw SHA-1
   // The whole body in pieces, from its start.
-  template <typename Take> void read(Take&& take) const {
+  template <typename Take>
+  void read(Take&& take) const {
     if (file_ < 0) return take(std::string_view(memory_));
     std::string piece(kPiece, '\0');
     for (std::uint64_t at = 0; at < size_;) {

@@ -5,19 +5,18 @@
 #include "services/capture/page_record.hpp"
 #include "services/capture/warc.hpp"
 
-#include <zlib.h>
-
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <cctype>
-#include <fstream>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <set>
 
@@ -69,7 +68,8 @@ bool take_response_line(std::string_view line, WgetExchange& exchange) {
     return true;
   }
   const auto colon = line.find(':');
-  if (colon == std::string_view::npos || colon == 0 || line.substr(0, colon).find(' ') != std::string_view::npos) return false;
+  if (colon == std::string_view::npos || colon == 0 || line.substr(0, colon).find(' ') != std::string_view::npos)
+    return false;
   auto value = line.substr(colon + 1);
   if (value.starts_with(' ')) value.remove_prefix(1);
   exchange.headers.emplace_back(line.substr(0, colon), value);
@@ -87,7 +87,8 @@ std::string error_in(std::string_view line) {
   }
   if (contains(line, "Unsupported scheme")) return "redirected to a URL that is not http or https";
   if (contains(line, "unable to resolve host address")) return "the host name does not resolve";
-  for (const std::string_view mark : {"failed: ", "Read error (", "Read error at ", "Giving up", "Unable to establish SSL connection"})
+  for (const std::string_view mark :
+       {"failed: ", "Read error (", "Read error at ", "Giving up", "Unable to establish SSL connection"})
     if (const auto at = line.find(mark); at != std::string_view::npos) {
       std::string text(line.substr(mark == "failed: " ? at + mark.size() : at));
       text.erase(text.find_last_not_of(".)") + 1);
@@ -148,17 +149,31 @@ std::size_t main_exchange(std::vector<WgetExchange>& exchanges) {
 }
 
 std::vector<std::string> arguments(const Job& job, const std::string& program, std::uint64_t limit) {
-  std::vector<std::string> result{program, "--no-config", std::string("--output-file=") + kLog, "--server-response",
-                                  "--progress=dot:giga", "--page-requisites", "--span-hosts", "--convert-links",
-                                  "--backup-converted", "--adjust-extension", "--force-directories",
-                                  "--restrict-file-names=windows", "--execute=robots=off", "--compression=auto",
-                                  "--no-hsts", "--max-redirect=10", "--tries=2", "--waitretry=2"};
+  std::vector<std::string> result{program,
+                                  "--no-config",
+                                  std::string("--output-file=") + kLog,
+                                  "--server-response",
+                                  "--progress=dot:giga",
+                                  "--page-requisites",
+                                  "--span-hosts",
+                                  "--convert-links",
+                                  "--backup-converted",
+                                  "--adjust-extension",
+                                  "--force-directories",
+                                  "--restrict-file-names=windows",
+                                  "--execute=robots=off",
+                                  "--compression=auto",
+                                  "--no-hsts",
+                                  "--max-redirect=10",
+                                  "--tries=2",
+                                  "--waitretry=2"};
   result.push_back("--timeout=" + std::to_string(std::clamp(static_cast<int>(job.remaining()), 1, 30)));
   result.push_back("--quota=" + std::to_string(limit));
   if (Job::flag("WGET_WARC", true))
     result.insert(result.end(), {"--warc-file=warc/page", "--warc-tempdir=warc", "--no-warc-keep-log"});
   if (const auto agent = Job::setting("USER_AGENT"); !agent.empty()) result.push_back("--user-agent=" + agent);
-  if (const auto cookies = Job::setting("COOKIES_FILE"); !cookies.empty()) result.push_back("--load-cookies=" + cookies);
+  if (const auto cookies = Job::setting("COOKIES_FILE"); !cookies.empty())
+    result.push_back("--load-cookies=" + cookies);
   if (!Job::flag("CHECK_SSL_VALIDITY", true)) result.emplace_back("--no-check-certificate");
   if (!base::is_private_host(host_in(job.url()))) result.push_back(std::string("--reject-regex=") + kPrivateUrls);
   result.emplace_back("--");
@@ -208,7 +223,8 @@ Ended run_program(const Job& job, const std::vector<std::string>& command, std::
     while (::waitpid(pid, &ended.status, WNOHANG) == 0) {
       const double left = Seconds(until - Clock::now()).count();
       if (left <= 0) return false;
-      timespec time{static_cast<time_t>(left), static_cast<long>((left - static_cast<double>(static_cast<time_t>(left))) * 1e9)};
+      timespec time{static_cast<time_t>(left),
+                    static_cast<long>((left - static_cast<double>(static_cast<time_t>(left))) * 1e9)};
       ::sigtimedwait(&wanted, nullptr, &time);
     }
     return true;
@@ -240,8 +256,8 @@ bool read_line(gzFile file, std::string& line) {
   return there;
 }
 
-// wget does not tell a whole chunked body from one that broke off. False if the last response for `url` in its WARC lacks
-// the chunk that ends a body; true if it has it or that cannot be told.
+// wget does not tell a whole chunked body from one that broke off. False if the last response for `url` in its WARC
+// lacks the chunk that ends a body; true if it has it or that cannot be told.
 bool chunked_body_is_whole(const std::string& path, const std::string& url) {
   const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(::gzopen(path.c_str(), "rb"), ::gzclose);
   if (!file) return true;
@@ -262,7 +278,8 @@ bool chunked_body_is_whole(const std::string& path, const std::string& url) {
     } while (read_line(file.get(), line) && !line.empty());
     std::string tail;
     while (length > 0) {
-      const int count = ::gzread(file.get(), piece.data(), static_cast<unsigned>(std::min<std::uint64_t>(length, piece.size())));
+      const int count =
+          ::gzread(file.get(), piece.data(), static_cast<unsigned>(std::min<std::uint64_t>(length, piece.size())));
       if (count <= 0) return whole;
       length -= static_cast<std::uint64_t>(count);
       tail += std::string_view(piece).substr(0, static_cast<std::size_t>(count));
@@ -358,7 +375,8 @@ Result run_wget(Job& job) {
     const bool limited = exchange.status == 429 || exchange.status == 503;
     if (limited && told.insert(host_in(exchange.url)).second)
       job.report_rate_limit(host_in(exchange.url), exchange.status, exchange.header("retry-after"));
-    if (i + 1 < led && !exchange.redirect.empty()) job.report_redirect(exchange.url, exchange.redirect, exchange.status);
+    if (i + 1 < led && !exchange.redirect.empty())
+      job.report_redirect(exchange.url, exchange.redirect, exchange.status);
   }
   const auto url = main.url.empty() ? job.url() : main.url;
   const auto type = main.header("content-type");
@@ -374,19 +392,25 @@ Result run_wget(Job& job) {
                                {"path", converted ? original : main.saved_to},
                                {"complete", main.complete}});
   const auto files = std::count_if(exchanges.begin(), exchanges.end(), [](const auto& one) { return one.complete; });
-  const Json about = {{"url", main.url}, {"status", main.status}, {"content_type", type}, {"files", files},
+  const Json about = {{"url", main.url},
+                      {"status", main.status},
+                      {"content_type", type},
+                      {"files", files},
                       {"missing", missing(exchanges)}};
   if (WIFSIGNALED(ended.status) && WTERMSIG(ended.status) == SIGXFSZ)
-    throw failed("a file is larger than WGET_MAX_SIZE (" + std::to_string(limit) + " bytes); kept its beginning", about);
+    throw failed("a file is larger than WGET_MAX_SIZE (" + std::to_string(limit) + " bytes); kept its beginning",
+                 about);
   if (main.unreachable && main.status == 0) throw unreachable(host_in(main.url) + ": " + main.error, about);
   if (ended.timed_out)
     throw failed("timed out after " + std::to_string(static_cast<long>(job.timeout())) + " s; " +
-                     (main.complete ? "the page is whole, not all it shows"
-                                    : "kept " + std::to_string(main.saved_to.empty() ? 0 : size) + " bytes of the page"),
+                     (main.complete
+                          ? "the page is whole, not all it shows"
+                          : "kept " + std::to_string(main.saved_to.empty() ? 0 : size) + " bytes of the page"),
                  about);
   if (main.status >= kFirstError) throw failed("HTTP " + std::to_string(main.status), about);
   if (!main.complete)
-    throw failed(main.error.empty() ? "wget ended with status " + std::to_string(WEXITSTATUS(ended.status)) : main.error, about);
+    throw failed(
+        main.error.empty() ? "wget ended with status " + std::to_string(WEXITSTATUS(ended.status)) : main.error, about);
   return {main.saved_to, about};
 }
 

@@ -11,7 +11,7 @@
 #include "services/cli/option_names.hpp"
 #include "services/cli/output.hpp"
 #include "services/cli/progress.hpp"
-#include "services/cli/serve_node.hpp"
+#include "services/cli/run_worker.hpp"
 #include "services/cli/times.hpp"
 #include "services/cli/verbs.hpp"
 #include "services/worker/crawl_page.hpp"
@@ -43,13 +43,13 @@ std::map<std::string, std::string> parse_options(const std::vector<std::string>&
     const std::string name = text.substr(0, equals);
     const bool known = name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == std::string::npos;
     if (!known) throw base::Error(base::ErrorClass::usage, "--option " + name + ": a crawl cannot set this");
-    if (hooks::chooses_program(name))
+    if (hooks::chooses_binary(name))
       throw base::Error(base::ErrorClass::usage,
-                        "--option " + name + ": a crawl cannot choose what programs the workers start",
+                        "--option " + name + ": a crawl cannot choose which binaries the workers start",
                         "put it under hooks: in the settings file of the workers, or in their environment");
     if (hooks::is_secret_key(name))
       throw base::Error(base::ErrorClass::usage, "--option " + name + ": secrets are not stored with a crawl",
-                        "put it under hooks: in the settings file of the nodes");
+                        "put it under hooks: in the settings file of the workers");
     options[name] = text.substr(equals + 1);
   }
   return options;
@@ -65,7 +65,7 @@ Followed follow(pg::Connection& connection, const std::string& crawl_id) {
   sigaction(SIGTERM, &action, nullptr);
   while (interrupted == 0) {
     if (store::crawl_progress(connection, crawl_id).status == "sealed") return Followed::to_the_end;
-    if (store::status(connection).one().integer("nodes") == 0) return Followed::deserted;
+    if (store::status(connection).one().integer("workers") == 0) return Followed::deserted;
     std::this_thread::sleep_for(std::chrono::milliseconds(200)); // a poll, interruptible by signals
   }
   return Followed::stopped;
@@ -184,7 +184,7 @@ PlannedCrawl plan_crawl(Context& context, const AddOptions& options) {
     hooks::resolve_options(*catalog, *catalog->find(name), crawl.options);
   if (crawl.only_complete) {
     // What a page must have to be complete. A machine without plugins cannot say; then how it ended decides.
-    auto hook_options = context.node_options(false).hook_options;
+    auto hook_options = context.worker_options(false).hook_options;
     for (const auto& [key, value] : crawl.options)
       hook_options[key] = value;
     std::set<std::string> wanted;
@@ -221,10 +221,10 @@ int add(Context& context, const AddOptions& options) {
   bool finished = true;
   {
     const Progress progress(context.dsn(), crawl.id);
-    // The node that is there may be another add's, which leaves when its own crawl is done.
+    // The worker that is there may be another add's, which leaves when its own crawl is done.
     const auto followed = follow(connection, crawl.id);
     if (followed == Followed::deserted)
-      finished = !serve_node(
+      finished = !run_worker(
           context, [id = crawl.id](pg::Connection& own) { return store::crawl_progress(own, id).status == "sealed"; });
     else
       finished = followed == Followed::to_the_end;

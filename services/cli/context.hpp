@@ -51,7 +51,7 @@ public:
 
   std::shared_ptr<const hooks::Catalog> catalog();
   // Without its database: for verbs that only look at this machine.
-  worker::NodeOptions node_options(bool with_database = true);
+  worker::Options worker_options(bool with_database = true);
   // Sends what waits for webhooks while it lives; nothing if webhooks.secret_file is not set.
   std::unique_ptr<webhook::Deliverer> deliverer(const std::string& role);
 

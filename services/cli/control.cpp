@@ -8,8 +8,8 @@
 #include "lib/base/uuid.hpp"
 #include "lib/store/control.hpp"
 #include "lib/store/host.hpp"
-#include "lib/store/node.hpp"
 #include "lib/store/view.hpp"
+#include "lib/store/worker.hpp"
 #include "services/cli/checks.hpp"
 #include "services/cli/input.hpp"
 #include "services/cli/output.hpp"
@@ -30,7 +30,7 @@ namespace holdfast::cli {
 
 namespace {
 
-store::Order order_of(const ControlOptions& options) { return {user_name(), options.why}; }
+store::Command command_of(const ControlOptions& options) { return {user_name(), options.why}; }
 
 std::string past(const std::string& action) {
   static const std::map<std::string, std::string, std::less<>> irregular = {
@@ -60,10 +60,10 @@ std::string host_name(const std::string& given) {
   return url->host;
 }
 
-std::string node_id(pg::Connection& connection, const std::string& given) {
+std::string worker_id(pg::Connection& connection, const std::string& given) {
   const auto found = store::find(connection, given);
   if (found.kind != "process")
-    throw base::Error(base::ErrorClass::usage, given + " is a " + found.kind + ", not a node");
+    throw base::Error(base::ErrorClass::usage, given + " is a " + found.kind + ", not a worker");
   return found.id;
 }
 
@@ -83,19 +83,19 @@ std::vector<std::string> crawl_ids(pg::Connection& connection, const std::vector
 }
 
 int steer(Context& context, const ControlOptions& options, const std::string& action) {
-  const int targets = !options.ids.empty() + !options.host.empty() + !options.node.empty() + options.all;
+  const int targets = !options.ids.empty() + !options.host.empty() + !options.worker.empty() + options.all;
   if (targets != 1)
     throw base::Error(base::ErrorClass::usage,
                       targets == 0 ? "nothing to " + action + ": name a crawl, snapshot, host or worker, or use --all"
-                                   : "name ids, --host, --node or --all, one of them",
-                      "holdfast " + action + " ID... | --host HOST | --node ID | --all");
+                                   : "name ids, --host, --worker or --all, one of them",
+                      "holdfast " + action + " ID... | --host HOST | --worker ID | --all");
   auto& connection = context.connection();
-  const auto order = order_of(options);
+  const auto command = command_of(options);
   if (options.all) {
     if (action == "pause") {
-      say(context, action, "everything", "", store::collection_pause(connection, order));
+      say(context, action, "everything", "", store::collection_pause(connection, command));
     } else if (action == "resume") {
-      say(context, action, "everything", "", store::collection_resume(connection, order));
+      say(context, action, "everything", "", store::collection_resume(connection, command));
     } else {
       if (!options.yes)
         throw base::Error(base::ErrorClass::usage, "cancel --all ends every open crawl", "say --yes if that is meant");
@@ -105,7 +105,7 @@ int steer(Context& context, const ControlOptions& options, const std::string& ac
         if (open.empty()) break;
         for (std::size_t i = 0; i < open.size(); ++i) {
           const auto id = open[i].text("id");
-          say(context, action, "crawl", id, store::crawl_cancel(connection, id, order, {}));
+          say(context, action, "crawl", id, store::crawl_cancel(connection, id, command, {}));
         }
       }
     }
@@ -117,17 +117,17 @@ int steer(Context& context, const ControlOptions& options, const std::string& ac
       throw base::Error(base::ErrorClass::usage, "cancel --host ends what is open of " + host + " in every crawl",
                         "say --yes if that is meant; holdfast exclude " + host + " CRAWL for one crawl");
     say(context, action, "host", host,
-        action == "pause"    ? store::host_pause(connection, host, order)
-        : action == "resume" ? store::host_resume(connection, host, order)
-                             : store::host_cancel(connection, host, order) > 0);
+        action == "pause"    ? store::host_pause(connection, host, command)
+        : action == "resume" ? store::host_resume(connection, host, command)
+                             : store::host_cancel(connection, host, command) > 0);
     return base::kExitSuccess;
   }
-  if (!options.node.empty()) {
-    const auto id = node_id(connection, options.node);
-    say(context, action, "node", id,
-        action == "pause"    ? store::worker_pause(connection, id, order)
-        : action == "resume" ? store::worker_resume(connection, id, order)
-                             : store::worker_cancel(connection, id, order));
+  if (!options.worker.empty()) {
+    const auto id = worker_id(connection, options.worker);
+    say(context, action, "worker", id,
+        action == "pause"    ? store::worker_pause(connection, id, command)
+        : action == "resume" ? store::worker_resume(connection, id, command)
+                             : store::worker_cancel(connection, id, command));
     return base::kExitSuccess;
   }
   std::vector<store::Found> found_all; // all of them before anything is done
@@ -136,15 +136,15 @@ int steer(Context& context, const ControlOptions& options, const std::string& ac
   for (const auto& found : found_all) {
     bool changed = false;
     if (found.kind == "crawl")
-      changed = action == "pause"    ? store::crawl_pause(connection, found.id, order)
-                : action == "resume" ? store::crawl_resume(connection, found.id, order)
-                                     : store::crawl_cancel(connection, found.id, order, {});
+      changed = action == "pause"    ? store::crawl_pause(connection, found.id, command)
+                : action == "resume" ? store::crawl_resume(connection, found.id, command)
+                                     : store::crawl_cancel(connection, found.id, command, {});
     else if (found.kind == "snapshot")
-      changed = store::snapshot_order(connection, found.id, action, order);
+      changed = store::snapshot_command(connection, found.id, action, command);
     else
-      changed = action == "pause"    ? store::worker_pause(connection, found.id, order)
-                : action == "resume" ? store::worker_resume(connection, found.id, order)
-                                     : store::worker_cancel(connection, found.id, order);
+      changed = action == "pause"    ? store::worker_pause(connection, found.id, command)
+                : action == "resume" ? store::worker_resume(connection, found.id, command)
+                                     : store::worker_cancel(connection, found.id, command);
     say(context, action, found.kind, found.id, changed);
   }
   return base::kExitSuccess;
@@ -162,27 +162,27 @@ std::vector<std::string> running(pg::Connection& connection, const std::vector<s
 int drain(Context& context, const ControlOptions& options) {
   if (options.ids.empty() == options.machine.empty())
     throw base::Error(base::ErrorClass::usage, "nothing to drain: name workers, or a machine",
-                      "holdfast drain NODE... | --machine HOSTNAME");
+                      "holdfast drain WORKER... | --machine HOSTNAME");
   auto& connection = context.connection();
-  std::vector<std::string> nodes;
+  std::vector<std::string> workers;
   for (const auto& given : read_ids(options.ids))
-    nodes.push_back(node_id(connection, given));
+    workers.push_back(worker_id(connection, given));
   if (!options.machine.empty()) {
     const auto rows = connection.call("select id from holdfast.v_worker where hostname = $1 and status = 'running' and "
                                       "process_type in ('worker', 'runner')",
                                       pg::Params::of(options.machine));
     for (std::size_t i = 0; i < rows.size(); ++i)
-      nodes.push_back(rows[i].text("id"));
-    if (nodes.empty())
+      workers.push_back(rows[i].text("id"));
+    if (workers.empty())
       throw base::Error(base::ErrorClass::refused, "nothing runs on " + printable(options.machine),
-                        "holdfast list nodes shows the names of machines");
+                        "holdfast list workers shows the names of machines");
   }
-  const auto order = order_of(options);
-  for (const auto& node : nodes)
-    say(context, "drain", "node", node, store::worker_drain(connection, node, order));
+  const auto command = command_of(options);
+  for (const auto& worker : workers)
+    say(context, "drain", "worker", worker, store::worker_drain(connection, worker, command));
   std::cout.flush();
   // As long as it lives it beats; one that does not is given up when its lease lapses.
-  while (options.wait && !running(connection, nodes).empty()) {
+  while (options.wait && !running(connection, workers).empty()) {
     store::lapse_workers(connection);
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
   }
@@ -195,7 +195,7 @@ int retry(Context& context, const ControlOptions& options) {
   for (const auto& given : read_ids(options.ids)) {
     const auto found = store::find(connection, given);
     if (found.kind == "process")
-      throw base::Error(base::ErrorClass::usage, given + " is a node, not a crawl or snapshot");
+      throw base::Error(base::ErrorClass::usage, given + " is a worker, not a crawl or snapshot");
     ids.push_back(found.id);
   }
   std::vector<std::string> plugins = options.plugins;
@@ -418,26 +418,26 @@ void add_control_commands(CLI::App& app, ControlOptions& options, std::function<
     return added;
   };
   for (const auto& [action, help] :
-       {std::pair{"pause", "Stop working on a crawl, a snapshot, a web site, a node, or everything, until resumed"},
+       {std::pair{"pause", "Stop working on a crawl, a snapshot, a host, a worker, or everything, until resumed"},
         {"resume", "Go on with what was paused"},
-        {"cancel", "End a crawl or snapshot for ever; make a node give its work back and end"}}) {
+        {"cancel", "End a crawl or snapshot for ever; make a worker give its work back and end"}}) {
     auto* steering = command(app, action, help, [&options, name = std::string(action)](Context& context) {
       return steer(context, options, name);
     });
     steering->add_option(
         "ids", options.ids,
-        "Crawls, snapshots or nodes: ids, or the first or last few digits; - reads them from standard input");
-    steering->add_option("--host", options.host, "A web site");
-    steering->add_option("--node", options.node, "A node");
+        "Crawls, snapshots or workers: ids, or the first or last few digits; - reads them from standard input");
+    steering->add_option("--host", options.host, "A host");
+    steering->add_option("--worker", options.worker, "A worker");
     steering->add_flag("--all", options.all, "Everything");
     steering->add_option("--why", options.why, "A reason, for others to read");
     steering->add_flag("--yes", options.yes, "Do not ask");
   }
 
-  auto* draining = command(app, "drain", "Let nodes or runners finish what they have, and end: before an upgrade",
+  auto* draining = command(app, "drain", "Let workers or runners finish what they have, and end: before an upgrade",
                            [&options](Context& context) { return drain(context, options); });
-  draining->add_option("nodes", options.ids,
-                       "Nodes or runners: ids, or the first or last few digits; - reads them from standard input");
+  draining->add_option("workers", options.ids,
+                       "Workers or runners: ids, or the first or last few digits; - reads them from standard input");
   draining->add_option("--machine", options.machine, "All that run on this machine, by its host name");
   draining->add_option("--why", options.why, "A reason, for others to read");
   draining->add_flag("--wait", options.wait, "Until they have ended");
@@ -449,7 +449,7 @@ void add_control_commands(CLI::App& app, ControlOptions& options, std::function<
   again->add_option("-p,--plugin", options.plugins, "Only this plugin (with --failed: only where it failed)")
       ->allow_extra_args(false);
 
-  auto* exclude = command(app, "exclude", "Leave a web site out of a running crawl", [&options](Context& context) {
+  auto* exclude = command(app, "exclude", "Leave a host out of a running crawl", [&options](Context& context) {
     const store::ScopeLists lists{{"deny", {options.domain}}};
     return options.back ? scope(context, options.crawl, {}, lists) : scope(context, options.crawl, lists, {});
   });
@@ -457,27 +457,28 @@ void add_control_commands(CLI::App& app, ControlOptions& options, std::function<
   exclude->add_option("crawl", options.crawl, "The crawl")->required();
   exclude->add_flag("--undo", options.back, "Let it in again");
 
-  auto* scoping = command(app, "scope", "What belongs to a crawl; changes take effect with the next claim of any node",
-                          [&options](Context& context) {
-                            store::ScopeLists add, remove;
-                            if (!options.allow.empty()) add["allow"] = options.allow;
-                            if (!options.deny.empty()) add["deny"] = options.deny;
-                            if (!options.undo.empty()) remove = {{"allow", options.undo}, {"deny", options.undo}};
-                            return scope(context, options.crawl, add, remove);
-                          });
+  auto* scoping =
+      command(app, "scope", "What belongs to a crawl; changes take effect with the next claim of any worker",
+              [&options](Context& context) {
+                store::ScopeLists add, remove;
+                if (!options.allow.empty()) add["allow"] = options.allow;
+                if (!options.deny.empty()) add["deny"] = options.deny;
+                if (!options.undo.empty()) remove = {{"allow", options.undo}, {"deny", options.undo}};
+                return scope(context, options.crawl, add, remove);
+              });
   scoping->add_option("crawl", options.crawl, "The crawl")->required();
   scoping->add_option("--allow", options.allow, "Only URLs that fit this, or another --allow")->allow_extra_args(false);
   scoping->add_option("--deny", options.deny, "No URLs that fit this")->allow_extra_args(false);
   scoping->add_option("--undo", options.undo, "Take this pattern off both lists")->allow_extra_args(false);
 
-  auto* host = app.add_subcommand("host", "How web sites are treated");
+  auto* host = app.add_subcommand("host", "How hosts are treated");
   host->require_subcommand(1);
-  auto* set = command(*host, "set", "Set a web site's delay and cap; takes effect with the next claim of any node",
+  auto* set = command(*host, "set", "Set a host's delay and cap; takes effect with the next claim of any worker",
                       [&options](Context& context) { return set_host(context, options); });
   set->add_option("host", options.host, "Its name")->required();
   set->add_option("--delay", options.delay, "Least time between two of its pages: 5s");
   set->add_option("--parallel", options.parallel, "Most of its pages at once; 0: no cap")->check(number(0));
-  command(*host, "forget", "Take all limits off a web site",
+  command(*host, "forget", "Take all limits off a host",
           [&options](Context& context) {
             const auto name = host_name(options.host);
             say(context, "forget", "host", name, store::host_forget(context.connection(), name, user_name()));
@@ -485,7 +486,7 @@ void add_control_commands(CLI::App& app, ControlOptions& options, std::function<
           })
       ->add_option("host", options.host, "Its name")
       ->required();
-  command(*host, "list", "Web sites with limits, delays and pauses", list_hosts);
+  command(*host, "list", "Hosts with limits, delays and pauses", list_hosts);
 
   auto* tagging = command(app, "tag", "Show or change tags of crawls and snapshots, and label and notes of crawls",
                           [&options](Context& context) { return describe(context, options); });

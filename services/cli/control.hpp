@@ -15,7 +15,7 @@ namespace holdfast::cli {
 
 struct ControlOptions {
   std::vector<std::string> ids, plugins, allow, deny, undo, add, remove;
-  std::string host, node, machine, why, domain, crawl, delay, keep, label, notes;
+  std::string host, worker, machine, why, domain, crawl, delay, keep, label, notes;
   int parallel{-1}, priority{0};
   bool all{false}, failed{false}, yes{false}, expired{false}, back{false}, wait{false};
 };

@@ -2,7 +2,7 @@
 #include "lib/archive/root.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
-#include "lib/store/program.hpp"
+#include "lib/store/binary.hpp"
 #include "lib/store/view.hpp"
 #include "services/cli/look.hpp"
 #include "services/cli/output.hpp"
@@ -181,9 +181,10 @@ private:
 std::vector<fs::path> running_here(const fs::path& work_dir, const std::string& snapshot) {
   std::vector<fs::path> found;
   std::error_code error;
-  for (fs::directory_iterator node(work_dir / "nodes", error), end; !error && node != end; node.increment(error)) {
+  for (fs::directory_iterator worker(work_dir / "workers", error), end; !error && worker != end;
+       worker.increment(error)) {
     std::error_code inner;
-    for (fs::directory_iterator attempt(node->path() / "attempts" / snapshot, inner), last; !inner && attempt != last;
+    for (fs::directory_iterator attempt(worker->path() / "attempts" / snapshot, inner), last; !inner && attempt != last;
          attempt.increment(inner))
       found.push_back(attempt->path());
   }
@@ -209,7 +210,7 @@ int logs(Context& context, const LogOptions& options) {
     const auto rows = store::session_logs(connection, found.id);
     for (std::size_t i = 0; i < rows.size(); ++i)
       if (options.plugin.empty() || rows[i].text("plugin") == options.plugin)
-        printer.print("crawl " + found.id + " on " + rows[i].text("node"), rows[i].text("plugin"),
+        printer.print("crawl " + found.id + " on " + rows[i].text("worker"), rows[i].text("plugin"),
                       rows[i].text("hook_name"), "log", rows[i].text("log"));
   }
   for (;;) {

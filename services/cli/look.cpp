@@ -161,14 +161,14 @@ int events(Context& context, const EventOptions& options) {
   return base::kExitInterrupted;
 }
 
-int log_level(Context& context, const std::string& level, const std::string& node) {
+int log_level(Context& context, const std::string& level, const std::string& worker) {
   auto& connection = context.connection();
-  const std::string id = node.empty() ? "" : store::find(connection, node).id;
+  const std::string id = worker.empty() ? "" : store::find(connection, worker).id;
   store::log_level_set(connection, id, level == "default" ? "" : level);
   if (context.json())
-    std::cout << nlohmann::ordered_json{{"type", "LogLevel"}, {"level", level}, {"node", id}}.dump() << std::endl;
+    std::cout << nlohmann::ordered_json{{"type", "LogLevel"}, {"level", level}, {"worker", id}}.dump() << std::endl;
   else
-    std::cout << "log level of " << (id.empty() ? "every node and runner" : id) << ": " << level << std::endl;
+    std::cout << "log level of " << (id.empty() ? "every worker and runner" : id) << ": " << level << std::endl;
   return base::kExitSuccess;
 }
 
@@ -198,25 +198,26 @@ void add_look_verbs(CLI::App& app, Verb& verb) {
   }
   {
     auto level = std::make_shared<std::string>();
-    auto node = std::make_shared<std::string>();
-    auto* command = app.add_subcommand("log-level", "Change how much nodes and runners log, while they run");
+    auto worker = std::make_shared<std::string>();
+    auto* command = app.add_subcommand("log-level", "Change how much workers and runners log, while they run");
     command->add_option("level", *level, "trace, debug, info, warn, error, off, or default: what each has configured")
         ->required()
         ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off", "default"}));
-    command->add_option("--node", *node, "Only this one");
+    command->add_option("--worker", *worker, "Only this one");
     command->footer(
-        "Kept in the database: nodes that come later heed it too. SIGUSR1 switches debugging of one process "
-        "on and off.\n\nExamples:\n  holdfast log-level debug\n  holdfast log-level trace --node 7f3a\n  "
+        "Kept in the database: workers that come later heed it too. SIGUSR1 switches debugging of one process "
+        "on and off.\n\nExamples:\n  holdfast log-level debug\n  holdfast log-level trace --worker 7f3a\n  "
         "holdfast log-level default");
-    command->callback(
-        [&verb, level, node] { verb = [level, node](Context& context) { return log_level(context, *level, *node); }; });
+    command->callback([&verb, level, worker] {
+      verb = [level, worker](Context& context) { return log_level(context, *level, *worker); };
+    });
   }
   {
     auto interval = std::make_shared<double>(1.0);
     auto* command = app.add_subcommand("top", "What runs just now, live; q ends it");
     command->add_option("-d,--delay", *interval, "Seconds between two looks (1)")
         ->check(number(0.1, std::optional(3600.0)));
-    command->footer("Keys: q quit, s next order (age, plugin, url, node), p pause, space look now.");
+    command->footer("Keys: q quit, s next order (age, plugin, url, worker), p pause, space look now.");
     command->callback([&verb, interval] { verb = [interval](Context& context) { return top(context, *interval); }; });
   }
   {

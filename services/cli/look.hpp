@@ -25,8 +25,8 @@ struct EventOptions {
 };
 int events(Context& context, const EventOptions& options);
 
-// `level`: a log level, or "default". `node` empty: all.
-int log_level(Context& context, const std::string& level, const std::string& node);
+// `level`: a log level, or "default". `worker` empty: all.
+int log_level(Context& context, const std::string& level, const std::string& worker);
 
 int top(Context& context, double interval);
 int serve(Context& context);

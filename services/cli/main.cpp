@@ -10,8 +10,8 @@
 #include "services/cli/mistakes.hpp"
 #include "services/cli/plugins.hpp"
 #include "services/cli/psql.hpp"
+#include "services/cli/run_worker.hpp"
 #include "services/cli/schedule.hpp"
-#include "services/cli/serve_node.hpp"
 #include "services/cli/verbs.hpp"
 #include "services/cli/verify.hpp"
 #include "services/cli/webhook.hpp"
@@ -39,7 +39,7 @@ void print_error(const base::Error& error) {
 
 int main(int argc, char** argv) {
   std::setlocale(LC_CTYPE, "C.UTF-8"); // widths of characters in tables
-  CLI::App app{"Holdfast keeps web pages: URLs in PostgreSQL, archived by any number of nodes.", "holdfast"};
+  CLI::App app{"Holdfast keeps web pages: URLs in PostgreSQL, archived by any number of workers.", "holdfast"};
   app.require_subcommand(1);
   app.fallthrough();
 
@@ -95,7 +95,7 @@ int main(int argc, char** argv) {
                         "Add nothing if a line of a file cannot be used (default: leave that line out and show it)");
 
   cli::WorkerOptions worker;
-  auto* worker_command = subcommand("worker", "Run a node: claim and archive until told to stop",
+  auto* worker_command = subcommand("worker", "Run a worker: claim and archive until told to stop",
                                     [&](cli::Context& context) { return cli::work(context, worker); });
   worker_command->add_option("--kind", worker.kind, "Only turn seeds into snapshots (crawl), or only work on snapshots")
       ->check(CLI::IsMember({"all", "crawl", "snapshot"}));
@@ -106,7 +106,7 @@ int main(int argc, char** argv) {
   run_command->add_flag("--daemon", daemon, "Stay, and wait for more");
   bool standby = false, runner_status = false;
   auto* runner_command =
-      subcommand("runner", "Keep the house: schedules, lost nodes, old records. The newest runner takes over",
+      subcommand("runner", "Keep the house: schedules, lost workers, old records. The newest runner takes over",
                  [&](cli::Context& context) {
                    return runner_status ? cli::runner_status(context) : cli::run_duties(context, standby);
                  });
@@ -119,10 +119,11 @@ int main(int argc, char** argv) {
 
   subcommand("status", "What there is and what runs", cli::status);
   cli::ListOptions listing;
-  auto* list_command = subcommand("list",
-                                  "List crawls, snapshots, results, queue, running, sessions, nodes, events, failures, "
-                                  "hosts, webhooks, deliveries, binaries",
-                                  [&](cli::Context& context) { return cli::list(context, listing); });
+  auto* list_command =
+      subcommand("list",
+                 "List crawls, snapshots, results, queue, running, sessions, workers, events, failures, "
+                 "hosts, webhooks, deliveries, binaries",
+                 [&](cli::Context& context) { return cli::list(context, listing); });
   list_command->add_option("what", listing.what, "What to list (default: snapshots)");
   list_command->add_option("--crawl", listing.crawl, "Only of this crawl");
   list_command->add_option("--snapshot", listing.snapshot, "Only of this snapshot");

@@ -1,7 +1,7 @@
 #include "lib/base/error.hpp"
 #include "lib/hooks/persona.hpp"
 #include "lib/hooks/plugin_options.hpp"
-#include "lib/store/program.hpp"
+#include "lib/store/binary.hpp"
 #include "lib/store/view.hpp"
 #include "services/cli/output.hpp"
 #include "services/cli/plugins.hpp"

@@ -2,7 +2,7 @@
 
 #include "lib/base/error.hpp"
 #include "lib/hooks/persona.hpp"
-#include "lib/store/program.hpp"
+#include "lib/store/binary.hpp"
 #include "services/cli/output.hpp"
 #include "services/cli/verbs.hpp"
 
@@ -92,7 +92,7 @@ int set_persona(Context& context, const PersonaOptions& given) {
   return base::kExitSuccess;
 }
 
-int recheck_programs(Context& context, const std::string& name, const std::string& host) {
+int recheck_binaries(Context& context, const std::string& name, const std::string& host) {
   const auto count = store::binary_recheck(context.connection(), name, host);
   if (context.json())
     std::cout << nlohmann::json{{"type", "Recheck"}, {"count", count}}.dump() << std::endl;
@@ -115,7 +115,7 @@ void add_plugin_commands(CLI::App& app, std::function<int(Context&)>& verb) {
   }
   {
     auto* group =
-        app.add_subcommand("binary", "Programs that plugins need, as the nodes have found them on each machine");
+        app.add_subcommand("binary", "Programs that plugins need, as the workers have found them on each machine");
     group->require_subcommand(1);
     auto listing = std::make_shared<ListOptions>();
     listing->what = "binaries";
@@ -131,7 +131,7 @@ void add_plugin_commands(CLI::App& app, std::function<int(Context&)>& verb) {
     recheck->add_option("name", *name, "Only this one");
     recheck->add_option("--host", *host, "Only on this machine");
     recheck->callback([&verb, name, host] {
-      verb = [name, host](Context& context) { return recheck_programs(context, *name, *host); };
+      verb = [name, host](Context& context) { return recheck_binaries(context, *name, *host); };
     });
   }
   {

@@ -26,12 +26,12 @@ const std::map<std::string, std::vector<std::string>, std::less<>>& table_column
       {"snapshots", {"id", "status", "outcome", "http_status?", "depth", "tags?", "title", "url", "reason"}},
       {"results", {"plugin", "status", "wall_ms", "output", "error", "url"}},
       {"queue", {"id", "state", "retry_at", "attempts", "url"}},
-      {"running", {"plugin", "running_for", "node", "pid", "url"}},
-      {"nodes", {"label", "status", "held", "slots", "lease_left", "exit_reason", "started_at"}},
+      {"running", {"plugin", "running_for", "worker", "pid", "url"}},
+      {"workers", {"label", "status", "held", "slots", "lease_left", "exit_reason", "started_at"}},
       {"events", {"at", "lifecycle", "object_id", "event", "to_state", "detail"}},
       {"failures", {"ended_at", "plugin", "error", "url"}},
       {"hosts", {"name", "min_delay", "max_parallel", "backoff_until", "reason"}},
-      {"sessions", {"crawl_id", "status", "node", "snapshots", "running", "opened_at", "reason"}},
+      {"sessions", {"crawl_id", "status", "worker", "snapshots", "running", "opened_at", "reason"}},
       {"webhooks", {"name", "url", "events", "waiting", "delivered", "given_up", "reason"}},
       {"deliveries", {"id", "webhook", "event", "status", "attempts", "last_status", "last_error", "created_at"}},
       {"binaries", {"name", "hostname", "status", "version", "path", "plugins", "error"}},
@@ -42,7 +42,7 @@ const std::map<std::string, std::vector<std::string>, std::less<>>& table_column
 // "crawls" -> "Crawl": the type of a JSON line.
 std::string record_type(const std::string& list) {
   static const std::map<std::string, std::string, std::less<>> types = {
-      {"crawls", "Crawl"},   {"snapshots", "Snapshot"},    {"results", "ArchiveResult"}, {"nodes", "Process"},
+      {"crawls", "Crawl"},   {"snapshots", "Snapshot"},    {"results", "ArchiveResult"}, {"workers", "Process"},
       {"queue", "Snapshot"}, {"running", "ArchiveResult"}, {"events", "Event"},          {"failures", "ArchiveResult"},
       {"hosts", "Host"},     {"sessions", "CrawlSession"}, {"webhooks", "Webhook"},      {"deliveries", "Delivery"},
       {"binaries", "Binary"}};
@@ -59,7 +59,7 @@ void print_json(pg::Connection& connection, const store::ListQuery& query) {
 
 std::string one_or_many(const std::string& what) {
   static const std::map<std::string, std::string, std::less<>> plural = {
-      {"crawl", "crawls"},     {"snapshot", "snapshots"}, {"result", "results"},      {"node", "nodes"},
+      {"crawl", "crawls"},     {"snapshot", "snapshots"}, {"result", "results"},      {"worker", "workers"},
       {"event", "events"},     {"failure", "failures"},   {"host", "hosts"},          {"archiveresult", "results"},
       {"session", "sessions"}, {"webhook", "webhooks"},   {"delivery", "deliveries"}, {"binary", "binaries"}};
   const auto found = plural.find(what);
@@ -69,8 +69,8 @@ std::string one_or_many(const std::string& what) {
 // The statuses that a list can be filtered by; empty if it has none.
 std::vector<std::string> statuses(const std::string& list) {
   static const std::map<std::string, std::string, std::less<>> lifecycles = {
-      {"crawls", "crawl"},  {"snapshots", "snapshot"}, {"queue", "snapshot"},      {"results", "archive_result"},
-      {"nodes", "process"}, {"sessions", "session"},   {"deliveries", "delivery"}, {"binaries", "binary"}};
+      {"crawls", "crawl"},    {"snapshots", "snapshot"}, {"queue", "snapshot"},      {"results", "archive_result"},
+      {"workers", "process"}, {"sessions", "session"},   {"deliveries", "delivery"}, {"binaries", "binary"}};
   const auto lifecycle = lifecycles.find(list);
   std::vector<std::string> names;
   if (lifecycle == lifecycles.end()) return names;
@@ -124,21 +124,21 @@ int status(Context& context) {
     std::cout << json.dump() << std::endl;
     return base::kExitSuccess;
   }
-  print_fields(
-      {{"data", context.embedded() ? context.data_dir().string() + " (own PostgreSQL)" : "database.url"},
-       {"archive", context.archive_root().string()},
-       {"nodes", row.text("nodes") + " running, " + row.text("slots") + " slots" +
-                     (row.integer("workers_lost") == 0 ? std::string()
-                                                       : ", " + row.text("workers_lost") + " lost in the last hour")},
-       {"runner", row.integer("runners") > 0 ? "leads" : "none: schedules and housekeeping wait for one"},
-       {"crawls", row.text("crawls_open") + " open, " + row.text("crawls_paused") + " paused"},
-       {"snapshots", row.text("snapshots_open") + " open, " + row.text("snapshots_held") + " in work"},
-       {"hooks", row.text("hooks_running") + " running"},
-       {"last sealed",
-        row.is_null("last_sealed_at") ? "none in the last 30 days" : local_time(row.text("last_sealed_at"))}});
+  print_fields({{"data", context.embedded() ? context.data_dir().string() + " (own PostgreSQL)" : "database.url"},
+                {"archive", context.archive_root().string()},
+                {"workers", row.text("workers") + " running, " + row.text("slots") + " slots" +
+                                (row.integer("workers_lapsed") == 0
+                                     ? std::string()
+                                     : ", " + row.text("workers_lapsed") + " lost in the last hour")},
+                {"runner", row.integer("runners") > 0 ? "leads" : "none: schedules and housekeeping wait for one"},
+                {"crawls", row.text("crawls_open") + " open, " + row.text("crawls_paused") + " paused"},
+                {"snapshots", row.text("snapshots_open") + " open, " + row.text("snapshots_held") + " in work"},
+                {"hooks", row.text("hooks_running") + " running"},
+                {"last sealed",
+                 row.is_null("last_sealed_at") ? "none in the last 30 days" : local_time(row.text("last_sealed_at"))}});
   if (!row.is_null("paused")) std::cout << '\n' << printable(row.text("paused")) << ": holdfast resume --all\n";
-  if (row.integer("crawls_to_do") > 0 && row.integer("nodes") == 0)
-    std::cout << "\nThere is work, but no node runs: holdfast run, or holdfast worker.\n";
+  if (row.integer("crawls_to_do") > 0 && row.integer("workers") == 0)
+    std::cout << "\nThere is work, but no worker runs: holdfast run, or holdfast worker.\n";
   store::ListQuery failures;
   failures.view = "failures";
   failures.limit = 5;
@@ -197,7 +197,7 @@ int show(Context& context, const std::string& id) {
     parts.snapshot_id = found.id;
     parts.crawl_id = found.crawl_id;
   } else {
-    object.view = "nodes";
+    object.view = "workers";
     object.limit = 100000;
   }
   if (context.json()) {

@@ -1,7 +1,7 @@
 #include "services/cli/signals.hpp"
 
 #include "lib/base/log.hpp"
-#include "services/cli/serve_node.hpp"
+#include "services/cli/run_worker.hpp"
 
 #include <boost/asio/co_spawn.hpp>
 

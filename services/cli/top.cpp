@@ -24,7 +24,7 @@ namespace holdfast::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::array<const char*, 4> kOrders{"age", "plugin", "url", "node"};
+constexpr std::array<const char*, 4> kOrders{"age", "plugin", "url", "worker"};
 
 void write_all(std::string_view text) {
   while (!text.empty()) {
@@ -89,7 +89,7 @@ std::vector<std::string> picture(pg::Connection& connection, const std::string& 
   const auto status = store::status(connection);
   const auto now = status.one();
   lines.push_back("\x1b[1mholdfast\x1b[0m  " +
-                  fitted(counted(now.integer("nodes"), "node") + ", " + now.text("snapshots_held") + "/" +
+                  fitted(counted(now.integer("workers"), "worker") + ", " + now.text("snapshots_held") + "/" +
                              now.text("slots") + " slots taken, " + counted(now.integer("hooks_running"), "hook") +
                              ", " + counted(now.integer("snapshots_open"), "snapshot") + " open in " +
                              counted(now.integer("crawls_open"), "crawl"),
@@ -101,16 +101,16 @@ std::vector<std::string> picture(pg::Connection& connection, const std::string& 
                                ": " + printable(with_local_times(stuck[i].text_or("reason", ""))),
                            width));
   lines.emplace_back();
-  const auto nodes = store::nodes(connection, 8);
-  lines.push_back(heading("NODE", 40 > width ? width : 40) +
+  const auto workers = store::workers(connection, 8);
+  lines.push_back(heading("WORKER", 40 > width ? width : 40) +
                   (width > 40 ? padded("HOLDS    LEASE LEFT  SAYS", width - 40) : ""));
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const auto row = nodes[i];
+  for (std::size_t i = 0; i < workers.size(); ++i) {
+    const auto row = workers[i];
     lines.push_back(fitted(padded(row.text("label"), 40) + padded(row.text("held") + "/" + row.text("slots"), 9) +
                                padded(seconds(row, "lease_seconds"), 12) + (row.boolean("draining") ? "draining " : ""),
                            width));
   }
-  if (nodes.empty()) lines.emplace_back("no node runs");
+  if (workers.empty()) lines.emplace_back("no worker runs");
   lines.emplace_back();
   const auto crawls = store::open_crawls(connection, 8);
   lines.push_back(heading("CRAWL", std::min<std::size_t>(width, 10)) +
@@ -130,14 +130,14 @@ std::vector<std::string> picture(pg::Connection& connection, const std::string& 
   if (crawls.empty()) lines.emplace_back("no crawl is open");
   lines.emplace_back();
   lines.push_back(heading("PLUGIN", std::min<std::size_t>(width, 16)) +
-                  padded("FOR       NODE                          URL   (order: " + order + ")",
+                  padded("FOR       WORKER                        URL   (order: " + order + ")",
                          width - std::min<std::size_t>(width, 16)));
   const auto room = height > lines.size() + 2 ? height - lines.size() - 2 : 0;
   const auto hooks = store::running(connection, order, static_cast<int>(std::max<std::size_t>(room, 1)));
   for (std::size_t i = 0; i < hooks.size() && i < room; ++i) {
     const auto row = hooks[i];
     lines.push_back(fitted(padded(row.text("plugin"), 16) + padded(seconds(row, "seconds"), 10) +
-                               padded(row.text("node"), 30) + printable(row.text("url")),
+                               padded(row.text("worker"), 30) + printable(row.text("url")),
                            width));
   }
   if (hooks.empty()) lines.emplace_back("nothing runs");

@@ -48,7 +48,7 @@ struct WorkerOptions {
   std::string parent; // id of the runner that starts it; may be empty
 };
 int work(Context& context, const WorkerOptions& options);
-// Duties only. `standby`: wait for the leader to be gone.
+// Duties only. `standby`: wait for the leading runner to be gone.
 int run_duties(Context& context, bool standby);
 // Who leads, who waits, and what the duties have done. 1 if no healthy runner leads.
 int runner_status(Context& context);

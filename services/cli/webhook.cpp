@@ -37,7 +37,7 @@ int add_webhook(Context& context, const WebhookOptions& options) {
   store::webhook_set(context.connection(true), options.name, url.text, options.events, user_name());
   return say(context, options.name, "added",
              context.settings().path("webhooks.secret_file").empty()
-                 ? "\n  nodes and runners send when they have a secret: webhooks.secret_file"
+                 ? "\n  workers and runners send when they have a secret: webhooks.secret_file"
                  : "");
 }
 
@@ -48,7 +48,7 @@ void add_webhook_commands(CLI::App& app, std::function<int(Context&)>& verb) {
   auto* webhook = app.add_subcommand("webhook", "Addresses that are told what happens: signed, at least once, retried");
   webhook->require_subcommand(1);
   webhook->footer(
-      "Examples:\n  holdfast webhook add ops https://hooks.example.net/holdfast --on snapshot.failed,worker.lost\n"
+      "Examples:\n  holdfast webhook add ops https://hooks.example.net/holdfast --on snapshot.failed,worker.lapsed\n"
       "  holdfast webhook test ops\n  holdfast list webhooks\n  holdfast list deliveries --status given_up\n  holdfast "
       "why ops");
   const auto subcommand = [&verb, webhook](const std::string& name, const std::string& help,
@@ -61,8 +61,8 @@ void add_webhook_commands(CLI::App& app, std::function<int(Context&)>& verb) {
                          [options](Context& context) { return add_webhook(context, *options); });
   add->add_option("name", options->name, "Its name: lower case letters, digits, . _ -")->required();
   add->add_option("url", options->url, "Where to send")->required();
-  options->events = {"crawl.sealed", "snapshot.failed", "worker.lost"};
-  add->add_option("--on", options->events, "What it is told: crawl.sealed, snapshot.failed, worker.lost (all)")
+  options->events = {"crawl.sealed", "snapshot.failed", "worker.lapsed"};
+  add->add_option("--on", options->events, "What it is told: crawl.sealed, snapshot.failed, worker.lapsed (all)")
       ->delimiter(',')
       ->allow_extra_args(false);
   subcommand("list", "Webhooks, what waits for them, how the last attempt ended", [](Context& context) {

@@ -80,7 +80,7 @@ std::string collection_metrics(pg::Connection& connection) {
   return prometheus_text(samples_of(connection.call("select * from holdfast.metrics() order by name, labels::text")));
 }
 
-std::vector<base::Sample> node_samples(pg::Connection& connection) {
+std::vector<base::Sample> worker_samples(pg::Connection& connection) {
   char host[256] = "";
   ::gethostname(host, sizeof host - 1);
   return samples_of(

@@ -33,7 +33,7 @@ std::string numbers_section(pg::Connection& connection) {
   const auto fact = [&](const char* name, const std::string& value) {
     out += std::string("<div><dt>") + name + "</dt><dd>" + value + "</dd></div>";
   };
-  fact("Nodes", number(row.integer("nodes")));
+  fact("Workers", number(row.integer("workers")));
   fact("In work", number(row.integer("snapshots_held")) + " of " + number(row.integer("slots")));
   fact("Hooks running", number(row.integer("hooks_running")));
   fact("Open snapshots", number(row.integer("snapshots_open")));
@@ -41,8 +41,8 @@ std::string numbers_section(pg::Connection& connection) {
        number(row.integer("crawls_open")) +
            (row.integer("crawls_paused") > 0 ? ", " + number(row.integer("crawls_paused")) + " paused" : ""));
   out += "</dl>";
-  if (row.integer("crawls_to_do") > 0 && row.integer("nodes") == 0)
-    out += "<p class=\"why\">There is work, but no node runs: <code>holdfast run</code>, or <code>holdfast "
+  if (row.integer("crawls_to_do") > 0 && row.integer("workers") == 0)
+    out += "<p class=\"why\">There is work, but no worker runs: <code>holdfast run</code>, or <code>holdfast "
            "worker</code>.</p>";
   return out;
 }
@@ -93,11 +93,11 @@ std::string stuck_section(pg::Connection& connection) {
 std::string running_section(pg::Connection& connection) {
   const auto rows = connection.call("select *, extract(epoch from running_for) as seconds from holdfast.v_running "
                                     "where not background order by running_for desc limit 20");
-  Table table({{"Hook", "nw"}, {"For", "nw"}, {"Snapshot", "long"}, {"Node", ""}}, "Hooks that run");
+  Table table({{"Hook", "nw"}, {"For", "nw"}, {"Snapshot", "long"}, {"Worker", ""}}, "Hooks that run");
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto row = rows[i];
     table.row({html_escape(row.text("plugin")), seconds(row, "seconds"),
-               snapshot_link(row.text("snapshot_id"), row.text("url")), html_escape(row.text("node"))});
+               snapshot_link(row.text("snapshot_id"), row.text("url")), html_escape(row.text("worker"))});
   }
   return table.html("Nothing runs.");
 }
@@ -116,7 +116,7 @@ std::string failures_section(pg::Connection& connection) {
   return table.html("No hook has failed.");
 }
 
-std::string nodes_section(pg::Connection& connection) {
+std::string workers_section(pg::Connection& connection) {
   const auto rows = connection.call(
       "select n.*, extract(epoch from n.lease_left) as lease_seconds, w.reason from holdfast.v_worker n "
       "cross join lateral holdfast.why(n.id) w where n.status = 'running' order by n.started_at limit 200");
@@ -128,7 +128,7 @@ std::string nodes_section(pg::Connection& connection) {
                row.text("process_type") == "worker" ? row.text("held") + "/" + row.text("slots") : "",
                seconds(row, "lease_seconds"), sentence(row.text("reason"))});
   }
-  return table.html("No node runs: <code>holdfast worker</code> starts one here.");
+  return table.html("No worker runs: <code>holdfast worker</code> starts one here.");
 }
 
 std::string tree_section(pg::Connection& connection) {
@@ -168,13 +168,13 @@ std::string hosts_section(pg::Connection& connection) {
                       "holdfast.v_host h "
                       "cross join lateral holdfast.why(h.name) w order by h.backoff_until desc nulls last, h.paused "
                       "desc, h.name limit 200");
-  Table table({{"Host", "long"}, {"Min delay", "nw"}, {"Max parallel", "n"}, {"Now", "long"}}, "Web sites with limits");
+  Table table({{"Host", "long"}, {"Min delay", "nw"}, {"Max parallel", "n"}, {"Now", "long"}}, "Hosts with limits");
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto row = rows[i];
     table.row({html_escape(row.text("name")), row.number("delay_seconds") > 0 ? seconds(row, "delay_seconds") : "",
                html_escape(row.text_or("max_parallel", "")), sentence(row.text("reason"))});
   }
-  return table.html("No web site has limits of its own.");
+  return table.html("No host has limits of its own.");
 }
 
 std::string crawl_section(pg::Connection& connection, const std::string& id) {
@@ -277,8 +277,8 @@ SnapshotSections snapshot_sections(pg::Connection& connection, const std::string
                            : size_of(row.integer("bytes")) + " <span class=\"sub\">in " +
                                  counted(static_cast<std::uint64_t>(row.integer("files")), "file") + "</span>");
   head += fact("Attempts", row.text_or("attempts", ""));
-  head += fact("Owners lost", row.integer_or("owners_lost", 0) > 0 ? row.text("owners_lost") : "");
-  head += fact("Node", html_escape(row.text_or("owner", "")));
+  head += fact("Owners lost", row.integer_or("lapses", 0) > 0 ? row.text("lapses") : "");
+  head += fact("Worker", html_escape(row.text_or("owner", "")));
   head += fact("Added", when(row, "created_at"));
   head += fact("Sealed", when(row, "sealed_at"));
   head += fact("Tags", tag_links(row.text_array("tags")));

@@ -25,7 +25,7 @@ std::string crawls_section(pg::Connection& connection);
 std::string stuck_section(pg::Connection& connection);
 std::string running_section(pg::Connection& connection);
 std::string failures_section(pg::Connection& connection);
-std::string nodes_section(pg::Connection& connection);
+std::string workers_section(pg::Connection& connection);
 std::string tree_section(pg::Connection& connection);
 std::string ended_section(pg::Connection& connection);
 std::string hosts_section(pg::Connection& connection);

@@ -43,7 +43,7 @@ std::string layout(const Page& page, const std::string& query) {
       "<a class=\"skip\" href=\"#content\">To the content</a>\n<div class=\"page\">\n<header class=\"bar\">"
       "<a class=\"name\" href=\"/\">Holdfast</a><nav aria-label=\"Pages\">";
   for (const auto& [path, name] : {std::pair{"/", "Crawls"},
-                                   {"/nodes", "Nodes"},
+                                   {"/workers", "Workers"},
                                    {"/hosts", "Hosts"},
                                    {"/failures", "Failures"},
                                    {"/events", "Events"}})
@@ -184,8 +184,8 @@ Response Site::live(const Request& request) {
              {"stuck", stuck_section(connection)},
              {"crawls", crawls_section(connection)},
              {"running", running_section(connection)}};
-    else if (page == "nodes")
-      all = {{"nodes", nodes_section(connection)},
+    else if (page == "workers")
+      all = {{"workers", workers_section(connection)},
              {"tree", tree_section(connection)},
              {"ended", ended_section(connection)}};
     else if (page == "hosts")
@@ -248,9 +248,9 @@ Response Site::route(const Request& request) {
                   place("stuck", stuck_section(connection)) + "</section>" +
                   headed("Running now", "running", running_section(connection)) +
                   headed("Crawls", "crawls", crawls_section(connection))};
-    } else if (path == "/nodes") {
-      page = {"Nodes", "/nodes", "nodes",
-              mast("Nodes") + place("nodes", nodes_section(connection)) +
+    } else if (path == "/workers") {
+      page = {"Workers", "/workers", "workers",
+              mast("Workers") + place("workers", workers_section(connection)) +
                   headed("Process tree", "tree", tree_section(connection)) +
                   headed("Ended", "ended", ended_section(connection))};
     } else if (path == "/hosts") {

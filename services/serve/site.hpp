@@ -1,6 +1,6 @@
 #pragma once
-// The read-only pages over a collection: crawls, snapshots, nodes, hosts, failures, search; numbers for Prometheus. Any
-// thread; each request takes a database connection of its own out of a few. The destructor closes them.
+// The read-only pages over a collection: crawls, snapshots, workers, hosts, failures, search; numbers for Prometheus.
+// Any thread; each request takes a database connection of its own out of a few. The destructor closes them.
 
 #include "lib/pg/connection.hpp"
 #include "services/serve/files.hpp"

@@ -66,16 +66,19 @@ TEST_SUITE("HTML") {
     CHECK(unescape_html("&lt;&#65;&#x42;&copy&notin;&noti &#150; &#xD800; &nope; &") == "<AB©∉¬i – \uFFFD &nope; &");
   }
   TEST_CASE("text that ends inside anything") {
-    for (const char* text : {"<", "<a", "<a ", "<a href", "<a href=", "<a href='x", "<!", "<!-", "<!--", "</", "</a", "<title>x", "&", "&#", "&#x"})
+    for (const char* text : {"<", "<a", "<a ", "<a href", "<a href=", "<a href='x", "<!", "<!-", "<!--", "</", "</a",
+                             "<title>x", "&", "&#", "&#x"})
       tags(text);
   }
   TEST_CASE("time grows with the size and no faster") {
     // A scan in quadratic time would not end within the time limit of the test.
-    for (const std::string_view piece : {"<!--", "<a ", "<a b='", "<a/", "</", "<title>", "<a b=\"", "<div>", "& ", "<a b =  ", "<![CDATA["})
+    for (const std::string_view piece :
+         {"<!--", "<a ", "<a b='", "<a/", "</", "<title>", "<a b=\"", "<div>", "& ", "<a b =  ", "<![CDATA["})
       tags(repeated(piece, 4'000'000 / piece.size()));
   }
   TEST_CASE("readable text of deep nesting") {
-    const auto blocks = readable_blocks(repeated("<div>", 100'000) + "<p>bottom" + repeated("</span></nav></div>", 100'000));
+    const auto blocks =
+        readable_blocks(repeated("<div>", 100'000) + "<p>bottom" + repeated("</span></nav></div>", 100'000));
     REQUIRE(blocks.size() == 1);
     CHECK(blocks[0].text() == "bottom");
   }
@@ -90,14 +93,16 @@ TEST_SUITE("charsets") {
     CHECK(decode_page("\xC3\xA9", "") == "é");
   }
   TEST_CASE("labels that are no encodings of pages") {
-    for (const std::string label : {"rot13", "base64", "utf-7", "idna", "unicode_escape", "no-such-thing", "", "cp99999", "//IGNORE"})
+    for (const std::string label :
+         {"rot13", "base64", "utf-7", "idna", "unicode_escape", "no-such-thing", "", "cp99999", "//IGNORE"})
       CHECK(decode_page("a+b\\u0041", "text/html; charset=" + label) == "a+b\\u0041");
   }
   TEST_CASE("every byte decodes to something") {
     std::string bytes;
     for (int i = 0; i < 1024; ++i)
       bytes += static_cast<char>(i);
-    for (const std::string label : {"utf-8", "utf-16", "shift_jis", "big5", "gbk", "euc-kr", "windows-1252", "iso-2022-jp"})
+    for (const std::string label :
+         {"utf-8", "utf-16", "shift_jis", "big5", "gbk", "euc-kr", "windows-1252", "iso-2022-jp"})
       CHECK_FALSE(decode_page(bytes, "text/html; charset=" + label).empty());
   }
   TEST_CASE("text goes back to the page's charset") {
@@ -123,13 +128,16 @@ TEST_SUITE("links") {
     CHECK_FALSE(absolute_link(base, std::string(3000, 'x')));
   }
   TEST_CASE("a broken feed is read as text") {
-    CHECK(urls_in("<rss><channel><item><link>http://example.org/1</link></item>", "text/xml") == "http://example.org/1\n");
+    CHECK(urls_in("<rss><channel><item><link>http://example.org/1</link></item>", "text/xml") ==
+          "http://example.org/1\n");
   }
   TEST_CASE("entities of a document's own are not expanded") {
     std::string levels;
     for (int n = 1; n < 12; ++n)
       levels += "<!ENTITY e" + std::to_string(n) + " \"" + repeated("&e" + std::to_string(n - 1) + ";", 10) + "\">";
-    CHECK(urls_in("<!DOCTYPE r [<!ENTITY e0 \"ha\">" + levels + "]><rss><item><title>&e11;</title></item></rss>", "text/xml").empty());
+    CHECK(urls_in("<!DOCTYPE r [<!ENTITY e0 \"ha\">" + levels + "]><rss><item><title>&e11;</title></item></rss>",
+                  "text/xml")
+              .empty());
   }
   TEST_CASE("deep JSON is refused") { CHECK(urls_in(repeated("[", 100'000), "application/json").empty()); }
   TEST_CASE("a JSON list") {
@@ -140,10 +148,11 @@ TEST_SUITE("links") {
 
 TEST_SUITE("wget's log") {
   TEST_CASE("a log that ends anywhere") {
-    const std::string log = "--2026-01-02 03:04:05--  http://example.org/\n  HTTP/1.1 302 Found\n  Location: /x\n"
-                            "Location: /x [following]\n--2026-01-02 03:04:05--  http://example.org/x\n  HTTP/1.1 200 OK\n"
-                            "  Content-Type: text/html\nSaving to: ‘example.org/index.html’\n\n"
-                            "2026-01-02 03:04:05 (1 MB/s) - ‘example.org/index.html’ saved [10/10]\n\n";
+    const std::string log =
+        "--2026-01-02 03:04:05--  http://example.org/\n  HTTP/1.1 302 Found\n  Location: /x\n"
+        "Location: /x [following]\n--2026-01-02 03:04:05--  http://example.org/x\n  HTTP/1.1 200 OK\n"
+        "  Content-Type: text/html\nSaving to: ‘example.org/index.html’\n\n"
+        "2026-01-02 03:04:05 (1 MB/s) - ‘example.org/index.html’ saved [10/10]\n\n";
     for (std::size_t end = 0; end < log.size(); ++end)
       parse_wget_log(std::string_view(log).substr(0, end));
     const auto exchanges = parse_wget_log(log);
