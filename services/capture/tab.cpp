@@ -169,6 +169,11 @@ bool Tab::keep_from_browser(const Json& paused) {
   kept_ = true;
   page_.url = text_of(paused["request"], "url");
   page_.status = status;
+  page_.reason = text_of(paused, "responseStatusText");
+  page_.content_type = header_of(headers, "content-type");
+  page_.headers = Json::object();
+  for (const auto& [name, value] : headers)
+    page_.headers[lower(name)] = value;
   return true;
 }
 

@@ -332,7 +332,9 @@ std::string read_log() {
 // again. wget is for machines without a browser, and for pages that the browser could not load.
 void leave_to_browser(const Job& job) {
   const auto page = load_page_record(job);
-  const bool recorded = page && page->status != 0 && (!page->ending || page->ending->status == Status::noresults);
+  const bool answered = page && page->status != 0 && (!page->ending || page->ending->status == Status::noresults);
+  const bool gone = page && (page->status == 404 || page->status == 410); // for every client
+  const bool recorded = answered || gone;
   if (recorded && !Job::flag("WGET_ALWAYS", false))
     throw skipped("the browser has recorded the page (WGET_ALWAYS=true runs wget all the same)");
 }
