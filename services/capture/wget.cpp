@@ -87,18 +87,23 @@ std::string error_in(std::string_view line) {
   }
   if (contains(line, "Unsupported scheme")) return "redirected to a URL that is not http or https";
   if (contains(line, "unable to resolve host address")) return "the host name does not resolve";
-  for (const std::string_view mark :
-       {"failed: ", "Read error (", "Read error at ", "Giving up", "Unable to establish SSL connection"})
-    if (const auto at = line.find(mark); at != std::string_view::npos) {
-      std::string text(line.substr(mark == "failed: " ? at + mark.size() : at));
-      text.erase(text.find_last_not_of(".)") + 1);
-      return mark.starts_with("Read error") ? "the page broke off: " + text : text;
-    }
+  // "failed: Connection refused.", "Read error at byte 66 (Connection reset by peer)."
+  for (const std::string_view mark : {"failed", "Read error ", "Giving up", "Unable to establish SSL connection"}) {
+    const auto at = line.find(mark);
+    if (at == std::string_view::npos) continue;
+    const auto begin = line.find_first_of(":(", at + mark.size());
+    if (begin == std::string_view::npos || (!mark.ends_with(' ') && begin != at + mark.size())) continue;
+    std::string text(line.substr(begin + 1));
+    text.erase(0, text.find_first_not_of(' '));
+    text.erase(text.find_last_not_of(".)") + 1);
+    if (!text.empty()) return text;
+  }
   if (const auto at = line.find("Connection closed at byte"); at != std::string_view::npos) {
     std::string text(line.substr(at));
     return "the page broke off: " + text.substr(0, text.find('.'));
   }
-  for (const std::string_view mark : {"No data received", "Connection timed out", "Read error"})
+  for (const std::string_view mark :
+       {"No data received", "Unable to establish SSL connection", "Connection timed out", "Read error"})
     if (contains(line, mark)) return std::string(mark);
   if (const auto at = line.find("ERROR: "); at != std::string_view::npos && contains(line, "certificate")) {
     std::string text(line.substr(at + 7));
