@@ -181,7 +181,7 @@ int drain(Context& context, const ControlOptions& options) {
   for (const auto& worker : workers)
     say(context, "drain", "worker", worker, store::worker_drain(connection, worker, command));
   std::cout.flush();
-  // As long as it lives it beats; one that does not is given up when its lease lapses.
+  // As long as it lives it beats; one that does not lapses.
   while (options.wait && !running(connection, workers).empty()) {
     store::lapse_workers(connection);
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
@@ -420,7 +420,7 @@ void add_control_commands(CLI::App& app, ControlOptions& options, std::function<
   for (const auto& [action, help] :
        {std::pair{"pause", "Stop working on a crawl, a snapshot, a host, a worker, or everything, until resumed"},
         {"resume", "Go on with what was paused"},
-        {"cancel", "End a crawl or snapshot for ever; make a worker give its work back and end"}}) {
+        {"cancel", "End a crawl or snapshot for ever; make a worker release its work and end"}}) {
     auto* steering = command(app, action, help, [&options, name = std::string(action)](Context& context) {
       return steer(context, options, name);
     });

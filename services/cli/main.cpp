@@ -106,7 +106,7 @@ int main(int argc, char** argv) {
   run_command->add_flag("--daemon", daemon, "Stay, and wait for more");
   bool standby = false, runner_status = false;
   auto* runner_command =
-      subcommand("runner", "Keep the house: schedules, lost workers, old records. The newest runner takes over",
+      subcommand("runner", "Run maintenance: schedules, lapsed workers, old records. The newest runner takes over",
                  [&](cli::Context& context) {
                    return runner_status ? cli::runner_status(context) : cli::run_duties(context, standby);
                  });

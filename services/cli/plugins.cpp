@@ -97,7 +97,7 @@ int recheck_binaries(Context& context, const std::string& name, const std::strin
   if (context.json())
     std::cout << nlohmann::json{{"type", "Recheck"}, {"count", count}}.dump() << std::endl;
   else
-    std::cout << count << (count == 1 ? " program" : " programs") << " will be looked for again within a minute"
+    std::cout << count << (count == 1 ? " binary" : " binaries") << " will be looked for again within a minute"
               << std::endl;
   return count > 0 || name.empty() ? base::kExitSuccess : static_cast<int>(base::ErrorClass::refused);
 }
@@ -114,8 +114,7 @@ void add_plugin_commands(CLI::App& app, std::function<int(Context&)>& verb) {
     command->callback([&verb, names] { verb = [names](Context& context) { return doctor(context, *names); }; });
   }
   {
-    auto* group =
-        app.add_subcommand("binary", "Programs that plugins need, as the workers have found them on each machine");
+    auto* group = app.add_subcommand("binary", "Binaries that plugins need, as found on each machine");
     group->require_subcommand(1);
     auto listing = std::make_shared<ListOptions>();
     listing->what = "binaries";

@@ -129,7 +129,7 @@ int status(Context& context) {
                 {"workers", row.text("workers") + " running, " + row.text("slots") + " slots" +
                                 (row.integer("workers_lapsed") == 0
                                      ? std::string()
-                                     : ", " + row.text("workers_lapsed") + " lost in the last hour")},
+                                     : ", " + row.text("workers_lapsed") + " lapsed in the last hour")},
                 {"runner", row.integer("runners") > 0 ? "leads" : "none: schedules and housekeeping wait for one"},
                 {"crawls", row.text("crawls_open") + " open, " + row.text("crawls_paused") + " paused"},
                 {"snapshots", row.text("snapshots_open") + " open, " + row.text("snapshots_held") + " in work"},
