@@ -88,11 +88,11 @@ def refused_url(test):
 
 
 class Outcome:
-    def __init__(self, plugin, code, stdout, stderr, directory, still_running=False):
+    def __init__(self, plugin, code, stdout, stderr, directory):
         self.code, self.stderr, self.directory = code, stderr, directory
         self.records = [json.loads(line) for line in stdout.splitlines()]
         results = [record for record in self.records if record["type"] == "ArchiveResult"]
-        if code not in (143, -9) and len(results) != 1 and not still_running:
+        if code not in (143, -9) and len(results) != 1:
             raise AssertionError(f"{plugin} printed {len(results)} results, exit {code}\n{stdout}\n{stderr}")
         self.result = results[0] if results else None
 
@@ -138,7 +138,6 @@ class HookTest(unittest.TestCase):
         self.temporary = Path(directory.name) / "tmp"
         self.temporary.mkdir()
         self.crawl = Path(directory.name) / "crawl"
-        self.tabs = []
 
     def url(self, path):
         return self.site.url + path.lstrip("/")
@@ -192,19 +191,17 @@ class HookTest(unittest.TestCase):
         process = self.start("browser", url, **settings)
         ready, _, _ = select.select([process.stdout], [], [], 120)
         self.assertTrue(ready, "the browser said nothing")
-        self.tabs.append(process)
         self.addCleanup(self.close_tab, process)
         os.set_blocking(process.stdout.fileno(), False)
         return process
 
     def close_tab(self, process):
         """Ends the snapshot hook as a worker does, and returns its outcome."""
-        if process.returncode is None:
-            process.early = process.poll() is not None
+        if not process.stdout.closed:
             process.terminate()
             os.set_blocking(process.stdout.fileno(), True)
-            self.closed = self.finish("browser", process)
-        return self.closed
+            process.outcome = self.finish("browser", process)
+        return process.outcome
 
     def view(self, plugin, path, **settings):
         """One hook on a page that the browser has loaded for it."""

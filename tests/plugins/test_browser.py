@@ -9,7 +9,7 @@ import signal
 import struct
 import time
 import unittest
-
+from pathlib import Path
 from urllib.parse import quote
 
 from support import DEMO, BrowserTest, Server, needs_chromium, processes_of, refused_url
@@ -266,7 +266,7 @@ class Browser(BrowserTest):
 class Ends(BrowserTest):
     """What happens when something ends before its time. Nothing stays behind."""
 
-    def tabs(self):
+    def renderers(self):
         return [line for line in processes_of(self.crawl) if b"--type=renderer" in line]
 
     def until(self, done, what):
@@ -277,18 +277,16 @@ class Ends(BrowserTest):
 
     def test_a_browser_that_is_killed_is_replaced(self):
         process = self.load("/article.html")
-        children = [int(pid) for pid in open(f"/proc/{self.browser.pid}/task/{self.browser.pid}/children").read().split()]
-        for pid in children:
-            os.kill(pid, signal.SIGKILL)
+        for pid in Path(f"/proc/{self.browser.pid}/task/{self.browser.pid}/children").read_text().split():
+            os.kill(int(pid), signal.SIGKILL)
         process.wait(30)
         self.assert_status(self.view("dom", "/article.html"), "succeeded")
 
     def test_a_hook_that_is_killed_leaves_no_tab(self):
         process = self.load("/slow-image.html", TIMEOUT="15")
-        self.until(lambda: len(self.tabs()) >= 1, "there is no tab")
+        self.until(lambda: len(self.renderers()) >= 1, "there is no tab")
         process.kill()
         process.wait(10)
-        process.returncode = -9
         self.until(lambda: processes_of(self.snapshot) == [], "the hook is still there")
         self.assert_status(self.view("dom", "/article.html"), "succeeded")
 
