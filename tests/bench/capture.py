@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """CPU of the whole process tree, pages per minute and requests for each page, of the built-in plugins.
 
-    capture.py --bin build/release/bin [--old COMMIT] [--pages 12] [--slots 1,2] [--plugins a,b] [--runs 2]
+    capture.py --bin build/release/bin [--old COMMIT] [--pages 12] [--slots 1,2] [--plugins a,b] [--runs 2] [--option K=V]
 
 Articles of about 700 kB with 14 requests each, served on this machine. --old: also the plugins of an earlier commit, in
 turns, run by the same program. Each run has a collection, a PostgreSQL and a worker of its own, whose start and stop count.
@@ -132,6 +132,7 @@ def run(arguments, plugins, slots, urls):
         "HOLDFAST_URLS_ALLOW_PRIVATE": "true",
         "HOLDFAST_WORKER_SNAPSHOTS": str(slots),
     }
+    environment.update(option.split("=", 1) for option in arguments.option)
     command = [arguments.bin / "holdfast", "add", *(["--plugins", arguments.plugins] if arguments.plugins else []), *urls]
     group, before, asked = Group(), 0, Articles.requests
     before, started = group.seconds(), time.monotonic()
@@ -164,6 +165,7 @@ def main():
     parser.add_argument("--slots", default="1,2")
     parser.add_argument("--plugins", default="")
     parser.add_argument("--runs", type=int, default=2)
+    parser.add_argument("--option", action="append", default=[], help="KEY=VALUE for the plugins")
     arguments = parser.parse_args()
     server = ThreadingHTTPServer(("127.0.0.1", 0), Articles)
     threading.Thread(target=server.serve_forever, daemon=True).start()
