@@ -83,6 +83,17 @@ bool is_private(const std::string& host) {
   }
 }
 
+// Chromium may only say that a navigation was aborted; the page that it shows names the error.
+std::string reason_on_error_page(DevTools& browser, const std::string& session, Clock::time_point until) {
+  const auto shown = browser.call("Runtime.evaluate",
+                                  {{"expression", "document.body.innerText"}, {"returnByValue", true}}, session, until);
+  const auto text = text_of(shown.value("result", Json::object()), "value");
+  for (const char* prefix : {"ERR_", "DNS_PROBE_"})
+    if (const auto at = text.find(prefix); at != std::string::npos)
+      return "net::" + text.substr(at, text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_", at) - at);
+  return "it cannot be reached";
+}
+
 class Tab {
 public:
   explicit Tab(Job& job)
@@ -312,8 +323,9 @@ void Tab::refuse_error_page() {
   const auto wanted = text_of(frame, "unreachableUrl");
   if (wanted.empty() && !text_of(frame, "url").starts_with("chrome-error:")) return;
   if (!refused_.empty()) throw failed(refused_);
+  const auto until = std::min(job_.deadline(), after(kAnswer));
   throw failed("the page led to " + (wanted.empty() ? "another page" : wanted.substr(0, 500)) + ": " +
-               (navigation_error_.empty() ? "it cannot be reached" : navigation_error_));
+               (navigation_error_.empty() ? reason_on_error_page(browser_, session_, until) : navigation_error_));
 }
 
 // Pictures that are loaded when they come into view: down in steps of a window, then back to the top.
@@ -470,8 +482,8 @@ public:
     const auto frame = call("Page.getFrameTree")["frameTree"]["frame"];
     const auto wanted = text_of(frame, "unreachableUrl");
     if (!wanted.empty() || text_of(frame, "url").starts_with("chrome-error:"))
-      throw failed("the page led to " + (wanted.empty() ? "another page" : wanted.substr(0, 500)) +
-                   ": it cannot be reached");
+      throw failed("the page led to " + (wanted.empty() ? "another page" : wanted.substr(0, 500)) + ": " +
+                   reason_on_error_page(browser_, session_, job_.deadline()));
   }
   // A page cut off by the time limit is kept, but it is no success.
   Result result(const std::string& file) const {
