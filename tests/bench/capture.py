@@ -66,13 +66,16 @@ class Articles(BaseHTTPRequestHandler):
         if path in ("/one.css", "/two.css"):
             return "text/css", b"body{max-width:50em;margin:auto;font:18px/1.6 serif}\n" * 200
         if path == "/list.js":
-            return "text/javascript", b"""addEventListener("DOMContentLoaded", () => {
+            return (
+                "text/javascript",
+                b"""addEventListener("DOMContentLoaded", () => {
               const list = document.createElement("ol");
               for (const h of document.querySelectorAll("h2")) list.append(Object.assign(document.createElement("li"), {textContent: h.textContent}));
               document.body.prepend(list);
               document.body.append(Object.assign(new Image(), {src: "/picture/late/7"}));
               fetch("/api").then(answer => answer.json()).then(api => document.body.dataset.api = api.ok);
-            });"""
+            });""",
+            )
         if path == "/more.js":
             return "text/javascript", b"// nothing\n" * 1000
         if path == "/api":
@@ -88,7 +91,12 @@ class Articles(BaseHTTPRequestHandler):
             parts.append(f"<h2>Section {section}</h2>")
             if section % 3 == 0 and section < 21:
                 parts.append(f'<img src="/picture/{number}/{section // 3}" width=640 height=480 alt="">')
-            parts += ["<p>" + " ".join(source.choices(WORDS, k=120)) + f' <a href="/article/{source.randrange(10000)}">more</a></p>' for _ in range(3)]
+            parts += [
+                "<p>"
+                + " ".join(source.choices(WORDS, k=120))
+                + f' <a href="/article/{source.randrange(10000)}">more</a></p>'
+                for _ in range(3)
+            ]
         head = '<link rel=stylesheet href="/one.css"><link rel=stylesheet href="/two.css"><script src="/list.js"></script><script src="/more.js"></script>'
         return f"<!doctype html><html><head><title>Article {number}</title>{head}</head><body><article><h1>Article {number}</h1>{''.join(parts)}</article></body></html>".encode()
 
@@ -133,11 +141,18 @@ def run(arguments, plugins, slots, urls):
         "HOLDFAST_WORKER_SNAPSHOTS": str(slots),
     }
     environment.update(option.split("=", 1) for option in arguments.option)
-    command = [arguments.bin / "holdfast", "add", *(["--plugins", arguments.plugins] if arguments.plugins else []), *urls]
+    command = [
+        arguments.bin / "holdfast",
+        "add",
+        *(["--plugins", arguments.plugins] if arguments.plugins else []),
+        *urls,
+    ]
     group, before, asked = Group(), 0, Articles.requests
     before, started = group.seconds(), time.monotonic()
     try:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900, preexec_fn=group.enter)
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=900, preexec_fn=group.enter
+        )
         wall, cpu = time.monotonic() - started, group.seconds() - before
         rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
         outcomes = [row.get("outcome") for row in rows if row.get("type") == "Snapshot"]
@@ -154,7 +169,13 @@ def run(arguments, plugins, slots, urls):
 
     working = (datetime.fromisoformat(sealed) - datetime.fromisoformat(began)).total_seconds()
     count = len(urls)
-    return {"cpu": cpu / count, "wall": wall / count, "rate": 60 * count / working, "requests": (Articles.requests - asked) / count, "mb": kept / count / 1e6}
+    return {
+        "cpu": cpu / count,
+        "wall": wall / count,
+        "rate": 60 * count / working,
+        "requests": (Articles.requests - asked) / count,
+        "mb": kept / count / 1e6,
+    }
 
 
 def main():
@@ -174,7 +195,9 @@ def main():
         os.chmod(old, 0o755)
         sets = {"these plugins": ROOT / "deploy/plugins"}
         if arguments.old:
-            archive = subprocess.run(["git", "-C", ROOT, "archive", arguments.old, "deploy/plugins"], check=True, capture_output=True).stdout
+            archive = subprocess.run(
+                ["git", "-C", ROOT, "archive", arguments.old, "deploy/plugins"], check=True, capture_output=True
+            ).stdout
             subprocess.run(["tar", "-x", "-C", old], input=archive, check=True)
             sets[f"those of {arguments.old}"] = Path(old) / "deploy/plugins"
         print("| plugins | slots | CPU s/page | pages/min | requests/page | MB kept/page |\n|---|---|---|---|---|---|")

@@ -46,7 +46,12 @@ class Browser:
         self._process = subprocess.Popen(
             [hook_file("browser", "on_CrawlSetup__*")],
             cwd=directory,
-            env={"PATH": f"{PROGRAMS}:{os.environ['PATH']}", "CRAWL_DIR": str(directory), "TMP_DIR": str(directory), **settings},
+            env={
+                "PATH": f"{PROGRAMS}:{os.environ['PATH']}",
+                "CRAWL_DIR": str(directory),
+                "TMP_DIR": str(directory),
+                **settings,
+            },
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             text=True,

@@ -72,7 +72,11 @@ class Browser(BrowserTest):
         self.assert_status(self.run_hook("wget", "/article.html"), "skipped")
         outcome = self.close_tab(process)
         self.assert_status(outcome, "succeeded")
-        requested = [f["WARC-Target-URI"] for f, _ in warc_records(outcome.directory / "page.warc.gz") if f["WARC-Type"] == "request"]
+        requested = [
+            f["WARC-Target-URI"]
+            for f, _ in warc_records(outcome.directory / "page.warc.gz")
+            if f["WARC-Type"] == "request"
+        ]
         self.assertEqual(len(requested), len(set(requested)))
         self.assertEqual(sorted(path.name for path in outcome.directory.iterdir()), ["page.json", "page.warc.gz"])
 
@@ -103,7 +107,11 @@ class Browser(BrowserTest):
         told = [r for r in outcome.records if r["type"] == "Redirect"]
         steps = (("/redirect", "/redirect/second", 301), ("/redirect/second", "/article.html", 302))
         self.assertEqual(
-            told, [{"type": "Redirect", "url": self.url(a), "location": self.url(b), "status": status} for a, b, status in steps]
+            told,
+            [
+                {"type": "Redirect", "url": self.url(a), "location": self.url(b), "status": status}
+                for a, b, status in steps
+            ],
         )
         self.assertEqual([r for r in self.recorded.records if r["type"] == "Redirect"], told)
 
@@ -124,7 +132,9 @@ class Browser(BrowserTest):
 
     def test_other_kinds_of_picture(self):
         for kind, name, start in (("jpeg", "screenshot.jpg", b"\xff\xd8\xff"), ("webp", "screenshot.webp", b"RIFF")):
-            self.assertTrue(self.view("screenshot", "/article.html", SCREENSHOT_FORMAT=kind).file(name).startswith(start))
+            self.assertTrue(
+                self.view("screenshot", "/article.html", SCREENSHOT_FORMAT=kind).file(name).startswith(start)
+            )
 
     def test_the_pdf_is_whole(self):
         data = self.view("pdf", "/article.html").file("output.pdf")
@@ -167,7 +177,9 @@ class Browser(BrowserTest):
         for url in (refused_url(self), "http://no-such-host.invalid/", self.url("/loop")):
             outcome = self.view("dom", url)
             self.assert_status(outcome, "failed")
-            self.assertEqual([r["type"] for r in outcome.records if r["type"] != "Redirect"], ["Unreachable", "ArchiveResult"])
+            self.assertEqual(
+                [r["type"] for r in outcome.records if r["type"] != "Redirect"], ["Unreachable", "ArchiveResult"]
+            )
 
     def test_the_answer_is_told(self):
         for path, status in (("/article.html", 200), ("/missing", 404)):
@@ -186,7 +198,11 @@ class Browser(BrowserTest):
         self.assertIn(limit, self.view("dom", "/status/503").records)
 
     def test_other_things_than_pages_are_recorded_and_not_shown(self):
-        for path, start in (("/report.pdf", b"%PDF-"), ("/photo.jpg", b"\xff\xd8"), ("/large.bin?mb=3", bytes(range(256)))):
+        for path, start in (
+            ("/report.pdf", b"%PDF-"),
+            ("/photo.jpg", b"\xff\xd8"),
+            ("/large.bin?mb=3", bytes(range(256))),
+        ):
             with self.subTest(path):
                 for plugin in ("dom", "screenshot", "pdf"):
                     outcome = self.view(plugin, path)
@@ -201,7 +217,9 @@ class Browser(BrowserTest):
     def test_a_record_beyond_the_limit_is_cut(self):
         outcome = self.record("/large.bin", BROWSER_MAX_SIZE="2m")
         self.assert_failed(outcome, "larger than BROWSER_MAX_SIZE")
-        ((fields, _),) = [r for r in warc_records(outcome.directory / "page.warc.gz") if r[0]["WARC-Type"] == "response"]
+        ((fields, _),) = [
+            r for r in warc_records(outcome.directory / "page.warc.gz") if r[0]["WARC-Type"] == "response"
+        ]
         self.assertEqual(fields["WARC-Truncated"], "length")
 
     def test_an_endless_page_ends_before_the_timeout_and_is_kept(self):
