@@ -135,10 +135,6 @@ void check_plugin(Context& context, const std::string& plugin) {
                     "one of: " + base::join(names, ", "));
 }
 
-} // namespace
-
-namespace {
-
 // "2026-11-22 02:48:46.123+00", as rows have it, in the form of all other JSON: "2026-11-22T02:48:46.123+00:00".
 std::string iso_time(std::string text) {
   if (text.size() > 10 && text[10] == ' ') text[10] = 'T';
