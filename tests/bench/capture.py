@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """CPU of the whole process tree, pages per minute and requests for each page, of the built-in plugins.
 
-    capture.py --bin build/release/bin [--old COMMIT] [--pages 12] [--slots 1,2] [--plugins a,b] [--runs 2] [--option K=V]
+    capture.py --bin build/release/bin [--old COMMIT] [--pages 12] [--slots 1,2] [--plugins a,b] [--runs 2]
+               [--option KEY=VALUE]
 
 Articles of about 700 kB with 14 requests each, served on this machine. --old: also the plugins of an earlier commit, in
-turns, run by the same program. Each run has a collection, a PostgreSQL and a worker of its own, whose start and stop count.
+turns, run by the same program. Each run has a collection, a PostgreSQL and a worker of its own; their start and stop
+count.
 Needs root and the cpuacct controller; without it the CPU is that of the processes that were waited for.
 """
 
@@ -25,7 +27,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 GROUPS = Path("/sys/fs/cgroup/cpuacct")
-WORDS = "tide harbour lantern keeper gull rope storm granite ledger oil brass fog ship skerry winter letter window stair".split()
+WORDS = "tide harbour lantern keeper gull rope storm granite ledger oil brass fog ship skerry winter letter".split()
 
 
 def picture(seed, size=160):
@@ -70,7 +72,8 @@ class Articles(BaseHTTPRequestHandler):
                 "text/javascript",
                 b"""addEventListener("DOMContentLoaded", () => {
               const list = document.createElement("ol");
-              for (const h of document.querySelectorAll("h2")) list.append(Object.assign(document.createElement("li"), {textContent: h.textContent}));
+              for (const h of document.querySelectorAll("h2"))
+                list.append(Object.assign(document.createElement("li"), {textContent: h.textContent}));
               document.body.prepend(list);
               document.body.append(Object.assign(new Image(), {src: "/picture/late/7"}));
               fetch("/api").then(answer => answer.json()).then(api => document.body.dataset.api = api.ok);
@@ -97,8 +100,10 @@ class Articles(BaseHTTPRequestHandler):
                 + f' <a href="/article/{source.randrange(10000)}">more</a></p>'
                 for _ in range(3)
             ]
-        head = '<link rel=stylesheet href="/one.css"><link rel=stylesheet href="/two.css"><script src="/list.js"></script><script src="/more.js"></script>'
-        return f"<!doctype html><html><head><title>Article {number}</title>{head}</head><body><article><h1>Article {number}</h1>{''.join(parts)}</article></body></html>".encode()
+        head = '<link rel=stylesheet href="/one.css"><link rel=stylesheet href="/two.css">'
+        head += f'<script src="/list.js"></script><script src="/more.js"></script><title>Article {number}</title>'
+        body = f"<article><h1>Article {number}</h1>{''.join(parts)}</article>"
+        return f"<!doctype html><html><head>{head}</head><body>{body}</body></html>".encode()
 
     def log_message(self, *_):
         pass
