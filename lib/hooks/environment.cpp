@@ -258,7 +258,7 @@ std::vector<std::string> hook_environment(const Catalog& catalog, const Hook& ho
       option_or(options, "PATH",
                 path != inherited.end() && !path->second.empty() ? std::string_view(path->second) : kDefaultPath));
 
-  if (!context.last_on_path.empty()) environment["PATH"] += ":" + context.last_on_path.string();
+  if (!context.last_on_path.empty()) environment["PATH"] += ":" + context.last_on_path;
 
   std::vector<std::string> result;
   result.reserve(environment.size());

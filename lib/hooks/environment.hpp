@@ -21,8 +21,8 @@ struct HookContext {
   std::string persona{"Default"};
   std::string snapshot_title, snapshot_tags;
   std::string machine_id;
-  std::filesystem::path last_on_path; // searched after everything else: stand-ins for binaries that are not installed
-  std::string runtime{kRuntime};      // ABX_RUNTIME
+  std::string last_on_path;      // directories searched after everything else: stand-ins, and our own programs
+  std::string runtime{kRuntime}; // ABX_RUNTIME
 };
 
 // PATH, HOME, LANG, LC_*, TZ, TERM-less: the variables of our own environment that a hook may see, plus `extra` names.

@@ -241,7 +241,7 @@ awaitable<std::string> BinaryResolver::install(const store::BinaryClaim& claim, 
   where.temporary_dir = options.temporary_dir;
   where.library_dir = options.data_dir / "lib";
   where.personas_dir = options.data_dir / "personas";
-  where.last_on_path = options.libexec;
+  where.last_on_path = options.last_on_path();
   where.machine_id = process::machine_id(options.data_dir);
   const auto plugins = hooks::selected_plugins(catalog, "", options.hook_options);
   std::string path;

@@ -255,7 +255,7 @@ private:
     hook_context_.library_dir = context_.options.data_dir / "lib";
     hook_context_.personas_dir = personas();
     hook_context_.persona = persona_;
-    hook_context_.last_on_path = context_.options.libexec;
+    hook_context_.last_on_path = context_.options.last_on_path();
   }
 
   // Hooks that sweep up take a crawl directory without a fresh heartbeat for abandoned.

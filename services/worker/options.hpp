@@ -24,6 +24,11 @@ struct Options {
   std::filesystem::path temporary_dir;                   // TMPDIR of hooks; the worker's own if empty
   std::vector<std::filesystem::path> binary_directories; // looked in before PATH, and first on the PATH of hooks
   std::filesystem::path libexec;                         // stand-ins, last on the PATH of hooks; may be empty
+  // What hooks find last on their PATH: the stand-ins, and what is installed beside the shim (holdfast-capture).
+  std::string last_on_path() const {
+    const auto own = shim.parent_path().string();
+    return libexec.empty() ? own : libexec.string() + ":" + own;
+  }
   std::shared_ptr<const hooks::Catalog> catalog;
   hooks::Options hook_options;                // of this machine: weaker than the crawl's
   std::vector<std::string> environment_names; // further variables of ours that hooks may see

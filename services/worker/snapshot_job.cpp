@@ -68,7 +68,7 @@ SnapshotJob::SnapshotJob(JobContext& context, store::Claim claim)
   hook_context_.library_dir = context_.options.data_dir / "lib";
   hook_context_.personas_dir = context_.options.data_dir / "personas";
   hook_context_.persona = claim_.persona;
-  hook_context_.last_on_path = context_.options.libexec;
+  hook_context_.last_on_path = context_.options.last_on_path();
   hook_context_.snapshot_title = claim_.title;
   hook_context_.snapshot_tags = base::join(claim_.tags, ",");
   hosts_.insert(claim_.host);

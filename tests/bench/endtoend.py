@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import uuid
+from pathlib import Path
 
 import suite
 
@@ -85,7 +86,8 @@ def by_hand(bench, plugins, urls):
             for _, hook in hooks:
                 directory = scratch / f"page{n}" / hook.parent.name
                 directory.mkdir(parents=True)
-                environment = {**os.environ, "SNAP_DIR": str(directory.parent), "SNAPSHOT_DIR": str(directory.parent)}
+                path = f"{Path(bench.program('holdfast')).parent}:{os.environ['PATH']}"
+                environment = {**os.environ, "PATH": path, "SNAP_DIR": str(directory.parent), "SNAPSHOT_DIR": str(directory.parent)}
                 suite.run([hook, "--url=" + url], 60, cwd=directory, env=environment)
         return in_turns(one, urls)
 

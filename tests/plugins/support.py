@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import shutil
 import signal
 import socket
@@ -15,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PLUGINS = ROOT / "deploy" / "plugins"
 SITE = ROOT / "tests" / "site" / "site.py"
 DEMO = ROOT / "deploy" / "demo-site" / "serve.py"
-sys.path.insert(0, str(PLUGINS / "_lib"))
+PROGRAMS = Path(os.environ.get("HOLDFAST_BIN", ROOT / "build" / "dev" / "bin"))
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 needs_chromium = unittest.skipUnless(CHROMIUM, "chromium is not installed")
@@ -35,6 +36,52 @@ class Server:
         self._process.terminate()
         self._process.stdout.close()
         return self._process.wait(10)
+
+
+class Browser:
+    """The crawl hook of the browser plugin, which a worker starts for each crawl."""
+
+    def __init__(self, directory, **settings):
+        self.crawl = directory
+        self._process = subprocess.Popen(
+            [hook_file("browser", "on_CrawlSetup__*")],
+            cwd=directory,
+            env={
+                "PATH": f"{PROGRAMS}:{os.environ['PATH']}",
+                "CRAWL_DIR": str(directory),
+                "TMP_DIR": str(directory),
+                **settings,
+            },
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        if not self._process.stdout.readline():
+            raise RuntimeError("the browser did not start")
+
+    @property
+    def pid(self):
+        return self._process.pid
+
+    def stop(self):
+        self._process.terminate()
+        self._process.stdout.close()
+        return self._process.wait(20)
+
+
+def processes_of(*directories):
+    """Command lines of live processes that name one of the directories in command or environment."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                about = (entry / "environ").read_bytes() + (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if any(str(directory).encode() in about for directory in directories):
+                found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ")[:200])
+    return found
 
 
 def refused_url(test):
@@ -72,8 +119,8 @@ class Outcome:
         return json.loads(self.file(name))
 
 
-def hook_file(plugin):
-    (file,) = (PLUGINS / plugin).glob("on_Snapshot__*")
+def hook_file(plugin, pattern="on_Snapshot__*"):
+    (file,) = (PLUGINS / plugin).glob(pattern)
     return file
 
 
@@ -95,13 +142,15 @@ class HookTest(unittest.TestCase):
         self.snapshot = Path(directory.name) / "snapshot"
         self.temporary = Path(directory.name) / "tmp"
         self.temporary.mkdir()
+        self.crawl = Path(directory.name) / "crawl"
 
     def url(self, path):
         return self.site.url + path.lstrip("/")
 
     def environment(self, settings):
         return {
-            "PATH": os.environ["PATH"],
+            "PATH": f"{PROGRAMS}:{os.environ['PATH']}",
+            "CRAWL_DIR": str(self.crawl),
             "HOME": str(self.temporary),
             "LANG": "C",
             "SNAP_DIR": str(self.snapshot),
@@ -134,12 +183,37 @@ class HookTest(unittest.TestCase):
         return Outcome(plugin, process.returncode, stdout, stderr, self.snapshot / plugin)
 
     def path_with(self, *programs):
-        """A PATH on which there are these programs and python3 only."""
+        """A PATH on which there are these programs only, and ours."""
         directory = Path(tempfile.mkdtemp(dir=self.temporary.parent))
-        (directory / "python3").symlink_to(os.path.realpath(sys.executable))  # itself, not a wrapper that needs a PATH
+        (directory / "holdfast-capture").symlink_to(PROGRAMS / "holdfast-capture")
         for program in ("env", *programs):
             (directory / program).symlink_to(shutil.which(program))
         return str(directory)
+
+    def load(self, path, **settings):
+        """Runs the snapshot hook of the browser until the page is ready; the tab stays open until close_tab()."""
+        url = path if "://" in path.split("?")[0] else self.url(path)
+        process = self.start("browser", url, **settings)
+        ready, _, _ = select.select([process.stdout], [], [], 120)
+        self.assertTrue(ready, "the browser said nothing")
+        self.addCleanup(self.close_tab, process)
+        os.set_blocking(process.stdout.fileno(), False)
+        return process
+
+    def close_tab(self, process):
+        """Ends the snapshot hook as a worker does, and returns its outcome."""
+        if not process.stdout.closed:
+            process.terminate()
+            os.set_blocking(process.stdout.fileno(), True)
+            process.outcome = self.finish("browser", process)
+        return process.outcome
+
+    def view(self, plugin, path, **settings):
+        """One hook on a page that the browser has loaded for it."""
+        process = self.load(path, **settings)
+        outcome = self.run_hook(plugin, path, **settings)
+        self.recorded = self.close_tab(process)
+        return outcome
 
     def run_hook(self, plugin, path, **settings):
         url = path if "://" in path.split("?")[0] else self.url(path)
@@ -159,3 +233,19 @@ class HookTest(unittest.TestCase):
     def paths(self, outcome):
         """The discovered URLs, those of the site without its address."""
         return [record["url"].replace(self.site.url, "/") for record in self.links(outcome)]
+
+
+class BrowserTest(HookTest):
+    """With one browser for all tests of a class, as for all pages of a crawl."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        directory = tempfile.TemporaryDirectory(prefix="holdfast-browser-")
+        cls.addClassCleanup(directory.cleanup)
+        cls.browser = Browser(Path(directory.name))
+        cls.addClassCleanup(cls.browser.stop)
+
+    def setUp(self):
+        super().setUp()
+        self.crawl = self.browser.crawl

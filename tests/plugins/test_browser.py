@@ -1,11 +1,18 @@
-"""dom, screenshot and pdf, by a real Chromium."""
+"""browser, dom, screenshot and pdf, by a real Chromium."""
 
+import base64
+import gzip
+import hashlib
+import os
 import re
+import signal
 import struct
-
+import time
+import unittest
+from pathlib import Path
 from urllib.parse import quote
 
-from support import DEMO, HookTest, Server, needs_chromium, refused_url
+from support import DEMO, BrowserTest, Server, needs_chromium, processes_of, refused_url
 
 
 def png_size(data):
@@ -13,48 +20,139 @@ def png_size(data):
     return struct.unpack(">II", data[16:24])
 
 
+def warc_records(path):
+    """(headers, block) of each record; fails if lengths or digests are wrong."""
+    data, records = gzip.decompress(path.read_bytes()), []
+    while data:
+        head, _, rest = data.partition(b"\r\n\r\n")
+        version, *lines = head.decode().split("\r\n")
+        assert version == "WARC/1.1", version
+        fields = dict(line.split(": ", 1) for line in lines)
+        length = int(fields["Content-Length"])
+        block, end, data = rest[:length], rest[length : length + 4], rest[length + 4 :]
+        assert end == b"\r\n\r\n", "a record does not end where it says"
+
+        def digest(of):
+            return "sha1:" + base64.b32encode(hashlib.sha1(of).digest()).decode()
+
+        assert fields["WARC-Block-Digest"] == digest(block), fields
+        if fields["WARC-Type"] == "response":
+            assert fields["WARC-Payload-Digest"] == digest(block.partition(b"\r\n\r\n")[2]), fields
+        records.append((fields, block))
+    return records
+
+
 @needs_chromium
-class Browser(HookTest):
+class Browser(BrowserTest):
+    def record(self, path, **settings):
+        """Loads the page and ends the tab; its outcome."""
+        return self.close_tab(self.load(path, **settings))
+
+    def responses(self, outcome):
+        """By URL, paths of the site without its address: status line and body."""
+        found = {}
+        for fields, block in warc_records(outcome.directory / "page.warc.gz"):
+            if fields["WARC-Type"] == "response":
+                head, _, body = block.partition(b"\r\n\r\n")
+                found[fields["WARC-Target-URI"].replace(self.site.url, "/")] = (int(head.split()[1]), body)
+        return found
+
     def test_the_dom_is_what_scripts_made_of_it(self):
-        outcome = self.run_hook("dom", "/scripted.html")  # which also calls alert()
+        outcome = self.view("dom", "/scripted.html")  # which also calls alert()
         self.assert_status(outcome, "succeeded")
         html = outcome.text("output.html")
         self.assertIn("<title>After</title>", html)
         self.assertIn("made by a script", html)
         self.assertTrue(html.startswith("\ufeff<!DOCTYPE html>"))
 
-    def test_the_dom_knows_where_redirects_led(self):
-        outcome = self.run_hook("dom", "/redirect")
+    def test_one_load_serves_all_hooks(self):
+        process = self.load("/article.html")
+        for plugin in ("headers", "favicon", "screenshot", "pdf", "dom", "title", "text", "outlinks"):
+            self.assert_status(self.run_hook(plugin, "/article.html"), "succeeded")
+        self.assert_status(self.run_hook("wget", "/article.html"), "skipped")
+        outcome = self.close_tab(process)
+        self.assert_status(outcome, "succeeded")
+        requested = [
+            f["WARC-Target-URI"]
+            for f, _ in warc_records(outcome.directory / "page.warc.gz")
+            if f["WARC-Type"] == "request"
+        ]
+        self.assertEqual(len(requested), len(set(requested)))
+        self.assertEqual(sorted(path.name for path in outcome.directory.iterdir()), ["page.json", "page.warc.gz"])
+
+    def test_the_record_holds_what_the_page_asked_for(self):
+        responses = self.responses(self.record("/article.html"))
+        for path in ("/article.html", "/style.css", "/photo.jpg", "/image/one.png", "/image/wave.png"):
+            self.assertEqual(responses[path][0], 200, path)
+            self.assertTrue(responses[path][1], path)
+        self.assertTrue(responses["/photo.jpg"][1].startswith(b"\xff\xd8"))
+
+    def test_the_record_holds_redirects_and_errors(self):
+        responses = self.responses(self.record("/redirect"))
+        self.assertEqual([responses[p][0] for p in ("/redirect", "/redirect/second", "/article.html")], [301, 302, 200])
+        outcome = self.record("/missing")
+        self.assert_failed(outcome, "HTTP 404")
+        self.assertEqual(self.responses(outcome)["/missing"][0], 404)
+
+    def test_the_record_keeps_the_bytes_of_the_page(self):
+        for path, codec in (("/cp1251.html", "cp1251"), ("/shift-jis.html", "cp932"), ("/utf16.html", "utf-16")):
+            with self.subTest(path):
+                self.responses(self.record(path))[path][1].decode(codec)
+        body = self.responses(self.record("/gzip"))["/gzip"][1]
+        self.assertIn(b"<title>Compressed</title>", body)
+
+    def test_the_page_knows_where_redirects_led(self):
+        outcome = self.view("dom", "/redirect")
         self.assertEqual(outcome.json("page.json")["url"], self.url("/article.html"))
-        self.assertIn({"type": "Redirect", "url": self.url("/redirect"), "location": self.url("/article.html")}, outcome.records)
+        told = [r for r in outcome.records if r["type"] == "Redirect"]
+        steps = (("/redirect", "/redirect/second", 301), ("/redirect/second", "/article.html", 302))
+        self.assertEqual(
+            told,
+            [
+                {"type": "Redirect", "url": self.url(a), "location": self.url(b), "status": status}
+                for a, b, status in steps
+            ],
+        )
+        self.assertEqual([r for r in self.recorded.records if r["type"] == "Redirect"], told)
 
     def test_a_foreign_encoding_becomes_utf8(self):
-        self.assertIn("Привет, корабли!", self.run_hook("dom", "/cp1251.html").text("output.html"))
-        self.assertIn("海は静かです。", self.run_hook("dom", "/shift-jis.html").text("output.html"))
+        self.assertIn("Привет, корабли!", self.view("dom", "/cp1251.html").text("output.html"))
+        self.assertIn("海は静かです。", self.view("dom", "/shift-jis.html").text("output.html"))
 
     def test_the_screenshot_shows_the_whole_page(self):
-        outcome = self.run_hook("screenshot", "/links500", SCREENSHOT_RESOLUTION="800,600")
+        outcome = self.view("screenshot", "/links500", RESOLUTION="800,600")
         self.assert_status(outcome, "succeeded")
         width, height = png_size(outcome.file("screenshot.png"))
         self.assertEqual(width, 800)
         self.assertGreater(height, 5000)
 
     def test_a_tall_page_is_cut(self):
-        outcome = self.run_hook("screenshot", "/links500", SCREENSHOT_MAX_HEIGHT="1000", RESOLUTION="640,480")
+        outcome = self.view("screenshot", "/links500", SCREENSHOT_MAX_HEIGHT="1000", RESOLUTION="640,480")
         self.assertEqual(png_size(outcome.file("screenshot.png")), (640, 1000))
 
+    def test_other_kinds_of_picture(self):
+        for kind, name, start in (("jpeg", "screenshot.jpg", b"\xff\xd8\xff"), ("webp", "screenshot.webp", b"RIFF")):
+            self.assertTrue(
+                self.view("screenshot", "/article.html", SCREENSHOT_FORMAT=kind).file(name).startswith(start)
+            )
+
     def test_the_pdf_is_whole(self):
-        data = self.run_hook("pdf", "/article.html").file("output.pdf")
+        data = self.view("pdf", "/article.html").file("output.pdf")
         self.assertTrue(data.startswith(b"%PDF-") and data.rstrip().endswith(b"%%EOF"))
         self.assertGreater(len(data), 5000)
 
+    def test_pictures_that_wait_to_be_seen_are_loaded(self):
+        outcome = self.record("/lazy.html")
+        self.assertIn("/image/lazy.png", self.responses(outcome))
+        self.assertNotIn("/image/lazy.png", self.responses(self.record("/lazy.html", BROWSER_SCROLL="false")))
+
     def test_error_pages_are_failures_and_leave_nothing(self):
         for plugin in ("dom", "screenshot", "pdf"):
-            outcome = self.run_hook(plugin, "/missing")
+            outcome = self.view(plugin, "/missing")
             self.assert_failed(outcome, "HTTP 404")
             self.assertEqual(list(outcome.directory.iterdir()), [])
-        self.assert_failed(self.run_hook("dom", "/loop"), "ERR_TOO_MANY_REDIRECTS")
-        self.assert_failed(self.run_hook("screenshot", "http://no-such-host.invalid/"), "no-such-host.invalid")
+        self.assert_failed(self.view("dom", "/loop"), "ERR_TOO_MANY_REDIRECTS")
+        self.assert_failed(self.view("screenshot", "http://no-such-host.invalid/"), "no-such-host.invalid")
 
     def test_the_error_page_of_the_browser_is_never_the_page(self):
         """The page is there; where it leads on to is not."""
@@ -62,14 +160,13 @@ class Browser(HookTest):
         for plugin, how, to, reason in (
             ("dom", "script", refused, "ERR_CONNECTION_REFUSED"),
             ("screenshot", "script", refused, "ERR_CONNECTION_REFUSED"),
-            ("pdf", "script", refused, "ERR_CONNECTION_REFUSED"),
-            ("dom", "refresh", refused, "ERR_CONNECTION_REFUSED"),
+            ("pdf", "refresh", refused, "ERR_CONNECTION_REFUSED"),
             ("screenshot", "timer", refused, "ERR_CONNECTION_REFUSED"),
             ("dom", "script", "http://no-such-host.invalid/", "ERR_NAME_NOT_RESOLVED"),
             ("dom", "script", self.url("/loop"), "ERR_TOO_MANY_REDIRECTS"),
         ):
             with self.subTest(f"{plugin} {how} {to}"):
-                outcome = self.run_hook(plugin, f"/lead?how={how}&to={quote(to, safe='')}")
+                outcome = self.view(plugin, f"/lead?how={how}&to={quote(to, safe='')}")
                 self.assert_status(outcome, "failed")
                 # Where Chromium only says that the navigation was aborted, its page names the error, also in its own words.
                 why = rf"net::({reason}|DNS_PROBE_\w+)"
@@ -78,69 +175,171 @@ class Browser(HookTest):
 
     def test_a_page_that_nobody_can_have(self):
         for url in (refused_url(self), "http://no-such-host.invalid/", self.url("/loop")):
-            outcome = self.run_hook("dom", url)
+            outcome = self.view("dom", url)
             self.assert_status(outcome, "failed")
-            self.assertEqual([r["type"] for r in outcome.records], ["Unreachable", "ArchiveResult"])
+            self.assertEqual(
+                [r["type"] for r in outcome.records if r["type"] != "Redirect"], ["Unreachable", "ArchiveResult"]
+            )
 
     def test_the_answer_is_told(self):
         for path, status in (("/article.html", 200), ("/missing", 404)):
             answer = {"type": "Response", "url": self.url(path), "status": status, "mime": "text/html"}
-            self.assertIn(answer, self.run_hook("dom", path).records)
+            self.assertIn(answer, self.view("dom", path).records)
+            self.assertIn(answer, self.recorded.records)
 
     def test_a_page_that_leads_to_another_page_is_that_page(self):
-        outcome = self.run_hook("dom", "/lead?how=script&to=/article.html")
+        outcome = self.view("dom", "/lead?how=script&to=/article.html")
         self.assert_status(outcome, "succeeded")
         self.assertNotIn("The real content", outcome.text("output.html"))
         self.assertEqual(outcome.json("page.json")["url"], self.url("/article.html"))
 
     def test_a_site_that_asks_to_slow_down(self):
         limit = {"type": "RateLimit", "host": "127.0.0.1", "status": 503, "retry_after": 7}
-        self.assertIn(limit, self.run_hook("dom", "/status/503").records)
+        self.assertIn(limit, self.view("dom", "/status/503").records)
 
-    def test_other_things_than_pages_have_no_results(self):
-        for path in ("/report.pdf", "/large.bin", "/photo.jpg"):
-            self.run_hook("headers", path)
-            for plugin in ("dom", "screenshot", "pdf"):
-                # Without a browser on the PATH: none is started for such a page.
-                self.assert_status(self.run_hook(plugin, path, PATH=self.path_with()), "noresults")
+    def test_other_things_than_pages_are_recorded_and_not_shown(self):
+        for path, start in (
+            ("/report.pdf", b"%PDF-"),
+            ("/photo.jpg", b"\xff\xd8"),
+            ("/large.bin?mb=3", bytes(range(256))),
+        ):
+            with self.subTest(path):
+                for plugin in ("dom", "screenshot", "pdf"):
+                    outcome = self.view(plugin, path)
+                    self.assert_status(outcome, "noresults")
+                    self.assertIn("not a page for a browser", outcome.output)
+                    self.assert_status(self.recorded, "succeeded")
+                status, body = self.responses(self.recorded)[path]
+                self.assertEqual(status, 200)
+                self.assertTrue(body.startswith(start))
+        self.assertEqual(len(body), 3 << 20)
 
-    def test_a_download_has_no_results_without_being_told(self):
-        self.assert_status(self.run_hook("dom", "/large.bin?mb=1"), "noresults")
+    def test_a_record_beyond_the_limit_is_cut(self):
+        outcome = self.record("/large.bin", BROWSER_MAX_SIZE="2m")
+        self.assert_failed(outcome, "larger than BROWSER_MAX_SIZE")
+        ((fields, _),) = [
+            r for r in warc_records(outcome.directory / "page.warc.gz") if r[0]["WARC-Type"] == "response"
+        ]
+        self.assertEqual(fields["WARC-Truncated"], "length")
 
     def test_an_endless_page_ends_before_the_timeout_and_is_kept(self):
-        outcome = self.run_hook("dom", "/endless", TIMEOUT="15")
+        outcome = self.view("dom", "/endless", TIMEOUT="15")
         self.assert_failed(outcome, "did not arrive whole")
         self.assertIn("<title>Endless</title>", outcome.text("output.html"))
+        self.assert_failed(self.recorded, "did not arrive whole")
+        self.assertIn(b"<title>Endless</title>", self.responses(self.recorded)["/endless"][1])
 
     def test_a_page_that_hangs_on_an_image_is_taken_as_it_is(self):
-        outcome = self.run_hook("screenshot", "/slow-image.html", TIMEOUT="15")
+        outcome = self.view("screenshot", "/slow-image.html", TIMEOUT="15")
         self.assert_status(outcome, "succeeded")
         self.assertIs(outcome.result["output_json"]["finished"], False)
 
     def test_pages_that_break_off_are_failures(self):
-        self.assert_failed(self.run_hook("dom", "/broken-off"), "broke off")
+        self.assert_failed(self.view("dom", "/broken-off"), "broke off")
+        self.assert_failed(self.recorded, "broke off")
 
     def test_a_script_without_end_does_not_hold_us(self):
-        self.assert_failed(self.run_hook("dom", "/busy.html", TIMEOUT="15"), "did not answer in time")
+        self.assert_failed(self.view("dom", "/busy.html", TIMEOUT="15"), "did not answer in time")
+
+    def test_a_page_that_asks_for_a_password(self):
+        self.assert_failed(self.view("dom", "/password"), "HTTP 401")
+
+    def test_a_page_that_opens_windows_and_asks_questions(self):
+        outcome = self.view("dom", "/popups.html")
+        self.assert_status(outcome, "succeeded")
+        self.assertIn("<p>Still here</p>", outcome.text("output.html"))
+
+    def test_a_synchronous_request_of_the_page(self):
+        outcome = self.view("dom", "/synchronous.html")
+        self.assertIn("<p>200</p>", outcome.text("output.html"))
+
+    def test_what_scripts_fetch_is_in_the_record(self):
+        self.assertIn("/list.txt", self.responses(self.record("/synchronous.html")))
+
+    def test_frames_are_in_the_record(self):
+        responses = self.responses(self.record("/frames.html"))
+        self.assertEqual([responses[path][0] for path in ("/frames.html", "/leaf/1", "/leaf/2")], [200, 200, 200])
 
     def test_a_hostile_page(self):
-        self.assert_status(self.run_hook("dom", "/hostile.html"), "succeeded")
+        self.assert_status(self.view("dom", "/hostile.html"), "succeeded")
 
-    def test_two_browsers_at_once_do_not_meet(self):
-        hooks = {plugin: self.start(plugin, self.url("/article.html")) for plugin in ("dom", "screenshot")}
-        for plugin, process in hooks.items():
-            self.assert_status(self.finish(plugin, process), "succeeded")
+    def test_two_pages_at_once_do_not_meet(self):
+        """Cookies of one are not those of the other."""
+        first = self.load("/cookies")
+        other = self.snapshot.parent / "other"
+        self.snapshot, kept = other, self.snapshot
+        second = self.load("/scripted.html")
+        self.assert_status(self.close_tab(second), "succeeded")
+        self.snapshot = kept
+        self.assert_status(self.close_tab(first), "succeeded")
+
+    def test_a_page_that_kills_its_renderer(self):
+        """It fails, and the browser goes on with the next one."""
+        outcome = self.view("dom", "/memory.html", TIMEOUT="40")
+        self.assert_status(outcome, "failed")
+        self.assertRegex(outcome.result["error"], "crashed the browser|did not arrive whole|did not answer")
+        self.assert_status(self.view("dom", "/article.html"), "succeeded")
 
 
 @needs_chromium
-class DemoSite(HookTest):
+class Ends(BrowserTest):
+    """What happens when something ends before its time. Nothing stays behind."""
+
+    def renderers(self):
+        return [line for line in processes_of(self.crawl) if b"--type=renderer" in line]
+
+    def until(self, done, what):
+        deadline = time.monotonic() + 30
+        while not done():
+            self.assertLess(time.monotonic(), deadline, what)
+            time.sleep(0.02)
+
+    def test_a_browser_that_is_killed_is_replaced(self):
+        process = self.load("/article.html")
+        for pid in Path(f"/proc/{self.browser.pid}/task/{self.browser.pid}/children").read_text().split():
+            os.kill(int(pid), signal.SIGKILL)
+        process.wait(30)
+        self.assert_status(self.view("dom", "/article.html"), "succeeded")
+
+    def test_a_hook_that_is_killed_leaves_no_tab(self):
+        process = self.load("/slow-image.html", TIMEOUT="15")
+        self.until(lambda: len(self.renderers()) >= 1, "there is no tab")
+        process.kill()
+        process.wait(10)
+        self.until(lambda: processes_of(self.snapshot) == [], "the hook is still there")
+        self.assert_status(self.view("dom", "/article.html"), "succeeded")
+
+    def test_told_to_stop_while_it_loads_it_says_nothing(self):
+        process = self.start("browser", self.url("/slow?seconds=60"))
+        self.until(lambda: (self.snapshot / "browser" / "page.warc.gz").exists(), "it did not get going")
+        process.send_signal(signal.SIGTERM)
+        outcome = self.finish("browser", process, limit=20)
+        self.assertEqual((outcome.code, outcome.records), (143, []))
+
+    def test_the_crawl_hook_takes_its_browser_with_it(self):
+        self.load("/article.html")
+        self.browser.stop()
+        self.until(lambda: not [p for p in processes_of(self.crawl) if b"chrom" in p], "Chromium is still there")
+        self.assertEqual([path.name for path in (self.crawl / "browser").iterdir()], [])
+        type(self).browser = type(self.browser)(self.crawl)
+        self.addClassCleanup(type(self).browser.stop)
+
+
+@needs_chromium
+class DemoSite(BrowserTest):
     def test_the_demo_site_can_be_archived(self):
         demo = Server(DEMO)
         self.addCleanup(demo.stop)
-        for plugin in ("headers", "wget", "screenshot", "pdf", "dom", "title", "text", "outlinks"):
+        process = self.load(demo.url)
+        for plugin in ("headers", "screenshot", "pdf", "dom", "title", "text", "outlinks", "hashes"):
             outcome = self.run_hook(plugin, demo.url)
             self.assert_status(outcome, "succeeded")
             if plugin == "title":
                 self.assertEqual(outcome.output, "Hollow Skerry Light: a keeper's log")
             if plugin == "outlinks":
                 self.assertEqual(len(self.links(outcome)), 5)
+        self.assert_status(self.close_tab(process), "succeeded")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -2,14 +2,14 @@
 
 import re
 
-from support import HookTest, needs_chromium
+from support import BrowserTest, needs_chromium
 
 
 @needs_chromium
-class Fonts(HookTest):
+class Fonts(BrowserTest):
     def shown(self):
         """By name of a sample: what the page's script saw when it drew it."""
-        outcome = self.run_hook("dom", "/scripts.html")
+        outcome = self.view("dom", "/scripts.html")
         self.assert_status(outcome, "succeeded")
         return dict(re.findall(r"<li>([a-z-]+): ([a-z ]+)</li>", outcome.text("output.html")))
 

@@ -2,7 +2,7 @@
 
 import hashlib
 
-from support import HookTest, needs_chromium, needs_wget
+from support import BrowserTest, HookTest, needs_chromium, needs_wget
 
 
 class Title(HookTest):
@@ -27,12 +27,6 @@ class Title(HookTest):
             self.run_hook("wget", path)
             outcome = self.run_hook("title", path)
             self.assertEqual((outcome.output, outcome.result["output_json"]["source"]), (title, "wget"))
-
-    @needs_chromium
-    def test_the_browser_knows_better(self):
-        self.assertEqual(self.title("/scripted.html"), "Before")
-        self.run_hook("dom", "/scripted.html")
-        self.assertEqual(self.title("/scripted.html"), "After")
 
     def test_a_huge_title_is_cut(self):
         title = self.title("/huge-title")
@@ -127,20 +121,41 @@ class Outlinks(HookTest):
     def test_relative_links_after_redirects(self):
         self.assertEqual(self.paths(self.run_hook("outlinks", "/crawl/redirect")), ["/crawl/moved/beside.html"])
 
-    @needs_wget
-    @needs_chromium
-    def test_links_of_both_copies_of_a_page(self):
-        self.run_hook("wget", "/scripted.html")
-        self.assert_status(self.run_hook("outlinks", "/scripted.html"), "noresults")
-        self.run_hook("dom", "/scripted.html")
-        self.assertEqual(self.paths(self.run_hook("outlinks", "/scripted.html")), ["/leaf/9"])
-
     def test_error_pages_lead_nowhere(self):
         self.assert_failed(self.run_hook("outlinks", "/crawl/missing"), "HTTP 404")
 
     def test_a_hostile_page_costs_no_more_than_its_size(self):
         outcome = self.run_hook("outlinks", "/hostile.html", TIMEOUT="30")
         self.assertEqual(self.paths(outcome), ["/leaf/1"])
+
+
+@needs_chromium
+class OfTheBrowser(BrowserTest):
+    def test_the_title_that_a_script_set(self):
+        self.assertEqual(self.run_hook("title", "/scripted.html").output, "Before")
+        outcome = self.view("title", "/scripted.html")  # without the dom plugin: from the tab
+        self.assertEqual((outcome.output, outcome.result["output_json"]["source"]), ("After", "tab"))
+        self.view("dom", "/scripted.html")
+        self.assertEqual(self.run_hook("title", "/scripted.html").output, "After")
+
+    def test_links_of_both_copies_of_a_page(self):
+        self.assert_status(self.run_hook("outlinks", "/scripted.html"), "noresults")
+        self.assertEqual(self.paths(self.view("outlinks", "/scripted.html")), ["/leaf/9"])
+
+    def test_a_feed_in_the_browser_is_read_as_it_was_sent(self):
+        self.assertEqual(self.paths(self.view("outlinks", "/feed.rss")), ["/leaf/0", "/leaf/1", "/leaf/2"])
+
+    def test_the_icon_that_the_browser_fetched(self):
+        outcome = self.view("favicon", "/article.html")
+        self.assert_status(outcome, "succeeded")
+        self.assertEqual(outcome.file("favicon.ico")[:4], b"\0\0\1\0")
+
+    def test_headers_are_those_that_the_browser_was_sent(self):
+        outcome = self.view("headers", "/redirect")
+        about = outcome.json("headers.json")
+        self.assertEqual((about["method"], about["status"], about["final_url"]), ("GET", 200, self.url("/article.html")))
+        self.assertEqual([hop["status"] for hop in about["redirects"]], [301, 302])
+        self.assert_failed(self.view("headers", "http://no-such-host.invalid/"), "ERR_NAME_NOT_RESOLVED")
 
 
 class Hashes(HookTest):

@@ -520,6 +520,54 @@ def lead(request):
     request.send(document("The real title", "<p>The real content.</p>", way))
 
 
+@page("/lazy.html")
+def lazy(request):
+    """A picture that loads when it comes into view."""
+    script = """
+      new IntersectionObserver((entries, seen) => {
+        if (entries.some(entry => entry.isIntersecting)) { late.src = "/image/lazy.png"; seen.disconnect(); }
+      }).observe(late);"""
+    request.send(document("Lazy", f'<div style="height: 5000px">Down</div><img id=late width=10 height=10><script>{script}</script>'))
+
+
+@page("/password")
+def password(request):
+    request.send(document("Who are you?", ""), status=401, headers=[("WWW-Authenticate", 'Basic realm="secret"')])
+
+
+@page("/popups.html")
+def popups(request):
+    """Opens windows, asks questions, and does not want to be left."""
+    script = """
+      for (let i = 0; i < 5; i++) window.open("/leaf/" + i);
+      confirm("Really?"); prompt("Who?");
+      addEventListener("beforeunload", event => event.preventDefault());
+      document.body.insertAdjacentHTML("beforeend", "<p>Still here</p>");"""
+    request.send(document("Windows", f"<script>{script}</script>"))
+
+
+@page("/synchronous.html")
+def synchronous(request):
+    """Its script waits for a request."""
+    script = """
+      const request = new XMLHttpRequest();
+      request.open("GET", "/list.txt", false); request.send();
+      document.body.insertAdjacentHTML("beforeend", "<p>" + request.status + "</p>");"""
+    request.send(document("Synchronous", f"<script>{script}</script>"))
+
+
+@page("/frames.html")
+def frames(request):
+    request.send(document("Frames", '<iframe src="/leaf/1"></iframe><iframe src="/leaf/2"></iframe>'))
+
+
+@page("/memory.html")
+def memory(request):
+    """Allocates until its renderer ends."""
+    script = "const kept = []; for (;;) kept.push(new Array(1 << 20).fill(kept.length));"
+    request.send(f"<!doctype html><title>Memory</title><p>Memory.<script>{script}</script>")
+
+
 @page("/busy.html")
 def busy(request):
     """Its script never ends."""

@@ -1,0 +1,473 @@
+#include "services/capture/browser_host.hpp"
+
+#include "services/capture/hook.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <list>
+#include <unordered_map>
+#include <vector>
+
+namespace holdfast::capture {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t kMostQueued = 512u << 20; // for a hook that does not read
+constexpr int kPagesPerBrowser = 500;           // then another Chromium is started, once no page is open
+constexpr const char* kProfile = "profile";
+
+volatile sig_atomic_t stopping = 0;
+
+std::vector<std::string> chromium_arguments(const std::string& program, const std::string& profile) {
+  std::vector<std::string> arguments{program,
+                                     "--headless=new",
+                                     "--remote-debugging-pipe",
+                                     "--user-data-dir=" + profile,
+                                     "--disable-quic",
+                                     "--no-first-run",
+                                     "--no-default-browser-check",
+                                     "--disable-background-networking",
+                                     "--disable-component-update",
+                                     "--disable-default-apps",
+                                     "--disable-sync",
+                                     "--disable-extensions",
+                                     "--disable-gpu",
+                                     "--disable-dev-shm-usage",
+                                     "--disable-breakpad",
+                                     "--disable-domain-reliability",
+                                     "--disable-client-side-phishing-detection",
+                                     "--disable-features=Translate,MediaRouter,OptimizationHints,HttpsUpgrades",
+                                     "--metrics-recording-only",
+                                     "--mute-audio",
+                                     "--hide-scrollbars",
+                                     "--password-store=basic",
+                                     "--use-mock-keychain",
+                                     "--force-color-profile=srgb",
+                                     "--disable-renderer-backgrounding",
+                                     "--disable-backgrounding-occluded-windows",
+                                     "--disable-background-timer-throttling",
+                                     "--disable-ipc-flooding-protection",
+                                     "--disable-hang-monitor",
+                                     "--disable-prompt-on-repost"};
+  if (::geteuid() == 0 || !Job::flag("CHROME_SANDBOX", true)) arguments.emplace_back("--no-sandbox");
+  if (!Job::flag("CHECK_SSL_VALIDITY", true)) arguments.emplace_back("--ignore-certificate-errors");
+  for (const char* name : {"https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY"})
+    if (const auto proxy = Job::setting(name); !proxy.empty()) {
+      arguments.push_back("--proxy-server=" + proxy);
+      break;
+    }
+  arguments.emplace_back("about:blank");
+  return arguments;
+}
+
+// A descriptor with what is still to be written to it.
+struct Outgoing {
+  std::string bytes;
+  // False if the other end is gone.
+  bool flush(int descriptor) {
+    std::size_t sent = 0;
+    while (sent < bytes.size()) {
+      const auto count = ::write(descriptor, bytes.data() + sent, bytes.size() - sent);
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0 && errno == EAGAIN) break;
+      if (count <= 0) return false;
+      sent += static_cast<std::size_t>(count);
+    }
+    bytes.erase(0, sent);
+    return true;
+  }
+};
+
+// Takes the whole messages out of what was read; calls take(message without its NUL).
+template <typename Take>
+void split_messages(std::string& buffer, std::size_t searched, Take&& take) {
+  std::size_t begin = 0;
+  for (auto end = buffer.find('\0', searched); end != std::string::npos; end = buffer.find('\0', begin)) {
+    take(std::string_view(buffer).substr(begin, end - begin));
+    begin = end + 1;
+  }
+  buffer.erase(0, begin);
+}
+
+// The session that a message of Chromium belongs to: its last member, or empty.
+std::string_view session_of(std::string_view message) {
+  constexpr std::string_view kKey = "\"sessionId\":\"";
+  if (!message.ends_with("\"}")) return {};
+  const auto at = message.rfind(kKey);
+  if (at == std::string_view::npos || message.size() - at > 120) return {};
+  const auto begin = at + kKey.size();
+  return message.substr(begin, message.size() - 2 - begin);
+}
+
+class Host {
+public:
+  int run();
+
+private:
+  struct Client {
+    int socket{-1};
+    std::string incoming;
+    Outgoing outgoing;
+    std::vector<std::string> contexts;
+    bool gone{false};
+  };
+  struct Pending {
+    Client* client{nullptr}; // null: of the host itself
+    int id{0};
+    std::string method;
+  };
+
+  void listen();
+  void launch();
+  void end_browser();
+  void accept_client();
+  void read_client(Client& client);
+  void drop(Client& client);
+  bool read_browser();
+  void take_command(Client& client, std::string_view message);
+  void take_message(std::string_view message);
+  void take_answer(std::string_view message);
+  void take_event(std::string_view message);
+  void command(const std::string& method, const Json& parameters);
+  void give(Client& client, std::string_view message);
+  bool round();
+
+  int listener_{-1}, commands_{-1}, answers_{-1};
+  pid_t browser_{-1};
+  int pages_{0}, last_id_{0};
+  std::string program_, incoming_;
+  Outgoing outgoing_;
+  std::list<Client> clients_;
+  std::unordered_map<int, Pending> pending_;
+  std::unordered_map<std::string, Client*> sessions_;
+};
+
+void Host::listen() {
+  ::unlink(kBrowserSocket);
+  listener_ = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::strncpy(address.sun_path, kBrowserSocket,
+               sizeof address.sun_path - 1); // relative: the full path may be too long
+  const auto mask = ::umask(0077);
+  const bool bound = listener_ >= 0 && ::bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+  ::umask(mask);
+  if (!bound || ::listen(listener_, 64) != 0)
+    throw failed(std::string("cannot listen on ") + kBrowserSocket + ": " + std::strerror(errno));
+}
+
+void Host::launch() {
+  std::error_code ignored;
+  fs::remove_all(kProfile, ignored);
+  const auto profile = (fs::current_path() / kProfile).string();
+  const auto arguments = chromium_arguments(program_, profile);
+  int down[2], up[2];
+  if (::pipe2(down, O_CLOEXEC) != 0 || ::pipe2(up, O_CLOEXEC) != 0)
+    throw failed(std::string("cannot make a pipe: ") + std::strerror(errno));
+  std::vector<char*> pointers;
+  for (const auto& argument : arguments)
+    pointers.push_back(const_cast<char*>(argument.c_str()));
+  pointers.push_back(nullptr);
+  ::setenv("XDG_CONFIG_HOME", profile.c_str(), 1);
+  ::setenv("XDG_CACHE_HOME", profile.c_str(), 1);
+  browser_ = ::fork();
+  if (browser_ < 0) throw failed(std::string("cannot start Chromium: ") + std::strerror(errno));
+  if (browser_ == 0) {
+    ::setsid();
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    sigset_t none;
+    ::sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    ::signal(SIGPIPE, SIG_DFL);
+    const int null = ::open("/dev/null", O_RDWR);
+    for (int descriptor = 0; descriptor < 3; ++descriptor)
+      ::dup2(null, descriptor);
+    // Moved out of the way first: 3 and 4 may be in use by the pipes themselves.
+    const int in = ::fcntl(down[0], F_DUPFD, 10), out = ::fcntl(up[1], F_DUPFD, 10);
+    ::dup2(in, 3);
+    ::dup2(out, 4);
+    ::close(in);
+    ::close(out);
+    ::execv(pointers[0], pointers.data());
+    ::_exit(127);
+  }
+  ::close(down[0]);
+  ::close(up[1]);
+  commands_ = down[1];
+  answers_ = up[0];
+  ::fcntl(commands_, F_SETFL, O_NONBLOCK);
+  ::fcntl(answers_, F_SETFL, O_NONBLOCK);
+  pages_ = 0;
+  command("Target.setDiscoverTargets", {{"discover", true}});
+  command("Browser.setDownloadBehavior", {{"behavior", "deny"}});
+}
+
+void Host::end_browser() {
+  if (browser_ < 0) return;
+  ::kill(-browser_, SIGKILL); // the profile is thrown away: there is nothing to save
+  ::kill(browser_, SIGKILL);
+  ::waitpid(browser_, nullptr, 0);
+  browser_ = -1;
+  ::close(commands_);
+  ::close(answers_);
+  incoming_.clear();
+  outgoing_.bytes.clear();
+  pending_.clear();
+  sessions_.clear();
+  std::error_code ignored;
+  for (int tries = 0; tries < 20 && fs::exists(kProfile, ignored); ++tries) {
+    fs::remove_all(kProfile, ignored); // its children may still be writing while they die
+    if (fs::exists(kProfile, ignored)) ::usleep(20'000);
+  }
+}
+
+void Host::command(const std::string& method, const Json& parameters) {
+  const int id = ++last_id_;
+  pending_[id] = {nullptr, 0, method};
+  outgoing_.bytes += json_text({{"id", id}, {"method", method}, {"params", parameters}});
+  outgoing_.bytes.push_back('\0');
+}
+
+void Host::give(Client& client, std::string_view message) {
+  client.outgoing.bytes += message;
+  client.outgoing.bytes.push_back('\0');
+  if (!client.outgoing.flush(client.socket) || client.outgoing.bytes.size() > kMostQueued) client.gone = true;
+}
+
+void Host::accept_client() {
+  const int socket = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (socket < 0) return;
+  if (browser_ >= 0 && pages_ >= kPagesPerBrowser && clients_.empty()) end_browser();
+  if (browser_ < 0) launch();
+  clients_.emplace_back().socket = socket;
+}
+
+void Host::read_client(Client& client) {
+  std::array<char, 1u << 16> piece;
+  for (;;) {
+    const auto count = ::read(client.socket, piece.data(), piece.size());
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (count <= 0) {
+      client.gone = true;
+      return;
+    }
+    const auto searched = client.incoming.size();
+    client.incoming.append(piece.data(), static_cast<std::size_t>(count));
+    split_messages(client.incoming, searched, [&](std::string_view message) { take_command(client, message); });
+  }
+}
+
+// {"id":7,"method":"Page.enable",...: only the number is changed.
+void Host::take_command(Client& client, std::string_view message) {
+  constexpr std::string_view kId = "{\"id\":", kMethod = ",\"method\":\"";
+  int id = 0;
+  const char* begin = message.data() + std::min(kId.size(), message.size());
+  const auto number = std::from_chars(begin, message.data() + message.size(), id);
+  const std::string_view rest = message.substr(static_cast<std::size_t>(number.ptr - message.data()));
+  if (!message.starts_with(kId) || number.ec != std::errc() || !rest.starts_with(kMethod)) {
+    client.gone = true;
+    return;
+  }
+  const auto method = rest.substr(kMethod.size(), rest.find('"', kMethod.size()) - kMethod.size());
+  const int own = ++last_id_;
+  pending_[own] = {&client, id, std::string(method)};
+  outgoing_.bytes += kId;
+  outgoing_.bytes += std::to_string(own);
+  outgoing_.bytes += rest;
+  outgoing_.bytes.push_back('\0');
+}
+
+void Host::drop(Client& client) {
+  if (browser_ >= 0)
+    for (const auto& context : client.contexts)
+      command("Target.disposeBrowserContext", {{"browserContextId", context}});
+  for (auto it = sessions_.begin(); it != sessions_.end();) {
+    if (it->second != &client) {
+      ++it;
+      continue;
+    }
+    if (browser_ >= 0 && client.contexts.empty()) command("Target.detachFromTarget", {{"sessionId", it->first}});
+    it = sessions_.erase(it);
+  }
+  for (auto& [id, pending] : pending_)
+    if (pending.client == &client) pending.client = nullptr;
+  ::close(client.socket);
+}
+
+bool Host::read_browser() {
+  constexpr std::size_t kPiece = 1u << 18;
+  for (;;) {
+    const auto before = incoming_.size();
+    incoming_.resize(before + kPiece);
+    const auto count = ::read(answers_, incoming_.data() + before, kPiece);
+    incoming_.resize(before + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return true;
+    if (count <= 0) return false;
+    split_messages(incoming_, before, [this](std::string_view message) { take_message(message); });
+  }
+}
+
+void Host::take_message(std::string_view message) {
+  if (message.starts_with("{\"id\":"))
+    take_answer(message);
+  else
+    take_event(message);
+}
+
+void Host::take_answer(std::string_view message) {
+  constexpr std::size_t kNumber = 6;
+  int id = 0;
+  const auto number = std::from_chars(message.data() + kNumber, message.data() + message.size(), id);
+  const auto found = pending_.find(id);
+  if (found == pending_.end()) return;
+  const auto pending = found->second;
+  pending_.erase(found);
+  if (pending.method == "Target.createBrowserContext" || pending.method == "Target.attachToTarget") {
+    const auto answer = Json::parse(message, nullptr, false);
+    const auto result = answer.is_object() ? answer.value("result", Json::object()) : Json::object();
+    const auto context = result.value("browserContextId", ""), session = result.value("sessionId", "");
+    if (pending.client == nullptr) { // its hook has ended meanwhile
+      if (!context.empty()) command("Target.disposeBrowserContext", {{"browserContextId", context}});
+      return;
+    }
+    if (!context.empty()) {
+      ++pages_;
+      pending.client->contexts.push_back(context);
+      command("Browser.setDownloadBehavior", {{"behavior", "deny"}, {"browserContextId", context}});
+    }
+    if (!session.empty()) sessions_[session] = pending.client;
+  }
+  if (pending.client == nullptr) return;
+  give(*pending.client, "{\"id\":" + std::to_string(pending.id) +
+                            std::string(message.substr(static_cast<std::size_t>(number.ptr - message.data()))));
+}
+
+void Host::take_event(std::string_view message) {
+  constexpr std::string_view kAttached = "{\"method\":\"Target.attachedToTarget\"",
+                             kCreated = "{\"method\":\"Target.targetCreated\"";
+  const auto session = session_of(message);
+  if (session.empty()) {
+    if (!message.starts_with(kCreated)) return;
+    // A page that opens windows gets none: what they show would be neither judged nor recorded.
+    const auto event = Json::parse(message, nullptr, false);
+    const auto& info = event["params"]["targetInfo"];
+    if (info.value("type", "") == "page" && !info.value("openerId", "").empty())
+      command("Target.closeTarget", {{"targetId", info["targetId"]}});
+    return;
+  }
+  const auto owner = sessions_.find(std::string(session));
+  if (owner == sessions_.end()) return;
+  Client& client = *owner->second;
+  if (message.starts_with(kAttached)) {
+    const auto event = Json::parse(message, nullptr, false);
+    sessions_[event["params"].value("sessionId", "")] = &client; // a frame or worker of its page
+  }
+  give(client, message);
+}
+
+// Waits for something to happen and does it.
+bool Host::round() {
+  std::vector<pollfd> waiting{{listener_, POLLIN, 0}};
+  if (browser_ >= 0) {
+    waiting.push_back({answers_, POLLIN, 0});
+    waiting.push_back({commands_, static_cast<short>(outgoing_.bytes.empty() ? 0 : POLLOUT), 0});
+  }
+  const auto first_client = waiting.size();
+  for (const auto& client : clients_)
+    waiting.push_back(
+        {client.socket, static_cast<short>(client.outgoing.bytes.empty() ? POLLIN : POLLIN | POLLOUT), 0});
+  sigset_t none;
+  ::sigemptyset(&none);
+  if (::ppoll(waiting.data(), waiting.size(), nullptr, &none) < 0) return stopping == 0;
+  bool alive = true;
+  if (first_client > 1) {
+    if (waiting[1].revents != 0) alive = read_browser();
+    if ((waiting[2].revents & POLLERR) != 0) alive = false;
+  }
+  auto place = waiting.begin() + static_cast<std::ptrdiff_t>(first_client);
+  for (auto& client : clients_) {
+    const auto happened = (place++)->revents;
+    if ((happened & POLLOUT) != 0 && !client.outgoing.flush(client.socket)) client.gone = true;
+    if ((happened & (POLLIN | POLLHUP | POLLERR)) != 0) read_client(client);
+  }
+  if (alive && browser_ >= 0) alive = outgoing_.flush(commands_);
+  for (auto it = clients_.begin(); it != clients_.end();) {
+    if (!alive || it->gone) {
+      drop(*it);
+      it = clients_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+  if (!alive) {
+    std::cerr << "Chromium has ended by itself; the next page starts another" << std::endl;
+    end_browser();
+  } else if (browser_ >= 0 && !outgoing_.flush(commands_)) {
+    end_browser();
+  }
+  if ((waiting[0].revents & POLLIN) != 0) accept_client();
+  return stopping == 0;
+}
+
+int Host::run() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { stopping = 1; };
+  sigset_t blocked;
+  ::sigemptyset(&blocked);
+  for (const int signal : {SIGTERM, SIGINT}) {
+    ::sigaction(signal, &action, nullptr);
+    ::sigaddset(&blocked, signal);
+  }
+  ::sigprocmask(SIG_BLOCK, &blocked, nullptr); // but while it waits
+  ::signal(SIGPIPE, SIG_IGN);
+  const auto crawl = Job::setting("CRAWL_DIR");
+  if (!crawl.empty()) {
+    fs::create_directories(fs::path(crawl) / "browser");
+    fs::current_path(fs::path(crawl) / "browser");
+  }
+  program_ = Job::program("CHROME_BINARY", {"chromium", "chromium-browser", "google-chrome", "chrome"}, "chromium");
+  listen();
+  launch();
+  std::cout << "Chromium is started: " << program_ << std::endl; // which says that we are ready
+  try {
+    while (round()) {
+    }
+  } catch (...) {
+    end_browser();
+    throw;
+  }
+  end_browser();
+  ::unlink(kBrowserSocket);
+  return 0;
+}
+
+} // namespace
+
+int run_browser_host() {
+  try {
+    return Host().run();
+  } catch (const Ending& ending) {
+    std::cerr << ending.reason << std::endl;
+    return ending.status == Status::skipped ? 10 : 1;
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << std::endl;
+    return 1;
+  }
+}
+
+} // namespace holdfast::capture

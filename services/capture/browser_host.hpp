@@ -1,0 +1,18 @@
+#pragma once
+// The crawl hook of the browser plugin: one Chromium for a worker and a crawl, shared by the hooks of its pages.
+//
+// Chromium is driven through a pipe, so that no other process and no web page can reach its DevTools. Hooks connect to
+// a socket in the plugin's crawl directory; the host passes their commands on and gives each the answers and the events
+// of the sessions it opened. When a connection ends, the browser contexts made through it are disposed of, with their
+// pages. If Chromium ends, all connections end, and the next one starts another. One thread; SIGTERM ends the browser.
+
+#include <string>
+
+namespace holdfast::capture {
+
+inline constexpr const char* kBrowserSocket = "browser.sock"; // in CRAWL_DIR/browser
+
+// Runs until SIGTERM. Returns the exit status.
+int run_browser_host();
+
+} // namespace holdfast::capture

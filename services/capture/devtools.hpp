@@ -1,0 +1,52 @@
+#pragma once
+// A conversation with the crawl's browser in Chromium's DevTools protocol, through the socket of the browser hook (see
+// browser_host.hpp). Messages are JSON texts that end with a NUL. Used from one thread; the destructor ends the
+// conversation, and the host then closes what it had opened.
+
+#include "services/capture/hook.hpp"
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+namespace holdfast::capture {
+
+class DevTools {
+public:
+  using Reply = std::function<void(const Json& result, const std::string& error)>; // error: empty if it worked
+  using Event = std::function<void(const std::string& method, const Json& parameters, const std::string& session)>;
+
+  // `socket`: the path of the host's socket. Throws Ending(skipped) if there is no browser.
+  explicit DevTools(const std::filesystem::path& socket);
+  ~DevTools();
+  DevTools(const DevTools&) = delete;
+  DevTools& operator=(const DevTools&) = delete;
+
+  void on_event(Event event) { event_ = std::move(event); }
+
+  // Sends a command; `reply` is called from pump().
+  void send(const std::string& method, Json parameters, const std::string& session, Reply reply = {});
+  // Sends a command and waits. Throws Ending(failed): refused, not answered by `until`, the browser has ended.
+  Json call(const std::string& method, Json parameters, const std::string& session, Clock::time_point until);
+
+  // Takes in what the browser says until done() or until the time is up; true if done. Throws Ending(failed) if the
+  // browser has ended.
+  bool pump(Clock::time_point until, const std::function<bool()>& done);
+
+  // Signals that end a wait in pump(): blocked except while it waits. done() is asked again afterwards.
+  void wake_on_signals(bool wake) { wake_on_signals_ = wake; }
+
+private:
+  void read_some();
+  void take(std::string_view text);
+
+  int socket_{-1};
+  int last_id_{0};
+  bool wake_on_signals_{false};
+  std::string buffer_;
+  std::unordered_map<int, Reply> replies_;
+  Event event_;
+};
+
+} // namespace holdfast::capture

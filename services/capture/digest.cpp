@@ -1,0 +1,110 @@
+#include "services/capture/digest.hpp"
+
+#include <openssl/evp.h>
+
+#include <stdexcept>
+
+namespace holdfast::capture {
+
+namespace {
+EVP_MD_CTX* context_of(void* pointer) { return static_cast<EVP_MD_CTX*>(pointer); }
+constexpr std::string_view kBase64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+constexpr std::array<std::int8_t, 256> base64_values() {
+  std::array<std::int8_t, 256> values{};
+  for (auto& value : values)
+    value = -1;
+  for (std::size_t i = 0; i < kBase64.size(); ++i)
+    values[static_cast<unsigned char>(kBase64[i])] = static_cast<std::int8_t>(i);
+  return values;
+}
+} // namespace
+
+void Digest::Closer::operator()(void* context) const { EVP_MD_CTX_free(context_of(context)); }
+
+Digest::Digest(Kind kind) : context_(EVP_MD_CTX_new()) {
+  const auto* type = kind == Kind::sha1 ? EVP_sha1() : EVP_sha256();
+  if (!context_ || EVP_DigestInit_ex(context_of(context_.get()), type, nullptr) != 1)
+    throw std::runtime_error("the digest cannot be computed");
+}
+
+Digest::Digest(const Digest& other) : context_(EVP_MD_CTX_new()) {
+  if (!context_ || EVP_MD_CTX_copy_ex(context_of(context_.get()), context_of(other.context_.get())) != 1)
+    throw std::runtime_error("the digest cannot be computed");
+}
+
+Digest::~Digest() = default;
+
+void Digest::add(std::string_view bytes) { EVP_DigestUpdate(context_of(context_.get()), bytes.data(), bytes.size()); }
+
+std::string Digest::finish() {
+  std::string result(EVP_MAX_MD_SIZE, '\0');
+  unsigned size = 0;
+  EVP_DigestFinal_ex(context_of(context_.get()), reinterpret_cast<unsigned char*>(result.data()), &size);
+  result.resize(size);
+  return result;
+}
+
+std::string hex(std::string_view bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string result;
+  result.reserve(bytes.size() * 2);
+  for (const char letter : bytes) {
+    const auto byte = static_cast<unsigned char>(letter);
+    result += kDigits[byte >> 4];
+    result += kDigits[byte & 15];
+  }
+  return result;
+}
+
+std::string base32(std::string_view bytes) {
+  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+  std::string result;
+  std::uint32_t bits = 0;
+  int count = 0;
+  for (const char letter : bytes) {
+    bits = bits << 8 | static_cast<unsigned char>(letter);
+    for (count += 8; count >= 5; count -= 5)
+      result += kDigits[bits >> (count - 5) & 31];
+  }
+  if (count > 0) result += kDigits[bits << (5 - count) & 31];
+  while (result.size() % 8 != 0)
+    result += '=';
+  return result;
+}
+
+std::string base64_decode(std::string_view text) {
+  static constexpr auto kValues = base64_values();
+  std::string result;
+  result.reserve(text.size() / 4 * 3 + 3);
+  std::uint32_t bits = 0;
+  int count = 0;
+  for (const char letter : text) {
+    const auto value = kValues[static_cast<unsigned char>(letter)];
+    if (value < 0) continue;
+    bits = bits << 6 | static_cast<std::uint32_t>(value);
+    count += 6;
+    if (count < 8) continue;
+    count -= 8;
+    result += static_cast<char>(bits >> count & 255);
+  }
+  return result;
+}
+
+std::string base64_encode(std::string_view bytes) {
+  std::string result;
+  result.reserve((bytes.size() + 2) / 3 * 4);
+  std::uint32_t bits = 0;
+  int count = 0;
+  for (const char letter : bytes) {
+    bits = bits << 8 | static_cast<unsigned char>(letter);
+    for (count += 8; count >= 6; count -= 6)
+      result += kBase64[bits >> (count - 6) & 63];
+  }
+  if (count > 0) result += kBase64[bits << (6 - count) & 63];
+  while (result.size() % 4 != 0)
+    result += '=';
+  return result;
+}
+
+} // namespace holdfast::capture

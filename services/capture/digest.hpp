@@ -1,0 +1,35 @@
+#pragma once
+// Digests and text encodings of bytes. Values only.
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace holdfast::capture {
+
+// A running SHA-1 or SHA-256.
+class Digest {
+public:
+  enum class Kind { sha1, sha256 };
+  explicit Digest(Kind kind);
+  Digest(const Digest& other);
+  Digest& operator=(const Digest&) = delete;
+  ~Digest();
+  void add(std::string_view bytes);
+  std::string finish(); // the raw digest; once
+
+private:
+  struct Closer {
+    void operator()(void* context) const;
+  };
+  std::unique_ptr<void, Closer> context_;
+};
+
+std::string hex(std::string_view bytes);
+std::string base32(std::string_view bytes);
+std::string base64_decode(std::string_view text); // what is not base64 is skipped
+std::string base64_encode(std::string_view bytes);
+
+} // namespace holdfast::capture

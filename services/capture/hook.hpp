@@ -1,0 +1,112 @@
+#pragma once
+// What every built-in hook shares: its settings, its deadline, its directory, its records on stdout and the one result.
+//
+// A hook is a function of a Job that returns a Result for a success and throws an Ending otherwise, so that a success
+// is always claimed and never assumed. One hook runs per process, on one thread.
+
+#include <nlohmann/json.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <set>
+#include <string>
+#include <string_view>
+
+namespace holdfast::capture {
+
+using Json = nlohmann::json;
+using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+
+enum class Status { succeeded, noresults, skipped, failed };
+
+struct Result {
+  std::string output; // one line for people
+  Json detail;        // null: none
+};
+
+// Ends a hook otherwise than by success.
+struct Ending {
+  Status status{Status::failed};
+  std::string reason; // one line for people
+  Json detail;
+  bool unreachable{false}; // the page cannot be fetched: other hooks need not try
+};
+
+inline Ending failed(std::string reason, Json detail = nullptr) {
+  return {Status::failed, std::move(reason), std::move(detail), false};
+}
+inline Ending unreachable(std::string reason, Json detail = nullptr) {
+  return {Status::failed, std::move(reason), std::move(detail), true};
+}
+inline Ending no_results(std::string reason) { return {Status::noresults, std::move(reason), nullptr, false}; }
+inline Ending skipped(std::string reason) { return {Status::skipped, std::move(reason), nullptr, false}; }
+
+class Job {
+public:
+  // Makes the plugin's directory below SNAP_DIR and changes to it. Throws Ending for a setting that is wrong.
+  Job(std::string plugin, std::string url);
+
+  const std::string& plugin() const { return plugin_; }
+  const std::string& url() const { return url_; }
+  const std::filesystem::path& snapshot() const { return snapshot_; } // the directory of all plugins' directories
+
+  // Settings are environment variables.
+  static std::string setting(const char* name, const std::string& otherwise = {});
+  static bool flag(const char* name, bool otherwise);
+  static double number(const std::string& name, double otherwise);
+  static std::uint64_t size(const char* name, const char* otherwise); // "500k", "20m", "1g"
+  // Absolute path of an installed program, or the hook is skipped and names the package.
+  static std::string program(const char* setting, const std::vector<std::string>& names, const char* package);
+
+  double timeout() const { return timeout_; } // seconds
+  double margin() const { return margin_; }   // before the timeout, to keep what was got and to say so
+  Clock::time_point deadline() const { return deadline_; }
+  double remaining() const; // seconds left for work, at least a moment
+
+  // Writes a file of the own directory whole or not at all.
+  void write(const std::string& name, std::string_view bytes) const;
+  void write_json(const std::string& name, const Json& value) const;
+  // A small JSON object of another plugin ("headers/headers.json"); an empty object if there is none.
+  Json sibling(const std::string& name) const;
+
+  // Records for the worker.
+  void report_response(const std::string& url, int status, const std::string& content_type) const;
+  void report_redirect(const std::string& url, const std::string& location, int status);
+  void report_rate_limit(const std::string& host, int status, const std::string& retry_after) const;
+
+private:
+  std::string plugin_, url_;
+  std::filesystem::path snapshot_;
+  double timeout_{60}, margin_{5};
+  Clock::time_point deadline_;
+  std::set<std::string> redirects_;
+};
+
+void emit(const Json& record);
+void emit_result(Status status, const std::string& output, const Json& detail, const std::string& error);
+
+// "text/html; charset=x" -> "text/html"
+std::string media_type(std::string_view content_type);
+// Valid UTF-8 without control characters; blanks collapsed; at most `limit` characters.
+std::string one_line(std::string_view text, std::size_t limit);
+// Valid UTF-8 without control characters other than tab and line ends.
+std::string clean(std::string_view text);
+std::string lower(std::string_view text);
+std::string json_text(const Json& value, int indent = -1);
+// Seconds of a Retry-After header: a number or a date; negative: neither.
+long retry_after_seconds(const std::string& value);
+
+// The hook has done what its timeout is for, and now waits to be told to end.
+void stop_alarm();
+
+// Called by the handler of SIGTERM before the process ends: must be async-signal-safe.
+extern void (*on_stop)();
+
+// Runs `body` as the hook of `plugin` and returns the exit status. A hook that is asked to stop exits with 143 and
+// without a result.
+int run_hook(const std::string& plugin, const std::string& url, const std::function<Result(Job&)>& body);
+
+} // namespace holdfast::capture

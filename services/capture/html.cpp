@@ -1,0 +1,253 @@
+#include "services/capture/html.hpp"
+
+#include "services/capture/hook.hpp"
+#include "services/capture/html_entities.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+namespace holdfast::capture {
+
+namespace {
+
+constexpr std::size_t kMostAttributes = 100;
+constexpr std::string_view kBlank = " \t\n\r\f\v";
+// Their content is text, not markup, until their own end tag.
+constexpr std::array<std::string_view, 8> kRaw{"script",  "style",    "xmp",      "iframe",
+                                               "noembed", "noframes", "textarea", "title"};
+
+bool is_blank(char letter) { return kBlank.find(letter) != std::string_view::npos; }
+bool is_letter(char letter) { return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z'); }
+bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
+int hex_value(char letter) {
+  if (is_digit(letter)) return letter - '0';
+  if (letter >= 'a' && letter <= 'f') return letter - 'a' + 10;
+  if (letter >= 'A' && letter <= 'F') return letter - 'A' + 10;
+  return -1;
+}
+
+void append_utf8(std::string& text, std::uint32_t code) {
+  const auto put = [&](std::uint32_t byte) { text += static_cast<char>(byte); };
+  if (code < 0x80) {
+    put(code);
+  } else if (code < 0x800) {
+    put(0xC0 | code >> 6);
+    put(0x80 | (code & 63));
+  } else if (code < 0x10000) {
+    put(0xE0 | code >> 12);
+    put(0x80 | (code >> 6 & 63));
+    put(0x80 | (code & 63));
+  } else {
+    put(0xF0 | code >> 18);
+    put(0x80 | (code >> 12 & 63));
+    put(0x80 | (code >> 6 & 63));
+    put(0x80 | (code & 63));
+  }
+}
+
+// What numbers between 128 and 159 mean: windows-1252.
+constexpr std::array<std::uint16_t, 32> kWindows1252{0x20AC, 0x81,   0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021,
+                                                     0x02C6, 0x2030, 0x0160, 0x2039, 0x0152, 0x8D,   0x017D, 0x8F,
+                                                     0x90,   0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014,
+                                                     0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0x9D,   0x017E, 0x0178};
+
+// At "&#": the end of the reference, or `at` if it is none.
+std::size_t numeric_reference(std::string_view text, std::size_t at, std::string& result) {
+  const bool hexadecimal = at + 2 < text.size() && (text[at + 2] == 'x' || text[at + 2] == 'X');
+  std::size_t end = at + (hexadecimal ? 3 : 2);
+  const auto begin = end;
+  std::uint32_t code = 0;
+  for (; end < text.size() && (hexadecimal ? hex_value(text[end]) >= 0 : is_digit(text[end])); ++end)
+    code = std::min<std::uint32_t>(0x110000,
+                                   code * (hexadecimal ? 16 : 10) + static_cast<std::uint32_t>(hex_value(text[end])));
+  if (end == begin) return at;
+  if (end < text.size() && text[end] == ';') ++end;
+  if (code == 0 || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) code = 0xFFFD;
+  if (code >= 0x80 && code < 0xA0) code = kWindows1252[code - 0x80];
+  append_utf8(result, code);
+  return end;
+}
+
+// At "&": as above. The longest name counts.
+std::size_t named_reference(std::string_view text, std::size_t at, std::string& result) {
+  constexpr std::size_t kLongestName = 33;
+  auto length = std::min(text.find_first_of("\t\n\f <&#;", at + 1), text.size()) - at - 1;
+  if (at + 1 + length < text.size() && text[at + 1 + length] == ';') ++length;
+  for (length = std::min(length, kLongestName); length > 1; --length)
+    if (const auto characters = entity(text.substr(at + 1, length)); !characters.empty()) {
+      result += characters;
+      return at + 1 + length;
+    }
+  return at;
+}
+
+std::size_t after(std::string_view text, std::string_view mark, std::size_t from) {
+  const auto found = text.find(mark, from);
+  return found == std::string_view::npos ? text.size() : found + mark.size();
+}
+
+std::size_t after_comment(std::string_view text, std::size_t opening) {
+  if (text.substr(opening).starts_with("<!--")) {
+    const auto rest = text.substr(opening + 4);
+    if (rest.starts_with(">") || rest.starts_with("->")) return after(text, ">", opening + 4);
+    return after(text, "-->", opening + 4);
+  }
+  return after(text, ">", opening);
+}
+
+std::size_t end_of_name(std::string_view text, std::size_t at) {
+  while (at < text.size() && !is_blank(text[at]) && text[at] != '/' && text[at] != '>')
+    ++at;
+  return at;
+}
+
+// One attribute at `at`, where something other than blanks, "/" and ">" stands.
+std::size_t take_attribute(std::string_view text, std::size_t at, Token& token) {
+  const auto begin = at;
+  if (text[at] == '=') ++at; // part of the name
+  while (at < text.size() && !is_blank(text[at]) && text[at] != '/' && text[at] != '>' && text[at] != '=')
+    ++at;
+  auto name = lower(text.substr(begin, at - begin));
+  auto next = std::min(text.find_first_not_of(kBlank, at), text.size());
+  std::string_view value;
+  if (next < text.size() && text[next] == '=') {
+    next = std::min(text.find_first_not_of(kBlank, next + 1), text.size());
+    if (next < text.size() && (text[next] == '"' || text[next] == '\'')) {
+      const auto close = text.find(text[next], next + 1);
+      if (close == std::string_view::npos) return text.size();
+      value = text.substr(next + 1, close - next - 1);
+      at = close + 1;
+    } else {
+      at = next;
+      while (at < text.size() && !is_blank(text[at]) && text[at] != '>')
+        ++at;
+      value = text.substr(next, at - next);
+    }
+  }
+  if (token.attributes.size() < kMostAttributes && !token.has(name))
+    token.attributes.emplace_back(std::move(name), unescape_html(value));
+  return at;
+}
+
+// Returns where the tag ends; npos if the text ends inside it.
+std::size_t take_start_tag(std::string_view text, std::size_t at, Token& token) {
+  const auto end = end_of_name(text, at);
+  token.kind = Token::Kind::start;
+  token.text = lower(text.substr(at, end - at));
+  token.attributes.clear();
+  for (at = end;;) {
+    while (at < text.size() && (is_blank(text[at]) || text[at] == '/'))
+      ++at;
+    if (at >= text.size()) return std::string_view::npos;
+    if (text[at] == '>') return at + 1;
+    at = take_attribute(text, at, token);
+  }
+}
+
+// Where the content of a raw element ends: at its end tag.
+std::size_t end_of_raw(std::string_view text, std::size_t from, const std::string& name) {
+  for (auto at = text.find("</", from); at != std::string_view::npos; at = text.find("</", at + 2)) {
+    const auto rest = text.substr(at + 2);
+    if (rest.size() > name.size() && lower(rest.substr(0, name.size())) == name &&
+        (is_blank(rest[name.size()]) || rest[name.size()] == '/' || rest[name.size()] == '>'))
+      return at;
+  }
+  return text.size();
+}
+
+} // namespace
+
+bool Token::has(std::string_view name) const {
+  return std::any_of(attributes.begin(), attributes.end(), [&](const auto& one) { return one.first == name; });
+}
+
+const std::string& Token::attribute(std::string_view name) const {
+  static const std::string kNone;
+  for (const auto& [key, value] : attributes)
+    if (key == name) return value;
+  return kNone;
+}
+
+std::string unescape_html(std::string_view text) {
+  auto at = text.find('&');
+  if (at == std::string_view::npos) return std::string(text);
+  std::string result(text.substr(0, at));
+  while (at < text.size()) {
+    const auto end = at + 1 < text.size() && text[at + 1] == '#' ? numeric_reference(text, at, result)
+                                                                 : named_reference(text, at, result);
+    if (end == at) result += '&';
+    const auto rest = std::max(end, at + (end == at ? 1 : 0));
+    at = std::min(text.find('&', rest), text.size());
+    result += text.substr(rest, at - rest);
+  }
+  return result;
+}
+
+std::string escape_html(std::string_view text) {
+  std::string result;
+  for (const char letter : text) {
+    switch (letter) {
+    case '&':
+      result += "&amp;";
+      break;
+    case '<':
+      result += "&lt;";
+      break;
+    case '>':
+      result += "&gt;";
+      break;
+    case '"':
+      result += "&quot;";
+      break;
+    case '\'':
+      result += "&#x27;";
+      break;
+    default:
+      result += letter;
+    }
+  }
+  return result;
+}
+
+void scan_html(std::string_view html, const std::function<bool(const Token&)>& take) {
+  Token token;
+  const auto take_text = [&](std::string text) {
+    token.kind = Token::Kind::text;
+    token.text = std::move(text);
+    token.attributes.clear();
+    return take(token);
+  };
+  for (std::size_t at = 0; at < html.size();) {
+    const auto opening = html.find('<', at);
+    if (opening != at && !take_text(unescape_html(html.substr(at, opening - at)))) return;
+    if (opening == std::string_view::npos) return;
+    const char next = opening + 1 < html.size() ? html[opening + 1] : '\0';
+    if (next == '!' || next == '?') {
+      at = after_comment(html, opening);
+    } else if (next == '/') {
+      at = after(html, ">", opening + 2);
+      if (opening + 2 >= html.size() || !is_letter(html[opening + 2])) continue;
+      token.kind = Token::Kind::end;
+      token.text = lower(html.substr(opening + 2, end_of_name(html, opening + 2) - opening - 2));
+      token.attributes.clear();
+      if (!take(token)) return;
+    } else if (is_letter(next)) {
+      at = take_start_tag(html, opening + 1, token);
+      if (at == std::string_view::npos) return;
+      const auto name = token.text;
+      if (!take(token)) return;
+      if (std::find(kRaw.begin(), kRaw.end(), name) == kRaw.end()) continue;
+      const auto end = end_of_raw(html, at, name);
+      const auto content = html.substr(at, end - at);
+      const bool references = name == "textarea" || name == "title";
+      if (!take_text(references ? unescape_html(content) : std::string(content))) return;
+      at = end;
+    } else {
+      if (!take_text("<")) return;
+      at = opening + 1;
+    }
+  }
+}
+
+} // namespace holdfast::capture

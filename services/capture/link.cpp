@@ -1,0 +1,150 @@
+#include "services/capture/link.hpp"
+
+#include "services/capture/hook.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace holdfast::capture {
+
+namespace {
+
+constexpr std::size_t kLongestUrl = 2048;
+
+struct Parts {
+  std::string_view scheme, authority, path, query, fragment;
+  bool has_authority{false}, has_query{false}, has_fragment{false};
+};
+
+bool is_scheme(std::string_view text) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  return !text.empty() && letter(text[0]) && std::all_of(text.begin(), text.end(), [&](char c) {
+    return letter(c) || (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.';
+  });
+}
+
+Parts split_url(std::string_view url) {
+  Parts parts;
+  if (const auto hash = url.find('#'); hash != std::string_view::npos) {
+    parts.fragment = url.substr(hash + 1);
+    parts.has_fragment = true;
+    url = url.substr(0, hash);
+  }
+  if (const auto mark = url.find('?'); mark != std::string_view::npos) {
+    parts.query = url.substr(mark + 1);
+    parts.has_query = true;
+    url = url.substr(0, mark);
+  }
+  if (const auto colon = url.find(':'); colon != std::string_view::npos && is_scheme(url.substr(0, colon))) {
+    parts.scheme = url.substr(0, colon);
+    url = url.substr(colon + 1);
+  }
+  if (url.starts_with("//")) {
+    const auto end = std::min(url.find('/', 2), url.size());
+    parts.authority = url.substr(2, end - 2);
+    parts.has_authority = true;
+    url = url.substr(end);
+  }
+  parts.path = url;
+  return parts;
+}
+
+std::string without_dots(std::string_view path) {
+  std::vector<std::string_view> kept;
+  const bool rooted = path.starts_with('/');
+  bool directory = false; // the path ends with "/"
+  for (std::size_t begin = rooted ? 1 : 0; begin <= path.size();) {
+    const auto end = std::min(path.find('/', begin), path.size());
+    const auto part = path.substr(begin, end - begin);
+    directory = part == "." || part == "..";
+    if (part == "..") {
+      if (!kept.empty()) kept.pop_back();
+    } else if (part != ".") {
+      kept.push_back(part);
+    }
+    begin = end + 1;
+  }
+  std::string result = rooted ? "/" : "";
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    result += kept[i];
+    if (i + 1 < kept.size() || directory) result += '/';
+  }
+  return result;
+}
+
+} // namespace
+
+std::optional<std::string> join_url(std::string_view base, std::string_view reference) {
+  if (reference.empty()) return std::string(base);
+  const auto from = split_url(base), to = split_url(reference);
+  const auto broken = [](std::string_view authority) {
+    return (authority.find('[') == std::string_view::npos) != (authority.find(']') == std::string_view::npos);
+  };
+  if (broken(to.authority)) return std::nullopt;
+  if (!to.scheme.empty() && (to.has_authority || lower(to.scheme) != lower(from.scheme))) return std::string(reference);
+  std::string result = std::string(from.scheme) + ":";
+  const auto authority = to.has_authority ? to.authority : from.authority;
+  result += "//" + std::string(authority);
+  bool query_of_base = false;
+  if (to.has_authority || to.path.starts_with('/')) {
+    result += without_dots(to.path);
+  } else if (to.path.empty()) {
+    result += from.path;
+    query_of_base = !to.has_query;
+  } else {
+    const auto slash = from.path.rfind('/');
+    const auto directory =
+        slash == std::string_view::npos ? std::string("/") : std::string(from.path.substr(0, slash + 1));
+    result += without_dots(directory + std::string(to.path));
+  }
+  if (query_of_base && from.has_query) result += "?" + std::string(from.query);
+  if (to.has_query && !to.query.empty()) result += "?" + std::string(to.query);
+  if (to.has_fragment) result += "#" + std::string(to.fragment);
+  return result;
+}
+
+bool is_web_url(std::string_view url) {
+  const auto start = lower(url.substr(0, 8));
+  const std::size_t scheme = start.starts_with("http://") ? 7 : start == "https://" ? 8 : 0;
+  constexpr std::string_view kNoHost = "/?# \t\r\n";
+  return scheme != 0 && url.size() > scheme && kNoHost.find(url[scheme]) == std::string_view::npos;
+}
+
+std::optional<std::string> absolute_link(std::string_view base, std::string_view href) {
+  constexpr std::string_view kAround(" \t\r\n\f\0", 6);
+  const auto begin = href.find_first_not_of(kAround);
+  if (begin == std::string_view::npos) return std::nullopt;
+  std::string text(href.substr(begin, href.find_last_not_of(kAround) + 1 - begin));
+  std::erase_if(text, [](char letter) { return letter == '\t' || letter == '\r' || letter == '\n'; });
+  if (text.size() > kLongestUrl) return std::nullopt;
+  auto url = join_url(base, text);
+  if (!url) return std::nullopt;
+  url->resize(std::min(url->find('#'), url->size()));
+  if (!is_web_url(*url) || url->size() > kLongestUrl) return std::nullopt;
+  std::string result;
+  for (const char letter : *url)
+    letter == ' ' ? result += "%20" : result += letter;
+  return result;
+}
+
+std::string request_url(std::string_view url) {
+  const auto scheme = url.find("://");
+  const auto path = scheme == std::string_view::npos ? 0 : std::min(url.find_first_of("/?#", scheme + 3), url.size());
+  std::string result(url.substr(0, path));
+  if (path < url.size() && url[path] != '/') result += '/';
+  if (path == url.size()) result += '/';
+  constexpr std::string_view kHex = "0123456789ABCDEF";
+  for (const char letter : url.substr(path, url.find('#', path) - path)) {
+    const auto code = static_cast<unsigned char>(letter);
+    if (code > 0x20 && code < 0x7F && letter != '"' && letter != '<' && letter != '>') {
+      result += letter;
+    } else {
+      result += '%';
+      result += kHex[code >> 4];
+      result += kHex[code & 15];
+    }
+  }
+  return result;
+}
+
+} // namespace holdfast::capture

@@ -1,0 +1,21 @@
+#pragma once
+// URLs as pages write them. lib/base/url judges and normalises what is archived; a page's own spelling is kept here.
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace holdfast::capture {
+
+// What `reference` means on a page at `base` (RFC 3986, lenient as browsers are); nullopt if it cannot be read.
+std::optional<std::string> join_url(std::string_view base, std::string_view reference);
+
+// The http(s) URL that `href` means on a page at `base`, without its fragment; nullopt if it means none.
+std::optional<std::string> absolute_link(std::string_view base, std::string_view href);
+
+bool is_web_url(std::string_view url); // http(s) with a host
+
+// As it may stand in a request line: what is not ASCII percent-encoded; the host is left to the HTTP client.
+std::string request_url(std::string_view url);
+
+} // namespace holdfast::capture

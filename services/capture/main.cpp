@@ -1,0 +1,42 @@
+// holdfast-capture SCRIPT [--url=URL ...]: the built-in hooks. SCRIPT is the hook's file; it names this program as its
+// interpreter, and its directory is the plugin.
+#include "services/capture/browser_host.hpp"
+#include "services/capture/hook.hpp"
+#include "services/capture/readers.hpp"
+#include "services/capture/tab.hpp"
+#include "services/capture/wget.hpp"
+
+#include <filesystem>
+#include <iostream>
+#include <map>
+
+using namespace holdfast::capture;
+
+namespace {
+
+const std::map<std::string, Result (*)(Job&)> kHooks = {
+    {"browser", run_tab},        {"headers", save_headers},       {"wget", run_wget},
+    {"favicon", save_favicon},   {"screenshot", take_screenshot}, {"pdf", print_pdf},
+    {"dom", save_dom},           {"title", save_title},           {"text", save_text},
+    {"outlinks", save_outlinks}, {"hashes", save_hashes}};
+
+} // namespace
+
+int main(int count, char** arguments) {
+  if (count < 2) {
+    std::cerr << "usage: holdfast-capture HOOK --url=URL\n";
+    return 64;
+  }
+  const std::filesystem::path script = arguments[1];
+  const auto plugin = script.parent_path().filename().string();
+  if (script.filename().string().starts_with("on_CrawlSetup")) return run_browser_host();
+  const auto hook = kHooks.find(plugin);
+  if (hook == kHooks.end()) {
+    std::cerr << "holdfast-capture has no hook for the plugin \"" << plugin << "\"\n";
+    return 64;
+  }
+  std::string url;
+  for (int i = 2; i < count; ++i)
+    if (const std::string_view argument = arguments[i]; argument.starts_with("--url=")) url = argument.substr(6);
+  return run_hook(plugin, url, hook->second);
+}

@@ -1,0 +1,108 @@
+#include "services/capture/page.hpp"
+
+#include "services/capture/charset.hpp"
+#include "services/capture/fetch.hpp"
+#include "services/capture/page_record.hpp"
+
+#include <zlib.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace holdfast::capture {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t kLargestPage = 8u << 20;
+constexpr int kFirstError = 400;
+
+std::string read_file(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string bytes(kLargestPage, '\0');
+  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  bytes.resize(static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+  return bytes;
+}
+
+// Some servers compress whatever the client says, and wget may keep it so.
+std::string decompressed(std::string bytes) {
+  if (!bytes.starts_with("\x1f\x8b")) return bytes;
+  z_stream stream{};
+  if (::inflateInit2(&stream, 15 + 16) != Z_OK) return bytes;
+  std::string result(kLargestPage, '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(bytes.data());
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  stream.next_out = reinterpret_cast<Bytef*>(result.data());
+  stream.avail_out = static_cast<uInt>(result.size());
+  const int answer = ::inflate(&stream, Z_FINISH);
+  result.resize(result.size() - stream.avail_out);
+  ::inflateEnd(&stream);
+  return answer == Z_STREAM_END || answer == Z_BUF_ERROR || answer == Z_OK ? result : bytes;
+}
+
+} // namespace
+
+std::string Page::text() const { return decode_page(bytes, content_type); }
+
+bool Page::is_html() const {
+  const auto kind = type();
+  if (kind == "text/html" || kind == "application/xhtml+xml") return true;
+  if (!kind.empty()) return false;
+  auto start = lower(std::string_view(bytes).substr(0, 1000));
+  start.erase(0, std::min(start.find_first_not_of(" \t\r\n"), start.size()));
+  for (const char* mark : {"<!doctype html", "<html", "<head", "<body", "<!--"})
+    if (start.starts_with(mark)) return true;
+  return false;
+}
+
+std::optional<Page> saved_page(Job& job, const std::string& plugin) {
+  if (plugin == "tab") return page_of_tab(job);
+  const auto about = job.sibling(plugin + "/page.json");
+  const int status = about.value("status", 0);
+  if (status >= kFirstError) throw failed("HTTP " + std::to_string(status));
+  const auto name = about.value("path", "");
+  Page page{about.value("url", job.url()), about.value("content_type", ""), "", plugin};
+  if (name.empty()) {
+    // What is no page for a browser: its kind is known, and there is nothing to read in it.
+    const bool other = plugin == "browser" && status != 0 && !page.content_type.empty();
+    return other && about.contains("ending") ? std::optional(page) : std::nullopt;
+  }
+  std::error_code error;
+  const auto directory = fs::weakly_canonical(job.snapshot() / plugin, error);
+  const auto path = fs::weakly_canonical(directory / name, error);
+  if (!path.string().starts_with(directory.string() + "/") || !fs::is_regular_file(path, error)) return std::nullopt;
+  page.bytes = decompressed(read_file(path));
+  return page;
+}
+
+Page load_page(Job& job, std::initializer_list<const char*> prefer) {
+  std::optional<Ending> refused;
+  for (const char* plugin : prefer) {
+    try {
+      if (auto page = saved_page(job, plugin)) return std::move(*page);
+    } catch (const Ending& ending) { // a site may refuse one client and serve another
+      refused = ending;
+    }
+  }
+  if (refused) throw *refused;
+  FetchOptions options;
+  options.most_bytes = kLargestPage;
+  options.accept = "text/html,application/xhtml+xml,*/*;q=0.5";
+  auto response = fetch(job, job.url(), options);
+  const auto type = header_of(response.headers, "content-type");
+  job.report_response(response.url, response.status, type);
+  if (response.status == 429 || response.status == 503)
+    job.report_rate_limit(host_in(response.url), response.status, header_of(response.headers, "retry-after"));
+  if (response.status >= kFirstError) throw failed("HTTP " + std::to_string(response.status));
+  return {response.url, type, decompressed(std::move(response.body)), "fetch"};
+}
+
+Page load_html(Job& job, std::initializer_list<const char*> prefer) {
+  auto page = load_page(job, prefer);
+  if (!page.is_html()) throw no_results("not an HTML page: " + (page.type().empty() ? "unknown type" : page.type()));
+  return page;
+}
+
+} // namespace holdfast::capture

@@ -1,0 +1,35 @@
+#pragma once
+// The page of this snapshot: as another plugin saved it, as the browser's tab shows it, or fetched here if there is
+// neither. A plugin that saves the page leaves page.json beside it: {url, status, content_type, path, complete}.
+
+#include "services/capture/hook.hpp"
+
+#include <initializer_list>
+#include <optional>
+#include <string>
+
+namespace holdfast::capture {
+
+struct Page {
+  std::string url; // after redirects: what relative links are relative to
+  std::string content_type;
+  std::string bytes;
+  std::string source; // "dom", "wget", "browser", "fetch"
+
+  std::string type() const { return media_type(content_type); }
+  std::string text() const; // UTF-8
+  bool is_html() const;
+};
+
+// As `plugin` saved it; "browser" is what the server sent, "tab" what the browser made of it. nullopt: it has not.
+// Throws Ending if the site answered with an error.
+std::optional<Page> saved_page(Job& job, const std::string& plugin);
+
+// The best copy of the page: the first of `prefer` that there is, else a fetch.
+Page load_page(Job& job, std::initializer_list<const char*> prefer = {"dom", "tab", "wget", "browser"});
+Page load_html(Job& job, std::initializer_list<const char*> prefer = {"dom", "tab", "wget", "browser"});
+
+// The tab's document as it stands now; nullopt if there is no tab. (tab.cpp)
+std::optional<Page> page_of_tab(Job& job);
+
+} // namespace holdfast::capture

@@ -1,0 +1,86 @@
+#include "services/capture/page_record.hpp"
+
+namespace holdfast::capture {
+
+namespace {
+
+constexpr const char* kFile = "page.json";
+
+const char* kind_of(const Ending& ending) {
+  return ending.status == Status::noresults ? "noresults" : ending.status == Status::skipped ? "skipped" : "failed";
+}
+
+} // namespace
+
+std::string host_in(const std::string& url) {
+  const auto scheme = url.find("://");
+  if (scheme == std::string::npos) return {};
+  auto authority = url.substr(scheme + 3, url.find_first_of("/?#", scheme + 3) - scheme - 3);
+  authority.erase(0, authority.rfind('@') + 1);
+  if (authority.starts_with('[')) return lower(authority.substr(1, authority.find(']') - 1));
+  return lower(authority.substr(0, authority.find(':')));
+}
+
+Json PageRecord::about() const {
+  return {{"url", url}, {"status", status}, {"complete", complete}, {"finished", finished}};
+}
+
+void PageRecord::report(Job& job) const {
+  for (const auto& redirect : redirects)
+    job.report_redirect(redirect.url, redirect.location, redirect.status);
+  if (status == 0) return;
+  if (url != job.url() && redirects.empty()) job.report_redirect(job.url(), url, 0); // by script or refresh
+  job.report_response(url, status, content_type);
+  if (status == 429 || status == 503) job.report_rate_limit(host_in(url), status, headers.value("retry-after", ""));
+}
+
+void save_page_record(const Job& job, const PageRecord& page) {
+  Json redirects = Json::array();
+  for (const auto& redirect : page.redirects)
+    redirects.push_back({{"url", redirect.url}, {"status", redirect.status}, {"location", redirect.location}});
+  Json record = {{"url", page.url},           {"status", page.status},    {"reason", page.reason},
+                 {"headers", page.headers},   {"redirects", redirects},   {"content_type", page.content_type},
+                 {"complete", page.complete}, {"finished", page.finished}};
+  const auto add = [&](const char* name, const std::string& value) {
+    if (!value.empty()) record[name] = value;
+  };
+  add("path", page.source);
+  add("icon", page.icon);
+  add("icon_url", page.icon_url);
+  add("target", page.target);
+  add("broken", page.broken);
+  if (page.ending)
+    record["ending"] = {
+        {"status", kind_of(*page.ending)}, {"reason", page.ending->reason}, {"unreachable", page.ending->unreachable}};
+  job.write_json(kFile, record);
+}
+
+std::optional<PageRecord> load_page_record(const Job& job) {
+  const auto record = job.sibling(std::string("browser/") + kFile);
+  if (record.empty()) return std::nullopt;
+  PageRecord page;
+  page.url = record.value("url", job.url());
+  page.status = record.value("status", 0);
+  page.reason = record.value("reason", "");
+  page.content_type = record.value("content_type", "");
+  page.headers = record.value("headers", Json::object());
+  for (const auto& item : record.value("redirects", Json::array()))
+    page.redirects.push_back({item.value("url", ""), item.value("location", ""), item.value("status", 0)});
+  page.source = record.value("path", "");
+  page.icon = record.value("icon", "");
+  page.icon_url = record.value("icon_url", "");
+  page.target = record.value("target", "");
+  page.complete = record.value("complete", false);
+  page.finished = record.value("finished", false);
+  page.broken = record.value("broken", "");
+  if (const auto ending = record.find("ending"); ending != record.end()) {
+    const auto status = ending->value("status", "failed");
+    page.ending = Ending{status == "noresults" ? Status::noresults
+                         : status == "skipped" ? Status::skipped
+                                               : Status::failed,
+                         ending->value("reason", ""), nullptr, ending->value("unreachable", false)};
+  }
+  return page;
+}
+
+} // namespace holdfast::capture

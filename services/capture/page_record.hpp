@@ -1,0 +1,42 @@
+#pragma once
+// What the browser plugin knows of the page: browser/page.json, which the other hooks read.
+
+#include "services/capture/hook.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace holdfast::capture {
+
+struct PageRecord {
+  struct Redirect {
+    std::string url, location;
+    int status{0};
+  };
+  std::string url; // after redirects
+  int status{0};
+  std::string reason, content_type;
+  Json headers = Json::object(); // names in lower case
+  std::vector<Redirect> redirects;
+  std::string source;           // the file with the document as it was sent; empty: it is not kept
+  std::string icon, icon_url;   // the icon that the browser fetched, and its file
+  std::string target;           // of the tab; empty: there is none
+  bool complete{false};         // the document itself was parsed to its end
+  bool finished{false};         // and everything that it asked for has come
+  std::string broken;           // why the document did not arrive whole, if it was not merely slow
+  std::optional<Ending> ending; // why there is no page to show
+
+  Json about() const;
+  // The answer of the site, its redirects and its rate limit, as records.
+  void report(Job& job) const;
+};
+
+void save_page_record(const Job& job, const PageRecord& page);
+// Nothing if the browser plugin did not run for this page.
+std::optional<PageRecord> load_page_record(const Job& job);
+
+// The host in a URL, without port and brackets.
+std::string host_in(const std::string& url);
+
+} // namespace holdfast::capture

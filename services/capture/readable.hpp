@@ -1,0 +1,23 @@
+#pragma once
+// The part of a page that people read, as a list of plain blocks: headings, paragraphs, list items. What counts is
+// inside <article> or <main> if there is one; menus, footers and lists of links are left out. If nothing would remain,
+// nothing is left out. Pure functions.
+
+#include <string>
+#include <vector>
+
+namespace holdfast::capture {
+
+struct Block {
+  std::string tag, pieces;
+  bool in_main{false}, in_surroundings{false};
+  std::size_t size{0}, linked{0}; // characters; of them inside links
+
+  std::string text() const;
+};
+
+std::vector<Block> readable_blocks(const std::string& html);
+std::string blocks_as_text(const std::vector<Block>& blocks);
+std::string blocks_as_html(const std::vector<Block>& blocks, const std::string& title, const std::string& url);
+
+} // namespace holdfast::capture

@@ -1,0 +1,576 @@
+#include "services/capture/tab.hpp"
+
+#include "lib/base/address.hpp"
+#include "lib/base/error.hpp"
+#include "lib/base/text.hpp"
+#include "lib/base/url.hpp"
+#include "services/capture/browser_host.hpp"
+#include "services/capture/cookies.hpp"
+#include "services/capture/icon.hpp"
+#include "services/capture/page.hpp"
+#include "services/capture/page_record.hpp"
+#include "services/capture/recorder.hpp"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace holdfast::capture {
+
+namespace {
+
+constexpr std::size_t kLargestSource = 8u << 20; // of a document that other hooks read
+constexpr std::size_t kLargestIcon = 1u << 20;
+constexpr int kFirstError = 400;      // of the statuses of HTTP
+constexpr double kLargestSide = 8192; // of a picture
+constexpr Seconds kQuiet{0.25};       // without a request: the page has settled
+constexpr Seconds kLongestSettling{8};
+constexpr Seconds kAnswer{3}; // a page that works answers within it
+constexpr const char* kWarc = "page.warc.gz";
+constexpr const char* kSource = "source";
+
+// Errors that say nothing about the page.
+constexpr std::string_view kOwnTrouble[] = {"net::ERR_ABORTED", "net::ERR_BLOCKED_BY_CLIENT",
+                                            "net::ERR_INSUFFICIENT_RESOURCES", "net::ERR_INTERNET_DISCONNECTED",
+                                            "net::ERR_NETWORK_CHANGED"};
+
+volatile sig_atomic_t told_to_end = 0;
+
+Clock::time_point after(Seconds seconds) { return Clock::now() + std::chrono::duration_cast<Clock::duration>(seconds); }
+
+std::string text_of(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+// What a browser shows as a page; empty: that. Else why not.
+std::string not_a_page(const std::string& content_type, const std::string& disposition) {
+  const auto type = media_type(content_type);
+  if (lower(disposition).starts_with("attachment")) return "not a page for a browser: the server sent a download";
+  const bool shown = type.empty() || type.starts_with("text/") || type == "application/xhtml+xml" ||
+                     type == "application/xml" || type == "application/json" ||
+                     (type.ends_with("+xml") && type != "image/svg+xml");
+  return shown ? "" : "not a page for a browser: " + type;
+}
+
+std::pair<int, int> resolution(const Job& job) {
+  std::string name = job.plugin();
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char letter) { return static_cast<char>(std::toupper(letter)); });
+  name += "_RESOLUTION";
+  const auto text = Job::setting(name.c_str(), Job::setting("RESOLUTION", "1440,900"));
+  int width = 0, height = 0, end = 0;
+  if (std::sscanf(text.c_str(), "%5d,%5d%n", &width, &height, &end) != 2 ||
+      static_cast<std::size_t>(end) != text.size() || width < 1 || height < 1 || width > kLargestSide ||
+      height > kLargestSide)
+    throw failed(name + "='" + text + "' is not WIDTH,HEIGHT");
+  return {width, height};
+}
+
+std::filesystem::path socket_path() {
+  return std::filesystem::path(Job::setting("CRAWL_DIR", ".")) / "browser" / kBrowserSocket;
+}
+
+bool is_private(const std::string& host) {
+  if (base::is_private_host(host)) return true;
+  try {
+    return !base::private_address_of(host).empty();
+  } catch (const base::Error&) {
+    return false; // Chromium will say it better
+  }
+}
+
+// Chromium may only say that a navigation was aborted; the page that it shows names the error.
+std::string reason_on_error_page(DevTools& browser, const std::string& session, Clock::time_point until) {
+  const auto shown = browser.call("Runtime.evaluate",
+                                  {{"expression", "document.body.innerText"}, {"returnByValue", true}}, session, until);
+  const auto text = text_of(shown.value("result", Json::object()), "value");
+  for (const char* prefix : {"ERR_", "DNS_PROBE_"})
+    if (const auto at = text.find(prefix); at != std::string::npos)
+      return "net::" + text.substr(at, text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_", at) - at);
+  return "it cannot be reached";
+}
+
+class Tab {
+public:
+  explicit Tab(Job& job)
+      : job_(job), give_up_(job.deadline() -
+                            std::chrono::duration_cast<Clock::duration>(Seconds(std::min(15.0, 0.25 * job.timeout())))),
+        limit_(Job::size("BROWSER_MAX_SIZE", "1g")), browser_(socket_path()),
+        warc_(kWarc, {{"date", base::utc_timestamp()},
+                      {"software", "Holdfast"},
+                      {"format", "WARC File Format 1.1"},
+                      {"isPartOf", job.url()}}),
+        recorder_(browser_, warc_, rules()) {
+    page_.url = job.url();
+  }
+  Result run();
+
+private:
+  Recorder::Rules rules();
+  std::string refuse(const std::string& url, const std::string& type, const std::string& frame);
+  bool keep_from_browser(const Json& paused);
+  void finished(const Recorder::Finished& exchange);
+  void take(const std::string& method, const Json& parameters, const std::string& session);
+  void request_sent(const Json& parameters);
+  Json call(const std::string& method, Json parameters = nullptr, std::optional<Clock::time_point> until = {});
+  bool wait(Clock::time_point until, const std::function<bool()>& done);
+  void open();
+  void load();
+  void navigate();
+  void settle();
+  bool scroll(Clock::time_point until);
+  void judge();
+  void refuse_error_page();
+  Result close();
+  bool over() const { return loaded_ || !broken_.empty() || (kept_ && recorder_.taken()) || !crashed_.empty(); }
+  std::string site() const { return host_in(job_.url()); }
+
+  Job& job_;
+  const Clock::time_point give_up_; // then only the time to save the page is left
+  const std::uint64_t limit_;
+  DevTools browser_;
+  WarcWriter warc_;
+  Recorder recorder_;
+  PageRecord page_;
+  std::string session_, frame_;
+  std::string navigation_, navigation_error_; // the main frame's last request for a document, and why that brought none
+  std::string document_;                      // the request that brought it
+  std::string not_page_, broken_, crashed_, refused_;
+  bool loaded_{false}, kept_{false}, navigating_{false}, source_cut_{false};
+  std::optional<bool> page_is_private_;
+  std::set<std::string> judged_; // hosts
+};
+
+Recorder::Rules Tab::rules() {
+  Recorder::Rules rules;
+  rules.most_bytes = limit_;
+  rules.refuse = [this](const auto& url, const auto& type, const auto& frame) { return refuse(url, type, frame); };
+  rules.keep_from_browser = [this](const Json& paused) { return keep_from_browser(paused); };
+  rules.finished = [this](const Recorder::Finished& exchange) { finished(exchange); };
+  return rules;
+}
+
+// A page on the internet must not read machines inside through our browser. If the page itself is inside, the operator
+// has allowed that. Names are resolved for the page itself only; the egress proxy judges all connections.
+std::string Tab::refuse(const std::string& url, const std::string& type, const std::string& frame) {
+  const auto host = host_in(url);
+  if (host.empty() || host == site()) return {};
+  const bool main = type == "Document" && frame == frame_;
+  if (!main && !base::is_private_host(host)) return {};
+  if (!page_is_private_) page_is_private_ = is_private(site());
+  if (*page_is_private_ || !(main ? is_private(host) : true)) return {};
+  if (main) refused_ = "refused: " + site() + " points to the private address " + host;
+  return "a private address";
+}
+
+// What the browser would not show as the page is recorded without it.
+bool Tab::keep_from_browser(const Json& paused) {
+  if (text_of(paused, "frameId") != frame_) return false;
+  Headers headers;
+  for (const auto& item : paused.value("responseHeaders", Json::array()))
+    headers.emplace_back(text_of(item, "name"), text_of(item, "value"));
+  const int status = paused.value("responseStatusCode", 0);
+  if (status >= 300) return false;
+  not_page_ = not_a_page(header_of(headers, "content-type"), header_of(headers, "content-disposition"));
+  if (not_page_.empty()) return false;
+  kept_ = true;
+  page_.url = text_of(paused["request"], "url");
+  page_.status = status;
+  page_.reason = text_of(paused, "responseStatusText");
+  page_.content_type = header_of(headers, "content-type");
+  page_.headers = Json::object();
+  for (const auto& [name, value] : headers)
+    page_.headers[lower(name)] = value;
+  return true;
+}
+
+void Tab::request_sent(const Json& parameters) {
+  if (text_of(parameters, "type") != "Document" || text_of(parameters, "frameId") != frame_) return;
+  navigation_ = text_of(parameters, "requestId");
+  navigation_error_.clear();
+  const auto response = parameters.find("redirectResponse");
+  if (response == parameters.end()) return;
+  page_.redirects.push_back(
+      {text_of(*response, "url"), text_of(parameters["request"], "url"), response->value("status", 0)});
+}
+
+void Tab::take(const std::string& method, const Json& parameters, const std::string& session) {
+  if (method == "Network.requestWillBeSent") request_sent(parameters);
+  const auto request = text_of(parameters, "requestId");
+  if (method == "Network.responseReceived" && text_of(parameters, "type") == "Document" &&
+      text_of(parameters, "frameId") == frame_ && text_of(parameters["response"], "url").starts_with("http")) {
+    const auto& response = parameters["response"];
+    document_ = request;
+    page_.url = text_of(response, "url");
+    page_.status = response.value("status", 0);
+    page_.reason = text_of(response, "statusText");
+    page_.content_type.clear();
+    page_.headers = Json::object();
+    const auto headers = response.value("headers", Json::object());
+    for (const auto& [name, value] : headers.items())
+      page_.headers[lower(name)] = value;
+    page_.content_type = page_.headers.value("content-type", text_of(response, "mimeType"));
+  } else if (method == "Network.loadingFailed") {
+    const auto error = text_of(parameters, "errorText");
+    if (request == navigation_ && error != "net::ERR_ABORTED") navigation_error_ = error; // which says nothing
+    if (request == document_ && session == session_) broken_ = error.empty() ? "broken off" : error;
+  } else if (method == "Page.loadEventFired" && session == session_) {
+    loaded_ = navigating_;
+  } else if (method == "Page.javascriptDialogOpening") { // alert() would hold everything up
+    browser_.send("Page.handleJavaScriptDialog", {{"accept", text_of(parameters, "type") == "beforeunload"}}, session);
+  } else if (method == "Inspector.targetCrashed" && session == session_) {
+    crashed_ = "the page crashed the browser";
+  }
+  recorder_.take(method, parameters, session);
+}
+
+void Tab::finished(const Recorder::Finished& ended) {
+  const auto& exchange = ended.exchange;
+  if (ended.frame == frame_ && ended.type == "Document" && exchange.status >= 200 && exchange.status < 300 && !kept_) {
+    job_.write(kSource, ended.body.head(kLargestSource));
+    page_.source = kSource;
+  }
+  if (ended.type != "Other" || exchange.status != 200 || !exchange.truncated.empty() ||
+      ended.body.size() > kLargestIcon)
+    return;
+  const auto bytes = ended.body.head(kLargestIcon);
+  if (icon_kind(bytes).empty()) return;
+  job_.write("icon", bytes);
+  page_.icon = "icon";
+  page_.icon_url = exchange.url;
+}
+
+Json Tab::call(const std::string& method, Json parameters, std::optional<Clock::time_point> until) {
+  return browser_.call(method, std::move(parameters), session_, until.value_or(job_.deadline()));
+}
+
+// As pump(), but looks at the held requests, and ends the hook when it is told to.
+bool Tab::wait(Clock::time_point until, const std::function<bool()>& done) {
+  for (;;) {
+    const auto soon = std::min(until, after(Seconds(0.5)));
+    if (browser_.pump(soon, [&] { return told_to_end != 0 || done(); })) {
+      if (told_to_end != 0) ::_exit(128 + SIGTERM);
+      return true;
+    }
+    if (Clock::now() >= until) return false;
+    recorder_.let_go_of_old();
+  }
+}
+
+void Tab::open() {
+  browser_.on_event(
+      [this](const auto& method, const Json& parameters, const auto& session) { take(method, parameters, session); });
+  const auto context = browser_.call("Target.createBrowserContext", {{"disposeOnDetach", true}}, "", give_up_);
+  const auto id = text_of(context, "browserContextId");
+  load_cookies(browser_, id, job_);
+  const auto [width, height] = resolution(job_);
+  page_.target =
+      text_of(browser_.call("Target.createTarget",
+                            {{"url", "about:blank"}, {"browserContextId", id}, {"width", width}, {"height", height}},
+                            "", give_up_),
+              "targetId");
+  session_ =
+      text_of(browser_.call("Target.attachToTarget", {{"targetId", page_.target}, {"flatten", true}}, "", give_up_),
+              "sessionId");
+  browser_.send("Page.enable", {}, session_);
+  browser_.send("Inspector.enable", {}, session_);
+  recorder_.watch(session_, true);
+  browser_.send("Emulation.setDeviceMetricsOverride",
+                {{"width", width}, {"height", height}, {"deviceScaleFactor", 1}, {"mobile", false}}, session_);
+  if (const auto agent = Job::setting("USER_AGENT"); !agent.empty())
+    browser_.send("Emulation.setUserAgentOverride", {{"userAgent", agent}}, session_);
+  if (!Job::flag("CHECK_SSL_VALIDITY", true))
+    browser_.send("Security.setIgnoreCertificateErrors", {{"ignore", true}}, session_);
+  frame_ = text_of(call("Page.getFrameTree")["frameTree"]["frame"], "id");
+}
+
+void Tab::navigate() {
+  struct Answer {
+    bool there{false};
+    Json result;
+    std::string error;
+  };
+  const auto answer = std::make_shared<Answer>();
+  navigating_ = true;
+  browser_.send("Page.navigate", {{"url", job_.url()}}, session_,
+                [answer](const Json& result, const std::string& error) {
+                  *answer = {true, result, error};
+                });
+  wait(give_up_, [&] { return answer->there || (kept_ && recorder_.taken()) || !crashed_.empty(); });
+  if (kept_ || !crashed_.empty()) return;
+  if (!answer->there) throw unreachable(site() + ": no answer in time");
+  const auto error = answer->error.empty() ? text_of(answer->result, "errorText") : answer->error;
+  if (error.empty()) return;
+  if (!refused_.empty()) throw failed(refused_);
+  if (answer->result.value("isDownload", false))
+    throw no_results("not a page for a browser: the server sent a download");
+  if (error == "net::ERR_HTTP_RESPONSE_CODE_FAILURE") // an error status without a body
+    throw failed("HTTP " + std::to_string(page_.status));
+  if (std::find(std::begin(kOwnTrouble), std::end(kOwnTrouble), error) != std::end(kOwnTrouble))
+    throw failed(site() + ": " + error);
+  throw unreachable(site() + ": " + error);
+}
+
+// A page can lead on, by script or refresh, to where there is nothing. Chromium then shows a page of its own in the
+// main frame, which must not be taken for the page.
+void Tab::refuse_error_page() {
+  const auto frame =
+      call("Page.getFrameTree", nullptr, std::min(job_.deadline(), after(kAnswer)))["frameTree"]["frame"];
+  const auto wanted = text_of(frame, "unreachableUrl");
+  if (wanted.empty() && !text_of(frame, "url").starts_with("chrome-error:")) return;
+  if (!refused_.empty()) throw failed(refused_);
+  const auto until = std::min(job_.deadline(), after(kAnswer));
+  throw failed("the page led to " + (wanted.empty() ? "another page" : wanted.substr(0, 500)) + ": " +
+               (navigation_error_.empty() ? reason_on_error_page(browser_, session_, until) : navigation_error_));
+}
+
+// Pictures that are loaded when they come into view: down in steps of a window, then back to the top.
+bool Tab::scroll(Clock::time_point until) {
+  const double most = Job::number("BROWSER_SCROLL_HEIGHT", 16000);
+  const std::string step = "scrollBy(0, innerHeight); scrollY + innerHeight + 1 >= Math.min(" + std::to_string(most) +
+                           ", document.documentElement.scrollHeight)";
+  for (int steps = 0; steps < 200 && Clock::now() < until; ++steps) {
+    const auto answer =
+        call("Runtime.evaluate", {{"expression", step}, {"returnByValue", true}}, std::min(until, after(kAnswer)));
+    const auto value = answer.value("result", Json::object()).value("value", Json());
+    const bool bottom = !value.is_boolean() || value.get<bool>();
+    if (bottom && steps == 0) return true; // it has one window's height: nothing is out of view
+    wait(std::min(until, after(Seconds(0.05))), [] { return false; });
+    if (bottom) break;
+  }
+  call("Runtime.evaluate", {{"expression", "scrollTo(0, 0)"}}, std::min(until, after(kAnswer)));
+  return true;
+}
+
+// Until there was no request for a moment.
+void Tab::settle() {
+  const auto until = std::min(give_up_, after(kLongestSettling));
+  const auto least = after(Seconds(Job::number("CHROME_DELAY_AFTER_LOAD", 0.5)));
+  if (Job::flag("BROWSER_SCROLL", true)) scroll(until);
+  const auto crashed = [&] { return !crashed_.empty(); };
+  wait(std::min(least, until), crashed);
+  while (Clock::now() < until && !crashed()) {
+    const auto quiet = recorder_.last_change() + std::chrono::duration_cast<Clock::duration>(kQuiet);
+    if (recorder_.open_requests() == 0 && Clock::now() >= quiet) return;
+    wait(std::min(until, recorder_.open_requests() == 0 ? quiet : after(kQuiet)), crashed);
+  }
+}
+
+void Tab::load() {
+  navigate();
+  wait(give_up_, [this] { return over(); });
+  if (loaded_) settle();
+}
+
+// What came of it. Throws if there is no page to look at.
+void Tab::judge() {
+  if (kept_) {
+    if (!recorder_.taken()) recorder_.finish("time");
+    if (recorder_.full())
+      throw failed("the page is larger than BROWSER_MAX_SIZE (" + std::to_string(limit_) +
+                   " bytes); kept its beginning");
+    if (!recorder_.taken_whole())
+      throw failed("the file did not arrive whole; kept " + std::to_string(recorder_.taken_bytes()) + " bytes");
+    throw no_results(not_page_);
+  }
+  if (!crashed_.empty()) throw failed(crashed_);
+  if (broken_.empty()) refuse_error_page();
+  if (page_.status >= kFirstError) throw failed("HTTP " + std::to_string(page_.status));
+  if (const auto why = not_a_page(page_.content_type, ""); !why.empty()) throw no_results(why);
+  const auto state = call("Runtime.evaluate", {{"expression", "document.readyState"}, {"returnByValue", true}},
+                          std::min(job_.deadline(), after(kAnswer)));
+  page_.complete = state.value("result", Json::object()).value("value", "loading") != "loading" && broken_.empty();
+  page_.finished = loaded_;
+  page_.broken = broken_;
+}
+
+// Ends the record, and takes away what only the hooks of this page read.
+Result Tab::close() {
+  recorder_.finish("time");
+  warc_.close();
+  ::unlink(kSource);
+  ::unlink("icon");
+  auto kept = page_;
+  kept.source.clear();
+  kept.icon.clear();
+  kept.target.clear();
+  save_page_record(job_, kept);
+  auto about = page_.about();
+  about["requests"] = warc_.exchanges();
+  about["failed_requests"] = recorder_.failed_requests();
+  about["bytes"] = warc_.bytes();
+  if (page_.ending && page_.ending->status == Status::noresults) return {kWarc, about}; // the file is in the record
+  if (page_.ending) {
+    auto ending = *page_.ending;
+    ending.detail = about;
+    throw ending;
+  }
+  if (recorder_.full())
+    throw failed("the page is larger than BROWSER_MAX_SIZE (" + std::to_string(limit_) + " bytes); kept its beginning",
+                 about);
+  if (!broken_.empty()) throw failed("the page broke off: " + broken_ + "; kept what there was", about);
+  if (!page_.complete) throw failed("the page did not arrive whole within the time limit; kept what there was", about);
+  return {kWarc, about};
+}
+
+Result Tab::run() {
+  try {
+    open();
+    load();
+    judge();
+  } catch (const Ending& ending) {
+    page_.ending = ending;
+  }
+  stop_alarm();
+  save_page_record(job_, page_);
+  page_.report(job_);
+  if (page_.ending) return close();
+  // The records were the sign that the hooks which follow may begin.
+  const auto never = Clock::time_point::max() - std::chrono::hours(24);
+  try {
+    while (told_to_end == 0)
+      browser_.pump(std::min(never, after(Seconds(600))), [] { return told_to_end != 0; });
+  } catch (const Ending&) {
+    crashed_ = "the browser ended before the page's hooks had";
+  }
+  return close();
+}
+
+} // namespace
+
+Result run_tab(Job& job) {
+  struct sigaction action {};
+  action.sa_handler = [](int) { told_to_end = 1; };
+  ::sigaction(SIGTERM, &action, nullptr);
+  ::sigaction(SIGINT, &action, nullptr);
+  Tab tab(job);
+  return tab.run();
+}
+
+namespace {
+
+// The tab that the browser plugin keeps, looked at by another hook.
+class View {
+public:
+  explicit View(Job& job) : job_(job), page_(page_of(job)), browser_(socket_path()) {
+    if (page_.target.empty()) throw failed("the browser has closed the page");
+    browser_.on_event([this](const std::string& method, const Json& parameters, const std::string& session) {
+      if (method == "Page.javascriptDialogOpening")
+        browser_.send("Page.handleJavaScriptDialog", {{"accept", text_of(parameters, "type") == "beforeunload"}},
+                      session);
+      if (method == "Inspector.targetCrashed") throw failed("the page crashed the browser");
+    });
+    session_ = text_of(
+        browser_.call("Target.attachToTarget", {{"targetId", page_.target}, {"flatten", true}}, "", job.deadline()),
+        "sessionId");
+    browser_.send("Inspector.enable", {}, session_);
+  }
+  Json call(const std::string& method, Json parameters = nullptr) {
+    return browser_.call(method, std::move(parameters), session_, job_.deadline());
+  }
+  std::string bytes(const std::string& method, Json parameters) {
+    auto data = base64_decode(text_of(call(method, std::move(parameters)), "data"));
+    refuse_error_page();
+    return data;
+  }
+  // The page may have left after it was judged.
+  void refuse_error_page() {
+    const auto frame = call("Page.getFrameTree")["frameTree"]["frame"];
+    const auto wanted = text_of(frame, "unreachableUrl");
+    if (!wanted.empty() || text_of(frame, "url").starts_with("chrome-error:"))
+      throw failed("the page led to " + (wanted.empty() ? "another page" : wanted.substr(0, 500)) + ": " +
+                   reason_on_error_page(browser_, session_, job_.deadline()));
+  }
+  // A page cut off by the time limit is kept, but it is no success.
+  Result result(const std::string& file) const {
+    if (!page_.broken.empty())
+      throw failed("the page broke off: " + page_.broken + "; kept what there was", page_.about());
+    if (!page_.complete)
+      throw failed("the page did not arrive whole within the time limit; kept what there was", page_.about());
+    return {file, page_.about()};
+  }
+  const PageRecord& page() const { return page_; }
+
+private:
+  static PageRecord page_of(Job& job) {
+    auto page = load_page_record(job);
+    if (!page) {
+      Job::program("CHROME_BINARY", {"chromium", "chromium-browser", "google-chrome", "chrome"}, "chromium");
+      throw failed("the browser plugin has not loaded the page");
+    }
+    page->report(job);
+    if (page->ending) throw *page->ending;
+    return *page;
+  }
+
+  Job& job_;
+  PageRecord page_;
+  DevTools browser_;
+  std::string session_;
+};
+
+std::string html_of(View& view) {
+  const auto root = view.call("DOM.getDocument", {{"depth", 0}})["root"]["nodeId"];
+  auto html = text_of(view.call("DOM.getOuterHTML", {{"nodeId", root}}), "outerHTML");
+  view.refuse_error_page();
+  return html;
+}
+
+} // namespace
+
+std::optional<Page> page_of_tab(Job& job) {
+  const auto record = load_page_record(job);
+  if (!record || record->target.empty() || record->ending) return std::nullopt;
+  View view(job);
+  // A feed or a text is shown by a page of Chromium's own.
+  const auto type = media_type(record->content_type);
+  if (type != "text/html" && type != "application/xhtml+xml") return std::nullopt;
+  return Page{record->url, "text/html; charset=utf-8", "\xEF\xBB\xBF" + html_of(view), "tab"};
+}
+
+Result take_screenshot(Job& job) {
+  View view(job);
+  const auto [width, height] = resolution(job);
+  view.call("Emulation.setDeviceMetricsOverride",
+            {{"width", width}, {"height", height}, {"deviceScaleFactor", 1}, {"mobile", false}});
+  const auto size = view.call("Page.getLayoutMetrics")["cssContentSize"];
+  const double most = Job::number("SCREENSHOT_MAX_HEIGHT", 16000);
+  const Json clip = {{"x", 0},
+                     {"y", 0},
+                     {"width", std::min(size.value("width", 0.0), kLargestSide)},
+                     {"height", std::min(size.value("height", 0.0), most)},
+                     {"scale", 1}};
+  const auto format = lower(Job::setting("SCREENSHOT_FORMAT", "png"));
+  if (format != "png" && format != "jpeg" && format != "webp")
+    throw failed("SCREENSHOT_FORMAT='" + format + "' is not png, jpeg or webp");
+  Json parameters = {{"format", format}, {"captureBeyondViewport", true}, {"clip", clip}, {"optimizeForSpeed", true}};
+  if (format != "png") parameters["quality"] = static_cast<int>(Job::number("SCREENSHOT_QUALITY", 85));
+  const auto file = "screenshot." + (format == "jpeg" ? "jpg" : format);
+  job.write(file, view.bytes("Page.captureScreenshot", parameters));
+  return view.result(file);
+}
+
+Result print_pdf(Job& job) {
+  View view(job);
+  job.write("output.pdf", view.bytes("Page.printToPDF", {{"printBackground", true}, {"preferCSSPageSize", true}}));
+  return view.result("output.pdf");
+}
+
+Result save_dom(Job& job) {
+  View view(job);
+  const auto html = html_of(view);
+  // The browser gives text and we write UTF-8, whatever the page's <meta> says: a byte order mark wins over it.
+  job.write("output.html", "\xEF\xBB\xBF" + html);
+  job.write_json("page.json", {{"url", view.page().url},
+                               {"status", view.page().status},
+                               {"content_type", "text/html; charset=utf-8"},
+                               {"path", "output.html"},
+                               {"complete", view.page().complete}});
+  return view.result("output.html");
+}
+
+} // namespace holdfast::capture

@@ -1,0 +1,265 @@
+#include "services/capture/warc.hpp"
+
+#include "lib/base/uuid.hpp"
+#include "services/capture/hook.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cstring>
+#include <stdexcept>
+
+namespace holdfast::capture {
+
+namespace {
+
+constexpr std::size_t kInMemory = 1u << 20;
+
+[[noreturn]] void cannot(const char* what) {
+  throw std::runtime_error(std::string(what) + ": " + std::strerror(errno));
+}
+
+void write_all(int file, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const auto count = ::write(file, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) cannot("cannot write");
+    bytes.remove_prefix(static_cast<std::size_t>(count));
+  }
+}
+
+int unnamed_file() {
+  int file = ::open(".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (file >= 0) return file;
+  char name[] = ".spoolXXXXXX"; // not every file system has files without a name
+  file = ::mkostemp(name, O_CLOEXEC);
+  if (file < 0) cannot("cannot spool a body");
+  ::unlink(name);
+  return file;
+}
+
+// A header field cannot hold a line end.
+std::string in_header(std::string_view value) {
+  std::string result;
+  for (const char letter : value)
+    result += letter == '\r' || letter == '\n' || letter == '\0' ? ' ' : letter;
+  return result;
+}
+
+// The body is kept as it was after decoding, so that the headers that described its coding are renamed.
+std::string response_head(const Exchange& exchange, std::uint64_t length) {
+  std::string head = "HTTP/1.1 " + std::to_string(exchange.status) + " " + in_header(exchange.reason) + "\r\n";
+  bool has_length = false;
+  for (const auto& [name, value] : exchange.response_headers) {
+    const auto lowered = lower(name);
+    if (lowered == "content-length") {
+      if (!has_length) head += name + ": " + std::to_string(length) + "\r\n";
+      has_length = true;
+      continue;
+    }
+    const bool coding = lowered == "content-encoding" || lowered == "transfer-encoding";
+    head += (coding ? "X-Archive-Orig-" : "") + in_header(name) + ": " + in_header(value) + "\r\n";
+  }
+  return head + "\r\n";
+}
+
+std::string request_target(const std::string& url) {
+  const auto host = url.find("://");
+  const auto path = host == std::string::npos ? host : url.find_first_of("/?", host + 3);
+  if (path == std::string::npos) return "/";
+  const auto target = url.substr(path, url.find('#', path) - path);
+  return target[0] == '?' ? "/" + target : target;
+}
+
+std::string host_of(const std::string& url) {
+  const auto scheme = url.find("://");
+  if (scheme == std::string::npos) return {};
+  const auto end = url.find_first_of("/?#", scheme + 3);
+  const auto host = url.substr(scheme + 3, end == std::string::npos ? end : end - scheme - 3);
+  return host.substr(host.rfind('@') + 1);
+}
+
+std::string request_block(const Exchange& exchange) {
+  std::string text = in_header(exchange.method) + " " + request_target(exchange.url) + " HTTP/1.1\r\n";
+  bool has_host = false;
+  for (const auto& [name, value] : exchange.request_headers) {
+    if (name.starts_with(':')) continue; // of HTTP/2
+    has_host = has_host || lower(name) == "host";
+    text += in_header(name) + ": " + in_header(value) + "\r\n";
+  }
+  if (!has_host) text += "Host: " + host_of(exchange.url) + "\r\n";
+  return text + "\r\n" + exchange.request_body;
+}
+
+std::string sha1_of(std::string_view bytes) {
+  Digest digest(Digest::Kind::sha1);
+  digest.add(bytes);
+  return "sha1:" + base32(digest.finish());
+}
+
+// One gzip member.
+class Member {
+public:
+  explicit Member(int level) {
+    if (::deflateInit2(&stream_, level, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+      throw std::runtime_error("zlib cannot be started");
+  }
+  ~Member() { ::deflateEnd(&stream_); }
+  Member(const Member&) = delete;
+  Member& operator=(const Member&) = delete;
+  template <typename Put>
+  void add(std::string_view bytes, Put&& put, bool last = false) {
+    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+    stream_.avail_in = static_cast<uInt>(bytes.size());
+    int answer = Z_OK;
+    do {
+      stream_.next_out = reinterpret_cast<Bytef*>(buffer_.data());
+      stream_.avail_out = static_cast<uInt>(buffer_.size());
+      answer = ::deflate(&stream_, last ? Z_FINISH : Z_NO_FLUSH);
+      put(std::string_view(buffer_).substr(0, buffer_.size() - stream_.avail_out));
+    } while (stream_.avail_out == 0 || (last && answer != Z_STREAM_END));
+  }
+
+private:
+  z_stream stream_{};
+  std::string buffer_ = std::string(1u << 16, '\0');
+};
+
+bool compressed_already(const Exchange& exchange) {
+  const auto type = media_type(header_of(exchange.response_headers, "content-type"));
+  return (type.starts_with("image/") && type != "image/svg+xml") || type.starts_with("video/") ||
+         type.starts_with("audio/") || type.starts_with("font/") || type == "application/zip" ||
+         type == "application/octet-stream" || type == "application/pdf";
+}
+
+} // namespace
+
+Spool::~Spool() {
+  if (file_ >= 0) ::close(file_);
+}
+
+void Spool::add(std::string_view bytes) {
+  digest_.add(bytes);
+  size_ += bytes.size();
+  if (file_ < 0 && size_ <= kInMemory) {
+    memory_ += bytes;
+    return;
+  }
+  if (file_ < 0) {
+    file_ = unnamed_file();
+    write_all(file_, memory_);
+    memory_ = {};
+  }
+  write_all(file_, bytes);
+}
+
+std::string Spool::payload_digest() const { return Digest(digest_).finish(); }
+
+std::size_t Spool::read_at(std::uint64_t offset, std::string& piece) const {
+  const auto count = ::pread(file_, piece.data(), piece.size(), static_cast<off_t>(offset));
+  if (count < 0) cannot("cannot read a spooled body");
+  return static_cast<std::size_t>(count);
+}
+
+std::string Spool::head(std::size_t most) const {
+  if (file_ < 0) return memory_.substr(0, most);
+  std::string bytes(std::min<std::uint64_t>(most, size_), '\0');
+  bytes.resize(read_at(0, bytes));
+  return bytes;
+}
+
+std::string header_of(const Headers& headers, std::string_view name) {
+  for (const auto& [key, value] : headers)
+    if (lower(key) == name) return value;
+  return {};
+}
+
+struct WarcWriter::Record {
+  std::string type{}, id{}, date{}, url{}, content_type{}, block{}; // block: without the body
+  std::vector<std::pair<std::string, std::string>> more{};
+  int level{6};
+};
+
+WarcWriter::WarcWriter(const std::string& file, const std::map<std::string, std::string>& about) {
+  file_ = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (file_ < 0) cannot("cannot create the WARC");
+  Record record{.type = "warcinfo", .id = base::new_uuid(), .content_type = "application/warc-fields"};
+  record.date = about.at("date");
+  record.more = {{"WARC-Filename", file}};
+  for (const auto& [name, value] : about)
+    if (name != "date") record.block += name + ": " + in_header(value) + "\r\n";
+  info_id_ = record.id;
+  write_record(record, nullptr);
+}
+
+WarcWriter::~WarcWriter() {
+  if (file_ >= 0) ::close(file_);
+}
+
+void WarcWriter::put(std::string_view bytes) {
+  write_all(file_, bytes);
+  written_ += bytes.size();
+}
+
+void WarcWriter::write_record(const Record& record, const Spool* body) {
+  Digest block(Digest::Kind::sha1);
+  block.add(record.block);
+  if (body != nullptr) body->read([&](std::string_view piece) { block.add(piece); });
+  const auto length = record.block.size() + (body == nullptr ? 0 : body->size());
+  std::string head = "WARC/1.1\r\nWARC-Type: " + record.type + "\r\nWARC-Record-ID: <urn:uuid:" + record.id +
+                     ">\r\nWARC-Date: " + record.date + "\r\n";
+  if (!record.url.empty()) head += "WARC-Target-URI: " + in_header(record.url) + "\r\n";
+  if (record.id != info_id_) head += "WARC-Warcinfo-ID: <urn:uuid:" + info_id_ + ">\r\n";
+  for (const auto& [name, value] : record.more)
+    head += name + ": " + in_header(value) + "\r\n";
+  head += "WARC-Block-Digest: sha1:" + base32(block.finish()) + "\r\nContent-Type: " + record.content_type +
+          "\r\nContent-Length: " + std::to_string(length) + "\r\n\r\n";
+  Member member(record.level);
+  const auto out = [this](std::string_view bytes) { put(bytes); };
+  member.add(head, out);
+  member.add(record.block, out);
+  if (body != nullptr) body->read([&](std::string_view piece) { member.add(piece, out); });
+  member.add("\r\n\r\n", out, true);
+}
+
+void WarcWriter::add(const Exchange& exchange, const Spool& body) {
+  const auto response_id = base::new_uuid();
+  const auto digest = "sha1:" + base32(body.payload_digest());
+  const auto known = stored_.find(exchange.url + " " + digest);
+  const bool again = known != stored_.end() && body.size() > 0;
+  Record response{.type = again ? "revisit" : "response",
+                  .id = response_id,
+                  .date = exchange.date,
+                  .url = exchange.url,
+                  .content_type = "application/http;msgtype=response",
+                  .block = response_head(exchange, body.size()),
+                  .level = compressed_already(exchange) ? 1 : 6};
+  response.more.emplace_back("WARC-Payload-Digest", digest);
+  if (!exchange.remote_address.empty()) response.more.emplace_back("WARC-IP-Address", exchange.remote_address);
+  if (!exchange.truncated.empty()) response.more.emplace_back("WARC-Truncated", exchange.truncated);
+  if (again) {
+    response.more.emplace_back("WARC-Profile", "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest");
+    response.more.emplace_back("WARC-Refers-To-Target-URI", exchange.url);
+    response.more.emplace_back("WARC-Refers-To-Date", known->second);
+  } else if (exchange.truncated.empty()) {
+    stored_.emplace(exchange.url + " " + digest, exchange.date);
+  }
+  write_record(response, again ? nullptr : &body);
+  Record request{.type = "request",
+                 .id = base::new_uuid(),
+                 .date = exchange.date,
+                 .url = exchange.url,
+                 .content_type = "application/http;msgtype=request",
+                 .block = request_block(exchange)};
+  request.more.emplace_back("WARC-Concurrent-To", "<urn:uuid:" + response_id + ">");
+  if (!exchange.request_body.empty()) request.more.emplace_back("WARC-Payload-Digest", sha1_of(exchange.request_body));
+  write_record(request, nullptr);
+  ++exchanges_;
+}
+
+void WarcWriter::close() {
+  if (file_ >= 0 && ::close(std::exchange(file_, -1)) != 0) cannot("cannot write the WARC");
+}
+
+} // namespace holdfast::capture

@@ -1,0 +1,424 @@
+#include "services/capture/wget.hpp"
+
+#include "lib/base/url.hpp"
+#include "services/capture/link.hpp"
+#include "services/capture/page_record.hpp"
+#include "services/capture/warc.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <set>
+
+namespace holdfast::capture {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t kLargestLog = 32u << 20;
+constexpr std::size_t kMostMissing = 50;
+constexpr int kFirstError = 400;
+constexpr const char* kLog = "wget.log";
+
+// wget cannot be told to leave the machines inside alone, only which URLs not to follow.
+constexpr const char* kPrivateUrls =
+    R"(^https?://([^/@]*@)?(localhost|[^/:]*\.localhost|0\.|10\.|127\.|169\.254\.|192\.168\.|172\.(1[6-9]|2[0-9]|3[01])\.)"
+    R"(|\[(::|f[cd]|fe[89ab])))";
+
+bool is_digits(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+// "--2026-01-02 03:04:05--  (try: 2)  http://..."
+bool take_request(std::string_view line, WgetExchange& exchange) {
+  constexpr std::size_t kUrl = 25; // after the date
+  if (line.size() <= kUrl || !line.starts_with("--") || line.substr(21, 4) != "--  ") return false;
+  auto rest = line.substr(kUrl);
+  if (rest.starts_with("(try:")) {
+    const auto close = rest.find(")  ");
+    if (close == std::string_view::npos) return false;
+    exchange.retry = true;
+    rest = rest.substr(close + 3);
+  }
+  if (rest.empty() || rest.find(' ') != std::string_view::npos) return false;
+  exchange.url = rest;
+  return true;
+}
+
+// "  HTTP/1.1 200 OK" and "  Name: value"
+bool take_response_line(std::string_view line, WgetExchange& exchange) {
+  if (!line.starts_with("  ") || line.size() < 4 || line[2] == ' ') return false;
+  line.remove_prefix(2);
+  if (line.starts_with("HTTP/")) {
+    const auto blank = line.find(' ');
+    if (blank == std::string_view::npos || !is_digits(line.substr(blank + 1, 3))) return false;
+    exchange.status = std::stoi(std::string(line.substr(blank + 1, 3)));
+    exchange.headers.clear();
+    return true;
+  }
+  const auto colon = line.find(':');
+  if (colon == std::string_view::npos || colon == 0 || line.substr(0, colon).find(' ') != std::string_view::npos)
+    return false;
+  auto value = line.substr(colon + 1);
+  if (value.starts_with(' ')) value.remove_prefix(1);
+  exchange.headers.emplace_back(line.substr(0, colon), value);
+  return true;
+}
+
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+// What went wrong, in fewer words than wget's; empty: the line tells of nothing.
+std::string error_in(std::string_view line) {
+  if (contains(line, "redirections exceeded")) {
+    const auto end = line.find(" redirections exceeded");
+    const auto begin = line.find_last_not_of("0123456789", end == 0 ? 0 : end - 1);
+    return "too many redirects: " + std::string(line.substr(begin == std::string_view::npos ? 0 : begin + 1));
+  }
+  if (contains(line, "Unsupported scheme")) return "redirected to a URL that is not http or https";
+  if (contains(line, "unable to resolve host address")) return "the host name does not resolve";
+  // "failed: Connection refused.", "Read error at byte 66 (Connection reset by peer)."
+  for (const std::string_view mark : {"failed", "Read error ", "Giving up", "Unable to establish SSL connection"}) {
+    const auto at = line.find(mark);
+    if (at == std::string_view::npos) continue;
+    const auto begin = line.find_first_of(":(", at + mark.size());
+    if (begin == std::string_view::npos || (!mark.ends_with(' ') && begin != at + mark.size())) continue;
+    std::string text(line.substr(begin + 1));
+    text.erase(0, text.find_first_not_of(' '));
+    text.erase(text.find_last_not_of(".)") + 1);
+    if (!text.empty()) return text;
+  }
+  if (const auto at = line.find("Connection closed at byte"); at != std::string_view::npos) {
+    std::string text(line.substr(at));
+    return "the page broke off: " + text.substr(0, text.find('.'));
+  }
+  for (const std::string_view mark :
+       {"No data received", "Unable to establish SSL connection", "Connection timed out", "Read error"})
+    if (contains(line, mark)) return std::string(mark);
+  if (const auto at = line.find("ERROR: "); at != std::string_view::npos && contains(line, "certificate")) {
+    std::string text(line.substr(at + 7));
+    text.erase(text.find_last_not_of(",.:") + 1);
+    return text;
+  }
+  return {};
+}
+
+bool no_connection(std::string_view line) {
+  if (contains(line, "unable to resolve host address")) return true;
+  for (const char* why : {"Connection refused", "Connection timed out", "No route to host", "Network is unreachable",
+                          "Name or service not known"})
+    if (contains(line, std::string("failed: ") + why)) return true;
+  return false;
+}
+
+void take_line(std::string_view line, WgetExchange& exchange) {
+  if (take_response_line(line, exchange)) return;
+  constexpr std::string_view kLocation = "Location: ", kFollowing = " [following]", kSaving = "Saving to: ";
+  if (line.starts_with(kLocation) && line.ends_with(kFollowing)) {
+    const auto target = line.substr(kLocation.size(), line.size() - kLocation.size() - kFollowing.size());
+    exchange.redirect = join_url(exchange.url, target).value_or(std::string(target));
+  } else if (line.starts_with(kSaving)) {
+    auto name = line.substr(kSaving.size());
+    for (const std::string_view quote : {"\xE2\x80\x98", "'"})
+      if (name.starts_with(quote)) name.remove_prefix(quote.size());
+    for (const std::string_view quote : {"\xE2\x80\x99", "'"})
+      if (name.ends_with(quote)) name.remove_suffix(quote.size());
+    exchange.saved_to = name;
+  } else if (line.ends_with("]") && contains(line, " saved [")) {
+    exchange.complete = true;
+  } else {
+    exchange.unreachable = exchange.unreachable || no_connection(line);
+    if (auto error = error_in(line); !error.empty()) exchange.error = std::move(error);
+  }
+}
+
+// The exchange that brought the page itself: the first, after its redirects and second tries. Returns how many lead to
+// it, itself included.
+std::size_t main_exchange(std::vector<WgetExchange>& exchanges) {
+  for (std::size_t i = 0; i < exchanges.size(); ++i) {
+    if (i > 0 && exchanges[i].saved_to.empty()) exchanges[i].saved_to = exchanges[i - 1].saved_to;
+    const bool last = i + 1 == exchanges.size();
+    if (last || !(!exchanges[i].redirect.empty() || exchanges[i + 1].retry)) return i + 1;
+  }
+  return 0;
+}
+
+std::vector<std::string> arguments(const Job& job, const std::string& program, std::uint64_t limit) {
+  std::vector<std::string> result{program,
+                                  "--no-config",
+                                  std::string("--output-file=") + kLog,
+                                  "--server-response",
+                                  "--progress=dot:giga",
+                                  "--page-requisites",
+                                  "--span-hosts",
+                                  "--convert-links",
+                                  "--backup-converted",
+                                  "--adjust-extension",
+                                  "--force-directories",
+                                  "--restrict-file-names=windows",
+                                  "--execute=robots=off",
+                                  "--compression=auto",
+                                  "--no-hsts",
+                                  "--max-redirect=10",
+                                  "--tries=2",
+                                  "--waitretry=2"};
+  result.push_back("--timeout=" + std::to_string(std::clamp(static_cast<int>(job.remaining()), 1, 30)));
+  result.push_back("--quota=" + std::to_string(limit));
+  if (Job::flag("WGET_WARC", true))
+    result.insert(result.end(), {"--warc-file=warc/page", "--warc-tempdir=warc", "--no-warc-keep-log"});
+  if (const auto agent = Job::setting("USER_AGENT"); !agent.empty()) result.push_back("--user-agent=" + agent);
+  if (const auto cookies = Job::setting("COOKIES_FILE"); !cookies.empty())
+    result.push_back("--load-cookies=" + cookies);
+  if (!Job::flag("CHECK_SSL_VALIDITY", true)) result.emplace_back("--no-check-certificate");
+  if (!base::is_private_host(host_in(job.url()))) result.push_back(std::string("--reject-regex=") + kPrivateUrls);
+  result.emplace_back("--");
+  result.push_back(job.url());
+  return result;
+}
+
+volatile pid_t child = 0;
+
+struct Ended {
+  int status{0};
+  bool timed_out{false};
+};
+
+Ended run_program(const Job& job, const std::vector<std::string>& command, std::uint64_t limit) {
+  std::vector<char*> pointers;
+  for (const auto& word : command)
+    pointers.push_back(const_cast<char*>(word.c_str()));
+  pointers.push_back(nullptr);
+  sigset_t wanted, before;
+  ::sigemptyset(&wanted);
+  ::sigaddset(&wanted, SIGCHLD);
+  ::sigprocmask(SIG_BLOCK, &wanted, &before); // before the start, so that no end is missed
+  const pid_t pid = ::fork();
+  if (pid < 0) throw failed(std::string("cannot start wget: ") + std::strerror(errno));
+  if (pid == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::sigprocmask(SIG_SETMASK, &before, nullptr);
+    rlimit file{};
+    ::getrlimit(RLIMIT_FSIZE, &file);
+    file.rlim_cur = std::min<rlim_t>(file.rlim_max, limit);
+    ::setrlimit(RLIMIT_FSIZE, &file);
+    ::setenv("LC_ALL", "C.UTF-8", 1); // its log is read
+    const int null = ::open("/dev/null", O_RDWR);
+    ::dup2(null, STDIN_FILENO);
+    ::dup2(null, STDOUT_FILENO);
+    ::execv(pointers[0], pointers.data());
+    ::_exit(127);
+  }
+  child = pid;
+  on_stop = [] {
+    if (child > 0) ::kill(child, SIGKILL);
+  };
+  Ended ended;
+  const auto wait = [&](double seconds) {
+    const auto until = Clock::now() + std::chrono::duration_cast<Clock::duration>(Seconds(seconds));
+    while (::waitpid(pid, &ended.status, WNOHANG) == 0) {
+      const double left = Seconds(until - Clock::now()).count();
+      if (left <= 0) return false;
+      timespec time{static_cast<time_t>(left),
+                    static_cast<long>((left - static_cast<double>(static_cast<time_t>(left))) * 1e9)};
+      ::sigtimedwait(&wanted, nullptr, &time);
+    }
+    return true;
+  };
+  if (!wait(job.remaining())) {
+    ended.timed_out = true;
+    ::kill(pid, SIGTERM);
+    if (!wait(job.margin() / 4)) {
+      ::kill(pid, SIGKILL);
+      ::waitpid(pid, &ended.status, 0);
+    }
+  }
+  child = 0;
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  return ended;
+}
+
+// A line of a WARC, without its end; false at the end of the file.
+bool read_line(gzFile file, std::string& line) {
+  line.clear();
+  char piece[4096];
+  while (::gzgets(file, piece, sizeof piece) != nullptr) {
+    line += piece;
+    if (line.ends_with('\n') || line.size() > (1u << 16)) break;
+  }
+  const bool there = !line.empty();
+  while (!line.empty() && (line.back() == '\n' || line.back() == '\r'))
+    line.pop_back();
+  return there;
+}
+
+// wget does not tell a whole chunked body from one that broke off. False if the last response for `url` in its WARC
+// lacks the chunk that ends a body; true if it has it or that cannot be told.
+bool chunked_body_is_whole(const std::string& path, const std::string& url) {
+  const std::unique_ptr<gzFile_s, int (*)(gzFile)> file(::gzopen(path.c_str(), "rb"), ::gzclose);
+  if (!file) return true;
+  bool whole = true;
+  std::string line, piece(1u << 18, '\0');
+  while (read_line(file.get(), line)) {
+    if (line.empty()) continue; // between records
+    std::uint64_t length = 0;
+    bool response = false, of_page = false;
+    do {
+      const auto colon = line.find(':');
+      if (colon == std::string::npos) continue;
+      const auto name = lower(line.substr(0, colon));
+      auto value = line.substr(std::min(line.find_first_not_of(' ', colon + 1), line.size()));
+      if (name == "content-length" && is_digits(value)) length = std::stoull(value);
+      if (name == "warc-type") response = value == "response";
+      if (name == "warc-target-uri") of_page = value == url || value == "<" + url + ">";
+    } while (read_line(file.get(), line) && !line.empty());
+    std::string tail;
+    while (length > 0) {
+      const int count =
+          ::gzread(file.get(), piece.data(), static_cast<unsigned>(std::min<std::uint64_t>(length, piece.size())));
+      if (count <= 0) return whole;
+      length -= static_cast<std::uint64_t>(count);
+      tail += std::string_view(piece).substr(0, static_cast<std::size_t>(count));
+      if (tail.size() > 7) tail.erase(0, tail.size() - 7);
+    }
+    if (response && of_page) whole = tail.ends_with("0\r\n\r\n");
+  }
+  return whole;
+}
+
+// wget's log is not the whole truth about whether the page is whole.
+void check_completeness(WgetExchange& main, std::uint64_t size) {
+  if (!main.complete && size > 0 && main.header("content-length") == std::to_string(size) &&
+      main.header("content-encoding").empty())
+    main.complete = true; // stopped before it logged so, busy with what the page asks for
+  if (main.complete && lower(main.header("transfer-encoding")) == "chunked" &&
+      !chunked_body_is_whole("warc/page.warc.gz", main.url)) {
+    main.complete = false;
+    main.error = "the page broke off after " + std::to_string(size) + " bytes";
+  }
+}
+
+// What was asked for and not got, as "404 URL".
+Json missing(const std::vector<WgetExchange>& exchanges) {
+  std::vector<const WgetExchange*> last; // the last try counts
+  for (const auto& exchange : exchanges) {
+    if (!exchange.redirect.empty()) continue;
+    const auto same = std::find_if(last.begin(), last.end(), [&](const auto* one) { return one->url == exchange.url; });
+    if (same == last.end())
+      last.push_back(&exchange);
+    else
+      *same = &exchange;
+  }
+  Json result = Json::array();
+  for (const auto* exchange : last)
+    if (!exchange->complete && result.size() < kMostMissing)
+      result.push_back((exchange->status != 0 ? std::to_string(exchange->status) : "no answer") + " " +
+                       exchange->url.substr(0, 300));
+  return result;
+}
+
+std::string read_log() {
+  std::ifstream file(kLog, std::ios::binary);
+  std::string text(std::istreambuf_iterator<char>(file), {});
+  text.resize(std::min(text.size(), kLargestLog));
+  return text;
+}
+
+// The browser keeps what it was sent, and what scripts asked for besides: a second copy costs the site every request
+// again. wget is for machines without a browser, and for pages that the browser could not load.
+void leave_to_browser(const Job& job) {
+  const auto page = load_page_record(job);
+  const bool answered = page && page->status != 0 && (!page->ending || page->ending->status == Status::noresults);
+  const bool gone = page && (page->status == 404 || page->status == 410); // for every client
+  const bool recorded = answered || gone;
+  if (recorded && !Job::flag("WGET_ALWAYS", false))
+    throw skipped("the browser has recorded the page (WGET_ALWAYS=true runs wget all the same)");
+}
+
+} // namespace
+
+std::string WgetExchange::header(std::string_view name) const { return header_of(headers, name); }
+
+std::vector<WgetExchange> parse_wget_log(std::string_view log) {
+  std::vector<WgetExchange> exchanges;
+  for (std::size_t begin = 0; begin < log.size();) {
+    const auto end = std::min(log.find('\n', begin), log.size());
+    auto line = log.substr(begin, end - begin);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    begin = end + 1;
+    WgetExchange next;
+    if (take_request(line, next))
+      exchanges.push_back(std::move(next));
+    else if (!exchanges.empty())
+      take_line(line, exchanges.back());
+  }
+  return exchanges;
+}
+
+Result run_wget(Job& job) {
+  leave_to_browser(job);
+  const auto program = Job::program("WGET_BINARY", {"wget"}, "wget");
+  const auto limit = Job::size("WGET_MAX_SIZE", "1g");
+  std::error_code ignored;
+  fs::create_directories("warc", ignored);
+  const auto ended = run_program(job, arguments(job, program, limit), limit);
+  auto exchanges = parse_wget_log(read_log());
+  const auto led = main_exchange(exchanges);
+  WgetExchange main;
+  main.error = "wget did not start a request";
+  if (led > 0) main = exchanges[led - 1];
+  std::set<std::string> told;
+  for (std::size_t i = 0; i < led; ++i) {
+    const auto& exchange = exchanges[i];
+    const bool limited = exchange.status == 429 || exchange.status == 503;
+    if (limited && told.insert(host_in(exchange.url)).second)
+      job.report_rate_limit(host_in(exchange.url), exchange.status, exchange.header("retry-after"));
+    if (i + 1 < led && !exchange.redirect.empty())
+      job.report_redirect(exchange.url, exchange.redirect, exchange.status);
+  }
+  const auto url = main.url.empty() ? job.url() : main.url;
+  const auto type = main.header("content-type");
+  job.report_response(url, main.status, type);
+  const auto size = main.saved_to.empty() ? 0 : fs::file_size(main.saved_to, ignored);
+  check_completeness(main, ignored || size == static_cast<std::uintmax_t>(-1) ? 0 : size);
+  if (led > 0) exchanges[led - 1].complete = main.complete;
+  const auto original = main.saved_to + ".orig"; // before the links in it were made local
+  const bool converted = !main.saved_to.empty() && fs::is_regular_file(original, ignored);
+  job.write_json("page.json", {{"url", url},
+                               {"status", main.status},
+                               {"content_type", type},
+                               {"path", converted ? original : main.saved_to},
+                               {"complete", main.complete}});
+  const auto files = std::count_if(exchanges.begin(), exchanges.end(), [](const auto& one) { return one.complete; });
+  const Json about = {{"url", main.url},
+                      {"status", main.status},
+                      {"content_type", type},
+                      {"files", files},
+                      {"missing", missing(exchanges)}};
+  if (WIFSIGNALED(ended.status) && WTERMSIG(ended.status) == SIGXFSZ)
+    throw failed("a file is larger than WGET_MAX_SIZE (" + std::to_string(limit) + " bytes); kept its beginning",
+                 about);
+  if (main.unreachable && main.status == 0) throw unreachable(host_in(main.url) + ": " + main.error, about);
+  if (ended.timed_out)
+    throw failed("timed out after " + std::to_string(static_cast<long>(job.timeout())) + " s; " +
+                     (main.complete
+                          ? "the page is whole, not all it shows"
+                          : "kept " + std::to_string(main.saved_to.empty() ? 0 : size) + " bytes of the page"),
+                 about);
+  if (main.status >= kFirstError) throw failed("HTTP " + std::to_string(main.status), about);
+  if (!main.complete)
+    throw failed(
+        main.error.empty() ? "wget ended with status " + std::to_string(WEXITSTATUS(ended.status)) : main.error, about);
+  return {main.saved_to, about};
+}
+
+} // namespace holdfast::capture

@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""CPU of the whole process tree, pages per minute and requests for each page, of the built-in plugins.
+
+    capture.py --bin build/release/bin [--old COMMIT] [--pages 12] [--slots 1,2] [--plugins a,b] [--runs 2]
+               [--option KEY=VALUE]
+
+Articles of about 700 kB with 14 requests each, served on this machine. --old: also the plugins of an earlier commit, in
+turns, run by the same program. Each run has a collection, a PostgreSQL and a worker of its own; their start and stop
+count.
+Needs root and the cpuacct controller; without it the CPU is that of the processes that were waited for.
+"""
+
+import argparse
+import json
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import zlib
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+GROUPS = Path("/sys/fs/cgroup/cpuacct")
+WORDS = "tide harbour lantern keeper gull rope storm granite ledger oil brass fog ship skerry winter letter".split()
+
+
+def picture(seed, size=160):
+    """A PNG of noise, about 80 kB, that no codec makes smaller."""
+    source = random.Random(seed)
+    rows = b"".join(b"\0" + source.randbytes(size * 3) for _ in range(size))
+
+    def chunk(kind, data):
+        return len(data).to_bytes(4, "big") + kind + data + zlib.crc32(kind + data).to_bytes(4, "big")
+
+    head = size.to_bytes(4, "big") * 2 + bytes([8, 2, 0, 0, 0])
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows, 1)) + chunk(b"IEND", b"")
+
+
+class Articles(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    pictures = [picture(seed) for seed in range(8)]
+    requests = 0
+
+    def do_GET(self):
+        type(self).requests += 1
+        path = self.path.split("?")[0]
+        kind, body = self.answer(path)
+        self.send_response(200 if kind else 404)
+        self.send_header("Content-Type", kind or "text/plain")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    do_HEAD = do_GET
+
+    def answer(self, path):
+        if path.startswith("/article/"):
+            return "text/html; charset=utf-8", self.article(int(path.split("/")[2]))
+        if path.startswith("/picture/"):
+            return "image/png", self.pictures[int(path.split("/")[-1]) % len(self.pictures)]
+        if path in ("/one.css", "/two.css"):
+            return "text/css", b"body{max-width:50em;margin:auto;font:18px/1.6 serif}\n" * 200
+        if path == "/list.js":
+            return (
+                "text/javascript",
+                b"""addEventListener("DOMContentLoaded", () => {
+              const list = document.createElement("ol");
+              for (const h of document.querySelectorAll("h2"))
+                list.append(Object.assign(document.createElement("li"), {textContent: h.textContent}));
+              document.body.prepend(list);
+              document.body.append(Object.assign(new Image(), {src: "/picture/late/7"}));
+              fetch("/api").then(answer => answer.json()).then(api => document.body.dataset.api = api.ok);
+            });""",
+            )
+        if path == "/more.js":
+            return "text/javascript", b"// nothing\n" * 1000
+        if path == "/api":
+            return "application/json", b'{"ok": true}'
+        if path == "/favicon.ico":
+            return "image/x-icon", b"\0\0\1\0\1\0\1\1\0\0\1\0\x18\0\x30\0\0\0\x16\0\0\0" + bytes(48)
+        return "", b"no such page"
+
+    def article(self, number):
+        source = random.Random(number)
+        parts = []
+        for section in range(24):
+            parts.append(f"<h2>Section {section}</h2>")
+            if section % 3 == 0 and section < 21:
+                parts.append(f'<img src="/picture/{number}/{section // 3}" width=640 height=480 alt="">')
+            parts += [
+                "<p>"
+                + " ".join(source.choices(WORDS, k=120))
+                + f' <a href="/article/{source.randrange(10000)}">more</a></p>'
+                for _ in range(3)
+            ]
+        head = '<link rel=stylesheet href="/one.css"><link rel=stylesheet href="/two.css">'
+        head += f'<script src="/list.js"></script><script src="/more.js"></script><title>Article {number}</title>'
+        body = f"<article><h1>Article {number}</h1>{''.join(parts)}</article>"
+        return f"<!doctype html><html><head>{head}</head><body>{body}</body></html>".encode()
+
+    def log_message(self, *_):
+        pass
+
+
+class Group:
+    """A control group of its own, for the CPU of everything that runs in it."""
+
+    def __init__(self):
+        self.path = GROUPS / f"holdfast-capture-bench-{os.getpid()}"
+        try:
+            self.path.mkdir(exist_ok=True)
+        except OSError:
+            self.path = None
+
+    def enter(self):
+        if self.path:
+            (self.path / "cgroup.procs").write_text(str(os.getpid()))
+
+    def seconds(self):
+        if self.path:
+            return int((self.path / "cpuacct.usage").read_text()) / 1e9
+        times = os.times()
+        return times.children_user + times.children_system
+
+    def close(self):
+        if self.path:
+            self.path.rmdir()
+
+
+def run(arguments, plugins, slots, urls):
+    directory = Path(tempfile.mkdtemp(prefix="holdfast-capture-bench-"))
+    directory.chmod(0o755)
+    environment = {
+        **os.environ,
+        "PATH": f"{arguments.bin.resolve()}:{os.environ['PATH']}",
+        "HOLDFAST_DATA_DIR": str(directory),
+        "HOLDFAST_PLUGINS_PATH": str(plugins),
+        "HOLDFAST_URLS_ALLOW_PRIVATE": "true",
+        "HOLDFAST_WORKER_SNAPSHOTS": str(slots),
+    }
+    environment.update(option.split("=", 1) for option in arguments.option)
+    command = [
+        arguments.bin / "holdfast",
+        "add",
+        *(["--plugins", arguments.plugins] if arguments.plugins else []),
+        *urls,
+    ]
+    group, before, asked = Group(), 0, Articles.requests
+    before, started = group.seconds(), time.monotonic()
+    try:
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=900, preexec_fn=group.enter
+        )
+        wall, cpu = time.monotonic() - started, group.seconds() - before
+        rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        outcomes = [row.get("outcome") for row in rows if row.get("type") == "Snapshot"]
+        if outcomes != ["succeeded"] * len(urls):
+            raise SystemExit(f"not all pages succeeded: {outcomes}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
+        kept = sum(row["bytes"] for row in rows if row.get("type") == "Snapshot")
+        times = [row for row in rows if row.get("type") == "Snapshot"]
+        sealed = sorted(row["sealed_at"] for row in times)[-1]
+        began = sorted(row["started_at"] for row in times)[0]
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+        group.close()
+    from datetime import datetime
+
+    working = (datetime.fromisoformat(sealed) - datetime.fromisoformat(began)).total_seconds()
+    count = len(urls)
+    return {
+        "cpu": cpu / count,
+        "wall": wall / count,
+        "rate": 60 * count / working,
+        "requests": (Articles.requests - asked) / count,
+        "mb": kept / count / 1e6,
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--bin", type=Path, required=True)
+    parser.add_argument("--old")
+    parser.add_argument("--pages", type=int, default=12)
+    parser.add_argument("--slots", default="1,2")
+    parser.add_argument("--plugins", default="")
+    parser.add_argument("--runs", type=int, default=2)
+    parser.add_argument("--option", action="append", default=[], help="KEY=VALUE for the plugins")
+    arguments = parser.parse_args()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Articles)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    urls = [f"http://127.0.0.1:{server.server_address[1]}/article/{n}" for n in range(arguments.pages)]
+    with tempfile.TemporaryDirectory(prefix="holdfast-capture-old-") as old:
+        os.chmod(old, 0o755)
+        sets = {"these plugins": ROOT / "deploy/plugins"}
+        if arguments.old:
+            archive = subprocess.run(
+                ["git", "-C", ROOT, "archive", arguments.old, "deploy/plugins"], check=True, capture_output=True
+            ).stdout
+            subprocess.run(["tar", "-x", "-C", old], input=archive, check=True)
+            sets[f"those of {arguments.old}"] = Path(old) / "deploy/plugins"
+        print("| plugins | slots | CPU s/page | pages/min | requests/page | MB kept/page |\n|---|---|---|---|---|---|")
+        for slots in map(int, arguments.slots.split(",")):
+            results = {name: [] for name in sets}
+            for _ in range(arguments.runs):
+                for name, plugins in sets.items():
+                    results[name].append(run(arguments, plugins, slots, urls))
+            for name, found in results.items():
+                cells = [", ".join(f"{one[key]:.2f}" for one in found) for key in ("cpu", "rate")]
+                more = [f"{statistics.mean(one[key] for one in found):.1f}" for key in ("requests", "mb")]
+                print(f"| {name} | {slots} | {' | '.join(cells + more)} |", flush=True)
+    server.shutdown()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

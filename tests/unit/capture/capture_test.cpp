@@ -1,0 +1,185 @@
+#include "services/capture/charset.hpp"
+#include "services/capture/digest.hpp"
+#include "services/capture/html.hpp"
+#include "services/capture/icon.hpp"
+#include "services/capture/link.hpp"
+#include "services/capture/links.hpp"
+#include "services/capture/readable.hpp"
+#include "services/capture/wget.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace holdfast::capture;
+
+namespace {
+
+std::string tags(std::string_view html) {
+  std::string result;
+  scan_html(html, [&](const Token& token) {
+    if (token.kind != Token::Kind::start) return true;
+    result += (result.empty() ? "" : " ") + token.text;
+    for (const auto& [name, value] : token.attributes)
+      result += "[" + name + "=" + value + "]";
+    return true;
+  });
+  return result;
+}
+
+std::string text_in(std::string_view html) {
+  std::string result;
+  scan_html(html, [&](const Token& token) {
+    if (token.kind == Token::Kind::text) result += token.text;
+    return true;
+  });
+  return result;
+}
+
+std::string repeated(std::string_view piece, std::size_t times) {
+  std::string result;
+  for (std::size_t i = 0; i < times; ++i)
+    result += piece;
+  return result;
+}
+
+std::string urls_in(const std::string& bytes, const std::string& type) {
+  std::string result;
+  find_links({"http://example.org/", type, bytes, ""}, [&](const Link& link) {
+    result += link.url + "\n";
+    return true;
+  });
+  return result;
+}
+
+} // namespace
+
+TEST_SUITE("HTML") {
+  TEST_CASE("attributes in every style") {
+    CHECK(tags("<A HREF=a b='&lt;' c=\"x>y\" d e = f g=1/><br/>") == "a[href=a][b=<][c=x>y][d=][e=f][g=1/] br");
+    CHECK(tags("<a href=1 href=2>") == "a[href=1]");
+  }
+  TEST_CASE("scripts and comments hold no tags") {
+    CHECK(tags("<!-- <a> --><script>'<b>'</script><!doctype x><i>") == "script i");
+    CHECK(tags("<!--> <a> <!-- never closed <b>") == "a");
+  }
+  TEST_CASE("text around odd brackets") { CHECK(text_in("1 < 2 &amp; 3 </> 4 <5") == "1 < 2 & 3  4 <5"); }
+  TEST_CASE("character references") {
+    CHECK(unescape_html("&lt;&#65;&#x42;&copy&notin;&noti &#150; &#xD800; &nope; &") == "<AB©∉¬i – \uFFFD &nope; &");
+  }
+  TEST_CASE("text that ends inside anything") {
+    for (const char* text : {"<", "<a", "<a ", "<a href", "<a href=", "<a href='x", "<!", "<!-", "<!--", "</", "</a",
+                             "<title>x", "&", "&#", "&#x"})
+      tags(text);
+  }
+  TEST_CASE("time grows with the size and no faster") {
+    // A scan in quadratic time would not end within the time limit of the test.
+    for (const std::string_view piece :
+         {"<!--", "<a ", "<a b='", "<a/", "</", "<title>", "<a b=\"", "<div>", "& ", "<a b =  ", "<![CDATA["})
+      tags(repeated(piece, 4'000'000 / piece.size()));
+  }
+  TEST_CASE("readable text of deep nesting") {
+    const auto blocks =
+        readable_blocks(repeated("<div>", 100'000) + "<p>bottom" + repeated("</span></nav></div>", 100'000));
+    REQUIRE(blocks.size() == 1);
+    CHECK(blocks[0].text() == "bottom");
+  }
+}
+
+TEST_SUITE("charsets") {
+  TEST_CASE("what decides") {
+    CHECK(decode_page("\xC3\xA9", "text/html; charset=latin1") == "Ã©");
+    CHECK(decode_page("\xEF\xBB\xBF\xC3\xA9", "text/html; charset=latin1") == "é");
+    CHECK(decode_page("<meta charset=koi8-r>\xC1", "") == "<meta charset=koi8-r>а");
+    CHECK(decode_page("caf\xE9", "") == "café");
+    CHECK(decode_page("\xC3\xA9", "") == "é");
+  }
+  TEST_CASE("labels that are no encodings of pages") {
+    for (const std::string label :
+         {"rot13", "base64", "utf-7", "idna", "unicode_escape", "no-such-thing", "", "cp99999", "//IGNORE"})
+      CHECK(decode_page("a+b\\u0041", "text/html; charset=" + label) == "a+b\\u0041");
+  }
+  TEST_CASE("every byte decodes to something") {
+    std::string bytes;
+    for (int i = 0; i < 1024; ++i)
+      bytes += static_cast<char>(i);
+    for (const std::string label :
+         {"utf-8", "utf-16", "shift_jis", "big5", "gbk", "euc-kr", "windows-1252", "iso-2022-jp"})
+      CHECK_FALSE(decode_page(bytes, "text/html; charset=" + label).empty());
+  }
+  TEST_CASE("text goes back to the page's charset") {
+    CHECK(encode_text("Маяк", "windows-1251") == "\xCC\xE0\xFF\xEA");
+    CHECK(encode_text("灯", "windows-1251") == "灯"); // it lacks the character
+    CHECK(encode_text("x", "no-such-thing") == "x");
+  }
+}
+
+TEST_SUITE("links") {
+  TEST_CASE("only http and no fragment") {
+    const std::string base = "http://example.org/a/b?c#d";
+    const std::pair<std::string, std::string> good[] = {{"x#y", "http://example.org/a/x"},
+                                                        {"//other.example/", "http://other.example/"},
+                                                        {"HTTPS://Example.org", "HTTPS://Example.org"},
+                                                        {"../../../x", "http://example.org/x"},
+                                                        {"./", "http://example.org/a/"},
+                                                        {"", ""}};
+    for (const auto& [href, url] : good)
+      CHECK(absolute_link(base, href).value_or("") == url);
+    for (const std::string href : {"mailto:x@y", "javascript:1", "data:,x", "http://", "http://[", "java\nscript:1"})
+      CHECK_FALSE(absolute_link(base, href));
+    CHECK_FALSE(absolute_link(base, std::string(3000, 'x')));
+  }
+  TEST_CASE("a broken feed is read as text") {
+    CHECK(urls_in("<rss><channel><item><link>http://example.org/1</link></item>", "text/xml") ==
+          "http://example.org/1\n");
+  }
+  TEST_CASE("entities of a document's own are not expanded") {
+    std::string levels;
+    for (int n = 1; n < 12; ++n)
+      levels += "<!ENTITY e" + std::to_string(n) + " \"" + repeated("&e" + std::to_string(n - 1) + ";", 10) + "\">";
+    CHECK(urls_in("<!DOCTYPE r [<!ENTITY e0 \"ha\">" + levels + "]><rss><item><title>&e11;</title></item></rss>",
+                  "text/xml")
+              .empty());
+  }
+  TEST_CASE("deep JSON is refused") { CHECK(urls_in(repeated("[", 100'000), "application/json").empty()); }
+  TEST_CASE("a JSON list") {
+    CHECK(urls_in(R"(["http://example.org/1", {"href": "2"}, 3])", "application/json") ==
+          "http://example.org/1\nhttp://example.org/2\n");
+  }
+}
+
+TEST_SUITE("wget's log") {
+  TEST_CASE("a log that ends anywhere") {
+    const std::string log =
+        "--2026-01-02 03:04:05--  http://example.org/\n  HTTP/1.1 302 Found\n  Location: /x\n"
+        "Location: /x [following]\n--2026-01-02 03:04:05--  http://example.org/x\n  HTTP/1.1 200 OK\n"
+        "  Content-Type: text/html\nSaving to: ‘example.org/index.html’\n\n"
+        "2026-01-02 03:04:05 (1 MB/s) - ‘example.org/index.html’ saved [10/10]\n\n";
+    for (std::size_t end = 0; end < log.size(); ++end)
+      parse_wget_log(std::string_view(log).substr(0, end));
+    const auto exchanges = parse_wget_log(log);
+    REQUIRE(exchanges.size() == 2);
+    CHECK(exchanges[0].redirect == "http://example.org/x");
+    CHECK(exchanges[1].url == "http://example.org/x");
+    CHECK(exchanges[1].status == 200);
+    CHECK(exchanges[1].complete);
+    CHECK(exchanges[1].saved_to == "example.org/index.html");
+    CHECK(exchanges[1].header("content-type") == "text/html");
+  }
+}
+
+TEST_SUITE("encodings of bytes") {
+  TEST_CASE("there and back") {
+    std::string bytes;
+    for (int i = 0; i < 300; ++i) {
+      CHECK(base64_decode(base64_encode(bytes)) == bytes);
+      bytes += static_cast<char>(i * 7);
+    }
+    Digest digest(Digest::Kind::sha1);
+    digest.add("abc");
+    CHECK(base32(digest.finish()) == "VGMT4NSHA2AWVOR6EVYXQUGCNSONBWE5");
+  }
+  TEST_CASE("icons") {
+    CHECK(icon_kind("<?xml version='1.0'?><!-- a --><svg xmlns=''>") == "svg");
+    CHECK(icon_kind("<html><svg>").empty());
+    CHECK(icon_kind("").empty());
+  }
+}
