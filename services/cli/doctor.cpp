@@ -7,6 +7,7 @@
 #include "services/cli/plugins.hpp"
 #include "services/worker/binary_lookup.hpp"
 #include "services/worker/binary_resolver.hpp"
+#include "services/worker/hook_sandbox.hpp"
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
@@ -175,6 +176,12 @@ int doctor(Context& context, const std::vector<std::string>& plugins) {
   }
   if (packages["apt-get"].empty()) packages.erase("apt-get");
 
+  std::string sandbox;
+  try {
+    sandbox = worker::choose_sandbox(options, options.work_dir).description;
+  } catch (const base::Error& error) {
+    sandbox = std::string("none: ") + error.what();
+  }
   const std::string cgroups = (options.cgroups ? process::Cgroups::find() : process::Cgroups()).describe();
   std::size_t missing = 0;
   for (const auto& finding : findings) {
@@ -201,14 +208,15 @@ int doctor(Context& context, const std::vector<std::string>& plugins) {
     std::cout << '\n';
   }
   if (context.json()) {
-    std::cout << nlohmann::ordered_json{{"type", "Machine"}, {"cgroups", cgroups}}.dump() << '\n';
+    std::cout << nlohmann::ordered_json{{"type", "Machine"}, {"cgroups", cgroups}, {"sandbox", sandbox}}.dump() << '\n';
   } else {
     if (selected.empty()) std::cout << "no plugin is enabled: set plugins.path\n";
     if (!packages.empty()) std::cout << "\nTo install what can be:\n";
     for (auto& [manager, names] : packages)
       std::cout << "  " << hooks::Installation{manager, names}.command() << '\n';
     if (missing == 0 && !selected.empty()) std::cout << "\nNothing is missing on this machine.\n";
-    std::cout << "\nCgroups of hooks that are started from here: " << cgroups << '\n';
+    std::cout << "\nCgroups of hooks that are started from here: " << cgroups << '\n'
+              << "Sandbox of hooks that are started from here: " << sandbox << '\n';
   }
   std::cout << std::flush;
   return missing == 0 ? base::kExitSuccess : base::kExitFailedWork;

@@ -18,6 +18,8 @@
 #include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <optional>
@@ -58,6 +60,11 @@ Worker::Worker(asio::io_context& io, Options options, base::StopSignal& stop, st
       scratch_(options_.work_dir, process_.id), binaries_(options_.binary_directories, options_.data_dir / "lib"),
       trust_(options_.lease, options_.margin), sleeper_(io.get_executor()), trust_timer_(io) {
   process_.parent_id = options_.parent_id;
+  sandbox_ = choose_sandbox(options_, options_.work_dir);
+  if (sandbox_.sandbox.level == process::SandboxLevel::none && options_.sandbox != "off")
+    spdlog::warn("sandbox of hooks: {}; they can do all that user {} can", sandbox_.description, ::geteuid());
+  else
+    spdlog::info("sandbox of hooks: {}", sandbox_.description);
   options_.work_dir = scratch_.path();
   options_.temporary_dir = scratch_.temporary();
   process::Cgroups cgroups;
@@ -101,7 +108,7 @@ void Worker::make_parts(pg::Connection& connection) {
 
   context_ = std::unique_ptr<JobContext>(new JobContext{
       options_, process_.id, process_.machine.hostname, *retry_, *launcher_, binaries_, files_, resolver_,
-      *archive_root_, executor, process_.id, nullptr, nullptr, running_hooks_.get(), turns_.get()});
+      *archive_root_, executor, sandbox_.sandbox, process_.id, nullptr, nullptr, running_hooks_.get(), turns_.get()});
   sessions_ = std::make_unique<CrawlSessions>(*context_, [this] { wake(); });
   context_->sessions = sessions_.get();
   jobs_ = std::make_unique<Jobs>(*context_, *turns_,
