@@ -3,7 +3,6 @@
 #include "lib/archive/attempt.hpp"
 #include "lib/archive/bucket.hpp"
 #include "lib/archive/file_work.hpp"
-#include "lib/archive/recover.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/uuid.hpp"
 
@@ -122,7 +121,7 @@ void require_writable(const Fd& directory, const std::filesystem::path& path) {
 
 } // namespace
 
-std::optional<std::string> collection_of(const std::filesystem::path& root) { return read_sentinel(root); }
+std::optional<std::string> directory_sentinel(const std::filesystem::path& root) { return read_sentinel(root); }
 
 Root Root::open(const std::filesystem::path& directory, const std::string& collection_id, bool create) {
   if (s3::is_location(directory.native())) {

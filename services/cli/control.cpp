@@ -53,13 +53,6 @@ void say(Context& context, const std::string& action, const std::string& kind, c
               << (changed ? past(action) : "nothing to " + action) << '\n';
 }
 
-// "Example.COM", "https://example.com/x" -> "example.com".
-std::string host_name(const std::string& given) {
-  const auto url = base::try_parse_url(given.find("://") == std::string::npos ? "http://" + given + "/" : given);
-  if (!url) throw base::Error(base::ErrorClass::usage, "\"" + given + "\" is no host name", "for example example.com");
-  return url->host;
-}
-
 std::string worker_id(pg::Connection& connection, const std::string& given) {
   const auto found = store::find(connection, given);
   if (found.kind != "process")
@@ -98,7 +91,7 @@ int steer(Context& context, const ControlOptions& options, const std::string& ac
       say(context, action, "everything", "", store::collection_resume(connection, command));
     } else {
       if (!options.yes)
-        throw base::Error(base::ErrorClass::usage, "cancel --all ends every open crawl", "say --yes if that is meant");
+        throw base::Error(base::ErrorClass::usage, "cancel --all ends every open crawl", "pass --yes to confirm");
       for (;;) {
         const auto open = connection.call(
             "select id from holdfast.v_crawl where status <> 'sealed' and stopping_at is null limit 500");
@@ -115,7 +108,7 @@ int steer(Context& context, const ControlOptions& options, const std::string& ac
     const auto host = host_name(options.host);
     if (action == "cancel" && !options.yes)
       throw base::Error(base::ErrorClass::usage, "cancel --host ends what is open of " + host + " in every crawl",
-                        "say --yes if that is meant; holdfast exclude " + host + " CRAWL for one crawl");
+                        "pass --yes to confirm; holdfast exclude " + host + " CRAWL for one crawl");
     say(context, action, "host", host,
         action == "pause"    ? store::host_pause(connection, host, command)
         : action == "resume" ? store::host_resume(connection, host, command)
@@ -261,8 +254,7 @@ int set_host(Context& context, const ControlOptions& options) {
   query.url_contains = host;
   const auto rows = store::list(connection, query);
   if (context.json()) {
-    for (const auto& line : store::list_json(connection, query))
-      std::cout << line << '\n';
+    print_records(store::list_json(connection, query), "Host");
   } else {
     print_table(rows, {"name", "min_delay", "max_parallel", "held", "backoff_until", "reason"});
   }
@@ -275,8 +267,7 @@ int list_hosts(Context& context) {
   query.limit = 100000;
   auto& connection = context.connection();
   if (context.json())
-    for (const auto& line : store::list_json(connection, query))
-      std::cout << line << '\n';
+    print_records(store::list_json(connection, query), "Host");
   else
     print_table(store::list(connection, query), {"name", "min_delay", "max_parallel", "held", "robots_delay", "last_at",
                                                  "backoff_until", "paused", "reason"});
@@ -380,8 +371,7 @@ int remove(Context& context, const ControlOptions& options) {
                 << base::format_size(static_cast<std::uint64_t>(crawl.bytes)) << ", " << printable(crawl.first_url)
                 << '\n';
     }
-    throw base::Error(base::ErrorClass::usage, "this deletes them for ever, files and all",
-                      "say --yes if that is meant");
+    throw base::Error(base::ErrorClass::usage, "this deletes them for ever, files and all", "pass --yes to confirm");
   }
   const auto collection = connection.call("select id from holdfast.collection").one().text("id");
   for (const auto& id : ids) {
@@ -431,7 +421,7 @@ void add_control_commands(CLI::App& app, ControlOptions& options, std::function<
     steering->add_option("--worker", options.worker, "A worker");
     steering->add_flag("--all", options.all, "Everything");
     steering->add_option("--why", options.why, "A reason, for others to read");
-    steering->add_flag("--yes", options.yes, "Do not ask");
+    steering->add_flag("--yes", options.yes, "Really do it; without this, it is only shown or refused");
   }
 
   auto* draining = command(app, "drain", "Let workers or runners finish what they have, and end: before an upgrade",
@@ -446,7 +436,7 @@ void add_control_commands(CLI::App& app, ControlOptions& options, std::function<
                         [&options](Context& context) { return retry(context, options); });
   again->add_option("ids", options.ids, "Crawls or snapshots; - reads them from standard input")->required();
   again->add_flag("--failed", options.failed, "Of the crawls only what did not go well");
-  again->add_option("-p,--plugin", options.plugins, "Only this plugin (with --failed: only where it failed)")
+  again->add_option("-p,--plugin,--plugins", options.plugins, "Only this plugin (with --failed: only where it failed)")
       ->allow_extra_args(false);
 
   auto* exclude = command(app, "exclude", "Leave a host out of a running crawl", [&options](Context& context) {
@@ -512,7 +502,7 @@ void add_control_commands(CLI::App& app, ControlOptions& options, std::function<
   removing->add_option("ids", options.ids,
                        "Crawls, or snapshots of crawls that have ended; - reads them from standard input");
   removing->add_flag("--expired", options.expired, "Those whose time to be kept is over");
-  removing->add_flag("--yes", options.yes, "Do not ask");
+  removing->add_flag("--yes", options.yes, "Really do it; without this, it is only shown or refused");
 }
 
 } // namespace holdfast::cli

@@ -199,7 +199,7 @@ std::vector<fs::path> running_here(const fs::path& work_dir, const std::string& 
 
 int logs(Context& context, const LogOptions& options) {
   auto& connection = context.connection();
-  const auto found = store::find(connection, options.id);
+  const auto found = store::find_newest(connection, options.id);
   if (found.kind == "process")
     throw base::Error(base::ErrorClass::refused, "hooks have logs, processes have not",
                       "holdfast logs takes the id of a snapshot or a crawl; holdfast why " + options.id);

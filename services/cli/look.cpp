@@ -179,7 +179,7 @@ void add_look_verbs(CLI::App& app, Verb& verb) {
         app.add_subcommand("why", "Why a crawl, snapshot, process or host is where it is: one sentence, and the facts");
     command
         ->add_option("id", *names,
-                     "Its id, the first or last few digits of it, or a host; - reads them from standard input")
+                     "Its id, the first or last few digits of it, a URL, a host, ...; - reads them from standard input")
         ->required();
     command->footer("Examples:\n  holdfast why 7f3a\n  holdfast why example.org\n  holdfast list snapshots --status "
                     "queued | holdfast why -");
@@ -217,7 +217,7 @@ void add_look_verbs(CLI::App& app, Verb& verb) {
     auto* command = app.add_subcommand("top", "What runs just now, live; q ends it");
     command->add_option("-d,--delay", *interval, "Seconds between two looks (1)")
         ->check(number(0.1, std::optional(3600.0)));
-    command->footer("Keys: q quit, s next order (age, plugin, url, worker), p pause, space look now.");
+    command->footer("Keys: q quit, s next order (age, plugin, url, worker), p freeze the picture, space look now.");
     command->callback([&verb, interval] { verb = [interval](Context& context) { return top(context, *interval); }; });
   }
   {

@@ -52,6 +52,8 @@ int main(int argc, char** argv) {
   app.add_option("--database", database_url,
                  "PostgreSQL connection string (default: an own server in the data directory)");
   app.add_option("--log-level", log_level, "trace, debug, info, warn, error or off");
+  app.add_flag_callback(
+      "-q,--quiet", [&log_level] { log_level = "error"; }, "Only errors in the log, for cron: --log-level error");
   app.add_option("--set", settings, "Any setting, as KEY=VALUE; see holdfast config")->allow_extra_args(false);
   app.add_flag("--json", global.json, "JSON lines, as when standard output is no terminal");
 
@@ -76,7 +78,8 @@ int main(int argc, char** argv) {
   add_command
       ->add_option("--max-urls", add.max_urls, "At most this many snapshots; 0: no cap (default: crawl.max_urls)")
       ->check(cli::number<std::int64_t>(0));
-  add_command->add_option("-p,--plugins", add.plugins, "Only these plugins, with what they need: wget,title,...")
+  add_command
+      ->add_option("-p,--plugins,--plugin", add.plugins, "Only these plugins, with what they need: wget,title,...")
       ->allow_extra_args(false);
   add_command->add_option("-t,--tag", add.tags, "Tags for every snapshot")->allow_extra_args(false);
   add_command->add_option("--persona", add.persona, "Options, cookies and profile of this persona (holdfast persona)");
@@ -128,15 +131,22 @@ int main(int argc, char** argv) {
   list_command->add_option("--crawl", listing.crawl, "Only of this crawl");
   list_command->add_option("--snapshot", listing.snapshot, "Only of this snapshot");
   list_command->add_option("--status", listing.status, "Only with this status");
+  list_command->add_option("--outcome", listing.outcome, "Only with this outcome (crawls, snapshots)");
+  list_command->add_option("--host", listing.host, "Only pages of this host (snapshots, failures)");
+  list_command->add_option(
+      "--since", listing.since,
+      "Only what was added (failures: what ended) since: 2h, 7d, 2026-11-22, \"2026-11-22 14:00\"");
   list_command->add_option("--url", listing.url, "Only URLs that contain this");
   list_command->add_option("--tag", listing.tag, "Only with this tag");
   list_command->add_option("--plugin", listing.plugin, "Only hooks of this plugin (failures, running)");
   list_command->add_flag("--csv", listing.csv, "All columns as CSV, with a header line");
-  list_command->add_option("--limit", listing.limit, "At most this many")->check(cli::number<std::int64_t>(1));
+  list_command->add_option("--columns", listing.columns, "Only these columns: id,url,bytes,...; --csv has all of them")
+      ->delimiter(',');
+  list_command->add_option("-n,--limit", listing.limit, "At most this many (50)")->check(cli::number<std::int64_t>(1));
   std::string id;
   subcommand("show", "Everything about a crawl, snapshot or process",
              [&](cli::Context& context) { return cli::show(context, id); })
-      ->add_option("id", id, "Its id, or the first or last few digits of it")
+      ->add_option("id", id, "Its id, the first or last few digits of it, a URL, or the label of a crawl")
       ->required();
   bool force = false;
   subcommand("migrate", "Bring the database's schema up to date", [&](cli::Context& context) {

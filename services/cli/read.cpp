@@ -4,6 +4,7 @@
 #include "lib/base/text.hpp"
 #include "lib/store/lifecycle.hpp"
 #include "lib/store/view.hpp"
+#include "services/cli/input.hpp"
 #include "services/cli/output.hpp"
 #include "services/cli/times.hpp"
 #include "services/cli/verbs.hpp"
@@ -22,8 +23,10 @@ namespace {
 // Columns that people see first; JSON has all of them.
 const std::map<std::string, std::vector<std::string>, std::less<>>& table_columns() {
   static const std::map<std::string, std::vector<std::string>, std::less<>> columns = {
-      {"crawls", {"id", "status", "outcome", "total", "open", "failed", "cancelled", "label", "tags?", "first_url"}},
-      {"snapshots", {"id", "status", "outcome", "http_status?", "depth", "tags?", "title", "url", "reason"}},
+      {"crawls",
+       {"id", "status", "outcome?", "total", "open?", "partial?", "failed?", "cancelled?", "bytes", "age", "label?",
+        "tags?", "first_url"}},
+      {"snapshots", {"id", "status", "outcome?", "http_status?", "depth?", "tags?", "title?", "url", "reason?"}},
       {"results", {"plugin", "status", "wall_ms", "output", "error", "url"}},
       {"queue", {"id", "state", "retry_at", "attempts", "url"}},
       {"running", {"plugin", "running_for", "worker", "pid", "url"}},
@@ -49,12 +52,27 @@ std::string record_type(const std::string& list) {
   return types.at(list);
 }
 
-void print_json(pg::Connection& connection, const store::ListQuery& query) {
+// `columns`: only these; empty: all.
+void print_json(pg::Connection& connection, const store::ListQuery& query,
+                const std::vector<std::string>& columns = {}) {
   for (const auto& line : store::list_json(connection, query)) {
     auto json = nlohmann::ordered_json{{"type", record_type(query.view)}};
-    json.update(nlohmann::ordered_json::parse(line));
+    const auto row = nlohmann::ordered_json::parse(line);
+    for (const auto& column : columns)
+      json[column] = row.at(column);
+    if (columns.empty()) json.update(row);
     std::cout << json.dump() << '\n';
   }
+}
+
+void check_columns(pg::Connection& connection, store::ListQuery query, const std::vector<std::string>& columns) {
+  if (columns.empty()) return;
+  query.limit = 0;
+  const auto rows = store::list(connection, query);
+  for (const auto& column : columns)
+    if (std::find(rows.columns().begin(), rows.columns().end(), column) == rows.columns().end())
+      throw base::Error(base::ErrorClass::usage, query.view + " have no column \"" + printable(column) + "\"",
+                        "one of: " + base::join(rows.columns(), ", "));
 }
 
 std::string one_or_many(const std::string& what) {
@@ -89,6 +107,15 @@ void check_status(const std::string& list, const std::string& status) {
                     "one of: " + base::join(known, ", "));
 }
 
+void check_outcome(const std::string& list, const std::string& outcome) {
+  std::vector<std::string> known = {"succeeded", "partial", "failed", "cancelled"};
+  if (list == "crawls") known.emplace_back("empty");
+  if (list == "snapshots") known.insert(known.end(), {"refused", "quarantined"});
+  if (outcome.empty() || std::find(known.begin(), known.end(), outcome) != known.end()) return;
+  throw base::Error(base::ErrorClass::usage, "no " + list + " have the outcome \"" + printable(outcome) + "\"",
+                    "one of: " + base::join(known, ", "));
+}
+
 // The id that --crawl or --snapshot names.
 std::string id_of(pg::Connection& connection, const std::string& kind, const std::string& given) {
   const auto found = store::find(connection, given);
@@ -110,15 +137,31 @@ void check_plugin(Context& context, const std::string& plugin) {
 
 } // namespace
 
+namespace {
+
+// "2026-11-22 02:48:46.123+00", as rows have it, in the form of all other JSON: "2026-11-22T02:48:46.123+00:00".
+std::string iso_time(std::string text) {
+  if (text.size() > 10 && text[10] == ' ') text[10] = 'T';
+  return text.ends_with("+00") ? text + ":00" : text;
+}
+
+} // namespace
+
 int status(Context& context) {
   auto& connection = context.connection();
   const auto result = store::status(connection);
   const auto row = result.one();
+  const auto totals = store::totals(connection);
+  const auto total = totals.one();
   if (context.json()) {
     nlohmann::ordered_json json{{"type", "Status"}};
+    for (const auto& column : totals.columns())
+      json[column] = total.integer(column);
     for (const auto& column : result.columns())
       if (column == "last_sealed_at" || column == "paused")
-        json[column] = row.is_null(column) ? nlohmann::ordered_json() : nlohmann::ordered_json(row.text(column));
+        json[column] = row.is_null(column)          ? nlohmann::ordered_json()
+                       : column == "last_sealed_at" ? nlohmann::ordered_json(iso_time(row.text(column)))
+                                                    : nlohmann::ordered_json(row.text(column));
       else
         json[column] = row.integer(column);
     std::cout << json.dump() << std::endl;
@@ -126,6 +169,9 @@ int status(Context& context) {
   }
   print_fields({{"data", context.embedded() ? context.data_dir().string() + " (own PostgreSQL)" : "database.url"},
                 {"archive", context.archive_root().string()},
+                {"archived", total.text("archived") + (total.integer("archived") == 1 ? " page, " : " pages, ") +
+                                 base::format_size(static_cast<std::uint64_t>(total.integer("bytes"))) + ", in " +
+                                 total.text("crawls") + (total.integer("crawls") == 1 ? " crawl" : " crawls")},
                 {"workers", row.text("workers") + " running, " + row.text("slots") + " slots" +
                                 (row.integer("workers_lapsed") == 0
                                      ? std::string()
@@ -152,30 +198,38 @@ int status(Context& context) {
 }
 
 int list(Context& context, const ListOptions& options) {
+  for (const std::string one : {"schedule", "persona"})
+    if (options.what == one || options.what == one + "s")
+      throw base::Error(base::ErrorClass::usage, "list does not show " + one + "s", "holdfast " + one + " list");
   store::ListQuery query;
   query.view = one_or_many(options.what);
   query.limit = options.limit;
   check_status(query.view, options.status);
+  check_outcome(query.view, options.outcome);
   auto& connection = context.connection();
   if (!options.crawl.empty()) query.crawl_id = id_of(connection, "crawl", options.crawl);
   if (!options.snapshot.empty()) query.snapshot_id = id_of(connection, "snapshot", options.snapshot);
   if (!options.status.empty()) query.status = options.status;
+  if (!options.outcome.empty()) query.outcome = options.outcome;
+  if (!options.host.empty()) query.host = host_name(options.host);
+  if (!options.since.empty()) query.since = time_before(options.since);
   if (!options.url.empty()) query.url_contains = options.url;
   if (!options.tag.empty()) query.tag = options.tag;
   if (!options.plugin.empty()) query.plugin = options.plugin;
   if (!options.plugin.empty() && store::list(connection, query).empty()) check_plugin(context, options.plugin);
+  check_columns(connection, query, options.columns);
   if (options.csv) {
-    print_csv(store::list(connection, query));
+    print_csv(store::list(connection, query), options.columns);
   } else if (context.json()) {
-    print_json(connection, query);
+    print_json(connection, query, options.columns);
   } else {
     const auto rows = store::list(connection, query);
     if (rows.empty())
       std::cout << "none\n";
     else
-      print_table(rows, table_columns().at(query.view));
+      print_table(rows, options.columns.empty() ? table_columns().at(query.view) : options.columns);
     if (static_cast<std::int64_t>(rows.size()) == query.limit)
-      std::cout << "(the first " << query.limit << "; --limit shows more)\n";
+      std::cout << "(the first " << query.limit << "; -n NUMBER shows more)\n";
   }
   std::cout << std::flush;
   return base::kExitSuccess;
@@ -183,7 +237,7 @@ int list(Context& context, const ListOptions& options) {
 
 int show(Context& context, const std::string& id) {
   auto& connection = context.connection();
-  const auto found = store::find(connection, id);
+  const auto found = store::find_newest(connection, id);
   store::ListQuery object, parts;
   if (found.kind == "crawl") {
     object.view = "crawls";

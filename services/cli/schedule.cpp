@@ -4,6 +4,7 @@
 #include "lib/base/uuid.hpp"
 #include "lib/store/schedule.hpp"
 #include "services/cli/checks.hpp"
+#include "services/cli/limits.hpp"
 #include "services/cli/output.hpp"
 
 #include <CLI/CLI.hpp>
@@ -91,9 +92,18 @@ int run_schedule_now(Context& context, const std::string& name) {
   auto& connection = context.connection();
   const auto id = store::schedule_find(connection, name);
   const auto crawl = base::new_uuid();
-  if (!store::schedule_run(connection, id, crawl))
-    throw base::Error(base::ErrorClass::refused, "schedule " + id + " was left out: its last crawl is still open",
-                      "holdfast show " + store::schedules(connection, id).one().text_or("last_crawl_id", ""));
+  if (!store::schedule_run(connection, id, crawl)) {
+    const auto rows = store::schedules(connection, id);
+    const auto row = rows.one();
+    if (row.text_or("last_status", "sealed") != "sealed")
+      throw base::Error(base::ErrorClass::refused, "schedule " + id + " was left out: its last crawl is still open",
+                        "holdfast show " + row.text("last_crawl_id"));
+    if (context.json())
+      print_json(rows);
+    else
+      std::cout << "schedule " << id << ": nothing new, all its URLs are archived" << std::endl;
+    return base::kExitSuccess;
+  }
   if (context.json())
     std::cout << nlohmann::json{{"type", "Crawl"}, {"id", crawl}, {"status", "queued"}, {"schedule", id}}.dump()
               << std::endl;
@@ -154,9 +164,10 @@ void add_schedule_commands(CLI::App& app, ScheduleOptions& options, std::functio
       ->check(number(0, std::optional(16)));
   add->add_option("--max-urls", options.crawl.max_urls, "At most this many snapshots a run; 0: no cap")
       ->check(number<std::int64_t>(0));
-  add->add_option("-p,--plugins", options.crawl.plugins, "Only these plugins")->allow_extra_args(false);
+  add->add_option("-p,--plugins,--plugin", options.crawl.plugins, "Only these plugins")->allow_extra_args(false);
   add->add_option("-t,--tag", options.crawl.tags, "Tags for every snapshot")->allow_extra_args(false);
   add->add_option("--option", options.crawl.options, "Option for hooks, as NAME=VALUE")->allow_extra_args(false);
+  add_limit_options(*add, options.crawl.limits);
   add->add_flag("--strict", options.crawl.strict, "Add nothing if a line of a file cannot be used");
 
   subcommand("list", "Schedules, when they run next and how the last run went", list_schedules);

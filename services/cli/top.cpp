@@ -145,7 +145,7 @@ std::vector<std::string> picture(pg::Connection& connection, const std::string& 
   while (lines.size() + 1 < height)
     lines.emplace_back();
   lines.push_back("\x1b[2m" +
-                  fitted(std::string("q quit   s order   p pause   space now") + (paused ? "   PAUSED" : ""), width));
+                  fitted(std::string("q quit   s order   p freeze   space now") + (paused ? "   FROZEN" : ""), width));
   return lines;
 }
 

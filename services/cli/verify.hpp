@@ -2,6 +2,7 @@
 // `holdfast verify`: the files of sealed snapshots against their manifests and rows. `holdfast adopt`: rows made again
 // from the files.
 
+#include "lib/archive/recover.hpp"
 #include "services/cli/context.hpp"
 
 #include <filesystem>
@@ -24,7 +25,7 @@ int verify(Context& context, const VerifyOptions& options);
 int adopt(Context& context, const std::string& given);
 
 // Tells the directories of snapshots that no row names. `below`: relative to the root. Returns how many have one.
-std::size_t each_unknown_directory(pg::Connection& connection, const std::filesystem::path& root,
+std::size_t each_unknown_directory(pg::Connection& connection, const archive::Files& files,
                                    const std::filesystem::path& below,
                                    const std::function<void(const std::string&)>& found);
 
