@@ -91,6 +91,11 @@ const std::vector<Key>& key_table() {
       {"hook.processes", Type::integer, "1000", false,
        "Processes that a hook may have at once; 0: no limit.", 0, kMany},
 
+      {"hook.sandbox", Type::text, "auto", false,
+       "Whether hooks see no more than their own files: auto (where the system allows it), required (else a worker does not start) or off.",
+       0, 0, "auto|required|off"},
+      {"hook.user", Type::text, "nobody", false,
+       "The user that sandboxed hooks run as, if the worker is root."},
       {"hook.cgroups", Type::boolean, "true", false,
        "Give each hook a cgroup of its own, where this worker may make some: version 2 if delegated, or version 1."},
 

@@ -228,6 +228,7 @@ void HookRun::Impl::start() {
     fs::remove(directory, error);
   fs::create_directories(directory, error);
   if (error) throw cannot_create(directory, error.value());
+  if (const auto& user = command.sandbox.user) (void)!::lchown(directory.c_str(), user->uid, user->gid);
   before.emplace(directory);
   prefix = (directory / (hook.name.name + "." + base::random_hex32())).string();
   command.directory = directory;

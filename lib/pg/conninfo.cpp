@@ -59,6 +59,17 @@ std::string find_sqlstate(const std::string& message) {
 
 } // namespace
 
+std::vector<std::filesystem::path> socket_directories(const std::string& dsn) {
+  std::vector<std::filesystem::path> directories;
+  const std::string hosts = dsn.empty() ? "" : parse(dsn)["host"];
+  for (std::size_t begin = 0; begin < hosts.size();) {
+    const auto end = std::min(hosts.find(',', begin), hosts.size());
+    if (hosts[begin] == '/') directories.emplace_back(hosts.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return directories;
+}
+
 std::string quote_conninfo_value(const std::string& value) {
   std::string quoted = "'";
   for (const char c : value) {

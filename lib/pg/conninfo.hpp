@@ -1,10 +1,11 @@
 #pragma once
-// The connection string that is really used: the owner's, plus our session settings. Private to lib/pg. Pure; any
-// thread.
+// The connection string that is really used: the owner's, plus our session settings. Pure; any thread.
 
 #include "lib/pg/connection.hpp"
 
+#include <filesystem>
 #include <string>
+#include <vector>
 
 namespace holdfast::pg {
 
@@ -14,6 +15,9 @@ std::string session_conninfo(const std::string& dsn, const ConnectionOptions& op
 
 // "value" -> "'value'", with quotes and backslashes escaped, for keyword strings.
 std::string quote_conninfo_value(const std::string& value);
+
+// The directories of the sockets by which the server is reached; none for a server that is named by its host.
+std::vector<std::filesystem::path> socket_directories(const std::string& dsn);
 
 // Connects once more, with the SQLSTATE in the message of a refused connection: the only way in which libpq tells it.
 // Empty if the server could not be reached, or lets us in now.

@@ -17,6 +17,8 @@ std::string step_name(StartStep step) {
   switch (step) {
   case StartStep::fork:
     return "cannot start a process";
+  case StartStep::sandbox:
+    return "cannot make its sandbox";
   case StartStep::directory:
     return "cannot enter its directory";
   case StartStep::limits:

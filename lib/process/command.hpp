@@ -2,6 +2,7 @@
 // What to start and within which limits. Plain aggregate.
 
 #include "lib/base/log.hpp"
+#include "lib/process/sandbox.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -32,6 +33,7 @@ struct Command {
   std::filesystem::path stdout_path;    // created, appended to; a regular file, because descendants keep pipes open
   std::filesystem::path stderr_path;    // either may be empty: /dev/null
   Limits limits;
+  Sandbox sandbox;                        // what it may reach; by default everything that this process may
   std::chrono::milliseconds watch_cpu{0}; // how often Child::cpu_time() is brought up to date; 0: never
   // Name and value of the marker variable ("HOLDFAST_COOKIE=<worker>.<hex>") added to the environment: it finds
   // descendants that left the session, and leftovers of an earlier incarnation.
@@ -50,7 +52,7 @@ struct Usage {
 };
 
 // The step at which starting a command failed.
-enum class StartStep { none, fork, directory, limits, execute };
+enum class StartStep { none, fork, sandbox, directory, limits, execute };
 
 // The limit of the tree that it exceeded.
 enum class TreeLimit { none, memory, processes };

@@ -114,7 +114,7 @@ std::vector<std::string> environment_of(const Command& command) {
 boost::process::v2::process start_shim(const asio::any_io_executor& executor, const std::string& shim_path,
                                        const Command& command, const std::string& leaves, int output, int errors,
                                        int control, boost::system::error_code& error) {
-  std::vector<std::string> arguments{limits_text(command), leaves, command.directory.string()};
+  std::vector<std::string> arguments{limits_text(command), leaves, command.sandbox.text(), command.directory.string()};
   arguments.insert(arguments.end(), command.argv.begin(), command.argv.end());
   const std::vector<std::string> environment = environment_of(command);
   std::vector<const char*> variables;

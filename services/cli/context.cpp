@@ -3,6 +3,7 @@
 #include "lib/base/error.hpp"
 #include "lib/base/log.hpp"
 #include "lib/base/text.hpp"
+#include "lib/pg/conninfo.hpp"
 #include "lib/process/launcher.hpp"
 #include "lib/store/schema.hpp"
 
@@ -28,6 +29,17 @@ std::map<std::string, std::string> own_environment() {
       all[text.substr(0, equals)] = text.substr(equals + 1);
   }
   return all;
+}
+
+// What no hook may see: files with secrets, and the directory of the database's socket.
+std::vector<std::filesystem::path> secret_paths(const config::Settings& settings, const std::string& dsn) {
+  std::vector<std::filesystem::path> paths{settings.file()};
+  for (const char* key : {"database.password_file", "serve.token_file", "webhooks.secret_file"})
+    paths.push_back(settings.path(key));
+  for (const auto& host : pg::socket_directories(dsn))
+    paths.push_back(host);
+  std::erase(paths, std::filesystem::path());
+  return paths;
 }
 
 // Where the plugins that come with holdfast are: beside an installed program, or in the source tree of a built one.
@@ -156,6 +168,9 @@ worker::Options Context::worker_options(bool with_database) {
     options.hook_limits.process.tree_processes = static_cast<std::uint64_t>(processes);
   // One file alone cannot outgrow the limit between two looks. Browsers measure their shared memory by this as well.
   options.hook_limits.process.file_bytes = std::max(options.hook_limits.output_bytes, std::uint64_t{1} << 30);
+  options.sandbox = settings_.text("hook.sandbox");
+  options.hook_user = settings_.text("hook.user");
+  options.secret_paths = secret_paths(settings_, options.dsn);
   options.cgroups = settings_.boolean("hook.cgroups");
   options.allow_private = settings_.boolean("urls.allow_private");
   options.slots = static_cast<int>(settings_.integer("worker.snapshots"));

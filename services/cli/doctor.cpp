@@ -8,6 +8,7 @@
 #include "services/cli/plugins.hpp"
 #include "services/worker/binary_lookup.hpp"
 #include "services/worker/binary_resolver.hpp"
+#include "services/worker/hook_sandbox.hpp"
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
@@ -214,6 +215,12 @@ int doctor(Context& context, const std::vector<std::string>& plugins) {
   }
   if (packages["apt-get"].empty()) packages.erase("apt-get");
 
+  std::string sandbox;
+  try {
+    sandbox = worker::choose_sandbox(options, options.work_dir).description;
+  } catch (const base::Error& error) {
+    sandbox = std::string("none: ") + error.what();
+  }
   const std::string cgroups = (options.cgroups ? process::Cgroups::find() : process::Cgroups()).describe();
   std::size_t missing = 0;
   for (const auto& finding : findings) {
@@ -228,7 +235,7 @@ int doctor(Context& context, const std::vector<std::string>& plugins) {
   }
   if (!context.json()) print_findings(findings);
   if (context.json()) {
-    std::cout << nlohmann::ordered_json{{"type", "Machine"}, {"cgroups", cgroups}}.dump() << '\n';
+    std::cout << nlohmann::ordered_json{{"type", "Machine"}, {"cgroups", cgroups}, {"sandbox", sandbox}}.dump() << '\n';
   } else {
     if (selected.empty()) std::cout << "no plugin is enabled: set plugins.path\n";
     if (!packages.empty()) std::cout << "\nTo install what can be:\n";
@@ -237,7 +244,8 @@ int doctor(Context& context, const std::vector<std::string>& plugins) {
     if (missing == 0 && !selected.empty()) std::cout << "\nNothing is missing on this machine.\n";
     std::cout << "\nArchive: " << printable(space_at(context.archive_root()))
               << "\nWork directory: " << printable(space_at(options.work_dir)) << '\n';
-    std::cout << "\nCgroups of hooks that are started from here: " << cgroups << '\n';
+    std::cout << "\nCgroups of hooks that are started from here: " << cgroups << '\n'
+              << "Sandbox of hooks that are started from here: " << sandbox << '\n';
   }
   std::cout << std::flush;
   return missing == 0 ? base::kExitSuccess : base::kExitFailedWork;

@@ -184,9 +184,13 @@ std::vector<fs::path> running_here(const fs::path& work_dir, const std::string& 
   for (fs::directory_iterator worker(work_dir / "workers", error), end; !error && worker != end;
        worker.increment(error)) {
     std::error_code inner;
-    for (fs::directory_iterator attempt(worker->path() / "attempts" / snapshot, inner), last; !inner && attempt != last;
-         attempt.increment(inner))
-      found.push_back(attempt->path());
+    for (fs::directory_iterator crawl(worker->path() / "attempts", inner), after; !inner && crawl != after;
+         crawl.increment(inner)) {
+      std::error_code innermost;
+      for (fs::directory_iterator attempt(crawl->path() / snapshot, innermost), last; !innermost && attempt != last;
+           attempt.increment(innermost))
+        found.push_back(attempt->path());
+    }
   }
   return found;
 }

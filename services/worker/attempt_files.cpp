@@ -4,6 +4,7 @@
 #include "lib/base/error.hpp"
 #include "lib/base/text.hpp"
 #include "lib/hooks/text.hpp"
+#include "services/worker/hook_sandbox.hpp"
 #include "services/worker/on_thread.hpp"
 
 #include <spdlog/spdlog.h>
@@ -56,7 +57,19 @@ awaitable<void> AttemptFiles::make() {
                         "check owner, permissions and free space of work_dir");
     struct stat status {};
     if (lstat(directory_.c_str(), &status) == 0) inode_ = {status.st_dev, status.st_ino};
+    if (context_.sandbox.level == process::SandboxLevel::none) return;
+    fs::create_directories(temporary(), error);
+    if (error)
+      throw base::Error(base::ErrorClass::cannot_create,
+                        "cannot create " + temporary().string() + ": " + error.message());
+    give_to_hooks(context_.sandbox, directory_);
+    give_to_hooks(context_.sandbox, temporary());
   });
+}
+
+fs::path AttemptFiles::temporary() const {
+  const auto name = directory_.parent_path().filename().string() + "." + directory_.filename().string();
+  return context_.options.work_dir / "tmp" / name;
 }
 
 void AttemptFiles::check() const {
@@ -270,6 +283,7 @@ awaitable<void> AttemptFiles::drop(const std::vector<archive::OutputFile>& files
 void AttemptFiles::remove_all() noexcept {
   try {
     archive::remove_attempt(directory_);
+    if (context_.sandbox.level != process::SandboxLevel::none) archive::remove_directory(temporary());
   } catch (const std::exception& error) {
     spdlog::warn("left behind: {}", error.what());
   }

@@ -28,6 +28,8 @@ public:
 
   const std::filesystem::path& directory() const noexcept { return directory_; }
   awaitable<void> make();
+  // /tmp of the hooks in their sandbox.
+  std::filesystem::path temporary() const;
   // Blocking. Throws Error(refused) unless the directory is still the one that was made: what is not must not be
   // tidied up, nor published.
   void check() const;

@@ -1,6 +1,8 @@
 #include "services/worker/crawl_session.hpp"
 
+#include "lib/archive/attempt.hpp"
 #include "lib/base/duration.hpp"
+#include "lib/base/error.hpp"
 #include "lib/base/log.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/uuid.hpp"
@@ -9,6 +11,7 @@
 #include "lib/store/session.hpp"
 #include "lib/store/view.hpp"
 #include "services/worker/binary_resolver.hpp"
+#include "services/worker/hook_sandbox.hpp"
 #include "services/worker/on_thread.hpp"
 #include "services/worker/prepare_hook.hpp"
 
@@ -74,6 +77,9 @@ public:
   std::filesystem::path personas() const {
     return hooks_.empty() ? context_.options.data_dir / "personas" : directory_ / ".persona";
   }
+  bool sandboxed() const { return context_.sandbox.level != process::SandboxLevel::none; }
+  std::filesystem::path temporary() const { return context_.options.work_dir / "tmp" / id_; }
+  std::filesystem::path attempts() const { return context_.options.work_dir / "attempts" / crawl_id_; }
   const hooks::Options& set_options() const { return set_options_; }
   bool has_hooks() const { return !hooks_.empty(); }
   bool idle() const { return state_ == State::ready && users_.empty(); }
@@ -231,6 +237,11 @@ private:
         throw base::Error(base::ErrorClass::cannot_create,
                           "cannot create " + directory_.string() + ": " + error.message(),
                           "check owner, permissions and free space of work_dir");
+      // The crawl's browser saves what it downloads into the directories of its pages.
+      for (const auto& needed : {attempts(), sandboxed() ? temporary() : directory_})
+        std::filesystem::create_directories(needed, error);
+      give_to_hooks(context_.sandbox, temporary());
+      give_to_hooks(context_.sandbox, directory_);
       if (!has_hooks()) return;
       // Hooks keep there what outlives a crawl.
       std::filesystem::create_directories(context_.options.data_dir / "lib", error);
@@ -240,6 +251,7 @@ private:
       std::filesystem::copy(context_.options.data_dir / "personas" / persona_, persona,
                             std::filesystem::copy_options::recursive | std::filesystem::copy_options::copy_symlinks,
                             error);
+      give_to_hooks(context_.sandbox, directory_);
     });
   }
 
@@ -251,7 +263,7 @@ private:
     hook_context_.source_url = base::join(seeds, "\n");
     hook_context_.data_dir = context_.options.data_dir;
     hook_context_.crawl_dir = directory_;
-    hook_context_.temporary_dir = context_.options.temporary_dir;
+    hook_context_.temporary_dir = sandboxed() ? "/tmp" : context_.options.temporary_dir;
     hook_context_.library_dir = context_.options.data_dir / "lib";
     hook_context_.personas_dir = personas();
     hook_context_.persona = persona_;
@@ -301,6 +313,9 @@ private:
       note(hook, {{"status", "skipped"}, {"error", prepared.missing}});
       co_return;
     }
+    prepared.command.sandbox = context_.sandbox;
+    prepared.command.sandbox.writable = {directory_, attempts()};
+    prepared.command.sandbox.temporary = temporary();
     const auto limit = prepared.limits.timeout + kReadiness;
     const auto run = std::make_shared<hooks::HookRun>(context_.launcher, context_.executor, std::move(prepared.command),
                                                       hook, directory_ / hook.plugin->name, prepared.limits);
@@ -379,6 +394,12 @@ private:
     co_await on_thread(context_.files, [this] {
       std::error_code ignored;
       std::filesystem::remove_all(directory_, ignored);
+      std::filesystem::remove(attempts(), ignored); // only if no attempt is there
+      try {
+        if (sandboxed()) archive::remove_directory(temporary());
+      } catch (const base::Error& error) {
+        spdlog::warn("left behind: {}", error.what());
+      }
     });
     // Only now: who waits for the end looks for the session again at once, and must not find it.
     state_ = State::over;

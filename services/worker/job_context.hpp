@@ -4,6 +4,7 @@
 #include "lib/archive/root.hpp"
 #include "lib/base/async.hpp"
 #include "lib/process/launcher.hpp"
+#include "lib/process/sandbox.hpp"
 #include "lib/store/snapshot.hpp"
 #include "services/worker/binary_lookup.hpp"
 #include "services/worker/options.hpp"
@@ -31,7 +32,8 @@ struct JobContext {
   asio::thread_pool& resolver; // name resolution
   const archive::Root& archive_root;
   asio::any_io_executor executor;
-  std::string cookie; // HOLDFAST_COOKIE value of this incarnation
+  const process::Sandbox& sandbox; // of every hook of a page or a crawl; each gets its own directories on top
+  std::string cookie;              // HOLDFAST_COOKIE value of this incarnation
   CrawlSessions* sessions{nullptr};
   BinaryResolver* binary_resolver{nullptr};
   RunningHooks* running_hooks{nullptr};

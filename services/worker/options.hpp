@@ -30,10 +30,13 @@ struct Options {
     return libexec.empty() ? own : libexec.string() + ":" + own;
   }
   std::shared_ptr<const hooks::Catalog> catalog;
-  hooks::Options hook_options;                // of this machine: weaker than the crawl's
-  std::vector<std::string> environment_names; // further variables of ours that hooks may see
-  hooks::HookLimits hook_limits;              // timeout: default for hooks without one
-  bool cgroups{true};                         // for hooks, where there may be some
+  hooks::Options hook_options;                     // of this machine: weaker than the crawl's
+  std::vector<std::string> environment_names;      // further variables of ours that hooks may see
+  hooks::HookLimits hook_limits;                   // timeout: default for hooks without one
+  std::string sandbox{"off"};                      // of hooks: auto, required, off
+  std::string hook_user{"nobody"};                 // whom hooks run as in it, if we are root
+  std::vector<std::filesystem::path> secret_paths; // files and directories that no hook may see
+  bool cgroups{true};                              // for hooks, where there may be some
   bool allow_private{false};
   int slots{4};
   std::string kind{"all"};                           // all, crawl (turns seeds into snapshots), snapshot

@@ -9,6 +9,7 @@
 #include "lib/base/url.hpp"
 #include "lib/pg/sqlstate.hpp"
 #include "lib/store/host.hpp"
+#include "services/worker/hook_sandbox.hpp"
 #include "services/worker/jitter.hpp"
 #include "services/worker/on_thread.hpp"
 #include "services/worker/prepare_hook.hpp"
@@ -34,7 +35,8 @@ constexpr std::size_t kLogTail = 4096;         // of a failed hook's stderr, for
 constexpr std::chrono::seconds kReadiness{30}; // beyond a background hook's timeout, to say that it is ready
 
 std::filesystem::path attempt_directory(const JobContext& context, const store::Lease& lease) {
-  return context.options.work_dir / "attempts" / lease.snapshot_id / ("a" + std::to_string(lease.fence));
+  return context.options.work_dir / "attempts" / lease.crawl_id / lease.snapshot_id /
+         ("a" + std::to_string(lease.fence));
 }
 
 // The files of a result as its row has them.
@@ -64,7 +66,8 @@ SnapshotJob::SnapshotJob(JobContext& context, store::Claim claim)
   hook_context_.data_dir = context_.options.data_dir;
   hook_context_.crawl_dir = context_.options.work_dir / "crawls" / claim_.lease.crawl_id;
   hook_context_.snapshot_dir = files_.directory();
-  hook_context_.temporary_dir = context_.options.temporary_dir;
+  const bool sandboxed = context_.sandbox.level != process::SandboxLevel::none;
+  hook_context_.temporary_dir = sandboxed ? "/tmp" : context_.options.temporary_dir;
   hook_context_.library_dir = context_.options.data_dir / "lib";
   hook_context_.personas_dir = context_.options.data_dir / "personas";
   hook_context_.persona = claim_.persona;
@@ -277,6 +280,9 @@ awaitable<void> SnapshotJob::run_hook(const hooks::Hook& hook) {
     limits.output_bytes =
         std::min(limits.output_bytes, claim_.max_snapshot_bytes - std::min(left_bytes_, claim_.max_snapshot_bytes) +
                                           files_.bytes_of(hook.plugin->name));
+  prepared.command.sandbox = context_.sandbox;
+  prepared.command.sandbox.writable = {files_.directory(), session_.directory()};
+  prepared.command.sandbox.temporary = files_.temporary();
   const auto number = add_result(hook);
   auto owned = std::make_unique<hooks::HookRun>(context_.launcher, context_.executor, std::move(prepared.command), hook,
                                                 files_.directory() / hook.plugin->name, limits);
@@ -523,6 +529,7 @@ awaitable<void> SnapshotJob::publish() {
     context_.archive_root.check();
     files_.check();
     files_.check_weight();
+    take_from_hooks(context_.sandbox, files_.directory());
     archive::remove_partials(context_.archive_root, directory, lease().fence);
     archive::remove_lost_attempts(context_.archive_root, directory, lease().fence);
     return archive::publish(context_.archive_root, files_.directory(), directory, view_, &files_.abandoned());

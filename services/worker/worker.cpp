@@ -17,6 +17,8 @@
 #include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <optional>
@@ -63,6 +65,11 @@ Worker::Worker(asio::io_context& io, Options options, base::StopSignal& stop, st
       membership_(io.get_executor(), describe(options_), options_.lease, options_.margin),
       scratch_(options_.work_dir, id()), binaries_(options_.binary_directories, options_.data_dir / "lib"),
       sleeper_(io.get_executor()), trust_timer_(io) {
+  sandbox_ = choose_sandbox(options_, options_.work_dir);
+  if (sandbox_.sandbox.level == process::SandboxLevel::none && options_.sandbox != "off")
+    spdlog::warn("sandbox of hooks: {}; they can do all that user {} can", sandbox_.description, ::geteuid());
+  else
+    spdlog::info("sandbox of hooks: {}", sandbox_.description);
   options_.work_dir = scratch_.path();
   options_.temporary_dir = scratch_.temporary();
   process::Cgroups cgroups;
@@ -103,9 +110,9 @@ void Worker::make_parts(pg::Connection& connection) {
                                [this](std::string crawl) { return housekeeping_->make_crawl_page(std::move(crawl)); }});
   housekeeping_ = std::make_unique<Housekeeping>(executor, *pool_, files_, *archive_root_);
 
-  context_ = std::unique_ptr<JobContext>(
-      new JobContext{options_, id(), membership_.process().machine.hostname, *retry_, *launcher_, binaries_, files_,
-                     resolver_, *archive_root_, executor, id(), nullptr, nullptr, running_hooks_.get(), turns_.get()});
+  context_ = std::unique_ptr<JobContext>(new JobContext{
+      options_, id(), membership_.process().machine.hostname, *retry_, *launcher_, binaries_, files_, resolver_,
+      *archive_root_, executor, sandbox_.sandbox, id(), nullptr, nullptr, running_hooks_.get(), turns_.get()});
   sessions_ = std::make_unique<CrawlSessions>(*context_, [this] { wake(); });
   context_->sessions = sessions_.get();
   jobs_ = std::make_unique<Jobs>(*context_, *turns_,

@@ -13,6 +13,7 @@
 #include "services/worker/binary_resolver.hpp"
 #include "services/worker/crawl_expander.hpp"
 #include "services/worker/crawl_session.hpp"
+#include "services/worker/hook_sandbox.hpp"
 #include "services/worker/housekeeping.hpp"
 #include "services/worker/intake.hpp"
 #include "services/worker/jobs.hpp"
@@ -101,6 +102,7 @@ private:
   base::StopSignal& stop_;
   std::function<bool(pg::Connection&)> done_;
   Membership membership_;
+  SandboxState sandbox_;
   Scratch scratch_;
   std::unique_ptr<archive::Root> archive_root_;
   std::unique_ptr<process::Launcher> launcher_;

@@ -1,8 +1,9 @@
-// Starts short programs as fast as it goes: bench-hooks spawn|supervise HOOKS AT-ONCE SECONDS PROGRAM [ARGUMENT...].
-// Prints one JSON object.
+// Starts short programs as fast as it goes: bench-hooks spawn|supervise|sandbox HOOKS AT-ONCE SECONDS PROGRAM
+// [ARGUMENT...]. Prints one JSON object.
 //
 //   spawn      the floor: posix_spawn with two output files, nothing else
 //   supervise  lib/process: a shim for each, limits, pidfd, exact usage
+//   sandbox    the same, each in a sandbox
 //   hold       supervises HOOKS programs at once that last, and tells what memory stands behind each
 //
 // One thread, as in a worker.
@@ -32,6 +33,7 @@ namespace {
 
 std::vector<std::string> program;
 std::filesystem::path directory;
+bool sandboxed = false;
 int hooks = 0, at_once = 0;
 Clock::time_point end;
 extern "C" char** environ;
@@ -85,6 +87,15 @@ process::Command command(int number) {
   one.directory = directory;
   one.stdout_path = directory / (std::to_string(number) + ".out");
   one.stderr_path = directory / (std::to_string(number) + ".err");
+  if (sandboxed) {
+    one.sandbox.level = process::SandboxLevel::full;
+    one.sandbox.user = process::sandbox_user("nobody");
+    one.sandbox.hidden = {"/home", "/run"};
+    one.sandbox.emptied = {"/root"};
+    one.sandbox.readable = {directory.parent_path()};
+    one.sandbox.writable = {directory};
+    one.sandbox.temporary = directory;
+  }
   one.cookie = "HOLDFAST_COOKIE=bench." + std::to_string(getpid());
   return one;
 }
@@ -138,8 +149,9 @@ double pss_kb(const std::string& pid) {
 int main(int count, char** arguments) {
   try {
     if (count < 6)
-      throw std::runtime_error("bench-hooks spawn|supervise|hold HOOKS AT-ONCE SECONDS PROGRAM [ARGUMENT...]");
+      throw std::runtime_error("bench-hooks spawn|supervise|sandbox|hold HOOKS AT-ONCE SECONDS PROGRAM [ARGUMENT...]");
     const std::string what = arguments[1];
+    sandboxed = what == "sandbox";
     hooks = std::stoi(arguments[2]);
     at_once = std::stoi(arguments[3]);
     end = Clock::now() + std::chrono::seconds(std::stoi(arguments[4]));
@@ -173,7 +185,7 @@ int main(int count, char** arguments) {
       }
       supervisor.io.run();
       answer["hooks"] = supervisor.ended;
-      if (what == "supervise" && supervisor.failed > 0) throw std::runtime_error("a hook failed");
+      if (what != "hold" && supervisor.failed > 0) throw std::runtime_error("a hook failed");
     }
     answer["seconds"] = std::chrono::duration<double>(Clock::now() - from).count();
     answer["cpu_seconds"] = cpu_seconds(RUSAGE_SELF) + cpu_seconds(RUSAGE_CHILDREN);

@@ -33,7 +33,7 @@ def measure(bench, figures):
         for name, at_once in shapes:
             label = f"{name}, {at_once} at once"
             bench.say(f"supervision {repeat + 1}/{bench.repeats}: {label}")
-            for title, what in (("holdfast", "supervise"), ("posix_spawn", "spawn")):
+            for title, what in (("holdfast", "supervise"), ("holdfast, sandboxed", "sandbox"), ("posix_spawn", "spawn")):
                 with figures.attempt(f"{title}: {label}"):
                     answer = hooks(bench, what, count, at_once, programs[name])
                     figures.add(f"{title}: {label}", "hooks/s", answer["hooks"] / answer["seconds"])
@@ -43,6 +43,9 @@ def measure(bench, figures):
                 figures.add(f"xargs -P: {label}", "hooks/s", rate)
                 figures.add(f"xargs -P: {label}, CPU per hook", "ms", cpu)
             rows = [figures.rows.get(f"{title}: {label}, CPU per hook") for title in ("holdfast", "posix_spawn")]
+            sandboxed = figures.rows.get(f"holdfast, sandboxed: {label}, CPU per hook")
+            if all(rows) and sandboxed:
+                figures.add(f"supervision's and sandbox's CPU per hook: {label}", "ms", sandboxed["values"][-1] - rows[1]["values"][-1])
             if all(rows):
                 figures.add(f"supervision's own CPU per hook: {label}", "ms", rows[0]["values"][-1] - rows[1]["values"][-1])
         for held in (50, 200):
@@ -54,3 +57,4 @@ def measure(bench, figures):
         figures.ratio(f"holdfast: {label}", f"posix_spawn: {label}")
         figures.ratio(f"holdfast: {label}", f"xargs -P: {label}")
         figures.target(f"supervision's own CPU per hook: {label}", 1, less=True)
+        figures.target(f"supervision's and sandbox's CPU per hook: {label}", 1, less=True)

@@ -99,6 +99,7 @@ class Place:
             "HOLDFAST_DATA_DIR": str(self.data),
             "HOLDFAST_PLUGINS_PATH": str(self.plugins),
             "HOLDFAST_URLS_ALLOW_PRIVATE": "true",
+            "HOLDFAST_HOOK_SANDBOX": "off",  # hooks here leave marks outside their directories
             "HOLDFAST_POLITENESS_PARALLEL": "0",
             "HOLDFAST_DISK_MINIMUM_FREE": "0",
         }

@@ -285,7 +285,7 @@ class Worker:
             "DATA_DIR": directory, "WORK_DIR": self.work_dir, "ARCHIVE_ROOT": self.stage.archive, "PLUGINS_PATH": self.stage.plugins,
             "LEASE": f"{LEASE}s", "BEAT": f"{BEAT}s", "MARGIN": f"{MARGIN}s", "KILL_GRACE": f"{GRACE}s", "WORKER_SNAPSHOTS": self.stage.slots,
             "WORKER_POLL": "1s", "DISK_MINIMUM_FREE": "1m", "URLS_ALLOW_PRIVATE": "true", "LOG_LEVEL": "debug", "LOG_FORMAT": "text",
-            "DRAIN_TIMEOUT": "20s", "STOP_TIMEOUT": "5s", "HOOK_TIMEOUT": "30s",
+            "DRAIN_TIMEOUT": "20s", "STOP_TIMEOUT": "5s", "HOOK_TIMEOUT": "30s", "HOOK_SANDBOX": "off",
         }
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("PG", "HOLDFAST_"))}
         environment.update({"HOLDFAST_" + k: str(v).replace(".0s", "s").replace("0.5s", "500ms").replace("1.5s", "1500ms") for k, v in settings.items()})

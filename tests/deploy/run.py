@@ -105,7 +105,7 @@ class Collection:
         settings = {"DATABASE_URL": f"postgresql://holdfast@{address}:{self.server.port}/holdfast?sslmode=disable&gssencmode=disable",
                     "DATA_DIR": self.directory / data, "ARCHIVE_ROOT": self.archive, "PLUGINS_PATH": self.directory / "plugins", "LEASE": "4s", "BEAT": "500ms",
                     "MARGIN": "2s", "KILL_GRACE": "500ms", "WORKER_SNAPSHOTS": 2, "WORKER_POLL": "500ms", "DISK_MINIMUM_FREE": "1m", "URLS_ALLOW_PRIVATE": "true",
-                    "POLITENESS_PARALLEL": 0, "LOG_FORMAT": "text"}
+                    "POLITENESS_PARALLEL": 0, "LOG_FORMAT": "text", "HOOK_SANDBOX": "off"}
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("PG", "HOLDFAST_"))}
         return {**environment, "HOME": str(self.directory), **{"HOLDFAST_" + k: str(v) for k, v in settings.items()}, **more}
 

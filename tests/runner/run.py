@@ -72,7 +72,7 @@ class Collection:
     def environment(self, socket_directory=None):
         dsn = f"host={socket_directory or self.socket_directory} dbname={self.database} user=postgres"
         return {"PATH": os.environ["PATH"], "HOME": str(self.directory), "LANG": "C.UTF-8", "TZ": "UTC", "HOLDFAST_DATA_DIR": str(self.directory / "data"),
-                "HOLDFAST_DATABASE_URL": dsn, "HOLDFAST_PLUGINS_PATH": str(self.directory / "plugins"), "HOLDFAST_URLS_ALLOW_PRIVATE": "true", "HOLDFAST_POLITENESS_PARALLEL": "0",
+                "HOLDFAST_DATABASE_URL": dsn, "HOLDFAST_PLUGINS_PATH": str(self.directory / "plugins"), "HOLDFAST_URLS_ALLOW_PRIVATE": "true", "HOLDFAST_HOOK_SANDBOX": "off", "HOLDFAST_POLITENESS_PARALLEL": "0",
                 "HOLDFAST_RUNNER_LEASE": f"{self.lease}s", "HOLDFAST_RUNNER_BEAT": f"{self.lease / 5}s", "HOLDFAST_RUNNER_POLL_INTERVAL": "200ms",
                 "HOLDFAST_WORKER_POLL": "500ms", "HOLDFAST_DISK_MINIMUM_FREE": "0", "HOLDFAST_SESSIONS_LINGER": "0s"}
 

@@ -2,10 +2,11 @@
 // What the launcher and the shim say to each other over the control socket (SOCK_SEQPACKET, descriptor 3 in the shim).
 // Plain values in the machine's own layout: both programs come from one build. Used by the shim, so no library types.
 //
-// Command line of the shim: holdfast-shim LIMITS CGROUPS DIRECTORY PROGRAM [ARGUMENT...]; its environment is the
+// Command line of the shim: holdfast-shim LIMITS CGROUPS VIEW DIRECTORY PROGRAM [ARGUMENT...]; its environment is the
 // hook's. LIMITS is eight decimal numbers or "-" joined by commas: address space, file size, open files, core size and
 // processes of the user, which the kernel enforces on each process; memory and processes of the whole tree, which the
-// shim watches; and the milliseconds between two reports of the CPU time used. CGROUPS is what cgroup.hpp takes.
+// shim watches; and the milliseconds between two reports of the CPU time used. CGROUPS is what cgroup.hpp takes, VIEW
+// what view.hpp does.
 
 #include <stdint.h>
 
@@ -31,7 +32,7 @@ struct Command {
 enum class ReportKind : uint32_t { started = 'S', used = 'U', ended = 'E' };
 
 // The step at which starting failed; equal to process::StartStep.
-enum class Step : uint32_t { none, fork, directory, limits, execute };
+enum class Step : uint32_t { none, fork, sandbox, directory, limits, execute };
 
 // Which limit of the tree was exceeded; equal to process::TreeLimit.
 enum class Excess : uint32_t { none, memory, processes };

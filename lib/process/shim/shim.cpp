@@ -8,6 +8,7 @@
 #include "lib/process/shim/cgroup.hpp"
 #include "lib/process/shim/process_tree.hpp"
 #include "lib/process/shim/protocol.hpp"
+#include "lib/process/shim/view.hpp"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -46,6 +47,7 @@ constexpr int64_t kFirstRetry = 2'000, kLongestRetry = 200'000; // from one roun
 // to run before main.
 constinit tree::PidList list{};
 constinit shim::Cgroup cgroup;
+constinit shim::View view;
 
 int64_t now_us() {
   timespec time;
@@ -126,48 +128,56 @@ struct Failure {
 };
 Failure own_failure;
 Failure* failure = &own_failure;
+bool born_in_cgroup = false; // the hook's process
 
-// Like vfork, into the hook's cgroup. The child has a copy of our memory but for `failure`: a stack that two return on
-// is for vfork to handle. -1: not to be had.
-pid_t fork_into(int directory) {
-  void* shared = mmap(nullptr, sizeof(Failure), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (shared == MAP_FAILED) return -1;
+// Like vfork, into the hook's cgroup (-1: none) and namespaces. The child has a copy of our memory but for `failure`: a
+// stack that two return on is for vfork to handle. -1: not to be had.
+pid_t fork_into(int directory, uint64_t namespaces) {
+  if (failure == &own_failure) {
+    void* shared = mmap(nullptr, sizeof(Failure), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED) return -1;
+    failure = static_cast<Failure*>(shared);
+  }
   clone_args arguments{};
-  arguments.flags = CLONE_INTO_CGROUP | CLONE_VFORK;
+  arguments.flags = CLONE_VFORK | namespaces | (directory >= 0 ? CLONE_INTO_CGROUP : 0);
   arguments.exit_signal = SIGCHLD;
   arguments.cgroup = static_cast<uint64_t>(directory);
-  failure = static_cast<Failure*>(shared);
-  const auto pid = static_cast<pid_t>(syscall(SYS_clone3, &arguments, sizeof arguments));
-  if (pid < 0) failure = &own_failure;
-  return pid;
+  return static_cast<pid_t>(syscall(SYS_clone3, &arguments, sizeof arguments));
+}
+
+[[noreturn]] void give_up(int error) {
+  failure->error = error;
+  _exit(127);
 }
 
 // In the child: with vfork the memory is the shim's, so only system calls, and `failure` is filled in.
 [[noreturn]] void become_hook(pid_t shim_pid, char** argv, const Limits& limits) {
-  cgroup.enter(failure != &own_failure);
+  cgroup.enter(born_in_cgroup);
   setsid(); // session and process group of its own
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != shim_pid) _exit(126);                // the shim died before the line above
   syscall(SYS_close_range, kControlDescriptor, ~0u, 0); // not in every C library
+  failure->step = shim::Step::sandbox;
+  if (view.wanted())
+    if (const int error = view.make()) give_up(error);
   failure->step = shim::Step::directory;
-  if (argv[3][0] != '\0' && chdir(argv[3]) != 0) {
-    failure->error = errno;
-    _exit(127);
-  }
-  failure->step = shim::Step::limits;
-  if (const int error = apply_limits(limits.of_process); error != 0) {
-    failure->error = error;
-    _exit(127);
-  }
+  if (argv[4][0] != '\0' && chdir(argv[4]) != 0) give_up(errno);
   prefer_as_victim();
+  failure->step = shim::Step::limits;
+  if (const int error = apply_limits(limits.of_process)) give_up(error);
+  failure->step = shim::Step::sandbox;
+  if (view.wanted()) {
+    if (const int error = view.change_user()) give_up(error);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); // a change of user clears it
+    if (getppid() != shim_pid) _exit(126);
+  }
   failure->step = shim::Step::execute;
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none,
               nullptr); // dispositions are the default ones: the launcher reset them, the shim set none
-  execve(argv[4], argv + 4, environ);
-  failure->error = errno;
-  _exit(127);
+  execve(argv[5], argv + 5, environ);
+  give_up(errno);
 }
 
 class Supervisor {
@@ -373,7 +383,7 @@ private:
 } // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 5) {
+  if (argc < 6) {
     constexpr char usage[] = "holdfast-shim: started by holdfast for each hook; not to be run by hand\n";
     (void)!write(STDERR_FILENO, usage, sizeof usage - 1);
     return 64;
@@ -391,20 +401,25 @@ int main(int argc, char** argv) {
 
   shim::Report report{};
   Limits limits;
-  const bool understood = read_limits(argv[1], limits);
+  const bool understood = read_limits(argv[1], limits) && view.read(argv[3]);
   if (!understood) errno = EINVAL;
   const pid_t self = getpid();
   pid_t leader = -1;
   if (signals >= 0 && understood) {
     const bool crowd = limits.processes <= kMostTasks / kTasksEach; // not, if there is no limit
     cgroup.make(argv[2], limits.memory == kUnlimited ? 0 : limits.memory, crowd ? limits.processes * kTasksEach : 0);
-    if (const int birthplace = cgroup.birthplace(); birthplace >= 0) leader = fork_into(birthplace);
-    if (leader < 0) leader = vfork();
+    const int birthplace = cgroup.birthplace();
+    born_in_cgroup = birthplace >= 0;
+    if (born_in_cgroup) leader = fork_into(birthplace, view.clone_flags());
+    if (leader < 0) {
+      born_in_cgroup = false;
+      leader = view.wanted() ? fork_into(-1, view.clone_flags()) : vfork();
+    }
+    if (leader == 0) become_hook(self, argv, limits);
   }
-  if (leader == 0) become_hook(self, argv, limits);
   if (leader < 0) {
     failure->error = errno;
-    failure->step = shim::Step::fork;
+    failure->step = understood && view.wanted() ? shim::Step::sandbox : shim::Step::fork;
   }
   syscall(SYS_close_range, 0, kControlDescriptor - 1,
           0); // the hook's files are the hook's: nobody waits for ours to be closed

@@ -1,0 +1,67 @@
+#include "lib/process/sandbox.hpp"
+
+#include "lib/base/error.hpp"
+#include "lib/process/launcher.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace holdfast::process {
+
+using base::Error;
+using base::ErrorClass;
+
+std::string to_string(SandboxLevel level) { return level == SandboxLevel::full ? "full" : "none"; }
+
+std::string Sandbox::text() const {
+  if (level == SandboxLevel::none) return "-";
+  std::string lines;
+  const auto add = [&lines](char kind, const std::filesystem::path& path) {
+    if (path.native().find('\n') != std::string::npos)
+      throw Error(ErrorClass::configuration, "a hook's sandbox cannot have a path with a line feed: " + path.string());
+    lines += kind + path.string() + '\n';
+  };
+  if (user) lines += "U" + std::to_string(user->uid) + ":" + std::to_string(user->gid) + "\n";
+  for (const auto& path : hidden)
+    add('H', path);
+  for (const auto& path : emptied)
+    add('E', path);
+  for (const auto& path : readable)
+    add('R', path);
+  for (const auto& path : writable)
+    add('W', path);
+  if (!temporary.empty()) add('T', temporary);
+  return lines;
+}
+
+std::optional<Sandbox::User> sandbox_user(const std::string& name) {
+  if (::geteuid() != 0) return std::nullopt;
+  const passwd* const entry = ::getpwnam(name.c_str());
+  if (entry == nullptr)
+    throw Error(ErrorClass::configuration, "there is no user \"" + name + "\" to run hooks as",
+                "set hook.user to an account of this machine");
+  if (entry->pw_uid == 0) throw Error(ErrorClass::configuration, "hook.user: hooks cannot be run as root");
+  return Sandbox::User{entry->pw_uid, entry->pw_gid};
+}
+
+std::string sandbox_problem(const std::filesystem::path& shim, const Sandbox& sandbox) {
+  asio::io_context io;
+  const auto launcher = make_launcher(io.get_executor(), shim);
+  Command command;
+  command.argv = {"/bin/true"};
+  command.directory = "/";
+  command.sandbox = sandbox;
+  std::string problem;
+  const auto child = launcher->start(command);
+  asio::co_spawn(io, child->wait(), [&](std::exception_ptr, Exit exit) {
+    if (!exit.clean()) problem = exit.describe();
+  });
+  io.run();
+  return problem;
+}
+
+} // namespace holdfast::process

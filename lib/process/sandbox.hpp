@@ -1,0 +1,57 @@
+#pragma once
+// What a hook may reach beside what the kernel's permissions of files allow. A plain value, part of a Command; the shim
+// carries it out (shim/view.hpp).
+//
+// Level full: the hook has a mount namespace and a namespace of users of its own.
+//   - It sees the file system read-only, without setuid programs. What is `hidden` seems empty: the archive, the work
+//     and data directories, secrets, the home directory, directories of sockets. Below it, single directories are
+//     shown.
+//   - /tmp, /var/tmp and /dev/shm are its own.
+//   - It cannot trace, or read memory, environment and open files of, any process but its own.
+//   - Where the worker is root, the hook is another user, so it cannot signal the worker either.
+// Level none: a hook can do all that the worker's user can.
+//
+// Not covered at level full: the network, abstract sockets included; signals to processes of the same user, if the
+// worker is a plain user; the list of processes and their arguments, which plugins need to find each other's browser;
+// and what all users may read outside the hidden directories.
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace holdfast::process {
+
+enum class SandboxLevel { none, full };
+
+std::string to_string(SandboxLevel level);
+
+struct Sandbox {
+  struct User {
+    uid_t uid;
+    gid_t gid;
+  };
+
+  SandboxLevel level{SandboxLevel::none};
+  std::optional<User> user; // whom the hook runs as; only root can become another
+  // All absolute and without symbolic links; what does not exist is passed over.
+  std::vector<std::filesystem::path> hidden;   // directories and files that seem empty
+  std::vector<std::filesystem::path> emptied;  // the same, but writable and forgotten at the end: a home directory
+  std::vector<std::filesystem::path> readable; // shown where they are, also below something hidden
+  std::vector<std::filesystem::path> writable;
+  std::filesystem::path temporary; // shown as /tmp and /var/tmp
+
+  // As the shim takes it. Throws Error(configuration) for a path with a line feed.
+  std::string text() const;
+};
+
+// The user that hooks of a root worker run as ("nobody" by default); none if this process is a plain user. Throws
+// Error(configuration) if there is no such user, or if it is root.
+std::optional<Sandbox::User> sandbox_user(const std::string& name);
+
+// Tries a sandbox on a command that does nothing: "" if it works here, else why not. Blocking, some milliseconds.
+std::string sandbox_problem(const std::filesystem::path& shim, const Sandbox& sandbox);
+
+} // namespace holdfast::process

@@ -1,0 +1,178 @@
+#include "services/worker/hook_sandbox.hpp"
+
+#include "lib/base/error.hpp"
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+
+namespace holdfast::worker {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// Without links; empty if it does not exist or is not to be reached.
+fs::path real(const fs::path& path) {
+  std::error_code error;
+  auto result = path.is_absolute() ? fs::canonical(path, error) : fs::path();
+  return error ? fs::path() : result;
+}
+
+bool within(const fs::path& path, const fs::path& directory) {
+  return std::mismatch(directory.begin(), directory.end(), path.begin(), path.end()).first == directory.end();
+}
+
+class Builder {
+public:
+  explicit Builder(const Options& options) : options_(options) {}
+
+  process::Sandbox build(const fs::path& work_dir) {
+    hide(options_.data_dir);
+    hide(work_dir);
+    if (!options_.archive_root.native().starts_with("s3:")) hide(options_.archive_root);
+    for (const auto& path : options_.secret_paths)
+      hide(path);
+    hide("/run");
+    hide("/etc/holdfast");
+    add_homes();
+
+    show(fs::path(real("/etc/resolv.conf")).parent_path());
+    for (const auto& [name, plugin] : options_.catalog->plugins())
+      show(plugin.directory.parent_path());
+    for (const auto& directory : options_.binary_directories)
+      show_programs(directory);
+    show(options_.libexec);
+    show(options_.data_dir / "lib");
+    show(options_.data_dir / "personas");
+    if (const char* path = std::getenv("PATH"))
+      for_each(path, [&](const fs::path& directory) { show_programs(directory); });
+    for (const auto& [name, value] : options_.hook_options)
+      for_each(value, [&](const fs::path& path) {
+        if (name.ends_with("_BINARY"))
+          show_programs(path.parent_path());
+        else
+          show(path);
+      });
+    drop_nested();
+    return std::move(sandbox_);
+  }
+
+private:
+  template <class Visit>
+  static void for_each(const std::string& list, Visit visit) {
+    for (std::size_t begin = 0; begin < list.size();) {
+      const auto end = std::min(list.find(':', begin), list.size());
+      const fs::path path = list.substr(begin, end - begin);
+      if (path.is_absolute()) visit(path);
+      begin = end + 1;
+    }
+  }
+
+  void hide(const fs::path& path) {
+    if (const auto found = real(path); !found.empty() && found != "/") sandbox_.hidden.push_back(found);
+  }
+
+  void add_homes() {
+    const passwd* const entry = ::getpwuid(::geteuid());
+    for (const char* home : {std::getenv("HOME"), entry == nullptr ? nullptr : entry->pw_dir}) {
+      const auto path = home == nullptr ? fs::path() : real(home);
+      if (!path.empty() && path != "/" && fs::is_directory(path)) sandbox_.emptied.push_back(path);
+    }
+  }
+
+  bool is_hidden(const fs::path& path) const {
+    const auto covers = [&](const fs::path& cover) { return within(path, cover); };
+    return covers("/tmp") || covers("/var/tmp") ||
+           std::any_of(sandbox_.hidden.begin(), sandbox_.hidden.end(), covers) ||
+           std::any_of(sandbox_.emptied.begin(), sandbox_.emptied.end(), covers);
+  }
+
+  // True for what would uncover something as a whole.
+  bool uncovers(const fs::path& path) const {
+    const auto lies_in_it = [&](const fs::path& cover) { return within(cover, path); };
+    return lies_in_it("/tmp") || lies_in_it("/var/tmp") ||
+           std::any_of(sandbox_.hidden.begin(), sandbox_.hidden.end(), lies_in_it) ||
+           std::any_of(sandbox_.emptied.begin(), sandbox_.emptied.end(), lies_in_it);
+  }
+
+  void show(const fs::path& path) {
+    const auto found = real(path);
+    if (found.empty() || !is_hidden(found) || uncovers(found) || !shown_.insert(found).second) return;
+    sandbox_.readable.push_back(found);
+  }
+
+  // With what lies beside it: ~/.local/bin needs ~/.local/lib.
+  void show_programs(const fs::path& directory) {
+    const auto found = real(directory);
+    if (found.empty()) return;
+    const auto prefix = found.parent_path();
+    show((found.filename() == "bin" || found.filename() == "sbin") && !uncovers(prefix) ? prefix : found);
+  }
+
+  // What lies in another directory of its list is covered, or shown, with that.
+  void drop_nested() {
+    std::vector<fs::path> covers = sandbox_.hidden;
+    covers.insert(covers.end(), sandbox_.emptied.begin(), sandbox_.emptied.end());
+    const auto drop = [](std::vector<fs::path>& list, const std::vector<fs::path>& others) {
+      std::sort(list.begin(), list.end());
+      list.erase(std::unique(list.begin(), list.end()), list.end());
+      std::erase_if(list, [&](const fs::path& path) {
+        return std::any_of(others.begin(), others.end(),
+                           [&](const fs::path& other) { return other != path && within(path, other); });
+      });
+    };
+    drop(sandbox_.hidden, covers);
+    drop(sandbox_.emptied, covers);
+    std::erase_if(sandbox_.hidden, [&](const fs::path& path) {
+      return std::find(sandbox_.emptied.begin(), sandbox_.emptied.end(), path) != sandbox_.emptied.end();
+    });
+    drop(sandbox_.readable, std::vector<fs::path>(sandbox_.readable));
+  }
+
+  const Options& options_;
+  process::Sandbox sandbox_;
+  std::set<fs::path> shown_;
+};
+
+void change_owner(const fs::path& path, uid_t uid, gid_t gid) {
+  std::error_code error;
+  (void)!::lchown(path.c_str(), uid, gid);
+  if (!fs::is_directory(fs::symlink_status(path, error))) return;
+  for (fs::recursive_directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error))
+    (void)!::lchown(entry->path().c_str(), uid, gid);
+}
+
+} // namespace
+
+process::Sandbox hook_sandbox(const Options& options, const fs::path& work_dir) {
+  auto sandbox = Builder(options).build(work_dir);
+  sandbox.level = process::SandboxLevel::full;
+  sandbox.user = process::sandbox_user(options.hook_user);
+  return sandbox;
+}
+
+SandboxState choose_sandbox(const Options& options, const fs::path& work_dir) {
+  if (options.sandbox == "off") return {{}, "none: hook.sandbox is off"};
+  auto sandbox = hook_sandbox(options, work_dir);
+  const auto problem = process::sandbox_problem(options.shim, sandbox);
+  if (problem.empty())
+    return {sandbox, process::to_string(sandbox.level) + (sandbox.user ? ", as user " + options.hook_user : "")};
+  if (options.sandbox == "required")
+    throw base::Error(base::ErrorClass::unavailable, "hook.sandbox is required and does not work here: " + problem,
+                      "allow user namespaces (in a container: its seccomp profile), or set hook.sandbox to auto");
+  return {{}, "none: " + problem};
+}
+
+void give_to_hooks(const process::Sandbox& sandbox, const fs::path& directory) {
+  if (sandbox.user) change_owner(directory, sandbox.user->uid, sandbox.user->gid);
+}
+
+void take_from_hooks(const process::Sandbox& sandbox, const fs::path& directory) {
+  if (sandbox.user) change_owner(directory, ::geteuid(), ::getegid());
+}
+
+} // namespace holdfast::worker

@@ -1,0 +1,32 @@
+#pragma once
+// What the hooks of this worker may see: the part of each sandbox that is the same for all of them. A pure function of
+// the worker's options and of the paths that exist.
+
+#include "lib/process/sandbox.hpp"
+#include "services/worker/options.hpp"
+
+#include <filesystem>
+#include <string>
+
+namespace holdfast::worker {
+
+// Hidden: data_dir, work_dir, the archive, the database's socket directory, files with secrets, the home directory,
+// /run. Shown read-only where they lie in one of these: plugins, what program options name, directories of PATH, the
+// library and the personas. `work_dir` is that of the settings, above the worker's own.
+process::Sandbox hook_sandbox(const Options& options, const std::filesystem::path& work_dir);
+
+struct SandboxState {
+  process::Sandbox sandbox; // level none: hooks have none
+  std::string description;  // "full, as user nobody", "none: ...", for the log and for holdfast doctor
+};
+
+// Decides by hook.sandbox and by what works here. Throws Error(unavailable) if a sandbox is required and does not work,
+// and Error(configuration) if hook.user is no user.
+SandboxState choose_sandbox(const Options& options, const std::filesystem::path& work_dir);
+
+// Makes a directory, with all that is in it, the hook's own where hooks run as another user.
+void give_to_hooks(const process::Sandbox& sandbox, const std::filesystem::path& directory);
+// Takes it back, before it is published. Links are not followed.
+void take_from_hooks(const process::Sandbox& sandbox, const std::filesystem::path& directory);
+
+} // namespace holdfast::worker

@@ -1,0 +1,100 @@
+"""What a hook that is taken over can reach: nothing but its own files, as a plain user and as root. Each attack says in
+its own output what it got."""
+
+import os
+import unittest
+
+from worker import WorkerCase, until
+from support import ROOT
+
+# One line "name: what happened" each. The worker is the parent of the shim, which is the parent of the hook.
+ATTACKS = r"""
+worker=$(cut -d' ' -f4 /proc/$PPID/stat)
+say() { printf '%s: %s\n' "$1" "$(eval "$2" 2>/dev/null | head -c 200 | tr '\n\0' '  ')"; }
+{
+  say own_files 'echo data >file && cat file; ls -d "$SNAP_DIR" "$CRAWL_DIR" | wc -l'
+  say temporary 'echo data >/tmp/mine && cat "$TMPDIR/mine"; ls /tmp | grep -c holdfast-tmp-of-others'
+  say worker_environment 'cat /proc/$worker/environ'
+  say worker_files 'ls /proc/$worker/fd; readlink /proc/$worker/root /proc/$worker/cwd'
+  say shim_memory 'head -c 1 /proc/$PPID/mem; cat /proc/$PPID/environ'
+  say trace 'python3 - $worker $PPID <<END
+import ctypes, sys
+print([ctypes.CDLL(None).ptrace(16, int(pid), 0, 0) for pid in sys.argv[1:]])
+END'
+  say database 'find / -xdev -type s -name ".s.PGSQL*"; psql -h "$DATA_DIR/postgres-run" -U holdfast -Atc "select 1"'
+  say archive 'ls "$DATA_DIR/archive"; ls "$DATA_DIR" | grep -v -e personas -e lib -e work'
+  say secret 'cat "{secret}" "{config}"'
+  say home 'ls -A "$HOME" | grep -v -e data -e plugins; echo broken >"$HOME/.profile"'
+  say others 'find "$SNAP_DIR/../../../.." -type f -not -path "*/attack/*"; touch "$SNAP_DIR/../../planted"'
+  say plugins 'touch "{plugins}/planted"; ls "{plugins}"'
+  say system 'touch /usr/planted /etc/planted "{outside}/planted"; ls /usr /etc "{outside}" | grep planted'
+  say modes 'chmod 777 "{outside}/precious" && echo changed'
+  say uncover 'umount -l "$DATA_DIR"; unshare -Urm umount -l "$DATA_DIR"; unshare -Urm mount -o remount,rw /; ls "$DATA_DIR"/archive'
+  say capabilities 'grep CapEff /proc/self/status'
+  say signals 'kill -0 $worker && echo may'
+  say nested_user 'unshare -Ur id -u'
+} >report.txt
+echo '{"type":"ArchiveResult","status":"succeeded","output_str":"tried"}'
+"""
+
+
+class Sandbox(WorkerCase):
+    def attack(self, plain):
+        home = self.worker_place(plain, HOOK_SANDBOX="required", WORKER_SNAPSHOTS=2)
+        outside = home.path / "outside"
+        outside.mkdir()
+        (outside / "precious").write_text("as it was\n")
+        secret = home.path / "password"
+        secret.write_text("hunter2-hunter2-hunter2-hunter2\n")
+        config = home.path / "holdfast.yaml"
+        config.write_text("# hunter2\n")
+        for path in (outside, outside / "precious", secret, config):
+            path.chmod(0o755 if path.is_dir() else 0o600)
+            if home.identity:
+                os.chown(path, home.identity["user"], home.identity["group"])
+        home.environment["HOLDFAST_WEBHOOKS_SECRET_FILE"] = str(secret)
+        home.hook("attack", "on_Snapshot__50_attack.sh",
+                  ATTACKS.replace("{secret}", str(secret)).replace("{config}", str(config))
+                  .replace("{plugins}", str(home.plugins)).replace("{outside}", str(outside)))
+        home.work()
+        self.assertIn(b"sandbox of hooks: full", home.log.read_bytes())
+        home.queue("https://site.test/attack", plugins="attack")
+        until("it is sealed", lambda: home.sql("select count(*) from holdfast.snapshot_sealed") == [["1"]])
+        self.assertEqual(home.sql("select status, error from holdfast.archive_result"), [["succeeded", ""]])
+        report = next((home.data / "archive").rglob("attack/report.txt"))
+        self.assertEqual(report.stat().st_uid, home.data.stat().st_uid, "the archive is the worker's")
+        got = dict(line.partition(": ")[::2] for line in report.read_text().splitlines())
+        self.assertEqual((outside / "precious").read_text(), "as it was\n")
+        self.assertEqual((outside / "precious").stat().st_mode & 0o7777, 0o600)
+        self.assertEqual([path.name for path in outside.iterdir()], ["precious"])
+        self.assertFalse((home.path / ".profile").exists())
+        self.assertFalse((home.plugins / "planted").exists())
+        self.assertEqual(list((home.data / "work").rglob("planted")), [])
+        self.assertEqual({name: text.strip() for name, text in got.items()}, {
+            "own_files": "data 2",
+            "temporary": "data 0",
+            "worker_environment": "",
+            "worker_files": "",
+            "shim_memory": "",
+            "trace": "[-1, -1]",
+            "database": "",
+            "archive": "",
+            "secret": "",
+            "home": "",
+            "others": "",
+            "plugins": "attack",
+            "system": "",
+            "modes": "",
+            "uncover": "",
+            "capabilities": "CapEff: 0000000000000000".replace(" ", "\t"),
+            "signals": "" if not plain and ROOT else "may",
+            "nested_user": "0",
+        })
+        home.leave()
+
+    def test_a_plain_user_s_hook_reaches_only_its_own_files(self):
+        self.attack(plain=True)
+
+    @unittest.skipUnless(ROOT, "needs root")
+    def test_a_root_worker_s_hook_is_another_user_and_reaches_only_its_own_files(self):
+        self.attack(plain=False)
