@@ -204,7 +204,9 @@ struct Transaction::Impl {
 };
 
 Connection::Connection(const std::string& dsn, const ConnectionOptions& options)
-    : impl_(std::make_unique<Impl>(dsn, options)) {}
+    : impl_(std::make_unique<Impl>(dsn, options)) {
+  if (options.read_only) call("set default_transaction_read_only = on");
+}
 
 // The library says UNLISTEN for each listener, and waits for the answer without a deadline: across a dead network that
 // would be for ever. A closed socket makes it fail at once; for the server, the end of the session is all the same.

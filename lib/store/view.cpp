@@ -49,39 +49,6 @@ std::vector<std::string> list_names() {
   return names;
 }
 
-CrawlProgress crawl_progress(pg::Connection& connection, const std::string& crawl_id) {
-  const auto rows = connection.call("select * from holdfast.v_crawl where id = $1::uuid", pg::Params::of(crawl_id));
-  if (rows.empty())
-    throw base::Error(base::ErrorClass::refused, "there is no crawl " + crawl_id, "holdfast list crawls");
-  const auto row = rows[0];
-  return CrawlProgress{row.text("id"),
-                       row.text("label"),
-                       row.text("status"),
-                       row.text_or("outcome", ""),
-                       row.text("first_url"),
-                       row.text_or("stop_reason", ""),
-                       row.integer("total"),
-                       row.integer("open"),
-                       row.integer("succeeded"),
-                       row.integer("partial"),
-                       row.integer("failed"),
-                       row.integer("cancelled"),
-                       row.integer("seeds_left"),
-                       row.integer("bytes")};
-}
-
-std::vector<RunningHook> running_hooks(pg::Connection& connection, const std::string& crawl_id, int limit) {
-  const auto rows =
-      connection.call("select url, plugin, hook_name, node, extract(epoch from running_for) as seconds from "
-                      "holdfast.v_running where crawl_id = $1::uuid order by running_for desc limit $2::integer",
-                      pg::Params::of(crawl_id, limit));
-  std::vector<RunningHook> hooks;
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    hooks.push_back({rows[i].text("url"), rows[i].text("plugin"), rows[i].text("hook_name"), rows[i].text("node"),
-                     rows[i].number("seconds")});
-  return hooks;
-}
-
 namespace {
 
 // The call of the list's function with its parameters; throws Error(usage) for an unknown list or filter.
@@ -119,71 +86,42 @@ pg::Result list(pg::Connection& connection, const ListQuery& query) {
 
 std::vector<std::string> list_json(pg::Connection& connection, const ListQuery& query) {
   const auto [call, params] = list_call(query);
-  const auto rows = connection.call("select to_jsonb(v)::text as json from " + call + " v", params);
-  std::vector<std::string> lines;
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    lines.push_back(rows[i].text("json"));
-  return lines;
-}
-
-CrawlDetails crawl_details(pg::Connection& connection, const std::string& crawl_id) {
-  const auto rows = connection.call(
-      "select id, label, status, outcome, tags, max_depth, bytes, to_char(created_at, "
-      "'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') as created, "
-      "to_char(sealed_at, 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') as sealed from holdfast.v_crawl where id = $1::uuid",
-      pg::Params::of(crawl_id));
-  if (rows.empty())
-    throw base::Error(base::ErrorClass::refused, "there is no crawl " + crawl_id, "holdfast list crawls");
-  const auto row = rows[0];
-  CrawlDetails details;
-  details.id = row.text("id");
-  details.label = row.text("label");
-  details.status = row.text("status");
-  details.outcome = row.text_or("outcome", "");
-  details.created_at = row.text("created");
-  details.sealed_at = row.text_or("sealed", "");
-  details.tags = row.text_array("tags");
-  details.max_depth = static_cast<int>(row.integer("max_depth"));
-  details.bytes = row.integer("bytes");
-  return details;
+  return connection.call("select to_jsonb(v)::text as json from " + call + " v", params).column("json");
 }
 
 std::vector<std::string> crawl_seeds(pg::Connection& connection, const std::string& crawl_id, std::int64_t limit) {
-  const auto rows = connection.call("select url from holdfast.crawl_seeds($1::uuid, $2::bigint) url",
-                                    pg::Params::of(crawl_id, limit));
-  std::vector<std::string> urls;
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    urls.push_back(rows[i].text("url"));
-  return urls;
+  return connection.call("select url from holdfast.crawl_seeds($1::uuid, $2::bigint) url", crawl_id, limit)
+      .column("url");
 }
 
 std::vector<CrawlEntry> crawl_entries(pg::Connection& connection, const std::string& crawl_id, std::int64_t limit) {
-  const auto rows =
-      connection.call("select * from holdfast.crawl_entries($1::uuid, $2::bigint)", pg::Params::of(crawl_id, limit));
-  std::vector<CrawlEntry> entries;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const auto row = rows[i];
-    entries.push_back({row.text("url"), row.text("title"), row.text("outcome"), row.text_or("directory", ""),
-                       row.text_or("thumbnail", ""), static_cast<int>(row.integer("depth")), row.integer("bytes")});
-  }
-  return entries;
+  return connection.call("select * from holdfast.crawl_entries($1::uuid, $2::bigint)", crawl_id, limit)
+      .map([](const pg::Row& row) {
+        return CrawlEntry{row["url"],
+                          row["title"],
+                          row["outcome"],
+                          row["directory"].value_or(""),
+                          row["thumbnail"].value_or(""),
+                          row["depth"],
+                          row["bytes"]};
+      });
 }
 
-pg::Result status(pg::Connection& connection) { return connection.call("select * from holdfast.v_status"); }
-
 Found find(pg::Connection& connection, const std::string& id) {
-  const auto rows = connection.call("select * from holdfast.find($1)", pg::Params::of(id));
+  const auto rows = connection.call("select * from holdfast.find($1)", id);
   if (rows.empty())
     throw base::Error(base::ErrorClass::refused, "nothing is called \"" + id + "\"",
                       "an id is 32 hexadecimal digits, or the first or last few of one; see holdfast list");
   if (rows.size() > 1)
     throw base::Error(base::ErrorClass::refused, "\"" + id + "\" is short for more than one id: " + rows[0].text("id") +
                                                      " and " + rows[1].text("id"));
-  return Found{rows[0].text("kind"), rows[0].text("id"), rows[0].text_or("crawl_id", "")};
+  return {rows[0]["kind"], rows[0]["id"], rows[0]["crawl_id"].value_or("")};
 }
 
 pg::Result check_invariants(pg::Connection& connection) {
   return connection.call("select * from holdfast.check_invariants()");
 }
+
+pg::Result reference(pg::Connection& connection) { return connection.call("select * from holdfast.reference()"); }
 
 } // namespace holdfast::store

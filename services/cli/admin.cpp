@@ -106,8 +106,8 @@ int check(Context& context) {
     for (std::size_t i = 0; i < rows.size(); ++i)
       std::cout << nlohmann::json{{"type", "Violation"},
                                   {"invariant", rows[i].text("invariant")},
-                                  {"object_id", rows[i].text_or("object_id", "")},
-                                  {"detail", rows[i].text_or("detail", "")}}
+                                  {"object_id", rows[i]["object_id"].value_or("")},
+                                  {"detail", rows[i]["detail"].value_or("")}}
                        .dump()
                 << '\n';
   } else if (rows.empty()) {

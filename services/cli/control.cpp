@@ -291,7 +291,7 @@ void print_description(Context& context, pg::Connection& connection, const store
                                               "where id = $1::uuid",
                                       pg::Params::of(found.id));
   const auto row = result.one();
-  const auto tags = row.text_array("tags");
+  const auto tags = row["tags"].as<std::vector<std::string>>();
   if (context.json()) {
     nlohmann::ordered_json line{{"type", "Tags"}, {"kind", found.kind}, {"id", found.id}, {"tags", tags}};
     if (crawl) line.update({{"label", row.text("label")}, {"notes", row.text("notes")}});

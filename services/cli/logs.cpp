@@ -227,7 +227,7 @@ int logs(Context& context, const LogOptions& options) {
       const auto url = rows[i].text("url");
       if (done.contains(id)) continue;
       if (rows[i].text("status") == "sealed") {
-        const auto directory = rows[i].text_or("directory", "");
+        const auto directory = rows[i]["directory"].value_or("");
         if (!directory.empty() && in_bucket && !bucket)
           bucket = archive::Root::open(context.archive_root(),
                                        connection.call("select id from holdfast.collection").one().text("id"), false);
@@ -242,7 +242,7 @@ int logs(Context& context, const LogOptions& options) {
       const auto places = running_here(work_dir, id);
       for (const auto& place : places)
         printer.look(place, url);
-      if (places.empty() && rows[i].text("status") == "started") elsewhere = rows[i].text_or("owner", "");
+      if (places.empty() && rows[i].text("status") == "started") elsewhere = rows[i]["owner"].value_or("");
     }
     std::cout << std::flush;
     if (!options.follow || !open || ending || !std::cout) {

@@ -96,7 +96,7 @@ int events(Context& context, const EventOptions& options) {
     const auto id = row.text("object_id");
     std::cout << local_time(row.text("at")) << "  " << fitted(row.text("lifecycle") + "             ", 13) << " "
               << id.substr(id.size() - 8) << "  " << row.text("event") << " → " << row.text("to_state");
-    if (const auto detail = printable(with_local_times(row.text_or("detail", ""))); !detail.empty())
+    if (const auto detail = printable(with_local_times(row["detail"].value_or(""))); !detail.empty())
       std::cout << ": " << detail;
     std::cout << '\n';
   };

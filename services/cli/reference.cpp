@@ -83,16 +83,16 @@ void print_views(pg::Connection& connection) {
       if (first_function) std::cout << "\n# Functions that people call\n";
       if (row.text("kind") == "view")
         std::cout << "\n## " << name << "\n\n"
-                  << row.text_or("about", "") << "\n\n| column | type | what it is |\n|---|---|---|\n";
+                  << row["about"].value_or("") << "\n\n| column | type | what it is |\n|---|---|---|\n";
       else
         std::cout << (first_function ? "\n| function | who may | what it does |\n|---|---|---|\n" : "");
       last = name;
     }
     if (row.text("kind") == "view")
       std::cout << "| `" << row.text("part") << "` | " << row.text("type") << " | "
-                << cell(row.text_or("part_about", "")) << " |\n";
+                << cell(row["part_about"].value_or("")) << " |\n";
     else
-      std::cout << "| `" << cell(name) << "` | " << row.text("type") << " | " << cell(row.text_or("about", ""))
+      std::cout << "| `" << cell(name) << "` | " << row.text("type") << " | " << cell(row["about"].value_or(""))
                 << " |\n";
   }
 }

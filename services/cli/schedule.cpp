@@ -93,7 +93,7 @@ int run_schedule_now(Context& context, const std::string& name) {
   const auto crawl = base::new_uuid();
   if (!store::schedule_run(connection, id, crawl))
     throw base::Error(base::ErrorClass::refused, "schedule " + id + " was left out: its last crawl is still open",
-                      "holdfast show " + store::schedules(connection, id).one().text_or("last_crawl_id", ""));
+                      "holdfast show " + store::schedules(connection, id).one()["last_crawl_id"].value_or(""));
   if (context.json())
     std::cout << nlohmann::json{{"type", "Crawl"}, {"id", crawl}, {"status", "queued"}, {"schedule", id}}.dump()
               << std::endl;

@@ -97,8 +97,8 @@ std::vector<std::string> picture(pg::Connection& connection, const std::string& 
   const auto stuck = store::stuck(connection, 3);
   for (std::size_t i = 0; i < stuck.size(); ++i)
     lines.push_back("\x1b[33m" +
-                    fitted("stuck " + seconds(stuck[i], "seconds") + ": " + printable(stuck[i].text_or("name", "")) +
-                               ": " + printable(with_local_times(stuck[i].text_or("reason", ""))),
+                    fitted("stuck " + seconds(stuck[i], "seconds") + ": " + printable(stuck[i]["name"].value_or("")) +
+                               ": " + printable(with_local_times(stuck[i]["reason"].value_or(""))),
                            width));
   lines.emplace_back();
   const auto nodes = store::nodes(connection, 8);

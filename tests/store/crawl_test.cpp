@@ -30,8 +30,8 @@ TEST_CASE("a crawl that is added is queued, due, and keeps everything it was giv
   CHECK(row.text("notes") == crawl.notes);
   CHECK(row.text("persona") == "Work");
   CHECK(row.text("created_by") == "alice");
-  CHECK(row.text_array("tags") == std::vector<std::string>{"", "one", "t,w{o}"}); // in one order
-  CHECK(row.text_array("plugins") == crawl.plugins);
+  CHECK(row["tags"].as<std::vector<std::string>>() == std::vector<std::string>{"", "one", "t,w{o}"}); // in one order
+  CHECK(row["plugins"].as<std::vector<std::string>>() == crawl.plugins);
   CHECK(row.integer("priority") == -3);
   CHECK(row.text("status") == "queued");
   CHECK(row.text("first_url") == first.url);

@@ -128,7 +128,7 @@ TEST_CASE("sealing writes everything once, and the crawl ends with its last snap
   CHECK(row.text("status") == "sealed");
   CHECK(row.text("outcome") == "succeeded");
   CHECK(row.text("title") == "Title");
-  CHECK(row.text_array("tags") == std::vector<std::string>{"a", "b"});
+  CHECK(row["tags"].as<std::vector<std::string>>() == std::vector<std::string>{"a", "b"});
   CHECK(row.text("directory") == page.directory);
   CHECK(row.text("manifest_sha256") == "digest");
   CHECK(row.integer("bytes") == 1000);

@@ -154,7 +154,7 @@ public:
   void check_invariants() {
     const auto broken = store::check_invariants(stage_.connection);
     for (std::size_t i = 0; i < broken.size(); ++i)
-      FAIL_CHECK(broken[i].text("invariant") << ": " << broken[i].text_or("detail", ""));
+      FAIL_CHECK(broken[i].text("invariant") << ": " << broken[i]["detail"].value_or(""));
   }
 
   std::map<std::string, int> done; // how often each thing happened: a test that does nothing proves nothing
