@@ -1,6 +1,6 @@
 #include "lib/archive/media_type.hpp"
 
-#include "lib/archive/file_work.hpp"
+#include "lib/base/utf8.hpp"
 
 #include <algorithm>
 #include <array>
@@ -75,7 +75,7 @@ bool looks_like_text(std::string_view head) {
   for (std::size_t i = 0; i < head.size();) {
     const auto byte = static_cast<unsigned char>(head[i]);
     if (byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r' && byte != '\f' && byte != 0x1b) return false;
-    const std::size_t length = utf8_sequence_length(head.substr(i));
+    const std::size_t length = base::utf8_length(head.substr(i));
     if (length == 0) return byte >= 0xC2 && head.size() - i < 4;
     i += length;
   }

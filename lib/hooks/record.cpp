@@ -1,5 +1,6 @@
 #include "lib/hooks/record.hpp"
 
+#include "lib/base/utf8.hpp"
 #include "lib/base/text.hpp"
 #include "lib/hooks/text.hpp"
 
@@ -96,7 +97,7 @@ json parse_object(std::string_view line) {
   if (begin == std::string_view::npos || line[begin] != '{' || too_deep(line)) return nullptr;
   const auto parse = [](std::string_view text) { return json::parse(text.begin(), text.end(), nullptr, false); };
   json value = line.find("\\u0000") == std::string_view::npos ? parse(line) : parse(repair_escapes(line));
-  if (value.is_discarded()) value = parse(repair_escapes(repair_utf8(line)));
+  if (value.is_discarded()) value = parse(repair_escapes(base::repair_utf8(line)));
   return value.is_object() ? value : json(nullptr);
 }
 

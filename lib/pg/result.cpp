@@ -73,45 +73,25 @@ private:
 
 } // namespace
 
-namespace {
-
-const std::string& text_of(std::string_view column, const std::optional<std::string>& value) {
-  if (!value) fail("column \"" + std::string(column) + "\" is NULL");
-  return *value;
+const std::string& Cell::text() const {
+  if (!*value_) fail("column \"" + std::string(column_) + "\" is NULL");
+  return **value_;
 }
 
-} // namespace
+void Cell::read(int& value) const { value = parse_number<int>(column_, text(), "an integer"); }
+void Cell::read(std::int64_t& value) const { value = parse_number<std::int64_t>(column_, text(), "an integer"); }
+void Cell::read(std::uint64_t& value) const {
+  value = parse_number<std::uint64_t>(column_, text(), "an integer of 0 or more");
+}
+void Cell::read(double& value) const { value = parse_number<double>(column_, text(), "a number"); }
 
-template <>
-std::string Cell::as() const {
-  return text_of(column_, *value_);
+void Cell::read(bool& value) const {
+  if (text() != "t" && text() != "f") fail_conversion(column_, text(), "a boolean");
+  value = text() == "t";
 }
-template <>
-int Cell::as() const {
-  return parse_number<int>(column_, text_of(column_, *value_), "an integer");
-}
-template <>
-std::int64_t Cell::as() const {
-  return parse_number<std::int64_t>(column_, text_of(column_, *value_), "an integer");
-}
-template <>
-std::uint64_t Cell::as() const {
-  return parse_number<std::uint64_t>(column_, text_of(column_, *value_), "an integer of 0 or more");
-}
-template <>
-double Cell::as() const {
-  return parse_number<double>(column_, text_of(column_, *value_), "a number");
-}
-template <>
-bool Cell::as() const {
-  const auto& text = text_of(column_, *value_);
-  if (text != "t" && text != "f") fail_conversion(column_, text, "a boolean");
-  return text == "t";
-}
-template <>
-std::vector<std::string> Cell::as() const {
-  if (is_null()) return {};
-  return ArrayReader(column_, **value_).read();
+
+void Cell::read(std::vector<std::string>& value) const {
+  if (!is_null()) value = ArrayReader(column_, text()).read();
 }
 
 Cell Row::operator[](std::string_view column) const {
@@ -130,11 +110,6 @@ Cell Row::value() const {
   if (result_->columns_.size() != 1)
     fail("expected exactly one column, got " + std::to_string(result_->columns_.size()));
   return {result_->columns_[0], result_->rows_.at(index_)[0]};
-}
-
-const std::string& Row::text(std::string_view column) const {
-  const Cell cell = (*this)[column];
-  return text_of(cell.column_, *cell.value_);
 }
 
 Row Result::one() const {

@@ -27,7 +27,11 @@ class Cell {
 public:
   bool is_null() const noexcept { return !value_->has_value(); }
   template <Readable T>
-  T as() const;
+  T as() const {
+    T value{};
+    read(value);
+    return value;
+  }
   template <Readable T>
   operator T() const {
     return as<T>();
@@ -45,6 +49,14 @@ public:
 private:
   friend class Row;
   Cell(std::string_view column, const std::optional<std::string>& value) : column_(column), value_(&value) {}
+  const std::string& text() const;
+  void read(std::string& value) const { value = text(); }
+  void read(bool& value) const;
+  void read(int& value) const;
+  void read(std::int64_t& value) const;
+  void read(std::uint64_t& value) const;
+  void read(double& value) const;
+  void read(std::vector<std::string>& value) const;
 
   std::string_view column_;
   const std::optional<std::string>* value_;
@@ -58,7 +70,8 @@ public:
   Cell value() const;
 
   bool is_null(std::string_view column) const { return (*this)[column].is_null(); }
-  const std::string& text(std::string_view column) const; // as the server wrote it
+  // As the server wrote it.
+  const std::string& text(std::string_view column) const { return (*this)[column].text(); }
   std::int64_t integer(std::string_view column) const { return (*this)[column]; }
   double number(std::string_view column) const { return (*this)[column]; }
   bool boolean(std::string_view column) const { return (*this)[column]; }
