@@ -1,7 +1,10 @@
 #pragma once
-// Places at which the fault suite ends, stops or fails a process on purpose. Nothing happens unless the environment
-// names the place: HOLDFAST_TEST_POINT=<action>:<point>[:<pass>], acted upon at that pass only (1: the first). Several
-// are parted by commas. Any thread.
+// Switches for the fault suite, read from the environment: HOLDFAST_TEST_<NAME>. A build without tests
+// (HOLDFAST_TESTS=OFF) has no_test_points.cpp in place of test_points.cpp: there nothing is read, and such a variable
+// is an unknown setting. Any thread.
+//
+// HOLDFAST_TEST_POINT=<action>:<point>[:<pass>] ends, stops or fails a process at a place, at that pass only (1: the
+// first). Several are parted by commas.
 //
 //   kill      SIGKILL to this process
 //   stop      SIGSTOP to this process; it goes on with SIGCONT
@@ -9,8 +12,16 @@
 //   stop-fail SIGSTOP, and once continued the same
 //   hang      the calling thread sleeps for ever; the others go on
 
+#include <string_view>
+
 namespace holdfast::base {
 
 void test_point(const char* name);
+
+// True if HOLDFAST_TEST_<name> is set.
+bool test_switch(const char* name);
+
+// True for a variable that is a switch of the tests and not a misspelt setting.
+bool is_test_variable(std::string_view variable);
 
 } // namespace holdfast::base

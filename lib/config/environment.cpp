@@ -1,3 +1,4 @@
+#include "lib/base/test_point.hpp"
 #include "lib/config/layers.hpp"
 
 namespace holdfast::config {
@@ -8,7 +9,7 @@ constexpr std::string_view kPrefix = "HOLDFAST_";
 
 // Variables of ours that are no settings: the mark that every child carries, and switches of the test suites.
 bool is_reserved(std::string_view variable) {
-  return variable == "HOLDFAST_COOKIE" || variable.starts_with("HOLDFAST_TEST_");
+  return variable == "HOLDFAST_COOKIE" || base::is_test_variable(variable);
 }
 
 } // namespace

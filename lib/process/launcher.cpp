@@ -3,6 +3,7 @@
 #include "lib/base/error.hpp"
 #include "lib/process/orphans.hpp"
 #include "lib/process/shim/protocol.hpp"
+#include "lib/process/spawn_launcher.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -10,15 +11,12 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/process/v2/process_handle.hpp>
 #include <spdlog/spdlog.h>
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -95,15 +93,6 @@ std::string limits_text(const Command& command) {
   return text + (command.watch_cpu.count() > 0 ? "," + std::to_string(command.watch_cpu.count()) : ",-");
 }
 
-std::vector<char*> pointers(std::vector<std::string>& strings) {
-  std::vector<char*> result;
-  result.reserve(strings.size() + 1);
-  for (auto& string : strings)
-    result.push_back(string.data());
-  result.push_back(nullptr);
-  return result;
-}
-
 bool has_zero_byte(const Command& command) {
   const auto zero = [](const std::string& text) { return text.find('\0') != std::string::npos; };
   return std::ranges::any_of(command.argv, zero) || std::ranges::any_of(command.environment, zero) ||
@@ -120,52 +109,28 @@ std::vector<std::string> environment_of(const Command& command) {
   return environment;
 }
 
-class SpawnSettings {
-public:
-  SpawnSettings() {
-    ::posix_spawn_file_actions_init(&actions);
-    ::posix_spawnattr_init(&attributes);
-  }
-  ~SpawnSettings() {
-    ::posix_spawn_file_actions_destroy(&actions);
-    ::posix_spawnattr_destroy(&attributes);
-  }
-  SpawnSettings(const SpawnSettings&) = delete;
-  SpawnSettings& operator=(const SpawnSettings&) = delete;
-
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-};
-
-// Starts the shim with exactly four descriptors, no ignored or blocked signal and a session of its own, so that the
-// terminal's signals do not reach it. posix_spawn does not copy this process, however large it is, and runs none of our
-// code between fork and exec. Returns an errno value.
-int spawn_shim(const std::string& shim_path, const Command& command, const std::string& leaves, int output, int errors,
-               int control, pid_t& pid) {
-  std::vector<std::string> arguments{"holdfast-shim", limits_text(command), leaves, command.directory.string()};
+// Starts the shim with exactly four descriptors and a session of its own, so that the terminal's signals do not reach
+// it.
+boost::process::v2::process start_shim(const asio::any_io_executor& executor, const std::string& shim_path,
+                                       const Command& command, const std::string& leaves, int output, int errors,
+                                       int control, boost::system::error_code& error) {
+  std::vector<std::string> arguments{limits_text(command), leaves, command.directory.string()};
   arguments.insert(arguments.end(), command.argv.begin(), command.argv.end());
-  std::vector<std::string> environment = environment_of(command);
+  const std::vector<std::string> environment = environment_of(command);
+  std::vector<const char*> variables;
+  for (const auto& variable : environment)
+    variables.push_back(variable.c_str());
+  variables.push_back(nullptr);
 
-  SpawnSettings settings;
-  int error = 0;
-  const auto set = [&](int result) {
-    if (error == 0) error = result;
-  };
-  set(::posix_spawn_file_actions_addopen(&settings.actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0));
-  set(::posix_spawn_file_actions_adddup2(&settings.actions, output, STDOUT_FILENO));
-  set(::posix_spawn_file_actions_adddup2(&settings.actions, errors, STDERR_FILENO));
-  set(::posix_spawn_file_actions_adddup2(&settings.actions, control, shim::kControlDescriptor));
-  set(::posix_spawn_file_actions_addclosefrom_np(&settings.actions, shim::kControlDescriptor + 1));
-  sigset_t none, all;
-  sigemptyset(&none);
-  sigfillset(&all);
-  set(::posix_spawnattr_setsigmask(&settings.attributes, &none));
-  set(::posix_spawnattr_setsigdefault(&settings.attributes, &all));
-  set(::posix_spawnattr_setflags(&settings.attributes,
-                                 POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF));
-  if (error != 0) return error;
-  return ::posix_spawn(&pid, shim_path.c_str(), &settings.actions, &settings.attributes, pointers(arguments).data(),
-                       pointers(environment).data());
+  SpawnLauncher launcher;
+  launcher.env = variables.data();
+  launcher.own_session();
+  launcher.no_input();
+  launcher.duplicate(output, STDOUT_FILENO);
+  launcher.duplicate(errors, STDERR_FILENO);
+  launcher.duplicate(control, shim::kControlDescriptor);
+  launcher.close_from(shim::kControlDescriptor + 1);
+  return launcher(executor, error, shim_path, arguments);
 }
 
 Usage usage_of(const shim::Consumption& tree) {
@@ -184,8 +149,8 @@ Exit failed_start(int error, StartStep step) {
 // What is known about one started command. Shared by the Child and by the coroutine that watches the shim, because the
 // shim has to be reaped even if nobody waits for it. Main thread only.
 //
-// Boost.Process v2 is the handle of the shim: its process_handle adopts the pid and the pidfd, and its async_wait
-// reaps. It is the handle, not v2::process, because the destructor of the latter kills the leader and then blocks.
+// The shim is kept as the handle that v2::process::detach() gives: async_wait reaps it, and the destructor, unlike that
+// of v2::process, does not kill it, which would lose its tree.
 struct Supervision {
   explicit Supervision(const asio::any_io_executor& executor) : control(executor), ended(executor), backstop(executor) {
     ended.expires_at(Clock::time_point::max());
@@ -373,18 +338,19 @@ public:
     state->control.assign(ours.release());
 
     state->leaves = cgroups_.next_leaves(command.limits.tree_memory_bytes.has_value());
-    const int error =
-        spawn_shim(shim_path_, command, state->leaves, output.get(), errors.get(), theirs.get(), state->shim_pid);
-    if (error == E2BIG) { // this command's fault, not the machine's
-      state->shim_pid = 0;
-      state->finish(failed_start(error, StartStep::execute));
+    boost::system::error_code error;
+    auto shim =
+        start_shim(executor_, shim_path_, command, state->leaves, output.get(), errors.get(), theirs.get(), error);
+    if (error.value() == E2BIG) { // this command's fault, not the machine's
+      state->finish(failed_start(E2BIG, StartStep::execute));
       return std::make_unique<ShimChild>(std::move(state));
     }
-    if (error != 0) {
-      errno = error;
+    if (error) {
+      errno = error.value();
       throw_system("cannot start " + shim_path_);
     }
-    adopt(*state);
+    state->shim_pid = shim.id();
+    state->shim.emplace(shim.detach());
     asio::co_spawn(executor_, supervise(state), asio::detached);
     return std::make_unique<ShimChild>(std::move(state));
   }
@@ -396,25 +362,6 @@ private:
                 error == EMFILE   ? "raise the limit of open files (LimitNOFILE, ulimit -n)"
                 : error == EAGAIN ? "raise the limit of processes (TasksMax, ulimit -u)"
                                   : "");
-  }
-
-  // Makes the shim waitable. It cannot be recycled before this: it is our child and not yet reaped.
-  void adopt(Supervision& state) {
-    const int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, state.shim_pid, 0));
-    if (pidfd >= 0) {
-      try {
-        state.shim.emplace(executor_, state.shim_pid, pidfd);
-        return;
-      } catch (const boost::system::system_error& failure) {
-        ::close(pidfd);
-        errno = failure.code().value();
-      }
-    }
-    const int error = errno;
-    ::kill(state.shim_pid, SIGTERM); // it ends its tree, then itself
-    ::waitpid(state.shim_pid, nullptr, 0);
-    errno = error;
-    throw_system("cannot watch a process");
   }
 
   asio::any_io_executor executor_;

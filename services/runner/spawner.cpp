@@ -3,6 +3,7 @@
 #include "lib/base/error.hpp"
 
 #include <boost/asio/as_tuple.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <spdlog/spdlog.h>
 
@@ -12,8 +13,6 @@
 namespace holdfast::runner {
 
 namespace {
-
-constexpr std::chrono::milliseconds kReap{100};
 
 pg::ConnectionOptions connection_options() {
   pg::ConnectionOptions options;
@@ -36,13 +35,14 @@ bool Spawner::should_spawn(std::int64_t queued, int running, int total, const Sp
 
 void Spawner::reap() {
   for (auto it = workers_.begin(); it != workers_.end();) {
-    if (!it->process->ended()) {
+    const auto& exit = it->process->exit();
+    if (!exit) {
       ++it;
       continue;
     }
     // One that was told to end, or found nothing to do, has not crashed.
-    if (it->process->failed() && stop_.strength() == base::Strength::none) {
-      spdlog::warn("worker pid {} ended: {}", it->process->pid(), it->process->how());
+    if (!exit->clean() && stop_.strength() == base::Strength::none) {
+      spdlog::warn("worker pid {} ended: {}", it->process->pid(), exit->describe());
       crashes_.push_back(std::chrono::steady_clock::now());
     }
     it = workers_.erase(it);
@@ -66,7 +66,7 @@ void Spawner::spawn(const std::string& kind) {
     auto command = options_.command;
     command.insert(command.end(), {"worker", "--kind", kind});
     if (options_.runner && !options_.runner->empty()) command.insert(command.end(), {"--parent", *options_.runner});
-    workers_.push_back({kind, std::make_unique<LocalWorker>(command)});
+    workers_.push_back({kind, std::make_unique<process::Subprocess>(io_.get_executor(), command)});
     ++started_;
     spdlog::info("started {}worker pid {}", kind == "all" ? "" : kind + " ", workers_.back().process->pid());
   } catch (const base::Error& error) {
@@ -152,23 +152,25 @@ awaitable<void> Spawner::run() {
 
 // TERM drains, INT stops, another INT kills: what we are told, they are told, and they keep their own deadlines.
 awaitable<void> Spawner::end_workers() {
+  using namespace asio::experimental::awaitable_operators;
   auto told = base::Strength::none;
-  const auto until = std::chrono::steady_clock::now() + options_.drain_timeout + 2 * options_.stop_timeout;
-  while (!workers_.empty()) {
+  timer_.expires_after(options_.drain_timeout + 2 * options_.stop_timeout);
+  const auto late = [this]() -> awaitable<void> { co_await timer_.async_wait(asio::use_awaitable); };
+  while (!workers_.empty() && std::chrono::steady_clock::now() < timer_.expiry()) {
     const auto strength = std::max(stop_.strength(), base::Strength::drain);
     if (strength > told) {
       told = strength;
       for (auto& worker : workers_)
         worker.process->signal(strength == base::Strength::drain ? SIGTERM : SIGINT);
     }
-    workers_.erase(
-        std::remove_if(workers_.begin(), workers_.end(), [](auto& worker) { return worker.process->ended(); }),
-        workers_.end());
-    if (std::chrono::steady_clock::now() > until) workers_.clear(); // kills
-    if (workers_.empty()) break;
-    timer_.expires_after(kReap);
-    co_await timer_.async_wait(asio::as_tuple(asio::use_awaitable));
+    auto& next = *workers_.front().process; // all of them have to end
+    if (strength == base::Strength::kill)
+      co_await (next.wait() || late());
+    else
+      co_await (next.wait() || late() || stop_.reached(static_cast<base::Strength>(static_cast<int>(strength) + 1)));
+    std::erase_if(workers_, [](const auto& worker) { return worker.process->exit().has_value(); });
   }
+  workers_.clear(); // kills
 }
 
 } // namespace holdfast::runner

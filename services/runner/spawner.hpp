@@ -6,8 +6,8 @@
 #include "lib/base/async.hpp"
 #include "lib/base/stop_signal.hpp"
 #include "lib/pg/pool.hpp"
+#include "lib/process/subprocess.hpp"
 #include "lib/store/runner.hpp"
-#include "services/runner/local_worker.hpp"
 #include "services/runner/options.hpp"
 
 #include <boost/asio/steady_timer.hpp>
@@ -52,7 +52,7 @@ private:
   asio::steady_timer timer_;
   struct Worker {
     std::string kind; // all, crawl, snapshot
-    std::unique_ptr<LocalWorker> process;
+    std::unique_ptr<process::Subprocess> process;
   };
   std::vector<Worker> workers_;
   std::deque<std::chrono::steady_clock::time_point> crashes_;

@@ -48,7 +48,7 @@ std::string capabilities(const NodeOptions& options) {
 }
 
 // For the fault suite, which must notice.
-bool self_fencing() { return std::getenv("HOLDFAST_TEST_NO_SELF_FENCING") == nullptr; }
+bool self_fencing() { return !base::test_switch("NO_SELF_FENCING"); }
 
 } // namespace
 

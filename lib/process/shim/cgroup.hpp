@@ -7,27 +7,26 @@
 
 #include "lib/process/shim/process_tree.hpp"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cerrno>
-#include <cstdint>
-#include <cstdio>
-#include <cstring>
 
 namespace holdfast::process::shim {
 
 class Cgroup {
 public:
-  static constexpr std::size_t kMost = 4;
+  static constexpr size_t kMost = 4;
 
   // `list`: the leaves, blanks between them; "-": none. Limits: 0 sets none.
-  void make(char* list, std::uint64_t memory, std::uint64_t tasks) {
+  void make(char* list, uint64_t memory, uint64_t tasks) {
     if (*list == '-') return;
     for (char* path = list; path != nullptr && *path != '\0' && count_ < kMost;) {
-      char* end = std::strchr(path, ' ');
+      char* end = strchr(path, ' ');
       if (end != nullptr) *end = '\0';
       if (mkdir(path, 0755) == 0) {
         const int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -47,21 +46,21 @@ public:
   // Of version 2, into which a process can be born; -1: there is none. To be moved costs every fork of the machine a
   // wait, and the hook ten milliseconds.
   int birthplace() const {
-    for (std::size_t i = 0; i < count_; ++i)
+    for (size_t i = 0; i < count_; ++i)
       if (leaves_[i].unified) return leaves_[i].directory;
     return -1;
   }
 
   // Moves the calling process, which was or was not born in birthplace().
   void enter(bool born_there) const {
-    for (std::size_t i = 0; i < count_; ++i)
+    for (size_t i = 0; i < count_; ++i)
       if (!born_there || !leaves_[i].unified) (void)write_file(leaves_[i].directory, "cgroup.procs", "0");
   }
 
   // KILL to every process in it, none of which can have another child meanwhile. False if there was none.
   bool kill_all(tree::PidList& list) const {
     bool found = false;
-    for (std::size_t i = 0; i < count_; ++i) {
+    for (size_t i = 0; i < count_; ++i) {
       const int directory = leaves_[i].directory;
       members(directory, list);
       if (list.count == 0) continue;
@@ -71,7 +70,7 @@ public:
       if (!write_file(directory, state, leaves_[i].unified ? "1" : "FROZEN")) continue;
       wait_until_frozen(directory, leaves_[i].unified);
       members(directory, list);
-      for (std::size_t at = 0; at < list.count; ++at)
+      for (size_t at = 0; at < list.count; ++at)
         kill(list.pids[at], SIGKILL);
       (void)write_file(directory, state, leaves_[i].unified ? "0" : "THAWED");
       return true;
@@ -80,19 +79,19 @@ public:
   }
 
   // CPU time of all that ever was in it, in microseconds. False if that is not known here.
-  bool cpu_us(std::int64_t& user, std::int64_t& system) const {
-    for (std::size_t i = 0; i < count_; ++i) {
-      std::uint64_t first = 0, second = 0;
+  bool cpu_us(int64_t& user, int64_t& system) const {
+    for (size_t i = 0; i < count_; ++i) {
+      uint64_t first = 0, second = 0;
       if (read_key(leaves_[i].directory, "cpu.stat", "user_usec", first) &&
           read_key(leaves_[i].directory, "cpu.stat", "system_usec", second)) {
-        user = static_cast<std::int64_t>(first);
-        system = static_cast<std::int64_t>(second);
+        user = static_cast<int64_t>(first);
+        system = static_cast<int64_t>(second);
         return true;
       }
       if (read_number(leaves_[i].directory, "cpuacct.usage_user", first) &&
           read_number(leaves_[i].directory, "cpuacct.usage_sys", second)) {
-        user = static_cast<std::int64_t>(first / 1000);
-        system = static_cast<std::int64_t>(second / 1000);
+        user = static_cast<int64_t>(first / 1000);
+        system = static_cast<int64_t>(second / 1000);
         return true;
       }
     }
@@ -101,9 +100,9 @@ public:
 
   // Memory that the tree holds now and that no file is behind, in bytes; 0: not known here. (The kernel's own peak
   // counts cached files too, which would make a hook that writes much look like one that needs much.)
-  std::uint64_t memory_bytes() const {
-    for (std::size_t i = 0; i < count_; ++i) {
-      std::uint64_t private_bytes = 0, shared = 0;
+  uint64_t memory_bytes() const {
+    for (size_t i = 0; i < count_; ++i) {
+      uint64_t private_bytes = 0, shared = 0;
       if (!read_key(leaves_[i].directory, "memory.stat", "anon", private_bytes) &&
           !read_key(leaves_[i].directory, "memory.stat", "total_rss", private_bytes))
         continue;
@@ -115,8 +114,8 @@ public:
 
   // The kernel has killed one of its processes because the tree was over its limit.
   bool out_of_memory() const {
-    for (std::size_t i = 0; i < count_; ++i) {
-      std::uint64_t kills = 0;
+    for (size_t i = 0; i < count_; ++i) {
+      uint64_t kills = 0;
       if (read_key(leaves_[i].directory, "memory.events", "oom_kill", kills) ||
           read_key(leaves_[i].directory, "memory.oom_control", "oom_kill", kills))
         if (kills > 0) return true;
@@ -125,7 +124,7 @@ public:
   }
 
   void remove() {
-    for (std::size_t i = 0; i < count_; ++i)
+    for (size_t i = 0; i < count_; ++i)
       for (int round = 0; round < 20 && rmdir(leaves_[i].path) != 0 && errno == EBUSY; ++round)
         pause(); // what has ended is still on its way out
     count_ = 0;
@@ -143,19 +142,19 @@ private:
   static bool write_file(int directory, const char* name, const char* text) {
     const int fd = openat(directory, name, O_WRONLY | O_CLOEXEC);
     if (fd < 0) return false;
-    const auto length = static_cast<ssize_t>(std::strlen(text));
-    const bool written = write(fd, text, static_cast<std::size_t>(length)) == length;
+    const auto length = static_cast<ssize_t>(strlen(text));
+    const bool written = write(fd, text, static_cast<size_t>(length)) == length;
     close(fd);
     return written;
   }
 
-  static bool write_number(int directory, const char* name, std::uint64_t value) {
+  static bool write_number(int directory, const char* name, uint64_t value) {
     char text[32];
-    std::snprintf(text, sizeof text, "%llu", static_cast<unsigned long long>(value));
+    snprintf(text, sizeof text, "%llu", static_cast<unsigned long long>(value));
     return write_file(directory, name, text);
   }
 
-  static void limit(int directory, std::uint64_t memory, std::uint64_t tasks) {
+  static void limit(int directory, uint64_t memory, uint64_t tasks) {
     if (memory > 0 &&
         (write_number(directory, "memory.max", memory) || write_number(directory, "memory.limit_in_bytes", memory)))
       (void)write_file(directory, "memory.oom.group", "1");
@@ -163,7 +162,7 @@ private:
   }
 
   // Whole file, zero-terminated. False if there is none.
-  static bool read_file(int directory, const char* name, char* text, std::size_t size) {
+  static bool read_file(int directory, const char* name, char* text, size_t size) {
     const int fd = openat(directory, name, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return false;
     const ssize_t length = read(fd, text, size - 1);
@@ -173,22 +172,22 @@ private:
     return true;
   }
 
-  static bool read_number(int directory, const char* name, std::uint64_t& value) {
+  static bool read_number(int directory, const char* name, uint64_t& value) {
     char text[64];
     if (!read_file(directory, name, text, sizeof text)) return false;
-    value = std::strtoull(text, nullptr, 10);
+    value = strtoull(text, nullptr, 10);
     return true;
   }
 
   // Of a file with lines "KEY NUMBER".
-  static bool read_key(int directory, const char* name, const char* key, std::uint64_t& value) {
+  static bool read_key(int directory, const char* name, const char* key, uint64_t& value) {
     char text[8192];
     if (!read_file(directory, name, text, sizeof text)) return false;
-    const std::size_t length = std::strlen(key);
-    for (const char* line = text; line != nullptr; line = std::strchr(line, '\n')) {
+    const size_t length = strlen(key);
+    for (const char* line = text; line != nullptr; line = strchr(line, '\n')) {
       if (*line == '\n') ++line;
-      if (std::strncmp(line, key, length) != 0 || line[length] != ' ') continue;
-      value = std::strtoull(line + length, nullptr, 10);
+      if (strncmp(line, key, length) != 0 || line[length] != ' ') continue;
+      value = strtoull(line + length, nullptr, 10);
       return true;
     }
     return false;
@@ -206,9 +205,9 @@ private:
   static void wait_until_frozen(int directory, bool unified) {
     for (int round = 0; round < 50; ++round) {
       char text[64];
-      std::uint64_t frozen = 0;
+      uint64_t frozen = 0;
       if (unified ? read_key(directory, "cgroup.events", "frozen", frozen) && frozen == 1
-                  : read_file(directory, "freezer.state", text, sizeof text) && std::strncmp(text, "FROZEN", 6) == 0)
+                  : read_file(directory, "freezer.state", text, sizeof text) && strncmp(text, "FROZEN", 6) == 0)
         return;
       pause();
     }
@@ -220,7 +219,7 @@ private:
   }
 
   Entry leaves_[kMost]{};
-  std::size_t count_{0};
+  size_t count_{0};
 };
 
 } // namespace holdfast::process::shim

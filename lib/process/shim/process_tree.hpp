@@ -5,24 +5,23 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
 
-#include <cstddef>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-
 namespace holdfast::process::tree {
 
 // More processes than this are ended in several rounds. Untouched pages of the arrays cost no memory.
-inline constexpr std::size_t kCapacity = 32768;
+inline constexpr size_t kCapacity = 32768;
 
 struct PidList {
   pid_t pids[kCapacity];
-  std::size_t count;
+  size_t count;
 
   void clear() { count = 0; }
   void add(pid_t pid) {
@@ -35,14 +34,14 @@ struct PidList {
 inline pid_t spared = 0;
 
 // Whole content of a small /proc file, zero-terminated; its length, or -1.
-inline ssize_t read_small_file(const char* path, char* buffer, std::size_t size) {
+inline ssize_t read_small_file(const char* path, char* buffer, size_t size) {
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return -1;
-  std::size_t length = 0;
+  size_t length = 0;
   while (length + 1 < size) {
     const ssize_t got = read(fd, buffer + length, size - 1 - length);
     if (got <= 0) break;
-    length += static_cast<std::size_t>(got);
+    length += static_cast<size_t>(got);
   }
   close(fd);
   buffer[length] = '\0';
@@ -52,34 +51,34 @@ inline ssize_t read_small_file(const char* path, char* buffer, std::size_t size)
 struct Stat {
   char state;
   pid_t parent;
-  std::uint64_t cpu_ticks; // its own and that of the children it has reaped
-  std::uint64_t start_ticks;
+  uint64_t cpu_ticks; // its own and that of the children it has reaped
+  uint64_t start_ticks;
 };
 
 // Fields 3, 4, 14 to 17 and 22 of /proc/<pid>/stat. False if there is no such process.
 inline bool read_stat(pid_t pid, Stat& out) {
   char path[64];
-  std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
+  snprintf(path, sizeof path, "/proc/%d/stat", pid);
   char text[1024];
   if (read_small_file(path, text, sizeof text) <= 0) return false;
-  const char* at = std::strrchr(text, ')'); // the name may hold blanks and brackets; nothing after it does
+  const char* at = strrchr(text, ')'); // the name may hold blanks and brackets; nothing after it does
   if (at == nullptr || at[1] != ' ' || at[2] == '\0') return false;
   out.state = at[2];
   char* next = nullptr;
-  out.parent = static_cast<pid_t>(std::strtol(at + 3, &next, 10));
+  out.parent = static_cast<pid_t>(strtol(at + 3, &next, 10));
   out.cpu_ticks = 0;
   for (int field = 5; field < 22; ++field) {
-    const long long value = std::strtoll(next, &next, 10);
-    if (field >= 14 && field <= 17) out.cpu_ticks += static_cast<std::uint64_t>(value);
+    const long long value = strtoll(next, &next, 10);
+    if (field >= 14 && field <= 17) out.cpu_ticks += static_cast<uint64_t>(value);
   }
-  out.start_ticks = std::strtoull(next, nullptr, 10);
+  out.start_ticks = strtoull(next, nullptr, 10);
   return true;
 }
 
 // As getdents64(2) writes them; what C libraries call this differs.
 struct DirectoryEntry {
-  std::uint64_t inode;
-  std::int64_t next;
+  uint64_t inode;
+  int64_t next;
   unsigned short length;
   unsigned char type;
   char name[1]; // and on, up to a NUL
@@ -98,7 +97,7 @@ bool for_each_number(const char* directory, Visit visit) {
       const auto* entry = reinterpret_cast<const DirectoryEntry*>(buffer + at);
       at += entry->length;
       if (entry->name[0] < '0' || entry->name[0] > '9') continue;
-      visit(static_cast<pid_t>(std::strtol(entry->name, nullptr, 10)));
+      visit(static_cast<pid_t>(strtol(entry->name, nullptr, 10)));
     }
   }
   close(fd);
@@ -127,10 +126,10 @@ inline void append_numbers(int fd, PidList& list) {
 // Appends the children of one process: those of each of its threads.
 inline void append_children(pid_t pid, PidList& list) {
   char directory[64];
-  std::snprintf(directory, sizeof directory, "/proc/%d/task", pid);
+  snprintf(directory, sizeof directory, "/proc/%d/task", pid);
   for_each_number(directory, [&](pid_t thread) {
     char path[96];
-    std::snprintf(path, sizeof path, "/proc/%d/task/%d/children", pid, thread);
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", pid, thread);
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return;
     append_numbers(fd, list);
@@ -142,7 +141,7 @@ inline void append_children(pid_t pid, PidList& list) {
 inline void descendants_by_children(pid_t root, PidList& list) {
   list.clear();
   append_children(root, list);
-  for (std::size_t i = 0; i < list.count; ++i)
+  for (size_t i = 0; i < list.count; ++i)
     append_children(list.pids[i], list); // grows while it is walked
 }
 
@@ -158,18 +157,18 @@ inline void descendants_by_parents(pid_t root, PidList& list) {
     all.add(pid);
   });
   const auto append = [&](pid_t parent) {
-    for (std::size_t i = 0; i < all.count; ++i)
+    for (size_t i = 0; i < all.count; ++i)
       if (parents[i] == parent && all.pids[i] != spared) list.add(all.pids[i]);
   };
   list.clear();
   append(root);
-  for (std::size_t i = 0; i < list.count; ++i)
+  for (size_t i = 0; i < list.count; ++i)
     append(list.pids[i]);
 }
 
 inline bool kernel_lists_children() {
   char path[96];
-  std::snprintf(path, sizeof path, "/proc/self/task/%d/children", getpid());
+  snprintf(path, sizeof path, "/proc/self/task/%d/children", getpid());
   return access(path, R_OK) == 0;
 }
 
@@ -186,45 +185,45 @@ inline void find_descendants(PidList& list) {
 // Stops every descendant, then kills all of them; returns how many there were. Stopping first is what beats a fork
 // bomb: a process with SIGSTOP pending cannot complete another fork, and stopped processes keep their places under the
 // process limit, so that each round finds fewer new ones.
-inline std::size_t freeze_and_kill(PidList& list) {
-  std::uint64_t last_sum = 0;
-  std::size_t last_count = 0;
+inline size_t freeze_and_kill(PidList& list) {
+  uint64_t last_sum = 0;
+  size_t last_count = 0;
   for (int round = 0; round < 64; ++round) {
     find_descendants(list);
-    std::uint64_t sum = 0;
-    for (std::size_t i = 0; i < list.count; ++i) {
-      sum += static_cast<std::uint64_t>(list.pids[i]) * 0x9E3779B97F4A7C15u;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < list.count; ++i) {
+      sum += static_cast<uint64_t>(list.pids[i]) * 0x9E3779B97F4A7C15u;
       kill(list.pids[i], SIGSTOP);
     }
     if (list.count == last_count && sum == last_sum) break; // nothing new since everything known was stopped
     last_count = list.count;
     last_sum = sum;
   }
-  for (std::size_t i = 0; i < list.count; ++i)
+  for (size_t i = 0; i < list.count; ++i)
     kill(list.pids[i], SIGKILL);
   return list.count;
 }
 
 // CPU time of living processes, in clock ticks.
-inline std::uint64_t cpu_ticks(const PidList& list) {
-  std::uint64_t sum = 0;
-  for (std::size_t i = 0; i < list.count; ++i)
+inline uint64_t cpu_ticks(const PidList& list) {
+  uint64_t sum = 0;
+  for (size_t i = 0; i < list.count; ++i)
     if (Stat stat; read_stat(list.pids[i], stat)) sum += stat.cpu_ticks;
   return sum;
 }
 
 // The number behind "<field>" in a /proc file of "name: number kB" lines, in bytes; 0 if it is not there.
-inline std::uint64_t kib_field(const char* text, const char* field) {
-  const char* at = std::strstr(text, field);
-  return at == nullptr ? 0 : std::strtoull(at + std::strlen(field), nullptr, 10) * 1024;
+inline uint64_t kib_field(const char* text, const char* field) {
+  const char* at = strstr(text, field);
+  return at == nullptr ? 0 : strtoull(at + strlen(field), nullptr, 10) * 1024;
 }
 
 // Memory of the processes, resident or swapped out; what they share counts for each of them.
-inline std::uint64_t resident_bytes(const PidList& list) {
-  std::uint64_t sum = 0;
-  for (std::size_t i = 0; i < list.count; ++i) {
+inline uint64_t resident_bytes(const PidList& list) {
+  uint64_t sum = 0;
+  for (size_t i = 0; i < list.count; ++i) {
     char path[64], text[4096];
-    std::snprintf(path, sizeof path, "/proc/%d/status", list.pids[i]);
+    snprintf(path, sizeof path, "/proc/%d/status", list.pids[i]);
     if (read_small_file(path, text, sizeof text) > 0) sum += kib_field(text, "\nVmRSS:") + kib_field(text, "\nVmSwap:");
   }
   return sum;
@@ -232,16 +231,16 @@ inline std::uint64_t resident_bytes(const PidList& list) {
 
 // The same with a share in what others have as well. Of a process that hides its maps, as sandboxed ones do, only what
 // is its own counts.
-inline std::uint64_t memory_bytes(const PidList& list) {
-  std::uint64_t sum = 0;
-  for (std::size_t i = 0; i < list.count; ++i) {
+inline uint64_t memory_bytes(const PidList& list) {
+  uint64_t sum = 0;
+  for (size_t i = 0; i < list.count; ++i) {
     char path[64], text[4096];
-    std::snprintf(path, sizeof path, "/proc/%d/smaps_rollup", list.pids[i]);
+    snprintf(path, sizeof path, "/proc/%d/smaps_rollup", list.pids[i]);
     if (read_small_file(path, text, sizeof text) > 0) {
       sum += kib_field(text, "\nPss:") + kib_field(text, "\nSwapPss:");
       continue;
     }
-    std::snprintf(path, sizeof path, "/proc/%d/status", list.pids[i]);
+    snprintf(path, sizeof path, "/proc/%d/status", list.pids[i]);
     if (read_small_file(path, text, sizeof text) > 0)
       sum += kib_field(text, "\nRssAnon:") + kib_field(text, "\nVmSwap:");
   }

@@ -7,8 +7,7 @@
 // processes of the user, which the kernel enforces on each process; memory and processes of the whole tree, which the
 // shim watches; and the milliseconds between two reports of the CPU time used. CGROUPS is what cgroup.hpp takes.
 
-#include <cstdint>
-#include <type_traits>
+#include <stdint.h>
 
 namespace holdfast::process::shim {
 
@@ -17,52 +16,50 @@ inline constexpr int kLimitCount = 5;   // of the kernel
 inline constexpr int kWatchedCount = 3; // of the shim
 
 // Launcher to shim.
-enum class OrderKind : std::uint32_t {
+enum class OrderKind : uint32_t {
   terminate = 'T', // TERM to everything now, KILL after grace_ms; a later order may only shorten what is left
   kill = 'K',      // KILL everything now
 };
 
 struct Order {
   OrderKind kind;
-  std::uint32_t grace_ms;
+  uint32_t grace_ms;
 };
 
 // Shim to launcher: `started` once the hook's program runs, then one `ended`; only `ended` if it could not be started.
 // Between them, if asked for, `used` whenever the tree's CPU time (`tree`) has grown.
-enum class ReportKind : std::uint32_t { started = 'S', used = 'U', ended = 'E' };
+enum class ReportKind : uint32_t { started = 'S', used = 'U', ended = 'E' };
 
 // The step at which starting failed; equal to process::StartStep.
-enum class Step : std::uint32_t { none, fork, directory, limits, execute };
+enum class Step : uint32_t { none, fork, directory, limits, execute };
 
 // Which limit of the tree was exceeded; equal to process::TreeLimit.
-enum class Excess : std::uint32_t { none, memory, processes };
+enum class Excess : uint32_t { none, memory, processes };
 
 struct Consumption {
-  std::int64_t user_us;
-  std::int64_t system_us;
-  std::uint64_t peak_kib; // largest resident set of one process or, if the cgroup tells more, memory of all at once
-  std::uint64_t read_blocks;
-  std::uint64_t written_blocks;
+  int64_t user_us;
+  int64_t system_us;
+  uint64_t peak_kib; // largest resident set of one process or, if the cgroup tells more, memory of all at once
+  uint64_t read_blocks;
+  uint64_t written_blocks;
 };
 
 struct Report {
   ReportKind kind;
-  std::int32_t pid;
-  std::uint64_t start_ticks;
+  int32_t pid;
+  uint64_t start_ticks;
   // The rest counts only in `ended`.
-  std::int32_t wait_status; // of the hook's first process, as wait4 gives it
-  std::int32_t start_errno;
+  int32_t wait_status; // of the hook's first process, as wait4 gives it
+  int32_t start_errno;
   Step failed_step;
-  std::uint32_t terminated; // 1: TERM or KILL was sent to the hook before it ended
-  std::uint32_t killed;     // 1: KILL found something to kill after that
-  std::uint32_t leftovers;  // descendants that had to be ended after the hook's first process was gone
-  std::uint32_t unkillable; // still there when the shim gave up
-  Excess excess;            // why the shim ended it, if it did
-  std::uint64_t wall_us;    // life of the hook's first process
+  uint32_t terminated; // 1: TERM or KILL was sent to the hook before it ended
+  uint32_t killed;     // 1: KILL found something to kill after that
+  uint32_t leftovers;  // descendants that had to be ended after the hook's first process was gone
+  uint32_t unkillable; // still there when the shim gave up
+  Excess excess;       // why the shim ended it, if it did
+  uint64_t wall_us;    // life of the hook's first process
   Consumption leader;
   Consumption tree;
 };
-
-static_assert(std::is_trivially_copyable_v<Order> && std::is_trivially_copyable_v<Report>);
 
 } // namespace holdfast::process::shim

@@ -9,10 +9,12 @@
 #include "lib/process/shim/process_tree.hpp"
 #include "lib/process/shim/protocol.hpp"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdint.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -24,45 +26,39 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstdint>
-#include <initializer_list>
-
 namespace {
 
 using namespace holdfast::process;
 using shim::kControlDescriptor;
 
-constexpr std::int64_t kNever = INT64_MAX;
-constexpr std::int64_t kLinger = 200'000; // the tail of a pipeline may outlive the hook this long: it is not a leftover
-constexpr std::int64_t kLeftoverGrace = 200'000; // TERM to KILL for what a hook left behind
-constexpr std::int64_t kUnkillable =
-    10'000'000;                         // first KILL to giving up: a process stuck in the kernel cannot be killed
-constexpr std::int64_t kLook = 100'000; // between two looks at the memory of the tree
-constexpr std::int64_t kLookAtCount = 250'000; // ... at the number of its processes alone
+constexpr int64_t kNever = INT64_MAX;
+constexpr int64_t kLinger = 200'000; // the tail of a pipeline may outlive the hook this long: it is not a leftover
+constexpr int64_t kLeftoverGrace = 200'000; // TERM to KILL for what a hook left behind
+constexpr int64_t kUnkillable = 10'000'000; // first KILL to giving up: a process stuck in the kernel cannot be killed
+constexpr int64_t kLook = 100'000;          // between two looks at the memory of the tree
+constexpr int64_t kLookAtCount = 250'000;   // ... at the number of its processes alone
 // The kernel's limit counts threads too, and is there for what grows between two looks.
-constexpr std::uint64_t kTasksEach = 8, kMostTasks = 1u << 22;
-constexpr int kEndFirst = 500;                                       // oom_score_adj: before the node and its database
-constexpr std::int64_t kFirstRetry = 2'000, kLongestRetry = 200'000; // from one round of KILL to the next
+constexpr uint64_t kTasksEach = 8, kMostTasks = 1u << 22;
+constexpr int kEndFirst = 500;                                  // oom_score_adj: before the node and its database
+constexpr int64_t kFirstRetry = 2'000, kLongestRetry = 200'000; // from one round of KILL to the next
 
 // One shim supervises one hook: its state is the program's state. `list` is large and mostly never touched. Nothing is
 // to run before main.
 constinit tree::PidList list{};
 constinit shim::Cgroup cgroup;
 
-std::int64_t now_us() {
+int64_t now_us() {
   timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
-  return std::int64_t{time.tv_sec} * 1'000'000 + time.tv_nsec / 1'000;
+  return int64_t{time.tv_sec} * 1'000'000 + time.tv_nsec / 1'000;
 }
 
-std::int64_t sooner(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
+int64_t sooner(int64_t a, int64_t b) { return a < b ? a : b; }
 
 shim::Consumption consumption(const rusage& usage) {
-  return {std::int64_t{usage.ru_utime.tv_sec} * 1'000'000 + usage.ru_utime.tv_usec,
-          std::int64_t{usage.ru_stime.tv_sec} * 1'000'000 + usage.ru_stime.tv_usec,
-          static_cast<std::uint64_t>(usage.ru_maxrss), static_cast<std::uint64_t>(usage.ru_inblock),
-          static_cast<std::uint64_t>(usage.ru_oublock)};
+  return {int64_t{usage.ru_utime.tv_sec} * 1'000'000 + usage.ru_utime.tv_usec,
+          int64_t{usage.ru_stime.tv_sec} * 1'000'000 + usage.ru_stime.tv_usec, static_cast<uint64_t>(usage.ru_maxrss),
+          static_cast<uint64_t>(usage.ru_inblock), static_cast<uint64_t>(usage.ru_oublock)};
 }
 
 void send_report(const shim::Report& report) {
@@ -70,19 +66,19 @@ void send_report(const shim::Report& report) {
   (void)send(kControlDescriptor, &report, sizeof report, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-constexpr std::uint64_t kUnlimited = UINT64_MAX;
+constexpr uint64_t kUnlimited = UINT64_MAX;
 
 struct Limits {
-  std::uint64_t of_process[shim::kLimitCount]; // which the kernel knows
-  std::uint64_t memory, processes;             // of the tree
-  std::uint64_t tell_ms;                       // between two reports of the CPU time
+  uint64_t of_process[shim::kLimitCount]; // which the kernel knows
+  uint64_t memory, processes;             // of the tree
+  uint64_t tell_ms;                       // between two reports of the CPU time
 };
 
 // Reads "n,n,-,n,-,n,-,n". False if it is anything else.
 bool read_limits(const char* text, Limits& limits) {
-  const auto read_one = [&text](std::uint64_t& limit) {
+  const auto read_one = [&text](uint64_t& limit) {
     char* end = nullptr;
-    limit = *text == '-' ? kUnlimited : std::strtoull(text, &end, 10);
+    limit = *text == '-' ? kUnlimited : strtoull(text, &end, 10);
     if (*text == '-') {
       ++text;
     } else if (end == text) {
@@ -93,13 +89,13 @@ bool read_limits(const char* text, Limits& limits) {
     if (*text == ',') ++text;
     return true;
   };
-  for (std::uint64_t& limit : limits.of_process)
+  for (uint64_t& limit : limits.of_process)
     if (!read_one(limit)) return false;
   return read_one(limits.memory) && read_one(limits.processes) && read_one(limits.tell_ms);
 }
 
 // Sets those that the kernel knows; never raises one above the one inherited. 0 or an errno value.
-int apply_limits(const std::uint64_t (&limits)[shim::kLimitCount]) {
+int apply_limits(const uint64_t (&limits)[shim::kLimitCount]) {
   constexpr decltype(RLIMIT_AS) resources[shim::kLimitCount] = {RLIMIT_AS, RLIMIT_FSIZE, RLIMIT_NOFILE, RLIMIT_CORE,
                                                                 RLIMIT_NPROC};
   for (int i = 0; i < shim::kLimitCount; ++i) {
@@ -119,7 +115,7 @@ void prefer_as_victim() {
   if (fd < 0) return;
   char text[32]{};
   static_assert(kEndFirst == 500);
-  if (read(fd, text, sizeof text - 1) > 0 && std::strtol(text, nullptr, 10) < kEndFirst) (void)!write(fd, "500", 3);
+  if (read(fd, text, sizeof text - 1) > 0 && strtol(text, nullptr, 10) < kEndFirst) (void)!write(fd, "500", 3);
   close(fd);
 }
 
@@ -139,7 +135,7 @@ pid_t fork_into(int directory) {
   clone_args arguments{};
   arguments.flags = CLONE_INTO_CGROUP | CLONE_VFORK;
   arguments.exit_signal = SIGCHLD;
-  arguments.cgroup = static_cast<std::uint64_t>(directory);
+  arguments.cgroup = static_cast<uint64_t>(directory);
   failure = static_cast<Failure*>(shared);
   const auto pid = static_cast<pid_t>(syscall(SYS_clone3, &arguments, sizeof arguments));
   if (pid < 0) failure = &own_failure;
@@ -185,7 +181,7 @@ public:
       look_every_ = kLookAtCount;
     if (look_every_ != kNever) next_look_ = started_ + look_every_;
     if (limits.tell_ms != kUnlimited) {
-      tell_every_ = static_cast<std::int64_t>(limits.tell_ms) * 1'000;
+      tell_every_ = static_cast<int64_t>(limits.tell_ms) * 1'000;
       next_telling_ = started_ + tell_every_;
     }
   }
@@ -193,7 +189,7 @@ public:
   // Returns when no descendant is left, or when what is left cannot be killed.
   void run() {
     while (reap()) {
-      const std::int64_t now = now_us();
+      const int64_t now = now_us();
       if (leader_gone_ && linger_until_ == kNever && !killing()) linger_until_ = now + kLinger;
       if (leader_gone_ && !ending_leftovers_ && linger_until_ <= now) end_leftovers(now);
       if (next_look_ <= now) look(now);
@@ -201,7 +197,7 @@ public:
       if (kill_at_ <= now) kill_all(now);
       if (killing() && now - first_kill_ > kUnkillable) {
         tree::find_descendants(list);
-        report_.unkillable = static_cast<std::uint32_t>(list.count);
+        report_.unkillable = static_cast<uint32_t>(list.count);
         break;
       }
       wait_for_event(now);
@@ -226,7 +222,7 @@ private:
       if (pid == leader_) {
         leader_gone_ = true;
         report_.wait_status = status;
-        report_.wall_us = static_cast<std::uint64_t>(now_us() - started_);
+        report_.wall_us = static_cast<uint64_t>(now_us() - started_);
         report_.leader = consumption(usage);
       } else if (ending_leftovers_) {
         ++report_.leftovers;
@@ -237,22 +233,22 @@ private:
   void terminate_all() {
     tree::find_descendants(list);
     if (!leader_gone_) kill(-leader_, SIGTERM); // once the leader is reaped its group number is nobody's
-    for (std::size_t i = 0; i < list.count; ++i) {
+    for (size_t i = 0; i < list.count; ++i) {
       const pid_t pid = list.pids[i];
       // Once each: many programs take a second TERM for impatience. The group has had its own.
       if (leader_gone_ || getpgid(pid) != leader_) kill(pid, SIGTERM);
     }
-    for (std::size_t i = 0; i < list.count; ++i)
+    for (size_t i = 0; i < list.count; ++i)
       kill(list.pids[i], SIGCONT); // a stopped process must wake up to obey
   }
 
-  void end_leftovers(std::int64_t now) {
+  void end_leftovers(int64_t now) {
     ending_leftovers_ = true;
     terminate_all();
     kill_at_ = sooner(kill_at_, now + kLeftoverGrace);
   }
 
-  void kill_all(std::int64_t now) {
+  void kill_all(int64_t now) {
     if (!killing()) {
       first_kill_ = now;
       if (leader_gone_) ending_leftovers_ = true;
@@ -267,10 +263,10 @@ private:
 
   // KILL if the tree is over one of its limits. A shared page counts for every process at first, since that is cheap to
   // know; only a tree that is over by that count is measured exactly.
-  void look(std::int64_t now) {
+  void look(int64_t now) {
     next_look_ = killing() ? kNever : now + look_every_;
     if (killing()) return;
-    const std::uint64_t memory = cgroup.memory_bytes();
+    const uint64_t memory = cgroup.memory_bytes();
     if (memory > peak_memory_) peak_memory_ = memory;
     tree::find_descendants(list);
     if (list.count > most_processes_) {
@@ -291,7 +287,7 @@ private:
     rusage usage;
     getrusage(RUSAGE_CHILDREN, &usage);
     shim::Consumption used = consumption(usage);
-    std::int64_t user = 0, system = 0;
+    int64_t user = 0, system = 0;
     if (cgroup.cpu_us(user, system) && user + system > used.user_us + used.system_us) {
       used.user_us = user;
       used.system_us = system;
@@ -300,12 +296,12 @@ private:
   }
 
   // How much CPU time the tree has used, if that is not what was told last.
-  void tell(std::int64_t now) {
+  void tell(int64_t now) {
     next_telling_ = now + tell_every_;
     shim::Consumption used = used_so_far();
-    if (std::int64_t user = 0, system = 0; !cgroup.cpu_us(user, system)) {
+    if (int64_t user = 0, system = 0; !cgroup.cpu_us(user, system)) {
       tree::find_descendants(list);
-      used.user_us += static_cast<std::int64_t>(tree::cpu_ticks(list)) * 1'000'000 / sysconf(_SC_CLK_TCK);
+      used.user_us += static_cast<int64_t>(tree::cpu_ticks(list)) * 1'000'000 / sysconf(_SC_CLK_TCK);
     }
     if (used.user_us + used.system_us == told_) return;
     told_ = used.user_us + used.system_us;
@@ -316,8 +312,8 @@ private:
   }
 
   // TERM now and KILL after `grace`, or KILL at once if it is 0 and `politely` is false.
-  void order(std::int64_t grace_us, bool politely) {
-    const std::int64_t deadline = now_us() + grace_us;
+  void order(int64_t grace_us, bool politely) {
+    const int64_t deadline = now_us() + grace_us;
     if (!leader_gone_) report_.terminated = 1;
     if (politely && !asked_ && !killing()) terminate_all();
     asked_ = true;
@@ -328,7 +324,7 @@ private:
     shim::Order received;
     const ssize_t got = recv(kControlDescriptor, &received, sizeof received, MSG_DONTWAIT);
     if (got == static_cast<ssize_t>(sizeof received)) {
-      if (received.kind == shim::OrderKind::terminate) order(std::int64_t{received.grace_ms} * 1'000, true);
+      if (received.kind == shim::OrderKind::terminate) order(int64_t{received.grace_ms} * 1'000, true);
       if (received.kind == shim::OrderKind::kill) order(0, false);
     } else if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
       listening_ = false; // whoever started us is gone
@@ -343,8 +339,8 @@ private:
       if (infos[i].ssi_signo != SIGCHLD) order(0, false);
   }
 
-  void wait_for_event(std::int64_t now) {
-    std::int64_t until = kill_at_;
+  void wait_for_event(int64_t now) {
+    int64_t until = kill_at_;
     if (leader_gone_ && !ending_leftovers_) until = sooner(until, linger_until_);
     until = sooner(until, sooner(next_look_, next_telling_));
     const int timeout =
@@ -357,17 +353,17 @@ private:
 
   const pid_t leader_;
   const int signals_;
-  const std::uint64_t most_memory_, most_processes_;
+  const uint64_t most_memory_, most_processes_;
   shim::Report& report_;
-  const std::int64_t started_;
-  std::int64_t kill_at_{kNever};      // when the next round of KILL is due
-  std::int64_t first_kill_{kNever};   // when the first one was
-  std::int64_t linger_until_{kNever}; // when what the leader left behind is asked to end
-  std::int64_t retry_{kFirstRetry};
-  std::int64_t look_every_{kNever}, next_look_{kNever};    // at what the tree uses
-  std::int64_t tell_every_{kNever}, next_telling_{kNever}; // of its CPU time
-  std::int64_t told_{0};
-  std::uint64_t peak_memory_{0}; // as the cgroup says
+  const int64_t started_;
+  int64_t kill_at_{kNever};      // when the next round of KILL is due
+  int64_t first_kill_{kNever};   // when the first one was
+  int64_t linger_until_{kNever}; // when what the leader left behind is asked to end
+  int64_t retry_{kFirstRetry};
+  int64_t look_every_{kNever}, next_look_{kNever};    // at what the tree uses
+  int64_t tell_every_{kNever}, next_telling_{kNever}; // of its CPU time
+  int64_t told_{0};
+  uint64_t peak_memory_{0}; // as the cgroup says
   bool leader_gone_{false};
   bool asked_{false};            // TERM or KILL has been ordered
   bool ending_leftovers_{false}; // signals have been sent to what the leader left behind
@@ -387,7 +383,8 @@ int main(int argc, char** argv) {
   sigprocmask(SIG_BLOCK, &all, nullptr);
   sigset_t handled;
   sigemptyset(&handled);
-  for (const int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT})
+  constexpr int kHandled[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+  for (const int signal : kHandled)
     sigaddset(&handled, signal);
   const int signals = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
   prctl(PR_SET_CHILD_SUBREAPER, 1);

@@ -1,6 +1,5 @@
-#include "lib/base/test_point.hpp"
-
 #include "lib/base/error.hpp"
+#include "lib/base/test_point.hpp"
 
 #include <signal.h>
 #include <unistd.h>
@@ -15,6 +14,8 @@
 namespace holdfast::base {
 
 namespace {
+
+constexpr std::string_view kPrefix = "HOLDFAST_TEST_";
 
 struct Fault {
   std::string action, point;
@@ -42,6 +43,10 @@ std::deque<Fault> read_faults() {
 }
 
 } // namespace
+
+bool test_switch(const char* name) { return std::getenv((std::string(kPrefix) + name).c_str()) != nullptr; }
+
+bool is_test_variable(std::string_view variable) { return variable.starts_with(kPrefix); }
 
 void test_point(const char* name) {
   static std::deque<Fault> faults = read_faults();
