@@ -1,3 +1,4 @@
+#include "lib/base/json_text.hpp"
 #include "lib/base/log.hpp"
 
 #include "lib/base/error.hpp"
@@ -105,7 +106,7 @@ public:
     }
     add_subject(line, innermost);
     // Captured text may be invalid UTF-8; a log line must never fail for it.
-    const std::string text = line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+    const std::string text = json_text(line);
     out.append(text.data(), text.data() + text.size());
     out.push_back('\n');
   }

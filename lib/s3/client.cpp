@@ -1,7 +1,7 @@
 #include "lib/s3/client.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/s3/digest.hpp"
+#include "lib/base/sha256.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -181,7 +181,7 @@ Client::Answer Client::attempt(const Call& call, std::chrono::seconds silence, s
   Transfer transfer{curl, call.body, call.body, &call.sink, {}, {}, {}};
   Headers headers;
   // Nothing that takes a header away ("Expect:"): libcurl before 8 would sign it.
-  headers.add("x-amz-content-sha256: " + sha256_hex(call.body));
+  headers.add("x-amz-content-sha256: " + base::sha256_hex(call.body));
   if (!credentials_.session_token.empty()) headers.add("x-amz-security-token: " + credentials_.session_token);
   for (const auto& [name, value] : call.headers)
     headers.add(name + ": " + value);

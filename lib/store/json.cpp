@@ -1,5 +1,6 @@
 #include "lib/store/json.hpp"
 
+#include "lib/base/json_text.hpp"
 #include "lib/pg/params.hpp"
 
 #include <nlohmann/json.hpp>
@@ -34,7 +35,7 @@ void replace_nuls(nlohmann::json& json) {
 
 std::string json_text(nlohmann::json json) {
   replace_nuls(json);
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return base::json_text(json);
 }
 
 } // namespace holdfast::store

@@ -95,7 +95,7 @@ bool Context::has_embedded_data() const {
 const std::string& Context::dsn() {
   if (!dsn_.empty()) return dsn_;
   if (embedded()) {
-    server_ = pg::EmbeddedServer::start(data_dir());
+    server_ = server::EmbeddedServer::start(data_dir());
     dsn_ = server_->dsn();
   } else {
     dsn_ = with_password(settings_.text("database.url"), settings_.path("database.password_file"));

@@ -5,7 +5,7 @@
 #include "lib/config/settings.hpp"
 #include "lib/hooks/catalog.hpp"
 #include "lib/pg/connection.hpp"
-#include "lib/pg/embedded.hpp"
+#include "lib/server/embedded_server.hpp"
 #include "services/webhook/deliverer.hpp"
 #include "services/worker/options.hpp"
 
@@ -59,7 +59,7 @@ private:
   GlobalOptions options_;
   config::Settings settings_;
   bool json_{false};
-  std::unique_ptr<pg::EmbeddedServer> server_;
+  std::unique_ptr<server::EmbeddedServer> server_;
   std::string dsn_;
   std::unique_ptr<pg::Connection> connection_;
   std::shared_ptr<const hooks::Catalog> catalog_;

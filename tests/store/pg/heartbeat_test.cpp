@@ -1,5 +1,5 @@
 // The beat thread against a real server: beats, bells, lost sessions, a restart.
-#include "lib/pg/embedded.hpp"
+#include "lib/server/embedded_server.hpp"
 #include "lib/pg/heartbeat.hpp"
 #include "tests/store/pg/outcome.hpp"
 #include "tests/support/temp_dir.hpp"
@@ -15,7 +15,7 @@
 using holdfast::base::Error;
 using holdfast::base::ErrorClass;
 using holdfast::pg::Connection;
-using holdfast::pg::EmbeddedServer;
+using holdfast::server::EmbeddedServer;
 using holdfast::pg::Heartbeat;
 using holdfast::pg::Params;
 using holdfast::test::TempDir;

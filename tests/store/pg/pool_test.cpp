@@ -1,5 +1,5 @@
 // The pool from coroutines on one io_context, against a real server that loses sessions, and goes away.
-#include "lib/pg/embedded.hpp"
+#include "lib/server/embedded_server.hpp"
 #include "lib/pg/pool.hpp"
 #include "tests/store/pg/outcome.hpp"
 #include "tests/support/temp_dir.hpp"
@@ -19,7 +19,7 @@ using holdfast::base::Error;
 using holdfast::base::ErrorClass;
 using holdfast::pg::Connection;
 using holdfast::pg::ConnectionOptions;
-using holdfast::pg::EmbeddedServer;
+using holdfast::server::EmbeddedServer;
 using holdfast::pg::Params;
 using holdfast::pg::Pool;
 using holdfast::pg::Result;

@@ -1,6 +1,6 @@
-#include "lib/pg/server/postmaster.hpp"
+#include "lib/server/postmaster.hpp"
 
-#include "lib/pg/server/launch.hpp"
+#include "lib/server/launch.hpp"
 
 #include <signal.h>
 #include <sys/syscall.h>
@@ -12,7 +12,7 @@
 #include <iterator>
 #include <vector>
 
-namespace holdfast::pg::server {
+namespace holdfast::server {
 namespace {
 
 namespace fs = std::filesystem;
@@ -58,7 +58,7 @@ std::optional<Postmaster> Postmaster::find(const fs::path& cluster) {
   if (pid <= 0) return std::nullopt;
   Postmaster found;
   // First the descriptor, then the look: what is seen afterwards is true of the process that the descriptor holds.
-  found.process_ = Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  found.process_ = base::Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!found.process_ || !serves(pid, cluster)) return std::nullopt;
   if (wait_for_exit(found.process_.get(), std::chrono::milliseconds(0))) return std::nullopt;
   if (lines.size() > kSocketDirectoryLine) found.socket_directory_ = lines[kSocketDirectoryLine];
@@ -81,4 +81,4 @@ void remove_stale_pid_file(const fs::path& cluster) {
   fs::remove(cluster / "postmaster.pid", ignored);
 }
 
-} // namespace holdfast::pg::server
+} // namespace holdfast::server

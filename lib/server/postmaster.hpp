@@ -2,7 +2,7 @@
 // The running server of one cluster, as its postmaster.pid tells and /proc confirms: a recycled pid is nobody. Private
 // to lib/pg; blocking.
 
-#include "lib/pg/server/descriptor.hpp"
+#include "lib/base/fd.hpp"
 
 #include <sys/types.h>
 
@@ -11,7 +11,7 @@
 #include <optional>
 #include <string>
 
-namespace holdfast::pg::server {
+namespace holdfast::server {
 
 class Postmaster {
 public:
@@ -26,7 +26,7 @@ public:
 
 private:
   Postmaster() = default;
-  Descriptor process_; // a pidfd: signals go to this process and to no other
+  base::Fd process_; // a pidfd: signals go to this process and to no other
   std::string socket_directory_;
 };
 
@@ -34,4 +34,4 @@ private:
 // start, so it is removed. Only for the holder of the start lock, and only when find() found nothing.
 void remove_stale_pid_file(const std::filesystem::path& cluster);
 
-} // namespace holdfast::pg::server
+} // namespace holdfast::server

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace holdfast::pg::server {
+namespace holdfast::server {
 
 // Who the server runs as. PostgreSQL refuses to be root.
 struct User {
@@ -41,4 +41,4 @@ std::string output_of(const std::filesystem::path& program, const std::vector<st
 // True once the process behind the pidfd has ended; waits for at most `limit`.
 bool wait_for_exit(int pidfd, std::chrono::milliseconds limit);
 
-} // namespace holdfast::pg::server
+} // namespace holdfast::server

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace holdfast::pg {
+namespace holdfast::server {
 
 class EmbeddedServer {
 public:
@@ -44,4 +44,4 @@ private:
   std::unique_ptr<Impl> impl_;
 };
 
-} // namespace holdfast::pg
+} // namespace holdfast::server

@@ -1,11 +1,11 @@
-#include "lib/pg/embedded.hpp"
+#include "lib/server/embedded_server.hpp"
 
 #include "lib/base/error.hpp"
 #include "lib/pg/connection.hpp"
-#include "lib/pg/server/cluster.hpp"
-#include "lib/pg/server/file_lock.hpp"
-#include "lib/pg/server/postmaster.hpp"
-#include "lib/pg/server/socket_directory.hpp"
+#include "lib/server/cluster.hpp"
+#include "lib/server/file_lock.hpp"
+#include "lib/server/postmaster.hpp"
+#include "lib/server/socket_directory.hpp"
 #include "lib/pg/sqlstate.hpp"
 
 #include <spdlog/spdlog.h>
@@ -21,7 +21,7 @@
 #include <iterator>
 #include <optional>
 
-namespace holdfast::pg {
+namespace holdfast::server {
 namespace {
 
 namespace fs = std::filesystem;
@@ -55,22 +55,22 @@ fs::path make_data_dir(const fs::path& data_dir) {
 // One attempt after another to get a server that answers; the holder has the start lock.
 class Starter {
 public:
-  Starter(const server::Cluster& cluster, const EmbeddedServer::Options& options)
-      : cluster_(cluster), options_(options), user_(server::server_user(cluster)),
-        socket_directory_(server::socket_directory(cluster.data_dir, user_)) {}
+  Starter(const Cluster& cluster, const EmbeddedServer::Options& options)
+      : cluster_(cluster), options_(options), user_(server_user(cluster)),
+        socket_directory_(socket_directory(cluster.data_dir, user_)) {}
 
   // Returns the socket directory of the server that is ready now.
   std::string run() {
-    server::open_passage(cluster_, user_);
+    open_passage(cluster_, user_);
     auto deadline = steady_clock::now() + kReadyLimit;
     std::string last = "it does not listen";
     while (steady_clock::now() < deadline) {
-      const auto running = server::Postmaster::find(cluster_.directory);
+      const auto running = Postmaster::find(cluster_.directory);
       const std::string directory =
           running && !running->socket_directory().empty() ? running->socket_directory() : socket_directory_.string();
       if (answers(directory, last)) return directory;
       if (running || launched_) {
-        if (!launched_ || !server::wait_for_exit(launched_.get(), 30ms)) {
+        if (!launched_ || !wait_for_exit(launched_.get(), 30ms)) {
           if (!launched_) pause();
           continue;
         }
@@ -111,13 +111,13 @@ private:
 
   void launch() {
     const auto directories =
-        options_.program_directories.empty() ? server::usual_directories() : options_.program_directories;
-    const auto programs = server::prepare_cluster(cluster_, user_, directories, options_.durable);
-    server::remove_stale_pid_file(cluster_.directory);
-    server::make_socket_directory(socket_directory_, user_);
+        options_.program_directories.empty() ? usual_directories() : options_.program_directories;
+    const auto programs = prepare_cluster(cluster_, user_, directories, options_.durable);
+    remove_stale_pid_file(cluster_.directory);
+    make_socket_directory(socket_directory_, user_);
     remove_stale_socket();
-    const server::Descriptor log = open_log();
-    server::Launch launch{programs.directory / "postgres", {}, cluster_.directory, log.get(), user_};
+    const base::Fd log = open_log();
+    Launch launch{programs.directory / "postgres", {}, cluster_.directory, log.get(), user_};
     launch.arguments = {"-D", cluster_.directory.string()};
     const auto set = [&](const std::string& setting) {
       launch.arguments.emplace_back("-c");
@@ -133,8 +133,8 @@ private:
       set("fsync=off");
       set("full_page_writes=off");
     }
-    const pid_t pid = server::start_daemon(launch);
-    launched_ = server::Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    const pid_t pid = start_daemon(launch);
+    launched_ = base::Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
     ++launches_;
     spdlog::debug("started PostgreSQL {} in {}, pid {}", programs.major, cluster_.directory.string(), pid);
   }
@@ -147,12 +147,12 @@ private:
     fs::remove(socket_directory_ / ".s.PGSQL.5432.lock", ignored);
   }
 
-  server::Descriptor open_log() {
+  base::Fd open_log() {
     std::error_code ignored;
     if (fs::file_size(cluster_.log, ignored) > kLogRotateSize && !ignored) {
       fs::rename(cluster_.log, fs::path(cluster_.log) += ".1", ignored);
     }
-    server::Descriptor log(::open(cluster_.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
+    base::Fd log(::open(cluster_.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (!log) {
       throw Error(ErrorClass::cannot_create, "cannot write " + cluster_.log.string() + ": " + base::errno_text(errno));
     }
@@ -195,11 +195,11 @@ private:
     return tail;
   }
 
-  const server::Cluster& cluster_;
+  const Cluster& cluster_;
   const EmbeddedServer::Options& options_;
-  server::User user_;
+  User user_;
   fs::path socket_directory_;
-  server::Descriptor launched_; // a pidfd
+  base::Fd launched_; // a pidfd
   int launches_{0};
   std::streamoff log_start_{0};
 };
@@ -211,9 +211,9 @@ struct EmbeddedServer::Impl {
       : cluster(make_data_dir(data_dir)), start_lock(cluster.data_dir / "postgres.lock"),
         users(cluster.data_dir / "postgres.users") {}
 
-  server::Cluster cluster;
-  server::FileLock start_lock; // held while somebody starts or stops the server
-  server::FileLock users;      // shared by all who use it
+  Cluster cluster;
+  FileLock start_lock; // held while somebody starts or stops the server
+  FileLock users;      // shared by all who use it
   std::string dsn;
 };
 
@@ -243,7 +243,7 @@ EmbeddedServer::~EmbeddedServer() {
     }
     // The shared lock may be lost in the attempt, which does not matter: nobody can join while the start lock is ours.
     if (!impl_->users.try_exclusive()) return;
-    auto running = server::Postmaster::find(impl_->cluster.directory);
+    auto running = Postmaster::find(impl_->cluster.directory);
     if (running && !running->stop(kStopPatience)) {
       spdlog::error("PostgreSQL in {} does not stop, not even by an immediate shutdown",
                     impl_->cluster.directory.string());
@@ -255,4 +255,4 @@ EmbeddedServer::~EmbeddedServer() {
 
 const std::string& EmbeddedServer::dsn() const noexcept { return impl_->dsn; }
 
-} // namespace holdfast::pg
+} // namespace holdfast::server

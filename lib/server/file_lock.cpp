@@ -1,4 +1,4 @@
-#include "lib/pg/server/file_lock.hpp"
+#include "lib/server/file_lock.hpp"
 
 #include "lib/base/error.hpp"
 
@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <thread>
 
-namespace holdfast::pg::server {
+namespace holdfast::server {
 
 FileLock::FileLock(const std::filesystem::path& file)
     : file_(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)) {
@@ -45,4 +45,4 @@ bool FileLock::acquire(int operation, std::chrono::milliseconds limit) {
   return true;
 }
 
-} // namespace holdfast::pg::server
+} // namespace holdfast::server

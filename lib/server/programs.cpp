@@ -1,6 +1,6 @@
-#include "lib/pg/server/programs.hpp"
+#include "lib/server/programs.hpp"
 
-#include "lib/pg/server/launch.hpp"
+#include "lib/server/launch.hpp"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 #include <set>
 #include <string_view>
 
-namespace holdfast::pg::server {
+namespace holdfast::server {
 namespace {
 
 namespace fs = std::filesystem;
@@ -79,4 +79,4 @@ std::vector<Programs> find_programs(const std::vector<fs::path>& directories) {
   return found;
 }
 
-} // namespace holdfast::pg::server
+} // namespace holdfast::server

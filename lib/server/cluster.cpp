@@ -1,7 +1,7 @@
-#include "lib/pg/server/cluster.hpp"
+#include "lib/server/cluster.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/pg/server/descriptor.hpp"
+#include "lib/base/fd.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -20,7 +20,7 @@
 #include <fstream>
 #include <optional>
 
-namespace holdfast::pg::server {
+namespace holdfast::server {
 namespace {
 
 namespace fs = std::filesystem;
@@ -113,12 +113,12 @@ std::string text_of(int descriptor) {
 }
 
 void sync_directory(const fs::path& directory) {
-  const Descriptor file(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const base::Fd file(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (file) ::fsync(file.get());
 }
 
 void run_initdb(const Programs& programs, const fs::path& target, const User& user, bool durable) {
-  const Descriptor output(::memfd_create("holdfast-initdb", MFD_CLOEXEC));
+  const base::Fd output(::memfd_create("holdfast-initdb", MFD_CLOEXEC));
   if (!output) throw Error(ErrorClass::system, "cannot make a buffer for initdb: " + base::errno_text(errno));
   Launch launch{programs.directory / "initdb", {}, target, output.get(), user};
   launch.arguments = {"--pgdata=" + target.string(),
@@ -224,4 +224,4 @@ Programs prepare_cluster(const Cluster& cluster, const User& user, const std::ve
   return programs;
 }
 
-} // namespace holdfast::pg::server
+} // namespace holdfast::server

@@ -1,7 +1,7 @@
-#include "lib/pg/server/launch.hpp"
+#include "lib/server/launch.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/pg/server/descriptor.hpp"
+#include "lib/base/fd.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -17,7 +17,7 @@
 #include <cerrno>
 #include <string_view>
 
-namespace holdfast::pg::server {
+namespace holdfast::server {
 namespace {
 
 using base::Error;
@@ -133,8 +133,8 @@ pid_t start(const Launch& launch, bool daemon) {
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
     throw Error(ErrorClass::system, "cannot make a pipe: " + base::errno_text(errno));
   }
-  Descriptor reading(ends[0]);
-  Descriptor writing(ends[1]);
+  base::Fd reading(ends[0]);
+  base::Fd writing(ends[1]);
   const pid_t child = ::fork();
   if (child < 0) throw Error(ErrorClass::system, "cannot start a process: " + base::errno_text(errno));
   if (child == 0) become(plan, writing.get(), daemon);
@@ -186,7 +186,7 @@ bool wait_for_exit(int pidfd, milliseconds limit) {
 
 int run_to_end(const Launch& launch, milliseconds limit) {
   const pid_t child = start(launch, false);
-  const Descriptor process(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
+  const base::Fd process(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
   if (process && !wait_for_exit(process.get(), limit)) {
     ::kill(child, SIGKILL);
     status_of(child);
@@ -199,7 +199,7 @@ int run_to_end(const Launch& launch, milliseconds limit) {
 pid_t start_daemon(const Launch& launch) { return start(launch, true); }
 
 std::string output_of(const std::filesystem::path& program, const std::vector<std::string>& arguments) {
-  const Descriptor output(::memfd_create("holdfast-output", MFD_CLOEXEC));
+  const base::Fd output(::memfd_create("holdfast-output", MFD_CLOEXEC));
   if (!output) return {};
   try {
     const Launch launch{program, arguments, "/", output.get(), User{::geteuid(), ::getegid(), {}}};
@@ -213,4 +213,4 @@ std::string output_of(const std::filesystem::path& program, const std::vector<st
   return text;
 }
 
-} // namespace holdfast::pg::server
+} // namespace holdfast::server

@@ -2,12 +2,12 @@
 // A lock on a whole file (flock), which the kernel drops when its holder dies, however it dies. Owned by one thread;
 // the destructor unlocks. Private to lib/pg.
 
-#include "lib/pg/server/descriptor.hpp"
+#include "lib/base/fd.hpp"
 
 #include <chrono>
 #include <filesystem>
 
-namespace holdfast::pg::server {
+namespace holdfast::server {
 
 class FileLock {
 public:
@@ -23,7 +23,7 @@ public:
 
 private:
   bool acquire(int operation, std::chrono::milliseconds limit);
-  Descriptor file_;
+  base::Fd file_;
 };
 
-} // namespace holdfast::pg::server
+} // namespace holdfast::server

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace holdfast::pg::server {
+namespace holdfast::server {
 
 struct Programs {
   std::filesystem::path directory; // holds postgres and initdb
@@ -19,4 +19,4 @@ std::vector<std::filesystem::path> usual_directories();
 // Those of `directories` that hold a working postgres and initdb, each once.
 std::vector<Programs> find_programs(const std::vector<std::filesystem::path>& directories);
 
-} // namespace holdfast::pg::server
+} // namespace holdfast::server

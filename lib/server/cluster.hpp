@@ -2,13 +2,13 @@
 // The files of the embedded server: who owns them, how they come into being, which programs fit them. Private to
 // lib/pg; blocking. Only for the holder of the start lock.
 
-#include "lib/pg/server/launch.hpp"
-#include "lib/pg/server/programs.hpp"
+#include "lib/server/launch.hpp"
+#include "lib/server/programs.hpp"
 
 #include <filesystem>
 #include <vector>
 
-namespace holdfast::pg::server {
+namespace holdfast::server {
 
 struct Cluster {
   explicit Cluster(std::filesystem::path data_dir_in)
@@ -31,4 +31,4 @@ void open_passage(const Cluster& cluster, const User& user);
 Programs prepare_cluster(const Cluster& cluster, const User& user,
                          const std::vector<std::filesystem::path>& program_directories, bool durable);
 
-} // namespace holdfast::pg::server
+} // namespace holdfast::server

@@ -1,7 +1,7 @@
-#include "lib/pg/server/socket_directory.hpp"
+#include "lib/server/socket_directory.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/pg/sha256.hpp"
+#include "lib/base/sha256.hpp"
 
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -12,7 +12,7 @@
 #include <cerrno>
 #include <string_view>
 
-namespace holdfast::pg::server {
+namespace holdfast::server {
 namespace {
 
 namespace fs = std::filesystem;
@@ -41,7 +41,7 @@ bool belongs_to(const fs::path& directory, uid_t uid) {
 fs::path socket_directory(const fs::path& data_dir, const User& user) {
   const fs::path beside = data_dir / "postgres-run";
   if (fits(beside.string())) return beside;
-  const std::string name = "holdfast-" + std::to_string(user.uid) + "-" + sha256_hex(data_dir.string()).substr(0, 16);
+  const std::string name = "holdfast-" + std::to_string(user.uid) + "-" + base::sha256_hex(data_dir.string()).substr(0, 16);
   const char* const runtime = ::getenv("XDG_RUNTIME_DIR");
   if (runtime != nullptr && belongs_to(runtime, user.uid) && fits(fs::path(runtime) / name)) {
     return fs::path(runtime) / name;
@@ -68,4 +68,4 @@ void make_socket_directory(const fs::path& directory, const User& user) {
   }
 }
 
-} // namespace holdfast::pg::server
+} // namespace holdfast::server
