@@ -1,5 +1,4 @@
 #include "lib/archive/attempt.hpp"
-
 #include "lib/base/json_text.hpp"
 
 #include <nlohmann/json.hpp>

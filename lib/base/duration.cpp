@@ -21,7 +21,6 @@ struct Unit {
   double factor;
 };
 
-
 constexpr std::array kDurationUnits = std::to_array<Unit>({
     {"", 1e3},
     {"ms", 1},

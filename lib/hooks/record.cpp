@@ -1,8 +1,8 @@
 #include "lib/hooks/record.hpp"
 
 #include "lib/base/json_text.hpp"
-#include "lib/base/utf8.hpp"
 #include "lib/base/text.hpp"
+#include "lib/base/utf8.hpp"
 #include "lib/hooks/text.hpp"
 
 #include <nlohmann/json.hpp>
@@ -107,7 +107,6 @@ std::string text_of(const json& object, const char* key, std::size_t limit, Line
   if (found == object.end() || !found->is_string()) return {};
   return clean_text(found->get_ref<const std::string&>(), limit, lines);
 }
-
 
 // As it would stand in an environment.
 std::string setting_text(const json& value) {

@@ -6,7 +6,7 @@ namespace holdfast::hooks {
 
 namespace {
 
-constexpr std::string_view kEllipsis = "\xE2\x80\xA6";    // U+2026
+constexpr std::string_view kEllipsis = "\xE2\x80\xA6"; // U+2026
 
 unsigned byte_at(std::string_view text, std::size_t index) {
   return index < text.size() ? static_cast<unsigned char>(text[index]) : 0u;

@@ -1,10 +1,10 @@
 #include "lib/pg/connection.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/base/sha256.hpp"
 #include "lib/pg/answer_watch.hpp"
 #include "lib/pg/conninfo.hpp"
 #include "lib/pg/pqxx_compat.hpp"
-#include "lib/base/sha256.hpp"
 #include "lib/pg/sqlstate.hpp"
 
 #include <spdlog/spdlog.h>

@@ -1,7 +1,7 @@
 #include "lib/pg/heartbeat.hpp"
 
-#include "lib/base/error.hpp"
 #include "lib/base/backoff.hpp"
+#include "lib/base/error.hpp"
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>

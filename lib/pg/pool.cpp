@@ -1,7 +1,7 @@
 #include "lib/pg/pool.hpp"
 
-#include "lib/base/error.hpp"
 #include "lib/base/backoff.hpp"
+#include "lib/base/error.hpp"
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/associated_executor.hpp>

@@ -20,8 +20,8 @@ class Result;
 // What a cell can be read as. Reading NULL throws, but for an array: that is empty.
 template <class T>
 concept Readable = std::same_as<T, std::string> || std::same_as<T, bool> || std::same_as<T, int> ||
-                   std::same_as<T, std::int64_t> || std::same_as<T, std::uint64_t> || std::same_as<T, double> ||
-                   std::same_as<T, std::vector<std::string>>; // a one-dimensional SQL text[]
+    std::same_as<T, std::int64_t> || std::same_as<T, std::uint64_t> || std::same_as<T, double> ||
+    std::same_as<T, std::vector<std::string>>; // a one-dimensional SQL text[]
 
 class Cell {
 public:

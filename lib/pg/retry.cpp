@@ -1,5 +1,5 @@
-#include "lib/base/error.hpp"
 #include "lib/base/backoff.hpp"
+#include "lib/base/error.hpp"
 #include "lib/pg/connection.hpp"
 
 #include <algorithm>

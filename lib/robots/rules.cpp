@@ -30,8 +30,10 @@ std::string normalised(std::string_view pattern) {
   };
   for (std::size_t i = 0; i < pattern.size(); ++i) {
     const auto byte = static_cast<unsigned char>(pattern[i]);
-    if (byte == '%' && i + 2 < pattern.size() && base::hex_value(pattern[i + 1]) >= 0 && base::hex_value(pattern[i + 2]) >= 0) {
-      const auto decoded = static_cast<unsigned char>(base::hex_value(pattern[i + 1]) * 16 + base::hex_value(pattern[i + 2]));
+    if (byte == '%' && i + 2 < pattern.size() && base::hex_value(pattern[i + 1]) >= 0 &&
+        base::hex_value(pattern[i + 2]) >= 0) {
+      const auto decoded =
+          static_cast<unsigned char>(base::hex_value(pattern[i + 1]) * 16 + base::hex_value(pattern[i + 2]));
       i += 2;
       if (decoded < 0x80 && (std::isalnum(decoded) != 0 ||
                              std::string_view("-._~").find(static_cast<char>(decoded)) != std::string_view::npos))

@@ -1,8 +1,8 @@
 // Objects that are sent in pieces: begun, each piece sent and named by the tag that the store gave it, completed; or
 // aborted, so that no pieces are left that somebody pays for.
 #include "lib/base/error.hpp"
-#include "lib/s3/client.hpp"
 #include "lib/base/sha256.hpp"
+#include "lib/s3/client.hpp"
 
 #include <spdlog/spdlog.h>
 

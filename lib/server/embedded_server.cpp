@@ -2,11 +2,11 @@
 
 #include "lib/base/error.hpp"
 #include "lib/pg/connection.hpp"
+#include "lib/pg/sqlstate.hpp"
 #include "lib/server/cluster.hpp"
 #include "lib/server/file_lock.hpp"
 #include "lib/server/postmaster.hpp"
 #include "lib/server/socket_directory.hpp"
-#include "lib/pg/sqlstate.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -110,8 +110,7 @@ private:
   void pause() const { ::poll(nullptr, 0, 30); }
 
   void launch() {
-    const auto directories =
-        options_.program_directories.empty() ? usual_directories() : options_.program_directories;
+    const auto directories = options_.program_directories.empty() ? usual_directories() : options_.program_directories;
     const auto programs = prepare_cluster(cluster_, user_, directories, options_.durable);
     remove_stale_pid_file(cluster_.directory);
     make_socket_directory(socket_directory_, user_);

@@ -41,7 +41,8 @@ bool belongs_to(const fs::path& directory, uid_t uid) {
 fs::path socket_directory(const fs::path& data_dir, const User& user) {
   const fs::path beside = data_dir / "postgres-run";
   if (fits(beside.string())) return beside;
-  const std::string name = "holdfast-" + std::to_string(user.uid) + "-" + base::sha256_hex(data_dir.string()).substr(0, 16);
+  const std::string name =
+      "holdfast-" + std::to_string(user.uid) + "-" + base::sha256_hex(data_dir.string()).substr(0, 16);
   const char* const runtime = ::getenv("XDG_RUNTIME_DIR");
   if (runtime != nullptr && belongs_to(runtime, user.uid) && fits(fs::path(runtime) / name)) {
     return fs::path(runtime) / name;

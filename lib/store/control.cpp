@@ -29,7 +29,8 @@ bool crawl_resume(pg::Connection& connection, const std::string& crawl, const Or
 bool crawl_cancel(pg::Connection& connection, const std::string& crawl, const Order& order,
                   const std::function<void(std::int64_t)>& progress) {
   const bool open =
-      connection.call("select status <> 'sealed' and stopping_at is null from holdfast.v_crawl where id = $1::uuid", crawl)
+      connection
+          .call("select status <> 'sealed' and stopping_at is null from holdfast.v_crawl where id = $1::uuid", crawl)
           .value();
   std::int64_t left =
       connection.call("select holdfast.crawl_cancel($1::uuid, $2, $3)", crawl, order.by, order.why).value();
@@ -81,8 +82,7 @@ std::vector<std::string> crawls_to_stop(pg::Connection& connection, int limit) {
 }
 
 std::vector<std::string> workers_running(pg::Connection& connection, const std::vector<std::string>& ids) {
-  return connection
-      .call("select id from holdfast.v_worker where id = any($1::uuid[]) and status = 'running'", ids)
+  return connection.call("select id from holdfast.v_worker where id = any($1::uuid[]) and status = 'running'", ids)
       .column("id");
 }
 
@@ -98,9 +98,8 @@ bool crawl_scope(pg::Connection& connection, const std::string& crawl, const Sco
   if (!changed(connection, "select holdfast.crawl_scope($1::uuid, $2::jsonb, $3::jsonb, $4)", crawl, json_text(add),
                json_text(remove), by))
     return false;
-  while (!connection.call("select holdfast.crawl_judge_step($1::uuid, $2::integer)", crawl, kBatch)
-              .value()
-              .as<bool>()) {
+  while (
+      !connection.call("select holdfast.crawl_judge_step($1::uuid, $2::integer)", crawl, kBatch).value().as<bool>()) {
   }
   return true;
 }
@@ -170,7 +169,9 @@ std::vector<StalePage> crawl_pages_stale(pg::Connection& connection, std::int64_
                                          const std::optional<std::string>& crawl) {
   return connection
       .call("select * from holdfast.crawl_pages_stale($1::bigint, $2::interval, $3::uuid)", limit, age, crawl)
-      .map([](const pg::Row& row) { return StalePage{row["crawl_id"], row["since"], row["there"]}; });
+      .map([](const pg::Row& row) {
+        return StalePage{row["crawl_id"], row["since"], row["there"]};
+      });
 }
 
 void crawl_page_made(pg::Connection& connection, const StalePage& page) {
@@ -179,6 +180,13 @@ void crawl_page_made(pg::Connection& connection, const StalePage& page) {
 
 void purge_done(pg::Connection& connection, const std::vector<std::string>& directories) {
   connection.call("select holdfast.purge_done($1::text[])", directories);
+}
+
+bool may_act_as(pg::Connection& connection, const std::string& role) {
+  return connection
+      .call("select case when to_regrole($1::text) is not null then pg_has_role($1::name, 'member') else false end",
+            role)
+      .value();
 }
 
 void log_level_set(pg::Connection& connection, const std::string& process, const std::string& level) {

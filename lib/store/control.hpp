@@ -96,6 +96,9 @@ std::vector<StalePage> crawl_pages_stale(pg::Connection& connection, std::int64_
 void crawl_page_made(pg::Connection& connection, const StalePage& page);
 void purge_done(pg::Connection& connection, const std::vector<std::string>& directories);
 
+// Whether this login may take a role.
+bool may_act_as(pg::Connection& connection, const std::string& role);
+
 // `process` empty: every worker and runner, now and later. `level` empty: back to what each has configured.
 void log_level_set(pg::Connection& connection, const std::string& process, const std::string& level);
 

@@ -5,6 +5,7 @@
 #include "lib/base/uuid.hpp"
 #include "lib/hooks/persona.hpp"
 #include "lib/store/crawl.hpp"
+#include "lib/store/live.hpp"
 #include "lib/store/view.hpp"
 #include "services/cli/input.hpp"
 #include "services/cli/limits.hpp"
@@ -64,8 +65,8 @@ Followed follow(pg::Connection& connection, const std::string& crawl_id) {
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   while (interrupted == 0) {
-    if (store::crawl_progress(connection, crawl_id).status == "sealed") return Followed::to_the_end;
-    if (store::status(connection).one().integer("nodes") == 0) return Followed::deserted;
+    if (store::crawl(connection, crawl_id).status == "sealed") return Followed::to_the_end;
+    if (store::status(connection).nodes == 0) return Followed::deserted;
     std::this_thread::sleep_for(std::chrono::milliseconds(200)); // a poll, interruptible by signals
   }
   return Followed::stopped;
@@ -91,7 +92,7 @@ void print_outcome(Context& context, pg::Connection& connection, const std::stri
     std::cout.flush();
     return;
   }
-  const auto crawl = store::crawl_progress(connection, crawl_id);
+  const auto crawl = store::crawl(connection, crawl_id);
   std::cout << "crawl " << crawl_id << ": " << (crawl.status == "sealed" ? crawl.outcome : crawl.status) << ", "
             << crawl.total << (crawl.total == 1 ? " snapshot" : " snapshots") << ", "
             << base::format_size(static_cast<std::uint64_t>(crawl.bytes));
@@ -224,13 +225,13 @@ int add(Context& context, const AddOptions& options) {
     // The node that is there may be another add's, which leaves when its own crawl is done.
     const auto followed = follow(connection, crawl.id);
     if (followed == Followed::deserted)
-      finished = !serve_node(
-          context, [id = crawl.id](pg::Connection& own) { return store::crawl_progress(own, id).status == "sealed"; });
+      finished = !serve_node(context,
+                             [id = crawl.id](pg::Connection& own) { return store::crawl(own, id).status == "sealed"; });
     else
       finished = followed == Followed::to_the_end;
   }
   print_outcome(context, connection, crawl.id);
-  const auto ended = store::crawl_progress(connection, crawl.id);
+  const auto ended = store::crawl(connection, crawl.id);
   if (ended.status != "sealed" && !finished) {
     std::cerr << "interrupted: the crawl stays queued; holdfast run goes on with it\n";
     return base::kExitInterrupted;

@@ -3,6 +3,7 @@
 #include "lib/archive/recover.hpp"
 #include "lib/archive/root.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/json_text.hpp"
 #include "lib/store/verify.hpp"
 #include "services/cli/output.hpp"
 #include "services/cli/verify.hpp"
@@ -26,11 +27,8 @@ struct Adopted {
 
 void tell_unreadable(Context& context, const std::string& directory, const std::string& problem) {
   if (context.json())
-    std::cout << nlohmann::ordered_json{{"type", "Defect"},
-                                        {"kind", "unreadable"},
-                                        {"path", directory},
-                                        {"detail", problem}}
-                     .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
+    std::cout << base::json_text(nlohmann::ordered_json{
+                     {"type", "Defect"}, {"kind", "unreadable"}, {"path", directory}, {"detail", problem}})
               << '\n';
   else
     std::cout << "unreadable  " << printable(directory) << ": " << printable(problem) << '\n';

@@ -79,7 +79,8 @@ int completion(const CLI::App& app, const std::string& shell) {
                 << "complete -c holdfast -n '__fish_seen_subcommand_from " << verb->get_name() << "' -a "
                 << base::shell_quoted(words_after(*verb)) << "\n";
     }
-    std::cout << "complete -c holdfast -n __fish_use_subcommand -a " << base::shell_quoted(general) << "\n" << std::flush;
+    std::cout << "complete -c holdfast -n __fish_use_subcommand -a " << base::shell_quoted(general) << "\n"
+              << std::flush;
     return base::kExitSuccess;
   }
   if (shell == "zsh") std::cout << "autoload -U +X bashcompinit && bashcompinit\n";

@@ -3,12 +3,15 @@
 #include "lib/archive/verify.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/json_text.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/url.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/store/control.hpp"
 #include "lib/store/host.hpp"
+#include "lib/store/live.hpp"
 #include "lib/store/node.hpp"
+#include "lib/store/verify.hpp"
 #include "lib/store/view.hpp"
 #include "services/cli/checks.hpp"
 #include "services/cli/input.hpp"
@@ -41,12 +44,8 @@ std::string past(const std::string& action) {
 
 void say(Context& context, const std::string& action, const std::string& kind, const std::string& id, bool changed) {
   if (context.json())
-    std::cout << nlohmann::ordered_json{{"type", "Control"},
-                                        {"action", action},
-                                        {"kind", kind},
-                                        {"target", id},
-                                        {"changed", changed}}
-                     .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
+    std::cout << base::json_text(nlohmann::ordered_json{
+                     {"type", "Control"}, {"action", action}, {"kind", kind}, {"target", id}, {"changed", changed}})
               << '\n';
   else
     std::cout << kind << (id.empty() ? "" : " ") << printable(id) << ": "
@@ -100,13 +99,10 @@ int steer(Context& context, const ControlOptions& options, const std::string& ac
       if (!options.yes)
         throw base::Error(base::ErrorClass::usage, "cancel --all ends every open crawl", "say --yes if that is meant");
       for (;;) {
-        const auto open = connection.call(
-            "select id from holdfast.v_crawl where status <> 'sealed' and stopping_at is null limit 500");
+        const auto open = store::crawls_to_stop(connection, 500);
         if (open.empty()) break;
-        for (std::size_t i = 0; i < open.size(); ++i) {
-          const auto id = open[i].text("id");
+        for (const auto& id : open)
           say(context, action, "crawl", id, store::crawl_cancel(connection, id, order, {}));
-        }
       }
     }
     return base::kExitSuccess;
@@ -150,15 +146,6 @@ int steer(Context& context, const ControlOptions& options, const std::string& ac
   return base::kExitSuccess;
 }
 
-std::vector<std::string> running(pg::Connection& connection, const std::vector<std::string>& ids) {
-  const auto rows = connection.call(
-      "select id from holdfast.v_worker where id = any($1::uuid[]) and status = 'running'", pg::Params::of(ids));
-  std::vector<std::string> left;
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    left.push_back(rows[i].text("id"));
-  return left;
-}
-
 int drain(Context& context, const ControlOptions& options) {
   if (options.ids.empty() == options.machine.empty())
     throw base::Error(base::ErrorClass::usage, "nothing to drain: name workers, or a machine",
@@ -168,11 +155,7 @@ int drain(Context& context, const ControlOptions& options) {
   for (const auto& given : read_ids(options.ids))
     nodes.push_back(node_id(connection, given));
   if (!options.machine.empty()) {
-    const auto rows = connection.call("select id from holdfast.v_worker where hostname = $1 and status = 'running' and "
-                                      "process_type in ('worker', 'runner')",
-                                      pg::Params::of(options.machine));
-    for (std::size_t i = 0; i < rows.size(); ++i)
-      nodes.push_back(rows[i].text("id"));
+    nodes = store::processes_on(connection, options.machine);
     if (nodes.empty())
       throw base::Error(base::ErrorClass::refused, "nothing runs on " + printable(options.machine),
                         "holdfast list nodes shows the names of machines");
@@ -182,7 +165,7 @@ int drain(Context& context, const ControlOptions& options) {
     say(context, "drain", "node", node, store::worker_drain(connection, node, order));
   std::cout.flush();
   // As long as it lives it beats; one that does not is given up when its lease lapses.
-  while (options.wait && !running(connection, nodes).empty()) {
+  while (options.wait && !store::workers_running(connection, nodes).empty()) {
     store::lapse_workers(connection);
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
   }
@@ -222,27 +205,21 @@ int scope(Context& context, const std::string& given, const store::ScopeLists& a
   const auto id = crawl_id(connection, given);
   bool changed = false;
   if (!add.empty() || !remove.empty()) changed = store::crawl_scope(connection, id, add, remove, user_name());
-  const auto result =
-      connection.call("select scope, excluded, refused from holdfast.v_crawl where id = $1::uuid", pg::Params::of(id));
-  const auto row = result.one();
+  const auto now = store::crawl_scope_of(connection, id);
   if (context.json()) {
-    std::cout << nlohmann::ordered_json{{"type", "Scope"},
-                                        {"crawl_id", id},
-                                        {"changed", changed},
-                                        {"scope", nlohmann::json::parse(row.text("scope"))},
-                                        {"excluded", row.integer("excluded")},
-                                        {"refused", row.integer("refused")}}
+    std::cout << nlohmann::ordered_json{{"type", "Scope"},          {"crawl_id", id},
+                                        {"changed", changed},       {"scope", nlohmann::json::parse(now.lists)},
+                                        {"excluded", now.excluded}, {"refused", now.refused}}
                      .dump()
               << '\n';
     return base::kExitSuccess;
   }
-  const auto lists = nlohmann::json::parse(row.text("scope"));
+  const auto lists = nlohmann::json::parse(now.lists);
   if (lists.empty()) std::cout << "everything belongs to this crawl\n";
   for (const auto& [name, values] : lists.items())
     for (const auto& value : values)
       std::cout << name << "  " << printable(value.get<std::string>()) << '\n';
-  std::cout << row.integer("excluded") << " open snapshots wait outside it, " << row.integer("refused")
-            << " URLs were left out\n";
+  std::cout << now.excluded << " open snapshots wait outside it, " << now.refused << " URLs were left out\n";
   return base::kExitSuccess;
 }
 
@@ -286,22 +263,19 @@ int list_hosts(Context& context) {
 // A crawl's label, notes and tags, or a snapshot's tags.
 void print_description(Context& context, pg::Connection& connection, const store::Found& found) {
   const bool crawl = found.kind == "crawl";
-  const auto result = connection.call(crawl ? "select label, notes, tags from holdfast.v_crawl where id = $1::uuid"
-                                            : "select '' as label, '' as notes, tags from holdfast.v_snapshot "
-                                              "where id = $1::uuid",
-                                      pg::Params::of(found.id));
-  const auto row = result.one();
-  const auto tags = row["tags"].as<std::vector<std::string>>();
+  const auto now = crawl ? store::crawl_description(connection, found.id)
+                         : store::Described{"", "", store::snapshot_tags(connection, found.id)};
+  const auto& tags = now.tags;
   if (context.json()) {
     nlohmann::ordered_json line{{"type", "Tags"}, {"kind", found.kind}, {"id", found.id}, {"tags", tags}};
-    if (crawl) line.update({{"label", row.text("label")}, {"notes", row.text("notes")}});
+    if (crawl) line.update({{"label", now.label}, {"notes", now.notes}});
     std::cout << line.dump() << '\n';
     return;
   }
   std::cout << found.kind << ' ' << found.id << ": "
             << (tags.empty() ? "no tags" : "tags " + printable(base::join(tags, ", ")))
-            << (row.text("label").empty() ? "" : "; label " + printable(row.text("label")))
-            << (row.text("notes").empty() ? "" : "; notes: " + printable(row.text("notes"))) << '\n';
+            << (now.label.empty() ? "" : "; label " + printable(now.label))
+            << (now.notes.empty() ? "" : "; notes: " + printable(now.notes)) << '\n';
 }
 
 int describe(Context& context, const ControlOptions& options) {
@@ -375,7 +349,7 @@ int remove(Context& context, const ControlOptions& options) {
     for (const auto& id : snapshots)
       std::cerr << "snapshot " << id << '\n';
     for (const auto& id : ids) {
-      const auto crawl = store::crawl_progress(connection, id);
+      const auto crawl = store::crawl(connection, id);
       std::cerr << "crawl " << id << ": " << crawl.total << (crawl.total == 1 ? " snapshot, " : " snapshots, ")
                 << base::format_size(static_cast<std::uint64_t>(crawl.bytes)) << ", " << printable(crawl.first_url)
                 << '\n';
@@ -383,7 +357,7 @@ int remove(Context& context, const ControlOptions& options) {
     throw base::Error(base::ErrorClass::usage, "this deletes them for ever, files and all",
                       "say --yes if that is meant");
   }
-  const auto collection = connection.call("select id from holdfast.collection").one().text("id");
+  const auto collection = store::collection_id(connection);
   for (const auto& id : ids) {
     store::crawl_remove(connection, id, user_name());
     say(context, "remove", "crawl", id, true);

@@ -2,7 +2,10 @@
 #include "lib/archive/root.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
-#include "lib/store/program.hpp"
+#include "lib/base/fd.hpp"
+#include "lib/base/json_text.hpp"
+#include "lib/store/session.hpp"
+#include "lib/store/verify.hpp"
 #include "lib/store/view.hpp"
 #include "services/cli/look.hpp"
 #include "services/cli/output.hpp"
@@ -101,9 +104,12 @@ public:
              const std::string& text) {
     printed_ = true;
     if (json_) {
-      std::cout << nlohmann::ordered_json{{"type", "Log"},     {"url", url},       {"plugin", plugin},
-                                          {"hook_name", hook}, {"stream", stream}, {"text", text}}
-                       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
+      std::cout << base::json_text(nlohmann::ordered_json{{"type", "Log"},
+                                                          {"url", url},
+                                                          {"plugin", plugin},
+                                                          {"hook_name", hook},
+                                                          {"stream", stream},
+                                                          {"text", text}})
                 << '\n';
       return;
     }
@@ -127,24 +133,10 @@ public:
   bool printed() const { return printed_; }
 
 private:
-  class Descriptor {
-  public:
-    explicit Descriptor(int descriptor) : descriptor_(descriptor) {}
-    ~Descriptor() {
-      if (descriptor_ >= 0) ::close(descriptor_);
-    }
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
-    int get() const { return descriptor_; }
-
-  private:
-    const int descriptor_;
-  };
-
   // Closes the descriptor; -1: there is no such file. `file`: its plugin and its name.
   bool print_file(int opened, const fs::path& file, const std::string& url, const std::string& hook,
                   const std::string& stream) {
-    const Descriptor descriptor(opened);
+    const base::Fd descriptor(opened);
     if (opened < 0) return false;
     struct stat status {};
     bool any = false;
@@ -206,11 +198,9 @@ int logs(Context& context, const LogOptions& options) {
   std::optional<archive::Root> bucket; // opened when something is to be read from it
   std::string elsewhere;
   if (found.kind == "crawl") {
-    const auto rows = store::session_logs(connection, found.id);
-    for (std::size_t i = 0; i < rows.size(); ++i)
-      if (options.plugin.empty() || rows[i].text("plugin") == options.plugin)
-        printer.print("crawl " + found.id + " on " + rows[i].text("node"), rows[i].text("plugin"),
-                      rows[i].text("hook_name"), "log", rows[i].text("log"));
+    for (const auto& one : store::session_logs(connection, found.id))
+      if (options.plugin.empty() || one.plugin == options.plugin)
+        printer.print("crawl " + found.id + " on " + one.node, one.plugin, one.hook_name, "log", one.log);
   }
   for (;;) {
     const bool ending = told_to_end();
@@ -229,8 +219,7 @@ int logs(Context& context, const LogOptions& options) {
       if (rows[i].text("status") == "sealed") {
         const auto directory = rows[i]["directory"].value_or("");
         if (!directory.empty() && in_bucket && !bucket)
-          bucket = archive::Root::open(context.archive_root(),
-                                       connection.call("select id from holdfast.collection").one().text("id"), false);
+          bucket = archive::Root::open(context.archive_root(), store::collection_id(connection), false);
         if (!directory.empty() && in_bucket)
           printer.look_in_bucket(*bucket, directory, url);
         else if (!directory.empty())

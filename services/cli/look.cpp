@@ -1,7 +1,8 @@
 #include "services/cli/look.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/store/operate.hpp"
+#include "lib/store/control.hpp"
+#include "lib/store/live.hpp"
 #include "lib/store/view.hpp"
 #include "lib/store/why.hpp"
 #include "services/cli/checks.hpp"
@@ -86,18 +87,17 @@ int why(Context& context, const std::vector<std::string>& names) {
 int events(Context& context, const EventOptions& options) {
   auto& connection = context.connection();
   const std::string crawl = options.crawl.empty() ? "" : store::find(connection, options.crawl).crawl_id;
-  const auto print = [&](const pg::Row& row) {
+  const auto print = [&](const store::Event& event) {
     if (context.json()) {
       auto line = nlohmann::ordered_json{{"type", "Event"}};
-      line.update(nlohmann::ordered_json::parse(row.text("json")));
+      line.update(nlohmann::ordered_json::parse(event.json));
       std::cout << line.dump() << '\n';
       return;
     }
-    const auto id = row.text("object_id");
-    std::cout << local_time(row.text("at")) << "  " << fitted(row.text("lifecycle") + "             ", 13) << " "
-              << id.substr(id.size() - 8) << "  " << row.text("event") << " → " << row.text("to_state");
-    if (const auto detail = printable(with_local_times(row["detail"].value_or(""))); !detail.empty())
-      std::cout << ": " << detail;
+    const auto& id = event.object_id;
+    std::cout << local_time(event.at) << "  " << fitted(event.lifecycle + "             ", 13) << " "
+              << id.substr(id.size() - 8) << "  " << event.event << " → " << event.to_state;
+    if (const auto detail = printable(with_local_times(event.detail)); !detail.empty()) std::cout << ": " << detail;
     std::cout << '\n';
   };
   store::ListQuery query;
@@ -114,8 +114,8 @@ int events(Context& context, const EventOptions& options) {
     const auto wanted = static_cast<std::size_t>(options.limit);
     for (std::size_t i = rows.size() > wanted ? rows.size() - wanted : 0; i < rows.size(); ++i) {
       print(rows[i]);
-      seen.insert(rows[i].integer("id"));
-      newest = std::max(newest, rows[i].integer("id"));
+      seen.insert(rows[i].id);
+      newest = std::max(newest, rows[i].id);
     }
   }
   std::cout << std::flush;
@@ -125,7 +125,7 @@ int events(Context& context, const EventOptions& options) {
   {
     const auto rows = store::events_after(connection, newest - kOverlap, kOverlap * 2, crawl);
     for (std::size_t i = 0; i < rows.size(); ++i)
-      if (rows[i].integer("id") <= newest) seen.insert(rows[i].integer("id"));
+      if (rows[i].id <= newest) seen.insert(rows[i].id);
   }
   std::unique_ptr<pg::Connection> own; // after the first one was lost
   auto* session = &connection;
@@ -141,7 +141,7 @@ int events(Context& context, const EventOptions& options) {
       lost = false;
       std::int64_t told = -1;
       for (std::size_t i = 0; i < rows.size(); ++i) {
-        const auto id = rows[i].integer("id");
+        const auto id = rows[i].id;
         if (id != told && !seen.insert(id).second) continue;
         told = id; // what one call did to many comes in one answer, under one id
         print(rows[i]);

@@ -1,4 +1,5 @@
 #include "lib/base/error.hpp"
+#include "lib/base/json_text.hpp"
 #include "lib/hooks/persona.hpp"
 #include "lib/hooks/plugin_options.hpp"
 #include "lib/store/program.hpp"
@@ -54,12 +55,8 @@ std::string origin_of(const Layers& layers, const std::string& key, const hooks:
 void print_option(const Context& context, const std::string& plugin, const std::string& key, const std::string& value,
                   const std::string& origin) {
   if (context.json()) {
-    std::cout << nlohmann::ordered_json{{"type", "Option"},
-                                        {"plugin", plugin},
-                                        {"key", key},
-                                        {"value", value},
-                                        {"origin", origin}}
-                     .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
+    std::cout << base::json_text(nlohmann::ordered_json{
+                     {"type", "Option"}, {"plugin", plugin}, {"key", key}, {"value", value}, {"origin", origin}})
               << '\n';
   } else {
     const auto shown = fitted(printable(value), 60);

@@ -1,6 +1,7 @@
 #include "services/cli/plugins.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/base/json_text.hpp"
 #include "lib/hooks/persona.hpp"
 #include "lib/store/program.hpp"
 #include "services/cli/output.hpp"
@@ -33,7 +34,7 @@ nlohmann::ordered_json described(const hooks::Persona& persona) {
 
 void print_persona(Context& context, const hooks::Persona& persona) {
   if (context.json()) {
-    std::cout << described(persona).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << std::endl;
+    std::cout << base::json_text(described(persona)) << std::endl;
     return;
   }
   std::vector<std::pair<std::string, std::string>> fields{{"persona", persona.name},

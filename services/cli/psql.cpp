@@ -2,6 +2,7 @@
 
 #include "lib/base/error.hpp"
 #include "lib/pg/environment.hpp"
+#include "lib/store/control.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -38,10 +39,7 @@ std::string session_options(pg::Connection& connection, const std::string& role)
   const std::string names = "-c search_path=holdfast,public";
   if (role == "owner") return names;
   const std::string name = "holdfast_" + role;
-  constexpr const char* kAsk =
-      "select case when to_regrole($1::text) is not null then pg_has_role($1::name, 'member') else false end as member";
-  const bool member = connection.call(kAsk, pg::Params::of(name)).one().boolean("member");
-  if (member) return names + " -c role=" + name;
+  if (store::may_act_as(connection, name)) return names + " -c role=" + name;
   if (role != "reader")
     throw base::Error(base::ErrorClass::refused, "this login may not act as " + name,
                       "grant " + name + " to it, or set database.url to another login");

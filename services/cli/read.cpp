@@ -3,12 +3,14 @@
 #include "lib/base/error.hpp"
 #include "lib/base/text.hpp"
 #include "lib/store/lifecycle.hpp"
+#include "lib/store/live.hpp"
 #include "lib/store/view.hpp"
 #include "services/cli/output.hpp"
 #include "services/cli/times.hpp"
 #include "services/cli/verbs.hpp"
 #include "services/worker/crawl_page.hpp"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -112,32 +114,40 @@ void check_plugin(Context& context, const std::string& plugin) {
 
 int status(Context& context) {
   auto& connection = context.connection();
-  const auto result = store::status(connection);
-  const auto row = result.one();
+  const auto now = store::status(connection);
   if (context.json()) {
-    nlohmann::ordered_json json{{"type", "Status"}};
-    for (const auto& column : result.columns())
-      if (column == "last_sealed_at" || column == "paused")
-        json[column] = row.is_null(column) ? nlohmann::ordered_json() : nlohmann::ordered_json(row.text(column));
-      else
-        json[column] = row.integer(column);
-    std::cout << json.dump() << std::endl;
+    const auto or_null = [](const std::optional<std::string>& text) {
+      return text ? nlohmann::ordered_json(*text) : nlohmann::ordered_json();
+    };
+    std::cout << nlohmann::ordered_json{{"type", "Status"},
+                                        {"nodes", now.nodes},
+                                        {"slots", now.slots},
+                                        {"crawls_open", now.crawls_open},
+                                        {"snapshots_open", now.snapshots_open},
+                                        {"snapshots_held", now.snapshots_held},
+                                        {"hooks_running", now.hooks_running},
+                                        {"crawls_paused", now.crawls_paused},
+                                        {"last_sealed_at", or_null(now.last_sealed_at)},
+                                        {"crawls_to_do", now.crawls_to_do},
+                                        {"paused", or_null(now.paused)},
+                                        {"runners", now.runners},
+                                        {"workers_lost", now.workers_lost}}
+                     .dump()
+              << std::endl;
     return base::kExitSuccess;
   }
   print_fields(
       {{"data", context.embedded() ? context.data_dir().string() + " (own PostgreSQL)" : "database.url"},
        {"archive", context.archive_root().string()},
-       {"nodes", row.text("nodes") + " running, " + row.text("slots") + " slots" +
-                     (row.integer("workers_lost") == 0 ? std::string()
-                                                       : ", " + row.text("workers_lost") + " lost in the last hour")},
-       {"runner", row.integer("runners") > 0 ? "leads" : "none: schedules and housekeeping wait for one"},
-       {"crawls", row.text("crawls_open") + " open, " + row.text("crawls_paused") + " paused"},
-       {"snapshots", row.text("snapshots_open") + " open, " + row.text("snapshots_held") + " in work"},
-       {"hooks", row.text("hooks_running") + " running"},
-       {"last sealed",
-        row.is_null("last_sealed_at") ? "none in the last 30 days" : local_time(row.text("last_sealed_at"))}});
-  if (!row.is_null("paused")) std::cout << '\n' << printable(row.text("paused")) << ": holdfast resume --all\n";
-  if (row.integer("crawls_to_do") > 0 && row.integer("nodes") == 0)
+       {"nodes", fmt::format("{} running, {} slots{}", now.nodes, now.slots,
+                             now.workers_lost == 0 ? "" : fmt::format(", {} lost in the last hour", now.workers_lost))},
+       {"runner", now.runners > 0 ? "leads" : "none: schedules and housekeeping wait for one"},
+       {"crawls", fmt::format("{} open, {} paused", now.crawls_open, now.crawls_paused)},
+       {"snapshots", fmt::format("{} open, {} in work", now.snapshots_open, now.snapshots_held)},
+       {"hooks", fmt::format("{} running", now.hooks_running)},
+       {"last sealed", now.last_sealed_at ? local_time(*now.last_sealed_at) : "none in the last 30 days"}});
+  if (now.paused) std::cout << '\n' << printable(*now.paused) << ": holdfast resume --all\n";
+  if (now.crawls_to_do > 0 && now.nodes == 0)
     std::cout << "\nThere is work, but no node runs: holdfast run, or holdfast worker.\n";
   store::ListQuery failures;
   failures.view = "failures";

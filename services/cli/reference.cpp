@@ -1,6 +1,6 @@
 // Pages of reference, made from what is in force: the key table, and the comments in the database.
 #include "lib/base/error.hpp"
-#include "lib/store/operate.hpp"
+#include "lib/store/view.hpp"
 #include "services/cli/verbs.hpp"
 
 #include <algorithm>

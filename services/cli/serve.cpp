@@ -1,5 +1,5 @@
 #include "lib/base/error.hpp"
-#include "lib/pg/sha256.hpp"
+#include "lib/base/sha256.hpp"
 #include "lib/store/verify.hpp"
 #include "services/cli/look.hpp"
 #include "services/serve/files.hpp"
@@ -68,7 +68,7 @@ int serve(Context& context) {
              beside.address,
              "[" + beside.address + "]"};
   const serve::Files files(context.archive_root(), collection,
-                           token.empty() ? "" : pg::sha256_hex("files " + token).substr(0, 32), hosts);
+                           token.empty() ? "" : base::sha256_hex("files " + token).substr(0, 32), hosts);
   const serve::HttpServer file_server(beside, 2,
                                       [&files](const serve::Request& request) { return files.answer(request); });
   serve::SiteOptions options;

@@ -3,6 +3,7 @@
 #include "lib/archive/attempt.hpp"
 #include "lib/archive/verify.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/json_text.hpp"
 #include "lib/base/url.hpp"
 #include "lib/store/verify.hpp"
 #include "lib/store/view.hpp"
@@ -26,8 +27,8 @@ struct Tally {
 
 void print(Context& context, const std::string& kind, const std::string& snapshot, const std::string& path) {
   if (context.json())
-    std::cout << nlohmann::ordered_json{{"type", "Defect"}, {"kind", kind}, {"snapshot_id", snapshot}, {"path", path}}
-                     .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
+    std::cout << base::json_text(nlohmann::ordered_json{
+                     {"type", "Defect"}, {"kind", kind}, {"snapshot_id", snapshot}, {"path", path}})
               << '\n';
   else
     std::cout << kind << std::string(kind.size() < 12 ? 12 - kind.size() : 1, ' ') << printable(path) << '\n';
