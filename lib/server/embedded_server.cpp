@@ -88,15 +88,15 @@ public:
 
 private:
   bool answers(const std::string& directory, std::string& last) const {
-    ConnectionOptions options;
+    pg::ConnectionOptions options;
     options.application_name = "holdfast start";
     options.connect_timeout = 2s;
     try {
-      const Connection probe(dsn_of(directory, "holdfast"), options);
+      const pg::Connection probe(dsn_of(directory, "holdfast"), options);
       return true;
-    } catch (const DatabaseError& error) {
+    } catch (const pg::DatabaseError& error) {
       if (error.sqlstate() == "3D000") {
-        Connection maintenance(dsn_of(directory, "postgres"), options);
+        pg::Connection maintenance(dsn_of(directory, "postgres"), options);
         maintenance.call("create database holdfast");
         maintenance.call("alter database holdfast set search_path = holdfast, public"); // for people, in every role
         return true;
