@@ -2,11 +2,12 @@
 #include "lib/base/shell.hpp"
 #include "lib/base/text.hpp"
 #include "lib/store/view.hpp"
-#include "services/cli/look.hpp"
+#include "services/cli/verbs.hpp"
 
 #include <CLI/CLI.hpp>
 
 #include <iostream>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -63,8 +64,6 @@ void man_options(const CLI::App& app) {
     std::cout << ".TP\n.B " << escaped_for_man(names) << "\n" << escaped_for_man(option->get_description()) << "\n";
   }
 }
-
-} // namespace
 
 int completion(const CLI::App& app, const std::string& shell) {
   std::vector<std::string> verbs;
@@ -141,6 +140,18 @@ int manual(const CLI::App& app) {
          "that is there.\n"
       << std::flush;
   return base::kExitSuccess;
+}
+
+} // namespace
+
+Action completion_verb(CLI::App& command) {
+  const auto shell = std::make_shared<std::string>("bash");
+  command.add_option("shell", *shell, "bash, zsh or fish")->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  return [shell, app = command.get_parent()](Context&) { return completion(*app, *shell); };
+}
+
+Action manual_verb(CLI::App& command) {
+  return [app = command.get_parent()](Context&) { return manual(*app); };
 }
 
 } // namespace holdfast::cli

@@ -4,10 +4,11 @@
 #include "lib/process/launcher.hpp"
 #include "services/cli/fonts.hpp"
 #include "services/cli/output.hpp"
-#include "services/cli/plugins.hpp"
+#include "services/cli/verbs.hpp"
 #include "services/worker/binaries.hpp"
 #include "services/worker/programs.hpp"
 
+#include <CLI/CLI.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <nlohmann/json.hpp>
@@ -97,8 +98,6 @@ std::vector<hooks::WantedProgram> needs_of(const hooks::Plugin& plugin, const ho
   }
   return needs;
 }
-
-} // namespace
 
 int doctor(Context& context, const std::vector<std::string>& plugins) {
   const auto options = context.node_options(false);
@@ -216,6 +215,15 @@ int doctor(Context& context, const std::vector<std::string>& plugins) {
   }
   std::cout << std::flush;
   return missing == 0 ? base::kExitSuccess : base::kExitFailedWork;
+}
+
+} // namespace
+
+Action doctor_verb(CLI::App& command) {
+  const auto names = std::make_shared<std::vector<std::string>>();
+  command.add_option("plugins", *names, "Only these (default: all that are enabled)");
+  command.footer("Ends with 1 if something is missing.");
+  return [names](Context& context) { return doctor(context, *names); };
 }
 
 } // namespace holdfast::cli

@@ -7,10 +7,11 @@
 #include "lib/store/session.hpp"
 #include "lib/store/verify.hpp"
 #include "lib/store/view.hpp"
-#include "services/cli/look.hpp"
 #include "services/cli/output.hpp"
-#include "services/cli/plugins.hpp"
+#include "services/cli/signals.hpp"
+#include "services/cli/verbs.hpp"
 
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <fcntl.h>
@@ -182,7 +183,10 @@ std::vector<fs::path> running_here(const fs::path& work_dir, const std::string& 
   return found;
 }
 
-} // namespace
+struct LogOptions {
+  std::string id, plugin;
+  bool follow{false};
+};
 
 int logs(Context& context, const LogOptions& options) {
   auto& connection = context.connection();
@@ -246,6 +250,19 @@ int logs(Context& context, const LogOptions& options) {
   else if (!printer.printed() && !context.json())
     std::cerr << "no logs: those of hooks that succeed are not kept\n";
   return base::kExitSuccess;
+}
+
+} // namespace
+
+Action logs_verb(CLI::App& command) {
+  const auto options = std::make_shared<LogOptions>();
+  command.add_option("id", options->id, "Id of a snapshot or crawl, or the first or last few digits of it")->required();
+  command.add_flag("-f,--follow", options->follow, "Go on until it is sealed");
+  command.add_option("-p,--plugin", options->plugin, "Only of this plugin");
+  command.footer("Hooks that succeed leave no logs. What a hook may print is limited by hook.stdout_limit and "
+                 "hook.stderr_limit;\n"
+                 "of long logs the end is shown.");
+  return [options](Context& context) { return logs(context, *options); };
 }
 
 } // namespace holdfast::cli

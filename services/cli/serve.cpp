@@ -1,11 +1,13 @@
 #include "lib/base/error.hpp"
 #include "lib/base/sha256.hpp"
 #include "lib/store/verify.hpp"
-#include "services/cli/look.hpp"
+#include "services/cli/signals.hpp"
+#include "services/cli/verbs.hpp"
 #include "services/serve/files.hpp"
 #include "services/serve/http_server.hpp"
 #include "services/serve/site.hpp"
 
+#include <CLI/CLI.hpp>
 #include <spdlog/spdlog.h>
 
 #include <unistd.h>
@@ -39,8 +41,6 @@ std::string shown(const serve::Endpoint& endpoint, std::uint16_t port) {
                                                                                      : endpoint.address;
   return "http://" + host + ":" + std::to_string(port) + "/";
 }
-
-} // namespace
 
 int serve(Context& context) {
   const auto& settings = context.settings();
@@ -86,6 +86,15 @@ int serve(Context& context) {
   while (!told_to_end())
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   return base::kExitSuccess;
+}
+
+} // namespace
+
+Action serve_verb(CLI::App& command) {
+  command.footer("Listens on serve.listen (127.0.0.1:8118), and on serve.files (the next port) for archived files. "
+                 "Beyond this machine a\n"
+                 "token is required: serve.token_file.");
+  return &serve;
 }
 
 } // namespace holdfast::cli

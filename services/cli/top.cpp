@@ -1,9 +1,13 @@
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
 #include "lib/store/live.hpp"
-#include "services/cli/look.hpp"
+#include "services/cli/checks.hpp"
 #include "services/cli/output.hpp"
+#include "services/cli/signals.hpp"
 #include "services/cli/times.hpp"
+#include "services/cli/verbs.hpp"
+
+#include <CLI/CLI.hpp>
 
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -154,8 +158,6 @@ Lines picture(pg::Connection& connection, const std::string& order, bool paused,
   return lines;
 }
 
-} // namespace
-
 int top(Context& context, double interval) {
   if (::isatty(STDIN_FILENO) == 0 || ::isatty(STDOUT_FILENO) == 0)
     throw base::Error(base::ErrorClass::usage, "top needs a terminal", "holdfast status --json, holdfast list running");
@@ -200,6 +202,16 @@ int top(Context& context, double interval) {
     look = key == 's' || key == 'p' || key == ' ';
   }
   return base::kExitSuccess;
+}
+
+} // namespace
+
+Action top_verb(CLI::App& command) {
+  const auto interval = std::make_shared<double>(1.0);
+  command.add_option("-d,--delay", *interval, "Seconds between two looks (1)")
+      ->check(number(0.1, std::optional(3600.0)));
+  command.footer("Keys: q quit, s next order (age, plugin, url, node), p pause, space look now.");
+  return [interval](Context& context) { return top(context, *interval); };
 }
 
 } // namespace holdfast::cli

@@ -8,6 +8,7 @@
 #include "services/serve/node_endpoint.hpp"
 #include "services/worker/node.hpp"
 
+#include <CLI/CLI.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -77,7 +78,10 @@ bool serve_node(Context& context, const std::function<bool(pg::Connection&)>& do
   return signals.received();
 }
 
+namespace {
+
 int work(Context& context, const WorkerOptions& options) {
+  context.guard();
   context.connection(true);
   context.disconnect();
   std::unique_ptr<serve::NodeEndpoint> endpoint;
@@ -92,6 +96,16 @@ int work(Context& context, const WorkerOptions& options) {
   }
   serve_node(context, {}, options);
   return base::kExitSuccess;
+}
+
+} // namespace
+
+Action worker_verb(CLI::App& command) {
+  const auto options = std::make_shared<WorkerOptions>();
+  command.add_option("--kind", options->kind, "Only turn seeds into snapshots (crawl), or only work on snapshots")
+      ->check(CLI::IsMember({"all", "crawl", "snapshot"}));
+  command.add_option("--parent", options->parent)->group(""); // said by `holdfast run`
+  return [options](Context& context) { return work(context, *options); };
 }
 
 } // namespace holdfast::cli

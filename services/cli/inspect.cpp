@@ -1,15 +1,40 @@
-// Pages of reference, made from what is in force: the key table, and the comments in the database.
 #include "lib/base/error.hpp"
+#include "lib/store/lifecycle.hpp"
 #include "lib/store/view.hpp"
 #include "services/cli/verbs.hpp"
+
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cctype>
 #include <iostream>
+#include <memory>
 
 namespace holdfast::cli {
 
 namespace {
+
+int inspect_lifecycle(const std::string& name, bool mermaid) {
+  bool any = false;
+  for (const auto lifecycle : store::kLifecycles) {
+    if (!name.empty() && name != lifecycle) continue;
+    any = true;
+    if (mermaid) {
+      std::cout << "%% " << lifecycle << '\n' << store::mermaid(lifecycle);
+      continue;
+    }
+    std::cout << lifecycle << '\n';
+    for (const auto& edge : store::kEdges)
+      if (edge.lifecycle == lifecycle)
+        std::cout << "  " << edge.from << " -> " << edge.to << "  (" << edge.event << ")  " << edge.why << '\n';
+  }
+  std::cout << std::flush;
+  std::string known;
+  for (const auto lifecycle : store::kLifecycles)
+    known += (known.empty() ? "" : ", ") + std::string(lifecycle);
+  if (!any) throw base::Error(base::ErrorClass::usage, "there is no lifecycle \"" + name + "\"", known);
+  return base::kExitSuccess;
+}
 
 // In a cell of a table.
 std::string cell(std::string_view text) {
@@ -99,13 +124,28 @@ void print_views(pg::Connection& connection) {
 
 } // namespace
 
-int inspect_reference(Context& context, const std::string& topic) {
-  if (topic == "settings")
-    print_settings();
-  else
-    print_views(context.connection(true));
-  std::cout << std::flush;
-  return base::kExitSuccess;
+Action inspect_verb(CLI::App& command) {
+  Group group(command);
+  group.verb("lifecycle", "The state machines", [](CLI::App& lifecycle) {
+    const auto name = std::make_shared<std::string>();
+    const auto mermaid = std::make_shared<bool>(false);
+    lifecycle.add_option("name", *name, "One of them; without a name, all");
+    lifecycle.add_flag("--mermaid", *mermaid, "As Mermaid state diagrams");
+    return [name, mermaid](Context&) { return inspect_lifecycle(*name, *mermaid); };
+  });
+  group.verb("reference", "The settings, or the views, as a page in Markdown", [](CLI::App& reference) {
+    const auto topic = std::make_shared<std::string>();
+    reference.add_option("topic", *topic, "settings or views")->required()->check(CLI::IsMember({"settings", "views"}));
+    return [topic](Context& context) {
+      if (*topic == "settings")
+        print_settings();
+      else
+        print_views(context.connection(true));
+      std::cout << std::flush;
+      return base::kExitSuccess;
+    };
+  });
+  return group.action();
 }
 
 } // namespace holdfast::cli

@@ -5,16 +5,22 @@
 #include "lib/store/program.hpp"
 #include "lib/store/view.hpp"
 #include "services/cli/output.hpp"
-#include "services/cli/plugins.hpp"
+#include "services/cli/verbs.hpp"
 
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <iostream>
+#include <memory>
 
 namespace holdfast::cli {
 
 namespace {
+
+struct ConfigOptions {
+  std::string key, plugin, crawl;
+};
 
 class Layers {
 public:
@@ -65,8 +71,7 @@ void print_option(const Context& context, const std::string& plugin, const std::
   }
 }
 
-} // namespace
-
+// Options of a plugin or a crawl as its hooks get them, and where each comes from.
 int show_options(Context& context, const ConfigOptions& options) {
   const auto catalog = context.catalog();
   Layers layers;
@@ -113,6 +118,50 @@ int show_options(Context& context, const ConfigOptions& options) {
   }
   std::cout << std::flush;
   return base::kExitSuccess;
+}
+
+int show_config(Context& context, const std::string& key) {
+  const auto& settings = context.settings();
+  bool any = false;
+  const auto print = [&](const std::string& name, const std::string& value, const std::string& origin) {
+    if (!key.empty() && key != name) return;
+    any = true;
+    if (context.json())
+      std::cout
+          << nlohmann::ordered_json{{"type", "Setting"}, {"key", name}, {"value", value}, {"origin", origin}}.dump()
+          << '\n';
+    else if (key.empty())
+      std::cout << name << std::string(name.size() < 28 ? 28 - name.size() : 1, ' ') << fitted(printable(value), 60)
+                << "  (" << origin << ")\n";
+    else
+      std::cout << value << '\n';
+  };
+  for (const auto& entry : config::key_table()) {
+    const auto& value = settings.value(entry.name);
+    std::string text = entry.secret ? (value.text.empty() ? "(unset)" : "(set)") : value.text;
+    if (!entry.secret && entry.type == config::Type::path && !settings.path(entry.name).empty())
+      text = settings.path(entry.name).string();
+    print(std::string(entry.name), text, value.origin);
+  }
+  for (const auto& [name, value] : settings.hook_options())
+    print(name, hooks::is_secret_key(name) ? "(set)" : value.text, value.origin);
+  std::cout << std::flush;
+  if (!any)
+    throw base::Error(base::ErrorClass::usage, "there is no setting \"" + key + "\"", "holdfast config lists them");
+  return base::kExitSuccess;
+}
+
+} // namespace
+
+Action config_verb(CLI::App& command) {
+  const auto options = std::make_shared<ConfigOptions>();
+  command.add_option("key", options->key, "Only this one's value");
+  command.add_option("--plugin", options->plugin, "Options of this plugin, and of those that it requires");
+  command.add_option("--crawl", options->crawl, "Options as the hooks of this crawl get them");
+  return [options](Context& context) {
+    return options->plugin.empty() && options->crawl.empty() ? show_config(context, options->key)
+                                                             : show_options(context, *options);
+  };
 }
 
 } // namespace holdfast::cli

@@ -1,0 +1,19 @@
+#pragma once
+// holdfast list, and what other verbs list in the same way. Main thread.
+
+#include "services/cli/context.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace holdfast::cli {
+
+struct ListOptions {
+  std::string what{"snapshots"};
+  std::string crawl, snapshot, status, url, tag, plugin;
+  std::int64_t limit{50};
+  bool csv{false};
+};
+int list(Context& context, const ListOptions& options);
+
+} // namespace holdfast::cli

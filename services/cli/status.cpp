@@ -1,0 +1,73 @@
+#include "lib/archive/root.hpp"
+#include "lib/base/error.hpp"
+#include "lib/store/live.hpp"
+#include "lib/store/view.hpp"
+#include "services/cli/lists.hpp"
+#include "services/cli/output.hpp"
+#include "services/cli/times.hpp"
+#include "services/cli/verbs.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <iostream>
+
+namespace holdfast::cli {
+
+namespace {
+
+int status(Context& context) {
+  auto& connection = context.connection();
+  const auto now = store::status(connection);
+  if (context.json()) {
+    const auto or_null = [](const std::optional<std::string>& text) {
+      return text ? nlohmann::ordered_json(*text) : nlohmann::ordered_json();
+    };
+    std::cout << nlohmann::ordered_json{{"type", "Status"},
+                                        {"nodes", now.nodes},
+                                        {"slots", now.slots},
+                                        {"crawls_open", now.crawls_open},
+                                        {"snapshots_open", now.snapshots_open},
+                                        {"snapshots_held", now.snapshots_held},
+                                        {"hooks_running", now.hooks_running},
+                                        {"crawls_paused", now.crawls_paused},
+                                        {"last_sealed_at", or_null(now.last_sealed_at)},
+                                        {"crawls_to_do", now.crawls_to_do},
+                                        {"paused", or_null(now.paused)},
+                                        {"runners", now.runners},
+                                        {"workers_lost", now.workers_lost}}
+                     .dump()
+              << std::endl;
+    return base::kExitSuccess;
+  }
+  print_fields(
+      {{"data", context.embedded() ? context.data_dir().string() + " (own PostgreSQL)" : "database.url"},
+       {"archive", context.archive_root().string()},
+       {"nodes", fmt::format("{} running, {} slots{}", now.nodes, now.slots,
+                             now.workers_lost == 0 ? "" : fmt::format(", {} lost in the last hour", now.workers_lost))},
+       {"runner", now.runners > 0 ? "leads" : "none: schedules and housekeeping wait for one"},
+       {"crawls", fmt::format("{} open, {} paused", now.crawls_open, now.crawls_paused)},
+       {"snapshots", fmt::format("{} open, {} in work", now.snapshots_open, now.snapshots_held)},
+       {"hooks", fmt::format("{} running", now.hooks_running)},
+       {"last sealed", now.last_sealed_at ? local_time(*now.last_sealed_at) : "none in the last 30 days"}});
+  if (now.paused) std::cout << '\n' << printable(*now.paused) << ": holdfast resume --all\n";
+  if (now.crawls_to_do > 0 && now.nodes == 0)
+    std::cout << "\nThere is work, but no node runs: holdfast run, or holdfast worker.\n";
+  store::ListQuery failures;
+  failures.view = "failures";
+  failures.limit = 5;
+  const auto recent = store::list(connection, failures);
+  if (!recent.empty()) {
+    std::cout << "\nlatest failures\n";
+    print_table(recent, table_columns("failures"));
+  }
+  std::cout << std::flush;
+  return base::kExitSuccess;
+}
+
+} // namespace
+
+Action status_verb(CLI::App&) { return &status; }
+
+} // namespace holdfast::cli

@@ -1,0 +1,114 @@
+#include "lib/base/error.hpp"
+#include "lib/store/control.hpp"
+#include "lib/store/host.hpp"
+#include "lib/store/view.hpp"
+#include "services/cli/input.hpp"
+#include "services/cli/targets.hpp"
+#include "services/cli/verbs.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <memory>
+
+namespace holdfast::cli {
+
+namespace {
+
+constexpr int kAtOnce = 500; // crawls
+
+struct SteerOptions {
+  std::vector<std::string> ids;
+  std::string host, node, why;
+  bool all{false}, yes{false};
+};
+
+int steer_everything(Context& context, const SteerOptions& options, const std::string& action,
+                     const store::Order& order) {
+  auto& connection = context.connection();
+  if (action == "pause") {
+    print_change(context, action, "everything", "", store::collection_pause(connection, order));
+  } else if (action == "resume") {
+    print_change(context, action, "everything", "", store::collection_resume(connection, order));
+  } else {
+    if (!options.yes)
+      throw base::Error(base::ErrorClass::usage, "cancel --all ends every open crawl", "say --yes if that is meant");
+    for (auto open = store::crawls_to_stop(connection, kAtOnce); !open.empty();
+         open = store::crawls_to_stop(connection, kAtOnce))
+      for (const auto& id : open)
+        print_change(context, action, "crawl", id, store::crawl_cancel(connection, id, order, {}));
+  }
+  return base::kExitSuccess;
+}
+
+int steer_host(Context& context, const SteerOptions& options, const std::string& action, const store::Order& order) {
+  auto& connection = context.connection();
+  const auto host = host_name(options.host);
+  if (action == "cancel" && !options.yes)
+    throw base::Error(base::ErrorClass::usage, "cancel --host ends what is open of " + host + " in every crawl",
+                      "say --yes if that is meant; holdfast exclude " + host + " CRAWL for one crawl");
+  print_change(context, action, "host", host,
+               action == "pause"    ? store::host_pause(connection, host, order)
+               : action == "resume" ? store::host_resume(connection, host, order)
+                                    : store::host_cancel(connection, host, order) > 0);
+  return base::kExitSuccess;
+}
+
+bool steer_node(pg::Connection& connection, const std::string& id, const std::string& action,
+                const store::Order& order) {
+  return action == "pause"    ? store::worker_pause(connection, id, order)
+         : action == "resume" ? store::worker_resume(connection, id, order)
+                              : store::worker_cancel(connection, id, order);
+}
+
+bool steer_crawl(pg::Connection& connection, const std::string& id, const std::string& action,
+                 const store::Order& order) {
+  return action == "pause"    ? store::crawl_pause(connection, id, order)
+         : action == "resume" ? store::crawl_resume(connection, id, order)
+                              : store::crawl_cancel(connection, id, order, {});
+}
+
+int steer(Context& context, const SteerOptions& options, const std::string& action) {
+  const int targets = !options.ids.empty() + !options.host.empty() + !options.node.empty() + options.all;
+  if (targets != 1)
+    throw base::Error(base::ErrorClass::usage,
+                      targets == 0 ? "nothing to " + action + ": name a crawl, snapshot, host or worker, or use --all"
+                                   : "name ids, --host, --node or --all, one of them",
+                      "holdfast " + action + " ID... | --host HOST | --node ID | --all");
+  auto& connection = context.connection();
+  const store::Order order{user_name(), options.why};
+  if (options.all) return steer_everything(context, options, action, order);
+  if (!options.host.empty()) return steer_host(context, options, action, order);
+  if (!options.node.empty()) {
+    const auto id = node_id(connection, options.node);
+    print_change(context, action, "node", id, steer_node(connection, id, action, order));
+    return base::kExitSuccess;
+  }
+  std::vector<store::Found> found_all; // all of them before anything is done
+  for (const auto& given : read_ids(options.ids))
+    found_all.push_back(store::find(connection, given));
+  for (const auto& found : found_all)
+    print_change(context, action, found.kind, found.id,
+                 found.kind == "crawl"      ? steer_crawl(connection, found.id, action, order)
+                 : found.kind == "snapshot" ? store::snapshot_order(connection, found.id, action, order)
+                                            : steer_node(connection, found.id, action, order));
+  return base::kExitSuccess;
+}
+
+Action steering(CLI::App& command, const std::string& action) {
+  const auto options = std::make_shared<SteerOptions>();
+  command.add_option("ids", options->ids, kIdsHelp);
+  command.add_option("--host", options->host, "A web site");
+  command.add_option("--node", options->node, "A node");
+  command.add_flag("--all", options->all, "Everything");
+  command.add_option("--why", options->why, "A reason, for others to read");
+  command.add_flag("--yes", options->yes, "Do not ask");
+  return [options, action](Context& context) { return steer(context, *options, action); };
+}
+
+} // namespace
+
+Action pause_verb(CLI::App& command) { return steering(command, "pause"); }
+Action resume_verb(CLI::App& command) { return steering(command, "resume"); }
+Action cancel_verb(CLI::App& command) { return steering(command, "cancel"); }
+
+} // namespace holdfast::cli
