@@ -94,6 +94,42 @@ TEST_CASE("numbers and booleans are converted, and a wrong conversion names the 
   CHECK(bug([&] { return row.text("absent"); }).find("no column \"absent\" (it has: low, tenth") != std::string::npos);
 }
 
+TEST_CASE("a result is a range of rows, a column a list, and a cell becomes what it is put into") {
+  const TestDatabase database(false);
+  Connection connection(database.dsn());
+  const auto rows = connection.call("select n, 'row ' || n as name, nullif(n, 2) as odd from generate_series(1, 3) n");
+  CHECK(rows.column("name") == std::vector<std::string>{"row 1", "row 2", "row 3"});
+  CHECK(rows.column<int>("n") == std::vector<int>{1, 2, 3});
+  std::int64_t sum = 0;
+  for (const auto row : rows)
+    sum += row["odd"].value_or<std::int64_t>(0);
+  CHECK(sum == 4);
+  struct Named {
+    std::string name;
+    int number;
+    std::optional<int> odd;
+  };
+  const auto named = rows.map([](const auto& row) {
+    return Named{row["name"], row["n"], row["odd"].template optional<int>()};
+  });
+  REQUIRE(named.size() == 3);
+  CHECK(named[1].name == "row 2");
+  CHECK(named[1].number == 2);
+  CHECK(named[1].odd == std::nullopt);
+  CHECK(named[2].odd == 3);
+}
+
+TEST_CASE("values follow the statement, a duration as an interval, and the only cell needs no name") {
+  const TestDatabase database(false);
+  Connection connection(database.dsn());
+  CHECK(connection.call("select $1::int + $2::int", 2, 3).value().as<int>() == 5);
+  CHECK(connection.call("select extract(epoch from $1::interval)", std::chrono::milliseconds(1500))
+            .value()
+            .as<double>() == doctest::Approx(1.5));
+  const std::optional<std::chrono::milliseconds> none;
+  CHECK(connection.call("select $1::interval", none).value().is_null());
+}
+
 TEST_CASE("a result knows its columns, its size and how many rows a statement touched") {
   const TestDatabase database(false);
   Connection connection(database.dsn());
