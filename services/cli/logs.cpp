@@ -82,7 +82,7 @@ public:
 
   // The same of an attempt that was published into a bucket: its manifest says which logs there are.
   void look_in_bucket(const archive::Root& root, const fs::path& directory, const std::string& url) {
-    const Descriptor manifest(root.fetch((directory / archive::kManifestName).native()));
+    const base::Fd manifest(root.fetch((directory / archive::kManifestName).native()));
     std::string text;
     for (char buffer[1 << 16];;) {
       const ssize_t got = manifest.get() < 0 ? 0 : ::read(manifest.get(), buffer, sizeof buffer);
