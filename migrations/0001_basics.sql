@@ -70,13 +70,13 @@ create table holdfast.collection (
   id uuid not null default gen_random_uuid(), created_at timestamptz not null default clock_timestamp(),
   paused_at timestamptz, paused_by text,
   log_level text,
-  max_attempts integer not null default 5, max_owners_lost integer not null default 3,
+  max_attempts integer not null default 5, max_lapses integer not null default 3,
   retry_base interval not null default '5 seconds',
   retry_max interval not null default '10 minutes',
   constraint collection_is_one_row check (singleton),
   constraint collection_log_level check (log_level in ('trace', 'debug', 'info', 'warn', 'error', 'off')),
   constraint collection_max_attempts check (max_attempts > 0),
-  constraint collection_max_owners_lost check (max_owners_lost > 0),
+  constraint collection_max_lapses check (max_lapses > 0),
   constraint collection_retries check (retry_base > '0' and retry_max >= retry_base)
 );
 comment on table holdfast.collection is
@@ -91,7 +91,7 @@ comment on column holdfast.collection.paused_by is 'Who paused it, and why.';
 comment on column holdfast.collection.log_level is
   'Log level of all workers and runners; NULL: as each is configured.';
 comment on column holdfast.collection.max_attempts is 'A page that failed this often is sealed as failed.';
-comment on column holdfast.collection.max_owners_lost is
+comment on column holdfast.collection.max_lapses is
   'A page whose worker was lost this often is quarantined.';
 comment on column holdfast.collection.retry_base is 'Delay before the second attempt. It doubles each time.';
 comment on column holdfast.collection.retry_max is 'Longest delay between two attempts.';
@@ -101,9 +101,9 @@ create table holdfast.tally (
   name text primary key, value bigint not null default 0
 );
 comment on table holdfast.tally is 'Counters of rare events since the collection was created.';
-comment on column holdfast.tally.name is 'workers_lost, takeovers.';
+comment on column holdfast.tally.name is 'workers_lapsed, takeovers.';
 comment on column holdfast.tally.value is 'How often it happened.';
-insert into holdfast.tally (name) values ('workers_lost'), ('takeovers');
+insert into holdfast.tally (name) values ('workers_lapsed'), ('takeovers');
 
 -- Lifecycles as rows ----------------------------------------------------------------------------------------
 
@@ -137,7 +137,7 @@ insert into holdfast.lifecycle_edge (lifecycle, from_state, event, to_state, why
   ('snapshot', 'queued', 'cancel', 'sealed', 'it or its crawl was cancelled'),
   ('snapshot', 'started', 'seal', 'sealed', 'every hook has ended and its files are published'),
   ('snapshot', 'started', 'release', 'queued', 'its worker released it'),
-  ('snapshot', 'started', 'lapse', 'queued', 'its worker was lost'),
+  ('snapshot', 'started', 'lapse', 'queued', 'its worker lapsed'),
   ('snapshot', 'started', 'pause', 'paused', 'it or its crawl was paused'),
   ('snapshot', 'started', 'refuse', 'sealed', 'its URL is not allowed'),
   ('snapshot', 'started', 'quarantine', 'sealed', 'its workers were lost too often'),
@@ -153,12 +153,12 @@ insert into holdfast.lifecycle_edge (lifecycle, from_state, event, to_state, why
   ('session', 'opening', 'open', 'ready', 'its crawl hooks are done or ready'),
   ('session', 'opening', 'fail', 'failed', 'a crawl hook failed'),
   ('session', 'opening', 'drain', 'draining', 'its worker is stopping'),
-  ('session', 'opening', 'lapse', 'closed', 'its worker was lost'),
+  ('session', 'opening', 'lapse', 'closed', 'its worker lapsed'),
   ('session', 'ready', 'fail', 'failed', 'a crawl hook that should stay has ended'),
   ('session', 'ready', 'drain', 'draining', 'no page needs it, or its worker is stopping'),
-  ('session', 'ready', 'lapse', 'closed', 'its worker was lost'),
+  ('session', 'ready', 'lapse', 'closed', 'its worker lapsed'),
   ('session', 'draining', 'close', 'closed', 'its hooks have ended'),
-  ('session', 'draining', 'lapse', 'closed', 'its worker was lost'),
+  ('session', 'draining', 'lapse', 'closed', 'its worker lapsed'),
   ('process', 'running', 'exit', 'exited', 'it stopped, or its lease lapsed'),
   ('delivery', 'waiting', 'deliver', 'delivered', 'its receiver accepted it'),
   ('delivery', 'waiting', 'give_up', 'given_up', 'its receiver did not accept it in time'),

@@ -77,9 +77,9 @@ comment on column holdfast.process.beat_at is 'Last heartbeat.';
 comment on column holdfast.process.lease_until is 'End of its lease. Past it, its work is given to others.';
 comment on column holdfast.process.draining is 'It finishes what it has and claims nothing more.';
 comment on column holdfast.process.request is
-  'An order (drain, stop, leave) that it receives with its next heartbeat.';
+  'A command (drain, stop, leave) that it receives with its next heartbeat.';
 comment on column holdfast.process.paused_at is
-  'Since when this worker claims nothing by order; NULL: not paused.';
+  'Since when this worker claims nothing by command; NULL: not paused.';
 comment on column holdfast.process.paused_by is 'Who paused it, and why.';
 comment on column holdfast.process.log_level is 'Log level of this process; NULL: that of the collection.';
 comment on column holdfast.process.standby is
@@ -104,6 +104,6 @@ create index process_by_start on holdfast.process (started_at);
 comment on index holdfast.process_by_start is 'The newest processes.';
 create index process_by_system on holdfast.process (start_ticks, pid);
 comment on index holdfast.process_by_system is
-  'Earlier incarnations, whose orders hold for a process that rejoins.';
+  'Earlier incarnations, whose commands hold for a process that rejoins.';
 create index process_by_end on holdfast.process (ended_at) where status = 'exited';
 comment on index holdfast.process_by_end is 'For trimming.';

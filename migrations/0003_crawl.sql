@@ -132,7 +132,7 @@ comment on column holdfast.crawl.stopping_at is
   'Since when its open snapshots are being cancelled, batch by batch.';
 comment on column holdfast.crawl.sealed_at is 'When its last snapshot was sealed.';
 comment on column holdfast.crawl.stop_reason is
-  'Which limit or order ended it early: max_urls, cancelled, ...';
+  'Which limit or command ended it early: max_urls, cancelled, ...';
 comment on column holdfast.crawl.outcome is 'succeeded, partial, failed, empty or cancelled.';
 comment on column holdfast.crawl.changed_by is 'Who paused, resumed or cancelled it last.';
 create index crawl_due on holdfast.crawl (retry_at) where owner_id is null and retry_at is not null;

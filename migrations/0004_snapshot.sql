@@ -53,7 +53,7 @@ create table holdfast.snapshot_queue (
   reason text, owner_id uuid,
   fence bigint not null default 0,
   claimed_at timestamptz,
-  attempts integer not null default 0, owners_lost integer not null default 0,
+  attempts integer not null default 0, lapses integer not null default 0,
   constraint snapshot_queue_pkey primary key (snapshot_id, crawl_id),
   constraint snapshot_queue_status check (status in ('queued', 'started', 'paused')),
   constraint snapshot_queue_lane_is_host check (lane in ('', host)),
@@ -61,7 +61,7 @@ create table holdfast.snapshot_queue (
   constraint snapshot_queue_owner_has_claim check ((owner_id is null) = (claimed_at is null)),
   constraint snapshot_queue_paused_is_parked check (status <> 'paused' or retry_at = '9999-01-01T00:00:00Z'),
   constraint snapshot_queue_excluded_is_paused check (not excluded or status = 'paused'),
-  constraint snapshot_queue_numbers check (least(fence, attempts, owners_lost) >= 0)
+  constraint snapshot_queue_numbers check (least(fence, attempts, lapses) >= 0)
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.0, autovacuum_vacuum_threshold = 5000,
   autovacuum_vacuum_cost_delay = 0);
 comment on table holdfast.snapshot_queue is
@@ -83,7 +83,7 @@ comment on column holdfast.snapshot_queue.owner_id is
 comment on column holdfast.snapshot_queue.fence is 'Grows with each claim; older fences cannot write.';
 comment on column holdfast.snapshot_queue.claimed_at is 'When it was claimed.';
 comment on column holdfast.snapshot_queue.attempts is 'Attempts spent, those of stopped workers not counted.';
-comment on column holdfast.snapshot_queue.owners_lost is 'Workers that were lost while they had it.';
+comment on column holdfast.snapshot_queue.lapses is 'Workers that lapsed while they had it.';
 create index snapshot_queue_due on holdfast.snapshot_queue (crawl_id, lane, retry_at) where owner_id is null;
 comment on index holdfast.snapshot_queue_due is 'What a claim takes from a lane of a crawl.';
 create index snapshot_queue_owned on holdfast.snapshot_queue (owner_id) where owner_id is not null;
@@ -104,7 +104,7 @@ create table holdfast.snapshot_sealed (
   bytes bigint not null default 0, files bigint not null default 0,
   title text not null default '',
   http_status integer, mime text,
-  attempts integer not null default 0, owners_lost integer not null default 0,
+  attempts integer not null default 0, lapses integer not null default 0,
   started_at timestamptz,
   sealed_at timestamptz not null default clock_timestamp(),
   constraint snapshot_sealed_pkey primary key (snapshot_id, crawl_id),
@@ -122,7 +122,7 @@ create table holdfast.snapshot_sealed (
   constraint snapshot_sealed_mime check (mime ~ '^[a-z0-9!#$&^_.+-]+/[a-z0-9!#$&^_.+-]+$'),
   constraint snapshot_sealed_directory check (
     directory is null or holdfast.is_attempt_directory(directory, snapshot_id, fence)),
-  constraint snapshot_sealed_numbers check (least(fence, bytes, files, attempts, owners_lost) >= 0)
+  constraint snapshot_sealed_numbers check (least(fence, bytes, files, attempts, lapses) >= 0)
 );
 comment on table holdfast.snapshot_sealed is
   'How each snapshot ended. Never changes: this row is the commit.';
@@ -144,7 +144,7 @@ comment on column holdfast.snapshot_sealed.http_status is
   'HTTP status of the page; with 400 and above its outcome is failed. NULL: unknown.';
 comment on column holdfast.snapshot_sealed.mime is 'Media type of that answer, without parameters.';
 comment on column holdfast.snapshot_sealed.attempts is 'Attempts spent.';
-comment on column holdfast.snapshot_sealed.owners_lost is 'Workers that were lost while they had it.';
+comment on column holdfast.snapshot_sealed.lapses is 'Workers that were lost while they had it.';
 comment on column holdfast.snapshot_sealed.started_at is 'When that attempt was claimed; NULL: it never was.';
 comment on column holdfast.snapshot_sealed.sealed_at is 'When it was sealed.';
 create index snapshot_sealed_by_crawl on holdfast.snapshot_sealed (crawl_id, sealed_at);
@@ -163,7 +163,7 @@ create table holdfast.attempt (
   constraint attempt_pkey primary key (snapshot_id, crawl_id, fence),
   constraint attempt_snapshot foreign key (snapshot_id, crawl_id)
     references holdfast.snapshot (id, crawl_id) on delete cascade,
-  constraint attempt_ending check (ending in ('released', 'interrupted', 'lost', 'handed_back', 'cancelled'))
+  constraint attempt_ending check (ending in ('released', 'interrupted', 'lapsed', 'declined', 'cancelled'))
 );
 comment on table holdfast.attempt is 'Append-only: attempts that ended without a seal. v_attempt has all.';
 comment on column holdfast.attempt.snapshot_id is 'The snapshot.';
@@ -173,7 +173,7 @@ comment on column holdfast.attempt.process_id is 'The worker. No foreign key: pr
 comment on column holdfast.attempt.claimed_at is 'When it was claimed.';
 comment on column holdfast.attempt.ended_at is 'When it ended.';
 comment on column holdfast.attempt.ending is
-  'released (to retry); interrupted (worker stopped); lost (worker lost); handed_back (answer lost); '
+  'released (to retry); interrupted (worker stopped); lapsed (worker lapsed); declined (not begun); '
   'cancelled.';
 comment on column holdfast.attempt.reason is 'A sentence.';
 comment on column holdfast.attempt.hooks is 'Hooks that ran when the worker was lost, as plugin/hook.';

@@ -1,4 +1,4 @@
--- Orders: who paused, resumed, cancelled or changed what.
+-- Commands: who paused, resumed, cancelled or changed what.
 
 create table holdfast.control (
   id bigint generated always as identity primary key,
@@ -10,16 +10,16 @@ create table holdfast.control (
   constraint control_kind check (kind in ('crawl', 'snapshot', 'host', 'worker', 'all'))
 );
 comment on table holdfast.control is
-  'Append-only: every order, written by the transaction in which it took effect.';
+  'Append-only: every command, written by the transaction in which it took effect.';
 comment on column holdfast.control.id is 'Order of recording.';
 comment on column holdfast.control.at is 'When it took effect: after this no worker begins what it forbids.';
 comment on column holdfast.control.action is
   'pause, resume, cancel, scope, set, back off, retry, remove, tag.';
 comment on column holdfast.control.kind is 'What it applies to: crawl, snapshot, host, worker or all.';
 comment on column holdfast.control.target is 'Which one.';
-comment on column holdfast.control.crawl_id is 'Its crawl, if any. No foreign key: orders outlive crawls.';
+comment on column holdfast.control.crawl_id is 'Its crawl, if any. No foreign key: commands outlive crawls.';
 comment on column holdfast.control.by_whom is 'Who gave it.';
 comment on column holdfast.control.detail is 'Details, and the reason given.';
 comment on column holdfast.control.held is 'Claimed snapshots that it took from their workers.';
 create index control_by_crawl on holdfast.control (crawl_id, id);
-comment on index holdfast.control_by_crawl is 'Orders to a crawl.';
+comment on index holdfast.control_by_crawl is 'Commands to a crawl.';

@@ -90,7 +90,7 @@ struct SnapshotView {
   std::vector<std::string> tags;
   std::vector<ResultView> results;
   std::vector<std::string> discovered; // URLs
-  std::string node;                    // host name of the node
+  std::string worker;                  // host name of the worker
   std::uint64_t bytes{0};              // of the whole directory, as published; publish() says it
   std::size_t files{0};
 };

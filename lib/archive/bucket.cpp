@@ -98,7 +98,7 @@ std::string bucket_sentinel(s3::Client& bucket, const std::string& id, bool crea
   if (!found && create) {
     const auto present = bucket.list("", true);
     if (present.objects.empty() && present.directories.empty()) bucket.put_new(kSentinel, id + "\n", "text/plain");
-    found = bucket.get(kSentinel, text); // of several nodes that try at once, one wins
+    found = bucket.get(kSentinel, text); // of several workers that try at once, one wins
   }
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r' || text.back() == ' '))
     text.pop_back();
@@ -143,7 +143,7 @@ void publish_to_bucket(s3::Client& bucket, int attempt, const std::filesystem::p
   if (manifest == files.end()) throw Error(ErrorClass::bug, "an attempt without a manifest");
   const auto last = *manifest;
   files.erase(manifest);
-  // A store may answer each request in time, and still be too slow to wait for: others want this thread, and a node
+  // A store may answer each request in time, and still be too slow to wait for: others want this thread, and a worker
   // that is to end waits for it.
   const auto seconds = kPublishSeconds + files.size() / 4 + bytes / kSlowest;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);

@@ -57,12 +57,9 @@ html::Fields tile(const Entry& entry) {
 }
 
 html::Fields row(const Entry& entry) {
-  return {{"key", outcome_key(entry)},
-          {"badge", html::status_badge(outcome_word(entry))},
-          {"title", title_of(entry)},
-          {"where", html::without_scheme(entry.url)},
-          {"depth", entry.depth},
-          {"size", base::format_size(entry.bytes)}};
+  return {{"key", outcome_key(entry)}, {"badge", html::status_badge(outcome_word(entry))},
+          {"title", title_of(entry)},  {"where", html::without_scheme(entry.url)},
+          {"depth", entry.depth},      {"size", base::format_size(entry.bytes)}};
 }
 
 // Later tables continue the first one; their headings are there for screen readers.

@@ -41,7 +41,7 @@ Json snapshot_line(const SnapshotView& view) {
   object["tags"] = view.tags;
   object["started_at"] = view.started_at;
   object["ended_at"] = view.ended_at;
-  object["node"] = view.node;
+  object["worker"] = view.worker;
   object["output_size"] = bytes;
   object["discovered"] = view.discovered;
   return object;

@@ -100,7 +100,7 @@ html::List ways(const SnapshotView& view) {
 }
 
 struct Preview {
-  Html html;           // empty if no hook made a picture or a page
+  Html html;          // empty if no hook made a picture or a page
   bool beside{false}; // large enough for a column of its own
 };
 
@@ -128,7 +128,7 @@ Html facts_of(const SnapshotView& view) {
   if (view.http_status > 0)
     facts.add("Response", html::with_sub("HTTP " + std::to_string(view.http_status), view.mime));
   facts.add("Depth", html::with_sub(std::to_string(view.depth), view.depth == 0 ? "a seed" : ""));
-  facts.add("Node", view.node);
+  facts.add("Worker", view.worker);
   facts.add("Tags", tag_list(view.tags), kWide);
   return facts.html();
 }
@@ -167,8 +167,7 @@ FileLists files_of(const ResultView& result) {
 html::List cost_of(const ResultView& result) {
   html::List cost = {{{"text", base::format_duration(result.wall_time)}}};
   if (result.cpu_time.count() > 0) cost.push_back({{"text", "CPU " + base::format_duration(result.cpu_time)}});
-  if (result.peak_memory_bytes > 0)
-    cost.push_back({{"text", base::format_size(result.peak_memory_bytes) + " memory"}});
+  if (result.peak_memory_bytes > 0) cost.push_back({{"text", base::format_size(result.peak_memory_bytes) + " memory"}});
   std::uint64_t bytes = 0;
   for (const OutputFile& file : result.files)
     bytes += file.size;
@@ -254,8 +253,8 @@ html::List blocks_of(const Groups& groups, const Html& lede) {
   html::List blocks;
   const auto add = [&](const char* id, const char* heading, html::Value about, const char* style, const Group& group) {
     if (!group.items.empty())
-      blocks.push_back({{"id", id}, {"heading", heading}, {"lede", std::move(about)}, {"style", style},
-                        {"items", group.items}});
+      blocks.push_back(
+          {{"id", id}, {"heading", heading}, {"lede", std::move(about)}, {"style", style}, {"items", group.items}});
   };
   add("kept", "What was kept", lede, "results", groups.kept);
   add("failed", "What failed", counted(groups.failed.count, "hook") + " ended with an error.", "results",
@@ -283,26 +282,26 @@ std::string render_snapshot_html(const SnapshotView& view) {
   const auto groups = groups_of(view);
   const auto lede = lede_of(groups);
   const auto found = view.discovered.size();
-  const Html body = fill(embedded::snapshot_html,
-                         {{"favicon", icon},
-                          {"outcome", html::status_badge(view.outcome)},
-                          {"headline", view.title.empty() ? html::without_scheme(view.url) : view.title},
-                          {"url", html::outside_link(view.url, view.url)},
-                          {"ways", ways(view)},
-                          {"facts", facts_of(view)},
-                          {"two_columns", preview.beside},
-                          {"preview", preview.html},
-                          {"kept", groups.kept.items},
-                          {"ran", !view.results.empty()},
-                          {"lede", lede},
-                          {"blocks", blocks_of(groups, lede)},
-                          {"links", links_of(view)},
-                          {"links_counted", counted(found, "link")},
-                          {"more_links", found > kLinksListed ? grouped(found - kLinksListed) : ""},
-                          {"manifest", kManifestName},
-                          {"id", view.id},
-                          {"crawl", view.crawl_id},
-                          {"fence", view.fence}});
+  const Html body =
+      fill(embedded::snapshot_html, {{"favicon", icon},
+                                     {"outcome", html::status_badge(view.outcome)},
+                                     {"headline", view.title.empty() ? html::without_scheme(view.url) : view.title},
+                                     {"url", html::outside_link(view.url, view.url)},
+                                     {"ways", ways(view)},
+                                     {"facts", facts_of(view)},
+                                     {"two_columns", preview.beside},
+                                     {"preview", preview.html},
+                                     {"kept", groups.kept.items},
+                                     {"ran", !view.results.empty()},
+                                     {"lede", lede},
+                                     {"blocks", blocks_of(groups, lede)},
+                                     {"links", links_of(view)},
+                                     {"links_counted", counted(found, "link")},
+                                     {"more_links", found > kLinksListed ? grouped(found - kLinksListed) : ""},
+                                     {"manifest", kManifestName},
+                                     {"id", view.id},
+                                     {"crawl", view.crawl_id},
+                                     {"fence", view.fence}});
   return page_frame(view.title.empty() ? view.url : view.title, icon, body);
 }
 

@@ -109,7 +109,7 @@ std::optional<json> page_of(const std::string& index, const std::string& id, std
     }
     if (text_at(object, "type") != "Snapshot" || text_at(object, "id") != id || number_at(object, "fence") != fence)
       return std::nullopt;
-    for (const char* name : {"id", "crawl_id", "url", "title", "outcome", "started_at", "ended_at", "node"})
+    for (const char* name : {"id", "crawl_id", "url", "title", "outcome", "started_at", "ended_at", "worker"})
       page[name] = text_at(object, name);
     if (const auto status = number_at(object, "http_status"); status > 0) page["http_status"] = status;
     if (const auto mime = text_at(object, "mime"); !mime.empty()) page["mime"] = mime;

@@ -71,14 +71,14 @@ void require_sentinel(const std::filesystem::path& directory, s3::Client* bucket
   }
 }
 
-// An ext4 volume that was just made holds lost+found; another node may be trying the very same right now.
+// An ext4 volume that was just made holds lost+found; another worker may be trying the very same right now.
 bool looks_empty(const Fd& directory, const std::filesystem::path& path) {
   const auto names = list_names(directory.get(), path.native());
   return std::all_of(names.begin(), names.end(),
                      [](const std::string& name) { return name == "lost+found" || name.starts_with(kOwnPrefix); });
 }
 
-// Of several nodes that prepare one directory at a time, exactly one's sentinel stays: link(2) fails where a file is,
+// Of several workers that prepare one directory at a time, exactly one's sentinel stays: link(2) fails where a file is,
 // over NFS too.
 void create_sentinel(const Fd& directory, const std::filesystem::path& path, const std::string& id) {
   const auto file = path / kSentinel;

@@ -148,7 +148,7 @@ void drop_bodies(const fs::path& root, const std::vector<std::string>& digests) 
   try {
     struct stat status {};
     if (::lstat((root / kBodies).c_str(), &status) != 0) return;
-    // Should another node link it between these two calls, it keeps its file; only the name to share it by is gone.
+    // Should another worker link it between these two calls, it keeps its file; only the name to share it by is gone.
     for (const auto& digest : digests) {
       const fs::path body = body_path(root, digest);
       if (::lstat(body.c_str(), &status) == 0 && status.st_nlink == 1) ::unlink(body.c_str());

@@ -74,8 +74,8 @@ public:
 // The sinks write at once, in the thread that logs.
 thread_local const LogAbout* innermost = nullptr;
 
-std::mutex node_mutex;
-std::string node_label;
+std::mutex process_mutex;
+std::string process_label;
 
 void add_subject(nlohmann::ordered_json& line, const LogAbout* about) {
   if (about == nullptr) return;
@@ -88,7 +88,8 @@ void add_subject(nlohmann::ordered_json& line, const LogAbout* about) {
   if (!subject.hook.empty()) line["hook"] = subject.hook;
 }
 
-// One JSON object a line: {"time":"2026-01-31T12:00:00.123Z","level":"info","message":"...","node":"...","crawl":"...",
+// One JSON object a line:
+// {"time":"2026-01-31T12:00:00.123Z","level":"info","message":"...","process":"...","crawl":"...",
 // "snapshot":"...","attempt":1,"plugin":"...","hook":"..."}, of the last ones those that it speaks of.
 class JsonFormatter : public spdlog::formatter {
 public:
@@ -101,8 +102,8 @@ public:
     line["level"] = level_name(message.level);
     line["message"] = std::string_view(message.payload.data(), message.payload.size());
     {
-      const std::lock_guard lock(node_mutex);
-      if (!node_label.empty()) line["node"] = node_label;
+      const std::lock_guard lock(process_mutex);
+      if (!process_label.empty()) line["process"] = process_label;
     }
     add_subject(line, innermost);
     // Captured text may be invalid UTF-8; a log line must never fail for it.
@@ -169,9 +170,9 @@ void set_log_around(std::function<void(const std::function<void()>&)> around) {
   around_line = std::move(around);
 }
 
-void set_log_node(std::string_view label) {
-  const std::lock_guard lock(node_mutex);
-  node_label = label;
+void set_log_process(std::string_view label) {
+  const std::lock_guard lock(process_mutex);
+  process_label = label;
 }
 
 LogAbout::LogAbout(LogSubject subject) : subject_(std::move(subject)), outer_(std::exchange(innermost, this)) {}

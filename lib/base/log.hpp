@@ -25,8 +25,8 @@ void request_log_level(std::string_view level);
 // Switches debugging on, or off again (SIGUSR1).
 void toggle_debugging();
 
-// Every JSON line names this node (or runner) from now on.
-void set_log_node(std::string_view label);
+// Every JSON line names this process from now on.
+void set_log_process(std::string_view label);
 
 // What a log line speaks of. Empty: not told.
 struct LogSubject {

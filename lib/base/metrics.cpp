@@ -22,14 +22,14 @@ struct Family {
 };
 
 constexpr std::array kFamilies = {
-    Family{"holdfast_worker_claims_total", "counter", "Claims that gave this node work.", false},
-    Family{"holdfast_worker_snapshots_claimed_total", "counter", "Snapshots that this node was given.", false},
+    Family{"holdfast_worker_claims_total", "counter", "Claims that gave this worker work.", false},
+    Family{"holdfast_worker_snapshots_claimed_total", "counter", "Snapshots that this worker was given.", false},
     Family{"holdfast_worker_takeovers_total", "counter",
-           "Snapshots that this node was given after another had been lost with them.", false},
+           "Snapshots that this worker was given after another had been lost with them.", false},
     Family{"holdfast_worker_lease_losses_total", "counter",
-           "Snapshots that this node had to drop because they were no longer its own.", false},
+           "Snapshots that this worker had to drop because they were no longer its own.", false},
     Family{"holdfast_worker_fencings_total", "counter",
-           "Times this node killed its hooks because it could not be sure of its lease.", false},
+           "Times this worker killed its hooks because it could not be sure of its lease.", false},
     Family{"holdfast_worker_hooks_total", "counter", "Hooks that have ended, by plugin and outcome.", true},
     Family{"holdfast_worker_hook_duration_seconds", "histogram", "How long hooks took, by plugin.", true},
     Family{"holdfast_worker_hook_memory_max_bytes", "gauge",

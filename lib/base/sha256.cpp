@@ -24,7 +24,9 @@ Sha256::Sha256()
   check(context_ ? EVP_DigestInit_ex(as_context(context_), EVP_sha256(), nullptr) : 0);
 }
 
-void Sha256::update(std::string_view bytes) { check(EVP_DigestUpdate(as_context(context_), bytes.data(), bytes.size())); }
+void Sha256::update(std::string_view bytes) {
+  check(EVP_DigestUpdate(as_context(context_), bytes.data(), bytes.size()));
+}
 
 std::string Sha256::finish() {
   unsigned char digest[EVP_MAX_MD_SIZE];

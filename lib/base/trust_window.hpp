@@ -1,7 +1,7 @@
 #pragma once
-// Pure arithmetic of self-fencing. A node may act until `sent + lease - margin`, counted from the
+// Pure arithmetic of self-fencing. A worker may act until `sent + lease - margin`, counted from the
 // moment it *sent* its last successful beat on its own clock; past that it must assume that others have taken its work.
-// Owned by Node; its main thread extends it, any thread may read it.
+// Owned by Worker; its main thread extends it, any thread may read it.
 
 #include <time.h>
 

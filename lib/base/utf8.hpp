@@ -19,8 +19,8 @@ bool is_utf8(std::string_view text) noexcept;
 std::string repair_utf8(std::string_view text);
 
 struct Character {
-  char32_t code{0};        // kReplacement's if the byte is no character
-  std::size_t length{0};   // bytes it takes; 1 for such a byte
+  char32_t code{0};      // kReplacement's if the byte is no character
+  std::size_t length{0}; // bytes it takes; 1 for such a byte
 };
 // The first character of a text that is not empty.
 Character first_character(std::string_view text) noexcept;

@@ -13,7 +13,7 @@ namespace {
 using base::Error;
 using base::ErrorClass;
 
-// What a node needs besides kill_grace to end its hooks: to notice, to signal, to reap. Who chooses a lease shorter
+// What a worker needs besides kill_grace to end its hooks: to notice, to signal, to reap. Who chooses a lease shorter
 // than a minute has less to lose by a late kill, and gets by with a twelfth of it.
 std::chrono::milliseconds stop_overhead(std::chrono::milliseconds lease) {
   return std::min<std::chrono::milliseconds>(std::chrono::seconds(5), lease / 12);
@@ -38,13 +38,13 @@ void check_lease_rule(const Settings& settings) {
   if (2 * beat > lease - margin) {
     throw Error(ErrorClass::configuration,
                 "two beats must fit into lease - margin: " + describe(settings, {"beat", "lease", "margin"}),
-                "One lost beat must not cost a node its work: lengthen lease, or shorten beat or margin.");
+                "One lost beat must not cost a worker its work: lengthen lease, or shorten beat or margin.");
   }
   if (const auto overhead = stop_overhead(lease); settings.duration("kill_grace") + overhead >= margin) {
     throw Error(ErrorClass::configuration,
                 fmt::format("kill_grace + {} must be less than margin: ", base::format_duration(overhead)) +
                     describe(settings, {"kill_grace", "margin"}),
-                "A cut-off node must have ended its hooks before others take its work: lengthen margin, or shorten "
+                "A cut-off worker must have ended its hooks before others take its work: lengthen margin, or shorten "
                 "kill_grace.");
   }
   if (2 * settings.duration("runner.beat") > settings.duration("runner.lease")) {

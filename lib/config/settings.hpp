@@ -1,7 +1,7 @@
 #pragma once
-// Node settings: one table of keys, each with type, default, help and whether it is secret; each value remembers where
-// it came from. Layers, later wins: default < YAML file < environment (HOLDFAST_...) < command line. A setting has one
-// name in two spellings: "urls.allow_private" and HOLDFAST_URLS_ALLOW_PRIVATE. Read once at start; immutable
+// Worker settings: one table of keys, each with type, default, help and whether it is secret; each value remembers
+// where it came from. Layers, later wins: default < YAML file < environment (HOLDFAST_...) < command line. A setting
+// has one name in two spellings: "urls.allow_private" and HOLDFAST_URLS_ALLOW_PRIVATE. Read once at start; immutable
 // afterwards; any thread. Hook options (WGET_TIMEOUT=...) are not settings: they live under "hooks:" in YAML and travel
 // as strings.
 
@@ -70,7 +70,7 @@ private:
 };
 
 // The rules between settings: 2 * beat <= lease - margin, so that one lost beat costs nothing; kill_grace + 5s (or a
-// twelfth of lease, if that is less) < margin, so that a cut-off node is quiet before its work is taken;
+// twelfth of lease, if that is less) < margin, so that a cut-off worker is quiet before its work is taken;
 // 2 * runner.beat <= runner.lease. Throws Error(configuration) naming the settings, their values and where each comes
 // from.
 void check_lease_rule(const Settings& settings);

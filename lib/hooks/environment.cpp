@@ -174,7 +174,7 @@ std::string search_path(const Environment& environment, const std::string& inher
 
 } // namespace
 
-bool chooses_program(const std::string& option) {
+bool chooses_binary(const std::string& option) {
   static const std::regex pattern(
       "_BINARY$|_ARGS(_EXTRA)?$|^(LD|BASH|ABXPKG|HOLDFAST)_|^PYTHON[A-Z]|^PERL5|^RUBY(OPT|LIB)$"
       "|^NODE_(OPTIONS|PATH|MODULES?_DIR)$|^GIT_(SSH|CONFIG|ASKPASS|EXEC|EXTERNAL|EDITOR|PAGER|PROXY)"

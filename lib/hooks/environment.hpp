@@ -43,8 +43,8 @@ Options environment_options(const Catalog& catalog, const Options& given = {});
 Options resolve_options(const Catalog& catalog, const Plugin& plugin, const Options& options);
 
 // Whether an option decides which program a hook starts, or what code it loads: WGET_BINARY, CHROME_ARGS, NODE_OPTIONS,
-// PATH. Such options are the worker's own; holdfast.option_chooses_program() refuses them in a crawl by the same rule.
-bool chooses_program(const std::string& option);
+// PATH. Such options are the worker's own; holdfast.option_chooses_binary() refuses them in a crawl by the same rule.
+bool chooses_binary(const std::string& option);
 
 // The hook's timeout, in seconds: <PLUGIN>_TIMEOUT in options > TIMEOUT in options > schema default of <PLUGIN>_TIMEOUT
 // > 60 s; at most 12 h.

@@ -107,8 +107,7 @@ Html with_sub(std::string_view text, std::string_view sub) {
 }
 
 void Facts::add(std::string_view name, Value value, Width width) {
-  if (!value.empty())
-    facts_.push_back({{"name", name}, {"value", std::move(value)}, {"wide", width == Width::wide}});
+  if (!value.empty()) facts_.push_back({{"name", name}, {"value", std::move(value)}, {"wide", width == Width::wide}});
 }
 
 Html Facts::html() const { return fill(embedded::facts_html, {{"facts", facts_}}); }

@@ -26,7 +26,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* kNodeGroup = "holdfast-node"; // where nodes are, so that the group above may have controllers
+constexpr const char* kWorkerGroup =
+    "holdfast-worker"; // where workers are, so that the group above may have controllers
 constexpr const char* kLeafPrefix = "holdfast-hook-";
 constexpr int kRounds = 20; // processes may be born while others are moved
 
@@ -138,7 +139,7 @@ Cgroups Cgroups::find() {
   for (const auto& mount : all) {
     if (!mount.controllers.empty() || !groups.contains("")) continue;
     fs::path directory = directory_of(mount, groups.at(""));
-    if (directory.filename() == kNodeGroup) directory = directory.parent_path(); // another node was here first
+    if (directory.filename() == kWorkerGroup) directory = directory.parent_path(); // another worker was here first
     if (directory.empty()) continue;
     const bool ours = directory == mount.point || marked_as_delegated(directory);
     if (!ours && !belongs_to_us(directory)) {
@@ -187,7 +188,7 @@ void Cgroups::enable_controllers(Place& place) {
   const fs::path control = place.directory / "cgroup.subtree_control";
   int error = write_file(control, wanted);
   if (error == EBUSY && place.ours) {
-    const fs::path group = place.directory / kNodeGroup;
+    const fs::path group = place.directory / kWorkerGroup;
     ::mkdir(group.c_str(), 0755);
     for (int round = 0; round < kRounds && error == EBUSY; ++round) {
       std::ifstream members(place.directory / "cgroup.procs");

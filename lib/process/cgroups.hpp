@@ -19,7 +19,7 @@ public:
   static Cgroups find();
 
   // Makes ready: turns on the controllers of version 2, for which this process and those beside it must move into a
-  // group of their own, and ends and removes what a killed node has left. Never throws.
+  // group of their own, and ends and removes what a killed worker has left. Never throws.
   void prepare();
 
   bool any() const { return !places_.empty(); }

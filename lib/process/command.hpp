@@ -33,7 +33,7 @@ struct Command {
   std::filesystem::path stderr_path;    // either may be empty: /dev/null
   Limits limits;
   std::chrono::milliseconds watch_cpu{0}; // how often Child::cpu_time() is brought up to date; 0: never
-  // Name and value of the marker variable ("HOLDFAST_COOKIE=<node>.<hex>") added to the environment: it finds
+  // Name and value of the marker variable ("HOLDFAST_COOKIE=<worker>.<hex>") added to the environment: it finds
   // descendants that left the session, and leftovers of an earlier incarnation.
   std::string cookie;
   base::LogSubject subject; // of what we log about it

@@ -156,9 +156,9 @@ struct Supervision {
     ended.expires_at(Clock::time_point::max());
   }
 
-  void send(shim::OrderKind kind, milliseconds grace) {
+  void send(shim::CommandKind kind, milliseconds grace) {
     const auto limited = std::clamp<std::int64_t>(grace.count(), 0, std::numeric_limits<std::uint32_t>::max());
-    const shim::Order order{kind, static_cast<std::uint32_t>(limited)};
+    const shim::Command order{kind, static_cast<std::uint32_t>(limited)};
     // A shim that is gone has nothing left to end; one that is stopped must wake up to read this.
     (void)::send(control.native_handle(), &order, sizeof order, MSG_NOSIGNAL | MSG_DONTWAIT);
     ::kill(shim_pid, SIGCONT);
@@ -292,12 +292,12 @@ public:
 
   void terminate(milliseconds grace) override {
     grace = std::clamp(grace, milliseconds(0), milliseconds(std::chrono::hours(24 * 7)));
-    enter_ladder(shim::OrderKind::terminate, grace);
+    enter_ladder(shim::CommandKind::terminate, grace);
   }
-  void kill() override { enter_ladder(shim::OrderKind::kill, milliseconds(0)); }
+  void kill() override { enter_ladder(shim::CommandKind::kill, milliseconds(0)); }
 
 private:
-  void enter_ladder(shim::OrderKind kind, milliseconds grace) {
+  void enter_ladder(shim::CommandKind kind, milliseconds grace) {
     if (!running()) return;
     const auto deadline = Clock::now() + grace;
     if (state_->kill_at && *state_->kill_at <= deadline) return;

@@ -56,7 +56,7 @@ struct Plan {
   std::string directory;
   std::vector<std::string> words;
   std::vector<char*> argv;
-  // Nothing of ours: no PG* variables, no marker by which a node finds its hooks.
+  // Nothing of ours: no PG* variables, no marker by which a worker finds its hooks.
   std::array<std::string, 3> environment{"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C.UTF-8", "TZ=UTC"};
   std::vector<char*> envp;
   bool change_user;

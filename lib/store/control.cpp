@@ -18,23 +18,23 @@ bool changed(pg::Connection& connection, const std::string& sql, const Values&..
 
 } // namespace
 
-bool crawl_pause(pg::Connection& connection, const std::string& crawl, const Order& order) {
-  return changed(connection, "select holdfast.crawl_pause($1::uuid, $2, $3)", crawl, order.by, order.why);
+bool crawl_pause(pg::Connection& connection, const std::string& crawl, const Command& command) {
+  return changed(connection, "select holdfast.crawl_pause($1::uuid, $2, $3)", crawl, command.by, command.why);
 }
 
-bool crawl_resume(pg::Connection& connection, const std::string& crawl, const Order& order) {
-  return changed(connection, "select holdfast.crawl_resume($1::uuid, $2, $3)", crawl, order.by, order.why);
+bool crawl_resume(pg::Connection& connection, const std::string& crawl, const Command& command) {
+  return changed(connection, "select holdfast.crawl_resume($1::uuid, $2, $3)", crawl, command.by, command.why);
 }
 
-bool crawl_cancel(pg::Connection& connection, const std::string& crawl, const Order& order,
+bool crawl_cancel(pg::Connection& connection, const std::string& crawl, const Command& command,
                   const std::function<void(std::int64_t)>& progress) {
   const bool open =
       connection
           .call("select status <> 'sealed' and stopping_at is null from holdfast.v_crawl where id = $1::uuid", crawl)
           .value();
   std::int64_t left =
-      connection.call("select holdfast.crawl_cancel($1::uuid, $2, $3)", crawl, order.by, order.why).value();
-  // What is in work on a node that has not heard yet is closed by that; the nodes also do this without us.
+      connection.call("select holdfast.crawl_cancel($1::uuid, $2, $3)", crawl, command.by, command.why).value();
+  // What is in work on a worker that has not heard yet is closed by that; the workers also do this without us.
   for (auto before = left + 1; left > 0 && left < before;) {
     if (progress) progress(left);
     before = left;
@@ -45,34 +45,34 @@ bool crawl_cancel(pg::Connection& connection, const std::string& crawl, const Or
   return open;
 }
 
-bool snapshot_order(pg::Connection& connection, const std::string& snapshot, const std::string& action,
-                    const Order& order) {
-  return changed(connection, "select holdfast.snapshot_order($1::uuid, $2, $3, $4)", snapshot, action, order.by,
-                 order.why);
+bool snapshot_command(pg::Connection& connection, const std::string& snapshot, const std::string& action,
+                      const Command& command) {
+  return changed(connection, "select holdfast.snapshot_command($1::uuid, $2, $3, $4)", snapshot, action, command.by,
+                 command.why);
 }
 
-bool worker_pause(pg::Connection& connection, const std::string& node, const Order& order) {
-  return changed(connection, "select holdfast.worker_pause($1::uuid, $2, $3)", node, order.by, order.why);
+bool worker_pause(pg::Connection& connection, const std::string& worker, const Command& command) {
+  return changed(connection, "select holdfast.worker_pause($1::uuid, $2, $3)", worker, command.by, command.why);
 }
 
-bool worker_resume(pg::Connection& connection, const std::string& node, const Order& order) {
-  return changed(connection, "select holdfast.worker_resume($1::uuid, $2, $3)", node, order.by, order.why);
+bool worker_resume(pg::Connection& connection, const std::string& worker, const Command& command) {
+  return changed(connection, "select holdfast.worker_resume($1::uuid, $2, $3)", worker, command.by, command.why);
 }
 
-bool worker_cancel(pg::Connection& connection, const std::string& node, const Order& order) {
-  return changed(connection, "select holdfast.worker_cancel($1::uuid, $2, $3)", node, order.by, order.why);
+bool worker_cancel(pg::Connection& connection, const std::string& worker, const Command& command) {
+  return changed(connection, "select holdfast.worker_cancel($1::uuid, $2, $3)", worker, command.by, command.why);
 }
 
-bool worker_drain(pg::Connection& connection, const std::string& node, const Order& order) {
-  return changed(connection, "select holdfast.worker_drain($1::uuid, $2, $3)", node, order.by, order.why);
+bool worker_drain(pg::Connection& connection, const std::string& worker, const Command& command) {
+  return changed(connection, "select holdfast.worker_drain($1::uuid, $2, $3)", worker, command.by, command.why);
 }
 
-bool collection_pause(pg::Connection& connection, const Order& order) {
-  return changed(connection, "select holdfast.collection_pause($1, $2)", order.by, order.why);
+bool collection_pause(pg::Connection& connection, const Command& command) {
+  return changed(connection, "select holdfast.collection_pause($1, $2)", command.by, command.why);
 }
 
-bool collection_resume(pg::Connection& connection, const Order& order) {
-  return changed(connection, "select holdfast.collection_resume($1, $2)", order.by, order.why);
+bool collection_resume(pg::Connection& connection, const Command& command) {
+  return changed(connection, "select holdfast.collection_resume($1, $2)", command.by, command.why);
 }
 
 std::vector<std::string> crawls_to_stop(pg::Connection& connection, int limit) {

@@ -1,7 +1,8 @@
 #pragma once
-// Orders to a running collection: pause, resume, cancel, scope, retry, tags, remove. One free function per SQL function
-// (migrations/functions/80_orders.sql, 81_collection.sql). Blocking; call on the thread that owns the connection. Each
-// order is final when the call returns, and may be repeated: the answer then says that nothing changed.
+// Commands to a running collection: pause, resume, cancel, scope, retry, tags, remove. One free function per SQL
+// function (migrations/functions/80_commands.sql, 81_collection.sql). Blocking; call on the thread that owns the
+// connection. Each command is final when the call returns, and may be repeated: the answer then says that nothing
+// changed.
 
 #include "lib/pg/connection.hpp"
 
@@ -15,28 +16,28 @@
 
 namespace holdfast::store {
 
-struct Order {
+struct Command {
   std::string by, why; // who gives it; a sentence, or empty
 };
 
 using ScopeLists = std::map<std::string, std::vector<std::string>>; // "deny" -> patterns, as in holdfast.scope_refusal
 
 // All return whether anything changed. Throw Error(refused) for an id that names nothing.
-bool crawl_pause(pg::Connection& connection, const std::string& crawl, const Order& order);
-bool crawl_resume(pg::Connection& connection, const std::string& crawl, const Order& order);
+bool crawl_pause(pg::Connection& connection, const std::string& crawl, const Command& command);
+bool crawl_resume(pg::Connection& connection, const std::string& crawl, const Command& command);
 // Also closes what is open, batch by batch; `progress` is told how many snapshots are left.
-bool crawl_cancel(pg::Connection& connection, const std::string& crawl, const Order& order,
+bool crawl_cancel(pg::Connection& connection, const std::string& crawl, const Command& command,
                   const std::function<void(std::int64_t)>& progress);
 // action: pause, resume, cancel.
-bool snapshot_order(pg::Connection& connection, const std::string& snapshot, const std::string& action,
-                    const Order& order);
-bool worker_pause(pg::Connection& connection, const std::string& node, const Order& order);
-bool worker_resume(pg::Connection& connection, const std::string& node, const Order& order);
-bool worker_cancel(pg::Connection& connection, const std::string& node, const Order& order);
+bool snapshot_command(pg::Connection& connection, const std::string& snapshot, const std::string& action,
+                      const Command& command);
+bool worker_pause(pg::Connection& connection, const std::string& worker, const Command& command);
+bool worker_resume(pg::Connection& connection, const std::string& worker, const Command& command);
+bool worker_cancel(pg::Connection& connection, const std::string& worker, const Command& command);
 // Claims nothing more, finishes what it has, ends. Also for runners.
-bool worker_drain(pg::Connection& connection, const std::string& node, const Order& order);
-bool collection_pause(pg::Connection& connection, const Order& order);
-bool collection_resume(pg::Connection& connection, const Order& order);
+bool worker_drain(pg::Connection& connection, const std::string& worker, const Command& command);
+bool collection_pause(pg::Connection& connection, const Command& command);
+bool collection_resume(pg::Connection& connection, const Command& command);
 
 // Open crawls that nothing stops yet.
 std::vector<std::string> crawls_to_stop(pg::Connection& connection, int limit);
@@ -52,7 +53,7 @@ Scope crawl_scope_of(pg::Connection& connection, const std::string& crawl);
 bool crawl_scope(pg::Connection& connection, const std::string& crawl, const ScopeLists& add, const ScopeLists& remove,
                  const std::string& by);
 
-// Above 0: before other crawls; below 0: after them. From the next claim of any node on.
+// Above 0: before other crawls; below 0: after them. From the next claim of any worker on.
 bool crawl_priority(pg::Connection& connection, const std::string& crawl, int priority, const std::string& by);
 
 // A new crawl `id` of what went wrong in these crawls and snapshots; returns how many URLs, 0: nothing was added.

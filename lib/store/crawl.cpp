@@ -68,9 +68,8 @@ bool crawl_add(pg::Connection& connection, const NewCrawl& crawl, const std::vec
         titles.push_back(seeds[i].title);
       for (std::size_t i = from; i < to && any_tags; ++i)
         tags.push_back(seeds[i].tags);
-      transaction.call("select holdfast.crawl_add_seeds($1::uuid, $2::text[], $3::text[], $4::jsonb)",
-                       crawl.id, urls, titles,
-                                      any_tags ? std::optional<std::string>(json_text(tags)) : std::nullopt);
+      transaction.call("select holdfast.crawl_add_seeds($1::uuid, $2::text[], $3::text[], $4::jsonb)", crawl.id, urls,
+                       titles, any_tags ? std::optional<std::string>(json_text(tags)) : std::nullopt);
     }
   });
   return added;

@@ -31,7 +31,7 @@ struct NewCrawl {
   std::chrono::milliseconds max_time{0};                 // from its start, pauses not counted
   int max_parallel{0};                                   // snapshots at once, in the whole cluster
   std::map<std::string, std::vector<std::string>> scope; // schemes, deny, allow, hosts, domains, prefixes
-  std::chrono::milliseconds host_delay{0};               // for web sites that have no rule of their own
+  std::chrono::milliseconds host_delay{0};               // for hosts that have no rule of their own
   int host_parallel{0};
   bool only_new{false};                      // leave out what the collection holds
   std::chrono::milliseconds only_new_age{0}; // but not if that is older than this; 0: however old

@@ -11,18 +11,19 @@ bool host_forget(pg::Connection& connection, const std::string& host, const std:
   return connection.call("select holdfast.host_forget($1, $2)", host, by).value().as<int>() > 0;
 }
 
-bool host_pause(pg::Connection& connection, const std::string& host, const Order& order) {
-  return connection.call("select holdfast.host_pause($1, $2, $3)", host, order.by, order.why).value().as<int>() > 0;
+bool host_pause(pg::Connection& connection, const std::string& host, const Command& command) {
+  return connection.call("select holdfast.host_pause($1, $2, $3)", host, command.by, command.why).value().as<int>() > 0;
 }
 
-bool host_resume(pg::Connection& connection, const std::string& host, const Order& order) {
-  return connection.call("select holdfast.host_resume($1, $2, $3)", host, order.by, order.why).value().as<int>() > 0;
+bool host_resume(pg::Connection& connection, const std::string& host, const Command& command) {
+  return connection.call("select holdfast.host_resume($1, $2, $3)", host, command.by, command.why).value().as<int>() >
+         0;
 }
 
-std::int64_t host_cancel(pg::Connection& connection, const std::string& host, const Order& order) {
+std::int64_t host_cancel(pg::Connection& connection, const std::string& host, const Command& command) {
   for (std::int64_t all = 0;;) {
     const std::int64_t some =
-        connection.call("select holdfast.host_cancel($1, $2, $3)", host, order.by, order.why).value();
+        connection.call("select holdfast.host_cancel($1, $2, $3)", host, command.by, command.why).value();
     if (some == 0) return all;
     all += some;
   }
@@ -40,19 +41,20 @@ std::chrono::milliseconds host_rate_limited(pg::Connection& connection, const st
   return std::chrono::milliseconds(wait);
 }
 
-Robots robots_get(pg::Connection& connection, const std::string& node, const Lease& lease, const std::string& origin) {
-  const auto result = connection.call("select * from holdfast.robots_get($1::uuid, $2::uuid, $3::uuid, $4)", node,
+Robots robots_get(pg::Connection& connection, const std::string& worker, const Lease& lease,
+                  const std::string& origin) {
+  const auto result = connection.call("select * from holdfast.robots_get($1::uuid, $2::uuid, $3::uuid, $4)", worker,
                                       lease.snapshot_id, lease.crawl_id, origin);
   const auto row = result.one();
   return {row["state"], row["rules"], row["error"].value_or(""), row["to_fetch"], row["too_early"]};
 }
 
-bool robots_put(pg::Connection& connection, const std::string& node, const std::string& origin, const std::string& host,
-                const RobotsAnswer& answer) {
+bool robots_put(pg::Connection& connection, const std::string& worker, const std::string& origin,
+                const std::string& host, const RobotsAnswer& answer) {
   return connection
       .call("select holdfast.robots_put($1::uuid, $2, $3, nullif($4::integer, 0), $5, nullif($6, ''), $7::interval, "
             "$8::interval)",
-            node, origin, host, answer.status, answer.rules, answer.error, answer.delay, answer.keep)
+            worker, origin, host, answer.status, answer.rules, answer.error, answer.delay, answer.keep)
       .value();
 }
 

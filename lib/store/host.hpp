@@ -1,10 +1,10 @@
 #pragma once
-// Web sites: delays, caps, back-off. One free function per SQL function (migrations/functions/50_host.sql). Blocking;
-// call on the thread that owns the connection. Changes take effect with the next claim of any node; all may be
+// Hosts: delays, caps, back-off. One free function per SQL function (migrations/functions/50_host.sql). Blocking;
+// call on the thread that owns the connection. Changes take effect with the next claim of any worker; all may be
 // repeated.
 
 #include "lib/store/control.hpp"
-#include "lib/store/node.hpp"
+#include "lib/store/worker.hpp"
 
 #include <chrono>
 #include <optional>
@@ -20,24 +20,24 @@ struct HostLimits {
 void host_set(pg::Connection& connection, const std::string& host, const HostLimits& limits, const std::string& by);
 // Takes its limits off it; false if it had none. Error(refused) while it is paused or left in peace.
 bool host_forget(pg::Connection& connection, const std::string& host, const std::string& by);
-bool host_pause(pg::Connection& connection, const std::string& host, const Order& order);
-bool host_resume(pg::Connection& connection, const std::string& host, const Order& order);
+bool host_pause(pg::Connection& connection, const std::string& host, const Command& command);
+bool host_resume(pg::Connection& connection, const std::string& host, const Command& command);
 // Every open snapshot of the host, in every crawl; returns how many.
-std::int64_t host_cancel(pg::Connection& connection, const std::string& host, const Order& order);
-// The site asked to be left alone. `by`: the node that heard it.
+std::int64_t host_cancel(pg::Connection& connection, const std::string& host, const Command& command);
+// The site asked to be left alone. `by`: the worker that heard it.
 // Returns for how long it is left alone from now on.
 std::chrono::milliseconds host_rate_limited(pg::Connection& connection, const std::string& host, int status,
                                             std::optional<std::chrono::milliseconds> retry_after,
                                             const std::string& by);
 
-// What a site's robots.txt says, as the nodes share it (migrations/functions/55_robots.sql).
+// What a site's robots.txt says, as the workers share it (migrations/functions/55_robots.sql).
 struct Robots {
   std::string state; // known, unreachable, wanted (nobody knows yet)
   std::string rules, error;
   bool fetch{false};     // the caller is to fetch it within a minute, and to call robots_put
   bool too_early{false}; // claimed before it was known that the site has a delay: put it back
 };
-Robots robots_get(pg::Connection& connection, const std::string& node, const Lease& lease, const std::string& origin);
+Robots robots_get(pg::Connection& connection, const std::string& worker, const Lease& lease, const std::string& origin);
 
 struct RobotsAnswer {
   int status{0}; // 0: there was none
@@ -45,7 +45,7 @@ struct RobotsAnswer {
   std::chrono::milliseconds delay{0}, keep{0}; // Crawl-delay, already capped; how long the answer holds
 };
 // True: the site is one with a delay, so that the next request must wait.
-bool robots_put(pg::Connection& connection, const std::string& node, const std::string& origin, const std::string& host,
-                const RobotsAnswer& answer);
+bool robots_put(pg::Connection& connection, const std::string& worker, const std::string& origin,
+                const std::string& host, const RobotsAnswer& answer);
 
 } // namespace holdfast::store

@@ -33,7 +33,7 @@ Crawl crawl_of(const pg::Row& row) {
 }
 
 RunningHook running_hook_of(const pg::Row& row) {
-  return {row["snapshot_id"], row["url"], row["plugin"], row["hook_name"], row["node"], row["seconds"]};
+  return {row["snapshot_id"], row["url"], row["plugin"], row["hook_name"], row["worker"], row["seconds"]};
 }
 
 std::vector<RunningHook> hooks(pg::Connection& connection, const std::string& rest, const pg::Params& params) {
@@ -56,7 +56,7 @@ Process process_of(const pg::Row& row) {
 }
 
 Event event_of(const pg::Row& row) {
-  return {row["id"],    row["at"],       row["lifecycle"],            row["object_id"],
+  return {row["id"],    row["at"],       row["lifecycle"],           row["object_id"],
           row["event"], row["to_state"], row["detail"].value_or(""), ""};
 }
 
@@ -75,7 +75,7 @@ constexpr const char* kProcess = "select *, extract(epoch from lease_left) as le
 Status status(pg::Connection& connection) {
   const auto result = connection.call("select * from holdfast.v_status");
   const auto row = result.one();
-  return {.nodes = row["nodes"],
+  return {.workers = row["workers"],
           .slots = row["slots"],
           .crawls_open = row["crawls_open"],
           .snapshots_open = row["snapshots_open"],
@@ -84,7 +84,7 @@ Status status(pg::Connection& connection) {
           .crawls_paused = row["crawls_paused"],
           .crawls_to_do = row["crawls_to_do"],
           .runners = row["runners"],
-          .workers_lost = row["workers_lost"],
+          .workers_lapsed = row["workers_lapsed"],
           .last_sealed_at = row["last_sealed_at"].optional<std::string>(),
           .paused = row["paused"].optional<std::string>()};
 }
@@ -139,7 +139,7 @@ std::optional<Snapshot> find_snapshot(pg::Connection& connection, const std::str
                   .bytes = row["bytes"].value_or<std::int64_t>(0),
                   .files = row["files"].value_or<std::int64_t>(0),
                   .attempts = row["attempts"].value_or<std::int64_t>(0),
-                  .owners_lost = row["owners_lost"].value_or<std::int64_t>(0)};
+                  .lapses = row["lapses"].value_or<std::int64_t>(0)};
 }
 
 namespace {
@@ -195,7 +195,7 @@ std::vector<ShownResult> results(pg::Connection& connection, const std::string& 
 }
 
 std::vector<RunningHook> running(pg::Connection& connection, const std::string& order, int limit) {
-  for (const std::string column : {"plugin", "url", "node"})
+  for (const std::string column : {"plugin", "url", "worker"})
     if (order == column)
       return hooks(connection, "order by " + column + ", running_for desc limit $1::integer", pg::Params::of(limit));
   if (order != "age") throw base::Error(base::ErrorClass::bug, "running hooks are not ordered by " + order);
@@ -215,9 +215,12 @@ std::vector<Stuck> stuck(pg::Connection& connection, int limit) {
   return connection
       .call("select *, extract(epoch from stuck_for) as seconds from holdfast.v_stuck limit $1::integer", limit)
       .map([](const pg::Row& row) {
-        return Stuck{row["kind"], row["id"],
-                     row["name"].value_or(""), row["what"],
-                     row["reason"].value_or(""), row["seconds"].optional<double>()};
+        return Stuck{row["kind"],
+                     row["id"],
+                     row["name"].value_or(""),
+                     row["what"],
+                     row["reason"].value_or(""),
+                     row["seconds"].optional<double>()};
       });
 }
 
@@ -238,9 +241,10 @@ std::vector<Process> workers(pg::Connection& connection, int limit) {
 
 std::vector<Process> running_processes(pg::Connection& connection, int limit) {
   return connection
-      .call("select n.*, extract(epoch from n.lease_left) as lease_seconds, w.reason as why from holdfast.v_worker n "
-            "cross join lateral holdfast.why(n.id) w where n.status = 'running' order by n.started_at limit $1::integer",
-            limit)
+      .call(
+          "select n.*, extract(epoch from n.lease_left) as lease_seconds, w.reason as why from holdfast.v_worker n "
+          "cross join lateral holdfast.why(n.id) w where n.status = 'running' order by n.started_at limit $1::integer",
+          limit)
       .map([](const pg::Row& row) {
         auto process = process_of(row);
         process.why = row.text("why");

@@ -15,8 +15,8 @@
 namespace holdfast::store {
 
 struct Status {
-  std::int64_t nodes{0}, slots{0}, crawls_open{0}, snapshots_open{0}, snapshots_held{0}, hooks_running{0},
-      crawls_paused{0}, crawls_to_do{0}, runners{0}, workers_lost{0};
+  std::int64_t workers{0}, slots{0}, crawls_open{0}, snapshots_open{0}, snapshots_held{0}, hooks_running{0},
+      crawls_paused{0}, crawls_to_do{0}, runners{0}, workers_lapsed{0};
   std::optional<std::string> last_sealed_at, paused; // paused: who paused everything, and why
 };
 Status status(pg::Connection& connection);
@@ -38,12 +38,11 @@ std::vector<Crawl> open_crawls(pg::Connection& connection, int limit); // newest
 std::vector<Crawl> latest_crawls(pg::Connection& connection, int limit);
 
 struct Snapshot {
-  std::string id, crawl_id, url, title, status, outcome, directory, mime, owner, created_at, sealed_at,
-      manifest_sha256;
+  std::string id, crawl_id, url, title, status, outcome, directory, mime, owner, created_at, sealed_at, manifest_sha256;
   std::vector<std::string> tags;
   std::string thumbnail; // relative to the directory; only of a crawl's and a search's snapshots
   int depth{0}, http_status{0};
-  std::int64_t bytes{0}, files{0}, attempts{0}, owners_lost{0};
+  std::int64_t bytes{0}, files{0}, attempts{0}, lapses{0};
 
   const std::string& name() const noexcept { return title.empty() ? url : title; }
 };
@@ -69,10 +68,10 @@ struct ShownResult {
 std::vector<ShownResult> results(pg::Connection& connection, const std::string& snapshot);
 
 struct RunningHook {
-  std::string snapshot_id, url, plugin, hook_name, node;
+  std::string snapshot_id, url, plugin, hook_name, worker;
   double seconds{0};
 };
-// order: age, plugin, url or node.
+// order: age, plugin, url or worker.
 std::vector<RunningHook> running(pg::Connection& connection, const std::string& order, int limit);
 // The longest first, without those in the background.
 std::vector<RunningHook> running_in_front(pg::Connection& connection, int limit);

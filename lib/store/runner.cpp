@@ -28,8 +28,8 @@ std::string runner_join(pg::Connection& connection, const ProcessInfo& process, 
   return connection
       .call("select holdfast.runner_join($1::uuid, $2::jsonb, $3, $4::integer, $5::bigint, $6, $7, $8, $9::boolean, "
             "$10::interval)",
-            process.id, machine_json(process), process.boot_id, process.pid, process.start_ticks,
-            process.pid_namespace, process.label, process.version, standby, lease)
+            process.id, machine_json(process), process.boot_id, process.pid, process.start_ticks, process.pid_namespace,
+            process.label, process.version, standby, lease)
       .value();
 }
 
@@ -53,9 +53,8 @@ Entry runner_enter(pg::Connection& connection, const std::string& runner, std::c
 
 RunnerBeat runner_beat(pg::Connection& connection, const std::string& runner, std::chrono::milliseconds lease,
                        const std::string& stats_json) {
-  const auto result =
-      connection.call("select * from holdfast.runner_beat($1::uuid, $2::interval, $3::jsonb)", runner, lease,
-                      stats_json);
+  const auto result = connection.call("select * from holdfast.runner_beat($1::uuid, $2::interval, $3::jsonb)", runner,
+                                      lease, stats_json);
   const auto row = result.one();
   return {row["leads"], row["request"].value_or(""), row["rival"].value_or(""),
           connection.call("select holdfast.log_level_of($1::uuid)", runner).value().value_or("")};

@@ -4,7 +4,7 @@
 // does not lead any more. All may be repeated.
 
 #include "lib/pg/connection.hpp"
-#include "lib/store/node.hpp"
+#include "lib/store/worker.hpp"
 
 #include <chrono>
 #include <cstdint>

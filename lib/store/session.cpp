@@ -2,9 +2,9 @@
 
 namespace holdfast::store {
 
-void session_open(pg::Connection& connection, const std::string& node, const std::string& session,
+void session_open(pg::Connection& connection, const std::string& worker, const std::string& session,
                   const std::string& crawl, const std::string& directory) {
-  connection.call("select holdfast.session_open($1::uuid, $2::uuid, $3::uuid, $4)", node, session, crawl, directory);
+  connection.call("select holdfast.session_open($1::uuid, $2::uuid, $3::uuid, $4)", worker, session, crawl, directory);
 }
 
 void session_set(pg::Connection& connection, const std::string& session, const std::string& status,
@@ -15,10 +15,12 @@ void session_set(pg::Connection& connection, const std::string& session, const s
 
 std::vector<SessionLog> session_logs(pg::Connection& connection, const std::string& crawl) {
   return connection
-      .call("select plugin, hook_name, node, log from holdfast.v_session_log where crawl_id = $1::uuid "
+      .call("select plugin, hook_name, worker, log from holdfast.v_session_log where crawl_id = $1::uuid "
             "order by ended_at, hook_name",
             crawl)
-      .map([](const pg::Row& row) { return SessionLog{row["plugin"], row["hook_name"], row["node"], row["log"]}; });
+      .map([](const pg::Row& row) {
+        return SessionLog{row["plugin"], row["hook_name"], row["worker"], row["log"]};
+      });
 }
 
 } // namespace holdfast::store

@@ -1,5 +1,5 @@
 #pragma once
-// Crawl sessions: the crawl hooks that a node keeps running for a crawl. One free function per SQL function
+// Crawl sessions: the crawl hooks that a worker keeps running for a crawl. One free function per SQL function
 // (migrations/functions/60_session.sql). Blocking; call on the thread that owns the connection. All may be repeated.
 
 #include "lib/pg/connection.hpp"
@@ -9,8 +9,8 @@
 
 namespace holdfast::store {
 
-// Errors: lease_lost if the node has been given up.
-void session_open(pg::Connection& connection, const std::string& node, const std::string& session,
+// Errors: lease_lost if the worker has lapsed.
+void session_open(pg::Connection& connection, const std::string& worker, const std::string& session,
                   const std::string& crawl, const std::string& directory);
 // status: ready, draining, closed or failed. `hooks_json`: [{plugin, hook_name, status, ...}], keys as the columns of
 // holdfast.session_hook.
@@ -19,7 +19,7 @@ void session_set(pg::Connection& connection, const std::string& session, const s
 
 // The end of what a crawl hook wrote to stderr, and where it ran.
 struct SessionLog {
-  std::string plugin, hook_name, node, log;
+  std::string plugin, hook_name, worker, log;
 };
 std::vector<SessionLog> session_logs(pg::Connection& connection, const std::string& crawl);
 

@@ -128,7 +128,7 @@ Claim claim_of(const pg::Row& row) {
   take("depth", claim.depth);
   take("max_depth", claim.max_depth);
   take("attempts", claim.attempts);
-  take("owners_lost", claim.owners_lost);
+  take("lapses", claim.lapses);
   take("persona", claim.persona);
   take("robots", claim.robots);
   take("max_snapshot_bytes", claim.max_snapshot_bytes);
@@ -213,8 +213,7 @@ void worker_hooks(pg::Connection& connection, const std::string& worker, const s
     if (hook.still_since) json["still_ms"] = age_ms(*hook.still_since);
     all.push_back(std::move(json));
   }
-  connection.call("select holdfast.worker_hooks($1::uuid, $2::jsonb)",
-                  worker, json_text(std::move(all)));
+  connection.call("select holdfast.worker_hooks($1::uuid, $2::jsonb)", worker, json_text(std::move(all)));
 }
 
 } // namespace holdfast::store

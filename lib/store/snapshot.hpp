@@ -8,7 +8,7 @@
 // counts.
 
 #include "lib/store/crawl.hpp"
-#include "lib/store/node.hpp"
+#include "lib/store/worker.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -24,7 +24,7 @@ namespace holdfast::store {
 struct Claim {
   Lease lease;
   std::string url, host, title, created_at;
-  int depth{0}, max_depth{0}, attempts{0}, owners_lost{0};
+  int depth{0}, max_depth{0}, attempts{0}, lapses{0};
   std::vector<std::string> tags, plugins;
   std::map<std::string, std::string> options;
   std::string persona;
@@ -63,7 +63,7 @@ struct HookResult {
 // One finished page: how this attempt ended and what it left.
 struct Page {
   Lease lease;
-  std::string ending{"sealed"};                   // sealed, released, interrupted, handed_back
+  std::string ending{"sealed"};                   // sealed, released, interrupted, declined
   std::string outcome;                            // of sealed: succeeded, partial, failed, refused
   std::string reason;                             // a sentence, or empty
   std::optional<std::chrono::milliseconds> delay; // of released; without it and with `spend` the database decides

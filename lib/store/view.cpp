@@ -28,7 +28,7 @@ const std::map<std::string, List, std::less<>>& lists() {
       {"results", {"holdfast.list_results($1::uuid, $2::uuid, $3, $4, $5::bigint)", {crawl, snapshot, status, url}}},
       {"queue", {"holdfast.list_queue($1::uuid, $2::uuid, $3, $4, $5::bigint)", {crawl, snapshot, status, url}}},
       {"running", {"holdfast.list_running($1::uuid, $2::uuid, $3, $5::bigint, $4)", {crawl, snapshot, url, plugin}}},
-      {"nodes", {"holdfast.list_workers($1, $2::bigint)", {status}}},
+      {"workers", {"holdfast.list_workers($1, $2::bigint)", {status}}},
       {"events", {"holdfast.list_events($1::uuid, $2::uuid, $3::bigint)", {crawl, snapshot}}},
       {"failures", {"holdfast.list_failures($1::uuid, $2::uuid, $3, $5::bigint, $4)", {crawl, snapshot, url, plugin}}},
       {"binaries", {"holdfast.list_binaries($1, $2, $3::bigint)", {status, url}}},
@@ -97,13 +97,9 @@ std::vector<std::string> crawl_seeds(pg::Connection& connection, const std::stri
 std::vector<CrawlEntry> crawl_entries(pg::Connection& connection, const std::string& crawl_id, std::int64_t limit) {
   return connection.call("select * from holdfast.crawl_entries($1::uuid, $2::bigint)", crawl_id, limit)
       .map([](const pg::Row& row) {
-        return CrawlEntry{row["url"],
-                          row["title"],
-                          row["outcome"],
-                          row["directory"].value_or(""),
-                          row["thumbnail"].value_or(""),
-                          row["depth"],
-                          row["bytes"]};
+        return CrawlEntry{
+            row["url"],   row["title"], row["outcome"], row["directory"].value_or(""), row["thumbnail"].value_or(""),
+            row["depth"], row["bytes"]};
       });
 }
 

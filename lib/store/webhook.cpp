@@ -25,8 +25,8 @@ bool webhook_report(pg::Connection& connection, const Delivery& delivery, int st
       .value();
 }
 
-void webhook_hand_back(pg::Connection& connection, const Delivery& delivery) {
-  connection.call("select holdfast.webhook_hand_back($1::bigint, $2::bigint)", delivery.id, delivery.fence);
+void webhook_release(pg::Connection& connection, const Delivery& delivery) {
+  connection.call("select holdfast.webhook_release($1::bigint, $2::bigint)", delivery.id, delivery.fence);
 }
 
 std::optional<std::chrono::milliseconds> webhook_wait(pg::Connection& connection,

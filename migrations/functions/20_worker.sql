@@ -6,7 +6,7 @@ create or replace function holdfast.worker_join(
     p_process_type text, p_worker_type text, p_label text, p_version text, p_slots integer, p_lease interval)
   returns uuid language plpgsql as $$
 -- Returns the collection's id. May be repeated with the same id while that process runs. A worker with a new
--- id but the same operating system process has lost its lease and comes back: its orders (pause, drain) still
+-- id but the same operating system process has lost its lease and comes back: its commands (pause, drain) still
 -- hold.
 declare
   v_now constant timestamptz := clock_timestamp();
@@ -140,7 +140,7 @@ create or replace function holdfast.worker_beat(
 --   extra      it holds this without knowing (the answer to its claim was lost): release it
 --   request    it is asked to drain, stop or leave
 --   log_level  the level at which it is asked to log
--- What it holds against an order (its claim was under way when the order came) is released here.
+-- What it holds against a command (its claim was under way when the command came) is released here.
 #variable_conflict use_column
 declare
   v_request text;
@@ -173,7 +173,7 @@ begin
       where l.level is not null;
 end $$;
 comment on function holdfast.worker_beat(uuid, interval, uuid[], bigint[], jsonb)
-  is 'Renews a worker''s lease; returns what it lost, what it holds without knowing it, and its orders.';
+  is 'Renews a worker''s lease; returns what it lost, what it holds without knowing it, and its commands.';
 
 create or replace function holdfast.worker_hooks(p_worker uuid, p_hooks jsonb)
   returns void language plpgsql as $$
@@ -218,7 +218,7 @@ $$;
 create or replace function holdfast.worker_release(p_worker uuid, p_ending text, p_reason text)
   returns integer language plpgsql as $$
 -- Releases everything a worker holds. p_ending: lost (it died: counted against each snapshot, see
--- collection.max_owners_lost) or interrupted (it left: not counted). Returns how many snapshots.
+-- collection.max_lapses) or interrupted (it left: not counted). Returns how many snapshots.
 declare
   v_ids uuid[];
   v_crawls uuid[];
@@ -280,8 +280,8 @@ begin
     limit 1
     for update skip locked;
   if not found then return 0; end if;
-  v_count := holdfast.worker_release(v_worker.id, 'lost',
-    format('its worker was lost: the lease of %s ran out at %s UTC', v_worker.label,
+  v_count := holdfast.worker_release(v_worker.id, 'lapsed',
+    format('its worker lapsed: the lease of %s ran out at %s UTC', v_worker.label,
            to_char(v_worker.lease_until at time zone 'UTC', 'HH24:MI:SS')));
   update holdfast.process
     set status = 'exited', ended_at = clock_timestamp(), exit_reason = 'lease lapsed', lease_until = null
@@ -289,7 +289,7 @@ begin
   -- Last, and in one order: another lapse waits here no longer than this commit takes.
   update holdfast.tally t
     set value = t.value + n.more
-    from (values ('workers_lost', 1), ('takeovers', v_count)) n(name, more)
+    from (values ('workers_lapsed', 1), ('takeovers', v_count)) n(name, more)
     where t.name = n.name and n.more > 0;
   return v_count;
 end $$;

@@ -1,9 +1,9 @@
 -- Crawls: adding, turning seeds into snapshots, waking, ending.
 
-create or replace function holdfast.option_chooses_program(p_name text)
+create or replace function holdfast.option_chooses_binary(p_name text)
   returns boolean language sql immutable parallel safe as $$
   -- Whether a hook option decides which program a hook starts, or what code it loads: *_BINARY, *_ARGS, PATH.
-  -- hooks::chooses_program() is the same rule.
+  -- hooks::chooses_binary() is the same rule.
   select p_name ~ ('_BINARY$|_ARGS(_EXTRA)?$|^(LD|BASH|ABXPKG|HOLDFAST)_|^PYTHON[A-Z]|^PERL5|^RUBY(OPT|LIB)$'
     '|^NODE_(OPTIONS|PATH|MODULES?_DIR)$|^GIT_(SSH|CONFIG|ASKPASS|EXEC|EXTERNAL|EDITOR|PAGER|PROXY)'
     '|^(PATH|ENV|IFS|SHELL|EDITOR|PAGER|BROWSER|WGETRC|CURL_HOME|JAVA_TOOL_OPTIONS|LIB_DIR|LIB_BIN_DIR)$')
@@ -18,7 +18,7 @@ begin
   if p_options is null or jsonb_typeof(p_options) <> 'object' then return; end if; -- a constraint refuses others
   select o into v_wrong
     from jsonb_object_keys(p_options) o
-    where o !~ '^[A-Z0-9_]+$' or holdfast.option_chooses_program(o)
+    where o !~ '^[A-Z0-9_]+$' or holdfast.option_chooses_binary(o)
     limit 1;
   if found then
     raise exception 'a crawl cannot set the option "%"', left(v_wrong, 200)

@@ -1,5 +1,5 @@
 -- How the work on a snapshot ends: it is sealed, or it is released. Every way there (a worker that has
--- finished, a worker that was lost, an order) builds an array of holdfast.finished_page and goes through the
+-- finished, a worker that was lost, a command) builds an array of holdfast.finished_page and goes through the
 -- functions of this file:
 --
 --   lock_for       takes all locks, in the one order
@@ -95,7 +95,7 @@ create or replace function holdfast.judge_pages(p_pages holdfast.finished_page[]
   returns holdfast.finished_page[] language plpgsql as $$
 -- Returns the pages that p_owner holds with the fence it names, each once, with what becomes of them:
 --   released although its crawl is being stopped: cancelled
---   lost, and so were max_owners_lost workers by now: quarantined
+--   lost, and so were max_lapses workers by now: quarantined
 --   failed by itself (released, spend, no delay): tried again, later each time, until it has failed
 --     max_attempts times
 --   more bytes than max_snapshot_bytes, or more than its crawl may hold (max_bytes): cancelled; "ending" says
@@ -118,7 +118,7 @@ begin
                       end
                when c.stopping_at is not null
                  then 'cancelled'
-               when p.ending = 'lost' and q.owners_lost + 1 >= a.max_owners_lost
+               when p.ending = 'lapsed' and q.lapses + 1 >= a.max_lapses
                  then 'quarantined'
                when p.ending = 'released' and p.spend and p.delay_ms is null and q.attempts >= a.max_attempts
                  then 'failed'
@@ -126,8 +126,8 @@ begin
              case
                when p.outcome is null and c.stopping_at is not null
                  then coalesce(c.reason, 'its crawl was stopped')
-               when p.ending = 'lost' and q.owners_lost + 1 >= a.max_owners_lost
-                 then format('its worker died, %s times over; the last: %s', q.owners_lost + 1, p.reason)
+               when p.ending = 'lapsed' and q.lapses + 1 >= a.max_lapses
+                 then format('its worker died, %s times over; the last: %s', q.lapses + 1, p.reason)
                else p.reason
              end as why
         from unnest(p_pages) with ordinality p
@@ -252,11 +252,11 @@ begin
         and q.snapshot_id = p.snapshot
         and q.crawl_id = p.crawl
         and q.fence = p.fence
-      returning p.*, q.status, q.owner_id, q.claimed_at, q.attempts, q.owners_lost, q.lane, q.excluded
+      returning p.*, q.status, q.owner_id, q.claimed_at, q.attempts, q.lapses, q.lane, q.excluded
   ), cut as ( -- attempts that were cut short; an ordinary seal is its own record
     insert into holdfast.attempt (snapshot_id, crawl_id, fence, process_id, claimed_at, ending, reason, hooks)
       select g.snapshot, g.crawl, g.fence, g.owner_id, g.claimed_at,
-             case g.outcome when 'cancelled' then 'cancelled' else 'lost' end,
+             case g.outcome when 'cancelled' then 'cancelled' else 'lapsed' end,
              case when g.ending in ('max_bytes', 'max_snapshot_bytes') then g.ending else g.reason end,
              holdfast.hooks_of(g.snapshot, g.fence)
         from gone g
@@ -266,7 +266,7 @@ begin
         snapshot_id, crawl_id, outcome, reason, fence, owner_id,
         directory, manifest_sha256, bytes, files,
         title, http_status, mime,
-        attempts, owners_lost, started_at)
+        attempts, lapses, started_at)
       select g.snapshot, g.crawl, g.outcome, nullif(g.reason, ''), g.fence, g.owner_id,
              case when k.kept then nullif(g.directory, '') end,
              case when k.kept then nullif(g.manifest, '') end,
@@ -274,7 +274,7 @@ begin
              case when k.kept then coalesce(g.files, 0) else 0 end,
              coalesce(nullif(g.title, ''), s.title),
              case when k.kept then g.http_status end, case when k.kept then g.mime end,
-             g.attempts, g.owners_lost + (g.outcome = 'quarantined')::integer, g.claimed_at
+             g.attempts, g.lapses + (g.outcome = 'quarantined')::integer, g.claimed_at
         from gone g
         cross join lateral (select o.title
                               from holdfast.snapshot o
@@ -347,7 +347,7 @@ create or replace function holdfast.release_pages(
   returns bigint language plpgsql as $$
 -- Takes snapshots from their owners, if they have any, and puts them into the queue again, or parks them
 -- (p_to: queued, paused, excluded). The caller has locked their rows. An attempt is counted only where the
--- page says "spend", or its worker was lost. Without a delay a snapshot comes back to its old place, not
+-- page says "spend", or its worker lapsed. Without a delay a snapshot comes back to its old place, not
 -- behind all that wait. Returns how many.
 declare
   v_now constant timestamptz := clock_timestamp();
@@ -356,8 +356,8 @@ declare
   v_done record;
 begin
   with page as materialized ( -- those that change
-    select p.*, q.status, q.owner_id, q.claimed_at, q.excluded, p.ending = 'lost' as lost,
-           q.owner_id is not null and p.ending <> 'lost' and p.spend is not true as unspent
+    select p.*, q.status, q.owner_id, q.claimed_at, q.excluded, p.ending = 'lapsed' as lapsed,
+           q.owner_id is not null and p.ending <> 'lapsed' and p.spend is not true as unspent
       from unnest(p_pages) p
       join holdfast.snapshot_queue q
         on q.snapshot_id = p.snapshot and q.crawl_id = p.crawl and q.fence = p.fence
@@ -368,7 +368,7 @@ begin
   ), cut as ( -- the attempts that end here
     insert into holdfast.attempt (snapshot_id, crawl_id, fence, process_id, claimed_at, ending, reason, hooks)
       select p.snapshot, p.crawl, p.fence, p.owner_id, p.claimed_at, p.ending, p.reason,
-             case when p.lost then holdfast.hooks_of(p.snapshot, p.fence) else '{}' end
+             case when p.lapsed then holdfast.hooks_of(p.snapshot, p.fence) else '{}' end
         from page p
         where p.owner_id is not null
   ), moved as (
@@ -378,7 +378,7 @@ begin
           event = case
                     when p_to <> 'queued' then 'pause'
                     when p.status = 'paused' then 'resume'
-                    when p.lost then 'lapse'
+                    when p.lapsed then 'lapse'
                     else 'release'
                   end,
           retry_at = case
@@ -388,7 +388,7 @@ begin
                        else least(q.retry_at, v_now)
                      end,
           attempts = q.attempts - p.unspent::integer,
-          owners_lost = q.owners_lost + p.lost::integer
+          lapses = q.lapses + p.lapsed::integer
       from page p
       where q.snapshot_id = any (v_ids) and q.snapshot_id = p.snapshot and q.crawl_id = p.crawl
       returning q.crawl_id, q.lane, q.retry_at, p.owner_id, p.excluded
@@ -457,7 +457,7 @@ create or replace function holdfast.finish(p_worker uuid, p_pages jsonb)
 -- pages:
 --   sealed     now, or before by this worker; children: new snapshots among its links
 --   failed     it was released once too often, and is sealed as failed
---   cancelled  sealed as cancelled, because of a limit or an order: the worker deletes the files
+--   cancelled  sealed as cancelled, because of a limit or a command: the worker deletes the files
 --   released   it is in the queue again
 --   lost       not held with this fence: nothing was changed
 -- crawl_sealed: the crawl has ended (of several of its pages in one call, with the last).
@@ -476,7 +476,7 @@ begin
          min(format('ending %s, outcome %s', p.ending, p.outcome)) filter (
            where case
                    when p.outcome is null
-                     then coalesce(p.ending not in ('released', 'interrupted', 'handed_back'), true)
+                     then coalesce(p.ending not in ('released', 'interrupted', 'declined'), true)
                    else coalesce(p.ending, 'sealed') <> 'sealed'
                         or p.outcome not in ('succeeded', 'partial', 'failed', 'refused')
                  end) as wrong

@@ -67,5 +67,5 @@ comment on function holdfast.robots_put(uuid, text, text, integer, text, text, i
 create or replace view holdfast.v_robots as
   select r.origin, r.state, r.status, length(r.rules) as size, r.error, r.fetched_at, r.expires_at
     from holdfast.robots r;
-comment on view holdfast.v_robots is 'robots.txt of web sites, as last fetched.';
+comment on view holdfast.v_robots is 'robots.txt of hosts, as last fetched.';
 comment on column holdfast.v_robots.size is 'Length of the rules, in characters.';

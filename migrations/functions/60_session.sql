@@ -72,7 +72,7 @@ create or replace function holdfast.session_lapse(p_worker uuid, p_reason text)
 $$;
 
 create or replace view holdfast.v_session as
-  select s.id, s.crawl_id, c.first_url, s.status, p.label as node, m.hostname, s.directory,
+  select s.id, s.crawl_id, c.first_url, s.status, p.label as worker, m.hostname, s.directory,
          s.opened_at, s.ready_at, s.ended_at,
          coalesce(s.ended_at, statement_timestamp()) - s.opened_at as age, s.reason,
          (select count(*)
@@ -90,7 +90,7 @@ create or replace view holdfast.v_session as
 comment on view holdfast.v_session is 'Crawl sessions: which worker has a browser open for which crawl.';
 comment on column holdfast.v_session.id is 'The session.';
 comment on column holdfast.v_session.crawl_id is 'The crawl.';
-comment on column holdfast.v_session.node is 'The worker.';
+comment on column holdfast.v_session.worker is 'The worker.';
 comment on column holdfast.v_session.ended_at is 'When it ended; NULL: it is open.';
 comment on column holdfast.v_session.age is 'How long it has been open, or was.';
 comment on column holdfast.v_session.snapshots is 'Snapshots of the crawl that the worker holds.';
@@ -98,13 +98,13 @@ comment on column holdfast.v_session.running is 'Crawl hooks that are running.';
 
 create or replace view holdfast.v_session_log as
   select s.crawl_id, s.id as session_id, h.plugin, h.hook_name, h.status, h.error, h.log, h.ended_at,
-         p.label as node
+         p.label as worker
     from holdfast.session_hook h
     join holdfast.session s on s.id = h.session_id
     join holdfast.process p on p.id = s.process_id
     where h.log <> '';
 comment on view holdfast.v_session_log is 'Output of crawl hooks that failed.';
-comment on column holdfast.v_session_log.node is 'The worker that ran it.';
+comment on column holdfast.v_session_log.worker is 'The worker that ran it.';
 
 create or replace function holdfast.hook_cost(p_crawl uuid)
   returns table (

@@ -1,6 +1,6 @@
 -- The runner: one elected process that runs the duties. The unique index process_single_runner allows one
 -- running process with worker_type worker_runner; candidates are runner_waiting. The newest candidate wins:
--- it asks older ones to leave, waits until the leader has left or its lease has lapsed, and then leads with
+-- it asks older ones to leave, waits until the leading runner has left or its lease has lapsed, and then leads with
 -- the next epoch.
 --
 -- A duty is one transaction that first locks the runner's row for key share. Ending a lead (leave, lapse,
@@ -26,7 +26,7 @@ comment on function
 
 create or replace function holdfast.runner_lead(p_id uuid, p_lease interval)
   returns bigint language plpgsql as $$
--- Makes a candidate the leader. Returns its epoch, or NULL if another candidate was faster.
+-- Makes a candidate the leading runner. Returns its epoch, or NULL if another candidate was faster.
 declare
   v_epoch bigint;
 begin
@@ -38,7 +38,7 @@ begin
   exception when unique_violation then
     return null;
   end;
-  -- There is no other leader now. Closes the terms of leaders whose leases lapsed.
+  -- There is no other leading runner now. Closes the terms of leading runners whose leases lapsed.
   update holdfast.runner_term t
     set ended_at = clock_timestamp(), ending = 'its lease lapsed',
         valid_until = greatest(t.began_at, least(t.valid_until,
@@ -57,8 +57,8 @@ end $$;
 
 create or replace function holdfast.runner_clear(p_id uuid, p_standby boolean)
   returns uuid[] language plpgsql as $$
--- Asks older runners to leave and gives up a leader whose lease has lapsed, unless one of its duties is still
--- running. Returns the leader that is in the way.
+-- Asks older runners to leave and lapses a leading runner whose lease ran out, unless one of its duties is still
+-- running. Returns the leading runner that is in the way.
 begin
   if not p_standby then
     update holdfast.process
@@ -88,7 +88,7 @@ create or replace function holdfast.runner_enter(p_id uuid, p_lease interval)
                  boot_id text, pid_namespace text, pid integer, start_ticks bigint,
                  standby boolean, leads boolean, lease_left interval)
   language plpgsql as $$
--- One attempt to become the leader. Answers:
+-- One attempt to become the leading runner. Answers:
 --   lead    the caller leads: epoch
 --   yield   a newer runner wants to lead: leave (the row names it)
 --   wait    a runner is in the way (the row names it)
@@ -125,7 +125,7 @@ begin
       from (values (1)) one
       left join holdfast.process p on p.id = any (v_others);
 end $$;
-comment on function holdfast.runner_enter(uuid, interval) is 'One attempt to become the leader.';
+comment on function holdfast.runner_enter(uuid, interval) is 'One attempt to become the leading runner.';
 
 create or replace function holdfast.runner_beat(p_id uuid, p_lease interval, p_stats jsonb)
   returns table (leads boolean, epoch bigint, request text, rival text) language plpgsql as $$
@@ -248,7 +248,7 @@ create or replace view holdfast.v_runner as
     left join holdfast.runner_term t on t.epoch = p.epoch and t.process_id = p.id
     where p.process_type = 'runner' and p.status = 'running'
     order by p.worker_type = 'worker_runner' desc, p.started_at desc, p.id desc;
-comment on view holdfast.v_runner is 'Running runners: the leader first, then the candidates, newest first.';
+comment on view holdfast.v_runner is 'Running runners: the leading runner first, then the candidates, newest first.';
 comment on column holdfast.v_runner.id is 'The process.';
 comment on column holdfast.v_runner.state is 'leads, stands by or waits.';
 comment on column holdfast.v_runner.epoch is 'Number of its term.';

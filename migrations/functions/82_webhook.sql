@@ -57,10 +57,10 @@ begin
   return null;
 end $$;
 
-create or replace function holdfast.webhook_worker_lost()
+create or replace function holdfast.webhook_worker_lapsed()
   returns trigger language plpgsql as $$
 begin
-  perform holdfast.webhook_tell('worker.lost', new.id, jsonb_build_object(
+  perform holdfast.webhook_tell('worker.lapsed', new.id, jsonb_build_object(
     'id', new.id, 'label', new.label, 'type', new.process_type, 'machine', new.machine_id,
     'last_beat', new.beat_at, 'started_at', new.started_at));
   return null;
@@ -77,7 +77,7 @@ begin
 exception when check_violation or not_null_violation then
   raise exception 'invalid name, URL or events of webhook "%"', p_name using errcode = 'HF004',
     hint = 'The name has lower case letters, digits, ".", "_" and "-"; the URL is http or https, '
-           'without a user; the events are crawl.sealed, snapshot.failed and worker.lost.';
+           'without a user; the events are crawl.sealed, snapshot.failed and worker.lapsed.';
 end $$;
 comment on function holdfast.webhook_set(text, text, text[], text) is
   'Adds a webhook, or changes and enables one.';
@@ -241,14 +241,14 @@ begin
 end $$;
 comment on function holdfast.webhook_report(bigint, bigint, integer, text, boolean) is 'Stores the result.';
 
-create or replace function holdfast.webhook_hand_back(p_id bigint, p_fence bigint)
+create or replace function holdfast.webhook_release(p_id bigint, p_fence bigint)
   returns void language sql as $$
   -- The deliverer leaves during an attempt. The receiver may have the event already; its id tells so.
   update holdfast.delivery
     set owner = null, retry_at = clock_timestamp(), attempts = attempts - 1
     where id = p_id and fence = p_fence and status = 'waiting' and owner is not null
 $$;
-comment on function holdfast.webhook_hand_back(bigint, bigint) is 'Releases a delivery without a result.';
+comment on function holdfast.webhook_release(bigint, bigint) is 'Releases a delivery without a result.';
 
 create or replace function holdfast.webhook_wait(p_names text[])
   returns interval language sql stable as $$
@@ -349,6 +349,6 @@ create or replace trigger webhook_crawl_sealed after update of status on holdfas
 create or replace trigger webhook_snapshot_failed after insert on holdfast.snapshot_sealed
   for each row when (new.outcome in ('failed', 'quarantined', 'refused'))
   execute function holdfast.webhook_snapshot_failed();
-create or replace trigger webhook_worker_lost after update of status on holdfast.process
+create or replace trigger webhook_worker_lapsed after update of status on holdfast.process
   for each row when (new.status = 'exited' and old.status = 'running' and new.exit_reason = 'lease lapsed')
-  execute function holdfast.webhook_worker_lost();
+  execute function holdfast.webhook_worker_lapsed();

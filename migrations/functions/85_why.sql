@@ -23,9 +23,9 @@ create or replace function holdfast.people_count(p_count bigint, p_what text)
   select p_count || ' ' || p_what || case when p_count = 1 then '' else 's' end
 $$;
 
-create or replace function holdfast.people_order(p_reason text)
+create or replace function holdfast.command_text(p_reason text)
   returns text language sql immutable as $$
-  -- Of a reason as control_reason() writes it: who gave the order, and why.
+  -- Of a reason as control_reason() writes it: who gave the command, and why.
   select coalesce(substring(p_reason from '((?: by |: ).*)$'), '')
 $$;
 
@@ -75,9 +75,9 @@ begin
                    nullif(v_all.draining, 0) || ' draining', nullif(v_all.paused, 0) || ' paused',
                    nullif(v_all.refusing, 0) || ' not claiming (' || v_all.says || ')') end;
   facts := jsonb_strip_nulls(jsonb_build_object(
-    'nodes', v_all.count, 'slots', v_all.slots, 'held', v_all.held, 'draining', v_all.draining,
+    'workers', v_all.count, 'slots', v_all.slots, 'held', v_all.held, 'draining', v_all.draining,
     'paused', v_all.paused, 'not_claiming', v_all.refusing, 'full', v_all.full, 'says', v_all.says,
-    'last_node', v_last.label, 'last_node_ended_at', v_last.at, 'last_node_ended_by', v_last.how));
+    'last_worker', v_last.label, 'last_worker_ended_at', v_last.at, 'last_worker_ended_by', v_last.how));
 end $$;
 
 create or replace function holdfast.why_plugins(p_plugins text[], out reason text, out lacking text)
@@ -121,7 +121,7 @@ begin
             limit v_cap) x;
   reason := 'its host ' || p_host || case
     when v_host.paused then
-      ' is paused' || holdfast.people_order(v_host.reason)
+      ' is paused' || holdfast.command_text(v_host.reason)
     when v_host.backoff_until > clock_timestamp() then
       ' is in back-off until ' || holdfast.people_time(v_host.backoff_until)
       || coalesce(': ' || v_host.reason, '')
@@ -150,10 +150,10 @@ begin
       || '; its open snapshots are being cancelled'
     when p_crawl.status = 'paused' then
       'its crawl has been paused since ' || holdfast.people_time(p_crawl.paused_at)
-      || holdfast.people_order(p_crawl.reason)
+      || holdfast.command_text(p_crawl.reason)
     when v_all.paused_at is not null then
       'the whole collection has been paused since ' || holdfast.people_time(v_all.paused_at)
-      || holdfast.people_order(v_all.paused_by)
+      || holdfast.command_text(v_all.paused_by)
     when p_crawl.deadline_at <= clock_timestamp() then
       'its crawl reached its time limit at ' || holdfast.people_time(p_crawl.deadline_at)
       || ' (max_time ' || holdfast.people_duration(p_crawl.max_time) || ')' end;
@@ -204,13 +204,13 @@ begin
     || coalesce(' (' || v_hooks.failed || ')', '')
     || coalesce('; skipped: ' || v_hooks.skipped, ''), '. ') || '.';
   facts := jsonb_strip_nulls(jsonb_build_object(
-    'outcome', v_end.outcome, 'why', v_end.reason, 'node', v_worker, 'sealed_at', v_end.sealed_at,
-    'fence', v_end.fence, 'attempts', v_end.attempts, 'owners_lost', v_end.owners_lost,
+    'outcome', v_end.outcome, 'why', v_end.reason, 'worker', v_worker, 'sealed_at', v_end.sealed_at,
+    'fence', v_end.fence, 'attempts', v_end.attempts, 'lapses', v_end.lapses,
     'http_status', v_end.http_status, 'mime', v_end.mime, 'directory', v_end.directory,
     'files', v_end.files, 'bytes', v_end.bytes, 'hooks', v_hooks.them));
 end $$;
 
-create or replace function holdfast.why_lost(p_worker holdfast.process)
+create or replace function holdfast.why_lapsed(p_worker holdfast.process)
   returns text language sql stable as $$
   select 'Its worker ' || p_worker.label || ' sent its last beat at '
     || holdfast.people_time(p_worker.beat_at) || ' and its lease has expired: another worker will take over.'
@@ -262,10 +262,10 @@ begin
       ', where the hooks of its crawl are being ended' || coalesce(': ' || v_session.reason, '')
     else ', with no hook running right now' end || '.';
   if v_worker.status <> 'running' or v_worker.lease_until <= clock_timestamp() then
-    reason := holdfast.why_lost(v_worker);
+    reason := holdfast.why_lapsed(v_worker);
   end if;
   facts := jsonb_strip_nulls(jsonb_build_object(
-    'node', v_worker.label, 'node_id', v_worker.id, 'hooks', v_hooks, 'claimed_at', p_queue.claimed_at,
+    'worker', v_worker.label, 'worker_id', v_worker.id, 'hooks', v_hooks, 'claimed_at', p_queue.claimed_at,
     'fence', p_queue.fence, 'lease_until', v_worker.lease_until, 'beat_at', v_worker.beat_at,
     'session', v_session.status, 'no_progress_since', v_hook.no_progress_since));
 end $$;
@@ -350,7 +350,7 @@ begin
     'crawl_id', p_crawl, 'crawl_status', v_crawl.status, 'status', v_queue.status,
     'attempts', v_queue.attempts,
     'retry_at', case when v_queue.owner_id is null then nullif(v_queue.retry_at, holdfast.retry_at_max()) end,
-    'owners_lost', v_queue.owners_lost, 'last_reason', v_queue.reason)) || v_more.facts;
+    'lapses', v_queue.lapses, 'last_reason', v_queue.reason)) || v_more.facts;
 end $$;
 
 create or replace function holdfast.crawl_next(p_crawl uuid)
@@ -416,7 +416,7 @@ $$;
 
 create or replace function holdfast.why_crawl_open(p_crawl holdfast.crawl, out reason text, out facts jsonb)
   language plpgsql stable as $$
--- It is not sealed, and no order, deadline or pause holds it back.
+-- It is not sealed, and no command, deadline or pause holds it back.
 declare
   v_owner holdfast.process;
   v_held record;
@@ -429,13 +429,13 @@ begin
     from holdfast.process p
     join holdfast.snapshot_queue q on q.owner_id = p.id
     where p.status = 'running' and q.crawl_id = p_crawl.id;
-  facts := jsonb_build_object('held', v_held.count, 'nodes', v_held.workers);
+  facts := jsonb_build_object('held', v_held.count, 'workers', v_held.workers);
   if p_crawl.owner_id is not null then
     reason := case
       when v_owner.status = 'running' and v_owner.lease_until > clock_timestamp() then
         'Its seeds are being expanded by ' || v_owner.label || ', ' || p_crawl.seeds_left || ' left.'
-      else holdfast.why_lost(v_owner) end;
-    facts := facts || jsonb_build_object('node', v_owner.label, 'lease_until', v_owner.lease_until);
+      else holdfast.why_lapsed(v_owner) end;
+    facts := facts || jsonb_build_object('worker', v_owner.label, 'lease_until', v_owner.lease_until);
   elsif v_held.count > 0 then
     reason := v_held.count || ' of its snapshots ' || case v_held.count when 1 then 'is' else 'are' end
       || ' running on ' || case v_held.workers when 1 then v_held.worker else v_held.workers || ' workers' end
@@ -531,7 +531,7 @@ begin
       'It is draining: it finishes its ' || v_them || ' and claims nothing more'
     when v_row.paused_at is not null then
       'It has been paused since ' || holdfast.people_time(v_row.paused_at)
-      || holdfast.people_order(v_row.paused_by) || '; it holds ' || v_them
+      || holdfast.command_text(v_row.paused_by) || '; it holds ' || v_them
     when v_row.stats ->> 'not_claiming' <> '' then
       'It claims nothing: ' || (v_row.stats ->> 'not_claiming') || '; it holds ' || v_them
     else

@@ -20,7 +20,7 @@ comment on column holdfast.v_crawl.open is 'Snapshots not yet sealed.';
 comment on column holdfast.v_crawl.succeeded is 'Snapshots sealed with outcome succeeded.';
 comment on column holdfast.v_crawl.partial is 'Snapshots sealed with outcome partial.';
 comment on column holdfast.v_crawl.failed is 'Snapshots sealed with outcome failed, refused or quarantined.';
-comment on column holdfast.v_crawl.cancelled is 'Snapshots cancelled by an order, or by its scope or limits.';
+comment on column holdfast.v_crawl.cancelled is 'Snapshots cancelled by a command, or by its scope or limits.';
 comment on column holdfast.v_crawl.refused is
   'URLs that were not taken: outside its scope, or archived before.';
 comment on column holdfast.v_crawl.excluded is 'Open snapshots that its scope excludes.';
@@ -34,7 +34,7 @@ create or replace view holdfast.v_snapshot as
          coalesce(q.owner_id, e.owner_id) as owner_id, p.label as owner, q.claimed_at,
          coalesce(q.claimed_at, e.started_at) as started_at, e.sealed_at, e.directory, e.manifest_sha256,
          e.bytes, e.files, coalesce(q.attempts, e.attempts) as attempts,
-         coalesce(q.owners_lost, e.owners_lost) as owners_lost, s.parent_id,
+         coalesce(q.lapses, e.lapses) as lapses, s.parent_id,
          s.tags, s.created_at, coalesce(u.url, s.found_on) as found_on,
          e.http_status, e.mime
     from holdfast.snapshot s
@@ -73,7 +73,7 @@ create or replace view holdfast.v_queue as
               when h.last_at + d.delay > statement_timestamp()
                 then 'waits: its host is limited to one page every ' || d.delay
               else 'due' end as state,
-         statement_timestamp() - q.retry_at as due_for, q.attempts, q.owners_lost, q.owner_id
+         statement_timestamp() - q.retry_at as due_for, q.attempts, q.lapses, q.owner_id
     from holdfast.snapshot_queue q
     -- By its id alone, which is unique: for a join over two columns the planner expects few rows, and then
     -- sorts the whole queue to show its first rows.
@@ -96,7 +96,7 @@ comment on column holdfast.v_queue.due_for is 'How long it has been due; below z
 create or replace view holdfast.v_running as
   select r.snapshot_id, r.crawl_id, s.url, r.plugin, r.hook_name, r.background,
          statement_timestamp() - r.started_at as running_for,
-         r.timeout_ms * interval '1 millisecond' as timeout, p.label as node, r.pid, r.fence,
+         r.timeout_ms * interval '1 millisecond' as timeout, p.label as worker, r.pid, r.fence,
          r.no_progress_since, r.started_at, r.process_id
     from holdfast.running_hook r
     join holdfast.snapshot_queue q
@@ -107,7 +107,7 @@ create or replace view holdfast.v_running as
 comment on view holdfast.v_running is 'Hooks that run now, and where.';
 comment on column holdfast.v_running.running_for is 'How long it has run.';
 comment on column holdfast.v_running.timeout is 'How long it may run.';
-comment on column holdfast.v_running.node is 'The name of the worker that runs it.';
+comment on column holdfast.v_running.worker is 'The name of the worker that runs it.';
 comment on column holdfast.v_running.fence is 'The attempt.';
 
 -- The union is of plain tables with equal types, so that indexes give its rows in order. Stale rows of
@@ -153,7 +153,7 @@ create or replace view holdfast.v_failure as
                           and a.fence = r.fence and a.ending in ('interrupted', 'cancelled'));
 comment on view holdfast.v_failure is
   'Hooks that failed, and why; without those that were ended '
-  'by an order (pause, cancel) or because their worker left.';
+  'by a command (pause, cancel) or because their worker left.';
 comment on column holdfast.v_failure.fence is 'The attempt.';
 
 create or replace view holdfast.v_attempt as
@@ -168,7 +168,7 @@ create or replace view holdfast.v_attempt as
 comment on view holdfast.v_attempt is 'Every ownership of a snapshot that has ended, and how.';
 comment on column holdfast.v_attempt.fence is 'The attempt.';
 comment on column holdfast.v_attempt.ending is
-  'sealed, released (to retry), interrupted (worker stopped), lost (worker lost), handed_back or cancelled.';
+  'sealed, released (to retry), interrupted (worker stopped), lapsed (worker lapsed), declined (not begun) or cancelled.';
 comment on column holdfast.v_attempt.reason is 'A sentence; of an attempt that was sealed, its outcome.';
 
 create or replace view holdfast.v_worker as
@@ -205,7 +205,7 @@ comment on view holdfast.v_host is 'Hosts with limits of their own.';
 comment on column holdfast.v_host.held is 'Snapshots of it that workers have.';
 
 create or replace view holdfast.v_status as
-  select w.nodes, w.slots, c.crawls_open, c.snapshots_open,
+  select w.workers, w.slots, c.crawls_open, c.snapshots_open,
          (select count(*) from holdfast.snapshot_queue q where q.owner_id is not null) as snapshots_held,
          (select count(*) from holdfast.v_running) as hooks_running, c.crawls_paused,
          (select max(e.sealed_at)
@@ -217,8 +217,8 @@ create or replace view holdfast.v_status as
          (select count(*)
             from holdfast.process p
             where p.process_type = 'worker' and p.exit_reason = 'lease lapsed'
-              and p.ended_at > statement_timestamp() - interval '1 hour') as workers_lost
-    from (select count(*) filter (where p.process_type = 'worker') as nodes,
+              and p.ended_at > statement_timestamp() - interval '1 hour') as workers_lapsed
+    from (select count(*) filter (where p.process_type = 'worker') as workers,
                  coalesce(sum(p.slots) filter (where p.process_type = 'worker'), 0) as slots,
                  count(*) filter (where p.worker_type = 'worker_runner') as runners
             from holdfast.process p
@@ -228,7 +228,7 @@ create or replace view holdfast.v_status as
                   from holdfast.crawl o
                   where o.status <> 'sealed') c;
 comment on view holdfast.v_status is 'The collection in one row; cheap however large it is.';
-comment on column holdfast.v_status.nodes is 'Workers with a valid lease.';
+comment on column holdfast.v_status.workers is 'Workers with a valid lease.';
 comment on column holdfast.v_status.slots is 'How many snapshots they work on at once.';
 comment on column holdfast.v_status.crawls_open is 'Crawls that are not sealed.';
 comment on column holdfast.v_status.snapshots_open is 'Snapshots and seeds of these that are not done.';
@@ -240,4 +240,4 @@ comment on column holdfast.v_status.crawls_to_do is 'Open crawls that are not pa
 comment on column holdfast.v_status.paused is 'Who paused everything, and why; NULL: it is not paused.';
 comment on column holdfast.v_status.runners is
   '1: a runner leads; 0: schedules, retention and housekeeping wait.';
-comment on column holdfast.v_status.workers_lost is 'Workers whose lease lapsed in the last hour.';
+comment on column holdfast.v_status.workers_lapsed is 'Workers whose lease lapsed in the last hour.';

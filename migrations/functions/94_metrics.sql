@@ -53,7 +53,7 @@ create or replace function holdfast.work_samples()
   select v.name, v.help, '{}'::jsonb, v.value
     from holdfast.v_status s
     cross join lateral (values
-      ('workers', 'Workers with a valid lease.', s.nodes),
+      ('workers', 'Workers with a valid lease.', s.workers),
       ('slots', 'Snapshots that these workers can work on at once.', s.slots),
       ('snapshots_held', 'Snapshots that workers have.', s.snapshots_held),
       ('hooks_running', 'Hooks that run now.', s.hooks_running),
@@ -65,7 +65,7 @@ create or replace function holdfast.work_samples()
     cross join lateral (values ('delivered', w.delivered), ('given_up', w.given_up)) o(outcome, value)
   union all
   select t.name || '_total',
-         case t.name when 'workers_lost' then 'Workers and runners whose lease has lapsed.'
+         case t.name when 'workers_lapsed' then 'Workers and runners whose lease has lapsed.'
                      else 'Snapshots that were taken from lost workers, for others.' end, '{}', t.value
     from holdfast.tally t
   union all

@@ -204,7 +204,7 @@ create or replace function holdfast.list_workers(p_status text, p_limit bigint)
     where p_status is null or status = p_status
     order by started_at desc limit p_limit
 $$;
-comment on function holdfast.list_workers(text, bigint) is 'Workers and runners: holdfast list nodes.';
+comment on function holdfast.list_workers(text, bigint) is 'Workers and runners: holdfast list workers.';
 
 create or replace function holdfast.list_hosts(p_url text, p_limit bigint)
   returns setof holdfast.v_host language sql stable as $$

@@ -167,7 +167,7 @@ create or replace function holdfast.check_processes()
     from term t
     where t.others_until > t.began_at
   union all
-  select 'the leader has the last epoch', p.id, 'it has ' || coalesce(p.epoch::text, 'none')
+  select 'the leading runner has the last epoch', p.id, 'it has ' || coalesce(p.epoch::text, 'none')
     from holdfast.process p
     where p.worker_type = 'worker_runner' and p.status = 'running'
       and p.epoch is distinct from (select max(t.epoch) from holdfast.runner_term t)

@@ -92,9 +92,9 @@ begin
   select p.* into strict v_page
     from jsonb_to_record(p_page) p(
       id uuid, crawl_id uuid, url text, title text, outcome text, depth integer, fence bigint, tags text[],
-      started_at timestamptz, ended_at timestamptz, node text, directory text, manifest text, bytes bigint,
+      started_at timestamptz, ended_at timestamptz, worker text, directory text, manifest text, bytes bigint,
       files bigint, http_status integer, mime text, crawl jsonb);
-  v_worker := md5('adopted from ' || coalesce(v_page.node, ''))::uuid;
+  v_worker := md5('adopted from ' || coalesce(v_page.worker, ''))::uuid;
   if exists (select from holdfast.purge p
                where p.directory = regexp_replace(v_page.directory, '/a[0-9]+$', '')) then
     return 'removed';

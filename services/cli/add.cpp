@@ -9,7 +9,7 @@
 #include "services/cli/output.hpp"
 #include "services/cli/plan.hpp"
 #include "services/cli/progress.hpp"
-#include "services/cli/serve_node.hpp"
+#include "services/cli/run_worker.hpp"
 #include "services/cli/signals.hpp"
 #include "services/cli/times.hpp"
 #include "services/cli/verbs.hpp"
@@ -37,7 +37,7 @@ enum class Followed { to_the_end, deserted, stopped };
 Followed follow(pg::Connection& connection, const std::string& crawl_id) {
   while (!told_to_end()) {
     if (store::crawl(connection, crawl_id).status == "sealed") return Followed::to_the_end;
-    if (store::status(connection).nodes == 0) return Followed::deserted;
+    if (store::status(connection).workers == 0) return Followed::deserted;
     std::this_thread::sleep_for(std::chrono::milliseconds(200)); // a poll, interruptible by signals
   }
   return Followed::stopped;
@@ -136,10 +136,10 @@ int add(Context& context, const AddOptions& options) {
   bool finished = true;
   {
     const Progress progress(context.dsn(), crawl.id);
-    // The node that is there may be another add's, which leaves when its own crawl is done.
+    // The worker that is there may be another add's, which leaves when its own crawl is done.
     const auto followed = follow(connection, crawl.id);
     if (followed == Followed::deserted)
-      finished = !serve_node(context,
+      finished = !run_worker(context,
                              [id = crawl.id](pg::Connection& own) { return store::crawl(own, id).status == "sealed"; });
     else
       finished = followed == Followed::to_the_end;

@@ -1,5 +1,6 @@
+#include "lib/store/binary.hpp"
+
 #include "lib/base/error.hpp"
-#include "lib/store/program.hpp"
 #include "services/cli/list.hpp"
 #include "services/cli/verbs.hpp"
 
@@ -13,7 +14,7 @@ namespace holdfast::cli {
 
 namespace {
 
-int recheck_programs(Context& context, const std::string& name, const std::string& host) {
+int recheck_binaries(Context& context, const std::string& name, const std::string& host) {
   const auto count = store::binary_recheck(context.connection(), name, host);
   if (context.json())
     std::cout << nlohmann::json{{"type", "Recheck"}, {"count", count}}.dump() << std::endl;
@@ -40,7 +41,7 @@ Action binary_verb(CLI::App& command) {
     const auto name = std::make_shared<std::string>(), host = std::make_shared<std::string>();
     recheck.add_option("name", *name, "Only this one");
     recheck.add_option("--host", *host, "Only on this machine");
-    return [name, host](Context& context) { return recheck_programs(context, *name, *host); };
+    return [name, host](Context& context) { return recheck_binaries(context, *name, *host); };
   });
   return group.action();
 }

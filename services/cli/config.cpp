@@ -2,7 +2,7 @@
 #include "lib/base/json_text.hpp"
 #include "lib/hooks/persona.hpp"
 #include "lib/hooks/plugin_options.hpp"
-#include "lib/store/program.hpp"
+#include "lib/store/binary.hpp"
 #include "lib/store/view.hpp"
 #include "services/cli/output.hpp"
 #include "services/cli/verbs.hpp"

@@ -127,9 +127,9 @@ std::shared_ptr<const hooks::Catalog> Context::catalog() {
   return catalog_;
 }
 
-worker::NodeOptions Context::node_options(bool with_database) {
+worker::Options Context::worker_options(bool with_database) {
   config::check_lease_rule(settings_);
-  worker::NodeOptions options;
+  worker::Options options;
   if (with_database) options.dsn = dsn();
   options.connections = static_cast<std::size_t>(settings_.integer("database.connections"));
   options.version = HOLDFAST_VERSION;
@@ -138,7 +138,7 @@ worker::NodeOptions Context::node_options(bool with_database) {
   options.archive_root = archive_root();
   options.shim = process::executable_directory() / "holdfast-shim";
   options.libexec = installed_libexec();
-  options.program_directories = settings_.path_list("programs.path");
+  options.binary_directories = settings_.path_list("binaries.path");
   options.catalog = catalog();
   for (const auto& [key, value] : settings_.hook_options())
     options.hook_options[key] = value.text;

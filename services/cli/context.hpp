@@ -52,7 +52,7 @@ public:
 
   std::shared_ptr<const hooks::Catalog> catalog();
   // Without its database: for verbs that only look at this machine.
-  worker::NodeOptions node_options(bool with_database = true);
+  worker::Options worker_options(bool with_database = true);
   // For verbs that start hooks, before they do anything: they run below holdfast-guard, which leaves nothing behind
   // however they end. Replaces this process by the guard unless it is our parent already; returns only in the guarded
   // process, which notes signals. Throws Error(configuration) if the settings break the lease rule.

@@ -1,12 +1,12 @@
 #include "lib/base/error.hpp"
 #include "lib/base/uuid.hpp"
-#include "lib/hooks/program.hpp"
+#include "lib/hooks/binary.hpp"
 #include "lib/process/launcher.hpp"
 #include "services/cli/fonts.hpp"
 #include "services/cli/output.hpp"
 #include "services/cli/verbs.hpp"
-#include "services/worker/binaries.hpp"
-#include "services/worker/programs.hpp"
+#include "services/worker/binary_lookup.hpp"
+#include "services/worker/binary_resolver.hpp"
 
 #include <CLI/CLI.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -62,8 +62,8 @@ public:
     std::string output;
     std::shared_ptr<process::Child> running;
     asio::co_spawn(io_,
-                   worker::program_output(*launcher_, std::move(argv), scratch_.path(),
-                                          "HOLDFAST_COOKIE=doctor." + base::random_hex32(), running),
+                   worker::binary_output(*launcher_, std::move(argv), scratch_.path(),
+                                         "HOLDFAST_COOKIE=doctor." + base::random_hex32(), running),
                    [&](std::exception_ptr, std::string answer) { output = std::move(answer); });
     io_.restart();
     io_.run();
@@ -82,15 +82,15 @@ struct Finding {
 };
 
 // Interpreters are no entries of required_binaries, but no hook runs without its own.
-std::vector<hooks::WantedProgram> needs_of(const hooks::Plugin& plugin, const hooks::Options& resolved) {
-  auto needs = hooks::wanted_programs(plugin, resolved);
+std::vector<hooks::WantedBinary> needs_of(const hooks::Plugin& plugin, const hooks::Options& resolved) {
+  auto needs = hooks::wanted_binaries(plugin, resolved);
   for (const auto& hook : plugin.hooks) {
     const auto interpreter = hooks::interpreter_of(hook);
-    const auto same = [&](const hooks::WantedProgram& program) {
+    const auto same = [&](const hooks::WantedBinary& program) {
       return std::filesystem::path(program.name).filename() == std::filesystem::path(interpreter).filename();
     };
     if (interpreter.empty() || std::any_of(needs.begin(), needs.end(), same)) continue;
-    hooks::WantedProgram program;
+    hooks::WantedBinary program;
     program.name = interpreter;
     program.providers = "env,apt,brew";
     if (interpreter == "node") program.overrides = R"({"apt": ["nodejs"]})";
@@ -100,13 +100,13 @@ std::vector<hooks::WantedProgram> needs_of(const hooks::Plugin& plugin, const ho
 }
 
 int doctor(Context& context, const std::vector<std::string>& plugins) {
-  const auto options = context.node_options(false);
+  const auto options = context.worker_options(false);
   const auto& catalog = *options.catalog;
-  worker::Binaries binaries(options.program_directories, options.data_dir / "lib");
+  worker::BinaryLookup binaries(options.binary_directories, options.data_dir / "lib");
   // The stand-in for abxpkg is what hooks find last.
   const auto locate = [&](const std::string& name) {
     auto path = binaries.locate(name);
-    if (!path && !options.libexec.empty()) path = hooks::find_program(name, {options.libexec});
+    if (!path && !options.libexec.empty()) path = hooks::find_binary(name, {options.libexec});
     return path;
   };
   std::vector<std::string> available;
@@ -182,7 +182,7 @@ int doctor(Context& context, const std::vector<std::string>& plugins) {
     if (context.json()) {
       std::cout << nlohmann::ordered_json{{"type", "Need"},
                                           {"plugin", finding.plugin},
-                                          {"program", finding.program},
+                                          {"binary", finding.program},
                                           {"state", finding.state},
                                           {"path", finding.path},
                                           {"version", finding.version},
@@ -204,7 +204,7 @@ int doctor(Context& context, const std::vector<std::string>& plugins) {
     std::cout << '\n';
   }
   if (context.json()) {
-    std::cout << nlohmann::ordered_json{{"type", "Node"}, {"cgroups", cgroups}}.dump() << '\n';
+    std::cout << nlohmann::ordered_json{{"type", "Machine"}, {"cgroups", cgroups}}.dump() << '\n';
   } else {
     if (selected.empty()) std::cout << "no plugin is enabled: set plugins.path\n";
     if (!packages.empty()) std::cout << "\nTo install what can be:\n";

@@ -1,6 +1,6 @@
 #include "lib/base/error.hpp"
 #include "lib/store/control.hpp"
-#include "lib/store/node.hpp"
+#include "lib/store/worker.hpp"
 #include "services/cli/input.hpp"
 #include "services/cli/output.hpp"
 #include "services/cli/targets.hpp"
@@ -28,21 +28,21 @@ int drain(Context& context, const DrainOptions& options) {
     throw base::Error(base::ErrorClass::usage, "nothing to drain: name workers, or a machine",
                       "holdfast drain NODE... | --machine HOSTNAME");
   auto& connection = context.connection();
-  std::vector<std::string> nodes;
+  std::vector<std::string> workers;
   for (const auto& given : read_ids(options.ids))
-    nodes.push_back(node_id(connection, given));
+    workers.push_back(worker_id(connection, given));
   if (!options.machine.empty()) {
-    nodes = store::processes_on(connection, options.machine);
-    if (nodes.empty())
+    workers = store::processes_on(connection, options.machine);
+    if (workers.empty())
       throw base::Error(base::ErrorClass::refused, "nothing runs on " + printable(options.machine),
-                        "holdfast list nodes shows the names of machines");
+                        "holdfast list workers shows the names of machines");
   }
   const store::Order order{user_name(), options.why};
-  for (const auto& node : nodes)
-    print_change(context, "drain", "node", node, store::worker_drain(connection, node, order));
+  for (const auto& worker : workers)
+    print_change(context, "drain", "worker", worker, store::worker_drain(connection, worker, order));
   std::cout.flush();
   // As long as it lives it beats; one that does not is given up when its lease lapses.
-  while (options.wait && !store::workers_running(connection, nodes).empty()) {
+  while (options.wait && !store::workers_running(connection, workers).empty()) {
     store::lapse_workers(connection);
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
   }
@@ -53,8 +53,8 @@ int drain(Context& context, const DrainOptions& options) {
 
 Action drain_verb(CLI::App& command) {
   const auto options = std::make_shared<DrainOptions>();
-  command.add_option("nodes", options->ids,
-                     "Nodes or runners: ids, or the first or last few digits; - reads them from standard input");
+  command.add_option("workers", options->ids,
+                     "Workers or runners: ids, or the first or last few digits; - reads them from standard input");
   command.add_option("--machine", options->machine, "All that run on this machine, by its host name");
   command.add_option("--why", options->why, "A reason, for others to read");
   command.add_flag("--wait", options->wait, "Until they have ended");

@@ -263,7 +263,7 @@ std::vector<std::string> read_ids(const std::vector<std::string>& given) {
       if (text.empty() || text.front() == '#') continue;
       const auto id = id_in(text);
       if (id.empty())
-        problems.add("standard input:" + std::to_string(number), "names no crawl, snapshot or node");
+        problems.add("standard input:" + std::to_string(number), "names no crawl, snapshot or worker");
       else
         take(id);
     }

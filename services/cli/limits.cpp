@@ -74,7 +74,7 @@ void add_limit_options(CLI::App& command, LimitOptions& options) {
   command.add_option("--parallel", options.parallel, "At most this many pages at once, in the whole cluster")
       ->check(number(1))
       ->group(group);
-  command.add_option("--delay", options.delay, "Between two pages of one web site that has no rule of its own")
+  command.add_option("--delay", options.delay, "Between two pages of one host that has no rule of its own")
       ->group(group);
   command.add_option("--priority", options.priority, "Above 0: before other crawls; below 0: after them")->group(group);
   auto* only_new =

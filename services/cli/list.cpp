@@ -22,7 +22,7 @@ namespace {
 
 std::string one_or_many(const std::string& what) {
   static const std::map<std::string, std::string, std::less<>> plural = {
-      {"crawl", "crawls"},     {"snapshot", "snapshots"}, {"result", "results"},      {"node", "nodes"},
+      {"crawl", "crawls"},     {"snapshot", "snapshots"}, {"result", "results"},      {"worker", "workers"},
       {"event", "events"},     {"failure", "failures"},   {"host", "hosts"},          {"archiveresult", "results"},
       {"session", "sessions"}, {"webhook", "webhooks"},   {"delivery", "deliveries"}, {"binary", "binaries"}};
   const auto found = plural.find(what);
@@ -32,8 +32,8 @@ std::string one_or_many(const std::string& what) {
 // The statuses that a list can be filtered by; empty if it has none.
 std::vector<std::string> statuses(const std::string& list) {
   static const std::map<std::string, std::string, std::less<>> lifecycles = {
-      {"crawls", "crawl"},  {"snapshots", "snapshot"}, {"queue", "snapshot"},      {"results", "archive_result"},
-      {"nodes", "process"}, {"sessions", "session"},   {"deliveries", "delivery"}, {"binaries", "binary"}};
+      {"crawls", "crawl"},    {"snapshots", "snapshot"}, {"queue", "snapshot"},      {"results", "archive_result"},
+      {"workers", "process"}, {"sessions", "session"},   {"deliveries", "delivery"}, {"binaries", "binary"}};
   const auto lifecycle = lifecycles.find(list);
   std::vector<std::string> names;
   if (lifecycle == lifecycles.end()) return names;

@@ -12,7 +12,7 @@ namespace {
 // "crawls" -> "Crawl": the type of a JSON line.
 std::string record_type(const std::string& list) {
   static const std::map<std::string, std::string, std::less<>> types = {
-      {"crawls", "Crawl"},   {"snapshots", "Snapshot"},    {"results", "ArchiveResult"}, {"nodes", "Process"},
+      {"crawls", "Crawl"},   {"snapshots", "Snapshot"},    {"results", "ArchiveResult"}, {"workers", "Process"},
       {"queue", "Snapshot"}, {"running", "ArchiveResult"}, {"events", "Event"},          {"failures", "ArchiveResult"},
       {"hosts", "Host"},     {"sessions", "CrawlSession"}, {"webhooks", "Webhook"},      {"deliveries", "Delivery"},
       {"binaries", "Binary"}};
@@ -27,12 +27,12 @@ const std::vector<std::string>& table_columns(const std::string& list) {
       {"snapshots", {"id", "status", "outcome", "http_status?", "depth", "tags?", "title", "url", "reason"}},
       {"results", {"plugin", "status", "wall_ms", "output", "error", "url"}},
       {"queue", {"id", "state", "retry_at", "attempts", "url"}},
-      {"running", {"plugin", "running_for", "node", "pid", "url"}},
-      {"nodes", {"label", "status", "held", "slots", "lease_left", "exit_reason", "started_at"}},
+      {"running", {"plugin", "running_for", "worker", "pid", "url"}},
+      {"workers", {"label", "status", "held", "slots", "lease_left", "exit_reason", "started_at"}},
       {"events", {"at", "lifecycle", "object_id", "event", "to_state", "detail"}},
       {"failures", {"ended_at", "plugin", "error", "url"}},
       {"hosts", {"name", "min_delay", "max_parallel", "backoff_until", "reason"}},
-      {"sessions", {"crawl_id", "status", "node", "snapshots", "running", "opened_at", "reason"}},
+      {"sessions", {"crawl_id", "status", "worker", "snapshots", "running", "opened_at", "reason"}},
       {"webhooks", {"name", "url", "events", "waiting", "delivered", "given_up", "reason"}},
       {"deliveries", {"id", "webhook", "event", "status", "attempts", "last_status", "last_error", "created_at"}},
       {"binaries", {"name", "hostname", "status", "version", "path", "plugins", "error"}},

@@ -174,9 +174,10 @@ private:
 std::vector<fs::path> running_here(const fs::path& work_dir, const std::string& snapshot) {
   std::vector<fs::path> found;
   std::error_code error;
-  for (fs::directory_iterator node(work_dir / "nodes", error), end; !error && node != end; node.increment(error)) {
+  for (fs::directory_iterator worker(work_dir / "workers", error), end; !error && worker != end;
+       worker.increment(error)) {
     std::error_code inner;
-    for (fs::directory_iterator attempt(node->path() / "attempts" / snapshot, inner), last; !inner && attempt != last;
+    for (fs::directory_iterator attempt(worker->path() / "attempts" / snapshot, inner), last; !inner && attempt != last;
          attempt.increment(inner))
       found.push_back(attempt->path());
   }
@@ -204,7 +205,7 @@ int logs(Context& context, const LogOptions& options) {
   if (found.kind == "crawl") {
     for (const auto& one : store::session_logs(connection, found.id))
       if (options.plugin.empty() || one.plugin == options.plugin)
-        printer.print("crawl " + found.id + " on " + one.node, one.plugin, one.hook_name, "log", one.log);
+        printer.print("crawl " + found.id + " on " + one.worker, one.plugin, one.hook_name, "log", one.log);
   }
   for (;;) {
     const bool ending = told_to_end();

@@ -75,7 +75,7 @@ void parse(CLI::App& app, std::vector<std::string> words) {
 
 int main(int argc, char** argv) {
   std::setlocale(LC_CTYPE, "C.UTF-8"); // widths of characters in tables
-  CLI::App app{"Holdfast keeps web pages: URLs in PostgreSQL, archived by any number of nodes.", "holdfast"};
+  CLI::App app{"Holdfast keeps web pages: URLs in PostgreSQL, archived by any number of workers.", "holdfast"};
   app.require_subcommand(1);
   app.fallthrough();
   GivenOptions given;

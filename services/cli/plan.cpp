@@ -27,13 +27,13 @@ std::map<std::string, std::string> parse_options(const std::vector<std::string>&
     const std::string name = text.substr(0, equals);
     const bool known = name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == std::string::npos;
     if (!known) throw base::Error(base::ErrorClass::usage, "--option " + name + ": a crawl cannot set this");
-    if (hooks::chooses_program(name))
+    if (hooks::chooses_binary(name))
       throw base::Error(base::ErrorClass::usage,
-                        "--option " + name + ": a crawl cannot choose what programs the workers start",
+                        "--option " + name + ": a crawl cannot choose which binaries the workers start",
                         "put it under hooks: in the settings file of the workers, or in their environment");
     if (hooks::is_secret_key(name))
       throw base::Error(base::ErrorClass::usage, "--option " + name + ": secrets are not stored with a crawl",
-                        "put it under hooks: in the settings file of the nodes");
+                        "put it under hooks: in the settings file of the workers");
     options[name] = text.substr(equals + 1);
   }
   return options;
@@ -57,7 +57,7 @@ std::string checked_persona(const Context& context, const std::string& name) {
 // What a page must have to be complete. A machine without plugins cannot say; then how it ended decides.
 std::vector<std::string> wanted_plugins(Context& context, const store::NewCrawl& crawl) {
   const auto catalog = context.catalog();
-  auto hook_options = context.node_options(false).hook_options;
+  auto hook_options = context.worker_options(false).hook_options;
   for (const auto& [key, value] : crawl.options)
     hook_options[key] = value;
   std::set<std::string> wanted;

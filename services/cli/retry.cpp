@@ -26,7 +26,7 @@ int retry(Context& context, const RetryOptions& options) {
   for (const auto& given : read_ids(options.ids)) {
     const auto found = store::find(connection, given);
     if (found.kind == "process")
-      throw base::Error(base::ErrorClass::usage, given + " is a node, not a crawl or snapshot");
+      throw base::Error(base::ErrorClass::usage, given + " is a worker, not a crawl or snapshot");
     ids.push_back(found.id);
   }
   std::vector<std::string> plugins = options.plugins;

@@ -106,7 +106,7 @@ awaitable<void> all_in_one(asio::io_context& io, runner::GateOptions gate, runne
   if (gate_failure) std::rethrow_exception(gate_failure);
 }
 
-// Duties only. `standby`: wait for the leader to be gone.
+// Duties only. `standby`: wait for the leading runner to be gone.
 int run_duties(Context& context, bool standby) {
   note_signals();
   process::forbid_inspection();

@@ -32,7 +32,7 @@ int show(Context& context, const std::string& id) {
     parts.snapshot_id = found.id;
     parts.crawl_id = found.crawl_id;
   } else {
-    object.view = "nodes";
+    object.view = "workers";
     object.limit = 100000;
   }
   if (context.json()) {

@@ -25,7 +25,7 @@ int status(Context& context) {
       return text ? nlohmann::ordered_json(*text) : nlohmann::ordered_json();
     };
     std::cout << nlohmann::ordered_json{{"type", "Status"},
-                                        {"nodes", now.nodes},
+                                        {"workers", now.workers},
                                         {"slots", now.slots},
                                         {"crawls_open", now.crawls_open},
                                         {"snapshots_open", now.snapshots_open},
@@ -36,7 +36,7 @@ int status(Context& context) {
                                         {"crawls_to_do", now.crawls_to_do},
                                         {"paused", or_null(now.paused)},
                                         {"runners", now.runners},
-                                        {"workers_lost", now.workers_lost}}
+                                        {"workers_lapsed", now.workers_lapsed}}
                      .dump()
               << std::endl;
     return base::kExitSuccess;
@@ -44,16 +44,17 @@ int status(Context& context) {
   print_fields(
       {{"data", context.embedded() ? context.data_dir().string() + " (own PostgreSQL)" : "database.url"},
        {"archive", context.archive_root().string()},
-       {"nodes", fmt::format("{} running, {} slots{}", now.nodes, now.slots,
-                             now.workers_lost == 0 ? "" : fmt::format(", {} lost in the last hour", now.workers_lost))},
+       {"workers",
+        fmt::format("{} running, {} slots{}", now.workers, now.slots,
+                    now.workers_lapsed == 0 ? "" : fmt::format(", {} lost in the last hour", now.workers_lapsed))},
        {"runner", now.runners > 0 ? "leads" : "none: schedules and housekeeping wait for one"},
        {"crawls", fmt::format("{} open, {} paused", now.crawls_open, now.crawls_paused)},
        {"snapshots", fmt::format("{} open, {} in work", now.snapshots_open, now.snapshots_held)},
        {"hooks", fmt::format("{} running", now.hooks_running)},
        {"last sealed", now.last_sealed_at ? local_time(*now.last_sealed_at) : "none in the last 30 days"}});
   if (now.paused) std::cout << '\n' << printable(*now.paused) << ": holdfast resume --all\n";
-  if (now.crawls_to_do > 0 && now.nodes == 0)
-    std::cout << "\nThere is work, but no node runs: holdfast run, or holdfast worker.\n";
+  if (now.crawls_to_do > 0 && now.workers == 0)
+    std::cout << "\nThere is work, but no worker runs: holdfast run, or holdfast worker.\n";
   store::ListQuery failures;
   failures.view = "failures";
   failures.limit = 5;

@@ -18,7 +18,7 @@ constexpr int kAtOnce = 500; // crawls
 
 struct SteerOptions {
   std::vector<std::string> ids;
-  std::string host, node, why;
+  std::string host, worker, why;
   bool all{false}, yes{false};
 };
 
@@ -53,8 +53,8 @@ int steer_host(Context& context, const SteerOptions& options, const std::string&
   return base::kExitSuccess;
 }
 
-bool steer_node(pg::Connection& connection, const std::string& id, const std::string& action,
-                const store::Order& order) {
+bool steer_worker(pg::Connection& connection, const std::string& id, const std::string& action,
+                  const store::Order& order) {
   return action == "pause"    ? store::worker_pause(connection, id, order)
          : action == "resume" ? store::worker_resume(connection, id, order)
                               : store::worker_cancel(connection, id, order);
@@ -68,19 +68,19 @@ bool steer_crawl(pg::Connection& connection, const std::string& id, const std::s
 }
 
 int steer(Context& context, const SteerOptions& options, const std::string& action) {
-  const int targets = !options.ids.empty() + !options.host.empty() + !options.node.empty() + options.all;
+  const int targets = !options.ids.empty() + !options.host.empty() + !options.worker.empty() + options.all;
   if (targets != 1)
     throw base::Error(base::ErrorClass::usage,
                       targets == 0 ? "nothing to " + action + ": name a crawl, snapshot, host or worker, or use --all"
-                                   : "name ids, --host, --node or --all, one of them",
-                      "holdfast " + action + " ID... | --host HOST | --node ID | --all");
+                                   : "name ids, --host, --worker or --all, one of them",
+                      "holdfast " + action + " ID... | --host HOST | --worker ID | --all");
   auto& connection = context.connection();
   const store::Order order{user_name(), options.why};
   if (options.all) return steer_everything(context, options, action, order);
   if (!options.host.empty()) return steer_host(context, options, action, order);
-  if (!options.node.empty()) {
-    const auto id = node_id(connection, options.node);
-    print_change(context, action, "node", id, steer_node(connection, id, action, order));
+  if (!options.worker.empty()) {
+    const auto id = worker_id(connection, options.worker);
+    print_change(context, action, "worker", id, steer_worker(connection, id, action, order));
     return base::kExitSuccess;
   }
   std::vector<store::Found> found_all; // all of them before anything is done
@@ -89,16 +89,16 @@ int steer(Context& context, const SteerOptions& options, const std::string& acti
   for (const auto& found : found_all)
     print_change(context, action, found.kind, found.id,
                  found.kind == "crawl"      ? steer_crawl(connection, found.id, action, order)
-                 : found.kind == "snapshot" ? store::snapshot_order(connection, found.id, action, order)
-                                            : steer_node(connection, found.id, action, order));
+                 : found.kind == "snapshot" ? store::snapshot_command(connection, found.id, action, order)
+                                            : steer_worker(connection, found.id, action, order));
   return base::kExitSuccess;
 }
 
 Action steering(CLI::App& command, const std::string& action) {
   const auto options = std::make_shared<SteerOptions>();
   command.add_option("ids", options->ids, kIdsHelp);
-  command.add_option("--host", options->host, "A web site");
-  command.add_option("--node", options->node, "A node");
+  command.add_option("--host", options->host, "A host");
+  command.add_option("--worker", options->worker, "A worker");
   command.add_flag("--all", options->all, "Everything");
   command.add_option("--why", options->why, "A reason, for others to read");
   command.add_flag("--yes", options->yes, "Do not ask");

@@ -40,10 +40,10 @@ std::string host_name(const std::string& given) {
   return url->host;
 }
 
-std::string node_id(pg::Connection& connection, const std::string& given) {
+std::string worker_id(pg::Connection& connection, const std::string& given) {
   const auto found = store::find(connection, given);
   if (found.kind != "process")
-    throw base::Error(base::ErrorClass::usage, given + " is a " + found.kind + ", not a node");
+    throw base::Error(base::ErrorClass::usage, given + " is a " + found.kind + ", not a worker");
   return found.id;
 }
 

@@ -9,7 +9,7 @@
 
 namespace holdfast::cli {
 
-inline constexpr const char* kIdsHelp = "Crawls, snapshots or nodes: ids, or the first or last few digits; - reads "
+inline constexpr const char* kIdsHelp = "Crawls, snapshots or workers: ids, or the first or last few digits; - reads "
                                         "them from standard input";
 
 // "crawl 7f3a: paused", or a line of JSON. `changed` false: there was nothing to do.
@@ -19,7 +19,7 @@ void print_change(Context& context, const std::string& action, const std::string
 // "Example.COM", "https://example.com/x" -> "example.com". Throws Error(usage).
 std::string host_name(const std::string& given);
 // The one that a (possibly shortened) id names; throw Error(usage) if it is something else.
-std::string node_id(pg::Connection& connection, const std::string& given);
+std::string worker_id(pg::Connection& connection, const std::string& given);
 std::string crawl_id(pg::Connection& connection, const std::string& given);
 // All of them, before anything is done to one; - reads from standard input.
 std::vector<std::string> crawl_ids(pg::Connection& connection, const std::vector<std::string>& given);

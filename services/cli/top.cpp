@@ -28,7 +28,7 @@ namespace holdfast::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::array<const char*, 4> kOrders{"age", "plugin", "url", "node"};
+constexpr std::array<const char*, 4> kOrders{"age", "plugin", "url", "worker"};
 
 void write_all(std::string_view text) {
   while (!text.empty()) {
@@ -92,7 +92,7 @@ using Lines = std::vector<std::string>;
 void add_status(pg::Connection& connection, std::size_t width, Lines& lines) {
   const auto now = store::status(connection);
   lines.push_back("\x1b[1mholdfast\x1b[0m  " +
-                  fitted(counted(now.nodes, "node") + ", " + std::to_string(now.snapshots_held) + "/" +
+                  fitted(counted(now.workers, "worker") + ", " + std::to_string(now.snapshots_held) + "/" +
                              std::to_string(now.slots) + " slots taken, " + counted(now.hooks_running, "hook") + ", " +
                              counted(now.snapshots_open, "snapshot") + " open in " + counted(now.crawls_open, "crawl"),
                          width > 12 ? width - 10 : 2));
@@ -105,14 +105,14 @@ void add_status(pg::Connection& connection, std::size_t width, Lines& lines) {
 
 void add_workers(pg::Connection& connection, std::size_t width, Lines& lines) {
   const auto workers = store::workers(connection, 8);
-  lines.push_back(heading("NODE", 40 > width ? width : 40) +
+  lines.push_back(heading("WORKER", 40 > width ? width : 40) +
                   (width > 40 ? padded("HOLDS    LEASE LEFT  SAYS", width - 40) : ""));
   for (const auto& worker : workers)
     lines.push_back(fitted(padded(worker.label, 40) +
                                padded(std::to_string(worker.held) + "/" + std::to_string(worker.slots), 9) +
                                padded(duration(worker.lease_seconds), 12) + (worker.draining ? "draining " : ""),
                            width));
-  if (workers.empty()) lines.emplace_back("no node runs");
+  if (workers.empty()) lines.emplace_back("no worker runs");
   lines.emplace_back();
 }
 
@@ -134,13 +134,13 @@ void add_crawls(pg::Connection& connection, std::size_t width, Lines& lines) {
 void add_hooks(pg::Connection& connection, const std::string& order, std::size_t width, std::size_t height,
                Lines& lines) {
   lines.push_back(heading("PLUGIN", std::min<std::size_t>(width, 16)) +
-                  padded("FOR       NODE                          URL   (order: " + order + ")",
+                  padded("FOR       WORKER                        URL   (order: " + order + ")",
                          width - std::min<std::size_t>(width, 16)));
   const auto room = height > lines.size() + 2 ? height - lines.size() - 2 : 0;
   const auto hooks = store::running(connection, order, static_cast<int>(std::max<std::size_t>(room, 1)));
   for (std::size_t i = 0; i < hooks.size() && i < room; ++i)
     lines.push_back(fitted(padded(hooks[i].plugin, 16) + padded(duration(hooks[i].seconds), 10) +
-                               padded(hooks[i].node, 30) + printable(hooks[i].url),
+                               padded(hooks[i].worker, 30) + printable(hooks[i].url),
                            width));
   if (hooks.empty()) lines.emplace_back("nothing runs");
 }
@@ -210,7 +210,7 @@ Action top_verb(CLI::App& command) {
   const auto interval = std::make_shared<double>(1.0);
   command.add_option("-d,--delay", *interval, "Seconds between two looks (1)")
       ->check(number(0.1, std::optional(3600.0)));
-  command.footer("Keys: q quit, s next order (age, plugin, url, node), p pause, space look now.");
+  command.footer("Keys: q quit, s next order (age, plugin, url, worker), p pause, space look now.");
   return [interval](Context& context) { return top(context, *interval); };
 }
 

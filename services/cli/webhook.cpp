@@ -37,7 +37,7 @@ int add_webhook(Context& context, const WebhookOptions& options) {
   store::webhook_set(context.connection(true), options.name, url.text, options.events, user_name());
   return say(context, options.name, "added",
              context.settings().path("webhooks.secret_file").empty()
-                 ? "\n  nodes and runners send when they have a secret: webhooks.secret_file"
+                 ? "\n  workers and runners send when they have a secret: webhooks.secret_file"
                  : "");
 }
 
@@ -49,8 +49,8 @@ Action webhook_verb(CLI::App& command) {
   group.verb("add", "Add one, or change one and resume it", [&](CLI::App& add) {
     add.add_option("name", options->name, "Its name: lower case letters, digits, . _ -")->required();
     add.add_option("url", options->url, "Where to send")->required();
-    options->events = {"crawl.sealed", "snapshot.failed", "worker.lost"};
-    add.add_option("--on", options->events, "What it is told: crawl.sealed, snapshot.failed, worker.lost (all)")
+    options->events = {"crawl.sealed", "snapshot.failed", "worker.lapsed"};
+    add.add_option("--on", options->events, "What it is told: crawl.sealed, snapshot.failed, worker.lapsed (all)")
         ->delimiter(',')
         ->allow_extra_args(false);
     return [options](Context& context) { return add_webhook(context, *options); };

@@ -1,12 +1,12 @@
 #include "lib/base/error.hpp"
 #include "lib/base/stop_signal.hpp"
 #include "lib/process/launcher.hpp"
-#include "lib/store/node.hpp"
-#include "services/cli/serve_node.hpp"
+#include "lib/store/worker.hpp"
+#include "services/cli/run_worker.hpp"
 #include "services/cli/signals.hpp"
 #include "services/cli/verbs.hpp"
-#include "services/serve/node_endpoint.hpp"
-#include "services/worker/node.hpp"
+#include "services/serve/worker_endpoint.hpp"
+#include "services/worker/worker.hpp"
 
 #include <CLI/CLI.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -25,12 +25,12 @@ namespace holdfast::cli {
 namespace {
 
 awaitable<void> incarnations(asio::io_context& io, Context& context, base::StopSignal& stop,
-                             const std::function<bool(pg::Connection&)>& done, const WorkerOptions& worker_options) {
+                             const std::function<bool(pg::Connection&)>& done, const WorkerOptions& given) {
   auto pause = std::chrono::milliseconds(500);
   for (;;) {
-    auto options = context.node_options();
-    if (!worker_options.kind.empty()) options.kind = worker_options.kind;
-    options.parent_id = worker_options.parent;
+    auto options = context.worker_options();
+    if (!given.kind.empty()) options.kind = given.kind;
+    options.parent_id = given.parent;
     const auto gone = worker::collect_leftovers(options.work_dir, process::machine_id(options.data_dir / "machine-id"));
     bool again = false;
     std::string problem;
@@ -40,13 +40,14 @@ awaitable<void> incarnations(asio::io_context& io, Context& context, base::StopS
         pg::Connection connection(options.dsn);
         for (const auto& process : gone)
           if (store::worker_gone(connection, process, "found dead"))
-            spdlog::info("took over from node {}, which died on this machine", process.id);
+            spdlog::info("took over from worker {}, which died on this machine", process.id);
       }
-      worker::Node node(io, std::move(options), stop, done);
-      again = co_await node.run() == worker::Node::Ending::lost_trust;
+      worker::Worker worker(io, std::move(options), stop, done);
+      again = co_await worker.run() == worker::Worker::Ending::lost_trust;
       pause = std::chrono::milliseconds(500);
     } catch (const base::Error& error) {
-      // Once started, a node waits for its database to come back; before that, the person who starts it wants to know.
+      // Once started, a worker waits for its database to come back; before that, the person who starts it wants to
+      // know.
       if (!again && pause == std::chrono::milliseconds(500)) throw;
       // A full disk is waited out as well.
       if (error.error_class() != base::ErrorClass::unavailable && error.error_class() != base::ErrorClass::temporary &&
@@ -65,7 +66,7 @@ awaitable<void> incarnations(asio::io_context& io, Context& context, base::StopS
 
 } // namespace
 
-bool serve_node(Context& context, const std::function<bool(pg::Connection&)>& done, const WorkerOptions& worker) {
+bool run_worker(Context& context, const std::function<bool(pg::Connection&)>& done, const WorkerOptions& worker) {
   process::become_subreaper();
   process::forbid_inspection();
   asio::io_context io;
@@ -84,17 +85,17 @@ int work(Context& context, const WorkerOptions& options) {
   context.guard();
   context.connection(true);
   context.disconnect();
-  std::unique_ptr<serve::NodeEndpoint> endpoint;
+  std::unique_ptr<serve::WorkerEndpoint> endpoint;
   if (const auto& listen = context.settings().text("http.listen"); !listen.empty()) {
     try {
-      endpoint = std::make_unique<serve::NodeEndpoint>(listen, context.dsn());
+      endpoint = std::make_unique<serve::WorkerEndpoint>(listen, context.dsn());
     } catch (const base::Error& error) {
       if (error.error_class() != base::ErrorClass::unavailable) throw;
-      spdlog::warn("no /metrics of this node: {}",
-                   error.what()); // several nodes of one machine may share their settings
+      spdlog::warn("no /metrics of this worker: {}",
+                   error.what()); // several workers of one machine may share their settings
     }
   }
-  serve_node(context, {}, options);
+  run_worker(context, {}, options);
   return base::kExitSuccess;
 }
 

@@ -13,14 +13,14 @@ namespace holdfast::runner {
 
 namespace {
 
-constexpr std::chrono::milliseconds kBuryEvery{2000};
+constexpr std::chrono::milliseconds kLapseEvery{2000};
 constexpr std::chrono::milliseconds kRejoin{500};
 
 } // namespace
 
 awaitable<void> do_duties(Gate& gate, Purge& purge, std::chrono::milliseconds poll, base::StopSignal& stop) {
   std::map<std::string, std::string> failing; // told once, not each time
-  auto buried = std::chrono::steady_clock::time_point{};
+  auto lapsed = std::chrono::steady_clock::time_point{};
   while (gate.leads() && stop.strength() == base::Strength::none) {
     bool done = false;
     std::string problem;
@@ -35,10 +35,10 @@ awaitable<void> do_duties(Gate& gate, Purge& purge, std::chrono::milliseconds po
         if (run->count > 0)
           spdlog::debug("duty {}: {} in {}", run->duty, run->count,
                         base::format_duration(std::chrono::duration_cast<std::chrono::milliseconds>(run->duration)));
-      } else if (std::chrono::steady_clock::now() - buried > kBuryEvery) {
-        co_await gate.bury();
+      } else if (std::chrono::steady_clock::now() - lapsed > kLapseEvery) {
+        co_await gate.lapse_dead();
         done = co_await purge.step(gate.pool()) > 0;
-        if (!done) buried = std::chrono::steady_clock::now();
+        if (!done) lapsed = std::chrono::steady_clock::now();
       }
     } catch (const base::Error& error) {
       if (error.error_class() == base::ErrorClass::lease_lost)

@@ -24,7 +24,7 @@ namespace holdfast::runner {
 
 namespace {
 
-// While a newcomer and a leaving leader pass each other in the gate, waiting for the doorbell alone would cost a poll.
+// While a newcomer and a leaving runner pass each other in the gate, waiting for the doorbell alone would cost a poll.
 constexpr std::chrono::milliseconds kLookAgain{100};
 constexpr std::chrono::milliseconds kFarewell{3000};
 
@@ -61,7 +61,7 @@ Gate::Gate(asio::io_context& io, GateOptions options, base::StopSignal& stop)
       trust_(options_.lease, options_.lease / 5), timer_(io) {
   process_.label = "runner on " + process_.machine.hostname + " pid " + std::to_string(process_.pid) +
                    (options_.standby ? " (standby)" : "");
-  base::set_log_node(process_.label);
+  base::set_log_process(process_.label);
   pg::Connection connection(options_.dsn, connection_options(process_.label));
   const auto sent = base::TrustWindow::Clock::now();
   collection_id_ = store::runner_join(connection, process_, options_.standby, options_.lease);
@@ -200,14 +200,14 @@ awaitable<Gate::Entered> Gate::enter() {
       spdlog::info("{} {} {}", process_.label, options_.standby ? "stands by:" : "waits for",
                    entry.others.front().label);
     }
-    // A leader that was asked goes at once or not at all: after graceful_timeout only its lease can end it.
+    // A leading runner that was asked goes at once or not at all: after graceful_timeout only its lease can end it.
     const bool soon = !options_.standby && std::chrono::steady_clock::now() - since < options_.graceful_timeout;
     co_await sleep(soon ? kLookAgain : std::min(options_.poll, options_.beat));
   }
 }
 
-awaitable<int> Gate::bury() {
-  int buried = 0;
+awaitable<int> Gate::lapse_dead() {
+  int lapsed = 0;
   const auto processes = co_await pool_->run([this](pg::Connection& connection) {
     return store::local_processes(connection, process_.machine.id, process_.boot_id, process_.pid_namespace);
   });
@@ -215,10 +215,10 @@ awaitable<int> Gate::bury() {
     if (one.id == process_.id || !found_dead(one)) continue;
     const bool gone = co_await pool_->run(
         [&](pg::Connection& connection) { return store::worker_gone(connection, one, "found dead"); });
-    if (gone) ++buried;
+    if (gone) ++lapsed;
     if (gone) spdlog::info("{} is dead: its work is given to others", one.label);
   }
-  co_return buried;
+  co_return lapsed;
 }
 
 awaitable<void> Gate::leave(int exit_code, std::string reason) {

@@ -4,7 +4,7 @@
 // connection), database pool. Destroy it only after leave() has completed; the destructor stops the beat and joins both
 // threads.
 //
-// The newest wins. A leader on this machine is sent TERM as well as being asked, if it is still
+// The newest wins. A leading runner on this machine is sent TERM as well as being asked, if it is still
 // the process it was; one elsewhere is asked, and waited out by its lease. The database lets nobody through while a
 // duty of the old one is being done.
 
@@ -61,8 +61,8 @@ public:
   awaitable<void> sleep(std::chrono::milliseconds at_most);
   void wake();
 
-  // Ends the leases of processes of this machine that are dead; how many there were. For the leader.
-  awaitable<int> bury();
+  // Ends the leases of processes of this machine that are dead; how many there were. For the leading runner.
+  awaitable<int> lapse_dead();
 
 private:
   void start_heartbeat();
@@ -79,7 +79,7 @@ private:
   std::unique_ptr<pg::Pool> pool_;
   asio::steady_timer timer_;
   std::shared_ptr<bool> alive_{std::make_shared<bool>(true)};
-  std::set<std::string> told_; // leaders that were sent TERM
+  std::set<std::string> told_; // leading runners that were sent TERM
   std::int64_t epoch_{0};
   bool woken_{false}, asked_{false}, lost_{false};
   std::string rival_;

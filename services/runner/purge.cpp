@@ -16,7 +16,7 @@ namespace holdfast::runner {
 namespace {
 
 constexpr int kBatch = 20;
-constexpr std::chrono::seconds kPageAge{5}; // until then the node that sealed the crawl writes its page
+constexpr std::chrono::seconds kPageAge{5}; // until then the worker that sealed the crawl writes its page
 
 } // namespace
 
@@ -52,7 +52,7 @@ awaitable<int> Purge::step(pg::Pool& pool) {
   };
   co_await boost::asio::co_spawn(files_, work, boost::asio::use_awaitable);
   if (!problem.empty() && !std::exchange(told_, true))
-    spdlog::info("files of removed crawls are left to a node that has the archive: {}", problem);
+    spdlog::info("files of removed crawls are left to a worker that has the archive: {}", problem);
   if (!problem.empty()) co_return 0;
   int done = static_cast<int>(gone.size());
   if (!gone.empty()) co_await pool.run([&](pg::Connection& connection) { store::purge_done(connection, gone); });

@@ -18,8 +18,8 @@ namespace holdfast::runner {
 
 class Purge {
 public:
-  // A runner without the archive (other machine, unmounted) leaves the list to the nodes, which all have it: they look
-  // at what has waited for a minute.
+  // A runner without the archive (other machine, unmounted) leaves the list to the workers, which all have it: they
+  // look at what has waited for a minute.
   Purge(const std::filesystem::path& archive_root, const std::string& collection_id);
   ~Purge();
   Purge(const Purge&) = delete;

@@ -168,8 +168,8 @@ struct HttpServer::Impl {
       const auto& message = parser.get();
       Response response = co_await respond(message);
       stream.expires_after(kDeadline);
-      const bool sent = co_await (response.file ? send_file(stream, message, response)
-                                                : send_body(stream, message, response));
+      const bool sent =
+          co_await (response.file ? send_file(stream, message, response) : send_body(stream, message, response));
       if (!sent) co_return;
       if (!message.keep_alive()) {
         stream.socket().shutdown(tcp::socket::shutdown_send, ignored);

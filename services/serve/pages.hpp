@@ -35,7 +35,7 @@ struct PageRequest {
 struct Section {
   std::string id;
   html::Html html;
-  std::string name; // its heading; may be empty
+  std::string name;  // its heading; may be empty
   bool framed{true}; // a part of its own, else one with what is above it
   bool live{true};
 };
@@ -44,8 +44,8 @@ struct Page {
   std::string title;   // of the window
   std::string heading; // empty: a section has it
   std::vector<Section> sections;
-  html::Html body{};     // after the sections
-  std::string kicker{};  // above the heading
+  html::Html body{};    // after the sections
+  std::string kicker{}; // above the heading
 };
 
 // Nothing if what the path names is not there.

@@ -75,10 +75,9 @@ Html tag_links(const std::vector<std::string>& tags) {
 }
 
 Html progress(std::int64_t done, std::int64_t all) {
-  return html::fill(embedded::progress_html, {{"max", std::max<std::int64_t>(all, 1)},
-                                              {"value", done},
-                                              {"done", number(done)},
-                                              {"all", number(all)}});
+  return html::fill(
+      embedded::progress_html,
+      {{"max", std::max<std::int64_t>(all, 1)}, {"value", done}, {"done", number(done)}, {"all", number(all)}});
 }
 
 Html state_badge(const std::string& status, const std::string& outcome) {

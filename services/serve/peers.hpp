@@ -20,8 +20,7 @@ public:
     const std::lock_guard lock(mutex_);
     if (all_ >= kAll) return false;
     const auto known = peers_.find(peer);
-    if (known != peers_.end() && (known->second.all >= kOfPeer || known->second.unasked >= kUnasked))
-      return false;
+    if (known != peers_.end() && (known->second.all >= kOfPeer || known->second.unasked >= kUnasked)) return false;
     ++all_;
     auto& counts = peers_[peer];
     ++counts.all;

@@ -28,7 +28,7 @@ struct Route {
 };
 constexpr std::array kRoutes = {
     Route{"/", "Crawls", "overview", "page", &overview_page},
-    Route{"/nodes", "Nodes", "nodes", "page", &workers_page},
+    Route{"/workers", "Workers", "workers", "page", &workers_page},
     Route{"/hosts", "Hosts", "hosts", "page", &hosts_page},
     Route{"/failures", "Failures", "failures", "page", &failures_page},
     Route{"/events", "Events", "events", "page", &events_page},
@@ -94,9 +94,7 @@ std::string layout(const Route& route, const std::string& live, const Page& page
 }
 
 // Takes as long however much is right.
-bool same(std::string_view left, std::string_view right) {
-  return base::sha256_hex(left) == base::sha256_hex(right);
-}
+bool same(std::string_view left, std::string_view right) { return base::sha256_hex(left) == base::sha256_hex(right); }
 
 std::string parameter(const Request& request, const char* name) {
   const auto found = request.query.find(name);
@@ -165,7 +163,8 @@ Response Site::admit(const Request& request) {
 
 Response Site::route(const Request& request) {
   const auto& path = request.path;
-  if (path == "/style.css") return content("text/css; charset=utf-8", html::page_style().text() + std::string(embedded::site_css));
+  if (path == "/style.css")
+    return content("text/css; charset=utf-8", html::page_style().text() + std::string(embedded::site_css));
   if (path == "/live.js") return content("text/javascript; charset=utf-8", std::string(embedded::live_js));
   if (path == "/icon.svg" || path == "/favicon.ico") return content("image/svg+xml", std::string(embedded::icon_svg));
   if (path == "/live.json") return live(request);

@@ -184,7 +184,7 @@ struct Deliverer::Impl {
       for (const auto& outcome : outcomes)
         report(outcome);
       for (const auto& delivery : under_way)
-        store::webhook_hand_back(*connection, delivery);
+        store::webhook_release(*connection, delivery);
     } catch (const std::exception& error) {
       spdlog::debug("webhooks: {}", error.what()); // their claims end by themselves
     }

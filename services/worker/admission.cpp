@@ -88,8 +88,8 @@ awaitable<void> Admission::judge_redirects(const std::vector<std::string>& urls)
 awaitable<std::string> Admission::robots_rule_against(const base::Url& url) {
   const std::string origin = robots::origin_of(url);
   const bool own = origin == robots::origin_of(base::parse_url(claim_.url)); // whose delays its claim has kept
-  auto known = co_await context_.database.repeat([&](pg::Connection& connection) {
-    return store::robots_get(connection, context_.node_id, claim_.lease, origin);
+  auto known = co_await context_.retry.repeat([&](pg::Connection& connection) {
+    return store::robots_get(connection, context_.worker_id, claim_.lease, origin);
   });
   if (known.fetch) co_await fetch_robots(origin, url, own, known);
   if (own && known.too_early) throw later(std::chrono::milliseconds(0), "robots.txt asks for a delay");
@@ -115,11 +115,11 @@ awaitable<void> Admission::fetch_robots(const std::string& origin, const base::U
   answer.keep = fetched.error.empty() ? std::chrono::milliseconds(kRobotsKeep) : kRobotsKeepTrouble;
   if (const auto delay = robots::parse(fetched.rules).delay)
     answer.delay = std::min(*delay, context_.options.robots_delay_max);
-  const bool delayed = co_await context_.database.repeat([&](pg::Connection& connection) {
-    return store::robots_put(connection, context_.node_id, origin, url.host, answer);
+  const bool delayed = co_await context_.retry.repeat([&](pg::Connection& connection) {
+    return store::robots_put(connection, context_.worker_id, origin, url.host, answer);
   });
   if (fetched.status == 429 || fetched.status == 503)
-    co_await context_.database.repeat([&](pg::Connection& connection) {
+    co_await context_.retry.repeat([&](pg::Connection& connection) {
       store::host_rate_limited(connection, url.host, fetched.status, fetched.retry_after, context_.hostname);
     });
   check_();

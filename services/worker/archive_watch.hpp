@@ -1,7 +1,7 @@
 #pragma once
 // How the archive is, as far as can be told soon. A directory whose server is away (NFS) blocks its readers for as long
 // as that lasts, so a thread of its own looks at it, and nothing waits longer than five seconds. A bucket is asked only
-// while it is in trouble. Owned by Node; main thread only. The destructor joins the thread: first wait for ended().
+// while it is in trouble. Owned by Worker; main thread only. The destructor joins the thread: first wait for ended().
 
 #include "lib/archive/root.hpp"
 #include "lib/base/async.hpp"

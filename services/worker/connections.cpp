@@ -5,9 +5,9 @@
 
 namespace holdfast::worker {
 
-pg::ConnectionOptions connection_options(const std::string& label, const NodeOptions& node) {
+pg::ConnectionOptions connection_options(const std::string& label, const Options& worker) {
   using std::chrono::milliseconds;
-  const auto window = node.lease - node.margin;
+  const auto window = worker.lease - worker.margin;
   pg::ConnectionOptions options;
   options.application_name = label;
   options.connect_timeout = std::clamp(window / 2, milliseconds(2000), milliseconds(5000));
@@ -17,11 +17,11 @@ pg::ConnectionOptions connection_options(const std::string& label, const NodeOpt
   return options;
 }
 
-pg::ConnectionOptions beat_options(const std::string& label, const NodeOptions& node) {
+pg::ConnectionOptions beat_options(const std::string& label, const Options& worker) {
   using std::chrono::milliseconds;
-  auto options = connection_options(label + " beat", node);
-  options.connect_timeout = std::clamp(node.beat, milliseconds(2000), milliseconds(5000));
-  options.statement_timeout = std::clamp(node.beat, milliseconds(1000), milliseconds(30000));
+  auto options = connection_options(label + " beat", worker);
+  options.connect_timeout = std::clamp(worker.beat, milliseconds(2000), milliseconds(5000));
+  options.statement_timeout = std::clamp(worker.beat, milliseconds(1000), milliseconds(30000));
   options.lock_timeout = std::min(options.lock_timeout, options.statement_timeout);
   options.answer_timeout = options.statement_timeout;
   return options;

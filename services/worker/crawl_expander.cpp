@@ -16,9 +16,9 @@ constexpr int kBatch = 2000; // seeds turned into snapshots in one transaction
 
 } // namespace
 
-CrawlExpander::CrawlExpander(asio::any_io_executor executor, Database& database, const std::string& worker,
-                             const NodeOptions& options, Callbacks callbacks)
-    : database_(database), worker_(worker), options_(options), callbacks_(std::move(callbacks)),
+CrawlExpander::CrawlExpander(asio::any_io_executor executor, RetryPolicy& retry, const std::string& worker,
+                             const Options& options, Callbacks callbacks)
+    : retry_(retry), worker_(worker), options_(options), callbacks_(std::move(callbacks)),
       sleeper_(std::move(executor)) {}
 
 awaitable<void> CrawlExpander::run() {
@@ -44,9 +44,9 @@ void CrawlExpander::stop() {
 // False if no crawl was due. One crawl is expanded at a time, so what this worker owns before a claim is left over from
 // a claim whose answer was lost.
 awaitable<bool> CrawlExpander::expand_one() {
-  if (in_doubt_) co_await give_back();
+  if (in_doubt_) co_await release();
   in_doubt_ = true;
-  const auto lease = co_await database_.once([this](pg::Connection& connection) {
+  const auto lease = co_await retry_.once([this](pg::Connection& connection) {
     const auto claim = store::crawl_claim(connection, worker_, options_.lease);
     if (claim) base::test_point("after_crawl_claim");
     return claim;
@@ -56,7 +56,7 @@ awaitable<bool> CrawlExpander::expand_one() {
     store::Expansion expansion;
     bool taken_away = false;
     try {
-      expansion = co_await database_.repeat([&](pg::Connection& connection) {
+      expansion = co_await retry_.repeat([&](pg::Connection& connection) {
         base::test_point("before_expand");
         const auto answer = store::crawl_expand(connection, worker_, *lease, kBatch);
         base::test_point("after_expand");
@@ -64,14 +64,14 @@ awaitable<bool> CrawlExpander::expand_one() {
       });
     } catch (const base::Error& error) {
       if (error.error_class() != base::ErrorClass::lease_lost) throw;
-      taken_away = true; // paused, for instance; if this worker was given up, its next call says so
+      taken_away = true; // paused, for instance; if this worker has lapsed, its next call says so
     }
     if (taken_away) co_return true;
     if (expansion.status == "sealed") co_await callbacks_.sealed(lease->crawl_id);
     callbacks_.expanded();
     more = expansion.seeds_left > 0;
     if (more && stopped_) {
-      co_await give_back();
+      co_await release();
       break;
     }
   }
@@ -79,8 +79,8 @@ awaitable<bool> CrawlExpander::expand_one() {
   co_return lease.has_value();
 }
 
-awaitable<void> CrawlExpander::give_back() {
-  co_await database_.repeat([this](pg::Connection& connection) { store::crawl_release(connection, worker_); });
+awaitable<void> CrawlExpander::release() {
+  co_await retry_.repeat([this](pg::Connection& connection) { store::crawl_release(connection, worker_); });
 }
 
 } // namespace holdfast::worker

@@ -1,11 +1,11 @@
 #pragma once
 // Turns the seeds of due crawls into snapshots, one crawl at a time, in batches. New crawls that are small need no
-// expander: a worker's claim opens them. Owned by Node; main thread only. Destroy it when run() has completed.
+// expander: a worker's claim opens them. Owned by Worker; main thread only. Destroy it when run() has completed.
 
 #include "lib/base/async.hpp"
 #include "lib/store/crawl.hpp"
-#include "services/worker/database.hpp"
 #include "services/worker/options.hpp"
+#include "services/worker/retry_policy.hpp"
 #include "services/worker/sleeper.hpp"
 
 #include <functional>
@@ -21,12 +21,12 @@ public:
     std::function<awaitable<void>(std::string crawl_id)> sealed; // nothing of the crawl was left to do
   };
 
-  CrawlExpander(asio::any_io_executor executor, Database& database, const std::string& worker,
-                const NodeOptions& options, Callbacks callbacks);
+  CrawlExpander(asio::any_io_executor executor, RetryPolicy& retry, const std::string& worker, const Options& options,
+                Callbacks callbacks);
   CrawlExpander(const CrawlExpander&) = delete;
   CrawlExpander& operator=(const CrawlExpander&) = delete;
 
-  // Until stop(). Waits out temporary trouble; throws any other, and Error(lease_lost) if the worker was given up.
+  // Until stop(). Waits out temporary trouble; throws any other, and Error(lease_lost) if the worker has lapsed.
   awaitable<void> run();
   // Gives back what it is expanding, so that others need not wait until this worker has left.
   void stop();
@@ -35,11 +35,11 @@ public:
 
 private:
   awaitable<bool> expand_one();
-  awaitable<void> give_back();
+  awaitable<void> release();
 
-  Database& database_;
+  RetryPolicy& retry_;
   const std::string& worker_;
-  const NodeOptions& options_;
+  const Options& options_;
   const Callbacks callbacks_;
   Sleeper sleeper_;
   bool stopped_{false};

@@ -8,9 +8,9 @@
 #include "lib/store/json.hpp"
 #include "lib/store/session.hpp"
 #include "lib/store/view.hpp"
+#include "services/worker/binary_resolver.hpp"
 #include "services/worker/on_thread.hpp"
 #include "services/worker/prepare_hook.hpp"
-#include "services/worker/programs.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -52,7 +52,7 @@ public:
     const auto persona = hooks::read_persona(context.options.data_dir / "personas", persona_);
     if (!persona)
       throw base::Error(base::ErrorClass::configuration, "there is no persona \"" + persona_ + "\" on this machine",
-                        "holdfast persona set " + persona_ + ", on each machine that has a node");
+                        "holdfast persona set " + persona_ + ", on each machine that has a worker");
     // Stronger than the machine's options, weaker than the crawl's.
     const auto add_persona = [&](const hooks::Options& given) {
       for (const auto& [key, value] : given)
@@ -63,7 +63,7 @@ public:
       options_[key] = value;
     const auto& catalog = *context_.options.catalog;
     const auto selected = hooks::selected_plugins(catalog, base::join(claim.plugins, ","), options_);
-    context_.programs->also(selected, options_);
+    context_.binary_resolver->also(selected, options_);
     hooks_ = catalog.hooks_for(hooks::Event::crawl_setup, selected);
     last_hooks_ = catalog.hooks_for(hooks::Event::crawl_end, selected);
     add_persona(hooks::persona_options(*persona, personas() / persona_));
@@ -187,8 +187,8 @@ private:
       if (has_hooks()) {
         spawn(keep_heartbeat());
         co_await describe_crawl();
-        co_await context_.database.repeat([&](pg::Connection& connection) {
-          store::session_open(connection, context_.node_id, id_, crawl_id_, directory_.string());
+        co_await context_.retry.repeat([&](pg::Connection& connection) {
+          store::session_open(connection, context_.worker_id, id_, crawl_id_, directory_.string());
         });
         known_ = true;
         {
@@ -244,7 +244,7 @@ private:
   }
 
   awaitable<void> describe_crawl() {
-    const auto seeds = co_await context_.database.repeat(
+    const auto seeds = co_await context_.retry.repeat(
         [this](pg::Connection& connection) { return store::crawl_seeds(connection, crawl_id_, kSeeds); });
     hook_context_.crawl_id = crawl_id_;
     hook_context_.url = seeds.empty() ? "" : seeds.front();
@@ -319,7 +319,7 @@ private:
     note(hook, outcome);
     check();
     if (!outcome.binaries.empty()) {
-      co_await context_.programs->provide(outcome.binaries, hook.plugin->name);
+      co_await context_.binary_resolver->provide(outcome.binaries, hook.plugin->name);
       check();
     }
     if (hook.name.background && outcome.status != hooks::Status::failed)
@@ -411,7 +411,7 @@ private:
     }
   }
 
-  // Tells the database. What it cannot hear is closed there when this node is given up.
+  // Tells the database. What it cannot hear is closed there when this worker lapses.
   awaitable<void> report(std::string status, std::string reason) {
     if (!known_ || killed_) co_return;
     nlohmann::json hooks = nlohmann::json::array();
@@ -420,7 +420,7 @@ private:
     const std::string text = store::json_text(hooks);
     std::string problem;
     try {
-      co_await context_.database.repeat(
+      co_await context_.retry.repeat(
           [&](pg::Connection& connection) { store::session_set(connection, id_, status, reason, text); });
     } catch (const base::Error& error) {
       problem = error.what();

@@ -1,10 +1,10 @@
 #pragma once
-// Crawl sessions of one node: the crawl hooks of a crawl, run once for it on this node and shared
+// Crawl sessions of one worker: the crawl hooks of a crawl, run once for it on this worker and shared
 // by its snapshots here. A session opens with its first snapshot, stays while it has any and a while longer, and ends
 // by the ladder: each hook has its own remaining time. A crawl without crawl hooks has one as well, which costs
 // nothing.
 //
-// Main thread only; owned by Node. Its coroutines end when close() has completed: destroy it only then.
+// Main thread only; owned by Worker. Its coroutines end when close() has completed: destroy it only then.
 
 #include "lib/base/async.hpp"
 #include "lib/hooks/environment.hpp"
@@ -24,7 +24,7 @@ namespace holdfast::worker {
 
 class CrawlSession;
 
-// Thrown by join(): this node has as many crawls open as it may. The snapshot goes to somebody else.
+// Thrown by join(): this worker has as many crawls open as it may. The snapshot goes to somebody else.
 struct SessionsFull {};
 // Thrown by join(): the session could not be opened, or was given up meanwhile.
 class SessionFailed : public std::runtime_error {
@@ -53,7 +53,7 @@ public:
     int number_{0};
   };
 
-  // `changed`: called when a session has opened or gone, so that the node claims again.
+  // `changed`: called when a session has opened or gone, so that the worker claims again.
   CrawlSessions(JobContext& context, std::function<void()> changed);
   ~CrawlSessions();
   CrawlSessions(const CrawlSessions&) = delete;
@@ -72,7 +72,7 @@ public:
   void crawl_over(const std::string& crawl_id, const std::string& reason);
   // We are leaving: what is opening is given up, and hooks get no more than kill_grace to end from here on.
   void hurry(const std::string& reason);
-  // The node may not act any more: KILL, write nothing.
+  // The worker may not act any more: KILL, write nothing.
   void kill(const std::string& reason);
   // Ends every session; completes when nothing of them runs.
   awaitable<void> close(const std::string& reason);

@@ -53,10 +53,10 @@ store::Page page_after(const store::Lease& lease, const Failure& failure) {
     release(page, "released", failure.delay, failure.spend);
     break;
   case Failure::Kind::no_session:
-    release(page, "handed_back", kNoSession);
+    release(page, "declined", kNoSession);
     break;
   case Failure::Kind::no_plugin:
-    release(page, "handed_back", kWorkerTrouble);
+    release(page, "declined", kWorkerTrouble);
     break;
   case Failure::Kind::error:
     settle_error(page, failure.error_class);

@@ -1,5 +1,5 @@
 #pragma once
-// Whether this machine has room for new work. Owned by Node; main thread only.
+// Whether this machine has room for new work. Owned by Worker; main thread only.
 
 #include "services/worker/archive_watch.hpp"
 #include "services/worker/options.hpp"
@@ -11,14 +11,14 @@ namespace holdfast::worker {
 
 class Intake {
 public:
-  Intake(const NodeOptions& options, const Scratch& scratch, const ArchiveWatch& archive)
+  Intake(const Options& options, const Scratch& scratch, const ArchiveWatch& archive)
       : options_(options), scratch_(scratch), archive_(archive) {}
 
   // Why no new work is taken; empty: it is.
   std::string shortage() const;
 
 private:
-  const NodeOptions& options_;
+  const Options& options_;
   const Scratch& scratch_;
   const ArchiveWatch& archive_;
 };

@@ -1,13 +1,13 @@
 #pragma once
-// What the jobs and sessions of one worker share. Owned by Node, which outlives them; main thread only.
+// What the jobs and sessions of one worker share. Owned by Worker, which outlives them; main thread only.
 
 #include "lib/archive/root.hpp"
 #include "lib/base/async.hpp"
 #include "lib/process/launcher.hpp"
 #include "lib/store/snapshot.hpp"
-#include "services/worker/binaries.hpp"
-#include "services/worker/database.hpp"
+#include "services/worker/binary_lookup.hpp"
 #include "services/worker/options.hpp"
+#include "services/worker/retry_policy.hpp"
 
 #include <boost/asio/thread_pool.hpp>
 
@@ -16,24 +16,24 @@
 namespace holdfast::worker {
 
 class CrawlSessions;
-class Programs;
+class BinaryResolver;
 class RunningHooks;
 class Turns;
 
 struct JobContext {
-  const NodeOptions& options;
-  const std::string& node_id;
+  const Options& options;
+  const std::string& worker_id;
   const std::string& hostname;
-  Database& database;
+  RetryPolicy& retry;
   process::Launcher& launcher;
-  Binaries& binaries;
+  BinaryLookup& binaries;
   asio::thread_pool& files;    // hashing, fsync, publication; not two jobs of one attempt at once
   asio::thread_pool& resolver; // name resolution
   const archive::Root& archive_root;
   asio::any_io_executor executor;
   std::string cookie; // HOLDFAST_COOKIE value of this incarnation
   CrawlSessions* sessions{nullptr};
-  Programs* programs{nullptr};
+  BinaryResolver* binary_resolver{nullptr};
   RunningHooks* running_hooks{nullptr};
   Turns* turns{nullptr};
 };

@@ -25,7 +25,7 @@ void Jobs::start(const std::vector<store::Claim>& claims) {
     if (!lost_.empty()) job->lose(lost_);
     jobs_[{id, fence}] = job;
     asio::co_spawn(context_.executor, run(std::move(job)), asio::detached);
-    if (claim.owners_lost > 0) base::count("holdfast_worker_takeovers_total");
+    if (claim.lapses > 0) base::count("holdfast_worker_takeovers_total");
   }
   base::count("holdfast_worker_claims_total");
   base::count("holdfast_worker_snapshots_claimed_total", {}, static_cast<double>(claims.size()));
@@ -86,29 +86,29 @@ void Jobs::take_beat(const std::vector<store::Lease>& lost, const std::vector<st
   std::map<Key, std::uint64_t> unaware;
   for (const auto& lease : extra) {
     const Key key{lease.snapshot_id, lease.fence};
-    if (jobs_.contains(key) || handing_back_.contains(key)) continue;
+    if (jobs_.contains(key) || releasing_.contains(key)) continue;
     const auto seen = unaware_.find(key);
     if (seen != unaware_.end() && seen->second <= turns_.ended())
-      callbacks_.spawn(hand_back(lease));
+      callbacks_.spawn(release(lease));
     else
       unaware[key] = seen != unaware_.end() ? seen->second : turns_.begun();
   }
   unaware_ = std::move(unaware);
 }
 
-awaitable<void> Jobs::hand_back(store::Lease lease) {
+awaitable<void> Jobs::release(store::Lease lease) {
   const Key key{lease.snapshot_id, lease.fence};
-  handing_back_.insert(key);
+  releasing_.insert(key);
   store::Page page;
   page.lease = lease;
-  page.ending = "handed_back";
+  page.ending = "declined";
   page.reason = "the answer to its claim was lost";
   try {
     co_await turns_.finish(std::move(page));
   } catch (const base::Error& error) {
     spdlog::debug("not handed back: {}", error.what());
   }
-  handing_back_.erase(key);
+  releasing_.erase(key);
 }
 
 } // namespace holdfast::worker

@@ -1,6 +1,6 @@
 #pragma once
 // The snapshots that a worker has in work: a job for each, from its claim to its page's answer; and what the database
-// says it holds beside them. Owned by Node; main thread only. Destroy it when it is empty.
+// says it holds beside them. Owned by Worker; main thread only. Destroy it when it is empty.
 
 #include "lib/base/async.hpp"
 #include "lib/store/snapshot.hpp"
@@ -53,7 +53,7 @@ private:
   using Key = std::pair<std::string, std::int64_t>; // snapshot and fence
 
   awaitable<void> run(std::shared_ptr<SnapshotJob> job);
-  awaitable<void> hand_back(store::Lease lease);
+  awaitable<void> release(store::Lease lease);
 
   JobContext& context_;
   Turns& turns_;
@@ -61,7 +61,7 @@ private:
   // What was taken from us may be claimed anew while its first run still ends.
   std::map<Key, std::shared_ptr<SnapshotJob>> jobs_;
   std::map<Key, std::uint64_t> unaware_; // of the last beat: the last turn that may still answer for it
-  std::set<Key> handing_back_;
+  std::set<Key> releasing_;
   std::string interrupted_, lost_; // reasons; empty: not
   std::uint64_t sealed_{0};
 };

@@ -1,7 +1,7 @@
 #pragma once
 // What this process says of itself when it joins. Stateless.
 
-#include "lib/store/node.hpp"
+#include "lib/store/worker.hpp"
 
 #include <filesystem>
 #include <string>

@@ -1,5 +1,5 @@
 #pragma once
-// What a node is told at start. Plain aggregate; immutable while the node lives.
+// What a worker is told at start. Plain aggregate; immutable while the worker lives.
 
 #include "lib/hooks/catalog.hpp"
 #include "lib/hooks/environment.hpp"
@@ -16,14 +16,14 @@
 
 namespace holdfast::worker {
 
-struct NodeOptions {
+struct Options {
   std::string dsn;
   std::size_t connections{3};
   std::string version;
   std::filesystem::path data_dir, work_dir, archive_root, shim;
-  std::filesystem::path temporary_dir;                    // TMPDIR of hooks; the node's own if empty
-  std::vector<std::filesystem::path> program_directories; // looked in before PATH, and first on the PATH of hooks
-  std::filesystem::path libexec;                          // stand-ins, last on the PATH of hooks; may be empty
+  std::filesystem::path temporary_dir;                   // TMPDIR of hooks; the worker's own if empty
+  std::vector<std::filesystem::path> binary_directories; // looked in before PATH, and first on the PATH of hooks
+  std::filesystem::path libexec;                         // stand-ins, last on the PATH of hooks; may be empty
   std::shared_ptr<const hooks::Catalog> catalog;
   hooks::Options hook_options;                // of this machine: weaker than the crawl's
   std::vector<std::string> environment_names; // further variables of ours that hooks may see
@@ -41,7 +41,7 @@ struct NodeOptions {
       drain_timeout{120000}, stop_timeout{20000};
   std::size_t session_max{4};                      // crawls with hooks open at once
   std::chrono::milliseconds session_linger{30000}; // kept open after the last snapshot
-  // A node takes no new work below or above these.
+  // A worker takes no new work below or above these.
   std::uint64_t minimum_free_bytes{512ull << 20}; // on disk
   std::uint64_t minimum_free_memory_bytes{0};     // 0: does not look
   std::int64_t maximum_load{0};                   // per processor; 0: does not look

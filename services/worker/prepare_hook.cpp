@@ -32,7 +32,7 @@ PreparedHook prepare_hook(const JobContext& context, const hooks::Hook& hook, ho
 
   auto inherited = hooks::inherited_environment(context.options.environment_names);
   std::string first;
-  for (const auto& directory : context.options.program_directories)
+  for (const auto& directory : context.options.binary_directories)
     first += directory.string() + ":";
   if (auto& path = inherited["PATH"]; !first.empty())
     path = first + (path.empty() ? "/usr/local/bin:/usr/bin:/bin" : path);

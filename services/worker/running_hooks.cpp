@@ -16,9 +16,9 @@ constexpr std::chrono::milliseconds kAfterTrouble{1000};
 
 } // namespace
 
-RunningHooks::RunningHooks(asio::any_io_executor executor, Database& database, const std::string& worker,
+RunningHooks::RunningHooks(asio::any_io_executor executor, RetryPolicy& retry, const std::string& worker,
                            std::function<std::vector<store::ActiveHook>()> collect)
-    : database_(database), worker_(worker), collect_(std::move(collect)), sleeper_(std::move(executor)) {}
+    : retry_(retry), worker_(worker), collect_(std::move(collect)), sleeper_(std::move(executor)) {}
 
 void RunningHooks::changed() {
   changed_ = true;
@@ -58,7 +58,7 @@ awaitable<bool> RunningHooks::tell() {
   forgotten_ = false;
   std::string problem;
   try {
-    co_await database_.once([&](pg::Connection& connection) { store::worker_hooks(connection, worker_, hooks); });
+    co_await retry_.once([&](pg::Connection& connection) { store::worker_hooks(connection, worker_, hooks); });
   } catch (const std::exception& error) {
     problem = error.what();
     forgotten_ = true;

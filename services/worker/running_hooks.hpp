@@ -1,11 +1,11 @@
 #pragma once
 // Tells the database which hooks of snapshots run on this worker (holdfast.running_hook): at once when the set changes,
 // but at most four times a second, and every ten seconds while some run. Nothing waits for these calls, and one that
-// fails is made again. Owned by Node; main thread only. Destroy it when run() has completed.
+// fails is made again. Owned by Worker; main thread only. Destroy it when run() has completed.
 
 #include "lib/base/async.hpp"
 #include "lib/store/snapshot.hpp"
-#include "services/worker/database.hpp"
+#include "services/worker/retry_policy.hpp"
 #include "services/worker/sleeper.hpp"
 
 #include <functional>
@@ -17,7 +17,7 @@ namespace holdfast::worker {
 class RunningHooks {
 public:
   // `collect`: the hooks that run at that moment.
-  RunningHooks(asio::any_io_executor executor, Database& database, const std::string& worker,
+  RunningHooks(asio::any_io_executor executor, RetryPolicy& retry, const std::string& worker,
                std::function<std::vector<store::ActiveHook>()> collect);
   RunningHooks(const RunningHooks&) = delete;
   RunningHooks& operator=(const RunningHooks&) = delete;
@@ -33,7 +33,7 @@ public:
 private:
   awaitable<bool> tell();
 
-  Database& database_;
+  RetryPolicy& retry_;
   const std::string& worker_;
   const std::function<std::vector<store::ActiveHook>()> collect_;
   Sleeper sleeper_;

@@ -29,13 +29,14 @@ std::string own_identity() {
 }
 
 // Where the link to an incarnation's temporary directory is, if it needs one.
-std::filesystem::path short_name(const std::string& node_id) {
-  return "/tmp/holdfast-" + node_id.substr(node_id.size() - std::min<std::size_t>(12, node_id.size()));
+std::filesystem::path short_name(const std::string& worker_id) {
+  return "/tmp/holdfast-" + worker_id.substr(worker_id.size() - std::min<std::size_t>(12, worker_id.size()));
 }
 
-void remove_short_name(const std::string& node_id) {
+void remove_short_name(const std::string& worker_id) {
   std::error_code ignored;
-  if (std::filesystem::is_symlink(short_name(node_id), ignored)) std::filesystem::remove(short_name(node_id), ignored);
+  if (std::filesystem::is_symlink(short_name(worker_id), ignored))
+    std::filesystem::remove(short_name(worker_id), ignored);
 }
 
 void remove_logged(const std::filesystem::path& directory) {
@@ -82,8 +83,8 @@ bool is_dead(const std::filesystem::path& directory, const store::LocalProcess& 
 
 } // namespace
 
-Scratch::Scratch(const std::filesystem::path& work_dir, const std::string& node_id)
-    : path_(work_dir / "nodes" / node_id) {
+Scratch::Scratch(const std::filesystem::path& work_dir, const std::string& worker_id)
+    : path_(work_dir / "workers" / worker_id) {
   std::error_code error;
   for (const char* name : {"attempts", "crawls", "tmp"}) {
     std::filesystem::create_directories(path_ / name, error);
@@ -94,13 +95,13 @@ Scratch::Scratch(const std::filesystem::path& work_dir, const std::string& node_
   }
   temporary_ = path_ / "tmp";
   if (temporary_.native().size() > kLongTemporary) {
-    std::filesystem::create_directory_symlink(std::filesystem::absolute(temporary_), short_name(node_id), error);
-    if (!error) temporary_ = short_name(node_id);
+    std::filesystem::create_directory_symlink(std::filesystem::absolute(temporary_), short_name(worker_id), error);
+    if (!error) temporary_ = short_name(worker_id);
   }
   std::ofstream file(path_ / kOwner);
   file << own_identity() << '\n' << std::flush;
   if (!file) {
-    remove_short_name(node_id);
+    remove_short_name(worker_id);
     remove_logged(path_); // without an owner nobody would dare to for a while
     throw base::Error(base::ErrorClass::cannot_create, "cannot write " + (path_ / kOwner).string(),
                       "check permissions and free space of work_dir");
@@ -123,12 +124,12 @@ std::vector<store::LocalProcess> collect_leftovers(const std::filesystem::path& 
   remove_dangling_names();
   std::vector<store::LocalProcess> gone;
   std::error_code error;
-  for (std::filesystem::directory_iterator it(work_dir / "nodes", error), end; !error && it != end;
+  for (std::filesystem::directory_iterator it(work_dir / "workers", error), end; !error && it != end;
        it.increment(error)) {
     auto owner = owner_of(it->path());
     if (!is_dead(it->path(), owner)) continue;
     const int processes = process::sweep("HOLDFAST_COOKIE", owner.id + ".", kSweepGrace);
-    if (processes > 0) spdlog::warn("ended {} processes that an earlier node left behind", processes);
+    if (processes > 0) spdlog::warn("ended {} processes that an earlier worker left behind", processes);
     remove_short_name(owner.id);
     remove_logged(it->path());
     owner.machine_id = machine_id;

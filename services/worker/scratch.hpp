@@ -1,8 +1,8 @@
 #pragma once
-// A node's directory for work in progress: <work_dir>/nodes/<incarnation>/, with a file that says whose it is. Blocking
-// file work. Owned by Node; the destructor removes the directory.
+// A worker's directory for work in progress: <work_dir>/workers/<incarnation>/, with a file that says whose it is.
+// Blocking file work. Owned by Worker; the destructor removes the directory.
 
-#include "lib/store/node.hpp"
+#include "lib/store/worker.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -14,7 +14,7 @@ namespace holdfast::worker {
 class Scratch {
 public:
   // Throws Error(cannot_create) if it cannot be made, naming the directory and the reason.
-  Scratch(const std::filesystem::path& work_dir, const std::string& node_id);
+  Scratch(const std::filesystem::path& work_dir, const std::string& worker_id);
   ~Scratch();
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;

@@ -79,7 +79,7 @@ SnapshotJob::SnapshotJob(JobContext& context, store::Claim claim)
   view_.depth = claim_.depth;
   view_.fence = claim_.lease.fence;
   view_.tags = claim_.tags;
-  view_.node = context_.hostname;
+  view_.worker = context_.hostname;
   page_.lease = claim_.lease;
 }
 
@@ -126,7 +126,7 @@ awaitable<SnapshotJob::Ending> SnapshotJob::run() {
   } catch (const Failure& thrown) {
     failure = thrown;
   } catch (const SessionsFull&) {
-    failure = Failure{Failure::Kind::no_session, "its node has as many crawls open as it may (sessions.max)"};
+    failure = Failure{Failure::Kind::no_session, "its worker has as many crawls open as it may (sessions.max)"};
   } catch (const base::Error& error) {
     failure = Failure{Failure::Kind::error, error.what(), error.error_class()};
     if (error.error_class() == base::ErrorClass::lease_lost) lose(error.what());
@@ -191,7 +191,7 @@ void SnapshotJob::require_plugins() const {
                   "the worker on " + context_.hostname + " has no plugin with a hook for snapshots that is enabled"};
 }
 
-// From here on the crawl's hooks run on this node, and ours may use what they provide.
+// From here on the crawl's hooks run on this worker, and ours may use what they provide.
 awaitable<void> SnapshotJob::join_session() {
   session_ = co_await context_.sessions->join(claim_, [this](const std::string& reason) {
     if (!broken_.empty()) return;
@@ -212,8 +212,9 @@ std::vector<std::string> SnapshotJob::selected_plugins() {
   auto selected = hooks::selected_plugins(catalog, base::join(claim_.plugins, ","), options_);
   if (claim_.archived.empty()) return selected;
   auto missing = hooks::missing_plugins(catalog, selected, claim_.archived);
-  // Where it was added more plugins were wanted than this node has. Nothing to be done here is no failure of the page.
-  if (missing.empty()) throw Failure{Failure::Kind::refused, "all that this node can run of it is archived already"};
+  // Where it was added more plugins were wanted than this worker has. Nothing to be done here is no failure of the
+  // page.
+  if (missing.empty()) throw Failure{Failure::Kind::refused, "all that this worker can run of it is archived already"};
   std::vector<std::string> left_out;
   for (const hooks::Hook* hook : catalog.hooks_for(hooks::Event::snapshot, selected))
     if (const auto& name = hook->plugin->name; std::find(missing.begin(), missing.end(), name) == missing.end() &&
@@ -426,7 +427,7 @@ awaitable<std::optional<Failure>> SnapshotJob::slow_down(const hooks::HookOutcom
     if (limit.retry_after_seconds)
       wait = std::chrono::milliseconds(
           static_cast<std::int64_t>(std::clamp(*limit.retry_after_seconds, 0.0, 86400.0) * 1000));
-    const auto left_alone = co_await context_.database.repeat([&](pg::Connection& connection) {
+    const auto left_alone = co_await context_.retry.repeat([&](pg::Connection& connection) {
       return store::host_rate_limited(connection, site->host, limit.status, wait, context_.hostname);
     });
     {
@@ -508,7 +509,7 @@ awaitable<void> SnapshotJob::publish() {
     view_.mime = page_.mime = verdict.response->mime;
   }
   view_.ended_at = base::utc_timestamp();
-  // What fails for want of room on this node's disk is not the page's failure: elsewhere, or later, it will do.
+  // What fails for want of room on this worker's disk is not the page's failure: elsewhere, or later, it will do.
   if (view_.outcome != "succeeded") {
     std::error_code error;
     const auto space = std::filesystem::space(files_.directory(), error);

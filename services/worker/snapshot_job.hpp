@@ -1,6 +1,6 @@
 #pragma once
-// Takes one claimed snapshot from its first hook to the end of its attempt. Owned by Node; main thread only. run() is a
-// coroutine that never throws: however it ends, the hooks it started are gone, and the page was handed in - sealed,
+// Takes one claimed snapshot from its first hook to the end of its attempt. Owned by Worker; main thread only. run() is
+// a coroutine that never throws: however it ends, the hooks it started are gone, and the page was handed in - sealed,
 // released - or its lease was lost and nothing was written.
 
 #include "lib/archive/attempt.hpp"

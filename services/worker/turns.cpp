@@ -41,10 +41,9 @@ struct Turns::HandedIn {
   std::exception_ptr refusal;
 };
 
-Turns::Turns(Database& database, const std::string& worker, Call call, std::function<void()> handed_in,
+Turns::Turns(RetryPolicy& retry, const std::string& worker, Call call, std::function<void()> handed_in,
              std::function<void(const std::string&)> given_up)
-    : database_(database), worker_(worker), call_(call), handed_in_(std::move(handed_in)),
-      given_up_(std::move(given_up)) {}
+    : retry_(retry), worker_(worker), call_(call), handed_in_(std::move(handed_in)), given_up_(std::move(given_up)) {}
 
 awaitable<store::PageAnswer> Turns::finish(store::Page page) {
   if (!closed_.empty()) throw base::Error(base::ErrorClass::lease_lost, closed_);
@@ -76,7 +75,7 @@ awaitable<store::TurnAnswer> Turns::make(store::ClaimRequest claim) {
 }
 
 awaitable<store::TurnAnswer> Turns::make_until_told(store::ClaimRequest claim) {
-  Database::Backoff backoff;
+  RetryPolicy::Backoff backoff;
   for (;;) {
     const auto taken = take();
     store::TurnRequest request;
@@ -88,7 +87,7 @@ awaitable<store::TurnAnswer> Turns::make_until_told(store::ClaimRequest claim) {
     std::exception_ptr failure; // the same, whole
     try {
       const auto call = [&](pg::Connection& connection) { return call_(connection, worker_, request); };
-      answer = co_await database_.once(call);
+      answer = co_await retry_.once(call);
     } catch (const base::Error& thrown) {
       error = thrown;
       failure = std::current_exception();
@@ -114,13 +113,13 @@ awaitable<store::TurnAnswer> Turns::make_until_told(store::ClaimRequest claim) {
     }
     waiting_.insert(waiting_.begin(), taken.begin(), taken.end());
     try {
-      database_.require_trust(*error);
+      retry_.require_trust(*error);
     } catch (const base::Error&) {
       refuse_waiting(std::current_exception());
       throw;
     }
     claim.room = 0; // the claim may have been granted: the heartbeats will tell
-    co_await Database::pause(backoff);
+    co_await RetryPolicy::pause(backoff);
   }
 }
 
@@ -129,7 +128,7 @@ awaitable<void> Turns::finish_alone(HandedIn& page) {
   request.pages.push_back(std::move(page.page));
   const auto call = [&](pg::Connection& connection) { return call_(connection, worker_, request); };
   try {
-    page.end((co_await database_.repeat(call)).pages.at(0));
+    page.end((co_await retry_.repeat(call)).pages.at(0));
   } catch (const std::exception&) {
     page.end(std::current_exception());
   }

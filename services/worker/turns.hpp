@@ -1,11 +1,11 @@
 #pragma once
 // A worker's turns: one database call at a time, which finishes the pages whose jobs have ended and claims new ones, in
-// one transaction. Pages that are handed in while a call is in flight go with the next. Owned by Node, outlives its
+// one transaction. Pages that are handed in while a call is in flight go with the next. Owned by Worker, outlives its
 // jobs. Main thread only; the calls themselves run on the database pool.
 
 #include "lib/base/async.hpp"
 #include "lib/store/snapshot.hpp"
-#include "services/worker/database.hpp"
+#include "services/worker/retry_policy.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -24,7 +24,7 @@ public:
 
   // `handed_in`: called when a page waits for a turn. `given_up`: called first of all when the database says that this
   // worker has lost its lease.
-  Turns(Database& database, const std::string& worker, Call call, std::function<void()> handed_in,
+  Turns(RetryPolicy& retry, const std::string& worker, Call call, std::function<void()> handed_in,
         std::function<void(const std::string&)> given_up);
   Turns(const Turns&) = delete;
   Turns& operator=(const Turns&) = delete;
@@ -55,7 +55,7 @@ private:
   awaitable<void> finish_alone(HandedIn& page);
   void refuse_waiting(std::exception_ptr why);
 
-  Database& database_;
+  RetryPolicy& retry_;
   const std::string& worker_;
   const Call call_;
   const std::function<void()> handed_in_;

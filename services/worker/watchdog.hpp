@@ -2,8 +2,8 @@
 // Self-fencing that does not depend on the main thread. A thread of its own looks at the trust
 // window; if that is over and the main thread has not said in time that it deals with it - it hangs, or starves - the
 // process ends at once, without a word to anybody: the shims see their sockets close and kill their trees. It also sees
-// to it that leaving ends. Owned by Node, made and destroyed on the main thread. The destructor joins the thread, which
-// never blocks on anything else.
+// to it that leaving ends. Owned by Worker, made and destroyed on the main thread. The destructor joins the thread,
+// which never blocks on anything else.
 
 #include "lib/base/trust_window.hpp"
 
@@ -25,7 +25,7 @@ public:
 
   // The main thread is ending the hooks, or has none left: nothing more to watch.
   void stand_down();
-  // The node leaves, its hooks have ended or were killed: that may take so long, then the process ends.
+  // The worker leaves, its hooks have ended or were killed: that may take so long, then the process ends.
   void leave_within(std::chrono::milliseconds limit);
 
 private:

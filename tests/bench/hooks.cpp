@@ -5,7 +5,7 @@
 //   supervise  lib/process: a shim for each, limits, pidfd, exact usage
 //   hold       supervises HOOKS programs at once that last, and tells what memory stands behind each
 //
-// One thread, as in a node.
+// One thread, as in a worker.
 
 #include "lib/process/launcher.hpp"
 
@@ -168,7 +168,7 @@ int main(int count, char** arguments) {
         for (const auto& child : supervisor.children())
           shims += pss_kb(std::to_string(child->shim_pid()));
         answer["shim_pss_kb"] = shims / hooks;
-        answer["node_pss_kb"] = (pss_kb("self") - before) / hooks;
+        answer["worker_pss_kb"] = (pss_kb("self") - before) / hooks;
         supervisor.end_all();
       }
       supervisor.io.run();

@@ -1,4 +1,4 @@
-"""What a node and a runner cost while there is nothing to do."""
+"""What a worker and a runner cost while there is nothing to do."""
 
 import contextlib
 import os
@@ -26,7 +26,7 @@ def measure(bench, figures):
     seconds = bench.pick(10, 60)
     repeats = bench.pick(1, bench.repeats)  # nothing happens, so nothing varies
     for repeat in range(repeats):
-        for what, arguments in (("node", ["worker"]), ("runner", ["runner", "--standby"])):
+        for what, arguments in (("worker", ["worker"]), ("runner", ["runner", "--standby"])):
             bench.say(f"idle {repeat + 1}/{repeats}: {what}, {seconds} s")
             with figures.attempt(what), bench.server.database(bench.migrated()) as database, bench.scratch() as scratch:
                 plugins = suite.plugin(scratch, "true\n")
@@ -42,5 +42,5 @@ def measure(bench, figures):
                 figures.add(f"{what}: memory (PSS, with its guard)", "MB", after[0] / 1024)
                 figures.add(f"{what}: CPU", "% of a core", (after[2] - before[2]) * 100 / passed)
                 figures.add(f"{what}: transactions", "per s", (more - queries) / passed)
-    figures.target("node: memory (RSS, with its guard)", 20, less=True)
-    figures.target("node: CPU", 0.5, less=True)
+    figures.target("worker: memory (RSS, with its guard)", 20, less=True)
+    figures.target("worker: CPU", 0.5, less=True)

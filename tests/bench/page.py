@@ -32,13 +32,13 @@ select count(*) as n, min(snapshot_id::text) as s, min(crawl_id::text) as c, min
 \\endif
 """
 
-FILL = """select holdfast.node_join(lpad(to_hex(n), 32, '0')::uuid, '{{"id": "bench", "hostname": "bench"}}', 'bench', n, n, null,
+FILL = """select holdfast.worker_join(lpad(to_hex(n), 32, '0')::uuid, '{{"id": "bench", "hostname": "bench"}}', 'bench', n, n, null,
     'worker', 'all', 'bench', '', 1000, '1 hour') from generate_series(1, 64) n;
 do $$
 declare
   v_crawl uuid;
   v_lease record;
-  v_node constant uuid := lpad(to_hex(1), 32, '0');
+  v_worker constant uuid := lpad(to_hex(1), 32, '0');
 begin
   for i in 1 .. 20 loop
     v_crawl := holdfast.new_uuid();
@@ -48,9 +48,9 @@ begin
         from generate_series(1, {items} / 20) n), array_fill(''::text, array[{items} / 20]), null);
   end loop;
   loop
-    select * into v_lease from holdfast.crawl_claim(v_node, '1 hour');
+    select * into v_lease from holdfast.crawl_claim(v_worker, '1 hour');
     exit when not found;
-    perform holdfast.crawl_expand(v_node, v_lease.crawl_id, v_lease.fence, 5000);
+    perform holdfast.crawl_expand(v_worker, v_lease.crawl_id, v_lease.fence, 5000);
   end loop;
 end $$;
 analyze"""

@@ -1,4 +1,4 @@
-"""What fairness between crawls and politeness to web sites add to a claim."""
+"""What fairness between crawls and politeness to hosts add to a claim."""
 
 import contextlib
 

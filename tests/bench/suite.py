@@ -368,7 +368,7 @@ class Program:
                 self.log.seek(0)
                 raise RuntimeError("holdfast ended: " + " ".join(self.log.read()[-600:].split()))
             return session.ask("select count(*) from holdfast.process where status = 'running'") == str(count)
-        wait_until("the node has joined", look, 60)
+        wait_until("the worker has joined", look, 60)
 
     def __enter__(self):
         return self

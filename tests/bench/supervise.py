@@ -48,7 +48,7 @@ def measure(bench, figures):
         for held in (50, 200):
             with figures.attempt(f"memory with {held} hooks"):
                 answer = hooks(bench, "hold", held, held, ["/bin/sleep", "600"])
-                figures.add(f"memory behind a running hook, {held} at once", "kB", answer["shim_pss_kb"] + answer["node_pss_kb"])
+                figures.add(f"memory behind a running hook, {held} at once", "kB", answer["shim_pss_kb"] + answer["worker_pss_kb"])
     for name, at_once in shapes:
         label = f"{name}, {at_once} at once"
         figures.ratio(f"holdfast: {label}", f"posix_spawn: {label}")

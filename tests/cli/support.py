@@ -156,7 +156,7 @@ class Place:
         return Result(done.returncode, done.stdout, done.stderr)
 
     def hooks(self):
-        """Living processes that a node of this collection has started, as the environment shows."""
+        """Living processes that a worker of this collection has started, as the environment shows."""
         found = []
         for pid in processes():
             environment = read(f"/proc/{pid}/environ")

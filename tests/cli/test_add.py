@@ -23,7 +23,7 @@ class Adding(Case):
                       "echo x >title.txt; echo '{\"type\":\"ArchiveResult\",\"status\":\"succeeded\",\"output_str\":\"Found\"}'")
         # Keeps the server up between the tests' own commands, and does nothing else.
         cls.holder = cls.home.start("worker", env={"HOLDFAST_DISK_MINIMUM_FREE": "1000t"})
-        until("the node runs", lambda: cls.holder.poll() is None and cls.home.server())
+        until("the worker runs", lambda: cls.holder.poll() is None and cls.home.server())
 
     @classmethod
     def tearDownClass(cls):
@@ -194,7 +194,7 @@ class Adding(Case):
         self.work()
         shown = self.records("show", crawl)[0]
         self.assertTrue(shown["created_at"].endswith("+00:00"), shown["created_at"])
-        for arguments in (["show", crawl], ["list", "nodes"], ["why", crawl], ["events", "--crawl", crawl], ["status"]):
+        for arguments in (["show", crawl], ["list", "workers"], ["why", crawl], ["events", "--crawl", crawl], ["status"]):
             with self.subTest(arguments=arguments):
                 code, text = on_terminal(self.home, *arguments, env={"TZ": "XYZ+5"})
                 self.assertEqual(code, OK, text)
@@ -253,7 +253,7 @@ class Adding(Case):
     def test_lists(self):
         self.add("https://site.test/lists")
         self.work()
-        for what, kind in (("crawls", "Crawl"), ("snapshots", "Snapshot"), ("results", "ArchiveResult"), ("nodes", "Process"),
+        for what, kind in (("crawls", "Crawl"), ("snapshots", "Snapshot"), ("results", "ArchiveResult"), ("workers", "Process"),
                            ("events", "Event"), ("crawl", "Crawl")):
             with self.subTest(what=what):
                 records = self.records("list", what, "--limit", "3")
@@ -291,7 +291,7 @@ class Adding(Case):
             with self.subTest(verb=verb):
                 self.assertEqual([record["target"] for record in self.home.run(*verb, given=tried["id"] + "\n").records], [tried["id"]])
         self.assertEqual(self.home.run("retry", "-", given="").records[0]["seeds"], 0)
-        wrong = self.home.run("cancel", "-", given=crawl + '\n{"type":"Status","nodes":1}\n{"type":"Crawl"}\n{"id":\n')
+        wrong = self.home.run("cancel", "-", given=crawl + '\n{"type":"Status","workers":1}\n{"type":"Crawl"}\n{"id":\n')
         self.check_error(wrong, REFUSED, "standard input:2", "standard input:3", "standard input:4", "nothing was done")
 
     def test_settings(self):
@@ -307,7 +307,7 @@ class Adding(Case):
     def test_text_for_people(self):
         crawl = self.add("https://site.test/people")
         self.work()
-        for arguments, words in ((["status"], ["snapshots", "nodes"]), (["list"], ["https://site.test/people", "succeeded"]),
+        for arguments, words in ((["status"], ["snapshots", "workers"]), (["list"], ["https://site.test/people", "succeeded"]),
                                  (["show", crawl["id"]], [crawl["id"], "page", "index.html"]), (["config"], ["(default)"]),
                                  (["list", "running"], ["none"]), (["check"], ["holds"])):
             with self.subTest(arguments=arguments):

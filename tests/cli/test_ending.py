@@ -40,8 +40,8 @@ class Ending(Case):
         self.assertEqual(len(home.attempts()), count)
         self.assertEqual([c["status"] for c in home.run("list", "crawls").records], ["sealed"])
         self.assertEqual(home.run("check").records, [])
-        nodes = home.data / "work/nodes"
-        self.assertEqual(list(nodes.iterdir()), [])
+        workers = home.data / "work/workers"
+        self.assertEqual(list(workers.iterdir()), [])
 
     def test_interrupt(self):
         home, adding = self.begin("one", "two")
@@ -52,7 +52,7 @@ class Ending(Case):
         self.assertEqual(home.hooks(), [])
         self.assertIsNone(home.server())
         self.assertEqual(home.attempts(), [])
-        self.check_finished(home, 2, attempts=1, owners_lost=0)
+        self.check_finished(home, 2, attempts=1, lapses=0)
 
     def test_terminate(self):
         home, adding = self.begin("one")
@@ -70,7 +70,7 @@ class Ending(Case):
         home.finish(adding)
         self.assertEqual(home.hooks(), [])
         self.assertIsNone(home.server())
-        self.check_finished(home, 1, owners_lost=0)
+        self.check_finished(home, 1, lapses=0)
 
     def check_killed(self, victims, server_stays):
         home, adding = self.begin("one", "two")
@@ -82,7 +82,7 @@ class Ending(Case):
         # The server is no hook. Its last user stops it, or that one's guard; with both gone, the next one who needs it takes it over.
         self.assertEqual(home.server(), server if server_stays else None)
         self.assertEqual(home.attempts(), [])
-        self.check_finished(home, 2, owners_lost=1)
+        self.check_finished(home, 2, lapses=1)
 
     @staticmethod
     def child_of(pid):
@@ -105,19 +105,19 @@ class Ending(Case):
         until("no hook is left", lambda: not home.hooks(), 5)
         home.finish(adding)
         until("the server is gone", lambda: home.server() is None, 10)
-        self.check_finished(home, 1, owners_lost=1)
+        self.check_finished(home, 1, lapses=1)
 
     def test_others_meanwhile(self):
         home, adding = self.begin("one")
         status = home.run("status")
-        self.assertEqual((status.code, status.records[0]["nodes"], status.records[0]["snapshots_held"]), (OK, 1, 1), str(status))
+        self.assertEqual((status.code, status.records[0]["workers"], status.records[0]["snapshots_held"]), (OK, 1, 1), str(status))
         wanted = [("slow", "https://site.test/one")]  # told at most four times a second
         until("it is listed", lambda: [(r["plugin"], r["url"]) for r in home.run("list", "running").records] == wanted)
-        # Somebody else's crawl is worked on by the node that is there, and by its own when that one has left.
+        # Somebody else's crawl is worked on by the worker that is there, and by its own when that one has left.
         urls = [f"https://site.test/two-{n}" for n in range(12)]
         other = home.start("add", *urls)
-        until("the node has taken some", lambda: len(home.run("list", "running").records) > 2)
-        self.assertEqual(home.run("status").records[0]["nodes"], 1)
+        until("the worker has taken some", lambda: len(home.run("list", "running").records) > 2)
+        self.assertEqual(home.run("status").records[0]["workers"], 1)
         home.open("one")
         until("the first is sealed", lambda: any(c["status"] == "sealed" for c in home.run("list", "crawls").records))
         home.open("all")

@@ -33,8 +33,8 @@ class CommandLine(Case):
             (["add", "--option", "NOVALUE", URL], ["--option NOVALUE", "NAME=VALUE"]),
             (["add", "--option", "PATH=/tmp", URL], ["PATH"]),
             (["add", "--option", "LD_PRELOAD=/tmp/x.so", URL], ["LD_PRELOAD"]),
-            (["add", "--option", "CHROME_BINARY=/usr/bin/id", URL], ["CHROME_BINARY", "cannot choose what programs", "hooks:"]),
-            (["add", "--option", "CHROME_ARGS_EXTRA=--x", URL], ["CHROME_ARGS_EXTRA", "cannot choose what programs"]),
+            (["add", "--option", "CHROME_BINARY=/usr/bin/id", URL], ["CHROME_BINARY", "cannot choose which binaries", "hooks:"]),
+            (["add", "--option", "CHROME_ARGS_EXTRA=--x", URL], ["CHROME_ARGS_EXTRA", "cannot choose which binaries"]),
             (["add", "--option", "MY_API_KEY=x", URL], ["MY_API_KEY", "secret"]),
             (["add", "--plugins", "nosuch", URL], ["nosuch", "page"]),
             (["add", "--plugins", "page,nosuch", URL], ["nosuch"]),
@@ -97,7 +97,7 @@ class CommandLine(Case):
                 self.check_error(self.home.run(*arguments), USAGE, *words)
 
     def test_unknown_statuses_are_answered_with_those_there_are(self):
-        for what, known in (("crawls", "queued, started, sealed, paused"), ("snapshots", "sealed"), ("nodes", "exited"),
+        for what, known in (("crawls", "queued, started, sealed, paused"), ("snapshots", "sealed"), ("workers", "exited"),
                             ("results", "noresults"), ("queue", "paused"), ("deliveries", "given_up")):
             with self.subTest(what=what):
                 self.check_error(self.home.run("list", what, "--status", "foo"), USAGE, '"foo"', "one of: ", known)

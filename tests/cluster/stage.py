@@ -1,4 +1,4 @@
-"""A cluster on one machine for the fault suite: a PostgreSQL server, a proxy before each node, nodes, and the proof.
+"""A cluster on one machine for the fault suite: a PostgreSQL server, a proxy before each worker, workers, and the proof.
 
 Everything is real: the binaries, the server (durable), the file systems. What the suite adds are hooks that do next to
 nothing but leave a trace of every run, in order, in one file.
@@ -20,7 +20,7 @@ import tempfile
 import threading
 import time
 
-# A third of the defaults' proportions: the rule between them is checked by the nodes at start.
+# A third of the defaults' proportions: the rule between them is checked by the workers at start.
 LEASE, BEAT, MARGIN, GRACE = 3.0, 0.5, 1.5, 0.5
 
 
@@ -121,7 +121,7 @@ class Postgres:
 
 
 class PgBouncer:
-    """A pooler in transaction mode between the nodes and the server."""
+    """A pooler in transaction mode between the workers and the server."""
 
     def __init__(self, directory, server_port):
         self.port, identity = free_port(), account_for_servers()
@@ -149,7 +149,7 @@ class PgBouncer:
 
 
 class Proxy:
-    """Stands between one node and the database. What it does with bytes is the network's weather."""
+    """Stands between one worker and the database. What it does with bytes is the network's weather."""
 
     def __init__(self, target_port):
         self.target_port, self.mode, self.lock, self.pairs = target_port, "pass", threading.Lock(), set()
@@ -267,19 +267,19 @@ def cookies():
     return found
 
 
-class Node:
+class Worker:
     """A `holdfast worker` with its guard, kept running as a service manager would."""
 
     def __init__(self, stage, number, work_dir, clock=None):
         self.stage, self.number, self.work_dir, self.clock = stage, number, work_dir, clock
         self.proxy = Proxy(stage.database_port)
-        self.log_path = stage.directory / f"node-{number}.log"
+        self.log_path = stage.directory / f"worker-{number}.log"
         self.process, self.wanted, self.expected_end, self.ends, self.starts = None, False, False, [], 0
         self.stopped_until = None
         self.extra = {}
 
     def environment(self):
-        directory = self.stage.directory / f"node-{self.number}"
+        directory = self.stage.directory / f"worker-{self.number}"
         settings = {
             "DATABASE_URL": f"postgresql://holdfast@127.0.0.1:{self.proxy.port}/holdfast?sslmode=disable&gssencmode=disable",
             "DATA_DIR": directory, "WORK_DIR": self.work_dir, "ARCHIVE_ROOT": self.stage.archive, "PLUGINS_PATH": self.stage.plugins,
@@ -303,7 +303,7 @@ class Node:
                                             start_new_session=True)
 
     def pid(self):
-        """Of the node itself: the guard's child."""
+        """Of the worker itself: the guard's child."""
         for pid, name in processes_below(self.process.pid):
             if name == "holdfast" and process_table().get(pid, (0,))[0] == self.process.pid:
                 return pid
@@ -317,7 +317,7 @@ class Node:
         self.ends.append(code)
         # 75: fenced itself by leaving. 69, 73: could not join while the database was away, or the disk full. -9, 137: we killed it.
         if not self.expected_end and code not in (75, 69, 73, -9, 137):
-            raise Failure(f"node {self.number} ended by itself with status {code}; {self.log_path}:\n{tail(self.log_path)}")
+            raise Failure(f"worker {self.number} ended by itself with status {code}; {self.log_path}:\n{tail(self.log_path)}")
         self.start()
 
     def kill(self, with_guard=False):
@@ -334,7 +334,7 @@ class Node:
 
     def identity(self, pid):
         """The incarnation's id, from its scratch directory; empty if it has none yet."""
-        for owner in pathlib.Path(self.work_dir).glob("nodes/*/owner"):
+        for owner in pathlib.Path(self.work_dir).glob("workers/*/owner"):
             with contextlib.suppress(OSError):
                 if owner.read_text().split()[2:3] == [str(pid)]:
                     return owner.parent.name
@@ -350,7 +350,7 @@ class Node:
             try:
                 return self.process.wait(seconds)
             except subprocess.TimeoutExpired:
-                raise Failure(f"node {self.number} does not leave; {self.log_path}:\n{tail(self.log_path)}") from None
+                raise Failure(f"worker {self.number} does not leave; {self.log_path}:\n{tail(self.log_path)}") from None
         return 0
 
 
@@ -397,9 +397,9 @@ def leaf_urls(number, children, leaf_tenths):
 
 
 class Stage:
-    def __init__(self, holdfast, nodes=3, slots=4, leaf_tenths=1, pooler=False, keep=False, parent=None):
+    def __init__(self, holdfast, workers=3, slots=4, leaf_tenths=1, pooler=False, keep=False, parent=None):
         self.holdfast, self.slots, self.leaf_tenths, self.keep = holdfast, slots, leaf_tenths, keep
-        self.extra, self.nodes, self.mounts, self.pooler, self.postgres, self.expected = {}, [], [], None, None, {}
+        self.extra, self.workers, self.mounts, self.pooler, self.postgres, self.expected = {}, [], [], None, None, {}
         self.outages = [] # (from, to) when nobody could have worked
         self.kills, self.stopped, self.notes, self.since, self.trace_since = [], set(), [], "now()", 0
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="holdfast-cluster-", dir=parent))
@@ -415,12 +415,12 @@ class Stage:
             self.make_plugins()
             self.small_disk = self.mount(self.directory / "shared", "512m") and self.mount(self.directory / "scratch-1", "24m")
             clocks = self.find_clock()
-            for number in range(1, nodes + 1):
+            for number in range(1, workers + 1):
                 # Scratch on the archive's file system (published by renaming), on a small disk and elsewhere (by copying).
                 work = {1: self.directory / "scratch-1", 2: self.directory / "shared" / "scratch-2"}.get(number, self.directory / f"scratch-{number}")
                 work.mkdir(parents=True, exist_ok=True)
-                (self.directory / f"node-{number}").mkdir()
-                self.nodes.append(Node(self, number, work, clocks if number == 2 else None))
+                (self.directory / f"worker-{number}").mkdir()
+                self.workers.append(Worker(self, number, work, clocks if number == 2 else None))
             self.run_holdfast("migrate")
         except BaseException:
             self.close()
@@ -443,15 +443,15 @@ class Stage:
         return done.returncode == 0
 
     def find_clock(self):
-        """Environment for a node whose clock is an hour ahead; none if libfaketime is not installed."""
+        """Environment for a worker whose clock is an hour ahead; none if libfaketime is not installed."""
         found = glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")
         if not found:
-            self.notes.append("no node with a wrong clock: faketime is not installed")
+            self.notes.append("no worker with a wrong clock: faketime is not installed")
             return None
         return {"LD_PRELOAD": found[0], "FAKETIME": "+3600", "DONT_FAKE_MONOTONIC": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
 
     def run_holdfast(self, *arguments, check=True):
-        environment = Node(self, 0, self.directory).environment() if not self.nodes else self.nodes[0].environment()
+        environment = Worker(self, 0, self.directory).environment() if not self.workers else self.workers[0].environment()
         environment["HOLDFAST_DATABASE_URL"] = f"postgresql://holdfast@127.0.0.1:{self.postgres.port}/holdfast?sslmode=disable"
         for name in ("LD_PRELOAD", "HOLDFAST_TEST_POINT", "HOLDFAST_LOG_LEVEL"):
             environment.pop(name, None)
@@ -475,12 +475,12 @@ class Stage:
         return crawl
 
     def start(self):
-        for node in self.nodes:
-            node.start()
+        for worker in self.workers:
+            worker.start()
 
     def tend(self):
-        for node in self.nodes:
-            node.tend()
+        for worker in self.workers:
+            worker.tend()
 
     def open_snapshots(self):
         return int(self.postgres.value("select coalesce(sum(snapshots_open + seeds_left), 0) from holdfast.crawl where status <> 'sealed'"))
@@ -497,13 +497,13 @@ class Stage:
 
     def diagnosis(self):
         """What an engineer would ask first when nothing moves."""
-        parts = [("queue", "select count(*), min(due_for), max(due_for), status, state, max(attempts), max(owners_lost) from holdfast.v_queue group by status, state"),
+        parts = [("queue", "select count(*), min(due_for), max(due_for), status, state, max(attempts), max(lapses) from holdfast.v_queue group by status, state"),
                  ("crawls", """select c.id, c.status, c.owner_id, c.retry_at - clock_timestamp(), c.seeds_left, c.snapshots_open, q.ready_at - clock_timestamp(), q.wakes,
                                c.stopping_at, c.judged_to, c.reason from holdfast.crawl c left join holdfast.crawl_queue q on q.crawl_id = c.id where c.status <> 'sealed'"""),
                  ("lanes", """select crawl_id, host, next_at - clock_timestamp(), wants_room from holdfast.crawl_lane where next_at < 'infinity' or host in
                               (select host from holdfast.snapshot_queue)"""),
                  ("hosts", "select name, paused, last_at, min_delay, robots_delay, backoff_until from holdfast.host"),
-                 ("nodes", "select label, held, lease_left, stats - 'hooks' from holdfast.v_worker where status = 'running'"),
+                 ("workers", "select label, held, lease_left, stats - 'hooks' from holdfast.v_worker where status = 'running'"),
                  ("sessions", """select pid, application_name, state, wait_event_type, wait_event, clock_timestamp() - xact_start, pg_blocking_pids(pid), left(query, 80)
                                  from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid() order by xact_start"""),
                  ("why", "select w.reason from (select snapshot_id from holdfast.snapshot_queue limit 3) q cross join lateral holdfast.why(q.snapshot_id) w")]
@@ -513,25 +513,25 @@ class Stage:
                 lines += [f"  {title}: " + " | ".join(row) for row in self.postgres.sql(text)]
             except Failure as failure:
                 lines.append(f"  {title}: {failure}")
-        for node in self.nodes:
+        for worker in self.workers:
             table = process_table()
-            below = [f"{pid} {name} {table[pid][1]}" for pid, name in processes_below(node.process.pid) if pid in table] if node.process else []
-            lines += [f"  node {node.number}, started {node.starts} times, network {node.proxy.mode}, guard {table.get(node.process.pid) if node.process else None}, "
-                      f"below it {below}, free {shutil.disk_usage(node.work_dir).free >> 20} MiB; last lines:", tail(node.log_path, 6)]
+            below = [f"{pid} {name} {table[pid][1]}" for pid, name in processes_below(worker.process.pid) if pid in table] if worker.process else []
+            lines += [f"  worker {worker.number}, started {worker.starts} times, network {worker.proxy.mode}, guard {table.get(worker.process.pid) if worker.process else None}, "
+                      f"below it {below}, free {shutil.disk_usage(worker.work_dir).free >> 20} MiB; last lines:", tail(worker.log_path, 6)]
         return "\n".join(lines)
 
     def leave(self):
-        for node in self.nodes:
-            node.leave()
-        for node in self.nodes:
-            code = node.await_end()
+        for worker in self.workers:
+            worker.leave()
+        for worker in self.workers:
+            code = worker.await_end()
             if code not in (0, None):
-                raise Failure(f"node {node.number} left with status {code}; {node.log_path}:\n{tail(node.log_path)}")
+                raise Failure(f"worker {worker.number} left with status {code}; {worker.log_path}:\n{tail(worker.log_path)}")
 
     # The proof -----------------------------------------------------------------------------------------------------------
 
     def check(self):
-        """Everything that must hold when all is sealed and the nodes have left; returns figures for people."""
+        """Everything that must hold when all is sealed and the workers have left; returns figures for people."""
         problems = [" ".join(row) for row in self.postgres.sql("select invariant, object_id, detail from holdfast.check_invariants()")]
         ask = self.postgres.sql
         for crawl, (urls, cap) in self.expected.items():
@@ -543,10 +543,10 @@ class Stage:
                 problems.append(f"crawl {crawl}: {len(have)} snapshots with a cap of {cap}")
             if len(have) != len(set(have)):
                 problems.append(f"crawl {crawl}: URLs occur twice")
-        for row in ask("""select s.snapshot_id, s.outcome, s.owners_lost, count(a.*) filter (where a.ending = 'sealed'), count(a.*) filter (where a.ending = 'lost')
+        for row in ask("""select s.snapshot_id, s.outcome, s.lapses, count(a.*) filter (where a.ending = 'sealed'), count(a.*) filter (where a.ending = 'lapsed')
                           from holdfast.snapshot_sealed s left join holdfast.v_attempt a on a.snapshot_id = s.snapshot_id
                           group by 1, 2, 3 having not (count(a.*) filter (where a.ending = 'sealed') = 1
-                            or (s.outcome = 'quarantined' and s.owners_lost >= 3 and count(a.*) filter (where a.ending = 'lost') >= 3))"""):
+                            or (s.outcome = 'quarantined' and s.lapses >= 3 and count(a.*) filter (where a.ending = 'lapsed') >= 3))"""):
             problems.append(f"snapshot {row[0]} ({row[1]}) was sealed {row[3]} times")
         for row in ask("""select s.snapshot_id, s.fence, a.fence, s.owner_id, a.process_id, s.directory from holdfast.snapshot_sealed s
                           join holdfast.v_attempt a on a.snapshot_id = s.snapshot_id and a.ending = 'sealed'
@@ -593,11 +593,11 @@ class Stage:
         left += [path for path in self.archive.glob("[0-9]*/*/*/*/.a*")]
         if left:
             problems.append(f"{len(left)} leftovers in the archive after they were collected, the first: {left[0]}")
-        scratch = [path for node in self.nodes for path in pathlib.Path(node.work_dir).glob("nodes/*")]
+        scratch = [path for worker in self.workers for path in pathlib.Path(worker.work_dir).glob("workers/*")]
         if scratch:
             problems.append(f"{len(scratch)} directories left in scratch, the first: {scratch[0]}")
-        nodes = {row[0] for row in self.postgres.sql("select id from holdfast.process")}
-        orphans = {pid: cookie for pid, cookie in cookies().items() if cookie.split(".")[0] in nodes}
+        workers = {row[0] for row in self.postgres.sql("select id from holdfast.process")}
+        orphans = {pid: cookie for pid, cookie in cookies().items() if cookie.split(".")[0] in workers}
         if orphans:
             problems.append(f"orphan processes: {orphans}")
         return problems
@@ -613,7 +613,7 @@ class Stage:
             yield word, snapshot, int(attempt[1:])
 
     def check_trace(self):
-        """No hook runs on once a later attempt's has begun. A node that is stopped cannot stop its hooks, so those do not count."""
+        """No hook runs on once a later attempt's has begun. A worker that is stopped cannot stop its hooks, so those do not count."""
         owners = {(row[0], int(row[1])): row[2] for row in self.postgres.sql("select snapshot_id, fence, process_id from holdfast.v_attempt")}
         newest, overlaps, self.stopped_overlaps = {}, set(), set()
         for _, snapshot, fence in self.runs():
@@ -633,7 +633,7 @@ class Stage:
             claims = [float(row[0]) for row in self.postgres.sql(f"""
                 select extract(epoch from n.claimed_at) from holdfast.v_attempt a
                   join holdfast.v_attempt n on n.snapshot_id = a.snapshot_id and n.fence = a.fence + 1
-                  where a.process_id = '{name}' and a.ending = 'lost'""")]
+                  where a.process_id = '{name}' and a.ending = 'lapsed'""")]
             recovery += [claim - when for claim in claims]
             net += [claim - when - sum(max(0, min(end, claim) - max(begin, when)) for begin, end in self.outages) for claim in claims]
         return {"snapshots": distinct, "runs": len(begun), "repeated": (len(begun) - distinct) / distinct, "attempts": ends, "outcomes": outcomes,
@@ -641,16 +641,16 @@ class Stage:
 
     def close(self):
         """Ends and removes everything; nothing in here may fail."""
-        for node in self.nodes:
-            node.wanted = False
-            if node.process and node.process.poll() is None:
+        for worker in self.workers:
+            worker.wanted = False
+            if worker.process and worker.process.poll() is None:
                 with contextlib.suppress(OSError):
-                    for pid, _ in processes_below(node.process.pid):
+                    for pid, _ in processes_below(worker.process.pid):
                         os.kill(pid, signal.SIGCONT)
                         os.kill(pid, signal.SIGKILL)
-                node.process.kill()
-                node.process.wait()
-            node.proxy.close()
+                worker.process.kill()
+                worker.process.wait()
+            worker.proxy.close()
         for part in (self.pooler, self.postgres):
             if part:
                 with contextlib.suppress(Exception):

@@ -15,7 +15,7 @@ class Storm:
     """Injects `count` faults. The seed decides which faults, on whom and how long apart; the machine decides what they meet."""
 
     WEIGHTS = {
-        "terminate backends": 22, "kill a hook or shim": 22, "kill a node": 8, "kill node and guard": 4, "stop a node past its lease": 4,
+        "terminate backends": 22, "kill a hook or shim": 22, "kill a worker": 8, "kill worker and guard": 4, "stop a worker past its lease": 4,
         "half-open sessions": 10, "partition": 6, "refused connections": 8, "answers lost": 8, "database crash": 3, "scratch full": 3, "archive full": 2, "database full": 2,
     }
 
@@ -42,9 +42,9 @@ class Storm:
         last_look = 0.0
         for _ in range(self.count):
             name = self.random.choices(self.names, [self.WEIGHTS[name] for name in self.names])[0]
-            node = self.random.choice(self.place.nodes)
+            worker = self.random.choice(self.place.workers)
             dice = random.Random(self.random.random()) # so that what a fault finds does not change the faults after it
-            self.faults[name](self, node, dice)
+            self.faults[name](self, worker, dice)
             self.done[name] += 1
             until = time.monotonic() + self.random.expovariate(1 / self.pause)
             while True:
@@ -64,30 +64,30 @@ class Storm:
 
     # The faults --------------------------------------------------------------------------------------------------------------
 
-    def terminate_backends(self, node, dice):
+    def terminate_backends(self, worker, dice):
         self.place.postgres.sql(f"select pg_terminate_backend(pid) from (select pid from pg_stat_activity where application_name like 'worker%' "
                                 f"order by random() limit {dice.randint(1, 4)}) s")
 
-    def kill_hook(self, node, dice):
-        below = [entry for entry in stage.processes_below(node.process.pid) if entry[1] not in ("holdfast", "holdfast-guard")]
+    def kill_hook(self, worker, dice):
+        below = [entry for entry in stage.processes_below(worker.process.pid) if entry[1] not in ("holdfast", "holdfast-guard")]
         if below:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(dice.choice(below)[0], signal.SIGKILL)
 
-    def kill_node(self, node, dice, with_guard=False):
+    def kill_worker(self, worker, dice, with_guard=False):
         when = time.time()
-        name = node.kill(with_guard)
+        name = worker.kill(with_guard)
         if name:
             self.place.kills.append((name, when))
 
-    def kill_both(self, node, dice):
-        self.kill_node(node, dice, True)
+    def kill_both(self, worker, dice):
+        self.kill_worker(worker, dice, True)
 
-    def stop_node(self, node, dice):
-        pid = node.pid()
+    def stop_worker(self, worker, dice):
+        pid = worker.pid()
         if pid is None:
             return
-        self.place.stopped.add(node.identity(pid))
+        self.place.stopped.add(worker.identity(pid))
         os.kill(pid, signal.SIGSTOP)
 
         def go_on():
@@ -95,27 +95,27 @@ class Storm:
                 os.kill(pid, signal.SIGCONT)
         self.at(LEASE * dice.uniform(1.0, 1.6), go_on)
 
-    def half_open(self, node, dice):
-        node.proxy.set("swallow") # for the sessions there are now
-        node.proxy.set("pass")
+    def half_open(self, worker, dice):
+        worker.proxy.set("swallow") # for the sessions there are now
+        worker.proxy.set("pass")
 
-    def partition(self, node, dice):
-        node.proxy.set("swallow")
-        self.at(LEASE * dice.uniform(0.3, 1.6), lambda: node.proxy.set("pass"))
+    def partition(self, worker, dice):
+        worker.proxy.set("swallow")
+        self.at(LEASE * dice.uniform(0.3, 1.6), lambda: worker.proxy.set("pass"))
 
-    def refuse(self, node, dice):
-        node.proxy.set("refuse")
-        self.at(dice.uniform(0.2, 2.5), lambda: node.proxy.set("pass"))
+    def refuse(self, worker, dice):
+        worker.proxy.set("refuse")
+        self.at(dice.uniform(0.2, 2.5), lambda: worker.proxy.set("pass"))
 
-    def deaf(self, node, dice):
-        node.proxy.set("deaf")
+    def deaf(self, worker, dice):
+        worker.proxy.set("deaf")
 
         def hear():
-            node.proxy.set("pass")
-            node.proxy.cut()
+            worker.proxy.set("pass")
+            worker.proxy.cut()
         self.at(dice.uniform(0.2, 1.0), hear)
 
-    def crash_database(self, node, dice):
+    def crash_database(self, worker, dice):
         began = time.time()
         self.place.postgres.crash()
         self.place.outages.append((began, time.time()))
@@ -130,15 +130,15 @@ class Storm:
                 filler.write(bytes(512))
         self.at(seconds, lambda: file.unlink(missing_ok=True))
 
-    def fill_scratch(self, node, dice):
+    def fill_scratch(self, worker, dice):
         self.fill(self.place.directory / "scratch-1", dice.uniform(0.3, 1.5))
 
-    def fill_archive(self, node, dice):
+    def fill_archive(self, worker, dice):
         seconds = dice.uniform(0.3, 1.0)
         self.place.outages.append((time.time(), time.time() + seconds))
         self.fill(self.place.directory / "shared", seconds)
 
-    def fill_database(self, node, dice):
+    def fill_database(self, worker, dice):
         began, data = time.time(), self.place.postgres.directory / "data"
         self.fill(data, dice.uniform(0.3, 1.5))
         while (data / "filler").exists(): # no other fault meanwhile: we need the database ourselves
@@ -151,8 +151,8 @@ class Storm:
         self.place.outages.append((began, time.time()))
 
     faults = {
-        "terminate backends": terminate_backends, "kill a hook or shim": kill_hook, "kill a node": kill_node, "kill node and guard": kill_both,
-        "stop a node past its lease": stop_node, "half-open sessions": half_open, "partition": partition, "refused connections": refuse,
+        "terminate backends": terminate_backends, "kill a hook or shim": kill_hook, "kill a worker": kill_worker, "kill worker and guard": kill_both,
+        "stop a worker past its lease": stop_worker, "half-open sessions": half_open, "partition": partition, "refused connections": refuse,
         "answers lost": deaf, "database crash": crash_database, "scratch full": fill_scratch, "archive full": fill_archive,
         "database full": fill_database,
     }
@@ -172,7 +172,7 @@ def seeds(dice, pages, leaves, children, leaf_tenths, first=0):
 def run(holdfast, seed, faults, snapshots, pause, pooler, keep, say):
     dice = random.Random(seed)
     leaf_tenths = 3
-    with contextlib.closing(stage.Stage(holdfast, nodes=3, slots=4, leaf_tenths=leaf_tenths, pooler=pooler, keep=keep)) as place:
+    with contextlib.closing(stage.Stage(holdfast, workers=3, slots=4, leaf_tenths=leaf_tenths, pooler=pooler, keep=keep)) as place:
         added = 0
 
         def add(count):
@@ -210,9 +210,9 @@ def report(place, storm, seed, stormed, lasted, say):
     say("attempts ended: " + ", ".join(f"{name} {count}" for name, count in sorted(figures["attempts"].items())))
     say("snapshots sealed: " + ", ".join(f"{name} {count}" for name, count in sorted(figures["outcomes"].items())))
     if recovery:
-        say(f"recovery of a killed node's snapshots, from the kill to the next owner's claim: {len(recovery)} snapshots, "
+        say(f"recovery of a killed worker's snapshots, from the kill to the next owner's claim: {len(recovery)} snapshots, "
             f"median {recovery[len(recovery) // 2]:.1f} s, max {recovery[-1]:.1f} s (lease {LEASE:.0f} s, other faults going on); without the time that "
             f"the database was down or the archive full: max {figures['recovery_net'][-1]:.1f} s")
-    say(f"nodes started: {sum(node.starts for node in place.nodes)}; hooks of a stopped node that ran on beside their successors: {figures['stopped_overlaps']}")
+    say(f"workers started: {sum(worker.starts for worker in place.workers)}; hooks of a stopped worker that ran on beside their successors: {figures['stopped_overlaps']}")
     for note in place.notes:
         say(f"note: {note}")

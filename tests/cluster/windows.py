@@ -28,24 +28,24 @@ def some_urls(count, tenths, children):
 
 
 class Shared:
-    """One server and two nodes for many faults in turn: each has a crawl of its own, and the proof follows each."""
+    """One server and two workers for many faults in turn: each has a crawl of its own, and the proof follows each."""
 
     def __init__(self, holdfast, keep):
         self.holdfast, self.keep, self.place = holdfast, keep, None
 
     @contextlib.contextmanager
-    def two_nodes(self, point=None, tenths=0, count=8, children=2, slots=2, extra=None):
-        """The first node meets the fault, the second takes over."""
+    def two_workers(self, point=None, tenths=0, count=8, children=2, slots=2, extra=None):
+        """The first worker meets the fault, the second takes over."""
         if not self.place:
-            self.place = stage.Stage(self.holdfast, nodes=2, slots=slots, keep=self.keep)
+            self.place = stage.Stage(self.holdfast, workers=2, slots=slots, keep=self.keep)
         place, self.place = self.place, None
         try:
             place.slots, place.extra = slots, extra or {}
-            for node in place.nodes:
-                node.proxy.set("pass")
-                node.log_path.write_text("")
-                node.extra, node.process = {}, None
-            place.nodes[0].extra = {"HOLDFAST_TEST_POINT": point} if point else {}
+            for worker in place.workers:
+                worker.proxy.set("pass")
+                worker.log_path.write_text("")
+                worker.extra, worker.process = {}, None
+            place.workers[0].extra = {"HOLDFAST_TEST_POINT": point} if point else {}
             urls, found = some_urls(count, tenths, children)
             # With a scope, a crawl however small is expanded by itself, not by the claim of its snapshots.
             by_itself = "expand" in (point or "") or "crawl_claim" in (point or "")
@@ -63,97 +63,97 @@ class Shared:
             self.place = None
 
 
-def ended(node):
-    return node.process.poll() is not None
+def ended(worker):
+    return worker.process.poll() is not None
 
 
 def killed_at(shared, point):
-    with shared.two_nodes(f"kill:{point}:1") as place:
-        node = place.nodes[0]
-        node.expected_end = True
-        node.start()
-        wait_for(f"the node is killed {point}", lambda: ended(node), 30)
-        node.extra = {}
+    with shared.two_workers(f"kill:{point}:1") as place:
+        worker = place.workers[0]
+        worker.expected_end = True
+        worker.start()
+        wait_for(f"the worker is killed {point}", lambda: ended(worker), 30)
+        worker.extra = {}
         place.start()
         settle(place, f"killed {point}")
 
 
 def answer_lost_at(shared, point):
-    with shared.two_nodes(",".join(f"fail:{point}:{number}" for number in (1, 2, 4))) as place:
-        place.nodes[0].start() # alone: it must get over it by itself
+    with shared.two_workers(",".join(f"fail:{point}:{number}" for number in (1, 2, 4))) as place:
+        place.workers[0].start() # alone: it must get over it by itself
         settle(place, f"answer lost {point}")
         if place.postgres.value(f"select count(*) from holdfast.process where exit_reason in ('lease lapsed', 'lost trust') and started_at > {place.since}") != "0":
-            raise Failure(f"answer lost {point}: the node gave up instead of asking again")
+            raise Failure(f"answer lost {point}: the worker gave up instead of asking again")
 
 
-def stopped(node):
-    pid = node.pid()
+def stopped(worker):
+    pid = worker.pid()
     return pid if pid and stage.process_table().get(pid, (0, ""))[1] == "T" else None
 
 
 def stopped_at(shared, point, action="stop", cut_off=False):
     """Stopped until its work is done by another, then continued: nothing of what it still does may count."""
-    with shared.two_nodes(f"{action}:{point}:1") as place:
-        node, other = place.nodes
-        node.start()
-        pid = wait_for(f"the node stops {point}", lambda: stopped(node), 30)
-        place.stopped.add(node.identity(pid))
+    with shared.two_workers(f"{action}:{point}:1") as place:
+        worker, other = place.workers
+        worker.start()
+        pid = wait_for(f"the worker stops {point}", lambda: stopped(worker), 30)
+        place.stopped.add(worker.identity(pid))
         if cut_off:
-            node.proxy.set("refuse")
+            worker.proxy.set("refuse")
         other.start()
         place.wait_until_sealed(60)
         os.kill(pid, signal.SIGCONT)
         if cut_off:
-            wait_for("the node has given up", lambda: "dropped" in node.log_path.read_text(errors="replace"), 30)
-            node.proxy.set("pass")
+            wait_for("the worker has given up", lambda: "dropped" in worker.log_path.read_text(errors="replace"), 30)
+            worker.proxy.set("pass")
         else:
-            wait_for("the node has heard that it is no longer counted on", lambda: "no longer trusted, killing" in node.log_path.read_text(errors="replace"), 30)
-        node.extra = {}
+            wait_for("the worker has heard that it is no longer counted on", lambda: "no longer trusted, killing" in worker.log_path.read_text(errors="replace"), 30)
+        worker.extra = {}
         settle(place, f"{action} {point}")
 
 
 def main_thread_hangs(shared):
     """The beats go on, the main thread does not: the watchdog must end the process, and with it its hooks."""
-    with shared.two_nodes("hang:take_beat:6", tenths=40, count=2) as place:
-        node, other = place.nodes
-        node.start()
-        wait_for("the node ends itself", lambda: ended(node), 30)
-        if node.process.returncode != 75:
-            raise Failure(f"a hanging node ended with status {node.process.returncode}")
-        node.extra, node.expected_end = {}, True
+    with shared.two_workers("hang:take_beat:6", tenths=40, count=2) as place:
+        worker, other = place.workers
+        worker.start()
+        wait_for("the worker ends itself", lambda: ended(worker), 30)
+        if worker.process.returncode != 75:
+            raise Failure(f"a hanging worker ended with status {worker.process.returncode}")
+        worker.extra, worker.expected_end = {}, True
         place.start()
         settle(place, "main thread hangs", 90)
 
 
 def cut_off(shared, extra=None):
-    """A node behind a dead network has a long hook running: the hook must be gone before another node runs it again."""
-    with shared.two_nodes(tenths=70, count=2, slots=2, extra=extra) as place:
-        node, other = place.nodes
-        node.start()
+    """A worker behind a dead network has a long hook running: the hook must be gone before another worker runs it again."""
+    with shared.two_workers(tenths=70, count=2, slots=2, extra=extra) as place:
+        worker, other = place.workers
+        worker.start()
         wait_for("its hooks run", lambda: sum(1 for _ in place.runs(True)) > 4, 30)
-        node.proxy.set("swallow")
+        worker.proxy.set("swallow")
         other.start()
-        wait_for("the other node has taken over", lambda: any(fence > 1 for _, _, fence in place.runs(True)), 30)
-        node.proxy.set("pass")
+        wait_for("the other worker has taken over", lambda: any(fence > 1 for _, _, fence in place.runs(True)), 30)
+        worker.proxy.set("pass")
         settle(place, "cut off", 90)
 
 
 def leaves_cut_off(shared):
-    """Asked to leave while the network is dead, a node ends: it waits for no answer without a deadline."""
-    with shared.two_nodes(tenths=3) as place:
+    """Asked to leave while the network is dead, a worker ends: it waits for no answer without a deadline."""
+    with shared.two_workers(tenths=3) as place:
         place.start()
         wait_for("both are known", lambda: place.postgres.value("select count(*) from holdfast.process where status = 'running' and beat_at > started_at") == "2", 30)
-        node = place.nodes[0]
-        node.proxy.set("swallow")
-        node.leave()
-        wait_for("the node ends", lambda: ended(node), 60)
-        node.process = None
+        worker = place.workers[0]
+        worker.proxy.set("swallow")
+        worker.leave()
+        wait_for("the worker ends", lambda: ended(worker), 60)
+        worker.process = None
         settle(place, "leaves cut off", 60)
 
 
 def too_many_connections(shared):
     """53300 is waited out, with pauses between the tries."""
-    with shared.two_nodes(tenths=3) as place:
+    with shared.two_workers(tenths=3) as place:
         place.start()
         wait_for("hooks run", lambda: place.trace.read_text(), 30)
         place.postgres.sql("alter database holdfast connection limit 0", "postgres")
@@ -163,7 +163,7 @@ def too_many_connections(shared):
 
 def capped(shared, broken=False):
     """Pages that find many URLs seal at once: the cap of their crawl holds, whoever comes first."""
-    with contextlib.closing(stage.Stage(shared.holdfast, nodes=3, slots=4, keep=shared.keep)) as place:
+    with contextlib.closing(stage.Stage(shared.holdfast, workers=3, slots=4, keep=shared.keep)) as place:
         if broken:
             break_crawl_lock(place)
         for _ in range(3):
@@ -201,26 +201,26 @@ def break_crawl_lock(place):
 
 
 def break_fence(shared):
-    """Both nodes hold the same snapshot in the end, stopped before their seals; the one whose lease is over goes first."""
-    with shared.two_nodes("stop:before_seal:1", count=1, children=0) as place:
+    """Both workers hold the same snapshot in the end, stopped before their seals; the one whose lease is over goes first."""
+    with shared.two_workers("stop:before_seal:1", count=1, children=0) as place:
         change_function(place, "judge_pages", ("where q.fence = p.fence and q.owner_id = p_owner", "where q.owner_id is not null"))
         change_function(place, "seal_pages", ("and q.fence = p.fence", ""))
         # A turn of a worker that has lapsed is refused as a whole, too.
         change_function(place, "worker_may_claim", ("raise exception 'worker % has lapsed', p_worker using errcode = 'HF002';", "return false;"))
-        node, other = place.nodes
-        node.start()
-        first = wait_for("the node stops before its seal", lambda: stopped(node), 30)
+        worker, other = place.workers
+        worker.start()
+        first = wait_for("the worker stops before its seal", lambda: stopped(worker), 30)
         other.extra = {"HOLDFAST_TEST_POINT": "stop:before_seal:1"}
         other.start()
-        second = wait_for("the other node stops before its seal", lambda: stopped(other), 30)
-        place.stopped |= {node.identity(first), other.identity(second)}
+        second = wait_for("the other worker stops before its seal", lambda: stopped(other), 30)
+        place.stopped |= {worker.identity(first), other.identity(second)}
         os.kill(first, signal.SIGCONT)
         try:
             wait_for("its seal, which is too late", lambda: place.postgres.value(f"select count(*) from holdfast.snapshot_sealed where sealed_at > {place.since}") == "1", 15)
         except Failure as failure:
             raise RuntimeError("the stage could not be set") from failure # not to be taken for a notice
         os.kill(second, signal.SIGCONT)
-        node.extra = other.extra = {}
+        worker.extra = other.extra = {}
         settle(place, "no fence check")
 
 

@@ -1,4 +1,4 @@
-// Politeness: delays, caps and back-off of web sites, counted over all nodes and crawls, inside the claim.
+// Politeness: delays, caps and back-off of hosts, counted over all workers and crawls, inside the claim.
 #include "lib/store/control.hpp"
 #include "lib/store/host.hpp"
 #include "tests/store/stage.hpp"
@@ -12,12 +12,12 @@ using namespace holdfast::test;
 
 namespace {
 
-std::size_t claimed(Stage& stage, const std::string& node, int room = 20) {
-  return stage.claim_many(node, room).size();
+std::size_t claimed(Stage& stage, const std::string& worker, int room = 20) {
+  return stage.claim_many(worker, room).size();
 }
 
-void finish(Stage& stage, const std::string& node, const store::Claim& claim) {
-  REQUIRE(stage.seal(node, claim).what == store::PageAnswer::What::sealed);
+void finish(Stage& stage, const std::string& worker, const store::Claim& claim) {
+  REQUIRE(stage.seal(worker, claim).what == store::PageAnswer::What::sealed);
 }
 
 // The host's clock is moved, not ours.
@@ -31,12 +31,12 @@ void pass(Stage& stage, const std::string& time) {
 
 } // namespace
 
-TEST_CASE("no more pages of a web site are in work than it allows, over all nodes and crawls") {
+TEST_CASE("no more pages of a host are in work than it allows, over all workers and crawls") {
   Stage stage;
   store::host_set(stage.connection, "site.test", {std::nullopt, 3}, "ann");
   for (int i = 0; i < 4; ++i)
     stage.start(stage.seeds(1, 10));
-  const auto first = stage.node(), second = stage.node();
+  const auto first = stage.worker(), second = stage.worker();
   const auto claims = stage.claim_many(first, 2);
   CHECK(claims.size() == 2);
   CHECK(claimed(stage, second) == 1);
@@ -54,29 +54,29 @@ TEST_CASE("no more pages of a web site are in work than it allows, over all node
   CHECK(claimed(stage, first, 100) == 33);
 }
 
-TEST_CASE("a web site that is forgotten has no limits, also for what waits because of them") {
+TEST_CASE("a host that is forgotten has no limits, also for what waits because of them") {
   Stage stage;
   store::host_set(stage.connection, "site.test", {1h, 1}, "ann");
   stage.start(stage.seeds(1, 10));
   stage.start(stage.seeds(1, 10));
-  const auto node = stage.node();
-  const auto claims = stage.claim_many(node, 20);
+  const auto worker = stage.worker();
+  const auto claims = stage.claim_many(worker, 20);
   CHECK(claims.size() == 1);
-  CHECK(claimed(stage, node) == 0);
+  CHECK(claimed(stage, worker) == 0);
 
   store::host_pause(stage.connection, "site.test", {"ann", ""});
   const auto forget = [&] { store::host_forget(stage.connection, "site.test", "ann"); };
   CHECK(refusal(forget) == pg::kRefused);
   store::host_resume(stage.connection, "site.test", {"ann", ""});
-  store::host_rate_limited(stage.connection, "site.test", 429, std::nullopt, "node");
+  store::host_rate_limited(stage.connection, "site.test", 429, std::nullopt, "worker");
   CHECK(refusal(forget) == pg::kRefused);
-  CHECK(claimed(stage, node) == 0);
+  CHECK(claimed(stage, worker) == 0);
   store::host_resume(stage.connection, "site.test", {"ann", ""});
 
   CHECK(store::host_forget(stage.connection, "site.test", "ann"));
   CHECK_FALSE(store::host_forget(stage.connection, "site.test", "ann"));
   CHECK(stage.value("select count(*) from holdfast.v_host") == "0");
-  CHECK(claimed(stage, node, 100) == 20); // also the one that its pause has put back
+  CHECK(claimed(stage, worker, 100) == 20); // also the one that its pause has put back
   CHECK(stage.value(
             "select action || ' ' || target || ' ' || by_whom from holdfast.v_control order by id desc limit 1") ==
         "forget site.test ann");
@@ -84,46 +84,46 @@ TEST_CASE("a web site that is forgotten has no limits, also for what waits becau
   // What it is given again holds for what was in work meanwhile.
   store::host_set(stage.connection, "site.test", {std::nullopt, 20}, "ann");
   stage.start(stage.seeds(21, 25));
-  CHECK(claimed(stage, node) == 0);
+  CHECK(claimed(stage, worker) == 0);
 }
 
 TEST_CASE("a Crawl-delay slows down only the crawls that follow robots.txt") {
   Stage stage;
-  const auto node = stage.node();
+  const auto worker = stage.worker();
   store::NewCrawl asks;
   asks.robots = true;
   stage.start(stage.seeds(1, 3), asks);
-  const auto first = stage.claim_many(node, 1);
+  const auto first = stage.claim_many(worker, 1);
   REQUIRE(first.size() == 1);
-  const store::Robots known = store::robots_get(stage.connection, node, first[0].lease, "https://site.test");
+  const store::Robots known = store::robots_get(stage.connection, worker, first[0].lease, "https://site.test");
   REQUIRE(known.fetch);
   store::RobotsAnswer answer;
   answer.status = 200;
   answer.delay = 1h;
   answer.keep = 1h;
-  CHECK(store::robots_put(stage.connection, node, "https://site.test", "site.test", answer));
-  finish(stage, node, first[0]);
-  CHECK(claimed(stage, node) == 0);
+  CHECK(store::robots_put(stage.connection, worker, "https://site.test", "site.test", answer));
+  finish(stage, worker, first[0]);
+  CHECK(claimed(stage, worker) == 0);
   CHECK(stage.value("select distinct state from holdfast.v_queue") ==
         "waits: its host is limited to one page every 01:00:00");
 
   stage.start(stage.seeds(11, 13));
-  const auto others = stage.claim_many(node, 20);
+  const auto others = stage.claim_many(worker, 20);
   CHECK(others.size() == 3); // at once
   pass(stage, "1 hour");
-  CHECK(claimed(stage, node) == 0); // it counts from the others' pages, too, and lets none beside them
+  CHECK(claimed(stage, worker) == 0); // it counts from the others' pages, too, and lets none beside them
   for (const auto& claim : others)
-    finish(stage, node, claim);
-  CHECK(claimed(stage, node) == 0);
+    finish(stage, worker, claim);
+  CHECK(claimed(stage, worker) == 0);
   pass(stage, "1 hour");
-  CHECK(claimed(stage, node) == 1);
+  CHECK(claimed(stage, worker) == 1);
 
   // Without a Crawl-delay in the next version of the file.
   stage.run("update holdfast.robots set expires_at = clock_timestamp()");
-  CHECK(store::robots_get(stage.connection, node, first[0].lease, "https://site.test").fetch);
+  CHECK(store::robots_get(stage.connection, worker, first[0].lease, "https://site.test").fetch);
   answer.delay = 0ms;
-  CHECK_FALSE(store::robots_put(stage.connection, node, "https://site.test", "site.test", answer));
-  CHECK(claimed(stage, node) == 1);
+  CHECK_FALSE(store::robots_put(stage.connection, worker, "https://site.test", "site.test", answer));
+  CHECK(claimed(stage, worker) == 1);
 }
 
 TEST_CASE("a delay lets one page through, and counts from its end") {
@@ -131,21 +131,21 @@ TEST_CASE("a delay lets one page through, and counts from its end") {
   store::host_set(stage.connection, "site.test", {1h, std::nullopt}, "ann");
   stage.start(stage.seeds(1, 5));
   stage.start(stage.seeds(1, 5));
-  const auto node = stage.node();
-  const auto claims = stage.claim_many(node, 8);
+  const auto worker = stage.worker();
+  const auto claims = stage.claim_many(worker, 8);
   REQUIRE(claims.size() == 1);
-  CHECK(claimed(stage, node) == 0);
+  CHECK(claimed(stage, worker) == 0);
   pass(stage, "2 hours");
-  CHECK(claimed(stage, node) == 0); // the first is still in work
-  finish(stage, node, claims[0]);
-  CHECK(claimed(stage, node) == 0);
+  CHECK(claimed(stage, worker) == 0); // the first is still in work
+  finish(stage, worker, claims[0]);
+  CHECK(claimed(stage, worker) == 0);
   CHECK(stage.value("select last_at + min_delay > clock_timestamp() + interval '59 minutes' from holdfast.v_host") ==
         "t");
   CHECK(stage.value(
             "select count(*) from holdfast.v_queue where state like 'waits: its host is limited to one page every%'") ==
         "9");
   pass(stage, "1 hour");
-  CHECK(claimed(stage, node) == 1);
+  CHECK(claimed(stage, worker) == 1);
 }
 
 TEST_CASE("a crawl of polite and free hosts gives the free ones at once, and sleeps no longer than it must") {
@@ -157,14 +157,14 @@ TEST_CASE("a crawl of polite and free hosts gives the free ones at once, and sle
   for (int i = 1; i <= 5; ++i)
     seeds.push_back(Stage::seed(std::to_string(i)));
   stage.start(seeds);
-  const auto node = stage.node();
+  const auto worker = stage.worker();
   std::map<std::string, int> hosts;
-  for (const auto& claim : stage.claim_many(node, 20))
+  for (const auto& claim : stage.claim_many(worker, 20))
     ++hosts[claim.host];
   CHECK(hosts == std::map<std::string, int>{{"site.test", 5}, {"slow.test", 1}});
   store::TurnRequest request;
   request.claim.room = 20;
-  const auto turn = store::worker_turn(stage.connection, node, request);
+  const auto turn = store::worker_turn(stage.connection, worker, request);
   CHECK(turn.claims.empty());
   REQUIRE(turn.wait);
   CHECK(*turn.wait > 0ms);
@@ -174,40 +174,40 @@ TEST_CASE("a crawl of polite and free hosts gives the free ones at once, and sle
 TEST_CASE("limits given to a host whose pages wait already hold for these too") {
   Stage stage;
   stage.start(stage.seeds(1, 1200));
-  const auto node = stage.node();
-  const auto before = stage.claim_many(node, 2);
+  const auto worker = stage.worker();
+  const auto before = stage.claim_many(worker, 2);
   CHECK(before.size() == 2);
   store::host_set(stage.connection, "site.test", {std::nullopt, 3}, "ann");
-  CHECK(claimed(stage, node) == 1); // those in work count
+  CHECK(claimed(stage, worker) == 1); // those in work count
   for (const auto& claim : before)
-    finish(stage, node, claim);
-  CHECK(claimed(stage, node) == 2);
-  CHECK(claimed(stage, node) == 0);
+    finish(stage, worker, claim);
+  CHECK(claimed(stage, worker) == 2);
+  CHECK(claimed(stage, worker) == 0);
 }
 
 TEST_CASE("a site that asks for time gets it, twice as long each time it has to ask again") {
   Stage stage;
   stage.start(stage.seeds(1, 5));
-  const auto node = stage.node();
+  const auto worker = stage.worker();
   const auto seconds = [&] {
     return std::stoi(stage.value(
         "select round(extract(epoch from backoff_until - updated_at)) from holdfast.v_host where name = 'site.test'"));
   };
-  store::host_rate_limited(stage.connection, "site.test", 429, std::nullopt, "node");
+  store::host_rate_limited(stage.connection, "site.test", 429, std::nullopt, "worker");
   CHECK(seconds() == 30);
-  CHECK(claimed(stage, node) == 0);
+  CHECK(claimed(stage, worker) == 0);
   CHECK(stage.value("select distinct state from holdfast.v_queue") == "waits: it asked us to slow down (status 429)");
-  store::host_rate_limited(stage.connection, "site.test", 429, std::nullopt, "node"); // under way with the first
+  store::host_rate_limited(stage.connection, "site.test", 429, std::nullopt, "worker"); // under way with the first
   CHECK(seconds() == 30);
   pass(stage, "31 seconds");
-  CHECK(claimed(stage, node, 1) == 1);
-  store::host_rate_limited(stage.connection, "site.test", 503, std::nullopt, "node");
+  CHECK(claimed(stage, worker, 1) == 1);
+  store::host_rate_limited(stage.connection, "site.test", 503, std::nullopt, "worker");
   CHECK(seconds() == 60);
-  store::host_rate_limited(stage.connection, "site.test", 503, 10min, "node");
+  store::host_rate_limited(stage.connection, "site.test", 503, 10min, "worker");
   CHECK(seconds() == 600);
-  CHECK(claimed(stage, node) == 0);
+  CHECK(claimed(stage, worker) == 0);
   CHECK(store::host_resume(stage.connection, "site.test", {"ann", ""}));
-  CHECK(claimed(stage, node) == 4);
+  CHECK(claimed(stage, worker) == 4);
 }
 
 TEST_CASE("a crawl's own politeness is given to all hosts that have no rule yet") {
@@ -222,15 +222,15 @@ TEST_CASE("a crawl's own politeness is given to all hosts that have no rule yet"
         "127.0.0.1 2, nas.local 2, other.test 2, site.test 5");
 }
 
-TEST_CASE("a page put back for later, or lost with its node, comes back through its lane") {
+TEST_CASE("a page put back for later, or lost with its worker, comes back through its lane") {
   Stage stage;
   store::host_set(stage.connection, "site.test", {std::nullopt, 1}, "ann");
   stage.start(stage.seeds(1, 2));
-  const auto node = stage.node(), other = stage.node();
-  const auto claim = stage.claim(node);
-  CHECK(stage.release(node, claim, 1h, "later").what == store::PageAnswer::What::released);
-  const auto second = stage.claim(node);
+  const auto worker = stage.worker(), other = stage.worker();
+  const auto claim = stage.claim(worker);
+  CHECK(stage.release(worker, claim, 1h, "later").what == store::PageAnswer::What::released);
+  const auto second = stage.claim(worker);
   CHECK(second.lease.snapshot_id != claim.lease.snapshot_id);
-  stage.expire(node);
+  stage.expire(worker);
   CHECK(stage.claim(other).lease.snapshot_id == second.lease.snapshot_id);
 }

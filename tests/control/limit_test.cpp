@@ -12,9 +12,9 @@ using namespace holdfast::test;
 
 namespace {
 
-void expand(Stage& stage, const std::string& node) {
-  while (const auto lease = store::crawl_claim(stage.connection, node, 1min))
-    while (store::crawl_expand(stage.connection, node, *lease, 1000).seeds_left > 0) {
+void expand(Stage& stage, const std::string& worker) {
+  while (const auto lease = store::crawl_claim(stage.connection, worker, 1min))
+    while (store::crawl_expand(stage.connection, worker, *lease, 1000).seeds_left > 0) {
     }
 }
 
@@ -25,13 +25,13 @@ TEST_CASE("a page that would take its crawl over max_bytes is not kept, and ends
   store::NewCrawl small;
   small.max_bytes = 2500; // a sealed page of the stage has 1000
   const auto crawl = stage.start(stage.seeds(1, 10), small);
-  const auto node = stage.node();
-  const auto claims = stage.claim_many(node, 4);
+  const auto worker = stage.worker();
+  const auto claims = stage.claim_many(worker, 4);
   REQUIRE(claims.size() == 4);
-  CHECK(stage.seal(node, claims[0]).what == store::PageAnswer::What::sealed);
-  CHECK(stage.seal(node, claims[1]).what == store::PageAnswer::What::sealed);
+  CHECK(stage.seal(worker, claims[0]).what == store::PageAnswer::What::sealed);
+  CHECK(stage.seal(worker, claims[1]).what == store::PageAnswer::What::sealed);
   const auto over = [&](const store::Claim& claim) {
-    return stage.seal(node, claim).what == store::PageAnswer::What::cancelled;
+    return stage.seal(worker, claim).what == store::PageAnswer::What::cancelled;
   };
   CHECK(over(claims[2]));
   CHECK(over(claims[2])); // a repeat says the same
@@ -48,8 +48,8 @@ TEST_CASE("a crawl whose time is over is stopped, and its pauses do not count") 
   store::NewCrawl brief;
   brief.max_time = 1h;
   const auto crawl = stage.start(stage.seeds(1, 3), brief);
-  const auto node = stage.node();
-  const auto held = stage.claim(node);
+  const auto worker = stage.worker();
+  const auto held = stage.claim(worker);
   const auto left = [&] {
     return std::stod(stage.value("select extract(epoch from deadline_at - clock_timestamp()) from holdfast.v_crawl"));
   };
@@ -59,30 +59,30 @@ TEST_CASE("a crawl whose time is over is stopped, and its pauses do not count") 
   stage.run("update holdfast.crawl set paused_at = paused_at - interval '30 minutes'");
   store::crawl_resume(stage.connection, crawl, {});
   CHECK(left() > 5300);
-  expand(stage, node);
-  CHECK(stage.value("select retry_at = deadline_at from holdfast.v_crawl") == "t"); // when a node shall look again
+  expand(stage, worker);
+  CHECK(stage.value("select retry_at = deadline_at from holdfast.v_crawl") == "t"); // when a worker shall look again
   stage.run("update holdfast.crawl set deadline_at = clock_timestamp(), retry_at = clock_timestamp()");
-  CHECK(stage.claim_many(node, 8).empty());
-  expand(stage, node);
+  CHECK(stage.claim_many(worker, 8).empty());
+  expand(stage, worker);
   const auto ended = store::crawl(stage.connection, crawl);
   CHECK(ended.status == "sealed");
   CHECK(ended.stop_reason == "max_time");
   CHECK(stage.status(held.lease) == "sealed");
 }
 
-TEST_CASE("no more snapshots of a crawl are in work than it allows, however many nodes claim") {
+TEST_CASE("no more snapshots of a crawl are in work than it allows, however many workers claim") {
   Stage stage;
   store::NewCrawl narrow;
   narrow.max_parallel = 3;
   stage.start(stage.seeds(1, 20), narrow);
-  const auto node = stage.node(), other = stage.node();
-  const auto claims = stage.claim_many(node, 2);
+  const auto worker = stage.worker(), other = stage.worker();
+  const auto claims = stage.claim_many(worker, 2);
   CHECK(claims.size() == 2);
   CHECK(stage.claim_many(other, 8).size() == 1);
   CHECK(stage.claim_many(other, 8).empty());
-  stage.seal(node, claims[0]);
+  stage.seal(worker, claims[0]);
   CHECK(stage.claim_many(other, 8).size() == 1);
-  CHECK(stage.claim_many(node, 8).empty());
+  CHECK(stage.claim_many(worker, 8).empty());
 }
 
 TEST_CASE("links outside the scope never become snapshots") {
@@ -91,10 +91,10 @@ TEST_CASE("links outside the scope never become snapshots") {
   crawl.max_depth = 3;
   crawl.scope = {{"domains", {"site.test"}}, {"deny", {"logout", "*.ads.site.test"}}, {"schemes", {"https"}}};
   stage.start({stage.seed("1")}, crawl);
-  const auto node = stage.node();
+  const auto worker = stage.worker();
   const auto link = [](const std::string& url) { return store::Seed{url, "", {}}; };
   const auto sealed =
-      stage.seal(node, stage.claim(node),
+      stage.seal(worker, stage.claim(worker),
                  {link("https://site.test/2"), link("https://www.site.test/"), link("https://ads.site.test/"),
                   link("https://x.ads.site.test/"), link("https://site.test/LOGOUT?now"), link("http://site.test/3"),
                   link("https://notsite.test/")});
@@ -115,9 +115,9 @@ TEST_CASE("a scope that makes no sense is refused with the reason") {
 TEST_CASE("only what is new, or was archived too long ago") {
   Stage stage;
   stage.start(stage.seeds(1, 2));
-  const auto node = stage.node();
-  stage.seal(node, stage.claim(node));
-  stage.seal(node, stage.claim(node));
+  const auto worker = stage.worker();
+  stage.seal(worker, stage.claim(worker));
+  stage.seal(worker, stage.claim(worker));
   store::NewCrawl fresh;
   fresh.only_new = true;
   const auto crawl = stage.start(stage.seeds(1, 3), fresh);
@@ -151,10 +151,10 @@ TEST_CASE("a crawl of higher priority goes first, and the others still get their
   stage.run(
       "update holdfast.crawl_queue q set shuffle = (select count(*) from holdfast.crawl_queue o where o.crawl_id < "
       "q.crawl_id) / 3.0");
-  const auto node = stage.node();
+  const auto worker = stage.worker();
   std::map<std::string, int> counts;
   for (int i = 0; i < 300; ++i)
-    for (const auto& claim : stage.claim_many(node, 1))
+    for (const auto& claim : stage.claim_many(worker, 1))
       ++counts[claim.lease.crawl_id];
   CHECK(counts[first] > 200);
   CHECK(counts[plain] > 0);
@@ -174,10 +174,10 @@ TEST_CASE("the priority of a crawl is changed while it runs, and the next claim 
   CHECK_FALSE(store::crawl_priority(stage.connection, raised, 10, "ann"));
   CHECK(stage.value("select action || ' ' || by_whom || ': ' || detail from holdfast.v_control") ==
         "priority ann: now 10");
-  const auto node = stage.node();
+  const auto worker = stage.worker();
   std::map<std::string, int> counts;
   for (int i = 0; i < 100; ++i)
-    for (const auto& claim : stage.claim_many(node, 1))
+    for (const auto& claim : stage.claim_many(worker, 1))
       ++counts[claim.lease.crawl_id];
   CHECK(counts[raised] > 70);
   CHECK(counts[plain] > 0);
@@ -185,19 +185,19 @@ TEST_CASE("the priority of a crawl is changed while it runs, and the next claim 
   CHECK_FALSE(store::crawl_priority(stage.connection, plain, 1, "ann")); // it has ended
 }
 
-TEST_CASE("a node that always has a large crawl open still serves the small ones") {
+TEST_CASE("a worker that always has a large crawl open still serves the small ones") {
   Stage stage;
   stage.run("select setseed(0.25)");
   const auto large = stage.start(stage.seeds(1, 2000));
   std::set<std::string> small;
   for (int i = 0; i < 20; ++i)
     small.insert(stage.start({stage.seed("1")}));
-  const auto node = stage.node();
+  const auto worker = stage.worker();
   stage.run(
       "update holdfast.crawl_queue q set shuffle = (select count(*) from holdfast.crawl_queue o where o.crawl_id < "
       "q.crawl_id) / 21.0");
   for (int i = 0; i < 1000 && !small.empty(); ++i)
-    for (const auto& claim : stage.claim_many(node, 1, {large}))
+    for (const auto& claim : stage.claim_many(worker, 1, {large}))
       small.erase(claim.lease.crawl_id);
   CHECK(small.empty());
 }

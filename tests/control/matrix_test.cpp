@@ -1,4 +1,4 @@
-// Every order in every state of what it is given to: what it answers, the state after it, and that a second time
+// Every command in every state of what it is given to: what it answers, the state after it, and that a second time
 // changes nothing. The Stage checks the invariants at the end.
 #include "lib/base/uuid.hpp"
 #include "lib/store/control.hpp"
@@ -14,7 +14,7 @@ using namespace holdfast::test;
 
 namespace {
 
-const store::Order kOrder{"ann", ""};
+const store::Command kOrder{"ann", ""};
 
 struct Expected {
   bool changed;
@@ -22,23 +22,23 @@ struct Expected {
 };
 using Row = std::map<std::string, Expected>; // by action
 
-void expand(Stage& stage, const std::string& node) {
-  while (const auto lease = store::crawl_claim(stage.connection, node, 1min))
-    while (store::crawl_expand(stage.connection, node, *lease, 1000).seeds_left > 0) {
+void expand(Stage& stage, const std::string& worker) {
+  while (const auto lease = store::crawl_claim(stage.connection, worker, 1min))
+    while (store::crawl_expand(stage.connection, worker, *lease, 1000).seeds_left > 0) {
     }
 }
 
 // One snapshot of this crawl, in work.
-store::Claim hold(Stage& stage, const std::string& node, const std::string& crawl) {
-  const auto claims = stage.claim_only(node, 1, {crawl});
+store::Claim hold(Stage& stage, const std::string& worker, const std::string& crawl) {
+  const auto claims = stage.claim_only(worker, 1, {crawl});
   REQUIRE(claims.size() == 1);
   REQUIRE(claims[0].lease.crawl_id == crawl);
   return claims[0];
 }
 
-// Its node cannot seal it any more, and hears so.
-bool taken(Stage& stage, const std::string& node, const store::Claim& held) {
-  const auto answer = stage.seal(node, held).what;
+// Its worker cannot seal it any more, and hears so.
+bool taken(Stage& stage, const std::string& worker, const store::Claim& held) {
+  const auto answer = stage.seal(worker, held).what;
   return answer == store::PageAnswer::What::lost || answer == store::PageAnswer::What::cancelled;
 }
 
@@ -57,9 +57,9 @@ bool order_crawl(Stage& stage, const std::string& action, const std::string& cra
 
 } // namespace
 
-TEST_CASE("every order to a crawl, in every state") {
+TEST_CASE("every command to a crawl, in every state") {
   Stage stage;
-  const auto node = stage.node();
+  const auto worker = stage.worker();
   const std::map<std::string, Row> matrix = {
       {"queued", {{"pause", {true, "paused"}}, {"resume", {false, "queued"}}, {"cancel", {true, "sealed"}}}},
       {"being expanded", {{"pause", {true, "paused"}}, {"resume", {false, "queued"}}, {"cancel", {true, "sealed"}}}},
@@ -80,8 +80,8 @@ TEST_CASE("every order to a crawl, in every state") {
       const auto crawl = seeds_only ? stage.add(stage.seeds(1, 3)) : stage.start(stage.seeds(1, 3));
       std::optional<store::CrawlLease> expanding;
       std::optional<store::Claim> held;
-      if (state == "being expanded") expanding = store::crawl_claim(stage.connection, node, 1min);
-      if (state == "in work") held = hold(stage, node, crawl);
+      if (state == "being expanded") expanding = store::crawl_claim(stage.connection, worker, 1min);
+      if (state == "in work") held = hold(stage, worker, crawl);
       if (state == "paused") store::crawl_pause(stage.connection, crawl, kOrder);
       if (state == "stopping")
         stage.run("select holdfast.crawl_stop($1::uuid, 'cancelled', 'bob', '', 1)", pg::Params::of(crawl));
@@ -91,13 +91,13 @@ TEST_CASE("every order to a crawl, in every state") {
       CHECK(crawl_state(stage, crawl) == expected.after);
       CHECK_FALSE(order_crawl(stage, action, crawl));
       CHECK(crawl_state(stage, crawl) == expected.after);
-      if (held) CHECK(taken(stage, node, *held) == expected.changed);
+      if (held) CHECK(taken(stage, worker, *held) == expected.changed);
       if (expanding)
-        CHECK((refusal([&] { store::crawl_expand(stage.connection, node, *expanding, 10); }) == pg::kStaleFence) ==
+        CHECK((refusal([&] { store::crawl_expand(stage.connection, worker, *expanding, 10); }) == pg::kStaleFence) ==
               expected.changed);
       // Whatever it was, it can be brought to its end.
       store::crawl_cancel(stage.connection, crawl, kOrder, {});
-      expand(stage, node);
+      expand(stage, worker);
       CHECK(crawl_state(stage, crawl) == "sealed");
       // What is sealed is neither excluded from nor given a new scope; it can be removed, and what is open cannot.
       CHECK(refusal([&] {
@@ -107,9 +107,9 @@ TEST_CASE("every order to a crawl, in every state") {
     }
 }
 
-TEST_CASE("every order to a snapshot, in every state") {
+TEST_CASE("every command to a snapshot, in every state") {
   Stage stage;
-  const auto node = stage.node();
+  const auto worker = stage.worker();
   const std::map<std::string, Row> matrix = {
       {"queued", {{"pause", {true, "paused"}}, {"resume", {false, "queued"}}, {"cancel", {true, "sealed"}}}},
       {"started", {{"pause", {true, "paused"}}, {"resume", {false, "started"}}, {"cancel", {true, "sealed"}}}},
@@ -125,36 +125,36 @@ TEST_CASE("every order to a snapshot, in every state") {
       const auto crawl = stage.start(stage.seeds(1, 2));
       std::optional<store::Claim> held;
       if (state == "started" || state == "sealed") {
-        held = hold(stage, node, crawl);
-        if (state == "sealed") stage.seal(node, *held);
+        held = hold(stage, worker, crawl);
+        if (state == "sealed") stage.seal(worker, *held);
       }
       const std::string id = held ? held->lease.snapshot_id
                                   : stage.value("select snapshot_id from holdfast.snapshot_queue where crawl_id = "
                                                 "$1::uuid order by retry_at limit 1",
                                                 pg::Params::of(crawl));
       const store::Lease lease{id, crawl, held ? held->lease.fence : 0};
-      if (state == "paused") store::snapshot_order(stage.connection, id, "pause", kOrder);
+      if (state == "paused") store::snapshot_command(stage.connection, id, "pause", kOrder);
       if (state == "in a paused crawl") store::crawl_pause(stage.connection, crawl, kOrder);
       if (state == "excluded") {
         store::crawl_scope(stage.connection, crawl, {{"deny", {"/1$"}}}, {}, "ann");
-        expand(stage, node);
+        expand(stage, worker);
       }
 
-      CHECK(store::snapshot_order(stage.connection, id, action, kOrder) == expected.changed);
+      CHECK(store::snapshot_command(stage.connection, id, action, kOrder) == expected.changed);
       CHECK(stage.status(lease) == expected.after);
-      CHECK_FALSE(store::snapshot_order(stage.connection, id, action, kOrder));
+      CHECK_FALSE(store::snapshot_command(stage.connection, id, action, kOrder));
       CHECK(stage.status(lease) == expected.after);
-      if (held && state != "sealed" && expected.changed) CHECK(taken(stage, node, *held));
+      if (held && state != "sealed" && expected.changed) CHECK(taken(stage, worker, *held));
       CHECK(refusal([&] { store::snapshot_remove(stage.connection, id, "ann"); }) == pg::kRefused); // its crawl is open
       store::crawl_cancel(stage.connection, crawl, kOrder, {});
-      expand(stage, node);
+      expand(stage, worker);
       CHECK(crawl_state(stage, crawl) == "sealed");
       CHECK(store::snapshot_remove(stage.connection, id, "ann"));
       CHECK_FALSE(store::snapshot_remove(stage.connection, id, "ann"));
     }
 }
 
-TEST_CASE("every order to a node, in every state") {
+TEST_CASE("every command to a worker, in every state") {
   Stage stage;
   const auto crawl = stage.start(stage.seeds(1, 200));
   const std::map<std::string, Row> matrix = {
@@ -168,35 +168,35 @@ TEST_CASE("every order to a node, in every state") {
     for (const auto& [action, expected] : row) {
       CAPTURE(state);
       CAPTURE(action);
-      const auto node = stage.node();
+      const auto worker = stage.worker();
       std::optional<store::Claim> held;
-      if (state == "in work") held = hold(stage, node, crawl);
+      if (state == "in work") held = hold(stage, worker, crawl);
       if (state == "draining")
-        stage.run("update holdfast.process set draining = true where id = $1::uuid", pg::Params::of(node));
-      if (state == "paused") store::worker_pause(stage.connection, node, kOrder);
-      if (state == "gone") store::worker_leave(stage.connection, node, 0, "done");
-      const auto order = [&] {
-        return action == "pause"    ? store::worker_pause(stage.connection, node, kOrder)
-               : action == "resume" ? store::worker_resume(stage.connection, node, kOrder)
-                                    : store::worker_cancel(stage.connection, node, kOrder);
+        stage.run("update holdfast.process set draining = true where id = $1::uuid", pg::Params::of(worker));
+      if (state == "paused") store::worker_pause(stage.connection, worker, kOrder);
+      if (state == "gone") store::worker_leave(stage.connection, worker, 0, "done");
+      const auto command = [&] {
+        return action == "pause"    ? store::worker_pause(stage.connection, worker, kOrder)
+               : action == "resume" ? store::worker_resume(stage.connection, worker, kOrder)
+                                    : store::worker_cancel(stage.connection, worker, kOrder);
       };
       const auto now = [&] {
         return stage.value(
             "select case when status = 'exited' then 'gone' when paused_at is not null then 'paused' else 'works' "
             "end || coalesce(', ' || request, '') from holdfast.process where id = $1::uuid",
-            pg::Params::of(node));
+            pg::Params::of(worker));
       };
-      CHECK(order() == expected.changed);
+      CHECK(command() == expected.changed);
       CHECK(now() == expected.after);
-      CHECK_FALSE(order());
+      CHECK_FALSE(command());
       CHECK(now() == expected.after);
       if (held) CHECK(stage.status(held->lease) == (action == "pause" ? "queued" : "started"));
-      if (now().starts_with("paused")) CHECK(stage.claim_only(node, 1, {crawl}).empty());
-      if (state != "gone") store::worker_leave(stage.connection, node, 0, "done");
+      if (now().starts_with("paused")) CHECK(stage.claim_only(worker, 1, {crawl}).empty());
+      if (state != "gone") store::worker_leave(stage.connection, worker, 0, "done");
     }
 }
 
-TEST_CASE("every order to a web site, and to everything, in every state") {
+TEST_CASE("every command to a host, and to everything, in every state") {
   Stage stage;
   const std::map<std::string, Row> matrix = {
       {"unknown", {{"pause", {true, "paused"}}, {"resume", {false, ""}}, {"cancel", {true, ""}}}},
@@ -209,15 +209,15 @@ TEST_CASE("every order to a web site, and to everything, in every state") {
     for (const auto& [action, expected] : row) {
       CAPTURE(state);
       CAPTURE(action);
-      const auto node = stage.node();
+      const auto worker = stage.worker();
       stage.run("delete from holdfast.host");
       const auto crawl = stage.start(stage.seeds(1, 3));
       std::optional<store::Claim> held;
       if (state == "with limits") store::host_set(stage.connection, "site.test", {std::nullopt, 2}, "ann");
-      if (state == "in work") held = hold(stage, node, crawl);
+      if (state == "in work") held = hold(stage, worker, crawl);
       if (state == "paused") store::host_pause(stage.connection, "site.test", kOrder);
-      if (state == "backed off") store::host_rate_limited(stage.connection, "site.test", 429, std::nullopt, "node");
-      const auto order = [&] {
+      if (state == "backed off") store::host_rate_limited(stage.connection, "site.test", 429, std::nullopt, "worker");
+      const auto command = [&] {
         return action == "pause"    ? store::host_pause(stage.connection, "site.test", kOrder)
                : action == "resume" ? store::host_resume(stage.connection, "site.test", kOrder)
                                     : store::host_cancel(stage.connection, "site.test", kOrder) > 0;
@@ -227,29 +227,29 @@ TEST_CASE("every order to a web site, and to everything, in every state") {
             "select coalesce(max(case when paused then 'paused' when backoff_until > clock_timestamp() then "
             "'backed off' else 'free' end), '') from holdfast.host where name = 'site.test'");
       };
-      CHECK(order() == expected.changed);
+      CHECK(command() == expected.changed);
       CHECK(now() == expected.after);
-      CHECK_FALSE(order());
+      CHECK_FALSE(command());
       CHECK(now() == expected.after);
-      if (held && action != "resume") CHECK(taken(stage, node, *held));
-      if (now() == "paused" || now() == "backed off") CHECK(stage.claim_only(node, 1, {crawl}).empty());
+      if (held && action != "resume") CHECK(taken(stage, worker, *held));
+      if (now() == "paused" || now() == "backed off") CHECK(stage.claim_only(worker, 1, {crawl}).empty());
       if (action == "cancel") CHECK(crawl_state(stage, crawl) == "sealed");
       store::crawl_cancel(stage.connection, crawl, kOrder, {});
-      expand(stage, node);
+      expand(stage, worker);
       CHECK(crawl_state(stage, crawl) == "sealed");
-      store::worker_leave(stage.connection, node, 0, "done");
+      store::worker_leave(stage.connection, worker, 0, "done");
     }
 
-  const auto node = stage.node();
+  const auto worker = stage.worker();
   stage.run("delete from holdfast.host");
   const auto crawl = stage.start(stage.seeds(1, 3));
-  const auto held = hold(stage, node, crawl);
+  const auto held = hold(stage, worker, crawl);
   CHECK_FALSE(store::collection_resume(stage.connection, kOrder));
   CHECK(store::collection_pause(stage.connection, kOrder));
   CHECK_FALSE(store::collection_pause(stage.connection, kOrder));
-  CHECK(taken(stage, node, held));
-  CHECK(stage.claim_only(node, 1, {crawl}).empty());
+  CHECK(taken(stage, worker, held));
+  CHECK(stage.claim_only(worker, 1, {crawl}).empty());
   CHECK(store::collection_resume(stage.connection, kOrder));
   CHECK_FALSE(store::collection_resume(stage.connection, kOrder));
-  CHECK(stage.claim_only(node, 1, {crawl}).size() == 1);
+  CHECK(stage.claim_only(worker, 1, {crawl}).size() == 1);
 }

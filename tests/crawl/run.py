@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Crawling as a whole: real nodes, a real database, and a web server whose own record is what counts.
+"""Crawling as a whole: real workers, a real database, and a web server whose own record is what counts.
 
     tests/crawl/run.py --holdfast build/dev/bin/holdfast           what ctest runs, about a minute
     tests/crawl/run.py --holdfast ... --full                       the proofs at full length (about half an hour)
@@ -56,7 +56,7 @@ class Collection(runner.Collection):
     def environment(self, *arguments):
         return {**super().environment(*arguments), "HOLDFAST_LEASE": "5s", "HOLDFAST_BEAT": "1s", "HOLDFAST_MARGIN": "1s", "HOLDFAST_KILL_GRACE": "200ms"}
 
-    def nodes(self, count, slots=4, first=0, **settings):
+    def workers(self, count, slots=4, first=0, **settings):
         return [self.start("worker", HOLDFAST_WORK_DIR=str(self.directory / f"work{first + n}"), HOLDFAST_WORKER_SNAPSHOTS=str(slots), **settings)
                 for n in range(count)]
 
@@ -118,9 +118,9 @@ class Case(runner.Case):
 
 
 class Robots(Case):
-    def test_it_is_read_once_by_all_nodes_before_any_page_and_kept_to(self):
+    def test_it_is_read_once_by_all_workers_before_any_page_and_kept_to(self):
         self.web.robots["127.0.0.1"] = (200, "User-agent: *\nDisallow: /secret\nAllow: /secret/but\nCrawl-delay: 0.3\n")
-        self.c.nodes(3)
+        self.c.workers(3)
         crawl = self.c.crawl("--robots", *[self.web.url(p) for p in ("/a", "/b", "/c", "/secret/x", "/secret/but", "/d?secret")])
         self.c.wait(crawl)
         self.assertEqual(self.c.outcomes(crawl), {"/a": "succeeded", "/b": "succeeded", "/c": "succeeded", "/d?secret": "succeeded",
@@ -142,7 +142,7 @@ class Robots(Case):
 
     def test_a_long_delay_is_cut_and_none_means_all_is_allowed(self):
         self.web.robots["127.0.0.1"] = (200, "User-agent: holdfast\nCrawl-delay: 86400\n")
-        self.c.nodes(1, HOLDFAST_POLITENESS_ROBOTS="true", HOLDFAST_POLITENESS_ROBOTS_DELAY_MAX="200ms")
+        self.c.workers(1, HOLDFAST_POLITENESS_ROBOTS="true", HOLDFAST_POLITENESS_ROBOTS_DELAY_MAX="200ms")
         crawl = self.c.crawl("--robots", self.web.url("/a"), self.web.url("/b"), self.web.url("/x", "127.0.0.9"))
         self.c.wait(crawl)
         self.assertEqual(set(self.c.outcomes(crawl).values()), {"succeeded"})
@@ -151,7 +151,7 @@ class Robots(Case):
 
     def test_a_site_that_cannot_say_is_not_fetched_from(self):
         self.web.robots["127.0.0.1"] = (500, "")
-        self.c.nodes(1)
+        self.c.workers(1)
         crawl = self.c.crawl("--robots", self.web.url("/a"))
         self.c.until("it waits", lambda: "robots.txt cannot be read: status 500" in self.c.sql("select state from holdfast.v_queue"))
         self.assertEqual([r[3] for r in self.web.seen()], ["/robots.txt"])
@@ -173,7 +173,7 @@ class Robots(Case):
         hook = after / "on_Snapshot__60_after.sh"
         hook.write_text("#!/bin/sh\necho '{\"type\":\"ArchiveResult\",\"status\":\"succeeded\",\"output_str\":\"-\"}'\n")
         hook.chmod(0o755)
-        self.c.nodes(2)
+        self.c.workers(2)
         urls = [self.web.url(p) for p in ("/a", "/b", "/c", "/d")]
         crawl = self.c.crawl("--robots", *urls)
         careless = self.c.crawl(urls[1])
@@ -194,7 +194,7 @@ class SlowDown(Case):
     def test_a_page_comes_back_when_its_site_may_be_asked_again(self):
         self.web.pages["/busy"] = lambda n: (429, {"Retry-After": "1"}, "") if n <= 2 else (200, {}, "page")
         self.web.pages["/never"] = (503, {"Retry-After": "1"}, "")
-        self.c.nodes(2, HOLDFAST_POLITENESS_RETRIES="2")
+        self.c.workers(2, HOLDFAST_POLITENESS_RETRIES="2")
         busy, never = self.c.crawl(self.web.url("/busy")), self.c.crawl(self.web.url("/never", "127.0.0.2"))
         self.c.wait(busy, never)
         self.assertEqual((self.c.outcomes(busy), self.c.outcomes(never)), ({"/busy": "succeeded"}, {"/never": "failed"}))
@@ -207,7 +207,7 @@ class SlowDown(Case):
 
 class Keeping(Case):
     def test_no_more_of_a_page_is_kept_than_its_crawl_allows(self):
-        self.c.nodes(1)
+        self.c.workers(1)
         crawl = self.c.crawl("--max-page-bytes", "50k", self.web.url("/small"), self.web.url("/large?bytes=200000"))
         self.c.wait(crawl)
         self.assertEqual(self.c.outcomes(crawl), {"/small": "succeeded", "/large?bytes=200000": "failed"})
@@ -220,7 +220,7 @@ class Keeping(Case):
         for name in ("/one", "/two", "/three"):
             self.web.pages[name] = (200, {}, body)
         self.web.pages["/other"] = (200, {}, body + "!")
-        self.c.nodes(2, HOLDFAST_ARCHIVE_SHARE_BODIES="true")
+        self.c.workers(2, HOLDFAST_ARCHIVE_SHARE_BODIES="true")
         crawl = self.c.crawl(*[self.web.url(p) for p in ("/one", "/two", "/three", "/other")])
         self.c.wait(crawl)
         file = {name: self.c.directory_of(self.web.url(name)) / "fetch" / "page.txt" for name in ("/one", "/two", "/three", "/other")}
@@ -241,7 +241,7 @@ class Keeping(Case):
 
     def test_update_takes_what_failed_and_overwrite_takes_the_place_of_what_there_is(self):
         self.web.pages["/flaky"] = lambda n: (200, {}, "page") if n > 1 else (500, {}, "")
-        worker, = self.c.nodes(1)
+        worker, = self.c.workers(1)
         urls = [self.web.url("/fine"), self.web.url("/flaky")]
         first = self.c.crawl(*urls)
         self.c.wait(first)
@@ -267,7 +267,7 @@ class Keeping(Case):
 
     def test_a_crawls_page_keeps_up_with_what_is_removed(self):
         urls = [self.web.url(p) for p in ("/one", "/two", "/three")]
-        worker, = self.c.nodes(1)
+        worker, = self.c.workers(1)
         crawl, other = self.c.crawl(*urls), self.c.crawl(self.web.url("/else"))
         self.c.wait(crawl, other)
         page = lambda of: self.c.crawl_page(of)
@@ -291,12 +291,12 @@ class Keeping(Case):
         self.assertFalse((self.c.archive / "crawls" / other).exists())
         self.assertIn("all &lt;new&gt;", (self.c.archive / "crawls" / overwrite / "index.html").read_text())
         self.c.leave([keeper])
-        # Without a runner: the next node that looks, once it has waited for a minute.
+        # Without a runner: the next worker that looks, once it has waited for a minute.
         self.c.sql(f"select holdfast.snapshot_remove('{snapshot(urls[2])}', 'ann')")  # the last of it, so the crawl goes too
         self.c.sql("update holdfast.crawl_page_stale set since = since - interval '2 minutes'")
         self.c.sql("update holdfast.purge set requested_at = requested_at - interval '2 minutes'")
-        another, = self.c.nodes(1, first=1)
-        self.c.until("a node has deleted it", lambda: waiting() == "0")
+        another, = self.c.workers(1, first=1)
+        self.c.until("a worker has deleted it", lambda: waiting() == "0")
         self.assertIsNone(page(crawl))
         self.c.leave([worker, another])
         self.c.holdfast("verify", "--all")
@@ -316,7 +316,7 @@ class Keeping(Case):
         plugin("moody", f"[ -e {allowed} ] || exit 1\n" + good)
         plugin("after", good, required_plugins=["moody"])  # ran on what a failure had left
         plugin("steady", good)
-        worker, = self.c.nodes(1)
+        worker, = self.c.workers(1)
 
         def update(*options):
             crawl = self.c.crawl("--update", *options, self.web.url("/a"))
@@ -337,12 +337,12 @@ class Keeping(Case):
         self.assertEqual(update("--max-age", "1ms")[0].count("succeeded"), 4)  # too old to count
         self.c.leave([worker])
         plugin("young", good)
-        worker, = self.c.nodes(1, first=1)
+        worker, = self.c.workers(1, first=1)
         self.assertEqual(update(), ("young succeeded", "succeeded|only what was missing; archived before: fetch, after, moody, steady"))
         self.assertEqual(len(self.web.seen(path="/a")), 2)  # the page itself, only where that was asked for
-        # More is wanted than the nodes have.
+        # More is wanted than the workers have.
         plugin("elsewhere", good)
-        self.assertEqual(update(), ("", "refused|all that this node can run of it is archived already"))
+        self.assertEqual(update(), ("", "refused|all that this worker can run of it is archived already"))
         everything = self.c.crawl("--overwrite", self.web.url("/a"))
         self.c.wait(everything)
         self.assertEqual(self.c.sql(f"select count(*) from holdfast.archive_result where crawl_id = '{everything}'"), "5")
@@ -350,8 +350,8 @@ class Keeping(Case):
         self.c.holdfast("verify", "--all")
         self.sound()
 
-    def test_files_are_deleted_by_a_node_where_the_runner_does_not_see_the_archive(self):
-        worker, = self.c.nodes(1)
+    def test_files_are_deleted_by_a_worker_where_the_runner_does_not_see_the_archive(self):
+        worker, = self.c.workers(1)
         crawl = self.c.crawl("--keep", "1h", self.web.url("/a"))
         self.c.wait(crawl)
         directory = self.c.directory_of(self.web.url("/a"))
@@ -361,7 +361,7 @@ class Keeping(Case):
         self.assertTrue(directory.exists())  # marked
         self.assertEqual(self.c.sql("select count(*) from holdfast.v_purge"), "1")
         self.c.sql("update holdfast.purge set requested_at = requested_at - interval '2 minutes'")
-        another, = self.c.nodes(1, first=1)
+        another, = self.c.workers(1, first=1)
         self.c.until("its files are gone", lambda: self.c.sql("select count(*) from holdfast.v_purge") == "0")
         self.assertFalse(directory.exists())
         self.c.leave([keeper, worker, another])
@@ -387,7 +387,7 @@ class Workers(Case):
         for order, settings in (("newest", {"HOLDFAST_CLAIM_ORDER": "newest"}), ("random", {"HOLDFAST_CLAIM_FROM_TOP_N": "100"})):
             with self.subTest(order):
                 crawl = self.c.crawl(*[self.web.url(f"/{order}/{n:02}") for n in range(20)])
-                worker, = self.c.nodes(1, slots=1, **settings)
+                worker, = self.c.workers(1, slots=1, **settings)
                 self.c.wait(crawl)
                 self.c.leave([worker])
                 taken = [r[3] for r in self.web.seen(path=f"/{order}/.*")]
@@ -400,10 +400,10 @@ class Workers(Case):
 
 
 class Limits(Case):
-    def test_they_are_exact_on_four_nodes(self):
+    def test_they_are_exact_on_four_workers(self):
         cap = 1500 if OPTIONS.full else 60
         links = 40
-        self.c.nodes(4)
+        self.c.workers(4)
         pages = self.c.crawl("--depth", 3, "--max-urls", cap, self.web.url(f"/farm/0?links={links}", "127.0.1.1"))
         size = 4000
         seeds = [self.web.url(f"/p{n}?bytes={size}", "127.0.1.2") for n in range(cap)]
@@ -434,19 +434,19 @@ class Limits(Case):
         self.sound()
 
     def test_a_hosts_delay_holds_in_its_own_log_whatever_happens(self):
-        # Two hosts, two crawls each, four nodes; then kill -9 of all nodes and an immediate stop of the server, twice.
+        # Two hosts, two crawls each, four workers; then kill -9 of all workers and an immediate stop of the server, twice.
         pages, delay = (150, 0.25) if OPTIONS.full else (12, 0.15)
         hosts = ["127.0.2.1", "127.0.2.2"]
         for host in hosts:
             self.c.holdfast("host", "set", host, "--delay", f"{int(delay * 1000)}ms")
-        nodes = self.c.nodes(4)
+        workers = self.c.workers(4)
         crawls = [self.c.crawl(*[self.web.url(f"/{n}/{i}", host) for i in range(pages)]) for host in hosts for n in range(2)]
         total = 2 * pages
         for share in (0.3, 0.6):
             self.c.until("some pages are fetched", lambda: len(self.web.seen(hosts[0])) >= share * total, seconds=600)
-            self.c.leave(nodes, signal.SIGKILL)
+            self.c.leave(workers, signal.SIGKILL)
             restart_server()
-            nodes = self.c.nodes(4)
+            workers = self.c.workers(4)
         self.c.wait(*crawls, seconds=600)
         for host in hosts:
             requests = self.web.seen(host)
@@ -454,12 +454,12 @@ class Limits(Case):
             smallest = self.assert_gaps(requests, delay)
             times = [r[0] for r in requests]
             usual = statistics.median(b - a for a, b in zip(times, times[1:]))
-            print(f"{host}: delay {delay * 1000:.0f} ms; {len(requests)} requests by 4 nodes, smallest gap {smallest * 1000:.1f} ms, median {usual * 1000:.1f} ms")
+            print(f"{host}: delay {delay * 1000:.0f} ms; {len(requests)} requests by 4 workers, smallest gap {smallest * 1000:.1f} ms, median {usual * 1000:.1f} ms")
         self.sound()
 
 
-class Orders(Case):
-    """Orders of every kind to real nodes at work, some of which are killed meanwhile."""
+class Commands(Case):
+    """Commands of every kind to real workers at work, some of which are killed meanwhile."""
 
     def hooks(self, target):
         """Processes of hooks at work on it, wherever they hang."""
@@ -472,8 +472,8 @@ class Orders(Case):
                 command = (entry / "cmdline").read_bytes().decode(errors="replace")
                 if f"{self.c.directory}/plugins/fetch" not in command:
                     continue
-                if kind != "node" or os.readlink(entry / "cwd").startswith(f"{self.c.directory}/work{self.place[name]}/"):
-                    found += [int(entry.name)] * {"all": True, "node": True, "crawl": f"/{name}/" in command, "host": f"//{name}:" in command,
+                if kind != "worker" or os.readlink(entry / "cwd").startswith(f"{self.c.directory}/work{self.place[name]}/"):
+                    found += [int(entry.name)] * {"all": True, "worker": True, "crawl": f"/{name}/" in command, "host": f"//{name}:" in command,
                                                   "snapshot": f"--url={name}\0" in command}[kind]
             except OSError:
                 pass  # it has ended
@@ -482,24 +482,24 @@ class Orders(Case):
     def claimed(self, target, after, before=None):
         """Attempts at it that began in between."""
         kind, name = target
-        of = {"all": "true", "node": f"a.process_id::text = '{name}'", "crawl": f"s.url like '%/{name}/%'", "host": f"s.host = '{name}'", "snapshot": f"s.url = '{name}'"}[kind]
+        of = {"all": "true", "worker": f"a.process_id::text = '{name}'", "crawl": f"s.url like '%/{name}/%'", "host": f"s.host = '{name}'", "snapshot": f"s.url = '{name}'"}[kind]
         until = f"and a.claimed_at < to_timestamp({before})" if before else ""
         return self.c.sql(f"""select count(*) from (select snapshot_id, crawl_id, process_id, claimed_at from holdfast.v_attempt union all
             select snapshot_id, crawl_id, owner_id, claimed_at from holdfast.snapshot_queue where owner_id is not null) a
             join holdfast.snapshot s on s.id = a.snapshot_id and s.crawl_id = a.crawl_id where {of} and a.claimed_at > to_timestamp({after}) {until}""")
 
-    def start_node(self, place):
-        self.pids[place], = self.c.nodes(1, first=place)
+    def start_worker(self, place):
+        self.pids[place], = self.c.workers(1, first=place)
 
     def worker(self, place):
-        """pid of the node itself, which its guard has started."""
+        """pid of the worker itself, which its guard has started."""
         guard = self.pids[place].pid
         children = pathlib.Path(f"/proc/{guard}/task/{guard}/children")
-        return int(self.c.until("a node has started", lambda: children.read_text().split())[0])
+        return int(self.c.until("a worker has started", lambda: children.read_text().split())[0])
 
     def identity(self, place):
         joined = lambda: self.c.sql(f"select id from holdfast.process where pid = {self.worker(place)} and process_type = 'worker' and status = 'running' and lease_until > now()")
-        return self.c.until("a node has joined", joined)
+        return self.c.until("a worker has joined", joined)
 
     def kill_one(self, dice):
         place = dice.choice(list(self.pids))
@@ -507,7 +507,7 @@ class Orders(Case):
             with contextlib.suppress(OSError):
                 os.kill(self.worker(place), signal.SIGKILL)
         self.pids[place].wait(timeout=60)
-        self.start_node(place)
+        self.start_worker(place)
         return place
 
     def test_what_is_forbidden_does_not_begin_and_what_runs_ends(self):
@@ -517,8 +517,8 @@ class Orders(Case):
         self.pids, self.place, self.crawls, crawls_made, cancelled = {}, {}, {}, 0, 0
         took = {}
         for place in range(4):
-            self.start_node(place)
-        pairs = [(kind, action) for kind in ("crawl", "snapshot", "host", "node", "all") for action in ("pause", "cancel") if (kind, action) != ("all", "cancel")]
+            self.start_worker(place)
+        pairs = [(kind, action) for kind in ("crawl", "snapshot", "host", "worker", "all") for action in ("pause", "cancel") if (kind, action) != ("all", "cancel")]
         for number in range(rounds):
             while int(self.c.sql("select count(*) from holdfast.v_crawl where status <> 'sealed'")) < 4 or int(self.c.sql("select count(*) from holdfast.snapshot_queue")) < 60:
                 crawls_made += 1
@@ -538,11 +538,11 @@ class Orders(Case):
             elif kind == "host":
                 name = dice.choice(hosts)
                 order = ["--host", name]
-            elif kind == "node":
+            elif kind == "worker":
                 place = dice.choice(list(self.pids))
                 name = self.identity(place)
                 self.place[name] = place
-                order = ["--node", name]
+                order = ["--worker", name]
             else:
                 name, order = "", ["--all"]
             target = (kind, name)
@@ -551,23 +551,23 @@ class Orders(Case):
             killed = self.kill_one(dice) if dice.random() < 0.3 else None  # its work is others' now, but not what they must not have
             self.c.until(f"no hook runs on {kind} {name}", lambda: not self.hooks(target) or action == "cancel" and kind == "host", seconds=60)
             # Beside a kill it is mostly the time until the killed one is gone and another has been started.
-            took.setdefault(action if killed is None else f"{action}, a node killed meanwhile", []).append(time.time() - given)
+            took.setdefault(action if killed is None else f"{action}, a worker killed meanwhile", []).append(time.time() - given)
             time.sleep(0.2)  # in which something could begin
             if action == "cancel":
                 cancelled += 1
-                if kind == "node" and killed != self.place[name]:
+                if kind == "worker" and killed != self.place[name]:
                     self.pids[self.place[name]].wait(timeout=60)
-                    self.start_node(self.place[name])
+                    self.start_worker(self.place[name])
                 if kind != "host":  # of a host only what was there is cancelled
                     self.assertEqual(self.claimed(target, given), "0", f"after {action} of {kind} {name}")
             else:
                 self.assertEqual(self.claimed(target, given, time.time()), "0", f"while {kind} {name} was paused")
-                self.c.holdfast("resume", *order, expect=None if kind in ("node", "snapshot", "crawl") else 0)  # it may have ended meanwhile
+                self.c.holdfast("resume", *order, expect=None if kind in ("worker", "snapshot", "crawl") else 0)  # it may have ended meanwhile
         self.c.wait(*self.crawls.values(), seconds=900)
         outcomes = dict(line.split("|") for line in self.c.sql("select outcome, count(*) from holdfast.v_snapshot group by 1").splitlines())
         self.assertEqual(set(outcomes) - {"succeeded", "cancelled", "quarantined"}, set(), outcomes)
         for action, seconds in sorted(took.items()):
-            print(f"{action}: {len(seconds)} orders; until no hook ran on what it was given to: median {statistics.median(seconds):.2f} s, worst {max(seconds):.2f} s")
+            print(f"{action}: {len(seconds)} commands; until no hook ran on what it was given to: median {statistics.median(seconds):.2f} s, worst {max(seconds):.2f} s")
         print(f"{crawls_made} crawls; " + ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items())))
         self.sound()
 
@@ -588,7 +588,7 @@ class Fair(Case):
             print(f"{name}: {small} crawls of {pages} pages added within {added:.1f} s; to the first claim: median {statistics.median(waits):.3f} s, "
                   f"worst {waits[-1]:.3f} s; to the end: median {statistics.median(ends):.3f} s, worst {ends[-1]:.3f} s")
 
-        self.c.nodes(4)
+        self.c.workers(4)
         race("alone")
         (self.c.directory / "giant.txt").write_text("\n".join(self.web.url(f"/giant/{n}", "127.0.3.1") for n in range(giant_pages)))
         giant = self.c.crawl("--max-urls", 0, "--label", "giant", self.c.directory / "giant.txt")
@@ -605,12 +605,12 @@ class Fair(Case):
 
 
 class Farm(Case):
-    PROBE = """create function probe(node uuid) returns double precision language plpgsql as $$
+    PROBE = """create function probe(worker uuid) returns double precision language plpgsql as $$
 declare
   v_from timestamptz := clock_timestamp();
 begin
   begin
-    perform from holdfast.worker_turn(node, '[]', 4, '{}', false, false, 0, 0);
+    perform from holdfast.worker_turn(worker, '[]', 4, '{}', false, false, 0, 0);
     raise exception 'undo' using errcode = 'ZZ000';
   exception when sqlstate 'ZZ000' then
     return extract(epoch from clock_timestamp() - v_from) * 1000;
@@ -621,16 +621,16 @@ end $$"""
         cap = 200_000 if OPTIONS.full else 5_000
         last = 90 if OPTIONS.full else 5
         self.c.sql(self.PROBE)
-        node = "a0000000-0000-7000-8000-00000000000f"
-        self.c.sql(f"select holdfast.worker_join('{node}', '{{\"id\": \"m\", \"hostname\": \"h\"}}', 'b', 1, 1, null, 'worker', 'snapshot', 'probe', '1', 8, interval '1 hour')")
-        self.c.nodes(4)
+        worker = "a0000000-0000-7000-8000-00000000000f"
+        self.c.sql(f"select holdfast.worker_join('{worker}', '{{\"id\": \"m\", \"hostname\": \"h\"}}', 'b', 1, 1, null, 'worker', 'snapshot', 'probe', '1', 8, interval '1 hour')")
+        self.c.workers(4)
         crawl = self.c.crawl("--depth", 4, "--max-urls", cap, self.web.url("/farm/0"))
         samples = []
         deadline = time.time() + 1800
         full_at = None
         while time.time() < deadline:
             open_now, total = map(int, self.c.sql(f"select snapshots_open || ' ' || snapshots_total from holdfast.crawl where id = '{crawl}'").split())
-            samples.append((total, float(self.c.sql(f"select probe('{node}')"))))
+            samples.append((total, float(self.c.sql(f"select probe('{worker}')"))))
             self.assertLessEqual(total, cap)
             if total == cap:
                 full_at = full_at or time.time()
@@ -688,7 +688,7 @@ def main():
             server.psql("-d", "postgres", "-c", f"alter system set {setting}")
         restart_server()
         module = sys.modules[__name__]
-        names = OPTIONS.tests or (["Limits", "Orders", "Fair", "Farm"] if OPTIONS.full else ["Robots", "SlowDown", "Keeping", "Workers", "Limits", "Orders", "Fair", "Farm"])
+        names = OPTIONS.tests or (["Limits", "Commands", "Fair", "Farm"] if OPTIONS.full else ["Robots", "SlowDown", "Keeping", "Workers", "Limits", "Commands", "Fair", "Farm"])
         suite = unittest.TestLoader().loadTestsFromNames(names, module)
         return 0 if unittest.TextTestRunner(verbosity=2).run(suite).wasSuccessful() else 1
 

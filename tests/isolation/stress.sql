@@ -113,7 +113,7 @@ begin
   return 'expanded';
 end $$;
 
-create function stress.order() returns text language plpgsql as $$
+create function stress.command() returns text language plpgsql as $$
 declare
   v_order constant text := stress.any_of('{pause crawl, resume crawl, resume crawl, cancel crawl,
     deny, allow, pause page, resume page, resume page, cancel page, host, host, pause host,
@@ -140,9 +140,9 @@ begin
       holdfast.crawl_scope(v_crawl, '{"deny": ["stress1.test"]}', '{}', 'stress')::text
     when 'allow' then
       holdfast.crawl_scope(v_crawl, '{}', '{"deny": ["stress1.test"]}', 'stress')::text
-    when 'pause page' then holdfast.snapshot_order(v_page, 'pause', 'stress', '')::text
-    when 'resume page' then holdfast.snapshot_order(v_page, 'resume', 'stress', '')::text
-    when 'cancel page' then holdfast.snapshot_order(v_page, 'cancel', 'stress', '')::text
+    when 'pause page' then holdfast.snapshot_command(v_page, 'pause', 'stress', '')::text
+    when 'resume page' then holdfast.snapshot_command(v_page, 'resume', 'stress', '')::text
+    when 'cancel page' then holdfast.snapshot_command(v_page, 'cancel', 'stress', '')::text
     when 'host' then
       holdfast.host_set(v_host, random() * interval '10 milliseconds', stress.number(3),
                         'stress')::text
@@ -183,7 +183,7 @@ begin
           '{}') b);
     when 'add' then return stress.add();
     when 'expand' then return stress.expand(p_worker);
-    when 'order' then return stress.order();
+    when 'command' then return stress.command();
     when 'lapse' then return sign(holdfast.lapse_workers());
     when 'robots' then
       perform holdfast.robots_get(p_worker, gen_random_uuid(), gen_random_uuid(),
@@ -207,8 +207,8 @@ create function stress.step(p_client integer) returns void language plpgsql as $
 declare
   v_worker uuid := (select worker from stress.client where client = p_client);
   v_action text := stress.any_of('{turn, turn, turn, turn, turn, turn, turn, turn, turn, claim,
-    claim, finish, finish, hooks, hooks, lapse, beat, beat, add, expand, expand, expand, order,
-    order, robots, session, die, leave}');
+    claim, finish, finish, hooks, hooks, lapse, beat, beat, add, expand, expand, expand, command,
+    command, robots, session, die, leave}');
   v_answer text;
 begin
   if not exists (select from holdfast.process where id = v_worker and status = 'running') then
@@ -242,7 +242,7 @@ begin
     perform holdfast.crawl_resume(v_one.id, 'stress', '');
   end loop;
   for v_one in select snapshot_id from holdfast.snapshot_queue where status = 'paused' loop
-    perform holdfast.snapshot_order(v_one.snapshot_id, 'resume', 'stress', '');
+    perform holdfast.snapshot_command(v_one.snapshot_id, 'resume', 'stress', '');
   end loop;
   update holdfast.process set lease_until = clock_timestamp() where status = 'running';
   v_worker := stress.join(0);

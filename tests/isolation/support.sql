@@ -297,7 +297,7 @@ begin
   perform holdfast.session_set(race.worker(worker), 'ready', null, null);
 end $$;
 
--- Orders: to crawl 1, page 1 (held), page 2 (waiting), the host, worker 1, everything -------------
+-- Commands: to crawl 1, page 1 (held), page 2 (waiting), the host, worker 1, everything -------------
 
 create procedure race.give(action text, kind text) language plpgsql as $$
 declare
@@ -318,7 +318,7 @@ begin
     when 'pause all' then holdfast.collection_pause('ann', '')
     when 'resume all' then holdfast.collection_resume('ann', '')
     else
-      holdfast.snapshot_order(race.page_id(case kind when 'held' then 1 else 2 end), action,
+      holdfast.snapshot_command(race.page_id(case kind when 'held' then 1 else 2 end), action,
                               'ann', '')
   end;
   raise notice '% %: %', action, kind, v_changed;
@@ -377,7 +377,7 @@ create function race.pages(crawl uuid) returns text language sql stable as $$
            'a' || v.fence, 'w' || right(v.owner_id::text, 1),
            case when v.status = 'queued' and v.retry_at > clock_timestamp() then 'later' end,
            'tried ' || nullif(v.attempts, case when v.owner_id is null then 0 else 1 end),
-           'lost ' || nullif(v.owners_lost, 0)), ', ' order by race.page_of(v.id))
+           'lost ' || nullif(v.lapses, 0)), ', ' order by race.page_of(v.id))
     from holdfast.v_snapshot v where v.crawl_id = crawl
 $$;
 

@@ -77,7 +77,7 @@ update holdfast.snapshot_queue q set owner_id = o.owner, claimed_at = now(), sta
           from (select snapshot_id, row_number() over () as r from holdfast.snapshot_queue limit 150) x) o where o.snapshot_id = q.snapshot_id;
 insert into holdfast.running_hook (snapshot_id, crawl_id, fence, plugin, hook_name, process_id, started_at, timeout_ms)
   select q.snapshot_id, q.crawl_id, 1, 'wget', 'on_Snapshot__35_wget', q.owner_id, now(), 60000 from holdfast.snapshot_queue q where owner_id is not null;
--- A fifth of the web sites has limits: what is open of them is in lanes.
+-- A fifth of the hosts has limits: what is open of them is in lanes.
 insert into holdfast.host (name, min_delay) select 'site' || i || '.example', '1 second' from generate_series(1, 100) i;
 update holdfast.snapshot_queue q set lane = q.host from holdfast.host h where h.name = q.host and q.owner_id is null;
 insert into holdfast.crawl_lane (crawl_id, host, next_at) select distinct q.crawl_id, q.host, now() from holdfast.snapshot_queue q where q.lane <> '';
@@ -180,7 +180,7 @@ ASKS = [
     ("list events of a large crawl", "select * from holdfast.list_events(:'large', null, 50)"),
     ("list events of a snapshot", "select * from holdfast.list_events(null, :'snapshot', 50)"),
     ("list running", "select * from holdfast.list_running(null, null, null, 50)"),
-    ("list nodes", "select * from holdfast.list_workers(null, 50)"),
+    ("list workers", "select * from holdfast.list_workers(null, 50)"),
     ("list queue of a large crawl", "select * from holdfast.list_queue(:'large', null, null, null, 50)"),
     ("list sessions", "select * from holdfast.list_sessions(null, null, 50)"),
     ("list hosts", "select * from holdfast.list_hosts(null, 50)"),
@@ -204,7 +204,7 @@ ASKS = [
 
 
 VERBS = [
-    "status", *(f"list {what}" for what in ("crawls", "snapshots", "results", "queue", "running", "sessions", "nodes", "events", "failures", "hosts", "webhooks", "deliveries", "binaries")),
+    "status", *(f"list {what}" for what in ("crawls", "snapshots", "results", "queue", "running", "sessions", "workers", "events", "failures", "hosts", "webhooks", "deliveries", "binaries")),
     "list snapshots --status queued", "list snapshots --status started", "list snapshots --status paused", "list snapshots --status sealed", "list snapshots --crawl {large} --status started",
     "list snapshots --tag common", "list snapshots --tag rare", "list snapshots --tag none", "list snapshots --url site77.example", "list snapshots --url no-such-thing",
     "list snapshots --crawl {large} --url no-such-thing", "list results --status failed", "list results --status skipped", "list results --status started",
@@ -215,8 +215,8 @@ VERBS = [
     "why {snapshot}", "why site1.example", "logs {snapshot}", "events -n 20", "host list", "schedule list", "webhook list", "runner --status",
 ]
 PAGES = [
-    "/", "/nodes", "/hosts", "/failures", "/events", "/search?q=page/77", "/search?q=no+such+thing", "/search?q=common", "/search?q=site77.example", "/crawl/{large}", "/crawl/{small}", "/snapshot/{snapshot}", "/snapshot/{waiting}",
-    "/live.json?page=overview", "/live.json?page=nodes", "/live.json?page=crawl+{large}", "/metrics",
+    "/", "/workers", "/hosts", "/failures", "/events", "/search?q=page/77", "/search?q=no+such+thing", "/search?q=common", "/search?q=site77.example", "/crawl/{large}", "/crawl/{small}", "/snapshot/{snapshot}", "/snapshot/{waiting}",
+    "/live.json?page=overview", "/live.json?page=workers", "/live.json?page=crawl+{large}", "/metrics",
 ]
 
 

@@ -90,7 +90,7 @@ TEST_CASE("a reader sees every view and no table, and changes nothing") {
   CHECK(stage.outcome("select holdfast.worker_leave(gen_random_uuid(), 0, '')") == kDenied);
 }
 
-TEST_CASE("an operator adds and steers, but is no node") {
+TEST_CASE("an operator adds and steers, but is no worker") {
   Guarded stage;
   stage.become("holdfast_operator");
   const auto crawl = stage.add(Stage::seeds(1, 3));
@@ -102,30 +102,30 @@ TEST_CASE("an operator adds and steers, but is no node") {
   CHECK(stage.outcome("select holdfast.collection_pause('op', 'night')") == "");
   CHECK(stage.outcome("select holdfast.collection_resume('op', 'morning')") == "");
   CHECK(stage.outcome("select * from holdfast.crawl_claim(gen_random_uuid(), '1 minute')") == kDenied);
-  CHECK(refusal([&] { stage.node(); }) == kDenied);
+  CHECK(refusal([&] { stage.worker(); }) == kDenied);
   CHECK(stage.outcome("update holdfast.crawl set status = 'paused'") == kDenied);
 }
 
-TEST_CASE("a worker does the whole work of a node, and does not steer") {
+TEST_CASE("a worker does the whole work of a worker, and does not steer") {
   Guarded stage;
   const auto crawl = stage.add(Stage::seeds(1, 2));
   stage.become("holdfast_worker");
-  const auto node = stage.node("worker");
-  const auto lease = store::crawl_claim(stage.connection, node, 1min);
+  const auto worker = stage.worker("worker");
+  const auto lease = store::crawl_claim(stage.connection, worker, 1min);
   REQUIRE(lease);
-  store::crawl_expand(stage.connection, node, *lease, 100);
-  const auto claim = stage.claim(node);
-  store::worker_beat(stage.connection, node, 1min, {claim.lease}, "{}");
-  store::worker_hooks(stage.connection, node, {Stage::running(claim, "wget", "hook")});
+  store::crawl_expand(stage.connection, worker, *lease, 100);
+  const auto claim = stage.claim(worker);
+  store::worker_beat(stage.connection, worker, 1min, {claim.lease}, "{}");
+  store::worker_hooks(stage.connection, worker, {Stage::running(claim, "wget", "hook")});
   auto page = Stage::sealed(claim);
   page.results = {Stage::result("wget", "hook")};
   store::TurnRequest request;
   request.pages = {page};
   request.claim.room = 1;
-  const auto turn = store::worker_turn(stage.connection, node, request);
+  const auto turn = store::worker_turn(stage.connection, worker, request);
   CHECK(turn.pages.at(0).what == store::PageAnswer::What::sealed);
   CHECK(stage.status(claim.lease) == "sealed");
-  stage.release(node, turn.claims.at(0));
+  stage.release(worker, turn.claims.at(0));
   store::lapse_workers(stage.connection);
   const auto runner = base::new_uuid();
   stage.run(
@@ -135,7 +135,7 @@ TEST_CASE("a worker does the whole work of a node, and does not steer") {
         "lead");
   CHECK(stage.value("select coalesce(error, 'none') from holdfast.runner_duty($1::uuid, 1, 'mend')",
                     pg::Params::of(runner)) == "none");
-  store::worker_leave(stage.connection, node, 0, "done");
+  store::worker_leave(stage.connection, worker, 0, "done");
 
   CHECK(stage.outcome("update holdfast.snapshot_queue set owner_id = null") == kDenied);
   CHECK(stage.outcome("select holdfast.crawl_cancel(gen_random_uuid(), 'me', 'why')") == kDenied);

@@ -39,8 +39,8 @@ struct Questions : Stage {
   void leave_all() {
     run("select holdfast.worker_leave(id, 0, 'told to') from holdfast.process where status = 'running'");
   }
-  void stats(const std::string& node, const std::string& json) {
-    run("update holdfast.process set stats = $2::jsonb where id = $1::uuid", pg::Params::of(node, json));
+  void stats(const std::string& worker, const std::string& json) {
+    run("update holdfast.process set stats = $2::jsonb where id = $1::uuid", pg::Params::of(worker, json));
   }
 };
 
@@ -70,7 +70,7 @@ TEST_CASE("a snapshot that is due, and why no worker claims it") {
   Questions stage;
   const auto crawl = stage.add({Stage::seed("1")});
   stage.ask(crawl, "crawl", {"1 seed must be expanded first", "no worker is running, and none has run before"});
-  const auto expander = stage.node("expander");
+  const auto expander = stage.worker("expander");
   const auto lease = store::crawl_claim(stage.connection, expander, 1min);
   stage.ask(crawl, "crawl", {"being expanded by expander", "1 left"});
   store::crawl_expand(stage.connection, expander, *lease, 10);
@@ -79,11 +79,11 @@ TEST_CASE("a snapshot that is due, and why no worker claims it") {
   auto facts =
       stage.ask(id, "snapshot", {"due since", "no worker is running", "the last one, expander, ended", "told to"});
   CHECK(facts["url"] == "https://site.test/1");
-  CHECK(facts["nodes"] == 0);
+  CHECK(facts["workers"] == 0);
   stage.ask(id.substr(id.size() - 12), "snapshot", {"no worker is running"});
   stage.ask(crawl, "crawl", {"None of its 1 open snapshot is running. The next one: it has been due", "no worker"});
 
-  const auto one = stage.node("one");
+  const auto one = stage.worker("one");
   stage.ask(id, "snapshot", {"due since", "a worker with a free slot will claim it in a moment"});
   stage.stats(one, R"({"not_claiming": "only 3 MB free in work_dir"})");
   facts = stage.ask(id, "snapshot", {"no worker can claim: 1 not claiming (one says: only 3 MB free"});
@@ -98,9 +98,9 @@ TEST_CASE("a snapshot that is due, and why no worker claims it") {
       pg::Params::of(one));
   facts = stage.ask(id, "snapshot", {"no worker can claim: 1 full (0 slots)"});
   CHECK(facts["full"] == 1);
-  const auto two = stage.node("two");
+  const auto two = stage.worker("two");
   stage.run("update holdfast.process set draining = true where id = $1::uuid", pg::Params::of(two));
-  const auto three = stage.node("three");
+  const auto three = stage.worker("three");
   stage.stats(three, R"({"not_claiming": "the disk is full"})");
   stage.ask(id, "snapshot",
             {"no worker can claim: 1 full (16 slots), 1 draining, 1 not claiming (three says: the disk is full)"});
@@ -118,10 +118,10 @@ TEST_CASE("workers that have not the plugins that a crawl names") {
   const auto crawl = stage.start({Stage::seed("1")}, named);
   const auto id = stage.only_snapshot();
   stage.leave_all();
-  const auto one = stage.node("one"), two = stage.node("two");
-  const auto has = [&](const std::string& node, const std::string& plugins) {
+  const auto one = stage.worker("one"), two = stage.worker("two");
+  const auto has = [&](const std::string& worker, const std::string& plugins) {
     stage.run("update holdfast.process set capabilities = jsonb_build_object('plugins', $2::jsonb) where id = $1::uuid",
-              pg::Params::of(node, plugins));
+              pg::Params::of(worker, plugins));
   };
   has(one, R"(["title"])");
   has(two, R"([])");
@@ -149,9 +149,9 @@ TEST_CASE("workers that are all alike") {
   stage.start({Stage::seed("1")});
   const auto id = stage.only_snapshot();
   stage.leave_all();
-  const auto one = stage.node("one"), two = stage.node("two");
-  for (const auto& node : {one, two})
-    stage.stats(node, R"({"not_claiming": "archive.root is not mounted"})");
+  const auto one = stage.worker("one"), two = stage.worker("two");
+  for (const auto& worker : {one, two})
+    stage.stats(worker, R"({"not_claiming": "archive.root is not mounted"})");
   stage.ask(id, "snapshot", {"no worker can claim: 2 not claiming (one says: archive.root is not mounted)"});
   stage.run("update holdfast.process set stats = '{}', paused_at = now()");
   stage.ask(id, "snapshot", {"no worker can claim: 2 paused"});
@@ -165,14 +165,14 @@ TEST_CASE("workers that are all alike") {
 TEST_CASE("what was cancelled, has failed, or could not run everything") {
   Questions stage;
   const auto crawl = stage.start(Stage::seeds(1, 3));
-  const auto node = stage.node("node");
-  const auto bad = stage.claim(node);
+  const auto worker = stage.worker("worker");
+  const auto bad = stage.claim(worker);
   auto failed = Stage::sealed(bad, "failed");
   failed.results = {Stage::result("chrome", "on_Snapshot__51_screenshot", "skipped"),
                     Stage::result("wget", "on_Snapshot__35_wget", "failed")};
   failed.results[0].error = "there is no chromium on this machine";
   failed.results[1].error = "no route to host";
-  stage.finish(node, failed);
+  stage.finish(worker, failed);
   const auto facts =
       stage.ask(bad.lease.snapshot_id, "snapshot",
                 {"outcome failed", "wget: no route to host", "skipped: chrome: there is no chromium on this machine"});
@@ -185,12 +185,12 @@ TEST_CASE("what was cancelled, has failed, or could not run everything") {
 
 TEST_CASE("webhooks") {
   Questions stage;
-  stage.run("select holdfast.webhook_set('ops', 'https://hooks.test/secret', '{worker.lost}', 'ann')");
+  stage.run("select holdfast.webhook_set('ops', 'https://hooks.test/secret', '{worker.lapsed}', 'ann')");
   auto facts = stage.ask("ops", "webhook", {"Nothing waits for it"});
   CHECK(facts["origin"] == "https://hooks.test");
   const auto test = [&] { stage.run("select holdfast.webhook_test('ops', 'ann')"); };
   const auto claim = [&] {
-    return stage.value("select id || ' ' || fence from holdfast.webhook_claim('node one', null, '1 minute', 1)");
+    return stage.value("select id || ' ' || fence from holdfast.webhook_claim('worker one', null, '1 minute', 1)");
   };
   const auto report = [&](const std::string& claimed, const std::string& outcome) {
     const auto space = claimed.find(' ');
@@ -200,7 +200,7 @@ TEST_CASE("webhooks") {
   test();
   stage.ask("ops", "webhook", {"1 delivery waits, but no worker or runner that has its secret", "has asked for work"});
   auto claimed = claim();
-  stage.ask("ops", "webhook", {"1 delivery waits, and node one is sending now"});
+  stage.ask("ops", "webhook", {"1 delivery waits, and worker one is sending now"});
   report(claimed, "503, 'it answered HTTP 503', false");
   stage.ask("ops", "webhook",
             {"1 delivery waits: its receiver failed 1 time in a row (it answered HTTP 503), it is tried again at"});
@@ -231,17 +231,17 @@ TEST_CASE("webhooks") {
   stage.ask("ops", "webhook", {"It is not enabled", "and nothing waits"});
 }
 
-TEST_CASE("a snapshot that a node has") {
+TEST_CASE("a snapshot that a worker has") {
   Questions stage;
   const auto crawl = stage.start({Stage::seed("1"), Stage::seed("2")});
-  const auto node = stage.node("worker one");
-  const auto claim = stage.claim(node);
+  const auto worker = stage.worker("worker one");
+  const auto claim = stage.claim(worker);
   const auto id = claim.lease.snapshot_id;
   stage.ask(id, "snapshot", {"has been running on worker one since", "no hook running right now"});
 
   const auto session = base::new_uuid();
   stage.run("select holdfast.session_open($1::uuid, $2::uuid, $3::uuid, '/tmp/x')",
-            pg::Params::of(node, session, crawl));
+            pg::Params::of(worker, session, crawl));
   stage.run(
       R"(select holdfast.session_set($1::uuid, 'opening', null, '[{"plugin":"chrome","hook_name":"launch","status":"started"}]'))",
       pg::Params::of(session));
@@ -250,19 +250,19 @@ TEST_CASE("a snapshot that a node has") {
             "'[{\"plugin\":\"chrome\",\"hook_name\":\"launch\",\"status\":\"failed\"}]')",
             pg::Params::of(session));
   stage.ask(id, "snapshot", {"the hooks of its crawl have failed: chrome would not start"});
-  stage.force("update holdfast.session set status = 'draining', ended_at = null, reason = 'its node leaves'");
-  stage.ask(id, "snapshot", {"the hooks of its crawl are being ended: its node leaves"});
+  stage.force("update holdfast.session set status = 'draining', ended_at = null, reason = 'its worker leaves'");
+  stage.ask(id, "snapshot", {"the hooks of its crawl are being ended: its worker leaves"});
   stage.force("update holdfast.session set status = 'closed', ended_at = now()");
 
   stage.ask(id, "snapshot", {"has been running on worker one since", "with no hook running right now"});
   std::vector<store::ActiveHook> hooks = {Stage::running(claim, "chrome", "on_Snapshot__10_tab.bg"),
                                           Stage::running(claim, "wget", "on_Snapshot__35_wget")};
   hooks[0].background = true;
-  store::worker_hooks(stage.connection, node, hooks);
+  store::worker_hooks(stage.connection, worker, hooks);
   const auto facts =
       stage.ask(id, "snapshot", {"running on worker one", "in hook wget/on_Snapshot__35_wget", "(limit 60 s)"});
   CHECK(facts["hooks"].size() == 2);
-  CHECK(facts["node_id"] == node);
+  CHECK(facts["worker_id"] == worker);
   CHECK_FALSE(facts.contains("no_progress_since"));
   CHECK(stage.value("select count(no_progress_since) from holdfast.v_running") == "0");
   stage.run("update holdfast.running_hook set no_progress_since = now() - interval '90 seconds' where plugin = 'wget'");
@@ -270,7 +270,7 @@ TEST_CASE("a snapshot that a node has") {
   CHECK(stage.ask(id, "snapshot", {"which has shown no progress since"}).contains("no_progress_since"));
   // A row of an earlier attempt, or of a worker that has lost the snapshot, does not count.
   const std::pair<std::string, std::string> stale[] = {{"fence = fence - 1", "fence = fence + 1"},
-                                                       {"process_id = snapshot_id", "process_id = '" + node + "'"}};
+                                                       {"process_id = snapshot_id", "process_id = '" + worker + "'"}};
   for (const auto& [change, undo] : stale) {
     stage.run("update holdfast.running_hook set " + change);
     CHECK(stage.value("select count(*) from holdfast.v_running") == "0");
@@ -279,23 +279,23 @@ TEST_CASE("a snapshot that a node has") {
     stage.run("update holdfast.running_hook set " + undo);
   }
   stage.ask(crawl, "crawl", {"1 of its snapshots is running on worker one", "1 more wait"});
-  stage.ask(node, "process", {"works on 1 snapshot (8 slots)"});
+  stage.ask(worker, "process", {"works on 1 snapshot (8 slots)"});
 
-  stage.expire(node);
+  stage.expire(worker);
   stage.ask(id, "snapshot", {"worker one sent its last beat at", "its lease has expired: another worker"});
-  stage.ask(node, "process", {"sent its last beat at", "other workers will take over its 1 snapshot"});
-  stage.node("two");
+  stage.ask(worker, "process", {"sent its last beat at", "other workers will take over its 1 snapshot"});
+  stage.worker("two");
   CHECK(store::lapse_workers(stage.connection) == 1);
-  stage.ask(node, "process", {"It ended at", "lease lapsed"});
+  stage.ask(worker, "process", {"It ended at", "lease lapsed"});
 }
 
 TEST_CASE("a snapshot that waits") {
   Questions stage;
   const auto crawl = stage.start({Stage::seed("1")});
-  const auto node = stage.node("node");
-  const auto claim = stage.claim(node);
+  const auto worker = stage.worker("worker");
+  const auto claim = stage.claim(worker);
   const auto id = claim.lease.snapshot_id;
-  stage.release(node, claim, 1h, "the site said 503");
+  stage.release(worker, claim, 1h, "the site said 503");
   const auto facts = stage.ask(id, "snapshot", {"It waits until", "the site said 503", "after 1 attempt"});
   CHECK(facts["attempts"] == 1);
   stage.run("update holdfast.snapshot_queue set retry_at = now() - interval '1 second', reason = null");
@@ -323,7 +323,7 @@ TEST_CASE("a snapshot that waits") {
   const auto other = stage.start({Stage::seed("other")});
   stage.run("update holdfast.snapshot_queue set owner_id = $1::uuid, claimed_at = now(), status = 'started', "
             "event = 'start', lane = host where crawl_id = $2::uuid",
-            pg::Params::of(node, other));
+            pg::Params::of(worker, other));
   stage.ask(id, "snapshot", {"its host site.test has reached its limit of 1 snapshot at once"});
   stage.run("update holdfast.host set max_parallel = null");
   stage.ask("site.test", "host", {"Nothing holds it back now"});
@@ -376,12 +376,12 @@ TEST_CASE("a snapshot that waits") {
 TEST_CASE("a crawl's own cap on snapshots at once") {
   Questions stage;
   const auto crawl = stage.start({Stage::seed("1"), Stage::seed("2")});
-  const auto node = stage.node("node");
-  const auto claim = stage.claim(node);
+  const auto worker = stage.worker("worker");
+  const auto claim = stage.claim(worker);
   stage.run("update holdfast.crawl set max_parallel = 1 where id = $1::uuid", pg::Params::of(crawl));
   const auto other = stage.value("select snapshot_id::text from holdfast.snapshot_queue where owner_id is null");
   stage.ask(other, "snapshot", {"its crawl has reached its limit of 1 snapshot at once"});
-  stage.ask(crawl, "crawl", {"1 of its snapshots is running on node"});
+  stage.ask(crawl, "crawl", {"1 of its snapshots is running on worker"});
 }
 
 TEST_CASE("how snapshots and crawls ended") {
@@ -390,43 +390,43 @@ TEST_CASE("how snapshots and crawls ended") {
   capped.max_urls = 4;
   const auto crawl = stage.start(Stage::seeds(1, 9), capped);
   stage.ask(crawl, "crawl", {"None of its 4 open snapshots is running", "has reached its limit max_urls"});
-  const auto node = stage.node("node");
-  const auto good = stage.claim(node);
-  stage.seal(node, good);
-  stage.ask(good.lease.snapshot_id, "snapshot", {"Finished at", "by node with outcome succeeded"});
+  const auto worker = stage.worker("worker");
+  const auto good = stage.claim(worker);
+  stage.seal(worker, good);
+  stage.ask(good.lease.snapshot_id, "snapshot", {"Finished at", "by worker with outcome succeeded"});
 
-  const auto half = stage.claim(node);
+  const auto half = stage.claim(worker);
   auto partial = Stage::sealed(half, "partial");
   partial.results = {Stage::result("wget", "hook", "failed")};
   partial.results[0].error = "no route to host\nand more";
-  stage.finish(node, partial);
+  stage.finish(worker, partial);
   const auto facts = stage.ask(half.lease.snapshot_id, "snapshot", {"outcome partial", "wget: no route to host"});
   CHECK(facts["hooks"][0]["plugin"] == "wget");
 
-  const auto bad = stage.claim(node);
+  const auto bad = stage.claim(worker);
   auto refused = Stage::sealed(bad, "refused");
   refused.reason = "it is a private address";
   refused.directory.clear(); // no hook has run
-  stage.finish(node, refused);
+  stage.finish(worker, refused);
   stage.ask(bad.lease.snapshot_id, "snapshot", {"outcome refused", "it is a private address"});
-  store::worker_leave(stage.connection, node, 0, "done");
-  stage.ask(node, "process", {"It ended at", "done (exit code 0)"});
+  store::worker_leave(stage.connection, worker, 0, "done");
+  stage.ask(worker, "process", {"It ended at", "done (exit code 0)"});
 
   std::string poison;
   for (int i = 0; i < 3; ++i) {
-    const auto doomed = stage.node("doomed");
+    const auto doomed = stage.worker("doomed");
     poison = stage.claim(doomed).lease.snapshot_id;
     stage.expire(doomed);
     store::lapse_workers(stage.connection);
   }
   const auto story = stage.ask(poison, "snapshot", {"outcome quarantined: its worker died, 3 times over"});
-  CHECK(story["owners_lost"] == 3);
+  CHECK(story["lapses"] == 3);
   stage.ask(crawl, "crawl",
             {"with outcome partial: 4 snapshots, 1 partial, 2 failed", "The last one that failed: finished at",
              "cut short by its limit max_urls"});
 
   const auto empty = stage.add({});
-  const auto last = stage.node("last");
+  const auto last = stage.worker("last");
   const auto lease = store::crawl_claim(stage.connection, last, 1min);
   store::crawl_expand(stage.connection, last, *lease, 10);
   stage.ask(empty, "crawl", {"outcome empty", "0 snapshots"});
@@ -440,34 +440,34 @@ TEST_CASE("a crawl that the runner is about to seal") {
   stage.broken_on_purpose = true;
 }
 
-TEST_CASE("a crawl whose seeds a lost node was expanding") {
+TEST_CASE("a crawl whose seeds a lost worker was expanding") {
   Questions stage;
   const auto crawl = stage.add(Stage::seeds(1, 3));
-  const auto node = stage.node("gone");
-  store::crawl_claim(stage.connection, node, 1min);
-  stage.expire(node);
+  const auto worker = stage.worker("gone");
+  store::crawl_claim(stage.connection, worker, 1min);
+  stage.expire(worker);
   stage.ask(crawl, "crawl", {"gone sent its last beat at", "lease has expired"});
   store::lapse_workers(stage.connection);
 }
 
 TEST_CASE("processes") {
   Questions stage;
-  const auto node = stage.node("node");
-  stage.ask(node, "process", {"It is idle (8 slots); its lease has", "left"});
-  const auto silent = stage.node("silent");
+  const auto worker = stage.worker("worker");
+  stage.ask(worker, "process", {"It is idle (8 slots); its lease has", "left"});
+  const auto silent = stage.worker("silent");
   stage.expire(silent);
   stage.ask(silent, "process", {"sent its last beat at", "it holds nothing"});
   stage.run("update holdfast.process set status = 'exited', ended_at = now(), exit_reason = null where id = $1::uuid",
             pg::Params::of(silent));
   stage.ask(silent, "process", {"It ended at", "it gave no reason"});
-  stage.stats(node, R"({"not_claiming": "only 3 MB free"})");
-  stage.ask(node, "process", {"claims nothing: only 3 MB free"});
-  stage.run("select holdfast.worker_pause($1::uuid, 'ann', 'a new disk')", pg::Params::of(node));
-  stage.ask(node, "process", {"paused since", "UTC by ann: a new disk", "holds 0 snapshots"});
-  stage.run("update holdfast.process set draining = true where id = $1::uuid", pg::Params::of(node));
-  stage.ask(node, "process", {"draining: it finishes its 0 snapshots"});
-  stage.run("update holdfast.process set request = 'stop' where id = $1::uuid", pg::Params::of(node));
-  stage.ask(node, "process", {"asked to stop and releases its 0 snapshots"});
+  stage.stats(worker, R"({"not_claiming": "only 3 MB free"})");
+  stage.ask(worker, "process", {"claims nothing: only 3 MB free"});
+  stage.run("select holdfast.worker_pause($1::uuid, 'ann', 'a new disk')", pg::Params::of(worker));
+  stage.ask(worker, "process", {"paused since", "UTC by ann: a new disk", "holds 0 snapshots"});
+  stage.run("update holdfast.process set draining = true where id = $1::uuid", pg::Params::of(worker));
+  stage.ask(worker, "process", {"draining: it finishes its 0 snapshots"});
+  stage.run("update holdfast.process set request = 'stop' where id = $1::uuid", pg::Params::of(worker));
+  stage.ask(worker, "process", {"asked to stop and releases its 0 snapshots"});
 
   const auto runner = [&](const std::string& label, bool standby) {
     const auto id = base::new_uuid();
@@ -476,16 +476,16 @@ TEST_CASE("processes") {
         pg::Params::of(id, label, standby));
     return id;
   };
-  const auto leader = runner("runner one", false);
-  stage.ask(leader, "process", {"It waits to lead, but no runner leads yet"});
-  stage.run("select holdfast.runner_enter($1::uuid, interval '1 hour')", pg::Params::of(leader));
-  stage.ask(leader, "process", {"is the leading runner, with epoch 1", "left"});
+  const auto leading = runner("runner one", false);
+  stage.ask(leading, "process", {"It waits to lead, but no runner leads yet"});
+  stage.run("select holdfast.runner_enter($1::uuid, interval '1 hour')", pg::Params::of(leading));
+  stage.ask(leading, "process", {"is the leading runner, with epoch 1", "left"});
   const auto patient = runner("runner two", true);
   stage.ask(patient, "process", {"stands by while runner one leads"});
   const auto rival = runner("runner three", false);
   stage.run("select holdfast.runner_enter($1::uuid, interval '1 hour')", pg::Params::of(rival));
   stage.ask(rival, "process", {"waits to lead while runner one leads"});
-  stage.ask(leader, "process", {"a newer runner has asked it to leave"});
+  stage.ask(leading, "process", {"a newer runner has asked it to leave"});
 }
 
 TEST_CASE("what is stuck is found, also at a host with limits, and what waits on purpose is not") {
@@ -500,9 +500,9 @@ TEST_CASE("what is stuck is found, also at a host with limits, and what waits on
   stage.run("update holdfast.crawl_queue set ready_at = now() - interval '3 minutes'");
   CHECK(stuck() == "snapshot: due, but no worker takes it");
   CHECK(stage.value("select reason from holdfast.v_stuck").find("no worker is running") != std::string::npos);
-  // Nodes without a runner are told of, but not the node that an add has for a moment.
+  // Workers without a runner are told of, but not the worker that an add has for a moment.
   {
-    const auto lonely = stage.node("lonely");
+    const auto lonely = stage.worker("lonely");
     CHECK(stage.value("select runners from holdfast.v_status") == "0");
     stage.run("update holdfast.process set started_at = now() - interval '20 minutes' where id = $1::uuid",
               pg::Params::of(lonely));
@@ -527,11 +527,11 @@ TEST_CASE("what is stuck is found, also at a host with limits, and what waits on
   CHECK(stuck().empty());
   stage.run("update holdfast.crawl_lane set next_at = now()");
 
-  const auto node = stage.node("node");
-  const auto claim = stage.claim(node);
+  const auto worker = stage.worker("worker");
+  const auto claim = stage.claim(worker);
   auto hook = Stage::running(claim, "wget", "on_Snapshot__35_wget");
   hook.timeout = 1s;
-  store::worker_hooks(stage.connection, node, {hook});
+  store::worker_hooks(stage.connection, worker, {hook});
   CHECK(stuck().empty());
   stage.run("update holdfast.running_hook set started_at = now() - interval '5 minutes'");
   CHECK(stuck() == "snapshot: hook wget/on_Snapshot__35_wget is past its timeout");
@@ -540,11 +540,11 @@ TEST_CASE("what is stuck is found, also at a host with limits, and what waits on
   CHECK(stuck() == "snapshot: running for very long");
   stage.run("update holdfast.snapshot_queue set claimed_at = now()");
   stage.run("update holdfast.process set lease_until = now() - interval '1 minute' where id = $1::uuid",
-            pg::Params::of(node));
+            pg::Params::of(worker));
   CHECK(stuck() == "process: its lease has expired");
   store::lapse_workers(stage.connection);
   CHECK(stage.value("select string_agg(name || ' ' || value, ', ' order by name) from holdfast.tally") ==
-        "takeovers 1, workers_lost 1");
+        "takeovers 1, workers_lapsed 1");
   const auto late = stage.add({Stage::seed("2")});
   stage.run("update holdfast.crawl set retry_at = now() - interval '3 minutes' where id = $1::uuid",
             pg::Params::of(late));

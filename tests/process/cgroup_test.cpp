@@ -134,7 +134,7 @@ TEST_CASE("in a cgroup, a daemon without a cookie is found when its shim was kil
   CHECK(zombies().empty());
 }
 
-TEST_CASE("cgroups of a node that is gone are removed with what is in them, others are left alone") {
+TEST_CASE("cgroups of a worker that is gone are removed with what is in them, others are left alone") {
   auto cgroups = usable();
   if (!cgroups.any()) return;
   TempDir dir;

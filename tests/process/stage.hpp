@@ -34,7 +34,7 @@ pid_t spawn(const std::vector<std::string>& arguments, const std::vector<std::st
 // Reaps a child of ours: its wait status. Kills it and throws at the deadline.
 int reap(pid_t pid, std::chrono::milliseconds deadline = kDeadline);
 
-// While it lives, this process adopts orphans, as a node does. Of other cases' orphans it wants to know nothing.
+// While it lives, this process adopts orphans, as a worker does. Of other cases' orphans it wants to know nothing.
 class Subreaper {
 public:
   Subreaper();

@@ -1,5 +1,5 @@
-// A stand-in for the node: starts COUNT hooks that stay, with all they detach, says "ready" when all are, then works on
-// until it is ended. On TERM it ends its hooks and exits with 0. supervisor DIRECTORY COOKIE COUNT
+// A stand-in for the worker: starts COUNT hooks that stay, with all they detach, says "ready" when all are, then works
+// on until it is ended. On TERM it ends its hooks and exits with 0. supervisor DIRECTORY COOKIE COUNT
 
 #include "lib/process/launcher.hpp"
 

@@ -7,7 +7,7 @@
 Machines needs root and network namespaces, and is left out otherwise.
 
 What is asserted is read from the database's own record (runner_term, duty_run, check_invariants), not from clocks of this program,
-except that a new leader must be there within one lease.
+except that a new leading runner must be there within one lease.
 """
 
 import argparse
@@ -117,12 +117,12 @@ class Collection:
                 raise AssertionError(f"not within {seconds} s: {what}\n{self.sql('select label, state, epoch, lease_left from holdfast.v_runner')}\n{logs}")
             time.sleep(0.05)
 
-    def leader(self):
-        """pid of the healthy leader, or None."""
+    def leading(self):
+        """pid of the healthy leading runner, or None."""
         return int(self.sql("select coalesce(max(pid), 0) from holdfast.v_runner where state = 'leads' and healthy")) or None
 
-    def wait_for_leader(self, process, seconds=30):
-        self.until(f"pid {process.pid} leads", lambda: self.leader() == process.pid, seconds)
+    def wait_until_leads(self, process, seconds=30):
+        self.until(f"pid {process.pid} leads", lambda: self.leading() == process.pid, seconds)
 
     def broken(self):
         return self.sql("select * from holdfast.check_invariants()")
@@ -141,9 +141,9 @@ class Gate(Case):
     def test_the_newest_runner_wins_and_the_older_one_ends_in_good_order(self):
         c = self.collection()
         first = c.start("runner")
-        c.wait_for_leader(first)
+        c.wait_until_leads(first)
         second = c.start("runner")
-        c.wait_for_leader(second)
+        c.wait_until_leads(second)
         seen = c.lines("runner", "--status")
         self.assertEqual(next((s["pid"], s["epoch"]) for s in seen if s["type"] == "Runner" and s["state"] == "leads"), (second.pid, 2))
         self.assertIn("schedules", [s["name"] for s in seen if s["type"] == "Duty"])
@@ -158,34 +158,34 @@ class Gate(Case):
     def test_one_that_stands_by_waits_for_its_turn_and_steps_back_for_a_newer_one(self):
         c = self.collection()
         first = c.start("runner")
-        c.wait_for_leader(first)
+        c.wait_until_leads(first)
         standby = c.start("runner", "--standby")
         c.until("it stands by", lambda: c.sql(f"select state from holdfast.v_runner where pid = {standby.pid}") == "stands by")
-        self.assertEqual(c.leader(), first.pid)
+        self.assertEqual(c.leading(), first.pid)
         first.send_signal(signal.SIGTERM)
-        c.wait_for_leader(standby)
+        c.wait_until_leads(standby)
         newer = c.start("runner")
-        c.wait_for_leader(newer)
+        c.wait_until_leads(newer)
         c.until("it stands by again", lambda: c.sql(f"select string_agg(state, ',') from holdfast.v_runner where pid = {standby.pid}") == "stands by")
         newer.send_signal(signal.SIGKILL)
         newer.wait()
-        c.wait_for_leader(standby)
+        c.wait_until_leads(standby)
         self.assertIsNone(standby.poll())
         self.assertEqual(c.broken(), "")
 
     def test_a_stopped_runner_is_waited_out_by_its_lease_and_changes_nothing_when_it_wakes_up(self):
         c = self.collection(lease=2)
         old = c.start("runner", "--standby")
-        c.wait_for_leader(old)
+        c.wait_until_leads(old)
         epoch = c.sql("select epoch from holdfast.v_runner where state = 'leads'")
         old.send_signal(signal.SIGSTOP)
         new = c.start("runner", "--standby")
-        c.wait_for_leader(new)
+        c.wait_until_leads(new)
         began = c.sql(f"select began_at from holdfast.runner_term where epoch = {int(epoch) + 1}")
         old.send_signal(signal.SIGCONT)
         c.until("the old one stands by", lambda: c.sql(f"select string_agg(state, ',') from holdfast.v_runner where pid = {old.pid}") == "stands by")
         self.assertEqual(c.sql(f"select count(*) from holdfast.duty_run where epoch = {epoch} and ended_at > '{began}'"), "0")
-        self.assertEqual(c.leader(), new.pid)
+        self.assertEqual(c.leading(), new.pid)
         self.assertEqual(c.broken(), "")
 
 
@@ -264,12 +264,12 @@ class Partition(Case):
         proxy = Proxy(c.socket_directory)
         self.addCleanup(proxy.close)
         old = c.start("runner", "--standby", socket_directory=proxy.directory)
-        c.wait_for_leader(old)
+        c.wait_until_leads(old)
         c.until("it does its duties", lambda: int(c.sql("select count(*) from holdfast.duty_run")) > 3)
         old_id, epoch = c.sql("select id || ' ' || epoch from holdfast.v_runner where state = 'leads'").split()
         proxy.cut()
         new = c.start("runner", "--standby")
-        c.wait_for_leader(new)
+        c.wait_until_leads(new)
         began = c.sql(f"select began_at from holdfast.runner_term where epoch = {int(epoch) + 1}")
         # What the old one might still say is refused, whoever says it.
         with self.assertRaisesRegex(RuntimeError, "no longer leads with epoch"):
@@ -278,7 +278,7 @@ class Partition(Case):
             c.sql(f"select * from holdfast.runner_beat('{old_id}', '1 hour', '{{}}')")
         proxy.heal(deliver_late)
         c.until("the old one stands by", lambda: c.sql(f"select string_agg(state, ',') from holdfast.v_runner where pid = {old.pid}") == "stands by")
-        self.assertEqual(c.leader(), new.pid)
+        self.assertEqual(c.leading(), new.pid)
         self.assertEqual(c.sql(f"select count(*) from holdfast.duty_run where epoch = {epoch} and began_at > '{began}'"), "0")
         self.assertEqual(c.broken(), "")
 
@@ -333,21 +333,21 @@ class Machines(Case):
             # The server has a socket in the file system only; this is its door to the network.
             self.addCleanup(Proxy(c.socket_directory, machine.address).close)
         old = c.start("runner", "--standby", machine=first)
-        c.wait_for_leader(old)
+        c.wait_until_leads(old)
         new = c.start("runner", "--standby", machine=second)
         c.until("the other one stands by", lambda: c.sql(f"select state from holdfast.v_runner where pid = {new.pid}") == "stands by")
         epoch = c.sql("select epoch from holdfast.v_runner where state = 'leads'")
         first.cable_is("down")
-        c.wait_for_leader(new)
+        c.wait_until_leads(new)
         c.until("the old one has noticed", lambda: "could not keep its lease" in c.log_of(old), seconds=60)
         began = c.sql(f"select began_at from holdfast.runner_term where epoch = {int(epoch) + 1}")
         first.cable_is("up")
         c.until("the old one stands by", lambda: c.sql(f"select string_agg(state, ',') from holdfast.v_runner where pid = {old.pid}") == "stands by", seconds=60)
-        self.assertEqual(c.leader(), new.pid)
+        self.assertEqual(c.leading(), new.pid)
         self.assertEqual(c.sql(f"select count(*) from holdfast.duty_run where epoch = {epoch} and ended_at > '{began}'"), "0")
         # And handed over on request, from machine to machine.
         newest = c.start("runner", machine=first)
-        c.wait_for_leader(newest)
+        c.wait_until_leads(newest)
         self.assertEqual(c.broken(), "")
 
 
@@ -362,12 +362,12 @@ class Contenders(Case):
         killed = 0
         until = time.monotonic() + OPTIONS.seconds
         while time.monotonic() < until:
-            leader = c.leader()
-            # Every other time the leader itself; its successor must not need to be told.
+            leading = c.leading()
+            # Every other time the leading runner itself; its successor must not need to be told.
             victims = [p for p in contenders if p.poll() is None]
-            victim = next((p for p in victims if p.pid == leader), None) if dice.random() < 0.5 else dice.choice(victims) if victims else None
+            victim = next((p for p in victims if p.pid == leading), None) if dice.random() < 0.5 else dice.choice(victims) if victims else None
             if victim is not None:
-                if victim.pid == leader:
+                if victim.pid == leading:
                     told.append(c.sql("select clock_timestamp()"))
                 victim.send_signal(dice.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGKILL, signal.SIGTERM]))
                 killed += 1
@@ -377,7 +377,7 @@ class Contenders(Case):
                     c.processes.remove(process)
                     contenders[n] = c.start("runner", *(["--standby"] if dice.random() < 0.8 else []))
             time.sleep(dice.random() * 0.4)
-        c.until("somebody leads", c.leader, seconds=LEASE + 10)
+        c.until("somebody leads", c.leading, seconds=LEASE + 10)
         terms, gap = c.sql("select count(*), coalesce(round(max(extract(epoch from began_at - before))::numeric, 3), 0) from "
                            "(select began_at, lag(valid_until) over (order by epoch) as before from holdfast.runner_term) t").split("|")
         # The record ends a lead when its holder is found dead; what people see begins when it died.
@@ -387,7 +387,7 @@ class Contenders(Case):
         duties, errors = c.sql("select count(*), count(error) from holdfast.duty_run").split("|")
         overlaps = c.sql("select count(*) from holdfast.runner_term a join holdfast.runner_term b on a.epoch < b.epoch and "
                          "tstzrange(a.began_at, a.valid_until) && tstzrange(b.began_at, b.valid_until)")
-        print(f"\n  {killed} signals, {terms} leads, {duties} duties, no valid epoch for at most {gap} s, from a signal to the leader until the next lead at most {outage} s (lease {LEASE} s)", flush=True)
+        print(f"\n  {killed} signals, {terms} leads, {duties} duties, no valid epoch for at most {gap} s, from a signal to the leading runner until the next lead at most {outage} s (lease {LEASE} s)", flush=True)
         self.assertEqual(overlaps, "0")
         self.assertEqual(c.sql("select count(*) from holdfast.duty_run a join holdfast.duty_run b on a.id < b.id and b.id < a.id + 200 "
                                "and tstzrange(a.began_at, a.ended_at) && tstzrange(b.began_at, b.ended_at)"), "0")
@@ -567,16 +567,16 @@ class Duties(Case):
         c = self.collection()
         c.sql("insert into holdfast.machine (id, hostname) values ('elsewhere', 'elsewhere')")
         c.sql("insert into holdfast.process (id, machine_id, boot_id, pid, start_ticks, process_type, label, beat_at, lease_until) "
-              "values (gen_random_uuid(), 'elsewhere', 'b', 1, 1, 'worker', 'lost node', now(), now() - interval '1 minute')")
+              "values (gen_random_uuid(), 'elsewhere', 'b', 1, 1, 'worker', 'lost worker', now(), now() - interval '1 minute')")
         c.sql("insert into holdfast.process (id, machine_id, boot_id, pid, start_ticks, process_type, label, status, ended_at) "
-              "values (gen_random_uuid(), 'elsewhere', 'b', 1, 1, 'worker', 'old node', 'exited', now() - interval '2 years')")
+              "values (gen_random_uuid(), 'elsewhere', 'b', 1, 1, 'worker', 'old worker', 'exited', now() - interval '2 years')")
         c.sql("insert into holdfast.event (at, lifecycle, object_id, event, to_state) values (now() - interval '1 year', 'crawl', gen_random_uuid(), 'add', 'queued')")
         c.sql("insert into holdfast.host (name, backoff_level, backoff_until, reason, updated_at) values ('slow.test', 2, now() - interval '1 hour', '429', now() - interval '1 hour')")
         c.sql("insert into holdfast.crawl (id, label, status, retry_at) values (gen_random_uuid(), 'stuck', 'started', null)")
         runner = c.start("runner")
         c.until("all have run", lambda: c.sql("select count(*) filter (where runs = 0) from holdfast.duty") == "0")
-        self.assertEqual(c.sql("select status || ' ' || exit_reason from holdfast.process where label = 'lost node'"), "exited lease lapsed")
-        self.assertEqual(c.sql("select count(*) from holdfast.process where label = 'old node'"), "0")
+        self.assertEqual(c.sql("select status || ' ' || exit_reason from holdfast.process where label = 'lost worker'"), "exited lease lapsed")
+        self.assertEqual(c.sql("select count(*) from holdfast.process where label = 'old worker'"), "0")
         self.assertEqual(c.sql("select count(*) from holdfast.event where at < now() - interval '90 days'"), "0")
         self.assertEqual(c.sql("select backoff_level from holdfast.host"), "1")
         self.assertEqual(c.sql("select status || ' ' || outcome from holdfast.crawl where label = 'stuck'"), "sealed empty")

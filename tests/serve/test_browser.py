@@ -67,7 +67,7 @@ class Browser(Case):
         self.assertEqual(browser.value("location.port"), str(self.site.files), "archived files are of another origin")
         browser.back()
         self.assertIn("/snapshot/", browser.value("location.pathname"))
-        for path, words in (("/nodes", "Nodes"), ("/hosts", "Per-host limits"), ("/failures", "Latest failures"), ("/events", "Recent events")):
+        for path, words in (("/workers", "Workers"), ("/hosts", "Per-host limits"), ("/failures", "Latest failures"), ("/events", "Recent events")):
             browser.click(f".bar nav a[href='{path}']")
             self.assertEqual(self.heading(), words)
             self.assertEqual(browser.value("document.querySelector('.bar nav a[aria-current]').getAttribute('href')"), path)
@@ -179,7 +179,7 @@ class Browser(Case):
         for width, height, kind in ((390, 844, "phone"), (1280, 900, "wide")):
             for dark in (False, True):
                 browser.look(width, height, dark)
-                for name, url in (("front", self.front), ("crawl", crawl), ("snapshot", snapshot), ("nodes", self.front + "nodes"),
+                for name, url in (("front", self.front), ("crawl", crawl), ("snapshot", snapshot), ("workers", self.front + "workers"),
                                   ("failures", self.front + "failures"), ("events", self.front + "events"), ("search", self.front + "search?q=good")):
                     with self.subTest(f"{name}, {kind}, {'dark' if dark else 'light'}"):
                         browser.open(url)

@@ -125,7 +125,7 @@ class Pages(Case):
         inside = self.site.get(crawl[0])
         snapshots = self.links(inside.text, "/snapshot/")
         self.assertEqual(len(snapshots), 2)
-        pages = ["/", "/nodes", "/hosts", "/failures", "/events", "/search?q=good", "/search", *crawl, *snapshots]
+        pages = ["/", "/workers", "/hosts", "/failures", "/events", "/search?q=good", "/search", *crawl, *snapshots]
         for path in pages:
             with self.subTest(path):
                 page = self.site.get(path)
@@ -158,7 +158,7 @@ class Pages(Case):
     def test_live_data(self):
         crawl = self.links(self.site.get("/").text, "/crawl/")[0].split("/")[-1]
         snapshot = self.links(self.site.get(f"/crawl/{crawl}").text, "/snapshot/")[0].split("/")[-1]
-        for page, sections in (("overview", {"numbers", "stuck", "crawls", "running"}), ("nodes", {"nodes", "tree", "ended"}),
+        for page, sections in (("overview", {"numbers", "stuck", "crawls", "running"}), ("workers", {"workers", "tree", "ended"}),
                                ("hosts", {"hosts"}), ("failures", {"failures"}), ("events", {"events"}),
                                (f"crawl%20{crawl}", {"crawl", "gallery"}), (f"earlier%20{crawl}", {"crawl"}),
                                (f"snapshot%20{snapshot}", {"head", "shot", "results"}), ("rubbish", set())):
@@ -261,7 +261,7 @@ class Pages(Case):
                 os.kill(pid, signal.SIGSTOP)
             for _ in range(6):
                 wires.append(socket.create_connection(("127.0.0.1", self.site.port), timeout=30))
-                wires[-1].sendall(f"GET /nodes HTTP/1.1\r\nHost: 127.0.0.1:{self.site.port}\r\n\r\n".encode())
+                wires[-1].sendall(f"GET /workers HTTP/1.1\r\nHost: 127.0.0.1:{self.site.port}\r\n\r\n".encode())
             self.assertEqual(self.site.get("/healthz").status, 200)
             self.assertEqual(select.select(wires, [], [], 0)[0], [], "no other request has been answered meanwhile")
         finally:
@@ -270,7 +270,7 @@ class Pages(Case):
                     os.kill(pid, signal.SIGCONT)
             for wire in wires:
                 wire.close()
-        until("pages are shown again", lambda: self.site.get("/nodes").status == 200)
+        until("pages are shown again", lambda: self.site.get("/workers").status == 200)
 
     @staticmethod
     def parent(entry):
@@ -397,13 +397,13 @@ class Doors(Case):
         self.assertEqual(page.status, 200)
         for headers in ({"Authorization": ""}, {"Authorization": "Bearer wrong"}, {"Authorization": "", "Cookie": "holdfast=" + token},
                         {"Authorization": "", "Cookie": "holdfast="}):
-            for path in ("/", "/live.json?page=overview", "/metrics", "/nodes", "/search?q=good"):
+            for path in ("/", "/live.json?page=overview", "/metrics", "/workers", "/search?q=good"):
                 refused = site.get(path, headers=headers)
                 self.assertEqual(refused.status, 401, (path, headers))
                 self.assertNotIn("label", refused.text.replace("<label", "").replace("</label", ""))
         self.assertEqual(site.get("/?token=wrong", headers={"Authorization": ""}).status, 401)
-        entered = site.get(f"/nodes?token={token}", headers={"Authorization": ""})
-        self.assertEqual((entered.status, entered.headers["Location"]), (303, "/nodes"))
+        entered = site.get(f"/workers?token={token}", headers={"Authorization": ""})
+        self.assertEqual((entered.status, entered.headers["Location"]), (303, "/workers"))
         for path in ("/%0d%0aX-Injected:%20yes%0d%0a", "/%5cevil.example/", "//evil.example/", "/%2fevil.example/", "/a%20b"):
             led = site.get(f"{path}?token={token}", headers={"Authorization": ""})
             self.assertEqual((led.status, led.headers["Location"], led.headers["X-Injected"]), (303, "/", None), path)

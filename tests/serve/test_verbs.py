@@ -1,4 +1,4 @@
-"""why, events, top, completion, the manual and a node's own endpoint."""
+"""why, events, top, completion, the manual and a worker's own endpoint."""
 
 import csv
 import fcntl
@@ -146,16 +146,16 @@ class Verbs(Case):
             self.assertIn(f"\n{name}\n", "\n" + shown)
             self.assertIn(name, unknown.err)
 
-    def test_the_log_level_is_changed_while_a_node_runs(self):
+    def test_the_log_level_is_changed_while_a_worker_runs(self):
         self.add("http://127.0.0.1:9/one")
-        log = self.site.path / "node.log"
+        log = self.site.path / "worker.log"
         with open(log, "w") as file:
-            node = self.site.start("worker", stdout=subprocess.DEVNULL, stderr=file)
-        self.addCleanup(lambda: node.poll() is None and node.kill())
-        [row] = until("it has joined", lambda: [r for r in self.site.run("list", "nodes", "--status", "running", "--json").records])
+            worker = self.site.start("worker", stdout=subprocess.DEVNULL, stderr=file)
+        self.addCleanup(lambda: worker.poll() is None and worker.kill())
+        [row] = until("it has joined", lambda: [r for r in self.site.run("list", "workers", "--status", "running", "--json").records])
         self.assertEqual(self.site.run("log-level", "trace").code, OK)
         until("it logs more", lambda: "log level: trace, it was info" in log.read_text())
-        self.assertEqual(self.site.run("log-level", "warn", "--node", row["id"]).code, OK)
+        self.assertEqual(self.site.run("log-level", "warn", "--worker", row["id"]).code, OK)
         until("it logs less", lambda: "log level: warn, it was trace" in log.read_text())
         os.kill(row["pid"], signal.SIGUSR1)
         until("it is debugged", lambda: "log level: debug, it was warn" in log.read_text())
@@ -164,22 +164,22 @@ class Verbs(Case):
         self.assertEqual(self.site.run("log-level", "default").code, OK)
         until("as configured", lambda: "log level: info, it was warn" in log.read_text())
         self.assertEqual(self.site.run("log-level", "debug").code, OK)
-        node.terminate()
-        self.assertEqual(node.wait(120), OK)
+        worker.terminate()
+        self.assertEqual(worker.wait(120), OK)
         with open(log, "w") as file:
-            node = self.site.start("worker", stdout=subprocess.DEVNULL, stderr=file)
-        self.addCleanup(lambda: node.poll() is None and node.kill())
+            worker = self.site.start("worker", stdout=subprocess.DEVNULL, stderr=file)
+        self.addCleanup(lambda: worker.poll() is None and worker.kill())
         until("the next one heeds it too", lambda: "log level: debug, it was info" in log.read_text())
-        node.terminate()
-        self.assertEqual(node.wait(120), OK)
+        worker.terminate()
+        self.assertEqual(worker.wait(120), OK)
         self.assertEqual(self.site.run("log-level", "loud").code, USAGE)
 
-    def test_a_node_answers_for_itself(self):
+    def test_a_worker_answers_for_itself(self):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         self.add("http://127.0.0.1:9/one")
-        node = self.site.start("worker", env={"HOLDFAST_HTTP_LISTEN": str(port)})
+        worker = self.site.start("worker", env={"HOLDFAST_HTTP_LISTEN": str(port)})
 
         def get(path):
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
@@ -215,6 +215,6 @@ class Verbs(Case):
         until("it says that it is not ready", lambda: get("/readyz")[0] == 503)
         until("it counts what the database does not answer", lambda: "holdfast_worker_database_errors_total{" in get("/metrics")[1])
         self.assertIn("\nholdfast_worker_ready 0\n", get("/metrics")[1])
-        node.terminate()
-        self.assertEqual(self.site.finish(node).code, OK)
+        worker.terminate()
+        self.assertEqual(self.site.finish(worker).code, OK)
         self.assertEqual(get("/healthz")[0], 0)

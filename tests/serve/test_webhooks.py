@@ -102,8 +102,8 @@ class Webhooks(Case):
         rows = self.run_verb("list", "deliveries", "--json", "--limit", "1000").records
         return [row for row in rows if all(row[name] == value for name, value in wanted.items())]
 
-    def node(self, *words, env=None):
-        with open(self.site.path / "node.log", "a") as log:
+    def worker(self, *words, env=None):
+        with open(self.site.path / "worker.log", "a") as log:
             process = self.site.start("worker", *words, env={**SHORT_LEASE, **(env or {})}, stdout=subprocess.DEVNULL, stderr=log)
         self.addCleanup(lambda: process.poll() is None and process.kill())
         return process
@@ -125,7 +125,7 @@ class Webhooks(Case):
         tables = self.server.sql("select 'holdfast.' || quote_ident(relname) from pg_class where relnamespace = 'holdfast'::regnamespace and relkind in ('r', 'v')", self.database).split()
         self.assertIn("holdfast.v_delivery", tables)
         rows = {table: self.server.sql(f"select t::text from {table} t", self.database) for table in tables}
-        log = self.site.path / "node.log"
+        log = self.site.path / "worker.log"
         said = "".join(self.logs) + (log.read_text() if log.exists() else "")
         for word in (SECRET, KEY.decode(), KEY.hex()):
             self.assertNotIn(word, said)
@@ -162,7 +162,7 @@ class Webhooks(Case):
     def test_a_receiver_that_is_away_is_tried_again_and_told_in_the_end(self):
         receiver = self.receiver(lambda path, times: 503 if times < 3 else 200)
         self.run_verb("webhook", "add", "slow", receiver.url + "/")
-        node = self.node()
+        worker = self.worker()
         self.run_verb("add", "--bg", "http://127.0.0.1:9/good")
         until("it has failed", lambda: self.deliveries(attempts=1, last_status=503))
         reason = self.run_verb("why", "slow", "--json").records[0]["reason"]
@@ -176,7 +176,7 @@ class Webhooks(Case):
         self.assertEqual(len({headers["webhook-id"] for _, headers, _ in receiver.requests}), 1)
         for request in receiver.requests:
             self.assert_signed(request)
-        self.end(node)
+        self.end(worker)
 
     def test_who_is_killed_while_sending_is_replaced(self):
         hold = threading.Event()
@@ -184,13 +184,13 @@ class Webhooks(Case):
         self.addCleanup(hold.set)
         self.run_verb("webhook", "add", "one", receiver.url + "/", "--on", "crawl.sealed")
         timeout = {"HOLDFAST_WEBHOOKS_TIMEOUT": "2s"}  # a claim is three times that
-        first = self.node(env=timeout)
+        first = self.worker(env=timeout)
         self.run_verb("add", "--bg", "http://127.0.0.1:9/good")
         until("it is being sent", lambda: receiver.got())
         self.assertIn("is sending now", self.run_verb("why", "one", "--json").records[0]["reason"])
         first.kill()
         first.wait()
-        second = self.node(env=timeout)
+        second = self.worker(env=timeout)
         until("another has sent it", lambda: self.deliveries(status="delivered"))
         self.assertEqual(len({headers["webhook-id"] for _, headers, _ in receiver.got()}), 1)
         self.assertGreaterEqual(len(receiver.got()), 2)
@@ -199,31 +199,31 @@ class Webhooks(Case):
     def test_who_is_killed_after_sending_and_before_it_is_written_down_sends_twice(self):
         receiver = self.receiver()
         self.run_verb("webhook", "add", "one", receiver.url + "/", "--on", "crawl.sealed")
-        first = self.node(env={"HOLDFAST_TEST_POINT": "kill:before_webhook_report", "HOLDFAST_WEBHOOKS_TIMEOUT": "1s"})
+        first = self.worker(env={"HOLDFAST_TEST_POINT": "kill:before_webhook_report", "HOLDFAST_WEBHOOKS_TIMEOUT": "1s"})
         self.run_verb("add", "--bg", "http://127.0.0.1:9/good")
         first.wait(120)
         self.assertEqual(len(receiver.got()), 1)
-        second = self.node()
+        second = self.worker()
         until("it has been written down", lambda: self.deliveries(status="delivered"))
         requests = receiver.got()
         self.assertEqual(len(requests), 2)
         self.assertEqual(requests[0][1]["webhook-id"], requests[1][1]["webhook-id"], "which tells the receiver")
         self.end(second)
 
-    def test_a_lost_node_is_told(self):
+    def test_a_lost_worker_is_told(self):
         receiver = self.receiver()
-        self.run_verb("webhook", "add", "one", receiver.url + "/", "--on", "worker.lost")
+        self.run_verb("webhook", "add", "one", receiver.url + "/", "--on", "worker.lapsed")
         self.site.hook("page", "on_Snapshot__10_page.sh", "gate $name")
-        first = self.node()
+        first = self.worker()
         self.run_verb("add", "--bg", "http://127.0.0.1:9/good")
         until("its hook runs", lambda: self.site.arrived("good"))
-        [row] = [r for r in self.run_verb("list", "nodes", "--status", "running", "--json").records if r["process_type"] == "worker"]
+        [row] = [r for r in self.run_verb("list", "workers", "--status", "running", "--json").records if r["process_type"] == "worker"]
         os.kill(row["pid"], signal.SIGKILL)
         first.wait(60)
         self.site.open("all")
-        second = self.node()
-        until("it is told", lambda: receiver.got("worker.lost"))
-        self.assertEqual(receiver.got("worker.lost")[0][2]["data"]["id"], row["id"])
+        second = self.worker()
+        until("it is told", lambda: receiver.got("worker.lapsed"))
+        self.assertEqual(receiver.got("worker.lapsed")[0][2]["data"]["id"], row["id"])
         self.end(second)
 
     def test_a_receiver_that_hangs_keeps_no_other_from_being_told(self):
@@ -232,12 +232,12 @@ class Webhooks(Case):
         self.addCleanup(hold.set)
         for name in ("hangs", "works"):
             self.run_verb("webhook", "add", name, f"{receiver.url}/{name}", "--on", "crawl.sealed")
-        node = self.node(env={"HOLDFAST_WEBHOOKS_TIMEOUT": "60s"})
+        worker = self.worker(env={"HOLDFAST_WEBHOOKS_TIMEOUT": "60s"})
         for number in range(6):
             self.run_verb("add", "--bg", f"http://127.0.0.1:9/good{number}")
         until("the other is told of all", lambda: sum(path == "/works" for path, _, _ in receiver.got()) == 6)
         self.assertLessEqual(sum(path == "/hangs" for path, _, _ in receiver.got()), 4)
-        self.end(node)
+        self.end(worker)
         waiting = self.deliveries(webhook="hangs")
         self.assertEqual({row["status"] for row in waiting}, {"waiting"})
         self.assertEqual({row["owner"] for row in waiting}, {None}, "what it was sending is handed back")
@@ -252,10 +252,10 @@ class Webhooks(Case):
         self.assertEqual(self.site.run("webhook", "add", "odd", "https://example.org/", "--on", "nothing").code, REFUSED)
         self.run_verb("webhook", "add", "inside", receiver.url + "/")
         self.run_verb("webhook", "test", "inside")
-        node = self.node(env=private)
+        worker = self.worker(env=private)
         until("it has been tried", lambda: self.deliveries(attempts=1, owner=None))
         self.assertRegex(self.deliveries()[0]["last_error"], r"its address 127\.0\.0\.1 is not public")
-        self.end(node)
+        self.end(worker)
         self.assertEqual(receiver.got(), [])
 
     def test_answers_that_are_no_yes(self):
@@ -263,9 +263,9 @@ class Webhooks(Case):
         for status in (302, 410):
             self.run_verb("webhook", "add", f"s{status}", f"{receiver.url}/{status}")
             self.run_verb("webhook", "test", f"s{status}")
-        node = self.node()
+        worker = self.worker()
         until("both have answered", lambda: len(self.deliveries(owner=None, attempts=1)) == 2)
-        self.end(node)
+        self.end(worker)
         self.assertNotIn("/elsewhere", [path for path, _, _ in receiver.got()], "no redirect is followed")
         self.assertEqual(self.deliveries(webhook="s302")[0]["status"], "waiting")
         self.assertEqual(self.deliveries(webhook="s410")[0]["status"], "given_up")
@@ -279,7 +279,7 @@ class Webhooks(Case):
         self.secrets.write_text(f"one {own}\none whsec_{SECRET}\n")
         self.run_verb("webhook", "add", "one", receiver.url + "/one")
         self.run_verb("webhook", "add", "two", receiver.url + "/two")
-        node = self.node()
+        worker = self.worker()
         self.run_verb("add", "--bg", "http://127.0.0.1:9/good")
         until("the one with a secret is told", lambda: receiver.got())
         self.assert_signed(receiver.requests[0], (own.encode(), KEY))
@@ -288,8 +288,8 @@ class Webhooks(Case):
         self.secrets.write_text(f"whsec_{SECRET}\n")
         until("a changed file is seen", lambda: self.deliveries(webhook="two", status="delivered"))
         self.assert_signed(receiver.requests[1])
-        self.end(node)
-        self.assertNotIn(own, (self.site.path / "node.log").read_text())
+        self.end(worker)
+        self.assertNotIn(own, (self.site.path / "worker.log").read_text())
         for text, word in (("short\n", "too short"), ("a b c\n", "two words"), ("# nothing\n", "no secret"), ("whsec_!!!!\n", "no base64")):
             self.secrets.write_text(text)
             self.check_error(self.site.run("worker"), CONFIGURATION, "webhooks.secret_file", word)

@@ -20,14 +20,14 @@ std::map<std::string, int> count_by_crawl(const std::vector<store::Claim>& claim
 }
 
 // All of them go back to their places, and no attempt is counted.
-void hand_back(Stage& stage, const std::string& node, const std::vector<store::Claim>& claims) {
+void release(Stage& stage, const std::string& worker, const std::vector<store::Claim>& claims) {
   std::vector<store::Page> pages;
   for (const auto& claim : claims) {
     pages.push_back(stage.released(claim));
-    pages.back().ending = "handed_back";
+    pages.back().ending = "declined";
     pages.back().spend = false;
   }
-  store::finish(stage.connection, node, pages);
+  store::finish(stage.connection, worker, pages);
 }
 
 } // namespace
@@ -35,7 +35,7 @@ void hand_back(Stage& stage, const std::string& node, const std::vector<store::C
 TEST_CASE("a claim takes as many as there is room for, each once, and never what another worker holds") {
   Stage stage;
   stage.start(stage.seeds(1, 5));
-  const auto a = stage.node(), b = stage.node();
+  const auto a = stage.worker(), b = stage.worker();
   const auto first = stage.claim_many(a, 3), second = stage.claim_many(b, 10);
   CHECK(first.size() == 3);
   CHECK(second.size() == 2);
@@ -55,24 +55,24 @@ TEST_CASE("a claim takes as many as there is room for, each once, and never what
 TEST_CASE("snapshots of a crawl are claimed in the order in which they were found") {
   Stage stage;
   stage.start(stage.seeds(1, 4));
-  const auto node = stage.node();
+  const auto worker = stage.worker();
   for (int i = 1; i <= 4; ++i)
-    CHECK(stage.claim(node).url == stage.seed(std::to_string(i)).url);
+    CHECK(stage.claim(worker).url == stage.seed(std::to_string(i)).url);
 }
 
 TEST_CASE("a claim may begin with the newest, or pick at random among the first") {
   Stage stage;
   stage.start(stage.seeds(1, 40));
-  const auto node = stage.node();
+  const auto worker = stage.worker();
   const auto take = [&](int room, store::ClaimOrder order) {
-    return store::claim(stage.connection, node, {.room = room, .order = order});
+    return store::claim(stage.connection, worker, {.room = room, .order = order});
   };
   CHECK(take(1, {.newest = true}).at(0).url == stage.seed("40").url);
   std::set<std::string> picked;
   for (int i = 0; i < 20; ++i) {
     const auto one = take(1, {.from_top_n = 10});
     picked.insert(one.at(0).url);
-    hand_back(stage, node, one);
+    release(stage, worker, one);
   }
   CHECK(picked.size() > 1);
   for (const auto& url : picked)
@@ -84,9 +84,9 @@ TEST_CASE("the order of a claim holds for the snapshots of a host with limits to
   Stage stage;
   stage.run("insert into holdfast.host (name, max_parallel) values ('site.test', 20)");
   stage.start(stage.seeds(1, 40));
-  const auto node = stage.node();
+  const auto worker = stage.worker();
   const auto take = [&](int room, store::ClaimOrder order) {
-    return store::claim(stage.connection, node, {.room = room, .order = order});
+    return store::claim(stage.connection, worker, {.room = room, .order = order});
   };
   CHECK(stage.value("select count(*) from holdfast.snapshot_queue where lane = 'site.test'") == "40");
   CHECK(take(1, {.newest = true}).at(0).url == stage.seed("40").url);
@@ -95,7 +95,7 @@ TEST_CASE("the order of a claim holds for the snapshots of a host with limits to
   for (int i = 0; i < 20; ++i) {
     const auto one = take(1, {.from_top_n = 10});
     picked.insert(one.at(0).url);
-    hand_back(stage, node, one);
+    release(stage, worker, one);
   }
   CHECK(picked.size() > 1);
   for (const auto& url : picked)
@@ -106,12 +106,12 @@ TEST_CASE("the order of a claim holds for the snapshots of a host with limits to
 TEST_CASE("with each claim the fence grows and the attempts are counted") {
   Stage stage;
   stage.start({stage.seed("1")});
-  const auto node = stage.node();
+  const auto worker = stage.worker();
   for (int i = 1; i <= 4; ++i) {
-    const auto claim = stage.claim(node);
+    const auto claim = stage.claim(worker);
     CHECK(claim.lease.fence == i);
     CHECK(claim.attempts == i);
-    stage.release(node, claim);
+    stage.release(worker, claim);
   }
 }
 
@@ -122,8 +122,8 @@ TEST_CASE("what is claimed is started, with one event and the terms of its crawl
   crawl.max_snapshot_bytes = 1000;
   const auto id = stage.start(stage.seeds(1, 3), crawl);
   stage.run("insert into holdfast.host (name, max_parallel) values ('elsewhere.test', 1)"); // hosts have limits at all
-  const auto node = stage.node("the worker");
-  const auto claims = stage.claim_only(node, 2, {id});
+  const auto worker = stage.worker("the worker");
+  const auto claims = stage.claim_only(worker, 2, {id});
   REQUIRE(claims.size() == 2);
   CHECK(claims[0].robots);
   CHECK(claims[0].max_snapshot_bytes == 1000);
@@ -138,9 +138,9 @@ TEST_CASE("what is claimed is started, with one event and the terms of its crawl
   CHECK(stage.value("select count(*) || ' ' || sum(cardinality(objects)) from holdfast.event where lifecycle = "
                     "'snapshot'") == "1 2");
   for (const auto& claim : claims)
-    stage.seal(node, claim);
-  CHECK(stage.claim_only(node, 2, {id}).size() == 1);
-  CHECK(stage.claim_only(node, 2, {id}).empty());
+    stage.seal(worker, claim);
+  CHECK(stage.claim_only(worker, 2, {id}).size() == 1);
+  CHECK(stage.claim_only(worker, 2, {id}).empty());
 }
 
 TEST_CASE("a claim that is limited to a worker's open crawls takes of these with all the room there is") {
@@ -148,12 +148,12 @@ TEST_CASE("a claim that is limited to a worker's open crawls takes of these with
   std::vector<std::string> crawls;
   for (int i = 0; i < 5; ++i)
     crawls.push_back(stage.start(stage.seeds(1, 12)));
-  const auto node = stage.node();
+  const auto worker = stage.worker();
   for (const auto& open : crawls)
-    CHECK(count_by_crawl(stage.claim_only(node, 8, {open})) == std::map<std::string, int>{{open, 8}});
+    CHECK(count_by_crawl(stage.claim_only(worker, 8, {open})) == std::map<std::string, int>{{open, 8}});
   // Nothing of the others, whatever room is left.
-  CHECK(count_by_crawl(stage.claim_only(node, 8, {crawls[0]})) == std::map<std::string, int>{{crawls[0], 4}});
-  CHECK(stage.claim_only(node, 8, {}).empty());
+  CHECK(count_by_crawl(stage.claim_only(worker, 8, {crawls[0]})) == std::map<std::string, int>{{crawls[0], 4}});
+  CHECK(stage.claim_only(worker, 8, {}).empty());
 }
 
 TEST_CASE("a worker's open crawls come first in every other claim, and what they leave of the room goes to others") {
@@ -162,27 +162,27 @@ TEST_CASE("a worker's open crawls come first in every other claim, and what they
   std::vector<std::string> crawls;
   for (int i = 0; i < 10; ++i)
     crawls.push_back(stage.start(stage.seeds(1, 12)));
-  const auto node = stage.node();
+  const auto worker = stage.worker();
   int first = 0;
   for (int i = 0; i < 40; ++i) {
-    const auto claims = stage.claim_many(node, 8, {crawls[0]});
+    const auto claims = stage.claim_many(worker, 8, {crawls[0]});
     auto counts = count_by_crawl(claims);
     CHECK(claims.size() == 8);
     if (counts[crawls[0]] == 8)
       ++first;
     else
       CHECK(counts[crawls[0]] <= 2); // a quarter of the room, as for any other
-    hand_back(stage, node, claims);
+    release(stage, worker, claims);
   }
   CHECK(first > 8);
   CHECK(first < 32);
-  CHECK(stage.claim_only(node, 8, {crawls[0]}).size() == 8);
+  CHECK(stage.claim_only(worker, 8, {crawls[0]}).size() == 8);
   int rest = 0; // four are left of it
   for (int i = 0; i < 50 && rest < 4; ++i) {
-    const auto claims = stage.claim_many(node, 8, {crawls[0]});
+    const auto claims = stage.claim_many(worker, 8, {crawls[0]});
     CHECK(claims.size() == 8);
     rest = count_by_crawl(claims)[crawls[0]];
-    hand_back(stage, node, claims);
+    release(stage, worker, claims);
   }
   CHECK(rest == 4);
 }
@@ -192,7 +192,7 @@ TEST_CASE("a crawl of one page does not wait behind one of a thousand") {
   const auto large = stage.start(stage.seeds(1, 1000));
   const auto small = stage.start({stage.seed("1")});
   // A claim with room for four takes at most a quarter of it from each crawl before it has seen them all.
-  const auto counts = count_by_crawl(stage.claim_many(stage.node(), 4));
+  const auto counts = count_by_crawl(stage.claim_many(stage.worker(), 4));
   CHECK(counts.at(small) == 1);
   CHECK(counts.at(large) == 3);
 }
@@ -201,7 +201,7 @@ TEST_CASE("several large crawls share a claim evenly") {
   Stage stage;
   for (int i = 0; i < 4; ++i)
     stage.start(stage.seeds(1, 50));
-  for (const auto& [crawl, count] : count_by_crawl(stage.claim_many(stage.node(), 40)))
+  for (const auto& [crawl, count] : count_by_crawl(stage.claim_many(stage.worker(), 40)))
     CHECK(count == 10);
 }
 
@@ -209,36 +209,36 @@ TEST_CASE("the same URL in two crawls is two snapshots") {
   Stage stage;
   stage.start({stage.seed("1")});
   stage.start({stage.seed("1")});
-  CHECK(stage.claim_many(stage.node(), 5).size() == 2);
+  CHECK(stage.claim_many(stage.worker(), 5).size() == 2);
 }
 
 TEST_CASE("a claim opens one new crawl that is small enough, and leaves others to be expanded") {
   Stage stage;
   const auto large = stage.add(stage.seeds(1, 30)), small = stage.add(stage.seeds(1, 3));
-  const auto node = stage.node();
-  CHECK(stage.claim_many(node, 8).empty());
-  const auto claims = store::claim(stage.connection, node, {.room = 2, .seeds = 10});
+  const auto worker = stage.worker();
+  CHECK(stage.claim_many(worker, 8).empty());
+  const auto claims = store::claim(stage.connection, worker, {.room = 2, .seeds = 10});
   CHECK(count_by_crawl(claims) == std::map<std::string, int>{{small, 2}});
   CHECK(stage.value("select status || ' ' || seeds_left || ' ' || (owner_id is null) from holdfast.crawl where id = "
                     "$1::uuid",
                     pg::Params::of(small)) == "started 0 true");
   CHECK(stage.value("select status from holdfast.crawl where id = $1::uuid", pg::Params::of(large)) == "queued");
-  CHECK(count_by_crawl(store::claim(stage.connection, node, {.room = 8, .seeds = 10})) ==
+  CHECK(count_by_crawl(store::claim(stage.connection, worker, {.room = 8, .seeds = 10})) ==
         std::map<std::string, int>{{small, 1}});
   // Limited to crawls that are open it opens none.
-  CHECK(store::claim(stage.connection, node, {.room = 8, .open = {small}, .open_only = true, .seeds = 100}).empty());
-  CHECK(count_by_crawl(store::claim(stage.connection, node, {.room = 8, .seeds = 100})) ==
+  CHECK(store::claim(stage.connection, worker, {.room = 8, .open = {small}, .open_only = true, .seeds = 100}).empty());
+  CHECK(count_by_crawl(store::claim(stage.connection, worker, {.room = 8, .seeds = 100})) ==
         std::map<std::string, int>{{large, 8}});
 }
 
 TEST_CASE("a claim that finds nothing parks the crawl, and work that is released wakes it") {
   Stage stage;
   stage.start({stage.seed("1")});
-  const auto node = stage.node(), other = stage.node();
-  const auto claim = stage.claim(node);
+  const auto worker = stage.worker(), other = stage.worker();
+  const auto claim = stage.claim(worker);
   CHECK(stage.claim_many(other, 5).empty());
   CHECK(stage.value("select ready_at > clock_timestamp() + interval '30 seconds' from holdfast.crawl_queue") == "t");
-  stage.release(node, claim);
+  stage.release(worker, claim);
   CHECK(stage.value("select ready_at <= clock_timestamp() from holdfast.crawl_queue") == "t");
   CHECK(stage.claim_many(other, 5).size() == 1);
 }
@@ -248,19 +248,19 @@ TEST_CASE("new links wake a parked crawl") {
   store::NewCrawl crawl;
   crawl.max_depth = 1;
   stage.start({stage.seed("1")}, crawl);
-  const auto node = stage.node();
-  const auto claim = stage.claim(node);
-  CHECK(stage.claim_many(node, 5).empty());
-  CHECK(stage.seal(node, claim, {stage.seed("2")}).children == 1);
-  CHECK(stage.claim_many(node, 5).size() == 1);
+  const auto worker = stage.worker();
+  const auto claim = stage.claim(worker);
+  CHECK(stage.claim_many(worker, 5).empty());
+  CHECK(stage.seal(worker, claim, {stage.seed("2")}).children == 1);
+  CHECK(stage.claim_many(worker, 5).size() == 1);
 }
 
 TEST_CASE("a crawl is parked until its next snapshot is due, a minute at most") {
   Stage stage;
   stage.start({stage.seed("1")});
-  const auto node = stage.node();
-  stage.release(node, stage.claim(node), 1h, "later");
-  CHECK(stage.claim_many(node, 5).empty());
+  const auto worker = stage.worker();
+  stage.release(worker, stage.claim(worker), 1h, "later");
+  CHECK(stage.claim_many(worker, 5).empty());
   CHECK(stage.value(
             "select extract(epoch from ready_at - clock_timestamp()) between 30 and 60 from holdfast.crawl_queue") ==
         "t");
@@ -268,27 +268,27 @@ TEST_CASE("a crawl is parked until its next snapshot is due, a minute at most") 
   // The hour passes.
   stage.run("update holdfast.snapshot_queue set retry_at = retry_at - interval '1 hour'");
   stage.run("update holdfast.crawl_queue set ready_at = ready_at - interval '1 hour'");
-  CHECK(stage.claim_many(node, 5).size() == 1);
+  CHECK(stage.claim_many(worker, 5).size() == 1);
 }
 
 TEST_CASE("a claim takes over at once what a dead worker held") {
   Stage stage;
   stage.start(stage.seeds(1, 2));
-  const auto dead = stage.node(), node = stage.node();
+  const auto dead = stage.worker(), worker = stage.worker();
   stage.claim_many(dead, 2);
   stage.expire(dead);
-  const auto claims = stage.claim_many(node, 5);
+  const auto claims = stage.claim_many(worker, 5);
   REQUIRE(claims.size() == 2);
   for (const auto& claim : claims) {
     CHECK(claim.lease.fence == 2);
-    CHECK(claim.owners_lost == 1);
+    CHECK(claim.lapses == 1);
   }
 }
 
 TEST_CASE("a draining worker claims nothing; one that is late or has lapsed is told so") {
   Stage stage;
   stage.start(stage.seeds(1, 2));
-  const auto draining = stage.node(), late = stage.node();
+  const auto draining = stage.worker(), late = stage.worker();
   stage.run("update holdfast.process set draining = true where id = $1::uuid", pg::Params::of(draining));
   CHECK(stage.claim_many(draining, 5).empty());
   stage.expire(late);
@@ -319,23 +319,23 @@ TEST_CASE("what comes back to an old place is claimed first, although claims hav
   Stage stage;
   stage.run("select setseed(0.5)"); // one claim in a hundred looks from the start
   const auto crawl = stage.start(stage.seeds(1, 20));
-  const auto early = stage.node(), node = stage.node();
+  const auto early = stage.worker(), worker = stage.worker();
   const auto first = stage.claim_only(early, 4, {crawl}); // in one walk
   CHECK(stage.value(kLow) == due_time(stage, 4));
   REQUIRE(first.size() == 4);
-  REQUIRE(stage.claim_many(node, 4).size() == 4);
+  REQUIRE(stage.claim_many(worker, 4).size() == 4);
   SUBCASE("because its worker has left") { store::worker_leave(stage.connection, early, 0, "test"); }
   SUBCASE("because it was released") {
     for (const auto& claim : first)
       stage.release(early, claim);
   }
-  SUBCASE("because its worker was lost") {
+  SUBCASE("because its worker lapsed") {
     stage.expire(early);
     store::lapse_workers(stage.connection);
   }
   CHECK(stage.value(kLow) == due_time(stage, 1));
   pg::Connection another(stage.dsn());
-  const auto again = store::claim(another, node, {.room = 4});
+  const auto again = store::claim(another, worker, {.room = 4});
   REQUIRE(again.size() == 4);
   for (const auto& claim : again) {
     CHECK(std::stoi(claim.url.substr(claim.url.rfind('/') + 1)) <= 4);
@@ -346,11 +346,11 @@ TEST_CASE("what comes back to an old place is claimed first, although claims hav
 namespace {
 
 // Twelve are claimed, the first four by a transaction that fails after the others have moved low_at.
-void claim_around_a_rollback(Stage& stage, const std::string& node, const std::string& crawl) {
+void claim_around_a_rollback(Stage& stage, const std::string& worker, const std::string& crawl) {
   struct Failure {};
   pg::Connection failing(stage.dsn());
   const auto claim = [&](pg::Transaction& transaction) {
-    CHECK(transaction.call("select from holdfast.claim($1::uuid, 4)", pg::Params::of(node)).size() == 4);
+    CHECK(transaction.call("select from holdfast.claim($1::uuid, 4)", pg::Params::of(worker)).size() == 4);
   };
   // As if low_at had just been moved: the claim that will fail does not lock the crawl's row.
   stage.run("update holdfast.crawl_queue set low_moved_at = clock_timestamp() + interval '1 hour'");
@@ -358,7 +358,7 @@ void claim_around_a_rollback(Stage& stage, const std::string& node, const std::s
     failing.transaction([&](pg::Transaction& transaction) {
       claim(transaction);
       stage.run("update holdfast.crawl_queue set low_moved_at = '-infinity'");
-      const auto next = stage.claim_only(node, 8, {crawl});
+      const auto next = stage.claim_only(worker, 8, {crawl});
       REQUIRE(next.size() == 8);
       CHECK(stage.value(kLow) == due_time(stage, 12));
       throw Failure();
@@ -374,21 +374,21 @@ TEST_CASE("what a claim that was rolled back had taken is found by one that it d
   Stage stage;
   stage.run("select setseed(0.5)");
   const auto crawl = stage.start(stage.seeds(1, 20));
-  const auto node = stage.node();
-  claim_around_a_rollback(stage, node, crawl);
-  CHECK(stage.claim(node).url == stage.seed("13").url);
-  CHECK(stage.claim_many(node, 11).size() == 11); // 14 to 20, and the first four
-  CHECK(stage.claim_many(node, 11).empty());
+  const auto worker = stage.worker();
+  claim_around_a_rollback(stage, worker, crawl);
+  CHECK(stage.claim(worker).url == stage.seed("13").url);
+  CHECK(stage.claim_many(worker, 11).size() == 11); // 14 to 20, and the first four
+  CHECK(stage.claim_many(worker, 11).empty());
 }
 
 TEST_CASE("what a claim that was rolled back had taken is found by one claim in a hundred, however much is behind it") {
   Stage stage;
   stage.run("select setseed(0.5)");
   const auto crawl = stage.start(stage.seeds(1, 1500));
-  const auto node = stage.node();
-  claim_around_a_rollback(stage, node, crawl);
+  const auto worker = stage.worker();
+  claim_around_a_rollback(stage, worker, crawl);
   int claims = 1;
-  while (claims < 1400 && stage.claim(node).url != stage.seed("1").url)
+  while (claims < 1400 && stage.claim(worker).url != stage.seed("1").url)
     ++claims;
   MESSAGE("found by claim " << claims);
   CHECK(claims < 1000);

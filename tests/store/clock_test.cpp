@@ -15,7 +15,7 @@ TEST_CASE("after the clock has gone back, what lies further ahead than its maxim
   crawl.max_time = 1h;
   stage.run("insert into holdfast.host (name, max_parallel) values ('site.test', 20), ('slow.test', 1)");
   const auto id = stage.start(stage.seeds(1, 3), crawl);
-  const auto node = stage.node();
+  const auto worker = stage.worker();
   stage.run("update holdfast.snapshot_queue set retry_at = " + ahead);
   stage.run("update holdfast.snapshot_queue q set lane = '' from holdfast.snapshot s where s.id = q.snapshot_id and "
             "s.url = $1",
@@ -50,7 +50,7 @@ TEST_CASE("after the clock has gone back, what lies further ahead than its maxim
   stage.run("insert into holdfast.delivery (webhook, event, payload, retry_at) values ('hook', 'test', '{}', " + ahead +
             ")");
   stage.run("update holdfast.duty set next_at = " + ahead);
-  CHECK(stage.claim_many(node, 10).empty());
+  CHECK(stage.claim_many(worker, 10).empty());
 
   // Meanwhile people can see why nothing moves.
   CHECK(stage.value("select string_agg(kind || ': ' || split_part(what, ': ', 2), ', ' order by kind, id) from "
@@ -76,13 +76,13 @@ TEST_CASE("after the clock has gone back, what lies further ahead than its maxim
                     "clock_timestamp() + interval '1 hour' and retry_at = deadline_at) from holdfast.crawl") == "t");
   CHECK(stage.value("select bool_and(lease_until between clock_timestamp() + interval '50 seconds' and "
                     "clock_timestamp() + interval '1 minute') from holdfast.process where status = 'running'") == "t");
-  CHECK(stage.value("select status from holdfast.process where id = $1::uuid", pg::Params::of(node)) == "running");
+  CHECK(stage.value("select status from holdfast.process where id = $1::uuid", pg::Params::of(worker)) == "running");
   CHECK(stage.value("select bool_and(next_run_at <= clock_timestamp() + interval '1 hour') from holdfast.schedule") ==
         "t");
   CHECK(stage.value("select count(*) from holdfast.snapshot_queue where retry_at = holdfast.retry_at_max()") == "1");
   CHECK(stage.value("select next_at from holdfast.crawl_lane where host = 'parked.test'") == "infinity");
   CHECK(stage.value("select count(*) from holdfast.v_stuck") == "0");
-  CHECK(stage.claim_many(node, 10).size() == 2);
+  CHECK(stage.claim_many(worker, 10).size() == 2);
 
   // Once in a minute, by whichever worker comes first, and nothing that is right is touched.
   CHECK(store::clock_check(stage.connection) == 0);
@@ -93,12 +93,12 @@ TEST_CASE("after the clock has gone back, what lies further ahead than its maxim
 TEST_CASE("a due time within its maximum stays as it is when the clock is looked after") {
   Stage stage;
   stage.start(stage.seeds(1, 2));
-  const auto node = stage.node();
-  const auto claim = stage.claim(node);
+  const auto worker = stage.worker();
+  const auto claim = stage.claim(worker);
   stage.run("select holdfast.host_rate_limited('site.test', 429, '20 hours', 'test')");
-  stage.release(node, claim, 20h);
+  stage.release(worker, claim, 20h);
   stage.run("select holdfast.crawl_wake(crawl_id, clock_timestamp()) from holdfast.crawl_queue");
-  CHECK(stage.claim_many(node, 10).empty()); // the lane now waits for its host
+  CHECK(stage.claim_many(worker, 10).empty()); // the lane now waits for its host
   CHECK(stage.value("select holdfast.clock_went_back()") == "0");
   CHECK(stage.value("select count(*) from holdfast.v_stuck") == "0");
   CHECK(stage.value("select count(*) from holdfast.crawl_lane where next_at > clock_timestamp() + interval '19 "

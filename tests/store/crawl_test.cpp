@@ -39,13 +39,13 @@ TEST_CASE("a crawl that is added is queued, due, and keeps everything it was giv
   CHECK(row.integer("seeds_total") == 2);
   CHECK(row.integer("seeds_left") == 2);
 
-  const auto node = stage.node();
-  const auto lease = store::crawl_claim(stage.connection, node, 1min);
+  const auto worker = stage.worker();
+  const auto lease = store::crawl_claim(stage.connection, worker, 1min);
   REQUIRE(lease);
   CHECK(lease->fence == 1);
   CHECK(lease->seeds_left == 2);
-  store::crawl_expand(stage.connection, node, *lease, 10);
-  const auto claim = stage.claim(node);
+  store::crawl_expand(stage.connection, worker, *lease, 10);
+  const auto claim = stage.claim(worker);
   CHECK(claim.url == first.url);
   CHECK(claim.title == "Title");
   CHECK(claim.tags == std::vector<std::string>{"", "one", "seed", "t,w{o}"});
@@ -157,13 +157,13 @@ TEST_CASE("twelve thousand seeds arrive in batches, in the order given, and are 
   const auto id = stage.add(stage.seeds(1, 12000));
   CHECK(stage.value("select count(*) || ' ' || max(position) from holdfast.crawl_seed") == "12000 12000");
   CHECK(stage.value("select bool_and(url = 'https://site.test/' || position) from holdfast.crawl_seed") == "t");
-  const auto node = stage.node();
-  const auto lease = store::crawl_claim(stage.connection, node, 1min);
+  const auto worker = stage.worker();
+  const auto lease = store::crawl_claim(stage.connection, worker, 1min);
   REQUIRE(lease);
   int batches = 0;
   store::Expansion expansion;
   do {
-    expansion = store::crawl_expand(stage.connection, node, *lease, 5000);
+    expansion = store::crawl_expand(stage.connection, worker, *lease, 5000);
     CHECK(expansion.status == "started");
     ++batches;
   } while (expansion.seeds_left > 0 && batches < 10);
@@ -188,12 +188,12 @@ TEST_CASE("a started crawl takes no more seeds") {
   CHECK(store::crawl(stage.connection, id).total == 2);
 }
 
-TEST_CASE("a crawl is claimed by one node, and only while it is due") {
+TEST_CASE("a crawl is claimed by one worker, and only while it is due") {
   Stage stage;
   const auto first = stage.add(stage.seeds(1, 1));
   const auto second = stage.add(stage.seeds(1, 1));
-  const auto node = stage.node(), other = stage.node();
-  CHECK(store::crawl_claim(stage.connection, node, 1min)->crawl_id == first);
+  const auto worker = stage.worker(), other = stage.worker();
+  CHECK(store::crawl_claim(stage.connection, worker, 1min)->crawl_id == first);
   CHECK(store::crawl_claim(stage.connection, other, 1min)->crawl_id == second);
   CHECK_FALSE(store::crawl_claim(stage.connection, other, 1min));
 }
@@ -201,17 +201,17 @@ TEST_CASE("a crawl is claimed by one node, and only while it is due") {
 TEST_CASE("a crawl is claimed for 100 ms to an hour") {
   Stage stage;
   stage.add(stage.seeds(1, 1));
-  const auto node = stage.node();
+  const auto worker = stage.worker();
   for (const auto lease : {std::chrono::milliseconds(0), std::chrono::milliseconds(-1), std::chrono::milliseconds(99),
                            std::chrono::milliseconds(1h) + 1ms})
-    CHECK(refusal([&] { store::crawl_claim(stage.connection, node, lease); }) == pg::kRefused);
-  CHECK(store::crawl_claim(stage.connection, node, 1h));
+    CHECK(refusal([&] { store::crawl_claim(stage.connection, worker, lease); }) == pg::kRefused);
+  CHECK(store::crawl_claim(stage.connection, worker, 1h));
 }
 
-TEST_CASE("a crawl is not claimed by a node that drains, that is late, or that has been given up") {
+TEST_CASE("a crawl is not claimed by a worker that drains, that is late, or that has been given up") {
   Stage stage;
   stage.add(stage.seeds(1, 1));
-  const auto draining = stage.node(), late = stage.node();
+  const auto draining = stage.worker(), late = stage.worker();
   stage.run("update holdfast.process set draining = true where id = $1::uuid", pg::Params::of(draining));
   CHECK_FALSE(store::crawl_claim(stage.connection, draining, 1min));
   stage.expire(late);
@@ -221,10 +221,10 @@ TEST_CASE("a crawl is not claimed by a node that drains, that is late, or that h
   CHECK(stage.value("select count(owner_id) from holdfast.crawl") == "0");
 }
 
-TEST_CASE("expanding goes on where a dead node stopped, and the dead node's fence is worth nothing") {
+TEST_CASE("expanding goes on where a dead worker stopped, and the dead worker's fence is worth nothing") {
   Stage stage;
   const auto id = stage.add(stage.seeds(1, 6));
-  const auto dead = stage.node(), next = stage.node();
+  const auto dead = stage.worker(), next = stage.worker();
   const auto old = *store::crawl_claim(stage.connection, dead, 1min);
   CHECK(store::crawl_expand(stage.connection, dead, old, 2).seeds_left == 4);
   stage.expire(dead);
@@ -244,10 +244,10 @@ TEST_CASE("expanding goes on where a dead node stopped, and the dead node's fenc
 TEST_CASE("a URL given twice, in one batch or in two, becomes one snapshot") {
   Stage stage;
   const auto id = stage.add({stage.seed("a"), stage.seed("b"), stage.seed("a"), stage.seed("b"), stage.seed("c")});
-  const auto node = stage.node();
-  const auto lease = *store::crawl_claim(stage.connection, node, 1min);
-  CHECK(store::crawl_expand(stage.connection, node, lease, 3).inserted == 2);
-  const auto last = store::crawl_expand(stage.connection, node, lease, 3);
+  const auto worker = stage.worker();
+  const auto lease = *store::crawl_claim(stage.connection, worker, 1min);
+  CHECK(store::crawl_expand(stage.connection, worker, lease, 3).inserted == 2);
+  const auto last = store::crawl_expand(stage.connection, worker, lease, 3);
   CHECK(last.inserted == 1);
   CHECK(last.seeds_left == 0);
   const auto progress = store::crawl(stage.connection, id);
@@ -260,10 +260,10 @@ TEST_CASE("max_urls cuts the seeds exactly, and says so") {
   store::NewCrawl crawl;
   crawl.max_urls = 5;
   const auto id = stage.add(stage.seeds(1, 20), crawl);
-  const auto node = stage.node();
-  const auto lease = *store::crawl_claim(stage.connection, node, 1min);
-  CHECK(store::crawl_expand(stage.connection, node, lease, 3).inserted == 3);
-  const auto cut = store::crawl_expand(stage.connection, node, lease, 3);
+  const auto worker = stage.worker();
+  const auto lease = *store::crawl_claim(stage.connection, worker, 1min);
+  CHECK(store::crawl_expand(stage.connection, worker, lease, 3).inserted == 3);
+  const auto cut = store::crawl_expand(stage.connection, worker, lease, 3);
   CHECK(cut.inserted == 2);
   CHECK(cut.seeds_left == 0);
   const auto progress = store::crawl(stage.connection, id);
@@ -285,9 +285,9 @@ TEST_CASE("exactly as many seeds as max_urls cut nothing") {
 TEST_CASE("a crawl without seeds is sealed as empty") {
   Stage stage;
   const auto id = stage.add({});
-  const auto node = stage.node();
-  const auto lease = *store::crawl_claim(stage.connection, node, 1min);
-  const auto expansion = store::crawl_expand(stage.connection, node, lease, 10);
+  const auto worker = stage.worker();
+  const auto lease = *store::crawl_claim(stage.connection, worker, 1min);
+  const auto expansion = store::crawl_expand(stage.connection, worker, lease, 10);
   CHECK(expansion.status == "sealed");
   CHECK(expansion.inserted == 0);
   const auto progress = store::crawl(stage.connection, id);

@@ -18,20 +18,20 @@ using What = store::PageAnswer::What;
 TEST_CASE("what is released says why, is due when asked, and counts the attempt or not") {
   Stage stage;
   stage.start({stage.seed("1")});
-  const auto node = stage.node();
-  CHECK(stage.release(node, stage.claim(node), 0ms, "").what == What::released);
-  const auto claim = stage.claim(node);
+  const auto worker = stage.worker();
+  CHECK(stage.release(worker, stage.claim(worker), 0ms, "").what == What::released);
+  const auto claim = stage.claim(worker);
   CHECK(claim.attempts == 2);
   auto page = stage.released(claim, 10min, "stopping");
   page.ending = "interrupted";
   page.spend = false;
-  CHECK(stage.finish(node, page).what == What::released);
+  CHECK(stage.finish(worker, page).what == What::released);
   const auto row = stage.row("select *, retry_at > clock_timestamp() + interval '9 minutes' as later from "
                              "holdfast.v_snapshot");
   CHECK(row.text("status") == "queued");
   CHECK(row.text("reason") == "stopping");
   CHECK(row.integer("attempts") == 1);
-  CHECK(row.integer("owners_lost") == 0);
+  CHECK(row.integer("lapses") == 0);
   CHECK(row.boolean("later"));
   CHECK(row.is_null("owner_id"));
   CHECK(stage.value("select string_agg(fence || ' ' || ending, ', ' order by fence) from holdfast.v_attempt") ==
@@ -42,16 +42,16 @@ TEST_CASE("what is released says why, is due when asked, and counts the attempt 
 TEST_CASE("releasing may be repeated, but what was taken away cannot be released") {
   Stage stage;
   stage.start({stage.seed("1")});
-  const auto node = stage.node(), other = stage.node();
-  const auto first = stage.claim(node);
+  const auto worker = stage.worker(), other = stage.worker();
+  const auto first = stage.claim(worker);
   CHECK(stage.release(other, first).what == What::lost);
   CHECK(stage.status(first.lease) == "started");
-  CHECK(stage.release(node, first).what == What::released);
-  CHECK(stage.release(node, first).what == What::released);
+  CHECK(stage.release(worker, first).what == What::released);
+  CHECK(stage.release(worker, first).what == What::released);
   const auto second = stage.claim(other);
-  CHECK(stage.release(node, first).what == What::released);
+  CHECK(stage.release(worker, first).what == What::released);
   CHECK(stage.status(second.lease) == "started");
-  CHECK(stage.release(node, second).what == What::lost);
+  CHECK(stage.release(worker, second).what == What::lost);
   stage.expire(other);
   store::lapse_workers(stage.connection);
   CHECK(stage.release(other, second).what == What::lost);
@@ -62,27 +62,27 @@ TEST_CASE("a page that fails is tried again later each time, and sealed as faile
   Stage stage;
   const auto crawl = stage.start({stage.seed("1")});
   stage.run("update holdfast.collection set max_attempts = 4, retry_base = '10 seconds', retry_max = '50 seconds'");
-  const auto node = stage.node();
+  const auto worker = stage.worker();
   // retry_base * 2 ^ attempts, at most retry_max; a quarter more or less.
   for (const auto& [low, high] : std::vector<std::pair<int, int>>{{15, 25}, {30, 50}, {37, 63}}) {
     CAPTURE(low);
-    CHECK(stage.release(node, stage.claim(node), std::nullopt, "no route").what == What::released);
+    CHECK(stage.release(worker, stage.claim(worker), std::nullopt, "no route").what == What::released);
     const auto delay =
         std::stod(stage.value("select extract(epoch from retry_at - clock_timestamp()) from holdfast.snapshot_queue"));
     CHECK(delay > low - 1);
     CHECK(delay <= high);
-    CHECK(stage.claim_many(node, 1).empty());
+    CHECK(stage.claim_many(worker, 1).empty());
     stage.run("update holdfast.snapshot_queue set retry_at = clock_timestamp()");
     stage.run("update holdfast.crawl_queue set ready_at = clock_timestamp()");
   }
-  const auto last = stage.claim(node);
+  const auto last = stage.claim(worker);
   CHECK(last.attempts == 4);
   auto page = stage.released(last, std::nullopt, "no route");
   page.results = {stage.result("wget", "hook", "failed")};
-  const auto answer = stage.finish(node, page);
+  const auto answer = stage.finish(worker, page);
   CHECK(answer.what == What::failed);
   CHECK(answer.crawl_sealed);
-  CHECK(stage.finish(node, page).what == What::failed); // a lost answer
+  CHECK(stage.finish(worker, page).what == What::failed); // a lost answer
   const auto row = stage.row("select * from holdfast.v_snapshot");
   CHECK(row.text("outcome") == "failed");
   CHECK(row.text("reason") == "no route");
@@ -96,17 +96,17 @@ TEST_CASE("attempts that do not count, and those with a delay of their own, neve
   Stage stage;
   stage.start({stage.seed("1")});
   stage.run("update holdfast.collection set max_attempts = 1");
-  const auto node = stage.node();
+  const auto worker = stage.worker();
   for (int i = 0; i < 3; ++i) {
-    CHECK(stage.release(node, stage.claim(node), 0ms).what == What::released);
-    auto page = stage.released(stage.claim(node), std::nullopt);
+    CHECK(stage.release(worker, stage.claim(worker), 0ms).what == What::released);
+    auto page = stage.released(stage.claim(worker), std::nullopt);
     page.spend = false;
-    CHECK(stage.finish(node, page).what == What::released);
-    page = stage.released(stage.claim(node), std::nullopt);
+    CHECK(stage.finish(worker, page).what == What::released);
+    page = stage.released(stage.claim(worker), std::nullopt);
     page.ending = "interrupted";
-    CHECK(stage.finish(node, page).what == What::released);
+    CHECK(stage.finish(worker, page).what == What::released);
   }
-  CHECK(stage.release(node, stage.claim(node), std::nullopt).what == What::failed);
+  CHECK(stage.release(worker, stage.claim(worker), std::nullopt).what == What::failed);
 }
 
 // Sealed
@@ -115,13 +115,13 @@ TEST_CASE("attempts that do not count, and those with a delay of their own, neve
 TEST_CASE("sealing writes everything once, and the crawl ends with its last snapshot") {
   Stage stage;
   const auto crawl = stage.start(stage.seeds(1, 2));
-  const auto node = stage.node("the node");
-  const auto claim = stage.claim(node), last = stage.claim(node);
+  const auto worker = stage.worker("the worker");
+  const auto claim = stage.claim(worker), last = stage.claim(worker);
   auto page = stage.sealed(claim);
   page.title = "Title";
   page.tags = {"b", "a", "b"};
   page.results = {stage.result("wget", "on_Snapshot__1_wget")};
-  const auto answer = stage.finish(node, page);
+  const auto answer = stage.finish(worker, page);
   CHECK(answer.what == What::sealed);
   CHECK_FALSE(answer.crawl_sealed);
   const auto row =
@@ -135,12 +135,12 @@ TEST_CASE("sealing writes everything once, and the crawl ends with its last snap
   CHECK(row.integer("bytes") == 1000);
   CHECK(row.integer("files") == 3);
   CHECK(row.integer("fence") == 1);
-  CHECK(row.text("owner") == "the node");
+  CHECK(row.text("owner") == "the worker");
   CHECK(row.is_null("retry_at"));
   CHECK_FALSE(row.is_null("started_at"));
   CHECK(store::crawl(stage.connection, crawl).status == "started");
 
-  CHECK(stage.finish(node, stage.sealed(last, "partial")).crawl_sealed);
+  CHECK(stage.finish(worker, stage.sealed(last, "partial")).crawl_sealed);
   const auto progress = store::crawl(stage.connection, crawl);
   CHECK(progress.status == "sealed");
   CHECK(progress.outcome == "partial");
@@ -157,12 +157,12 @@ TEST_CASE("how a crawl ended follows from how its snapshots did") {
       {{"failed", "failed"}, "failed"},          {{"partial", "failed"}, "partial"},
       {{"refused", "refused"}, "failed"},        {{"partial", "succeeded"}, "partial"}};
   Stage stage;
-  const auto node = stage.node();
+  const auto worker = stage.worker();
   for (const auto& [outcomes, expected] : cases) {
     CAPTURE(expected);
     const auto crawl = stage.start(stage.seeds(1, static_cast<int>(outcomes.size())));
     for (const auto& outcome : outcomes)
-      stage.finish(node, stage.sealed(stage.claim(node), outcome));
+      stage.finish(worker, stage.sealed(stage.claim(worker), outcome));
     CHECK(store::crawl(stage.connection, crawl).outcome == expected);
   }
 }
@@ -172,17 +172,17 @@ TEST_CASE("a seal may be repeated and then changes nothing") {
   store::NewCrawl crawl;
   crawl.max_depth = 1;
   const auto id = stage.start({stage.seed("1")}, crawl);
-  const auto node = stage.node();
-  const auto claim = stage.claim(node);
-  CHECK(stage.seal(node, claim, {stage.seed("2")}).children == 1);
-  const auto again = stage.seal(node, claim, {stage.seed("2"), stage.seed("3")});
+  const auto worker = stage.worker();
+  const auto claim = stage.claim(worker);
+  CHECK(stage.seal(worker, claim, {stage.seed("2")}).children == 1);
+  const auto again = stage.seal(worker, claim, {stage.seed("2"), stage.seed("3")});
   CHECK(again.what == What::sealed);
   CHECK(again.children == 0);
-  CHECK_FALSE(stage.seal(node, claim).crawl_sealed);
+  CHECK_FALSE(stage.seal(worker, claim).crawl_sealed);
   CHECK(store::crawl(stage.connection, id).total == 2);
-  const auto last = stage.claim(node);
-  CHECK(stage.seal(node, last).crawl_sealed);
-  CHECK(stage.seal(node, last).crawl_sealed);
+  const auto last = stage.claim(worker);
+  CHECK(stage.seal(worker, last).crawl_sealed);
+  CHECK(stage.seal(worker, last).crawl_sealed);
   CHECK(stage.value("select count(*) from holdfast.v_event where to_state = 'sealed'") == "3");
 }
 
@@ -191,40 +191,40 @@ TEST_CASE("a page of an older fence, of another worker, or of nothing changes no
   store::NewCrawl crawl;
   crawl.max_depth = 1;
   const auto id = stage.start({stage.seed("1")}, crawl);
-  const auto node = stage.node(), other = stage.node();
-  const auto old = stage.claim(node);
+  const auto worker = stage.worker(), other = stage.worker();
+  const auto old = stage.claim(worker);
   const auto attempt = [&](const std::string& who, const store::Claim& claim) {
     return stage.seal(who, claim, {stage.seed("2")}).what;
   };
   CHECK(attempt(other, old) == What::lost);
-  stage.release(node, old);
-  CHECK(attempt(node, old) == What::lost);
-  const auto current = stage.claim(node);
-  CHECK(attempt(node, old) == What::lost);
+  stage.release(worker, old);
+  CHECK(attempt(worker, old) == What::lost);
+  const auto current = stage.claim(worker);
+  CHECK(attempt(worker, old) == What::lost);
   auto ahead = current;
   ahead.lease.fence = 3;
-  CHECK(attempt(node, ahead) == What::lost);
+  CHECK(attempt(worker, ahead) == What::lost);
   auto elsewhere = current;
   elsewhere.lease.crawl_id = "00000000-0000-7000-8000-000000000000";
-  CHECK(attempt(node, elsewhere) == What::lost);
+  CHECK(attempt(worker, elsewhere) == What::lost);
   const auto progress = store::crawl(stage.connection, id);
   CHECK(progress.total == 1);
   CHECK(progress.open == 1);
   CHECK(stage.status(current.lease) == "started");
-  CHECK(attempt(node, current) == What::sealed);
+  CHECK(attempt(worker, current) == What::sealed);
   CHECK(attempt(other, current) == What::lost);
 }
 
 TEST_CASE("a refused page says why") {
   Stage stage;
   stage.start({stage.seed("1")});
-  const auto node = stage.node();
+  const auto worker = stage.worker();
   store::Page page;
-  page.lease = stage.claim(node).lease;
+  page.lease = stage.claim(worker).lease;
   page.outcome = "refused";
-  CHECK(refusal([&] { stage.finish(node, page); }) == "23514");
+  CHECK(refusal([&] { stage.finish(worker, page); }) == "23514");
   page.reason = "a private address";
-  CHECK(stage.finish(node, page).crawl_sealed);
+  CHECK(stage.finish(worker, page).crawl_sealed);
   CHECK(stage.value("select event from holdfast.event where lifecycle = 'snapshot' and to_state = 'sealed'") ==
         "refuse");
 }
@@ -232,22 +232,22 @@ TEST_CASE("a refused page says why") {
 TEST_CASE("a success names its files, or it is none") {
   Stage stage;
   stage.start({stage.seed("1")});
-  const auto node = stage.node();
-  auto page = stage.sealed(stage.claim(node));
+  const auto worker = stage.worker();
+  auto page = stage.sealed(stage.claim(worker));
   page.directory.clear();
-  CHECK(refusal([&] { stage.finish(node, page); }) == "23514");
+  CHECK(refusal([&] { stage.finish(worker, page); }) == "23514");
   page.outcome = "partial";
-  CHECK(refusal([&] { stage.finish(node, page); }) == "23514");
+  CHECK(refusal([&] { stage.finish(worker, page); }) == "23514");
   CHECK(stage.status(page.lease) == "started");
   page.outcome = "failed";
-  CHECK(stage.finish(node, page).crawl_sealed);
+  CHECK(stage.finish(worker, page).crawl_sealed);
 }
 
 TEST_CASE("the directory of another snapshot, of another attempt, or outside the archive is refused") {
   Stage stage;
   stage.start(stage.seeds(1, 2));
-  const auto node = stage.node();
-  const auto claim = stage.claim(node), other = stage.claim(node);
+  const auto worker = stage.worker();
+  const auto claim = stage.claim(worker), other = stage.claim(worker);
   const auto& id = claim.lease.snapshot_id;
   for (const auto& directory :
        {stage.sealed(other).directory, "2026/01/site.test/" + id + "/a2", "../../01/site.test/" + id + "/a1",
@@ -255,23 +255,23 @@ TEST_CASE("the directory of another snapshot, of another attempt, or outside the
     CAPTURE(directory);
     auto page = stage.sealed(claim);
     page.directory = directory;
-    CHECK(refusal([&] { stage.finish(node, page); }) == "23514");
+    CHECK(refusal([&] { stage.finish(worker, page); }) == "23514");
   }
-  CHECK(stage.seal(node, claim).what == What::sealed);
+  CHECK(stage.seal(worker, claim).what == What::sealed);
 }
 
 TEST_CASE("a worker can end a page only in a way that is a worker's") {
   Stage stage;
   stage.start({stage.seed("1")});
-  const auto node = stage.node();
-  const auto claim = stage.claim(node);
+  const auto worker = stage.worker();
+  const auto claim = stage.claim(worker);
   const auto finish = [&](const std::string& ending, const std::string& outcome) {
     auto page = stage.sealed(claim, outcome);
     page.ending = ending;
-    return refusal([&] { stage.finish(node, page); });
+    return refusal([&] { stage.finish(worker, page); });
   };
   for (const auto& [ending, outcome] :
-       std::vector<std::pair<std::string, std::string>>{{"sealed", "cancelled"},   // an order or a limit does this
+       std::vector<std::pair<std::string, std::string>>{{"sealed", "cancelled"},   // a command or a limit does this
                                                         {"sealed", "quarantined"}, // as the loss of workers does
                                                         {"sealed", "nonsense"},
                                                         {"sealed", ""},
@@ -283,8 +283,8 @@ TEST_CASE("a worker can end a page only in a way that is a worker's") {
     CHECK(finish(ending, outcome) == pg::kBrokenInvariant);
   }
   CHECK(stage.status(claim.lease) == "started");
-  CHECK(stage.value("select owners_lost from holdfast.snapshot_queue") == "0");
-  CHECK(finish("handed_back", "") == "");
+  CHECK(stage.value("select lapses from holdfast.snapshot_queue") == "0");
+  CHECK(finish("declined", "") == "");
 }
 
 // Links
@@ -295,23 +295,22 @@ TEST_CASE("links become snapshots one level deeper, in order, each once, and no 
   store::NewCrawl crawl;
   crawl.max_depth = 1;
   const auto id = stage.start({stage.seed("1")}, crawl);
-  const auto node = stage.node();
-  const auto claim = stage.claim(node);
+  const auto worker = stage.worker();
+  const auto claim = stage.claim(worker);
   auto titled = stage.seed("3");
   titled.title = "Three";
-  CHECK(
-      stage.seal(node, claim, {stage.seed("2"), titled, stage.seed("1"), stage.seed("2"), stage.seed("4")}).children ==
-      3);
+  CHECK(stage.seal(worker, claim, {stage.seed("2"), titled, stage.seed("1"), stage.seed("2"), stage.seed("4")})
+            .children == 3);
   const auto row = stage.row("select * from holdfast.v_snapshot where url like '%/3'");
   CHECK(row.integer("depth") == 1);
   CHECK(row.text("parent_id") == claim.lease.snapshot_id);
   CHECK(row.text("title") == "Three");
   CHECK(row.text("host") == "site.test");
   for (const char* name : {"2", "3", "4"}) {
-    const auto child = stage.claim(node);
+    const auto child = stage.claim(worker);
     CHECK(child.url == stage.seed(name).url);
     CHECK(child.depth == 1);
-    CHECK(stage.seal(node, child, {stage.seed("deeper")}).children == 0);
+    CHECK(stage.seal(worker, child, {stage.seed("deeper")}).children == 0);
   }
   const auto progress = store::crawl(stage.connection, id);
   CHECK(progress.status == "sealed");
@@ -324,16 +323,16 @@ TEST_CASE("links that are no canonical URLs of web pages are passed over") {
   store::NewCrawl crawl;
   crawl.max_depth = 1;
   stage.start({stage.seed("1")}, crawl);
-  const auto node = stage.node();
-  const auto claim = stage.claim(node);
-  const auto answer = stage.seal(node, claim,
+  const auto worker = stage.worker();
+  const auto claim = stage.claim(worker);
+  const auto answer = stage.seal(worker, claim,
                                  {{"file:///etc/passwd", "", {}},
                                   {"https://user:secret@site.test/", "", {}},
                                   {"HTTPS://SITE.TEST/", "", {}},
                                   {"https://site.test", "", {}},
                                   stage.seed("2")});
   CHECK(answer.children == 1);
-  CHECK(stage.claim_many(node, 9).at(0).url == stage.seed("2").url);
+  CHECK(stage.claim_many(worker, 9).at(0).url == stage.seed("2").url);
 }
 
 TEST_CASE("URLs longer than an index entry, and any text in them, are told apart") {
@@ -342,7 +341,7 @@ TEST_CASE("URLs longer than an index entry, and any text in them, are told apart
   stage.start(
       {stage.seed(path + "1"), stage.seed(path + "2"), stage.seed("\xC3\xA9 \"'\\{},%"), stage.seed(path + "1")});
   std::set<std::string> urls;
-  for (const auto& claim : stage.claim_many(stage.node(), 5))
+  for (const auto& claim : stage.claim_many(stage.worker(), 5))
     urls.insert(claim.url);
   CHECK(urls.size() == 3);
   CHECK(urls.count(stage.seed("\xC3\xA9 \"'\\{},%").url) == 1);
@@ -354,13 +353,13 @@ TEST_CASE("max_urls holds for links too, counts only what is new, and says so wh
   crawl.max_depth = 3;
   crawl.max_urls = 3;
   const auto id = stage.start({stage.seed("1")}, crawl);
-  const auto node = stage.node();
-  CHECK(stage.seal(node, stage.claim(node), {stage.seed("1"), stage.seed("2"), stage.seed("3")}).children == 2);
+  const auto worker = stage.worker();
+  CHECK(stage.seal(worker, stage.claim(worker), {stage.seed("1"), stage.seed("2"), stage.seed("3")}).children == 2);
   CHECK(store::crawl(stage.connection, id).stop_reason == "");
-  CHECK(stage.seal(node, stage.claim(node), {stage.seed("2"), stage.seed("4")}).children == 0);
+  CHECK(stage.seal(worker, stage.claim(worker), {stage.seed("2"), stage.seed("4")}).children == 0);
   const auto progress = store::crawl(stage.connection, id);
   CHECK(progress.stop_reason == "max_urls");
   CHECK(progress.total == 3);
-  stage.seal(node, stage.claim(node));
+  stage.seal(worker, stage.claim(worker));
   CHECK(store::crawl(stage.connection, id).status == "sealed");
 }

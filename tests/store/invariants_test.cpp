@@ -87,7 +87,7 @@ const std::vector<Breakage> kBreakages = {
     {"one runner leads at a time",
      "insert into holdfast.runner_term (epoch, process_id, label, began_at, valid_until) select n, gen_random_uuid(), "
      "'r', now() - interval '1 minute', now() from generate_series(1, 2) n"},
-    {"the leader has the last epoch",
+    {"the leading runner has the last epoch",
      "update holdfast.process set worker_type = 'worker_runner', epoch = 7 where label = 'busy'"},
     {"no two duties overlap",
      "insert into holdfast.duty_run (duty, epoch, process_id, began_at, ended_at, count) select 'mend', 1, "
@@ -109,18 +109,18 @@ const std::vector<Breakage> kBreakages = {
 
 // One of everything: a crawl that has ended, one that runs, one that is being expanded.
 void furnish(Stage& stage) {
-  const auto node = stage.node("busy"), expander = stage.node("expander");
+  const auto worker = stage.worker("busy"), expander = stage.worker("expander");
   store::NewCrawl crawl;
   crawl.label = "ended";
   stage.start({stage.seed("1")}, crawl);
-  stage.seal(node, stage.claim(node));
+  stage.seal(worker, stage.claim(worker));
   crawl.label = "running";
   stage.start(stage.seeds(1, 2), crawl);
-  stage.claim(node);
+  stage.claim(worker);
   stage.run("insert into holdfast.running_hook (process_id, snapshot_id, crawl_id, fence, plugin, hook_name, "
             "started_at) select owner_id, snapshot_id, crawl_id, fence, 'wget', 'hook', now() from "
             "holdfast.snapshot_queue where owner_id is not null");
-  const auto host = stage.node("host");
+  const auto host = stage.worker("host");
   stage.run("select holdfast.session_open(id, gen_random_uuid(), (select id from holdfast.crawl where label = "
             "'running'), '/d') from holdfast.process where id = $1::uuid",
             pg::Params::of(host));

@@ -117,7 +117,7 @@ TEST_CASE("every change of state that is no edge is refused, whoever asks, and e
         CAPTURE(to);
         Stage stage;
         stage.broken_on_purpose = true;
-        stage.node();
+        stage.worker();
         if (subject.lifecycle == "session") {
           stage.start({stage.seed("1")});
           stage.run("insert into holdfast.session (id, crawl_id, process_id, directory) "
@@ -127,7 +127,7 @@ TEST_CASE("every change of state that is no edge is refused, whoever asks, and e
         } else if (subject.lifecycle == "binary") {
           stage.run("insert into holdfast.binary (machine_id, name) values ('machine', 'wget')");
         } else if (subject.lifecycle == "delivery") {
-          stage.run("select holdfast.webhook_set('one', 'https://hooks.test/', '{worker.lost}', 'ann')");
+          stage.run("select holdfast.webhook_set('one', 'https://hooks.test/', '{worker.lapsed}', 'ann')");
           stage.run("select holdfast.webhook_test('one', 'ann')");
         }
         const auto update = [&](const std::string& state) {
@@ -146,9 +146,9 @@ TEST_CASE("a set of rows changes state only if each of them may, and each is rec
   Stage stage;
   stage.broken_on_purpose = true; // the parked rows are in sight of claims
   stage.start(stage.seeds(1, 3));
-  const auto node = stage.node();
-  const auto claims = stage.claim_many(node, 2);
-  stage.run("select holdfast.snapshot_order($1::uuid, 'pause', 'ann', '')",
+  const auto worker = stage.worker();
+  const auto claims = stage.claim_many(worker, 2);
+  stage.run("select holdfast.snapshot_command($1::uuid, 'pause', 'ann', '')",
             pg::Params::of(claims.at(0).lease.snapshot_id)); // now one is queued, one started, one paused
   const auto park = "update holdfast.snapshot_queue set status = 'paused'" + columns_for("snapshot", "paused");
   const auto direct = "select string_agg(from_state || ' ' || to_state, ', ' order by from_state) from holdfast.event "
@@ -168,9 +168,10 @@ TEST_CASE("a change of state by hand is recorded as direct, and what functions d
   Stage stage;
   stage.broken_on_purpose = true; // the counters and crawl_queue know nothing of this
   const auto crawl = stage.start(stage.seeds(1, 2));
-  const auto node = stage.node();
-  const auto claim = stage.claim(node);
-  stage.run("select holdfast.session_open($1::uuid, holdfast.new_uuid(), $2::uuid, '/d')", pg::Params::of(node, crawl));
+  const auto worker = stage.worker();
+  const auto claim = stage.claim(worker);
+  stage.run("select holdfast.session_open($1::uuid, holdfast.new_uuid(), $2::uuid, '/d')",
+            pg::Params::of(worker, crawl));
   const auto last = [&](const std::string& lifecycle) {
     return stage.value(
         "select from_state || ' ' || event || ' ' || to_state from holdfast.v_event where lifecycle = $1 "
@@ -212,7 +213,7 @@ TEST_CASE("a snapshot is sealed only along an edge, and its outcome says which")
       CAPTURE(outcome);
       Stage stage;
       stage.broken_on_purpose = true; // the counters know nothing of this
-      stage.node();
+      stage.worker();
       stage.start(stage.seeds(1, 2));
       // One may be cancelled in any state; the other is in the state that is tried.
       stage.force("update holdfast.snapshot_queue set status = '" + from + "'" + columns_for("snapshot", from) +
@@ -237,12 +238,12 @@ TEST_CASE("a snapshot is sealed only along an edge, and its outcome says which")
 TEST_CASE("a sealed snapshot never changes and is not sealed again, and queue rows do not just go away") {
   Stage stage;
   stage.start(stage.seeds(1, 3));
-  const auto node = stage.node();
-  auto page = stage.sealed(stage.claim(node));
+  const auto worker = stage.worker();
+  auto page = stage.sealed(stage.claim(worker));
   page.results = {stage.result("wget", "hook")};
-  stage.finish(node, page);
-  stage.release(node, stage.claim(node));
-  stage.claim(node);
+  stage.finish(worker, page);
+  stage.release(worker, stage.claim(worker));
+  stage.claim(worker);
   for (const char* change :
        {"update holdfast.snapshot_sealed set title = 'x'", "update holdfast.snapshot_sealed set outcome = 'failed'",
         "delete from holdfast.snapshot_sealed", "update holdfast.archive_result set output = 'x'",
@@ -275,9 +276,9 @@ TEST_CASE("a sealed snapshot never changes and is not sealed again, and queue ro
 TEST_CASE("what is sealed is changed by hand only with the switch, which a refusal names") {
   Stage stage;
   const auto crawl = stage.start(stage.seeds(1, 1)), other = stage.start(stage.seeds(2, 2));
-  const auto node = stage.node();
-  stage.finish(node, stage.sealed(stage.claim(node)));
-  stage.finish(node, stage.sealed(stage.claim(node)));
+  const auto worker = stage.worker();
+  stage.finish(worker, stage.sealed(stage.claim(worker)));
+  stage.finish(worker, stage.sealed(stage.claim(worker)));
   std::string said;
   try {
     stage.run("delete from holdfast.snapshot where crawl_id = $1::uuid", pg::Params::of(crawl));
@@ -302,12 +303,12 @@ TEST_CASE("deleting a crawl takes everything of it along, and nothing of another
   store::NewCrawl deep;
   deep.max_depth = 1;
   const auto doomed = stage.start(stage.seeds(1, 3), deep), kept = stage.start(stage.seeds(1, 2));
-  const auto node = stage.node();
-  for (const auto& claim : stage.claim_only(node, 3, {doomed})) {
+  const auto worker = stage.worker();
+  for (const auto& claim : stage.claim_only(worker, 3, {doomed})) {
     auto page = stage.sealed(claim);
     page.results = {stage.result("wget", "hook")};
     page.links = {stage.seed("9")};
-    stage.finish(node, page);
+    stage.finish(worker, page);
   }
   CHECK(refusal([&] { stage.run("delete from holdfast.crawl where id = $1::uuid", pg::Params::of(doomed)); }) ==
         pg::kBrokenInvariant);

@@ -1,6 +1,6 @@
-// Thousands of random calls by several nodes, against a small model in memory that knows what each of them must do. The
-// order is decided by one number, which is printed; HOLDFAST_MODEL_SEED plays another one.
-// The model is one class, which makes this file long.
+// Thousands of random calls by several workers, against a small model in memory that knows what each of them must do.
+// The order is decided by one number, which is printed; HOLDFAST_MODEL_SEED plays another one. The model is one class,
+// which makes this file long.
 #include "lib/base/uuid.hpp"
 #include "lib/store/live.hpp"
 #include "tests/store/stage.hpp"
@@ -20,10 +20,10 @@ namespace {
 
 using What = store::PageAnswer::What;
 
-constexpr int kMaxAttempts = 2, kMaxOwnersLost = 3; // settings of the collection
+constexpr int kMaxAttempts = 2, kMaxLapses = 3; // settings of the collection
 
 struct Page {
-  int depth{0}, attempts{0}, owners_lost{0};
+  int depth{0}, attempts{0}, lapses{0};
   std::int64_t fence{0};
   std::string id, owner, outcome; // outcome: sealed
   std::set<std::string> hooks;    // that its worker says it runs
@@ -83,11 +83,11 @@ class Model {
 public:
   Model(Stage& stage, unsigned seed) : stage_(stage), random_(seed) {
     // What fails is tried again at once: the model has no clock.
-    stage_.run("update holdfast.collection set max_attempts = $1::integer, max_owners_lost = $2::integer, retry_base = "
+    stage_.run("update holdfast.collection set max_attempts = $1::integer, max_lapses = $2::integer, retry_base = "
                "'1 microsecond', retry_max = '1 microsecond'",
-               pg::Params::of(kMaxAttempts, kMaxOwnersLost));
+               pg::Params::of(kMaxAttempts, kMaxLapses));
     for (int i = 0; i < 4; ++i)
-      nodes_.push_back(stage_.node());
+      workers_.push_back(stage_.worker());
   }
 
   void step() {
@@ -95,29 +95,29 @@ public:
     if (dice < 6) {
       add();
     } else if (dice < 18) {
-      expand(any_node());
+      expand(any_worker());
     } else if (dice < 30) {
-      claim(any_node(), pick(6));
+      claim(any_worker(), pick(6));
     } else if (dice < 42) {
-      run_hooks(any_node());
+      run_hooks(any_worker());
     } else if (dice < 82) {
-      turn(any_node(), pick(4), pick(6));
+      turn(any_worker(), pick(4), pick(6));
     } else if (dice < 92) {
-      beat(any_node());
+      beat(any_worker());
     } else if (dice < 97) {
-      lose(pick(static_cast<int>(nodes_.size())), pick(2) == 0);
+      lose(pick(static_cast<int>(workers_.size())), pick(2) == 0);
     } else {
-      leave(pick(static_cast<int>(nodes_.size())));
+      leave(pick(static_cast<int>(workers_.size())));
     }
   }
 
   // Works until nothing is left to be done.
   void drain() {
     for (int round = 0; round < 20000 && !all_sealed(); ++round)
-      for (const auto& node : nodes_) {
-        while (expand(node)) {
+      for (const auto& worker : workers_) {
+        while (expand(worker)) {
         }
-        turn(node, 50, 50);
+        turn(worker, 50, 50);
       }
     CHECK(all_sealed());
   }
@@ -129,13 +129,13 @@ public:
       for (const auto& [url, page] : crawl.pages) {
         expected.insert(id + " " + url + " " + std::to_string(page.depth) + " " +
                         (page.open() ? "open" : page.outcome) + " " + std::to_string(page.fence) + " " +
-                        std::to_string(page.attempts) + " " + std::to_string(page.owners_lost) + " " + page.owner);
+                        std::to_string(page.attempts) + " " + std::to_string(page.lapses) + " " + page.owner);
         for (const auto& hook : page.hooks)
           running.insert(page.owner + " " + page.id + " " + hook);
         results += page.results;
       }
     CHECK(lines("select crawl_id || ' ' || url || ' ' || depth || ' ' || coalesce(outcome, 'open') || ' ' || fence || "
-                "' ' || attempts || ' ' || owners_lost || ' ' || coalesce(case when outcome is null then "
+                "' ' || attempts || ' ' || lapses || ' ' || coalesce(case when outcome is null then "
                 "owner_id::text end, '') as line from holdfast.v_snapshot") == expected);
     CHECK(lines("select process_id || ' ' || snapshot_id || ' ' || hook_name as line from holdfast.v_running") ==
           running);
@@ -162,7 +162,9 @@ public:
 
 private:
   int pick(int below) { return static_cast<int>(random_() % static_cast<unsigned>(below)); }
-  const std::string& any_node() { return nodes_[static_cast<std::size_t>(pick(static_cast<int>(nodes_.size())))]; }
+  const std::string& any_worker() {
+    return workers_[static_cast<std::size_t>(pick(static_cast<int>(workers_.size())))];
+  }
   bool all_sealed() const {
     return std::all_of(crawls_.begin(), crawls_.end(), [](const auto& crawl) { return crawl.second.sealed; });
   }
@@ -197,11 +199,11 @@ private:
     }
   };
   // What a worker holds, or (of no worker) all that is held.
-  std::vector<Held> held(const std::string& node) {
+  std::vector<Held> held(const std::string& worker) {
     std::vector<Held> all;
     for (auto& [id, crawl] : crawls_)
       for (auto& [url, page] : crawl.pages)
-        if (!page.owner.empty() && (node.empty() || page.owner == node)) all.push_back({id, url, &page});
+        if (!page.owner.empty() && (worker.empty() || page.owner == worker)) all.push_back({id, url, &page});
     return all;
   }
 
@@ -219,13 +221,13 @@ private:
     ++done["add"];
   }
 
-  bool expand(const std::string& node) {
-    // Go on with one that the node has, or claim another.
+  bool expand(const std::string& worker) {
+    // Go on with one that the worker has, or claim another.
     std::string id;
     for (const auto& [one, crawl] : crawls_)
-      if (crawl.owner == node) id = one;
+      if (crawl.owner == worker) id = one;
     if (id.empty()) {
-      const auto lease = store::crawl_claim(stage_.connection, node, 1h);
+      const auto lease = store::crawl_claim(stage_.connection, worker, 1h);
       const bool any = std::any_of(crawls_.begin(), crawls_.end(), [](const auto& one) {
         return one.second.owner.empty() && (!one.second.expanded || !one.second.seeds.empty());
       });
@@ -237,11 +239,11 @@ private:
       CHECK(lease->fence == crawl.fence + 1);
       CHECK(lease->seeds_left == static_cast<std::int64_t>(crawl.seeds.size()));
       crawl.fence = lease->fence;
-      crawl.owner = node;
+      crawl.owner = worker;
     }
     Crawl& crawl = crawls_.at(id);
     const auto batch = std::min<std::size_t>(crawl.seeds.size(), static_cast<std::size_t>(1 + pick(5)));
-    const auto expansion = store::crawl_expand(stage_.connection, node, {id, crawl.fence, 0},
+    const auto expansion = store::crawl_expand(stage_.connection, worker, {id, crawl.fence, 0},
                                                static_cast<int>(std::max<std::size_t>(batch, 1)));
     CHECK(expansion.inserted == crawl.expand(batch));
     CHECK(expansion.seeds_left == static_cast<std::int64_t>(crawl.seeds.size()));
@@ -288,7 +290,7 @@ private:
   }
 
   // What a claim with this request must have taken.
-  void claimed(const std::string& node, const store::ClaimRequest& request, const std::vector<store::Claim>& claims) {
+  void claimed(const std::string& worker, const store::ClaimRequest& request, const std::vector<store::Claim>& claims) {
     opened(request);
     std::size_t due = 0;
     for (const auto& [id, crawl] : crawls_)
@@ -302,24 +304,24 @@ private:
       CHECK(page.open());
       CHECK(one.lease.fence == ++page.fence);
       CHECK(one.attempts == ++page.attempts);
-      CHECK(one.owners_lost == page.owners_lost);
+      CHECK(one.lapses == page.lapses);
       CHECK(one.depth == page.depth);
       CHECK((page.id.empty() || page.id == one.lease.snapshot_id));
       page.id = one.lease.snapshot_id;
-      page.owner = node;
+      page.owner = worker;
       ++done["claim"];
     }
   }
 
-  void claim(const std::string& node, int room) {
+  void claim(const std::string& worker, int room) {
     const auto request = claim_request(room);
-    claimed(node, request, store::claim(stage_.connection, node, request));
+    claimed(worker, request, store::claim(stage_.connection, worker, request));
   }
 
   // From now on a worker runs these hooks of its pages, and says so; sometimes also of a page that it does not hold.
-  void run_hooks(const std::string& node) {
+  void run_hooks(const std::string& worker) {
     std::vector<store::ActiveHook> hooks;
-    for (const auto& one : held(node)) {
+    for (const auto& one : held(worker)) {
       one.page->hooks.clear();
       for (const char* hook : {"hook0", "hook1", "hook2"})
         if (pick(3) == 0) {
@@ -332,7 +334,7 @@ private:
       foreign.lease.fence -= 1;
       hooks.push_back(Stage::running(foreign, "wget", "late"));
     }
-    store::worker_hooks(stage_.connection, node, hooks);
+    store::worker_hooks(stage_.connection, worker, hooks);
     ++done["hooks"];
   }
 
@@ -356,7 +358,7 @@ private:
 
   Ending release(const Held& one) {
     Ending ending{Stage::released(one.claim(), 0ms), {What::released, 0, false}};
-    static const char* const kEndings[] = {"released", "released", "released", "interrupted", "handed_back"};
+    static const char* const kEndings[] = {"released", "released", "released", "interrupted", "declined"};
     ending.page.ending = kEndings[pick(5)];
     ending.page.spend = ending.page.ending == "released" && pick(3) != 0;
     if (pick(3) != 0) ending.page.delay.reset();
@@ -372,12 +374,12 @@ private:
   }
 
   // Written with a fence that is not the row's, or by a worker that does not hold it.
-  std::optional<Ending> stale(const std::string& node) {
+  std::optional<Ending> stale(const std::string& worker) {
     const auto all = held("");
     if (all.empty()) return std::nullopt;
     const auto& one = all[static_cast<std::size_t>(pick(static_cast<int>(all.size())))];
     auto claim = one.claim();
-    if (one.page->owner == node) claim.lease.fence += 1000;
+    if (one.page->owner == worker) claim.lease.fence += 1000;
     Ending ending{pick(2) == 0 ? Stage::sealed(claim) : Stage::released(claim), {What::lost, 0, false}};
     if (ending.page.ending == "sealed") ending.page.links = as_seeds(urls(3));
     ending.page.results = {Stage::result("wget", "late")};
@@ -386,11 +388,11 @@ private:
   }
 
   // A worker hands in up to `count` of its pages and claims into `room`.
-  void turn(const std::string& node, int count, int room) {
+  void turn(const std::string& worker, int count, int room) {
     std::vector<Ending> endings;
     if (pick(4) == 0)
-      if (auto ending = stale(node)) endings.push_back(std::move(*ending));
-    auto own = held(node);
+      if (auto ending = stale(worker)) endings.push_back(std::move(*ending));
+    auto own = held(worker);
     std::shuffle(own.begin(), own.end(), random_);
     own.resize(std::min(own.size(), static_cast<std::size_t>(count)));
     for (const auto& one : own) {
@@ -412,14 +414,14 @@ private:
     store::TurnRequest request{{}, claim_request(room)};
     for (const auto& ending : endings)
       request.pages.push_back(ending.page);
-    const auto answer = store::worker_turn(stage_.connection, node, request);
+    const auto answer = store::worker_turn(stage_.connection, worker, request);
     check_answers(endings, answer.pages);
     if (!endings.empty()) request.claim.seeds = 0; // such a turn opens no crawl
-    claimed(node, request.claim, answer.claims);
+    claimed(worker, request.claim, answer.claims);
     if (pick(4) == 0) { // the answer was lost, and the pages are handed in again
       for (auto& ending : endings)
         ending.expected.children = 0;
-      check_answers(endings, store::finish(stage_.connection, node, request.pages));
+      check_answers(endings, store::finish(stage_.connection, worker, request.pages));
     }
     ++done["turn"];
   }
@@ -433,27 +435,27 @@ private:
     }
   }
 
-  void beat(const std::string& node) {
+  void beat(const std::string& worker) {
     std::vector<store::Lease> leases;
-    for (const auto& one : held(node))
+    for (const auto& one : held(worker))
       leases.push_back(one.claim().lease);
-    const auto answer = store::worker_beat(stage_.connection, node, 1h, leases, "{}");
+    const auto answer = store::worker_beat(stage_.connection, worker, 1h, leases, "{}");
     CHECK(answer.lost.empty());
     CHECK(answer.extra.empty());
     ++done["beat"];
   }
 
-  // Its work goes back, by a call of lapse_workers or by the claim of another node.
+  // Its work goes back, by a call of lapse_workers or by the claim of another worker.
   void lose(int index, bool by_claim) {
-    const auto dead = nodes_[static_cast<std::size_t>(index)];
-    nodes_[static_cast<std::size_t>(index)] = stage_.node();
+    const auto dead = workers_[static_cast<std::size_t>(index)];
+    workers_[static_cast<std::size_t>(index)] = stage_.worker();
     stage_.expire(dead);
     gone(dead, true);
     if (by_claim) {
       store::ClaimRequest request;
       request.room = 2;
-      const auto& node = nodes_[static_cast<std::size_t>(index)];
-      claimed(node, request, store::claim(stage_.connection, node, request));
+      const auto& worker = workers_[static_cast<std::size_t>(index)];
+      claimed(worker, request, store::claim(stage_.connection, worker, request));
     } else {
       store::lapse_workers(stage_.connection);
     }
@@ -462,40 +464,41 @@ private:
   }
 
   void leave(int index) {
-    const auto node = nodes_[static_cast<std::size_t>(index)];
-    nodes_[static_cast<std::size_t>(index)] = stage_.node();
-    store::worker_leave(stage_.connection, node, 0, "done");
-    gone(node, false);
+    const auto worker = workers_[static_cast<std::size_t>(index)];
+    workers_[static_cast<std::size_t>(index)] = stage_.worker();
+    store::worker_leave(stage_.connection, worker, 0, "done");
+    gone(worker, false);
     ++done["leave"];
   }
 
-  void gone(const std::string& node, bool died) {
-    for (const auto& one : held(node)) {
+  void gone(const std::string& worker, bool died) {
+    for (const auto& one : held(worker)) {
       Page& page = *one.page;
       if (died) {
         hooks_lost_ += page.hooks.size();
-        if (++page.owners_lost == kMaxOwnersLost) page.outcome = "quarantined";
+        if (++page.lapses == kMaxLapses) page.outcome = "quarantined";
       } else {
         --page.attempts;
       }
       put_back(page);
     }
     for (auto& [id, crawl] : crawls_) {
-      if (crawl.owner == node) crawl.owner.clear();
+      if (crawl.owner == worker) crawl.owner.clear();
       crawl.settle();
     }
   }
 
   Stage& stage_;
   std::mt19937 random_;
-  std::vector<std::string> nodes_;
+  std::vector<std::string> workers_;
   std::map<std::string, Crawl> crawls_;
   std::size_t hooks_lost_{0};
 };
 
 } // namespace
 
-TEST_CASE("whatever several nodes do, in whatever order, the database does what the model says, and all ends sealed") {
+TEST_CASE(
+    "whatever several workers do, in whatever order, the database does what the model says, and all ends sealed") {
   const char* asked = std::getenv("HOLDFAST_MODEL_SEED");
   const unsigned seed = asked != nullptr ? static_cast<unsigned>(std::strtoul(asked, nullptr, 10)) : 20260101;
   MESSAGE("HOLDFAST_MODEL_SEED=" << seed);

@@ -43,17 +43,17 @@ Reads reads_of(pg::Transaction& transaction,
 }
 
 // Parameters of what a worker says of these claims: worker, snapshots, crawls. Their fence is the first.
-pg::Params of_claims(const std::string& node, const pg::Result& claims) {
+pg::Params of_claims(const std::string& worker, const pg::Result& claims) {
   std::vector<std::string> snapshots, crawls;
   for (std::size_t i = 0; i < claims.size(); ++i) {
     snapshots.push_back(claims[i].text("snapshot_id"));
     crawls.push_back(claims[i].text("crawl_id"));
   }
-  return pg::Params::of(node, snapshots, crawls);
+  return pg::Params::of(worker, snapshots, crawls);
 }
 
-pg::Result claim(pg::Transaction& transaction, const std::string& node, int room) {
-  return transaction.call("select * from holdfast.claim($1::uuid, $2::integer)", pg::Params::of(node, room));
+pg::Result claim(pg::Transaction& transaction, const std::string& worker, int room) {
+  return transaction.call("select * from holdfast.claim($1::uuid, $2::integer)", pg::Params::of(worker, room));
 }
 
 // A turn without room, which finishes pages in this way; each has two results and two links.
@@ -76,12 +76,12 @@ const std::string kHooks = "select holdfast.worker_hooks($1::uuid, (select jsonb
 TEST_CASE("a claim on a queue of two hundred thousand reads index ranges and never a whole table") {
   Stage stage;
   fill(stage);
-  const auto node = stage.node();
+  const auto worker = stage.worker();
   stage.connection.transaction([&](pg::Transaction& transaction) {
     const auto before = reads_of(transaction);
     std::size_t claimed = 0;
     for (int i = 0; i < 20; ++i)
-      claimed += claim(transaction, node, 16).size();
+      claimed += claim(transaction, worker, 16).size();
     const auto after = reads_of(transaction);
     CHECK(claimed == 320);
     CHECK(after.whole == before.whole);
@@ -93,12 +93,12 @@ TEST_CASE("a claim on a queue of two hundred thousand reads index ranges and nev
 
 TEST_CASE("a claim planned while the queue was empty does not read all of a large one, in whatever order it takes") {
   Stage stage;
-  const auto node = stage.node();
+  const auto worker = stage.worker();
   const std::vector<store::ClaimOrder> orders = {{false, 0}, {true, 0}, {false, 100}, {true, 100}};
   const auto claim_in = [&](pg::Transaction& transaction, const store::ClaimOrder& order) {
     return transaction
         .call("select * from holdfast.claim($1::uuid, 16, '{}', false, $2::boolean, $3::integer)",
-              pg::Params::of(node, order.newest, order.from_top_n))
+              pg::Params::of(worker, order.newest, order.from_top_n))
         .size();
   };
   stage.start(stage.seeds(1, 100)); // so that every statement is planned
@@ -125,8 +125,8 @@ TEST_CASE("a claim planned while the queue was empty does not read all of a larg
 TEST_CASE("a beat, a finished page and a lapse on a large queue touch only what the worker holds") {
   Stage stage;
   fill(stage);
-  const auto node = stage.node(), dead = stage.node();
-  const auto held = stage.connection.call("select * from holdfast.claim($1::uuid, 2)", pg::Params::of(node));
+  const auto worker = stage.worker(), dead = stage.worker();
+  const auto held = stage.connection.call("select * from holdfast.claim($1::uuid, 2)", pg::Params::of(worker));
   REQUIRE(held.size() == 2);
   stage.claim_many(dead, 8);
   stage.expire(dead);
@@ -135,9 +135,9 @@ TEST_CASE("a beat, a finished page and a lapse on a large queue touch only what 
     const auto whole = [&] { return reads_of(transaction, "snapshot snapshot_queue").whole; };
     const auto before = whole();
     transaction.call("select * from holdfast.worker_beat($1::uuid, '1 hour', array[$2::uuid], array[1], '{}')",
-                     pg::Params::of(node, held[0].text("snapshot_id")));
+                     pg::Params::of(worker, held[0].text("snapshot_id")));
     CHECK(whole() == before);
-    CHECK(transaction.call(kSeal, of_claims(node, held)).size() >= 2);
+    CHECK(transaction.call(kSeal, of_claims(worker, held)).size() >= 2);
     CHECK(whole() == before);
     CHECK(transaction.call("select holdfast.lapse_workers() as n").one().integer("n") == 8);
     CHECK(whole() == before);
@@ -150,14 +150,14 @@ TEST_CASE("statistics from when the tables were empty do not make claims, finish
   store::NewCrawl deep;
   deep.max_depth = 1;
   stage.start(Stage::seeds(1, 60), deep);
-  const auto node = stage.node();
+  const auto worker = stage.worker();
   // All in one session, as a worker works: what is planned with the first snapshot serves the last.
   stage.connection.transaction([&](pg::Transaction& transaction) {
     const auto before = reads_of(transaction).whole;
     for (int i = 0; i < 60; ++i) {
-      const auto one = claim(transaction, node, 1);
+      const auto one = claim(transaction, worker, 1);
       REQUIRE(one.size() == 1);
-      const auto params = of_claims(node, one);
+      const auto params = of_claims(worker, one);
       transaction.call(kHooks, params);
       transaction.call(one[0].integer("attempts") == 1 && i % 3 == 0 ? kRelease : kSeal, params);
       CHECK(reads_of(transaction).whole == before);
@@ -168,7 +168,7 @@ TEST_CASE("statistics from when the tables were empty do not make claims, finish
 namespace {
 
 // What the turns by which many snapshots are finished read.
-void finish_many(Stage& stage, const std::string& node, int count) {
+void finish_many(Stage& stage, const std::string& worker, int count) {
   for (const auto& [turn, table] :
        {std::pair{kSeal, "snapshot_sealed where owner_id"}, std::pair{kRelease, "attempt where process_id"}})
     stage.connection.transaction([&](pg::Transaction& transaction) {
@@ -176,9 +176,9 @@ void finish_many(Stage& stage, const std::string& node, int count) {
       CAPTURE(count);
       const auto before = reads_of(transaction);
       const auto claims =
-          transaction.call("select * from holdfast.claim($1::uuid, $2::integer)", pg::Params::of(node, count));
+          transaction.call("select * from holdfast.claim($1::uuid, $2::integer)", pg::Params::of(worker, count));
       REQUIRE(claims.size() == static_cast<std::size_t>(count));
-      const auto params = of_claims(node, claims);
+      const auto params = of_claims(worker, claims);
       transaction.call(kHooks, params);
       transaction.call(turn, params);
       const auto after = reads_of(transaction);
@@ -203,9 +203,9 @@ TEST_CASE("finishing many reads only their rows, with statistics that are empty,
   stage.run(
       "update holdfast.collection set retry_base = '1 hour', retry_max = '1 hour'"); // what is released stays away
   stage.start(Stage::seeds(1, 400));
-  const auto node = stage.node();
+  const auto worker = stage.worker();
   for (const int count : {1, 40, 100})
-    finish_many(stage, node, count);
+    finish_many(stage, worker, count);
   // The plans of this session are from then. Now there is a lot, most of it in one crawl, and many results and hooks.
   fill(stage, R"(
     insert into holdfast.archive_result (snapshot_id, crawl_id, fence, plugin, hook_name, status, process_id, started_at,
@@ -216,11 +216,11 @@ TEST_CASE("finishing many reads only their rows, with statistics that are empty,
       select gen_random_uuid(), snapshot_id, crawl_id, 0, 'other', 'hook', now()
         from holdfast.snapshot_queue limit 50000;)");
   for (const int count : {1, 100})
-    finish_many(stage, node, count);
+    finish_many(stage, worker, count);
   stage.run("analyze");
   for (const int count : {1, 100})
-    finish_many(stage, node, count);
-  stage.expire(node);
+    finish_many(stage, worker, count);
+  stage.expire(worker);
   stage.connection.transaction([&](pg::Transaction& transaction) {
     const auto before = reads_of(transaction, "running_hook").whole;
     transaction.call("select holdfast.lapse_workers()");
@@ -231,17 +231,17 @@ TEST_CASE("finishing many reads only their rows, with statistics that are empty,
 TEST_CASE("opening and expanding read each seed a few times and nothing else, with plans from when there was nothing") {
   Stage stage;
   stage.run("analyze");
-  const auto node = stage.node();
+  const auto worker = stage.worker();
   const auto open = [&](pg::Transaction& transaction) {
     return transaction
-        .call("select * from holdfast.claim($1::uuid, 8, '{}', false, false, 0, 200)", pg::Params::of(node))
+        .call("select * from holdfast.claim($1::uuid, 8, '{}', false, false, 0, 200)", pg::Params::of(worker))
         .size();
   };
   const auto expand = [&](pg::Transaction& transaction) {
     return transaction
         .call("select e.seeds_left from holdfast.crawl c, holdfast.crawl_expand($1::uuid, c.id, c.fence, 500) e where "
               "c.owner_id = $1::uuid",
-              pg::Params::of(node))
+              pg::Params::of(worker))
         .one()
         .integer("seeds_left");
   };
@@ -252,7 +252,7 @@ TEST_CASE("opening and expanding read each seed a few times and nothing else, wi
     stage.connection.transaction([&](pg::Transaction& transaction) {
       const auto of_seeds = reads_of(transaction, "crawl_seed"), of_snapshots = reads_of(transaction, "snapshot");
       CHECK(open(transaction) >= 5);
-      CHECK(transaction.call("select from holdfast.crawl_claim($1::uuid, '1 minute')", pg::Params::of(node)).size() ==
+      CHECK(transaction.call("select from holdfast.crawl_claim($1::uuid, '1 minute')", pg::Params::of(worker)).size() ==
             1);
       while (expand(transaction) > 0) {
       }

@@ -15,7 +15,7 @@ namespace {
 // One crawl with ids that are easy to shorten, beside others that are not in the way.
 struct Library : Stage {
   std::string crawl{"11112222-3333-7444-8555-666677778888"};
-  std::string node_id;
+  std::string worker_id;
   store::Claim done, held;
   Library() {
     store::NewCrawl first;
@@ -26,13 +26,13 @@ struct Library : Stage {
     tagged.tags = {"special"};
     start({tagged, seed("beta"), seed("gamma")}, first);
     add({seed("other")});
-    node_id = node("reader");
-    done = claim(node_id);
+    worker_id = worker("reader");
+    done = claim(worker_id);
     auto page = sealed(done);
     page.results = {result("wget", "hook", "failed")};
-    finish(node_id, page);
-    held = claim(node_id);
-    store::worker_hooks(connection, node_id, {running(held, "title", "hook")});
+    finish(worker_id, page);
+    held = claim(worker_id);
+    store::worker_hooks(connection, worker_id, {running(held, "title", "hook")});
     run("insert into holdfast.host (name, paused) values ('site.test', true), ('other.test', false)");
   }
   std::size_t count(store::ListQuery query) { return store::list(connection, query).size(); }
@@ -61,7 +61,7 @@ TEST_CASE("an id is found whole, without dashes, in capitals, by its head and by
   CHECK(snapshot.crawl_id == library.crawl);
   CHECK(store::find(library.connection, library.done.lease.snapshot_id.substr(24)).id ==
         library.done.lease.snapshot_id);
-  CHECK(store::find(library.connection, library.node_id).kind == "process");
+  CHECK(store::find(library.connection, library.worker_id).kind == "process");
   library.run("insert into holdfast.crawl (id) values ('ABCDEFab-3333-7444-8555-0000deadbeef')");
   CHECK(store::find(library.connection, "ABCDEFAB").id == "abcdefab-3333-7444-8555-0000deadbeef");
 }
@@ -87,7 +87,7 @@ TEST_CASE("an id that is ambiguous, too short, unknown or nonsense is refused wi
 TEST_CASE("every list can be read without filters and respects its limit") {
   Library library;
   const std::vector<std::pair<std::string, std::size_t>> expected = {{"crawls", 2},   {"snapshots", 3}, {"results", 2},
-                                                                     {"queue", 2},    {"running", 1},   {"nodes", 2},
+                                                                     {"queue", 2},    {"running", 1},   {"workers", 2},
                                                                      {"failures", 1}, {"hosts", 2}};
   for (const auto& [view, rows] : expected) {
     CAPTURE(view);
@@ -127,9 +127,9 @@ TEST_CASE("each filter of each list keeps what fits and nothing else") {
     CHECK(library.count(query) == 0);
   }
   const std::vector<std::tuple<std::string, std::string, std::size_t>> by_status = {
-      {"crawls", "queued", 1},     {"crawls", "started", 1}, {"snapshots", "sealed", 1}, {"snapshots", "queued", 1},
-      {"snapshots", "started", 1}, {"results", "failed", 1}, {"results", "started", 1},  {"queue", "queued", 1},
-      {"queue", "started", 1},     {"nodes", "running", 1},  {"nodes", "exited", 1},     {"snapshots", "nonsense", 0}};
+      {"crawls", "queued", 1},     {"crawls", "started", 1},  {"snapshots", "sealed", 1}, {"snapshots", "queued", 1},
+      {"snapshots", "started", 1}, {"results", "failed", 1},  {"results", "started", 1},  {"queue", "queued", 1},
+      {"queue", "started", 1},     {"workers", "running", 1}, {"workers", "exited", 1},   {"snapshots", "nonsense", 0}};
   for (const auto& [view, status, rows] : by_status) {
     CAPTURE(view);
     CAPTURE(status);
@@ -171,7 +171,7 @@ TEST_CASE("a list that is unknown, or a filter that a list does not know, is an 
   Library library;
   CHECK(refusal([&] { library.count(of("crawl")); }) == "usage");
   CHECK(refusal([&] { library.count(of("v_crawl; drop table x")); }) == "usage");
-  auto query = of("nodes");
+  auto query = of("workers");
   query.tag = "news";
   CHECK(refusal([&] { library.count(query); }) == "usage");
   query = of("hosts");

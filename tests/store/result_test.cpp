@@ -33,19 +33,19 @@ store::HookResult full_result() {
 TEST_CASE("a hook that runs is seen running, and its result holds what it did") {
   Stage stage;
   const auto crawl = stage.start({stage.seed("1")});
-  const auto node = stage.node("the node");
-  const auto claim = stage.claim(node);
+  const auto worker = stage.worker("the worker");
+  const auto claim = stage.claim(worker);
   auto hook = stage.running(claim, "wget", kHook);
   hook.timeout = 90s;
   hook.background = true;
   hook.started = std::chrono::steady_clock::now() - 20s;
   hook.still_since = std::chrono::steady_clock::now() - 5s;
-  store::worker_hooks(stage.connection, node, {hook});
+  store::worker_hooks(stage.connection, worker, {hook});
   const auto running = store::running_hooks(stage.connection, crawl, 10);
   REQUIRE(running.size() == 1);
   CHECK(running[0].plugin == "wget");
   CHECK(running[0].hook_name == kHook);
-  CHECK(running[0].node == "the node");
+  CHECK(running[0].worker == "the worker");
   CHECK(running[0].url == stage.seed("1").url);
   CHECK(running[0].seconds >= 20);
   CHECK(running[0].seconds < 30);
@@ -60,7 +60,7 @@ TEST_CASE("a hook that runs is seen running, and its result holds what it did") 
 
   auto page = stage.sealed(claim);
   page.results = {full_result()};
-  stage.finish(node, page);
+  stage.finish(worker, page);
   CHECK(store::running_hooks(stage.connection, crawl, 10).empty()); // although the worker has not said so yet
   const auto row = stage.row(
       "select r.*, v.files, v.cpu_ms, v.counts, r.ended_at - r.started_at as took, clock_timestamp() - r.ended_at "
@@ -75,7 +75,7 @@ TEST_CASE("a hook that runs is seen running, and its result holds what it did") 
   CHECK(row.integer("exit_code") == 0);
   CHECK(row.is_null("exit_signal"));
   CHECK(row.integer("pid") == 4711);
-  CHECK(row.text("process_id") == node);
+  CHECK(row.text("process_id") == worker);
   CHECK(row.text("took") == "00:01:30");
   CHECK(row.boolean("lately"));
   CHECK(row.boolean("background"));
@@ -85,22 +85,22 @@ TEST_CASE("a hook that runs is seen running, and its result holds what it did") 
 TEST_CASE("a worker says which hooks it runs, and no others are shown, of it or of pages that it does not hold") {
   Stage stage;
   const auto crawl = stage.start(stage.seeds(1, 3));
-  const auto node = stage.node(), other = stage.node();
-  const auto one = stage.claim(node), two = stage.claim(node), foreign = stage.claim(other);
+  const auto worker = stage.worker(), other = stage.worker();
+  const auto one = stage.claim(worker), two = stage.claim(worker), foreign = stage.claim(other);
   const auto hooks = [&](const std::string& who, const std::vector<store::ActiveHook>& all) {
     store::worker_hooks(stage.connection, who, all);
     return stage.value(kRunning);
   };
-  CHECK(hooks(node, {stage.running(one, "wget", "a"), stage.running(two, "wget", "b")}) == "wget/a wget/b");
+  CHECK(hooks(worker, {stage.running(one, "wget", "a"), stage.running(two, "wget", "b")}) == "wget/a wget/b");
   CHECK(hooks(other, {stage.running(foreign, "wget", "c")}) == "wget/a wget/b wget/c");
-  CHECK(hooks(node, {stage.running(two, "wget", "b"), stage.running(two, "dom", "d")}) == "wget/b wget/c dom/d");
+  CHECK(hooks(worker, {stage.running(two, "wget", "b"), stage.running(two, "dom", "d")}) == "wget/b wget/c dom/d");
   CHECK(stage.value("select count(*) from holdfast.v_result where status = 'started'") == "3");
   CHECK(store::running_hooks(stage.connection, crawl, 2).size() == 2);
   // Pages of another worker, and of an attempt that is over.
-  stage.release(node, one);
-  CHECK(hooks(node, {stage.running(foreign, "wget", "e"), stage.running(one, "wget", "a")}) == "wget/c");
-  CHECK(hooks(node, {}) == "wget/c");
-  CHECK(stage.value("select count(*) from holdfast.running_hook where process_id = $1::uuid", pg::Params::of(node)) ==
+  stage.release(worker, one);
+  CHECK(hooks(worker, {stage.running(foreign, "wget", "e"), stage.running(one, "wget", "a")}) == "wget/c");
+  CHECK(hooks(worker, {}) == "wget/c");
+  CHECK(stage.value("select count(*) from holdfast.running_hook where process_id = $1::uuid", pg::Params::of(worker)) ==
         "0");
   store::worker_leave(stage.connection, other, 0, "done");
   CHECK(hooks(other, {stage.running(foreign, "wget", "c")}) == "");
@@ -110,58 +110,58 @@ TEST_CASE("a worker says which hooks it runs, and no others are shown, of it or 
 TEST_CASE("a hook of a later attempt is not hidden by what another worker still says of an earlier one") {
   Stage stage;
   stage.start({stage.seed("1")});
-  const auto slow = stage.node("slow"), node = stage.node("node");
+  const auto slow = stage.worker("slow"), worker = stage.worker("worker");
   const auto old = stage.claim(slow);
   store::worker_hooks(stage.connection, slow, {stage.running(old, "wget", kHook)});
   stage.release(slow, old);
-  const auto current = stage.claim(node);
+  const auto current = stage.claim(worker);
   CHECK(stage.value(kRunning) == "");
-  store::worker_hooks(stage.connection, node, {stage.running(current, "wget", kHook)});
-  CHECK(stage.value("select node || ' ' || fence from holdfast.v_running") == "node 2");
+  store::worker_hooks(stage.connection, worker, {stage.running(current, "wget", kHook)});
+  CHECK(stage.value("select worker || ' ' || fence from holdfast.v_running") == "worker 2");
   store::worker_hooks(stage.connection, slow, {stage.running(old, "wget", kHook)});
-  CHECK(stage.value("select node || ' ' || fence from holdfast.v_running") == "node 2");
+  CHECK(stage.value("select worker || ' ' || fence from holdfast.v_running") == "worker 2");
 }
 
 TEST_CASE("results are written once, and a repeat of their page changes nothing") {
   Stage stage;
   stage.start({stage.seed("1")});
-  const auto node = stage.node();
-  auto page = stage.sealed(stage.claim(node));
+  const auto worker = stage.worker();
+  auto page = stage.sealed(stage.claim(worker));
   page.results = {full_result()};
-  CHECK(stage.finish(node, page).what == What::sealed);
+  CHECK(stage.finish(worker, page).what == What::sealed);
   page.results[0].output = "later";
   page.results.push_back(stage.result("dom", "other"));
-  CHECK(stage.finish(node, page).what == What::sealed);
+  CHECK(stage.finish(worker, page).what == What::sealed);
   CHECK(stage.value("select count(*) || ' ' || min(output) from holdfast.archive_result") == "1 a title");
 }
 
 TEST_CASE("results of an attempt that was released are kept beside those of the one that counts") {
   Stage stage;
   stage.start({stage.seed("1")});
-  const auto node = stage.node();
-  auto released = stage.released(stage.claim(node), 0ms, "chrome died");
+  const auto worker = stage.worker();
+  auto released = stage.released(stage.claim(worker), 0ms, "chrome died");
   released.results = {stage.result("wget", kHook), stage.result("chrome", "on_Snapshot__50_shot", "failed")};
-  CHECK(stage.finish(node, released).what == What::released);
+  CHECK(stage.finish(worker, released).what == What::released);
   CHECK(stage.value("select string_agg(hook_name || ' ' || status || ' ' || counts, ', ' order by hook_name) from "
                     "holdfast.v_result") ==
         "on_Snapshot__35_wget succeeded true, on_Snapshot__50_shot failed true"); // nothing else counts so far
-  auto page = stage.sealed(stage.claim(node));
+  auto page = stage.sealed(stage.claim(worker));
   page.results = {stage.result("wget", kHook)};
-  stage.finish(node, page);
+  stage.finish(worker, page);
   CHECK(stage.value("select string_agg(fence || ' ' || hook_name || ' ' || counts, ', ' order by fence, hook_name) "
                     "from holdfast.v_result") ==
         "1 on_Snapshot__35_wget false, 1 on_Snapshot__50_shot false, 2 on_Snapshot__35_wget true");
   CHECK(stage.value("select error from holdfast.v_failure") == "a sentence");
 }
 
-TEST_CASE("what hooks did for an order or for a worker that leaves is no failure") {
+TEST_CASE("what hooks did for a command or for a worker that leaves is no failure") {
   Stage stage;
   stage.start({stage.seed("1")});
-  const auto node = stage.node();
-  auto page = stage.released(stage.claim(node));
+  const auto worker = stage.worker();
+  auto page = stage.released(stage.claim(worker));
   page.ending = "interrupted";
   page.results = {stage.result("wget", kHook, "failed")};
-  stage.finish(node, page);
+  stage.finish(worker, page);
   CHECK(stage.value("select count(*) from holdfast.archive_result") == "1");
   CHECK(stage.value("select count(*) from holdfast.v_failure") == "0");
 }
@@ -169,16 +169,16 @@ TEST_CASE("what hooks did for an order or for a worker that leaves is no failure
 TEST_CASE("results of an attempt that is lost are not written") {
   Stage stage;
   stage.start({stage.seed("1")});
-  const auto dead = stage.node(), node = stage.node();
+  const auto dead = stage.worker(), worker = stage.worker();
   auto old = stage.sealed(stage.claim(dead));
   old.results = {full_result()};
   stage.expire(dead);
-  auto current = stage.sealed(stage.claim(node));
+  auto current = stage.sealed(stage.claim(worker));
   CHECK(stage.finish(dead, old).what == What::lost);
-  CHECK(stage.finish(node, old).what == What::lost);
+  CHECK(stage.finish(worker, old).what == What::lost);
   CHECK(stage.value("select count(*) from holdfast.archive_result") == "0");
   current.results = {full_result()};
-  CHECK(stage.finish(node, current).what == What::sealed);
+  CHECK(stage.finish(worker, current).what == What::sealed);
   CHECK(stage.value("select string_agg(fence || ' ' || status || ' ' || counts, ', ') from holdfast.v_result") ==
         "2 succeeded true");
 }
@@ -186,7 +186,7 @@ TEST_CASE("results of an attempt that is lost are not written") {
 TEST_CASE("the attempt of a lost worker names the hooks that ran, so that people know where to look") {
   Stage stage;
   stage.start(stage.seeds(1, 2));
-  const auto dead = stage.node("dead");
+  const auto dead = stage.worker("dead");
   const auto busy = stage.claim(dead), idle = stage.claim(dead);
   auto first = stage.running(busy, "chrome", "on_Snapshot__10_tab.bg"), second = stage.running(busy, "wget", kHook);
   first.started -= 2s;
@@ -206,12 +206,12 @@ TEST_CASE("the attempt of a lost worker names the hooks that ran, so that people
 TEST_CASE("a result says how it ended, and a failure says why") {
   Stage stage;
   stage.start({stage.seed("1")});
-  const auto node = stage.node();
-  auto page = stage.sealed(stage.claim(node));
+  const auto worker = stage.worker();
+  auto page = stage.sealed(stage.claim(worker));
   const auto finish = [&](const std::string& status, const std::string& error) {
     page.results = {stage.result("wget", kHook, status)};
     page.results[0].error = error;
-    return refusal([&] { stage.finish(node, page); });
+    return refusal([&] { stage.finish(worker, page); });
   };
   CHECK(finish("failed", "") == "23514");
   CHECK(finish("nonsense", "") == "23514");
@@ -223,9 +223,9 @@ TEST_CASE("a result says how it ended, and a failure says why") {
 TEST_CASE("a hook has one result in one attempt") {
   Stage stage;
   stage.start({stage.seed("1")});
-  const auto node = stage.node();
-  auto page = stage.sealed(stage.claim(node));
+  const auto worker = stage.worker();
+  auto page = stage.sealed(stage.claim(worker));
   page.results = {full_result(), full_result()};
-  CHECK(refusal([&] { stage.finish(node, page); }) == "23505");
+  CHECK(refusal([&] { stage.finish(worker, page); }) == "23505");
   CHECK(stage.status(page.lease) == "started");
 }

@@ -39,10 +39,10 @@ TEST_CASE("every table, view and column, and every function that a role may call
 
 TEST_CASE("a program that is too old for a breaking migration cannot join") {
   Stage stage;
-  stage.node();
+  stage.worker();
   stage.run("insert into holdfast.schema_migration (name, number, checksum, breaking) values ('9999_next.sql', 9999, "
             "'x', true)");
   CHECK(stage.value("select holdfast.schema_minimum()") == "9999");
-  CHECK(refusal([&] { stage.node(); }) == pg::kRefused);
+  CHECK(refusal([&] { stage.worker(); }) == pg::kRefused);
   CHECK(stage.value("select count(*) from holdfast.process") == "1");
 }

@@ -39,7 +39,7 @@ pg::Row Stage::row(const std::string& sql, const pg::Params& params) {
 
 void Stage::force(const std::string& sql) { connection.script("set local session_replication_role = replica; " + sql); }
 
-std::string Stage::node(const std::string& label, std::chrono::milliseconds lease) {
+std::string Stage::worker(const std::string& label, std::chrono::milliseconds lease) {
   store::ProcessInfo process;
   process.id = base::new_uuid();
   process.machine = {"machine", "host.test", "os", "x86_64", 2, 1024};
@@ -53,9 +53,9 @@ std::string Stage::node(const std::string& label, std::chrono::milliseconds leas
   return process.id;
 }
 
-void Stage::expire(const std::string& node) {
+void Stage::expire(const std::string& worker) {
   run("update holdfast.process set lease_until = clock_timestamp() - interval '1 second' where id = $1::uuid",
-      pg::Params::of(node));
+      pg::Params::of(worker));
 }
 
 store::Seed Stage::seed(const std::string& name) { return {"https://site.test/" + name, "", {}}; }
@@ -75,7 +75,7 @@ std::string Stage::add(const std::vector<store::Seed>& seeds, store::NewCrawl cr
 
 std::string Stage::start(const std::vector<store::Seed>& seeds, store::NewCrawl crawl) {
   const std::string id = add(seeds, std::move(crawl));
-  const std::string expander = node("expander");
+  const std::string expander = worker("expander");
   const auto lease = store::crawl_claim(connection, expander, 1min);
   REQUIRE(lease);
   REQUIRE(lease->crawl_id == id);
@@ -84,18 +84,18 @@ std::string Stage::start(const std::vector<store::Seed>& seeds, store::NewCrawl 
   return id;
 }
 
-store::Claim Stage::claim(const std::string& node) {
-  auto claims = claim_many(node, 1);
+store::Claim Stage::claim(const std::string& worker) {
+  auto claims = claim_many(worker, 1);
   REQUIRE(claims.size() == 1);
   return std::move(claims[0]);
 }
 
-std::vector<store::Claim> Stage::claim_many(const std::string& node, int room, const std::vector<std::string>& open) {
-  return store::claim(connection, node, {.room = room, .open = open});
+std::vector<store::Claim> Stage::claim_many(const std::string& worker, int room, const std::vector<std::string>& open) {
+  return store::claim(connection, worker, {.room = room, .open = open});
 }
 
-std::vector<store::Claim> Stage::claim_only(const std::string& node, int room, const std::vector<std::string>& open) {
-  return store::claim(connection, node, {.room = room, .open = open, .open_only = true});
+std::vector<store::Claim> Stage::claim_only(const std::string& worker, int room, const std::vector<std::string>& open) {
+  return store::claim(connection, worker, {.room = room, .open = open, .open_only = true});
 }
 
 store::Page Stage::sealed(const store::Claim& claim, const std::string& outcome) {
@@ -143,19 +143,19 @@ store::ActiveHook Stage::running(const store::Claim& claim, const std::string& p
   return active;
 }
 
-store::PageAnswer Stage::finish(const std::string& node, const store::Page& page) {
-  return store::finish(connection, node, {page}).at(0);
+store::PageAnswer Stage::finish(const std::string& worker, const store::Page& page) {
+  return store::finish(connection, worker, {page}).at(0);
 }
 
-store::PageAnswer Stage::seal(const std::string& node, const store::Claim& claim, std::vector<store::Seed> links) {
+store::PageAnswer Stage::seal(const std::string& worker, const store::Claim& claim, std::vector<store::Seed> links) {
   auto page = sealed(claim);
   page.links = std::move(links);
-  return finish(node, page);
+  return finish(worker, page);
 }
 
-store::PageAnswer Stage::release(const std::string& node, const store::Claim& claim,
+store::PageAnswer Stage::release(const std::string& worker, const store::Claim& claim,
                                  std::optional<std::chrono::milliseconds> delay, const std::string& reason) {
-  return finish(node, released(claim, delay, reason));
+  return finish(worker, released(claim, delay, reason));
 }
 
 std::string Stage::status(const store::Lease& lease) {

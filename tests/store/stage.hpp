@@ -1,13 +1,14 @@
 #pragma once
-// What the tests of lib/store share: a database of their own with the schema in it, nodes, crawls, and a way to look at
-// how a call ended. Main thread only. The destructor checks that every invariant holds, unless the test says otherwise.
+// What the tests of lib/store share: a database of their own with the schema in it, workers, crawls, and a way to look
+// at how a call ended. Main thread only. The destructor checks that every invariant holds, unless the test says
+// otherwise.
 
 #include "lib/pg/connection.hpp"
 #include "lib/pg/sqlstate.hpp"
 #include "lib/store/crawl.hpp"
-#include "lib/store/node.hpp"
 #include "lib/store/snapshot.hpp"
 #include "lib/store/view.hpp"
+#include "lib/store/worker.hpp"
 #include "tests/support/test_database.hpp"
 
 #include <chrono>
@@ -43,22 +44,22 @@ public:
   // Without triggers and foreign keys, as a careless superuser could.
   void force(const std::string& sql);
 
-  std::string node(const std::string& label = "node", std::chrono::milliseconds lease = 1h);
+  std::string worker(const std::string& label = "worker", std::chrono::milliseconds lease = 1h);
   // The database's clock is past the end of its lease.
-  void expire(const std::string& node);
+  void expire(const std::string& worker);
 
   static store::Seed seed(const std::string& name); // https://site.test/<name>
   static std::vector<store::Seed> seeds(int from, int to);
   std::string add(const std::vector<store::Seed>& seeds, store::NewCrawl crawl = {});
-  // Added and expanded by a node: its snapshots are due.
+  // Added and expanded by a worker: its snapshots are due.
   std::string start(const std::vector<store::Seed>& seeds, store::NewCrawl crawl = {});
 
   // One due snapshot, claimed and started; the test fails if none is due.
-  store::Claim claim(const std::string& node);
+  store::Claim claim(const std::string& worker);
   // As many as are due, but no more than `room`. Crawls of `open` come first in every other claim.
-  std::vector<store::Claim> claim_many(const std::string& node, int room, const std::vector<std::string>& open = {});
+  std::vector<store::Claim> claim_many(const std::string& worker, int room, const std::vector<std::string>& open = {});
   // The same, of these crawls and no others.
-  std::vector<store::Claim> claim_only(const std::string& node, int room, const std::vector<std::string>& open);
+  std::vector<store::Claim> claim_only(const std::string& worker, int room, const std::vector<std::string>& open);
 
   // What a worker finishes `claim` with: sealed as `outcome`, with a directory of 1000 bytes in three files.
   static store::Page sealed(const store::Claim& claim, const std::string& outcome = "succeeded");
@@ -69,9 +70,9 @@ public:
                                   const std::string& status = "succeeded");
   static store::ActiveHook running(const store::Claim& claim, const std::string& plugin, const std::string& hook);
 
-  store::PageAnswer finish(const std::string& node, const store::Page& page);
-  store::PageAnswer seal(const std::string& node, const store::Claim& claim, std::vector<store::Seed> links = {});
-  store::PageAnswer release(const std::string& node, const store::Claim& claim,
+  store::PageAnswer finish(const std::string& worker, const store::Page& page);
+  store::PageAnswer seal(const std::string& worker, const store::Claim& claim, std::vector<store::Seed> links = {});
+  store::PageAnswer release(const std::string& worker, const store::Claim& claim,
                             std::optional<std::chrono::milliseconds> delay = 0ms, const std::string& reason = "again");
   std::string status(const store::Lease& lease); // of the snapshot: queued, started, paused, sealed
 

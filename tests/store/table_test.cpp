@@ -100,7 +100,7 @@ std::vector<BadRow> bad_rows() {
       {"collection_is_one_row", "insert into holdfast.collection (singleton) values (false)"},
       {"collection_log_level", "update holdfast.collection set log_level = 'loud'"},
       {"collection_max_attempts", "update holdfast.collection set max_attempts = 0"},
-      {"collection_max_owners_lost", "update holdfast.collection set max_owners_lost = 0"},
+      {"collection_max_lapses", "update holdfast.collection set max_lapses = 0"},
       {"collection_retries", "update holdfast.collection set retry_base = '0'"},
       {"collection_retries", "update holdfast.collection set retry_max = '1 second'"},
       {"lifecycle_edge_pkey", "insert into holdfast.lifecycle_edge select * from holdfast.lifecycle_edge"},
@@ -177,7 +177,7 @@ std::vector<BadRow> bad_rows() {
       {"snapshot_queue_paused_is_parked", queue("status = 'paused' where owner_id is null")},
       {"snapshot_queue_excluded_is_paused", queue("excluded = true")},
       {"snapshot_queue_numbers", queue("attempts = -1")},
-      {"snapshot_queue_numbers", queue("owners_lost = -1")},
+      {"snapshot_queue_numbers", queue("lapses = -1")},
       {"snapshot_sealed_outcome", sealed("outcome, reason", "'great', 'r'")},
       {"snapshot_sealed_has_files", sealed("outcome, manifest_sha256", "'succeeded', 'm'")},
       {"snapshot_sealed_has_files",
@@ -250,7 +250,7 @@ std::vector<BadRow> bad_rows() {
       {"session_hook_ended", session_hook("'started', now()")},
       {"session_hook_session_id_fkey", "insert into holdfast.session_hook (session_id, plugin, hook_name, status) "
                                        "values (gen_random_uuid(), 'p', 'h', 'started')"},
-      // Webhooks and orders.
+      // Webhooks and commands.
       {"webhook_name",
        "insert into holdfast.webhook (name, url, events) values ('Ops!', 'https://hooks.test/x', '{crawl.sealed}')"},
       {"webhook_url",
@@ -263,7 +263,7 @@ std::vector<BadRow> bad_rows() {
       {"delivery_owner", delivery("status, ended_at, retry_at, owner", "'delivered', now(), null, 'x'")},
       {"delivery_webhook_fkey",
        "insert into holdfast.delivery (webhook, event, payload) values ('nowhere', 'test', '')"},
-      {"control_kind", "insert into holdfast.control (action, kind, target) values ('pause', 'node', 'x')"},
+      {"control_kind", "insert into holdfast.control (action, kind, target) values ('pause', 'worker', 'x')"},
   };
 }
 

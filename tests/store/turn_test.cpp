@@ -34,15 +34,15 @@ std::vector<What> answers_of(const std::vector<store::PageAnswer>& answers) {
 TEST_CASE("a turn seals, releases and claims in one transaction") {
   Stage stage;
   stage.start(stage.seeds(1, 5));
-  const auto node = stage.node();
-  const auto first = store::worker_turn(stage.connection, node, {.pages = {}, .claim = {.room = 3}});
+  const auto worker = stage.worker();
+  const auto first = store::worker_turn(stage.connection, worker, {.pages = {}, .claim = {.room = 3}});
   REQUIRE(first.claims.size() == 3);
   CHECK(first.pages.empty());
   CHECK_FALSE(first.wait);
   auto refused = stage.sealed(first.claims[1], "refused");
   const auto before = stage.value("select txid_current()");
   const auto second = store::worker_turn(
-      stage.connection, node,
+      stage.connection, worker,
       {.pages = {stage.sealed(first.claims[0]), refused, stage.released(first.claims[2], 1h)}, .claim = {.room = 3}});
   CHECK(std::stoll(stage.value("select txid_current()")) == std::stoll(before) + 2); // the turn, and this question
   CHECK(answers_of(second.pages) == std::vector<What>{What::sealed, What::sealed, What::released});
@@ -55,10 +55,10 @@ TEST_CASE("a turn seals, releases and claims in one transaction") {
   // The last turn: nothing is left to wait for, but the lease of a worker (an hour) could lapse.
   stage.run("update holdfast.snapshot_queue set retry_at = clock_timestamp() where owner_id is null");
   stage.run("update holdfast.crawl_queue set ready_at = clock_timestamp()");
-  const auto rest = stage.claim(node);
+  const auto rest = stage.claim(worker);
   auto pages = sealed(second.claims);
   pages.push_back(stage.sealed(rest));
-  const auto last = store::worker_turn(stage.connection, node, {.pages = pages, .claim = {.room = 3}});
+  const auto last = store::worker_turn(stage.connection, worker, {.pages = pages, .claim = {.room = 3}});
   CHECK(last.pages.at(2).crawl_sealed);
   CHECK(last.claims.empty());
   REQUIRE(last.wait);
@@ -68,13 +68,13 @@ TEST_CASE("a turn seals, releases and claims in one transaction") {
 TEST_CASE("a turn without room claims nothing, and one without pages finishes nothing") {
   Stage stage;
   stage.start(stage.seeds(1, 2));
-  const auto node = stage.node();
-  const auto claim = stage.claim(node);
-  const auto answer = store::worker_turn(stage.connection, node, {.pages = {stage.sealed(claim)}, .claim = {}});
+  const auto worker = stage.worker();
+  const auto claim = stage.claim(worker);
+  const auto answer = store::worker_turn(stage.connection, worker, {.pages = {stage.sealed(claim)}, .claim = {}});
   CHECK(answers_of(answer.pages) == std::vector<What>{What::sealed});
   CHECK(answer.claims.empty());
   CHECK_FALSE(answer.wait);
-  CHECK(store::finish(stage.connection, node, {}).empty());
+  CHECK(store::finish(stage.connection, worker, {}).empty());
 }
 
 TEST_CASE("a page makes room for the next one of the same crawl in the same turn") {
@@ -83,10 +83,10 @@ TEST_CASE("a page makes room for the next one of the same crawl in the same turn
   narrow.max_parallel = 1;
   narrow.max_depth = 1;
   stage.start({stage.seed("1")}, narrow);
-  const auto node = stage.node();
-  auto page = stage.sealed(stage.claim(node));
+  const auto worker = stage.worker();
+  auto page = stage.sealed(stage.claim(worker));
   page.links = {stage.seed("2"), stage.seed("3")};
-  const auto turn = store::worker_turn(stage.connection, node, {.pages = {page}, .claim = {.room = 4}});
+  const auto turn = store::worker_turn(stage.connection, worker, {.pages = {page}, .claim = {.room = 4}});
   REQUIRE(turn.claims.size() == 1);
   CHECK(turn.claims[0].url == stage.seed("2").url);
 }
@@ -96,8 +96,8 @@ TEST_CASE("one page that breaks a rule of the schema fails the turn, and nothing
   store::NewCrawl deep;
   deep.max_depth = 1;
   stage.start(stage.seeds(1, 5), deep);
-  const auto node = stage.node();
-  const auto claims = stage.claim_many(node, 3);
+  const auto worker = stage.worker();
+  const auto claims = stage.claim_many(worker, 3);
   auto pages = sealed(claims);
   pages[0].links = {stage.seed("9")};
   pages[0].results = {stage.result("wget", "hook")};
@@ -115,27 +115,27 @@ TEST_CASE("one page that breaks a rule of the schema fails the turn, and nothing
         "holdfast.snapshot) || (select count(*) from holdfast.event)");
   };
   const auto before = state();
-  CHECK(refusal([&] { store::worker_turn(stage.connection, node, {.pages = pages, .claim = {.room = 2}}); }) ==
+  CHECK(refusal([&] { store::worker_turn(stage.connection, worker, {.pages = pages, .claim = {.room = 2}}); }) ==
         "23514");
   CHECK(state() == before);
   CHECK(stage.value("select (select count(*) from holdfast.snapshot_sealed) + (select count(*) from holdfast.attempt) "
                     "+ (select count(*) from holdfast.archive_result)") == "0");
   // The others can be finished alone.
-  CHECK(stage.finish(node, pages[0]).children == 1);
-  CHECK(stage.finish(node, pages[1]).what == What::released);
+  CHECK(stage.finish(worker, pages[0]).children == 1);
+  CHECK(stage.finish(worker, pages[1]).what == What::released);
 }
 
 TEST_CASE("each of many pages has its own answer, and those that are not held do not keep others from being sealed") {
   Stage stage;
   stage.start(stage.seeds(1, 6));
-  const auto node = stage.node(), other = stage.node();
-  auto claims = stage.claim_many(node, 4);
+  const auto worker = stage.worker(), other = stage.worker();
+  auto claims = stage.claim_many(worker, 4);
   const auto foreign = stage.claim_many(other, 1);
   REQUIRE(claims.size() == 4);
   claims[2].lease.fence += 1;
   claims.push_back(foreign.at(0));
   claims.push_back(claims[0]); // twice
-  const auto answers = store::finish(stage.connection, node, sealed(claims));
+  const auto answers = store::finish(stage.connection, worker, sealed(claims));
   CHECK(answers_of(answers) ==
         std::vector<What>{What::sealed, What::sealed, What::lost, What::sealed, What::lost, What::sealed});
   CHECK(stage.value("select snapshots_open || ' ' || snapshots_succeeded from holdfast.crawl") == "3 3");
@@ -143,19 +143,19 @@ TEST_CASE("each of many pages has its own answer, and those that are not held do
   CHECK(stage.value("select count(*) from holdfast.v_event where to_state = 'sealed' and lifecycle = 'snapshot'") ==
         "3");
   // The answer was lost: the same again, and nothing changes.
-  CHECK(answers_of(store::finish(stage.connection, node, sealed(claims))) == answers_of(answers));
+  CHECK(answers_of(store::finish(stage.connection, worker, sealed(claims))) == answers_of(answers));
   CHECK(stage.value("select snapshots_open || ' ' || snapshots_succeeded from holdfast.crawl") == "3 3");
 }
 
 TEST_CASE("the page of an attempt that has ended does not hide the next attempt of the same snapshot") {
   Stage stage;
   stage.start({stage.seed("1")});
-  const auto node = stage.node();
-  const auto first = stage.claim(node);
-  stage.release(node, first); // its answer was lost, so it is repeated; meanwhile the snapshot was claimed again
-  const auto second = stage.claim(node);
+  const auto worker = stage.worker();
+  const auto first = stage.claim(worker);
+  stage.release(worker, first); // its answer was lost, so it is repeated; meanwhile the snapshot was claimed again
+  const auto second = stage.claim(worker);
   const auto answers =
-      store::finish(stage.connection, node, {stage.released(first), stage.sealed(second), stage.released(first)});
+      store::finish(stage.connection, worker, {stage.released(first), stage.sealed(second), stage.released(first)});
   CHECK(answers_of(answers) == std::vector<What>{What::released, What::sealed, What::released});
   CHECK(stage.status(second.lease) == "sealed");
 }
@@ -164,13 +164,13 @@ TEST_CASE("many pages sealed at once end several crawls, each with the last of i
   Stage stage;
   stage.start(stage.seeds(1, 2));
   stage.start(stage.seeds(1, 3));
-  const auto node = stage.node();
-  const auto claims = stage.claim_many(node, 5);
+  const auto worker = stage.worker();
+  const auto claims = stage.claim_many(worker, 5);
   REQUIRE(claims.size() == 5);
   std::vector<store::Page> pages;
   for (std::size_t i = 0; i < claims.size(); ++i)
     pages.push_back(stage.sealed(claims[i], i % 2 == 0 ? "succeeded" : "failed"));
-  const auto answers = store::finish(stage.connection, node, pages);
+  const auto answers = store::finish(stage.connection, worker, pages);
   std::map<std::string, std::size_t> last;
   for (std::size_t i = 0; i < claims.size(); ++i)
     last[claims[i].lease.crawl_id] = i;
@@ -185,12 +185,12 @@ TEST_CASE("links found by several pages that are sealed together are added once"
   store::NewCrawl deep;
   deep.max_depth = 1;
   stage.start(stage.seeds(1, 2), deep);
-  const auto node = stage.node();
-  const auto claims = stage.claim_many(node, 2);
+  const auto worker = stage.worker();
+  const auto claims = stage.claim_many(worker, 2);
   auto pages = sealed(claims);
   pages[0].links = {stage.seed("7"), stage.seed("8")};
   pages[1].links = {stage.seed("8"), stage.seed("9"), stage.seed("1")};
-  const auto answers = store::finish(stage.connection, node, pages);
+  const auto answers = store::finish(stage.connection, worker, pages);
   CHECK(answers[0].children == 2);
   CHECK(answers[1].children == 1);
   CHECK_FALSE(answers[1].crawl_sealed);
@@ -204,20 +204,20 @@ TEST_CASE("the first of many that is too much for its crawl stops it, and what w
   store::NewCrawl small;
   small.max_bytes = 250;
   const auto crawl = stage.start(stage.seeds(1, 6), small);
-  const auto node = stage.node();
-  const auto claims = stage.claim_many(node, 4);
+  const auto worker = stage.worker();
+  const auto claims = stage.claim_many(worker, 4);
   REQUIRE(claims.size() == 4);
   auto pages = sealed(claims);
   for (auto& page : pages)
     page.bytes = 100;
-  const auto answers = store::finish(stage.connection, node, pages);
+  const auto answers = store::finish(stage.connection, worker, pages);
   CHECK(answers_of(answers) == std::vector<What>{What::sealed, What::sealed, What::cancelled, What::cancelled});
   CHECK(stage.value("select status || ' ' || outcome || ' ' || stop_reason || ' ' || bytes from holdfast.crawl") ==
         "sealed succeeded max_bytes 200");
   CHECK(stage.value(
             "select count(*) from holdfast.snapshot_sealed where outcome = 'cancelled' and directory is null") == "4");
   CHECK(stage.value("select failed || ' ' || cancelled from holdfast.v_crawl") == "0 4");
-  CHECK(answers_of(store::finish(stage.connection, node, pages)) == answers_of(answers));
+  CHECK(answers_of(store::finish(stage.connection, worker, pages)) == answers_of(answers));
   CHECK(store::crawl(stage.connection, crawl).open == 0);
 }
 
@@ -226,13 +226,13 @@ TEST_CASE("a page whose hooks left more than max_snapshot_bytes is cancelled, an
   store::NewCrawl small;
   small.max_snapshot_bytes = 100;
   stage.start(stage.seeds(1, 2), small);
-  const auto node = stage.node();
-  auto pages = sealed(stage.claim_many(node, 2));
+  const auto worker = stage.worker();
+  auto pages = sealed(stage.claim_many(worker, 2));
   for (auto& page : pages)
     page.results = {stage.result("wget", "one"), stage.result("dom", "two")};
   pages[0].results[0].bytes = pages[0].results[1].bytes = 51;
   pages[1].results[0].bytes = pages[1].results[1].bytes = 50;
-  CHECK(answers_of(store::finish(stage.connection, node, pages)) == std::vector<What>{What::cancelled, What::sealed});
+  CHECK(answers_of(store::finish(stage.connection, worker, pages)) == std::vector<What>{What::cancelled, What::sealed});
   CHECK(stage.value("select reason like '%max_snapshot_bytes%' from holdfast.snapshot_sealed where outcome = "
                     "'cancelled'") == "t");
   CHECK(stage.value("select status || ' ' || outcome from holdfast.crawl") == "sealed partial");
@@ -244,9 +244,9 @@ TEST_CASE("of the same URL in two crawls that overwrite, sealed together, one ta
   again.overwrite = true;
   stage.start(stage.seeds(1, 1), again);
   stage.start(stage.seeds(1, 1), again);
-  const auto node = stage.node();
-  const auto claims = stage.claim_many(node, 2);
+  const auto worker = stage.worker();
+  const auto claims = stage.claim_many(worker, 2);
   REQUIRE(claims.size() == 2);
-  store::finish(stage.connection, node, sealed(claims));
+  store::finish(stage.connection, worker, sealed(claims));
   CHECK(stage.value("select count(*) from holdfast.superseded") == "1");
 }

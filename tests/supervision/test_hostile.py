@@ -7,7 +7,7 @@ import re
 import signal
 import unittest
 
-from node import FULL, MISBEHAVE, NodeCase, figure, status_field, until
+from worker import FULL, MISBEHAVE, WorkerCase, figure, status_field, until
 from support import ROOT
 
 TIMEOUT = 3  # seconds, for hooks that are to reach it
@@ -94,15 +94,15 @@ DEEDS = {
 BACKGROUND = {"deaf_daemon", "late"}
 # Seconds without progress.
 STALLS = {"stalled": 4, "silent": 10, "writer": 10, "talker": 10}
-# What a node that is not root has to do otherwise.
+# What a worker that is not root has to do otherwise.
 LOCKING = {"locker", "eraser", "links", "swap", "deep", "daemon", "hogs", "shim_killer"}
 # Of 24 kinds that a person would try first; the rest only with --full.
 RARE = {"talker", "nameless", "messages", "many_records", "crash", "sleeper", "late"}
 
 
-class Hostile(NodeCase):
+class Hostile(WorkerCase):
     def stage(self, plain):
-        home = self.node_place(
+        home = self.worker_place(
             plain, WORKER_SNAPSHOTS=6, HOOK_MEMORY_LIMIT="256m", HOOK_PROCESSES=100, HOOK_OUTPUT_LIMIT="8m",
             LEASE="30s", MARGIN="10s", BEAT="1s",
         )
@@ -142,14 +142,14 @@ class Hostile(NodeCase):
             order, script, *_ = DEEDS[name]
             home.hook(name, f"on_Snapshot__{order}_{name}{'.bg' if name in BACKGROUND else ''}.sh", script.replace("{outside}", str(home.outside)))
         home.work()
-        node = home.node()
+        worker = home.worker_pid()
         for name in names:
             home.queue(f"https://site.test/{name}", plugins=name, TIMEOUT=self.timeout(name), **({name.upper() + "_STALL_TIMEOUT": STALLS[name]} if name in STALLS else {}))
         until("every snapshot is sealed", lambda: home.sql("select count(*) from holdfast.snapshot_sealed") == [[str(len(names))]], 240)
         self.assertEqual(home.survivors(), [], "alive after the last seal")
-        self.assertEqual(home.node(), node, "the node is another one")
-        figure(f"{len(names)} hostile hooks{' as nobody' if home.identity else ''}: node's peak memory "
-               f"{int(status_field(node, 'VmHWM')) // 1024} MiB, open files {len(os.listdir(f'/proc/{node}/fd'))}")
+        self.assertEqual(home.worker_pid(), worker, "the worker is another one")
+        figure(f"{len(names)} hostile hooks{' as nobody' if home.identity else ''}: worker's peak memory "
+               f"{int(status_field(worker, 'VmHWM')) // 1024} MiB, open files {len(os.listdir(f'/proc/{worker}/fd'))}")
         rows = self.rows(home)
         self.assertEqual(sorted(rows), sorted(names))
         for name in names:
@@ -174,11 +174,11 @@ class Hostile(NodeCase):
                     if os.path.islink(link):
                         self.assertTrue(os.path.realpath(link).startswith(str(path)), link)
         home.leave()
-        self.assertEqual(home.survivors(), [], "alive after the node")
+        self.assertEqual(home.survivors(), [], "alive after the worker")
         self.assertEqual(home.run("check", **home.identity).records, [])
         verified = home.run("verify", "--all", **home.identity)
         self.assertEqual(verified.code, 0, str(verified))
-        self.assertEqual(list((home.data / "work/nodes").iterdir()), [])
+        self.assertEqual(list((home.data / "work/workers").iterdir()), [])
 
     def test_hooks(self):
         self.one_round(False, [name for name in DEEDS if FULL or name not in RARE])
@@ -270,9 +270,9 @@ class Hostile(NodeCase):
         seen = next(home.data.glob("archive/*/*/*/*/a*/spy"))
         pids = {int(line.split()[0]) for line in (seen / "seen.txt").read_text().splitlines()}
         readable = {int(line) for line in (seen / "read.txt").read_text().split()}
-        self.assertLessEqual({home.node(), home.worker.pid}, pids)
+        self.assertLessEqual({home.worker_pid(), home.guard.pid}, pids)
         self.assertTrue(readable, "the shim's is its own")
-        self.assertEqual({home.node(), home.worker.pid} & readable, set())
+        self.assertEqual({home.worker_pid(), home.guard.pid} & readable, set())
         home.leave()
 
     def test_directory_of_the_snapshot(self):

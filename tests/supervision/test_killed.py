@@ -1,4 +1,4 @@
-"""kill -9 of the node, or of its guard, while Chromium is open: five seconds later no process of it is alive, as root and as
+"""kill -9 of the worker, or of its guard, while Chromium is open: five seconds later no process of it is alive, as root and as
 a plain user."""
 
 import http.server
@@ -10,7 +10,7 @@ import time
 import unittest
 from pathlib import Path
 
-from node import FULL, NodeCase, figure, living, read, status_field, until
+from worker import FULL, WorkerCase, figure, living, read, status_field, until
 from support import ROOT
 
 CHROMIUM = shutil.which("chromium")
@@ -49,42 +49,42 @@ class Server:
 
 
 def browsers(home):
-    return [pid for pid in home.tree(home.worker.pid) if b"chrom" in read(f"/proc/{pid}/comm") and living(pid)]
+    return [pid for pid in home.tree(home.guard.pid) if b"chrom" in read(f"/proc/{pid}/comm") and living(pid)]
 
 
 @unittest.skipUnless(CHROMIUM, "chromium is not installed")
-class Killed(NodeCase):
+class Killed(WorkerCase):
     def kill(self, plain, whom, name):
         server = Server()
         self.addCleanup(server.stop)
-        home = self.node_place(plain, PLUGINS_PATH=PLUGINS, LEASE="30s", MARGIN="10s", BEAT="1s")
+        home = self.worker_place(plain, PLUGINS_PATH=PLUGINS, LEASE="30s", MARGIN="10s", BEAT="1s")
         home.work()
         home.queue(server.url, plugins="screenshot", TIMEOUT=300)
         until("Chromium has its processes", lambda: len(browsers(home)) >= 5)
-        tree = [(pid, status_field(pid, "Name")) for pid in home.tree(home.worker.pid)]
+        tree = [(pid, status_field(pid, "Name")) for pid in home.tree(home.guard.pid)]
         tree = [(pid, comm) for pid, comm in tree if comm and not comm.startswith("postgres")]
         started = time.monotonic()
         os.kill(whom(home), signal.SIGKILL)
         until("nothing of it lives", lambda: not any(living(pid) for pid, _ in tree) and not home.survivors(), SECONDS)
         figure(f"kill -9 of the {name}{' as nobody' if home.identity else ''}: {len(tree)} processes, "
                f"{sum('chrom' in comm for _, comm in tree)} of them Chromium's, gone after {time.monotonic() - started:.2f} s")
-        home.worker.wait(30)
+        home.guard.wait(30)
 
-    def test_node(self):
-        self.kill(False, lambda home: home.node(), "node")
+    def test_worker(self):
+        self.kill(False, lambda home: home.worker_pid(), "worker")
 
     def test_guard(self):
-        self.kill(False, lambda home: home.worker.pid, "guard")
+        self.kill(False, lambda home: home.guard.pid, "guard")
 
     @unittest.skipUnless(ROOT, "as root")
-    def test_node_of_plain_user(self):
-        self.kill(True, lambda home: home.node(), "node")
+    def test_worker_of_plain_user(self):
+        self.kill(True, lambda home: home.worker_pid(), "worker")
 
     @unittest.skipUnless(ROOT and FULL, "--full, as root")
     def test_guard_of_plain_user(self):
-        self.kill(True, lambda home: home.worker.pid, "guard")
+        self.kill(True, lambda home: home.guard.pid, "guard")
 
     @unittest.skipUnless(FULL, "--full")
     def test_again_and_again(self):
         for _ in range(5):
-            self.kill(False, lambda home: home.node(), "node")
+            self.kill(False, lambda home: home.worker_pid(), "worker")

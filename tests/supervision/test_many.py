@@ -1,9 +1,9 @@
-"""Two hundred hooks at once on one node: no descriptor is lost, no zombie is left, and memory stays within bounds."""
+"""Two hundred hooks at once on one worker: no descriptor is lost, no zombie is left, and memory stays within bounds."""
 
 import os
 import unittest
 
-from node import FULL, MISBEHAVE, NodeCase, NodePlace, figure, read, status_field, until
+from worker import FULL, MISBEHAVE, WorkerCase, WorkerPlace, figure, read, status_field, until
 from support import ROOT
 
 HOOKS = 200
@@ -17,7 +17,7 @@ KINDS = (
 
 
 def zombies_below(pid):
-    return {child for child in NodePlace.tree(pid) if b") Z " in read(f"/proc/{child}/stat")}
+    return {child for child in WorkerPlace.tree(pid) if b") Z " in read(f"/proc/{child}/stat")}
 
 
 def until_reaped(pid):
@@ -30,7 +30,7 @@ def memory_of(pids):
     return sum(int(status_field(pid, "VmRSS") or 0) for pid in pids) // 1024
 
 
-class Many(NodeCase):
+class Many(WorkerCase):
     def test_two_hundred_at_once(self):
         self.two_hundred(False)
 
@@ -39,15 +39,15 @@ class Many(NodeCase):
         self.two_hundred(True)
 
     def two_hundred(self, plain):
-        home = self.node_place(plain, WORKER_SNAPSHOTS=HOOKS, POLITENESS_PARALLEL=0, DRAIN_TIMEOUT="300s")
+        home = self.worker_place(plain, WORKER_SNAPSHOTS=HOOKS, POLITENESS_PARALLEL=0, DRAIN_TIMEOUT="300s")
         for kind, script in enumerate(KINDS):
             home.hook(f"kind{kind}", f"on_Snapshot__50_kind{kind}.sh", script)
         home.work()
-        node = home.node()
+        worker = home.worker_pid()
         home.open("warm-up")
         home.queue("https://warm.test/warm-up", plugins="kind0")
         until("the first is sealed", lambda: home.sql("select count(*) from holdfast.snapshot_sealed") == [["1"]])
-        descriptors, before = len(os.listdir(f"/proc/{node}/fd")), int(status_field(node, "VmRSS")) // 1024
+        descriptors, before = len(os.listdir(f"/proc/{worker}/fd")), int(status_field(worker, "VmRSS")) // 1024
 
         urls = [f"https://site{number % 20}.test/{number}" for number in range(HOOKS)]
         for kind in range(len(KINDS)):
@@ -55,20 +55,20 @@ class Many(NodeCase):
         until("all are at their gates", lambda: all(home.arrived(str(number)) for number in range(HOOKS)), 240)
         # A hook runs while its row, which names its pid, is being written.
         until("all are in v_running", lambda: home.sql("select count(*) from holdfast.v_running") == [[str(HOOKS)]], 240)
-        shims = [pid for pid in home.tree(home.worker.pid) if read(f"/proc/{pid}/comm") == b"holdfast-shim\n"]
+        shims = [pid for pid in home.tree(home.guard.pid) if read(f"/proc/{pid}/comm") == b"holdfast-shim\n"]
         self.assertEqual(len(shims), HOOKS)
-        figure(f"{HOOKS} hooks at once{' as nobody' if home.identity else ''}: node {before} -> {int(status_field(node, 'VmRSS')) // 1024} MiB resident, "
-               f"{len(os.listdir(f'/proc/{node}/fd'))} descriptors; all shims {memory_of(shims)} MiB")
-        until_reaped(home.worker.pid)
+        figure(f"{HOOKS} hooks at once{' as nobody' if home.identity else ''}: worker {before} -> {int(status_field(worker, 'VmRSS')) // 1024} MiB resident, "
+               f"{len(os.listdir(f'/proc/{worker}/fd'))} descriptors; all shims {memory_of(shims)} MiB")
+        until_reaped(home.guard.pid)
 
         home.open("all")
         until("all are sealed", lambda: home.sql("select count(*) from holdfast.snapshot_sealed") == [[str(HOOKS + 1)]], 240)
-        until("descriptors are back", lambda: len(os.listdir(f"/proc/{node}/fd")) <= descriptors, 30)
+        until("descriptors are back", lambda: len(os.listdir(f"/proc/{worker}/fd")) <= descriptors, 30)
         self.assertEqual(home.survivors(), [])
-        until_reaped(home.worker.pid)
-        peak = int(status_field(node, "VmHWM")) // 1024
-        figure(f"afterwards {len(os.listdir(f'/proc/{node}/fd'))} descriptors as before, peak {peak} MiB")
-        self.assertLess(peak - before, 200, "MiB more than an idle node: a MiB for each hook")
+        until_reaped(home.guard.pid)
+        peak = int(status_field(worker, "VmHWM")) // 1024
+        figure(f"afterwards {len(os.listdir(f'/proc/{worker}/fd'))} descriptors as before, peak {peak} MiB")
+        self.assertLess(peak - before, 200, "MiB more than an idle worker: a MiB for each hook")
         self.assertEqual(
             home.sql("select plugin, status, count(*) from holdfast.archive_result where ended_at is not null group by 1, 2 order by 1"),
             [["kind0", "succeeded", "41"], ["kind1", "failed", "40"], ["kind2", "noresults", "40"], ["kind3", "failed", "40"],

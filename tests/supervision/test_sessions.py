@@ -3,10 +3,10 @@
 import hashlib
 import os
 
-from node import NodeCase, until
+from worker import WorkerCase, until
 
 
-class Sessions(NodeCase):
+class Sessions(WorkerCase):
     def daemon(self, home, plugin="browser"):
         home.hook(plugin, f"on_CrawlSetup__90_{plugin}.daemon.bg.sh", 'echo "$$" >"$gates/daemon.$$"; echo ready; exec sleep 600')
 
@@ -17,7 +17,7 @@ class Sessions(NodeCase):
         until(f"{count} snapshots are sealed", lambda: home.sql("select count(*) from holdfast.snapshot_sealed") == [[str(count)]])
 
     def begin(self, **settings):
-        home = self.node_place(**settings)
+        home = self.worker_place(**settings)
         self.daemon(home)
         self.pages(home)
         home.work()
@@ -59,7 +59,7 @@ class Sessions(NodeCase):
 
     def test_last_hooks(self):
         """on_CrawlEnd runs once, after the last page, while the daemons still run."""
-        home = self.node_place()
+        home = self.worker_place()
         self.daemon(home)
         home.hook("page", "on_Snapshot__50_page.sh", "echo done >page.txt")
         home.hook(
@@ -81,7 +81,7 @@ class Sessions(NodeCase):
 
     def test_records_of_the_old_generation(self):
         """A crawl hook asks for a program, an on_Binary hook installs it, later hooks run it; Machine records are options."""
-        home = self.node_place()
+        home = self.worker_place()
         home.hook("tool", "on_Crawl__00_install.sh", """echo '{"type":"Binary","name":"oldtool","binproviders":"custom,env"}'""")
         home.hook(
             "custom", "on_Binary__12_custom.sh",
@@ -113,7 +113,7 @@ class Sessions(NodeCase):
                          ["--binary-id", "--machine-id", "--name", "--binproviders", "--overrides"])
         self.assertIn("--name=oldtool", arguments)
         self.assertIn("--binproviders=custom,env", arguments)
-        # The next node of this machine knows it without anybody's installing it again.
+        # The next worker of this machine knows it without anybody's installing it again.
         home.leave()
         os.remove(home.gates / "arguments")
         home.work()
@@ -124,7 +124,7 @@ class Sessions(NodeCase):
 
     def test_logs_of_a_crawl_hook(self):
         """What a crawl hook that failed has printed is kept, although its directory goes."""
-        home = self.node_place()
+        home = self.worker_place()
         home.hook("broken", "on_CrawlSetup__10_broken.sh", "echo 'on its way'; echo 'it broke: \x1b[31mred' >&2; exit 3")
         home.hook("broken", "on_Snapshot__50_broken.sh", "echo never")
         home.work()

@@ -3,7 +3,7 @@
 // and the last of them stops it; if that was our program and it was killed, we do (see lib/pg/embedded.cpp for the
 // locks). What the file says is checked against the process: a stale file must spare nobody.
 //
-// Parent of a node, and process 1 of a container: it adopts and reaps every orphan, passes signals on, and at the end
+// Parent of a worker, and process 1 of a container: it adopts and reaps every orphan, passes signals on, and at the end
 // lets the shims end their hooks, then kills whatever is left. If the guard itself is killed, the program is killed
 // with it (parent-death signal), and the shims see their sockets close. The program runs in a process group of its own,
 // so that what is sent to the guard's group reaches it once: passed on.

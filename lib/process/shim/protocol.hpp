@@ -16,13 +16,13 @@ inline constexpr int kLimitCount = 5;   // of the kernel
 inline constexpr int kWatchedCount = 3; // of the shim
 
 // Launcher to shim.
-enum class OrderKind : uint32_t {
+enum class CommandKind : uint32_t {
   terminate = 'T', // TERM to everything now, KILL after grace_ms; a later order may only shorten what is left
   kill = 'K',      // KILL everything now
 };
 
-struct Order {
-  OrderKind kind;
+struct Command {
+  CommandKind kind;
   uint32_t grace_ms;
 };
 

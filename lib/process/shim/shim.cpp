@@ -1,9 +1,9 @@
 // holdfast-shim: the parent of one hook. Started by the launcher with the control socket as descriptor 3 and the hook's
 // own standard descriptors, environment and argument list (protocol.hpp). It ends when no descendant is left.
 //
-// It is a subreaper, so that nothing a hook starts can leave it, and a process of its own, so that the end of the node
-// is an end of file on the socket: then everything below it is killed at once. SIGTERM to the shim means the same. Send
-// it TERM, never KILL: a killed shim loses its tree.
+// It is a subreaper, so that nothing a hook starts can leave it, and a process of its own, so that the end of the
+// worker is an end of file on the socket: then everything below it is killed at once. SIGTERM to the shim means the
+// same. Send it TERM, never KILL: a killed shim loses its tree.
 
 #include "lib/process/shim/cgroup.hpp"
 #include "lib/process/shim/process_tree.hpp"
@@ -39,7 +39,7 @@ constexpr int64_t kLook = 100'000;          // between two looks at the memory o
 constexpr int64_t kLookAtCount = 250'000;   // ... at the number of its processes alone
 // The kernel's limit counts threads too, and is there for what grows between two looks.
 constexpr uint64_t kTasksEach = 8, kMostTasks = 1u << 22;
-constexpr int kEndFirst = 500;                                  // oom_score_adj: before the node and its database
+constexpr int kEndFirst = 500;                                  // oom_score_adj: before the worker and its database
 constexpr int64_t kFirstRetry = 2'000, kLongestRetry = 200'000; // from one round of KILL to the next
 
 // One shim supervises one hook: its state is the program's state. `list` is large and mostly never touched. Nothing is
@@ -320,12 +320,12 @@ private:
     if (!killing()) kill_at_ = sooner(kill_at_, deadline);
   }
 
-  void read_orders() {
-    shim::Order received;
+  void read_commands() {
+    shim::Command received;
     const ssize_t got = recv(kControlDescriptor, &received, sizeof received, MSG_DONTWAIT);
     if (got == static_cast<ssize_t>(sizeof received)) {
-      if (received.kind == shim::OrderKind::terminate) order(int64_t{received.grace_ms} * 1'000, true);
-      if (received.kind == shim::OrderKind::kill) order(0, false);
+      if (received.kind == shim::CommandKind::terminate) order(int64_t{received.grace_ms} * 1'000, true);
+      if (received.kind == shim::CommandKind::kill) order(0, false);
     } else if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
       listening_ = false; // whoever started us is gone
       order(0, false);
@@ -348,7 +348,7 @@ private:
     pollfd waits[2] = {{signals_, POLLIN, 0}, {listening_ ? kControlDescriptor : -1, POLLIN, 0}};
     if (poll(waits, 2, timeout) <= 0) return;
     if (waits[0].revents != 0) read_signals();
-    if (waits[1].revents != 0) read_orders();
+    if (waits[1].revents != 0) read_commands();
   }
 
   const pid_t leader_;

@@ -32,8 +32,7 @@ Html facts(pg::Connection& connection, const store::Crawl& crawl) {
 }
 
 Html gallery(const PageRequest& request) {
-  const auto snapshots =
-      store::crawl_snapshots(request.connection, request.id, request.before, kSnapshotsOfPage);
+  const auto snapshots = store::crawl_snapshots(request.connection, request.id, request.before, kSnapshotsOfPage);
   html::List tiles;
   for (const auto& snapshot : snapshots) {
     const auto where = html::without_scheme(snapshot.url);

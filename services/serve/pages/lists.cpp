@@ -17,11 +17,11 @@ Page one_table(std::string title, std::string heading, std::string id, Html tabl
 } // namespace
 
 std::optional<Page> hosts_page(const PageRequest& request) {
-  Table table({{"Host", "long"}, {"Min delay", "nw"}, {"Max parallel", "n"}, {"Now", "long"}}, "Web sites with limits");
+  Table table({{"Host", "long"}, {"Min delay", "nw"}, {"Max parallel", "n"}, {"Now", "long"}}, "Hosts with limits");
   for (const auto& host : store::limited_hosts(request.connection, kHosts))
-    table.row({host.name, host.delay_seconds > 0 ? duration(host.delay_seconds) : "", host.max_parallel,
-               sentence(host.why)});
-  return one_table("Hosts", "Per-host limits", "hosts", table.html("No web site has limits of its own."));
+    table.row(
+        {host.name, host.delay_seconds > 0 ? duration(host.delay_seconds) : "", host.max_parallel, sentence(host.why)});
+  return one_table("Hosts", "Per-host limits", "hosts", table.html("No host has limits of its own."));
 }
 
 std::optional<Page> failures_page(const PageRequest& request) {

@@ -16,14 +16,14 @@ Html numbers(pg::Connection& connection) {
   const auto add = [&](const char* name, const std::string& value) {
     list.push_back({{"name", name}, {"value", value}});
   };
-  add("Nodes", number(now.nodes));
+  add("Workers", number(now.workers));
   add("In work", number(now.snapshots_held) + " of " + number(now.slots));
   add("Hooks running", number(now.hooks_running));
   add("Open snapshots", number(now.snapshots_open));
   add("Open crawls",
       number(now.crawls_open) + (now.crawls_paused > 0 ? ", " + number(now.crawls_paused) + " paused" : ""));
   return html::fill(embedded::numbers_html,
-                    {{"numbers", std::move(list)}, {"idle", now.crawls_to_do > 0 && now.nodes == 0}});
+                    {{"numbers", std::move(list)}, {"idle", now.crawls_to_do > 0 && now.workers == 0}});
 }
 
 Html stuck(pg::Connection& connection) {
@@ -41,9 +41,9 @@ Html stuck(pg::Connection& connection) {
 }
 
 Html running(pg::Connection& connection) {
-  Table table({{"Hook", "nw"}, {"For", "nw"}, {"Snapshot", "long"}, {"Node", ""}}, "Hooks that run");
+  Table table({{"Hook", "nw"}, {"For", "nw"}, {"Snapshot", "long"}, {"Worker", ""}}, "Hooks that run");
   for (const auto& hook : store::running_in_front(connection, kRows))
-    table.row({hook.plugin, duration(hook.seconds), snapshot_link(hook.snapshot_id, hook.url), hook.node});
+    table.row({hook.plugin, duration(hook.seconds), snapshot_link(hook.snapshot_id, hook.url), hook.worker});
   return table.html("Nothing runs.");
 }
 

@@ -21,7 +21,9 @@ std::optional<Page> search_page(const PageRequest& request) {
                      {"name", snapshot.name()},
                      {"url", snapshot.url}});
   const bool more = !query.empty() && !page.next.empty();
-  return Page{query.empty() ? "Search" : query, query.empty() ? "Search" : "“" + query + "”", {},
+  return Page{query.empty() ? "Search" : query,
+              query.empty() ? "Search" : "“" + query + "”",
+              {},
               html::fill(embedded::search_html, {{"found", std::move(found)},
                                                  {"before", request.before.has_value()},
                                                  {"window", number(kWindow)},

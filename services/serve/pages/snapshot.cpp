@@ -25,8 +25,8 @@ Html head(const PageRequest& request, const store::Snapshot& snapshot) {
     facts.add("Kept", html::with_sub(size_of(snapshot.bytes),
                                      "in " + html::counted(static_cast<std::uint64_t>(snapshot.files), "file")));
   facts.add("Attempts", snapshot.attempts);
-  facts.add("Owners lost", number_unless_zero(snapshot.owners_lost));
-  facts.add("Node", snapshot.owner);
+  facts.add("Owners lost", number_unless_zero(snapshot.lapses));
+  facts.add("Worker", snapshot.owner);
   facts.add("Added", when(snapshot.created_at));
   facts.add("Sealed", when(snapshot.sealed_at));
   facts.add("Tags", tag_links(snapshot.tags));
@@ -55,7 +55,8 @@ std::vector<File> files_of(const store::ShownResult& result, const std::string& 
   for (const auto& file : list) {
     if (!file.is_object() || !file.contains("path") || !file["path"].is_string()) continue;
     const auto name = file["path"].get<std::string>();
-    files.push_back({links.file(directory + "/" + result.plugin + "/" + name), name, file.value("type", std::string())});
+    files.push_back(
+        {links.file(directory + "/" + result.plugin + "/" + name), name, file.value("type", std::string())});
   }
   return files;
 }

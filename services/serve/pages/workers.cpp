@@ -13,10 +13,10 @@ Html running(pg::Connection& connection) {
   Table table({{"Process", "long"}, {"Machine", ""}, {"Holds", "n"}, {"Lease left", "nw"}, {"What it does", "long"}},
               "Processes that run");
   for (const auto& process : store::running_processes(connection, kRunning))
-    table.row({process.label, process.hostname,
-               process.process_type == "worker" ? std::to_string(process.held) + "/" + std::to_string(process.slots)
-                                                : "",
-               duration(process.lease_seconds), sentence(process.why)});
+    table.row(
+        {process.label, process.hostname,
+         process.process_type == "worker" ? std::to_string(process.held) + "/" + std::to_string(process.slots) : "",
+         duration(process.lease_seconds), sentence(process.why)});
   return table.html(Html(html::Literal(embedded::no_workers_html)));
 }
 
@@ -40,9 +40,9 @@ Html ended(pg::Connection& connection) {
 
 std::optional<Page> workers_page(const PageRequest& request) {
   auto& connection = request.connection;
-  return Page{"Nodes",
-              "Nodes",
-              {{"nodes", running(connection), "", false},
+  return Page{"Workers",
+              "Workers",
+              {{"workers", running(connection), "", false},
                {"tree", tree(connection), "Process tree"},
                {"ended", ended(connection), "Ended"}}};
 }

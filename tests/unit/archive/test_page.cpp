@@ -34,7 +34,7 @@ SnapshotView sample_view() {
   view.outcome = "partial";
   view.fence = 3;
   view.ended_at = "2026-08-01T09:14:22Z";
-  view.node = "attic-2";
+  view.worker = "attic-2";
   view.tags = {"one", "two"};
   for (const char* plugin : {"headers", "title", "wget"})
     view.results.push_back(make_result(plugin, "succeeded"));
@@ -94,7 +94,7 @@ TEST_CASE("the page holds every result, with status in words, files, errors and 
 
 TEST_CASE("hostile text stays text wherever it stands") {
   auto view = sample_view();
-  view.title = view.url = view.outcome = view.node = view.id = view.crawl_id = view.ended_at = kAttack;
+  view.title = view.url = view.outcome = view.worker = view.id = view.crawl_id = view.ended_at = kAttack;
   view.tags = {kAttack};
   view.discovered = {kAttack, "https://example.com/\"onmouseover=alert(1) x=\"", "JaVaScRiPt:alert(1)"};
   for (auto& result : view.results) {

@@ -114,19 +114,19 @@ TEST_SUITE("log") {
   }
 }
 
-TEST_CASE("a JSON line names the node and what it speaks of, and no hook can forge that") {
+TEST_CASE("a JSON line names the worker and what it speaks of, and no hook can forge that") {
   const test::TempDir directory;
   const auto text = captured_stderr(directory, [] {
     base::configure_logging(LogFormat::json, "info");
     spdlog::info("before");
-    base::set_log_node("node one");
+    base::set_log_process("worker one");
     {
       const base::LogAbout crawl({"c1", "", 0, "", ""});
       const base::LogAbout hook({"", "s1", 3, "wget", "on_Snapshot__35_wget"});
       spdlog::warn("said: {}", "\",\"crawl\":\"c2");
     }
     spdlog::info("after");
-    base::set_log_node("");
+    base::set_log_process("");
   });
   std::istringstream lines(text);
   std::vector<nlohmann::json> all;
@@ -134,12 +134,12 @@ TEST_CASE("a JSON line names the node and what it speaks of, and no hook can for
     all.push_back(nlohmann::json::parse(line));
   REQUIRE(all.size() == 3);
   CHECK(all[0].size() == 3);
-  CHECK(all[1]["node"] == "node one");
+  CHECK(all[1]["process"] == "worker one");
   CHECK(all[1]["crawl"] == "c1");
   CHECK(all[1]["snapshot"] == "s1");
   CHECK(all[1]["attempt"] == 3);
   CHECK(all[1]["plugin"] == "wget");
   CHECK(all[1]["hook"] == "on_Snapshot__35_wget");
-  CHECK(all[2]["node"] == "node one");
+  CHECK(all[2]["process"] == "worker one");
   CHECK(!all[2].contains("crawl"));
 }

@@ -1,0 +1,82 @@
+#include "lib/store/worker.hpp"
+
+#include "lib/store/json.hpp"
+#include "lib/store/schema.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace holdfast::store {
+
+std::string machine_json(const ProcessInfo& process) {
+  const nlohmann::json machine = {
+      {"id", process.machine.id},
+      {"hostname", process.machine.hostname},
+      {"os", process.machine.os},
+      {"architecture", process.machine.architecture},
+      {"cpu_count", process.machine.cpu_count},
+      {"memory_bytes", process.machine.memory_bytes},
+      {"pid_namespace", process.pid_namespace},
+      {"program",
+       {{"revision", migrator().revision()}, {"capabilities", nlohmann::json::parse(process.capabilities_json)}}}};
+  return json_text(machine);
+}
+
+std::string worker_join(pg::Connection& connection, const ProcessInfo& process, std::chrono::milliseconds lease) {
+  return connection
+      .call("select holdfast.worker_join($1::uuid, $2::jsonb, $3, $4::integer, $5::bigint, nullif($12, '')::uuid, $6, "
+            "$7, $8, $9, $10::integer, $11::interval)",
+            process.id, machine_json(process), process.boot_id, process.pid, process.start_ticks, process.process_type,
+            process.worker_type, process.label, process.version, process.slots, lease, process.parent_id)
+      .value();
+}
+
+bool archive_begun(pg::Connection& connection) { return connection.call("select holdfast.archive_begun()").value(); }
+
+BeatAnswer worker_beat(pg::Connection& connection, const std::string& worker, std::chrono::milliseconds lease,
+                       const std::vector<Lease>& held, const std::string& stats_json) {
+  std::vector<std::string> snapshots;
+  std::vector<std::int64_t> fences;
+  for (const Lease& one : held) {
+    snapshots.push_back(one.snapshot_id);
+    fences.push_back(one.fence);
+  }
+  const auto rows =
+      connection.call("select * from holdfast.worker_beat($1::uuid, $2::interval, $3::uuid[], $4::bigint[], $5::jsonb)",
+                      worker, lease, snapshots, fences, stats_json);
+  BeatAnswer answer;
+  for (const auto row : rows) {
+    const std::string& kind = row.text("kind");
+    if (kind == "lost")
+      answer.lost.push_back({row["snapshot_id"], "", row["fence"]});
+    else if (kind == "extra")
+      answer.extra.push_back({row["snapshot_id"], row["crawl_id"], row["fence"]});
+    else if (kind == "request")
+      answer.request = row.text("detail");
+    else if (kind == "log_level")
+      answer.log_level = row.text("detail");
+  }
+  return answer;
+}
+
+void worker_leave(pg::Connection& connection, const std::string& worker, int exit_code, const std::string& reason) {
+  connection.call("select holdfast.worker_leave($1::uuid, $2::integer, $3)", worker, exit_code, reason);
+}
+
+bool worker_gone(pg::Connection& connection, const LocalProcess& process, const std::string& reason) {
+  return connection
+      .call("select holdfast.worker_gone($1::uuid, $2, $3, $4, $5::integer, $6::bigint, $7)", process.id,
+            process.machine_id, process.boot_id, process.pid_namespace, process.pid, process.start_ticks, reason)
+      .value();
+}
+
+int lapse_workers(pg::Connection& connection) { return connection.call("select holdfast.lapse_workers()").value(); }
+
+std::vector<std::string> processes_on(pg::Connection& connection, const std::string& hostname) {
+  return connection
+      .call("select id from holdfast.v_worker where hostname = $1 and status = 'running' "
+            "and process_type in ('worker', 'runner')",
+            hostname)
+      .column("id");
+}
+
+} // namespace holdfast::store

@@ -1,0 +1,24 @@
+#pragma once
+// What a worker tells machines about itself: /healthz (it lives), /readyz (it is counted on: its lease holds), /metrics
+// (Prometheus). All three are open to whoever reaches the port: they hold numbers, and names of plugins and machines.
+// Owned by the verb that runs the worker; threads and read-only database sessions of its own. The destructor ends both.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace holdfast::serve {
+
+class WorkerEndpoint {
+public:
+  // Throws Error(configuration) for an address that is none, Error(unavailable) if it is taken.
+  WorkerEndpoint(const std::string& listen, const std::string& dsn);
+  ~WorkerEndpoint();
+  std::uint16_t port() const noexcept;
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace holdfast::serve

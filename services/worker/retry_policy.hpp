@@ -1,0 +1,60 @@
+#pragma once
+// Database calls of a worker's coroutines: on the pool, repeated while the error is temporary and the worker is still
+// trusted. Main thread only; owned by Worker, outlives its jobs.
+
+#include "lib/base/async.hpp"
+#include "lib/base/error.hpp"
+#include "lib/base/trust_window.hpp"
+#include "lib/pg/pool.hpp"
+
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <chrono>
+#include <type_traits>
+
+namespace holdfast::worker {
+
+// Calls capture by reference: the coroutine waits for them (see pg::Pool::run).
+class RetryPolicy {
+public:
+  RetryPolicy(pg::Pool& pool, const base::TrustWindow& trust) : pool_(pool), trust_(trust) {}
+
+  // For calls that may be repeated. Throws what the call throws unless that is temporary; Error(lease_lost) once the
+  // worker may no longer act.
+  template <class Call>
+  auto repeat(Call call) -> awaitable<std::invoke_result_t<Call&, pg::Connection&>> {
+    static_assert(std::is_trivially_destructible_v<Call>);
+    Backoff backoff;
+    for (;;) {
+      try {
+        co_return co_await pool_.run(call);
+      } catch (const base::Error& error) {
+        if (error.error_class() != base::ErrorClass::temporary) throw;
+        require_trust(error);
+      }
+      co_await pause(backoff);
+    }
+  }
+
+  // Once: for claims, whose answer may be lost (the next beat mends that).
+  template <class Call>
+  auto once(Call call) -> awaitable<std::invoke_result_t<Call&, pg::Connection&>> {
+    static_assert(std::is_trivially_destructible_v<Call>);
+    co_return co_await pool_.run(call);
+  }
+
+  // The parts of repeat(), for callers that build each try anew.
+  struct Backoff {
+    std::chrono::milliseconds next{50};
+  };
+  void require_trust(const base::Error& error) const; // throws Error(lease_lost)
+  static awaitable<void> pause(Backoff& backoff);
+
+private:
+  pg::Pool& pool_;
+  const base::TrustWindow& trust_;
+};
+
+} // namespace holdfast::worker

@@ -1,0 +1,477 @@
+#include "services/worker/worker.hpp"
+
+#include "lib/base/duration.hpp"
+#include "lib/base/log.hpp"
+#include "lib/base/metrics.hpp"
+#include "lib/base/test_point.hpp"
+#include "lib/store/json.hpp"
+#include "services/worker/connections.hpp"
+#include "services/worker/jitter.hpp"
+#include "services/worker/machine.hpp"
+
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/system/system_error.hpp>
+#include <nlohmann/json.hpp>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+#include <utility>
+
+namespace holdfast::worker {
+
+namespace {
+
+constexpr int kOpenSeeds = 200;                       // a new crawl of no more is opened by the claim itself
+constexpr std::chrono::milliseconds kRoomCheck{2000}; // how often a worker that stopped claiming looks again
+// For what is left once no hook runs: a few database calls, each with its own deadline.
+constexpr std::chrono::milliseconds kLeave{60000};
+// Once the hooks were killed: what then still runs hangs, in a file system that does not answer, say.
+constexpr std::chrono::milliseconds kLeaveKilled{10000};
+constexpr std::chrono::milliseconds kDoneCheck{1000};
+constexpr std::chrono::milliseconds kLeastWait{20}; // between claims that find nothing
+constexpr std::chrono::milliseconds kDueElsewhere{500};
+constexpr std::chrono::milliseconds kTrustCheck{1000};
+
+std::string capabilities(const Options& options) {
+  // A claim leaves out the crawls that name other plugins.
+  nlohmann::json plugins = nlohmann::json::array();
+  for (const auto& plugin : options.catalog->plugins())
+    if (options.catalog->lacking(plugin.first).empty()) plugins.push_back(plugin.first);
+  const bool bucket = options.archive_root.native().starts_with("s3:");
+  return store::json_text({{"plugins", plugins}, {"archive", bucket ? "s3" : "directory"}});
+}
+
+// For the fault suite, which must notice.
+bool self_fencing() { return !base::test_switch("NO_SELF_FENCING"); }
+
+} // namespace
+
+Worker::Worker(asio::io_context& io, Options options, base::StopSignal& stop, std::function<bool(pg::Connection&)> done)
+    : io_(io), options_(std::move(options)), stop_(stop), done_(std::move(done)),
+      process_(describe_process("worker", options_.kind, options_.version, options_.slots, options_.data_dir)),
+      scratch_(options_.work_dir, process_.id), binaries_(options_.binary_directories, options_.data_dir / "lib"),
+      trust_(options_.lease, options_.margin), sleeper_(io.get_executor()), trust_timer_(io) {
+  process_.parent_id = options_.parent_id;
+  options_.work_dir = scratch_.path();
+  options_.temporary_dir = scratch_.temporary();
+  process::Cgroups cgroups;
+  if (options_.cgroups) {
+    cgroups = process::Cgroups::find();
+    cgroups.prepare();
+  }
+  spdlog::info("cgroups of hooks: {}", cgroups.describe());
+  launcher_ = process::make_launcher(io_.get_executor(), options_.shim, std::move(cgroups));
+
+  // Joining is done on a connection of its own: if the database is away at start, say so and stop.
+  pg::Connection connection(options_.dsn, connection_options(process_.label, options_));
+  process_.capabilities_json = capabilities(options_);
+  const auto sent = base::TrustWindow::Clock::now();
+  collection_id_ = store::worker_join(connection, process_, options_.lease);
+  trust_.extend(sent);
+  make_parts(connection);
+}
+
+void Worker::make_parts(pg::Connection& connection) {
+  const auto executor = io_.get_executor();
+  open_archive(connection);
+  pool_ = std::make_unique<pg::Pool>(options_.dsn, connection_options(process_.label, options_), options_.connections,
+                                     std::min(options_.lease - options_.margin, std::chrono::milliseconds(10000)));
+  retry_ = std::make_unique<RetryPolicy>(*pool_, trust_);
+  archive_ = std::make_unique<ArchiveWatch>(executor, *archive_root_, options_.archive_root.string());
+  intake_ = std::make_unique<Intake>(options_, scratch_, *archive_);
+  turns_ = std::make_unique<Turns>(
+      *retry_, process_.id, &call_turn,
+      [this] {
+        archive_->hurry();
+        sleeper_.wake();
+      },
+      [this](const std::string& reason) { fence(reason); });
+  running_hooks_ = std::make_unique<RunningHooks>(executor, *retry_, process_.id, [this] { return jobs_->hooks(); });
+  expander_ = std::make_unique<CrawlExpander>(
+      executor, *retry_, process_.id, options_,
+      CrawlExpander::Callbacks{[this] { return !leaving() && shortage().empty(); }, [this] { sleeper_.wake(); },
+                               [this](std::string crawl) { return housekeeping_->make_crawl_page(std::move(crawl)); }});
+  housekeeping_ = std::make_unique<Housekeeping>(executor, *pool_, files_, *archive_root_);
+
+  context_ = std::unique_ptr<JobContext>(new JobContext{
+      options_, process_.id, process_.machine.hostname, *retry_, *launcher_, binaries_, files_, resolver_,
+      *archive_root_, executor, process_.id, nullptr, nullptr, running_hooks_.get(), turns_.get()});
+  sessions_ = std::make_unique<CrawlSessions>(*context_, [this] { wake(); });
+  context_->sessions = sessions_.get();
+  jobs_ = std::make_unique<Jobs>(*context_, *turns_,
+                                 Jobs::Callbacks{[this] {
+                                                   publish_held();
+                                                   sleeper_.wake();
+                                                 },
+                                                 [this](std::string crawl) { return crawl_sealed(std::move(crawl)); },
+                                                 [this](awaitable<void> work) { spawn(std::move(work)); }});
+  binary_resolver_ = std::make_unique<BinaryResolver>(*context_);
+  context_->binary_resolver = binary_resolver_.get();
+  for (const auto& program : store::binary_known(connection, process_.id))
+    if (!program.path.empty()) binaries_.remember(program.name, program.path);
+  binaries_.add_machine_options(store::machine_options(connection, process_.id));
+}
+
+// The archive of a collection that has files is there already: what looks empty then is a volume that is not mounted.
+void Worker::open_archive(pg::Connection& connection) {
+  try {
+    archive_root_ = std::make_unique<archive::Root>(
+        archive::Root::open(options_.archive_root, collection_id_, !store::archive_begun(connection)));
+  } catch (const base::Error& error) {
+    store::worker_leave(connection, process_.id, error.exit_code(), error.what());
+    throw;
+  }
+}
+
+Worker::~Worker() {
+  heartbeat_.reset();
+  files_.join();
+  resolver_.join();
+}
+
+awaitable<Worker::Ending> Worker::run() {
+  base::set_log_process(process_.label);
+  spdlog::info("{} joined as {} with {} slots", process_.label, process_.id, options_.slots);
+  start_heartbeat();
+  watch_trust();
+  if (self_fencing()) watchdog_ = std::make_unique<Watchdog>(trust_, options_.margin / 2);
+  asio::cancellation_signal stop_watching;
+  spawn(watch_stop(), stop_watching.slot());
+  spawn(binary_resolver_->run());
+  spawn(running_hooks_->run());
+  spawn(housekeeping_->run());
+  if (options_.kind != "snapshot") spawn(expand());
+  try {
+    co_await turn_loop();
+  } catch (...) {
+    fail(std::current_exception());
+  }
+  turns_->close("this worker leaves");
+  while (!jobs_->empty()) // if the loop has failed
+    co_await sleeper_.sleep(std::chrono::milliseconds(500));
+  co_await sessions_->close("its worker leaves");
+  running_hooks_->stop();
+  trust_timer_.cancel();
+  if (watchdog_) watchdog_->leave_within(kLeave);
+  heartbeat_.reset();
+  stop_watching.emit(asio::cancellation_type::terminal);
+  while (spawned_ > 0)
+    co_await sleeper_.sleep(std::chrono::milliseconds(500));
+  co_await archive_->ended();
+  co_await leave();
+  if (failure_) std::rethrow_exception(failure_);
+  co_return fenced_ ? Ending::lost_trust : Ending::left;
+}
+
+// Says good-bye to the database.
+awaitable<void> Worker::leave() {
+  const bool lost = fenced_ && !failure_;
+  const int exit_code = failure_ ? static_cast<int>(base::ErrorClass::bug)
+                        : lost   ? static_cast<int>(base::ErrorClass::temporary)
+                                 : 0;
+  const std::string reason = failure_                 ? "failed"
+                             : lost                   ? "lost trust"
+                             : stop_.reason().empty() ? "done"
+                                                      : stop_.reason();
+  std::string problem;
+  try {
+    co_await pool_->run(
+        [&](pg::Connection& connection) { store::worker_leave(connection, process_.id, exit_code, reason); });
+  } catch (const base::Error& error) {
+    problem = error.what(); // its lease will lapse
+  }
+  if (!problem.empty()) spdlog::warn("could not say good-bye to the database: {}", problem);
+  spdlog::info("{} left: {}", process_.label, reason);
+}
+
+// Runs beside run(), which waits for it before it ends.
+void Worker::spawn(awaitable<void> work, asio::cancellation_slot slot) {
+  ++spawned_;
+  asio::co_spawn(io_, std::move(work), asio::bind_cancellation_slot(slot, [this](std::exception_ptr failure) {
+                   --spawned_;
+                   sleeper_.wake();
+                   try {
+                     if (failure) std::rethrow_exception(failure);
+                   } catch (const boost::system::system_error&) { // cancelled
+                   } catch (const std::exception& error) {
+                     spdlog::error("something of this worker has ended: {}", error.what());
+                   }
+                 }));
+}
+
+void Worker::start_heartbeat() {
+  pg::Heartbeat::Callbacks callbacks;
+  const std::weak_ptr<Held> alive = held_;
+  callbacks.beat = [this, alive, held = held_.get(), id = process_.id](pg::Connection& connection,
+                                                                       std::chrono::steady_clock::time_point) {
+    std::vector<store::Lease> leases;
+    std::string stats;
+    {
+      const std::lock_guard lock(held->mutex);
+      leases = held->leases;
+      stats = held->stats_json();
+    }
+    const auto sent = base::TrustWindow::Clock::now();
+    auto answer = store::worker_beat(connection, id, options_.lease, leases, stats);
+    // The thread is joined before the worker goes, but what it has posted may still be waiting then.
+    asio::post(io_, [this, alive, sent, answer = std::move(answer)] {
+      if (!alive.expired()) take_beat(sent, answer);
+    });
+  };
+  callbacks.on_notify = [this, alive](const std::vector<std::string>& notifications) {
+    if (!alive.expired()) heed(notifications);
+  };
+  callbacks.on_lost = [](const std::string& reason) { spdlog::warn("lost the database: {}", reason); };
+  callbacks.on_restored = [this, alive] {
+    spdlog::info("the database is back");
+    if (alive.expired()) return;
+    running_hooks_->forgotten();
+    wake();
+  };
+  callbacks.on_fatal = [this, alive](std::exception_ptr failure) {
+    if (alive.expired()) return;
+    try {
+      std::rethrow_exception(failure);
+    } catch (const std::exception& error) {
+      fence(error.what());
+    }
+  };
+  heartbeat_ = std::make_unique<pg::Heartbeat>(options_.dsn, beat_options(process_.label, options_), "holdfast",
+                                               options_.beat, io_.get_executor(), std::move(callbacks));
+}
+
+// On the main thread: while that one hangs, trust runs out however well the beats go, and the watchdog ends us.
+void Worker::take_beat(base::TrustWindow::Clock::time_point sent, const store::BeatAnswer& answer) {
+  base::test_point("take_beat");
+  trust_.extend(sent);
+  watch_trust();
+  jobs_->take_beat(answer.lost, answer.extra);
+  publish_held(); // for the next beat
+  base::request_log_level(answer.log_level);
+  if (answer.request == "drain")
+    stop_.raise(base::Strength::drain, "asked to drain");
+  else if (!answer.request.empty())
+    stop_.raise(base::Strength::stop, "asked to " + answer.request);
+}
+
+// "crawl_sealed <id>", "crawl_paused <id>": nothing more of it is to be done here. Anything else is the doorbell.
+void Worker::heed(const std::vector<std::string>& notifications) {
+  for (const auto& notification : notifications) {
+    // Somebody paused or cancelled something: the beat says what of ours.
+    if (notification == "control" && heartbeat_) heartbeat_->beat_now();
+    const auto space = notification.find(' ');
+    if (space == std::string::npos || !notification.starts_with("crawl_")) continue;
+    sessions_->crawl_over(notification.substr(space + 1), "its crawl is " + notification.substr(6, space - 6));
+  }
+  wake();
+}
+
+void Worker::publish_held() {
+  const std::uint64_t free = scratch_.free_bytes();
+  const std::lock_guard lock(held_->mutex);
+  held_->leases = jobs_->leases();
+  held_->sealed = jobs_->sealed();
+  held_->free_bytes = free;
+  held_->not_claiming = not_claiming_;
+}
+
+std::string Worker::Held::stats_json() const {
+  nlohmann::json stats = {{"sealed", sealed}, {"free_bytes", free_bytes}};
+  if (!not_claiming.empty()) stats["not_claiming"] = not_claiming;
+  return store::json_text(std::move(stats));
+}
+
+// Past the trust window others may have our work: nothing of ours may run on.
+void Worker::fence(const std::string& reason) {
+  if (fenced_) return;
+  fenced_ = true;
+  base::count("holdfast_worker_fencings_total");
+  spdlog::error("no longer trusted, killing {} snapshots' hooks: {}", jobs_->size(), reason);
+  jobs_->lose_all("this worker is no longer trusted: " + reason);
+  sessions_->kill("this worker is no longer trusted: " + reason);
+  binary_resolver_->stop();
+  expander_->stop();
+  housekeeping_->stop();
+  if (watchdog_) watchdog_->stand_down(); // last: it watches over the lines above
+  wake();
+}
+
+void Worker::fail(std::exception_ptr failure) {
+  if (!failure_) failure_ = std::move(failure);
+  fence("the worker has failed");
+}
+
+void Worker::watch_trust() {
+  // The timer does not count the time that the machine sleeps, trust does: so it looks every second.
+  const auto left = trust_.trusted_until() - base::TrustWindow::Clock::now();
+  trust_timer_.expires_after(std::clamp<std::chrono::nanoseconds>(left, std::chrono::milliseconds(1), kTrustCheck));
+  trust_timer_.async_wait([this](const boost::system::error_code& error) {
+    if (error || fenced_ || !self_fencing()) return;
+    if (trust_.trusted(base::TrustWindow::Clock::now()))
+      watch_trust();
+    else
+      fence("no beat has succeeded for " + base::format_duration(options_.lease - options_.margin));
+  });
+}
+
+awaitable<void> Worker::watch_stop() {
+  co_await stop_.reached(base::Strength::drain);
+  draining_ = true;
+  binary_resolver_->stop();
+  expander_->stop();
+  housekeeping_->stop();
+  not_claiming_ = shortage(); // for why(), and not worth another line here
+  publish_held();
+  spdlog::info("draining ({}): {} snapshots in work", stop_.reason(), jobs_->size());
+  wake();
+  asio::steady_timer deadline(io_, options_.drain_timeout);
+  deadline.async_wait([this](const boost::system::error_code& error) {
+    if (!error) stop_.raise(base::Strength::stop, "drain_timeout is over");
+  });
+  co_await stop_.reached(base::Strength::stop);
+  deadline.cancel();
+  jobs_->interrupt_all("its worker was stopped: " + stop_.reason());
+  sessions_->hurry("its worker was stopped: " + stop_.reason());
+  wake();
+  deadline.expires_after(options_.stop_timeout);
+  deadline.async_wait([this](const boost::system::error_code& error) {
+    if (!error) stop_.raise(base::Strength::kill, "stop_timeout is over");
+  });
+  co_await stop_.reached(base::Strength::kill);
+  deadline.cancel();
+  if (watchdog_) watchdog_->leave_within(kLeaveKilled);
+  jobs_->lose_all("its worker was killed: " + stop_.reason());
+  sessions_->kill("its worker was killed: " + stop_.reason());
+  wake();
+}
+
+void Worker::wake() {
+  sleeper_.wake();
+  expander_->wake();
+}
+
+// Until it leaves and every job has ended. A turn is made when a page was handed in, something may be due, or a poll
+// is.
+awaitable<void> Worker::turn_loop() {
+  while (!leaving() || !jobs_->empty()) {
+    if (!leaving()) archive_->look();
+    if (!leaving() && turns_->waiting() == 0) co_await archive_->answered();
+    const auto claim = claim_request();
+    store::TurnAnswer answer;
+    std::string problem;
+    try {
+      if (claim.room > 0 || turns_->waiting() > 0) answer = co_await turns_->make(claim);
+      jobs_->start(answer.claims);
+      if (answer.claims.empty() && turns_->waiting() == 0) co_await look_whether_done();
+    } catch (const base::Error& error) {
+      if (error.error_class() == base::ErrorClass::lease_lost)
+        fence(error.what());
+      else if (error.error_class() != base::ErrorClass::temporary)
+        throw;
+      problem = error.what();
+    }
+    if (!problem.empty()) spdlog::debug("no turn: {}", problem);
+    // A turn looks for lapsed workers, unless it has finished pages. A worker that makes no other turns does it here.
+    if (const auto now = std::chrono::steady_clock::now();
+        (claim.room == 0 || !answer.pages.empty()) && !fenced_ && !lapsing_ && now - lapsed_ > options_.poll) {
+      lapsed_ = now;
+      spawn(lapse_workers());
+    }
+    if (!answer.claims.empty() || turns_->waiting() > 0) continue;
+    const bool woken = co_await sleeper_.sleep(pause_after(answer));
+    if (!woken) expander_->wake();
+  }
+}
+
+store::ClaimRequest Worker::claim_request() {
+  store::ClaimRequest claim;
+  set_not_claiming(shortage());
+  if (leaving() || !not_claiming_.empty() || options_.kind == "crawl") return claim;
+  claim.room = std::max(0, options_.slots - static_cast<int>(running()));
+  claim.order = options_.claim_order;
+  claim.seeds = options_.kind == "snapshot" ? 0 : kOpenSeeds;
+  // With as many browsers open as there may be, what would need another is left to other workers.
+  claim.open_only = sessions_->full();
+  claim.open = sessions_->open();
+  if (claim.open_only || claim.open.empty()) {
+    auto crawls = jobs_->crawls();
+    crawls.insert(claim.open.begin(), claim.open.end());
+    claim.open.assign(crawls.begin(), crawls.end());
+  }
+  return claim;
+}
+
+// How long to sleep unless woken, after a turn that claimed nothing.
+std::chrono::milliseconds Worker::pause_after(const store::TurnAnswer& answer) const {
+  auto pause = options_.poll;
+  if (done_) pause = std::min(pause, kDoneCheck);
+  if (!not_claiming_.empty()) pause = kRoomCheck;
+  pause = jittered(pause);
+  if (!answer.wait) return pause;
+  // What is due already although nothing was found is not for us: paused, or of a crawl that has no room here.
+  const auto due =
+      answer.wait->count() > 0 ? std::max(*answer.wait + std::chrono::milliseconds(1), kLeastWait) : kDueElsewhere;
+  return std::min(pause, due);
+}
+
+void Worker::set_not_claiming(std::string why) {
+  if (why == not_claiming_) return;
+  if (!draining_) { // else it has been said
+    if (why.empty())
+      spdlog::info("claiming again");
+    else
+      spdlog::warn("not claiming: {}", why);
+  }
+  not_claiming_ = std::move(why);
+  publish_held();
+}
+
+std::string Worker::shortage() const {
+  return draining_ ? "it is draining (" + stop_.reason() + ")" : intake_->shortage();
+}
+
+awaitable<void> Worker::crawl_sealed(std::string crawl_id) {
+  sessions_->crawl_over(crawl_id, "its crawl is sealed");
+  co_await housekeeping_->make_crawl_page(std::move(crawl_id));
+}
+
+awaitable<void> Worker::lapse_workers() {
+  lapsing_ = true;
+  std::string problem;
+  try {
+    co_await retry_->once([](pg::Connection& connection) { return store::lapse_workers(connection); });
+  } catch (const base::Error& error) {
+    problem = error.what(); // another round
+  }
+  if (!problem.empty()) spdlog::debug("no lapsed worker looked for: {}", problem);
+  lapsing_ = false;
+}
+
+awaitable<void> Worker::expand() {
+  try {
+    co_await expander_->run();
+  } catch (const base::Error& error) {
+    if (error.error_class() == base::ErrorClass::lease_lost)
+      fence(error.what());
+    else
+      fail(std::current_exception());
+  } catch (...) {
+    fail(std::current_exception());
+  }
+}
+
+awaitable<void> Worker::look_whether_done() {
+  const auto now = std::chrono::steady_clock::now();
+  if (!done_ || leaving() || now - looked_whether_done_ < kDoneCheck / 4) co_return;
+  looked_whether_done_ = now;
+  if (co_await pool_->run([this](pg::Connection& connection) { return done_(connection); }))
+    stop_.raise(base::Strength::drain, "done");
+}
+
+} // namespace holdfast::worker

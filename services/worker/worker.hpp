@@ -1,0 +1,137 @@
+#pragma once
+// One incarnation of a worker: joins, takes turns (finish pages, claim new ones), runs snapshots, drains, leaves.
+// Owned by the verb that runs it; constructed, run and destroyed on the main thread, which owns all domain state. Side
+// threads: beat (own connection), database pool, files, resolver, archive watch, watchdog. Destroy it only after run()
+// has completed.
+
+#include "lib/archive/root.hpp"
+#include "lib/base/async.hpp"
+#include "lib/base/stop_signal.hpp"
+#include "lib/base/trust_window.hpp"
+#include "lib/pg/heartbeat.hpp"
+#include "lib/pg/pool.hpp"
+#include "lib/process/launcher.hpp"
+#include "services/worker/archive_watch.hpp"
+#include "services/worker/binary_resolver.hpp"
+#include "services/worker/crawl_expander.hpp"
+#include "services/worker/crawl_session.hpp"
+#include "services/worker/housekeeping.hpp"
+#include "services/worker/intake.hpp"
+#include "services/worker/jobs.hpp"
+#include "services/worker/options.hpp"
+#include "services/worker/running_hooks.hpp"
+#include "services/worker/scratch.hpp"
+#include "services/worker/sleeper.hpp"
+#include "services/worker/turns.hpp"
+#include "services/worker/watchdog.hpp"
+
+#include <boost/asio/cancellation_signal.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace holdfast::worker {
+
+class Worker {
+public:
+  enum class Ending {
+    left,       // asked to leave, everything given back
+    lost_trust, // past the trust window: hooks killed; the caller starts a new incarnation
+  };
+
+  // `done`: polled whenever the worker is idle and now and then; true ends the worker as if it had been asked to drain
+  // (for `add` and `run`). May be empty. Throws Error(unavailable, cannot_create, ...) if the worker cannot start.
+  Worker(asio::io_context& io, Options options, base::StopSignal& stop, std::function<bool(pg::Connection&)> done = {});
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  awaitable<Ending> run();
+
+  const std::string& id() const noexcept { return process_.id; }
+  std::size_t running() const noexcept { return jobs_->running(); }
+  std::uint64_t sealed() const noexcept { return jobs_->sealed(); }
+
+private:
+  // What the beat thread may read of us.
+  struct Held {
+    std::mutex mutex;
+    std::vector<store::Lease> leases;
+    std::uint64_t sealed{0}, free_bytes{0};
+    std::string not_claiming;
+    std::string stats_json() const;
+  };
+
+  void make_parts(pg::Connection& connection);
+  void open_archive(pg::Connection& connection);
+  void start_heartbeat();
+  void spawn(awaitable<void> work, asio::cancellation_slot slot = {});
+  void take_beat(base::TrustWindow::Clock::time_point sent, const store::BeatAnswer& answer);
+  void heed(const std::vector<std::string>& notifications);
+  void publish_held();
+  void fence(const std::string& reason);
+  void fail(std::exception_ptr failure);
+  void watch_trust();
+  awaitable<void> watch_stop();
+  awaitable<void> leave();
+  void wake(); // something may be due
+
+  bool leaving() const noexcept { return draining_ || fenced_; }
+  awaitable<void> turn_loop();
+  store::ClaimRequest claim_request();
+  std::chrono::milliseconds pause_after(const store::TurnAnswer& answer) const;
+  void set_not_claiming(std::string why);
+  std::string shortage() const; // why no new work is taken; empty: it is
+  awaitable<void> crawl_sealed(std::string crawl_id);
+  awaitable<void> lapse_workers();
+  awaitable<void> expand();
+  awaitable<void> look_whether_done();
+
+  asio::io_context& io_;
+  Options options_;
+  base::StopSignal& stop_;
+  std::function<bool(pg::Connection&)> done_;
+  store::ProcessInfo process_;
+  std::string collection_id_;
+  Scratch scratch_;
+  std::unique_ptr<archive::Root> archive_root_;
+  std::unique_ptr<process::Launcher> launcher_;
+  BinaryLookup binaries_;
+  base::TrustWindow trust_;
+  asio::thread_pool files_{static_cast<std::size_t>(std::clamp(options_.slots, 1, 4))};
+  asio::thread_pool resolver_{4}; // names, and robots.txt
+  std::unique_ptr<pg::Pool> pool_;
+  std::unique_ptr<RetryPolicy> retry_;
+  std::unique_ptr<JobContext> context_;
+  std::unique_ptr<CrawlSessions> sessions_;
+  std::unique_ptr<BinaryResolver> binary_resolver_;
+  std::unique_ptr<ArchiveWatch> archive_;
+  std::unique_ptr<Intake> intake_;
+  std::unique_ptr<Turns> turns_;
+  std::unique_ptr<Jobs> jobs_;
+  std::unique_ptr<RunningHooks> running_hooks_;
+  std::unique_ptr<CrawlExpander> expander_;
+  std::unique_ptr<Housekeeping> housekeeping_;
+  std::shared_ptr<Held> held_{std::make_shared<Held>()};
+  Sleeper sleeper_;
+  asio::steady_timer trust_timer_;
+  std::size_t spawned_{0}; // coroutines beside run() that have not ended
+  bool draining_{false}, fenced_{false};
+  std::exception_ptr failure_;
+  bool lapsing_{false};
+  std::chrono::steady_clock::time_point lapsed_{}, looked_whether_done_{};
+  std::string not_claiming_;
+  std::unique_ptr<Watchdog> watchdog_;
+  std::unique_ptr<pg::Heartbeat> heartbeat_; // last: its thread ends first
+};
+
+} // namespace holdfast::worker

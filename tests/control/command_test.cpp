@@ -1,0 +1,356 @@
+// Pause, resume, cancel, scope, retry, remove: each in every state, repeated, and told to the workers.
+#include "lib/base/uuid.hpp"
+#include "lib/store/control.hpp"
+#include "lib/store/host.hpp"
+#include "lib/store/live.hpp"
+#include "tests/store/stage.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace holdfast;
+using namespace holdfast::test;
+
+namespace {
+
+const store::Command kOrder{"ann", "for a test"};
+
+std::string crawl_status(Stage& stage, const std::string& crawl) {
+  return stage.value("select status from holdfast.v_crawl where id = $1::uuid", pg::Params::of(crawl));
+}
+
+// A worker with nothing else to do turns what waits into what can be claimed.
+void expand(Stage& stage, const std::string& worker) {
+  while (const auto lease = store::crawl_claim(stage.connection, worker, 1min))
+    while (store::crawl_expand(stage.connection, worker, *lease, 1000).seeds_left > 0) {
+    }
+}
+
+std::size_t lost(Stage& stage, const std::string& worker, const store::Lease& lease) {
+  return store::worker_beat(stage.connection, worker, 1h, {lease}, "{}").lost.size();
+}
+
+} // namespace
+
+TEST_CASE("a paused crawl gives back what is in work, and nothing of it is claimed until it is resumed") {
+  Stage stage;
+  const auto crawl = stage.start(stage.seeds(1, 3));
+  const auto worker = stage.worker();
+  const auto held = stage.claim(worker);
+  CHECK(store::crawl_pause(stage.connection, crawl, kOrder));
+  CHECK_FALSE(store::crawl_pause(stage.connection, crawl, kOrder));
+  CHECK(crawl_status(stage, crawl) == "paused");
+  CHECK(stage.value("select reason from holdfast.v_crawl where id = $1::uuid", pg::Params::of(crawl)) ==
+        "paused by ann: for a test");
+  CHECK(stage.status(held.lease) == "queued");
+  CHECK(lost(stage, worker, held.lease) == 1);
+  CHECK(stage.seal(worker, held).what == store::PageAnswer::What::lost);
+  CHECK(stage.claim_only(worker, 8, {crawl}).empty());
+  CHECK_FALSE(store::crawl_claim(stage.connection, worker, 1min));
+  CHECK(stage.value("select held from holdfast.v_control where action = 'pause'") == "1");
+
+  CHECK(store::crawl_resume(stage.connection, crawl, kOrder));
+  CHECK_FALSE(store::crawl_resume(stage.connection, crawl, kOrder));
+  expand(stage, worker);
+  CHECK(crawl_status(stage, crawl) == "started");
+  const auto claims = stage.claim_many(worker, 8);
+  CHECK(claims.size() == 3);
+  for (const auto& claim : claims) {
+    CHECK(claim.attempts == 1); // being paused is no attempt
+    stage.seal(worker, claim);
+  }
+  CHECK(crawl_status(stage, crawl) == "sealed");
+}
+
+TEST_CASE("a crawl can be paused and cancelled before a worker has seen it, and while one expands it") {
+  Stage stage;
+  const auto worker = stage.worker();
+  const auto crawl = stage.add(stage.seeds(1, 10));
+  SUBCASE("queued") {
+    CHECK(store::crawl_pause(stage.connection, crawl, kOrder));
+    CHECK_FALSE(store::crawl_claim(stage.connection, worker, 1min));
+  }
+  SUBCASE("half expanded") {
+    const auto lease = store::crawl_claim(stage.connection, worker, 1min);
+    REQUIRE(lease);
+    store::crawl_expand(stage.connection, worker, *lease, 4);
+    CHECK(store::crawl_pause(stage.connection, crawl, kOrder));
+    CHECK(refusal([&] { store::crawl_expand(stage.connection, worker, *lease, 4); }) == pg::kStaleFence);
+    CHECK(store::crawl_resume(stage.connection, crawl, kOrder));
+    expand(stage, worker);
+    CHECK(store::crawl(stage.connection, crawl).open == 10);
+    CHECK(store::crawl_pause(stage.connection, crawl, kOrder));
+  }
+  CHECK(store::crawl_cancel(stage.connection, crawl, kOrder, {}));
+  CHECK_FALSE(store::crawl_cancel(stage.connection, crawl, kOrder, {}));
+  CHECK(crawl_status(stage, crawl) == "sealed");
+  CHECK_FALSE(store::crawl_pause(stage.connection, crawl, kOrder));
+  CHECK_FALSE(store::crawl_resume(stage.connection, crawl, kOrder));
+}
+
+TEST_CASE("cancelling a large crawl goes in batches, and workers end it if nobody else does") {
+  Stage stage;
+  const auto crawl = stage.start(stage.seeds(1, 2500));
+  const auto worker = stage.worker();
+  const auto held = stage.claim(worker);
+  // The first batch only, as when whoever cancels is gone after it.
+  CHECK(stage.value("select holdfast.crawl_cancel($1::uuid, 'ann', '')", pg::Params::of(crawl)) == "1499");
+  CHECK(stage.status(held.lease) == "sealed");
+  CHECK(lost(stage, worker, held.lease) == 1);
+  CHECK(stage.claim_many(worker, 8).empty());
+  expand(stage, worker);
+  const auto ended = store::crawl(stage.connection, crawl);
+  CHECK(ended.status == "sealed");
+  CHECK(ended.outcome == "cancelled");
+  CHECK(ended.stop_reason == "cancelled");
+  CHECK(ended.cancelled == 2500);
+}
+
+TEST_CASE("a snapshot is paused, resumed and cancelled on its own, queued or in work") {
+  Stage stage;
+  const auto crawl = stage.start(stage.seeds(1, 2));
+  const auto worker = stage.worker();
+  const auto held = stage.claim(worker);
+  const auto id = held.lease.snapshot_id;
+  CHECK(store::snapshot_command(stage.connection, id, "pause", kOrder));
+  CHECK_FALSE(store::snapshot_command(stage.connection, id, "pause", kOrder));
+  CHECK(stage.status(held.lease) == "paused");
+  CHECK(lost(stage, worker, held.lease) == 1);
+  CHECK(stage.claim_many(worker, 8).size() == 1);
+  CHECK(store::snapshot_command(stage.connection, id, "resume", kOrder));
+  const auto again = stage.claim(worker);
+  CHECK(again.lease.fence > held.lease.fence);
+  CHECK(store::snapshot_command(stage.connection, id, "cancel", kOrder));
+  CHECK_FALSE(store::snapshot_command(stage.connection, id, "cancel", kOrder));
+  CHECK(stage.status(held.lease) == "sealed");
+  CHECK(crawl_status(stage, crawl) == "started");
+  CHECK_FALSE(refusal([&] { store::snapshot_command(stage.connection, base::new_uuid(), "pause", kOrder); }).empty());
+}
+
+TEST_CASE("workers, hosts and everything can be paused; what they hold goes back at once") {
+  Stage stage;
+  stage.start(stage.seeds(1, 4));
+  const auto worker = stage.worker(), other = stage.worker();
+  const auto held = stage.claim(worker);
+  SUBCASE("a worker") {
+    CHECK(store::worker_pause(stage.connection, worker, kOrder));
+    CHECK_FALSE(store::worker_pause(stage.connection, worker, kOrder));
+    CHECK(stage.claim_many(worker, 8).empty());
+    CHECK(stage.claim_many(other, 8).size() == 4);
+    CHECK(store::worker_resume(stage.connection, worker, kOrder));
+    CHECK_FALSE(store::worker_resume(stage.connection, worker, kOrder));
+  }
+  SUBCASE("a host") {
+    CHECK(store::host_pause(stage.connection, "site.test", kOrder));
+    CHECK_FALSE(store::host_pause(stage.connection, "site.test", kOrder));
+    CHECK(stage.claim_many(worker, 8).empty());
+    CHECK(store::host_resume(stage.connection, "site.test", kOrder));
+    CHECK_FALSE(store::host_resume(stage.connection, "site.test", kOrder));
+    CHECK(stage.claim_many(worker, 8).size() == 4);
+  }
+  SUBCASE("everything") {
+    CHECK(store::collection_pause(stage.connection, kOrder));
+    CHECK_FALSE(store::collection_pause(stage.connection, kOrder));
+    CHECK(stage.claim_many(other, 8).empty());
+    CHECK(store::collection_resume(stage.connection, kOrder));
+    CHECK(stage.claim_many(other, 8).size() == 4);
+  }
+  CHECK(lost(stage, worker, held.lease) == 1);
+}
+
+TEST_CASE("a worker is told to end, and a host's pages are cancelled in every crawl") {
+  Stage stage;
+  stage.start(stage.seeds(1, 3));
+  stage.start({{"https://other.test/", "", {}}, stage.seed("1")});
+  const auto worker = stage.worker();
+  CHECK(store::worker_cancel(stage.connection, worker, kOrder));
+  CHECK_FALSE(store::worker_cancel(stage.connection, worker, kOrder));
+  CHECK(store::worker_beat(stage.connection, worker, 1h, {}, "{}").request == "stop");
+  CHECK(store::host_cancel(stage.connection, "site.test", kOrder) == 4);
+  CHECK(store::host_cancel(stage.connection, "site.test", kOrder) == 0);
+  CHECK(stage.value("select count(*) from holdfast.v_snapshot where outcome = 'cancelled'") == "4");
+}
+
+TEST_CASE("what was claimed while the command was given is taken with the worker's next beat") {
+  Stage stage;
+  const auto crawl = stage.start(stage.seeds(1, 2));
+  const auto worker = stage.worker();
+  const auto held = stage.claim(worker);
+  std::string to = "queued";
+  // As if the claim had come in just after the command had looked for it.
+  SUBCASE("paused by hand") {
+    stage.run("update holdfast.crawl set status = 'paused', retry_at = holdfast.retry_at_max() where id = $1::uuid",
+              pg::Params::of(crawl));
+  }
+  SUBCASE("being cancelled") {
+    stage.run("update holdfast.crawl set stopping_at = now(), stop_reason = 'cancelled', retry_at = now() where id = "
+              "$1::uuid",
+              pg::Params::of(crawl));
+    to = "sealed";
+  }
+  CHECK(lost(stage, worker, held.lease) == 1);
+  CHECK(stage.status(held.lease) == to);
+  if (to == "sealed") expand(stage, worker);
+}
+
+TEST_CASE("a worker that dies while its crawl is paused or cancelled does not bring the work back to life") {
+  Stage stage;
+  const auto crawl = stage.start(stage.seeds(1, 2));
+  const auto worker = stage.worker(), other = stage.worker();
+  stage.claim(worker);
+  stage.run("update holdfast.crawl set stopping_at = now(), stop_reason = 'cancelled', retry_at = now() where id = "
+            "$1::uuid",
+            pg::Params::of(crawl));
+  stage.expire(worker);
+  CHECK(stage.claim_many(other, 8).empty()); // gives the dead worker up
+  CHECK(store::crawl(stage.connection, crawl).cancelled == 1);
+  expand(stage, other);
+  CHECK(crawl_status(stage, crawl) == "sealed");
+}
+
+TEST_CASE("a domain is excluded from a running crawl, and let in again") {
+  Stage stage;
+  std::vector<store::Seed> seeds = stage.seeds(1, 5);
+  for (int i = 1; i <= 5; ++i)
+    seeds.push_back({"https://ads.other.test/" + std::to_string(i), "", {}});
+  const auto crawl = stage.start(seeds);
+  const auto worker = stage.worker();
+  const auto deny = store::ScopeLists{{"deny", {"other.test"}}};
+  CHECK(store::crawl_scope(stage.connection, crawl, deny, {}, "ann"));
+  CHECK_FALSE(store::crawl_scope(stage.connection, crawl, deny, {}, "ann"));
+  CHECK(stage.value("select excluded from holdfast.v_crawl where id = $1::uuid", pg::Params::of(crawl)) == "5");
+  CHECK(stage.value("select count(*) from holdfast.v_queue where state = 'outside: excluded: other.test (by ann)'") ==
+        "5");
+  expand(stage, worker);
+  auto claims = stage.claim_many(worker, 10);
+  CHECK(claims.size() == 5);
+  for (const auto& claim : claims)
+    CHECK(claim.host == "site.test");
+  SUBCASE("let in again") {
+    CHECK(store::crawl_scope(stage.connection, crawl, {}, deny, "ann"));
+    expand(stage, worker);
+    CHECK(stage.claim_many(worker, 10).size() == 5);
+  }
+  SUBCASE("left out to the end, links to it too") {
+    for (const auto& claim : claims) {
+      stage.seal(worker, claim, {{"https://other.test/x", "", {}}});
+    }
+    expand(stage, worker);
+    const auto ended = store::crawl(stage.connection, crawl);
+    CHECK(ended.status == "sealed");
+    CHECK(ended.outcome == "succeeded");
+    CHECK(ended.succeeded == 5);
+    CHECK(ended.failed == 0);
+    CHECK(ended.cancelled == 5);
+    CHECK(stage.value("select count(*) from holdfast.v_snapshot where outcome = 'cancelled' and reason = 'excluded: "
+                      "other.test (by ann)'") == "5");
+  }
+  SUBCASE("a page of it that is in work is taken back") {
+    CHECK(store::crawl_scope(stage.connection, crawl, {{"deny", {"site.test"}}}, {}, "ann"));
+    CHECK(stage.status(claims[0].lease) == "paused");
+    CHECK(lost(stage, worker, claims[0].lease) == 1);
+  }
+}
+
+TEST_CASE("what failed is tried again as a new crawl, as deep as it was") {
+  Stage stage;
+  store::NewCrawl deep;
+  deep.max_depth = 2;
+  deep.tags = {"a"};
+  const auto crawl = stage.start(stage.seeds(1, 2), deep);
+  const auto worker = stage.worker();
+  stage.seal(worker, stage.claim(worker), {stage.seed("9")});
+  stage.finish(worker, Stage::sealed(stage.claim(worker), "failed"));
+  const auto child = stage.claim(worker);
+  auto partial = Stage::sealed(child, "partial");
+  partial.results = {Stage::result("wget", "hook", "failed")};
+  stage.finish(worker, partial);
+
+  const auto id = base::new_uuid();
+  CHECK(store::crawl_retry(stage.connection, id, {crawl}, true, {}, "ann") == 2);
+  CHECK(store::crawl_retry(stage.connection, id, {crawl}, true, {}, "ann") == 2); // a repeat adds nothing
+  expand(stage, worker);
+  CHECK(stage.value("select string_agg(url || ' ' || depth, ', ' order by depth) from holdfast.v_snapshot where "
+                    "crawl_id = $1::uuid",
+                    pg::Params::of(id)) == "https://site.test/2 0, https://site.test/9 2");
+  CHECK(stage.value("select retry_of::text || max_depth || tags[1] from holdfast.v_crawl where id = $1::uuid",
+                    pg::Params::of(id)) == crawl + "2a");
+  // One plugin, where it failed; and over everything.
+  CHECK(store::crawl_retry(stage.connection, base::new_uuid(), {crawl}, true, {"wget"}, "ann") == 1);
+  CHECK(store::crawl_retry(stage.connection, base::new_uuid(), {crawl}, true, {"title"}, "ann") == 0);
+  CHECK(store::crawl_retry(stage.connection, base::new_uuid(), {crawl}, false, {"title"}, "ann") == 3);
+  CHECK(store::crawl_retry(stage.connection, base::new_uuid(), {child.lease.snapshot_id}, false, {}, "ann") == 1);
+}
+
+TEST_CASE("a crawl is removed once it is sealed, and its directories are listed for deletion") {
+  Stage stage;
+  const auto crawl = stage.start({stage.seed("1")});
+  const auto worker = stage.worker();
+  CHECK(refusal([&] { store::crawl_remove(stage.connection, crawl, "ann"); }) == pg::kRefused);
+  const auto claim = stage.claim(worker);
+  stage.seal(worker, claim);
+  store::crawl_keep(stage.connection, crawl, 1ms);
+  CHECK(stage.value("select keep_until is not null from holdfast.v_crawl where id = $1::uuid", pg::Params::of(crawl)) ==
+        "t");
+  CHECK(store::crawl_remove(stage.connection, crawl, "ann") == 1);
+  CHECK(store::crawl_remove(stage.connection, crawl, "ann") == 0);
+  const std::vector<std::string> directories = {"2026/01/site.test/" + claim.lease.snapshot_id};
+  CHECK(store::purge_list(stage.connection, 10) == directories);
+  store::purge_done(stage.connection, directories);
+  CHECK(store::purge_list(stage.connection, 10).empty());
+}
+
+TEST_CASE("a worker that loses its lease and comes back is still paused, and still asked to end") {
+  Stage stage;
+  const auto join = [&](const std::string& id, int pid) {
+    stage.run("select holdfast.worker_join($1::uuid, '{\"id\": \"m\", \"hostname\": \"h\"}', 'boot', $2::integer, 7, "
+              "null, 'worker', 'all', 'worker', "
+              "'1', 4, interval '1 minute')",
+              pg::Params::of(id, pid));
+    return id;
+  };
+  const auto told = [&](const std::string& id) {
+    return stage.value(
+        "select (paused_at is not null) || ' ' || coalesce(paused_by, '') || ' ' || coalesce(request, '') "
+        "from holdfast.process where id = $1::uuid",
+        pg::Params::of(id));
+  };
+  const auto crawl = stage.start(stage.seeds(1, 3));
+  const auto first = join(base::new_uuid(), 70000);
+  const store::Command command{"ann", "too hot"};
+  store::worker_pause(stage.connection, first, command);
+  stage.expire(first);
+  const auto second = join(base::new_uuid(), 70000);
+  CHECK(told(second) == "true its worker was paused by ann: too hot ");
+  CHECK(stage.claim_only(second, 1, {crawl}).empty());
+  CHECK(told(join(base::new_uuid(), 70001)) == "false  "); // another process
+  CHECK(store::worker_resume(stage.connection, second, command));
+  store::worker_cancel(stage.connection, second, command);
+  stage.expire(second);
+  CHECK(told(join(base::new_uuid(), 70000)) == "false  stop");
+}
+
+TEST_CASE("what was found on a page that is removed says where it was found, and what is given twice keeps all that is "
+          "said of it") {
+  Stage stage;
+  const auto worker = stage.worker();
+  store::NewCrawl crawl;
+  crawl.max_depth = 1;
+  auto plain = stage.seed("1"), titled = plain;
+  plain.tags = {"x"};
+  titled.tags = {"y"};
+  titled.title = "A title";
+  const auto id = stage.start({plain, titled}, crawl);
+  CHECK(stage.value("select title || ' ' || tags::text from holdfast.snapshot where crawl_id = $1::uuid",
+                    pg::Params::of(id)) == "A title {x,y}");
+  const auto parent = stage.claim(worker);
+  stage.seal(worker, parent, {stage.seed("2")});
+  const auto found_on = [&] {
+    return stage.value("select coalesce(parent_id::text, 'gone') || ' ' || found_on from holdfast.v_snapshot where "
+                       "crawl_id = $1::uuid and depth = 1",
+                       pg::Params::of(id));
+  };
+  CHECK(found_on() == parent.lease.snapshot_id + " " + parent.url);
+  store::crawl_cancel(stage.connection, id, kOrder, {});
+  CHECK(store::snapshot_remove(stage.connection, parent.lease.snapshot_id, "ann"));
+  CHECK(found_on() == "gone " + parent.url);
+}

@@ -1,0 +1,135 @@
+"""A real worker on a collection of its own, as root or as a plain user, and what /proc says of it."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+from support import PROGRAM, ROOT, Case, Place, as_plain_user, processes, read, until
+
+FULL = bool(os.environ.get("HOLDFAST_TEST_FULL"))
+MISBEHAVE = Path(PROGRAM).parent / "misbehave"
+
+
+def figure(text):
+    print(f"\n    {text}", end=" ", file=sys.stderr, flush=True)
+
+
+def living(pid):
+    state = read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    return bool(state) and state[0] not in (b"Z", b"X")
+
+
+def status_field(pid, name):
+    for line in read(f"/proc/{pid}/status").decode().splitlines():
+        if line.startswith(name + ":"):
+            return line.split()[1]
+    return None
+
+
+class WorkerPlace(Place):
+    """One worker, its own database, its hooks. `plain`: as nobody, if we are root."""
+
+    def __init__(self, plain=False, **settings):
+        super().__init__()
+        self.identity = as_plain_user() if plain else {}
+        self.environment["HOLDFAST_KILL_GRACE"] = "500ms"
+        self.environment["HOLDFAST_WORKER_POLL"] = "200ms"
+        self.environment["HOLDFAST_LOG_LEVEL"] = "info"
+        for name, value in settings.items():
+            self.environment["HOLDFAST_" + name] = str(value)
+        shutil.rmtree(self.plugins / "page")
+        if self.identity:
+            os.chown(self.path, self.identity["user"], self.identity["group"])
+            if not os.access(Path(PROGRAM).parent, os.X_OK):
+                raise unittest.SkipTest("others may not run this build")
+        self.log = self.path / "worker.log"
+        self.guard = None
+
+    def work(self):
+        with open(self.log, "wb") as log:
+            self.guard = subprocess.Popen(
+                self.command("worker"), cwd=self.path, env=self.environment, stdin=subprocess.DEVNULL, stdout=log,
+                stderr=log, **self.identity,
+            )
+        until("the worker has joined", lambda: b" joined as " in self.log.read_bytes() or self.guard.poll() is not None)
+        if self.guard.poll() is not None:
+            raise AssertionError("the worker has ended:\n" + self.log.read_text())
+
+    def worker_pid(self):
+        """Pid of the worker itself; self.guard is its guard."""
+        children = read(f"/proc/{self.guard.pid}/task/{self.guard.pid}/children").split()
+        return next(int(pid) for pid in children if b"worker" in read(f"/proc/{int(pid)}/cmdline"))
+
+    @staticmethod
+    def tree(pid):
+        """Pids of a process and its descendants."""
+        found = [pid]
+        for parent in found:
+            for thread in os.listdir(f"/proc/{parent}/task") if os.path.isdir(f"/proc/{parent}/task") else []:
+                found += map(int, read(f"/proc/{parent}/task/{thread}/children").split())
+        return found
+
+    def queue(self, *urls, plugins, **options):
+        words = [f"--option={key}={value}" for key, value in options.items()]
+        result = self.run("add", *urls, "--bg", "-p", plugins, *words, **self.identity)
+        if result.code:
+            raise AssertionError(str(result))
+
+    def sql(self, text):
+        user = {} if ROOT and not self.identity else self.identity
+        done = subprocess.run(
+            ["psql", "-X", "-q", "-At", "-F", "\t", "-h", self.data / "postgres-run", "-U", "holdfast", "-d", "holdfast", "-c", text],
+            capture_output=True, text=True, cwd="/", timeout=60, **user,
+        )
+        if done.returncode:
+            raise AssertionError(done.stderr)
+        return [line.split("\t") for line in done.stdout.splitlines()]
+
+    def survivors(self):
+        """Living processes of any hook of ours: by cookie, or by a path of ours in the arguments."""
+        mark = str(self.path).encode()
+        server = self.server()
+        found = []
+        for pid in processes():
+            if pid == os.getpid() or not living(pid):
+                continue
+            environment, arguments = read(f"/proc/{pid}/environ"), read(f"/proc/{pid}/cmdline")
+            cookie = b"HOLDFAST_COOKIE=" in environment and mark in environment
+            first = arguments.split(b"\0")[0]
+            ours = Path(PROGRAM).parent == Path(os.fsdecode(first)).parent and b"shim" not in first and b"misbehave" not in first
+            named = mark in arguments and b"postgres" not in first and pid != server and not ours
+            if cookie or named:
+                found.append((pid, arguments.replace(b"\0", b" ").decode(errors="replace")[:120]))
+        return found
+
+    def leave(self):
+        self.guard.terminate()
+        self.guard.wait(120)
+
+    def close(self, test):
+        if self.guard and self.guard.poll() is None:
+            self.guard.terminate()
+            try:
+                self.guard.wait(60)
+            except subprocess.TimeoutExpired:
+                self.guard.kill()
+                self.guard.wait()
+        if sys.exc_info()[0] is None and not test._outcome.success and self.log.exists():
+            sys.stderr.write(self.log.read_text(errors="replace")[-6000:])
+        # The server ends with its last user; a killed worker could not tell it to.
+        server = self.server()
+        if server:
+            os.kill(server, signal.SIGINT)
+            until("the server has ended", lambda: self.server() is None, 30)
+        super().close(test)
+
+
+class WorkerCase(Case):
+    def worker_place(self, *arguments, **settings):
+        place = WorkerPlace(*arguments, **settings)
+        self.addCleanup(place.close, self)
+        return place

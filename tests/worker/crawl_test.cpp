@@ -1,0 +1,176 @@
+// Many snapshots: depth, limits, once each; several crawls, several workers.
+
+#include "tests/worker/stage.hpp"
+
+#include <doctest/doctest.h>
+
+#include <set>
+
+using namespace holdfast;
+using namespace holdfast::test;
+
+namespace {
+
+constexpr const char* kPage = "echo \"$url\" >page.txt\n";
+
+// Each page links to three below it, and back to the first one.
+constexpr const char* kTree =
+    "for n in 1 2 3; do echo \"{\\\"type\\\":\\\"Snapshot\\\",\\\"url\\\":\\\"$url/$n\\\"}\"; done\n"
+    "echo '{\"type\":\"Snapshot\",\"url\":\"https://site.test/0\"}'\n";
+
+constexpr const char* kOnce =
+    "select count(*) from holdfast.v_snapshot where status = 'sealed' and fence = 1 and attempts = 1";
+
+} // namespace
+
+TEST_CASE("a crawl of depth 0 keeps to its seeds") {
+  WorkerStage stage;
+  stage.hook("page", "on_Snapshot__10_page.sh", std::string(kPage) + kTree);
+  stage.add({WorkerStage::url("0")});
+  stage.work();
+  CHECK(stage.table("select url, depth, outcome from holdfast.v_snapshot") == "https://site.test/0|0|succeeded");
+  stage.check_disk_and_rows();
+}
+
+TEST_CASE("a crawl of depth 2 takes every page once and seals itself") {
+  WorkerStage stage;
+  stage.hook("page", "on_Snapshot__10_page.sh", std::string(kPage) + kTree);
+  store::NewCrawl crawl;
+  crawl.max_depth = 2;
+  const std::string id = stage.add({WorkerStage::url("0")}, crawl);
+  stage.work();
+  CHECK(stage.table("select depth, count(*), count(distinct url) from holdfast.v_snapshot group by 1 order by 1") ==
+        "0|1|1\n1|3|3\n2|9|9");
+  CHECK(stage.number(kOnce) == 13);
+  CHECK(stage.table("select status, outcome, total, open, succeeded, stop_reason from holdfast.v_crawl") ==
+        "sealed|succeeded|13|0|13|");
+  CHECK(stage.number("select count(*) from holdfast.snapshot s join holdfast.snapshot p on p.id = s.parent_id "
+                     "where s.depth = p.depth + 1 and s.url like p.url || '/_'") == 12);
+  CHECK(stage.attempts_on_disk().size() == 13);
+  stage.check_disk_and_rows();
+  const std::string page = read_file(stage.archive() / "crawls" / id / "index.html");
+  for (const auto& directory : stage.attempts_on_disk())
+    CHECK(page.find(directory + "/index.html") != std::string::npos);
+}
+
+TEST_CASE("the cap on URLs is never passed, whoever finds them") {
+  WorkerStage stage;
+  stage.hook("page", "on_Snapshot__10_page.sh", std::string(kPage) + kTree);
+  store::NewCrawl crawl;
+  crawl.max_depth = 4;
+  crawl.max_urls = 7;
+  stage.add({WorkerStage::url("0")}, crawl);
+  store::NewCrawl narrow;
+  narrow.max_urls = 2;
+  stage.add({WorkerStage::url("a"), WorkerStage::url("b"), WorkerStage::url("c")}, narrow);
+  stage.work();
+  CHECK(stage.table("select total, succeeded, status, stop_reason from holdfast.v_crawl order by max_urls") ==
+        "2|2|sealed|max_urls\n7|7|sealed|max_urls");
+  CHECK(stage.attempts_on_disk().size() == 9);
+}
+
+TEST_CASE("what many pages link to is taken once") {
+  WorkerStage stage;
+  std::vector<std::string> all;
+  for (int i = 0; i < 12; ++i)
+    all.push_back(WorkerStage::url(std::to_string(i)));
+  auto links = all;
+  links.insert(links.end(),
+               {WorkerStage::url("shared"), WorkerStage::url("shared#part"), WorkerStage::url("other/../shared"),
+                "HTTPS://SITE.test:443/shared", "javascript:alert(1)", "not a url", WorkerStage::url("shared")});
+  stage.hook("page", "on_Snapshot__10_page.sh", kPage + WorkerStage::discover(links));
+  store::NewCrawl crawl;
+  crawl.max_depth = 3;
+  stage.add(all, crawl);
+  stage.work();
+  CHECK(stage.number("select count(*) from holdfast.v_snapshot where url like '%shared%'") == 1);
+  CHECK(stage.number("select count(*) from holdfast.v_snapshot") == 13);
+  CHECK(stage.number(kOnce) == 13);
+  stage.check_disk_and_rows();
+}
+
+TEST_CASE("links into one's own network are not followed") {
+  WorkerStage stage;
+  stage.options.allow_private = false;
+  stage.hook(
+      "page", "on_Snapshot__10_page.sh",
+      kPage + WorkerStage::discover({"http://127.0.0.1/", "http://10.0.0.1/x", "http://[::1]/", "http://localhost/"}));
+  store::NewCrawl crawl;
+  crawl.max_depth = 1;
+  stage.add({"http://8.8.8.8/"}, crawl); // a number: no name server is asked, and no hook goes there
+  stage.work();
+  CHECK(stage.table("select url, outcome from holdfast.v_snapshot") == "http://8.8.8.8/|succeeded");
+}
+
+TEST_CASE("several crawls share the slots, and never more run than there are") {
+  WorkerStage stage;
+  stage.options.slots = 3;
+  stage.hook("page", "on_Snapshot__10_page.sh", std::string(kPage) + "gate \"${url##*/}\"");
+  for (int c = 0; c < 3; ++c) {
+    std::vector<std::string> urls;
+    for (int i = 0; i < 5; ++i)
+      urls.push_back(WorkerStage::url(std::to_string(c) + "-" + std::to_string(i)));
+    stage.add(urls);
+  }
+  auto& worker = stage.start();
+  const auto waiting = [&] {
+    std::set<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(stage.dir / "gates"))
+      if (entry.path().extension() == ".here" && !std::filesystem::exists(stage.dir / "gates" / entry.path().stem()))
+        names.insert(entry.path().stem());
+    return names;
+  };
+  std::size_t done = 0;
+  while (done < 15) {
+    const std::size_t expected = std::min<std::size_t>(3, 15 - done);
+    stage.until("the slots are full", [&] { return waiting().size() == expected; });
+    CHECK(stage.number("select count(*) from holdfast.snapshot_queue where owner_id is not null") <= 3);
+    CHECK(worker.worker->running() <= 3);
+    stage.open(*waiting().begin());
+    ++done;
+  }
+  stage.until_sealed();
+  stage.leave(worker);
+  CHECK(stage.number(kOnce) == 15);
+  CHECK(stage.number("select count(*) from holdfast.v_crawl where outcome = 'succeeded' and total = 5") == 3);
+  stage.check_disk_and_rows();
+}
+
+TEST_CASE("two workers share a crawl, and nothing is done twice") {
+  WorkerStage stage;
+  stage.options.slots = 2;
+  stage.hook("page", "on_Snapshot__10_page.sh",
+             std::string(kPage) + kTree + "[[ -e $gates/open ]] || gate \"${url##*/}\"");
+  store::NewCrawl crawl;
+  crawl.max_depth = 2;
+  stage.add({WorkerStage::url("0"), WorkerStage::url("x"), WorkerStage::url("y"), WorkerStage::url("z")}, crawl);
+  auto& one = stage.start();
+  auto& two = stage.start();
+  stage.until("both workers hold two", [&] {
+    return stage.table("select count(*) from holdfast.snapshot_queue where owner_id is not null group by owner_id") ==
+           "2\n2";
+  });
+  for (const char* name : {"open", "0", "x", "y", "z"})
+    stage.open(name);
+  stage.until_sealed();
+  stage.leave(one);
+  stage.leave(two);
+  CHECK(stage.number("select count(*) from holdfast.v_snapshot") == 4 * 13);
+  CHECK(stage.number(kOnce) == 4 * 13);
+  CHECK(stage.number("select count(distinct owner_id) from holdfast.v_snapshot") == 2);
+  CHECK(stage.number("select count(*) from holdfast.archive_result") == 4 * 13);
+  stage.check_disk_and_rows();
+}
+
+TEST_CASE("a worker that nobody asks takes what is added later") {
+  WorkerStage stage;
+  stage.options.poll = 1h; // so it must hear the doorbell
+  stage.hook("page", "on_Snapshot__10_page.sh", kPage);
+  auto& worker = stage.start();
+  for (int i = 0; i < 3; ++i) {
+    stage.add({WorkerStage::url(std::to_string(i))});
+    stage.until_sealed();
+  }
+  stage.leave(worker);
+  CHECK(stage.number(kOnce) == 3);
+}

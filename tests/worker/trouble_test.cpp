@@ -1,0 +1,329 @@
+// Trouble that is not the page's fault: the database goes, the archive goes, the disk is full.
+
+#include "tests/unit/archive/private_mounts.hpp"
+#include "tests/worker/stage.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace holdfast;
+using namespace holdfast::test;
+
+namespace {
+
+constexpr const char* kGated = "echo half >half.txt; gate \"${url##*/}\"; echo done >page.txt";
+constexpr const char* kPage = "echo done >page.txt";
+
+// What was put back for a while is due at once.
+void hurry(WorkerStage& stage) {
+  stage.connection.script(
+      "update holdfast.snapshot_queue set retry_at = clock_timestamp() where owner_id is null; "
+      "select holdfast.crawl_wake(id, clock_timestamp()) from holdfast.crawl where status = 'started'");
+  stage.ring();
+}
+
+void cut_all_sessions(WorkerStage& stage) {
+  stage.run("select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> "
+            "pg_backend_pid()");
+}
+
+} // namespace
+
+TEST_CASE("an archive that is not mounted is refused") {
+  WorkerStage stage;
+  stage.hook("page", "on_Snapshot__10_page.sh", kPage);
+  stage.add({WorkerStage::url("1")});
+  stage.work();
+  REQUIRE(stage.value("select directory from holdfast.snapshot_sealed") != "");
+
+  const auto refused = [&](const std::filesystem::path& root) {
+    stage.options.archive_root = root;
+    try {
+      stage.start();
+    } catch (const base::Error& error) {
+      CHECK(error.error_class() == base::ErrorClass::unavailable);
+      CHECK(std::string(error.hint()).find("mounted") != std::string::npos);
+      return std::string(error.what());
+    }
+    return std::string("not refused");
+  };
+  std::filesystem::create_directory(stage.dir / "empty");
+  CHECK(refused(stage.dir / "empty").find("has no sentinel file") != std::string::npos);
+  CHECK(std::filesystem::is_empty(stage.dir / "empty"));
+  CHECK(refused(stage.dir / "missing/archive").find("is not a directory") != std::string::npos);
+  CHECK(!std::filesystem::exists(stage.dir / "missing"));
+  // The workers have said why, and hold nothing.
+  CHECK(stage.number("select count(*) from holdfast.process where status = 'running'") == 0);
+  CHECK(stage.number("select count(*) from holdfast.process "
+                     "where exit_code = 69 and exit_reason like '%archive root%'") == 2);
+
+  // Mounted again, work goes on. A collection without files may have its archive elsewhere.
+  stage.options.archive_root = stage.archive();
+  stage.add({WorkerStage::url("2")});
+  stage.work();
+  CHECK(stage.number("select count(*) from holdfast.v_snapshot where outcome = 'succeeded'") == 2);
+  stage.run("select holdfast.crawl_remove(id, 'test') from holdfast.crawl");
+  CHECK(stage.value("select holdfast.archive_begun()") == "f");
+}
+
+TEST_CASE("a worker leaves pages to those that have the plugins for them") {
+  WorkerStage stage;
+  stage.hook("fetch", "on_Snapshot__10_fetch.sh", kPage);
+  stage.hook("other", "on_Snapshot__10_other.sh", kPage);
+  stage.hook("needy", "on_Snapshot__10_needy.sh", kPage);
+  stage.config("needy", R"({"required_plugins": ["fetch"]})");
+  std::filesystem::create_directories(stage.dir / "fewer");
+  for (const char* name : {"other", "needy"}) // the latter without what it requires
+    std::filesystem::copy(stage.dir / "plugins" / name, stage.dir / "fewer" / name);
+  store::NewCrawl first, second, third;
+  first.plugins = {"fetch"};
+  second.plugins = {"needy"};
+  third.plugins = {"other"};
+  const auto fetch = stage.add({WorkerStage::url("1"), WorkerStage::url("2")}, first);
+  const auto needy = stage.add({WorkerStage::url("3")}, second);
+  const auto other = stage.add({WorkerStage::url("4")}, third);
+
+  auto& lacks = stage.start("fewer");
+  stage.until("what it can do is done",
+              [&] { return stage.value("select status from holdfast.crawl where id = '" + other + "'") == "sealed"; });
+  stage.until("the others are due", [&] {
+    return stage.number("select count(*) from holdfast.crawl_queue where ready_at <= clock_timestamp()") == 2;
+  });
+  for (const auto& [crawl, plugin] : {std::pair{fetch, "fetch"}, std::pair{needy, "needy"}}) {
+    const auto why = stage.value("select reason from holdfast.why('" + crawl + "')");
+    CHECK_MESSAGE(why.find("no running worker has the plugins that its crawl names: worker on ") != std::string::npos,
+                  why);
+    CHECK_MESSAGE(why.find(std::string("has no plugin \"") + plugin + "\"") != std::string::npos, why);
+  }
+  CHECK(stage.number("select count(*) from holdfast.v_stuck where what = 'no worker has its plugins'") == 2);
+  CHECK(stage.number("select sum(fence + attempts) from holdfast.snapshot_queue") == 0); // nothing of them was claimed
+
+  auto& has = stage.start();
+  stage.until_sealed();
+  stage.leave(lacks);
+  stage.leave(has);
+  CHECK(stage.table("select outcome, attempts, count(*) from holdfast.v_snapshot group by 1, 2") == "succeeded|1|4");
+  CHECK(stage.number("select count(*) from holdfast.attempt") == 0);
+  CHECK(stage.number("select count(*) from holdfast.v_stuck where what = 'no worker has its plugins'") == 0);
+}
+
+TEST_CASE("a worker without any plugin for a page hands it back unspent") {
+  WorkerStage stage;
+  stage.hook("page", "on_Snapshot__10_page.sh", kPage);
+  stage.options.hook_options["PAGE_ENABLED"] = "false";
+  stage.add({WorkerStage::url("1")});
+  auto& without = stage.start();
+  stage.until("it is handed back", [&] { return stage.number("select count(*) from holdfast.attempt") == 1; });
+  const auto why = stage.value("select w.reason from holdfast.snapshot s, holdfast.why(s.id) w");
+  CHECK_MESSAGE(why.find("has no plugin with a hook for snapshots that is enabled") != std::string::npos, why);
+  CHECK(stage.table("select attempts, lapses from holdfast.snapshot_queue") == "0|0");
+  stage.leave(without);
+  stage.options.hook_options.clear();
+  auto& with = stage.start();
+  hurry(stage);
+  stage.until_sealed();
+  stage.leave(with);
+  CHECK(stage.table("select outcome, attempts from holdfast.v_snapshot") == "succeeded|1");
+}
+
+TEST_CASE("work goes on when every database session is cut, again and again") {
+  WorkerStage stage;
+  stage.hook("one", "on_Snapshot__10_one.sh", kGated);
+  stage.hook("two", "on_Snapshot__20_two.sh",
+             "gate two; echo x >x.txt" + std::string("\n") + WorkerStage::discover({WorkerStage::url("child")}));
+  store::NewCrawl crawl;
+  crawl.max_depth = 1;
+  stage.add({WorkerStage::url("1")}, crawl);
+  auto& worker = stage.start();
+  stage.until_arrived("1");
+  cut_all_sessions(stage);
+  stage.open("1");
+  stage.until_arrived("two");
+  cut_all_sessions(stage);
+  stage.open("two");
+  stage.open("child");
+  for (int i = 0; i < 3; ++i) {
+    stage.until("the worker is back", [&] {
+      return stage.number("select count(*) from pg_stat_activity where datname = current_database()") > 1;
+    });
+    cut_all_sessions(stage);
+  }
+  stage.until_sealed();
+  CHECK(!worker.ended());
+  stage.leave(worker);
+  CHECK(stage.table("select outcome, fence, attempts from holdfast.v_snapshot order by depth") ==
+        "succeeded|1|1\nsucceeded|1|1");
+  stage.check_disk_and_rows();
+}
+
+TEST_CASE("while the archive is not there, work is put back with the reason; it goes on when it is back") {
+  WorkerStage stage;
+  stage.hook("page", "on_Snapshot__10_page.sh", kGated);
+  stage.add({WorkerStage::url("1")});
+  auto& worker = stage.start();
+  stage.until_arrived("1");
+  const auto sentinel = stage.archive() / ".holdfast-archive";
+  SUBCASE("its sentinel is gone, as after an unmount") { std::filesystem::rename(sentinel, stage.dir / "aside"); }
+  SUBCASE("all of it is gone") { std::filesystem::rename(stage.archive(), stage.dir / "aside"); }
+  SUBCASE("it is another collection's") {
+    std::filesystem::rename(sentinel, stage.dir / "aside");
+    std::ofstream(sentinel) << "00000000-0000-4000-8000-000000000000\n";
+  }
+  stage.open("1");
+  stage.until("it is put back", [&] { return stage.value("select status from holdfast.v_snapshot") == "queued"; });
+  CHECK(stage.table("select attempts, retry_at > now(), reason like '%archive root%' from holdfast.v_snapshot") ==
+        "0|t|t");
+  stage.until("the worker says that it does not claim", [&] {
+    return stage.value("select stats ->> 'not_claiming' from holdfast.v_worker where status = 'running'")
+               .find("archive root") != std::string::npos;
+  });
+  hurry(stage); // though it is due, a worker that has no archive leaves it alone
+  stage.add({WorkerStage::url("2")});
+  stage.open("2");
+  stage.until("a few beats have passed", [&, from = stage.value("select now()")] {
+    return stage.number("select count(*) from holdfast.process where beat_at > $1::timestamptz + interval '500 ms'",
+                        pg::Params::of(from)) == 1;
+  });
+  CHECK(stage.number("select max(fence) from holdfast.snapshot_queue") == 1);
+  CHECK(!worker.ended());
+
+  if (std::filesystem::is_directory(stage.dir / "aside"))
+    std::filesystem::rename(stage.dir / "aside", stage.archive());
+  else
+    std::filesystem::rename(stage.dir / "aside", sentinel);
+  hurry(stage);
+  stage.until_sealed();
+  stage.leave(worker);
+  CHECK(stage.number("select count(*) from holdfast.v_snapshot where outcome = 'succeeded'") == 2);
+  stage.check_disk_and_rows();
+}
+
+TEST_CASE("a worker that finds no room for new work does not take any, and says so") {
+  WorkerStage stage;
+  stage.hook("page", "on_Snapshot__10_page.sh", kPage);
+  std::string setting;
+  SUBCASE("on the disk") {
+    setting = "disk.minimum_free";
+    stage.options.minimum_free_bytes = 1ull << 60;
+  }
+  SUBCASE("in memory") {
+    setting = "memory.minimum_free";
+    stage.options.minimum_free_memory_bytes = 1ull << 60;
+  }
+  stage.add({WorkerStage::url("1")});
+  auto& worker = stage.start();
+  stage.until("the worker says so", [&] {
+    return stage.value("select stats ->> 'not_claiming' from holdfast.v_worker").find(setting) != std::string::npos;
+  });
+  CHECK(stage.table("select status, fence from holdfast.v_snapshot") == "");
+  CHECK(stage.table("select status, owner_id from holdfast.crawl") == "queued|");
+  CHECK(stage.number("select (stats ->> 'free_bytes')::bigint from holdfast.v_worker") > 0);
+  stage.leave(worker);
+  stage.options.minimum_free_bytes = stage.options.minimum_free_memory_bytes = 0;
+  stage.work();
+  CHECK(stage.value("select outcome from holdfast.v_snapshot") == "succeeded");
+}
+
+TEST_CASE("a full disk below the hooks puts work back, or fails the hook, but never half of it is sealed as good") {
+  WorkerStage stage;
+  stage.options.work_dir = stage.dir / "small";
+  std::filesystem::create_directories(stage.options.work_dir);
+  if (!mount_small_disk(stage.options.work_dir, 1 << 20)) {
+    MESSAGE("skipped: no right to mount");
+    stage.options.work_dir = stage.dir / "data/work";
+    return;
+  }
+  stage.hook("big", "on_Snapshot__10_big.sh", "head -c 8M /dev/zero >big.bin");
+  stage.add({WorkerStage::url("1")});
+  auto& worker = stage.start();
+  stage.until("it has been tried", [&] { return stage.number("select count(*) from holdfast.v_attempt") > 0; });
+  CHECK(stage.number("select count(*) from holdfast.v_snapshot where outcome = 'succeeded'") == 0);
+  CHECK(stage.table("select status from holdfast.v_result where status = 'succeeded'") == "");
+  CHECK(!worker.ended());
+  stage.leave(worker);
+  stage.check_disk_and_rows();
+  unmount(stage.options.work_dir);
+}
+
+TEST_CASE("a page that fails again and again is given up when its attempts are used up") {
+  WorkerStage stage;
+  stage.run("update holdfast.collection set max_attempts = 3, retry_base = '10 ms', retry_max = '20 ms'");
+  stage.hook("browser", "on_CrawlSetup__90_launch.sh", "echo 'no display' >&2; exit 1");
+  stage.hook("page", "on_Snapshot__10_page.sh", kPage);
+  const auto crawl = stage.add({WorkerStage::url("1")});
+  auto& worker = stage.start();
+  stage.until_sealed();
+  stage.leave(worker);
+  CHECK(stage.table("select outcome, attempts, fence, reason like '%no display%' from holdfast.v_snapshot") ==
+        "failed|3|3|t");
+  CHECK(stage.table("select fence, ending from holdfast.v_attempt order by 1") == "1|released\n2|released\n3|sealed");
+  CHECK(std::filesystem::exists(stage.archive() / "crawls" / crawl / "index.html"));
+}
+
+TEST_CASE("a page that the database refuses is handed in once more as a failure, and its files go") {
+  WorkerStage stage;
+  stage.run("alter table holdfast.snapshot_sealed add constraint no_files check (directory is null)");
+  stage.hook("page", "on_Snapshot__10_page.sh", "echo \"$url\" >page.txt; gate \"${url##*/}\"");
+  stage.add({WorkerStage::url("1"), WorkerStage::url("2")});
+  auto& worker = stage.start();
+  stage.until_arrived("1");
+  stage.until_arrived("2");
+  stage.run("update holdfast.collection set max_attempts = 1");
+  stage.open("1");
+  stage.open("2");
+  stage.until_sealed();
+  stage.leave(worker);
+  CHECK(stage.table("select outcome, attempts, reason like '%no_files%' from holdfast.v_snapshot") ==
+        "failed|1|t\nfailed|1|t");
+  CHECK(stage.attempts_on_disk().empty());
+  stage.check_disk_and_rows();
+}
+
+TEST_CASE("a page whose files take long to read holds up neither others nor the end of its worker") {
+  WorkerStage stage;
+  stage.options.hook_limits.output_bytes = std::uint64_t{1} << 50;
+  stage.hook("page", "on_Snapshot__10_page.sh",
+             "case $url in */endless) truncate -s 1T large; gate endless ;; *) echo done >page.txt ;; esac");
+  const auto endless = stage.add({WorkerStage::url("endless")});
+  auto& worker = stage.start();
+  stage.until_arrived("endless");
+  stage.open("endless");
+  stage.until("its hook is over", [&] { return stage.hooks().empty(); });
+  const auto other = stage.add({WorkerStage::url("1"), WorkerStage::url("2")});
+  stage.until("the others are sealed",
+              [&] { return stage.value("select status from holdfast.crawl where id = '" + other + "'") == "sealed"; });
+  CHECK(stage.value("select status from holdfast.crawl where id = '" + endless + "'") == "started");
+  stage.leave(worker, base::Strength::stop);
+  CHECK(stage.table("select owner_id is null, attempts from holdfast.snapshot_queue") == "t|0");
+}
+
+TEST_CASE("what is too large is not read: the hook has failed, or the page if it lies elsewhere") {
+  WorkerStage stage;
+  stage.options.hook_limits.output_bytes = 1u << 20;
+  stage.hook("small", "on_Snapshot__10_small.sh", kPage);
+  stage.hook("sparse", "on_Snapshot__20_sparse.sh",
+             "case $url in */own) truncate -s 1T large ;; */elsewhere) mkdir ../elsewhere; truncate -s 1T "
+             "../elsewhere/large ;; esac; echo done >page.txt");
+  stage.add({WorkerStage::url("own"), WorkerStage::url("elsewhere"), WorkerStage::url("fine")});
+  stage.work();
+  CHECK(stage.table("select url, outcome, coalesce(reason, '') from holdfast.v_snapshot order by url") ==
+        "https://site.test/elsewhere|failed|its hooks left 1.0 TiB outside their directories, more than "
+        "hook.output_limit (1.0 MiB)\nhttps://site.test/fine|succeeded|\nhttps://site.test/own|partial|");
+  CHECK(stage.table("select r.plugin, r.status, r.output_bytes, coalesce(r.error, '') like '%sparse/ holds % more than "
+                    "hook.output_limit (1.0 MiB); its files are not kept' from holdfast.archive_result r "
+                    "join holdfast.snapshot s on s.id = r.snapshot_id where s.url like '%own' order by 1") ==
+        "small|succeeded|5|f\nsparse|failed|0|t");
+  stage.check_disk_and_rows();
+}
+
+TEST_CASE("files that cannot be kept are named") {
+  WorkerStage stage;
+  stage.hook("deep", "on_Snapshot__10_deep.sh", R"(echo done >page.txt
+d=$(printf 'd/%.0s' $(seq 120)); mkdir -p "$d" "../elsewhere/$d")");
+  stage.add({WorkerStage::url("page")});
+  stage.work();
+  const auto error = stage.value("select error from holdfast.archive_result");
+  CHECK_MESSAGE(error.find("not kept, because their paths are too long or too deep (1): d/d/d/") == 0, error);
+  const auto reason = stage.value("select reason from holdfast.v_snapshot");
+  CHECK_MESSAGE(reason.find("not kept, because their paths are too long or too deep (1): elsewhere/d/d/") == 0, reason);
+  CHECK(stage.value("select outcome from holdfast.v_snapshot") == "succeeded");
+}
