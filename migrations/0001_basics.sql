@@ -92,7 +92,7 @@ comment on column holdfast.collection.log_level is
   'Log level of all workers and runners; NULL: as each is configured.';
 comment on column holdfast.collection.max_attempts is 'A page that failed this often is sealed as failed.';
 comment on column holdfast.collection.max_lapses is
-  'A page whose worker was lost this often is quarantined.';
+  'A page whose worker lapsed this often is quarantined.';
 comment on column holdfast.collection.retry_base is 'Delay before the second attempt. It doubles each time.';
 comment on column holdfast.collection.retry_max is 'Longest delay between two attempts.';
 insert into holdfast.collection default values;
@@ -140,7 +140,7 @@ insert into holdfast.lifecycle_edge (lifecycle, from_state, event, to_state, why
   ('snapshot', 'started', 'lapse', 'queued', 'its worker lapsed'),
   ('snapshot', 'started', 'pause', 'paused', 'it or its crawl was paused'),
   ('snapshot', 'started', 'refuse', 'sealed', 'its URL is not allowed'),
-  ('snapshot', 'started', 'quarantine', 'sealed', 'its workers were lost too often'),
+  ('snapshot', 'started', 'quarantine', 'sealed', 'its workers lapsed too often'),
   ('snapshot', 'started', 'cancel', 'sealed', 'it or its crawl was cancelled'),
   ('snapshot', 'paused', 'resume', 'queued', 'it or its crawl was resumed'),
   ('snapshot', 'paused', 'cancel', 'sealed', 'it or its crawl was cancelled'),

@@ -87,7 +87,7 @@ comment on column holdfast.process.standby is
 comment on column holdfast.process.epoch is 'Runner that holds the gate: number of its term.';
 comment on column holdfast.process.slots is 'How many snapshots it works on at once.';
 comment on column holdfast.process.stats is 'Its last report: held, free disk, why it does not claim.';
-comment on column holdfast.process.ended_at is 'When it stopped or was lost.';
+comment on column holdfast.process.ended_at is 'When it stopped or lapsed.';
 comment on column holdfast.process.exit_code is 'Exit code that it announced.';
 comment on column holdfast.process.exit_reason is 'Why it ended: "left", "lease lapsed", ...';
 create unique index process_single_runner on holdfast.process (worker_type)

@@ -77,7 +77,7 @@ comment on column holdfast.snapshot_queue.excluded is 'Parked outside the scope 
 comment on column holdfast.snapshot_queue.retry_at is
   'When it is due, if it has no owner; 9999-01-01: parked.';
 comment on column holdfast.snapshot_queue.reason is
-  'Why it waits: an error, a lost worker, a stopped worker.';
+  'Why it waits: an error, a lapsed worker, a stopped worker.';
 comment on column holdfast.snapshot_queue.owner_id is
   'The worker. No foreign key: a claim holds the process row.';
 comment on column holdfast.snapshot_queue.fence is 'Grows with each claim; older fences cannot write.';
@@ -130,7 +130,7 @@ comment on column holdfast.snapshot_sealed.snapshot_id is 'The snapshot.';
 comment on column holdfast.snapshot_sealed.crawl_id is 'Its crawl.';
 comment on column holdfast.snapshot_sealed.outcome is
   'succeeded; partial (some hooks failed); failed; refused (URL not allowed); quarantined (workers '
-  'lost); cancelled.';
+  'lapsed); cancelled.';
 comment on column holdfast.snapshot_sealed.reason is 'A sentence, where the outcome needs one.';
 comment on column holdfast.snapshot_sealed.fence is 'The attempt that counts.';
 comment on column holdfast.snapshot_sealed.owner_id is 'The worker. No foreign key: processes are trimmed.';
@@ -144,7 +144,7 @@ comment on column holdfast.snapshot_sealed.http_status is
   'HTTP status of the page; with 400 and above its outcome is failed. NULL: unknown.';
 comment on column holdfast.snapshot_sealed.mime is 'Media type of that answer, without parameters.';
 comment on column holdfast.snapshot_sealed.attempts is 'Attempts spent.';
-comment on column holdfast.snapshot_sealed.lapses is 'Workers that were lost while they had it.';
+comment on column holdfast.snapshot_sealed.lapses is 'Workers that lapsed while they had it.';
 comment on column holdfast.snapshot_sealed.started_at is 'When that attempt was claimed; NULL: it never was.';
 comment on column holdfast.snapshot_sealed.sealed_at is 'When it was sealed.';
 create index snapshot_sealed_by_crawl on holdfast.snapshot_sealed (crawl_id, sealed_at);
@@ -176,7 +176,7 @@ comment on column holdfast.attempt.ending is
   'released (to retry); interrupted (worker stopped); lapsed (worker lapsed); declined (not begun); '
   'cancelled.';
 comment on column holdfast.attempt.reason is 'A sentence.';
-comment on column holdfast.attempt.hooks is 'Hooks that ran when the worker was lost, as plugin/hook.';
+comment on column holdfast.attempt.hooks is 'Hooks that ran when the worker lapsed, as plugin/hook.';
 create index attempt_by_end on holdfast.attempt using brin (ended_at);
 comment on index holdfast.attempt_by_end is
   'For trimming. Rows are in the order of time: BRIN costs nothing.';

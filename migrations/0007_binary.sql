@@ -1,4 +1,4 @@
--- Programs that plugins need, as found on each machine.
+-- Binaries that plugins need, as found on each machine.
 
 create table holdfast.binary (
   id uuid not null default gen_random_uuid(),

@@ -58,7 +58,7 @@ insert into holdfast.duty (name, every, function, batch, keep, about)
   ('schedules', '2 seconds', 'duty_schedules', 10, null,
    'adds the crawls of schedules that are due'),
   ('lapsed', '2 seconds', 'duty_lapsed', 1, null,
-   'gives the work of lost workers to others and closes their rows'),
+   'releases the work of lapsed workers and closes their rows'),
   ('mend', '30 seconds', 'duty_mend', 100, null,
    'wakes or seals crawls that were changed by hand'),
   ('retention', '30 seconds', 'duty_retention', 1, null,

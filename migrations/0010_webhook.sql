@@ -22,7 +22,8 @@ comment on table holdfast.webhook is
 comment on column holdfast.webhook.name is 'Its name.';
 comment on column holdfast.webhook.url is
   'Where deliveries go. It may hold a token, so views show its origin only.';
-comment on column holdfast.webhook.events is 'What it receives: crawl.sealed, snapshot.failed, worker.lapsed.';
+comment on column holdfast.webhook.events is
+  'What it receives: crawl.sealed, snapshot.failed, worker.lapsed.';
 comment on column holdfast.webhook.enabled is 'False: nothing is sent and nothing new is recorded for it.';
 comment on column holdfast.webhook.created_at is 'When it was added.';
 comment on column holdfast.webhook.changed_by is 'Who changed it last.';

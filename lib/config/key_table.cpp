@@ -45,7 +45,7 @@ const std::vector<Key>& key_table() {
        "Further environment variables that hooks may see, separated by commas."},
 
       {"binaries.path", Type::path_list, "", false,
-       "Directories to look for the programs of plugins in, before PATH."},
+       "Directories to look for the binaries of plugins in, before PATH."},
 
       {"urls.allow_private", Type::boolean, "false", false,
        "Archive pages of private, loopback and link-local addresses too."},
@@ -70,9 +70,9 @@ const std::vector<Key>& key_table() {
       {"kill_grace", Type::duration, "5s", false,
        "How long a hook may take to end after SIGTERM before it gets SIGKILL.", 0, kHour},
       {"drain_timeout", Type::duration, "120s", false,
-       "How long a worker that is asked to leave finishes running snapshots before it gives them back.", 0, 7 * kDay},
+       "How long a worker that is asked to leave finishes running snapshots before it releases them.", 0, 7 * kDay},
       {"stop_timeout", Type::duration, "20s", false,
-       "How long a worker takes to give its work back before it is ended.", 0, kDay},
+       "How long a worker may take to release its work before it is ended.", 0, kDay},
 
       {"hook.timeout", Type::duration, "60s", false,
        "Time limit of a hook that states none.", 50, 7 * kDay},

@@ -81,13 +81,12 @@ std::string quoted(const std::string& word) {
 
 std::vector<WantedBinary> wanted_binaries(const Plugin& plugin, const Options& resolved) {
   std::vector<WantedBinary> wanted;
-  for (const auto& binary : plugin.required_binaries) {
-    WantedBinary program{filled_in(binary.name, resolved), binary.providers, binary.min_version, binary.overrides,
-                         true};
-    if (program.name.empty()) continue;
-    program.from_environment =
-        binary.providers.empty() || ("," + binary.providers + ",").find(",env,") != std::string::npos;
-    wanted.push_back(std::move(program));
+  for (const auto& needed : plugin.required_binaries) {
+    WantedBinary binary{filled_in(needed.name, resolved), needed.providers, needed.min_version, needed.overrides, true};
+    if (binary.name.empty()) continue;
+    binary.from_environment =
+        needed.providers.empty() || ("," + needed.providers + ",").find(",env,") != std::string::npos;
+    wanted.push_back(std::move(binary));
   }
   return wanted;
 }
@@ -163,14 +162,14 @@ std::string Installation::command() const {
   return text;
 }
 
-std::optional<Installation> installation_of(const WantedBinary& program, const std::vector<std::string>& available) {
-  for (const auto& provider : base::split(program.providers.empty() ? "apt" : program.providers, ",")) {
+std::optional<Installation> installation_of(const WantedBinary& binary, const std::vector<std::string>& available) {
+  for (const auto& provider : base::split(binary.providers.empty() ? "apt" : binary.providers, ",")) {
     for (const auto& manager : kManagers) {
       if (manager.provider != provider ||
           std::find(available.begin(), available.end(), manager.program) == available.end())
         continue;
-      auto packages = named_packages(program.overrides, provider);
-      if (packages.empty()) packages.push_back(fs::path(program.name).filename().string());
+      auto packages = named_packages(binary.overrides, provider);
+      if (packages.empty()) packages.push_back(fs::path(binary.name).filename().string());
       return Installation{std::string(manager.program), std::move(packages)};
     }
   }

@@ -1,5 +1,5 @@
 #pragma once
-// Programs that plugins need: which, where on this machine, how they would be installed. Reads the file system; starts
+// Binaries that plugins need: which, where on this machine, how they would be installed. Reads the file system; starts
 // nothing. Stateless; any thread.
 
 #include "lib/hooks/catalog.hpp"
@@ -27,25 +27,25 @@ std::vector<WantedBinary> wanted_binaries(const Plugin& plugin, const Options& r
 std::vector<std::filesystem::path> path_directories(std::string_view path);
 // An executable regular file.
 bool is_executable(const std::filesystem::path& path);
-// A name is looked for in the directories, a path (with a slash) is taken as it is; nullopt if it is no program.
+// A name is looked for in the directories, a path (with a slash) is taken as it is; nullopt if it is not executable.
 std::optional<std::string> find_binary(const std::string& name, const std::vector<std::filesystem::path>& directories);
 
-// The first thing in what a program prints about itself that looks like a version: "1.21.3", "128.0.6613.84". Or "".
+// The first thing in what a binary prints about itself that looks like a version: "1.21.3", "128.0.6613.84". Or "".
 std::string version_in(std::string_view text);
 // True if `version` is older than `wanted`, number by number; false if either has none.
 bool older(std::string_view version, std::string_view wanted);
 
 // The interpreter that a hook's first line names ("node", "/bin/bash"), or that its extension stands for. "" if it is
-// a program of its own.
+// compiled.
 std::string interpreter_of(const Hook& hook);
 
-// The command that installs a program here, by the first of its providers that `available` (names of programs on this
+// The command that installs a binary here, by the first of its providers that `available` (names of managers on this
 // machine: apt-get, brew, npm, pip) can serve; "" if none can. Packages are what its overrides say, else its name.
 struct Installation {
   std::string manager; // "apt-get"
   std::vector<std::string> packages;
   std::string command() const; // "apt-get install wget"
 };
-std::optional<Installation> installation_of(const WantedBinary& program, const std::vector<std::string>& available);
+std::optional<Installation> installation_of(const WantedBinary& binary, const std::vector<std::string>& available);
 
 } // namespace holdfast::hooks

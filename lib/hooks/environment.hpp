@@ -21,7 +21,7 @@ struct HookContext {
   std::string persona{"Default"};
   std::string snapshot_title, snapshot_tags;
   std::string machine_id;
-  std::filesystem::path last_on_path; // searched after everything else: stand-ins for programs that are not installed
+  std::filesystem::path last_on_path; // searched after everything else: stand-ins for binaries that are not installed
   std::string runtime{kRuntime};      // ABX_RUNTIME
 };
 
@@ -42,7 +42,7 @@ Options environment_options(const Catalog& catalog, const Options& given = {});
 // type, enum, bounds or pattern.
 Options resolve_options(const Catalog& catalog, const Plugin& plugin, const Options& options);
 
-// Whether an option decides which program a hook starts, or what code it loads: WGET_BINARY, CHROME_ARGS, NODE_OPTIONS,
+// Whether an option decides which binary a hook starts, or what code it loads: WGET_BINARY, CHROME_ARGS, NODE_OPTIONS,
 // PATH. Such options are the worker's own; holdfast.option_chooses_binary() refuses them in a crawl by the same rule.
 bool chooses_binary(const std::string& option);
 

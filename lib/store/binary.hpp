@@ -1,5 +1,5 @@
 #pragma once
-// Programs that plugins need, and options that hold on one machine. One free function per SQL function
+// Binaries that plugins need, and options that hold on one machine. One free function per SQL function
 // (migrations/functions/62_binary.sql). Blocking; call on the thread that owns the connection.
 
 #include "lib/pg/connection.hpp"
@@ -35,7 +35,7 @@ struct KnownBinary {
   std::string name, path, error; // path empty: not found
 };
 std::vector<KnownBinary> binary_known(pg::Connection& connection, const std::string& worker);
-// Of all machines if `host` is empty, all programs if `name` is. Returns how many will be looked at.
+// Of all machines if `host` is empty, all binaries if `name` is. Returns how many will be looked at.
 std::int64_t binary_recheck(pg::Connection& connection, const std::string& name, const std::string& host);
 
 std::map<std::string, std::string> machine_options(pg::Connection& connection, const std::string& worker);

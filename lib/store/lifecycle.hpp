@@ -31,7 +31,7 @@ inline constexpr std::array kEdges = {
   Edge{"snapshot",       "started",   "lapse",        "queued",    "its worker lapsed"},
   Edge{"snapshot",       "started",   "pause",        "paused",    "it or its crawl was paused"},
   Edge{"snapshot",       "started",   "refuse",       "sealed",    "its URL is not allowed"},
-  Edge{"snapshot",       "started",   "quarantine",   "sealed",    "its workers were lost too often"},
+  Edge{"snapshot",       "started",   "quarantine",   "sealed",    "its workers lapsed too often"},
   Edge{"snapshot",       "started",   "cancel",       "sealed",    "it or its crawl was cancelled"},
   Edge{"snapshot",       "paused",    "resume",       "queued",    "it or its crawl was resumed"},
   Edge{"snapshot",       "paused",    "cancel",       "sealed",    "it or its crawl was cancelled"},

@@ -1,6 +1,6 @@
 #pragma once
 // The runner: its gate and its duties. One free function per SQL function (migrations/functions/70_runner.sql), same
-// name. Blocking; call on the thread that owns the connection. Errors: lease_lost when the runner has been given up, or
+// name. Blocking; call on the thread that owns the connection. Errors: lease_lost when the runner has lapsed, or
 // does not lead any more. All may be repeated.
 
 #include "lib/pg/connection.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 // Workers: joining, beating, leaving. One free function per SQL function (migrations/functions/20_worker.sql), same
 // name. Each blocks on the connection given; call on the thread that owns it. Errors: lease_lost when the process has
-// been given up; see lib/pg/connection.hpp for the rest. All may be repeated.
+// lapsed; see lib/pg/connection.hpp for the rest. All may be repeated.
 
 #include "lib/pg/connection.hpp"
 
@@ -64,7 +64,7 @@ void worker_leave(pg::Connection& connection, const std::string& worker, int exi
 // Ends the lease of a worker or runner that was seen dead on the caller's own machine, so that others take its work at
 // once. False if the lease was over already, or if that process is not the one known by this id.
 bool worker_gone(pg::Connection& connection, const LocalProcess& process, const std::string& reason);
-// Gives the work of one worker whose lease has lapsed to others; returns how many snapshots.
+// Releases the work of one worker whose lease ran out; returns how many snapshots.
 int lapse_workers(pg::Connection& connection);
 // Ids of the workers and runners that run on a machine.
 std::vector<std::string> processes_on(pg::Connection& connection, const std::string& hostname);

@@ -6,8 +6,8 @@ create or replace function holdfast.worker_join(
     p_process_type text, p_worker_type text, p_label text, p_version text, p_slots integer, p_lease interval)
   returns uuid language plpgsql as $$
 -- Returns the collection's id. May be repeated with the same id while that process runs. A worker with a new
--- id but the same operating system process has lost its lease and comes back: its commands (pause, drain) still
--- hold.
+-- id but the same operating system process has lost its lease and comes back: its commands (pause, drain)
+-- still hold.
 declare
   v_now constant timestamptz := clock_timestamp();
 begin
@@ -209,7 +209,7 @@ comment on function holdfast.worker_hooks(uuid, jsonb)
 
 create or replace function holdfast.hooks_of(p_snapshot uuid, p_fence bigint)
   returns text[] language sql stable as $$
-  -- The hooks that ran when an attempt was lost: where to look for the cause.
+  -- The hooks that ran when the worker of an attempt lapsed: where to look for the cause.
   select coalesce(array_agg(h.plugin || '/' || h.hook_name order by h.started_at), '{}')
     from holdfast.running_hook h
     where h.snapshot_id = p_snapshot and h.fence = p_fence
@@ -217,7 +217,7 @@ $$;
 
 create or replace function holdfast.worker_release(p_worker uuid, p_ending text, p_reason text)
   returns integer language plpgsql as $$
--- Releases everything a worker holds. p_ending: lost (it died: counted against each snapshot, see
+-- Releases everything a worker holds. p_ending: lapsed (it died: counted against each snapshot, see
 -- collection.max_lapses) or interrupted (it left: not counted). Returns how many snapshots.
 declare
   v_ids uuid[];

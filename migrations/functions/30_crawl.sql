@@ -2,7 +2,7 @@
 
 create or replace function holdfast.option_chooses_binary(p_name text)
   returns boolean language sql immutable parallel safe as $$
-  -- Whether a hook option decides which program a hook starts, or what code it loads: *_BINARY, *_ARGS, PATH.
+  -- Whether a hook option decides which binary a hook starts, or what code it loads: *_BINARY, *_ARGS, PATH.
   -- hooks::chooses_binary() is the same rule.
   select p_name ~ ('_BINARY$|_ARGS(_EXTRA)?$|^(LD|BASH|ABXPKG|HOLDFAST)_|^PYTHON[A-Z]|^PERL5|^RUBY(OPT|LIB)$'
     '|^NODE_(OPTIONS|PATH|MODULES?_DIR)$|^GIT_(SSH|CONFIG|ASKPASS|EXEC|EXTERNAL|EDITOR|PAGER|PROXY)'
@@ -11,7 +11,7 @@ $$;
 
 create or replace function holdfast.options_check(p_options jsonb)
   returns void language plpgsql immutable as $$
--- Fails if p_options names an option that is not a crawl's to set: workers choose their programs themselves.
+-- Fails if p_options names an option that is not a crawl's to set: workers choose their binaries themselves.
 declare
   v_wrong text;
 begin
@@ -22,7 +22,7 @@ begin
     limit 1;
   if found then
     raise exception 'a crawl cannot set the option "%"', left(v_wrong, 200)
-      using errcode = 'HF004', hint = 'Options that choose programs belong into the settings of the workers.';
+      using errcode = 'HF004', hint = 'Options that choose binaries belong into the settings of the workers.';
   end if;
 end $$;
 

@@ -1,5 +1,5 @@
 -- How the work on a snapshot ends: it is sealed, or it is released. Every way there (a worker that has
--- finished, a worker that was lost, a command) builds an array of holdfast.finished_page and goes through the
+-- finished, a worker that lapsed, a command) builds an array of holdfast.finished_page and goes through the
 -- functions of this file:
 --
 --   lock_for       takes all locks, in the one order
@@ -95,7 +95,7 @@ create or replace function holdfast.judge_pages(p_pages holdfast.finished_page[]
   returns holdfast.finished_page[] language plpgsql as $$
 -- Returns the pages that p_owner holds with the fence it names, each once, with what becomes of them:
 --   released although its crawl is being stopped: cancelled
---   lost, and so were max_lapses workers by now: quarantined
+--   lapsed, and so did max_lapses workers by now: quarantined
 --   failed by itself (released, spend, no delay): tried again, later each time, until it has failed
 --     max_attempts times
 --   more bytes than max_snapshot_bytes, or more than its crawl may hold (max_bytes): cancelled; "ending" says

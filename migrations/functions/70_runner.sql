@@ -1,7 +1,7 @@
 -- The runner: one elected process that runs the duties. The unique index process_single_runner allows one
 -- running process with worker_type worker_runner; candidates are runner_waiting. The newest candidate wins:
--- it asks older ones to leave, waits until the leading runner has left or its lease has lapsed, and then leads with
--- the next epoch.
+-- it asks older ones to leave, waits until the leading runner has left or its lease has lapsed, and then
+-- leads with the next epoch.
 --
 -- A duty is one transaction that first locks the runner's row for key share. Ending a lead (leave, lapse,
 -- takeover) locks that row for update: it waits for the duty, or the duty fails. A beat takes a weaker lock
@@ -57,8 +57,8 @@ end $$;
 
 create or replace function holdfast.runner_clear(p_id uuid, p_standby boolean)
   returns uuid[] language plpgsql as $$
--- Asks older runners to leave and lapses a leading runner whose lease ran out, unless one of its duties is still
--- running. Returns the leading runner that is in the way.
+-- Asks older runners to leave and lapses a leading runner whose lease ran out, unless one of its duties is
+-- still running. Returns the leading runner that is in the way.
 begin
   if not p_standby then
     update holdfast.process
@@ -248,7 +248,8 @@ create or replace view holdfast.v_runner as
     left join holdfast.runner_term t on t.epoch = p.epoch and t.process_id = p.id
     where p.process_type = 'runner' and p.status = 'running'
     order by p.worker_type = 'worker_runner' desc, p.started_at desc, p.id desc;
-comment on view holdfast.v_runner is 'Running runners: the leading runner first, then the candidates, newest first.';
+comment on view holdfast.v_runner is
+  'Running runners: the leading runner first, then the candidates, newest first.';
 comment on column holdfast.v_runner.id is 'The process.';
 comment on column holdfast.v_runner.state is 'leads, stands by or waits.';
 comment on column holdfast.v_runner.epoch is 'Number of its term.';

@@ -1,7 +1,7 @@
 -- Commands: pause, resume, cancel, priority. A command is one transaction. When it has committed, no worker
 -- begins what it forbids. Running pages are taken from their workers. A worker learns of that from the
--- notification "control" or from its next beat, and kills the hooks. Every command may be repeated: the second
--- time it changes nothing and returns 0.
+-- notification "control" or from its next beat, and kills the hooks. Every command may be repeated: the
+-- second time it changes nothing and returns 0.
 
 create or replace function holdfast.control_note(p_action text, p_kind text,
     p_target text, p_crawl uuid, p_by text, p_detail text, p_held bigint)
@@ -47,8 +47,8 @@ end $$;
 
 create or replace function holdfast.control_apply(p_worker uuid)
   returns bigint language plpgsql set enable_seqscan = off set jit = off as $$
--- Takes from a worker what it holds against a command: its claim was under way when the command came, or a row
--- was changed by hand. Waits for no lock. It leaves locked rows to the next beat, and asks for that beat.
+-- Takes from a worker what it holds against a command: its claim was under way when the command came, or a
+-- row was changed by hand. Waits for no lock. It leaves locked rows to the next beat, and asks for that beat.
 declare
   v_ids uuid[] := array(select q.snapshot_id from holdfast.snapshot_queue q where q.owner_id = p_worker);
   v_row record;
@@ -124,7 +124,7 @@ begin
   return 1;
 end $$;
 comment on function holdfast.crawl_pause(uuid, text, text) is
-  'Parks a crawl; what is in work goes back into its queue. Returns 0 if it was paused or ended already.';
+  'Parks a crawl; what is in work is released. Returns 0 if it was paused or ended already.';
 
 create or replace function holdfast.crawl_resume(p_crawl uuid, p_by text, p_why text)
   returns bigint language plpgsql as $$
@@ -200,7 +200,8 @@ comment on function holdfast.crawl_stop(uuid, text, text, text, integer, boolean
 create or replace function holdfast.crawl_stop_step(p_crawl uuid, p_batch integer)
   returns bigint language plpgsql set enable_seqscan = off set jit = off as $$
 -- Seals up to p_batch waiting snapshots of a crawl that is being stopped; then the crawl, if that was all.
--- Returns what is left. Called by the command that stops the crawl, and by workers (crawl_expand) for the rest.
+-- Returns what is left. Called by the command that stops the crawl, and by workers (crawl_expand) for the
+-- rest.
 declare
   v_crawl holdfast.crawl;
   v_pages holdfast.finished_page[];
@@ -302,7 +303,7 @@ begin
   return 1;
 end $$;
 comment on function holdfast.host_pause(text, text, text) is
-  'Nothing of a host is started, and what is in work goes back into the queue.';
+  'Nothing of a host is started, and what is in work is released.';
 
 create or replace function holdfast.host_resume(p_host text, p_by text, p_why text)
   returns bigint language plpgsql as $$
@@ -363,7 +364,7 @@ begin
   return 1;
 end $$;
 comment on function holdfast.worker_pause(uuid, text, text) is
-  'A worker claims nothing more and gives its work to others, until it is resumed; its process goes on.';
+  'A worker releases its work and claims nothing more, until it is resumed; its process goes on.';
 
 create or replace function holdfast.worker_resume(p_worker uuid, p_by text, p_why text)
   returns bigint language plpgsql as $$

@@ -20,7 +20,8 @@ comment on column holdfast.v_crawl.open is 'Snapshots not yet sealed.';
 comment on column holdfast.v_crawl.succeeded is 'Snapshots sealed with outcome succeeded.';
 comment on column holdfast.v_crawl.partial is 'Snapshots sealed with outcome partial.';
 comment on column holdfast.v_crawl.failed is 'Snapshots sealed with outcome failed, refused or quarantined.';
-comment on column holdfast.v_crawl.cancelled is 'Snapshots cancelled by a command, or by its scope or limits.';
+comment on column holdfast.v_crawl.cancelled is
+  'Snapshots cancelled by a command, or by its scope or limits.';
 comment on column holdfast.v_crawl.refused is
   'URLs that were not taken: outside its scope, or archived before.';
 comment on column holdfast.v_crawl.excluded is 'Open snapshots that its scope excludes.';
@@ -168,7 +169,8 @@ create or replace view holdfast.v_attempt as
 comment on view holdfast.v_attempt is 'Every ownership of a snapshot that has ended, and how.';
 comment on column holdfast.v_attempt.fence is 'The attempt.';
 comment on column holdfast.v_attempt.ending is
-  'sealed, released (to retry), interrupted (worker stopped), lapsed (worker lapsed), declined (not begun) or cancelled.';
+  'sealed, released (to retry), interrupted (worker stopped), lapsed (worker lapsed), declined '
+  '(not begun) or cancelled.';
 comment on column holdfast.v_attempt.reason is 'A sentence; of an attempt that was sealed, its outcome.';
 
 create or replace view holdfast.v_worker as

@@ -117,7 +117,7 @@ create or replace view holdfast.v_process as
       join holdfast.process p on p.parent_id = (t.process).id and p.status = 'running'
   ), line as (
     select t.path, t.depth, coalesce(nullif(p.label, ''), p.process_type) as name,
-           case when p.lease_until <= statement_timestamp() then 'lost'
+           case when p.lease_until <= statement_timestamp() then 'lapsed'
                 when p.request is not null then 'asked to ' || p.request
                 when p.draining then 'draining'
                 when p.paused_at is not null then 'paused'
@@ -154,7 +154,7 @@ comment on view holdfast.v_process is
 comment on column holdfast.v_process.tree is 'Name, indented below its parent.';
 comment on column holdfast.v_process.state is
   'runs, leads, waits, draining, paused, not claiming, asked '
-  'to ..., lost; of hooks: hook, background or crawl hook.';
+  'to ..., lapsed; of hooks: hook, background or crawl hook.';
 comment on column holdfast.v_process.pid is 'Its number on that machine.';
 comment on column holdfast.v_process.age is 'How long it has run.';
 comment on column holdfast.v_process.lease_left is 'How long its lease lasts without another beat.';

@@ -66,7 +66,7 @@ create or replace function holdfast.work_samples()
   union all
   select t.name || '_total',
          case t.name when 'workers_lapsed' then 'Workers and runners whose lease has lapsed.'
-                     else 'Snapshots that were taken from lost workers, for others.' end, '{}', t.value
+                     else 'Snapshots that were taken over from lapsed workers.' end, '{}', t.value
     from holdfast.tally t
   union all
   select v.name, v.help, jsonb_build_object('duty', d.name), v.value

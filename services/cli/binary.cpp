@@ -19,7 +19,7 @@ int recheck_binaries(Context& context, const std::string& name, const std::strin
   if (context.json())
     std::cout << nlohmann::json{{"type", "Recheck"}, {"count", count}}.dump() << std::endl;
   else
-    std::cout << count << (count == 1 ? " program" : " programs") << " will be looked for again within a minute"
+    std::cout << count << (count == 1 ? " binary" : " binaries") << " will be looked for again within a minute"
               << std::endl;
   return count > 0 || name.empty() ? base::kExitSuccess : static_cast<int>(base::ErrorClass::refused);
 }

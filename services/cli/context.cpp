@@ -42,7 +42,7 @@ std::filesystem::path installed_plugins() {
   return bin / "../share/holdfast/plugins";
 }
 
-// Where the stand-ins for programs that hooks expect are, or empty.
+// Where the stand-ins for binaries that hooks expect are, or empty.
 std::filesystem::path installed_libexec() {
   const auto bin = process::executable_directory();
   for (const auto* candidate : {"../libexec/holdfast", "../../../deploy/libexec"}) {

@@ -46,7 +46,7 @@ private:
   std::filesystem::path path_;
 };
 
-// What programs say, asked one after the other; versions once each.
+// What binaries say, asked one after the other; versions once each.
 class Versions {
 public:
   Versions()
@@ -78,7 +78,7 @@ private:
 };
 
 struct Finding {
-  std::string plugin, program, state, path, version, wanted, install;
+  std::string plugin, binary, state, path, version, wanted, install;
 };
 
 // Interpreters are no entries of required_binaries, but no hook runs without its own.
@@ -86,15 +86,15 @@ std::vector<hooks::WantedBinary> needs_of(const hooks::Plugin& plugin, const hoo
   auto needs = hooks::wanted_binaries(plugin, resolved);
   for (const auto& hook : plugin.hooks) {
     const auto interpreter = hooks::interpreter_of(hook);
-    const auto same = [&](const hooks::WantedBinary& program) {
-      return std::filesystem::path(program.name).filename() == std::filesystem::path(interpreter).filename();
+    const auto same = [&](const hooks::WantedBinary& binary) {
+      return std::filesystem::path(binary.name).filename() == std::filesystem::path(interpreter).filename();
     };
     if (interpreter.empty() || std::any_of(needs.begin(), needs.end(), same)) continue;
-    hooks::WantedBinary program;
-    program.name = interpreter;
-    program.providers = "env,apt,brew";
-    if (interpreter == "node") program.overrides = R"({"apt": ["nodejs"]})";
-    needs.push_back(std::move(program));
+    hooks::WantedBinary binary;
+    binary.name = interpreter;
+    binary.providers = "env,apt,brew";
+    if (interpreter == "node") binary.overrides = R"({"apt": ["nodejs"]})";
+    needs.push_back(std::move(binary));
   }
   return needs;
 }
@@ -130,24 +130,24 @@ int doctor(Context& context, const std::vector<std::string>& plugins) {
       continue;
     }
     const auto before = findings.size();
-    for (const auto& program : needs_of(plugin, resolved)) {
-      Finding finding{name, program.name, "", "", "", program.min_version, ""};
-      if (const auto path = locate(program.name)) {
+    for (const auto& binary : needs_of(plugin, resolved)) {
+      Finding finding{name, binary.name, "", "", "", binary.min_version, ""};
+      if (const auto path = locate(binary.name)) {
         finding.path = *path;
         finding.version = versions.of(*path);
-        finding.state = hooks::older(finding.version, program.min_version) ? "old" : "found";
+        finding.state = hooks::older(finding.version, binary.min_version) ? "old" : "found";
       } else {
-        finding.state = program.from_environment ? "missing" : "left to the hook";
+        finding.state = binary.from_environment ? "missing" : "left to the hook";
       }
       if (finding.state == "missing" || finding.state == "old") {
-        if (const auto installation = hooks::installation_of(program, available)) {
+        if (const auto installation = hooks::installation_of(binary, available)) {
           finding.install = installation->command();
           auto& wanted = packages[installation->manager];
           for (const auto& package : installation->packages)
             if (std::find(wanted.begin(), wanted.end(), package) == wanted.end()) wanted.push_back(package);
         } else {
           finding.install =
-              "by hand (" + (program.providers.empty() ? std::string("no provider named") : program.providers) + ")";
+              "by hand (" + (binary.providers.empty() ? std::string("no provider named") : binary.providers) + ")";
         }
       }
       findings.push_back(std::move(finding));
@@ -155,7 +155,7 @@ int doctor(Context& context, const std::vector<std::string>& plugins) {
     if (findings.size() == before) findings.push_back({name, "", "needs nothing", "", "", "", ""});
   }
   const bool browser = std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
-    return finding.program.find("chrom") != std::string::npos && finding.state == "found";
+    return finding.binary.find("chrom") != std::string::npos && finding.state == "found";
   });
   const bool apt = std::find(available.begin(), available.end(), "apt-get") != available.end();
   const auto run = [&](std::vector<std::string> argv) {
@@ -180,14 +180,10 @@ int doctor(Context& context, const std::vector<std::string>& plugins) {
     const bool bad = finding.state == "missing" || finding.state == "wrong option";
     missing += bad;
     if (context.json()) {
-      std::cout << nlohmann::ordered_json{{"type", "Need"},
-                                          {"plugin", finding.plugin},
-                                          {"binary", finding.program},
-                                          {"state", finding.state},
-                                          {"path", finding.path},
-                                          {"version", finding.version},
-                                          {"wanted", finding.wanted},
-                                          {"install", finding.install}}
+      std::cout << nlohmann::ordered_json{{"type", "Need"},           {"plugin", finding.plugin},
+                                          {"binary", finding.binary}, {"state", finding.state},
+                                          {"path", finding.path},     {"version", finding.version},
+                                          {"wanted", finding.wanted}, {"install", finding.install}}
                        .dump()
                 << '\n';
       continue;
@@ -197,7 +193,7 @@ int doctor(Context& context, const std::vector<std::string>& plugins) {
       return cut + std::string(width > display_width(cut) ? width - display_width(cut) : 0, ' ') + "  ";
     };
     std::cout << column(finding.plugin, 16) << column(finding.state, 16)
-              << column(std::filesystem::path(finding.program).filename().string(), 16)
+              << column(std::filesystem::path(finding.binary).filename().string(), 16)
               << printable(finding.path.empty() ? finding.install : finding.path + " " + finding.version);
     if (finding.state == "old")
       std::cout << ", " << printable(finding.wanted) << " or newer is wanted: " << printable(finding.install);

@@ -37,11 +37,11 @@ int drain(Context& context, const DrainOptions& options) {
       throw base::Error(base::ErrorClass::refused, "nothing runs on " + printable(options.machine),
                         "holdfast list workers shows the names of machines");
   }
-  const store::Order order{user_name(), options.why};
+  const store::Command command{user_name(), options.why};
   for (const auto& worker : workers)
-    print_change(context, "drain", "worker", worker, store::worker_drain(connection, worker, order));
+    print_change(context, "drain", "worker", worker, store::worker_drain(connection, worker, command));
   std::cout.flush();
-  // As long as it lives it beats; one that does not is given up when its lease lapses.
+  // As long as it lives it beats; one that does not lapses.
   while (options.wait && !store::workers_running(connection, workers).empty()) {
     store::lapse_workers(connection);
     std::this_thread::sleep_for(std::chrono::milliseconds(500));

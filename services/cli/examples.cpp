@@ -80,7 +80,7 @@ const std::map<std::string_view, std::vector<std::string_view>>& examples() {
       {"inspect reference", {"holdfast inspect reference settings", "holdfast inspect reference views | less"}},
       {"doctor",
        {"holdfast doctor", "holdfast doctor wget screenshot",
-        "holdfast doctor --json | jq -r 'select(.state == \"missing\").program'"}},
+        "holdfast doctor --json | jq -r 'select(.state == \"missing\").binary'"}},
       {"binary", {"holdfast binary list --status queued", "holdfast binary recheck wget"}},
       {"binary list", {"holdfast binary list", "holdfast binary list --name chrom"}},
       {"binary recheck", {"holdfast binary recheck", "holdfast binary recheck wget --host archive-3"}},

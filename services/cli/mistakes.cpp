@@ -24,7 +24,7 @@ std::string_view elsewhere(std::string_view word) {
       {"import", "holdfast add FILE"},
       {"info", "holdfast status"},
       {"init", "holdfast add URL (it makes the collection where there is none)"},
-      {"install", "holdfast doctor (it says which programs are missing, and how to install them)"},
+      {"install", "holdfast doctor (it says which binaries are missing, and how to install them)"},
       {"log", "holdfast logs ID"},
       {"ls", "holdfast list"},
       {"manage", "holdfast --help"},

@@ -46,7 +46,7 @@ int status(Context& context) {
        {"archive", context.archive_root().string()},
        {"workers",
         fmt::format("{} running, {} slots{}", now.workers, now.slots,
-                    now.workers_lapsed == 0 ? "" : fmt::format(", {} lost in the last hour", now.workers_lapsed))},
+                    now.workers_lapsed == 0 ? "" : fmt::format(", {} lapsed in the last hour", now.workers_lapsed))},
        {"runner", now.runners > 0 ? "leads" : "none: schedules and housekeeping wait for one"},
        {"crawls", fmt::format("{} open, {} paused", now.crawls_open, now.crawls_paused)},
        {"snapshots", fmt::format("{} open, {} in work", now.snapshots_open, now.snapshots_held)},

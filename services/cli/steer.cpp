@@ -23,48 +23,49 @@ struct SteerOptions {
 };
 
 int steer_everything(Context& context, const SteerOptions& options, const std::string& action,
-                     const store::Order& order) {
+                     const store::Command& command) {
   auto& connection = context.connection();
   if (action == "pause") {
-    print_change(context, action, "everything", "", store::collection_pause(connection, order));
+    print_change(context, action, "everything", "", store::collection_pause(connection, command));
   } else if (action == "resume") {
-    print_change(context, action, "everything", "", store::collection_resume(connection, order));
+    print_change(context, action, "everything", "", store::collection_resume(connection, command));
   } else {
     if (!options.yes)
       throw base::Error(base::ErrorClass::usage, "cancel --all ends every open crawl", "say --yes if that is meant");
     for (auto open = store::crawls_to_stop(connection, kAtOnce); !open.empty();
          open = store::crawls_to_stop(connection, kAtOnce))
       for (const auto& id : open)
-        print_change(context, action, "crawl", id, store::crawl_cancel(connection, id, order, {}));
+        print_change(context, action, "crawl", id, store::crawl_cancel(connection, id, command, {}));
   }
   return base::kExitSuccess;
 }
 
-int steer_host(Context& context, const SteerOptions& options, const std::string& action, const store::Order& order) {
+int steer_host(Context& context, const SteerOptions& options, const std::string& action,
+               const store::Command& command) {
   auto& connection = context.connection();
   const auto host = host_name(options.host);
   if (action == "cancel" && !options.yes)
     throw base::Error(base::ErrorClass::usage, "cancel --host ends what is open of " + host + " in every crawl",
                       "say --yes if that is meant; holdfast exclude " + host + " CRAWL for one crawl");
   print_change(context, action, "host", host,
-               action == "pause"    ? store::host_pause(connection, host, order)
-               : action == "resume" ? store::host_resume(connection, host, order)
-                                    : store::host_cancel(connection, host, order) > 0);
+               action == "pause"    ? store::host_pause(connection, host, command)
+               : action == "resume" ? store::host_resume(connection, host, command)
+                                    : store::host_cancel(connection, host, command) > 0);
   return base::kExitSuccess;
 }
 
 bool steer_worker(pg::Connection& connection, const std::string& id, const std::string& action,
-                  const store::Order& order) {
-  return action == "pause"    ? store::worker_pause(connection, id, order)
-         : action == "resume" ? store::worker_resume(connection, id, order)
-                              : store::worker_cancel(connection, id, order);
+                  const store::Command& command) {
+  return action == "pause"    ? store::worker_pause(connection, id, command)
+         : action == "resume" ? store::worker_resume(connection, id, command)
+                              : store::worker_cancel(connection, id, command);
 }
 
 bool steer_crawl(pg::Connection& connection, const std::string& id, const std::string& action,
-                 const store::Order& order) {
-  return action == "pause"    ? store::crawl_pause(connection, id, order)
-         : action == "resume" ? store::crawl_resume(connection, id, order)
-                              : store::crawl_cancel(connection, id, order, {});
+                 const store::Command& command) {
+  return action == "pause"    ? store::crawl_pause(connection, id, command)
+         : action == "resume" ? store::crawl_resume(connection, id, command)
+                              : store::crawl_cancel(connection, id, command, {});
 }
 
 int steer(Context& context, const SteerOptions& options, const std::string& action) {
@@ -75,12 +76,12 @@ int steer(Context& context, const SteerOptions& options, const std::string& acti
                                    : "name ids, --host, --worker or --all, one of them",
                       "holdfast " + action + " ID... | --host HOST | --worker ID | --all");
   auto& connection = context.connection();
-  const store::Order order{user_name(), options.why};
-  if (options.all) return steer_everything(context, options, action, order);
-  if (!options.host.empty()) return steer_host(context, options, action, order);
+  const store::Command command{user_name(), options.why};
+  if (options.all) return steer_everything(context, options, action, command);
+  if (!options.host.empty()) return steer_host(context, options, action, command);
   if (!options.worker.empty()) {
     const auto id = worker_id(connection, options.worker);
-    print_change(context, action, "worker", id, steer_worker(connection, id, action, order));
+    print_change(context, action, "worker", id, steer_worker(connection, id, action, command));
     return base::kExitSuccess;
   }
   std::vector<store::Found> found_all; // all of them before anything is done
@@ -88,9 +89,9 @@ int steer(Context& context, const SteerOptions& options, const std::string& acti
     found_all.push_back(store::find(connection, given));
   for (const auto& found : found_all)
     print_change(context, action, found.kind, found.id,
-                 found.kind == "crawl"      ? steer_crawl(connection, found.id, action, order)
-                 : found.kind == "snapshot" ? store::snapshot_command(connection, found.id, action, order)
-                                            : steer_worker(connection, found.id, action, order));
+                 found.kind == "crawl"      ? steer_crawl(connection, found.id, action, command)
+                 : found.kind == "snapshot" ? store::snapshot_command(connection, found.id, action, command)
+                                            : steer_worker(connection, found.id, action, command));
   return base::kExitSuccess;
 }
 

@@ -30,7 +30,7 @@ public:
     leads,      // through: epoch() is valid
     superseded, // a newer runner wants it: leave
     stopped,    // told to stop while waiting
-    lost,       // given up by the others: start anew
+    lost,       // lapsed: start anew
   };
 
   // Joins, on a connection of its own: if the database is away at start, it says so and throws.

@@ -47,8 +47,8 @@ void BinaryLookup::add_machine_options(const hooks::Options& options) {
 }
 
 std::optional<std::string> BinaryLookup::missing(const hooks::Plugin& plugin, const hooks::Options& resolved) {
-  for (const auto& program : hooks::wanted_binaries(plugin, resolved))
-    if (program.from_environment && !locate(program.name)) return program.name + " is not installed on this machine";
+  for (const auto& binary : hooks::wanted_binaries(plugin, resolved))
+    if (binary.from_environment && !locate(binary.name)) return binary.name + " is not installed on this machine";
   return std::nullopt;
 }
 

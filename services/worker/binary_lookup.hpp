@@ -1,6 +1,6 @@
 #pragma once
-// Programs that plugins require, looked up on this machine. Main thread only; owned by Worker. Answers are kept for a
-// minute: a program installed meanwhile is found without a restart.
+// Binaries that plugins require, looked up on this machine. Main thread only; owned by Worker. Answers are kept for a
+// minute: a binary installed meanwhile is found without a restart.
 
 #include "lib/hooks/catalog.hpp"
 #include "lib/hooks/environment.hpp"
@@ -19,15 +19,15 @@ public:
   // Looks in `first`, then on PATH, then in <library>/bin.
   explicit BinaryLookup(std::vector<std::filesystem::path> first = {}, const std::filesystem::path& library = {});
 
-  // A sentence naming the first required program of the plugin that is not on this machine, or nullopt if all are
-  // there. A program that none of its providers can take from the environment is left to the hook itself.
+  // A sentence naming the first required binary of the plugin that is not on this machine, or nullopt if all are
+  // there. A binary that none of its providers can take from the environment is left to the hook itself.
   std::optional<std::string> missing(const hooks::Plugin& plugin, const hooks::Options& resolved);
 
-  // Absolute path of a program by its name or by a path; nullopt if there is none.
+  // Absolute path of a binary by its name or by a path; nullopt if there is none.
   std::optional<std::string> locate(const std::string& name);
   // The same, not from memory.
   std::optional<std::string> locate_now(const std::string& name);
-  // Where an installer has put a program that is in none of the directories.
+  // Where an installer has put a binary that is in none of the directories.
   void remember(const std::string& name, const std::string& path);
 
   // Options that hold on this machine alone, as hooks of the old generation have set them.

@@ -132,7 +132,7 @@ std::string BinaryResolver::wanted() const {
     plugins[name] = &context_.options.hook_options;
   for (const auto& [name, options] : asked_)
     plugins[name] = &options;
-  std::map<std::string, nlohmann::json> programs;
+  std::map<std::string, nlohmann::json> binaries;
   for (const auto& [name, options] : plugins) {
     const auto& plugin = *catalog.find(name);
     hooks::Options resolved;
@@ -140,22 +140,22 @@ std::string BinaryResolver::wanted() const {
       resolved = hooks::resolve_options(catalog, plugin, *options);
     } catch (const base::Error& error) {
       const base::LogAbout about({"", "", 0, name, ""});
-      spdlog::debug("programs of plugin {}: {}", name, error.what());
+      spdlog::debug("binaries of plugin {}: {}", name, error.what());
       continue;
     }
-    for (const auto& program : hooks::wanted_binaries(plugin, resolved)) {
-      if (!program.from_environment && !can_install()) continue;
-      auto& entry = programs[program.name];
+    for (const auto& binary : hooks::wanted_binaries(plugin, resolved)) {
+      if (!binary.from_environment && !can_install()) continue;
+      auto& entry = binaries[binary.name];
       if (entry.is_null())
-        entry = {{"name", program.name},
-                 {"providers", program.providers},
-                 {"overrides", program.overrides},
+        entry = {{"name", binary.name},
+                 {"providers", binary.providers},
+                 {"overrides", binary.overrides},
                  {"plugins", nlohmann::json::array()}};
       entry["plugins"].push_back(name);
     }
   }
   nlohmann::json list = nlohmann::json::array();
-  for (auto& [name, entry] : programs)
+  for (auto& [name, entry] : binaries)
     list.push_back(std::move(entry));
   return store::json_text(list);
 }
@@ -187,7 +187,7 @@ awaitable<void> BinaryResolver::run() {
       problem = error.what(); // a worker that has lost its lease is told so elsewhere, and stops us
       told_ = false;
     }
-    if (!problem.empty()) spdlog::debug("looking for programs: {}", problem);
+    if (!problem.empty()) spdlog::debug("looking for binaries: {}", problem);
     if (woken_ || stopping_) continue;
     timer_.expires_after(kEvery);
     co_await timer_.async_wait(asio::as_tuple(asio::use_awaitable));
@@ -224,12 +224,12 @@ awaitable<void> BinaryResolver::look_for(store::BinaryClaim claim) {
   ++looks_[claim.name];
   looked_.cancel();
   if (found.path.empty())
-    spdlog::debug("program {}: {}", claim.name, found.error);
+    spdlog::debug("binary {}: {}", claim.name, found.error);
   else if (found.path != claim.path)
-    spdlog::info("found program {} {} at {}", claim.name, found.version, found.path);
+    spdlog::info("found binary {} {} at {}", claim.name, found.version, found.path);
 }
 
-// Hooks that install, in their order, until one says where the program is, and it is there.
+// Hooks that install, in their order, until one says where the binary is, and it is there.
 awaitable<std::string> BinaryResolver::install(const store::BinaryClaim& claim, std::string& provider,
                                                std::string& problem) {
   const auto& catalog = *context_.options.catalog;

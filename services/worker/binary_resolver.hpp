@@ -1,8 +1,8 @@
 #pragma once
-// Keeps the rows of holdfast.binary for this machine: says which programs the plugins need, looks for those that are
+// Keeps the rows of holdfast.binary for this machine: says which binaries the plugins need, looks for those that are
 // due - path, version, digest - and runs hooks of the old generation (on_Binary__*) to install what is not there, each
 // under a claim. Main thread only; owned by Worker. Its work is on the side: it never throws, and no snapshot waits for
-// it unless a crawl hook has asked for a program.
+// it unless a crawl hook has asked for a binary.
 
 #include "lib/base/async.hpp"
 #include "lib/hooks/hook_run.hpp"
@@ -34,7 +34,7 @@ public:
 
   // A crawl runs these plugins. What those of them need that are not enabled here otherwise is looked for, too.
   void also(const std::vector<std::string>& plugins, const hooks::Options& options);
-  // A crawl hook asks for programs, or says where it has put them. Completes when those that nobody had asked for
+  // A crawl hook asks for binaries, or says where it has put them. Completes when those that nobody had asked for
   // before have been looked for, at most ten minutes later.
   awaitable<void> provide(std::vector<hooks::BinaryRecord> records, std::string plugin);
   // A hook has set options of this machine.
@@ -58,7 +58,7 @@ private:
   hooks::HookRun* installer_{nullptr};
 };
 
-// What a program prints, its beginning; "" if it fails. Ends after ten seconds at the latest; `running` is the process
+// What a binary prints, its beginning; "" if it fails. Ends after ten seconds at the latest; `running` is the process
 // while it runs, for who wants to end it. `scratch`: a directory for what it prints.
 awaitable<std::string> binary_output(process::Launcher& launcher, std::vector<std::string> argv,
                                      std::filesystem::path scratch, std::string cookie,

@@ -28,7 +28,7 @@ public:
 
   // Until stop(). Waits out temporary trouble; throws any other, and Error(lease_lost) if the worker has lapsed.
   awaitable<void> run();
-  // Gives back what it is expanding, so that others need not wait until this worker has left.
+  // Releases what it is expanding, so that others need not wait until this worker has left.
   void stop();
   // A crawl may be due.
   void wake() { sleeper_.wake(); }

@@ -328,7 +328,7 @@ private:
       throw SessionFailed(title(hook) + " failed: " + outcome.error);
   }
 
-  // A daemon that dies takes the session with it: the snapshots that use it are put back, the next one opens it anew.
+  // A daemon that dies takes the session with it: the snapshots that use it are released, the next one opens it anew.
   awaitable<void> watch(std::shared_ptr<hooks::HookRun> run) {
     const auto outcome = co_await run->finish();
     note(run->hook(), outcome);

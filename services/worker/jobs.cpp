@@ -106,7 +106,7 @@ awaitable<void> Jobs::release(store::Lease lease) {
   try {
     co_await turns_.finish(std::move(page));
   } catch (const base::Error& error) {
-    spdlog::debug("not handed back: {}", error.what());
+    spdlog::debug("not released: {}", error.what());
   }
   releasing_.erase(key);
 }

@@ -16,9 +16,8 @@ PreparedHook prepare_hook(const JobContext& context, const hooks::Hook& hook, ho
   for (const auto& [key, value] : context.binaries.machine_options()) {
     const auto given = options.find(key);
     // A path that does not hold here gives way to one that does; anything else was said on purpose.
-    const bool program = key.ends_with("_BINARY");
-    if (given == options.end() ||
-        (program && !context.binaries.locate(given->second) && context.binaries.locate(value)))
+    const bool binary = key.ends_with("_BINARY");
+    if (given == options.end() || (binary && !context.binaries.locate(given->second) && context.binaries.locate(value)))
       options[key] = value;
   }
   const auto resolved = hooks::resolve_options(catalog, *hook.plugin, options);

@@ -16,7 +16,7 @@ struct PreparedHook {
   hooks::HookLimits limits;
 };
 
-// `options`: of machine, persona, crawl and snapshot, merged. Paths of programs are this machine's, whatever they say.
+// `options`: of machine, persona, crawl and snapshot, merged. Paths of binaries are this machine's, whatever they say.
 // Throws Error(configuration) for a value that does not fit.
 PreparedHook prepare_hook(const JobContext& context, const hooks::Hook& hook, hooks::Options options,
                           const hooks::HookContext& hook_context);

@@ -629,8 +629,8 @@ void SnapshotJob::log_answer(const store::PageAnswer& answer, const std::optiona
   else if (answer.what == store::PageAnswer::What::released && failure->kind == Failure::Kind::later)
     spdlog::info("{} waits: {}", claim_.url, failure->reason);
   else if (failure->kind == Failure::Kind::error)
-    spdlog::warn("{} is {}: {}", claim_.url, answer.what == store::PageAnswer::What::released ? "put back" : "given up",
-                 failure->reason);
+    spdlog::warn("{} is {}: {}", claim_.url,
+                 answer.what == store::PageAnswer::What::released ? "released" : "sealed as failed", failure->reason);
 }
 
 SnapshotJob::Ending SnapshotJob::take_answer(const store::PageAnswer& answer) {

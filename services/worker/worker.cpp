@@ -113,8 +113,8 @@ void Worker::make_parts(pg::Connection& connection) {
                                                  [this](awaitable<void> work) { spawn(std::move(work)); }});
   binary_resolver_ = std::make_unique<BinaryResolver>(*context_);
   context_->binary_resolver = binary_resolver_.get();
-  for (const auto& program : store::binary_known(connection, process_.id))
-    if (!program.path.empty()) binaries_.remember(program.name, program.path);
+  for (const auto& binary : store::binary_known(connection, process_.id))
+    if (!binary.path.empty()) binaries_.remember(binary.name, binary.path);
   binaries_.add_machine_options(store::machine_options(connection, process_.id));
 }
 

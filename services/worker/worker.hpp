@@ -44,7 +44,7 @@ namespace holdfast::worker {
 class Worker {
 public:
   enum class Ending {
-    left,       // asked to leave, everything given back
+    left,       // asked to leave, everything released
     lost_trust, // past the trust window: hooks killed; the caller starts a new incarnation
   };
 

@@ -126,7 +126,7 @@ TEST_CASE("a snapshot is paused, resumed and cancelled on its own, queued or in 
   CHECK_FALSE(refusal([&] { store::snapshot_command(stage.connection, base::new_uuid(), "pause", kOrder); }).empty());
 }
 
-TEST_CASE("workers, hosts and everything can be paused; what they hold goes back at once") {
+TEST_CASE("workers, hosts and everything can be paused; what they hold is released at once") {
   Stage stage;
   stage.start(stage.seeds(1, 4));
   const auto worker = stage.worker(), other = stage.worker();

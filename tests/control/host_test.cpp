@@ -76,7 +76,7 @@ TEST_CASE("a host that is forgotten has no limits, also for what waits because o
   CHECK(store::host_forget(stage.connection, "site.test", "ann"));
   CHECK_FALSE(store::host_forget(stage.connection, "site.test", "ann"));
   CHECK(stage.value("select count(*) from holdfast.v_host") == "0");
-  CHECK(claimed(stage, worker, 100) == 20); // also the one that its pause has put back
+  CHECK(claimed(stage, worker, 100) == 20); // also the one that its pause has released
   CHECK(stage.value(
             "select action || ' ' || target || ' ' || by_whom from holdfast.v_control order by id desc limit 1") ==
         "forget site.test ann");
@@ -222,7 +222,7 @@ TEST_CASE("a crawl's own politeness is given to all hosts that have no rule yet"
         "127.0.0.1 2, nas.local 2, other.test 2, site.test 5");
 }
 
-TEST_CASE("a page put back for later, or lost with its worker, comes back through its lane") {
+TEST_CASE("a page that is released for later, or whose worker lapsed, comes back through its lane") {
   Stage stage;
   store::host_set(stage.connection, "site.test", {std::nullopt, 1}, "ann");
   stage.start(stage.seeds(1, 2));

@@ -281,7 +281,7 @@ class Takeover(Case):
                 c.start("worker", **leave_it(c))
                 c.until("another has joined", lambda: c.workers() == 2)
                 os.killpg(dying.pid, signal.SIGKILL)
-                c.until("it was given up", lambda: c.sql(f"select exit_reason from holdfast.process where id = '{worker}'") == "lease lapsed")
+                c.until("it has lapsed", lambda: c.sql(f"select exit_reason from holdfast.process where id = '{worker}'") == "lease lapsed")
                 self.assertEqual(c.sql("select count(*) from holdfast.snapshot_queue where owner_id is null"), "4")
 
 
@@ -563,7 +563,7 @@ class Bucket(Case):
         c.until("others go on", lambda: c.sealed() >= 4)
         self.process.kill()
         self.process.wait()
-        # Each worker has something to publish; what it cannot is put back, and it takes nothing more until the store answers.
+        # Each worker has something to publish; what it cannot is released, and it takes nothing more until the store answers.
         c.until("both say that the store is away", lambda: c.sql("select count(*) from holdfast.v_worker where status = 'running' and stats ->> 'not_claiming' "
                                                                  "like 'the object store does not answer%'") == "2")
         c.until("they hold nothing", lambda: c.sql("select count(*) from holdfast.snapshot_queue q join holdfast.process p on p.id = q.owner_id "

@@ -371,7 +371,7 @@ end $$;
 
 -- How it ended ------------------------------------------------------------------------------------
 
--- The state of each page: "2 queued a1 lost 1" waits after one attempt whose worker was lost.
+-- The state of each page: "2 queued a1 lost 1" waits after one attempt whose worker lapsed.
 create function race.pages(crawl uuid) returns text language sql stable as $$
   select string_agg(concat_ws(' ', race.page_of(v.id), coalesce(v.outcome, v.status),
            'a' || v.fence, 'w' || right(v.owner_id::text, 1),

@@ -93,7 +93,7 @@ insert into holdfast.schedule (id, label, every, urls, next_run_at) select holdf
 insert into holdfast.duty_run (duty, epoch, process_id, began_at, ended_at, count)
   select 'lapsed', 1, holdfast.new_uuid(), clock_timestamp() - i * interval '2 seconds', clock_timestamp() - i * interval '2 seconds', 0 from generate_series(1, least(40000, :n / 4)) i;
 insert into holdfast.attempt (snapshot_id, crawl_id, fence, process_id, claimed_at, ending)
-  select s.id, s.crawl_id, 0, (select id from holdfast.process where status = 'running' limit 1), clock_timestamp(), 'lost' from s where not open and no % 10 = 0;
+  select s.id, s.crawl_id, 0, (select id from holdfast.process where status = 'running' limit 1), clock_timestamp(), 'lapsed' from s where not open and no % 10 = 0;
 insert into holdfast.webhook (name, url, events) select 'hook' || i, 'https://hooks.example/', '{crawl.sealed}' from generate_series(1, 5) i;
 insert into holdfast.delivery (webhook, event, payload, status, retry_at, ended_at)
   select 'hook' || (i % 5 + 1), 'crawl.sealed', '{}', case when i % 4 = 0 then 'waiting' else 'delivered' end, case when i % 4 = 0 then clock_timestamp() end,

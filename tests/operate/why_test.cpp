@@ -440,7 +440,7 @@ TEST_CASE("a crawl that the runner is about to seal") {
   stage.broken_on_purpose = true;
 }
 
-TEST_CASE("a crawl whose seeds a lost worker was expanding") {
+TEST_CASE("a crawl whose seeds a lapsed worker was expanding") {
   Questions stage;
   const auto crawl = stage.add(Stage::seeds(1, 3));
   const auto worker = stage.worker("gone");

@@ -240,7 +240,7 @@ class Webhooks(Case):
         self.end(worker)
         waiting = self.deliveries(webhook="hangs")
         self.assertEqual({row["status"] for row in waiting}, {"waiting"})
-        self.assertEqual({row["owner"] for row in waiting}, {None}, "what it was sending is handed back")
+        self.assertEqual({row["owner"] for row in waiting}, {None}, "what it was sending is released")
 
     def test_addresses_inside_are_not_reached(self):
         receiver = self.receiver()

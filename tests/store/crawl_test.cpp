@@ -94,7 +94,7 @@ TEST_CASE("a key that no crawl has is refused, and the message names those that 
   CHECK(stage.value("select count(*) from holdfast.crawl") == "0");
 }
 
-TEST_CASE("a crawl and a schedule cannot choose the programs that workers start") {
+TEST_CASE("a crawl and a schedule cannot choose the binaries that workers start") {
   Stage stage;
   for (const char* name : {"CHROME_BINARY", "WGET_BINARY", "CHROME_ARGS", "CHROME_ARGS_EXTRA", "NODE_OPTIONS", "PATH",
                            "LD_PRELOAD", "BASH_FUNC_x%%", "path", "", "GIT_SSH_COMMAND", "HOLDFAST_LOG_LEVEL"}) {
@@ -208,7 +208,7 @@ TEST_CASE("a crawl is claimed for 100 ms to an hour") {
   CHECK(store::crawl_claim(stage.connection, worker, 1h));
 }
 
-TEST_CASE("a crawl is not claimed by a worker that drains, that is late, or that has been given up") {
+TEST_CASE("a crawl is not claimed by a worker that drains, that is late, or that has lapsed") {
   Stage stage;
   stage.add(stage.seeds(1, 1));
   const auto draining = stage.worker(), late = stage.worker();

@@ -275,7 +275,7 @@ TEST_CASE("a worker can end a page only in a way that is a worker's") {
                                                         {"sealed", "quarantined"}, // as the loss of workers does
                                                         {"sealed", "nonsense"},
                                                         {"sealed", ""},
-                                                        {"lost", ""}, // this is said of a worker, not by it
+                                                        {"lapsed", ""}, // this is said of a worker, not by it
                                                         {"cancelled", ""},
                                                         {"nonsense", ""}}) {
     CAPTURE(ending);

@@ -183,7 +183,7 @@ TEST_CASE("results of an attempt that is lost are not written") {
         "2 succeeded true");
 }
 
-TEST_CASE("the attempt of a lost worker names the hooks that ran, so that people know where to look") {
+TEST_CASE("the attempt of a lapsed worker names the hooks that ran, so that people know where to look") {
   Stage stage;
   stage.start(stage.seeds(1, 2));
   const auto dead = stage.worker("dead");
@@ -197,8 +197,8 @@ TEST_CASE("the attempt of a lost worker names the hooks that ran, so that people
     return stage.value("select ending || ' ' || hooks::text from holdfast.v_attempt where snapshot_id = $1::uuid",
                        pg::Params::of(claim.lease.snapshot_id));
   };
-  CHECK(hooks(busy) == "lost {chrome/on_Snapshot__10_tab.bg,wget/on_Snapshot__35_wget}"); // as they were started
-  CHECK(hooks(idle) == "lost {}");
+  CHECK(hooks(busy) == "lapsed {chrome/on_Snapshot__10_tab.bg,wget/on_Snapshot__35_wget}"); // as they were started
+  CHECK(hooks(idle) == "lapsed {}");
   CHECK(stage.value("select count(*) from holdfast.running_hook") == "0");
   CHECK(stage.value("select count(*) from holdfast.archive_result") == "0");
 }

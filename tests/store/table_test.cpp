@@ -197,7 +197,7 @@ std::vector<BadRow> bad_rows() {
       {"attempt_ending", "insert into holdfast.attempt (snapshot_id, crawl_id, fence, process_id, claimed_at, ending) "
                          "select id, crawl_id, 1, id, now(), 'sealed' from holdfast.snapshot"},
       {"attempt_snapshot", "insert into holdfast.attempt (snapshot_id, crawl_id, fence, process_id, claimed_at, "
-                           "ending) select gen_random_uuid(), id, 1, id, now(), 'lost' from holdfast.crawl"},
+                           "ending) select gen_random_uuid(), id, 1, id, now(), 'lapsed' from holdfast.crawl"},
       // Results.
       {"archive_result_status", result("status", "'started'")},
       {"archive_result_failure_has_error", result("status", "'failed'")},
@@ -263,7 +263,7 @@ std::vector<BadRow> bad_rows() {
       {"delivery_owner", delivery("status, ended_at, retry_at, owner", "'delivered', now(), null, 'x'")},
       {"delivery_webhook_fkey",
        "insert into holdfast.delivery (webhook, event, payload) values ('nowhere', 'test', '')"},
-      {"control_kind", "insert into holdfast.control (action, kind, target) values ('pause', 'worker', 'x')"},
+      {"control_kind", "insert into holdfast.control (action, kind, target) values ('pause', 'planet', 'x')"},
   };
 }
 

@@ -1,4 +1,4 @@
-// Joining, beating, leaving, and being given up.
+// Joining, beating, leaving and lapsing.
 #include "lib/base/uuid.hpp"
 #include "lib/store/live.hpp"
 #include "tests/store/stage.hpp"
@@ -43,7 +43,7 @@ TEST_CASE("a worker that joins is there with its lease, and is told which collec
   CHECK(stage.value("select start_ticks from holdfast.process") == "123456789");
 }
 
-TEST_CASE("joining again with the same id is a repeat while the process runs, and refused after it was given up") {
+TEST_CASE("joining again with the same id is a repeat while the process runs, and refused after it lapsed") {
   Stage stage;
   const auto process = process_info(base::new_uuid());
   store::worker_join(stage.connection, process, 30s);
@@ -121,7 +121,7 @@ TEST_CASE("a beat says what the worker lost and what it holds without knowing") 
   CHECK(old.lost[0].snapshot_id == held.snapshot_id);
   CHECK(old.lost[0].fence == stale.fence);
 
-  // What is handed back is neither.
+  // What is declined is neither.
   auto page = stage.released(second, 0ms, "the answer was lost");
   page.ending = "declined";
   page.spend = false;
@@ -140,7 +140,7 @@ TEST_CASE("a beat carries what somebody asks of the worker") {
   CHECK(store::worker_beat(stage.connection, worker, 1h, {}, "{}").request == "stop");
 }
 
-TEST_CASE("a beat after the worker was given up is refused, however late the lease") {
+TEST_CASE("a beat after the worker lapsed is refused, however late the lease") {
   Stage stage;
   const auto worker = stage.worker();
   stage.expire(worker);
@@ -151,7 +151,7 @@ TEST_CASE("a beat after the worker was given up is refused, however late the lea
   CHECK(refusal([&] { store::worker_beat(stage.connection, worker, 1h, {}, "{}"); }) == pg::kLeaseLapsed);
 }
 
-TEST_CASE("a worker that leaves gives its work back and nothing is counted against it") {
+TEST_CASE("a worker that leaves releases its work and nothing is counted against it") {
   Stage stage;
   stage.start(stage.seeds(1, 3));
   const auto seeds = stage.add(stage.seeds(4, 5));
@@ -182,7 +182,7 @@ TEST_CASE("a worker that leaves gives its work back and nothing is counted again
   CHECK(store::crawl_claim(stage.connection, next, 1min)->fence == 2);
 }
 
-TEST_CASE("a dead worker's work goes to others, counts its death, and one call gives up one worker") {
+TEST_CASE("a dead worker's work goes to others, counts its death, and one call lapses one worker") {
   Stage stage;
   stage.start(stage.seeds(1, 4));
   const auto first = stage.worker("first"), second = stage.worker("second"), alive = stage.worker("alive");
@@ -204,7 +204,7 @@ TEST_CASE("a dead worker's work goes to others, counts its death, and one call g
     CHECK(row.text("reason").find("its worker lapsed") == 0);
   }
   CHECK(stage.value("select count(*) from holdfast.process where exit_reason = 'lease lapsed'") == "2");
-  CHECK(stage.value("select string_agg(distinct ending, ' ') from holdfast.v_attempt") == "lost");
+  CHECK(stage.value("select string_agg(distinct ending, ' ') from holdfast.v_attempt") == "lapsed");
   CHECK(stage.seal(first, a).what == store::PageAnswer::What::lost);
   CHECK(stage.value("select count(*) from holdfast.event where event = 'lapse'") == "3");
   CHECK(stage.value("select string_agg(name || ' ' || value, ', ' order by name) from holdfast.tally") ==

@@ -29,7 +29,7 @@ class Sessions(WorkerCase):
         until("both are at their gates", lambda: home.arrived("one") and home.arrived("two"))
         (identity,) = home.sql("select id from holdfast.snapshot where url like '%two'")
         self.assertEqual(home.run("pause", identity[0]).code, 0)  # its hooks are ended, it waits
-        until("it is put back", lambda: home.sql("select count(*) from holdfast.v_running where url like '%two'") == [["0"]])
+        until("it is released", lambda: home.sql("select count(*) from holdfast.v_running where url like '%two'") == [["0"]])
         home.open("one")
         self.until_sealed(home, 1)
         self.assertEqual(home.sql("select status, snapshots from holdfast.v_session"), [["ready", "0"]])
@@ -46,7 +46,7 @@ class Sessions(WorkerCase):
         until("both are at their gates", lambda: home.arrived("one") and home.arrived("two"))
         (identity,) = home.sql("select id from holdfast.snapshot where url like '%two'")
         self.assertEqual(home.run("pause", identity[0]).code, 0)
-        until("it is put back", lambda: home.sql("select count(*) from holdfast.v_running where url like '%two'") == [["0"]])
+        until("it is released", lambda: home.sql("select count(*) from holdfast.v_running where url like '%two'") == [["0"]])
         home.open("one")
         self.until_sealed(home, 1)
         until("the session is closed", lambda: home.sql("select status, reason from holdfast.session")

@@ -1,4 +1,4 @@
-// Ways to go: asked to drain, stopped, killed, given up by the others, robbed of a snapshot.
+// Ways to go: asked to drain, stopped, killed, lapsed, robbed of a snapshot.
 
 #include "lib/base/uuid.hpp"
 #include "lib/store/snapshot.hpp"
@@ -20,7 +20,7 @@ constexpr const char* kQueue = "select status, attempts, lapses, fence, owner_id
 void give_up(WorkerStage& stage, const std::string& worker) {
   // One transaction, so that no beat comes in between. Again, if a claim of that worker was just under way: who gives
   // up waits for nobody.
-  stage.until("it is given up", [&] {
+  stage.until("it lapses", [&] {
     stage.connection.script(
         "update holdfast.process set lease_until = clock_timestamp() - interval '1 second' where id = '" + worker +
         "' and status = 'running'; select holdfast.lapse_workers()");
@@ -51,8 +51,7 @@ TEST_CASE("a draining worker finishes what runs and takes nothing more") {
   stage.check_disk_and_rows();
 }
 
-TEST_CASE(
-    "where all workers drain, a dead one is given up all the same, and people are told who does not take its work") {
+TEST_CASE("where all workers drain, a dead one lapses all the same, and people are told who does not take its work") {
   WorkerStage stage;
   stage.options.slots = 1;
   stage.hook("page", "on_Snapshot__10_page.sh", kGated);
@@ -69,7 +68,7 @@ TEST_CASE(
 
   worker.stop->raise(base::Strength::drain, "enough");
   stage.run("update holdfast.process set lease_until = clock_timestamp() where id = $1::uuid", pg::Params::of(dead.id));
-  stage.until("it is given up", [&] {
+  stage.until("it lapses", [&] {
     return stage.value("select status from holdfast.process where id = $1::uuid", pg::Params::of(dead.id)) == "exited";
   });
   const auto waits = "from holdfast.v_snapshot where crawl_id = $1::uuid";
@@ -171,7 +170,7 @@ TEST_CASE("a worker does as the database asks") {
   }
 }
 
-TEST_CASE("a worker that was given up kills its hooks and writes nothing; another one does the work") {
+TEST_CASE("a worker that lapsed kills its hooks and writes nothing; another one does the work") {
   WorkerStage stage;
   stage.hook("page", "on_Snapshot__10_page.sh", std::string("trap '' TERM\n") + kGated);
   stage.add({WorkerStage::url("1")});

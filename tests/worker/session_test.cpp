@@ -71,7 +71,7 @@ TEST_CASE("a crawl hook that fails puts the snapshot back, spent; a later try op
   stage.hook("page", "on_Snapshot__10_page.sh", "echo x >x.txt\n");
   stage.add({WorkerStage::url("1")});
   auto& worker = stage.start();
-  stage.until("the snapshot is put back", [&] {
+  stage.until("the snapshot is released", [&] {
     return stage.number("select count(*) from holdfast.snapshot_queue where owner_id is null and attempts = 1 and "
                         "retry_at > clock_timestamp() and reason like '%no display%'") == 1;
   });
@@ -99,7 +99,7 @@ TEST_CASE("a daemon that dies takes its snapshots along; the session is opened a
   ::kill(static_cast<pid_t>(std::stol(read_file(stage.dir / "gates/daemon"))), SIGKILL);
   stage.until("the session has failed",
               [&] { return stage.value("select status from holdfast.v_session") == "failed"; });
-  stage.until("the snapshot is put back", [&] {
+  stage.until("the snapshot is released", [&] {
     return stage.number("select count(*) from holdfast.snapshot_queue where owner_id is null and attempts = 1") == 1;
   });
   stage.all_due();

@@ -13,7 +13,7 @@ namespace {
 constexpr const char* kGated = "echo half >half.txt; gate \"${url##*/}\"; echo done >page.txt";
 constexpr const char* kPage = "echo done >page.txt";
 
-// What was put back for a while is due at once.
+// What was released for a while is due at once.
 void hurry(WorkerStage& stage) {
   stage.connection.script(
       "update holdfast.snapshot_queue set retry_at = clock_timestamp() where owner_id is null; "
@@ -106,13 +106,13 @@ TEST_CASE("a worker leaves pages to those that have the plugins for them") {
   CHECK(stage.number("select count(*) from holdfast.v_stuck where what = 'no worker has its plugins'") == 0);
 }
 
-TEST_CASE("a worker without any plugin for a page hands it back unspent") {
+TEST_CASE("a worker without any plugin for a page releases it unspent") {
   WorkerStage stage;
   stage.hook("page", "on_Snapshot__10_page.sh", kPage);
   stage.options.hook_options["PAGE_ENABLED"] = "false";
   stage.add({WorkerStage::url("1")});
   auto& without = stage.start();
-  stage.until("it is handed back", [&] { return stage.number("select count(*) from holdfast.attempt") == 1; });
+  stage.until("it is released", [&] { return stage.number("select count(*) from holdfast.attempt") == 1; });
   const auto why = stage.value("select w.reason from holdfast.snapshot s, holdfast.why(s.id) w");
   CHECK_MESSAGE(why.find("has no plugin with a hook for snapshots that is enabled") != std::string::npos, why);
   CHECK(stage.table("select attempts, lapses from holdfast.snapshot_queue") == "0|0");
@@ -155,7 +155,7 @@ TEST_CASE("work goes on when every database session is cut, again and again") {
   stage.check_disk_and_rows();
 }
 
-TEST_CASE("while the archive is not there, work is put back with the reason; it goes on when it is back") {
+TEST_CASE("while the archive is not there, work is released with the reason; it goes on when it is there again") {
   WorkerStage stage;
   stage.hook("page", "on_Snapshot__10_page.sh", kGated);
   stage.add({WorkerStage::url("1")});
@@ -169,7 +169,7 @@ TEST_CASE("while the archive is not there, work is put back with the reason; it 
     std::ofstream(sentinel) << "00000000-0000-4000-8000-000000000000\n";
   }
   stage.open("1");
-  stage.until("it is put back", [&] { return stage.value("select status from holdfast.v_snapshot") == "queued"; });
+  stage.until("it is released", [&] { return stage.value("select status from holdfast.v_snapshot") == "queued"; });
   CHECK(stage.table("select attempts, retry_at > now(), reason like '%archive root%' from holdfast.v_snapshot") ==
         "0|t|t");
   stage.until("the worker says that it does not claim", [&] {

@@ -27,7 +27,7 @@ struct Calls {
 std::unique_ptr<Calls> calls;
 
 // A call with page 1 is held. Page 13 is refused, page 7 in the company of others meets trouble that passes, and page 9
-// is of a worker that was given up.
+// is of a worker that has lapsed.
 store::TurnAnswer call(pg::Connection&, const std::string&, const store::TurnRequest& request) {
   std::vector<std::int64_t> fences;
   for (const auto& page : request.pages)
@@ -144,7 +144,7 @@ TEST_CASE("trouble that outlasts trust ends the wait") {
   CHECK(told.error == "gave up on the database: seven");
 }
 
-TEST_CASE("a worker that was given up hears it first, and each page still hears what became of it") {
+TEST_CASE("a worker that has lapsed hears it first, and each page still hears what became of it") {
   const auto told = run({1, 9, 4});
   CHECK(told.given_up == "nine");
   CHECK(told.answers == Answers{{1, "sealed 10"}, {4, "sealed 40"}, {9, "nine"}});
