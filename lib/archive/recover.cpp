@@ -1,5 +1,6 @@
 #include "lib/archive/recover.hpp"
 
+#include "lib/archive/bucket.hpp"
 #include "lib/archive/file_work.hpp"
 #include "lib/archive/manifest.hpp"
 #include "lib/archive/tidy.hpp"
@@ -22,17 +23,6 @@ namespace {
 
 using nlohmann::json;
 
-std::vector<std::string> names_in(const std::filesystem::path& path) {
-  const Fd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!directory) {
-    if (errno == ENOTDIR || errno == ENOENT || errno == ELOOP) return {};
-    throw_errno(errno, "open the directory", path.native());
-  }
-  auto names = list_names(directory.get(), path.native());
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 bool all_digits(std::string_view text, std::size_t count) {
   return text.size() == count && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
@@ -40,27 +30,6 @@ bool all_digits(std::string_view text, std::size_t count) {
 bool is_id(std::string_view text) {
   return text.size() == 36 && text[8] == '-' && text[13] == '-' && text[18] == '-' && text[23] == '-' &&
          text.find_first_not_of("0123456789abcdef-") == std::string_view::npos;
-}
-
-// The fences of the attempts in a snapshot's directory, newest first.
-std::vector<std::int64_t> fences_in(const std::filesystem::path& directory) {
-  std::vector<std::int64_t> fences;
-  for (const auto& name : names_in(directory)) {
-    std::int64_t fence = 0;
-    if (name.size() < 2 || name[0] != 'a') continue;
-    const auto [end, error] = std::from_chars(name.data() + 1, name.data() + name.size(), fence);
-    if (error == std::errc{} && end == name.data() + name.size()) fences.push_back(fence);
-  }
-  std::sort(fences.rbegin(), fences.rend());
-  return fences;
-}
-
-std::optional<std::string> text_of(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) return std::nullopt;
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return stream ? std::optional(text.str()) : std::nullopt;
 }
 
 std::string text_at(const json& object, const char* name) {
@@ -123,35 +92,117 @@ std::optional<json> page_of(const std::string& index, const std::string& id, std
 
 } // namespace
 
-void each_snapshot_directory(const std::filesystem::path& root, const std::filesystem::path& below,
-                             const std::function<void(const std::string&)>& found) {
+Files::Files(const std::filesystem::path& root) : root_(root) {
+  if (s3::is_location(root.native())) {
+    own_ = std::make_shared<s3::Client>(s3::parse_location(root.native()));
+    bucket_ = own_.get();
+  } else if (!std::filesystem::is_directory(root)) {
+    throw base::Error(base::ErrorClass::unavailable, "there is no archive in " + root.string(),
+                      "--set archive.root=DIR names another place");
+  }
+}
+
+Files::Files(const Root& root) : root_(root.bucket() == nullptr ? root.path() : ""), bucket_(root.bucket()) {}
+
+std::optional<std::string> Files::collection() const {
+  if (bucket_ == nullptr) return directory_sentinel(root_);
+  auto id = bucket_sentinel(*bucket_, "", false);
+  return id.empty() ? std::nullopt : std::optional(std::move(id));
+}
+
+// Names of all entries of a directory, of those below in a bucket.
+std::vector<std::string> Files::names_in(const std::filesystem::path& directory) const {
+  std::vector<std::string> names;
+  if (bucket_ != nullptr) {
+    const auto prefix = directory.empty() ? std::string() : directory.native() + "/";
+    for (auto name : bucket_->list(prefix, true).directories) {
+      name.pop_back(); // the slash
+      names.push_back(name.substr(prefix.size()));
+    }
+  } else {
+    const auto path = root_ / directory;
+    const Fd opened(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!opened) {
+      if (errno == ENOTDIR || errno == ENOENT || errno == ELOOP) return {};
+      throw_errno(errno, "open the directory", path.native());
+    }
+    names = list_names(opened.get(), path.native());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::optional<std::string> Files::text_of(const std::string& file) const {
+  if (bucket_ != nullptr) {
+    std::string text;
+    return bucket_->get(file, text) ? std::optional(std::move(text)) : std::nullopt;
+  }
+  std::ifstream stream(root_ / file, std::ios::binary);
+  if (!stream) return std::nullopt;
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return stream ? std::optional(text.str()) : std::nullopt;
+}
+
+// As it was counted when it was published: links to other files of the attempt are not. In a bucket they are copies.
+Files::Size Files::size_of(const std::string& attempt) const {
+  Size size;
+  if (bucket_ != nullptr) {
+    for (const auto& object : bucket_->list(attempt + "/", false).objects) {
+      size.bytes += static_cast<std::int64_t>(object.size);
+      ++size.files;
+    }
+    return size;
+  }
+  const auto path = root_ / attempt;
+  walk_tree(open_directory(path).get(), path, [&](const TreeEntry& entry) {
+    std::error_code error;
+    if (S_ISLNK(entry.mode)) return;
+    size.bytes += static_cast<std::int64_t>(std::filesystem::file_size(path / entry.path, error));
+    ++size.files;
+  });
+  return size;
+}
+
+std::vector<std::int64_t> Files::fences_in(const std::string& directory) const {
+  std::vector<std::int64_t> fences;
+  for (const auto& name : names_in(directory)) {
+    std::int64_t fence = 0;
+    if (name.size() < 2 || name[0] != 'a') continue;
+    const auto [end, error] = std::from_chars(name.data() + 1, name.data() + name.size(), fence);
+    if (error == std::errc{} && end == name.data() + name.size()) fences.push_back(fence);
+  }
+  std::sort(fences.rbegin(), fences.rend());
+  return fences;
+}
+
+void Files::each_snapshot(const std::filesystem::path& below,
+                          const std::function<void(const std::string&)>& found) const {
   // Whether `path` may hold something of what is asked for: one of the two begins with the other.
   const auto wanted = [&](const std::filesystem::path& path) {
     const auto [one, other] = std::mismatch(path.begin(), path.end(), below.begin(), below.end());
     return one == path.end() || other == below.end();
   };
-  for (const auto& year : names_in(root)) {
+  for (const auto& year : names_in({})) {
     if (!all_digits(year, 4) || !wanted(year)) continue;
-    for (const auto& month : names_in(root / year)) {
+    for (const auto& month : names_in(year)) {
       const auto months = std::filesystem::path(year) / month;
       if (!all_digits(month, 2) || !wanted(months)) continue;
-      for (const auto& host : names_in(root / months)) {
+      for (const auto& host : names_in(months)) {
         if (!wanted(months / host)) continue;
-        for (const auto& id : names_in(root / months / host))
+        for (const auto& id : names_in(months / host))
           if (is_id(id) && wanted(months / host / id)) found((months / host / id).native());
       }
     }
   }
 }
 
-std::optional<json> read_snapshot(const std::filesystem::path& root, const std::string& directory,
-                                  std::string& problem) {
+std::optional<json> Files::read_snapshot(const std::string& directory, std::string& problem) const {
   const auto id = std::filesystem::path(directory).filename().native();
   problem = "it holds no attempt";
-  for (const auto fence : fences_in(root / directory)) {
+  for (const auto fence : fences_in(directory)) {
     const auto attempt = directory + "/a" + std::to_string(fence);
-    const auto path = root / attempt;
-    const auto index = text_of(path / "index.jsonl"), manifest = text_of(path / kManifestName);
+    const auto index = text_of(attempt + "/index.jsonl"), manifest = text_of(attempt + "/" + kManifestName);
     if (!index || !manifest) {
       problem = attempt + " has no index.jsonl or no manifest";
       continue;
@@ -165,17 +216,10 @@ std::optional<json> read_snapshot(const std::filesystem::path& root, const std::
     hash.update(*manifest);
     (*page)["directory"] = attempt;
     (*page)["manifest"] = hash.finish();
-    // Counted as when it was published: links to other files of the attempt are not.
-    std::int64_t bytes = 0, files = 0;
-    walk_tree(open_directory(path).get(), path, [&](const TreeEntry& entry) {
-      std::error_code error;
-      if (S_ISLNK(entry.mode)) return;
-      bytes += static_cast<std::int64_t>(std::filesystem::file_size(path / entry.path, error));
-      ++files;
-    });
-    (*page)["bytes"] = bytes;
-    (*page)["files"] = files;
-    if (const auto facts = text_of(root / "crawls" / text_at(*page, "crawl_id") / kCrawlFacts)) {
+    const auto size = size_of(attempt);
+    (*page)["bytes"] = size.bytes;
+    (*page)["files"] = size.files;
+    if (const auto facts = text_of("crawls/" + text_at(*page, "crawl_id") + "/" + kCrawlFacts)) {
       auto crawl = json::parse(*facts, nullptr, false);
       if (crawl.is_object()) (*page)["crawl"] = std::move(crawl);
     }

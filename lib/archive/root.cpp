@@ -3,7 +3,6 @@
 #include "lib/archive/attempt.hpp"
 #include "lib/archive/bucket.hpp"
 #include "lib/archive/file_work.hpp"
-#include "lib/archive/recover.hpp"
 #include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/uuid.hpp"

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace holdfast::s3 {
@@ -47,6 +48,9 @@ private:
   std::shared_ptr<s3::Client> bucket_;
   std::string id_;
 };
+
+// The id in the sentinel of a directory; nullopt if there is none.
+std::optional<std::string> directory_sentinel(const std::filesystem::path& root);
 
 // Where a file is, for people: "/srv/archive/2026/...", "s3://bucket/prefix/2026/...".
 std::string shown(const std::filesystem::path& root, const std::filesystem::path& file);

@@ -12,8 +12,9 @@ namespace {
 
 constexpr std::size_t kSeedBatch = 5000;
 
-// The argument p_crawl of crawl_add() and seeds_archived().
-nlohmann::json crawl_json(const NewCrawl& crawl) {
+} // namespace
+
+std::string crawl_argument(const NewCrawl& crawl) {
   nlohmann::json arguments = {{"label", crawl.label},
                               {"notes", crawl.notes},
                               {"tags", crawl.tags},
@@ -41,18 +42,14 @@ nlohmann::json crawl_json(const NewCrawl& crawl) {
   if (crawl.max_parallel > 0) arguments["max_parallel"] = crawl.max_parallel;
   if (crawl.host_parallel > 0) arguments["host_parallel"] = crawl.host_parallel;
   if (!crawl.scope.empty()) arguments["scope"] = crawl.scope;
-  return arguments;
+  return json_text(arguments);
 }
 
-} // namespace
-
 bool crawl_add(pg::Connection& connection, const NewCrawl& crawl, const std::vector<Seed>& seeds) {
-  const auto arguments = crawl_json(crawl);
+  const auto arguments = crawl_argument(crawl);
   bool added = false;
   connection.transaction([&](pg::Transaction& transaction) {
-    added = transaction.call("select holdfast.crawl_add($1::uuid, $2::jsonb)", crawl.id, json_text(arguments))
-                .value()
-                .as<bool>();
+    added = transaction.call("select holdfast.crawl_add($1::uuid, $2::jsonb)", crawl.id, arguments).value().as<bool>();
     if (!added) return;
     for (std::size_t from = 0; from < seeds.size(); from += kSeedBatch) {
       const std::size_t to = std::min(seeds.size(), from + kSeedBatch);
@@ -77,13 +74,16 @@ bool crawl_add(pg::Connection& connection, const NewCrawl& crawl, const std::vec
 
 std::vector<ArchivedSeed> seeds_archived(pg::Connection& connection, const NewCrawl& crawl,
                                          const std::vector<Seed>& seeds) {
-  const auto arguments = json_text(crawl_json(crawl));
+  const auto arguments = crawl_argument(crawl);
   std::vector<ArchivedSeed> archived;
   for (std::size_t from = 0; from < seeds.size(); from += kSeedBatch) {
     std::vector<std::string> urls;
     for (std::size_t i = from; i < std::min(seeds.size(), from + kSeedBatch); ++i)
       urls.push_back(seeds[i].url);
-    const auto rows = connection.call("select * from holdfast.seeds_archived($1::jsonb, $2::text[])", arguments, urls);
+    const auto rows = connection.call("select url, snapshot_id, directory, to_char(sealed_at at time zone 'UTC', "
+                                      "'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') as sealed_at "
+                                      "from holdfast.seeds_archived($1::jsonb, $2::text[])",
+                                      arguments, urls);
     for (const auto row : rows)
       archived.push_back({row["url"], row["snapshot_id"], row["sealed_at"], row["directory"]});
   }

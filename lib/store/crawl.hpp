@@ -54,6 +54,9 @@ struct Expansion {
   std::string status;
 };
 
+// A crawl as the functions of SQL take it: the argument p_crawl.
+std::string crawl_argument(const NewCrawl& crawl);
+
 // Adds the crawl with all its seeds in one transaction (in batches, so that a million seeds need no million-element
 // array). False if a crawl with this id was there already: then nothing changes.
 bool crawl_add(pg::Connection& connection, const NewCrawl& crawl, const std::vector<Seed>& seeds);

@@ -89,6 +89,12 @@ Status status(pg::Connection& connection) {
           .paused = row["paused"].optional<std::string>()};
 }
 
+Totals totals(pg::Connection& connection) {
+  const auto result = connection.call("select * from holdfast.v_total");
+  const auto row = result.one();
+  return {row["crawls"], row["snapshots"], row["archived"], row["failed"], row["bytes"]};
+}
+
 std::optional<Crawl> find_crawl(pg::Connection& connection, const std::string& id) {
   const auto rows = connection.call("select * from holdfast.v_crawl where id = $1::uuid", id);
   return rows.empty() ? std::nullopt : std::optional(crawl_of(rows[0]));

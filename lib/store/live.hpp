@@ -21,6 +21,11 @@ struct Status {
 };
 Status status(pg::Connection& connection);
 
+struct Totals {
+  std::int64_t crawls{0}, snapshots{0}, archived{0}, failed{0}, bytes{0};
+};
+Totals totals(pg::Connection& connection);
+
 struct Crawl {
   std::string id, label, status, outcome, stop_reason, first_url, notes, created_by, created_at, sealed_at;
   std::vector<std::string> tags;

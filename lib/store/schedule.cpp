@@ -1,25 +1,17 @@
 #include "lib/store/schedule.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/store/json.hpp"
-
-#include <nlohmann/json.hpp>
 
 namespace holdfast::store {
 
 std::string schedule_add(pg::Connection& connection, const NewSchedule& schedule) {
-  const auto& crawl = schedule.crawl;
-  nlohmann::json arguments = {
-      {"label", crawl.label},         {"notes", crawl.notes},       {"tags", crawl.tags},
-      {"persona", crawl.persona},     {"plugins", crawl.plugins},   {"options", crawl.options},
-      {"max_depth", crawl.max_depth}, {"max_urls", crawl.max_urls}, {"priority", crawl.priority}};
   std::vector<std::string> urls;
   for (const auto& seed : schedule.seeds)
     urls.push_back(seed.url);
   return connection
       .call("select to_char(holdfast.schedule_add($1::uuid, $2, $3, $4, $5::text[], $6::jsonb) at time zone 'UTC', "
             "'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')",
-            schedule.id, schedule.label, schedule.every, schedule.time_zone, urls, json_text(arguments))
+            schedule.id, schedule.label, schedule.every, schedule.time_zone, urls, crawl_argument(schedule.crawl))
       .value();
 }
 

@@ -1,6 +1,7 @@
 #include "lib/store/view.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/base/url.hpp"
 
 #include <algorithm>
 #include <map>
@@ -20,17 +21,23 @@ struct List {
 
 const std::map<std::string, List, std::less<>>& lists() {
   static constexpr Filter crawl = &ListQuery::crawl_id, snapshot = &ListQuery::snapshot_id, status = &ListQuery::status,
-                          url = &ListQuery::url_contains, tag = &ListQuery::tag, plugin = &ListQuery::plugin;
+                          url = &ListQuery::url_contains, tag = &ListQuery::tag, plugin = &ListQuery::plugin,
+                          outcome = &ListQuery::outcome, host = &ListQuery::host, since = &ListQuery::since;
   static const std::map<std::string, List, std::less<>> all = {
-      {"crawls", {"holdfast.list_crawls($1::uuid, $2, $3, $4, $5::bigint)", {crawl, status, url, tag}}},
+      {"crawls",
+       {"holdfast.list_crawls($1::uuid, $2, $3, $4, $7::bigint, $5, $6::timestamptz)",
+        {crawl, status, url, tag, outcome, since}}},
       {"snapshots",
-       {"holdfast.list_snapshots($1::uuid, $2::uuid, $3, $4, $5, $6::bigint)", {crawl, snapshot, status, url, tag}}},
+       {"holdfast.list_snapshots($1::uuid, $2::uuid, $3, $4, $5, $9::bigint, $6, $7, $8::timestamptz)",
+        {crawl, snapshot, status, url, tag, outcome, host, since}}},
       {"results", {"holdfast.list_results($1::uuid, $2::uuid, $3, $4, $5::bigint)", {crawl, snapshot, status, url}}},
       {"queue", {"holdfast.list_queue($1::uuid, $2::uuid, $3, $4, $5::bigint)", {crawl, snapshot, status, url}}},
       {"running", {"holdfast.list_running($1::uuid, $2::uuid, $3, $5::bigint, $4)", {crawl, snapshot, url, plugin}}},
       {"workers", {"holdfast.list_workers($1, $2::bigint)", {status}}},
       {"events", {"holdfast.list_events($1::uuid, $2::uuid, $3::bigint)", {crawl, snapshot}}},
-      {"failures", {"holdfast.list_failures($1::uuid, $2::uuid, $3, $5::bigint, $4)", {crawl, snapshot, url, plugin}}},
+      {"failures",
+       {"holdfast.list_failures($1::uuid, $2::uuid, $3, $7::bigint, $4, $5, $6::timestamptz)",
+        {crawl, snapshot, url, plugin, host, since}}},
       {"binaries", {"holdfast.list_binaries($1, $2, $3::bigint)", {status, url}}},
       {"hosts", {"holdfast.list_hosts($1, $2::bigint)", {url}}},
       {"sessions", {"holdfast.list_sessions($1::uuid, $2, $3::bigint)", {crawl, status}}},
@@ -62,9 +69,11 @@ std::pair<std::string, pg::Params> list_call(const ListQuery& query) {
                       "one of: " + known);
   }
   static constexpr std::pair<Filter, std::string_view> names[] = {
-      {&ListQuery::crawl_id, "crawl"}, {&ListQuery::snapshot_id, "snapshot"},
-      {&ListQuery::status, "status"},  {&ListQuery::url_contains, "url"},
-      {&ListQuery::tag, "tag"},        {&ListQuery::plugin, "plugin"}};
+      {&ListQuery::crawl_id, "crawl"},  {&ListQuery::snapshot_id, "snapshot"},
+      {&ListQuery::status, "status"},   {&ListQuery::url_contains, "url"},
+      {&ListQuery::tag, "tag"},         {&ListQuery::plugin, "plugin"},
+      {&ListQuery::outcome, "outcome"}, {&ListQuery::host, "host"},
+      {&ListQuery::since, "since"}};
   for (const auto& [filter, name] : names) {
     const auto& known = found->second.filters;
     if (query.*filter && std::find(known.begin(), known.end(), filter) == known.end())
@@ -103,16 +112,32 @@ std::vector<CrawlEntry> crawl_entries(pg::Connection& connection, const std::str
       });
 }
 
-Found find(pg::Connection& connection, const std::string& id) {
-  const auto rows = connection.call("select * from holdfast.find($1)", id);
+namespace {
+
+Found find_one(pg::Connection& connection, const std::string& name, bool newest) {
+  const auto url = base::try_parse_url(name);
+  const auto rows = connection.call("select * from holdfast.find($1)", url ? url->text : name);
   if (rows.empty())
-    throw base::Error(base::ErrorClass::refused, "nothing is called \"" + id + "\"",
-                      "an id is 32 hexadecimal digits, or the first or last few of one; see holdfast list");
-  if (rows.size() > 1)
-    throw base::Error(base::ErrorClass::refused, "\"" + id + "\" is short for more than one id: " + rows[0].text("id") +
-                                                     " and " + rows[1].text("id"));
+    throw base::Error(base::ErrorClass::refused, "nothing is called \"" + name + "\"",
+                      "an id is 32 hexadecimal digits, or the first or last few of one; a URL and the label of a "
+                      "crawl will do; see holdfast list");
+  const bool is_id = name.find_first_not_of("0123456789abcdefABCDEF-") == std::string::npos;
+  if (rows.size() > 1 && is_id)
+    throw base::Error(base::ErrorClass::refused, "\"" + name + "\" is short for more than one id: " +
+                                                     rows[0].text("id") + " and " + rows[1].text("id"));
+  if (rows.size() > 1 && !newest)
+    throw base::Error(base::ErrorClass::refused,
+                      "\"" + name + "\" names more than one " + rows[0].text("kind") + "; the newest is " +
+                          rows[0].text("id"),
+                      "give the id");
   return {rows[0]["kind"], rows[0]["id"], rows[0]["crawl_id"].value_or("")};
 }
+
+} // namespace
+
+Found find(pg::Connection& connection, const std::string& name) { return find_one(connection, name, false); }
+
+Found find_newest(pg::Connection& connection, const std::string& name) { return find_one(connection, name, true); }
 
 pg::Result check_invariants(pg::Connection& connection) {
   return connection.call("select * from holdfast.check_invariants()");

@@ -27,6 +27,7 @@ std::vector<std::string> list_names();
 struct ListQuery {
   std::string view{"snapshots"};
   std::optional<std::string> crawl_id, snapshot_id, status, url_contains, tag, plugin;
+  std::optional<std::string> outcome, host, since; // since: a time as PostgreSQL reads it
   std::int64_t limit{50};
 };
 // Rows as they are, for tables.
@@ -34,12 +35,14 @@ pg::Result list(pg::Connection& connection, const ListQuery& query);
 // The same rows, each as one line of JSON.
 std::vector<std::string> list_json(pg::Connection& connection, const ListQuery& query);
 
-// What a (possibly shortened) id names: ("crawl" | "snapshot" | "process", full id). A short id is the head or the tail
-// of one, at least 4 hex digits. Throws Error(refused) if nothing or more than one thing matches.
+// What a (possibly shortened) id, a URL or the label of a crawl names: ("crawl" | "snapshot" | "process", full id). A
+// short id is the head or the tail of one, at least 4 hex digits. Throws Error(refused) if nothing or more than one
+// thing matches. find_newest() takes the newest of those that a URL or a label names.
 struct Found {
   std::string kind, id, crawl_id;
 };
-Found find(pg::Connection& connection, const std::string& id);
+Found find(pg::Connection& connection, const std::string& name);
+Found find_newest(pg::Connection& connection, const std::string& name);
 
 // Rows of holdfast.check_invariants(): empty when all is well.
 pg::Result check_invariants(pg::Connection& connection);

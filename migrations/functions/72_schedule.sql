@@ -210,17 +210,27 @@ comment on function holdfast.schedule_remove(uuid) is 'Removes a schedule; its c
 
 create or replace function holdfast.schedule_run(p_id uuid, p_crawl uuid)
   returns uuid language plpgsql as $$
--- Returns NULL if the last crawl is still open; the note says so. May be repeated with the same p_crawl.
+-- Returns NULL if the last crawl is still open, or if a crawl with only_new would leave out all URLs; the note
+-- says which. May be repeated with the same p_crawl.
 declare
   v_schedule constant holdfast.schedule := holdfast.schedule_lock(p_id);
   v_now constant timestamptz := clock_timestamp();
+  v_at constant text := to_char(v_now at time zone v_schedule.time_zone, 'YYYY-MM-DD HH24:MI');
 begin
   if v_schedule.last_crawl_id = p_crawl then return p_crawl; end if;
   if exists (select from holdfast.crawl where id = v_schedule.last_crawl_id and status <> 'sealed') then
     update holdfast.schedule
       set skipped = skipped + 1,
-          note = 'skipped at ' || to_char(v_now at time zone time_zone, 'YYYY-MM-DD HH24:MI')
-            || ': its last crawl is still open'
+          note = 'skipped at ' || v_at || ': its last crawl is still open'
+      where id = p_id;
+    return null;
+  end if;
+  if (v_schedule.crawl ->> 'only_new')::boolean
+     and not exists (select unnest(v_schedule.urls)
+                     except
+                     select a.url from holdfast.seeds_archived(v_schedule.crawl, v_schedule.urls) a) then
+    update holdfast.schedule
+      set last_run_at = v_now, runs = runs + 1, note = 'nothing new at ' || v_at
       where id = p_id;
     return null;
   end if;
@@ -233,7 +243,7 @@ begin
   return p_crawl;
 end $$;
 comment on function holdfast.schedule_run(uuid, uuid) is
-  'Adds a schedule''s crawl, unless the last one is still open.';
+  'Adds a schedule''s crawl, unless the last one is still open or all its URLs are archived.';
 
 create or replace function holdfast.duty_schedules(p_duty holdfast.duty)
   returns bigint language plpgsql as $$

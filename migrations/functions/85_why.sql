@@ -551,7 +551,9 @@ create or replace function holdfast.why(p_text text)
 #variable_conflict use_column
 declare
   v_found constant jsonb := (select coalesce(jsonb_agg(to_jsonb(f)), '[]') from holdfast.find(p_text) f);
-  v_kind constant text := case jsonb_array_length(v_found) when 1 then v_found -> 0 ->> 'kind' end;
+  -- Of a URL or a label, the newest counts.
+  v_kind constant text := case when jsonb_array_length(v_found) = 1 or p_text !~ '^[0-9a-fA-F-]+$'
+                               then v_found -> 0 ->> 'kind' end;
   v_id constant uuid := v_found -> 0 ->> 'id';
   v_crawl constant uuid := v_found -> 0 ->> 'crawl_id';
 begin
@@ -581,8 +583,8 @@ begin
              when p_text ~ '^[0-9a-fA-F]{1,3}$' then
                ' is too short for an id; give at least its last four digits.'
              else
-               ' names nothing: no crawl, snapshot or process has this id, no host of this name has limits,'
-               || ' and no webhook has this name.' end, jsonb_build_object('matches', v_found);
+               ' names nothing: no crawl, snapshot or process has this id, no snapshot this URL, no crawl this'
+               || ' label, no host of this name has limits, and no webhook has this name.' end, jsonb_build_object('matches', v_found);
 end $$;
 comment on function holdfast.why(text) is
   'Why a crawl, snapshot or process (its id, or its first '

@@ -243,3 +243,15 @@ comment on column holdfast.v_status.paused is 'Who paused everything, and why; N
 comment on column holdfast.v_status.runners is
   '1: a runner leads; 0: schedules, retention and housekeeping wait.';
 comment on column holdfast.v_status.workers_lapsed is 'Workers whose lease lapsed in the last hour.';
+
+create or replace view holdfast.v_total as
+  select count(*) as crawls, coalesce(sum(c.snapshots_total), 0) as snapshots,
+         coalesce(sum(c.snapshots_succeeded + c.snapshots_partial), 0) as archived,
+         coalesce(sum(c.snapshots_failed), 0) as failed, coalesce(sum(c.bytes), 0) as bytes
+    from holdfast.crawl c;
+comment on view holdfast.v_total is 'What the collection holds. Reads one row for each crawl.';
+comment on column holdfast.v_total.crawls is 'Crawls.';
+comment on column holdfast.v_total.snapshots is 'Snapshots of these.';
+comment on column holdfast.v_total.archived is 'Snapshots with outcome succeeded or partial.';
+comment on column holdfast.v_total.failed is 'Snapshots with outcome failed, refused or quarantined.';
+comment on column holdfast.v_total.bytes is 'Bytes of their files.';

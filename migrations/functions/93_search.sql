@@ -2,13 +2,29 @@
 
 create or replace function holdfast.find(p_text text)
   returns table (kind text, id uuid, crawl_id uuid) language plpgsql stable as $$
--- A whole id is looked up. A shortened one (head or tail, at least four hexadecimal digits) is searched among
--- the newest 10,000 crawls, snapshots and processes, so that it stays quick in a large collection.
+-- The newest first. A whole id is looked up. A shortened one (head or tail, at least four hexadecimal digits)
+-- is searched among the newest 10,000 crawls, snapshots and processes, a label among as many crawls, so that
+-- it stays quick in a large collection. A URL is found by an index, in its canonical spelling.
 #variable_conflict use_column
 declare
   v_hex constant text := lower(replace(p_text, '-', ''));
 begin
-  if v_hex !~ '^[0-9a-f]{4,32}$' then return; end if;
+  if p_text ~ '^https?://' then
+    return query
+      select 'snapshot', s.id, s.crawl_id
+        from holdfast.snapshot s
+        where s.url_hash in (sha256(convert_to(p_text, 'UTF8')), sha256(convert_to(p_text || '/', 'UTF8')))
+        order by s.id desc limit 10;
+    return;
+  end if;
+  if v_hex !~ '^[0-9a-f]{4,32}$' then
+    return query
+      select 'crawl', c.id, c.id
+        from (select * from holdfast.crawl n order by n.id desc limit 10000) c
+        where c.label = p_text and p_text <> ''
+        order by c.id desc limit 10;
+    return;
+  end if;
   if length(v_hex) = 32 then
     return query
       select 'crawl', c.id, c.id from holdfast.crawl c where c.id = v_hex::uuid
@@ -33,7 +49,7 @@ begin
       where x.hex like v_hex || '%' or x.hex like '%' || v_hex
       limit 10;
 end $$;
-comment on function holdfast.find(text) is 'What an id, whole or shortened, names.';
+comment on function holdfast.find(text) is 'What an id, whole or shortened, a URL or the label of a crawl names.';
 
 create or replace function holdfast.search_window(p_before uuid, p_window bigint)
   returns uuid language sql stable as $$

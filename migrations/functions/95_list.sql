@@ -34,22 +34,34 @@ exception
 end $$;
 do $$ begin perform holdfast.index_urls(); end $$;
 
+create or replace function holdfast.first_id(p_since timestamptz)
+  returns uuid language sql stable as $$
+  -- The least id of version 7 of that time; NULL for NULL.
+  select (lpad(to_hex(floor(extract(epoch from p_since) * 1000)::bigint), 12, '0')
+          || '70008000000000000000')::uuid
+$$;
+
 create or replace function holdfast.list_crawls(p_crawl uuid,
-    p_status text, p_url text, p_tag text, p_limit bigint)
+    p_status text, p_url text, p_tag text, p_limit bigint, p_outcome text default null,
+    p_since timestamptz default null)
   returns setof holdfast.v_crawl language sql stable as $$
   select *
     from holdfast.v_crawl
     where (p_crawl is null or id = p_crawl) and (p_status is null or status = p_status)
+      and (p_outcome is null or outcome = p_outcome) and (p_since is null or created_at >= p_since)
       and holdfast.has_part(first_url, p_url) and (p_tag is null or p_tag = any (tags))
     order by created_at desc limit p_limit
 $$;
-comment on function holdfast.list_crawls(uuid, text, text, text, bigint) is 'Crawls: holdfast list crawls.';
+comment on function holdfast.list_crawls(uuid, text, text, text, bigint, text, timestamptz) is
+  'Crawls: holdfast list crawls.';
 
-create or replace function holdfast.snapshots_found(p_crawl uuid, p_url text, p_tag text, p_limit bigint)
+create or replace function holdfast.snapshots_found(
+    p_crawl uuid, p_url text, p_host text, p_tag text, p_limit bigint)
   returns table (id uuid)
   language plpgsql stable set enable_indexscan = off set enable_indexonlyscan = off
   set plan_cache_mode = force_custom_plan set jit = off as $$
--- The newest with a tag, a part of a URL, or both, by the indexes made for that. A walk over all snapshots in
+-- The newest with a tag, a part of a URL or a host, by the indexes made for that: the name of a host is a part
+-- of the URL. A walk over all snapshots in
 -- the order of their ids looks cheaper to the planner than it is: those with one tag are those of one crawl,
 -- side by side.
 begin
@@ -58,24 +70,28 @@ begin
       select s.id
         from holdfast.snapshot s
         where holdfast.has_part(s.url, p_url) and (p_crawl is null or s.crawl_id = p_crawl)
+          and holdfast.has_part(s.url, p_host) and (p_host is null or s.host = p_host)
         order by s.id desc limit p_limit;
   else
     return query
       select s.id
         from holdfast.snapshot s
         where s.tags @> array[p_tag] and s.tags <> '{}' and (p_crawl is null or s.crawl_id = p_crawl)
-          and holdfast.has_part(s.url, p_url)
+          and holdfast.has_part(s.url, p_url) and (p_host is null or s.host = p_host)
         order by s.id desc limit p_limit;
   end if;
 end $$;
 
 create or replace function holdfast.list_snapshots(p_crawl uuid,
-    p_snapshot uuid, p_status text, p_url text, p_tag text, p_limit bigint)
+    p_snapshot uuid, p_status text, p_url text, p_tag text, p_limit bigint, p_outcome text default null,
+    p_host text default null, p_since timestamptz default null)
   returns setof holdfast.v_snapshot
   language plpgsql stable set plan_cache_mode = force_custom_plan set jit = off as $$
 declare
+  v_oldest constant uuid := holdfast.first_id(p_since);
+  v_searched constant boolean := num_nonnulls(p_url, p_tag, p_host) > 0;
   -- A filter that is applied later must see all rows.
-  v_first constant bigint := case when p_url is null and p_tag is null then p_limit end;
+  v_first constant bigint := case when not v_searched then p_limit end;
   v_ids uuid[]; -- NULL: any
 begin
   if p_snapshot is not null then
@@ -87,24 +103,37 @@ begin
                      where q.status = p_status and (p_crawl is null or q.crawl_id = p_crawl)
                        and (p_status <> 'started' or q.owner_id is not null)
                        and (p_status <> 'paused' or q.retry_at = holdfast.retry_at_max())
+                       and (v_oldest is null or q.snapshot_id >= v_oldest)
                      order by q.snapshot_id desc limit v_first);
-  elsif p_status = 'sealed' and p_crawl is null and v_first is not null then
+  elsif v_first is not null and p_outcome <> 'succeeded' then
+    -- An index has those by the time when they were sealed.
     v_ids := array(select e.snapshot_id
                      from holdfast.snapshot_sealed e
+                     where e.outcome = p_outcome and e.outcome <> 'succeeded'
+                       and (p_crawl is null or e.crawl_id = p_crawl)
+                       and (p_since is null or (e.sealed_at >= p_since and e.snapshot_id >= v_oldest))
+                     order by e.sealed_at desc limit v_first);
+  elsif v_first is not null and p_crawl is null and (p_status = 'sealed' or p_outcome is not null) then
+    v_ids := array(select e.snapshot_id
+                     from holdfast.snapshot_sealed e
+                     where (p_outcome is null or e.outcome = p_outcome)
+                       and (v_oldest is null or e.snapshot_id >= v_oldest)
                      order by e.snapshot_id desc limit v_first);
-  elsif p_tag is not null or p_url is not null then
+  elsif v_searched then
     -- A frequent word is found among the newest snapshots, a rare one by an index.
     v_ids := array(select x.id
-                     from (select s.id, s.url, s.tags
+                     from (select s.id, s.url, s.host, s.tags
                              from holdfast.snapshot s
                              where p_crawl is null or s.crawl_id = p_crawl
                              order by s.id desc limit 2000) x
                      where holdfast.has_part(x.url, p_url) and (p_tag is null or p_tag = any (x.tags))
+                       and (p_host is null or x.host = p_host)
                      order by x.id desc limit p_limit);
-    if p_status is not null or cardinality(v_ids) < p_limit then
+    if num_nonnulls(p_status, p_outcome) > 0 or cardinality(v_ids) < p_limit then
       v_ids := array(select f.id
-                       from holdfast.snapshots_found(p_crawl, p_url, p_tag,
-                                                     case when p_status is null then p_limit end) f);
+                       from holdfast.snapshots_found(
+                              p_crawl, p_url, p_host, p_tag,
+                              case when num_nonnulls(p_status, p_outcome) = 0 then p_limit end) f);
     end if;
   end if;
   return query
@@ -112,10 +141,12 @@ begin
       from holdfast.v_snapshot v
       where (v_ids is null or v.id = any (v_ids)) and (p_crawl is null or v.crawl_id = p_crawl)
         and (p_status is null or v.status = p_status) and holdfast.has_part(v.url, p_url)
-        and (p_tag is null or p_tag = any (v.tags))
+        and (p_tag is null or p_tag = any (v.tags)) and (p_outcome is null or v.outcome = p_outcome)
+        and (p_host is null or v.host = p_host) and (v_oldest is null or v.id >= v_oldest)
       order by v.id desc limit p_limit;
 end $$;
-comment on function holdfast.list_snapshots(uuid, uuid, text, text, text, bigint) is
+comment on function holdfast.list_snapshots(
+    uuid, uuid, text, text, text, bigint, text, text, timestamptz) is
   'Snapshots: list snapshots.';
 
 create or replace function holdfast.list_results(p_crawl uuid,
@@ -186,15 +217,17 @@ comment on function holdfast.list_running(uuid, uuid, text, bigint, text) is
   'Running hooks: holdfast list running.';
 
 create or replace function holdfast.list_failures(p_crawl uuid,
-    p_snapshot uuid, p_url text, p_limit bigint, p_plugin text default null)
+    p_snapshot uuid, p_url text, p_limit bigint, p_plugin text default null, p_host text default null,
+    p_since timestamptz default null)
   returns setof holdfast.v_failure language sql stable as $$
   select *
     from holdfast.v_failure
     where (p_crawl is null or crawl_id = p_crawl) and (p_snapshot is null or snapshot_id = p_snapshot)
       and (p_plugin is null or plugin = p_plugin) and holdfast.has_part(url, p_url)
+      and (p_host is null or holdfast.host_of(url) = p_host) and (p_since is null or ended_at >= p_since)
     order by ended_at desc limit p_limit
 $$;
-comment on function holdfast.list_failures(uuid, uuid, text, bigint, text) is
+comment on function holdfast.list_failures(uuid, uuid, text, bigint, text, text, timestamptz) is
   'Failures: holdfast list failures.';
 
 create or replace function holdfast.list_workers(p_status text, p_limit bigint)

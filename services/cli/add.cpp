@@ -165,7 +165,8 @@ Action add_verb(CLI::App& command) {
   command
       .add_option("--max-urls", options.max_urls, "At most this many snapshots; 0: no cap (default: crawl.max_urls)")
       ->check(number<std::int64_t>(0));
-  command.add_option("-p,--plugins", options.plugins, "Only these plugins, with what they need: wget,title,...")
+  command
+      .add_option("-p,--plugins,--plugin", options.plugins, "Only these plugins, with what they need: wget,title,...")
       ->allow_extra_args(false);
   command.add_option("-t,--tag", options.tags, "Tags for every snapshot")->allow_extra_args(false);
   command.add_option("--persona", options.persona, "Options, cookies and profile of this persona (holdfast persona)");

@@ -35,8 +35,9 @@ void tell_unreadable(Context& context, const std::string& directory, const std::
     std::cout << "unreadable  " << printable(directory) << ": " << printable(problem) << '\n';
 }
 
-// `given`, relative to the archive root.
+// `given`, relative to the archive root. Of a bucket it is that already: 2026, 2026/11/example.org.
 std::filesystem::path part_of(const std::filesystem::path& root, const std::string& given) {
+  if (root.native().starts_with("s3:")) return std::filesystem::path(given).lexically_normal();
   if (!std::filesystem::is_directory(given))
     throw base::Error(base::ErrorClass::usage, "\"" + given + "\" is not a directory");
   const auto part = std::filesystem::canonical(given).lexically_relative(std::filesystem::canonical(root));
@@ -49,26 +50,22 @@ std::filesystem::path part_of(const std::filesystem::path& root, const std::stri
 // `given`: the archive root or a directory in it; empty: the archive root. 1 if a snapshot's files cannot be read.
 int adopt(Context& context, const std::string& given) {
   const auto root = context.archive_root();
-  if (root.native().starts_with("s3:"))
-    throw base::Error(base::ErrorClass::usage, "adopt reads directories; the archive is a bucket",
-                      "copy the bucket into a directory, and give that as archive.root");
-  if (!std::filesystem::is_directory(root))
-    throw base::Error(base::ErrorClass::unavailable, "there is no archive in " + root.string(),
-                      "--set archive.root=DIR names another place");
-  const auto below = part_of(root, given.empty() ? root.string() : given);
-  const auto collection = archive::collection_of(root);
+  const archive::Files files(root);
+  const auto below = given.empty() ? std::filesystem::path() : part_of(root, given);
+  const auto collection = files.collection();
   if (!collection)
-    throw base::Error(base::ErrorClass::refused, root.string() + " is not an archive: it has no file .holdfast-archive",
+    throw base::Error(base::ErrorClass::refused,
+                      archive::shown(root, "") + " is not an archive: it has no file .holdfast-archive",
                       "archive.root names the directory that holds the years");
   auto& connection = context.connection(true);
   store::collection_adopt(connection, *collection);
   archive::Root::open(root, store::collection_id(connection), false);
 
   Adopted adopted;
-  adopted.known = each_unknown_directory(connection, root, below, [&](const std::string& directory) {
+  adopted.known = each_unknown_directory(connection, files, below, [&](const std::string& directory) {
     std::string problem;
     try {
-      if (const auto page = archive::read_snapshot(root, directory, problem)) {
+      if (const auto page = files.read_snapshot(directory, problem)) {
         const auto answer = store::adopt(connection, *page);
         if (answer == "adopted") {
           ++adopted.snapshots;

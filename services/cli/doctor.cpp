@@ -1,3 +1,4 @@
+#include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/hooks/binary.hpp"
@@ -99,6 +100,44 @@ std::vector<hooks::WantedBinary> needs_of(const hooks::Plugin& plugin, const hoo
   return needs;
 }
 
+// One line for each program: where it is or how it can be installed, and which plugins need it.
+void print_findings(const std::vector<Finding>& findings) {
+  std::vector<std::pair<Finding, std::string>> lines; // and all its plugins
+  for (const auto& finding : findings) {
+    const auto same = std::find_if(lines.begin(), lines.end(), [&](const auto& line) {
+      const auto& other = line.first;
+      return !finding.binary.empty() && finding.plugin != "fonts" && other.binary == finding.binary &&
+             other.state == finding.state && other.wanted == finding.wanted && other.install == finding.install;
+    });
+    if (same == lines.end())
+      lines.emplace_back(finding, finding.plugin);
+    else
+      same->second += ", " + finding.plugin;
+  }
+  const auto column = [](const std::string& text, std::size_t width) {
+    const auto cut = fitted(printable(text), width);
+    return cut + std::string(width > display_width(cut) ? width - display_width(cut) : 0, ' ') + "  ";
+  };
+  for (const auto& [finding, plugins] : lines) {
+    std::cout << column(finding.state, 16) << column(std::filesystem::path(finding.binary).filename().string(), 20)
+              << printable(finding.path.empty() ? finding.install : finding.path + " " + finding.version);
+    if (finding.state == "old")
+      std::cout << ", " << printable(finding.wanted) << " or newer is wanted: " << printable(finding.install);
+    std::cout << " (" << printable(plugins) << ")\n";
+  }
+}
+
+// Free space where files are written. The nearest directory that is there stands for one that will be made.
+std::string space_at(const std::filesystem::path& path) {
+  if (path.native().starts_with("s3:")) return path.string();
+  std::error_code error;
+  auto place = std::filesystem::absolute(path, error);
+  while (!std::filesystem::exists(place, error) && place.has_relative_path())
+    place = place.parent_path();
+  const auto space = std::filesystem::space(place, error);
+  return path.string() + (error ? "" : ", " + base::format_size(space.available) + " free");
+}
+
 int doctor(Context& context, const std::vector<std::string>& plugins) {
   const auto options = context.worker_options(false);
   const auto& catalog = *options.catalog;
@@ -177,28 +216,16 @@ int doctor(Context& context, const std::vector<std::string>& plugins) {
   const std::string cgroups = (options.cgroups ? process::Cgroups::find() : process::Cgroups()).describe();
   std::size_t missing = 0;
   for (const auto& finding : findings) {
-    const bool bad = finding.state == "missing" || finding.state == "wrong option";
-    missing += bad;
-    if (context.json()) {
+    missing += finding.state == "missing" || finding.state == "wrong option";
+    if (context.json())
       std::cout << nlohmann::ordered_json{{"type", "Need"},           {"plugin", finding.plugin},
                                           {"binary", finding.binary}, {"state", finding.state},
                                           {"path", finding.path},     {"version", finding.version},
                                           {"wanted", finding.wanted}, {"install", finding.install}}
                        .dump()
                 << '\n';
-      continue;
-    }
-    const auto column = [](const std::string& text, std::size_t width) {
-      const auto cut = fitted(printable(text), width);
-      return cut + std::string(width > display_width(cut) ? width - display_width(cut) : 0, ' ') + "  ";
-    };
-    std::cout << column(finding.plugin, 16) << column(finding.state, 16)
-              << column(std::filesystem::path(finding.binary).filename().string(), 16)
-              << printable(finding.path.empty() ? finding.install : finding.path + " " + finding.version);
-    if (finding.state == "old")
-      std::cout << ", " << printable(finding.wanted) << " or newer is wanted: " << printable(finding.install);
-    std::cout << '\n';
   }
+  if (!context.json()) print_findings(findings);
   if (context.json()) {
     std::cout << nlohmann::ordered_json{{"type", "Machine"}, {"cgroups", cgroups}}.dump() << '\n';
   } else {
@@ -207,6 +234,8 @@ int doctor(Context& context, const std::vector<std::string>& plugins) {
     for (auto& [manager, names] : packages)
       std::cout << "  " << hooks::Installation{manager, names}.command() << '\n';
     if (missing == 0 && !selected.empty()) std::cout << "\nNothing is missing on this machine.\n";
+    std::cout << "\nArchive: " << printable(space_at(context.archive_root()))
+              << "\nWork directory: " << printable(space_at(options.work_dir)) << '\n';
     std::cout << "\nCgroups of hooks that are started from here: " << cgroups << '\n';
   }
   std::cout << std::flush;

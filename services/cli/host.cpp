@@ -4,6 +4,7 @@
 #include "lib/base/error.hpp"
 #include "lib/store/view.hpp"
 #include "services/cli/checks.hpp"
+#include "services/cli/input.hpp"
 #include "services/cli/output.hpp"
 #include "services/cli/targets.hpp"
 #include "services/cli/verbs.hpp"
@@ -37,8 +38,7 @@ int set_host(Context& context, const HostOptions& options) {
   query.url_contains = host;
   const auto rows = store::list(connection, query);
   if (context.json()) {
-    for (const auto& line : store::list_json(connection, query))
-      std::cout << line << '\n';
+    print_records(store::list_json(connection, query), "Host");
   } else {
     print_table(rows, {"name", "min_delay", "max_parallel", "held", "backoff_until", "reason"});
   }
@@ -51,8 +51,7 @@ int list_hosts(Context& context) {
   query.limit = 100000;
   auto& connection = context.connection();
   if (context.json())
-    for (const auto& line : store::list_json(connection, query))
-      std::cout << line << '\n';
+    print_records(store::list_json(connection, query), "Host");
   else
     print_table(store::list(connection, query), {"name", "min_delay", "max_parallel", "held", "robots_delay", "last_at",
                                                  "backoff_until", "paused", "reason"});

@@ -285,4 +285,10 @@ ReadSeeds read_seeds(const std::vector<std::string>& inputs, const ReadOptions& 
   return reader.finish();
 }
 
+std::string host_name(const std::string& given) {
+  const auto url = base::try_parse_url(given.find("://") == std::string::npos ? "http://" + given + "/" : given);
+  if (!url) throw base::Error(base::ErrorClass::usage, "\"" + given + "\" is no host name", "for example example.com");
+  return url->host;
+}
+
 } // namespace holdfast::cli

@@ -31,4 +31,7 @@ ReadSeeds read_seeds(const std::vector<std::string>& inputs, const ReadOptions& 
 // nothing has been done by then.
 std::vector<std::string> read_ids(const std::vector<std::string>& given);
 
+// The name of a host, given by itself or in a URL: "Example.COM", "https://example.com/x" -> "example.com".
+std::string host_name(const std::string& given);
+
 } // namespace holdfast::cli

@@ -5,12 +5,14 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace holdfast::cli {
 
 struct ListOptions {
   std::string what{"snapshots"};
-  std::string crawl, snapshot, status, url, tag, plugin;
+  std::string crawl, snapshot, status, outcome, host, since, url, tag, plugin;
+  std::vector<std::string> columns; // of tables, CSV and JSON; empty: the usual ones
   std::int64_t limit{50};
   bool csv{false};
 };

@@ -23,8 +23,10 @@ std::string record_type(const std::string& list) {
 
 const std::vector<std::string>& table_columns(const std::string& list) {
   static const std::map<std::string, std::vector<std::string>, std::less<>> columns = {
-      {"crawls", {"id", "status", "outcome", "total", "open", "failed", "cancelled", "label", "tags?", "first_url"}},
-      {"snapshots", {"id", "status", "outcome", "http_status?", "depth", "tags?", "title", "url", "reason"}},
+      {"crawls",
+       {"id", "status", "outcome?", "total", "open?", "partial?", "failed?", "cancelled?", "bytes", "age", "label?",
+        "tags?", "first_url"}},
+      {"snapshots", {"id", "status", "outcome?", "http_status?", "depth?", "tags?", "title?", "url", "reason?"}},
       {"results", {"plugin", "status", "wall_ms", "output", "error", "url"}},
       {"queue", {"id", "state", "retry_at", "attempts", "url"}},
       {"running", {"plugin", "running_for", "worker", "pid", "url"}},
@@ -40,10 +42,13 @@ const std::vector<std::string>& table_columns(const std::string& list) {
   return columns.at(list);
 }
 
-void print_json(pg::Connection& connection, const store::ListQuery& query) {
+void print_json(pg::Connection& connection, const store::ListQuery& query, const std::vector<std::string>& columns) {
   for (const auto& line : store::list_json(connection, query)) {
     auto json = nlohmann::ordered_json{{"type", record_type(query.view)}};
-    json.update(nlohmann::ordered_json::parse(line));
+    const auto row = nlohmann::ordered_json::parse(line);
+    for (const auto& column : columns)
+      json[column] = row.at(column);
+    if (columns.empty()) json.update(row);
     std::cout << json.dump() << '\n';
   }
 }

@@ -11,7 +11,8 @@ namespace holdfast::cli {
 // Columns that people see first; JSON has all of them.
 const std::vector<std::string>& table_columns(const std::string& list);
 
-// Each row as a line of JSON.
-void print_json(pg::Connection& connection, const store::ListQuery& query);
+// Each row as a line of JSON. `columns`: only these; empty: all.
+void print_json(pg::Connection& connection, const store::ListQuery& query,
+                const std::vector<std::string>& columns = {});
 
 } // namespace holdfast::cli

@@ -191,7 +191,7 @@ struct LogOptions {
 
 int logs(Context& context, const LogOptions& options) {
   auto& connection = context.connection();
-  const auto found = store::find(connection, options.id);
+  const auto found = store::find_newest(connection, options.id);
   if (found.kind == "process")
     throw base::Error(base::ErrorClass::refused, "hooks have logs, processes have not",
                       "holdfast logs takes the id of a snapshot or a crawl; holdfast why " + options.id);

@@ -4,11 +4,14 @@
 #include "lib/base/utf8.hpp"
 #include "services/cli/times.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <sys/ioctl.h>
 #include <unistd.h>
 #include <wchar.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <iostream>
 
 namespace holdfast::cli {
@@ -33,6 +36,12 @@ std::string abridged(std::string text) {
   if (text.size() == 36 && text[8] == '-' && text[13] == '-' && text[18] == '-' && text[23] == '-')
     return text.substr(28);
   return text;
+}
+
+std::size_t place_of(const pg::Result& result, const std::string& column) {
+  const auto found = std::find(result.columns().begin(), result.columns().end(), column);
+  if (found == result.columns().end()) throw base::Error(base::ErrorClass::bug, "a table has no column " + column);
+  return static_cast<std::size_t>(found - result.columns().begin());
 }
 
 } // namespace
@@ -78,6 +87,19 @@ std::size_t terminal_width() {
   return 120;
 }
 
+namespace {
+
+// Failures stand out on a terminal (not with NO_COLOR). Plain cells get nothing.
+std::string_view colour_of(const std::string& column, const std::string& cell) {
+  static const bool coloured = isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
+  if (!coloured || (column != "outcome" && column != "status" && column != "last_outcome")) return {};
+  if (cell == "failed" || cell == "quarantined" || cell == "refused" || cell == "missing") return "\x1b[31m";
+  if (cell == "partial" || cell == "paused" || cell == "cancelled") return "\x1b[33m";
+  return cell == "succeeded" ? "\x1b[32m" : "";
+}
+
+} // namespace
+
 void print_table(const pg::Result& result, const std::vector<std::string>& wanted) {
   std::vector<std::vector<std::string>> rows;
   std::vector<std::size_t> widths;
@@ -86,12 +108,12 @@ void print_table(const pg::Result& result, const std::vector<std::string>& wante
   for (auto column : wanted) {
     const bool optional = column.ends_with('?');
     if (optional) column.pop_back();
-    const auto found = std::find(result.columns().begin(), result.columns().end(), column);
-    if (found == result.columns().end()) throw base::Error(base::ErrorClass::bug, "a table has no column " + column);
-    const auto place = static_cast<std::size_t>(found - result.columns().begin());
+    const auto place = place_of(result, column);
     bool empty = true;
-    for (std::size_t i = 0; i < result.size() && empty; ++i)
-      empty = shown_cell(result, i, place).empty();
+    for (std::size_t i = 0; i < result.size() && empty; ++i) {
+      const auto cell = shown_cell(result, i, place);
+      empty = cell.empty() || cell == "0";
+    }
     if (optional && empty) continue;
     widths.push_back(display_width(column));
     places.push_back(place);
@@ -122,7 +144,8 @@ void print_table(const pg::Result& result, const std::vector<std::string>& wante
     std::string line;
     for (std::size_t c = 0; c < cells.size(); ++c) {
       const std::string cell = fitted(cells[c], widths[c]);
-      line += cell;
+      const auto colour = colour_of(columns[c], cells[c]);
+      line += colour.empty() ? cell : std::string(colour) + cell + "\x1b[0m";
       if (c + 1 < cells.size()) line += std::string(widths[c] - display_width(cell) + 2, ' ');
     }
     std::cout << line << '\n';
@@ -132,7 +155,7 @@ void print_table(const pg::Result& result, const std::vector<std::string>& wante
     print_row(row);
 }
 
-void print_csv(const pg::Result& result) {
+void print_csv(const pg::Result& result, const std::vector<std::string>& wanted) {
   const auto print = [](const std::string& field, bool first) {
     if (!first) std::cout << ',';
     if (field.find_first_of(",\"\r\n") == std::string::npos) {
@@ -144,14 +167,22 @@ void print_csv(const pg::Result& result) {
       std::cout << (character == '"' ? "\"\"" : std::string(1, character));
     std::cout << '"';
   };
-  const auto& columns = result.columns();
+  const auto& columns = wanted.empty() ? result.columns() : wanted;
   for (std::size_t c = 0; c < columns.size(); ++c)
     print(columns[c], c == 0);
   std::cout << "\r\n";
   for (std::size_t i = 0; i < result.size(); ++i) {
     for (std::size_t c = 0; c < columns.size(); ++c)
-      print(result.cell(i, c).value_or(""), c == 0);
+      print(result.cell(i, place_of(result, columns[c])).value_or(""), c == 0);
     std::cout << "\r\n";
+  }
+}
+
+void print_records(const std::vector<std::string>& objects, const std::string& type) {
+  for (const auto& object : objects) {
+    nlohmann::ordered_json line{{"type", type}};
+    line.update(nlohmann::ordered_json::parse(object));
+    std::cout << line.dump() << '\n';
   }
 }
 

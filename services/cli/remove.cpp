@@ -59,7 +59,7 @@ Targets targets_of(pg::Connection& connection, const RemoveOptions& options) {
               << base::format_size(static_cast<std::uint64_t>(crawl.bytes)) << ", " << printable(crawl.first_url)
               << '\n';
   }
-  throw base::Error(base::ErrorClass::usage, "this deletes them for ever, files and all", "say --yes if that is meant");
+  throw base::Error(base::ErrorClass::usage, "this deletes them for ever, files and all", "pass --yes to confirm");
 }
 
 // The directories and pages of what has been removed.
@@ -103,7 +103,7 @@ Action remove_verb(CLI::App& command) {
   command.add_option("ids", options->ids,
                      "Crawls, or snapshots of crawls that have ended; - reads them from standard input");
   command.add_flag("--expired", options->expired, "Those whose time to be kept is over");
-  command.add_flag("--yes", options->yes, "Do not ask");
+  command.add_flag("--yes", options->yes, "Really do it; without this, it is only shown or refused");
   return [options](Context& context) { return remove(context, *options); };
 }
 

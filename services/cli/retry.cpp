@@ -54,7 +54,8 @@ Action retry_verb(CLI::App& command) {
   const auto options = std::make_shared<RetryOptions>();
   command.add_option("ids", options->ids, "Crawls or snapshots; - reads them from standard input")->required();
   command.add_flag("--failed", options->failed, "Of the crawls only what did not go well");
-  command.add_option("-p,--plugin", options->plugins, "Only this plugin (with --failed: only where it failed)")
+  command
+      .add_option("-p,--plugin,--plugins", options->plugins, "Only this plugin (with --failed: only where it failed)")
       ->allow_extra_args(false);
   return [options](Context& context) { return retry(context, *options); };
 }

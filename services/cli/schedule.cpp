@@ -3,6 +3,7 @@
 #include "lib/base/error.hpp"
 #include "lib/base/uuid.hpp"
 #include "services/cli/checks.hpp"
+#include "services/cli/limits.hpp"
 #include "services/cli/output.hpp"
 #include "services/cli/plan.hpp"
 #include "services/cli/verbs.hpp"
@@ -99,9 +100,18 @@ int run_schedule_now(Context& context, const std::string& name) {
   auto& connection = context.connection();
   const auto id = store::schedule_find(connection, name);
   const auto crawl = base::new_uuid();
-  if (!store::schedule_run(connection, id, crawl))
-    throw base::Error(base::ErrorClass::refused, "schedule " + id + " was left out: its last crawl is still open",
-                      "holdfast show " + store::schedules(connection, id).one()["last_crawl_id"].value_or(""));
+  if (!store::schedule_run(connection, id, crawl)) {
+    const auto rows = store::schedules(connection, id);
+    const auto row = rows.one();
+    if (row["last_status"].value_or("sealed") != "sealed")
+      throw base::Error(base::ErrorClass::refused, "schedule " + id + " was left out: its last crawl is still open",
+                        "holdfast show " + row.text("last_crawl_id"));
+    if (context.json())
+      print_json(rows);
+    else
+      std::cout << "schedule " << id << ": nothing new, all its URLs are archived" << std::endl;
+    return base::kExitSuccess;
+  }
   if (context.json())
     std::cout << nlohmann::json{{"type", "Crawl"}, {"id", crawl}, {"status", "queued"}, {"schedule", id}}.dump()
               << std::endl;
@@ -152,9 +162,10 @@ Action adding(CLI::App& command) {
       ->check(number(0, std::optional(16)));
   command.add_option("--max-urls", crawl.max_urls, "At most this many snapshots a run; 0: no cap")
       ->check(number<std::int64_t>(0));
-  command.add_option("-p,--plugins", crawl.plugins, "Only these plugins")->allow_extra_args(false);
+  command.add_option("-p,--plugins,--plugin", crawl.plugins, "Only these plugins")->allow_extra_args(false);
   command.add_option("-t,--tag", crawl.tags, "Tags for every snapshot")->allow_extra_args(false);
   command.add_option("--option", crawl.options, "Option for hooks, as NAME=VALUE")->allow_extra_args(false);
+  add_limit_options(command, crawl.limits);
   command.add_flag("--strict", crawl.strict, "Add nothing if a line of a file cannot be used");
   return [options](Context& context) { return add_schedule(context, *options); };
 }

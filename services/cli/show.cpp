@@ -18,7 +18,7 @@ namespace {
 
 int show(Context& context, const std::string& id) {
   auto& connection = context.connection();
-  const auto found = store::find(connection, id);
+  const auto found = store::find_newest(connection, id);
   store::ListQuery object, parts;
   if (found.kind == "crawl") {
     object.view = "crawls";
@@ -68,7 +68,8 @@ int show(Context& context, const std::string& id) {
 
 Action show_verb(CLI::App& command) {
   const auto id = std::make_shared<std::string>();
-  command.add_option("id", *id, "Its id, or the first or last few digits of it")->required();
+  command.add_option("id", *id, "Its id, the first or last few digits of it, a URL, or the label of a crawl")
+      ->required();
   return [id](Context& context) { return show(context, *id); };
 }
 

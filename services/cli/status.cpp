@@ -1,4 +1,5 @@
 #include "lib/archive/root.hpp"
+#include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
 #include "lib/store/live.hpp"
 #include "lib/store/view.hpp"
@@ -17,14 +18,26 @@ namespace holdfast::cli {
 
 namespace {
 
+// "2026-11-22 02:48:46.123+00", as rows have it, in the form of all other JSON: "2026-11-22T02:48:46.123+00:00".
+std::string iso_time(std::string text) {
+  if (text.size() > 10 && text[10] == ' ') text[10] = 'T';
+  return text.ends_with("+00") ? text + ":00" : text;
+}
+
 int status(Context& context) {
   auto& connection = context.connection();
   const auto now = store::status(connection);
+  const auto total = store::totals(connection);
   if (context.json()) {
     const auto or_null = [](const std::optional<std::string>& text) {
       return text ? nlohmann::ordered_json(*text) : nlohmann::ordered_json();
     };
     std::cout << nlohmann::ordered_json{{"type", "Status"},
+                                        {"crawls", total.crawls},
+                                        {"snapshots", total.snapshots},
+                                        {"archived", total.archived},
+                                        {"failed", total.failed},
+                                        {"bytes", total.bytes},
                                         {"workers", now.workers},
                                         {"slots", now.slots},
                                         {"crawls_open", now.crawls_open},
@@ -32,7 +45,9 @@ int status(Context& context) {
                                         {"snapshots_held", now.snapshots_held},
                                         {"hooks_running", now.hooks_running},
                                         {"crawls_paused", now.crawls_paused},
-                                        {"last_sealed_at", or_null(now.last_sealed_at)},
+                                        {"last_sealed_at", now.last_sealed_at
+                                                               ? nlohmann::ordered_json(iso_time(*now.last_sealed_at))
+                                                               : nlohmann::ordered_json()},
                                         {"crawls_to_do", now.crawls_to_do},
                                         {"paused", or_null(now.paused)},
                                         {"runners", now.runners},

@@ -31,7 +31,7 @@ int steer_everything(Context& context, const SteerOptions& options, const std::s
     print_change(context, action, "everything", "", store::collection_resume(connection, command));
   } else {
     if (!options.yes)
-      throw base::Error(base::ErrorClass::usage, "cancel --all ends every open crawl", "say --yes if that is meant");
+      throw base::Error(base::ErrorClass::usage, "cancel --all ends every open crawl", "pass --yes to confirm");
     for (auto open = store::crawls_to_stop(connection, kAtOnce); !open.empty();
          open = store::crawls_to_stop(connection, kAtOnce))
       for (const auto& id : open)
@@ -46,7 +46,7 @@ int steer_host(Context& context, const SteerOptions& options, const std::string&
   const auto host = host_name(options.host);
   if (action == "cancel" && !options.yes)
     throw base::Error(base::ErrorClass::usage, "cancel --host ends what is open of " + host + " in every crawl",
-                      "say --yes if that is meant; holdfast exclude " + host + " CRAWL for one crawl");
+                      "pass --yes to confirm; holdfast exclude " + host + " CRAWL for one crawl");
   print_change(context, action, "host", host,
                action == "pause"    ? store::host_pause(connection, host, command)
                : action == "resume" ? store::host_resume(connection, host, command)
@@ -102,7 +102,7 @@ Action steering(CLI::App& command, const std::string& action) {
   command.add_option("--worker", options->worker, "A worker");
   command.add_flag("--all", options->all, "Everything");
   command.add_option("--why", options->why, "A reason, for others to read");
-  command.add_flag("--yes", options->yes, "Do not ask");
+  command.add_flag("--yes", options->yes, "Really do it; without this, it is only shown or refused");
   return [options, action](Context& context) { return steer(context, *options, action); };
 }
 

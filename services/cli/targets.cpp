@@ -34,12 +34,6 @@ void print_change(Context& context, const std::string& action, const std::string
               << (changed ? past(action) : "nothing to " + action) << '\n';
 }
 
-std::string host_name(const std::string& given) {
-  const auto url = base::try_parse_url(given.find("://") == std::string::npos ? "http://" + given + "/" : given);
-  if (!url) throw base::Error(base::ErrorClass::usage, "\"" + given + "\" is no host name", "for example example.com");
-  return url->host;
-}
-
 std::string worker_id(pg::Connection& connection, const std::string& given) {
   const auto found = store::find(connection, given);
   if (found.kind != "process")

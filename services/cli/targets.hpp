@@ -16,8 +16,6 @@ inline constexpr const char* kIdsHelp = "Crawls, snapshots or workers: ids, or t
 void print_change(Context& context, const std::string& action, const std::string& kind, const std::string& id,
                   bool changed);
 
-// "Example.COM", "https://example.com/x" -> "example.com". Throws Error(usage).
-std::string host_name(const std::string& given);
 // The one that a (possibly shortened) id names; throw Error(usage) if it is something else.
 std::string worker_id(pg::Connection& connection, const std::string& given);
 std::string crawl_id(pg::Connection& connection, const std::string& given);

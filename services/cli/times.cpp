@@ -1,12 +1,14 @@
 #include "services/cli/times.hpp"
 
 #include "lib/base/duration.hpp"
+#include "lib/base/error.hpp"
 #include "lib/base/text.hpp"
 
 #include <array>
 #include <charconv>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <ctime>
 #include <optional>
 
@@ -53,6 +55,13 @@ std::string in_zone(std::time_t time) {
   ::localtime_r(&time, &parts);
   std::array<char, 64> text{};
   return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S %Z", &parts)};
+}
+
+std::string utc(std::time_t time) {
+  std::tm parts{};
+  ::gmtime_r(&time, &parts);
+  std::array<char, 64> text{};
+  return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts)};
 }
 
 } // namespace
@@ -113,6 +122,22 @@ std::string written_interval(std::string_view interval) {
   return base::format_duration(std::chrono::milliseconds(std::llround(seconds * 1000)));
 }
 
+std::string time_before(const std::string& given) {
+  for (const char* form : {"%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"}) {
+    std::tm parts{};
+    parts.tm_isdst = -1;
+    const char* end = ::strptime(given.c_str(), form, &parts);
+    if (end != nullptr && *end == '\0') return utc(std::mktime(&parts));
+  }
+  try {
+    const auto ago = base::parse_duration(given);
+    return utc(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now() - ago));
+  } catch (const base::Error&) {
+    throw base::Error(base::ErrorClass::usage, "\"" + given + "\" is no time",
+                      "for example 2h, 7d, 2026-11-22, \"2026-11-22 14:00\"");
+  }
+}
+
 std::string shown_cell(const pg::Result& result, std::size_t row, std::size_t column) {
   const auto text = result.cell(row, column).value_or("");
   if (text.empty()) return text;
@@ -126,6 +151,11 @@ std::string shown_cell(const pg::Result& result, std::size_t row, std::size_t co
   case pg::Kind::other:
     break;
   }
+  const auto& name = result.columns()[column];
+  std::uint64_t bytes = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
+  if ((name == "bytes" || name.ends_with("_bytes")) && error == std::errc{} && end == text.data() + text.size())
+    return bytes == 0 ? "0" : base::format_size(bytes);
   return with_local_times(text);
 }
 

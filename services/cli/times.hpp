@@ -17,7 +17,11 @@ std::string with_local_times(std::string_view sentence);
 // "1 day 00:02:05.753" -> "1 d". Anything else stays as it is.
 std::string written_interval(std::string_view interval);
 
-// A cell of a result; empty for NULL.
+// What people write for a time in the past, in the user's zone: "2h" or "7d" (ago), "2026-11-22", "2026-11-22 14:00";
+// as PostgreSQL reads it. Throws Error(usage).
+std::string time_before(const std::string& given);
+
+// A cell of a result; empty for NULL. Bytes are a size.
 std::string shown_cell(const pg::Result& result, std::size_t row, std::size_t column);
 
 } // namespace holdfast::cli

@@ -154,7 +154,7 @@ Lines picture(pg::Connection& connection, const std::string& order, bool paused,
   add_hooks(connection, order, width, height, lines);
   lines.resize(height - 1);
   lines.push_back("\x1b[2m" +
-                  fitted(std::string("q quit   s order   p pause   space now") + (paused ? "   PAUSED" : ""), width));
+                  fitted(std::string("q quit   s order   p freeze   space now") + (paused ? "   FROZEN" : ""), width));
   return lines;
 }
 
@@ -210,7 +210,7 @@ Action top_verb(CLI::App& command) {
   const auto interval = std::make_shared<double>(1.0);
   command.add_option("-d,--delay", *interval, "Seconds between two looks (1)")
       ->check(number(0.1, std::optional(3600.0)));
-  command.footer("Keys: q quit, s next order (age, plugin, url, worker), p pause, space look now.");
+  command.footer("Keys: q quit, s next order (age, plugin, url, worker), p freeze the picture, space look now.");
   return [interval](Context& context) { return top(context, *interval); };
 }
 

@@ -11,7 +11,7 @@ constexpr std::size_t kBatch = 500;
 
 } // namespace
 
-std::size_t each_unknown_directory(pg::Connection& connection, const std::filesystem::path& root,
+std::size_t each_unknown_directory(pg::Connection& connection, const archive::Files& files,
                                    const std::filesystem::path& below,
                                    const std::function<void(const std::string&)>& found) {
   std::size_t known = 0;
@@ -23,7 +23,7 @@ std::size_t each_unknown_directory(pg::Connection& connection, const std::filesy
       found(directory);
     batch.clear();
   };
-  archive::each_snapshot_directory(root, below, [&](const std::string& directory) {
+  files.each_snapshot(below, [&](const std::string& directory) {
     batch.push_back(directory);
     if (batch.size() == kBatch) look();
   });

@@ -1,6 +1,7 @@
 #pragma once
 // Directories of snapshots in the archive that no row names. Main thread.
 
+#include "lib/archive/recover.hpp"
 #include "services/cli/context.hpp"
 
 #include <filesystem>
@@ -10,7 +11,7 @@
 namespace holdfast::cli {
 
 // Tells the directories of snapshots that no row names. `below`: relative to the root. Returns how many have one.
-std::size_t each_unknown_directory(pg::Connection& connection, const std::filesystem::path& root,
+std::size_t each_unknown_directory(pg::Connection& connection, const archive::Files& files,
                                    const std::filesystem::path& below,
                                    const std::function<void(const std::string&)>& found);
 

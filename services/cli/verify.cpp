@@ -91,8 +91,8 @@ int verify(Context& context, const VerifyOptions& options) {
       after = batch.back().snapshot_id;
     }
   }
-  if (options.all && root.bucket() == nullptr)
-    each_unknown_directory(connection, root.path(), {}, [&](const std::string& directory) {
+  if (options.all)
+    each_unknown_directory(connection, archive::Files(root), {}, [&](const std::string& directory) {
       ++tally.without_row;
       print(context, "no row", std::filesystem::path(directory).filename().native(), directory);
     });

@@ -60,7 +60,7 @@ Action why_verb(CLI::App& command) {
   const auto names = std::make_shared<std::vector<std::string>>();
   command
       .add_option("id", *names,
-                  "Its id, the first or last few digits of it, or a host; - reads them from standard input")
+                  "Its id, the first or last few digits of it, a URL, a host, ...; - reads them from standard input")
       ->required();
   return [names](Context& context) { return why(context, *names); };
 }

@@ -1,15 +1,11 @@
 #include "services/runner/gate.hpp"
 
-#include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/log.hpp"
 #include "lib/process/launcher.hpp"
 #include "services/worker/machine.hpp"
 
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
 
 #include <sys/syscall.h>
@@ -53,67 +49,49 @@ bool send_term(int pid, std::uint64_t start_ticks) {
   return sent;
 }
 
+store::ProcessInfo describe(const GateOptions& options) {
+  auto process = worker::describe_process("runner", "runner_waiting", options.version, 0, options.data_dir);
+  process.label = "runner on " + process.machine.hostname + " pid " + std::to_string(process.pid) +
+                  (options.standby ? " (standby)" : "");
+  return process;
+}
+
 } // namespace
 
 Gate::Gate(asio::io_context& io, GateOptions options, base::StopSignal& stop)
-    : io_(io), options_(std::move(options)), stop_(stop),
-      process_(worker::describe_process("runner", "runner_waiting", options_.version, 0, options_.data_dir)),
-      trust_(options_.lease, options_.lease / 5), timer_(io) {
-  process_.label = "runner on " + process_.machine.hostname + " pid " + std::to_string(process_.pid) +
-                   (options_.standby ? " (standby)" : "");
-  base::set_log_process(process_.label);
-  pg::Connection connection(options_.dsn, connection_options(process_.label));
-  const auto sent = base::TrustWindow::Clock::now();
-  collection_id_ = store::runner_join(connection, process_, options_.standby, options_.lease);
-  trust_.extend(sent);
-  pool_ = std::make_unique<pg::Pool>(options_.dsn, connection_options(process_.label), 1, std::chrono::seconds(1));
+    : options_(std::move(options)), stop_(stop),
+      membership_(io.get_executor(), describe(options_), options_.lease, options_.lease / 5),
+      sleeper_(io.get_executor()) {
+  base::set_log_process(label());
+  pg::Connection connection(options_.dsn, connection_options(label()));
+  membership_.join(connection, [this](pg::Connection& joining, const store::ProcessInfo& process) {
+    return store::runner_join(joining, process, options_.standby, options_.lease);
+  });
+  pool_ = std::make_unique<pg::Pool>(options_.dsn, connection_options(label()), 1, std::chrono::seconds(1));
   start_heartbeat();
 }
 
-Gate::~Gate() {
-  *alive_ = false;
-  heartbeat_.reset();
-}
+Gate::~Gate() { membership_.stop(); }
 
 void Gate::start_heartbeat() {
-  pg::Heartbeat::Callbacks callbacks;
-  callbacks.beat = [this, alive = alive_, id = process_.id,
-                    lease = options_.lease](pg::Connection& connection, std::chrono::steady_clock::time_point) {
-    const auto sent = base::TrustWindow::Clock::now();
-    auto beat = store::runner_beat(connection, id, lease, "{}");
-    asio::post(io_, [this, alive, sent, beat = std::move(beat)] {
-      if (*alive) take_beat(sent, beat);
-    });
+  worker::Membership::Callbacks callbacks;
+  callbacks.beat = [this](pg::Connection& connection) -> std::function<void()> {
+    auto beat = store::runner_beat(connection, id(), options_.lease, "{}");
+    return [this, beat = std::move(beat)] { take_beat(beat); };
   };
-  callbacks.on_notify = [this, alive = alive_](const std::vector<std::string>& payloads) {
-    if (!*alive) return;
-    // Somebody came to the gate or left it: look at once whether we are asked to leave.
-    for (const auto& payload : payloads)
-      if (payload == "runner" || payload == "control") {
-        heartbeat_->beat_now();
-        break;
-      }
+  callbacks.notified = [this](const std::vector<std::string>& notifications) {
+    // A runner came to the gate or left it, or a command was given: look at once whether we are asked to leave.
+    if (std::any_of(notifications.begin(), notifications.end(),
+                    [](const auto& one) { return one == "runner" || one == "control"; }))
+      membership_.beat_now();
     wake();
   };
-  callbacks.on_lost = [](const std::string& reason) { spdlog::warn("runner: lost the database: {}", reason); };
-  callbacks.on_restored = [this, alive = alive_] {
-    spdlog::info("runner: the database is back");
-    if (*alive) wake();
-  };
-  callbacks.on_fatal = [this, alive = alive_](std::exception_ptr failure) {
-    if (!*alive) return;
-    try {
-      std::rethrow_exception(failure);
-    } catch (const std::exception& error) {
-      lose(error.what());
-    }
-  };
-  heartbeat_ = std::make_unique<pg::Heartbeat>(options_.dsn, connection_options(process_.label + " beat"), "holdfast",
-                                               options_.beat, io_.get_executor(), std::move(callbacks));
+  callbacks.restored = [this] { wake(); };
+  callbacks.ended = [this](const std::string& reason) { lose(reason); };
+  membership_.start(options_.dsn, connection_options(label() + " beat"), options_.beat, std::move(callbacks));
 }
 
-void Gate::take_beat(base::TrustWindow::Clock::time_point sent, const store::RunnerBeat& beat) {
-  trust_.extend(sent);
+void Gate::take_beat(const store::RunnerBeat& beat) {
   base::request_log_level(beat.log_level);
   if (beat.leads && beat.request == "leave" && !asked_) {
     asked_ = true;
@@ -126,28 +104,16 @@ void Gate::take_beat(base::TrustWindow::Clock::time_point sent, const store::Run
 }
 
 void Gate::lose(const std::string& why) {
-  if (!std::exchange(lost_, true)) spdlog::warn("{}: {}", process_.label, why);
+  if (!std::exchange(lost_, true)) spdlog::warn("{}: {}", label(), why);
   wake();
 }
 
-bool Gate::leads() const { return epoch_ > 0 && !asked_ && !lost_ && trust_.trusted(base::TrustWindow::Clock::now()); }
-
-void Gate::wake() {
-  woken_ = true;
-  timer_.cancel();
-}
-
-awaitable<void> Gate::sleep(std::chrono::milliseconds at_most) {
-  if (!woken_) {
-    timer_.expires_after(at_most);
-    co_await timer_.async_wait(asio::as_tuple(asio::use_awaitable));
-  }
-  woken_ = false;
-}
+bool Gate::leads() const { return epoch_ > 0 && !asked_ && !lost_ && membership_.trusted(); }
 
 bool Gate::is_local(const store::RunnerInWay& other) const {
-  return other.machine_id == process_.machine.id && other.boot_id == process_.boot_id &&
-         !process_.pid_namespace.empty() && other.pid_namespace == process_.pid_namespace;
+  const auto& process = membership_.process();
+  return other.machine_id == process.machine.id && other.boot_id == process.boot_id && !process.pid_namespace.empty() &&
+         other.pid_namespace == process.pid_namespace;
 }
 
 // The request is in its row already (runner_enter put it there). On this machine more can be done.
@@ -157,7 +123,8 @@ awaitable<void> Gate::ask_to_leave(store::RunnerInWay other) {
     spdlog::info("{} is dead: not waiting for its lease", other.label);
     co_await pool_->run([&](pg::Connection& connection) { store::worker_gone(connection, other, "found dead"); });
     wake();
-  } else if (!options_.standby && !other.standby && other.pid != process_.pid && told_.insert(other.id).second) {
+  } else if (!options_.standby && !other.standby && other.pid != membership_.process().pid &&
+             told_.insert(other.id).second) {
     if (send_term(other.pid, other.start_ticks)) spdlog::info("told {} to leave", other.label);
   }
 }
@@ -172,12 +139,12 @@ awaitable<Gate::Entered> Gate::enter() {
     std::string problem;
     try {
       entry = co_await pool_->run(
-          [this](pg::Connection& connection) { return store::runner_enter(connection, process_.id, options_.lease); });
+          [this](pg::Connection& connection) { return store::runner_enter(connection, id(), options_.lease); });
       // By its own clock it can only be surer than it should be of a beat, which its next one mends.
       if (entry.answer == store::Entry::Answer::lead) {
         epoch_ = entry.epoch;
-        spdlog::info("{} leads, epoch {}", process_.label, epoch_);
-        heartbeat_->beat_now();
+        spdlog::info("{} leads, epoch {}", label(), epoch_);
+        membership_.beat_now();
         co_return Entered::leads;
       }
       if (entry.answer == store::Entry::Answer::yield) {
@@ -197,8 +164,7 @@ awaitable<Gate::Entered> Gate::enter() {
     if (!problem.empty()) spdlog::debug("at the gate: {}", problem);
     if (!entry.others.empty() && entry.others.front().id != waiting_for) {
       waiting_for = entry.others.front().id;
-      spdlog::info("{} {} {}", process_.label, options_.standby ? "stands by:" : "waits for",
-                   entry.others.front().label);
+      spdlog::info("{} {} {}", label(), options_.standby ? "stands by:" : "waits for", entry.others.front().label);
     }
     // A leading runner that was asked goes at once or not at all: after graceful_timeout only its lease can end it.
     const bool soon = !options_.standby && std::chrono::steady_clock::now() - since < options_.graceful_timeout;
@@ -208,39 +174,26 @@ awaitable<Gate::Entered> Gate::enter() {
 
 awaitable<int> Gate::lapse_dead() {
   int lapsed = 0;
-  const auto processes = co_await pool_->run([this](pg::Connection& connection) {
-    return store::local_processes(connection, process_.machine.id, process_.boot_id, process_.pid_namespace);
+  const auto& self = membership_.process();
+  const auto processes = co_await pool_->run([&self](pg::Connection& connection) {
+    return store::local_processes(connection, self.machine.id, self.boot_id, self.pid_namespace);
   });
   for (const auto& one : processes) {
-    if (one.id == process_.id || !found_dead(one)) continue;
+    if (one.id == id() || !found_dead(one)) continue;
     const bool gone = co_await pool_->run(
         [&](pg::Connection& connection) { return store::worker_gone(connection, one, "found dead"); });
     if (gone) ++lapsed;
-    if (gone) spdlog::info("{} is dead: its work is given to others", one.label);
+    if (gone) spdlog::info("{} is dead: its work is released", one.label);
   }
   co_return lapsed;
 }
 
 awaitable<void> Gate::leave(int exit_code, std::string reason) {
-  heartbeat_.reset();
-  std::string problem;
-  const auto until = std::chrono::steady_clock::now() + kFarewell;
-  do {
-    problem.clear();
-    try {
-      co_await pool_->run(
-          [&](pg::Connection& connection) { store::runner_leave(connection, process_.id, exit_code, reason); });
-    } catch (const base::Error& error) {
-      problem = error.what();
-    }
-    if (!problem.empty()) {
-      woken_ = false;
-      co_await sleep(kLookAgain);
-    }
-  } while (!problem.empty() && std::chrono::steady_clock::now() < until);
-  if (!problem.empty()) spdlog::warn("{} could not say good-bye to the database: {}", process_.label, problem);
+  const worker::Membership::Leave leave = [&](pg::Connection& connection) {
+    store::runner_leave(connection, id(), exit_code, reason);
+  };
+  co_await membership_.leave(*pool_, leave, kFarewell, reason);
   epoch_ = 0;
-  spdlog::info("{} left: {}", process_.label, reason);
 }
 
 } // namespace holdfast::runner

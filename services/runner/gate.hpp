@@ -10,13 +10,11 @@
 
 #include "lib/base/async.hpp"
 #include "lib/base/stop_signal.hpp"
-#include "lib/base/trust_window.hpp"
-#include "lib/pg/heartbeat.hpp"
 #include "lib/pg/pool.hpp"
 #include "lib/store/runner.hpp"
 #include "services/runner/options.hpp"
-
-#include <boost/asio/steady_timer.hpp>
+#include "services/worker/membership.hpp"
+#include "services/worker/sleeper.hpp"
 
 #include <memory>
 #include <set>
@@ -51,39 +49,34 @@ public:
   const std::string& rival() const noexcept { return rival_; } // who asked
   void lose(const std::string& why);                           // the database says that it does not lead any more
 
-  const std::string& id() const noexcept { return process_.id; }
-  const std::string& label() const noexcept { return process_.label; }
-  const std::string& collection_id() const noexcept { return collection_id_; }
+  const std::string& id() const noexcept { return membership_.id(); }
+  const std::string& label() const noexcept { return membership_.label(); }
+  const std::string& collection_id() const noexcept { return membership_.collection_id(); }
   std::int64_t epoch() const noexcept { return epoch_; }
   pg::Pool& pool() { return *pool_; }
 
   // Sleeps until something happened (doorbell, beat with news, stop), or that time has passed.
-  awaitable<void> sleep(std::chrono::milliseconds at_most);
-  void wake();
+  awaitable<bool> sleep(std::chrono::milliseconds at_most) { return sleeper_.sleep(at_most); }
+  void wake() { sleeper_.wake(); }
 
   // Ends the leases of processes of this machine that are dead; how many there were. For the leading runner.
   awaitable<int> lapse_dead();
 
 private:
   void start_heartbeat();
-  void take_beat(base::TrustWindow::Clock::time_point sent, const store::RunnerBeat& beat);
+  void take_beat(const store::RunnerBeat& beat);
   awaitable<void> ask_to_leave(store::RunnerInWay other);
   bool is_local(const store::RunnerInWay& other) const;
 
-  asio::io_context& io_;
   GateOptions options_;
   base::StopSignal& stop_;
-  store::ProcessInfo process_;
-  std::string collection_id_;
-  base::TrustWindow trust_;
+  worker::Membership membership_;
   std::unique_ptr<pg::Pool> pool_;
-  asio::steady_timer timer_;
-  std::shared_ptr<bool> alive_{std::make_shared<bool>(true)};
+  worker::Sleeper sleeper_;
   std::set<std::string> told_; // leading runners that were sent TERM
   std::int64_t epoch_{0};
-  bool woken_{false}, asked_{false}, lost_{false};
+  bool asked_{false}, lost_{false};
   std::string rival_;
-  std::unique_ptr<pg::Heartbeat> heartbeat_; // last: its thread ends first
 };
 
 } // namespace holdfast::runner

@@ -13,7 +13,6 @@
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/system/system_error.hpp>
 #include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
@@ -50,14 +49,20 @@ std::string capabilities(const Options& options) {
 // For the fault suite, which must notice.
 bool self_fencing() { return !base::test_switch("NO_SELF_FENCING"); }
 
+store::ProcessInfo describe(const Options& options) {
+  auto process = describe_process("worker", options.kind, options.version, options.slots, options.data_dir);
+  process.parent_id = options.parent_id;
+  process.capabilities_json = capabilities(options);
+  return process;
+}
+
 } // namespace
 
 Worker::Worker(asio::io_context& io, Options options, base::StopSignal& stop, std::function<bool(pg::Connection&)> done)
     : io_(io), options_(std::move(options)), stop_(stop), done_(std::move(done)),
-      process_(describe_process("worker", options_.kind, options_.version, options_.slots, options_.data_dir)),
-      scratch_(options_.work_dir, process_.id), binaries_(options_.binary_directories, options_.data_dir / "lib"),
-      trust_(options_.lease, options_.margin), sleeper_(io.get_executor()), trust_timer_(io) {
-  process_.parent_id = options_.parent_id;
+      membership_(io.get_executor(), describe(options_), options_.lease, options_.margin),
+      scratch_(options_.work_dir, id()), binaries_(options_.binary_directories, options_.data_dir / "lib"),
+      sleeper_(io.get_executor()), trust_timer_(io) {
   options_.work_dir = scratch_.path();
   options_.temporary_dir = scratch_.temporary();
   process::Cgroups cgroups;
@@ -69,39 +74,38 @@ Worker::Worker(asio::io_context& io, Options options, base::StopSignal& stop, st
   launcher_ = process::make_launcher(io_.get_executor(), options_.shim, std::move(cgroups));
 
   // Joining is done on a connection of its own: if the database is away at start, say so and stop.
-  pg::Connection connection(options_.dsn, connection_options(process_.label, options_));
-  process_.capabilities_json = capabilities(options_);
-  const auto sent = base::TrustWindow::Clock::now();
-  collection_id_ = store::worker_join(connection, process_, options_.lease);
-  trust_.extend(sent);
+  pg::Connection connection(options_.dsn, connection_options(label(), options_));
+  membership_.join(connection, [this](pg::Connection& joining, const store::ProcessInfo& process) {
+    return store::worker_join(joining, process, options_.lease);
+  });
   make_parts(connection);
 }
 
 void Worker::make_parts(pg::Connection& connection) {
   const auto executor = io_.get_executor();
   open_archive(connection);
-  pool_ = std::make_unique<pg::Pool>(options_.dsn, connection_options(process_.label, options_), options_.connections,
+  pool_ = std::make_unique<pg::Pool>(options_.dsn, connection_options(label(), options_), options_.connections,
                                      std::min(options_.lease - options_.margin, std::chrono::milliseconds(10000)));
-  retry_ = std::make_unique<RetryPolicy>(*pool_, trust_);
+  retry_ = std::make_unique<RetryPolicy>(*pool_, membership_.trust());
   archive_ = std::make_unique<ArchiveWatch>(executor, *archive_root_, options_.archive_root.string());
   intake_ = std::make_unique<Intake>(options_, scratch_, *archive_);
   turns_ = std::make_unique<Turns>(
-      *retry_, process_.id, &call_turn,
+      *retry_, id(), &call_turn,
       [this] {
         archive_->hurry();
         sleeper_.wake();
       },
       [this](const std::string& reason) { fence(reason); });
-  running_hooks_ = std::make_unique<RunningHooks>(executor, *retry_, process_.id, [this] { return jobs_->hooks(); });
+  running_hooks_ = std::make_unique<RunningHooks>(executor, *retry_, id(), [this] { return jobs_->hooks(); });
   expander_ = std::make_unique<CrawlExpander>(
-      executor, *retry_, process_.id, options_,
+      executor, *retry_, id(), options_,
       CrawlExpander::Callbacks{[this] { return !leaving() && shortage().empty(); }, [this] { sleeper_.wake(); },
                                [this](std::string crawl) { return housekeeping_->make_crawl_page(std::move(crawl)); }});
   housekeeping_ = std::make_unique<Housekeeping>(executor, *pool_, files_, *archive_root_);
 
-  context_ = std::unique_ptr<JobContext>(new JobContext{
-      options_, process_.id, process_.machine.hostname, *retry_, *launcher_, binaries_, files_, resolver_,
-      *archive_root_, executor, process_.id, nullptr, nullptr, running_hooks_.get(), turns_.get()});
+  context_ = std::unique_ptr<JobContext>(
+      new JobContext{options_, id(), membership_.process().machine.hostname, *retry_, *launcher_, binaries_, files_,
+                     resolver_, *archive_root_, executor, id(), nullptr, nullptr, running_hooks_.get(), turns_.get()});
   sessions_ = std::make_unique<CrawlSessions>(*context_, [this] { wake(); });
   context_->sessions = sessions_.get();
   jobs_ = std::make_unique<Jobs>(*context_, *turns_,
@@ -113,34 +117,34 @@ void Worker::make_parts(pg::Connection& connection) {
                                                  [this](awaitable<void> work) { spawn(std::move(work)); }});
   binary_resolver_ = std::make_unique<BinaryResolver>(*context_);
   context_->binary_resolver = binary_resolver_.get();
-  for (const auto& binary : store::binary_known(connection, process_.id))
+  for (const auto& binary : store::binary_known(connection, id()))
     if (!binary.path.empty()) binaries_.remember(binary.name, binary.path);
-  binaries_.add_machine_options(store::machine_options(connection, process_.id));
+  binaries_.add_machine_options(store::machine_options(connection, id()));
 }
 
 // The archive of a collection that has files is there already: what looks empty then is a volume that is not mounted.
 void Worker::open_archive(pg::Connection& connection) {
   try {
     archive_root_ = std::make_unique<archive::Root>(
-        archive::Root::open(options_.archive_root, collection_id_, !store::archive_begun(connection)));
+        archive::Root::open(options_.archive_root, membership_.collection_id(), !store::archive_begun(connection)));
   } catch (const base::Error& error) {
-    store::worker_leave(connection, process_.id, error.exit_code(), error.what());
+    store::worker_leave(connection, id(), error.exit_code(), error.what());
     throw;
   }
 }
 
 Worker::~Worker() {
-  heartbeat_.reset();
+  membership_.stop();
   files_.join();
   resolver_.join();
 }
 
 awaitable<Worker::Ending> Worker::run() {
-  base::set_log_process(process_.label);
-  spdlog::info("{} joined as {} with {} slots", process_.label, process_.id, options_.slots);
+  base::set_log_process(label());
+  spdlog::info("{} joined as {} with {} slots", label(), id(), options_.slots);
   start_heartbeat();
   watch_trust();
-  if (self_fencing()) watchdog_ = std::make_unique<Watchdog>(trust_, options_.margin / 2);
+  if (self_fencing()) watchdog_ = std::make_unique<Watchdog>(membership_.trust(), options_.margin / 2);
   asio::cancellation_signal stop_watching;
   spawn(watch_stop(), stop_watching.slot());
   spawn(binary_resolver_->run());
@@ -159,7 +163,7 @@ awaitable<Worker::Ending> Worker::run() {
   running_hooks_->stop();
   trust_timer_.cancel();
   if (watchdog_) watchdog_->leave_within(kLeave);
-  heartbeat_.reset();
+  membership_.stop();
   stop_watching.emit(asio::cancellation_type::terminal);
   while (spawned_ > 0)
     co_await sleeper_.sleep(std::chrono::milliseconds(500));
@@ -179,15 +183,10 @@ awaitable<void> Worker::leave() {
                              : lost                   ? "lost trust"
                              : stop_.reason().empty() ? "done"
                                                       : stop_.reason();
-  std::string problem;
-  try {
-    co_await pool_->run(
-        [&](pg::Connection& connection) { store::worker_leave(connection, process_.id, exit_code, reason); });
-  } catch (const base::Error& error) {
-    problem = error.what(); // its lease will lapse
-  }
-  if (!problem.empty()) spdlog::warn("could not say good-bye to the database: {}", problem);
-  spdlog::info("{} left: {}", process_.label, reason);
+  const Membership::Leave leave = [&](pg::Connection& connection) {
+    store::worker_leave(connection, id(), exit_code, reason);
+  };
+  co_await membership_.leave(*pool_, leave, std::chrono::milliseconds(0), reason);
 }
 
 // Runs beside run(), which waits for it before it ends.
@@ -206,10 +205,8 @@ void Worker::spawn(awaitable<void> work, asio::cancellation_slot slot) {
 }
 
 void Worker::start_heartbeat() {
-  pg::Heartbeat::Callbacks callbacks;
-  const std::weak_ptr<Held> alive = held_;
-  callbacks.beat = [this, alive, held = held_.get(), id = process_.id](pg::Connection& connection,
-                                                                       std::chrono::steady_clock::time_point) {
+  Membership::Callbacks callbacks;
+  callbacks.beat = [this, held = held_](pg::Connection& connection) -> std::function<void()> {
     std::vector<store::Lease> leases;
     std::string stats;
     {
@@ -217,39 +214,19 @@ void Worker::start_heartbeat() {
       leases = held->leases;
       stats = held->stats_json();
     }
-    const auto sent = base::TrustWindow::Clock::now();
-    auto answer = store::worker_beat(connection, id, options_.lease, leases, stats);
-    // The thread is joined before the worker goes, but what it has posted may still be waiting then.
-    asio::post(io_, [this, alive, sent, answer = std::move(answer)] {
-      if (!alive.expired()) take_beat(sent, answer);
-    });
+    auto answer = store::worker_beat(connection, id(), options_.lease, leases, stats);
+    return [this, answer = std::move(answer)] { take_beat(answer); };
   };
-  callbacks.on_notify = [this, alive](const std::vector<std::string>& notifications) {
-    if (!alive.expired()) heed(notifications);
-  };
-  callbacks.on_lost = [](const std::string& reason) { spdlog::warn("lost the database: {}", reason); };
-  callbacks.on_restored = [this, alive] {
-    spdlog::info("the database is back");
-    if (alive.expired()) return;
+  callbacks.notified = [this](const std::vector<std::string>& notifications) { heed(notifications); };
+  callbacks.restored = [this] {
     running_hooks_->forgotten();
     wake();
   };
-  callbacks.on_fatal = [this, alive](std::exception_ptr failure) {
-    if (alive.expired()) return;
-    try {
-      std::rethrow_exception(failure);
-    } catch (const std::exception& error) {
-      fence(error.what());
-    }
-  };
-  heartbeat_ = std::make_unique<pg::Heartbeat>(options_.dsn, beat_options(process_.label, options_), "holdfast",
-                                               options_.beat, io_.get_executor(), std::move(callbacks));
+  callbacks.ended = [this](const std::string& reason) { fence(reason); };
+  membership_.start(options_.dsn, beat_options(label(), options_), options_.beat, std::move(callbacks));
 }
 
-// On the main thread: while that one hangs, trust runs out however well the beats go, and the watchdog ends us.
-void Worker::take_beat(base::TrustWindow::Clock::time_point sent, const store::BeatAnswer& answer) {
-  base::test_point("take_beat");
-  trust_.extend(sent);
+void Worker::take_beat(const store::BeatAnswer& answer) {
   watch_trust();
   jobs_->take_beat(answer.lost, answer.extra);
   publish_held(); // for the next beat
@@ -264,7 +241,7 @@ void Worker::take_beat(base::TrustWindow::Clock::time_point sent, const store::B
 void Worker::heed(const std::vector<std::string>& notifications) {
   for (const auto& notification : notifications) {
     // Somebody paused or cancelled something: the beat says what of ours.
-    if (notification == "control" && heartbeat_) heartbeat_->beat_now();
+    if (notification == "control") membership_.beat_now();
     const auto space = notification.find(' ');
     if (space == std::string::npos || !notification.starts_with("crawl_")) continue;
     sessions_->crawl_over(notification.substr(space + 1), "its crawl is " + notification.substr(6, space - 6));
@@ -309,11 +286,11 @@ void Worker::fail(std::exception_ptr failure) {
 
 void Worker::watch_trust() {
   // The timer does not count the time that the machine sleeps, trust does: so it looks every second.
-  const auto left = trust_.trusted_until() - base::TrustWindow::Clock::now();
+  const auto left = membership_.trust().trusted_until() - base::TrustWindow::Clock::now();
   trust_timer_.expires_after(std::clamp<std::chrono::nanoseconds>(left, std::chrono::milliseconds(1), kTrustCheck));
   trust_timer_.async_wait([this](const boost::system::error_code& error) {
     if (error || fenced_ || !self_fencing()) return;
-    if (trust_.trusted(base::TrustWindow::Clock::now()))
+    if (membership_.trusted())
       watch_trust();
     else
       fence("no beat has succeeded for " + base::format_duration(options_.lease - options_.margin));

@@ -7,8 +7,6 @@
 #include "lib/archive/root.hpp"
 #include "lib/base/async.hpp"
 #include "lib/base/stop_signal.hpp"
-#include "lib/base/trust_window.hpp"
-#include "lib/pg/heartbeat.hpp"
 #include "lib/pg/pool.hpp"
 #include "lib/process/launcher.hpp"
 #include "services/worker/archive_watch.hpp"
@@ -18,6 +16,7 @@
 #include "services/worker/housekeeping.hpp"
 #include "services/worker/intake.hpp"
 #include "services/worker/jobs.hpp"
+#include "services/worker/membership.hpp"
 #include "services/worker/options.hpp"
 #include "services/worker/running_hooks.hpp"
 #include "services/worker/scratch.hpp"
@@ -57,7 +56,7 @@ public:
 
   awaitable<Ending> run();
 
-  const std::string& id() const noexcept { return process_.id; }
+  const std::string& id() const noexcept { return membership_.id(); }
   std::size_t running() const noexcept { return jobs_->running(); }
   std::uint64_t sealed() const noexcept { return jobs_->sealed(); }
 
@@ -75,7 +74,8 @@ private:
   void open_archive(pg::Connection& connection);
   void start_heartbeat();
   void spawn(awaitable<void> work, asio::cancellation_slot slot = {});
-  void take_beat(base::TrustWindow::Clock::time_point sent, const store::BeatAnswer& answer);
+  void take_beat(const store::BeatAnswer& answer);
+  const std::string& label() const noexcept { return membership_.label(); }
   void heed(const std::vector<std::string>& notifications);
   void publish_held();
   void fence(const std::string& reason);
@@ -100,13 +100,11 @@ private:
   Options options_;
   base::StopSignal& stop_;
   std::function<bool(pg::Connection&)> done_;
-  store::ProcessInfo process_;
-  std::string collection_id_;
+  Membership membership_;
   Scratch scratch_;
   std::unique_ptr<archive::Root> archive_root_;
   std::unique_ptr<process::Launcher> launcher_;
   BinaryLookup binaries_;
-  base::TrustWindow trust_;
   asio::thread_pool files_{static_cast<std::size_t>(std::clamp(options_.slots, 1, 4))};
   asio::thread_pool resolver_{4}; // names, and robots.txt
   std::unique_ptr<pg::Pool> pool_;
@@ -131,7 +129,6 @@ private:
   std::chrono::steady_clock::time_point lapsed_{}, looked_whether_done_{};
   std::string not_claiming_;
   std::unique_ptr<Watchdog> watchdog_;
-  std::unique_ptr<pg::Heartbeat> heartbeat_; // last: its thread ends first
 };
 
 } // namespace holdfast::worker

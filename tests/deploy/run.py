@@ -447,6 +447,51 @@ class FileServer(Case):
         self.assertEqual(c.sql("select fence from holdfast.snapshot_sealed"), "2")
 
 
+class WrongClock(Server):
+    """Its clock is the machine's plus what the file `offset` says, which every process of the server reads anew. Monotonic
+    clocks are left alone."""
+
+    libraries = glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")
+
+    def start(self):
+        self.turn("+0")
+        self.environment.update(LD_PRELOAD=self.libraries[0], FAKETIME_TIMESTAMP_FILE=str(self.directory / "offset"), FAKETIME_NO_CACHE="1",
+                                FAKETIME_DONT_FAKE_MONOTONIC="1", DONT_FAKE_MONOTONIC="1", FAKETIME_DONT_RESET="1")
+        super().start()
+        for name in [name for name in self.environment if "FAKE" in name] + ["LD_PRELOAD"]:
+            del self.environment[name]
+
+    def turn(self, offset):
+        new = self.directory / "offset.new"
+        new.write_text(offset + "\n")
+        new.chmod(0o644)
+        new.rename(self.directory / "offset")
+
+
+class Clock(Case):
+    def test_the_clock_of_the_server_runs_ahead_by_two_hours_and_is_set_right(self):
+        if not WrongClock.libraries:
+            self.skipTest("no wrong clock: libfaketime is not installed")
+        c = self.collection(server=WrongClock)
+        c.holdfast("migrate")
+        here = time.time()
+        c.server.turn("+7200")
+        self.assertGreater(float(c.sql("select extract(epoch from clock_timestamp())")), here + 7000)
+        processes = [c.start("worker"), c.start("runner")]
+        c.add(60, tenths=3)
+        c.sql("select holdfast.host_set('h1.test', '1 second', 1, 'test')")
+        c.until("half is sealed under the wrong clock", lambda: c.sealed() >= 20)
+        c.server.turn("+0")
+        self.assertLess(float(c.sql("select extract(epoch from clock_timestamp())")), here + 3600)
+        # What was due then is due again within a minute, and what the wrong clock has dated is mended.
+        c.all_sealed(60, 150)
+        c.until("no record lies ahead of another", lambda: c.server.sql("select * from holdfast.check_invariants()") == [], 150)
+        self.prove(c, 60)
+        self.assertEqual(c.server.sql("select * from holdfast.v_stuck"), [])
+        self.assertEqual(c.sql("select count(*) from holdfast.duty where next_at > clock_timestamp() + interval '1 hour' and name <> 'trim'"), "0")
+        self.assertEqual([process.poll() for process in processes], [None, None])
+
+
 class Bucket(Case):
     """An archive in an object store: versitygw, a real S3 server."""
 
@@ -552,6 +597,28 @@ class Bucket(Case):
         self.assertEqual([worker.wait(30) for worker in workers], [0])
         c.holdfast("remove", "--yes", crawl)
         self.assertEqual(len(self.files("20*/*/*/*/a*/manifest-sha256.txt")), 3)
+
+    def test_a_lost_database_is_made_again_from_the_bucket(self):
+        c = self.bucket()
+        worker = c.start("worker")
+        c.add(3)
+        c.all_sealed(3)
+        worker.terminate()
+        self.assertEqual(worker.wait(30), 0)
+        before = {s["id"]: (s["url"], s["outcome"], s["directory"], s["manifest_sha256"]) for s in c.lines("list", "snapshots")}
+        lost = c.server
+        c.server = c.add_server()
+        lost.stop()
+        c.holdfast("migrate")
+        adopted = c.lines("adopt")[-1]
+        self.assertEqual((adopted["snapshots"], adopted["crawls"], adopted["unreadable"]), (3, 1, 0))
+        self.assertEqual({s["id"]: (s["url"], s["outcome"], s["directory"], s["manifest_sha256"]) for s in c.lines("list", "snapshots")}, before)
+        self.assertEqual(c.lines("check"), [])
+        # What a bucket holds without a row is said.
+        c.server.sql("set holdfast.change_sealed = on; delete from holdfast.snapshot where url like '%p1'")
+        verified = c.lines("verify", "--all", expect=1)
+        self.assertEqual([(line["kind"], line["snapshot_id"]) for line in verified[:-1]], [("no row", next(i for i, s in before.items() if s[0].endswith("p1")))])
+        self.assertEqual((verified[-1]["defects"], verified[-1]["without_row"]), (0, 1))
 
     def test_a_store_that_goes_away_and_a_worker_that_dies_while_it_publishes(self):
         c = self.bucket()

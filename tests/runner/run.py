@@ -516,6 +516,26 @@ class Schedules(Case):
             self.assertEqual(process.wait(timeout=30), 0)
         self.assertEqual(c.broken(), "")
 
+    def test_a_schedule_for_what_is_new_adds_no_empty_crawl(self):
+        c = self.collection()
+        worker = c.start("worker")
+        added = c.lines("schedule", "add", "--every", "daily", "--label", "fresh", "--only-new", "--robots", "--delay", "50ms", "--max-bytes", "1g", "http://127.0.0.1:9/a")[0]
+        self.assertEqual({k: added["crawl"][k] for k in ("only_new", "robots", "host_delay", "max_bytes")},
+                         {"only_new": True, "robots": True, "host_delay": "50 milliseconds", "max_bytes": 1 << 30})
+        c.holdfast("schedule", "remove", "fresh")
+        c.holdfast("schedule", "add", "--every", "daily", "--label", "fresh", "--only-new", "http://127.0.0.1:9/a")
+        c.lines("schedule", "run-now", "fresh")
+        c.until("the page is archived", lambda: c.sql("select status || outcome from holdfast.crawl") == "sealedsucceeded")
+        self.assertEqual(c.lines("schedule", "run-now", "fresh")[0]["note"][:15], "nothing new at ")
+        runner = c.start("runner")
+        c.sql("update holdfast.schedule set next_run_at = clock_timestamp()")
+        c.until("the duty has run it", lambda: c.sql("select runs from holdfast.schedule") == "3")
+        self.assertEqual(c.sql("select count(*) || ' ' || (select skipped from holdfast.schedule) from holdfast.crawl"), "1 0")
+        for process in (runner, worker):
+            process.send_signal(signal.SIGTERM)
+            self.assertEqual(process.wait(timeout=30), 0)
+        self.assertEqual(c.broken(), "")
+
     # every, zone, after (UTC), the next times as the clock there shows them
     TIMES = [
         ("daily", "UTC", "2026-01-31 12:00", "02-01 00:00, 02-02 00:00"),

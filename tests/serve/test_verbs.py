@@ -86,7 +86,7 @@ class Verbs(Case):
         os.write(master, b"s")
         until("another order", lambda: shows(b"order: plugin"))
         os.write(master, b"p")
-        until("it pauses", lambda: shows(b"PAUSED"))
+        until("it pauses", lambda: shows(b"FROZEN"))
         self.assertNotIn(b"\x1b[2J", text, "the screen is never cleared: that flickers")
         for frame in text.split(b"\x1b[?2026h")[1:]:
             for line in frame.split(b"\x1b[?2026l")[0].split(b"\r\n"):

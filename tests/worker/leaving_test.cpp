@@ -191,7 +191,7 @@ TEST_CASE("a worker that lapsed kills its hooks and writes nothing; another one 
   stage.leave(other);
   CHECK(stage.table("select outcome, fence, attempts, lapses, owner_id::text = '" + other.id +
                     "' from holdfast.v_snapshot") == "succeeded|2|2|1|t");
-  CHECK(stage.table("select fence, ending from holdfast.v_attempt order by 1") == "1|lost\n2|sealed");
+  CHECK(stage.table("select fence, ending from holdfast.v_attempt order by 1") == "1|lapsed\n2|sealed");
   CHECK(stage.attempts_on_disk().size() == 1);
   stage.check_disk_and_rows();
 }

@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import select
 import shutil
 import signal
@@ -215,7 +216,14 @@ class Browser:
         frame = self.call("Page.getFrameTree")["frameTree"]["frame"]
         if frame.get("unreachableUrl") or frame["url"].startswith("chrome-error:"):
             where = str(frame.get("unreachableUrl") or "another page")[:500]
-            raise Failed(f"the page led to {where}: {self._navigation_error or 'it cannot be reached'}")
+            why = self._navigation_error or self._reason_on_error_page() or "it cannot be reached"
+            raise Failed(f"the page led to {where}: {why}")
+
+    def _reason_on_error_page(self):
+        """Chromium may only say that a navigation was aborted; the page that it shows names the error."""
+        shown = self.call("Runtime.evaluate", {"expression": "document.body.innerText", "returnByValue": True})
+        found = re.search(r"\b(?:ERR|DNS_PROBE)_[A-Z0-9_]+", str(shown.get("result", {}).get("value", "")))
+        return f"net::{found.group()}" if found else ""
 
     def call(self, method, parameters=None, until=None, session=True, unanswered=""):
         """Sends one command and returns its result. `unanswered`: what it means that there is none in time."""

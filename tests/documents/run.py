@@ -1,0 +1,158 @@
+"""What can be checked about the text of the repository: its lines, its words, its links, the paths and verbs it names."""
+
+import re
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+HOLDFAST = sys.argv.pop(1) if len(sys.argv) > 1 and "/" in sys.argv[1] else ""
+
+# The demonstration site is content to archive. Generated references are as wide as their tables.
+CONTENT = ("deploy/demo-site/", "tests/site/", "tests/fixtures/")
+GENERATED = ("deploy/settings.md", "migrations/views.md")
+WIDTH = {".sql": 110, ".py": 120, ".cpp": 120, ".hpp": 120, ".c": 120, ".h": 120, ".sh": 120, ".spec": 120, ".md": 100}
+
+# Words that made readers stop: a paraphrase where the field has a term, or a subject that hides who acts.
+BANNED = r"nobody|somebody|whoever|whatsoever|dear|dearer|forgotten|what it is asked|at that very moment|anew"
+# The account, and names inside tests' data, are not prose.
+NOT_PROSE = r"\"nobody\"|'nobody'|-u nobody|kNobody|as nobody|nobody\.invalid|http://nobody|user nobody|nobody:|nobody\.pw|nobody ="
+
+
+def tracked():
+    """The tracked files, below the work tree, or every file where there is no git (a release's archive)."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode == 0 and listed.stdout:
+        names = [name for name in listed.stdout.split("\0") if name]
+    else:
+        names = [str(path.relative_to(ROOT)) for path in ROOT.rglob("*") if path.is_file()]
+        names = [name for name in names if not name.startswith(("build", ".git/"))]
+    return [name for name in sorted(names) if (ROOT / name).is_file() and not name.startswith(CONTENT)]
+
+
+def text_of(name):
+    return (ROOT / name).read_text(errors="replace")
+
+
+def prose_lines(text):
+    """(number, line) of a Markdown file without its code blocks and tables, which cannot be wrapped."""
+    fenced = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif not fenced and not line.lstrip().startswith("|"):
+            yield number, line
+
+
+def anchors(text):
+    """The anchors of a Markdown file's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ +(.*?) *$", text, re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+class Documents(unittest.TestCase):
+    maxDiff = None
+
+    def none_of(self, found, why):
+        self.assertEqual([], found, f"{why} ({len(found)})")
+
+    def test_lines_are_wrapped(self):
+        long = []
+        for name in tracked():
+            width = WIDTH.get(Path(name).suffix)
+            if not width or name in GENERATED:
+                continue
+            text = text_of(name)
+            lines = prose_lines(text) if name.endswith(".md") else enumerate(text.splitlines(), 1)
+            # A URL cannot be broken.
+            long += [f"{name}:{n}: {len(line)}" for n, line in lines if len(line) > width and "://" not in line]
+        self.none_of(long, "lines over the width of their kind")
+
+    def test_no_banned_word(self):
+        found = []
+        for name in tracked():
+            if name == "tests/documents/run.py" or Path(name).suffix not in {*WIDTH, ".yml", ".html", ".txt", ""}:
+                continue
+            for number, line in enumerate(text_of(name).splitlines(), 1):
+                if re.search(rf"\b({BANNED})\b", re.sub(NOT_PROSE, "", line), re.I):
+                    found.append(f"{name}:{number}: {line.strip()[:100]}")
+        self.none_of(found, "words that the style rules out")
+
+    def test_links_lead_somewhere(self):
+        broken = []
+        for name in tracked():
+            if not name.endswith(".md"):
+                continue
+            for target in re.findall(r"\]\(([^)\s]+)\)", text_of(name)):
+                if "://" in target or target.startswith("mailto:"):
+                    continue
+                path, _, anchor = target.partition("#")
+                file = (ROOT / name).parent / path if path else ROOT / name
+                if not file.exists() or (anchor and anchor not in anchors(file.read_text())):
+                    broken.append(f"{name}: {target}")
+        self.none_of(broken, "links that lead nowhere")
+
+    def test_paths_exist(self):
+        """A path in backquotes that begins with one of our directories is a file or directory of the tree."""
+        missing = []
+        for name in tracked():
+            if not name.endswith(".md"):
+                continue
+            for path in re.findall(r"`((?:lib|services|migrations|deploy|tests)/(?!bin)[\w./-]+)`", text_of(name)):
+                if "NAME" not in path and not (ROOT / path).exists():
+                    missing.append(f"{name}: {path}")
+        self.none_of(missing, "paths that do not exist")
+
+    def test_evidence_exists(self):
+        """The tests that the checklist of the seeds names exist."""
+        checklist = re.sub(r"\s+", " ", text_of("tests/seed_checklist.md"))
+        tests = {name: text_of(name) for name in tracked() if name.startswith("tests/") and not name.endswith(".md")}
+        everything = re.sub(r"\s+", " ", " ".join(tests.values()).replace('"\n', "").replace('\\"', '"'))
+        missing = [said for said in re.findall(r'"([^"]+)"', checklist) if said.count(" ") >= 3 and said not in everything]
+        for name in re.findall(r"`isolation:(\w+)`", checklist):
+            if name != "NAME" and f"tests/isolation/specs/{name}.spec" not in tests:
+                missing.append(name)
+        for suite, name, method in re.findall(r"`(runner|crawl):(?!Class`)(\w+)(?:\.(test_\w+))?`", checklist):
+            text = tests[f"tests/{suite}/run.py"]
+            if f"class {name}(" not in text or (method and f"def {method}(" not in text):
+                missing.append(f"{suite}:{name}.{method}")
+        self.none_of(missing, "tests that the checklist names and that do not exist")
+
+    @unittest.skipUnless(HOLDFAST, "without the program")
+    def test_commands_exist(self):
+        """A `holdfast VERB ...` in backquotes, and in a block of commands, names a verb and options that it has."""
+        helps = {}
+
+        def help_of(words):
+            if words not in helps:
+                done = subprocess.run([HOLDFAST, *words, "--help"], capture_output=True, text=True, timeout=60)
+                helps[words] = done.stdout if done.returncode == 0 else ""
+            return helps[words]
+
+        def verbs_of(words):
+            shown = help_of(words)
+            part = shown.split("Subcommands:")[1].split("\n\n")[0] if "Subcommands:" in shown else ""
+            return set(re.findall(r"^  ([a-z][a-z-]*)", part, re.M))
+
+        wrong = []
+        for name in tracked():
+            if not name.endswith(".md"):
+                continue
+            text = text_of(name)
+            lines = re.findall(r"`(holdfast [^`\n]+)`", text)
+            lines += re.findall(r"^(?:\$ +)?(holdfast [^\n]+)$", "\n".join(re.findall(r"```\w*\n(.*?)```", text, re.S)), re.M)
+            for line in lines:
+                words, given = (), re.split(r"\s[#|>&;]", line)[0].split()[1:]
+                while given and given[0] in verbs_of(words):
+                    words += (given.pop(0),)
+                if not words and given and re.fullmatch(r"[a-z][a-z-]*", given[0]):
+                    wrong.append(f"{name}: {line}: no verb {given[0]}")
+                for option in (word.split("=")[0].strip("[],.") for word in given if word.startswith("--")):
+                    if not re.search(rf"{re.escape(option)}\b", help_of(words) + help_of(())):
+                        wrong.append(f"{name}: {line}: no option {option}")
+        self.none_of(wrong, "commands that the program does not have")
+
+
+if __name__ == "__main__":
+    unittest.main()
