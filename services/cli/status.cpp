@@ -59,6 +59,9 @@ int status(Context& context) {
   print_fields(
       {{"data", context.embedded() ? context.data_dir().string() + " (own PostgreSQL)" : "database.url"},
        {"archive", context.archive_root().string()},
+       {"archived", fmt::format("{} page{}, {}, in {} crawl{}", total.archived, total.archived == 1 ? "" : "s",
+                                base::format_size(static_cast<std::uint64_t>(total.bytes)), total.crawls,
+                                total.crawls == 1 ? "" : "s")},
        {"workers",
         fmt::format("{} running, {} slots{}", now.workers, now.slots,
                     now.workers_lapsed == 0 ? "" : fmt::format(", {} lapsed in the last hour", now.workers_lapsed))},
