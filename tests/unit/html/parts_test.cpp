@@ -28,7 +28,7 @@ TEST_CASE("facts without a value are left out") {
                                "<div class=\"wide\"><dt>Tags</dt><dd>a &amp; b</dd></div>\n</dl>");
 }
 
-TEST_CASE("a status is told by word and icon, also one that nobody has thought of") {
+TEST_CASE("a status is told by word and icon, also one without a badge of its own") {
   CHECK(html::status_badge("noresults").text().find("Found nothing") != std::string::npos);
   CHECK(html::status_badge("failed").text().find("badge bad") != std::string::npos);
   CHECK(html::status_badge("<x>").text().find("&lt;x&gt;") != std::string::npos);
