@@ -144,7 +144,7 @@ comment on column holdfast.v_result.cpu_ms is
 comment on column holdfast.v_result.counts is 'False if the snapshot was sealed by another attempt.';
 
 create or replace view holdfast.v_failure as
-  select r.ended_at, s.url, r.plugin, r.error, r.snapshot_id, r.crawl_id, r.hook_name, r.fence
+  select r.ended_at, s.url, r.plugin, r.error, r.snapshot_id, r.crawl_id, r.hook_name, r.fence, s.host
     from holdfast.archive_result r
     join holdfast.snapshot s on s.id = r.snapshot_id and s.crawl_id = r.crawl_id
     where r.status = 'failed'

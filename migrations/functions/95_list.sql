@@ -224,7 +224,7 @@ create or replace function holdfast.list_failures(p_crawl uuid,
     from holdfast.v_failure
     where (p_crawl is null or crawl_id = p_crawl) and (p_snapshot is null or snapshot_id = p_snapshot)
       and (p_plugin is null or plugin = p_plugin) and holdfast.has_part(url, p_url)
-      and (p_host is null or holdfast.host_of(url) = p_host) and (p_since is null or ended_at >= p_since)
+      and (p_host is null or host = p_host) and (p_since is null or ended_at >= p_since)
     order by ended_at desc limit p_limit
 $$;
 comment on function holdfast.list_failures(uuid, uuid, text, bigint, text, text, timestamptz) is

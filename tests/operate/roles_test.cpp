@@ -71,10 +71,13 @@ TEST_CASE("a reader sees every view and no table, and changes nothing") {
     CHECK(store::list(stage.connection, query).size() == 2);
     for (const auto& list : store::list_names()) {
       for (const auto filter : {&store::ListQuery::crawl_id, &store::ListQuery::snapshot_id, &store::ListQuery::status,
-                                &store::ListQuery::url_contains, &store::ListQuery::tag}) {
+                                &store::ListQuery::url_contains, &store::ListQuery::tag, &store::ListQuery::plugin,
+                                &store::ListQuery::outcome, &store::ListQuery::host, &store::ListQuery::since}) {
         store::ListQuery filtered;
         filtered.view = list;
-        filtered.*filter = filter == &store::ListQuery::status ? "failed" : crawl;
+        filtered.*filter = filter == &store::ListQuery::status  ? "failed"
+                           : filter == &store::ListQuery::since ? "2026-01-01T00:00:00Z"
+                                                                : crawl;
         try {
           store::list(stage.connection, filtered);
         } catch (const base::Error& error) {

@@ -16,6 +16,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import socket
@@ -472,6 +473,16 @@ class Work(Case):
         run = c.start("run", HOLDFAST_WORK_DIR=str(c.directory / "blocked" / "work"))
         self.assertEqual(run.wait(timeout=90), 71, c.log_of(run))
         self.assertIn("workers keep crashing", c.log_of(run))
+
+    def test_with_nothing_due_it_says_which_page_is_next_and_why_it_waits(self):
+        c = self.collection()
+        c.sql("select holdfast.host_set('127.0.0.1', '1 hour', 1, 'test')")
+        c.holdfast("add", "--bg", "http://127.0.0.1:9/a", "http://127.0.0.1:9/b")
+        run = c.start("run", "--daemon")
+        said = r"nothing is due; the next page is http://127\.0\.0\.1:9/[ab]: .* is limited to one page every 60 min"
+        c.until("it says so", lambda: re.search(said, c.log_of(run)))
+        run.send_signal(signal.SIGTERM)
+        self.assertEqual(run.wait(timeout=30), 0)
 
 
 class Schedules(Case):

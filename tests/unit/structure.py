@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""Compares lib/README.md with the code: modules, threads and locks. Usage: structure.py SOURCE_DIRECTORY"""
+
+import re
+import sys
+import unittest
+from pathlib import Path
+
+SOURCE = Path(sys.argv.pop(1))
+README = (SOURCE / "lib/README.md").read_text()
+
+MODULES = {path.parent.name: path.parent for top in ("lib", "services")
+           for path in SOURCE.glob(f"{top}/*/CMakeLists.txt")}
+# The only modules that include a library.
+ONLY = {
+    "pqxx/": {"pg"},
+    "boost/process": {"process"},
+    "curl/": {"http"},
+}
+
+
+def sources(directory):
+    return sorted(path for path in directory.rglob("*") if path.suffix in (".cpp", ".hpp"))
+
+
+def lines(path):
+    return path.read_text().splitlines()
+
+
+def below_source(path):
+    return str(path.relative_to(SOURCE))
+
+
+def linked():
+    """Module -> modules that its target links."""
+    edges = {}
+    for name, directory in MODULES.items():
+        text = re.sub(r"#.*", "", (directory / "CMakeLists.txt").read_text())
+        target = re.search(r"holdfast_module\(%s\b(.*?)\n\S|holdfast_module\(%s\b(.*)" % (name, name), text, re.S)
+        edges[name] = set(re.findall(r"\bholdfast_(\w+)", next(filter(None, target.groups())))) & set(MODULES)
+    return edges
+
+
+def drawn():
+    """The same, as the graph of lib/README.md has it. `base` may be used by each of them."""
+    graph = re.search(r"```mermaid\n(.*?)```", README, re.S)[1]
+    edges = {name: {"base"} for name in MODULES if name != "base"}
+    edges["base"] = set()
+    for line in graph.splitlines():
+        if "-->" in line:
+            left, right = (re.findall(r"\w+", re.sub(r"\[.*?\]", "", side)) for side in line.split("-->"))
+            for user in left:
+                edges[user] |= set(right)
+    return edges
+
+
+def table(heading, column):
+    """The file names in a column of the table below a heading of lib/README.md."""
+    section = re.search(r"^## %s\n(.*?)(?=^## |\Z)" % heading, README, re.S | re.M)[1]
+    rows = [line.strip().strip("|").split("|") for line in section.splitlines() if line.startswith("|")]
+    return [name for row in rows for name in re.findall(r"`([\w/]+\.[ch]pp)`", row[column])]
+
+
+def files_with(pattern):
+    found = re.compile(pattern)
+    files = [path for top in ("lib", "services") for path in sources(SOURCE / top)]
+    return {below_source(path) for path in files if any(found.search(line.split("//")[0]) for line in lines(path))}
+
+
+class Modules(unittest.TestCase):
+    maxDiff = None
+
+    def test_an_include_is_an_edge_of_the_graph(self):
+        wrong = []
+        edges = linked()
+        for name, directory in MODULES.items():
+            for path in sources(directory):
+                for number, line in enumerate(lines(path), 1):
+                    used = re.match(r'#include "(?:lib|services)/(\w+)/', line)
+                    if used and used[1] != name and used[1] not in edges[name]:
+                        wrong.append(f"{below_source(path)}:{number}: {name} does not link {used[1]}")
+        self.assertEqual(wrong, [])
+
+    def test_the_graph_is_that_of_the_targets(self):
+        self.assertEqual(drawn(), linked())
+
+    def test_the_graph_has_no_cycle(self):
+        left = linked()
+        while left:
+            free = {name for name, used in left.items() if not used & set(left)}
+            self.assertTrue(free, f"a cycle among {sorted(left)}")
+            left = {name: used for name, used in left.items() if name not in free}
+
+    def test_a_library_is_included_only_where_it_belongs(self):
+        wrong = []
+        for name, directory in MODULES.items():
+            for path in sources(directory):
+                for number, line in enumerate(lines(path), 1):
+                    for library, users in ONLY.items():
+                        if line.startswith(f"#include <{library}") and name not in users:
+                            wrong.append(f"{below_source(path)}:{number}: {line.strip()}")
+        self.assertEqual(wrong, [])
+
+
+class Tables(unittest.TestCase):
+    maxDiff = None
+
+    def test_the_list_of_threads_is_complete(self):
+        members = files_with(r"\b(std::j?thread|thread_pool) *(>+ )?\w+(\{.*\})?(, *\w+)?;")
+        self.assertTrue(members)
+        self.assertEqual(set(table("Threads", 1)), members)
+
+    def test_the_list_of_locks_is_complete(self):
+        locks = files_with(r"\bstd::(shared_|recursive_|timed_)?mutex +\w+;")
+        self.assertTrue(locks)
+        self.assertEqual(set(table("Locks", 0)), locks)
+
+
+if __name__ == "__main__":
+    unittest.main()
