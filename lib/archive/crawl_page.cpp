@@ -1,10 +1,13 @@
 #include "lib/archive/attempt.hpp"
-#include "lib/archive/html.hpp"
+#include "lib/archive/embedded.hpp"
+#include "lib/archive/page_frame.hpp"
 #include "lib/base/duration.hpp"
+#include "lib/html/parts.hpp"
 
 #include <algorithm>
 #include <array>
 #include <map>
+#include <utility>
 
 namespace holdfast::archive {
 
@@ -15,6 +18,9 @@ constexpr std::size_t kRowsPerTable = 200; // a browser lays out only the tables
 constexpr std::size_t kSeedsShown = 5;
 
 using Entry = CrawlView::Entry;
+using html::grouped;
+using html::href_of_path;
+using html::Html;
 
 // What the filter knows; anything else is "other".
 constexpr auto kOutcomes = std::to_array<std::pair<std::string_view, std::string_view>>(
@@ -26,150 +32,123 @@ std::string_view outcome_key(const Entry& entry) {
   return "other";
 }
 
-std::string_view title_of(const Entry& entry) {
-  return entry.title.empty() ? without_scheme(entry.url) : std::string_view(entry.title);
-}
-
-std::string link_to(const Entry& entry) {
-  const std::string text = html_escape(title_of(entry));
-  return entry.path.empty() ? text : "<a href=\"" + href_of_path(entry.path) + "\">" + text + "</a>";
+Html title_of(const Entry& entry) {
+  const auto text = entry.title.empty() ? html::without_scheme(entry.url) : std::string_view(entry.title);
+  return entry.path.empty() ? html::escaped(text) : html::link(href_of_path(entry.path), text);
 }
 
 std::string outcome_word(const Entry& entry) { return entry.outcome.empty() ? "pending" : entry.outcome; }
 
-std::string render_tile(const Entry& entry) {
-  const std::string tone(status_tone(entry.outcome));
-  std::string picture;
-  if (!entry.thumbnail.empty()) {
-    picture = "<img loading=\"lazy\" alt=\"\" src=\"" + href_of_path(entry.thumbnail) + "\">";
-  } else {
-    std::string_view host = without_scheme(entry.url);
-    picture = "<span>" + html_escape(host.substr(0, host.find_first_of("/?"))) + "</span>";
-  }
-  std::string out = "<li class=\"tile " + tone + "\" data-o=\"" + std::string(outcome_key(entry)) + "\">";
-  // The title below is the link to tab to; the picture is a bigger target for the same.
-  out += entry.path.empty() ? "<div class=\"thumb\">" + picture + "</div>"
-                            : "<a class=\"thumb\" tabindex=\"-1\" aria-hidden=\"true\" href=\"" +
-                                  href_of_path(entry.path) + "\">" + picture + "</a>";
-  out += "<h3 dir=\"auto\">" + link_to(entry) + "</h3><p class=\"where\">" + html_escape(without_scheme(entry.url)) +
-         "</p>";
-  out += "<p class=\"meta\">" + icon(tone) + "<span>" + html_escape(outcome_word(entry)) + "</span><span>" +
-         html_escape(base::format_size(entry.bytes)) + "</span><span class=\"depth\">depth " +
-         std::to_string(entry.depth) + "</span></p></li>\n";
-  return out;
+// The title is the link to tab to; the picture is a bigger target for the same.
+html::Fields tile(const Entry& entry) {
+  const auto tone = html::status_tone(entry.outcome);
+  const auto host = html::without_scheme(entry.url);
+  return {{"tone", tone},
+          {"key", outcome_key(entry)},
+          {"href", entry.path.empty() ? "" : href_of_path(entry.path)},
+          {"picture", entry.thumbnail.empty() ? "" : href_of_path(entry.thumbnail)},
+          {"host", host.substr(0, host.find_first_of("/?"))},
+          {"title", title_of(entry)},
+          {"where", html::without_scheme(entry.url)},
+          {"icon", html::icon(tone)},
+          {"outcome", outcome_word(entry)},
+          {"size", base::format_size(entry.bytes)},
+          {"depth", entry.depth}};
 }
 
-std::string render_row(const Entry& entry) {
-  return "<tr data-o=\"" + std::string(outcome_key(entry)) + "\"><td class=\"o\">" + status_badge(outcome_word(entry)) +
-         "</td><td><span class=\"t\" dir=\"auto\">" + link_to(entry) + "</span><span class=\"t where\">" +
-         html_escape(without_scheme(entry.url)) + "</span></td><td class=\"d\">" + std::to_string(entry.depth) +
-         "</td><td class=\"b\">" + html_escape(base::format_size(entry.bytes)) + "</td></tr>\n";
+html::Fields row(const Entry& entry) {
+  return {{"key", outcome_key(entry)}, {"badge", html::status_badge(outcome_word(entry))},
+          {"title", title_of(entry)},  {"where", html::without_scheme(entry.url)},
+          {"depth", entry.depth},      {"size", base::format_size(entry.bytes)}};
 }
 
-std::string render_table(const std::vector<Entry>& entries, std::size_t begin, std::size_t end, bool first) {
-  std::string out = "<div class=\"chunk\"><table class=\"rows\"><caption class=\"sr\">Pages " + grouped(begin + 1) +
-                    " to " + grouped(end) + "</caption>";
-  // Later tables continue the first one; their headings are there for screen readers.
-  const std::string hide_from = first ? "" : "<span class=\"sr\">";
-  const std::string hide_to = first ? "" : "</span>";
-  out += "<thead><tr><th class=\"o\" scope=\"col\">" + hide_from + "Outcome" + hide_to + "</th><th scope=\"col\">" +
-         hide_from + "Page" + hide_to + "</th><th class=\"d\" scope=\"col\">" + hide_from + "Depth" + hide_to +
-         "</th><th class=\"b\" scope=\"col\">" + hide_from + "Size" + hide_to + "</th></tr></thead><tbody>\n";
+// Later tables continue the first one; their headings are there for screen readers.
+html::Fields table(const std::vector<Entry>& entries, std::size_t begin, std::size_t end, bool first) {
+  html::List columns, rows;
+  for (const auto& [style, name] : {std::pair{"o", "Outcome"}, {"", "Page"}, {"d", "Depth"}, {"b", "Size"}})
+    columns.push_back({{"style", style}, {"name", name}, {"hidden", !first}});
   for (std::size_t i = begin; i < end; ++i)
-    out += render_row(entries[i]);
-  return out + "</tbody></table></div>\n";
+    rows.push_back(row(entries[i]));
+  return {{"first", grouped(begin + 1)},
+          {"last", grouped(end)},
+          {"columns", std::move(columns)},
+          {"rows", std::move(rows)}};
 }
 
 // Radio buttons and :has() filter without a script; a browser that lacks :has() shows everything and no buttons.
-std::string render_filter(const std::map<std::string_view, std::size_t>& counts, std::size_t total) {
-  if (counts.size() < 2) return {};
-  std::string out =
-      "<fieldset class=\"sift\"><legend class=\"sr\">Show only</legend><label><input type=\"radio\" name=\"show\" "
-      "id=\"only-all\" checked>All " +
-      grouped(total) + "</label>";
-  for (const auto& [key, word] : kOutcomes) {
-    const auto count = counts.find(key);
-    if (count == counts.end()) continue;
-    out += "<label><input type=\"radio\" name=\"show\" id=\"only-" + std::string(key) + "\">" +
-           icon(key == "other" ? "mute" : status_tone(key)) + std::string(word) + " " + grouped(count->second) +
-           "</label>";
-  }
-  return out + "</fieldset>\n";
+html::List filters_of(const std::vector<Entry>& entries) {
+  std::map<std::string_view, std::size_t> counts;
+  for (const Entry& entry : entries)
+    ++counts[outcome_key(entry)];
+  html::List filters;
+  for (const auto& [key, word] : kOutcomes)
+    if (const auto count = counts.find(key); count != counts.end() && counts.size() > 1)
+      filters.push_back({{"key", key},
+                         {"icon", html::icon(key == "other" ? "mute" : html::status_tone(key))},
+                         {"word", word},
+                         {"count", grouped(count->second)}});
+  return filters;
 }
 
-std::string render_seeds(const CrawlView& view) {
-  if (view.seeds.empty()) return {};
-  const auto item = [](const std::string& seed) { return "<li>" + outside_link(seed, seed) + "</li>"; };
-  const std::size_t shown = view.seeds.size() <= kSeedsShown + 1 ? view.seeds.size() : kSeedsShown;
-  std::string out = "<ul class=\"seeds\" aria-label=\"Seeds\">";
-  for (std::size_t i = 0; i < shown; ++i)
-    out += item(view.seeds[i]);
-  out += "</ul>";
-  if (view.seeds.size() > shown) {
-    out +=
-        "<details><summary>and " + counted(view.seeds.size() - shown, "more seed") + "</summary><ul class=\"seeds\">";
-    for (std::size_t i = shown; i < view.seeds.size(); ++i)
-      out += item(view.seeds[i]);
-    out += "</ul></details>";
-  }
-  return out + "\n";
+html::List seeds_of(const CrawlView& view, std::size_t begin, std::size_t end) {
+  html::List seeds;
+  for (std::size_t i = begin; i < end; ++i)
+    seeds.push_back({{"link", html::outside_link(view.seeds[i], view.seeds[i])}});
+  return seeds;
 }
 
-std::string fact(std::string_view name, const std::string& value, bool wide = false) {
-  if (value.empty()) return {};
-  return std::string(wide ? "<div class=\"wide\">" : "<div>") + "<dt>" + std::string(name) + "</dt><dd>" + value +
-         "</dd></div>\n";
+Html facts_of(const CrawlView& view) {
+  constexpr auto kWide = html::Facts::Width::wide;
+  html::Facts facts;
+  facts.add("Pages", grouped(view.snapshots.size()));
+  facts.add("Kept", base::format_size(view.bytes));
+  facts.add("Depth limit", view.max_depth);
+  facts.add("Started", html::time_element(view.created_at), kWide);
+  facts.add("Sealed", html::time_element(view.sealed_at), kWide);
+  facts.add("Tags", tag_list(view.tags), kWide);
+  return facts.html();
+}
+
+// Pictures first, if there are any; rows after.
+std::pair<html::List, html::List> tiles_and_tables(const std::vector<Entry>& entries) {
+  html::List tiles, tables;
+  auto begin = std::min(entries.size(), kTiles);
+  if (std::all_of(entries.begin(), entries.begin() + static_cast<std::ptrdiff_t>(begin),
+                  [](const Entry& entry) { return entry.thumbnail.empty(); }))
+    begin = 0;
+  for (std::size_t i = 0; i < begin; ++i)
+    tiles.push_back(tile(entries[i]));
+  while (begin < entries.size()) {
+    const std::size_t end = std::min(entries.size(), begin + kRowsPerTable);
+    tables.push_back(table(entries, begin, end, tables.empty()));
+    begin = end;
+  }
+  return {std::move(tiles), std::move(tables)};
 }
 
 } // namespace
 
 std::string render_crawl_html(const CrawlView& view) {
   std::string_view headline = view.label;
-  if (headline.empty()) headline = view.seeds.empty() ? std::string_view("Crawl") : without_scheme(view.seeds.front());
-  std::map<std::string_view, std::size_t> counts;
-  for (const Entry& entry : view.snapshots)
-    ++counts[outcome_key(entry)];
-
-  std::string out = page_head(headline);
-  out += "<a class=\"skip\" href=\"#pages\">Skip to the pages</a>\n<div class=\"page\">\n<header class=\"mast\">\n"
-         "<p class=\"kicker\"><span>Archived crawl</span>" +
-         status_badge(view.outcome.empty() ? view.status : view.outcome) + "</p>\n<h1 dir=\"auto\">" +
-         html_escape(headline) + "</h1>\n" + render_seeds(view) + "<dl class=\"facts\">\n";
-  out += fact("Pages", grouped(view.snapshots.size()));
-  out += fact("Kept", html_escape(base::format_size(view.bytes)));
-  out += fact("Depth limit", std::to_string(view.max_depth));
-  out += fact("Started", time_element(view.created_at), true);
-  out += fact("Sealed", time_element(view.sealed_at), true);
-  if (!view.tags.empty()) {
-    std::string tags = "<ul class=\"tags\">";
-    for (const std::string& tag : view.tags)
-      tags += "<li>" + html_escape(tag) + "</li>";
-    out += fact("Tags", tags + "</ul>", true);
-  }
-  out += "</dl>\n</header>\n<main id=\"pages\" class=\"spread\"><div>\n<h2 class=\"sr\">Pages</h2>\n";
-  out += render_filter(counts, view.snapshots.size());
-
-  const std::vector<Entry>& entries = view.snapshots;
-  std::size_t begin = std::min(entries.size(), kTiles);
-  const bool pictures = std::any_of(entries.begin(), entries.begin() + static_cast<std::ptrdiff_t>(begin),
-                                    [](const Entry& entry) { return !entry.thumbnail.empty(); });
-  if (pictures) {
-    out += "<ul class=\"tiles\">\n";
-    for (std::size_t i = 0; i < begin; ++i)
-      out += render_tile(entries[i]);
-    out += "</ul>\n";
-  } else {
-    begin = 0;
-  }
-  if (entries.empty()) out += "<p class=\"lede\">This crawl has no pages.</p>\n";
-  for (const std::size_t first = begin; begin < entries.size();) {
-    const std::size_t end = std::min(entries.size(), begin + kRowsPerTable);
-    out += render_table(entries, begin, end, begin == first);
-    begin = end;
-  }
-  out += "</div></main>\n<footer class=\"foot\"><p>Crawl <span class=\"mono\">" + html_escape(view.id) +
-         "</span>. Kept by Holdfast.</p></footer>\n</div>\n" + page_foot();
-  return out;
+  if (headline.empty())
+    headline = view.seeds.empty() ? std::string_view("Crawl") : html::without_scheme(view.seeds.front());
+  const auto all = view.seeds.size();
+  const std::size_t shown = all <= kSeedsShown + 1 ? all : kSeedsShown;
+  auto [tiles, tables] = tiles_and_tables(view.snapshots);
+  const Html body = html::fill(embedded::crawl_html,
+                               {{"outcome", html::status_badge(view.outcome.empty() ? view.status : view.outcome)},
+                                {"headline", headline},
+                                {"seeds", seeds_of(view, 0, shown)},
+                                {"more_seeds", seeds_of(view, shown, all)},
+                                {"more_seeds_counted", html::counted(all - shown, "more seed")},
+                                {"facts", facts_of(view)},
+                                {"filters", filters_of(view.snapshots)},
+                                {"total", grouped(view.snapshots.size())},
+                                {"tiles", std::move(tiles)},
+                                {"any", !view.snapshots.empty()},
+                                {"tables", std::move(tables)},
+                                {"id", view.id}});
+  return page_frame(headline, "", body);
 }
 
 } // namespace holdfast::archive

@@ -1,9 +1,9 @@
 #include "lib/archive/file_work.hpp"
 
+#include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/utf8.hpp"
 #include "lib/base/uuid.hpp"
-
-#include <openssl/evp.h>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -22,58 +22,13 @@ namespace holdfast::archive {
 using base::Error;
 using base::ErrorClass;
 
-void Fd::reset() noexcept {
-  if (fd_ >= 0) ::close(fd_);
-  fd_ = -1;
-}
-
 namespace {
 
-EVP_MD_CTX* as_context(void* context) { return static_cast<EVP_MD_CTX*>(context); }
-
-constexpr std::string_view kHexDigits = "0123456789abcdef";
-constexpr std::string_view kUpperHexDigits = "0123456789ABCDEF";
 constexpr std::size_t kBufferSize = 256 * 1024;
-
-void append_percent(std::string& out, char c) {
-  const auto byte = static_cast<unsigned char>(c);
-  out += '%';
-  out += kUpperHexDigits[byte >> 4];
-  out += kUpperHexDigits[byte & 15];
-}
 
 std::string join(std::string_view path, std::string_view name) { return std::string(path) + "/" + std::string(name); }
 
 } // namespace
-
-Sha256::Sha256() : context_(EVP_MD_CTX_new()) {
-  if (context_ == nullptr) throw std::bad_alloc();
-  if (EVP_DigestInit_ex(as_context(context_), EVP_sha256(), nullptr) != 1) {
-    EVP_MD_CTX_free(as_context(context_));
-    throw Error(ErrorClass::system, "the cryptographic library offers no SHA-256");
-  }
-}
-
-Sha256::~Sha256() { EVP_MD_CTX_free(as_context(context_)); }
-
-void Sha256::update(std::string_view bytes) {
-  if (EVP_DigestUpdate(as_context(context_), bytes.data(), bytes.size()) != 1)
-    throw Error(ErrorClass::system, "SHA-256 failed in the cryptographic library");
-}
-
-std::string Sha256::finish() {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned int length = 0;
-  if (EVP_DigestFinal_ex(as_context(context_), digest.data(), &length) != 1)
-    throw Error(ErrorClass::system, "SHA-256 failed in the cryptographic library");
-  std::string hex;
-  hex.reserve(2 * length);
-  for (unsigned int i = 0; i < length; ++i) {
-    hex += kHexDigits[digest[i] >> 4];
-    hex += kHexDigits[digest[i] & 15];
-  }
-  return hex;
-}
 
 void throw_errno(int error_number, std::string_view action, std::string_view path) {
   auto error_class = ErrorClass::input_output;
@@ -105,34 +60,14 @@ void throw_errno(int error_number, std::string_view action, std::string_view pat
               "cannot " + std::string(action) + " " + printable(path) + ": " + base::errno_text(error_number), hint);
 }
 
-std::size_t utf8_sequence_length(std::string_view text) noexcept {
-  if (text.empty()) return 0;
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const auto follows = [&](std::size_t i) { return i < text.size() && (byte(i) & 0xC0) == 0x80; };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return 1;
-  if (lead < 0xC2) return 0;
-  if (lead < 0xE0) return follows(1) ? 2 : 0;
-  if (lead < 0xF0) {
-    if (!follows(1) || !follows(2)) return 0;
-    if (lead == 0xE0 && byte(1) < 0xA0) return 0;  // overlong
-    if (lead == 0xED && byte(1) >= 0xA0) return 0; // surrogate
-    return 3;
-  }
-  if (lead > 0xF4 || !follows(1) || !follows(2) || !follows(3)) return 0;
-  if (lead == 0xF0 && byte(1) < 0x90) return 0;
-  if (lead == 0xF4 && byte(1) >= 0x90) return 0; // beyond U+10FFFF
-  return 4;
-}
-
 std::string printable(std::string_view path) {
   std::string out;
   out.reserve(path.size());
   for (std::size_t i = 0; i < path.size();) {
-    const std::size_t length = utf8_sequence_length(path.substr(i));
+    const std::size_t length = base::utf8_length(path.substr(i));
     const auto byte = static_cast<unsigned char>(path[i]);
     if (length == 0 || byte < 0x20 || byte == 0x7F) {
-      append_percent(out, path[i]);
+      base::append_percent(out, path[i]);
       ++i;
     } else {
       out += path.substr(i, length);
@@ -146,11 +81,11 @@ std::string percent_encode_invalid_utf8(std::string_view name) {
   std::string out;
   out.reserve(name.size());
   for (std::size_t i = 0; i < name.size();) {
-    if (const std::size_t length = utf8_sequence_length(name.substr(i)); length > 0) {
+    if (const std::size_t length = base::utf8_length(name.substr(i)); length > 0) {
       out += name.substr(i, length);
       i += length;
     } else {
-      append_percent(out, name[i]);
+      base::append_percent(out, name[i]);
       ++i;
     }
   }

@@ -3,6 +3,9 @@
 // link, because the trees we touch were written by hooks. Blocking; free functions without state, callable from any
 // thread as long as two threads do not work in one tree.
 
+#include "lib/base/fd.hpp"
+#include "lib/base/sha256.hpp"
+
 #include <sys/stat.h>
 
 #include <atomic>
@@ -11,49 +14,12 @@
 #include <functional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace holdfast::archive {
 
-// Owns one descriptor; the destructor closes it and ignores errors (what must be durable is fsynced before).
-class Fd {
-public:
-  Fd() = default;
-  explicit Fd(int fd) noexcept : fd_(fd) {}
-  ~Fd() { reset(); }
-  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Fd& operator=(Fd&& other) noexcept {
-    if (this != &other) {
-      reset();
-      fd_ = std::exchange(other.fd_, -1);
-    }
-    return *this;
-  }
-
-  int get() const noexcept { return fd_; }
-  explicit operator bool() const noexcept { return fd_ >= 0; }
-  int release() noexcept { return std::exchange(fd_, -1); } // to a caller that closes it
-  void reset() noexcept;
-
-private:
-  int fd_{-1};
-};
-
-// Incremental SHA-256.
-class Sha256 {
-public:
-  Sha256();
-  ~Sha256();
-  Sha256(const Sha256&) = delete;
-  Sha256& operator=(const Sha256&) = delete;
-
-  void update(std::string_view bytes);
-  std::string finish(); // 64 hex digits; call once
-
-private:
-  void* context_;
-};
+using base::Fd;
+using base::Sha256;
 
 // Throws the Error that `error_number` stands for: cannot_create when there is no room or no permission, input_output
 // otherwise. The message reads "cannot <action> <path>: <reason>".
@@ -64,8 +30,6 @@ private:
 std::string printable(std::string_view path);
 // A file name with every byte that is not part of valid UTF-8 written as %XX.
 std::string percent_encode_invalid_utf8(std::string_view name);
-// Length of the valid UTF-8 sequence at the start of `text`, 0 if there is none.
-std::size_t utf8_sequence_length(std::string_view text) noexcept;
 
 Fd open_directory(const std::filesystem::path& directory); // throws; follows links, for paths of our own
 // The same for a directory that hooks could have replaced by a link, or locked: does not follow one, and unlocks.

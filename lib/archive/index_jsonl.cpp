@@ -1,4 +1,5 @@
 #include "lib/archive/attempt.hpp"
+#include "lib/base/json_text.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -13,7 +14,7 @@ using Json = nlohmann::ordered_json; // a reader sees "type" first, and equal vi
 constexpr int kSchemaVersion = 1;
 
 // Hooks' words may be anything; bytes that are not UTF-8 become U+FFFD instead of an exception.
-std::string line(const Json& object) { return object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
+std::string line(const Json& object) { return base::json_text(object) + "\n"; }
 
 std::string extension_of(const std::string& path) {
   const std::string extension = std::filesystem::path(path).extension().native();

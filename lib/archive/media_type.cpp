@@ -1,6 +1,7 @@
 #include "lib/archive/media_type.hpp"
 
-#include "lib/archive/file_work.hpp"
+#include "lib/base/characters.hpp"
+#include "lib/base/utf8.hpp"
 
 #include <algorithm>
 #include <array>
@@ -63,19 +64,12 @@ constexpr auto kByMagic = std::to_array<std::pair<std::string_view, std::string_
 });
 // clang-format on
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return out;
-}
-
 // UTF-8 without control characters; a sequence cut off by the end of `head` is forgiven.
 bool looks_like_text(std::string_view head) {
   for (std::size_t i = 0; i < head.size();) {
     const auto byte = static_cast<unsigned char>(head[i]);
     if (byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r' && byte != '\f' && byte != 0x1b) return false;
-    const std::size_t length = utf8_sequence_length(head.substr(i));
+    const std::size_t length = base::utf8_length(head.substr(i));
     if (length == 0) return byte >= 0xC2 && head.size() - i < 4;
     i += length;
   }
@@ -93,7 +87,7 @@ std::string_view sniff(std::string_view head) {
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
   const std::size_t start = text.find_first_not_of(" \t\r\n");
   if (start == std::string_view::npos) return "text/plain";
-  const std::string opening = lower(text.substr(start));
+  const std::string opening = base::lower_case(text.substr(start));
   if (opening.starts_with("<!doctype html") || opening.starts_with("<html") || opening.starts_with("<head") ||
       opening.starts_with("<body"))
     return "text/html";
@@ -113,7 +107,7 @@ std::string_view sniff(std::string_view head) {
 } // namespace
 
 std::string_view media_type(std::string_view name, std::string_view head) {
-  const std::string wanted = lower(name);
+  const std::string wanted = base::lower_case(name);
   for (const auto& [extension, type] : kByExtension)
     if (wanted.size() > extension.size() && wanted.ends_with(extension)) return type;
   return sniff(head);

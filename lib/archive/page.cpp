@@ -1,7 +1,9 @@
 #include "lib/archive/attempt.hpp"
-#include "lib/archive/html.hpp"
+#include "lib/archive/embedded.hpp"
 #include "lib/archive/manifest.hpp"
+#include "lib/archive/page_frame.hpp"
 #include "lib/base/duration.hpp"
+#include "lib/html/parts.hpp"
 
 #include <algorithm>
 #include <array>
@@ -12,6 +14,11 @@ namespace holdfast::archive {
 
 namespace {
 
+using html::counted;
+using html::fill;
+using html::grouped;
+using html::href_of_path;
+using html::Html;
 using Types = std::span<const std::string_view>;
 
 constexpr std::size_t kFilesShown = 4;    // of a result, before "and N more"
@@ -70,7 +77,7 @@ const OutputFile* main_file(const SnapshotView& view, std::string_view plugin, T
 }
 
 // The ways to look at the page, best first: one click each.
-std::string render_ways(const SnapshotView& view) {
+html::List ways(const SnapshotView& view) {
   struct Way {
     std::string_view plugin;
     Types types;
@@ -85,94 +92,60 @@ std::string render_ways(const SnapshotView& view) {
                                                 {"ytdlp", kVideo, "Video"},
                                                 {"mercury", kPages, "Article"},
                                                 {"defuddle", kPages, "Article"}}};
-  std::string items;
-  for (const Way& way : kWays) {
+  html::List list;
+  for (const Way& way : kWays)
     if (const OutputFile* file = main_file(view, way.plugin, way.types))
-      items += "<li><a href=\"" + href_of_path(file->path) + "\" rel=\"noopener noreferrer\">" + std::string(way.word) +
-               "</a></li>";
-  }
-  return items.empty() ? items
-                       : "<nav aria-label=\"Ways to open the page\"><ul class=\"ways\">" + items + "</ul></nav>\n";
+      list.push_back({{"href", href_of_path(file->path)}, {"word", way.word}});
+  return list;
 }
 
-std::string show_frame(const OutputFile& file, std::string_view title) {
-  // An empty sandbox: no scripts, no forms, no navigation of this page, an origin of its own.
-  return "<iframe sandbox=\"\" loading=\"lazy\" referrerpolicy=\"no-referrer\" title=\"" + html_escape(title) +
-         "\" src=\"" + href_of_path(file.path) + "\"></iframe>";
-}
+struct Preview {
+  Html html;          // empty if no hook made a picture or a page
+  bool beside{false}; // large enough for a column of its own
+};
 
-// The big picture of the page, or nothing if no hook made one.
-std::string render_preview(const SnapshotView& view) {
-  if (const OutputFile* image = main_file(view, "screenshot", kImages)) {
-    const std::string href = href_of_path(image->path);
-    return "<section class=\"look\" aria-label=\"Screenshot\"><figure class=\"shot\"><a href=\"" + href +
-           "\"><img src=\"" + href +
-           "\" alt=\"The page as it looked when it was captured\"></a><figcaption>Screenshot, " +
-           html_escape(base::format_size(image->size)) + ". Open it for full size.</figcaption></figure></section>\n";
-  }
-  if (const OutputFile* page = main_file(view, "singlefile", kPages)) {
-    return "<section class=\"look\" aria-label=\"Archived page\"><figure class=\"shot\">" +
-           show_frame(*page, "Archived page") +
-           "<figcaption>The archived page, with its scripts switched off. <a href=\"" + href_of_path(page->path) +
-           "\">Open it on its own</a></figcaption></figure></section>\n";
-  }
-  for (const std::string_view plugin : {"dom", "wget"}) {
-    const OutputFile* page = main_file(view, plugin, kPages);
-    if (page == nullptr) continue;
-    // Such a page may load images and styles from where it came from; opening this page must not call there unasked.
-    return "<section class=\"look\" aria-label=\"Archived page\"><details><summary>Show the archived page "
-           "here</summary>"
-           "<p class=\"note\">Its scripts are switched off. Images and styles that were not archived may be fetched "
-           "from the live "
-           "site.</p><figure class=\"shot\">" +
-           show_frame(*page, "Archived page") + "</figure></details></section>\n";
-  }
+// The big picture of the page.
+Preview preview_of(const SnapshotView& view) {
+  if (const OutputFile* image = main_file(view, "screenshot", kImages))
+    return {fill(embedded::screenshot_html,
+                 {{"href", href_of_path(image->path)}, {"size", base::format_size(image->size)}}),
+            true};
+  if (const OutputFile* page = main_file(view, "singlefile", kPages))
+    return {fill(embedded::frame_html, {{"href", href_of_path(page->path)}, {"live", false}}), true};
+  // Such a page may load images and styles from where it came from; opening this page must not call there unasked.
+  for (const std::string_view plugin : {"dom", "wget"})
+    if (const OutputFile* page = main_file(view, plugin, kPages))
+      return {fill(embedded::frame_html, {{"href", href_of_path(page->path)}, {"live", true}}), false};
   return {};
 }
 
-std::string fact(std::string_view name, const std::string& value, bool wide = false) {
-  if (value.empty()) return {};
-  return std::string(wide ? "<div class=\"wide\">" : "<div>") + "<dt>" + std::string(name) + "</dt><dd>" + value +
-         "</dd></div>\n";
-}
-
-std::string tag_list(const std::vector<std::string>& tags) {
-  if (tags.empty()) return {};
-  std::string out = "<ul class=\"tags\">";
-  for (const std::string& tag : tags)
-    out += "<li>" + html_escape(tag) + "</li>";
-  return out + "</ul>";
-}
-
-std::string render_header(const SnapshotView& view, const OutputFile* favicon) {
-  std::string out = "<header class=\"mast\">\n<p class=\"kicker\">";
-  if (favicon != nullptr) out += "<img class=\"favicon\" src=\"" + href_of_path(favicon->path) + "\" alt=\"\">";
-  out += "<span>Archived page</span>" + status_badge(view.outcome) + "</p>\n";
-  const std::string_view headline = view.title.empty() ? without_scheme(view.url) : std::string_view(view.title);
-  out += "<h1 dir=\"auto\">" + html_escape(headline) + "</h1>\n";
-  out +=
-      "<p class=\"url\">" + outside_link(view.url, view.url) + "</p>\n" + render_ways(view) + "<dl class=\"facts\">\n";
-  const std::string& captured = view.ended_at.empty() ? view.started_at : view.ended_at;
-  out += fact("Captured", time_element(captured), true);
+Html facts_of(const SnapshotView& view) {
+  constexpr auto kWide = html::Facts::Width::wide;
+  html::Facts facts;
+  facts.add("Captured", html::time_element(view.ended_at.empty() ? view.started_at : view.ended_at), kWide);
   if (view.files > 0)
-    out += fact("Kept", html_escape(base::format_size(view.bytes)) + " <span class=\"sub\">in " +
-                            counted(view.files, "file") + "</span>");
-  const auto mime = view.mime.empty() ? "" : " <span class=\"sub\">" + html_escape(view.mime) + "</span>";
-  if (view.http_status > 0) out += fact("Response", "HTTP " + std::to_string(view.http_status) + mime);
-  out += fact("Depth", view.depth == 0 ? "0 <span class=\"sub\">a seed</span>" : std::to_string(view.depth));
-  out += fact("Worker", html_escape(view.worker));
-  out += fact("Tags", tag_list(view.tags), true);
-  return out + "</dl>\n</header>\n";
+    facts.add("Kept", html::with_sub(base::format_size(view.bytes), "in " + counted(view.files, "file")));
+  if (view.http_status > 0)
+    facts.add("Response", html::with_sub("HTTP " + std::to_string(view.http_status), view.mime));
+  facts.add("Depth", html::with_sub(std::to_string(view.depth), view.depth == 0 ? "a seed" : ""));
+  facts.add("Worker", view.worker);
+  facts.add("Tags", tag_list(view.tags), kWide);
+  return facts.html();
 }
 
-std::string file_item(const OutputFile& file, const std::string& plugin) {
-  const std::string_view label = below_plugin(file.path, plugin);
-  return "<li><a href=\"" + href_of_path(file.path) + "\" rel=\"noopener noreferrer\">" + html_escape(label) +
-         "</a><span class=\"size\">" + html_escape(base::format_size(file.size)) + "</span></li>";
+html::Fields file_item(const OutputFile& file, const std::string& plugin) {
+  return {{"href", href_of_path(file.path)},
+          {"label", below_plugin(file.path, plugin)},
+          {"size", base::format_size(file.size)}};
 }
 
-std::string render_files(const ResultView& result) {
-  if (result.files.empty()) return {};
+// Its files, best first: those shown, those behind "and N more", and how many of these.
+struct FileLists {
+  html::List shown, folded;
+  std::size_t folded_count{0}, unlisted{0};
+};
+
+FileLists files_of(const ResultView& result) {
   std::vector<const OutputFile*> files;
   files.reserve(result.files.size());
   for (const OutputFile& file : result.files)
@@ -183,57 +156,46 @@ std::string render_files(const ResultView& result) {
   // A single one behind "and 1 more" would take the same room.
   const std::size_t shown = files.size() <= kFilesShown + 1 ? files.size() : kFilesShown;
   const std::size_t listed = std::min(files.size(), kFilesListed);
-  std::string out = "<ul class=\"files\">";
-  for (std::size_t i = 0; i < shown; ++i)
-    out += file_item(*files[i], result.plugin);
-  out += "</ul>";
-  if (listed > shown) {
-    out += "<details><summary>and " + grouped(files.size() - shown) + " more</summary><ul class=\"files\">";
-    for (std::size_t i = shown; i < listed; ++i)
-      out += file_item(*files[i], result.plugin);
-    out += "</ul>";
-    if (files.size() > listed) {
-      out += "<p>" + grouped(files.size() - listed) + " more are in <a href=\"" + href_of_path(kManifestName) + "\">" +
-             kManifestName + "</a>.</p>";
-    }
-    out += "</details>";
-  }
-  return out;
+  FileLists lists;
+  for (std::size_t i = 0; i < listed; ++i)
+    (i < shown ? lists.shown : lists.folded).push_back(file_item(*files[i], result.plugin));
+  lists.folded_count = files.size() - shown;
+  lists.unlisted = files.size() - std::max(listed, shown);
+  return lists;
 }
 
-std::string render_cost(const ResultView& result) {
-  std::string out = "<p class=\"cost\"><span>" + html_escape(base::format_duration(result.wall_time)) + "</span>";
-  if (result.cpu_time.count() > 0)
-    out += "<span>CPU " + html_escape(base::format_duration(result.cpu_time)) + "</span>";
-  if (result.peak_memory_bytes > 0)
-    out += "<span>" + html_escape(base::format_size(result.peak_memory_bytes)) + " memory</span>";
+html::List cost_of(const ResultView& result) {
+  html::List cost = {{{"text", base::format_duration(result.wall_time)}}};
+  if (result.cpu_time.count() > 0) cost.push_back({{"text", "CPU " + base::format_duration(result.cpu_time)}});
+  if (result.peak_memory_bytes > 0) cost.push_back({{"text", base::format_size(result.peak_memory_bytes) + " memory"}});
   std::uint64_t bytes = 0;
   for (const OutputFile& file : result.files)
     bytes += file.size;
   if (result.files.size() > 1)
-    out += "<span>" + html_escape(base::format_size(bytes)) + " in " + counted(result.files.size(), "file") + "</span>";
-  return out + "</p>";
+    cost.push_back({{"text", base::format_size(bytes) + " in " + counted(result.files.size(), "file")}});
+  return cost;
 }
 
 std::string_view title_of(const ResultView& result) { return result.title.empty() ? result.plugin : result.title; }
 
-std::string render_result(const ResultView& result, std::size_t number) {
-  std::string out = "<li class=\"result\" id=\"result-" + std::to_string(number) +
-                    "\">\n<div class=\"cap\"><h3 title=\"" + html_escape(result.plugin + "/" + result.hook) + "\">" +
-                    html_escape(title_of(result)) + "</h3>" + status_badge(result.status) + "</div>\n";
-  if (!result.output.empty()) out += "<p class=\"said\" dir=\"auto\">" + html_escape(result.output) + "</p>\n";
-  if (!result.error.empty()) out += "<p class=\"said err\">" + html_escape(result.error) + "</p>\n";
-  out += render_files(result) + render_cost(result);
-  if (!result.log.empty()) {
-    out += "<details><summary>Last lines of its error output</summary><pre tabindex=\"0\">" + html_escape(result.log) +
-           "</pre>";
-    if (!result.stderr_path.empty())
-      out += "<p><a href=\"" + href_of_path(result.stderr_path) + "\">The whole log</a></p>";
-    out += "</details>";
-  } else if (!result.stderr_path.empty() && result.status == "failed") {
-    out += "<p class=\"cost\"><a href=\"" + href_of_path(result.stderr_path) + "\">Its error output</a></p>";
-  }
-  return out + "\n</li>\n";
+Html render_result(const ResultView& result, std::size_t number) {
+  auto files = files_of(result);
+  const bool logged = !result.log.empty(), has_stderr = !result.stderr_path.empty();
+  return fill(embedded::result_html, {{"number", number},
+                                      {"hook", result.plugin + "/" + result.hook},
+                                      {"title", title_of(result)},
+                                      {"status", html::status_badge(result.status)},
+                                      {"output", result.output},
+                                      {"error", result.error},
+                                      {"files", std::move(files.shown)},
+                                      {"folded", std::move(files.folded)},
+                                      {"folded_count", grouped(files.folded_count)},
+                                      {"unlisted", files.unlisted > 0 ? grouped(files.unlisted) : ""},
+                                      {"manifest", kManifestName},
+                                      {"cost", cost_of(result)},
+                                      {"log", result.log},
+                                      {"stderr", has_stderr ? href_of_path(result.stderr_path) : ""},
+                                      {"only_stderr", !logged && has_stderr && result.status == "failed"}});
 }
 
 // Hooks that left nothing to look at: one line each, with the reason.
@@ -241,111 +203,106 @@ bool is_quiet(const ResultView& result) {
   return result.files.empty() && (result.status == "skipped" || result.status == "noresults");
 }
 
-std::string render_quiet(const ResultView& result, std::size_t number, std::string_view silence) {
+Html render_quiet(const ResultView& result, std::size_t number, std::string_view silence) {
   const std::string& reason = !result.output.empty() ? result.output : result.error;
-  return "<li id=\"result-" + std::to_string(number) + "\"><b title=\"" +
-         html_escape(result.plugin + "/" + result.hook) + "\">" + html_escape(title_of(result)) + "</b><span>" +
-         (reason.empty() ? std::string(silence) : html_escape(reason)) + "</span></li>\n";
+  return fill(embedded::quiet_result_html, {{"number", number},
+                                            {"hook", result.plugin + "/" + result.hook},
+                                            {"title", title_of(result)},
+                                            {"reason", reason.empty() ? silence : std::string_view(reason)}});
 }
 
-// One part of the page. `body` is what stands in the list; nothing at all if that is empty.
-std::string block(std::string_view id, std::string_view heading, const std::string& lede, std::string_view list_class,
-                  const std::string& body) {
-  if (body.empty()) return {};
-  return "<section class=\"block\" id=\"" + std::string(id) + "\">\n<h2>" + std::string(heading) +
-         "</h2>\n<p class=\"lede\">" + lede + "</p>\n<ul class=\"" + std::string(list_class) + "\">\n" + body +
-         "</ul>\n</section>\n";
-}
+// The results by what became of them, and how many hooks that are.
+struct Group {
+  Html items;
+  std::size_t count{0};
+};
+struct Groups {
+  Group kept, failed, silent, skipped;
+};
 
-std::string render_results(const SnapshotView& view) {
-  std::string kept;
-  std::string failed;
-  std::string silent;
-  std::string skipped;
-  std::size_t kept_count = 0;
-  std::size_t failed_count = 0;
-  std::size_t silent_count = 0;
-  std::size_t skipped_count = 0;
+Groups groups_of(const SnapshotView& view) {
+  Groups groups;
   for (std::size_t i = 0; i < view.results.size(); ++i) {
     const ResultView& result = view.results[i];
     if (result.status == "failed") {
-      failed += render_result(result, i + 1);
-      ++failed_count;
+      groups.failed.items += render_result(result, i + 1);
+      ++groups.failed.count;
     } else if (!is_quiet(result)) {
-      kept += render_result(result, i + 1);
-      if (result.status == "succeeded") ++kept_count;
+      groups.kept.items += render_result(result, i + 1);
+      if (result.status == "succeeded") ++groups.kept.count;
     } else if (result.status == "skipped") {
-      skipped += render_quiet(result, i + 1, "No reason given");
-      ++skipped_count;
+      groups.skipped.items += render_quiet(result, i + 1, "No reason given");
+      ++groups.skipped.count;
     } else {
-      silent += render_quiet(result, i + 1, "Nothing on this page for it");
-      ++silent_count;
+      groups.silent.items += render_quiet(result, i + 1, "Nothing on this page for it");
+      ++groups.silent.count;
     }
   }
-
-  std::string lede = counted(kept_count, "hook") + " succeeded";
-  if (failed_count > 0) lede += ", <a href=\"#failed\">" + grouped(failed_count) + " failed</a>";
-  if (silent_count > 0) lede += ", <a href=\"#nothing\">" + grouped(silent_count) + " found nothing</a>";
-  if (skipped_count > 0) lede += ", <a href=\"#skipped\">" + grouped(skipped_count) + " skipped</a>";
-
-  std::string out = block("kept", "What was kept", lede + ".", "results", kept);
-  if (kept.empty()) {
-    out += "<section class=\"block\" id=\"kept\">\n<h2>Nothing was kept</h2>\n<p class=\"lede\">" +
-           (view.results.empty() ? std::string("No hook ran on this page.") : lede + ".") + "</p>\n</section>\n";
-  }
-  out += block("failed", "What failed", counted(failed_count, "hook") + " ended with an error.", "results", failed);
-  out += block("nothing", "Found nothing", counted(silent_count, "hook") + " ran and had nothing to keep.", "quiet",
-               silent);
-  out += block("skipped", "Skipped", counted(skipped_count, "hook") + " had no part in this page.", "quiet", skipped);
-  return out;
+  return groups;
 }
 
-std::string render_discovered(const SnapshotView& view) {
-  if (view.discovered.empty()) return {};
-  const std::size_t listed = std::min(view.discovered.size(), kLinksListed);
-  std::string out = "<section class=\"block\" id=\"links\">\n<h2>Links found on the page</h2>\n<details><summary>Show ";
-  out += counted(view.discovered.size(), "link");
-  out += "</summary>\n<ol class=\"links\">\n";
-  for (std::size_t i = 0; i < listed; ++i)
-    out += "<li>" + outside_link(view.discovered[i], view.discovered[i]) + "</li>\n";
-  out += "</ol>";
-  if (view.discovered.size() > listed) {
-    out += "<p>" + grouped(view.discovered.size() - listed) +
-           " more are in <a href=\"./index.jsonl\">index.jsonl</a>.</p>";
-  }
-  return out + "</details>\n</section>\n";
+Html lede_of(const Groups& groups) {
+  const auto some = [](std::size_t count) { return count > 0 ? grouped(count) : std::string(); };
+  return fill(embedded::lede_html, {{"kept", counted(groups.kept.count, "hook")},
+                                    {"failed", some(groups.failed.count)},
+                                    {"silent", some(groups.silent.count)},
+                                    {"skipped", some(groups.skipped.count)}});
 }
 
-std::string render_footer(const SnapshotView& view) {
-  std::string out = "<footer class=\"foot\">\n<p>To check that nothing has changed since, run <code>sha256sum -c ";
-  out += kManifestName;
-  out += "</code> in this directory. Every file and its digest is in <a href=\"";
-  out += href_of_path(kManifestName);
-  out += "\">";
-  out += kManifestName;
-  out += "</a>; the same results for programs are in <a href=\"./index.jsonl\">index.jsonl</a>.</p>\n<p>Snapshot <span "
-         "class=\"mono\">";
-  out += html_escape(view.id) + "</span>";
-  if (!view.crawl_id.empty()) out += " of crawl <span class=\"mono\">" + html_escape(view.crawl_id) + "</span>";
-  out += ", attempt " + std::to_string(view.fence) + ". Sealed by Holdfast.</p>\n</footer>\n";
-  return out;
+html::List blocks_of(const Groups& groups, const Html& lede) {
+  html::List blocks;
+  const auto add = [&](const char* id, const char* heading, html::Value about, const char* style, const Group& group) {
+    if (!group.items.empty())
+      blocks.push_back(
+          {{"id", id}, {"heading", heading}, {"lede", std::move(about)}, {"style", style}, {"items", group.items}});
+  };
+  add("kept", "What was kept", lede, "results", groups.kept);
+  add("failed", "What failed", counted(groups.failed.count, "hook") + " ended with an error.", "results",
+      groups.failed);
+  add("nothing", "Found nothing", counted(groups.silent.count, "hook") + " ran and had nothing to keep.", "quiet",
+      groups.silent);
+  add("skipped", "Skipped", counted(groups.skipped.count, "hook") + " had no part in this page.", "quiet",
+      groups.skipped);
+  return blocks;
+}
+
+html::List links_of(const SnapshotView& view) {
+  html::List links;
+  for (const auto& url : view.discovered)
+    if (links.size() < kLinksListed) links.push_back({{"link", html::outside_link(url, url)}});
+  return links;
 }
 
 } // namespace
 
 std::string render_snapshot_html(const SnapshotView& view) {
   const OutputFile* favicon = main_file(view, "favicon", kIcons);
-  const std::string preview = render_preview(view);
-  std::string out =
-      page_head(view.title.empty() ? view.url : view.title, favicon == nullptr ? std::string_view{} : favicon->path);
-  out += "<a class=\"skip\" href=\"#kept\">Skip to what was kept</a>\n<div class=\"page\">\n";
-  out += render_header(view, favicon);
-  const bool two_columns = preview.find("<details") == std::string::npos && !preview.empty();
-  out += two_columns ? "<main class=\"spread two\">\n" : "<main class=\"spread\">\n";
-  out += preview;
-  out += "<div>\n" + render_results(view) + render_discovered(view) + "</div>\n</main>\n";
-  out += render_footer(view) + "</div>\n" + page_foot();
-  return out;
+  const std::string icon = favicon == nullptr ? "" : href_of_path(favicon->path);
+  const auto preview = preview_of(view);
+  const auto groups = groups_of(view);
+  const auto lede = lede_of(groups);
+  const auto found = view.discovered.size();
+  const Html body =
+      fill(embedded::snapshot_html, {{"favicon", icon},
+                                     {"outcome", html::status_badge(view.outcome)},
+                                     {"headline", view.title.empty() ? html::without_scheme(view.url) : view.title},
+                                     {"url", html::outside_link(view.url, view.url)},
+                                     {"ways", ways(view)},
+                                     {"facts", facts_of(view)},
+                                     {"two_columns", preview.beside},
+                                     {"preview", preview.html},
+                                     {"kept", groups.kept.items},
+                                     {"ran", !view.results.empty()},
+                                     {"lede", lede},
+                                     {"blocks", blocks_of(groups, lede)},
+                                     {"links", links_of(view)},
+                                     {"links_counted", counted(found, "link")},
+                                     {"more_links", found > kLinksListed ? grouped(found - kLinksListed) : ""},
+                                     {"manifest", kManifestName},
+                                     {"id", view.id},
+                                     {"crawl", view.crawl_id},
+                                     {"fence", view.fence}});
+  return page_frame(view.title.empty() ? view.url : view.title, icon, body);
 }
 
 } // namespace holdfast::archive

@@ -3,6 +3,7 @@
 #include "lib/archive/attempt.hpp"
 #include "lib/archive/bucket.hpp"
 #include "lib/archive/file_work.hpp"
+#include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/uuid.hpp"
 
@@ -27,12 +28,6 @@ namespace {
 constexpr const char* kSentinel = ".holdfast-archive";
 constexpr std::string_view kOwnPrefix = ".holdfast-";
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.back() == '\n' || text.back() == '\r' || text.back() == ' '))
-    text.remove_suffix(1);
-  return text;
-}
-
 // The id in the sentinel, or nullopt if there is no sentinel.
 std::optional<std::string> read_sentinel(const std::filesystem::path& directory) {
   const auto file = directory / kSentinel;
@@ -48,7 +43,7 @@ std::optional<std::string> read_sentinel(const std::filesystem::path& directory)
   } while (got < 0 && errno == EINTR);
   if (got < 0)
     throw Error(ErrorClass::unavailable, "cannot read " + printable(file.native()) + ": " + base::errno_text(errno));
-  return std::string(trimmed({buffer.data(), static_cast<std::size_t>(got)}));
+  return std::string(base::trimmed({buffer.data(), static_cast<std::size_t>(got)}));
 }
 
 void require_sentinel(const std::filesystem::path& directory, s3::Client* bucket, const std::string& id,
@@ -121,7 +116,7 @@ void require_writable(const Fd& directory, const std::filesystem::path& path) {
 
 } // namespace
 
-std::optional<std::string> directory_sentinel(const std::filesystem::path& root) { return read_sentinel(root); }
+std::optional<std::string> collection_of(const std::filesystem::path& root) { return read_sentinel(root); }
 
 Root Root::open(const std::filesystem::path& directory, const std::string& collection_id, bool create) {
   if (s3::is_location(directory.native())) {

@@ -1,5 +1,5 @@
 #pragma once
-// ASCII classification that no locale can change. Internal to lib/base. Pure; any thread.
+// ASCII that no locale can change: classes, case, blanks, hexadecimal digits. Pure; any thread.
 
 #include <string>
 #include <string_view>
@@ -8,6 +8,7 @@ namespace holdfast::base {
 
 constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 constexpr bool is_alpha(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+constexpr bool is_blank(char c) noexcept { return c == ' ' || (c >= '\t' && c <= '\r'); }
 constexpr bool is_ascii(char c) noexcept { return static_cast<unsigned char>(c) < 0x80; }
 constexpr bool is_control(char c) noexcept { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }
 constexpr char to_lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
@@ -25,6 +26,34 @@ constexpr int percent_decoded(std::string_view text, std::size_t position) noexc
   const int high = hex_value(text[position + 1]);
   const int low = hex_value(text[position + 2]);
   return high < 0 || low < 0 ? -1 : high * 16 + low;
+}
+
+// "*" -> "2a".
+inline std::string hex(std::string_view bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string out;
+  for (const char c : bytes) {
+    out += kDigits[static_cast<unsigned char>(c) >> 4];
+    out += kDigits[static_cast<unsigned char>(c) & 15];
+  }
+  return out;
+}
+
+// "*" -> "%2A".
+inline void append_percent(std::string& out, char c) {
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  out += '%';
+  out += kDigits[static_cast<unsigned char>(c) >> 4];
+  out += kDigits[static_cast<unsigned char>(c) & 15];
+}
+
+// Without the blanks around it.
+constexpr std::string_view trimmed(std::string_view text) noexcept {
+  while (!text.empty() && is_blank(text.front()))
+    text.remove_prefix(1);
+  while (!text.empty() && is_blank(text.back()))
+    text.remove_suffix(1);
+  return text;
 }
 
 inline std::string lower_case(std::string_view text) {

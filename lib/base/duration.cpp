@@ -21,8 +21,6 @@ struct Unit {
   double factor;
 };
 
-constexpr std::string_view kBlanks = " \t";
-
 constexpr std::array kDurationUnits = std::to_array<Unit>({
     {"", 1e3},
     {"ms", 1},
@@ -53,12 +51,6 @@ constexpr std::array kSizeUnits = std::to_array<Unit>({
 
 // The largest whole number up to which a double counts exactly: 285 thousand years, or 8 PiB.
 constexpr double kLargestExact = 0x1p53;
-
-std::string_view trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
 
 // A decimal number, then a unit. nullopt for anything else: a sign, an exponent, an unknown unit, more than fits.
 std::optional<double> parse_quantity(std::string_view text, std::span<const Unit> units) {

@@ -1,6 +1,7 @@
 #include "lib/base/log.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/base/json_text.hpp"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -106,7 +107,7 @@ public:
     }
     add_subject(line, innermost);
     // Captured text may be invalid UTF-8; a log line must never fail for it.
-    const std::string text = line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+    const std::string text = json_text(line);
     out.append(text.data(), text.data() + text.size());
     out.push_back('\n');
   }

@@ -44,6 +44,12 @@ std::string tail_of(const std::filesystem::path& file, std::size_t bytes) {
 
 std::string utc_timestamp() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
 
+std::string iso_time(std::string_view utc) {
+  constexpr std::size_t kDay = 10, kTime = 19;
+  if (utc.size() < kTime) return std::string(utc);
+  return std::string(utc.substr(0, kDay)) + "T" + std::string(utc.substr(kDay + 1, kTime - kDay - 1)) + "Z";
+}
+
 std::size_t edit_distance(std::string_view from, std::string_view to) {
   std::vector<std::size_t> row(to.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});

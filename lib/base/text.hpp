@@ -19,6 +19,9 @@ std::string tail_of(const std::filesystem::path& file, std::size_t bytes);
 // "2026-01-31T23:59:59Z", now.
 std::string utc_timestamp();
 
+// A time as PostgreSQL writes it in UTC, "2026-01-31 23:59:59.5+00", in that form; shorter texts as they are.
+std::string iso_time(std::string_view utc);
+
 // Edits (insert, delete, replace) that turn one word into the other.
 std::size_t edit_distance(std::string_view from, std::string_view to);
 // The one of `known` that `word` is most likely a misspelling of; empty if none is near.

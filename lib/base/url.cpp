@@ -19,7 +19,6 @@ namespace {
 constexpr std::size_t kLongestUrl = 8192;
 constexpr std::size_t kLongestShown = 200;    // of a bad URL in an error message
 constexpr std::size_t kLongestFileName = 255; // of every file system that matters
-constexpr std::string_view kBlanks = " \t\r\n\f\v";
 
 bool is_unreserved(char c) {
   return is_alpha(c) || is_digit(c) || std::string_view("-._~").find(c) != std::string_view::npos;
@@ -28,12 +27,6 @@ bool is_path_character(char c) {
   return is_unreserved(c) || std::string_view("!$&'()*+,;=:@/").find(c) != std::string_view::npos;
 }
 bool is_query_character(char c) { return is_path_character(c) || c == '?'; }
-
-std::string_view trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
 
 // "https" of "https://..."; empty if the text does not begin with a scheme and a colon.
 std::string_view scheme_of(std::string_view text) {

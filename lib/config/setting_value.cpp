@@ -1,5 +1,6 @@
 // What a text must look like to be the value of a key, and what to say if it does not.
 
+#include "lib/base/characters.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/text.hpp"
@@ -128,9 +129,7 @@ void throw_unknown(std::string_view origin, std::string_view name, const std::ve
 }
 
 std::optional<bool> parse_boolean(std::string_view text) {
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  const auto lower = base::lower_case(text);
   if (lower == "true" || lower == "yes" || lower == "on" || lower == "1") return true;
   if (lower == "false" || lower == "no" || lower == "off" || lower == "0") return false;
   return std::nullopt;

@@ -1,4 +1,5 @@
 #include "lib/base/error.hpp"
+#include "lib/base/json_text.hpp"
 #include "lib/config/layers.hpp"
 
 #include <fmt/format.h>
@@ -137,7 +138,7 @@ private:
       if (pair.second.IsScalar()) {
         text = pair.second.Scalar();
       } else if (!pair.second.IsNull()) {
-        text = to_json(pair.second, 0).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+        text = base::json_text(to_json(pair.second, 0));
       }
       if (text.find('\0') != std::string::npos) fail(pair.second, fmt::format("{} holds a NUL character", name));
       result_.hook_options.emplace(name, Value{std::move(text), origin(pair.first)});

@@ -1,5 +1,6 @@
 #include "lib/hooks/binary.hpp"
 
+#include "lib/base/shell.hpp"
 #include "lib/base/text.hpp"
 
 #include <nlohmann/json.hpp>
@@ -73,14 +74,7 @@ std::string quoted(const std::string& word) {
     return std::isalnum(static_cast<unsigned char>(letter)) != 0 || std::string_view("@/._+-=:").find(letter) < 9;
   });
   if (plain) return word;
-  std::string text = "'";
-  for (const char letter : word) {
-    if (letter == '\'')
-      text += "'\\''";
-    else
-      text += letter;
-  }
-  return text + "'";
+  return base::shell_quoted(word);
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 #include "lib/hooks/environment.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/base/json_text.hpp"
 #include "lib/hooks/plugin_options.hpp"
 #include "lib/hooks/text.hpp"
 
@@ -75,7 +76,7 @@ std::string extra_context(const Hook& hook, const HookContext& context) {
     object["snapshot_title"] = clean_text(context.snapshot_title, kLongestText, Lines::one);
     object["snapshot_tags"] = clean_text(context.snapshot_tags, kLongestText, Lines::one);
   }
-  return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return base::json_text(object);
 }
 
 // The keys that every hook gets, from the context and from global options.

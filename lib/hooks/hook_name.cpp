@@ -1,5 +1,6 @@
 #include "lib/hooks/hook_name.hpp"
 
+#include "lib/base/utf8.hpp"
 #include "lib/hooks/text.hpp"
 
 #include <algorithm>
@@ -31,7 +32,7 @@ std::optional<Event> parse_event(std::string_view word) {
 bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
 
 bool printable(std::string_view text) {
-  return valid_utf8(text) && std::none_of(text.begin(), text.end(), [](char letter) {
+  return base::is_utf8(text) && std::none_of(text.begin(), text.end(), [](char letter) {
            return static_cast<unsigned char>(letter) < 0x20 || letter == 0x7F || letter == '/';
          });
 }

@@ -2,6 +2,8 @@
 
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/fd.hpp"
+#include "lib/base/shell.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/hooks/directory_meter.hpp"
 #include "lib/hooks/outcome.hpp"
@@ -52,43 +54,35 @@ constexpr std::size_t kStderrTail = 64u << 10;
 class File {
 public:
   File() = default;
-  explicit File(int descriptor) : descriptor_(descriptor) {}
-  File(File&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-  File& operator=(File&& other) noexcept {
-    std::swap(descriptor_, other.descriptor_);
-    return *this;
-  }
-  ~File() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
+  explicit File(int descriptor) : fd_(descriptor) {}
 
   // Never follows a link: the directory belongs to the hook, and what it puts there is not trusted.
   static File open(const fs::path& path, int flags, mode_t mode = 0) {
     return File(::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, mode));
   }
 
-  bool is_open() const { return descriptor_ >= 0; }
-  int get() const { return descriptor_; }
+  bool is_open() const { return static_cast<bool>(fd_); }
+  int get() const { return fd_.get(); }
   std::uint64_t size() const {
     struct stat status {};
-    return is_open() && ::fstat(descriptor_, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
+    return is_open() && ::fstat(fd_.get(), &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
   }
   bool regular() const {
     struct stat status {};
-    return is_open() && ::fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode);
+    return is_open() && ::fstat(fd_.get(), &status) == 0 && S_ISREG(status.st_mode);
   }
   std::string read_at(std::uint64_t offset, std::size_t most) const {
     std::string bytes(most, '\0');
     ssize_t count = 0;
     do {
-      count = is_open() ? ::pread(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset)) : 0;
+      count = is_open() ? ::pread(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset)) : 0;
     } while (count < 0 && errno == EINTR);
     bytes.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
     return bytes;
   }
   bool write_all(std::string_view bytes) const {
     while (!bytes.empty()) {
-      const ssize_t count = ::write(descriptor_, bytes.data(), bytes.size());
+      const ssize_t count = ::write(fd_.get(), bytes.data(), bytes.size());
       if (count < 0 && errno == EINTR) continue;
       if (count <= 0) return false;
       bytes.remove_prefix(static_cast<std::size_t>(count));
@@ -97,20 +91,8 @@ public:
   }
 
 private:
-  int descriptor_{-1};
+  base::Fd fd_;
 };
-
-std::string quoted(const std::string& word) {
-  std::string text = "'";
-  for (const char letter : word) {
-    if (letter == '\'') {
-      text += "'\\''";
-    } else {
-      text.push_back(letter);
-    }
-  }
-  return text + "'";
-}
 
 Error cannot_create(const fs::path& path, int error_number) {
   return Error(ErrorClass::cannot_create, "cannot create " + path.string() + ": " + base::errno_text(error_number),
@@ -258,9 +240,9 @@ void HookRun::Impl::start() {
 
 // For people who want to run the hook by hand. Arguments only: the environment may hold secrets.
 void HookRun::Impl::write_script() const {
-  std::string text = "#!/bin/sh\ncd " + quoted(directory.string()) + " || exit 1\nexec";
+  std::string text = "#!/bin/sh\ncd " + base::shell_quoted(directory.string()) + " || exit 1\nexec";
   for (const std::string& argument : command.argv)
-    text += " " + quoted(argument);
+    text += " " + base::shell_quoted(argument);
   text += "\n";
   const File script = File::open(file(".sh"), O_WRONLY | O_CREAT | O_EXCL, 0755);
   if (!script.is_open() || !script.write_all(text)) {

@@ -1,3 +1,4 @@
+#include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
 #include "lib/hooks/plugin_options.hpp"
 
@@ -22,20 +23,8 @@ namespace {
 constexpr std::chrono::milliseconds kLongestRun = std::chrono::hours(12);
 constexpr int kMostRounds = 8; // of fallbacks and of {VAR}: real plugins need two
 
-std::string trimmed(std::string_view text) {
-  const auto begin = text.find_first_not_of(" \t\r\n");
-  if (begin == std::string_view::npos) return {};
-  return std::string(text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1));
-}
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](char letter) { return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter + 32) : letter; });
-  return text;
-}
-
 std::optional<bool> parse_boolean(std::string_view text) {
-  const std::string word = lower(trimmed(text));
+  const std::string word = base::lower_case(base::trimmed(text));
   if (word == "true" || word == "1" || word == "yes" || word == "on") return true;
   if (word == "false" || word == "0" || word == "no" || word == "off") return false;
   return std::nullopt;
@@ -78,7 +67,7 @@ bool matches(const std::string& pattern, const std::string& value) {
 
 // The value as it goes into the environment. `borrowed`: it was given for a fallback key.
 std::string checked(const Plugin& plugin, const Property& property, const std::string& given, bool borrowed) {
-  std::string value = property.type == "string" ? given : trimmed(given);
+  std::string value = property.type == "string" ? given : std::string(base::trimmed(given));
   if (property.type == "boolean") {
     const auto parsed = parse_boolean(value);
     if (!parsed) fail(plugin, property, given, "true or false");
@@ -120,7 +109,7 @@ std::string checked(const Plugin& plugin, const Property& property, const std::s
 const std::string* given_value(const Property& property, const Options& options) {
   const auto look = [&](const std::string& key) -> const std::string* {
     const auto found = options.find(key);
-    const bool usable = found != options.end() && (property.type == "string" || !trimmed(found->second).empty());
+    const bool usable = found != options.end() && (property.type == "string" || !base::trimmed(found->second).empty());
     return usable ? &found->second : nullptr;
   };
   if (const std::string* value = look(property.key)) return value;
@@ -327,7 +316,7 @@ std::vector<std::string> selected_plugins(const Catalog& catalog, const std::str
     }
   }
 
-  const std::string list = trimmed(plugins);
+  const std::string list(base::trimmed(plugins));
   if (list.starts_with('[')) {
     const auto parsed = nlohmann::json::parse(list, nullptr, false);
     std::vector<std::string> roots;

@@ -1,6 +1,7 @@
 #include "lib/hooks/plugin_file.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/base/json_text.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -169,7 +170,7 @@ RequiredBinary read_binary(const Source& source, const json& value) {
   const Reader reader(source, value, "required_binaries");
   RequiredBinary binary{reader.text("name"), reader.text("binproviders"), reader.text("min_version"), {}};
   if (const json* overrides = reader.find("overrides"); overrides != nullptr && overrides->is_object())
-    binary.overrides = overrides->dump(-1, ' ', false, json::error_handler_t::replace);
+    binary.overrides = base::json_text(*overrides);
   if (binary.name.empty()) {
     source.fail({}, "required_binaries", "every entry of \"required_binaries\" must have a \"name\"");
   }

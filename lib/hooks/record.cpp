@@ -1,6 +1,8 @@
 #include "lib/hooks/record.hpp"
 
+#include "lib/base/json_text.hpp"
 #include "lib/base/text.hpp"
+#include "lib/base/utf8.hpp"
 #include "lib/hooks/text.hpp"
 
 #include <nlohmann/json.hpp>
@@ -96,7 +98,7 @@ json parse_object(std::string_view line) {
   if (begin == std::string_view::npos || line[begin] != '{' || too_deep(line)) return nullptr;
   const auto parse = [](std::string_view text) { return json::parse(text.begin(), text.end(), nullptr, false); };
   json value = line.find("\\u0000") == std::string_view::npos ? parse(line) : parse(repair_escapes(line));
-  if (value.is_discarded()) value = parse(repair_escapes(repair_utf8(line)));
+  if (value.is_discarded()) value = parse(repair_escapes(base::repair_utf8(line)));
   return value.is_object() ? value : json(nullptr);
 }
 
@@ -106,13 +108,11 @@ std::string text_of(const json& object, const char* key, std::size_t limit, Line
   return clean_text(found->get_ref<const std::string&>(), limit, lines);
 }
 
-std::string printed(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
-
 // As it would stand in an environment.
 std::string setting_text(const json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_boolean()) return value.get<bool>() ? "True" : "False";
-  return printed(value);
+  return base::json_text(value);
 }
 
 std::optional<Record> result_record(const json& object) {
@@ -124,7 +124,7 @@ std::optional<Record> result_record(const json& object) {
   record.output = text_of(object, "output_str", kLongestText);
   if (record.output.empty()) record.output = text_of(object, "output", kLongestText); // name of the oldest hooks
   if (const auto value = object.find("output_json"); value != object.end() && !value->is_null()) {
-    std::string text = printed(*value);
+    std::string text = base::json_text(*value);
     if (text.size() <= kLongestJson) record.output_json = std::move(text);
   }
   record.error = text_of(object, "error", kLongestText, Lines::many);

@@ -1,44 +1,15 @@
 #include "lib/hooks/text.hpp"
 
+#include "lib/base/utf8.hpp"
+
 namespace holdfast::hooks {
 
 namespace {
 
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD"; // U+FFFD
-constexpr std::string_view kEllipsis = "\xE2\x80\xA6";    // U+2026
+constexpr std::string_view kEllipsis = "\xE2\x80\xA6"; // U+2026
 
 unsigned byte_at(std::string_view text, std::size_t index) {
   return index < text.size() ? static_cast<unsigned char>(text[index]) : 0u;
-}
-
-// Length of the well-formed character at `at`, 0 if there is none.
-std::size_t character_length(std::string_view text, std::size_t at) noexcept {
-  const unsigned lead = byte_at(text, at);
-  if (lead < 0x80) return 1;
-  std::size_t length = 0;
-  unsigned low = 0x80;
-  unsigned high = 0xBF;
-  if (lead >= 0xC2 && lead <= 0xDF) {
-    length = 2;
-  } else if (lead >= 0xE0 && lead <= 0xEF) {
-    length = 3;
-    if (lead == 0xE0) low = 0xA0;  // overlong
-    if (lead == 0xED) high = 0x9F; // surrogates
-  } else if (lead >= 0xF0 && lead <= 0xF4) {
-    length = 4;
-    if (lead == 0xF0) low = 0x90;  // overlong
-    if (lead == 0xF4) high = 0x8F; // above U+10FFFF
-  } else {
-    return 0;
-  }
-  if (at + length > text.size()) return 0;
-  const unsigned second = byte_at(text, at + 1);
-  if (second < low || second > high) return 0;
-  for (std::size_t index = 2; index < length; ++index) {
-    const unsigned next = byte_at(text, at + index);
-    if (next < 0x80 || next > 0xBF) return 0;
-  }
-  return length;
 }
 
 // End of the escape sequence that starts at `at` (text[at] is ESC).
@@ -63,31 +34,6 @@ std::size_t skip_escape(std::string_view text, std::size_t at) noexcept {
 
 } // namespace
 
-bool valid_utf8(std::string_view text) noexcept {
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t length = character_length(text, at);
-    if (length == 0) return false;
-    at += length;
-  }
-  return true;
-}
-
-std::string repair_utf8(std::string_view text) {
-  std::string result;
-  result.reserve(text.size());
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t length = character_length(text, at);
-    if (length == 0) {
-      result += kReplacement;
-      ++at;
-    } else {
-      result += text.substr(at, length);
-      at += length;
-    }
-  }
-  return result;
-}
-
 std::string clean_text(std::string_view text, std::size_t limit, Lines lines) {
   std::string result;
   bool blank_pending = false; // leading and trailing blanks never reach the result
@@ -110,7 +56,7 @@ std::string clean_text(std::string_view text, std::size_t limit, Lines lines) {
       ++at;
       continue;
     }
-    const std::size_t length = character_length(text, at);
+    const std::size_t length = base::utf8_length(text.substr(at));
     const bool c1_control = length == 2 && lead == 0xC2 && byte_at(text, at + 1) < 0xA0;
     if (length == 1 && (lead < 0x20 || lead == 0x7F)) {
       ++at;
@@ -127,7 +73,7 @@ std::string clean_text(std::string_view text, std::size_t limit, Lines lines) {
     }
     blank_pending = false;
     newlines_pending = 0;
-    piece += length == 0 ? kReplacement : text.substr(at, length);
+    piece += length == 0 ? base::kReplacement : text.substr(at, length);
     if (result.size() + piece.size() > limit) {
       // Make room for the ellipsis, at a character boundary.
       const std::size_t keep = limit > kEllipsis.size() ? limit - kEllipsis.size() : 0;

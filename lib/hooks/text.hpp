@@ -7,12 +7,6 @@
 
 namespace holdfast::hooks {
 
-// Well-formed UTF-8 (no overlong forms, no surrogates, nothing above U+10FFFF).
-bool valid_utf8(std::string_view text) noexcept;
-
-// Every ill-formed byte becomes U+FFFD; the result is always valid UTF-8.
-std::string repair_utf8(std::string_view text);
-
 enum class Lines { one, many };
 
 // Valid UTF-8 without ANSI escape sequences and control characters (NUL above all: PostgreSQL refuses it), trimmed, and

@@ -1,10 +1,10 @@
 #include "lib/pg/connection.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/base/sha256.hpp"
 #include "lib/pg/answer_watch.hpp"
 #include "lib/pg/conninfo.hpp"
 #include "lib/pg/pqxx_compat.hpp"
-#include "lib/pg/sha256.hpp"
 #include "lib/pg/sqlstate.hpp"
 
 #include <spdlog/spdlog.h>
@@ -126,7 +126,7 @@ struct Connection::Impl {
 
   // The statement's name is a digest of its text: behind a pooler that hands one server session to many clients, equal
   // names then mean equal statements.
-  static std::string name_of(const std::string& sql) { return "hf_" + sha256_hex(sql).substr(0, 24); }
+  static std::string name_of(const std::string& sql) { return "hf_" + base::sha256_hex(sql).substr(0, 24); }
 
   pqxx::result execute(pqxx::transaction_base& transaction, const std::string& sql, const Params& params) {
     if (!use_prepared) return compat::exec_unprepared(transaction, sql, params);
@@ -204,7 +204,9 @@ struct Transaction::Impl {
 };
 
 Connection::Connection(const std::string& dsn, const ConnectionOptions& options)
-    : impl_(std::make_unique<Impl>(dsn, options)) {}
+    : impl_(std::make_unique<Impl>(dsn, options)) {
+  if (options.read_only) call("set default_transaction_read_only = on");
+}
 
 // The library says UNLISTEN for each listener, and waits for the answer without a deadline: across a dead network that
 // would be for ever. A closed socket makes it fail at once; for the server, the end of the session is all the same.

@@ -32,6 +32,7 @@ struct ConnectionOptions {
   // A session whose server has not answered a call by then is given up, whatever the network says. Zero:
   // statement_timeout and 5 s more.
   std::chrono::milliseconds answer_timeout{0};
+  bool read_only{false}; // each transaction is, unless it says otherwise
 };
 
 class Transaction;
@@ -47,6 +48,10 @@ public:
 
   // One statement in its own transaction (autocommit). `sql` is prepared once per session and reused.
   Result call(const std::string& sql, const Params& params = {});
+  template <class First, class... Rest>
+  requires(!std::same_as<First, Params>) Result call(const std::string& sql, const First& first, const Rest&... rest) {
+    return call(sql, Params::of(first, rest...));
+  }
   // A script of several statements without parameters, in one transaction (migrations).
   void script(const std::string& sql);
   // Runs `work` inside BEGIN/COMMIT; rolls back and rethrows if it throws.
@@ -73,6 +78,10 @@ private:
 class Transaction {
 public:
   Result call(const std::string& sql, const Params& params = {});
+  template <class First, class... Rest>
+  requires(!std::same_as<First, Params>) Result call(const std::string& sql, const First& first, const Rest&... rest) {
+    return call(sql, Params::of(first, rest...));
+  }
   void script(const std::string& sql);
 
 private:

@@ -1,7 +1,7 @@
 #include "lib/pg/heartbeat.hpp"
 
+#include "lib/base/backoff.hpp"
 #include "lib/base/error.hpp"
-#include "lib/pg/backoff.hpp"
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -193,7 +193,7 @@ struct Heartbeat::Impl {
   const std::shared_ptr<Recipient> recipient;
   asio::io_context context{1};
   asio::executor_work_guard<asio::io_context::executor_type> keep_running{context.get_executor()};
-  Backoff backoff{milliseconds(50), milliseconds(5000)};
+  base::Backoff backoff{milliseconds(50), milliseconds(5000)};
   // Flags, not locals of serve(): a handler may still be queued when serve() has been left by an exception.
   bool stopping{false};
   bool requested{false}; // beat_now()

@@ -1,7 +1,7 @@
 #include "lib/pg/migrator.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/pg/sha256.hpp"
+#include "lib/base/sha256.hpp"
 #include "lib/pg/sqlstate.hpp"
 
 #include <algorithm>
@@ -60,7 +60,7 @@ int highest(const Ledger& ledger) {
 // Whether the ledger has this very text.
 bool is_applied(const Ledger& ledger, const MigrationFile& file) {
   const auto found = ledger.find(std::string(file.name));
-  return found != ledger.end() && found->second.checksum == sha256_hex(file.text);
+  return found != ledger.end() && found->second.checksum == base::sha256_hex(file.text);
 }
 
 bool is_breaking(const MigrationFile& file) { return file.text.starts_with("-- Breaking:"); }
@@ -117,7 +117,7 @@ void apply(Transaction& transaction, const MigrationFile& file, std::optional<in
   transaction.call("insert into holdfast.schema_migration (name, number, checksum, breaking) "
                    "values ($1, $2::integer, $3, $4::boolean) "
                    "on conflict (name) do update set checksum = excluded.checksum, applied_at = clock_timestamp()",
-                   Params::of(file.name, number, sha256_hex(file.text), number && is_breaking(file)));
+                   Params::of(file.name, number, base::sha256_hex(file.text), number && is_breaking(file)));
 }
 
 } // namespace

@@ -2,6 +2,7 @@
 // Parameters of a query: text or NULL, cast in the SQL. Plain values. NUL bytes and invalid UTF-8 in text are replaced
 // by U+FFFD, because the wire would cut the value at the NUL and the server would refuse the rest.
 
+#include <chrono>
 #include <concepts>
 #include <cstdint>
 #include <optional>
@@ -36,6 +37,7 @@ public:
   Params& add(const std::optional<T>& value) {
     return value ? add(*value) : add(std::nullopt);
   }
+  Params& add(std::chrono::milliseconds value); // an interval
   // One-dimensional SQL array literals.
   Params& add(const std::vector<std::string>& values);
   Params& add(const std::vector<std::optional<std::string>>& values);
@@ -48,6 +50,6 @@ private:
 };
 
 // Valid UTF-8 without NUL: every offending byte becomes U+FFFD.
-std::string sanitize_utf8(std::string_view text);
+std::string wire_text(std::string_view text);
 
 } // namespace holdfast::pg

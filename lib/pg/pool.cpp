@@ -1,7 +1,7 @@
 #include "lib/pg/pool.hpp"
 
+#include "lib/base/backoff.hpp"
 #include "lib/base/error.hpp"
-#include "lib/pg/backoff.hpp"
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/associated_executor.hpp>
@@ -130,7 +130,7 @@ struct Pool::Impl {
   }
 
   std::unique_ptr<Connection> connect(steady_clock::time_point deadline) {
-    Backoff backoff(milliseconds(50), milliseconds(2000));
+    base::Backoff backoff(milliseconds(50), milliseconds(2000));
     while (true) {
       try {
         return std::make_unique<Connection>(dsn, options);

@@ -73,7 +73,28 @@ private:
 
 } // namespace
 
-const std::optional<std::string>& Row::value(std::string_view column) const {
+const std::string& Cell::text() const {
+  if (!*value_) fail("column \"" + std::string(column_) + "\" is NULL");
+  return **value_;
+}
+
+void Cell::read(int& value) const { value = parse_number<int>(column_, text(), "an integer"); }
+void Cell::read(std::int64_t& value) const { value = parse_number<std::int64_t>(column_, text(), "an integer"); }
+void Cell::read(std::uint64_t& value) const {
+  value = parse_number<std::uint64_t>(column_, text(), "an integer of 0 or more");
+}
+void Cell::read(double& value) const { value = parse_number<double>(column_, text(), "a number"); }
+
+void Cell::read(bool& value) const {
+  if (text() != "t" && text() != "f") fail_conversion(column_, text(), "a boolean");
+  value = text() == "t";
+}
+
+void Cell::read(std::vector<std::string>& value) const {
+  if (!is_null()) value = ArrayReader(column_, text()).read();
+}
+
+Cell Row::operator[](std::string_view column) const {
   const auto& columns = result_->columns_;
   const auto found = std::find(columns.begin(), columns.end(), column);
   if (found == columns.end()) {
@@ -82,45 +103,13 @@ const std::optional<std::string>& Row::value(std::string_view column) const {
       known += (known.empty() ? "" : ", ") + name;
     fail("the result has no column \"" + std::string(column) + "\" (it has: " + known + ")");
   }
-  return result_->rows_.at(index_)[static_cast<std::size_t>(found - columns.begin())];
+  return {*found, result_->rows_.at(index_)[static_cast<std::size_t>(found - columns.begin())]};
 }
 
-bool Row::is_null(std::string_view column) const { return !value(column).has_value(); }
-
-const std::string& Row::text(std::string_view column) const {
-  const auto& cell = value(column);
-  if (!cell) fail("column \"" + std::string(column) + "\" is NULL");
-  return *cell;
-}
-
-std::string Row::text_or(std::string_view column, std::string_view fallback) const {
-  const auto& cell = value(column);
-  return cell ? *cell : std::string(fallback);
-}
-
-std::optional<std::string> Row::optional_text(std::string_view column) const { return value(column); }
-
-std::int64_t Row::integer(std::string_view column) const {
-  return parse_number<std::int64_t>(column, text(column), "an integer");
-}
-
-std::int64_t Row::integer_or(std::string_view column, std::int64_t fallback) const {
-  return is_null(column) ? fallback : integer(column);
-}
-
-double Row::number(std::string_view column) const { return parse_number<double>(column, text(column), "a number"); }
-
-bool Row::boolean(std::string_view column) const {
-  const auto& cell = text(column);
-  if (cell == "t") return true;
-  if (cell == "f") return false;
-  fail_conversion(column, cell, "a boolean");
-}
-
-std::vector<std::string> Row::text_array(std::string_view column) const {
-  const auto& cell = value(column);
-  if (!cell) return {};
-  return ArrayReader(column, *cell).read();
+Cell Row::value() const {
+  if (result_->columns_.size() != 1)
+    fail("expected exactly one column, got " + std::to_string(result_->columns_.size()));
+  return {result_->columns_[0], result_->rows_.at(index_)[0]};
 }
 
 Row Result::one() const {

@@ -2,34 +2,83 @@
 // What a query returned, copied out of the driver: rows of named text values. Plain values, movable, usable on any
 // thread. Conversions throw Error(bug) with the column's name when a value has not the type asked for.
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace holdfast::pg {
 
 class Result;
 
+// What a cell can be read as. Reading NULL throws, but for an array: that is empty.
+template <class T>
+concept Readable = std::same_as<T, std::string> || std::same_as<T, bool> || std::same_as<T, int> ||
+    std::same_as<T, std::int64_t> || std::same_as<T, std::uint64_t> || std::same_as<T, double> ||
+    std::same_as<T, std::vector<std::string>>; // a one-dimensional SQL text[]
+
+class Cell {
+public:
+  bool is_null() const noexcept { return !value_->has_value(); }
+  template <Readable T>
+  T as() const {
+    T value{};
+    read(value);
+    return value;
+  }
+  template <Readable T>
+  operator T() const {
+    return as<T>();
+  }
+  template <Readable T>
+  std::optional<T> optional() const {
+    return is_null() ? std::nullopt : std::optional<T>(as<T>());
+  }
+  template <Readable T>
+  T value_or(T fallback) const {
+    return is_null() ? std::move(fallback) : as<T>();
+  }
+  std::string value_or(const char* fallback) const { return is_null() ? fallback : as<std::string>(); }
+
+private:
+  friend class Row;
+  Cell(std::string_view column, const std::optional<std::string>& value) : column_(column), value_(&value) {}
+  const std::string& text() const;
+  void read(std::string& value) const { value = text(); }
+  void read(bool& value) const;
+  void read(int& value) const;
+  void read(std::int64_t& value) const;
+  void read(std::uint64_t& value) const;
+  void read(double& value) const;
+  void read(std::vector<std::string>& value) const;
+
+  std::string_view column_;
+  const std::optional<std::string>* value_;
+};
+
+// Refers to its Result.
 class Row {
 public:
-  bool is_null(std::string_view column) const;
-  const std::string& text(std::string_view column) const; // throws if NULL
-  std::string text_or(std::string_view column, std::string_view fallback) const;
-  std::optional<std::string> optional_text(std::string_view column) const;
-  std::int64_t integer(std::string_view column) const;
-  std::int64_t integer_or(std::string_view column, std::int64_t fallback) const;
-  double number(std::string_view column) const;
-  bool boolean(std::string_view column) const;
-  std::vector<std::string> text_array(std::string_view column) const; // a one-dimensional SQL text[]; NULL array: empty
+  // The cell of a column; of the only column. Throws Error(bug) if there is none of this name, or more than one.
+  Cell operator[](std::string_view column) const;
+  Cell value() const;
+
+  bool is_null(std::string_view column) const { return (*this)[column].is_null(); }
+  // As the server wrote it.
+  const std::string& text(std::string_view column) const { return (*this)[column].text(); }
+  std::int64_t integer(std::string_view column) const { return (*this)[column]; }
+  double number(std::string_view column) const { return (*this)[column]; }
+  bool boolean(std::string_view column) const { return (*this)[column]; }
 
 private:
   friend class Result;
   Row(const Result& result, std::size_t index) : result_(&result), index_(index) {}
-  const std::optional<std::string>& value(std::string_view column) const;
 
   const Result* result_;
   std::size_t index_;
@@ -45,6 +94,41 @@ public:
   Row operator[](std::size_t index) const { return Row(*this, index); }
   // The only row; throws Error(bug) unless there is exactly one.
   Row one() const;
+  // The only cell of the only row.
+  Cell value() const { return one().value(); }
+  // What `read` makes of each row, in order.
+  template <class Read>
+  auto map(Read read) const {
+    std::vector<std::invoke_result_t<Read&, const Row&>> all;
+    all.reserve(size());
+    for (const Row row : *this)
+      all.push_back(read(row));
+    return all;
+  }
+  // A column as a list.
+  template <Readable T = std::string>
+  std::vector<T> column(std::string_view name) const {
+    return map([name](const Row& row) { return row[name].as<T>(); });
+  }
+
+  class Iterator {
+  public:
+    Row operator*() const { return (*result_)[index_]; }
+    Iterator& operator++() {
+      ++index_;
+      return *this;
+    }
+    bool operator==(const Iterator&) const = default;
+
+  private:
+    friend class Result;
+    Iterator(const Result& result, std::size_t index) : result_(&result), index_(index) {}
+    const Result* result_;
+    std::size_t index_;
+  };
+  Iterator begin() const { return {*this, 0}; }
+  Iterator end() const { return {*this, size()}; }
+
   const std::vector<std::string>& columns() const noexcept { return columns_; }
   std::optional<std::string> cell(std::size_t row, std::size_t column) const { return rows_[row][column]; }
   Kind kind(std::size_t column) const { return kinds_[column]; }

@@ -1,5 +1,5 @@
+#include "lib/base/backoff.hpp"
 #include "lib/base/error.hpp"
-#include "lib/pg/backoff.hpp"
 #include "lib/pg/connection.hpp"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace holdfast::pg {
 
 void retry_temporary(std::chrono::steady_clock::time_point deadline, const std::function<void()>& work) {
   using namespace std::chrono_literals;
-  Backoff backoff(50ms, 2s);
+  base::Backoff backoff(50ms, 2s);
   while (true) {
     try {
       work();

@@ -1,5 +1,7 @@
 #include "lib/robots/rules.hpp"
 
+#include "lib/base/characters.hpp"
+
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -17,19 +19,6 @@ std::string_view trim(std::string_view text) {
   return text.substr(from, text.find_last_not_of(" \t") - from + 1);
 }
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result)
-    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return result;
-}
-
-int hex(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 // As our canonical URLs are written: unreserved characters plain, everything else in upper case hex.
 std::string normalised(std::string_view pattern) {
   static constexpr char kDigits[] = "0123456789ABCDEF";
@@ -41,8 +30,10 @@ std::string normalised(std::string_view pattern) {
   };
   for (std::size_t i = 0; i < pattern.size(); ++i) {
     const auto byte = static_cast<unsigned char>(pattern[i]);
-    if (byte == '%' && i + 2 < pattern.size() && hex(pattern[i + 1]) >= 0 && hex(pattern[i + 2]) >= 0) {
-      const auto decoded = static_cast<unsigned char>(hex(pattern[i + 1]) * 16 + hex(pattern[i + 2]));
+    if (byte == '%' && i + 2 < pattern.size() && base::hex_value(pattern[i + 1]) >= 0 &&
+        base::hex_value(pattern[i + 2]) >= 0) {
+      const auto decoded =
+          static_cast<unsigned char>(base::hex_value(pattern[i + 1]) * 16 + base::hex_value(pattern[i + 2]));
       i += 2;
       if (decoded < 0x80 && (std::isalnum(decoded) != 0 ||
                              std::string_view("-._~").find(static_cast<char>(decoded)) != std::string_view::npos))
@@ -85,7 +76,7 @@ std::string product(std::string_view agent) {
   const auto end = std::find_if(agent.begin(), agent.end(), [](char c) {
     return std::isalpha(static_cast<unsigned char>(c)) == 0 && c != '-' && c != '_';
   });
-  return lower(agent.substr(0, static_cast<std::size_t>(end - agent.begin())));
+  return base::lower_case(agent.substr(0, static_cast<std::size_t>(end - agent.begin())));
 }
 
 std::optional<std::chrono::milliseconds> seconds(std::string_view text) {
@@ -100,7 +91,7 @@ std::optional<std::chrono::milliseconds> seconds(std::string_view text) {
 Rules parse(std::string_view text, std::string_view agent) {
   text = text.substr(0, kMostBytes);
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
-  const std::string name = lower(agent);
+  const std::string name = base::lower_case(agent);
   Rules ours, everybodys;
   bool named = false, for_us = false, for_all = false, in_agents = false;
   while (!text.empty()) {
@@ -110,7 +101,7 @@ Rules parse(std::string_view text, std::string_view agent) {
     line = line.substr(0, line.find('#'));
     const auto colon = line.find(':');
     if (colon == std::string_view::npos) continue;
-    const std::string key = lower(trim(line.substr(0, colon)));
+    const std::string key = base::lower_case(trim(line.substr(0, colon)));
     const std::string_view value = trim(line.substr(colon + 1));
     if (key == "user-agent" || key == "useragent") {
       if (!in_agents) for_us = for_all = false; // a new group

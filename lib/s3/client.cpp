@@ -1,11 +1,10 @@
 #include "lib/s3/client.hpp"
 
+#include "lib/base/backoff.hpp"
 #include "lib/base/error.hpp"
-#include "lib/s3/digest.hpp"
+#include "lib/base/sha256.hpp"
 
 #include <spdlog/spdlog.h>
-
-#include <curl/curl.h>
 
 #include <algorithm>
 #include <chrono>
@@ -24,82 +23,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Waits between two tries are 0.25, 0.5, ... 4 s, each shortened by chance.
-constexpr std::chrono::milliseconds kFirstWait{250};
-constexpr int kLongestWait = 4; // times doubled
-constexpr long kConnectSeconds = 4;
-constexpr long kSilentSecondsAway = 4;      // without an answer, of a store that is taken for away
-constexpr std::size_t kSlowest = 64 * 1024; // bytes a second: what takes longer than that is given up
-
-std::chrono::milliseconds wait_before(int attempt) {
-  thread_local std::mt19937 generator{std::random_device{}()};
-  const auto longest = kFirstWait.count() << std::min(attempt, kLongestWait);
-  return std::chrono::milliseconds(std::uniform_int_distribution<std::int64_t>(longest / 2, longest)(generator));
-}
-
-struct Headers {
-  curl_slist* list{nullptr};
-  ~Headers() { curl_slist_free_all(list); }
-  void add(const std::string& line) { list = curl_slist_append(list, line.c_str()); }
-};
-
-// What one transfer reads and writes; lives as long as it runs.
-struct Transfer {
-  CURL* handle;
-  std::string_view left; // of the body
-  std::string_view all;
-  const std::function<void(std::string_view)>* sink;
-  std::string body, etag;
-  std::exception_ptr failure;
-};
-
-std::size_t on_read(char* buffer, std::size_t size, std::size_t count, void* user) {
-  auto& transfer = *static_cast<Transfer*>(user);
-  const auto length = std::min(size * count, transfer.left.size());
-  std::copy_n(transfer.left.data(), length, buffer);
-  transfer.left.remove_prefix(length);
-  return length;
-}
-
-int on_seek(void* user, curl_off_t offset, int origin) {
-  auto& transfer = *static_cast<Transfer*>(user);
-  if (origin != SEEK_SET || offset < 0 || static_cast<std::size_t>(offset) > transfer.all.size())
-    return CURL_SEEKFUNC_FAIL;
-  transfer.left = transfer.all.substr(static_cast<std::size_t>(offset));
-  return CURL_SEEKFUNC_OK;
-}
-
-std::size_t on_write(char* data, std::size_t size, std::size_t count, void* user) {
-  auto& transfer = *static_cast<Transfer*>(user);
-  const std::string_view bytes{data, size * count};
-  long status = 0;
-  curl_easy_getinfo(transfer.handle, CURLINFO_RESPONSE_CODE, &status);
-  try {
-    if (*transfer.sink && status >= 200 && status < 300) {
-      (*transfer.sink)(bytes);
-    } else {
-      transfer.body += bytes;
-    }
-  } catch (...) {
-    transfer.failure = std::current_exception(); // must not pass through C
-    return 0;
-  }
-  return bytes.size();
-}
-
-std::size_t on_header(char* data, std::size_t size, std::size_t count, void* user) {
-  const std::string_view line{data, size * count};
-  const auto colon = line.find(':');
-  if (colon == 4 && curl_strnequal(data, "etag", 4) != 0) {
-    auto value = line.substr(colon + 1);
-    while (!value.empty() && value.front() == ' ')
-      value.remove_prefix(1);
-    while (!value.empty() && (value.back() == '\r' || value.back() == '\n' || value.back() == ' '))
-      value.remove_suffix(1);
-    static_cast<Transfer*>(user)->etag = value;
-  }
-  return line.size();
-}
+constexpr std::chrono::milliseconds kFirstWait{250}, kLongestWait{4000}; // between two tries
+constexpr std::chrono::seconds kConnect{4};
+constexpr std::chrono::seconds kSilentAway{4}; // without an answer, of a store that is taken for away
+constexpr std::size_t kSlowest = 64 * 1024;    // bytes a second: what takes longer than that is given up
 
 // "<Code>: <Message>" of an error's body, or nothing.
 std::string explanation(const std::string& body) {
@@ -111,42 +38,12 @@ std::string explanation(const std::string& body) {
   return code.empty() ? message : message.empty() ? code : code + ": " + message;
 }
 
-bool passes(long status) { return status >= 500 || status == 408 || status == 429; }
+bool passes(int status) { return status >= 500 || status == 408 || status == 429; }
 
 } // namespace
 
-struct Client::Connections {
-  std::mutex mutex;
-  std::vector<CURL*> idle;
-  ~Connections() {
-    for (CURL* handle : idle)
-      curl_easy_cleanup(handle);
-  }
-  CURL* take() {
-    {
-      const std::lock_guard lock(mutex);
-      if (!idle.empty()) {
-        CURL* handle = idle.back();
-        idle.pop_back();
-        return handle;
-      }
-    }
-    CURL* handle = curl_easy_init();
-    if (handle == nullptr) throw Error(ErrorClass::system, "libcurl cannot be started");
-    return handle;
-  }
-  void give_back(CURL* handle) {
-    const std::lock_guard lock(mutex);
-    idle.push_back(handle);
-  }
-};
-
 Client::Client(Location location, Credentials credentials, std::chrono::milliseconds patience)
-    : location_(std::move(location)), credentials_(std::move(credentials)), patience_(patience) {
-  static const CURLcode started = curl_global_init(CURL_GLOBAL_DEFAULT); // once, and thread-safe by being static
-  if (started != CURLE_OK) throw Error(ErrorClass::system, "libcurl cannot be started");
-  connections_ = std::make_unique<Connections>();
-}
+    : location_(std::move(location)), credentials_(std::move(credentials)), patience_(patience) {}
 
 Client::~Client() = default;
 
@@ -169,113 +66,71 @@ std::string Client::trouble() const {
   return trouble_;
 }
 
-Client::Answer Client::attempt(const Call& call, std::chrono::seconds silence, std::string& trouble) {
-  struct Taken {
-    Connections& pool;
-    CURL* handle;
-    ~Taken() { pool.give_back(handle); }
-  } taken{*connections_, connections_->take()};
-  CURL* curl = taken.handle;
-  curl_easy_reset(curl); // its connections stay open
-
-  Transfer transfer{curl, call.body, call.body, &call.sink, {}, {}, {}};
-  Headers headers;
+http::Response Client::attempt(const Call& call, std::chrono::seconds silence) {
+  http::Request request;
+  request.method = call.method;
+  request.url = address(call);
+  request.body = call.body;
+  request.sink = call.sink;
+  request.signature = {location_.region, credentials_.key_id, credentials_.secret};
+  request.connect_timeout = kConnect;
+  request.silence = silence;
+  // How much a sink will get is not known.
+  if (!call.sink)
+    request.timeout =
+        std::max<std::chrono::milliseconds>(patience_, silence) + std::chrono::seconds(call.body.size() / kSlowest);
   // Nothing that takes a header away ("Expect:"): libcurl before 8 would sign it.
-  headers.add("x-amz-content-sha256: " + sha256_hex(call.body));
-  if (!credentials_.session_token.empty()) headers.add("x-amz-security-token: " + credentials_.session_token);
+  request.headers.push_back("x-amz-content-sha256: " + base::sha256_hex(call.body));
+  if (!credentials_.session_token.empty())
+    request.headers.push_back("x-amz-security-token: " + credentials_.session_token);
   for (const auto& [name, value] : call.headers)
-    headers.add(name + ": " + value);
-
-  const std::string url = address(call);
-  const std::string method = call.method;
-  curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
-  curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(curl, CURLOPT_USERAGENT, "holdfast");
-  curl_easy_setopt(curl, CURLOPT_AWS_SIGV4, ("aws:amz:" + location_.region + ":s3").c_str());
-  curl_easy_setopt(curl, CURLOPT_USERNAME, credentials_.key_id.c_str());
-  curl_easy_setopt(curl, CURLOPT_PASSWORD, credentials_.secret.c_str());
-  curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
-  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
-  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, static_cast<long>(silence.count()));
-  if (!call.sink) { // how much a sink will get is not known
-    const std::chrono::seconds at_slowest(call.body.size() / kSlowest);
-    const auto whole = std::chrono::milliseconds(std::max<std::chrono::milliseconds>(patience_, silence) + at_slowest);
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, static_cast<long>(whole.count()));
-  }
-  if (method == "PUT" || method == "POST") {
-    curl_easy_setopt(curl, CURLOPT_UPLOAD, 1L);
-    curl_easy_setopt(curl, CURLOPT_READFUNCTION, on_read);
-    curl_easy_setopt(curl, CURLOPT_READDATA, &transfer);
-    curl_easy_setopt(curl, CURLOPT_SEEKFUNCTION, on_seek);
-    curl_easy_setopt(curl, CURLOPT_SEEKDATA, &transfer);
-    curl_easy_setopt(curl, CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(call.body.size()));
-  }
-  if (method != "GET") curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, call.method);
-  curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers.list);
-  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_write);
-  curl_easy_setopt(curl, CURLOPT_WRITEDATA, &transfer);
-  curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header);
-  curl_easy_setopt(curl, CURLOPT_HEADERDATA, &transfer);
-
-  const CURLcode code = curl_easy_perform(curl);
-  if (transfer.failure) std::rethrow_exception(transfer.failure);
-  Answer answer;
-  if (code != CURLE_OK) {
-    trouble = curl_easy_strerror(code);
-    return answer;
-  }
-  curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &answer.status);
-  answer.body = std::move(transfer.body);
-  answer.etag = std::move(transfer.etag);
-  return answer;
+    request.headers.push_back(name + ": " + value);
+  return http_.send(request);
 }
 
-Client::Answer Client::request(const Call& below, std::initializer_list<long> good) {
+void Client::set_trouble(const std::string& trouble) {
+  const std::lock_guard lock(mutex_);
+  trouble_ = trouble;
+}
+
+void Client::fail(const Call& call, int status, const std::string& trouble) const {
+  const bool full = status == 507 || trouble.starts_with("QuotaExceeded") || trouble.starts_with("XMinioStorageFull");
+  throw Error(full ? ErrorClass::cannot_create : ErrorClass::unavailable,
+              "the object store: " + named(call) + ": " + trouble,
+              status == 403   ? "are the keys right, and may they read, write, list and delete in this bucket?"
+              : status == 404 ? "is there such a bucket?"
+                              : "");
+}
+
+std::string Client::named(const Call& call) const {
+  return std::string(call.method) + " " + location_.endpoint + "/" + location_.bucket + "/" + call.key;
+}
+
+http::Response Client::request(const Call& below, std::initializer_list<int> good) {
   Call call = below;
   if (!call.query.contains("list-type")) call.key = location_.prefix + call.key;
+  std::size_t handed = 0; // to the sink: that cannot be taken back
+  if (below.sink)
+    call.sink = [&](std::string_view bytes) {
+      handed += bytes.size();
+      below.sink(bytes);
+    };
   const auto began = Clock::now();
-  for (int number = 0;; ++number) {
+  base::Backoff backoff(kFirstWait, kLongestWait);
+  for (;;) {
     const bool away = !trouble().empty();
-    std::string trouble;
-    std::size_t handed = 0; // to the sink: that cannot be taken back
-    if (below.sink)
-      call.sink = [&](std::string_view bytes) {
-        handed += bytes.size();
-        below.sink(bytes);
-      };
     const auto left = std::chrono::duration_cast<std::chrono::seconds>(patience_ - (Clock::now() - began));
-    const std::chrono::seconds least(kSilentSecondsAway);
-    Answer answer = attempt(call, away ? least : std::max(left, least), trouble);
+    auto answer = attempt(call, away ? kSilentAway : std::max(left, kSilentAway));
     const bool passing = answer.status == 0 || passes(answer.status);
-    if (away && !passing) {
-      const std::lock_guard lock(mutex_);
-      trouble_.clear();
-    }
-    if (answer.status >= 200 && answer.status < 300) return answer;
-    if (std::find(good.begin(), good.end(), answer.status) != good.end()) return answer;
-    if (trouble.empty()) {
-      trouble = explanation(answer.body);
-      if (trouble.empty()) trouble = "status " + std::to_string(answer.status);
-    }
-    const std::string what =
-        std::string(call.method) + " " + location_.endpoint + "/" + location_.bucket + "/" + call.key;
-    const auto wait = wait_before(number);
+    if (away && !passing) set_trouble("");
+    if (answer.good() || std::find(good.begin(), good.end(), answer.status) != good.end()) return answer;
+    auto problem = answer.status == 0 ? answer.error : explanation(answer.body);
+    if (problem.empty()) problem = "status " + std::to_string(answer.status);
+    const auto wait = backoff.next();
     const bool given_up = passing && (away || Clock::now() + wait - began >= patience_);
-    if (given_up && answer.status != 507) {
-      const std::lock_guard lock(mutex_);
-      trouble_ = trouble;
-    }
-    if (!passing || handed > 0 || given_up) {
-      const bool full =
-          answer.status == 507 || trouble.starts_with("QuotaExceeded") || trouble.starts_with("XMinioStorageFull");
-      throw Error(full ? ErrorClass::cannot_create : ErrorClass::unavailable,
-                  "the object store: " + what + ": " + trouble,
-                  answer.status == 403 ? "are the keys right, and may they read, write, list and delete in this bucket?"
-                  : answer.status == 404 ? "is there such a bucket?"
-                                         : "");
-    }
-    spdlog::debug("the object store: {}: {}; again", what, trouble);
+    if (given_up && answer.status != 507) set_trouble(problem);
+    if (!passing || handed > 0 || given_up) fail(call, answer.status, problem);
+    spdlog::debug("the object store: {}: {}; again", named(call), problem);
     std::this_thread::sleep_for(wait);
   }
 }

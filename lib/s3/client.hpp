@@ -9,6 +9,7 @@
 // Errors: unavailable (no answer, or the store refuses us), input_output (an answer that makes no sense),
 // cannot_create (the store has no room for us).
 
+#include "lib/http/client.hpp"
 #include "lib/s3/location.hpp"
 
 #include <chrono>
@@ -66,7 +67,6 @@ public:
 
 private:
   friend class Multipart;
-  struct Connections;
   struct Call {
     const char* method;
     std::string key;
@@ -75,20 +75,19 @@ private:
     std::map<std::string, std::string> headers; // lower case
     std::function<void(std::string_view)> sink; // takes the body of a good answer
   };
-  struct Answer {
-    long status{0};
-    std::string body, etag;
-  };
   // Repeats what failed for a passing reason; throws for statuses that are not in `good` (besides 200 to 299).
-  Answer request(const Call& call, std::initializer_list<long> good = {});
+  http::Response request(const Call& call, std::initializer_list<int> good = {});
   // `silence`: after how long without a byte there will be no answer.
-  Answer attempt(const Call& call, std::chrono::seconds silence, std::string& trouble);
+  http::Response attempt(const Call& call, std::chrono::seconds silence);
+  [[noreturn]] void fail(const Call& call, int status, const std::string& trouble) const;
+  void set_trouble(const std::string& trouble);
+  std::string named(const Call& call) const; // for messages
   std::string address(const Call& call) const;
 
   Location location_;
   Credentials credentials_;
   std::chrono::milliseconds patience_;
-  std::unique_ptr<Connections> connections_;
+  http::Client http_;
   mutable std::mutex mutex_;
   std::string trouble_; // guarded by mutex_
 };

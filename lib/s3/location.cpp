@@ -1,5 +1,6 @@
 #include "lib/s3/location.hpp"
 
+#include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
 
 #include <algorithm>
@@ -24,13 +25,6 @@ constexpr std::string_view kScheme = "s3://";
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
-}
-
-std::string trimmed(std::string text) {
-  const auto space = [](unsigned char c) { return std::isspace(c) != 0; };
-  text.erase(text.begin(), std::find_if_not(text.begin(), text.end(), space));
-  text.erase(std::find_if_not(text.rbegin(), text.rend(), space).base(), text.end());
-  return text;
 }
 
 bool is_plain(char c) {
@@ -117,16 +111,16 @@ Credentials find_credentials() {
   std::ifstream stream(file);
   std::string section = "default"; // of a file that has none
   for (std::string line; std::getline(stream, line);) {
-    line = trimmed(line);
+    line = std::string(base::trimmed(line));
     if (line.empty() || line[0] == '#' || line[0] == ';') continue;
     if (line.front() == '[' && line.back() == ']') {
-      section = trimmed(line.substr(1, line.size() - 2));
+      section = base::trimmed(line.substr(1, line.size() - 2));
       continue;
     }
     const auto equals = line.find('=');
     if (section != profile || equals == std::string::npos) continue;
-    const auto name = trimmed(line.substr(0, equals));
-    const auto value = trimmed(line.substr(equals + 1));
+    const auto name = base::trimmed(line.substr(0, equals));
+    const auto value = base::trimmed(line.substr(equals + 1));
     if (name == "aws_access_key_id") found.key_id = value;
     if (name == "aws_secret_access_key") found.secret = value;
     if (name == "aws_session_token") found.session_token = value;

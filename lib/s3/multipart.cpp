@@ -1,8 +1,8 @@
 // Objects that are sent in pieces: begun, each piece sent and named by the tag that the store gave it, completed; or
 // aborted, so that no pieces are left that somebody pays for.
 #include "lib/base/error.hpp"
+#include "lib/base/sha256.hpp"
 #include "lib/s3/client.hpp"
-#include "lib/s3/digest.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -85,7 +85,7 @@ private:
 
 std::string Client::put_stream(const std::string& key, std::uint64_t size, const std::string& type, const Read& read) {
   const auto part = std::max<std::uint64_t>(kPartSize, size / (kMostParts - 1) + 1);
-  Digest digest;
+  base::Sha256 digest;
   std::string piece;
   const auto next = [&] {
     piece.resize(static_cast<std::size_t>(std::min<std::uint64_t>(part, size + 1)));

@@ -7,22 +7,16 @@
 namespace holdfast::store {
 
 std::vector<std::string> directories_unknown(pg::Connection& connection, const std::vector<std::string>& directories) {
-  const auto rows = connection.call("select directory from holdfast.directories_unknown($1::text[]) as directory",
-                                    pg::Params::of(directories));
-  std::vector<std::string> unknown;
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    unknown.push_back(rows[i].text("directory"));
-  return unknown;
+  return connection.call("select directory from holdfast.directories_unknown($1::text[]) as directory", directories)
+      .column("directory");
 }
 
 void collection_adopt(pg::Connection& connection, const std::string& id) {
-  connection.call("select holdfast.collection_adopt($1::uuid)", pg::Params::of(id));
+  connection.call("select holdfast.collection_adopt($1::uuid)", id);
 }
 
 std::string adopt(pg::Connection& connection, const nlohmann::json& page) {
-  return connection.call("select holdfast.adopt($1::jsonb) as answer", pg::Params::of(json_text(page)))
-      .one()
-      .text("answer");
+  return connection.call("select holdfast.adopt($1::jsonb)", json_text(page)).value();
 }
 
 } // namespace holdfast::store

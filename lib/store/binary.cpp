@@ -20,23 +20,22 @@ std::map<std::string, std::string> options_of(const std::string& text) {
 } // namespace
 
 int binary_want(pg::Connection& connection, const std::string& worker, const std::string& wanted_json) {
-  return static_cast<int>(
-      connection.call("select holdfast.binary_want($1::uuid, $2::jsonb) as count", pg::Params::of(worker, wanted_json))
-          .one()
-          .integer("count"));
+  return connection.call("select holdfast.binary_want($1::uuid, $2::jsonb)", worker, wanted_json).value();
 }
 
 std::vector<BinaryClaim> binary_claim(pg::Connection& connection, const std::string& worker, int limit) {
-  const auto rows =
-      connection.call("select * from holdfast.binary_claim($1::uuid, $2::integer)", pg::Params::of(worker, limit));
-  std::vector<BinaryClaim> claims;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const auto row = rows[i];
-    claims.push_back({row.text("name"), row.text("id"), row.integer("fence"), row.text("providers"),
-                      row.text("overrides"), row.text_or("path", ""), row.text_or("version", ""),
-                      row.text_or("sha256", ""), row.text_or("fingerprint", "")});
-  }
-  return claims;
+  return connection.call("select * from holdfast.binary_claim($1::uuid, $2::integer)", worker, limit)
+      .map([](const pg::Row& row) {
+        return BinaryClaim{row["name"],
+                           row["id"],
+                           row["fence"],
+                           row["providers"],
+                           row["overrides"],
+                           row["path"].value_or(""),
+                           row["version"].value_or(""),
+                           row["sha256"].value_or(""),
+                           row["fingerprint"].value_or("")};
+      });
 }
 
 void binary_set(pg::Connection& connection, const std::string& worker, const BinaryClaim& claim,
@@ -51,49 +50,35 @@ void binary_set(pg::Connection& connection, const std::string& worker, const Bin
             {"provider", found.provider}};
     if (!found.version.empty()) json["version"] = found.version;
   }
-  connection.call("select holdfast.binary_set($1::uuid, $2, $3::bigint, $4::jsonb)",
-                  pg::Params::of(worker, claim.name, claim.fence, json_text(json)));
+  connection.call("select holdfast.binary_set($1::uuid, $2, $3::bigint, $4::jsonb)", worker, claim.name, claim.fence,
+                  json_text(json));
 }
 
 std::vector<KnownBinary> binary_known(pg::Connection& connection, const std::string& worker) {
-  const auto rows = connection.call("select * from holdfast.binary_known($1::uuid)", pg::Params::of(worker));
-  std::vector<KnownBinary> known;
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    known.push_back({rows[i].text("name"), rows[i].text_or("path", ""), rows[i].text_or("error", "")});
-  return known;
+  return connection.call("select * from holdfast.binary_known($1::uuid)", worker).map([](const pg::Row& row) {
+    return KnownBinary{row["name"], row["path"].value_or(""), row["error"].value_or("")};
+  });
 }
 
 std::int64_t binary_recheck(pg::Connection& connection, const std::string& name, const std::string& host) {
-  return connection
-      .call("select holdfast.binary_recheck(nullif($1, ''), nullif($2, '')) as count", pg::Params::of(name, host))
-      .one()
-      .integer("count");
+  return connection.call("select holdfast.binary_recheck(nullif($1, ''), nullif($2, ''))", name, host).value();
 }
 
 std::map<std::string, std::string> machine_options(pg::Connection& connection, const std::string& worker) {
-  return options_of(
-      connection.call("select holdfast.machine_options($1::uuid)::text as options", pg::Params::of(worker))
-          .one()
-          .text_or("options", "{}"));
+  return options_of(connection.call("select holdfast.machine_options($1::uuid)::text", worker).value().value_or("{}"));
 }
 
 void machine_set_options(pg::Connection& connection, const std::string& worker,
                          const std::map<std::string, std::string>& options) {
-  connection.call("select holdfast.machine_set_options($1::uuid, $2::jsonb)",
-                  pg::Params::of(worker, json_text(nlohmann::json(options))));
+  connection.call("select holdfast.machine_set_options($1::uuid, $2::jsonb)", worker,
+                  json_text(nlohmann::json(options)));
 }
 
 CrawlOptions crawl_options(pg::Connection& connection, const std::string& crawl) {
-  const auto rows = connection.call(
-      "select plugins, options::text as options, persona from holdfast.crawl_options($1::uuid)", pg::Params::of(crawl));
+  const auto rows =
+      connection.call("select plugins, options::text as options, persona from holdfast.crawl_options($1::uuid)", crawl);
   const auto row = rows.one();
-  return {row.text_array("plugins"), options_of(row.text("options")), row.text("persona")};
-}
-
-pg::Result session_logs(pg::Connection& connection, const std::string& crawl) {
-  return connection.call("select plugin, hook_name, worker, error, log from holdfast.v_session_log where crawl_id = "
-                         "$1::uuid order by ended_at, hook_name",
-                         pg::Params::of(crawl));
+  return {row["plugins"], options_of(row["options"]), row["persona"]};
 }
 
 } // namespace holdfast::store

@@ -49,7 +49,4 @@ struct CrawlOptions {
 };
 CrawlOptions crawl_options(pg::Connection& connection, const std::string& crawl);
 
-// Rows of v_session_log of a crawl.
-pg::Result session_logs(pg::Connection& connection, const std::string& crawl);
-
 } // namespace holdfast::store

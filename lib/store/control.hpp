@@ -39,6 +39,16 @@ bool worker_drain(pg::Connection& connection, const std::string& worker, const C
 bool collection_pause(pg::Connection& connection, const Command& command);
 bool collection_resume(pg::Connection& connection, const Command& command);
 
+// Open crawls that nothing stops yet.
+std::vector<std::string> crawls_to_stop(pg::Connection& connection, int limit);
+// Those of these workers and runners that still run.
+std::vector<std::string> workers_running(pg::Connection& connection, const std::vector<std::string>& ids);
+
+struct Scope {
+  std::string lists; // JSON, as ScopeLists
+  std::int64_t excluded{0}, refused{0};
+};
+Scope crawl_scope_of(pg::Connection& connection, const std::string& crawl);
 // Judges the open snapshots by the new scope too, unless the crawl is paused (then that happens when it is resumed).
 bool crawl_scope(pg::Connection& connection, const std::string& crawl, const ScopeLists& add, const ScopeLists& remove,
                  const std::string& by);
@@ -54,6 +64,12 @@ struct Description {
   std::optional<std::string> label, notes;
   std::vector<std::string> add_tags, remove_tags;
 };
+struct Described {
+  std::string label, notes;
+  std::vector<std::string> tags;
+};
+Described crawl_description(pg::Connection& connection, const std::string& crawl);
+std::vector<std::string> snapshot_tags(pg::Connection& connection, const std::string& snapshot);
 void crawl_describe(pg::Connection& connection, const std::string& crawl, const Description& description,
                     const std::string& by);
 // Its tags; false: it has them already, and no others.
@@ -80,6 +96,12 @@ std::vector<StalePage> crawl_pages_stale(pg::Connection& connection, std::int64_
 // It was written, or deleted, after `since` was read.
 void crawl_page_made(pg::Connection& connection, const StalePage& page);
 void purge_done(pg::Connection& connection, const std::vector<std::string>& directories);
+
+// Whether this login may take a role.
+bool may_act_as(pg::Connection& connection, const std::string& role);
+
+// `process` empty: every worker and runner, now and later. `level` empty: back to what each has configured.
+void log_level_set(pg::Connection& connection, const std::string& process, const std::string& level);
 
 // If no runner does its duty "clock": makes due what an earlier clock of the server has dated too far ahead. Returns
 // how many rows; at most once a minute any, however many workers call.

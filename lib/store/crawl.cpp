@@ -49,10 +49,7 @@ bool crawl_add(pg::Connection& connection, const NewCrawl& crawl, const std::vec
   const auto arguments = crawl_argument(crawl);
   bool added = false;
   connection.transaction([&](pg::Transaction& transaction) {
-    added =
-        transaction.call("select holdfast.crawl_add($1::uuid, $2::jsonb) as added", pg::Params::of(crawl.id, arguments))
-            .one()
-            .boolean("added");
+    added = transaction.call("select holdfast.crawl_add($1::uuid, $2::jsonb)", crawl.id, arguments).value().as<bool>();
     if (!added) return;
     for (std::size_t from = 0; from < seeds.size(); from += kSeedBatch) {
       const std::size_t to = std::min(seeds.size(), from + kSeedBatch);
@@ -68,9 +65,8 @@ bool crawl_add(pg::Connection& connection, const NewCrawl& crawl, const std::vec
         titles.push_back(seeds[i].title);
       for (std::size_t i = from; i < to && any_tags; ++i)
         tags.push_back(seeds[i].tags);
-      transaction.call("select holdfast.crawl_add_seeds($1::uuid, $2::text[], $3::text[], $4::jsonb)",
-                       pg::Params::of(crawl.id, urls, titles,
-                                      any_tags ? std::optional<std::string>(json_text(tags)) : std::nullopt));
+      transaction.call("select holdfast.crawl_add_seeds($1::uuid, $2::text[], $3::text[], $4::jsonb)", crawl.id, urls,
+                       titles, any_tags ? std::optional<std::string>(json_text(tags)) : std::nullopt);
     }
   });
   return added;
@@ -87,34 +83,30 @@ std::vector<ArchivedSeed> seeds_archived(pg::Connection& connection, const NewCr
     const auto rows = connection.call("select url, snapshot_id, directory, to_char(sealed_at at time zone 'UTC', "
                                       "'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') as sealed_at "
                                       "from holdfast.seeds_archived($1::jsonb, $2::text[])",
-                                      pg::Params::of(arguments, urls));
-    for (std::size_t i = 0; i < rows.size(); ++i)
-      archived.push_back(
-          {rows[i].text("url"), rows[i].text("snapshot_id"), rows[i].text("sealed_at"), rows[i].text("directory")});
+                                      arguments, urls);
+    for (const auto row : rows)
+      archived.push_back({row["url"], row["snapshot_id"], row["sealed_at"], row["directory"]});
   }
   return archived;
 }
 
 std::optional<CrawlLease> crawl_claim(pg::Connection& connection, const std::string& worker,
                                       std::chrono::milliseconds lease) {
-  const auto rows = connection.call("select * from holdfast.crawl_claim($1::uuid, $2::interval)",
-                                    pg::Params::of(worker, std::to_string(lease.count()) + " milliseconds"));
+  const auto rows = connection.call("select * from holdfast.crawl_claim($1::uuid, $2::interval)", worker, lease);
   if (rows.empty()) return std::nullopt;
-  return CrawlLease{rows[0].text("crawl_id"), rows[0].integer("fence"), rows[0].integer("seeds_left")};
+  return CrawlLease{rows[0]["crawl_id"], rows[0]["fence"], rows[0]["seeds_left"]};
 }
 
 std::int64_t crawl_release(pg::Connection& connection, const std::string& worker) {
-  return connection.call("select holdfast.crawl_release($1::uuid) as crawls", pg::Params::of(worker))
-      .one()
-      .integer("crawls");
+  return connection.call("select holdfast.crawl_release($1::uuid)", worker).value();
 }
 
 Expansion crawl_expand(pg::Connection& connection, const std::string& worker, const CrawlLease& lease, int batch) {
   const auto result =
-      connection.call("select * from holdfast.crawl_expand($1::uuid, $2::uuid, $3::bigint, $4::integer)",
-                      pg::Params::of(worker, lease.crawl_id, lease.fence, batch));
+      connection.call("select * from holdfast.crawl_expand($1::uuid, $2::uuid, $3::bigint, $4::integer)", worker,
+                      lease.crawl_id, lease.fence, batch);
   const auto row = result.one();
-  return Expansion{row.integer("seeds_left"), row.integer("inserted"), row.text("status")};
+  return {row["seeds_left"], row["inserted"], row["status"]};
 }
 
 } // namespace holdfast::store

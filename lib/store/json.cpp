@@ -1,5 +1,6 @@
 #include "lib/store/json.hpp"
 
+#include "lib/base/json_text.hpp"
 #include "lib/pg/params.hpp"
 
 #include <nlohmann/json.hpp>
@@ -15,7 +16,7 @@ bool has_nul(const std::string& text) { return text.find('\0') != std::string::n
 // JSON can say NUL ("\u0000"), jsonb cannot.
 void replace_nuls(nlohmann::json& json) {
   if (json.is_string()) {
-    if (auto& text = json.get_ref<std::string&>(); has_nul(text)) text = pg::sanitize_utf8(text);
+    if (auto& text = json.get_ref<std::string&>(); has_nul(text)) text = pg::wire_text(text);
     return;
   }
   if (!json.is_structured()) return;
@@ -26,7 +27,7 @@ void replace_nuls(nlohmann::json& json) {
   if (std::none_of(members.begin(), members.end(), [](const auto& member) { return has_nul(member.first); })) return;
   nlohmann::json::object_t clean;
   for (auto& [key, value] : members)
-    clean[pg::sanitize_utf8(key)] = std::move(value);
+    clean[pg::wire_text(key)] = std::move(value);
   members = std::move(clean);
 }
 
@@ -34,7 +35,7 @@ void replace_nuls(nlohmann::json& json) {
 
 std::string json_text(nlohmann::json json) {
   replace_nuls(json);
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return base::json_text(json);
 }
 
 } // namespace holdfast::store

@@ -9,41 +9,32 @@ std::string schedule_add(pg::Connection& connection, const NewSchedule& schedule
   for (const auto& seed : schedule.seeds)
     urls.push_back(seed.url);
   return connection
-      .call("select to_char(holdfast.schedule_add($1::uuid, $2, $3, $4, $5::text[], $6::jsonb) at time "
-            "zone 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') as first",
-            pg::Params::of(schedule.id, schedule.label, schedule.every, schedule.time_zone, urls,
-                           crawl_argument(schedule.crawl)))
-      .one()
-      .text("first");
+      .call("select to_char(holdfast.schedule_add($1::uuid, $2, $3, $4, $5::text[], $6::jsonb) at time zone 'UTC', "
+            "'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')",
+            schedule.id, schedule.label, schedule.every, schedule.time_zone, urls, crawl_argument(schedule.crawl))
+      .value();
 }
 
 std::string schedule_find(pg::Connection& connection, const std::string& text) {
-  const auto rows = connection.call("select * from holdfast.schedule_find($1) as id", pg::Params::of(text));
+  const auto rows = connection.call("select * from holdfast.schedule_find($1) as id", text);
   if (rows.size() != 1)
     throw base::Error(base::ErrorClass::refused,
                       rows.empty() ? "there is no schedule \"" + text + "\""
                                    : "\"" + text + "\" names " + std::to_string(rows.size()) + " schedules",
                       "holdfast schedule list shows ids and labels");
-  return rows[0].text("id");
+  return rows.value();
 }
 
 bool schedule_enable(pg::Connection& connection, const std::string& id, bool enabled) {
-  return connection
-      .call("select holdfast.schedule_enable($1::uuid, $2::boolean) as changed", pg::Params::of(id, enabled))
-      .one()
-      .boolean("changed");
+  return connection.call("select holdfast.schedule_enable($1::uuid, $2::boolean)", id, enabled).value();
 }
 
 bool schedule_remove(pg::Connection& connection, const std::string& id) {
-  return connection.call("select holdfast.schedule_remove($1::uuid) as removed", pg::Params::of(id))
-      .one()
-      .boolean("removed");
+  return connection.call("select holdfast.schedule_remove($1::uuid)", id).value();
 }
 
 bool schedule_run(pg::Connection& connection, const std::string& id, const std::string& crawl_id) {
-  return !connection.call("select holdfast.schedule_run($1::uuid, $2::uuid) as crawl", pg::Params::of(id, crawl_id))
-              .one()
-              .is_null("crawl");
+  return !connection.call("select holdfast.schedule_run($1::uuid, $2::uuid)", id, crawl_id).value().is_null();
 }
 
 pg::Result schedules(pg::Connection& connection, const std::optional<std::string>& id) {
@@ -52,7 +43,7 @@ pg::Result schedules(pg::Connection& connection, const std::optional<std::string
       "note, last_status, last_outcome, last_crawl_id, urls[1] || case when cardinality(urls) > 1 "
       "then ' +' || cardinality(urls) - 1 else '' end as first_url, row_to_json(s)::text as json "
       "from holdfast.v_schedule s where $1::uuid is null or id = $1::uuid",
-      pg::Params::of(id));
+      id);
 }
 
 pg::Result schedule_times(pg::Connection& connection, const std::string& every, const std::string& time_zone,
@@ -60,7 +51,7 @@ pg::Result schedule_times(pg::Connection& connection, const std::string& every, 
   return connection.call(
       "select to_char(t at time zone $2, 'Dy YYYY-MM-DD HH24:MI') as local, to_char(t at time zone 'UTC', "
       "'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') as at from holdfast.schedule_times($1, $2, clock_timestamp(), $3::integer) t",
-      pg::Params::of(every, time_zone, count));
+      every, time_zone, count);
 }
 
 } // namespace holdfast::store

@@ -5,6 +5,7 @@
 #include "lib/pg/connection.hpp"
 
 #include <string>
+#include <vector>
 
 namespace holdfast::store {
 
@@ -15,5 +16,11 @@ void session_open(pg::Connection& connection, const std::string& worker, const s
 // holdfast.session_hook.
 void session_set(pg::Connection& connection, const std::string& session, const std::string& status,
                  const std::string& reason, const std::string& hooks_json);
+
+// The end of what a crawl hook wrote to stderr, and where it ran.
+struct SessionLog {
+  std::string plugin, hook_name, worker, log;
+};
+std::vector<SessionLog> session_logs(pg::Connection& connection, const std::string& crawl);
 
 } // namespace holdfast::store

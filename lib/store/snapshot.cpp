@@ -98,9 +98,8 @@ PageAnswer::What what_of(const std::string& text) {
 using AnswersByLease = std::map<std::pair<std::string, std::int64_t>, PageAnswer>;
 
 void take_answer(AnswersByLease& answers, const pg::Row& row, const char* what) {
-  answers[{row.text("snapshot_id"), row.integer("fence")}] = {what_of(row.text(what)), row.integer_or("children", 0),
-                                                              !row.is_null("crawl_sealed") &&
-                                                                  row.boolean("crawl_sealed")};
+  answers[{row["snapshot_id"], row["fence"]}] = {what_of(row[what]), row["children"].value_or<std::int64_t>(0),
+                                                 row["crawl_sealed"].value_or(false)};
 }
 
 std::vector<PageAnswer> in_order(const std::vector<Page>& pages, const AnswersByLease& answers) {
@@ -121,7 +120,7 @@ Claim claim_of(const pg::Row& row) {
     if (const auto found = json.find(name); found != json.end() && !found->is_null()) found->get_to(value);
   };
   Claim claim;
-  claim.lease = {row.text("snapshot_id"), row.text("crawl_id"), row.integer("fence")};
+  claim.lease = {row["snapshot_id"], row["crawl_id"], row["fence"]};
   take("url", claim.url);
   take("host", claim.host);
   take("title", claim.title);
@@ -165,17 +164,16 @@ TurnAnswer worker_turn(pg::Connection& connection, const std::string& worker, co
       "select what, snapshot_id, crawl_id, fence, children, crawl_sealed, detail, claim::text as claim from "
       "holdfast.worker_turn($1::uuid, $2::jsonb, $3::integer, $4::uuid[], $5::boolean, $6::boolean, $7::integer, "
       "$8::integer)",
-      pg::Params::of(worker, pages_text(request.pages), wanted.room, wanted.open, wanted.open_only, wanted.order.newest,
-                     wanted.order.from_top_n, wanted.seeds));
+      worker, pages_text(request.pages), wanted.room, wanted.open, wanted.open_only, wanted.order.newest,
+      wanted.order.from_top_n, wanted.seeds);
   TurnAnswer answer;
   AnswersByLease pages;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const auto row = rows[i];
+  for (const auto row : rows) {
     const std::string& what = row.text("what");
     if (what == "claimed")
       answer.claims.push_back(claim_of(row));
     else if (what == "wait")
-      answer.wait = std::chrono::milliseconds(std::stoll(row.text("detail")));
+      answer.wait = std::chrono::milliseconds(row.integer("detail"));
     else
       take_answer(pages, row, "what");
   }
@@ -184,25 +182,22 @@ TurnAnswer worker_turn(pg::Connection& connection, const std::string& worker, co
 }
 
 std::vector<PageAnswer> finish(pg::Connection& connection, const std::string& worker, const std::vector<Page>& pages) {
-  const auto rows = connection.call("select snapshot_id, fence, answer, children, crawl_sealed from "
-                                    "holdfast.finish($1::uuid, $2::jsonb)",
-                                    pg::Params::of(worker, pages_text(pages)));
+  const auto rows = connection.call(
+      "select snapshot_id, fence, answer, children, crawl_sealed from holdfast.finish($1::uuid, $2::jsonb)", worker,
+      pages_text(pages));
   AnswersByLease answers;
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    take_answer(answers, rows[i], "answer");
+  for (const auto row : rows)
+    take_answer(answers, row, "answer");
   return in_order(pages, answers);
 }
 
 std::vector<Claim> claim(pg::Connection& connection, const std::string& worker, const ClaimRequest& request) {
-  const auto rows = connection.call(
-      "select c.snapshot_id, c.crawl_id, c.fence, to_jsonb(c)::text as claim from holdfast.claim($1::uuid, "
-      "$2::integer, $3::uuid[], $4::boolean, $5::boolean, $6::integer, $7::integer) c",
-      pg::Params::of(worker, request.room, request.open, request.open_only, request.order.newest,
-                     request.order.from_top_n, request.seeds));
-  std::vector<Claim> claims;
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    claims.push_back(claim_of(rows[i]));
-  return claims;
+  return connection
+      .call("select c.snapshot_id, c.crawl_id, c.fence, to_jsonb(c)::text as claim from holdfast.claim($1::uuid, "
+            "$2::integer, $3::uuid[], $4::boolean, $5::boolean, $6::integer, $7::integer) c",
+            worker, request.room, request.open, request.open_only, request.order.newest, request.order.from_top_n,
+            request.seeds)
+      .map(&claim_of);
 }
 
 void worker_hooks(pg::Connection& connection, const std::string& worker, const std::vector<ActiveHook>& hooks) {
@@ -218,8 +213,7 @@ void worker_hooks(pg::Connection& connection, const std::string& worker, const s
     if (hook.still_since) json["still_ms"] = age_ms(*hook.still_since);
     all.push_back(std::move(json));
   }
-  connection.call("select holdfast.worker_hooks($1::uuid, $2::jsonb)",
-                  pg::Params::of(worker, json_text(std::move(all))));
+  connection.call("select holdfast.worker_hooks($1::uuid, $2::jsonb)", worker, json_text(std::move(all)));
 }
 
 } // namespace holdfast::store

@@ -56,39 +56,6 @@ std::vector<std::string> list_names() {
   return names;
 }
 
-CrawlProgress crawl_progress(pg::Connection& connection, const std::string& crawl_id) {
-  const auto rows = connection.call("select * from holdfast.v_crawl where id = $1::uuid", pg::Params::of(crawl_id));
-  if (rows.empty())
-    throw base::Error(base::ErrorClass::refused, "there is no crawl " + crawl_id, "holdfast list crawls");
-  const auto row = rows[0];
-  return CrawlProgress{row.text("id"),
-                       row.text("label"),
-                       row.text("status"),
-                       row.text_or("outcome", ""),
-                       row.text("first_url"),
-                       row.text_or("stop_reason", ""),
-                       row.integer("total"),
-                       row.integer("open"),
-                       row.integer("succeeded"),
-                       row.integer("partial"),
-                       row.integer("failed"),
-                       row.integer("cancelled"),
-                       row.integer("seeds_left"),
-                       row.integer("bytes")};
-}
-
-std::vector<RunningHook> running_hooks(pg::Connection& connection, const std::string& crawl_id, int limit) {
-  const auto rows =
-      connection.call("select url, plugin, hook_name, worker, extract(epoch from running_for) as seconds from "
-                      "holdfast.v_running where crawl_id = $1::uuid order by running_for desc limit $2::integer",
-                      pg::Params::of(crawl_id, limit));
-  std::vector<RunningHook> hooks;
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    hooks.push_back({rows[i].text("url"), rows[i].text("plugin"), rows[i].text("hook_name"), rows[i].text("worker"),
-                     rows[i].number("seconds")});
-  return hooks;
-}
-
 namespace {
 
 // The call of the list's function with its parameters; throws Error(usage) for an unknown list or filter.
@@ -128,65 +95,28 @@ pg::Result list(pg::Connection& connection, const ListQuery& query) {
 
 std::vector<std::string> list_json(pg::Connection& connection, const ListQuery& query) {
   const auto [call, params] = list_call(query);
-  const auto rows = connection.call("select to_jsonb(v)::text as json from " + call + " v", params);
-  std::vector<std::string> lines;
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    lines.push_back(rows[i].text("json"));
-  return lines;
-}
-
-CrawlDetails crawl_details(pg::Connection& connection, const std::string& crawl_id) {
-  const auto rows = connection.call(
-      "select id, label, status, outcome, tags, max_depth, bytes, to_char(created_at, "
-      "'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') as created, "
-      "to_char(sealed_at, 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') as sealed from holdfast.v_crawl where id = $1::uuid",
-      pg::Params::of(crawl_id));
-  if (rows.empty())
-    throw base::Error(base::ErrorClass::refused, "there is no crawl " + crawl_id, "holdfast list crawls");
-  const auto row = rows[0];
-  CrawlDetails details;
-  details.id = row.text("id");
-  details.label = row.text("label");
-  details.status = row.text("status");
-  details.outcome = row.text_or("outcome", "");
-  details.created_at = row.text("created");
-  details.sealed_at = row.text_or("sealed", "");
-  details.tags = row.text_array("tags");
-  details.max_depth = static_cast<int>(row.integer("max_depth"));
-  details.bytes = row.integer("bytes");
-  return details;
+  return connection.call("select to_jsonb(v)::text as json from " + call + " v", params).column("json");
 }
 
 std::vector<std::string> crawl_seeds(pg::Connection& connection, const std::string& crawl_id, std::int64_t limit) {
-  const auto rows = connection.call("select url from holdfast.crawl_seeds($1::uuid, $2::bigint) url",
-                                    pg::Params::of(crawl_id, limit));
-  std::vector<std::string> urls;
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    urls.push_back(rows[i].text("url"));
-  return urls;
+  return connection.call("select url from holdfast.crawl_seeds($1::uuid, $2::bigint) url", crawl_id, limit)
+      .column("url");
 }
 
 std::vector<CrawlEntry> crawl_entries(pg::Connection& connection, const std::string& crawl_id, std::int64_t limit) {
-  const auto rows =
-      connection.call("select * from holdfast.crawl_entries($1::uuid, $2::bigint)", pg::Params::of(crawl_id, limit));
-  std::vector<CrawlEntry> entries;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const auto row = rows[i];
-    entries.push_back({row.text("url"), row.text("title"), row.text("outcome"), row.text_or("directory", ""),
-                       row.text_or("thumbnail", ""), static_cast<int>(row.integer("depth")), row.integer("bytes")});
-  }
-  return entries;
+  return connection.call("select * from holdfast.crawl_entries($1::uuid, $2::bigint)", crawl_id, limit)
+      .map([](const pg::Row& row) {
+        return CrawlEntry{
+            row["url"],   row["title"], row["outcome"], row["directory"].value_or(""), row["thumbnail"].value_or(""),
+            row["depth"], row["bytes"]};
+      });
 }
-
-pg::Result status(pg::Connection& connection) { return connection.call("select * from holdfast.v_status"); }
-
-pg::Result totals(pg::Connection& connection) { return connection.call("select * from holdfast.v_total"); }
 
 namespace {
 
 Found find_one(pg::Connection& connection, const std::string& name, bool newest) {
   const auto url = base::try_parse_url(name);
-  const auto rows = connection.call("select * from holdfast.find($1)", pg::Params::of(url ? url->text : name));
+  const auto rows = connection.call("select * from holdfast.find($1)", url ? url->text : name);
   if (rows.empty())
     throw base::Error(base::ErrorClass::refused, "nothing is called \"" + name + "\"",
                       "an id is 32 hexadecimal digits, or the first or last few of one; a URL and the label of a "
@@ -200,7 +130,7 @@ Found find_one(pg::Connection& connection, const std::string& name, bool newest)
                       "\"" + name + "\" names more than one " + rows[0].text("kind") + "; the newest is " +
                           rows[0].text("id"),
                       "give the id");
-  return Found{rows[0].text("kind"), rows[0].text("id"), rows[0].text_or("crawl_id", "")};
+  return {rows[0]["kind"], rows[0]["id"], rows[0]["crawl_id"].value_or("")};
 }
 
 } // namespace
@@ -212,5 +142,7 @@ Found find_newest(pg::Connection& connection, const std::string& name) { return 
 pg::Result check_invariants(pg::Connection& connection) {
   return connection.call("select * from holdfast.check_invariants()");
 }
+
+pg::Result reference(pg::Connection& connection) { return connection.call("select * from holdfast.reference()"); }
 
 } // namespace holdfast::store

@@ -1,5 +1,6 @@
 #pragma once
-// Reading for people: rows of the stable views. Blocking; call on the thread that owns the connection.
+// Lists for people: rows of the stable views as a table or as lines of JSON, the rows of a crawl's page, and what an id
+// names. Blocking; call on the thread that owns the connection.
 
 #include "lib/pg/connection.hpp"
 
@@ -10,42 +11,14 @@
 
 namespace holdfast::store {
 
-struct CrawlProgress {
-  std::string id, label, status, outcome, first_url, stop_reason;
-  std::int64_t total{0}, open{0}, succeeded{0}, partial{0}, failed{0}, cancelled{0}, seeds_left{0}, bytes{0};
-};
-
-struct RunningHook {
-  std::string url, plugin, hook_name, worker;
-  double seconds{0};
-};
-
-// Throws Error(refused) if there is no such crawl.
-CrawlProgress crawl_progress(pg::Connection& connection, const std::string& crawl_id);
-std::vector<RunningHook> running_hooks(pg::Connection& connection, const std::string& crawl_id, int limit);
-
-struct CrawlDetails {
-  std::string id, label, status, outcome, created_at, sealed_at; // times: ISO 8601, UTC
-  std::vector<std::string> tags;
-  int max_depth{0};
-  std::int64_t bytes{0};
-};
-
 struct CrawlEntry {
   std::string url, title, outcome, directory, thumbnail; // thumbnail: relative to the directory, or empty
   int depth{0};
   std::int64_t bytes{0};
 };
 
-// Throws Error(refused) if there is no such crawl.
-CrawlDetails crawl_details(pg::Connection& connection, const std::string& crawl_id);
 std::vector<std::string> crawl_seeds(pg::Connection& connection, const std::string& crawl_id, std::int64_t limit);
 std::vector<CrawlEntry> crawl_entries(pg::Connection& connection, const std::string& crawl_id, std::int64_t limit);
-
-// The one row of holdfast.v_status.
-pg::Result status(pg::Connection& connection);
-// The one row of holdfast.v_total.
-pg::Result totals(pg::Connection& connection);
 
 // What can be listed.
 std::vector<std::string> list_names();
@@ -73,5 +46,8 @@ Found find_newest(pg::Connection& connection, const std::string& name);
 
 // Rows of holdfast.check_invariants(): empty when all is well.
 pg::Result check_invariants(pg::Connection& connection);
+
+// Views and functions for people: rows of holdfast.reference().
+pg::Result reference(pg::Connection& connection);
 
 } // namespace holdfast::store

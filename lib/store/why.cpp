@@ -6,9 +6,9 @@ namespace holdfast::store {
 
 Why why(pg::Connection& connection, const std::string& name) {
   const auto url = base::try_parse_url(name);
-  const auto result = connection.call("select * from holdfast.why($1::text)", pg::Params::of(url ? url->text : name));
+  const auto result = connection.call("select * from holdfast.why($1::text)", url ? url->text : name);
   const auto row = result.one();
-  return {row.text("kind"), row.text_or("id", ""), row.text("reason"), row.text("facts")};
+  return {row["kind"], row["id"].value_or(""), row["reason"], row["facts"]};
 }
 
 } // namespace holdfast::store

@@ -66,4 +66,7 @@ void worker_leave(pg::Connection& connection, const std::string& worker, int exi
 bool worker_gone(pg::Connection& connection, const LocalProcess& process, const std::string& reason);
 // Releases the work of one worker whose lease ran out; returns how many snapshots.
 int lapse_workers(pg::Connection& connection);
+// Ids of the workers and runners that run on a machine.
+std::vector<std::string> processes_on(pg::Connection& connection, const std::string& hostname);
+
 } // namespace holdfast::store

@@ -3,21 +3,23 @@
 #include "lib/archive/recover.hpp"
 #include "lib/archive/root.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/json_text.hpp"
 #include "lib/store/verify.hpp"
 #include "services/cli/output.hpp"
-#include "services/cli/verify.hpp"
+#include "services/cli/unknown_directories.hpp"
+#include "services/cli/verbs.hpp"
 
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <functional>
 #include <iostream>
+#include <memory>
 #include <set>
 
 namespace holdfast::cli {
 
 namespace {
-
-constexpr std::size_t kBatch = 500;
 
 struct Adopted {
   std::size_t snapshots{0}, known{0}, unreadable{0};
@@ -26,11 +28,8 @@ struct Adopted {
 
 void tell_unreadable(Context& context, const std::string& directory, const std::string& problem) {
   if (context.json())
-    std::cout << nlohmann::ordered_json{{"type", "Defect"},
-                                        {"kind", "unreadable"},
-                                        {"path", directory},
-                                        {"detail", problem}}
-                     .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
+    std::cout << base::json_text(nlohmann::ordered_json{
+                     {"type", "Defect"}, {"kind", "unreadable"}, {"path", directory}, {"detail", problem}})
               << '\n';
   else
     std::cout << "unreadable  " << printable(directory) << ": " << printable(problem) << '\n';
@@ -48,28 +47,7 @@ std::filesystem::path part_of(const std::filesystem::path& root, const std::stri
   return part == "." ? std::filesystem::path() : part;
 }
 
-} // namespace
-
-std::size_t each_unknown_directory(pg::Connection& connection, const archive::Files& files,
-                                   const std::filesystem::path& below,
-                                   const std::function<void(const std::string&)>& found) {
-  std::size_t known = 0;
-  std::vector<std::string> batch;
-  const auto look = [&] {
-    const auto unknown = store::directories_unknown(connection, batch);
-    known += batch.size() - unknown.size();
-    for (const auto& directory : unknown)
-      found(directory);
-    batch.clear();
-  };
-  files.each_snapshot(below, [&](const std::string& directory) {
-    batch.push_back(directory);
-    if (batch.size() == kBatch) look();
-  });
-  if (!batch.empty()) look();
-  return known;
-}
-
+// `given`: the archive root or a directory in it; empty: the archive root. 1 if a snapshot's files cannot be read.
 int adopt(Context& context, const std::string& given) {
   const auto root = context.archive_root();
   const archive::Files files(root);
@@ -120,6 +98,14 @@ int adopt(Context& context, const std::string& given) {
               << "  next: holdfast verify --all compares the files with their manifests\n";
   std::cout << std::flush;
   return adopted.unreadable == 0 ? base::kExitSuccess : base::kExitFailedWork;
+}
+
+} // namespace
+
+Action adopt_verb(CLI::App& command) {
+  const auto directory = std::make_shared<std::string>();
+  command.add_option("directory", *directory, "The archive, or a directory in it (default: archive.root)");
+  return [directory](Context& context) { return adopt(context, *directory); };
 }
 
 } // namespace holdfast::cli

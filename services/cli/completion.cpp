@@ -1,11 +1,13 @@
 #include "lib/base/error.hpp"
+#include "lib/base/shell.hpp"
 #include "lib/base/text.hpp"
 #include "lib/store/view.hpp"
-#include "services/cli/look.hpp"
+#include "services/cli/verbs.hpp"
 
 #include <CLI/CLI.hpp>
 
 #include <iostream>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -42,14 +44,6 @@ std::string words_after(const CLI::App& verb) {
   return base::join(words, " ");
 }
 
-// Inside single quotes of a shell.
-std::string quoted(const std::string& text) {
-  std::string out = "'";
-  for (const char character : text)
-    out += character == '\'' ? std::string("'\\''") : std::string(1, character);
-  return out + "'";
-}
-
 std::string escaped_for_man(const std::string& text) {
   std::string out;
   for (const char character : text)
@@ -71,8 +65,6 @@ void man_options(const CLI::App& app) {
   }
 }
 
-} // namespace
-
 int completion(const CLI::App& app, const std::string& shell) {
   std::vector<std::string> verbs;
   for (const auto* verb : verbs_of(app))
@@ -82,11 +74,12 @@ int completion(const CLI::App& app, const std::string& shell) {
     std::cout << "complete -c holdfast -n __fish_use_subcommand -f\n";
     for (const auto* verb : verbs_of(app)) {
       std::cout << "complete -c holdfast -n __fish_use_subcommand -a " << verb->get_name() << " -d "
-                << quoted(verb->get_description()) << "\n"
+                << base::shell_quoted(verb->get_description()) << "\n"
                 << "complete -c holdfast -n '__fish_seen_subcommand_from " << verb->get_name() << "' -a "
-                << quoted(words_after(*verb)) << "\n";
+                << base::shell_quoted(words_after(*verb)) << "\n";
     }
-    std::cout << "complete -c holdfast -n __fish_use_subcommand -a " << quoted(general) << "\n" << std::flush;
+    std::cout << "complete -c holdfast -n __fish_use_subcommand -a " << base::shell_quoted(general) << "\n"
+              << std::flush;
     return base::kExitSuccess;
   }
   if (shell == "zsh") std::cout << "autoload -U +X bashcompinit && bashcompinit\n";
@@ -147,6 +140,18 @@ int manual(const CLI::App& app) {
          "that is there.\n"
       << std::flush;
   return base::kExitSuccess;
+}
+
+} // namespace
+
+Action completion_verb(CLI::App& command) {
+  const auto shell = std::make_shared<std::string>("bash");
+  command.add_option("shell", *shell, "bash, zsh or fish")->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  return [shell, app = command.get_parent()](Context&) { return completion(*app, *shell); };
+}
+
+Action manual_verb(CLI::App& command) {
+  return [app = command.get_parent()](Context&) { return manual(*app); };
 }
 
 } // namespace holdfast::cli

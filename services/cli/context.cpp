@@ -6,6 +6,7 @@
 #include "lib/pg/conninfo.hpp"
 #include "lib/process/launcher.hpp"
 #include "lib/store/schema.hpp"
+#include "services/cli/signals.hpp"
 
 #include <pwd.h>
 #include <unistd.h>
@@ -107,7 +108,7 @@ bool Context::has_embedded_data() const {
 const std::string& Context::dsn() {
   if (!dsn_.empty()) return dsn_;
   if (embedded()) {
-    server_ = pg::EmbeddedServer::start(data_dir());
+    server_ = server::EmbeddedServer::start(data_dir());
     dsn_ = server_->dsn();
   } else {
     dsn_ = with_password(settings_.text("database.url"), settings_.path("database.password_file"));
@@ -216,19 +217,20 @@ std::string user_name() {
   return user != nullptr ? user->pw_name : std::to_string(geteuid());
 }
 
-void require_guard(char** argv, const std::filesystem::path& spare) {
+void Context::guard() {
+  config::check_lease_rule(settings_); // before anything is written
   std::ifstream comm("/proc/" + std::to_string(getppid()) + "/comm");
   std::string parent;
-  if (std::getline(comm, parent) && parent == "holdfast-guard") return;
+  if (std::getline(comm, parent) && parent == "holdfast-guard") return note_signals();
   const auto directory = process::executable_directory();
   const std::string guard = directory / "holdfast-guard";
   const std::string self = std::filesystem::read_symlink("/proc/self/exe");
-  const std::string spare_option = "--spare=" + spare.string();
+  const std::string spare = "--spare=" + (data_dir() / "postgres" / "postmaster.pid").string();
   std::vector<char*> arguments = {const_cast<char*>(guard.c_str())};
-  if (!spare.empty()) arguments.push_back(const_cast<char*>(spare_option.c_str()));
+  if (embedded()) arguments.push_back(const_cast<char*>(spare.c_str()));
   arguments.push_back(const_cast<char*>("--"));
   arguments.push_back(const_cast<char*>(self.c_str()));
-  for (char** argument = argv + 1; *argument != nullptr; ++argument)
+  for (char** argument = options_.arguments + 1; *argument != nullptr; ++argument)
     arguments.push_back(*argument);
   arguments.push_back(nullptr);
   execv(guard.c_str(), arguments.data());

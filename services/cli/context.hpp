@@ -5,7 +5,7 @@
 #include "lib/config/settings.hpp"
 #include "lib/hooks/catalog.hpp"
 #include "lib/pg/connection.hpp"
-#include "lib/pg/embedded.hpp"
+#include "lib/server/embedded_server.hpp"
 #include "services/webhook/deliverer.hpp"
 #include "services/worker/options.hpp"
 
@@ -22,6 +22,7 @@ struct GlobalOptions {
   std::string config_file;
   std::vector<std::pair<std::string, std::string>> overrides; // setting, value
   bool json{false};                                           // JSON lines even on a terminal
+  char** arguments{nullptr};                                  // of this program, as the system gave them
 };
 
 class Context {
@@ -52,6 +53,10 @@ public:
   std::shared_ptr<const hooks::Catalog> catalog();
   // Without its database: for verbs that only look at this machine.
   worker::Options worker_options(bool with_database = true);
+  // For verbs that start hooks, before they do anything: they run below holdfast-guard, which leaves nothing behind
+  // however they end. Replaces this process by the guard unless it is our parent already; returns only in the guarded
+  // process, which notes signals. Throws Error(configuration) if the settings break the lease rule.
+  void guard();
   // Sends what waits for webhooks while it lives; nothing if webhooks.secret_file is not set.
   std::unique_ptr<webhook::Deliverer> deliverer(const std::string& role);
 
@@ -59,7 +64,7 @@ private:
   GlobalOptions options_;
   config::Settings settings_;
   bool json_{false};
-  std::unique_ptr<pg::EmbeddedServer> server_;
+  std::unique_ptr<server::EmbeddedServer> server_;
   std::string dsn_;
   std::unique_ptr<pg::Connection> connection_;
   std::shared_ptr<const hooks::Catalog> catalog_;
@@ -67,10 +72,5 @@ private:
 
 // Who runs this program, for the record.
 std::string user_name();
-
-// Verbs that start hooks run below holdfast-guard, which leaves nothing behind however they end. Replaces this process
-// by the guard unless it is our parent already; returns only in the guarded process. `spare`: the embedded server's pid
-// file.
-void require_guard(char** argv, const std::filesystem::path& spare);
 
 } // namespace holdfast::cli

@@ -5,11 +5,12 @@
 #include "lib/process/launcher.hpp"
 #include "services/cli/fonts.hpp"
 #include "services/cli/output.hpp"
-#include "services/cli/plugins.hpp"
+#include "services/cli/verbs.hpp"
 #include "services/worker/binary_lookup.hpp"
 #include "services/worker/binary_resolver.hpp"
 #include "services/worker/hook_sandbox.hpp"
 
+#include <CLI/CLI.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <nlohmann/json.hpp>
@@ -138,8 +139,6 @@ std::string space_at(const std::filesystem::path& path) {
   return path.string() + (error ? "" : ", " + base::format_size(space.available) + " free");
 }
 
-} // namespace
-
 int doctor(Context& context, const std::vector<std::string>& plugins) {
   const auto options = context.worker_options(false);
   const auto& catalog = *options.catalog;
@@ -249,6 +248,15 @@ int doctor(Context& context, const std::vector<std::string>& plugins) {
   }
   std::cout << std::flush;
   return missing == 0 ? base::kExitSuccess : base::kExitFailedWork;
+}
+
+} // namespace
+
+Action doctor_verb(CLI::App& command) {
+  const auto names = std::make_shared<std::vector<std::string>>();
+  command.add_option("plugins", *names, "Only these (default: all that are enabled)");
+  command.footer("Ends with 1 if something is missing.");
+  return [names](Context& context) { return doctor(context, *names); };
 }
 
 } // namespace holdfast::cli

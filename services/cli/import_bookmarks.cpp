@@ -1,5 +1,7 @@
+#include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/text.hpp"
+#include "lib/base/utf8.hpp"
 #include "services/cli/import.hpp"
 
 #include <nlohmann/json.hpp>
@@ -13,44 +15,6 @@
 namespace holdfast::cli {
 
 namespace {
-
-bool is_blank(char character) {
-  return character == ' ' || character == '\t' || character == '\r' || character == '\n' || character == '\f';
-}
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && is_blank(text.front()))
-    text.remove_prefix(1);
-  while (!text.empty() && is_blank(text.back()))
-    text.remove_suffix(1);
-  return text;
-}
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(),
-                 [](unsigned char character) { return static_cast<char>(std::tolower(character)); });
-  return result;
-}
-
-void append_utf8(std::string& text, std::uint32_t code) {
-  if (code == 0 || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return;
-  if (code < 0x80) {
-    text += static_cast<char>(code);
-  } else if (code < 0x800) {
-    text += static_cast<char>(0xc0 | (code >> 6));
-    text += static_cast<char>(0x80 | (code & 0x3f));
-  } else if (code < 0x10000) {
-    text += static_cast<char>(0xe0 | (code >> 12));
-    text += static_cast<char>(0x80 | ((code >> 6) & 0x3f));
-    text += static_cast<char>(0x80 | (code & 0x3f));
-  } else {
-    text += static_cast<char>(0xf0 | (code >> 18));
-    text += static_cast<char>(0x80 | ((code >> 12) & 0x3f));
-    text += static_cast<char>(0x80 | ((code >> 6) & 0x3f));
-    text += static_cast<char>(0x80 | (code & 0x3f));
-  }
-}
 
 // The character references that exporters write; any other stays as it is.
 std::string unescaped(std::string_view text) {
@@ -69,7 +33,8 @@ std::string unescaped(std::string_view text) {
       const auto digits = name.substr(hexadecimal ? 2 : 1);
       const auto* allowed = hexadecimal ? "0123456789abcdefABCDEF" : "0123456789";
       if (!digits.empty() && digits.size() < 8 && digits.find_first_not_of(allowed) == std::string::npos)
-        append_utf8(result, static_cast<std::uint32_t>(std::stoul(digits, nullptr, hexadecimal ? 16 : 10)));
+        if (const auto code = std::stoul(digits, nullptr, hexadecimal ? 16 : 10); code != 0)
+          result += base::utf8_of(static_cast<char32_t>(code));
     } else if (const auto found = names.find(name); found != names.end()) {
       result += found->second;
     } else {
@@ -85,20 +50,20 @@ std::string unescaped(std::string_view text) {
 std::map<std::string, std::string> read_attributes(std::string_view text, std::size_t& at) {
   std::map<std::string, std::string> attributes;
   while (at < text.size() && text[at] != '>') {
-    if (is_blank(text[at]) || text[at] == '/') {
+    if (base::is_blank(text[at]) || text[at] == '/') {
       ++at;
       continue;
     }
     const std::size_t from = at;
-    while (at < text.size() && text[at] != '=' && text[at] != '>' && !is_blank(text[at]))
+    while (at < text.size() && text[at] != '=' && text[at] != '>' && !base::is_blank(text[at]))
       ++at;
-    const std::string name = lower(text.substr(from, at - from));
-    while (at < text.size() && is_blank(text[at]))
+    const std::string name = base::lower_case(text.substr(from, at - from));
+    while (at < text.size() && base::is_blank(text[at]))
       ++at;
     std::string value;
     if (at < text.size() && text[at] == '=') {
       ++at;
-      while (at < text.size() && is_blank(text[at]))
+      while (at < text.size() && base::is_blank(text[at]))
         ++at;
       if (at < text.size() && (text[at] == '"' || text[at] == '\'')) {
         const auto end = std::min(text.find(text[at], at + 1), text.size());
@@ -106,7 +71,7 @@ std::map<std::string, std::string> read_attributes(std::string_view text, std::s
         at = std::min(end + 1, text.size());
       } else {
         const std::size_t begin = at;
-        while (at < text.size() && text[at] != '>' && !is_blank(text[at]))
+        while (at < text.size() && text[at] != '>' && !base::is_blank(text[at]))
           ++at;
         value = unescaped(text.substr(begin, at - begin));
       }
@@ -124,11 +89,11 @@ std::string read_content(std::string_view text, std::size_t& at, std::string_vie
   bool inside = false;
   for (const char character : text.substr(at, std::min<std::size_t>(end - at, 4096))) {
     if (character == '<') inside = true;
-    if (!inside) plain += is_blank(character) ? ' ' : character;
+    if (!inside) plain += base::is_blank(character) ? ' ' : character;
     if (character == '>') inside = false;
   }
   at = end;
-  return unescaped(trimmed(plain));
+  return unescaped(base::trimmed(plain));
 }
 
 const nlohmann::json* first_of(const nlohmann::json& object, std::initializer_list<const char*> names) {
@@ -166,8 +131,8 @@ Format format_of(std::string_view parser, std::string_view text) {
   if (parser == "netscape" || parser == "html") return Format::html;
   if (parser == "rss" || parser == "sitemap") return Format::xml;
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
-  text = trimmed(text.substr(0, 4096));
-  const std::string start = lower(text.substr(0, 512));
+  text = base::trimmed(text.substr(0, 4096));
+  const std::string start = base::lower_case(text.substr(0, 512));
   if (start.starts_with("<?xml") || start.starts_with("<rss") || start.starts_with("<feed") ||
       start.starts_with("<urlset") || start.starts_with("<sitemapindex") || start.starts_with("<posts"))
     return start.find("<html") == std::string::npos ? Format::xml : Format::html;
@@ -186,14 +151,14 @@ Format format_of(std::string_view parser, std::string_view text) {
 
 std::vector<Entry> read_html(std::string_view text) {
   std::vector<Entry> entries;
-  const std::string lowered = lower(text);
+  const std::string lowered = base::lower_case(text);
   std::size_t line = 1, counted = 0;
   for (std::size_t at = 0; (at = lowered.find("<a", at)) != std::string::npos;) {
     line += static_cast<std::size_t>(std::count(text.begin() + static_cast<std::ptrdiff_t>(counted),
                                                 text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
     counted = at;
     at += 2;
-    if (at >= text.size() || !is_blank(text[at])) continue;
+    if (at >= text.size() || !base::is_blank(text[at])) continue;
     auto attributes = read_attributes(text, at);
     Entry entry;
     entry.url = attributes["href"];
@@ -274,7 +239,7 @@ std::vector<Entry> read_csv(std::string_view text) {
   }
   std::map<std::string, std::size_t> columns;
   for (std::size_t i = 0; i < rows[0].size(); ++i)
-    columns.emplace(lower(trimmed(rows[0][i])), i);
+    columns.emplace(base::lower_case(base::trimmed(rows[0][i])), i);
   if (!columns.contains("url")) throw base::Error(base::ErrorClass::refused, "the first line names no column \"url\"");
   const auto cell = [&](const std::vector<std::string>& row, const char* name) {
     const auto found = columns.find(name);
@@ -282,7 +247,7 @@ std::vector<Entry> read_csv(std::string_view text) {
   };
   std::vector<Entry> entries;
   for (std::size_t i = 1; i < rows.size(); ++i) {
-    if (rows[i].size() == 1 && trimmed(rows[i][0]).empty()) continue;
+    if (rows[i].size() == 1 && base::trimmed(rows[i][0]).empty()) continue;
     entries.push_back({cell(rows[i], "url"), cell(rows[i], "title"), split_tags(cell(rows[i], "tags"), false),
                        "line " + std::to_string(lines[i])});
   }

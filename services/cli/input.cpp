@@ -1,5 +1,6 @@
 #include "services/cli/input.hpp"
 
+#include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/url.hpp"
@@ -45,12 +46,6 @@ std::vector<std::string_view> urls_within(std::string_view text) {
     at = end;
   }
   return found;
-}
-
-std::string_view trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
 }
 
 // Lines that cannot be used: all are told at once.
@@ -108,7 +103,7 @@ public:
   }
 
   void take_line(std::string_view line, const std::string& where) {
-    const auto text = trimmed(line);
+    const auto text = base::trimmed(line);
     if (text.empty() || text.front() == '#') return;
     if (text.front() != '{') {
       // A line that is more than a URL: a title after it, or a sentence around it.
@@ -259,7 +254,7 @@ std::vector<std::string> read_ids(const std::vector<std::string>& given) {
     }
     std::string line;
     for (std::size_t number = 1; std::getline(std::cin, line); ++number) {
-      const auto text = trimmed(line);
+      const auto text = base::trimmed(line);
       if (text.empty() || text.front() == '#') continue;
       const auto id = id_in(text);
       if (id.empty())

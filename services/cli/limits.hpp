@@ -3,7 +3,7 @@
 
 #include "lib/config/settings.hpp"
 #include "lib/store/crawl.hpp"
-#include "services/cli/verbs.hpp"
+#include "services/cli/plan.hpp"
 
 #include <string>
 #include <vector>

@@ -2,12 +2,16 @@
 #include "lib/archive/root.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
-#include "lib/store/binary.hpp"
+#include "lib/base/fd.hpp"
+#include "lib/base/json_text.hpp"
+#include "lib/store/session.hpp"
+#include "lib/store/verify.hpp"
 #include "lib/store/view.hpp"
-#include "services/cli/look.hpp"
 #include "services/cli/output.hpp"
-#include "services/cli/plugins.hpp"
+#include "services/cli/signals.hpp"
+#include "services/cli/verbs.hpp"
 
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <fcntl.h>
@@ -78,7 +82,7 @@ public:
 
   // The same of an attempt that was published into a bucket: its manifest says which logs there are.
   void look_in_bucket(const archive::Root& root, const fs::path& directory, const std::string& url) {
-    const Descriptor manifest(root.fetch((directory / archive::kManifestName).native()));
+    const base::Fd manifest(root.fetch((directory / archive::kManifestName).native()));
     std::string text;
     for (char buffer[1 << 16];;) {
       const ssize_t got = manifest.get() < 0 ? 0 : ::read(manifest.get(), buffer, sizeof buffer);
@@ -101,9 +105,12 @@ public:
              const std::string& text) {
     printed_ = true;
     if (json_) {
-      std::cout << nlohmann::ordered_json{{"type", "Log"},     {"url", url},       {"plugin", plugin},
-                                          {"hook_name", hook}, {"stream", stream}, {"text", text}}
-                       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
+      std::cout << base::json_text(nlohmann::ordered_json{{"type", "Log"},
+                                                          {"url", url},
+                                                          {"plugin", plugin},
+                                                          {"hook_name", hook},
+                                                          {"stream", stream},
+                                                          {"text", text}})
                 << '\n';
       return;
     }
@@ -127,24 +134,10 @@ public:
   bool printed() const { return printed_; }
 
 private:
-  class Descriptor {
-  public:
-    explicit Descriptor(int descriptor) : descriptor_(descriptor) {}
-    ~Descriptor() {
-      if (descriptor_ >= 0) ::close(descriptor_);
-    }
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
-    int get() const { return descriptor_; }
-
-  private:
-    const int descriptor_;
-  };
-
   // Closes the descriptor; -1: there is no such file. `file`: its plugin and its name.
   bool print_file(int opened, const fs::path& file, const std::string& url, const std::string& hook,
                   const std::string& stream) {
-    const Descriptor descriptor(opened);
+    const base::Fd descriptor(opened);
     if (opened < 0) return false;
     struct stat status {};
     bool any = false;
@@ -195,7 +188,10 @@ std::vector<fs::path> running_here(const fs::path& work_dir, const std::string& 
   return found;
 }
 
-} // namespace
+struct LogOptions {
+  std::string id, plugin;
+  bool follow{false};
+};
 
 int logs(Context& context, const LogOptions& options) {
   auto& connection = context.connection();
@@ -211,11 +207,9 @@ int logs(Context& context, const LogOptions& options) {
   std::optional<archive::Root> bucket; // opened when something is to be read from it
   std::string elsewhere;
   if (found.kind == "crawl") {
-    const auto rows = store::session_logs(connection, found.id);
-    for (std::size_t i = 0; i < rows.size(); ++i)
-      if (options.plugin.empty() || rows[i].text("plugin") == options.plugin)
-        printer.print("crawl " + found.id + " on " + rows[i].text("worker"), rows[i].text("plugin"),
-                      rows[i].text("hook_name"), "log", rows[i].text("log"));
+    for (const auto& one : store::session_logs(connection, found.id))
+      if (options.plugin.empty() || one.plugin == options.plugin)
+        printer.print("crawl " + found.id + " on " + one.worker, one.plugin, one.hook_name, "log", one.log);
   }
   for (;;) {
     const bool ending = told_to_end();
@@ -232,10 +226,9 @@ int logs(Context& context, const LogOptions& options) {
       const auto url = rows[i].text("url");
       if (done.contains(id)) continue;
       if (rows[i].text("status") == "sealed") {
-        const auto directory = rows[i].text_or("directory", "");
+        const auto directory = rows[i]["directory"].value_or("");
         if (!directory.empty() && in_bucket && !bucket)
-          bucket = archive::Root::open(context.archive_root(),
-                                       connection.call("select id from holdfast.collection").one().text("id"), false);
+          bucket = archive::Root::open(context.archive_root(), store::collection_id(connection), false);
         if (!directory.empty() && in_bucket)
           printer.look_in_bucket(*bucket, directory, url);
         else if (!directory.empty())
@@ -247,7 +240,7 @@ int logs(Context& context, const LogOptions& options) {
       const auto places = running_here(work_dir, id);
       for (const auto& place : places)
         printer.look(place, url);
-      if (places.empty() && rows[i].text("status") == "started") elsewhere = rows[i].text_or("owner", "");
+      if (places.empty() && rows[i].text("status") == "started") elsewhere = rows[i]["owner"].value_or("");
     }
     std::cout << std::flush;
     if (!options.follow || !open || ending || !std::cout) {
@@ -262,6 +255,19 @@ int logs(Context& context, const LogOptions& options) {
   else if (!printer.printed() && !context.json())
     std::cerr << "no logs: those of hooks that succeed are not kept\n";
   return base::kExitSuccess;
+}
+
+} // namespace
+
+Action logs_verb(CLI::App& command) {
+  const auto options = std::make_shared<LogOptions>();
+  command.add_option("id", options->id, "Id of a snapshot or crawl, or the first or last few digits of it")->required();
+  command.add_flag("-f,--follow", options->follow, "Go on until it is sealed");
+  command.add_option("-p,--plugin", options->plugin, "Only of this plugin");
+  command.footer("Hooks that succeed leave no logs. What a hook may print is limited by hook.stdout_limit and "
+                 "hook.stderr_limit;\n"
+                 "of long logs the end is shown.");
+  return [options](Context& context) { return logs(context, *options); };
 }
 
 } // namespace holdfast::cli

@@ -1,6 +1,7 @@
 #include "services/cli/output.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/base/utf8.hpp"
 #include "services/cli/times.hpp"
 
 #include <nlohmann/json.hpp>
@@ -17,19 +18,11 @@ namespace holdfast::cli {
 
 namespace {
 
-// Decodes one UTF-8 character at `at`; moves on by one byte over what is not valid.
+// The character at `at`; moves on behind it.
 char32_t next_character(std::string_view text, std::size_t& at) {
-  const auto lead = static_cast<unsigned char>(text[at]);
-  const std::size_t length = lead < 0x80 ? 1 : lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1;
-  if (length == 1 || at + length > text.size()) {
-    ++at;
-    return lead < 0x80 ? lead : U'?';
-  }
-  char32_t value = static_cast<char32_t>(lead & (0xff >> (length + 1)));
-  for (std::size_t i = 1; i < length; ++i)
-    value = (value << 6) | (static_cast<unsigned char>(text[at + i]) & 0x3fu);
+  const auto [code, length] = base::first_character(text.substr(at));
   at += length;
-  return value;
+  return code;
 }
 
 std::size_t width_of(char32_t character) {
@@ -58,10 +51,7 @@ std::string printable(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t from = at;
     const char32_t character = next_character(text, at);
-    // C0, DEL, C1, and the marks that turn the direction of writing.
-    const bool control = character < 0x20 || (character >= 0x7f && character < 0xa0) ||
-                         (character >= 0x202a && character <= 0x202e) || (character >= 0x2066 && character <= 0x2069);
-    if (control)
+    if (base::is_unprintable(character))
       clean += character == '\t' || character == '\n' ? ' ' : '?';
     else
       clean.append(text.substr(from, at - from));

@@ -4,7 +4,7 @@
 #include "lib/base/error.hpp"
 #include "lib/base/log.hpp"
 #include "lib/pg/connection.hpp"
-#include "lib/store/view.hpp"
+#include "lib/store/live.hpp"
 #include "services/cli/output.hpp"
 
 #include <unistd.h>
@@ -23,7 +23,7 @@ namespace {
 constexpr std::chrono::milliseconds kRedraw{250};
 constexpr int kHooks = 6;
 
-std::vector<std::string> draw(const store::CrawlProgress& crawl, const std::vector<store::RunningHook>& hooks,
+std::vector<std::string> draw(const store::Crawl& crawl, const std::vector<store::RunningHook>& hooks,
                               std::size_t width) {
   const auto done = crawl.total - crawl.open;
   const std::int64_t all = std::max<std::int64_t>(crawl.total + crawl.seeds_left, 1);
@@ -82,8 +82,8 @@ void Progress::loop() {
     }
     try {
       if (!connection || connection->broken()) connection = std::make_unique<pg::Connection>(dsn_);
-      const auto crawl = store::crawl_progress(*connection, crawl_id_);
-      const auto hooks = store::running_hooks(*connection, crawl_id_, kHooks);
+      const auto crawl = store::crawl(*connection, crawl_id_);
+      const auto hooks = store::running_of(*connection, crawl_id_, kHooks);
       const auto lines = draw(crawl, hooks, terminal_width() - 1);
       const std::lock_guard lock(screen_);
       std::string frame;

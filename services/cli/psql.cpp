@@ -1,7 +1,7 @@
-#include "services/cli/psql.hpp"
-
 #include "lib/base/error.hpp"
 #include "lib/pg/environment.hpp"
+#include "lib/store/control.hpp"
+#include "services/cli/verbs.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -38,10 +38,7 @@ std::string session_options(pg::Connection& connection, const std::string& role)
   const std::string names = "-c search_path=holdfast,public";
   if (role == "owner") return names;
   const std::string name = "holdfast_" + role;
-  constexpr const char* kAsk =
-      "select case when to_regrole($1::text) is not null then pg_has_role($1::name, 'member') else false end as member";
-  const bool member = connection.call(kAsk, pg::Params::of(name)).one().boolean("member");
-  if (member) return names + " -c role=" + name;
+  if (store::may_act_as(connection, name)) return names + " -c role=" + name;
   if (role != "reader")
     throw base::Error(base::ErrorClass::refused, "this login may not act as " + name,
                       "grant " + name + " to it, or set database.url to another login");
@@ -81,8 +78,7 @@ int run_psql(const std::vector<std::string>& arguments) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-} // namespace
-
+// `role`: reader, operator or owner. Returns the exit code of psql; 128 and more: a signal ended it.
 int psql(Context& context, const std::string& role, const std::vector<std::string>& arguments) {
   const auto options = session_options(context.connection(), role);
   context.disconnect();
@@ -98,17 +94,16 @@ int psql(Context& context, const std::string& role, const std::vector<std::strin
   return code;
 }
 
-void add_psql_verb(CLI::App& app, std::function<int(Context&)>& verb) {
-  auto role = std::make_shared<std::string>("reader");
-  auto* command = app.add_subcommand("psql", "Open psql on the collection's database, as a role that only reads");
-  command->add_option("--role", *role, "reader; operator, which may also call the functions that steer; or owner")
+} // namespace
+
+Action psql_verb(CLI::App& command) {
+  const auto role = std::make_shared<std::string>("reader");
+  command.add_option("--role", *role, "reader; operator, which may also call the functions that steer; or owner")
       ->check(CLI::IsMember({"reader", "operator", "owner"}));
-  command->fallthrough(false);
-  command->prefix_command();
-  command->footer("All other arguments are psql's, and so is the exit code. Names need no schema.");
-  command->callback([&verb, role, command] {
-    verb = [role, arguments = command->remaining()](Context& context) { return psql(context, *role, arguments); };
-  });
+  command.fallthrough(false);
+  command.prefix_command();
+  command.footer("All other arguments are psql's, and so is the exit code. Names need no schema.");
+  return [role, &command](Context& context) { return psql(context, *role, command.remaining()); };
 }
 
 } // namespace holdfast::cli

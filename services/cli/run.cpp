@@ -9,6 +9,7 @@
 #include "services/runner/duties.hpp"
 #include "services/runner/spawner.hpp"
 
+#include <CLI/CLI.hpp>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
@@ -19,6 +20,7 @@
 #include <algorithm>
 #include <exception>
 #include <iostream>
+#include <memory>
 #include <thread>
 
 namespace holdfast::cli {
@@ -104,9 +106,9 @@ awaitable<void> all_in_one(asio::io_context& io, runner::GateOptions gate, runne
   if (gate_failure) std::rethrow_exception(gate_failure);
 }
 
-} // namespace
-
+// Duties only. `standby`: wait for the leading runner to be gone.
 int run_duties(Context& context, bool standby) {
+  note_signals();
   process::forbid_inspection();
   context.connection(true);
   context.disconnect();
@@ -121,6 +123,7 @@ int run_duties(Context& context, bool standby) {
   return base::kExitSuccess;
 }
 
+// Who leads, who waits, and what the duties have done. 1 if no healthy runner leads.
 int runner_status(Context& context) {
   auto& connection = context.connection();
   const auto runners = store::runners(connection);
@@ -148,7 +151,9 @@ int runner_status(Context& context) {
   return healthy ? base::kExitSuccess : base::kExitFailedWork;
 }
 
+// All in one: duties and local workers, until nothing is left to do, or for ever.
 int run(Context& context, bool daemon) {
+  context.guard();
   process::forbid_inspection();
   context.connection(true);
   context.disconnect();
@@ -165,6 +170,22 @@ int run(Context& context, bool daemon) {
   run_to_end(io, all_in_one(io, std::move(gate), spawner, stop));
   if (deliverer && !signals.received()) deliverer->flush(std::chrono::seconds(5));
   return base::kExitSuccess;
+}
+
+} // namespace
+
+Action run_verb(CLI::App& command) {
+  const auto daemon = std::make_shared<bool>(false);
+  command.add_flag("--daemon", *daemon, "Stay, and wait for more");
+  return [daemon](Context& context) { return run(context, *daemon); };
+}
+
+Action runner_verb(CLI::App& command) {
+  const auto standby = std::make_shared<bool>(false), status = std::make_shared<bool>(false);
+  command.add_flag("--standby", *standby, "Wait until no other runner leads, and step back for a newer one");
+  command.add_flag("--status", *status, "Only show who leads and what the duties do; 1 if nobody leads");
+  return
+      [standby, status](Context& context) { return *status ? runner_status(context) : run_duties(context, *standby); };
 }
 
 } // namespace holdfast::cli

@@ -3,15 +3,16 @@
 // has left.
 
 #include "services/cli/context.hpp"
-#include "services/cli/verbs.hpp"
 
 #include <functional>
+#include <string>
 
 namespace holdfast::cli {
 
-// Notes SIGINT, SIGTERM and SIGHUP from now on, so that one that comes while the embedded database is being started
-// still ends in good order. Called early by verbs that will call run_worker().
-void note_early_signals();
+struct WorkerOptions {
+  std::string kind;   // as the setting worker.kind; empty: as that says
+  std::string parent; // id of the runner that starts it; may be empty
+};
 
 // Runs until a signal says stop or `done` says so. SIGTERM drains, again: stops, again: kills; SIGINT stops, again:
 // kills. A worker that lost trust is followed by a new incarnation. Returns true if it ended because of a signal.

@@ -1,11 +1,12 @@
-#include "services/cli/schedule.hpp"
+#include "lib/store/schedule.hpp"
 
 #include "lib/base/error.hpp"
 #include "lib/base/uuid.hpp"
-#include "lib/store/schedule.hpp"
 #include "services/cli/checks.hpp"
 #include "services/cli/limits.hpp"
 #include "services/cli/output.hpp"
+#include "services/cli/plan.hpp"
+#include "services/cli/verbs.hpp"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -13,10 +14,17 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <memory>
 
 namespace holdfast::cli {
 
 namespace {
+
+struct ScheduleOptions {
+  AddOptions crawl; // what each run adds
+  std::string every, time_zone, name;
+  int count{5};
+};
 
 // The zone in which people here read the clock: TZ, or what /etc/localtime points to, or UTC.
 std::string local_time_zone() {
@@ -95,7 +103,7 @@ int run_schedule_now(Context& context, const std::string& name) {
   if (!store::schedule_run(connection, id, crawl)) {
     const auto rows = store::schedules(connection, id);
     const auto row = rows.one();
-    if (row.text_or("last_status", "sealed") != "sealed")
+    if (row["last_status"].value_or("sealed") != "sealed")
       throw base::Error(base::ErrorClass::refused, "schedule " + id + " was left out: its last crawl is still open",
                         "holdfast show " + row.text("last_crawl_id"));
     if (context.json())
@@ -139,66 +147,71 @@ int next_times(Context& context, const ScheduleOptions& options) {
   return base::kExitSuccess;
 }
 
+constexpr const char* kEveryHelp =
+    "minutely, hourly, daily, weekly, monthly, yearly, \"every 30 minutes\", or cron's five fields";
+constexpr const char* kZoneHelp = "Time zone, for example Europe/Berlin (default: this machine's)";
+
+Action adding(CLI::App& command) {
+  const auto options = std::make_shared<ScheduleOptions>();
+  auto& crawl = options->crawl;
+  command.add_option("inputs", crawl.inputs, "URLs, files with one URL a line, or - for standard input");
+  command.add_option("--every", options->every, kEveryHelp)->required();
+  command.add_option("--time-zone", options->time_zone, kZoneHelp);
+  command.add_option("--label", crawl.label, "Name of the schedule and of its crawls");
+  command.add_option("-d,--depth", crawl.depth, "How many links to follow from each URL")
+      ->check(number(0, std::optional(16)));
+  command.add_option("--max-urls", crawl.max_urls, "At most this many snapshots a run; 0: no cap")
+      ->check(number<std::int64_t>(0));
+  command.add_option("-p,--plugins,--plugin", crawl.plugins, "Only these plugins")->allow_extra_args(false);
+  command.add_option("-t,--tag", crawl.tags, "Tags for every snapshot")->allow_extra_args(false);
+  command.add_option("--option", crawl.options, "Option for hooks, as NAME=VALUE")->allow_extra_args(false);
+  add_limit_options(command, crawl.limits);
+  command.add_flag("--strict", crawl.strict, "Add nothing if a line of a file cannot be used");
+  return [options](Context& context) { return add_schedule(context, *options); };
+}
+
+Action next(CLI::App& command) {
+  const auto options = std::make_shared<ScheduleOptions>();
+  command.add_option("schedule", options->name, "Its label or id; or use --every");
+  command.add_option("--every", options->every, kEveryHelp);
+  command.add_option("--time-zone", options->time_zone, kZoneHelp);
+  command.add_option("-n,--count", options->count, "How many times")->check(number(1, std::optional(1000)));
+  return [options](Context& context) { return next_times(context, *options); };
+}
+
 } // namespace
 
-void add_schedule_commands(CLI::App& app, ScheduleOptions& options, std::function<int(Context&)>& verb) {
-  auto* schedule = app.add_subcommand("schedule", "Crawls that are added again and again, by the runner");
-  schedule->require_subcommand(1);
-  const auto subcommand = [&verb, schedule](const std::string& name, const std::string& help,
-                                            std::function<int(Context&)> action) {
-    auto* command = schedule->add_subcommand(name, help);
-    command->callback([&verb, action = std::move(action)] { verb = action; });
-    return command;
+Action schedule_verb(CLI::App& command) {
+  const auto name = std::make_shared<std::string>();
+  Group group(command);
+  const auto named = [&](const char* verb, const char* help, Action action) {
+    group.verb(verb, help, [&](CLI::App& one) {
+      one.add_option("schedule", *name, "Its label, its id, or the first or last few digits of it")->required();
+      return action;
+    });
   };
-  const std::string every_help =
-      "minutely, hourly, daily, weekly, monthly, yearly, \"every 30 minutes\", or cron's five fields";
-  const std::string zone_help = "Time zone, for example Europe/Berlin (default: this machine's)";
-
-  auto* add =
-      subcommand("add", "Make a schedule", [&options](Context& context) { return add_schedule(context, options); });
-  add->add_option("inputs", options.crawl.inputs, "URLs, files with one URL a line, or - for standard input");
-  add->add_option("--every", options.every, every_help)->required();
-  add->add_option("--time-zone", options.time_zone, zone_help);
-  add->add_option("--label", options.crawl.label, "Name of the schedule and of its crawls");
-  add->add_option("-d,--depth", options.crawl.depth, "How many links to follow from each URL")
-      ->check(number(0, std::optional(16)));
-  add->add_option("--max-urls", options.crawl.max_urls, "At most this many snapshots a run; 0: no cap")
-      ->check(number<std::int64_t>(0));
-  add->add_option("-p,--plugins,--plugin", options.crawl.plugins, "Only these plugins")->allow_extra_args(false);
-  add->add_option("-t,--tag", options.crawl.tags, "Tags for every snapshot")->allow_extra_args(false);
-  add->add_option("--option", options.crawl.options, "Option for hooks, as NAME=VALUE")->allow_extra_args(false);
-  add_limit_options(*add, options.crawl.limits);
-  add->add_flag("--strict", options.crawl.strict, "Add nothing if a line of a file cannot be used");
-
-  subcommand("list", "Schedules, when they run next and how the last run went", list_schedules);
-  const auto named = [&](const std::string& name, const std::string& help, std::function<int(Context&)> action) {
-    auto* command = subcommand(name, help, std::move(action));
-    command->add_option("schedule", options.name, "Its label, its id, or the first or last few digits of it")
-        ->required();
+  using Change = std::string (*)(pg::Connection&, const std::string&);
+  const auto change = [&](const char* verb, const char* help, Change what) {
+    named(verb, help, [name, what](Context& context) { return change_schedule(context, *name, what); });
   };
-  named("pause", "Add no more crawls until it is resumed", [&options](Context& context) {
-    return change_schedule(context, options.name, [](pg::Connection& connection, const std::string& id) {
-      return std::string(store::schedule_enable(connection, id, false) ? "paused" : "was paused already");
-    });
+  group.verb("add", "Make a schedule", &adding);
+  group.verb("list", "Schedules, when they run next and how the last run went",
+             [](CLI::App&) { return &list_schedules; });
+  change("pause", "Add no more crawls until it is resumed", [](pg::Connection& connection, const std::string& id) {
+    return std::string(store::schedule_enable(connection, id, false) ? "paused" : "was paused already");
   });
-  named("resume", "Go on with its next time; what was missed is not caught up", [&options](Context& context) {
-    return change_schedule(context, options.name, [](pg::Connection& connection, const std::string& id) {
-      return std::string(store::schedule_enable(connection, id, true) ? "resumed" : "was not paused");
-    });
-  });
-  named("remove", "Forget the schedule; what it has archived stays", [&options](Context& context) {
-    return change_schedule(context, options.name, [](pg::Connection& connection, const std::string& id) {
-      return std::string(store::schedule_remove(connection, id) ? "removed" : "was removed already");
-    });
-  });
+  change("resume", "Go on with its next time; what was missed is not caught up",
+         [](pg::Connection& connection, const std::string& id) {
+           return std::string(store::schedule_enable(connection, id, true) ? "resumed" : "was not paused");
+         });
+  change("remove", "Forget the schedule; what it has archived stays",
+         [](pg::Connection& connection, const std::string& id) {
+           return std::string(store::schedule_remove(connection, id) ? "removed" : "was removed already");
+         });
   named("run-now", "Add its crawl now, besides its times",
-        [&options](Context& context) { return run_schedule_now(context, options.name); });
-  auto* next =
-      subcommand("next", "When it will run", [&options](Context& context) { return next_times(context, options); });
-  next->add_option("schedule", options.name, "Its label or id; or use --every");
-  next->add_option("--every", options.every, every_help);
-  next->add_option("--time-zone", options.time_zone, zone_help);
-  next->add_option("-n,--count", options.count, "How many times")->check(number(1, std::optional(1000)));
+        [name](Context& context) { return run_schedule_now(context, *name); });
+  group.verb("next", "When it will run", &next);
+  return group.action();
 }
 
 } // namespace holdfast::cli

@@ -1,11 +1,13 @@
 #include "lib/base/error.hpp"
-#include "lib/pg/sha256.hpp"
+#include "lib/base/sha256.hpp"
 #include "lib/store/verify.hpp"
-#include "services/cli/look.hpp"
+#include "services/cli/signals.hpp"
+#include "services/cli/verbs.hpp"
 #include "services/serve/files.hpp"
 #include "services/serve/http_server.hpp"
 #include "services/serve/site.hpp"
 
+#include <CLI/CLI.hpp>
 #include <spdlog/spdlog.h>
 
 #include <unistd.h>
@@ -40,8 +42,6 @@ std::string shown(const serve::Endpoint& endpoint, std::uint16_t port) {
   return "http://" + host + ":" + std::to_string(port) + "/";
 }
 
-} // namespace
-
 int serve(Context& context) {
   const auto& settings = context.settings();
   const auto endpoint = serve::parse_endpoint(settings.text("serve.listen"), "serve.listen");
@@ -68,7 +68,7 @@ int serve(Context& context) {
              beside.address,
              "[" + beside.address + "]"};
   const serve::Files files(context.archive_root(), collection,
-                           token.empty() ? "" : pg::sha256_hex("files " + token).substr(0, 32), hosts);
+                           token.empty() ? "" : base::sha256_hex("files " + token).substr(0, 32), hosts);
   const serve::HttpServer file_server(beside, 2,
                                       [&files](const serve::Request& request) { return files.answer(request); });
   serve::SiteOptions options;
@@ -86,6 +86,15 @@ int serve(Context& context) {
   while (!told_to_end())
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   return base::kExitSuccess;
+}
+
+} // namespace
+
+Action serve_verb(CLI::App& command) {
+  command.footer("Listens on serve.listen (127.0.0.1:8118), and on serve.files (the next port) for archived files. "
+                 "Beyond this machine a\n"
+                 "token is required: serve.token_file.");
+  return &serve;
 }
 
 } // namespace holdfast::cli

@@ -1,7 +1,6 @@
 #include "services/cli/signals.hpp"
 
 #include "lib/base/log.hpp"
-#include "services/cli/run_worker.hpp"
 
 #include <boost/asio/co_spawn.hpp>
 
@@ -13,23 +12,34 @@ namespace holdfast::cli {
 
 namespace {
 
-volatile std::sig_atomic_t early_signal = 0;
+volatile std::sig_atomic_t noted = 0;
+
+void note(int flags) {
+  struct sigaction action {};
+  action.sa_handler = [](int number) { noted = number; };
+  action.sa_flags = flags;
+  for (const int number : {SIGINT, SIGTERM, SIGHUP})
+    sigaction(number, &action, nullptr);
+}
 
 } // namespace
 
-void note_early_signals() {
-  struct sigaction action {};
-  action.sa_handler = [](int number) { early_signal = number; };
-  action.sa_flags = SA_RESTART;
-  for (const int number : {SIGINT, SIGTERM, SIGHUP})
-    sigaction(number, &action, nullptr);
-  action.sa_handler = [](int) {}; // too early to debug, but no reason to die; ignored, it would be so in hooks as well
-  sigaction(SIGUSR1, &action, nullptr);
+void note_signals() {
+  note(SA_RESTART);
+  struct sigaction nothing {}; // too early to debug, but no reason to die; ignored, it would be so in hooks as well
+  nothing.sa_handler = [](int) {};
+  nothing.sa_flags = SA_RESTART;
+  sigaction(SIGUSR1, &nothing, nullptr);
+}
+
+bool told_to_end() {
+  static const bool noting = (note(0), true);
+  return noting && noted != 0;
 }
 
 Signals::Signals(asio::io_context& io, base::StopSignal& stop) : set_(io, SIGINT, SIGTERM, SIGHUP), stop_(stop) {
   set_.add(SIGUSR1);
-  if (early_signal != 0) take(early_signal);
+  if (noted != 0) take(noted);
   wait();
 }
 

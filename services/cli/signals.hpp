@@ -1,6 +1,7 @@
 #pragma once
-// How a long-running verb runs. Signals translates its signals for its stop signal, which only gets stronger. Owned by
-// the verb; main thread. The destructor stops listening.
+// The signals of verbs that take their time. All are noted by one handler; told_to_end() asks for them, and Signals
+// translates them for a stop signal, which only gets stronger. Owned by the verb; main thread. The destructor stops
+// listening.
 
 #include "lib/base/async.hpp"
 #include "lib/base/stop_signal.hpp"
@@ -10,6 +11,14 @@
 #include <chrono>
 
 namespace holdfast::cli {
+
+// Notes SIGINT, SIGTERM and SIGHUP from now on, so that one that comes while the embedded database is being started
+// still ends in good order. Called early by verbs that use Signals.
+void note_signals();
+
+// True once SIGINT, SIGTERM or SIGHUP has come; calling it the first time begins to note them. System calls that wait
+// are then interrupted.
+bool told_to_end();
 
 // SIGTERM and SIGHUP drain, SIGINT stops; each further one is one step stronger. SIGUSR1 switches debugging on and off.
 class Signals {

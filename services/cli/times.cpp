@@ -147,7 +147,7 @@ std::string shown_cell(const pg::Result& result, std::size_t row, std::size_t co
   case pg::Kind::interval:
     return written_interval(text);
   case pg::Kind::list:
-    return base::join(result[row].text_array(result.columns()[column]), ", ");
+    return base::join(result[row][result.columns()[column]].as<std::vector<std::string>>(), ", ");
   case pg::Kind::other:
     break;
   }

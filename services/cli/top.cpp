@@ -1,10 +1,13 @@
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
-#include "lib/store/operate.hpp"
-#include "lib/store/view.hpp"
-#include "services/cli/look.hpp"
+#include "lib/store/live.hpp"
+#include "services/cli/checks.hpp"
 #include "services/cli/output.hpp"
+#include "services/cli/signals.hpp"
 #include "services/cli/times.hpp"
+#include "services/cli/verbs.hpp"
+
+#include <CLI/CLI.hpp>
 
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -16,6 +19,7 @@
 #include <chrono>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -71,10 +75,10 @@ std::string padded(const std::string& text, std::size_t width) {
   return cut + std::string(width - std::min(width, display_width(cut)), ' ');
 }
 
-std::string seconds(const pg::Row& row, std::string_view column) {
-  if (row.is_null(column)) return "";
+std::string duration(std::optional<double> seconds) {
+  if (!seconds) return "";
   return base::format_duration(
-      std::chrono::milliseconds(static_cast<std::int64_t>(std::llround(std::max(row.number(column), 0.0) * 1000))));
+      std::chrono::milliseconds(static_cast<std::int64_t>(std::llround(std::max(*seconds, 0.0) * 1000))));
 }
 
 std::string counted(std::int64_t count, const std::string& what) {
@@ -83,73 +87,76 @@ std::string counted(std::int64_t count, const std::string& what) {
 
 std::string heading(const std::string& text, std::size_t width) { return "\x1b[7m" + padded(text, width); }
 
-std::vector<std::string> picture(pg::Connection& connection, const std::string& order, bool paused, std::size_t width,
-                                 std::size_t height) {
-  std::vector<std::string> lines;
-  const auto status = store::status(connection);
-  const auto now = status.one();
+using Lines = std::vector<std::string>;
+
+void add_status(pg::Connection& connection, std::size_t width, Lines& lines) {
+  const auto now = store::status(connection);
   lines.push_back("\x1b[1mholdfast\x1b[0m  " +
-                  fitted(counted(now.integer("workers"), "worker") + ", " + now.text("snapshots_held") + "/" +
-                             now.text("slots") + " slots taken, " + counted(now.integer("hooks_running"), "hook") +
-                             ", " + counted(now.integer("snapshots_open"), "snapshot") + " open in " +
-                             counted(now.integer("crawls_open"), "crawl"),
+                  fitted(counted(now.workers, "worker") + ", " + std::to_string(now.snapshots_held) + "/" +
+                             std::to_string(now.slots) + " slots taken, " + counted(now.hooks_running, "hook") + ", " +
+                             counted(now.snapshots_open, "snapshot") + " open in " + counted(now.crawls_open, "crawl"),
                          width > 12 ? width - 10 : 2));
-  const auto stuck = store::stuck(connection, 3);
-  for (std::size_t i = 0; i < stuck.size(); ++i)
-    lines.push_back("\x1b[33m" +
-                    fitted("stuck " + seconds(stuck[i], "seconds") + ": " + printable(stuck[i].text_or("name", "")) +
-                               ": " + printable(with_local_times(stuck[i].text_or("reason", ""))),
-                           width));
+  for (const auto& one : store::stuck(connection, 3))
+    lines.push_back("\x1b[33m" + fitted("stuck " + duration(one.seconds) + ": " + printable(one.name) + ": " +
+                                            printable(with_local_times(one.reason)),
+                                        width));
   lines.emplace_back();
+}
+
+void add_workers(pg::Connection& connection, std::size_t width, Lines& lines) {
   const auto workers = store::workers(connection, 8);
   lines.push_back(heading("WORKER", 40 > width ? width : 40) +
                   (width > 40 ? padded("HOLDS    LEASE LEFT  SAYS", width - 40) : ""));
-  for (std::size_t i = 0; i < workers.size(); ++i) {
-    const auto row = workers[i];
-    lines.push_back(fitted(padded(row.text("label"), 40) + padded(row.text("held") + "/" + row.text("slots"), 9) +
-                               padded(seconds(row, "lease_seconds"), 12) + (row.boolean("draining") ? "draining " : ""),
+  for (const auto& worker : workers)
+    lines.push_back(fitted(padded(worker.label, 40) +
+                               padded(std::to_string(worker.held) + "/" + std::to_string(worker.slots), 9) +
+                               padded(duration(worker.lease_seconds), 12) + (worker.draining ? "draining " : ""),
                            width));
-  }
   if (workers.empty()) lines.emplace_back("no worker runs");
   lines.emplace_back();
+}
+
+void add_crawls(pg::Connection& connection, std::size_t width, Lines& lines) {
   const auto crawls = store::open_crawls(connection, 8);
   lines.push_back(heading("CRAWL", std::min<std::size_t>(width, 10)) +
                   padded("STATE     DONE             FAILED  WHAT", width - std::min<std::size_t>(width, 10)));
-  for (std::size_t i = 0; i < crawls.size(); ++i) {
-    const auto row = crawls[i];
-    const auto total = row.integer("total");
-    const auto label = row.text("label");
-    const auto id = row.text("id");
-    lines.push_back(fitted(padded(id.substr(id.size() - 8), 10) + padded(row.text("status"), 10) +
-                               padded(std::to_string(total - row.integer("open")) + "/" +
-                                          std::to_string(total + row.integer("seeds_left")),
-                                      17) +
-                               padded(row.text("failed"), 8) + printable(label.empty() ? row.text("first_url") : label),
-                           width));
-  }
+  for (const auto& crawl : crawls)
+    lines.push_back(fitted(
+        padded(crawl.id.substr(crawl.id.size() - 8), 10) + padded(crawl.status, 10) +
+            padded(std::to_string(crawl.total - crawl.open) + "/" + std::to_string(crawl.total + crawl.seeds_left),
+                   17) +
+            padded(std::to_string(crawl.failed), 8) + printable(crawl.name()),
+        width));
   if (crawls.empty()) lines.emplace_back("no crawl is open");
   lines.emplace_back();
+}
+
+void add_hooks(pg::Connection& connection, const std::string& order, std::size_t width, std::size_t height,
+               Lines& lines) {
   lines.push_back(heading("PLUGIN", std::min<std::size_t>(width, 16)) +
                   padded("FOR       WORKER                        URL   (order: " + order + ")",
                          width - std::min<std::size_t>(width, 16)));
   const auto room = height > lines.size() + 2 ? height - lines.size() - 2 : 0;
   const auto hooks = store::running(connection, order, static_cast<int>(std::max<std::size_t>(room, 1)));
-  for (std::size_t i = 0; i < hooks.size() && i < room; ++i) {
-    const auto row = hooks[i];
-    lines.push_back(fitted(padded(row.text("plugin"), 16) + padded(seconds(row, "seconds"), 10) +
-                               padded(row.text("worker"), 30) + printable(row.text("url")),
+  for (std::size_t i = 0; i < hooks.size() && i < room; ++i)
+    lines.push_back(fitted(padded(hooks[i].plugin, 16) + padded(duration(hooks[i].seconds), 10) +
+                               padded(hooks[i].worker, 30) + printable(hooks[i].url),
                            width));
-  }
   if (hooks.empty()) lines.emplace_back("nothing runs");
-  if (lines.size() > height - 1) lines.resize(height - 1);
-  while (lines.size() + 1 < height)
-    lines.emplace_back();
+}
+
+Lines picture(pg::Connection& connection, const std::string& order, bool paused, std::size_t width,
+              std::size_t height) {
+  Lines lines;
+  add_status(connection, width, lines);
+  add_workers(connection, width, lines);
+  add_crawls(connection, width, lines);
+  add_hooks(connection, order, width, height, lines);
+  lines.resize(height - 1);
   lines.push_back("\x1b[2m" +
                   fitted(std::string("q quit   s order   p freeze   space now") + (paused ? "   FROZEN" : ""), width));
   return lines;
 }
-
-} // namespace
 
 int top(Context& context, double interval) {
   if (::isatty(STDIN_FILENO) == 0 || ::isatty(STDOUT_FILENO) == 0)
@@ -195,6 +202,16 @@ int top(Context& context, double interval) {
     look = key == 's' || key == 'p' || key == ' ';
   }
   return base::kExitSuccess;
+}
+
+} // namespace
+
+Action top_verb(CLI::App& command) {
+  const auto interval = std::make_shared<double>(1.0);
+  command.add_option("-d,--delay", *interval, "Seconds between two looks (1)")
+      ->check(number(0.1, std::optional(3600.0)));
+  command.footer("Keys: q quit, s next order (age, plugin, url, worker), p freeze the picture, space look now.");
+  return [interval](Context& context) { return top(context, *interval); };
 }
 
 } // namespace holdfast::cli

@@ -1,77 +1,52 @@
 #pragma once
-// The verbs. Each is called by main with its parsed options and returns the exit code; failures are Errors, which main
-// prints.
+// The verbs, each in a file of its own; related ones share one (pause, resume and cancel: steer.cpp; exclude:
+// scope.cpp; runner: run.cpp; worker: work.cpp; manual: completion.cpp). verbs.cpp has the table.
 
-#include "lib/store/crawl.hpp"
-#include "services/cli/context.hpp"
-
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
+#include "services/cli/verb.hpp"
 
 namespace holdfast::cli {
 
-// How far and how fast a crawl may go; see limits.hpp.
-struct LimitOptions {
-  std::string max_bytes, max_page_bytes, max_time, same, max_age, keep, delay; // as typed; empty: not given
-  int parallel{0}, priority{0};
-  std::vector<std::string> allow, deny, schemes;
-  bool only_new{false}, update{false}, overwrite{false};
-  std::optional<bool> robots; // nullopt: the setting
-};
+std::span<const Verb> all_verbs();
 
-struct AddOptions {
-  std::vector<std::string> inputs; // URLs, files, "-" for standard input
-  int depth{0};
-  std::int64_t max_urls{-1}; // -1: the setting crawl.max_urls
-  std::vector<std::string> plugins, tags, options;
-  std::string label, notes, persona;
-  std::string parser{"auto"}; // see input.hpp
-  LimitOptions limits;
-  bool wait{false}, background{false};
-  bool strict{false}; // a line that cannot be used is an error
-};
-// The crawl that these options describe, checked against the settings and plugins of this machine.
-struct PlannedCrawl {
-  store::NewCrawl crawl;
-  std::vector<store::Seed> seeds;
-  std::size_t left_out{0}; // lines that cannot be used
-};
-PlannedCrawl plan_crawl(Context& context, const AddOptions& options);
-// Whether `add` will run hooks itself (and so must be guarded).
-bool add_works(const AddOptions& options, const Context& context);
-int add(Context& context, const AddOptions& options);
-
-struct WorkerOptions {
-  std::string kind;   // as the setting worker.kind; empty: as that says
-  std::string parent; // id of the runner that starts it; may be empty
-};
-int work(Context& context, const WorkerOptions& options);
-// Duties only. `standby`: wait for the leading runner to be gone.
-int run_duties(Context& context, bool standby);
-// Who leads, who waits, and what the duties have done. 1 if no healthy runner leads.
-int runner_status(Context& context);
-// All in one: duties and local workers, until nothing is left to do, or for ever.
-int run(Context& context, bool daemon);
-
-int status(Context& context);
-struct ListOptions {
-  std::string what{"snapshots"};
-  std::string crawl, snapshot, status, outcome, host, since, url, tag, plugin;
-  std::vector<std::string> columns; // of tables, CSV and JSON; empty: the usual ones
-  std::int64_t limit{50};
-  bool csv{false};
-};
-int list(Context& context, const ListOptions& options);
-int show(Context& context, const std::string& id);
-
-int migrate(Context& context, bool force);
-int show_config(Context& context, const std::string& key);
-int version(Context& context);
-int inspect_lifecycle(const std::string& name, bool mermaid);
-// docs of settings (from the key table) or of views (from their comments), as Markdown: deploy/reference-*.md are this.
-int inspect_reference(Context& context, const std::string& topic);
-int check(Context& context);
+Action add_verb(CLI::App& command);
+Action worker_verb(CLI::App& command);
+Action run_verb(CLI::App& command);
+Action runner_verb(CLI::App& command);
+Action pause_verb(CLI::App& command);
+Action resume_verb(CLI::App& command);
+Action cancel_verb(CLI::App& command);
+Action drain_verb(CLI::App& command);
+Action retry_verb(CLI::App& command);
+Action exclude_verb(CLI::App& command);
+Action scope_verb(CLI::App& command);
+Action host_verb(CLI::App& command);
+Action tag_verb(CLI::App& command);
+Action priority_verb(CLI::App& command);
+Action keep_verb(CLI::App& command);
+Action remove_verb(CLI::App& command);
+Action schedule_verb(CLI::App& command);
+Action status_verb(CLI::App& command);
+Action list_verb(CLI::App& command);
+Action show_verb(CLI::App& command);
+Action migrate_verb(CLI::App& command);
+Action config_verb(CLI::App& command);
+Action version_verb(CLI::App& command);
+Action check_verb(CLI::App& command);
+Action verify_verb(CLI::App& command);
+Action adopt_verb(CLI::App& command);
+Action why_verb(CLI::App& command);
+Action events_verb(CLI::App& command);
+Action log_level_verb(CLI::App& command);
+Action top_verb(CLI::App& command);
+Action serve_verb(CLI::App& command);
+Action completion_verb(CLI::App& command);
+Action manual_verb(CLI::App& command);
+Action psql_verb(CLI::App& command);
+Action webhook_verb(CLI::App& command);
+Action doctor_verb(CLI::App& command);
+Action binary_verb(CLI::App& command);
+Action persona_verb(CLI::App& command);
+Action logs_verb(CLI::App& command);
+Action inspect_verb(CLI::App& command);
 
 } // namespace holdfast::cli

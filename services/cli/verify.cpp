@@ -1,14 +1,17 @@
-#include "services/cli/verify.hpp"
+#include "lib/archive/verify.hpp"
 
 #include "lib/archive/attempt.hpp"
-#include "lib/archive/verify.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/json_text.hpp"
 #include "lib/base/url.hpp"
 #include "lib/store/verify.hpp"
 #include "lib/store/view.hpp"
 #include "services/cli/input.hpp"
 #include "services/cli/output.hpp"
+#include "services/cli/unknown_directories.hpp"
+#include "services/cli/verbs.hpp"
 
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <iostream>
@@ -18,6 +21,12 @@ namespace holdfast::cli {
 
 namespace {
 
+struct VerifyOptions {
+  std::vector<std::string> ids; // crawls or snapshots, whole or shortened
+  bool all{false};
+  bool collect{false}; // remove what lost attempts left beside them
+};
+
 constexpr int kBatch = 500;
 
 struct Tally {
@@ -26,8 +35,8 @@ struct Tally {
 
 void print(Context& context, const std::string& kind, const std::string& snapshot, const std::string& path) {
   if (context.json())
-    std::cout << nlohmann::ordered_json{{"type", "Defect"}, {"kind", kind}, {"snapshot_id", snapshot}, {"path", path}}
-                     .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
+    std::cout << base::json_text(nlohmann::ordered_json{
+                     {"type", "Defect"}, {"kind", kind}, {"snapshot_id", snapshot}, {"path", path}})
               << '\n';
   else
     std::cout << kind << std::string(kind.size() < 12 ? 12 - kind.size() : 1, ' ') << printable(path) << '\n';
@@ -60,8 +69,7 @@ void verify_one(Context& context, const archive::Root& root, const store::Sealed
   }
 }
 
-} // namespace
-
+// 1 if any file is missing, changed, unreadable, or should not be there, or a snapshot's directory has no row.
 int verify(Context& context, const VerifyOptions& options) {
   if (options.ids.empty() != options.all)
     throw base::Error(base::ErrorClass::usage, "nothing to verify: name crawls or snapshots, or use --all",
@@ -111,6 +119,16 @@ int verify(Context& context, const VerifyOptions& options) {
               << '\n';
   std::cout << std::flush;
   return tally.defects + tally.without_row == 0 ? base::kExitSuccess : base::kExitFailedWork;
+}
+
+} // namespace
+
+Action verify_verb(CLI::App& command) {
+  const auto options = std::make_shared<VerifyOptions>();
+  command.add_option("ids", options->ids, "Crawls or snapshots; - reads them from standard input");
+  command.add_flag("--all", options->all, "Everything");
+  command.add_flag("--collect", options->collect, "Remove what lost attempts have left beside them");
+  return [options](Context& context) { return verify(context, *options); };
 }
 
 } // namespace holdfast::cli

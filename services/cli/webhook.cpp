@@ -1,9 +1,9 @@
-#include "services/cli/webhook.hpp"
+#include "lib/store/webhook.hpp"
 
 #include "lib/base/error.hpp"
 #include "lib/base/url.hpp"
 #include "lib/store/view.hpp"
-#include "lib/store/webhook.hpp"
+#include "services/cli/list.hpp"
 #include "services/cli/verbs.hpp"
 
 #include <CLI/CLI.hpp>
@@ -43,35 +43,30 @@ int add_webhook(Context& context, const WebhookOptions& options) {
 
 } // namespace
 
-void add_webhook_commands(CLI::App& app, std::function<int(Context&)>& verb) {
-  auto options = std::make_shared<WebhookOptions>();
-  auto* webhook = app.add_subcommand("webhook", "Addresses that are told what happens: signed, at least once, retried");
-  webhook->require_subcommand(1);
-  webhook->footer(
-      "Examples:\n  holdfast webhook add ops https://hooks.example.net/holdfast --on snapshot.failed,worker.lapsed\n"
-      "  holdfast webhook test ops\n  holdfast list webhooks\n  holdfast list deliveries --status given_up\n  holdfast "
-      "why ops");
-  const auto subcommand = [&verb, webhook](const std::string& name, const std::string& help,
-                                           std::function<int(Context&)> action) {
-    auto* command = webhook->add_subcommand(name, help);
-    command->callback([&verb, action = std::move(action)] { verb = action; });
-    return command;
-  };
-  auto* add = subcommand("add", "Add one, or change one and resume it",
-                         [options](Context& context) { return add_webhook(context, *options); });
-  add->add_option("name", options->name, "Its name: lower case letters, digits, . _ -")->required();
-  add->add_option("url", options->url, "Where to send")->required();
-  options->events = {"crawl.sealed", "snapshot.failed", "worker.lapsed"};
-  add->add_option("--on", options->events, "What it is told: crawl.sealed, snapshot.failed, worker.lapsed (all)")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  subcommand("list", "Webhooks, what waits for them, how the last attempt ended", [](Context& context) {
-    ListOptions listing;
-    listing.what = "webhooks";
-    return list(context, listing);
+Action webhook_verb(CLI::App& command) {
+  const auto options = std::make_shared<WebhookOptions>();
+  Group group(command);
+  group.verb("add", "Add one, or change one and resume it", [&](CLI::App& add) {
+    add.add_option("name", options->name, "Its name: lower case letters, digits, . _ -")->required();
+    add.add_option("url", options->url, "Where to send")->required();
+    options->events = {"crawl.sealed", "snapshot.failed", "worker.lapsed"};
+    add.add_option("--on", options->events, "What it is told: crawl.sealed, snapshot.failed, worker.lapsed (all)")
+        ->delimiter(',')
+        ->allow_extra_args(false);
+    return [options](Context& context) { return add_webhook(context, *options); };
   });
-  const auto named = [&](const std::string& name, const std::string& help, std::function<int(Context&)> action) {
-    subcommand(name, help, std::move(action))->add_option("name", options->name, "Its name")->required();
+  group.verb("list", "Webhooks, what waits for them, how the last attempt ended", [](CLI::App&) {
+    return [](Context& context) {
+      ListOptions listing;
+      listing.what = "webhooks";
+      return list(context, listing);
+    };
+  });
+  const auto named = [&](const char* name, const char* help, Action action) {
+    group.verb(name, help, [&](CLI::App& one) {
+      one.add_option("name", options->name, "Its name")->required();
+      return action;
+    });
   };
   named("pause", "Send nothing more, and write nothing new down, until it is resumed", [options](Context& context) {
     store::webhook_enable(context.connection(), options->name, false, user_name());
@@ -93,6 +88,7 @@ void add_webhook_commands(CLI::App& app, std::function<int(Context&)>& verb) {
     store::webhook_remove(context.connection(), options->name);
     return say(context, options->name, "removed");
   });
+  return group.action();
 }
 
 } // namespace holdfast::cli

@@ -8,6 +8,7 @@
 #include "services/serve/worker_endpoint.hpp"
 #include "services/worker/worker.hpp"
 
+#include <CLI/CLI.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -78,7 +79,10 @@ bool run_worker(Context& context, const std::function<bool(pg::Connection&)>& do
   return signals.received();
 }
 
+namespace {
+
 int work(Context& context, const WorkerOptions& options) {
+  context.guard();
   context.connection(true);
   context.disconnect();
   std::unique_ptr<serve::WorkerEndpoint> endpoint;
@@ -93,6 +97,16 @@ int work(Context& context, const WorkerOptions& options) {
   }
   run_worker(context, {}, options);
   return base::kExitSuccess;
+}
+
+} // namespace
+
+Action worker_verb(CLI::App& command) {
+  const auto options = std::make_shared<WorkerOptions>();
+  command.add_option("--kind", options->kind, "Only turn seeds into snapshots (crawl), or only work on snapshots")
+      ->check(CLI::IsMember({"all", "crawl", "snapshot"}));
+  command.add_option("--parent", options->parent)->group(""); // said by `holdfast run`
+  return [options](Context& context) { return work(context, *options); };
 }
 
 } // namespace holdfast::cli

@@ -2,6 +2,7 @@
 
 #include "lib/archive/media_type.hpp"
 #include "lib/base/error.hpp"
+#include "lib/html/parts.hpp"
 #include "lib/s3/location.hpp"
 
 #include <spdlog/spdlog.h>
@@ -50,11 +51,33 @@ bool is_published(std::string_view path) {
 }
 
 Response refusal(unsigned status, std::string text) {
-  Response response;
-  response.status = status;
-  response.type = "text/plain; charset=utf-8";
-  response.body = std::move(text);
+  auto response = plain(status, std::move(text));
   response.headers = {{"Content-Security-Policy", "sandbox; default-src 'none'"}};
+  return response;
+}
+
+// A file with its type and what it may do. It has an origin of its own (another port) and no scripts, forms, cookies or
+// storage on top: a document here is nobody. Nothing is fetched from elsewhere, so that looking at an archived page
+// does not tell its site. A PDF is not sandboxed: browsers refuse to show it then, and its viewer is no part of this
+// origin.
+Response described(const std::string& path, std::string_view begin, base::Fd file) {
+  Response response;
+  response.file = std::move(file);
+  response.type = std::string(archive::media_type(path.substr(path.rfind('/') + 1), begin));
+  const auto header = [&](const char* name, const char* value) { response.headers.emplace_back(name, value); };
+  header("Content-Security-Policy",
+         response.type == "application/pdf"
+             ? "default-src 'none'; object-src 'self'; plugin-types application/pdf"
+             : "sandbox allow-popups; default-src 'self' data: blob:; style-src 'self' data: 'unsafe-inline'; "
+               "script-src 'none'; connect-src 'none'; form-action 'none'; base-uri 'none'");
+  if (response.type.starts_with("text/") && response.type.find("charset") == std::string::npos &&
+      !response.type.starts_with("text/html"))
+    response.type += "; charset=utf-8";
+  header("Referrer-Policy", "no-referrer");
+  // Thumbnails: browsers call no two ports of an IP address one site.
+  header("Cross-Origin-Resource-Policy", "cross-origin");
+  header("Cross-Origin-Opener-Policy", "same-origin");
+  header("Cache-Control", "private, max-age=3600");
   return response;
 }
 
@@ -74,26 +97,11 @@ Files::Files(const std::filesystem::path& root, const std::string& collection_id
   if (s3::is_location(root.native()))
     bucket_ = std::make_unique<archive::Root>(archive::Root::open(root, collection_id, false));
   else
-    root_ = ::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
-}
-
-Files::~Files() {
-  if (root_ >= 0) ::close(root_);
+    root_.reset(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
 std::string Files::href(const std::string& path) const {
-  static constexpr char digits[] = "0123456789ABCDEF";
-  std::string encoded = key_.empty() ? "/" : "/" + key_ + "/";
-  for (const char character : path) {
-    const auto byte = static_cast<unsigned char>(character);
-    const bool plain = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') ||
-                       byte == '-' || byte == '.' || byte == '_' || byte == '~' || byte == '/';
-    if (plain)
-      encoded += character;
-    else
-      (encoded += '%', encoded += digits[byte >> 4], encoded += digits[byte & 15]);
-  }
-  return encoded;
+  return (key_.empty() ? "/" : "/" + key_ + "/") + html::percent_encoded(path);
 }
 
 Response Files::answer(const Request& request) const {
@@ -105,52 +113,28 @@ Response Files::answer(const Request& request) const {
       return refusal(403, "this address is not known; come by way of the page\n");
     path.erase(0, slash + 1);
   }
-  if (root_ < 0 && !bucket_) return refusal(503, "the archive is not here\n");
+  if (!root_ && !bucket_) return refusal(503, "the archive is not here\n");
   if (!is_published(path)) return refusal(404, "there is no such file\n");
   if (path.ends_with('/')) path += "index.html";
-  int file = -1;
+  base::Fd file;
   try {
-    file = bucket_ ? bucket_->fetch(path) : open_beneath(root_, path, O_RDONLY);
+    file.reset(bucket_ ? bucket_->fetch(path) : open_beneath(root_.get(), path, O_RDONLY));
   } catch (const base::Error& error) {
     spdlog::warn("{}", error.what());
     return refusal(503, "the archive does not answer\n");
   }
-  if (file < 0) return refusal(404, "there is no such file\n");
+  if (!file) return refusal(404, "there is no such file\n");
   struct stat about {};
-  if (::fstat(file, &about) != 0 || !S_ISREG(about.st_mode)) {
-    const bool directory = S_ISDIR(about.st_mode);
-    ::close(file);
-    if (!directory) return refusal(404, "there is no such file\n");
+  if (::fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode)) {
+    if (!S_ISDIR(about.st_mode)) return refusal(404, "there is no such file\n");
     Response response = refusal(301, "");
     response.headers.emplace_back("Location", href(path) + "/");
     return response;
   }
   std::array<char, 512> head{};
-  const auto got = ::pread(file, head.data(), head.size(), 0);
+  const auto got = ::pread(file.get(), head.data(), head.size(), 0);
   const std::string_view begin(head.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
-  Response response;
-  response.file = file;
-  response.type = std::string(archive::media_type(path.substr(path.rfind('/') + 1), begin));
-  // An origin of its own (another port) and no scripts, forms, cookies or storage on top: a document here is nobody.
-  // Nothing is fetched from elsewhere, so that looking at an archived page does not tell its site. A PDF is not
-  // sandboxed: browsers refuse to show it then, and its viewer is no part of this origin.
-  if (response.type == "application/pdf")
-    response.headers.emplace_back("Content-Security-Policy",
-                                  "default-src 'none'; object-src 'self'; plugin-types application/pdf");
-  else
-    response.headers.emplace_back(
-        "Content-Security-Policy",
-        "sandbox allow-popups; default-src 'self' data: blob:; style-src 'self' data: 'unsafe-inline'; "
-        "script-src 'none'; connect-src 'none'; form-action 'none'; base-uri 'none'");
-  if (response.type.starts_with("text/") && response.type.find("charset") == std::string::npos &&
-      !response.type.starts_with("text/html"))
-    response.type += "; charset=utf-8";
-  response.headers.emplace_back("Referrer-Policy", "no-referrer");
-  response.headers.emplace_back("Cross-Origin-Resource-Policy",
-                                "cross-origin"); // thumbnails: browsers call no two ports of an IP address one site
-  response.headers.emplace_back("Cross-Origin-Opener-Policy", "same-origin");
-  response.headers.emplace_back("Cache-Control", "private, max-age=3600");
-  return response;
+  return described(path, begin, std::move(file));
 }
 
 } // namespace holdfast::serve

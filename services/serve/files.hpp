@@ -3,7 +3,7 @@
 // path may lead out of the archive. Immutable; any thread.
 
 #include "lib/archive/root.hpp"
-#include "services/serve/http_server.hpp"
+#include "services/serve/http_message.hpp"
 
 #include <filesystem>
 #include <memory>
@@ -19,16 +19,12 @@ public:
   // names under which it may be asked for; empty: any.
   Files(const std::filesystem::path& root, const std::string& collection_id, std::string key,
         std::vector<std::string> hosts);
-  ~Files();
-  Files(const Files&) = delete;
-  Files& operator=(const Files&) = delete;
-
   Response answer(const Request& request) const;
   // Path of a file of the archive at this origin: "/<key>/<path>", percent-encoded.
   std::string href(const std::string& path) const;
 
 private:
-  int root_{-1};
+  base::Fd root_;
   std::unique_ptr<archive::Root> bucket_;
   std::string key_;
   std::vector<std::string> hosts_;

@@ -5,32 +5,14 @@
 // keeps no health check waiting. The destructor closes what is open and joins all threads. Beast is used in
 // http_server.cpp alone.
 
+#include "services/serve/endpoint.hpp"
+#include "services/serve/http_message.hpp"
+
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace holdfast::serve {
-
-struct Request {
-  std::string path;                         // decoded, begins with "/"; never holds NUL
-  std::map<std::string, std::string> query; // decoded
-  std::string host;                         // as sent, without the port: letters, digits, ".-_:[]" only
-  std::string authorization, cookie, if_none_match;
-};
-
-struct Response {
-  unsigned status{200};
-  std::string type{"text/html; charset=utf-8"};
-  std::string body;
-  std::vector<std::pair<std::string, std::string>> headers;
-  // A file to send instead of the body; the server closes it.
-  int file{-1};
-};
 
 using Handler = std::function<Response(const Request&)>;
 
@@ -39,20 +21,6 @@ using Handler = std::function<Response(const Request&)>;
 enum class Lane { immediate, numbers, pages };
 using LaneOf = std::function<Lane(const Request&)>;
 Lane usual_lane(const Request& request); // /healthz, /metrics, the rest
-
-// Whether a path may be sent as a Location: absolute, on this host, of plain characters.
-bool is_plain_path(std::string_view path);
-// Whether the names under which this server may be asked for have that of the request. Empty: any.
-bool is_named(const std::vector<std::string>& names, const Request& request);
-
-// "127.0.0.1:8118", "[::1]:80", ":8118" (every address), "8118" (loopback).
-struct Endpoint {
-  std::string address;
-  std::uint16_t port{0};
-  bool loopback{true};
-};
-// Throws Error(configuration) naming `setting`.
-Endpoint parse_endpoint(const std::string& text, const std::string& setting);
 
 class HttpServer {
 public:
@@ -68,8 +36,5 @@ private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-// "a%20b" -> "a b"; an offending escape or NUL: nullopt is said by returning false.
-bool percent_decode(std::string_view text, bool plus_is_space, std::string& out);
 
 } // namespace holdfast::serve

@@ -1,7 +1,5 @@
 #include "services/serve/metrics.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -57,35 +55,6 @@ std::string prometheus_text(const std::vector<base::Sample>& samples) {
     out += " " + number(sample.value) + "\n";
   }
   return out;
-}
-
-namespace {
-
-std::vector<base::Sample> samples_of(const pg::Result& rows) {
-  std::vector<base::Sample> samples;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    base::Sample sample{rows[i].text("name"),   rows[i].text("name"), rows[i].text("type"), rows[i].text("help"), {},
-                        rows[i].number("value")};
-    const auto labels = nlohmann::json::parse(rows[i].text("labels")); // named: a loop would not keep it
-    for (const auto& [name, value] : labels.items())
-      sample.labels[name] = value.is_string() ? value.get<std::string>() : value.dump();
-    samples.push_back(std::move(sample));
-  }
-  return samples;
-}
-
-} // namespace
-
-std::string collection_metrics(pg::Connection& connection) {
-  return prometheus_text(samples_of(connection.call("select * from holdfast.metrics() order by name, labels::text")));
-}
-
-std::vector<base::Sample> worker_samples(pg::Connection& connection) {
-  char host[256] = "";
-  ::gethostname(host, sizeof host - 1);
-  return samples_of(
-      connection.call("select * from holdfast.worker_metrics($1, $2::integer) order by name, labels::text",
-                      pg::Params::of(static_cast<const char*>(host), ::getpid())));
 }
 
 std::vector<base::Sample> process_samples() {

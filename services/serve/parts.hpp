@@ -1,66 +1,59 @@
 #pragma once
-// Small pieces of HTML that the pages are made of. Pure functions; everything returned is escaped.
+// Small pieces that the pages are made of. Pure functions.
 
-#include "lib/pg/result.hpp"
+#include "lib/html/template.hpp"
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace holdfast::serve {
 
-bool is_uuid(std::string_view text);
+using html::Html;
+
+// The end of an id, which tells it from its neighbours: they begin with the same time.
 std::string short_id(const std::string& id);
 std::string number(std::int64_t value);
+std::string number_unless_zero(std::int64_t value);
 // Empty for no bytes.
 std::string size_of(std::int64_t bytes);
-// A number of seconds; empty if it is NULL.
-std::string seconds(const pg::Row& row, std::string_view column);
-// A time of the database, in UTC; the page's script shows it in the reader's zone. Empty if it is NULL.
-std::string when(const pg::Row& row, std::string_view column);
-// An escaped sentence of holdfast.why(), with its times as above.
-std::string sentence(const std::string& text);
-std::string crawl_link(const std::string& id, const std::string& text);
-std::string snapshot_link(const std::string& id, const std::string& text);
+std::string duration(std::optional<double> seconds); // empty for none
+// At most `limit` bytes, and an ellipsis if there were more.
+std::string cut(const std::string& text, std::size_t limit);
+// A time of the database, in UTC; the page's script shows it in the reader's zone. Empty for an empty text.
+Html when(std::string_view time);
+// A sentence of holdfast.why(), with its times as above.
+Html sentence(std::string_view text);
+Html crawl_link(const std::string& id, std::string_view text);
+Html snapshot_link(const std::string& id, std::string_view text);
+std::string search_href(std::string_view query);
 // Links to a search for each; empty if there are none.
-std::string tag_links(const std::vector<std::string>& tags);
-// "<query>" for an address.
-std::string query_escape(std::string_view text);
-std::string progress(std::int64_t done, std::int64_t all);
-std::string state_of(const pg::Row& row);
-// "<div><dt>name</dt><dd>html</dd></div>"; nothing if there is no html.
-std::string fact(std::string_view name, const std::string& html);
+Html tag_links(const std::vector<std::string>& tags);
+Html progress(std::int64_t done, std::int64_t all);
+Html state_badge(const std::string& status, const std::string& outcome);
 
-// A table whose cells are HTML already; `fold`: on a phone each row becomes a block.
+// A table. A cell is text or Html; on a phone each row becomes a block.
 class Table {
 public:
   struct Column {
-    std::string title, style;
+    std::string_view title, style; // style: long (text), n (number), nw (in one line), or empty
   };
-  Table(std::vector<Column> columns, std::string caption)
-      : columns_(std::move(columns)), caption_(std::move(caption)) {}
-  void row(const std::vector<std::string>& cells) {
-    rows_ += "<tr>";
-    for (std::size_t at = 0; at < cells.size(); ++at)
-      rows_ += "<td" + (columns_[at].style.empty() ? "" : " class=\"" + columns_[at].style + "\"") +
-               (at == 0 || cells[at].empty() ? "" : " data-l=\"" + columns_[at].title + "\"") + ">" + cells[at] +
-               "</td>";
-    rows_ += "</tr>\n";
-  }
-  std::string html(const std::string& none) const {
-    if (rows_.empty()) return "<p class=\"none\">" + none + "</p>";
-    std::string out = "<div class=\"wide-table\"><table class=\"grid fold\"><caption class=\"sr\">" + caption_ +
-                      "</caption><thead><tr>";
-    for (const auto& column : columns_)
-      out += "<th scope=\"col\"" + (column.style.empty() ? "" : " class=\"" + column.style + "\"") + ">" +
-             column.title + "</th>";
-    return out + "</tr></thead><tbody>\n" + rows_ + "</tbody></table></div>";
-  }
+  enum class Phone { fold, scroll };
+  Table(std::vector<Column> columns, std::string_view caption, Phone phone = Phone::fold)
+      : columns_(std::move(columns)), caption_(caption), phone_(phone) {}
+
+  void row(std::vector<html::Value> cells);
+  // `none`: said instead of a table without rows.
+  Html html(html::Value none) const;
 
 private:
   std::vector<Column> columns_;
-  std::string caption_, rows_;
+  std::string_view caption_;
+  Phone phone_;
+  html::List rows_;
 };
 
 } // namespace holdfast::serve

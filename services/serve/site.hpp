@@ -1,55 +1,17 @@
 #pragma once
-// The read-only pages over a collection: crawls, snapshots, workers, hosts, failures, search; numbers for Prometheus.
-// Any thread; each request takes a database connection of its own out of a few. The destructor closes them.
+// The read-only pages over a collection, their live sections and the numbers for Prometheus: who may ask, and which
+// path leads to which page (pages.hpp). Any thread; each request takes a database connection of its own out of a few.
+// The destructor closes them.
 
-#include "lib/pg/connection.hpp"
+#include "services/serve/connections.hpp"
 #include "services/serve/files.hpp"
-#include "services/serve/http_server.hpp"
+#include "services/serve/http_message.hpp"
 
-#include <chrono>
 #include <cstdint>
-#include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 namespace holdfast::serve {
-
-// Read-only sessions, made when first needed and kept. Any thread.
-class Connections {
-public:
-  // `patience`: how long a call may take.
-  explicit Connections(std::string dsn, std::chrono::milliseconds patience = std::chrono::seconds(10))
-      : dsn_(std::move(dsn)), patience_(patience) {}
-
-  // Runs `work(pg::Connection&)`; once more with a new session if the one at hand turns out to be broken.
-  template <class Work>
-  auto with(Work&& work) {
-    for (bool first = true;; first = false) {
-      auto connection = take(!first);
-      try {
-        auto value = work(*connection);
-        give_back(std::move(connection));
-        return value;
-      } catch (...) {
-        if (!connection->broken()) {
-          give_back(std::move(connection));
-          throw;
-        }
-        if (!first) throw;
-      }
-    }
-  }
-
-private:
-  std::unique_ptr<pg::Connection> take(bool fresh);
-  void give_back(std::unique_ptr<pg::Connection> connection);
-
-  const std::string dsn_;
-  const std::chrono::milliseconds patience_;
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<pg::Connection>> idle_;
-};
 
 struct SiteOptions {
   std::string dsn, version;
@@ -68,7 +30,9 @@ public:
 private:
   std::string files_origin(const Request& request) const;
   bool admitted(const Request& request) const;
+  Response admit(const Request& request);
   Response route(const Request& request);
+  Response page(const Request& request);
   Response live(const Request& request);
 
   SiteOptions options_;

@@ -1,10 +1,14 @@
 #include "services/serve/worker_endpoint.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/store/live.hpp"
+#include "services/serve/connections.hpp"
+#include "services/serve/http_server.hpp"
 #include "services/serve/metrics.hpp"
-#include "services/serve/site.hpp"
 
 #include <spdlog/spdlog.h>
+
+#include <unistd.h>
 
 #include <chrono>
 
@@ -12,13 +16,16 @@ namespace holdfast::serve {
 
 namespace {
 
-Response plain(unsigned status, std::string body, std::string type = "text/plain; charset=utf-8") {
-  Response response;
-  response.status = status;
-  response.type = std::move(type);
-  response.body = std::move(body);
+Response unkept(Response response) {
   response.headers = {{"Cache-Control", "no-store"}};
   return response;
+}
+
+// Of the worker that this process runs, as the database knows it; empty if its lease does not hold.
+std::vector<base::Sample> worker_samples(pg::Connection& connection) {
+  char host[256] = "";
+  ::gethostname(host, sizeof host - 1);
+  return store::worker_metrics(connection, host, ::getpid());
 }
 
 } // namespace
@@ -26,7 +33,8 @@ Response plain(unsigned status, std::string body, std::string type = "text/plain
 struct WorkerEndpoint::Impl {
   Impl(const std::string& listen, const std::string& dsn)
       : connections(dsn, std::chrono::seconds(3)), // below what a scraper waits
-        server(parse_endpoint(listen, "http.listen"), 1, [this](const Request& request) { return answer(request); }) {}
+        server(parse_endpoint(listen, "http.listen"), 1,
+               [this](const Request& request) { return unkept(answer(request)); }) {}
 
   Response answer(const Request& request) {
     if (request.path == "/healthz") return plain(200, "ok\n");
@@ -51,7 +59,7 @@ struct WorkerEndpoint::Impl {
                                      problem.empty() ? 1.0 : 0.0});
     const auto own = process_samples();
     samples.insert(samples.end(), own.begin(), own.end());
-    return plain(200, prometheus_text(samples), "text/plain; version=0.0.4; charset=utf-8");
+    return content(kPrometheusType, prometheus_text(samples));
   }
 
   Connections connections;

@@ -3,8 +3,7 @@
 // (Prometheus). All three are open to whoever reaches the port: they hold numbers, and names of plugins and machines.
 // Owned by the verb that runs the worker; threads and read-only database sessions of its own. The destructor ends both.
 
-#include "services/serve/http_server.hpp"
-
+#include <cstdint>
 #include <memory>
 #include <string>
 

@@ -1,11 +1,12 @@
 #include "services/webhook/deliverer.hpp"
 
+#include "lib/base/backoff.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/metrics.hpp"
 #include "lib/base/test_point.hpp"
+#include "lib/http/batch.hpp"
 #include "lib/pg/connection.hpp"
 #include "lib/store/webhook.hpp"
-#include "services/webhook/sender.hpp"
 #include "services/webhook/signature.hpp"
 
 #include <spdlog/spdlog.h>
@@ -29,18 +30,19 @@ using std::chrono::steady_clock;
 
 constexpr int kRoom = 16; // attempts under way at once
 constexpr milliseconds kFarewell{1000};
+constexpr std::size_t kAnswerLimit = 256 * 1024; // its body is of no interest, and one without an end is not waited for
 
 struct Outcome {
   store::Delivery delivery;
-  Answer answer;
+  int status{0}; // 0: there was no answer
+  std::string error;
 };
 
 } // namespace
 
 struct Deliverer::Impl {
   explicit Impl(DelivererOptions given)
-      : options(std::move(given)), secrets(Secrets::read(options.secret_file)),
-        sender(options.allow_private, "holdfast/" + options.version, options.timeout), thread([this] { serve(); }) {}
+      : options(std::move(given)), secrets(Secrets::read(options.secret_file)), thread([this] { serve(); }) {}
 
   ~Impl() {
     {
@@ -84,31 +86,41 @@ struct Deliverer::Impl {
   }
 
   void start(store::Delivery delivery) {
-    Post post;
-    post.url = delivery.url;
-    post.body = delivery.payload;
     const auto timestamp = std::to_string(std::time(nullptr));
     std::string signatures;
     for (const auto& key : secrets.of(delivery.webhook))
-      signatures += (signatures.empty() ? "" : " ") + signature(key, delivery.message_id, timestamp, post.body);
-    post.headers = {"Content-Type: application/json", "webhook-id: " + delivery.message_id,
-                    "webhook-timestamp: " + timestamp, "webhook-signature: " + signatures};
+      signatures += (signatures.empty() ? "" : " ") + signature(key, delivery.message_id, timestamp, delivery.payload);
+    http::Request request;
+    request.method = "POST";
+    request.url = delivery.url;
+    request.user_agent = "holdfast/" + options.version;
+    request.headers = {"Content-Type: application/json", "webhook-id: " + delivery.message_id,
+                       "webhook-timestamp: " + timestamp, "webhook-signature: " + signatures,
+                       "Expect:"}; // no waiting for "100 Continue"
+    request.allow_private = options.allow_private;
+    request.use_proxy = false; // else the guard would judge the proxy's address
+    request.timeout = options.timeout;
+    request.connect_timeout = options.timeout / 2;
+    request.most_bytes = kAnswerLimit;
     under_way.push_back(delivery);
-    sender.start(std::move(post), [this, delivery = std::move(delivery)](const Answer& answer) {
+    auto payload = delivery.payload;
+    sender.start(std::move(request), std::move(payload), [this, delivery = std::move(delivery)](const auto& answer) {
       std::erase_if(under_way, [&](const auto& one) { return one.id == delivery.id && one.fence == delivery.fence; });
-      outcomes.push_back({delivery, answer});
+      outcomes.push_back({delivery, answer.status,
+                          answer.refused.empty()
+                              ? answer.error
+                              : "its address " + answer.refused + " is not public (urls.allow_private)"});
     });
   }
 
   void report(const Outcome& outcome) {
-    const auto& [delivery, answer] = outcome;
-    const bool good = answer.status >= 200 && answer.status < 300;
-    const std::string error = good                 ? ""
-                              : answer.status != 0 ? "it answered HTTP " + std::to_string(answer.status)
-                                                   : answer.error;
+    const auto& delivery = outcome.delivery;
+    const int status = outcome.status;
+    const bool good = status >= 200 && status < 300;
+    const std::string error = good ? "" : status != 0 ? "it answered HTTP " + std::to_string(status) : outcome.error;
     base::test_point("before_webhook_report");
     base::count("holdfast_worker_webhook_attempts_total", {{"outcome", good ? "delivered" : "failed"}});
-    const bool ours = store::webhook_report(*connection, delivery, answer.status, error, answer.status == 410);
+    const bool ours = store::webhook_report(*connection, delivery, status, error, status == 410);
     if (!ours)
       spdlog::debug("webhook {}: {} has been claimed by another meanwhile", delivery.webhook, delivery.message_id);
     else if (good)
@@ -144,18 +156,17 @@ struct Deliverer::Impl {
 
   void serve() {
     pthread_setname_np(pthread_self(), "hf-webhook");
-    auto pause = milliseconds(200);
+    base::Backoff backoff(milliseconds(200), milliseconds(10000));
     bool lost = false;
     while (!told_to_stop()) {
       try {
         round();
         if (std::exchange(lost, false)) spdlog::info("webhooks: the database is back");
-        pause = milliseconds(200);
+        backoff.reset();
       } catch (const std::exception& error) {
         if (!std::exchange(lost, true)) spdlog::warn("webhooks: {}", error.what());
         connection.reset();
-        const auto until = steady_clock::now() + pause;
-        pause = std::min(pause * 2, milliseconds(10000));
+        const auto until = steady_clock::now() + backoff.next();
         for (auto now = steady_clock::now(); now < until && !told_to_stop(); now = steady_clock::now())
           sender.step(-1, std::chrono::ceil<milliseconds>(until - now));
       }
@@ -183,7 +194,7 @@ struct Deliverer::Impl {
   Secrets secrets;
   std::filesystem::file_time_type secrets_time{};
   bool secrets_good{true};
-  Sender sender;
+  http::Batch sender;
   std::unique_ptr<pg::Connection> connection;
   std::vector<store::Delivery> under_way;
   std::deque<Outcome> outcomes;

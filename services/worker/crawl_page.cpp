@@ -2,7 +2,9 @@
 
 #include "lib/archive/attempt.hpp"
 #include "lib/archive/recover.hpp"
+#include "lib/base/text.hpp"
 #include "lib/store/control.hpp"
+#include "lib/store/live.hpp"
 #include "lib/store/view.hpp"
 
 namespace holdfast::worker {
@@ -15,14 +17,14 @@ constexpr std::int64_t kBatch = 20;
 
 void write_crawl_page(pg::Connection& connection, const archive::Root& root, const std::string& crawl_id) {
   const archive::CrawlView view = [&] {
-    const auto crawl = store::crawl_details(connection, crawl_id);
+    const auto crawl = store::crawl(connection, crawl_id);
     archive::CrawlView made;
     made.id = crawl.id;
     made.label = crawl.label;
     made.status = crawl.status;
     made.outcome = crawl.outcome;
-    made.created_at = crawl.created_at;
-    made.sealed_at = crawl.sealed_at;
+    made.created_at = base::iso_time(crawl.created_at);
+    made.sealed_at = base::iso_time(crawl.sealed_at);
     made.tags = crawl.tags;
     made.seeds = store::crawl_seeds(connection, crawl_id, 100);
     made.max_depth = crawl.max_depth;

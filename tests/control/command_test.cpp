@@ -2,6 +2,7 @@
 #include "lib/base/uuid.hpp"
 #include "lib/store/control.hpp"
 #include "lib/store/host.hpp"
+#include "lib/store/live.hpp"
 #include "tests/store/stage.hpp"
 
 #include <doctest/doctest.h>
@@ -76,7 +77,7 @@ TEST_CASE("a crawl can be paused and cancelled before a worker has seen it, and 
     CHECK(refusal([&] { store::crawl_expand(stage.connection, worker, *lease, 4); }) == pg::kStaleFence);
     CHECK(store::crawl_resume(stage.connection, crawl, kOrder));
     expand(stage, worker);
-    CHECK(store::crawl_progress(stage.connection, crawl).open == 10);
+    CHECK(store::crawl(stage.connection, crawl).open == 10);
     CHECK(store::crawl_pause(stage.connection, crawl, kOrder));
   }
   CHECK(store::crawl_cancel(stage.connection, crawl, kOrder, {}));
@@ -97,7 +98,7 @@ TEST_CASE("cancelling a large crawl goes in batches, and workers end it if nobod
   CHECK(lost(stage, worker, held.lease) == 1);
   CHECK(stage.claim_many(worker, 8).empty());
   expand(stage, worker);
-  const auto ended = store::crawl_progress(stage.connection, crawl);
+  const auto ended = store::crawl(stage.connection, crawl);
   CHECK(ended.status == "sealed");
   CHECK(ended.outcome == "cancelled");
   CHECK(ended.stop_reason == "cancelled");
@@ -201,7 +202,7 @@ TEST_CASE("a worker that dies while its crawl is paused or cancelled does not br
             pg::Params::of(crawl));
   stage.expire(worker);
   CHECK(stage.claim_many(other, 8).empty()); // gives the dead worker up
-  CHECK(store::crawl_progress(stage.connection, crawl).cancelled == 1);
+  CHECK(store::crawl(stage.connection, crawl).cancelled == 1);
   expand(stage, other);
   CHECK(crawl_status(stage, crawl) == "sealed");
 }
@@ -234,7 +235,7 @@ TEST_CASE("a domain is excluded from a running crawl, and let in again") {
       stage.seal(worker, claim, {{"https://other.test/x", "", {}}});
     }
     expand(stage, worker);
-    const auto ended = store::crawl_progress(stage.connection, crawl);
+    const auto ended = store::crawl(stage.connection, crawl);
     CHECK(ended.status == "sealed");
     CHECK(ended.outcome == "succeeded");
     CHECK(ended.succeeded == 5);

@@ -1,5 +1,6 @@
 // Limits taken in the transaction that spends them, scope where URLs come in, fair shares between crawls.
 #include "lib/store/control.hpp"
+#include "lib/store/live.hpp"
 #include "tests/store/stage.hpp"
 
 #include <doctest/doctest.h>
@@ -35,7 +36,7 @@ TEST_CASE("a page that would take its crawl over max_bytes is not kept, and ends
   CHECK(over(claims[2]));
   CHECK(over(claims[2])); // a repeat says the same
   CHECK(over(claims[3]));
-  const auto ended = store::crawl_progress(stage.connection, crawl);
+  const auto ended = store::crawl(stage.connection, crawl);
   CHECK(ended.status == "sealed");
   CHECK(ended.stop_reason == "max_bytes");
   CHECK(ended.bytes == 2000);
@@ -63,7 +64,7 @@ TEST_CASE("a crawl whose time is over is stopped, and its pauses do not count") 
   stage.run("update holdfast.crawl set deadline_at = clock_timestamp(), retry_at = clock_timestamp()");
   CHECK(stage.claim_many(worker, 8).empty());
   expand(stage, worker);
-  const auto ended = store::crawl_progress(stage.connection, crawl);
+  const auto ended = store::crawl(stage.connection, crawl);
   CHECK(ended.status == "sealed");
   CHECK(ended.stop_reason == "max_time");
   CHECK(stage.status(held.lease) == "sealed");
@@ -120,13 +121,13 @@ TEST_CASE("only what is new, or was archived too long ago") {
   store::NewCrawl fresh;
   fresh.only_new = true;
   const auto crawl = stage.start(stage.seeds(1, 3), fresh);
-  CHECK(store::crawl_progress(stage.connection, crawl).total == 1);
+  CHECK(store::crawl(stage.connection, crawl).total == 1);
   fresh.only_new_age = 1h;
   stage.force(
       "update holdfast.snapshot_sealed set sealed_at = sealed_at - interval '2 hours' where snapshot_id = (select "
       "id from holdfast.snapshot where url = 'https://site.test/2' limit 1)");
   const auto again = stage.start(stage.seeds(1, 3), fresh);
-  CHECK(store::crawl_progress(stage.connection, again).total == 2);
+  CHECK(store::crawl(stage.connection, again).total == 2);
 }
 
 TEST_CASE("of one URL given twice, the longer title is kept") {

@@ -1,6 +1,7 @@
 // Adding crawls, claiming them, turning seeds into snapshots.
 #include "lib/base/error.hpp"
 #include "lib/base/uuid.hpp"
+#include "lib/store/live.hpp"
 #include "tests/store/stage.hpp"
 
 #include <doctest/doctest.h>
@@ -30,8 +31,8 @@ TEST_CASE("a crawl that is added is queued, due, and keeps everything it was giv
   CHECK(row.text("notes") == crawl.notes);
   CHECK(row.text("persona") == "Work");
   CHECK(row.text("created_by") == "alice");
-  CHECK(row.text_array("tags") == std::vector<std::string>{"", "one", "t,w{o}"}); // in one order
-  CHECK(row.text_array("plugins") == crawl.plugins);
+  CHECK(row["tags"].as<std::vector<std::string>>() == std::vector<std::string>{"", "one", "t,w{o}"}); // in one order
+  CHECK(row["plugins"].as<std::vector<std::string>>() == crawl.plugins);
   CHECK(row.integer("priority") == -3);
   CHECK(row.text("status") == "queued");
   CHECK(row.text("first_url") == first.url);
@@ -62,7 +63,7 @@ TEST_CASE("adding with the same id again changes nothing") {
   CHECK(store::crawl_add(stage.connection, crawl, stage.seeds(1, 3)));
   crawl.label = "other";
   CHECK_FALSE(store::crawl_add(stage.connection, crawl, stage.seeds(1, 5)));
-  const auto progress = store::crawl_progress(stage.connection, crawl.id);
+  const auto progress = store::crawl(stage.connection, crawl.id);
   CHECK(progress.label == "");
   CHECK(progress.seeds_left == 3);
 }
@@ -168,7 +169,7 @@ TEST_CASE("twelve thousand seeds arrive in batches, in the order given, and are 
   } while (expansion.seeds_left > 0 && batches < 10);
   CHECK(batches == 3);
   CHECK(expansion.inserted == 2000);
-  CHECK(store::crawl_progress(stage.connection, id).total == 12000);
+  CHECK(store::crawl(stage.connection, id).total == 12000);
   // They fall due in the order in which they were given.
   CHECK(stage.value(
             "select bool_and(n = 'https://site.test/' || position) from (select url as n, row_number() over (order by "
@@ -184,7 +185,7 @@ TEST_CASE("a started crawl takes no more seeds") {
     stage.run("select holdfast.crawl_add_seeds($1::uuid, '{https://site.test/x}', '{}', null)", pg::Params::of(id));
   };
   CHECK(refusal(add) == pg::kRefused);
-  CHECK(store::crawl_progress(stage.connection, id).total == 2);
+  CHECK(store::crawl(stage.connection, id).total == 2);
 }
 
 TEST_CASE("a crawl is claimed by one worker, and only while it is due") {
@@ -236,7 +237,7 @@ TEST_CASE("expanding goes on where a dead worker stopped, and the dead worker's 
   guess.fence = 1;
   CHECK(refusal([&] { store::crawl_expand(stage.connection, next, guess, 2); }) == pg::kStaleFence);
   CHECK(store::crawl_expand(stage.connection, next, lease, 100).inserted == 4);
-  CHECK(store::crawl_progress(stage.connection, id).total == 6);
+  CHECK(store::crawl(stage.connection, id).total == 6);
   CHECK(refusal([&] { store::crawl_expand(stage.connection, next, lease, 100); }) == pg::kStaleFence);
 }
 
@@ -249,7 +250,7 @@ TEST_CASE("a URL given twice, in one batch or in two, becomes one snapshot") {
   const auto last = store::crawl_expand(stage.connection, worker, lease, 3);
   CHECK(last.inserted == 1);
   CHECK(last.seeds_left == 0);
-  const auto progress = store::crawl_progress(stage.connection, id);
+  const auto progress = store::crawl(stage.connection, id);
   CHECK(progress.total == 3);
   CHECK(progress.stop_reason == "");
 }
@@ -265,7 +266,7 @@ TEST_CASE("max_urls cuts the seeds exactly, and says so") {
   const auto cut = store::crawl_expand(stage.connection, worker, lease, 3);
   CHECK(cut.inserted == 2);
   CHECK(cut.seeds_left == 0);
-  const auto progress = store::crawl_progress(stage.connection, id);
+  const auto progress = store::crawl(stage.connection, id);
   CHECK(progress.total == 5);
   CHECK(progress.stop_reason == "max_urls");
   CHECK(stage.value("select count(*) from holdfast.crawl_seed") == "0");
@@ -276,7 +277,7 @@ TEST_CASE("exactly as many seeds as max_urls cut nothing") {
   store::NewCrawl crawl;
   crawl.max_urls = 4;
   const auto id = stage.start(stage.seeds(1, 4), crawl);
-  const auto progress = store::crawl_progress(stage.connection, id);
+  const auto progress = store::crawl(stage.connection, id);
   CHECK(progress.total == 4);
   CHECK(progress.stop_reason == "");
 }
@@ -289,7 +290,7 @@ TEST_CASE("a crawl without seeds is sealed as empty") {
   const auto expansion = store::crawl_expand(stage.connection, worker, lease, 10);
   CHECK(expansion.status == "sealed");
   CHECK(expansion.inserted == 0);
-  const auto progress = store::crawl_progress(stage.connection, id);
+  const auto progress = store::crawl(stage.connection, id);
   CHECK(progress.status == "sealed");
   CHECK(progress.outcome == "empty");
   CHECK(stage.value("select count(*) from holdfast.event where event = 'seal'") == "1");
@@ -297,6 +298,6 @@ TEST_CASE("a crawl without seeds is sealed as empty") {
 
 TEST_CASE("progress of a crawl that does not exist is a refusal for people") {
   Stage stage;
-  CHECK_THROWS_WITH_AS(store::crawl_progress(stage.connection, "00000000-0000-7000-8000-000000000000"),
+  CHECK_THROWS_WITH_AS(store::crawl(stage.connection, "00000000-0000-7000-8000-000000000000"),
                        "there is no crawl 00000000-0000-7000-8000-000000000000", base::Error);
 }

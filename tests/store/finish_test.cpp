@@ -1,5 +1,6 @@
 // How the work on one snapshot ends: sealed or released, by whom, and what becomes of its crawl and its links. Several
 // at once: turn_test.cpp.
+#include "lib/store/live.hpp"
 #include "tests/store/stage.hpp"
 
 #include <doctest/doctest.h>
@@ -87,7 +88,7 @@ TEST_CASE("a page that fails is tried again later each time, and sealed as faile
   CHECK(row.text("reason") == "no route");
   CHECK(row.integer("attempts") == 4);
   CHECK(row.is_null("directory"));
-  CHECK(store::crawl_progress(stage.connection, crawl).outcome == "failed");
+  CHECK(store::crawl(stage.connection, crawl).outcome == "failed");
   CHECK(stage.value("select count(*) from holdfast.archive_result where fence = 4") == "1");
 }
 
@@ -128,7 +129,7 @@ TEST_CASE("sealing writes everything once, and the crawl ends with its last snap
   CHECK(row.text("status") == "sealed");
   CHECK(row.text("outcome") == "succeeded");
   CHECK(row.text("title") == "Title");
-  CHECK(row.text_array("tags") == std::vector<std::string>{"a", "b"});
+  CHECK(row["tags"].as<std::vector<std::string>>() == std::vector<std::string>{"a", "b"});
   CHECK(row.text("directory") == page.directory);
   CHECK(row.text("manifest_sha256") == "digest");
   CHECK(row.integer("bytes") == 1000);
@@ -137,10 +138,10 @@ TEST_CASE("sealing writes everything once, and the crawl ends with its last snap
   CHECK(row.text("owner") == "the worker");
   CHECK(row.is_null("retry_at"));
   CHECK_FALSE(row.is_null("started_at"));
-  CHECK(store::crawl_progress(stage.connection, crawl).status == "started");
+  CHECK(store::crawl(stage.connection, crawl).status == "started");
 
   CHECK(stage.finish(worker, stage.sealed(last, "partial")).crawl_sealed);
-  const auto progress = store::crawl_progress(stage.connection, crawl);
+  const auto progress = store::crawl(stage.connection, crawl);
   CHECK(progress.status == "sealed");
   CHECK(progress.outcome == "partial");
   CHECK(progress.open == 0);
@@ -162,7 +163,7 @@ TEST_CASE("how a crawl ended follows from how its snapshots did") {
     const auto crawl = stage.start(stage.seeds(1, static_cast<int>(outcomes.size())));
     for (const auto& outcome : outcomes)
       stage.finish(worker, stage.sealed(stage.claim(worker), outcome));
-    CHECK(store::crawl_progress(stage.connection, crawl).outcome == expected);
+    CHECK(store::crawl(stage.connection, crawl).outcome == expected);
   }
 }
 
@@ -178,7 +179,7 @@ TEST_CASE("a seal may be repeated and then changes nothing") {
   CHECK(again.what == What::sealed);
   CHECK(again.children == 0);
   CHECK_FALSE(stage.seal(worker, claim).crawl_sealed);
-  CHECK(store::crawl_progress(stage.connection, id).total == 2);
+  CHECK(store::crawl(stage.connection, id).total == 2);
   const auto last = stage.claim(worker);
   CHECK(stage.seal(worker, last).crawl_sealed);
   CHECK(stage.seal(worker, last).crawl_sealed);
@@ -206,7 +207,7 @@ TEST_CASE("a page of an older fence, of another worker, or of nothing changes no
   auto elsewhere = current;
   elsewhere.lease.crawl_id = "00000000-0000-7000-8000-000000000000";
   CHECK(attempt(worker, elsewhere) == What::lost);
-  const auto progress = store::crawl_progress(stage.connection, id);
+  const auto progress = store::crawl(stage.connection, id);
   CHECK(progress.total == 1);
   CHECK(progress.open == 1);
   CHECK(stage.status(current.lease) == "started");
@@ -311,7 +312,7 @@ TEST_CASE("links become snapshots one level deeper, in order, each once, and no 
     CHECK(child.depth == 1);
     CHECK(stage.seal(worker, child, {stage.seed("deeper")}).children == 0);
   }
-  const auto progress = store::crawl_progress(stage.connection, id);
+  const auto progress = store::crawl(stage.connection, id);
   CHECK(progress.status == "sealed");
   CHECK(progress.total == 4);
   CHECK(progress.stop_reason == "");
@@ -354,11 +355,11 @@ TEST_CASE("max_urls holds for links too, counts only what is new, and says so wh
   const auto id = stage.start({stage.seed("1")}, crawl);
   const auto worker = stage.worker();
   CHECK(stage.seal(worker, stage.claim(worker), {stage.seed("1"), stage.seed("2"), stage.seed("3")}).children == 2);
-  CHECK(store::crawl_progress(stage.connection, id).stop_reason == "");
+  CHECK(store::crawl(stage.connection, id).stop_reason == "");
   CHECK(stage.seal(worker, stage.claim(worker), {stage.seed("2"), stage.seed("4")}).children == 0);
-  const auto progress = store::crawl_progress(stage.connection, id);
+  const auto progress = store::crawl(stage.connection, id);
   CHECK(progress.stop_reason == "max_urls");
   CHECK(progress.total == 3);
   stage.seal(worker, stage.claim(worker));
-  CHECK(store::crawl_progress(stage.connection, id).status == "sealed");
+  CHECK(store::crawl(stage.connection, id).status == "sealed");
 }

@@ -147,7 +147,7 @@ TEST_CASE("each invariant that is broken is reported, by its name, and no other"
     const auto reported = store::check_invariants(stage.connection);
     REQUIRE(reported.size() >= 1);
     for (std::size_t i = 0; i < reported.size(); ++i) {
-      const auto told = reported[i].text("invariant") + ": " + reported[i].text_or("detail", "");
+      const auto told = reported[i].text("invariant") + ": " + reported[i]["detail"].value_or("");
       CHECK_MESSAGE(told.find(breakage.invariant) == 0, told);
       CHECK_FALSE(reported[i].is_null("object_id"));
     }

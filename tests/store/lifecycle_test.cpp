@@ -1,6 +1,7 @@
 // The lifecycles are written down twice, in C++ and in SQL; here the two are held equal, and every other change is
 // tried.
 #include "lib/store/lifecycle.hpp"
+#include "lib/store/live.hpp"
 #include "tests/store/stage.hpp"
 
 #include <doctest/doctest.h>
@@ -325,7 +326,7 @@ TEST_CASE("deleting a crawl takes everything of it along, and nothing of another
     CHECK(stage.value("select count(*) from holdfast." + tables[i].text("name") + " where crawl_id = $1::uuid",
                       pg::Params::of(doomed)) == "0");
   }
-  CHECK(store::crawl_progress(stage.connection, kept).open == 2);
+  CHECK(store::crawl(stage.connection, kept).open == 2);
 }
 
 TEST_CASE("each lifecycle can be drawn") {

@@ -17,7 +17,7 @@ void expect_invariants(pg::Connection& connection) {
   try {
     const auto broken = store::check_invariants(connection);
     for (std::size_t i = 0; i < broken.size(); ++i)
-      MESSAGE(broken[i].text("invariant") << ": " << broken[i].text_or("detail", ""));
+      MESSAGE(broken[i].text("invariant") << ": " << broken[i]["detail"].value_or(""));
     CHECK(broken.empty());
   } catch (const std::exception& error) {
     FAIL_CHECK(error.what());

@@ -2,6 +2,7 @@
 // The order is decided by one number, which is printed; HOLDFAST_MODEL_SEED plays another one. The model is one class,
 // which makes this file long.
 #include "lib/base/uuid.hpp"
+#include "lib/store/live.hpp"
 #include "tests/store/stage.hpp"
 
 #include <doctest/doctest.h>
@@ -142,7 +143,7 @@ public:
     CHECK(stage_.value("select coalesce(sum(cardinality(hooks)), 0) from holdfast.attempt") ==
           std::to_string(hooks_lost_));
     for (const auto& [id, crawl] : crawls_) {
-      const auto progress = store::crawl_progress(stage_.connection, id);
+      const auto progress = store::crawl(stage_.connection, id);
       CHECK((progress.status == "sealed") == crawl.sealed);
       CHECK(progress.open == static_cast<std::int64_t>(crawl.open()));
       CHECK(progress.seeds_left == static_cast<std::int64_t>(crawl.seeds.size()));
@@ -154,7 +155,7 @@ public:
   void check_invariants() {
     const auto broken = store::check_invariants(stage_.connection);
     for (std::size_t i = 0; i < broken.size(); ++i)
-      FAIL_CHECK(broken[i].text("invariant") << ": " << broken[i].text_or("detail", ""));
+      FAIL_CHECK(broken[i].text("invariant") << ": " << broken[i]["detail"].value_or(""));
   }
 
   std::map<std::string, int> done; // how often each thing happened: a test that does nothing proves nothing

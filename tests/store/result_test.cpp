@@ -1,4 +1,5 @@
 // Hooks: those that run now, and what they did. Results are written with the page that they belong to, once.
+#include "lib/store/live.hpp"
 #include "tests/store/stage.hpp"
 
 #include <doctest/doctest.h>
@@ -41,7 +42,7 @@ TEST_CASE("a hook that runs is seen running, and its result holds what it did") 
   hook.started = std::chrono::steady_clock::now() - 20s;
   hook.still_since = std::chrono::steady_clock::now() - 5s;
   store::worker_hooks(stage.connection, worker, {hook});
-  const auto running = store::running_hooks(stage.connection, crawl, 10);
+  const auto running = store::running_of(stage.connection, crawl, 10);
   REQUIRE(running.size() == 1);
   CHECK(running[0].plugin == "wget");
   CHECK(running[0].hook_name == kHook);
@@ -61,7 +62,7 @@ TEST_CASE("a hook that runs is seen running, and its result holds what it did") 
   auto page = stage.sealed(claim);
   page.results = {full_result()};
   stage.finish(worker, page);
-  CHECK(store::running_hooks(stage.connection, crawl, 10).empty()); // although the worker has not said so yet
+  CHECK(store::running_of(stage.connection, crawl, 10).empty()); // although the worker has not said so yet
   const auto row = stage.row(
       "select r.*, v.files, v.cpu_ms, v.counts, r.ended_at - r.started_at as took, clock_timestamp() - r.ended_at "
       "between '9 seconds' and '19 seconds' as lately from holdfast.archive_result r join holdfast.v_result v using "
@@ -95,7 +96,7 @@ TEST_CASE("a worker says which hooks it runs, and no others are shown, of it or 
   CHECK(hooks(other, {stage.running(foreign, "wget", "c")}) == "wget/a wget/b wget/c");
   CHECK(hooks(worker, {stage.running(two, "wget", "b"), stage.running(two, "dom", "d")}) == "wget/b wget/c dom/d");
   CHECK(stage.value("select count(*) from holdfast.v_result where status = 'started'") == "3");
-  CHECK(store::running_hooks(stage.connection, crawl, 2).size() == 2);
+  CHECK(store::running_of(stage.connection, crawl, 2).size() == 2);
   // Pages of another worker, and of an attempt that is over.
   stage.release(worker, one);
   CHECK(hooks(worker, {stage.running(foreign, "wget", "e"), stage.running(one, "wget", "a")}) == "wget/c");

@@ -331,7 +331,7 @@ TEST_CASE("host_of gives the host that lib/base reads in a canonical URL, and no
   Tables tables;
   const auto host_of = [&](const std::string& url) {
     const auto answer = tables.connection.call("select holdfast.host_of($1) as host", pg::Params::of(url));
-    return answer.one().text_or("host", "-");
+    return answer.one()["host"].value_or("-");
   };
   for (const std::string written :
        {"https://example.com", "http://Example.COM:80/", "https://example.com:8443/a?b=http://c/",

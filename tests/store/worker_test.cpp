@@ -1,5 +1,6 @@
 // Joining, beating, leaving and lapsing.
 #include "lib/base/uuid.hpp"
+#include "lib/store/live.hpp"
 #include "tests/store/stage.hpp"
 
 #include <doctest/doctest.h>
@@ -231,7 +232,7 @@ TEST_CASE("a snapshot whose owners die three times is quarantined, and ends its 
   CHECK(row.text("reason").find("victim 3") != std::string::npos);
   CHECK(stage.value("select event from holdfast.event where to_state = 'sealed' and lifecycle = 'snapshot'") ==
         "quarantine");
-  const auto progress = store::crawl_progress(stage.connection, crawl);
+  const auto progress = store::crawl(stage.connection, crawl);
   CHECK(progress.status == "sealed");
   CHECK(progress.outcome == "failed");
   CHECK(progress.failed == 1);

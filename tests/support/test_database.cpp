@@ -77,9 +77,9 @@ private:
 };
 
 DatabaseServer::DatabaseServer() : directory_(make_directory()), watcher_(std::make_unique<Watcher>(directory_)) {
-  pg::EmbeddedServer::Options options;
+  server::EmbeddedServer::Options options;
   options.durable = false;
-  server_ = pg::EmbeddedServer::start(directory_, options);
+  server_ = server::EmbeddedServer::start(directory_, options);
 }
 
 DatabaseServer::~DatabaseServer() {

@@ -4,7 +4,7 @@
 //
 // The server stops, and its directory goes, when the process ends; also when it is killed (a watcher sees to that).
 
-#include "lib/pg/embedded.hpp"
+#include "lib/server/embedded_server.hpp"
 
 #include <filesystem>
 #include <memory>
@@ -34,7 +34,7 @@ private:
   class Watcher;
   std::filesystem::path directory_;
   std::unique_ptr<Watcher> watcher_;
-  std::unique_ptr<pg::EmbeddedServer> server_;
+  std::unique_ptr<server::EmbeddedServer> server_;
   bool template_ready_{false};
   int databases_{0};
 };

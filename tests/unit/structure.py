@@ -15,7 +15,7 @@ MODULES = {path.parent.name: path.parent for top in ("lib", "services")
 ONLY = {
     "pqxx/": {"pg"},
     "boost/process": {"process"},
-    "curl/": {"s3", "robots", "webhook", "capture"},
+    "curl/": {"http", "capture"},
 }
 
 

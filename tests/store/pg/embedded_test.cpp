@@ -1,6 +1,6 @@
 // The embedded server with real server programs: start, share, crash, refuse. Works as root and as an ordinary user.
 #include "lib/pg/connection.hpp"
-#include "lib/pg/embedded.hpp"
+#include "lib/server/embedded_server.hpp"
 #include "tests/store/pg/outcome.hpp"
 #include "tests/support/temp_dir.hpp"
 
@@ -24,7 +24,7 @@
 using holdfast::base::Error;
 using holdfast::base::ErrorClass;
 using holdfast::pg::Connection;
-using holdfast::pg::EmbeddedServer;
+using holdfast::server::EmbeddedServer;
 using holdfast::test::outcome_of;
 using holdfast::test::TempDir;
 namespace fs = std::filesystem;

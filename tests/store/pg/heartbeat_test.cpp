@@ -1,6 +1,6 @@
 // The beat thread against a real server: beats, bells, lost sessions, a restart.
-#include "lib/pg/embedded.hpp"
 #include "lib/pg/heartbeat.hpp"
+#include "lib/server/embedded_server.hpp"
 #include "tests/store/pg/outcome.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/test_database.hpp"
@@ -15,9 +15,9 @@
 using holdfast::base::Error;
 using holdfast::base::ErrorClass;
 using holdfast::pg::Connection;
-using holdfast::pg::EmbeddedServer;
 using holdfast::pg::Heartbeat;
 using holdfast::pg::Params;
+using holdfast::server::EmbeddedServer;
 using holdfast::test::TempDir;
 using holdfast::test::TestDatabase;
 namespace asio = boost::asio;

@@ -6,7 +6,7 @@
 #include <limits>
 
 using holdfast::pg::Params;
-using holdfast::pg::sanitize_utf8;
+using holdfast::pg::wire_text;
 using namespace std::string_literals;
 
 namespace {
@@ -24,25 +24,25 @@ std::string only(const Params& params) {
 TEST_CASE("well-formed UTF-8 passes through unchanged") {
   for (const std::string text :
        {"", "plain", "Grüße", "日本語", "\U0001F600", "\x7F", "\t\n", "\xED\x9F\xBF", "\xF4\x8F\xBF\xBF"}) {
-    CHECK(sanitize_utf8(text) == text);
+    CHECK(wire_text(text) == text);
   }
 }
 
 TEST_CASE("a NUL byte becomes the replacement character, because the wire would cut the text there") {
-  CHECK(sanitize_utf8("a\0b"s) == "a"s + kMark + "b");
-  CHECK(sanitize_utf8("\0"s) == kMark);
+  CHECK(wire_text("a\0b"s) == "a"s + kMark + "b");
+  CHECK(wire_text("\0"s) == kMark);
 }
 
 TEST_CASE("every byte that is not part of a well-formed sequence is replaced by itself") {
-  CHECK(sanitize_utf8("\xFF") == kMark);
-  CHECK(sanitize_utf8("a\x80z") == "a"s + kMark + "z");
-  CHECK(sanitize_utf8("\xC3") == kMark);                   // cut off
-  CHECK(sanitize_utf8("\xC3(") == kMark + "("s);           // the good byte after it stays
-  CHECK(sanitize_utf8("\xC0\xAF") == kMark + ""s + kMark); // overlong '/'
-  CHECK(sanitize_utf8("\xE0\x80\xAF") == kMark + ""s + kMark + kMark);
-  CHECK(sanitize_utf8("\xED\xA0\x80") == kMark + ""s + kMark + kMark);             // a surrogate
-  CHECK(sanitize_utf8("\xF4\x90\x80\x80") == kMark + ""s + kMark + kMark + kMark); // past U+10FFFF
-  CHECK(sanitize_utf8("\xE2\x82") == kMark + ""s + kMark);
+  CHECK(wire_text("\xFF") == kMark);
+  CHECK(wire_text("a\x80z") == "a"s + kMark + "z");
+  CHECK(wire_text("\xC3") == kMark);                   // cut off
+  CHECK(wire_text("\xC3(") == kMark + "("s);           // the good byte after it stays
+  CHECK(wire_text("\xC0\xAF") == kMark + ""s + kMark); // overlong '/'
+  CHECK(wire_text("\xE0\x80\xAF") == kMark + ""s + kMark + kMark);
+  CHECK(wire_text("\xED\xA0\x80") == kMark + ""s + kMark + kMark);             // a surrogate
+  CHECK(wire_text("\xF4\x90\x80\x80") == kMark + ""s + kMark + kMark + kMark); // past U+10FFFF
+  CHECK(wire_text("\xE2\x82") == kMark + ""s + kMark);
 }
 
 TEST_CASE("scalars become the text that PostgreSQL reads") {

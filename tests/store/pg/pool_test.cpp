@@ -1,6 +1,6 @@
 // The pool from coroutines on one io_context, against a real server that loses sessions, and goes away.
-#include "lib/pg/embedded.hpp"
 #include "lib/pg/pool.hpp"
+#include "lib/server/embedded_server.hpp"
 #include "tests/store/pg/outcome.hpp"
 #include "tests/support/temp_dir.hpp"
 #include "tests/support/test_database.hpp"
@@ -19,10 +19,10 @@ using holdfast::base::Error;
 using holdfast::base::ErrorClass;
 using holdfast::pg::Connection;
 using holdfast::pg::ConnectionOptions;
-using holdfast::pg::EmbeddedServer;
 using holdfast::pg::Params;
 using holdfast::pg::Pool;
 using holdfast::pg::Result;
+using holdfast::server::EmbeddedServer;
 using holdfast::test::outcome_of;
 using holdfast::test::TempDir;
 using holdfast::test::TestDatabase;

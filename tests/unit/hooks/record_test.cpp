@@ -1,3 +1,4 @@
+#include "lib/base/utf8.hpp"
 #include "lib/hooks/record.hpp"
 #include "lib/hooks/text.hpp"
 
@@ -288,10 +289,10 @@ TEST_SUITE("records") {
         records.push_back(std::move(record));
       for (const Record& record : records) {
         if (const auto* result = std::get_if<ResultRecord>(&record)) {
-          REQUIRE(valid_utf8(result->output));
+          REQUIRE(holdfast::base::is_utf8(result->output));
           REQUIRE((result->output_json.empty() || nlohmann::json::accept(result->output_json)));
         } else if (const auto* snapshot = std::get_if<SnapshotRecord>(&record)) {
-          REQUIRE(valid_utf8(snapshot->url));
+          REQUIRE(holdfast::base::is_utf8(snapshot->url));
           REQUIRE_FALSE(snapshot->url.empty());
         }
       }

@@ -1,3 +1,4 @@
+#include "lib/base/utf8.hpp"
 #include "lib/hooks/text.hpp"
 
 #include <doctest/doctest.h>
@@ -8,19 +9,19 @@ using namespace holdfast::hooks;
 
 TEST_SUITE("hostile text") {
   TEST_CASE("well-formed and ill-formed UTF-8 are told apart") {
-    CHECK(valid_utf8(""));
-    CHECK(valid_utf8("gr\xC3\xBC\xC3\x9F \xE2\x82\xAC \xF0\x9F\x98\x80"));
-    CHECK_FALSE(valid_utf8("\xC3"));             // cut short
-    CHECK_FALSE(valid_utf8("\xC0\xAF"));         // overlong
-    CHECK_FALSE(valid_utf8("\xE0\x80\xAF"));     // overlong
-    CHECK_FALSE(valid_utf8("\xED\xA0\x80"));     // surrogate
-    CHECK_FALSE(valid_utf8("\xF4\x90\x80\x80")); // above U+10FFFF
-    CHECK_FALSE(valid_utf8("\x80"));
+    CHECK(holdfast::base::is_utf8(""));
+    CHECK(holdfast::base::is_utf8("gr\xC3\xBC\xC3\x9F \xE2\x82\xAC \xF0\x9F\x98\x80"));
+    CHECK_FALSE(holdfast::base::is_utf8("\xC3"));             // cut short
+    CHECK_FALSE(holdfast::base::is_utf8("\xC0\xAF"));         // overlong
+    CHECK_FALSE(holdfast::base::is_utf8("\xE0\x80\xAF"));     // overlong
+    CHECK_FALSE(holdfast::base::is_utf8("\xED\xA0\x80"));     // surrogate
+    CHECK_FALSE(holdfast::base::is_utf8("\xF4\x90\x80\x80")); // above U+10FFFF
+    CHECK_FALSE(holdfast::base::is_utf8("\x80"));
   }
 
   TEST_CASE("ill-formed bytes become replacement characters") {
-    CHECK(repair_utf8("caf\xE9 ok") == "caf\xEF\xBF\xBD ok");
-    CHECK(repair_utf8("plain") == "plain");
+    CHECK(holdfast::base::repair_utf8("caf\xE9 ok") == "caf\xEF\xBF\xBD ok");
+    CHECK(holdfast::base::repair_utf8("plain") == "plain");
   }
 
   TEST_CASE("colours, titles and control characters are removed") {
@@ -57,10 +58,10 @@ TEST_SUITE("hostile text") {
       const std::size_t limit = 3 + random() % 50;
       const std::string text = clean_text(bytes, limit, random() % 2 == 0 ? Lines::one : Lines::many);
       REQUIRE(text.size() <= limit);
-      REQUIRE(valid_utf8(text));
+      REQUIRE(holdfast::base::is_utf8(text));
       REQUIRE(text.find('\x1b') == std::string::npos);
       REQUIRE(text.find('\0') == std::string::npos);
-      REQUIRE(valid_utf8(repair_utf8(bytes)));
+      REQUIRE(holdfast::base::is_utf8(holdfast::base::repair_utf8(bytes)));
     }
   }
 }

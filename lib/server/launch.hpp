@@ -1,0 +1,44 @@
+#pragma once
+// Starts the server programs of PostgreSQL, as another user when we are root. Private to lib/pg. Blocking; the calling
+// thread must live as long as a program that run_to_end() waits for.
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace holdfast::server {
+
+// Who the server runs as. PostgreSQL refuses to be root.
+struct User {
+  uid_t uid;
+  gid_t gid;
+  std::string name;
+};
+
+struct Launch {
+  std::filesystem::path program;
+  std::vector<std::string> arguments; // without the program itself
+  std::filesystem::path directory;    // entered after the change of user, so the error tells if it is closed to them
+  int output;                         // descriptor for stdout and stderr
+  User user;
+};
+
+// Runs to the end and returns the exit status (128 + signal if it was killed). It dies with us. Throws
+// Error(unavailable) if it cannot be executed, Error(cannot_create) if the user cannot enter the directory, and
+// Error(temporary), after killing it, if it takes longer than `limit`.
+int run_to_end(const Launch& launch, std::chrono::milliseconds limit);
+
+// Starts a daemon: no child of ours, in a session of its own, so neither our end nor Ctrl-C touches it. Errors as
+// above.
+pid_t start_daemon(const Launch& launch);
+
+// Runs a program as ourselves and returns what it printed; empty if it failed or took longer than 10 s.
+std::string output_of(const std::filesystem::path& program, const std::vector<std::string>& arguments);
+
+// True once the process behind the pidfd has ended; waits for at most `limit`.
+bool wait_for_exit(int pidfd, std::chrono::milliseconds limit);
+
+} // namespace holdfast::server

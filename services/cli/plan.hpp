@@ -1,0 +1,41 @@
+#pragma once
+// The crawl that the options of `add` describe, checked against the settings and plugins of this machine. Main thread.
+
+#include "lib/store/crawl.hpp"
+#include "services/cli/context.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace holdfast::cli {
+
+// How far and how fast a crawl may go; see limits.hpp.
+struct LimitOptions {
+  std::string max_bytes, max_page_bytes, max_time, same, max_age, keep, delay; // as typed; empty: not given
+  int parallel{0}, priority{0};
+  std::vector<std::string> allow, deny, schemes;
+  bool only_new{false}, update{false}, overwrite{false};
+  std::optional<bool> robots; // nullopt: the setting
+};
+
+struct AddOptions {
+  std::vector<std::string> inputs; // URLs, files, "-" for standard input
+  int depth{0};
+  std::int64_t max_urls{-1}; // -1: the setting crawl.max_urls
+  std::vector<std::string> plugins, tags, options;
+  std::string label, notes, persona;
+  std::string parser{"auto"}; // see input.hpp
+  LimitOptions limits;
+  bool wait{false}, background{false};
+  bool strict{false}; // a line that cannot be used is an error
+};
+struct PlannedCrawl {
+  store::NewCrawl crawl;
+  std::vector<store::Seed> seeds;
+  std::size_t left_out{0}; // lines that cannot be used
+};
+PlannedCrawl plan_crawl(Context& context, const AddOptions& options);
+
+} // namespace holdfast::cli

@@ -1,0 +1,68 @@
+#include "lib/store/why.hpp"
+
+#include "lib/base/error.hpp"
+#include "services/cli/input.hpp"
+#include "services/cli/output.hpp"
+#include "services/cli/times.hpp"
+#include "services/cli/verbs.hpp"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <iostream>
+#include <memory>
+
+namespace holdfast::cli {
+
+namespace {
+
+int why(Context& context, const std::vector<std::string>& names) {
+  auto& connection = context.connection();
+  bool unknown = false;
+  for (const auto& name : read_ids(names)) {
+    const auto answer = store::why(connection, name);
+    unknown = unknown || answer.kind == "nothing";
+    const auto facts = nlohmann::ordered_json::parse(answer.facts);
+    if (context.json()) {
+      nlohmann::ordered_json line{
+          {"type", "Why"}, {"kind", answer.kind}, {"id", answer.id}, {"reason", answer.reason}, {"facts", facts}};
+      std::cout << line.dump() << '\n';
+      continue;
+    }
+    std::cout << printable(with_local_times(answer.reason)) << '\n';
+    std::vector<std::pair<std::string, std::string>> fields;
+    const auto shown = [](const nlohmann::ordered_json& value) {
+      return value.is_string() ? with_local_times(written_interval(local_time(value.get<std::string>())))
+                               : value.dump();
+    };
+    for (const auto& [key, value] : facts.items()) {
+      if (value.is_array() && !value.empty() && value[0].is_object()) {
+        for (const auto& one : value) {
+          std::string text;
+          for (const auto& [inner, what] : one.items())
+            if (!(what.is_string() && what.get<std::string>().empty()))
+              text += (text.empty() ? "" : ", ") + inner + " " + shown(what);
+          fields.emplace_back("  " + key, text);
+        }
+      } else {
+        fields.emplace_back("  " + key, shown(value));
+      }
+    }
+    print_fields(fields);
+  }
+  std::cout << std::flush;
+  return unknown ? static_cast<int>(base::ErrorClass::refused) : base::kExitSuccess;
+}
+
+} // namespace
+
+Action why_verb(CLI::App& command) {
+  const auto names = std::make_shared<std::vector<std::string>>();
+  command
+      .add_option("id", *names,
+                  "Its id, the first or last few digits of it, a URL, a host, ...; - reads them from standard input")
+      ->required();
+  return [names](Context& context) { return why(context, *names); };
+}
+
+} // namespace holdfast::cli

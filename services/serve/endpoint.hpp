@@ -1,0 +1,18 @@
+#pragma once
+// Where a server listens. Pure; any thread.
+
+#include <cstdint>
+#include <string>
+
+namespace holdfast::serve {
+
+// "127.0.0.1:8118", "[::1]:80", ":8118" (every address), "8118" (loopback).
+struct Endpoint {
+  std::string address;
+  std::uint16_t port{0};
+  bool loopback{true};
+};
+// Throws Error(configuration) naming `setting`.
+Endpoint parse_endpoint(const std::string& text, const std::string& setting);
+
+} // namespace holdfast::serve

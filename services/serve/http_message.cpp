@@ -1,0 +1,85 @@
+#include "services/serve/http_message.hpp"
+
+#include "lib/base/characters.hpp"
+
+#include <algorithm>
+
+namespace holdfast::serve {
+
+namespace {
+
+bool consists_of(std::string_view text, std::string_view marks) {
+  return std::all_of(text.begin(), text.end(), [&](char c) {
+    return base::is_alpha(c) || base::is_digit(c) || marks.find(c) != std::string_view::npos;
+  });
+}
+
+} // namespace
+
+Response plain(unsigned status, std::string text) {
+  auto response = content("text/plain; charset=utf-8", std::move(text));
+  response.status = status;
+  return response;
+}
+
+Response content(std::string type, std::string body) {
+  Response response;
+  response.type = std::move(type);
+  response.body = std::move(body);
+  return response;
+}
+
+bool read_target(std::string_view target, Request& request) {
+  const auto question = target.find('?');
+  if (!percent_decode(target.substr(0, question), false, request.path) || !request.path.starts_with('/')) return false;
+  if (question == std::string_view::npos) return true;
+  std::string_view rest = target.substr(question + 1);
+  while (!rest.empty()) {
+    const auto ampersand = std::min(rest.find('&'), rest.size());
+    const auto pair = rest.substr(0, ampersand);
+    const auto equals = std::min(pair.find('='), pair.size());
+    std::string key, value;
+    if (!percent_decode(pair.substr(0, equals), true, key)) return false;
+    if (equals < pair.size() && !percent_decode(pair.substr(equals + 1), true, value)) return false;
+    request.query[key] = value;
+    rest.remove_prefix(std::min(ampersand + 1, rest.size()));
+  }
+  return true;
+}
+
+bool read_host(std::string_view host, std::string& out) {
+  out = host.starts_with('[') ? host.substr(0, host.find(']') + 1) : host.substr(0, host.find(':'));
+  return consists_of(out, ".-_:[]");
+}
+
+bool is_header_value(std::string_view value) {
+  return std::none_of(value.begin(), value.end(), [](char c) { return base::is_control(c) && c != '\t'; });
+}
+
+bool is_plain_path(std::string_view path) {
+  return path.starts_with('/') && path.find("//") == std::string_view::npos && consists_of(path, "/._~-");
+}
+
+bool is_named(const std::vector<std::string>& names, const Request& request) {
+  return names.empty() || std::find(names.begin(), names.end(), request.host) != names.end();
+}
+
+bool percent_decode(std::string_view text, bool plus_is_space, std::string& out) {
+  out.clear();
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    char character = text[at];
+    if (character == '%') {
+      const int byte = base::percent_decoded(text, at);
+      if (byte < 0) return false;
+      character = static_cast<char>(byte);
+      at += 2;
+    } else if (character == '+' && plus_is_space) {
+      character = ' ';
+    }
+    if (character == '\0') return false;
+    out += character;
+  }
+  return true;
+}
+
+} // namespace holdfast::serve

@@ -1,0 +1,49 @@
+#pragma once
+// Requests and responses of the HTTP server, and what may be believed of a request. Pure; any thread.
+
+#include "lib/base/fd.hpp"
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace holdfast::serve {
+
+struct Request {
+  std::string path;                         // decoded, begins with "/"; never holds NUL
+  std::map<std::string, std::string> query; // decoded
+  std::string host;                         // as sent, without the port: letters, digits, ".-_:[]" only
+  std::string authorization, cookie, if_none_match;
+};
+
+struct Response {
+  unsigned status{200};
+  std::string type{"text/html; charset=utf-8"};
+  std::string body;
+  std::vector<std::pair<std::string, std::string>> headers;
+  base::Fd file; // to send instead of the body
+};
+
+// A response of plain text.
+Response plain(unsigned status, std::string text);
+// A good response of any type.
+Response content(std::string type, std::string body);
+
+// Takes a request's target apart: path and query. False: no sane client sends this.
+bool read_target(std::string_view target, Request& request);
+// "Host" as sent, without its port; sets `out` and returns whether it is safe in headers and pages.
+bool read_host(std::string_view host, std::string& out);
+// Whether a value may be sent as a header.
+bool is_header_value(std::string_view value);
+
+// Whether a path may be sent as a Location: absolute, on this host, of plain characters.
+bool is_plain_path(std::string_view path);
+// Whether the names under which this server may be asked for have that of the request. Empty: any.
+bool is_named(const std::vector<std::string>& names, const Request& request);
+
+// "a%20b" -> "a b"; false for a wrong escape or NUL.
+bool percent_decode(std::string_view text, bool plus_is_space, std::string& out);
+
+} // namespace holdfast::serve

@@ -1,0 +1,61 @@
+#pragma once
+// The pages: each function reads what its page shows and returns it. Blocking, on the thread that owns the connection.
+// The table of routes in site.cpp says which path leads where.
+
+#include "lib/html/template.hpp"
+#include "lib/pg/connection.hpp"
+#include "services/serve/files.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace holdfast::serve {
+
+inline constexpr int kSnapshotsOfPage = 48;
+
+// Where the browser finds archived files.
+struct Links {
+  const Files* files{nullptr}; // null: nowhere
+  std::string origin;
+
+  bool shown() const noexcept { return files != nullptr; }
+  std::string file(const std::string& path) const { return origin + files->href(path); }
+};
+
+struct PageRequest {
+  pg::Connection& connection;
+  const Links& links;
+  std::string id;                    // of the path
+  std::string query;                 // what to search for
+  std::optional<std::string> before; // where a list goes on
+};
+
+// A part of a page that is replaced on its own when it changes.
+struct Section {
+  std::string id;
+  html::Html html;
+  std::string name;  // its heading; may be empty
+  bool framed{true}; // a part of its own, else one with what is above it
+  bool live{true};
+};
+
+struct Page {
+  std::string title;   // of the window
+  std::string heading; // empty: a section has it
+  std::vector<Section> sections;
+  html::Html body{};    // after the sections
+  std::string kicker{}; // above the heading
+};
+
+// Nothing if what the path names is not there.
+std::optional<Page> overview_page(const PageRequest& request);
+std::optional<Page> workers_page(const PageRequest& request);
+std::optional<Page> hosts_page(const PageRequest& request);
+std::optional<Page> failures_page(const PageRequest& request);
+std::optional<Page> events_page(const PageRequest& request);
+std::optional<Page> search_page(const PageRequest& request);
+std::optional<Page> crawl_page(const PageRequest& request);
+std::optional<Page> snapshot_page(const PageRequest& request);
+
+} // namespace holdfast::serve

@@ -1,0 +1,78 @@
+#include "lib/store/live.hpp"
+#include "services/serve/embedded.hpp"
+#include "services/serve/pages.hpp"
+#include "services/serve/parts.hpp"
+
+namespace holdfast::serve {
+
+namespace {
+
+constexpr int kCrawls = 30; // open ones, and as many sealed ones
+constexpr int kRows = 20;
+
+Html numbers(pg::Connection& connection) {
+  const auto now = store::status(connection);
+  html::List list;
+  const auto add = [&](const char* name, const std::string& value) {
+    list.push_back({{"name", name}, {"value", value}});
+  };
+  add("Workers", number(now.workers));
+  add("In work", number(now.snapshots_held) + " of " + number(now.slots));
+  add("Hooks running", number(now.hooks_running));
+  add("Open snapshots", number(now.snapshots_open));
+  add("Open crawls",
+      number(now.crawls_open) + (now.crawls_paused > 0 ? ", " + number(now.crawls_paused) + " paused" : ""));
+  return html::fill(embedded::numbers_html,
+                    {{"numbers", std::move(list)}, {"idle", now.crawls_to_do > 0 && now.workers == 0}});
+}
+
+Html stuck(pg::Connection& connection) {
+  const auto all = store::stuck(connection, kRows);
+  if (all.empty()) return {};
+  Table table({{"What", "long"}, {"Wrong", ""}, {"For", "nw"}, {"Why", "long"}}, "What is stuck");
+  for (const auto& one : all) {
+    const auto name = one.name.empty() ? short_id(one.id) : one.name;
+    table.row({one.kind == "crawl"      ? crawl_link(one.id, name)
+               : one.kind == "snapshot" ? snapshot_link(one.id, name)
+                                        : html::escaped(name),
+               one.what, duration(one.seconds), sentence(one.reason)});
+  }
+  return html::fill(embedded::stuck_html, {{"table", table.html("")}});
+}
+
+Html running(pg::Connection& connection) {
+  Table table({{"Hook", "nw"}, {"For", "nw"}, {"Snapshot", "long"}, {"Worker", ""}}, "Hooks that run");
+  for (const auto& hook : store::running_in_front(connection, kRows))
+    table.row({hook.plugin, duration(hook.seconds), snapshot_link(hook.snapshot_id, hook.url), hook.worker});
+  return table.html("Nothing runs.");
+}
+
+Html crawls(pg::Connection& connection) {
+  Table table({{"Crawl", "long"},
+               {"State", "nw"},
+               {"Progress", "nw"},
+               {"Failed", "n"},
+               {"Partial", "n"},
+               {"Size", "n"},
+               {"Added", "nw"}},
+              "Crawls");
+  for (const auto& crawl : store::latest_crawls(connection, kCrawls))
+    table.row({crawl_link(crawl.id, crawl.name()), state_badge(crawl.status, crawl.outcome),
+               progress(crawl.total - crawl.open, crawl.total + crawl.seeds_left), number_unless_zero(crawl.failed),
+               number_unless_zero(crawl.partial), size_of(crawl.bytes), when(crawl.created_at)});
+  return table.html(Html(html::Literal(embedded::no_crawls_html)));
+}
+
+} // namespace
+
+std::optional<Page> overview_page(const PageRequest& request) {
+  auto& connection = request.connection;
+  return Page{"Crawls",
+              "Overview",
+              {{"numbers", numbers(connection), "", false},
+               {"stuck", stuck(connection), ""},
+               {"running", running(connection), "Running now"},
+               {"crawls", crawls(connection), "Crawls"}}};
+}
+
+} // namespace holdfast::serve

@@ -1,0 +1,100 @@
+#include "lib/base/duration.hpp"
+#include "lib/html/parts.hpp"
+#include "lib/store/live.hpp"
+#include "lib/store/why.hpp"
+#include "services/serve/embedded.hpp"
+#include "services/serve/pages.hpp"
+#include "services/serve/parts.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace holdfast::serve {
+
+namespace {
+
+constexpr std::size_t kFilesShown = 12; // of a result
+constexpr std::size_t kLongestError = 600;
+constexpr std::size_t kDigestShown = 16;
+
+Html head(const PageRequest& request, const store::Snapshot& snapshot) {
+  html::Facts facts;
+  if (snapshot.http_status > 0)
+    facts.add("Response", "HTTP " + std::to_string(snapshot.http_status) + " " + snapshot.mime);
+  facts.add("Depth", snapshot.depth);
+  if (snapshot.bytes > 0)
+    facts.add("Kept", html::with_sub(size_of(snapshot.bytes),
+                                     "in " + html::counted(static_cast<std::uint64_t>(snapshot.files), "file")));
+  facts.add("Attempts", snapshot.attempts);
+  facts.add("Owners lost", number_unless_zero(snapshot.lapses));
+  facts.add("Worker", snapshot.owner);
+  facts.add("Added", when(snapshot.created_at));
+  facts.add("Sealed", when(snapshot.sealed_at));
+  facts.add("Tags", tag_links(snapshot.tags));
+  facts.add("Manifest", snapshot.manifest_sha256.substr(0, kDigestShown));
+  const bool files = request.links.shown() && !snapshot.directory.empty();
+  return html::fill(embedded::snapshot_html,
+                    {{"state", state_badge(snapshot.status, snapshot.outcome)},
+                     {"id", snapshot.id},
+                     {"name", snapshot.name()},
+                     {"url", html::outside_link(snapshot.url, snapshot.url)},
+                     {"files", files ? request.links.file(snapshot.directory + "/index.html") : ""},
+                     {"crawl", snapshot.crawl_id},
+                     {"why", sentence(store::why(request.connection, snapshot.id).reason)},
+                     {"facts", facts.html()}});
+}
+
+struct File {
+  std::string href, name, type;
+};
+
+// The files of a result that the browser can open.
+std::vector<File> files_of(const store::ShownResult& result, const std::string& directory, const Links& links) {
+  std::vector<File> files;
+  const auto list = nlohmann::json::parse(result.files_json, nullptr, false);
+  if (directory.empty() || !links.shown() || !list.is_array()) return files;
+  for (const auto& file : list) {
+    if (!file.is_object() || !file.contains("path") || !file["path"].is_string()) continue;
+    const auto name = file["path"].get<std::string>();
+    files.push_back(
+        {links.file(directory + "/" + result.plugin + "/" + name), name, file.value("type", std::string())});
+  }
+  return files;
+}
+
+Html output_of(const store::ShownResult& result, const std::vector<File>& files) {
+  html::List shown;
+  for (std::size_t i = 0; i < std::min(files.size(), kFilesShown); ++i)
+    shown.push_back({{"href", files[i].href}, {"name", files[i].name}});
+  return html::fill(
+      embedded::output_html,
+      {{"output", result.output},
+       {"error", cut(result.error, kLongestError)},
+       {"files", std::move(shown)},
+       {"more", files.size() > kFilesShown ? html::counted(files.size() - kFilesShown, "more file") : ""}});
+}
+
+} // namespace
+
+std::optional<Page> snapshot_page(const PageRequest& request) {
+  const auto snapshot = store::find_snapshot(request.connection, request.id);
+  if (!snapshot) return std::nullopt;
+  Table table({{"Plugin", "nw"}, {"Status", "nw"}, {"Output", "long"}, {"Time", "n"}, {"Memory", "n"}, {"Size", "n"}},
+              "Results of the hooks");
+  Html shot;
+  for (const auto& result : store::results(request.connection, request.id)) {
+    const auto files = files_of(result, snapshot->directory, request.links);
+    for (const auto& file : files)
+      if (shot.empty() && result.plugin == "screenshot" && file.type.starts_with("image/"))
+        shot = html::fill(embedded::shot_html, {{"href", file.href}});
+    table.row({result.plugin, html::status_badge(result.status), output_of(result, files),
+               result.wall ? base::format_duration(*result.wall) : "", size_of(result.peak_memory_bytes),
+               size_of(result.output_bytes)});
+  }
+  return Page{snapshot->name(),
+              "",
+              {{"head", head(request, *snapshot), "", false},
+               {"shot", shot, ""},
+               {"results", table.html("No hook has run yet."), "Results"}}};
+}
+
+} // namespace holdfast::serve

@@ -1,0 +1,50 @@
+#include "lib/store/live.hpp"
+#include "services/serve/embedded.hpp"
+#include "services/serve/pages.hpp"
+#include "services/serve/parts.hpp"
+
+namespace holdfast::serve {
+
+namespace {
+
+constexpr int kRunning = 200, kTreeLines = 500, kEnded = 20;
+
+Html running(pg::Connection& connection) {
+  Table table({{"Process", "long"}, {"Machine", ""}, {"Holds", "n"}, {"Lease left", "nw"}, {"What it does", "long"}},
+              "Processes that run");
+  for (const auto& process : store::running_processes(connection, kRunning))
+    table.row(
+        {process.label, process.hostname,
+         process.process_type == "worker" ? std::to_string(process.held) + "/" + std::to_string(process.slots) : "",
+         duration(process.lease_seconds), sentence(process.why)});
+  return table.html(Html(html::Literal(embedded::no_workers_html)));
+}
+
+Html tree(pg::Connection& connection) {
+  Table table({{"Process", ""}, {"State", "nw"}, {"Machine", ""}, {"Pid", "n"}, {"For", "nw"}},
+              "Processes and their hooks", Table::Phone::scroll);
+  for (const auto& line : store::process_tree(connection, kTreeLines))
+    table.row({html::fill(embedded::tree_name_html, {{"text", line.tree}}), line.state, line.hostname, line.pid,
+               duration(line.seconds)});
+  return table.html("Nothing runs.");
+}
+
+Html ended(pg::Connection& connection) {
+  Table table({{"Process", "long"}, {"Machine", ""}, {"Ended", "nw"}, {"Why", "long"}}, "Processes that ended");
+  for (const auto& process : store::ended_processes(connection, kEnded))
+    table.row({process.label, process.hostname, when(process.ended_at), process.exit_reason});
+  return table.html("None has ended yet.");
+}
+
+} // namespace
+
+std::optional<Page> workers_page(const PageRequest& request) {
+  auto& connection = request.connection;
+  return Page{"Workers",
+              "Workers",
+              {{"workers", running(connection), "", false},
+               {"tree", tree(connection), "Process tree"},
+               {"ended", ended(connection), "Ended"}}};
+}
+
+} // namespace holdfast::serve
