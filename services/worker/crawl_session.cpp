@@ -12,6 +12,7 @@
 #include "lib/store/view.hpp"
 #include "services/worker/binary_resolver.hpp"
 #include "services/worker/hook_sandbox.hpp"
+#include "services/worker/hook_set.hpp"
 #include "services/worker/on_thread.hpp"
 #include "services/worker/prepare_hook.hpp"
 
@@ -33,10 +34,9 @@ namespace holdfast::worker {
 namespace {
 
 constexpr std::chrono::seconds kHeartbeat{5};
-constexpr int kHeartbeatKills = 180;           // seconds without a heartbeat after which hooks take a session for dead
-constexpr std::chrono::seconds kReadiness{30}; // beyond a background hook's timeout
-constexpr std::size_t kLogTail = 16384;        // of each log of a crawl hook that failed
-constexpr std::int64_t kSeeds = 1000;          // told to crawl hooks
+constexpr int kHeartbeatKills = 180;    // seconds without a heartbeat after which hooks take a session for dead
+constexpr std::size_t kLogTail = 16384; // of each log of a crawl hook that failed
+constexpr std::int64_t kSeeds = 1000;   // told to crawl hooks
 
 // What sweeps up behind others may fail without harm to the crawl.
 bool may_fail(const hooks::Hook& hook) { return hook.name.name.find("kill_zombies") != std::string::npos; }
@@ -50,7 +50,7 @@ public:
   CrawlSession(CrawlSessions& owner, JobContext& context, const store::Claim& claim)
       : owner_(owner), context_(context), crawl_id_(claim.lease.crawl_id), id_(base::new_uuid()),
         persona_(claim.persona.empty() ? "Default" : claim.persona), options_(context.options.hook_options),
-        directory_(context.options.work_dir / "crawls" / id_), changed_(context.executor, kForever),
+        directory_(context.options.work_dir / "crawls" / id_), running_(context), changed_(context.executor, kForever),
         linger_(context.executor), pulse_(context.executor) {
     const auto persona = hooks::read_persona(context.options.data_dir / "personas", persona_);
     if (!persona)
@@ -123,14 +123,12 @@ public:
   void hurry(const std::string& reason) {
     hurried_ = true;
     if (state_ == State::opening) give_up(reason);
-    if (state_ == State::leaving) end_background(context_.options.kill_grace);
+    if (state_ == State::leaving) running_.end_background(context_.options.kill_grace);
   }
   void kill(const std::string& reason) {
     killed_ = true;
     if (state_ == State::opening) give_up(reason);
-    if (foreground_ != nullptr) foreground_->kill();
-    for (const auto& run : background_)
-      run->kill();
+    running_.kill();
     if (state_ == State::ready) spawn(wind_up("closed", reason));
   }
 
@@ -162,8 +160,8 @@ private:
 
   void give_up(const std::string& reason) {
     if (given_up_.empty()) given_up_ = reason;
-    if (foreground_ != nullptr) foreground_->end(context_.options.kill_grace, true);
-    end_background(context_.options.kill_grace);
+    running_.interrupt_foreground(context_.options.kill_grace);
+    running_.end_background(context_.options.kill_grace);
   }
   void check() const {
     if (!given_up_.empty()) throw GivenUp{};
@@ -223,8 +221,8 @@ private:
       co_return;
     }
     state_ = State::ready;
-    for (const auto& run : background_)
-      spawn(watch(run));
+    for (const auto& one : running_.running())
+      spawn(watch(one.run));
     wake();
     rest();
   }
@@ -317,20 +315,15 @@ private:
     prepared.command.sandbox.writable = {directory_, attempts()};
     prepared.command.sandbox.temporary = temporary();
     const auto limit = prepared.limits.timeout + kReadiness;
-    const auto run = std::make_shared<hooks::HookRun>(context_.launcher, context_.executor, std::move(prepared.command),
-                                                      hook, directory_ / hook.plugin->name, prepared.limits);
-    run->start();
+    const auto run = running_.start(hook, std::move(prepared), directory_);
     if (hook.name.background) {
-      background_.push_back(run);
       note(hook, {{"status", "started"}, {"pid", run->pid()}});
       if (co_await run->ready(limit)) co_return;
       check();
       run->end(context_.options.kill_grace, false);
-    } else {
-      foreground_ = run.get();
     }
     const auto outcome = co_await run->finish();
-    foreground_ = nullptr;
+    if (!hook.name.background) running_.forget(*run);
     note(hook, outcome);
     check();
     if (!outcome.binaries.empty()) {
@@ -351,14 +344,6 @@ private:
     co_await wind_up("failed", title(run->hook()) + " has ended: " + outcome.error);
   }
 
-  void end_background(std::chrono::milliseconds most) {
-    const auto now = std::chrono::steady_clock::now();
-    for (const auto& run : background_) {
-      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(run->started_at() + run->timeout() - now);
-      run->end(std::min(most, std::max(left, context_.options.kill_grace)), false);
-    }
-  }
-
   awaitable<void> wind_up(std::string status, std::string reason) {
     if (state_ == State::leaving || state_ == State::over) co_return;
     const bool was_ready = state_ == State::ready;
@@ -377,13 +362,12 @@ private:
     }
     if (status == "closed") co_await report("draining", reason);
     if (status == "closed" && was_ready && !hurried_ && !killed_) co_await run_last_hooks();
-    end_background(hurried_ || killed_ || status == "failed" ? context_.options.kill_grace
-                                                             : std::chrono::milliseconds::max());
-    if (killed_)
-      for (const auto& run : background_)
-        run->kill();
-    for (std::size_t i = 0; i < background_.size(); ++i)
-      co_await collect(*background_[i]);
+    running_.end_background(hurried_ || killed_ || status == "failed" ? context_.options.kill_grace
+                                                                      : std::chrono::milliseconds::max());
+    if (killed_) running_.kill();
+    const auto running = running_.running();
+    for (const auto& one : running)
+      co_await collect(*one.run);
     co_await report(status, reason);
     if (has_hooks() && was_ready) {
       const auto about = log_about();
@@ -464,8 +448,7 @@ private:
   bool known_{false};                        // the database has a row
   bool hurried_{false}, killed_{false};
   bool ended_{false}; // no hook is left; its directory goes next
-  std::vector<std::shared_ptr<hooks::HookRun>> background_;
-  hooks::HookRun* foreground_{nullptr};
+  HookSet running_;   // the one in the foreground, and the background hooks until the end of the session
   std::map<std::string, nlohmann::json> notes_; // by plugin/hook
   std::map<int, std::function<void(const std::string&)>> users_;
   int last_user_{0};

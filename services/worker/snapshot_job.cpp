@@ -29,10 +29,9 @@ namespace holdfast::worker {
 
 namespace {
 
-constexpr std::size_t kFilesInRow = 1000;      // files named in a result's row; the manifest names all
-constexpr std::size_t kHosts = 20;             // of a page and its redirects, whose rate limits are believed
-constexpr std::size_t kLogTail = 4096;         // of a failed hook's stderr, for the page
-constexpr std::chrono::seconds kReadiness{30}; // beyond a background hook's timeout, to say that it is ready
+constexpr std::size_t kFilesInRow = 1000; // files named in a result's row; the manifest names all
+constexpr std::size_t kHosts = 20;        // of a page and its redirects, whose rate limits are believed
+constexpr std::size_t kLogTail = 4096;    // of a failed hook's stderr, for the page
 
 std::filesystem::path attempt_directory(const JobContext& context, const store::Lease& lease) {
   return context.options.work_dir / "attempts" / lease.crawl_id / lease.snapshot_id /
@@ -55,7 +54,7 @@ void list_files(store::HookResult& row, const archive::ResultView& result) {
 SnapshotJob::SnapshotJob(JobContext& context, store::Claim claim)
     : context_(context), claim_(std::move(claim)), options_(context_.options.hook_options),
       files_(context_, attempt_directory(context_, claim_.lease), view_.results, claim_.max_snapshot_bytes),
-      admission_(context_, claim_, options_, [this] { check(); }) {
+      admission_(context_, claim_, options_, [this] { check(); }), hooks_(context_) {
   for (const auto& [key, value] : claim_.options)
     options_[key] = value;
   hook_context_.snapshot_id = claim_.lease.snapshot_id;
@@ -97,12 +96,7 @@ void SnapshotJob::interrupt(const std::string& reason) {
   interrupted_ = reason;
   admission_.abandon();
   files_.abandon();
-  end_hooks();
-}
-
-void SnapshotJob::end_hooks() {
-  for (auto& hook : running_)
-    hook.run->end(context_.options.kill_grace, true);
+  hooks_.interrupt(context_.options.kill_grace);
 }
 
 void SnapshotJob::lose(const std::string& reason) {
@@ -110,8 +104,7 @@ void SnapshotJob::lose(const std::string& reason) {
   lost_ = reason;
   admission_.abandon();
   files_.abandon();
-  for (auto& hook : running_)
-    hook.run->kill();
+  hooks_.kill();
 }
 
 void SnapshotJob::check() const {
@@ -200,7 +193,7 @@ awaitable<void> SnapshotJob::join_session() {
     if (!broken_.empty()) return;
     broken_ = reason;
     files_.abandon();
-    end_hooks();
+    hooks_.interrupt(context_.options.kill_grace);
   });
   check();
   hook_context_.crawl_dir = session_.directory();
@@ -284,15 +277,12 @@ awaitable<void> SnapshotJob::run_hook(const hooks::Hook& hook) {
   prepared.command.sandbox.writable = {files_.directory(), session_.directory()};
   prepared.command.sandbox.temporary = files_.temporary();
   const auto number = add_result(hook);
-  auto owned = std::make_unique<hooks::HookRun>(context_.launcher, context_.executor, std::move(prepared.command), hook,
-                                                files_.directory() / hook.plugin->name, limits);
-  hooks::HookRun* run = owned.get();
-  run->start();
+  const auto readiness = limits.timeout + kReadiness;
+  const auto run = hooks_.start(hook, std::move(prepared), files_.directory(), number);
   rows_[number].started = run->started_at();
-  running_.push_back({std::move(owned), number}); // where interrupt() and lose() find it
   context_.running_hooks->changed();
   if (hook.name.background)
-    co_await run->ready(limits.timeout + kReadiness);
+    co_await run->ready(readiness);
   else
     co_await collect(run);
 }
@@ -302,37 +292,22 @@ awaitable<void> SnapshotJob::end_background() {
   const bool only_background = std::all_of(view_.results.begin(), view_.results.end(), [](const auto& result) {
     return result.status.empty() || result.status == "skipped";
   });
-  std::vector<std::unique_ptr<asio::steady_timer>> timers;
-  std::vector<hooks::HookRun*> runs;
-  for (auto& hook : running_) {
-    hooks::HookRun* run = hook.run.get();
-    runs.push_back(run);
-    const auto deadline = run->started_at() + run->timeout();
-    const auto now = std::chrono::steady_clock::now();
-    if (only_background && deadline > now) {
-      timers.push_back(std::make_unique<asio::steady_timer>(context_.executor, deadline));
-      timers.back()->async_wait([run, grace = context_.options.kill_grace](const boost::system::error_code& error) {
-        if (!error) run->end(grace, false);
-      });
-    } else {
-      // Each has its own remaining time to finish what it does.
-      const auto remaining = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - now);
-      run->end(std::max(remaining, context_.options.kill_grace), false);
-    }
-  }
-  for (auto* run : runs)
-    co_await run->finish();
-  timers.clear();
-  for (auto* run : runs)
-    co_await collect(run);
+  if (only_background)
+    co_await hooks_.outlast_background();
+  else
+    hooks_.end_background();
+  const auto running = hooks_.running();
+  for (const auto& one : running)
+    co_await one.run->finish();
+  for (const auto& one : running)
+    co_await collect(one.run);
 }
 
 // Waits for a hook's end and takes what it left.
-awaitable<void> SnapshotJob::collect(hooks::HookRun* run) {
+awaitable<void> SnapshotJob::collect(std::shared_ptr<hooks::HookRun> run) {
   const hooks::HookOutcome outcome = co_await run->finish();
   const hooks::Hook& hook = run->hook();
-  const auto number =
-      std::find_if(running_.begin(), running_.end(), [&](const auto& one) { return one.run.get() == run; })->number;
+  const auto number = hooks_.number_of(*run);
   auto& row = rows_[number];
   row.pid = run->pid();
   take_exit(row, outcome);
@@ -368,7 +343,8 @@ awaitable<void> SnapshotJob::collect(hooks::HookRun* run) {
     spdlog::debug("{} {}/{}: {} in {}", claim_.url, result.plugin, result.hook, result.status,
                   base::format_duration(result.wall_time));
   }
-  forget(run);
+  hooks_.forget(*run);
+  context_.running_hooks->changed();
   if (slower) throw Failure(*slower);
   co_await admission_.judge_redirects(outcome.redirects);
 }
@@ -381,7 +357,7 @@ awaitable<void> SnapshotJob::take_files(const hooks::Hook& hook, archive::Result
   base::test_point("after_scan");
   check();
   AttemptFiles::Names running;
-  for (const auto& one : running_)
+  for (const auto& one : hooks_.running())
     running.emplace_back(one.run->hook().plugin->name, one.run->hook().name.name);
   const std::string meddled = co_await files_.find_meddling(hook, std::move(running), crawl_hooks_);
   check();
@@ -460,11 +436,6 @@ awaitable<std::optional<Failure>> SnapshotJob::slow_down(const hooks::HookOutcom
   co_return slower;
 }
 
-void SnapshotJob::forget(const hooks::HookRun* run) {
-  std::erase_if(running_, [&](const auto& one) { return one.run.get() == run; });
-  context_.running_hooks->changed();
-}
-
 // Where the page leads, as its hooks say.
 void SnapshotJob::take_hosts(const hooks::HookOutcome& outcome) {
   for (const auto& location : outcome.redirects) {
@@ -488,7 +459,7 @@ void SnapshotJob::take_discovered(const hooks::HookOutcome& outcome) {
 }
 
 void SnapshotJob::list_hooks(std::vector<store::ActiveHook>& hooks) const {
-  for (const auto& [run, number] : running_) {
+  for (const auto& [run, number] : hooks_.running()) {
     const auto& row = rows_[number];
     store::ActiveHook hook{lease(), row.plugin, row.hook, row.background, run->pid(), row.started, run->timeout(), {}};
     if (const auto stillness = run->stillness(); stillness.limit.count() > 0) hook.still_since = stillness.since;
@@ -560,19 +531,18 @@ awaitable<void> SnapshotJob::publish() {
 
 // Nothing of this snapshot runs afterwards.
 awaitable<void> SnapshotJob::reap() {
-  for (auto& hook : running_)
-    hook.run->end(interrupted_.empty() ? std::chrono::milliseconds(0) : context_.options.kill_grace, true);
-  for (std::size_t i = 0; i < running_.size(); ++i) {
-    auto& row = rows_[running_[i].number];
+  hooks_.interrupt(interrupted_.empty() ? std::chrono::milliseconds(0) : context_.options.kill_grace);
+  for (const auto& [run, number] : hooks_.running()) {
+    auto& row = rows_[number];
     try {
-      const auto outcome = co_await running_[i].run->finish();
-      row.pid = running_[i].run->pid();
+      const auto outcome = co_await run->finish();
+      row.pid = run->pid();
       take_exit(row, outcome);
     } catch (const std::exception& error) {
       spdlog::debug("{}: nothing is known of the end of {}/{}: {}", claim_.url, row.plugin, row.hook, error.what());
     }
   }
-  running_.clear();
+  hooks_.clear();
   context_.running_hooks->changed();
 }
 

@@ -12,6 +12,7 @@
 #include "services/worker/attempt_files.hpp"
 #include "services/worker/crawl_session.hpp"
 #include "services/worker/failure.hpp"
+#include "services/worker/hook_set.hpp"
 #include "services/worker/job_context.hpp"
 #include "services/worker/verdict.hpp"
 
@@ -50,15 +51,8 @@ public:
   void list_hooks(std::vector<store::ActiveHook>& hooks) const;
 
 private:
-  // A hook that was started and is not collected yet.
-  struct RunningHook {
-    std::unique_ptr<hooks::HookRun> run;
-    std::size_t number; // in view_.results and rows_
-  };
-
   base::LogAbout log_about(const std::string& plugin = "", const std::string& hook = "") const;
   void check() const; // throws Failure if the job is to end
-  void end_hooks();
   awaitable<void> archive_page();
   void require_plugins() const;
   awaitable<void> join_session();
@@ -68,12 +62,11 @@ private:
   awaitable<void> end_background();
   std::size_t add_result(const hooks::Hook& hook);
   void skip_hook(const hooks::Hook& hook, const std::string& reason);
-  awaitable<void> collect(hooks::HookRun* run);
+  awaitable<void> collect(std::shared_ptr<hooks::HookRun> run);
   awaitable<void> take_files(const hooks::Hook& hook, archive::ResultView& result, const hooks::HookOutcome& outcome);
   void take_discovered(const hooks::HookOutcome& outcome);
   void take_hosts(const hooks::HookOutcome& outcome);
   awaitable<std::optional<Failure>> slow_down(const hooks::HookOutcome& outcome, archive::ResultView& result);
-  void forget(const hooks::HookRun* run);
   awaitable<void> publish();
   awaitable<void> reap();
   void complete_rows(const std::string& why);
@@ -96,7 +89,7 @@ private:
   std::set<std::string> hosts_; // of the page and its redirects
   bool crawl_hooks_{false};     // the crawl has hooks of its own, which may write here too
   std::uint64_t left_bytes_{0}; // by hooks so far, for claim_.max_snapshot_bytes
-  std::vector<RunningHook> running_;
+  HookSet hooks_;               // their numbers are those in view_.results and rows_
   std::vector<store::Seed> discovered_;
   store::Page page_;
   CrawlSessions::Share session_;
