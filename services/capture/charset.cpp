@@ -1,6 +1,6 @@
 #include "services/capture/charset.hpp"
 
-#include "lib/hooks/text.hpp"
+#include "lib/base/utf8.hpp"
 #include "services/capture/hook.hpp"
 
 #include <iconv.h>
@@ -166,7 +166,7 @@ std::string declared_charset(std::string_view bytes) {
 std::string decode_page(std::string_view bytes, std::string_view content_type) {
   std::string result;
   const auto decoded = [&](std::string_view rest, const std::string& codec) {
-    return codec == "UTF-8" ? (result = hooks::repair_utf8(rest), true)
+    return codec == "UTF-8" ? (result = base::repair_utf8(rest), true)
                             : convert(rest, codec, "UTF-8", "\xEF\xBF\xBD", result);
   };
   using namespace std::string_view_literals;
@@ -179,8 +179,8 @@ std::string decode_page(std::string_view bytes, std::string_view content_type) {
     if (codec.starts_with("UTF-16")) codec = "UTF-8"; // a declaration readable as ASCII is not in UTF-16
   }
   if (!codec.empty() && decoded(bytes, codec)) return result;
-  if (hooks::valid_utf8(bytes)) return std::string(bytes);
-  return decoded(bytes, "CP1252") ? result : hooks::repair_utf8(bytes);
+  if (base::is_utf8(bytes)) return std::string(bytes);
+  return decoded(bytes, "CP1252") ? result : base::repair_utf8(bytes);
 }
 
 std::string encode_text(const std::string& text, std::string_view charset) {

@@ -1,6 +1,6 @@
 #include "services/capture/hook.hpp"
 
-#include "lib/hooks/text.hpp"
+#include "lib/base/utf8.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -240,7 +240,7 @@ std::string media_type(std::string_view content_type) {
 }
 
 std::string clean(std::string_view text) {
-  std::string result = hooks::repair_utf8(text);
+  std::string result = base::repair_utf8(text);
   std::erase_if(result, [](char letter) {
     const auto code = static_cast<unsigned char>(letter);
     return (code < 0x20 && code != '\t' && code != '\n' && code != '\r') || code == 0x7f;
