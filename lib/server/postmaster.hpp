@@ -1,5 +1,5 @@
 #pragma once
-// The running server of one cluster, as its postmaster.pid tells and /proc confirms: a recycled pid is nobody. Private
+// The running server of one cluster, as its postmaster.pid tells and /proc confirms: a recycled pid does not count. Private
 // to lib/pg; blocking.
 
 #include "lib/base/fd.hpp"

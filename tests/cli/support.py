@@ -224,7 +224,7 @@ class Case(unittest.TestCase):
 
 
 def as_plain_user():
-    """Keywords of subprocess that make it somebody who is not root."""
+    """Keywords of subprocess that run it as another user than root."""
     if not ROOT:
         return {}
     nobody = pwd.getpwnam("nobody")

@@ -441,7 +441,7 @@ class Outcome(Case):
         snapshot, crawl = result.records
         self.assertEqual((snapshot["status"], snapshot["outcome"], crawl["outcome"]), ("sealed", "succeeded", "succeeded"))
         self.assertTrue(os.path.exists(crawl["page"]))
-        self.assertIsNone(home.server())  # nobody needs it any more
+        self.assertIsNone(home.server())  # it is not needed any more
         # Its log goes to standard error, also as JSON there.
         for line in result.err.splitlines():
             json.loads(line)

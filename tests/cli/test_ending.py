@@ -23,7 +23,7 @@ class Ending(Case):
         return home, adding
 
     def check_finished(self, home, count, **wanted):
-        """`run` ends by itself when all is done, and stops the server that nobody else needs."""
+        """`run` ends by itself when all is done, and stops the server that no other process needs."""
         home.open("all")
         result = home.run("run")
         self.assertEqual(result.code, OK, str(result))
@@ -113,7 +113,7 @@ class Ending(Case):
         self.assertEqual((status.code, status.records[0]["workers"], status.records[0]["snapshots_held"]), (OK, 1, 1), str(status))
         wanted = [("slow", "https://site.test/one")]  # told at most four times a second
         until("it is listed", lambda: [(r["plugin"], r["url"]) for r in home.run("list", "running").records] == wanted)
-        # Somebody else's crawl is worked on by the worker that is there, and by its own when that one has left.
+        # Another user's crawl is worked on by the worker that is there, and by its own when that one has left.
         urls = [f"https://site.test/two-{n}" for n in range(12)]
         other = home.start("add", *urls)
         until("the worker has taken some", lambda: len(home.run("list", "running").records) > 2)

@@ -211,7 +211,7 @@ class Proxy:
                 pair.server.close()
 
     def set(self, mode):
-        """pass, refuse (nobody gets through, sessions are cut), swallow (everything looks open, nothing arrives, for these sessions not
+        """pass, refuse (no connection gets through, sessions are cut), swallow (everything looks open, nothing arrives, for these sessions not
         even later), deaf (what the client says arrives, no answer does)."""
         with self.lock:
             self.mode = mode
@@ -400,7 +400,7 @@ class Stage:
     def __init__(self, holdfast, workers=3, slots=4, leaf_tenths=1, pooler=False, keep=False, parent=None):
         self.holdfast, self.slots, self.leaf_tenths, self.keep = holdfast, slots, leaf_tenths, keep
         self.extra, self.workers, self.mounts, self.pooler, self.postgres, self.expected = {}, [], [], None, None, {}
-        self.outages = [] # (from, to) when nobody could have worked
+        self.outages = [] # (from, to) when no worker could have worked
         self.kills, self.stopped, self.notes, self.since, self.trace_since = [], set(), [], "now()", 0
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="holdfast-cluster-", dir=parent))
         self.directory.chmod(0o711)
@@ -560,7 +560,7 @@ class Stage:
         return problems
 
     def never_found(self, crawl):
-        """What only pages lead to whose hook was killed, or whose owners died three times over: nobody could know of it."""
+        """What only pages lead to whose hook was killed, or whose owners died three times: no worker could know of it."""
         found, missed = set(), set()
         for url, outcome in self.postgres.sql(f"""select s.url, e.outcome from holdfast.snapshot s join holdfast.snapshot_sealed e
                                                   on e.snapshot_id = s.id and e.crawl_id = s.crawl_id where s.crawl_id = '{crawl}'"""):

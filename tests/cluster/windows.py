@@ -162,7 +162,7 @@ def too_many_connections(shared):
 
 
 def capped(shared, broken=False):
-    """Pages that find many URLs seal at once: the cap of their crawl holds, whoever comes first."""
+    """Pages that find many URLs seal at once: the cap of their crawl holds in every order."""
     with contextlib.closing(stage.Stage(shared.holdfast, workers=3, slots=4, keep=shared.keep)) as place:
         if broken:
             break_crawl_lock(place)

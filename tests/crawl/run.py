@@ -280,7 +280,7 @@ class Keeping(Case):
         kept = self.c.sql(f"select pg_catalog.sum(bytes) from holdfast.v_snapshot where crawl_id = '{crawl}'")
         self.assertEqual(page(crawl), (["/three", "/two"], "2", f"{int(kept) / 1024:.1f} KiB"))
         self.assertEqual(waiting(), "0")
-        # Overwritten, and by SQL: whoever has the archive and comes by. A label is part of it too.
+        # Overwritten, and by SQL: by any worker that has the archive. A label is part of it too.
         overwrite = self.c.crawl("--overwrite", urls[1])
         self.c.wait(overwrite)
         self.c.sql(f"select holdfast.crawl_remove('{other}', 'ann')")

@@ -448,7 +448,7 @@ class FileServer(Case):
 
 
 class WrongClock(Server):
-    """Its clock is the machine's plus what the file `offset` says, which every process of the server reads anew. Monotonic
+    """Its clock is the machine's plus what the file `offset` says, which every process of the server reads again. Monotonic
     clocks are left alone."""
 
     libraries = glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")
@@ -641,7 +641,7 @@ class Bucket(Case):
         c.all_sealed(20)
         self.prove(c, 20)
         self.assertEqual([worker.poll() for worker in workers], [None, None])
-        # What the dead worker had published was nobody's, and is gone.
+        # What the dead worker had published had no owner, and is gone.
         self.assertEqual(len(self.files("20*/*/*/*/a*")), 20)
 
     def test_a_store_that_says_nothing_any_more(self):
@@ -657,7 +657,7 @@ class Bucket(Case):
         self.assertEqual(leaving.wait(60), 0)  # in good order, although it cannot publish what it has
         c.until("the other one says so", lambda: c.sql("select count(*) from holdfast.v_worker where status = 'running' and stats ->> 'not_claiming' "
                                                        "like 'the object store does not answer%'") == "1")
-        c.until("nobody holds anything", lambda: c.sql("select count(*) from holdfast.snapshot_queue where owner_id is not null") == "0")
+        c.until("no worker holds a page", lambda: c.sql("select count(*) from holdfast.snapshot_queue where owner_id is not null") == "0")
         self.assertEqual(c.sql("select count(*) from holdfast.v_attempt where ending = 'lapsed'"), "0")
         proxy.set("pass")
         c.all_sealed(20)

@@ -272,7 +272,7 @@ class Partition(Case):
         new = c.start("runner", "--standby")
         c.wait_until_leads(new)
         began = c.sql(f"select began_at from holdfast.runner_term where epoch = {int(epoch) + 1}")
-        # What the old one might still say is refused, whoever says it.
+        # Late calls in the name of the old one are refused.
         with self.assertRaisesRegex(RuntimeError, "no longer leads with epoch"):
             c.sql(f"select * from holdfast.runner_duty('{old_id}', {epoch})")
         with self.assertRaisesRegex(RuntimeError, "has lapsed"):
@@ -378,7 +378,7 @@ class Contenders(Case):
                     c.processes.remove(process)
                     contenders[n] = c.start("runner", *(["--standby"] if dice.random() < 0.8 else []))
             time.sleep(dice.random() * 0.4)
-        c.until("somebody leads", c.leading, seconds=LEASE + 10)
+        c.until("a runner leads", c.leading, seconds=LEASE + 10)
         terms, gap = c.sql("select count(*), coalesce(round(max(extract(epoch from began_at - before))::numeric, 3), 0) from "
                            "(select began_at, lag(valid_until) over (order by epoch) as before from holdfast.runner_term) t").split("|")
         # The record ends a lead when its holder is found dead; what people see begins when it died.
@@ -631,7 +631,7 @@ class Duties(Case):
         directories = c.sql(f"select directory from holdfast.snapshot_sealed where crawl_id = '{expired}'").splitlines()
         self.assertTrue(directories and all((archive / d / "index.html").exists() for d in directories))
         c.sql(f"update holdfast.crawl set keep_until = clock_timestamp() - interval '1 second' where id = '{expired}'")
-        # Nobody may be led out of the archive by a row.
+        # A row must not lead out of the archive.
         (c.directory / "precious").mkdir()
         c.sql("insert into holdfast.purge (directory) values ('../../precious'), ('a/b/../precious')")
         runner = c.start("runner")

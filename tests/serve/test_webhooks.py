@@ -130,7 +130,7 @@ class Webhooks(Case):
         for word in (SECRET, KEY.decode(), KEY.hex()):
             self.assertNotIn(word, said)
             self.assertEqual([table for table, text in rows.items() if word in text], [])
-        self.assertNotIn("tok=en", said, "nor what the URL of a webhook may hold, but in the one table that nobody reads")
+        self.assertNotIn("tok=en", said, "nor what the URL of a webhook may hold, but in the one table that no role reads")
         self.assertEqual([table for table, text in rows.items() if "tok=en" in text], ["holdfast.webhook"])
 
     def test_what_happens_is_told_signed_and_once_if_all_goes_well(self):

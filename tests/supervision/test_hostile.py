@@ -160,7 +160,7 @@ class Hostile(WorkerCase):
                 self.assertTrue(re.search(error, row["error"]), row["error"])
                 if status == "failed":
                     self.assertTrue(row["error"])
-                # Its time, the grace, and room for a busy machine: it was ended, not forgotten.
+                # Its time, the grace, and room for a busy machine: it was ended, not lost.
                 self.assertLess(row["wall"], 1000 * (self.timeout(name) + 20))
         outcomes = dict(home.sql("select s.url, d.outcome from holdfast.snapshot_sealed d join holdfast.snapshot s on s.id = d.snapshot_id"))
         for name in names:
@@ -230,7 +230,7 @@ class Hostile(WorkerCase):
         self.assertEqual(home.run("verify", "--all").code, 0)
 
     def test_siblings_beside_others(self):
-        """Several hooks run at once: nobody can say which it was, so none is blamed alone; touching or reading is no crime."""
+        """Several hooks run at once: the culprit is unknown, so none is blamed alone; touching or reading is no crime."""
         home = self.stage(False)
         home.hook("victim", "on_Snapshot__50_victim.sh", "echo mine >mine.txt; " + SUCCESS % "mine")
         home.hook("whole", "on_Snapshot__51_whole.sh", "echo mine >mine.txt; " + SUCCESS % "mine")
