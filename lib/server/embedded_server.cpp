@@ -240,7 +240,8 @@ EmbeddedServer::~EmbeddedServer() {
                    impl_->cluster.data_dir.string());
       return;
     }
-    // The shared lock may be lost in the attempt, which does not matter: no process can join while we hold the start lock.
+    // The shared lock may be lost in the attempt, which does not matter: no process can join while we hold the start
+    // lock.
     if (!impl_->users.try_exclusive()) return;
     auto running = Postmaster::find(impl_->cluster.directory);
     if (running && !running->stop(kStopPatience)) {

@@ -57,9 +57,9 @@ Response refusal(unsigned status, std::string text) {
 }
 
 // A file with its type and what it may do. It has an origin of its own (another port) and no scripts, forms, cookies or
-// storage on top: a document here has no identity. Nothing is fetched from elsewhere, so that looking at an archived page
-// does not tell its site. A PDF is not sandboxed: browsers refuse to show it then, and its viewer is no part of this
-// origin.
+// storage on top: a document here has no identity. Nothing is fetched from elsewhere, so that looking at an archived
+// page does not tell its site. A PDF is not sandboxed: browsers refuse to show it then, and its viewer is no part of
+// this origin.
 Response described(const std::string& path, std::string_view begin, base::Fd file) {
   Response response;
   response.file = std::move(file);

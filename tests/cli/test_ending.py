@@ -110,7 +110,9 @@ class Ending(Case):
     def test_others_meanwhile(self):
         home, adding = self.begin("one")
         status = home.run("status")
-        self.assertEqual((status.code, status.records[0]["workers"], status.records[0]["snapshots_held"]), (OK, 1, 1), str(status))
+        self.assertEqual(
+            (status.code, status.records[0]["workers"], status.records[0]["snapshots_held"]), (OK, 1, 1), str(status)
+        )
         wanted = [("slow", "https://site.test/one")]  # told at most four times a second
         until("it is listed", lambda: [(r["plugin"], r["url"]) for r in home.run("list", "running").records] == wanted)
         # Another user's crawl is worked on by the worker that is there, and by its own when that one has left.

@@ -31,7 +31,11 @@ class Web(ThreadingHTTPServer):
 
     def seen(self, host=None, path=None):
         with self.lock:
-            found = [r for r in self.requests if (host is None or r[2] == host) and (path is None or re.fullmatch(path, r[3]))]
+            found = [
+                r
+                for r in self.requests
+                if (host is None or r[2] == host) and (path is None or re.fullmatch(path, r[3]))
+            ]
         return sorted(found)
 
     def handle_error(self, request, client_address):

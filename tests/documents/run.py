@@ -109,7 +109,9 @@ class Documents(unittest.TestCase):
         checklist = re.sub(r"\s+", " ", text_of("tests/seed_checklist.md"))
         tests = {name: text_of(name) for name in tracked() if name.startswith("tests/") and not name.endswith(".md")}
         everything = re.sub(r"\s+", " ", " ".join(tests.values()).replace('"\n', "").replace('\\"', '"'))
-        missing = [said for said in re.findall(r'"([^"]+)"', checklist) if said.count(" ") >= 3 and said not in everything]
+        missing = [
+            said for said in re.findall(r'"([^"]+)"', checklist) if said.count(" ") >= 3 and said not in everything
+        ]
         for name in re.findall(r"`isolation:(\w+)`", checklist):
             if name != "NAME" and f"tests/isolation/specs/{name}.spec" not in tests:
                 missing.append(name)
@@ -141,7 +143,9 @@ class Documents(unittest.TestCase):
                 continue
             text = text_of(name)
             lines = re.findall(r"`(holdfast [^`\n]+)`", text)
-            lines += re.findall(r"^(?:\$ +)?(holdfast [^\n]+)$", "\n".join(re.findall(r"```\w*\n(.*?)```", text, re.S)), re.M)
+            lines += re.findall(
+                r"^(?:\$ +)?(holdfast [^\n]+)$", "\n".join(re.findall(r"```\w*\n(.*?)```", text, re.S)), re.M
+            )
             for line in lines:
                 words, given = (), re.split(r"\s[#|>&;]", line)[0].split()[1:]
                 while given and given[0] in verbs_of(words):

@@ -111,8 +111,9 @@ int open_beside(const char* pid_file, const char* name) {
 
 bool try_lock(int fd) { return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0; }
 
-// Our program may have been the last user of its database server, and was killed before it could stop it. A process that
-// starts or stops the server holds postgres.lock, and all who use it share postgres.users. If we get both, it is unused.
+// Our program may have been the last user of its database server, and was killed before it could stop it. A process
+// that starts or stops the server holds postgres.lock, and all who use it share postgres.users. If we get both, it is
+// unused.
 void stop_unused_server(const char* pid_file) {
   if (server_of(pid_file) == 0) return;
   if (!try_lock(open_beside(pid_file, "postgres.lock")) || !try_lock(open_beside(pid_file, "postgres.users"))) return;

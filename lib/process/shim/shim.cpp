@@ -291,8 +291,8 @@ private:
     kill_at_ = now;
   }
 
-  // By those that were reaped or, if that is more, by all that were in the cgroup: the children of a killed hook may stay unreaped: of a
-  // process that ignores SIGCHLD.
+  // By the reaped children or, if that is more, by all processes of the cgroup. A process that ignores SIGCHLD leaves
+  // children that no wait() counts.
   static shim::Consumption used_so_far() {
     rusage usage;
     getrusage(RUSAGE_CHILDREN, &usage);
