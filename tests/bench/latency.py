@@ -9,8 +9,8 @@ import uuid
 import peers
 import suite
 
-# Straight into the tables: what counts here is their size. 1,000 crawls, one of which has a tenth of all rows. The index
-# of parts of URLs, which no claim reads, takes most of the time row by row; it is built again at the end.
+# Straight into the tables: what counts here is their size. 1,000 crawls, one of which has a tenth of all rows.
+# The index of parts of URLs, which no claim reads, takes most of the time row by row; it is built again at the end.
 FILL = """set session_replication_role = replica;
 drop index if exists holdfast.snapshot_by_url_part;
 insert into holdfast.crawl (id, status, retry_at, snapshots_total, snapshots_open)

@@ -79,7 +79,8 @@ class Ending(Case):
             os.kill(pid, signal.SIGKILL)
         until("no hook is left", lambda: not home.hooks(), 5)
         home.finish(adding)
-        # The server is no hook. Its last user stops it, or that one's guard; with both gone, the next one who needs it takes it over.
+        # The server is no hook. Its last user stops it, or the guard of that user. With both gone, the next
+        # process that needs it takes it over.
         self.assertEqual(home.server(), server if server_stays else None)
         self.assertEqual(home.attempts(), [])
         self.check_finished(home, 2, lapses=1)

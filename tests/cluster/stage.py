@@ -389,7 +389,8 @@ class Worker:
         if code is None or not self.wanted:
             return
         self.ends.append(code)
-        # 75: fenced itself by leaving. 69, 73: could not join while the database was away, or the disk full. -9, 137: we killed it.
+        # 75: fenced itself by leaving. 69, 73: could not join while the database was away, or the disk full.
+        # -9, 137: we killed it.
         if not self.expected_end and code not in (75, 69, 73, -9, 137):
             raise Failure(
                 f"worker {self.number} ended by itself with status {code}; {self.log_path}:\n{tail(self.log_path)}"
@@ -501,7 +502,8 @@ class Stage:
             )
             clocks = self.find_clock()
             for number in range(1, workers + 1):
-                # Scratch on the archive's file system (published by renaming), on a small disk and elsewhere (by copying).
+                # Scratch on the archive's file system (published by renaming), on a small disk, and elsewhere (by
+                # copying).
                 work = {1: self.directory / "scratch-1", 2: self.directory / "shared" / "scratch-2"}.get(
                     number, self.directory / f"scratch-{number}"
                 )
@@ -670,7 +672,7 @@ class Stage:
                     f"worker {worker.number} left with status {code}; {worker.log_path}:\n{tail(worker.log_path)}"
                 )
 
-    # The proof -----------------------------------------------------------------------------------------------------------
+    # The proof -----
 
     def check(self):
         """Everything that must hold when all is sealed and the workers have left; returns figures for people."""

@@ -73,7 +73,7 @@ class Storm:
             self.place.tend()
             time.sleep(0.05)
 
-    # The faults --------------------------------------------------------------------------------------------------------------
+    # The faults -----
 
     def terminate_backends(self, worker, dice):
         self.place.postgres.sql(

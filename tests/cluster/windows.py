@@ -206,7 +206,7 @@ def capped(shared, broken=False):
         settle(place, "capped", 60)
 
 
-# Guards broken on purpose ------------------------------------------------------------------------------------------------
+# Guards broken on purpose -----
 
 
 def change_function(place, name, *changes):

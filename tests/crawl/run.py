@@ -591,7 +591,8 @@ class Limits(Case):
         self.sound()
 
     def test_a_hosts_delay_holds_in_its_own_log_whatever_happens(self):
-        # Two hosts, two crawls each, four workers; then kill -9 of all workers and an immediate stop of the server, twice.
+        # Two hosts, two crawls each, four workers; then, twice, kill -9 of all workers and an immediate stop of
+        # the server.
         pages, delay = (150, 0.25) if OPTIONS.full else (12, 0.15)
         hosts = ["127.0.2.1", "127.0.2.2"]
         for host in hosts:

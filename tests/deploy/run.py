@@ -865,7 +865,8 @@ class Bucket(Case):
         c.until("others go on", lambda: c.sealed() >= 4)
         self.process.kill()
         self.process.wait()
-        # Each worker has something to publish; what it cannot is released, and it takes nothing more until the store answers.
+        # Each worker has something to publish. It releases what it cannot, and takes nothing more until the
+        # store answers.
         c.until(
             "both say that the store is away",
             lambda: c.sql(
