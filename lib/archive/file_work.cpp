@@ -126,7 +126,7 @@ Fd open_beneath(int top, const std::string& path, int flags) {
   open_how how{};
   how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC | ((flags & O_PATH) != 0 ? 0U : O_NONBLOCK);
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
-  // EAGAIN: somebody renamed something, anywhere on the machine, while ".." was being resolved.
+  // EAGAIN: a rename happened anywhere on the machine while ".." was being resolved.
   for (int attempts = 0; attempts < 1000; ++attempts) {
     const long fd = ::syscall(SYS_openat2, top, path.c_str(), &how, sizeof how);
     if (fd >= 0) return Fd(static_cast<int>(fd));

@@ -37,8 +37,8 @@ struct Contents {
   throw Error(ErrorClass::input_output, printable(path) + " changed while it was being published");
 }
 
-// Hashes every file, makes it read-only and writes the manifest. Digests are taken anew: a later hook may have changed
-// what was scanned after an earlier one.
+// Hashes every file, makes it read-only and writes the manifest. Digests are computed again: a later hook may have
+// changed what was scanned after an earlier one.
 Contents describe(int attempt, const std::filesystem::path& where, Cancelled cancelled, std::string& manifest_sha256) {
   Contents contents;
   std::string manifest;

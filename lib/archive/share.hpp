@@ -1,6 +1,6 @@
 #pragma once
 // Equal files of the archive kept once. Every body is a hard link with a name below <root>/.bodies/<ab>/<sha256>, so
-// each snapshot's files are ordinary files, any of them may be deleted, and what nobody needs any more is found by its
+// each snapshot's files are ordinary files, any of them may be deleted, and what is unused is found by its
 // link count. Blocking; may be used by any number of workers at once: each step is one rename, link or unlink, and
 // every state in between is a valid archive.
 

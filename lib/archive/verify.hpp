@@ -21,7 +21,7 @@ struct Defect {
 std::vector<Defect> verify_attempt(const Root& root, const std::filesystem::path& directory,
                                    const std::string& manifest_sha256);
 
-// Attempts beside the one that counts, a<fence> and half-made ones, of a snapshot that is sealed: nobody's. Paths
+// Attempts beside the one that counts, a<fence> and half-made ones, of a sealed snapshot: left over. Paths
 // relative to the root. `kept`: the name of the attempt that counts, or empty.
 std::vector<std::filesystem::path> find_leftovers(const Root& root, const std::filesystem::path& snapshot_directory,
                                                   const std::string& kept);

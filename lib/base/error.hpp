@@ -1,5 +1,5 @@
 #pragma once
-// The one list of failures and exit codes. An Error is thrown; whoever catches it decides by its class, never by its
+// The one list of failures and exit codes. An Error is thrown; the catcher decides by its class, never by its
 // text. A hook that fails is data (lib/hooks/outcome), not an Error. Thread-safe: values only.
 
 #include <stdexcept>

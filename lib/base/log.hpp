@@ -19,7 +19,7 @@ void configure_logging(LogFormat format, std::string_view level);
 // terminal. An empty function ends that; after the call returns, the old one is not called any more.
 void set_log_around(std::function<void(const std::function<void()>&)> around);
 
-// The level from now on: what somebody asked for (empty: the configured one), unless debugging is switched on. Words
+// The level from now on: the requested one (empty: the configured one), unless debugging is switched on. Words
 // that are no level are ignored.
 void request_log_level(std::string_view level);
 // Switches debugging on, or off again (SIGUSR1).

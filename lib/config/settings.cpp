@@ -128,7 +128,7 @@ Settings Settings::load(const std::filesystem::path& file, const std::map<std::s
   std::vector<Setting> defaults;
   for (const Key& key : key_table())
     defaults.push_back({&key, {std::string(key.default_value), "default"}});
-  // Paths in a file are meant from where the file is, whoever reads it and from wherever.
+  // A relative path in a file is relative to that file.
   std::map<std::string_view, std::filesystem::path> directories;
   const auto apply = [&](const std::vector<Setting>& layer, const std::filesystem::path& directory) {
     for (const Setting& setting : layer) {

@@ -42,7 +42,7 @@ namespace {
 
 // The contract polls each 50 ms; young hooks are looked at more often, because most readiness comes early.
 constexpr std::array<milliseconds, 4> kPolls{milliseconds(5), milliseconds(10), milliseconds(20), milliseconds(50)};
-constexpr milliseconds kPollForReadiness{10}; // somebody waits for the first line
+constexpr milliseconds kPollForReadiness{10}; // a caller waits for the first line
 constexpr milliseconds kMeasureEvery{1000};
 constexpr int kStillShare = 10; // one part in so many of the time that a hook may stand still is not worth a word
 constexpr int kBusyShare = 50;  // one part in so many of a processor's time
@@ -491,14 +491,14 @@ void HookRun::Impl::settle_logs() {
 void HookRun::Impl::conclude(process::Exit exit) {
   note_excess(exit);
   std::optional<std::string> file_left;
-  if (!result) file_left = before->first_output(); // with a record nobody asks
+  if (!result) file_left = before->first_output(); // a record makes this unnecessary
   // To be interrupted is a polite end too, for a hook that had said what there is to say.
   const bool asked = polite || (interrupting && result);
   outcome.status = decide_status(exit, result, file_left.has_value(), asked, timed_out);
   if (!limit_error.empty()) outcome.status = Status::failed;
   outcome.timed_out = timed_out;
   outcome.interrupted = interrupting && !result && !timed_out && limit_error.empty() && ended_by_stop(exit);
-  if (outcome.interrupted) outcome.status = Status::failed; // whoever ignores the flag must not see a success
+  if (outcome.interrupted) outcome.status = Status::failed; // a caller that ignores the flag must not see a success
   if (result) {
     outcome.output = result->output;
     outcome.output_json = result->output_json;

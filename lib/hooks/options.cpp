@@ -312,7 +312,7 @@ std::vector<std::string> selected_plugins(const Catalog& catalog, const std::str
     if (plugin_enabled(plugin, options)) {
       enabled.push_back(name);
     } else if (enabled_by_option(plugin, options)) {
-      disabled.push_back(name); // only what somebody disabled: a schema's default is no reason to refuse a dependency
+      disabled.push_back(name); // only what was disabled explicitly: a schema's default does not refuse a dependency
     }
   }
 

@@ -135,7 +135,7 @@ struct Heartbeat::Impl {
     }
   }
 
-  // After the first beat the session has proved good. Bells that rang while nobody listened are lost, so one empty
+  // After the first beat the session has proved good. Notifications sent before it listened are lost, so one empty
   // batch makes the owner look once.
   void begin(Connection& connection) {
     backoff.reset();

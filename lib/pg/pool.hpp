@@ -1,8 +1,8 @@
 #pragma once
 // N connections on N threads of their own, for blocking database work from coroutines: `co_await pool.run(fn)` runs
 // fn(Connection&) on one of the threads and resumes on the caller's executor, with fn's value or its exception. Owned
-// by the service; run() may be called from the main thread only. A broken connection is destroyed and made anew (with
-// back-off) before the next piece of work. The destructor lets running work end, drops work not yet started (its
+// by the service; run() may be called from the main thread only. A broken connection is destroyed and opened again
+// (with back-off) before the next piece of work. The destructor lets running work end, drops work not yet started (its
 // waiters see Error(temporary)) and joins the threads. The executors of its callers must outlive it.
 
 #include "lib/base/async.hpp"

@@ -34,7 +34,7 @@ namespace holdfast::pg::compat {
 using TextSink = std::function<void(const char* text)>;
 
 // The SQLSTATE of any exception of the library; empty if it is no report of the server. Version 6 has some exceptions
-// that are no sql_error, and some that are one but have forgotten their SQLSTATE.
+// that are no sql_error, and some that are one but lost their SQLSTATE.
 inline std::string sqlstate_of(const std::exception& error) {
   const auto is = [&]<class Known>(std::in_place_type_t<Known>) {
     return dynamic_cast<const Known*>(&error) != nullptr;

@@ -119,7 +119,7 @@ DatabaseError make_database_error(std::string_view sqlstate, std::string_view se
     message += " (SQLSTATE " + std::string(sqlstate) + (excerpt.empty() ? "" : " in: " + excerpt) + ")";
   }
   std::string hint = report.hint;
-  // "No function matches ... add explicit type casts" helps nobody who merely has an older schema.
+  // "No function matches ... add explicit type casts" does not tell a user that the schema is older.
   if (const auto ours = hint_of(error_class, sqlstate); !ours.empty()) hint = ours;
   return DatabaseError(error_class, sqlstate, message, std::move(hint));
 }

@@ -147,7 +147,7 @@ Exit failed_start(int error, StartStep step) {
 }
 
 // What is known about one started command. Shared by the Child and by the coroutine that watches the shim, because the
-// shim has to be reaped even if nobody waits for it. Main thread only.
+// shim has to be reaped even without a waiter. Main thread only.
 //
 // The shim is kept as the handle that v2::process::detach() gives: async_wait reaps it, and the destructor, unlike that
 // of v2::process, does not kill it, which would lose its tree.

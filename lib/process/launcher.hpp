@@ -20,7 +20,7 @@
 
 namespace holdfast::process {
 
-// One started command. Owned by whoever started it. The destructor of a child that has not ended asks its shim to KILL
+// One started command. Owned by its starter. The destructor of a child that has not ended asks its shim to KILL
 // the tree and does not wait (the shim finishes alone); normal code waits first.
 class Child {
 public:

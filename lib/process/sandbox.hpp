@@ -38,7 +38,7 @@ struct Sandbox {
   std::optional<User> user; // whom the hook runs as; only root can become another
   // All absolute and without symbolic links; what does not exist is passed over.
   std::vector<std::filesystem::path> hidden;   // directories and files that seem empty
-  std::vector<std::filesystem::path> emptied;  // the same, but writable and forgotten at the end: a home directory
+  std::vector<std::filesystem::path> emptied;  // the same, but writable and discarded at the end: a home directory
   std::vector<std::filesystem::path> readable; // shown where they are, also below something hidden
   std::vector<std::filesystem::path> writable;
   std::filesystem::path temporary; // shown as /tmp and /var/tmp

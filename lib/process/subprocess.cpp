@@ -26,7 +26,7 @@ Exit exit_of(int status) {
 
 } // namespace
 
-// Shared by the object and by the coroutine that waits, which reaps the program even if nobody awaits it.
+// Shared by the object and by the coroutine that waits, which reaps the program even without a waiter.
 struct Subprocess::State {
   State(const asio::any_io_executor& executor) : process(executor), ended(executor) {
     ended.expires_at(std::chrono::steady_clock::time_point::max());

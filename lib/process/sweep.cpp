@@ -58,7 +58,8 @@ int sweep(const std::string& variable, const std::string& prefix, std::chrono::m
     ::kill(shim.pid, SIGCONT); // a hook may have stopped its own shim
   }
   wait_until_gone(shims, deadline);
-  // A shim that did not obey in time is killed as well: what it leaves is then nobody's and found by the same marker.
+  // A shim that did not obey in time is killed as well: what it leaves has no owner then and is found by the same
+  // marker.
   for (const auto& shim : shims)
     if (process_alive(shim.pid, shim.start_ticks)) ::kill(shim.pid, SIGKILL);
 

@@ -48,7 +48,7 @@ public:
   Client& operator=(const Client&) = delete;
 
   const Location& location() const noexcept { return location_; }
-  // Why the store is taken for away; empty: it is not. Asks nobody.
+  // Why the store counts as unreachable; empty: it does not. Sends no request.
   std::string trouble() const;
 
   // False if there is no such object. What was handed to `sink` before a failure is incomplete.

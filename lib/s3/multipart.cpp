@@ -1,5 +1,5 @@
 // Objects that are sent in pieces: begun, each piece sent and named by the tag that the store gave it, completed; or
-// aborted, so that no pieces are left that somebody pays for.
+// aborted, so that no pieces are left that cost money.
 #include "lib/base/error.hpp"
 #include "lib/base/sha256.hpp"
 #include "lib/s3/client.hpp"

@@ -208,7 +208,7 @@ void open_passage(const Cluster& cluster, const User& user) {
   if (::geteuid() != 0) return;
   const auto status = status_of(cluster.data_dir);
   if (status.st_uid == user.uid || (status.st_mode & S_IXOTH) != 0) return;
-  // Only the group's right to pass, and only if the group is root's own, i.e. nobody has chosen it.
+  // Only the group's right to pass, and only if the group is root's own, i.e. it was not chosen.
   if (status.st_gid == 0) (void)!::chown(cluster.data_dir.c_str(), 0, user.gid);
   if (status.st_gid == 0 || status.st_gid == user.gid) {
     ::chmod(cluster.data_dir.c_str(), (status.st_mode & 07777) | S_IXGRP);

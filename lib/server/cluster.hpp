@@ -20,7 +20,7 @@ struct Cluster {
 };
 
 // The owner of an existing cluster; for a new one ourselves, or whom root makes way for. Throws Error(configuration) if
-// the cluster belongs to somebody we cannot become.
+// the cluster belongs to a user that we cannot become.
 User server_user(const Cluster& cluster);
 
 // Lets the server's user pass through a data directory that is closed to them because root made it.

@@ -33,7 +33,7 @@ using std::chrono::steady_clock;
 
 constexpr auto kReadyLimit = 60s;
 constexpr auto kStopPatience = 30s;
-// Whoever holds the start lock is starting (initdb 120 s, ready 60 s) or stopping (30 s + 10 s).
+// The holder of the start lock is starting (initdb 120 s, ready 60 s) or stopping (30 s + 10 s).
 constexpr auto kStartLockLimit = 200s;
 constexpr std::uintmax_t kLogRotateSize = 16U << 20U;
 
@@ -138,7 +138,7 @@ private:
     spdlog::debug("started PostgreSQL {} in {}, pid {}", programs.major, cluster_.directory.string(), pid);
   }
 
-  // Nobody serves this cluster, so whatever is left of a socket is dead. PostgreSQL would believe a recycled pid in its
+  // No server runs on this cluster, so a socket file left here is dead. PostgreSQL would believe a recycled pid in its
   // lock file.
   void remove_stale_socket() const {
     std::error_code ignored;
@@ -211,7 +211,7 @@ struct EmbeddedServer::Impl {
         users(cluster.data_dir / "postgres.users") {}
 
   Cluster cluster;
-  FileLock start_lock; // held while somebody starts or stops the server
+  FileLock start_lock; // held while a process starts or stops the server
   FileLock users;      // shared by all who use it
   std::string dsn;
 };
@@ -240,7 +240,8 @@ EmbeddedServer::~EmbeddedServer() {
                    impl_->cluster.data_dir.string());
       return;
     }
-    // The shared lock may be lost in the attempt, which does not matter: nobody can join while the start lock is ours.
+    // The shared lock may be lost in the attempt, which does not matter: no process can join while we hold the start
+    // lock.
     if (!impl_->users.try_exclusive()) return;
     auto running = Postmaster::find(impl_->cluster.directory);
     if (running && !running->stop(kStopPatience)) {

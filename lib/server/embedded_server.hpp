@@ -31,7 +31,7 @@ public:
   static std::unique_ptr<EmbeddedServer> start(const std::filesystem::path& data_dir, const Options& options);
   static std::unique_ptr<EmbeddedServer> start(const std::filesystem::path& data_dir) { return start(data_dir, {}); }
 
-  // Leaves; stops the server if nobody else uses it. Waits at most 30 s, then an immediate shutdown.
+  // Leaves; stops the server if no other process uses it. Waits at most 30 s, then an immediate shutdown.
   ~EmbeddedServer();
   EmbeddedServer(const EmbeddedServer&) = delete;
   EmbeddedServer& operator=(const EmbeddedServer&) = delete;

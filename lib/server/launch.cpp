@@ -166,7 +166,7 @@ pid_t start(const Launch& launch, bool daemon) {
 int status_of(pid_t child) {
   int status = 0;
   while (::waitpid(child, &status, 0) < 0) {
-    if (errno != EINTR) return 127; // somebody ignores SIGCHLD, so the kernel kept nothing
+    if (errno != EINTR) return 127; // SIGCHLD is ignored, so the kernel kept no status
   }
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

@@ -1,6 +1,6 @@
 #pragma once
-// The running server of one cluster, as its postmaster.pid tells and /proc confirms: a recycled pid is nobody. Private
-// to lib/pg; blocking.
+// The running server of one cluster, as its postmaster.pid tells and /proc confirms: a recycled pid does not count.
+// Private to lib/pg; blocking.
 
 #include "lib/base/fd.hpp"
 

@@ -11,7 +11,7 @@ namespace holdfast::server {
 // of hosts), else a short directory below $XDG_RUNTIME_DIR or /tmp, named by a digest of data_dir.
 std::filesystem::path socket_directory(const std::filesystem::path& data_dir, const User& user);
 
-// Makes it, for the user alone. Throws Error(cannot_create), also if somebody else made it first.
+// Makes it, for the user alone. Throws Error(cannot_create), also if another process made it first.
 void make_socket_directory(const std::filesystem::path& directory, const User& user);
 
 } // namespace holdfast::server

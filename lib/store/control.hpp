@@ -83,7 +83,7 @@ std::int64_t crawl_remove(pg::Connection& connection, const std::string& crawl, 
 bool snapshot_remove(pg::Connection& connection, const std::string& snapshot, const std::string& by);
 std::vector<std::string> crawls_expired(pg::Connection& connection, std::int64_t limit);
 std::vector<std::string> purge_list(pg::Connection& connection, std::int64_t limit);
-// Those that nobody has deleted for `age`.
+// Those that have not been deleted for `age`.
 std::vector<std::string> purge_waiting(pg::Connection& connection, std::int64_t limit, std::chrono::milliseconds age);
 // A crawl's page in the archive that no longer says what is so.
 struct StalePage {

@@ -32,7 +32,7 @@ std::chrono::milliseconds host_rate_limited(pg::Connection& connection, const st
 
 // What a site's robots.txt says, as the workers share it (migrations/functions/55_robots.sql).
 struct Robots {
-  std::string state; // known, unreachable, wanted (nobody knows yet)
+  std::string state; // known, unreachable, wanted (not known yet)
   std::string rules, error;
   bool fetch{false};     // the caller is to fetch it within a minute, and to call robots_put
   bool too_early{false}; // claimed before it was known that the site has a delay: put it back

@@ -56,7 +56,7 @@ struct BeatAnswer {
 
 // Returns the collection's id.
 std::string worker_join(pg::Connection& connection, const ProcessInfo& process, std::chrono::milliseconds lease);
-// Whether the collection has ever sealed files that are still in it: then its archive exists, and is never made anew.
+// Whether the collection holds sealed files: then its archive exists, and an empty directory is not taken for it.
 bool archive_begun(pg::Connection& connection);
 BeatAnswer worker_beat(pg::Connection& connection, const std::string& worker, std::chrono::milliseconds lease,
                        const std::vector<Lease>& held, const std::string& stats_json);

@@ -76,7 +76,7 @@ create or replace function holdfast.archive_begun()
   select exists (select from holdfast.snapshot_sealed where directory is not null)
 $$;
 comment on function holdfast.archive_begun() is
-  'Whether the collection has files: then its archive is never made anew in an empty directory.';
+  'Whether the collection has files: then its archive is never created again in an empty directory.';
 
 create or replace function holdfast.worker_may_claim(p_worker uuid)
   returns boolean language plpgsql as $$

@@ -81,7 +81,7 @@ begin
   loop
     exit when cardinality(v_ids) >= p_room;
     select * into v_host from holdfast.host h where h.name = v_lane.host for update skip locked;
-    -- Without a row the host has no limits: it was forgotten after its lane was made.
+    -- Without a row the host has no limits: its row was deleted after its lane was made.
     continue when not found and exists (select from holdfast.host h where h.name = v_lane.host);
     v_host.name := v_lane.host;
     v_ids := v_ids || holdfast.claim_lane(p_worker, p_crawl, v_host, p_room - cardinality(v_ids), p_newest,

@@ -210,8 +210,8 @@ comment on function holdfast.schedule_remove(uuid) is 'Removes a schedule; its c
 
 create or replace function holdfast.schedule_run(p_id uuid, p_crawl uuid)
   returns uuid language plpgsql as $$
--- Returns NULL if the last crawl is still open, or if a crawl with only_new would leave out all URLs; the note
--- says which. May be repeated with the same p_crawl.
+-- Returns NULL if the last crawl is still open, or if a crawl with only_new would leave out all URLs. The
+-- note says which. May be repeated with the same p_crawl.
 declare
   v_schedule constant holdfast.schedule := holdfast.schedule_lock(p_id);
   v_now constant timestamptz := clock_timestamp();

@@ -174,7 +174,7 @@ begin
     set retry_at = p_now
     where b.retry_at > p_now + interval '31 minutes';
   get diagnostics v_more = row_count; v_count := v_count + v_more;
-  -- Only schedules that an earlier clock has run or made: the next run of each is computed anew.
+  -- Only schedules that an earlier clock has run or made: the next run of each is computed again.
   update holdfast.schedule s
     set next_run_at = holdfast.schedule_next(s.every, s.time_zone, p_now),
         last_run_at = case when s.last_run_at > p_now then p_now else s.last_run_at end,

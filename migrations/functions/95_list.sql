@@ -60,10 +60,9 @@ create or replace function holdfast.snapshots_found(
   returns table (id uuid)
   language plpgsql stable set enable_indexscan = off set enable_indexonlyscan = off
   set plan_cache_mode = force_custom_plan set jit = off as $$
--- The newest with a tag, a part of a URL or a host, by the indexes made for that: the name of a host is a part
--- of the URL. A walk over all snapshots in
--- the order of their ids looks cheaper to the planner than it is: those with one tag are those of one crawl,
--- side by side.
+-- The newest with a tag, a part of a URL or a host (whose name is a part of the URL), by the indexes for
+-- those. The planner underestimates a walk over all snapshots in the order of their ids: the snapshots with
+-- one tag belong to one crawl and are neighbours.
 begin
   if p_tag is null then
     return query

@@ -33,7 +33,7 @@ namespace {
 
 enum class Followed { to_the_end, deserted, stopped };
 
-// Follows a crawl that others work on until it is sealed, or nobody is left to work on it.
+// Follows a crawl that others work on until it is sealed, or no worker is left.
 Followed follow(pg::Connection& connection, const std::string& crawl_id) {
   while (!told_to_end()) {
     if (store::crawl(connection, crawl_id).status == "sealed") return Followed::to_the_end;
@@ -103,7 +103,7 @@ bool all_archived(Context& context, pg::Connection& connection, const PlannedCra
 }
 
 bool works(const AddOptions& options, const Context& context) {
-  // One's own collection is worked on by whoever adds; a cluster has workers for that.
+  // In an embedded collection, `add` does the work; a cluster has workers for that.
   return !options.background && (options.wait || context.embedded());
 }
 
@@ -179,7 +179,7 @@ Action add_verb(CLI::App& command) {
       ->check(
           CLI::IsMember({"auto", "txt", "jsonl", "json", "netscape", "html", "rss", "sitemap", "pocket", "pinboard"}));
   add_limit_options(command, options.limits);
-  command.add_flag("--wait", options.wait, "Wait until everything is archived, working on it if nobody else does");
+  command.add_flag("--wait", options.wait, "Wait until everything is archived, working on it if no worker is running");
   command.add_flag("--bg", options.background, "Only queue it");
   command.add_flag("--strict", options.strict,
                    "Add nothing if a line of a file cannot be used (default: leave that line out and show it)");

@@ -95,7 +95,7 @@ int events(Context& context, const EventOptions& options) {
       }
       std::cout << std::flush;
       seen.erase(seen.begin(), seen.lower_bound(newest - 2 * kOverlap));
-      if (!std::cout) return base::kExitSuccess; // whoever read us has gone
+      if (!std::cout) return base::kExitSuccess; // our reader has closed the pipe
     } catch (const base::Error& error) {
       if (error.error_class() != base::ErrorClass::temporary && error.error_class() != base::ErrorClass::unavailable)
         throw;

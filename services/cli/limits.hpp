@@ -21,7 +21,7 @@ void add_limit_options(CLI::App& command, LimitOptions& options);
 void apply_limits(const LimitOptions& options, const config::Settings& settings, const std::vector<store::Seed>& seeds,
                   store::NewCrawl& crawl);
 
-// "news.example.co.uk" -> "example.co.uk": the part of a host name that somebody can register.
+// "news.example.co.uk" -> "example.co.uk": the part of a host name that can be registered.
 std::string registrable_domain(const std::string& host);
 
 } // namespace holdfast::cli

@@ -109,7 +109,7 @@ Action persona_verb(CLI::App& command) {
     set.add_option("name", given->name, "Its name")->required();
     set.add_option("--cookies", given->cookies, "Cookies file in Netscape's format; it is copied");
     set.add_option("--option", given->options, "Option for hooks, as NAME=VALUE")->allow_extra_args(false);
-    set.add_option("--unset", given->unset, "Option to be forgotten")->allow_extra_args(false);
+    set.add_option("--unset", given->unset, "Option to remove")->allow_extra_args(false);
     set.add_option("--notes", given->notes, "What it is for");
     return [given](Context& context) { return set_persona(context, *given); };
   });

@@ -58,7 +58,7 @@ runner::SpawnerOptions spawner_options(Context& context, bool stay) {
   options.command = worker_command(context);
   options.slots = static_cast<int>(settings.integer("worker.snapshots"));
   options.max_per_type = static_cast<int>(settings.integer("runner.max_workers_per_type"));
-  // Each worker runs several browsers at once: unless somebody says otherwise, half the processors are enough of them.
+  // Each worker runs several browsers at once: unless configured otherwise, half the processors are enough of them.
   if (settings.value("runner.max_workers_per_type").origin == "default")
     options.max_per_type =
         std::min(options.max_per_type, std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / 2));
@@ -183,7 +183,7 @@ Action run_verb(CLI::App& command) {
 Action runner_verb(CLI::App& command) {
   const auto standby = std::make_shared<bool>(false), status = std::make_shared<bool>(false);
   command.add_flag("--standby", *standby, "Wait until no other runner leads, and step back for a newer one");
-  command.add_flag("--status", *status, "Only show who leads and what the duties do; 1 if nobody leads");
+  command.add_flag("--status", *status, "Only show the leader and the duties; exit code 1 without a leader");
   return
       [standby, status](Context& context) { return *status ? runner_status(context) : run_duties(context, *standby); };
 }

@@ -74,7 +74,7 @@ bool run_worker(Context& context, const std::function<bool(pg::Connection&)>& do
   Signals signals(io, stop);
   const auto deliverer = context.deliverer("worker");
   run_to_end(io, incarnations(io, context, stop, done, worker));
-  // Nobody may be there to send what the last snapshot has caused.
+  // No other process may be there to send what the last snapshot caused.
   if (deliverer && !signals.received()) deliverer->flush(std::chrono::seconds(5));
   return signals.received();
 }

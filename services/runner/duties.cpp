@@ -63,7 +63,7 @@ awaitable<Ending> run(asio::io_context& io, GateOptions options, base::StopSigna
       joined = true;
       if (options.joined) options.joined(gate->id());
     } catch (const base::Error& error) {
-      // Whoever starts a runner wants to know; later it waits for its database to come back.
+      // At the start a user wants to know; later the runner waits for its database.
       if (!joined ||
           (error.error_class() != base::ErrorClass::temporary && error.error_class() != base::ErrorClass::unavailable))
         throw;

@@ -20,7 +20,7 @@ awaitable<void> do_duties(Gate& gate, Purge& purge, std::chrono::milliseconds po
 
 // Stands at the gate until told to stop. A runner that is asked to leave ends, unless it stands by (or `persist` says
 // so): then it goes to the back and waits for its turn. One that lost its lead because it could not beat goes to the
-// back in any case: it must not chase away whoever stepped in. Throws what the first joining throws.
+// back in any case: it must not replace its successor. Throws what the first joining throws.
 awaitable<Ending> run(asio::io_context& io, GateOptions options, base::StopSignal& stop, bool persist = false);
 
 } // namespace holdfast::runner

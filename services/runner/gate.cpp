@@ -39,7 +39,7 @@ bool found_dead(const store::RunnerInWay& other) {
   return process::process_start_ticks(other.pid) != 0 && !process::process_alive(other.pid, other.start_ticks);
 }
 
-// TERM to exactly that process: a pid may be somebody else's by the time a signal is sent, a descriptor of it may not.
+// TERM to exactly that process: a pid may be recycled before the signal is sent; a descriptor cannot.
 bool send_term(int pid, std::uint64_t start_ticks) {
   const int descriptor = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
   if (descriptor < 0) return false;

@@ -1,11 +1,11 @@
 #pragma once
 // One runner at the single-runner gate: joins as a waiting one, gets through or gives way, keeps its lead by beating,
-// leaves. Owned by whoever runs duties; constructed, used and destroyed on the main thread. Side threads: beat (own
+// leaves. Owned by `Duties`; constructed, used and destroyed on the main thread. Side threads: beat (own
 // connection), database pool. Destroy it only after leave() has completed; the destructor stops the beat and joins both
 // threads.
 //
 // The newest wins. A leading runner on this machine is sent TERM as well as being asked, if it is still
-// the process it was; one elsewhere is asked, and waited out by its lease. The database lets nobody through while a
+// the process it was; one elsewhere is asked, and waited out by its lease. The database lets no runner through while a
 // duty of the old one is being done.
 
 #include "lib/base/async.hpp"
@@ -28,7 +28,7 @@ public:
     leads,      // through: epoch() is valid
     superseded, // a newer runner wants it: leave
     stopped,    // told to stop while waiting
-    lost,       // lapsed: start anew
+    lost,       // lapsed: start again
   };
 
   // Joins, on a connection of its own: if the database is away at start, it says so and throws.
@@ -42,7 +42,7 @@ public:
   // Closes the lead (or the waiting) in the database, if that can be reached within a moment; else the lease runs out.
   awaitable<void> leave(int exit_code, std::string reason);
 
-  // It leads, as far as it knows: its last beat is young enough, nobody asked it to leave. What it does is checked
+  // It leads, as far as it knows: its last beat is young enough, and it was not asked to leave. What it does is checked
   // again by the database.
   bool leads() const;
   bool asked_to_leave() const noexcept { return asked_; }

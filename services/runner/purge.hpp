@@ -1,6 +1,6 @@
 #pragma once
 // Deletes the files of what was removed from the collection (holdfast.purge lists them) and writes the pages of crawls
-// that this makes wrong anew, where the archive is mounted.
+// that this makes wrong again, where the archive is mounted.
 // Owned by the runner's duties; used on the main thread, the deleting itself on the "files" thread. The destructor
 // waits for what it is deleting.
 

@@ -30,7 +30,7 @@ int open_beneath(int directory, const std::string& path, std::uint64_t flags) {
   for (int tries = 0; tries < 10; ++tries) {
     const long file = ::syscall(SYS_openat2, directory, path.c_str(), &how, sizeof how);
     if (file >= 0) return static_cast<int>(file);
-    if (errno != EAGAIN && errno != EINTR) break; // EAGAIN: somebody renames just now
+    if (errno != EAGAIN && errno != EINTR) break; // EAGAIN: a concurrent rename
   }
   return -1;
 }
@@ -57,9 +57,9 @@ Response refusal(unsigned status, std::string text) {
 }
 
 // A file with its type and what it may do. It has an origin of its own (another port) and no scripts, forms, cookies or
-// storage on top: a document here is nobody. Nothing is fetched from elsewhere, so that looking at an archived page
-// does not tell its site. A PDF is not sandboxed: browsers refuse to show it then, and its viewer is no part of this
-// origin.
+// storage on top: a document here has no identity. Nothing is fetched from elsewhere, so that looking at an archived
+// page does not tell its site. A PDF is not sandboxed: browsers refuse to show it then, and its viewer is no part of
+// this origin.
 Response described(const std::string& path, std::string_view begin, base::Fd file) {
   Response response;
   response.file = std::move(file);

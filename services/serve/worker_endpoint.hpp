@@ -1,7 +1,8 @@
 #pragma once
 // What a worker tells machines about itself: /healthz (it lives), /readyz (it is counted on: its lease holds), /metrics
-// (Prometheus). All three are open to whoever reaches the port: they hold numbers, and names of plugins and machines.
-// Owned by the verb that runs the worker; threads and read-only database sessions of its own. The destructor ends both.
+// (Prometheus). All three are open to every client that reaches the port: they hold numbers, and names of plugins and
+// machines. Owned by the verb that runs the worker; threads and read-only database sessions of its own. The destructor
+// ends both.
 
 #include <cstdint>
 #include <memory>

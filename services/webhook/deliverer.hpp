@@ -1,7 +1,7 @@
 #pragma once
 // Sends what waits in the outbox (holdfast.delivery) to webhooks, beside a worker or a runner. Owned by the verb; any
-// number of processes may run one. It has a thread ("hf-webhook") and a database session of its own, and needs nobody's
-// lease: a claim of a delivery ends by itself, so that what a killed process was sending is sent by another. The
+// number of processes may run one. It has a thread ("hf-webhook") and a database session of its own, and needs no other
+// part's lease: a claim of a delivery ends by itself, so that what a killed process was sending is sent by another. The
 // destructor stops the thread within a second or two; what it was sending is released.
 
 #include <chrono>

@@ -125,7 +125,7 @@ std::string AttemptFiles::overweight(const Weights& weights, const std::string& 
   return "";
 }
 
-// What lies in no plugin's directory is nobody's output, but it would be published too.
+// What lies outside the plugins' directories is no output, but it would be published too.
 void AttemptFiles::refuse_astray(const Weights& weights) const {
   const auto limit = context_.options.hook_limits.output_bytes;
   std::uint64_t astray = 0;

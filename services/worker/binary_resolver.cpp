@@ -123,7 +123,7 @@ void BinaryResolver::also(const std::vector<std::string>& plugins, const hooks::
   }
 }
 
-// What the enabled plugins and those of crawls need, by name; what no environment provides only if somebody could
+// What the enabled plugins and those of crawls need, by name; what no environment provides only if a hook could
 // install it.
 std::string BinaryResolver::wanted() const {
   const auto& catalog = *context_.options.catalog;

@@ -34,7 +34,7 @@ public:
 
   // A crawl runs these plugins. What those of them need that are not enabled here otherwise is looked for, too.
   void also(const std::vector<std::string>& plugins, const hooks::Options& options);
-  // A crawl hook asks for binaries, or says where it has put them. Completes when those that nobody had asked for
+  // A crawl hook asks for binaries, or says where it has put them. Completes when those that were not requested before
   // before have been looked for, at most ten minutes later.
   awaitable<void> provide(std::vector<hooks::BinaryRecord> records, std::string plugin);
   // A hook has set options of this machine.

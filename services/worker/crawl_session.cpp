@@ -109,7 +109,7 @@ public:
       co_await change();
   }
 
-  // Nobody needs it any more once its last user has left.
+  // It is not needed once its last user has left.
   void finish_soon(const std::string& reason) {
     unneeded_ = reason;
     rest();
@@ -336,7 +336,7 @@ private:
       throw SessionFailed(title(hook) + " failed: " + outcome.error);
   }
 
-  // A daemon that dies takes the session with it: the snapshots that use it are released, the next one opens it anew.
+  // A daemon that dies takes the session with it: the snapshots that use it are released, the next one opens it again.
   awaitable<void> watch(std::shared_ptr<hooks::HookRun> run) {
     const auto outcome = co_await run->finish();
     note(run->hook(), outcome);

@@ -24,7 +24,7 @@ namespace holdfast::worker {
 
 class CrawlSession;
 
-// Thrown by join(): this worker has as many crawls open as it may. The snapshot goes to somebody else.
+// Thrown by join(): this worker has as many crawls open as it may. The snapshot is released for another worker.
 struct SessionsFull {};
 // Thrown by join(): the session could not be opened, or was given up meanwhile.
 class SessionFailed : public std::runtime_error {

@@ -1,6 +1,6 @@
 #pragma once
 // What every worker does for the archive beside its pages, because a runner may have no access to it: deletes the files
-// of removed snapshots and writes the pages of crawls anew. It also looks after the clock of the database if no runner
+// of removed snapshots and writes the pages of crawls again. It also looks after the clock of the database if no runner
 // does. Nothing fails because of it; another round, or another worker, does what could not be done. Owned by Worker;
 // main thread only, its file work on the files thread and the pool.
 

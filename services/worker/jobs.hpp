@@ -58,7 +58,7 @@ private:
   JobContext& context_;
   Turns& turns_;
   const Callbacks callbacks_;
-  // What was taken from us may be claimed anew while its first run still ends.
+  // What was taken from us may be claimed again while its first run still ends.
   std::map<Key, std::shared_ptr<SnapshotJob>> jobs_;
   std::map<Key, std::uint64_t> unaware_; // of the last beat: the last turn that may still answer for it
   std::set<Key> releasing_;

@@ -45,7 +45,7 @@ public:
     co_return co_await pool_.run(call);
   }
 
-  // The parts of repeat(), for callers that build each try anew.
+  // The parts of repeat(), for callers that build each try again.
   struct Backoff {
     std::chrono::milliseconds next{50};
   };

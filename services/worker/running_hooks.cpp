@@ -25,8 +25,8 @@ void RunningHooks::changed() {
   sleeper_.wake();
 }
 
-void RunningHooks::forgotten() {
-  forgotten_ = true;
+void RunningHooks::lost() {
+  lost_ = true;
   changed();
 }
 
@@ -40,7 +40,7 @@ awaitable<void> RunningHooks::run() {
   while (!stopped_) {
     if (!changed_) co_await sleeper_.sleep(told_.empty() ? std::chrono::hours(24) : kAgain);
     if (stopped_) break;
-    if (!std::exchange(changed_, false) && !told_.empty()) forgotten_ = true;
+    if (!std::exchange(changed_, false) && !told_.empty()) lost_ = true;
     const bool told = co_await tell();
     for (const auto next = Clock::now() + (told ? kLeast : kAfterTrouble); !stopped_ && Clock::now() < next;)
       co_await sleeper_.sleep(std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now()));
@@ -54,14 +54,14 @@ awaitable<void> RunningHooks::run() {
 // False: it has to be told again.
 awaitable<bool> RunningHooks::tell() {
   auto hooks = collect_();
-  if (!forgotten_ && hooks == told_) co_return true;
-  forgotten_ = false;
+  if (!lost_ && hooks == told_) co_return true;
+  lost_ = false;
   std::string problem;
   try {
     co_await retry_.once([&](pg::Connection& connection) { store::worker_hooks(connection, worker_, hooks); });
   } catch (const std::exception& error) {
     problem = error.what();
-    forgotten_ = true;
+    lost_ = true;
   }
   if (!problem.empty()) spdlog::warn("the database does not know which hooks run: {}", problem);
   if (problem.empty()) told_ = std::move(hooks);

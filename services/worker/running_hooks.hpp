@@ -27,8 +27,8 @@ public:
   void stop();
 
   void changed();
-  // The database may have forgotten the set: its table does not survive a crash.
-  void forgotten();
+  // The database may have lost the set: its table does not survive a crash.
+  void lost();
 
 private:
   awaitable<bool> tell();
@@ -38,7 +38,7 @@ private:
   const std::function<std::vector<store::ActiveHook>()> collect_;
   Sleeper sleeper_;
   std::vector<store::ActiveHook> told_; // what the database knows
-  bool changed_{false}, forgotten_{false}, stopped_{false};
+  bool changed_{false}, lost_{false}, stopped_{false};
 };
 
 } // namespace holdfast::worker

@@ -47,7 +47,7 @@ void remove_logged(const std::filesystem::path& directory) {
   }
 }
 
-// Links of incarnations that were killed and whose work_dir has been removed since: nobody looks there again.
+// Links of incarnations that were killed and whose work_dir has been removed since: they are not read again.
 void remove_dangling_names() {
   std::error_code error;
   for (std::filesystem::directory_iterator it("/tmp", error), end; !error && it != end; it.increment(error)) {
@@ -56,7 +56,7 @@ void remove_dangling_names() {
     const auto target = std::filesystem::read_symlink(it->path(), ignored);
     if (target.filename() == "tmp" && it->path() == short_name(target.parent_path().filename().string()) &&
         !std::filesystem::exists(target.parent_path(), ignored) && !ignored)
-      std::filesystem::remove(it->path(), ignored); // refused if it is somebody else's
+      std::filesystem::remove(it->path(), ignored); // refused if another user owns it
   }
 }
 
@@ -102,7 +102,7 @@ Scratch::Scratch(const std::filesystem::path& work_dir, const std::string& worke
   file << own_identity() << '\n' << std::flush;
   if (!file) {
     remove_short_name(worker_id);
-    remove_logged(path_); // without an owner nobody would dare to for a while
+    remove_logged(path_); // without an owner it would stay for a while
     throw base::Error(base::ErrorClass::cannot_create, "cannot write " + (path_ / kOwner).string(),
                       "check permissions and free space of work_dir");
   }

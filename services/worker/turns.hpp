@@ -40,8 +40,8 @@ public:
   std::uint64_t ended() const noexcept { return ended_; }
 
   // Makes a turn: finishes what waits (at most 100 pages) and claims. A temporary error is thrown if no page waits;
-  // else the turn is built anew, without a claim, until the pages are finished. If the database refuses the whole, each
-  // page is finished alone, so that none fails because of another. One at a time.
+  // else the turn is built again, without a claim, until the pages are finished. If the database refuses the whole,
+  // each page is finished alone, so that none fails because of another. One at a time.
   awaitable<store::TurnAnswer> make(store::ClaimRequest claim);
 
   // No more turns: what waits, and what is handed in from now on, ends with Error(lease_lost).

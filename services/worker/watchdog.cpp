@@ -15,7 +15,7 @@ namespace {
 // Time asleep counts for the window, not for a thread's waiting: so it looks now and then.
 constexpr std::chrono::milliseconds kLook{500};
 
-// Not by the logger: whoever hangs may hold it.
+// Not by the logger: the thread that hangs may hold it.
 [[noreturn]] void end_process(std::string_view text) {
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
   ::_exit(static_cast<int>(base::ErrorClass::temporary));

@@ -226,7 +226,7 @@ void Worker::start_heartbeat() {
   };
   callbacks.notified = [this](const std::vector<std::string>& notifications) { heed(notifications); };
   callbacks.restored = [this] {
-    running_hooks_->forgotten();
+    running_hooks_->lost();
     wake();
   };
   callbacks.ended = [this](const std::string& reason) { fence(reason); };
@@ -247,7 +247,7 @@ void Worker::take_beat(const store::BeatAnswer& answer) {
 // "crawl_sealed <id>", "crawl_paused <id>": nothing more of it is to be done here. Anything else is the doorbell.
 void Worker::heed(const std::vector<std::string>& notifications) {
   for (const auto& notification : notifications) {
-    // Somebody paused or cancelled something: the beat says what of ours.
+    // Something was paused or cancelled: the beat says what of ours.
     if (notification == "control") membership_.beat_now();
     const auto space = notification.find(' ');
     if (space == std::string::npos || !notification.starts_with("crawl_")) continue;

@@ -26,10 +26,12 @@ def measure(bench, figures):
         each = [supervise.hooks(bench, what, 100, 4, ["/bin/true"])["cpu_seconds"] for what in ("spawn", "supervise")]
         return each[0] / each[1]
 
-    for name, call, least in (("batched drain, of the same SQL in pgbench", through_the_library, 0.12),
-                              ("pages of ten hooks for each commit", one_commit, 0.9),
-                              ("speed of a claim in a queue of 60,000, of that in one of 1,000", in_a_larger_queue, 0.2),
-                              ("CPU of a plain process, of that of a supervised one", supervision, 0.25)):
+    for name, call, least in (
+        ("batched drain, of the same SQL in pgbench", through_the_library, 0.12),
+        ("pages of ten hooks for each commit", one_commit, 0.9),
+        ("speed of a claim in a queue of 60,000, of that in one of 1,000", in_a_larger_queue, 0.2),
+        ("CPU of a plain process, of that of a supervised one", supervision, 0.25),
+    ):
         for _ in range(3):
             bench.say(f"check: {name}")
             figures.add(name, "times", call())

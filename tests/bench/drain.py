@@ -6,11 +6,26 @@ import json
 import peers
 
 WORKER = "lpad(to_hex(:worker::int), 32, '0')::uuid"
-RESULT = {"plugin": "none", "hook": "on_Snapshot__10_none", "status": "succeeded", "background": False, "pid": 1000,
-          "started_at": "2026-01-01T00:00:00Z", "ended_at": "2026-01-01T00:00:00Z", "output": "page.html", "error": "",
-          "output_files": [{"path": "page.html", "type": "text/html", "size": 1000, "sha256": "f" * 64}],
-          "output_bytes": 1000, "exit_code": 0, "wall_ms": 10, "user_ms": 1, "system_ms": 0,
-          "peak_memory_bytes": 1048576, "read_bytes": 0, "written_bytes": 1000}
+RESULT = {
+    "plugin": "none",
+    "hook": "on_Snapshot__10_none",
+    "status": "succeeded",
+    "background": False,
+    "pid": 1000,
+    "started_at": "2026-01-01T00:00:00Z",
+    "ended_at": "2026-01-01T00:00:00Z",
+    "output": "page.html",
+    "error": "",
+    "output_files": [{"path": "page.html", "type": "text/html", "size": 1000, "sha256": "f" * 64}],
+    "output_bytes": 1000,
+    "exit_code": 0,
+    "wall_ms": 10,
+    "user_ms": 1,
+    "system_ms": 0,
+    "peak_memory_bytes": 1048576,
+    "read_bytes": 0,
+    "written_bytes": 1000,
+}
 # :pages is what the turn before has claimed, as finished pages.
 TURN = f"""\\set worker :client_id + 1
 select coalesce(jsonb_agg(jsonb_build_object('snapshot', t.snapshot_id, 'crawl', t.crawl_id, 'fence', t.fence,
@@ -99,8 +114,9 @@ def pgbench(bench, items, clients, batch, script, triggers=True):
         bench.server.sql(database, WORKERS + "; checkpoint")
         if not triggers:
             bench.server.sql(database, f"alter database {database} set session_replication_role = replica")
-        seconds, cpu = bench.server.pgbench(database, script, clients, int(items * 0.9) // batch, scratch,
-                                            define=[f"batch={batch}", "pages=[]"])
+        seconds, cpu = bench.server.pgbench(
+            database, script, clients, int(items * 0.9) // batch, scratch, define=[f"batch={batch}", "pages=[]"]
+        )
         count = int(bench.server.sql(database, SEALED))
         return count / seconds, cpu * 1e6 / count
 
@@ -108,8 +124,9 @@ def pgbench(bench, items, clients, batch, script, triggers=True):
 def least(bench, items, clients, batch):
     with bench.server.database() as database, bench.scratch() as scratch:
         bench.server.sql(database, LEASE_TABLE % items + "; checkpoint")
-        seconds, cpu = bench.server.pgbench(database, LEAST, clients, int(items * 0.9) // batch, scratch,
-                                            define=[f"batch={batch}"])
+        seconds, cpu = bench.server.pgbench(
+            database, LEAST, clients, int(items * 0.9) // batch, scratch, define=[f"batch={batch}"]
+        )
         count = items - int(bench.server.sql(database, "select count(*) from lease"))
         return count / seconds, cpu * 1e6 / count
 
@@ -123,8 +140,12 @@ def add_until_claimable(bench, figures, items):
         answer = bench.queue("fill", database, items=items, crawls=1)
     cpu = {phase: answer["cpu"][phase] * 1e6 / items for phase in ("add", "expand")}
     figures.add("holdfast, add in bulk", "items/s", items / answer["add_seconds"], cpu["add"])
-    figures.add("holdfast, add in bulk and expand", "items/s", items / (answer["add_seconds"] + answer["expand_seconds"]),
-                cpu["add"] + cpu["expand"])
+    figures.add(
+        "holdfast, add in bulk and expand",
+        "items/s",
+        items / (answer["add_seconds"] + answer["expand_seconds"]),
+        cpu["add"] + cpu["expand"],
+    )
 
 
 def of_peer(bench, figures, tools, name, items):
@@ -133,8 +154,12 @@ def of_peer(bench, figures, tools, name, items):
         answer = tools.measure(peer, "drain", database, items, workers, mode, seconds=300)
     figures.add(name, "items/s", rate(answer), answer["cpu"]["drain"] * 1e6 / items)
     if mode == "batch":
-        figures.add(f"{name.split(',')[0]}, enqueue in bulk", "items/s", items / answer["enqueue_seconds"],
-                    answer["cpu"]["enqueue"] * 1e6 / items)
+        figures.add(
+            f"{name.split(',')[0]}, enqueue in bulk",
+            "items/s",
+            items / answer["enqueue_seconds"],
+            answer["cpu"]["enqueue"] * 1e6 / items,
+        )
 
 
 def measure(bench, figures):
@@ -143,6 +168,7 @@ def measure(bench, figures):
     few = max(640, many // 10)  # a commit for each page takes many times as long
     limit = bench.pick(10, 20)
     for repeat in range(bench.repeats):
+
         def attempt(name, call):
             bench.say(f"drain {repeat + 1}/{bench.repeats}: {name}")
             with figures.attempt(name):
@@ -159,15 +185,21 @@ def measure(bench, figures):
         attempt("holdfast, enqueue", lambda name: add_until_claimable(bench, figures, many))
         for kind, count in (("single", 1), ("single", 16), ("batched", 1), ("batched", 4)):
             items, batch = (few, 1) if kind == "single" else (many, 100)
-            attempt("the same SQL in pgbench, " + claimers(kind, count),
-                    lambda name: figures.add(name, "items/s", *pgbench(bench, items, count, batch, TURN)))
+            attempt(
+                "the same SQL in pgbench, " + claimers(kind, count),
+                lambda name: figures.add(name, "items/s", *pgbench(bench, items, count, batch, TURN)),
+            )
         for count in (1, 4):
-            attempt("the same rows by least SQL in pgbench, " + claimers("batched", count),
-                    lambda name: figures.add(name, "items/s", *pgbench(bench, many, count, 100, ROWS, triggers=False)))
+            attempt(
+                "the same rows by least SQL in pgbench, " + claimers("batched", count),
+                lambda name: figures.add(name, "items/s", *pgbench(bench, many, count, 100, ROWS, triggers=False)),
+            )
         for kind, count in (("single", 1), ("batched", 1), ("batched", 4)):
             items, batch = (few, 1) if kind == "single" else (many * 5, 100)
-            attempt("least SQL of a queue in pgbench, " + claimers(kind, count),
-                    lambda name: figures.add(name, "items/s", *least(bench, items, count, batch)))
+            attempt(
+                "least SQL of a queue in pgbench, " + claimers(kind, count),
+                lambda name: figures.add(name, "items/s", *least(bench, items, count, batch)),
+            )
         for name, (_, mode, _) in peers.DRAINS.items():
             attempt(name, lambda name: of_peer(bench, figures, tools, name, few if mode == "single" else many))
     compare(figures)
@@ -175,7 +207,9 @@ def measure(bench, figures):
 
 def compare(figures):
     for kind, count in (("single", 1), ("single", 16), ("batched", 1), ("batched", 4)):
-        figures.ratio("holdfast, " + claimers(kind, count), "the same SQL in pgbench, " + claimers(kind, count), target=0.8)
+        figures.ratio(
+            "holdfast, " + claimers(kind, count), "the same SQL in pgbench, " + claimers(kind, count), target=0.8
+        )
     for count in (1, 4):
         name = claimers("batched", count)
         figures.ratio("holdfast, " + name, "the same rows by least SQL in pgbench, " + name)

@@ -16,7 +16,10 @@ import suite
 
 SLOTS = 2
 CHEAP = ["wget", "title", "headers", "favicon"]
-SETS = {"wget, favicon (no browser)": ["wget", "favicon"], "wget, title, headers, favicon, Chrome, screenshot, pdf, dom": [*CHEAP, "chrome", "screenshot", "pdf", "dom"]}
+SETS = {
+    "wget, favicon (no browser)": ["wget", "favicon"],
+    "wget, title, headers, favicon, Chrome, screenshot, pdf, dom": [*CHEAP, "chrome", "screenshot", "pdf", "dom"],
+}
 
 
 def compat_tools(directory):
@@ -35,21 +38,33 @@ def through_holdfast(bench, plugins, directory, options, urls):
     """From the first claim to the last seal, on a worker that runs already."""
     with bench.server.database(bench.migrated()) as database, bench.scratch() as scratch:
         settings = {"HOLDFAST_WORKER_SNAPSHOTS": str(SLOTS)}
-        (scratch / "holdfast.yaml").write_text("hooks:\n" + "".join(f"  {key}: {json.dumps(value)}\n" for key, value in options.items()))
-        with suite.Program(bench, database, scratch, "worker", plugins=directory, settings=settings.items()) as worker, bench.server.session(database) as session:
+        (scratch / "holdfast.yaml").write_text(
+            "hooks:\n" + "".join(f"  {key}: {json.dumps(value)}\n" for key, value in options.items())
+        )
+        with suite.Program(
+            bench, database, scratch, "worker", plugins=directory, settings=settings.items()
+        ) as worker, bench.server.session(database) as session:
             worker.joined(session)
             crawl = {"plugins": plugins}
             text = "array[" + ",".join(f"'{url}'" for url in urls) + "]"
-            session.ask(f"begin; select holdfast.crawl_add('{uuid.uuid4()}', $json${json.dumps(crawl)}$json$); "
-                        f"select holdfast.crawl_add_seeds(id, {text}, '{{}}', null) from holdfast.crawl; commit")
-            suite.wait_until("all is sealed", lambda: session.ask("select 1 from holdfast.crawl where status = 'sealed'"), 600)
-            bad = session.ask("select plugin || ': ' || error from holdfast.archive_result where status = 'failed' limit 1")
+            session.ask(
+                f"begin; select holdfast.crawl_add('{uuid.uuid4()}', $json${json.dumps(crawl)}$json$); "
+                f"select holdfast.crawl_add_seeds(id, {text}, '{{}}', null) from holdfast.crawl; commit"
+            )
+            suite.wait_until(
+                "all is sealed", lambda: session.ask("select 1 from holdfast.crawl where status = 'sealed'"), 600
+            )
+            bad = session.ask(
+                "select plugin || ': ' || error from holdfast.archive_result where status = 'failed' limit 1"
+            )
             if bad:
                 raise RuntimeError("a hook failed through holdfast: " + bad)
-            seconds, own = session.ask("""select extract(epoch from max(sealed_at) - min(started_at)) || ' ' ||
+            seconds, own = session.ask(
+                """select extract(epoch from max(sealed_at) - min(started_at)) || ' ' ||
               (select avg(t) from (select extract(epoch from max(ended_at) - min(started_at)) as t
                                      from holdfast.archive_result group by snapshot_id) r)
-              from holdfast.snapshot_sealed""").split()
+              from holdfast.snapshot_sealed"""
+            ).split()
     return len(urls) * 60 / float(seconds), float(own)
 
 
@@ -70,8 +85,20 @@ def through_abx_dl(bench, tools, plugins, urls):
             home = scratch / f"home{n}"
             home.mkdir()
             # TMPDIR: it leaves directories there.
-            environment = {**os.environ, "HOME": str(home), "TMPDIR": str(home), "DATA_DIR": str(home / "data"), "ABXPKG_LIB_DIR": str(scratch / "lib"), "NODE_PATH": str(tools.modules), **tools.options}
-            suite.run([tools.abx_dl, "dl", "--no-install", "--plugins=" + ",".join(plugins), "-d", home / "out", url], 300, env=environment)
+            environment = {
+                **os.environ,
+                "HOME": str(home),
+                "TMPDIR": str(home),
+                "DATA_DIR": str(home / "data"),
+                "ABXPKG_LIB_DIR": str(scratch / "lib"),
+                "NODE_PATH": str(tools.modules),
+                **tools.options,
+            }
+            suite.run(
+                [tools.abx_dl, "dl", "--no-install", "--plugins=" + ",".join(plugins), "-d", home / "out", url],
+                300,
+                env=environment,
+            )
             if not list((home / "out").rglob("index.jsonl")):
                 raise RuntimeError("abx-dl left no index")
 
@@ -80,15 +107,26 @@ def through_abx_dl(bench, tools, plugins, urls):
 
 def by_hand(bench, plugins, urls):
     """The starter plugins' hooks, one after the other as their numbers say, and nothing else."""
-    hooks = sorted((hook.name.split("__")[1], hook) for name in plugins for hook in (suite.ROOT / "deploy/plugins" / name).glob("on_Snapshot__*"))
+    hooks = sorted(
+        (hook.name.split("__")[1], hook)
+        for name in plugins
+        for hook in (suite.ROOT / "deploy/plugins" / name).glob("on_Snapshot__*")
+    )
     with bench.scratch() as scratch:
+
         def one(n, url):
             for _, hook in hooks:
                 directory = scratch / f"page{n}" / hook.parent.name
                 directory.mkdir(parents=True)
                 path = f"{Path(bench.program('holdfast')).parent}:{os.environ['PATH']}"
-                environment = {**os.environ, "PATH": path, "SNAP_DIR": str(directory.parent), "SNAPSHOT_DIR": str(directory.parent)}
+                environment = {
+                    **os.environ,
+                    "PATH": path,
+                    "SNAP_DIR": str(directory.parent),
+                    "SNAPSHOT_DIR": str(directory.parent),
+                }
                 suite.run([hook, "--url=" + url], 60, cwd=directory, env=environment)
+
         return in_turns(one, urls)
 
 
@@ -123,7 +161,10 @@ def measure(bench, figures):
     finally:
         site.send_signal(signal.SIGTERM)
         site.wait(30)
-    figures.ratio("holdfast: Holdfast's own wget, title, headers, favicon", "by hand: Holdfast's own wget, title, headers, favicon")
+    figures.ratio(
+        "holdfast: Holdfast's own wget, title, headers, favicon",
+        "by hand: Holdfast's own wget, title, headers, favicon",
+    )
     for label in SETS:
         figures.ratio("holdfast: " + label, "abx-dl: " + label, target=1)
         figures.ratio("holdfast: " + label, "if only the hooks took time: " + label)

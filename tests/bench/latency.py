@@ -9,8 +9,8 @@ import uuid
 import peers
 import suite
 
-# Straight into the tables: what counts here is their size. 1,000 crawls, one of which has a tenth of all rows. The index
-# of parts of URLs, which no claim reads, takes most of the time row by row; it is made anew at the end.
+# Straight into the tables: what counts here is their size. 1,000 crawls, one of which has a tenth of all rows.
+# The index of parts of URLs, which no claim reads, takes most of the time row by row; it is built again at the end.
 FILL = """set session_replication_role = replica;
 drop index if exists holdfast.snapshot_by_url_part;
 insert into holdfast.crawl (id, status, retry_at, snapshots_total, snapshots_open)
@@ -41,18 +41,30 @@ def pickup(bench, samples):
     """Milliseconds from the URL's row to its claim by an idle worker (by the server's clock, within the claim's
     transaction), and to the start of its hook, which lies behind that commit."""
     with bench.server.database(bench.migrated()) as database, bench.scratch() as scratch:
-        plugins = suite.plugin(scratch, "echo '{\"type\": \"ArchiveResult\", \"status\": \"noresults\", \"output_str\": \"\"}'\n")
-        with suite.Program(bench, database, scratch, "worker", plugins=plugins) as worker, bench.server.session(database) as session:
+        plugins = suite.plugin(scratch, 'echo \'{"type": "ArchiveResult", "status": "noresults", "output_str": ""}\'\n')
+        with suite.Program(bench, database, scratch, "worker", plugins=plugins) as worker, bench.server.session(
+            database
+        ) as session:
             worker.joined(session)
             times = []
             for n in range(samples + 3):
-                time.sleep(0.1)  # so that it is idle again: the last crawl's page is written, the last claims have found nothing
+                time.sleep(
+                    0.1
+                )  # so that it is idle again: the last crawl's page is written, the last claims have found nothing
                 crawl = str(uuid.uuid4())
                 suite.add_crawl(session, crawl, 1)
-                times.append(suite.wait_until("a crawl is done", lambda: session.ask(f"""select extract(epoch from a.claimed_at - c.created_at) * 1000 || ' ' ||
+                times.append(
+                    suite.wait_until(
+                        "a crawl is done",
+                        lambda: session.ask(
+                            f"""select extract(epoch from a.claimed_at - c.created_at) * 1000 || ' ' ||
                   extract(epoch from r.started_at - c.created_at) * 1000
                   from holdfast.crawl c join holdfast.v_attempt a on a.crawl_id = c.id join holdfast.archive_result r on r.snapshot_id = a.snapshot_id
-                  where c.id = '{crawl}' and c.status = 'sealed'"""), 60).split())
+                  where c.id = '{crawl}' and c.status = 'sealed'"""
+                        ),
+                        60,
+                    ).split()
+                )
             claimed, started = (sorted(map(float, column)) for column in zip(*times[3:]))
             return claimed[len(claimed) // 2], claimed[len(claimed) * 99 // 100], started[len(started) // 2]
 
@@ -113,8 +125,12 @@ def measure_claims(bench, figures):
                 claims(bench, figures, database, f"claim of 8 in a queue of {size:,}", samples)
         for size in sizes[1:]:
             for which in ("p50", "p99"):
-                figures.ratio(f"claim of 8 in a queue of {size:,}, {which}", f"claim of 8 in a queue of {sizes[0]:,}, {which}",
-                              target=1.2 if which == "p50" else None, less=True)
+                figures.ratio(
+                    f"claim of 8 in a queue of {size:,}, {which}",
+                    f"claim of 8 in a queue of {sizes[0]:,}, {which}",
+                    target=1.2 if which == "p50" else None,
+                    less=True,
+                )
         if sizes[0] in databases:
             measure_updates(bench, figures, databases[sizes[0]], sizes[0], samples)
 
@@ -125,7 +141,9 @@ def measure_updates(bench, figures, database, rows, samples):
     with figures.attempt("updates"):
         bench.say(f"latency: {updates} updates")
         for _ in range(updates // rows):
-            bench.server.sql(database, "update holdfast.snapshot_queue set retry_at = retry_at + interval '1 microsecond'")
+            bench.server.sql(
+                database, "update holdfast.snapshot_queue set retry_at = retry_at + interval '1 microsecond'"
+            )
         for _ in range(bench.repeats):
             claims(bench, figures, database, name, samples)
         figures.ratio(f"{name}, p50", f"claim of 8 in a queue of {rows:,}, p50")
@@ -141,10 +159,14 @@ def measure_old_transaction(bench, figures):
             with figures.attempt(name), bench.server.database(bench.filled(bench.pick(10_000, 20_000), 20)) as database:
                 with bench.server.session(database) as reader:
                     if name == old:
-                        reader.ask("begin isolation level repeatable read; select count(*) from holdfast.snapshot_queue")
+                        reader.ask(
+                            "begin isolation level repeatable read; select count(*) from holdfast.snapshot_queue"
+                        )
                     bench.queue("claims", database, samples=bench.pick(100, 1000), batch=100)
                     answer = bench.queue("drain", database, claimers=4, batch=50, seconds=120)
-                figures.add(name, "items/s", answer["items"] / answer["seconds"], answer["cpu"]["drain"] * 1e6 / answer["items"])
+                figures.add(
+                    name, "items/s", answer["items"] / answer["seconds"], answer["cpu"]["drain"] * 1e6 / answer["items"]
+                )
                 figures.add(name + ": turn p99", "ms", answer["turn_p99_ms"])
     figures.ratio(old, calm, target=0.9)
     figures.ratio(old + ": turn p99", calm + ": turn p99")

@@ -72,8 +72,10 @@ class OldCore:
         functions = [name for name in files if name.startswith("migrations/functions/")]
         bench.server.sql("postgres", f"create database {self.template}")
         for name in [*sorted(tables), *sorted(functions)]:
-            bench.server.sql(self.template, "set client_min_messages = warning; begin;\n" +
-                             git("show", f"{commit}:{name}").stdout + "\n;commit")
+            bench.server.sql(
+                self.template,
+                "set client_min_messages = warning; begin;\n" + git("show", f"{commit}:{name}").stdout + "\n;commit",
+            )
 
     def pages(self, items, count):
         """As drain.ours."""

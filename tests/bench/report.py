@@ -20,8 +20,23 @@ TITLES = {
     "idle": "Idle",
     "check": "Every day",
 }
-PEERS = ("graphile", "pg-boss", "River", "Procrastinate", "the same SQL", "the same rows", "least SQL", "floor",
-         "posix_spawn", "xargs", "abx-dl", "by hand", "if only", "1 worker, if only", "the core of")
+PEERS = (
+    "graphile",
+    "pg-boss",
+    "River",
+    "Procrastinate",
+    "the same SQL",
+    "the same rows",
+    "least SQL",
+    "floor",
+    "posix_spawn",
+    "xargs",
+    "abx-dl",
+    "by hand",
+    "if only",
+    "1 worker, if only",
+    "the core of",
+)
 
 
 def number(value):
@@ -42,12 +57,22 @@ def ratio_text(ratio):
 def table(part, result):
     with_cpu = any("cpu" in row for row in result["figures"])
     cells = ["", "median", "low .. high", *(["server CPU of each"] if with_cpu else []), "ratio, within a repeat"]
-    lines = [f"### {TITLES.get(part, part)}", "", f"| {' | '.join(cells)} |", "|---|" + "---:|" * (len(cells) - 2) + "---|"]
+    lines = [
+        f"### {TITLES.get(part, part)}",
+        "",
+        f"| {' | '.join(cells)} |",
+        "|---|" + "---:|" * (len(cells) - 2) + "---|",
+    ]
     for row in result["figures"]:
         ratios = [verdict(row).strip(), *map(ratio_text, row.get("ratios", []))]
         cpu = f"{number(statistics.median(row['cpu']))} µs" if "cpu" in row else ""
-        cells = [row["name"], f"{number(row['median'])} {row['unit']}", f"{number(row['low'])} .. {number(row['high'])}",
-                 *([cpu] if with_cpu else []), "; ".join(filter(None, ratios))]
+        cells = [
+            row["name"],
+            f"{number(row['median'])} {row['unit']}",
+            f"{number(row['low'])} .. {number(row['high'])}",
+            *([cpu] if with_cpu else []),
+            "; ".join(filter(None, ratios)),
+        ]
         lines.append(f"| {' | '.join(cells)} |")
     lines += [f"\n{note}" for note in result.get("notes", [])]
     lines += [f"\nNot measured: {failure.strip().splitlines()[0]}" for failure in result["failures"]]
@@ -65,15 +90,21 @@ def bars(title, unit, rows):
     else:
         x = lambda value: left + width * value / top
     height = 46 + step * len(rows)
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1000 {height}" font-family="sans-serif" font-size="12">',
-           f'<rect width="1000" height="{height}" fill="white"/><text x="12" y="22" font-size="15" font-weight="bold">{html.escape(title)} ({html.escape(unit)})</text>']
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1000 {height}" font-family="sans-serif" font-size="12">',
+        f'<rect width="1000" height="{height}" fill="white"/><text x="12" y="22" font-size="15" font-weight="bold">{html.escape(title)} ({html.escape(unit)})</text>',
+    ]
     for n, (name, low, median, high) in enumerate(rows):
         y = 38 + n * step
         ours = not name.startswith(PEERS)
         short = name if len(name) <= 68 else name[:66] + "…"
         out.append(f'<text x="{left - 8}" y="{y + 13}" text-anchor="end" font-size="11">{html.escape(short)}</text>')
-        out.append(f'<rect x="{left}" y="{y + 2}" width="{max(1, x(median) - left):.1f}" height="{step - 7}" fill="{"#2b6cb0" if ours else "#a0aec0"}"/>')
-        out.append(f'<path d="M{x(low):.1f} {y + 9.5}H{x(high):.1f}" stroke="#1a202c"/><text x="{x(high) + 6:.1f}" y="{y + 13}" font-size="11">{number(median)}</text>')
+        out.append(
+            f'<rect x="{left}" y="{y + 2}" width="{max(1, x(median) - left):.1f}" height="{step - 7}" fill="{"#2b6cb0" if ours else "#a0aec0"}"/>'
+        )
+        out.append(
+            f'<path d="M{x(low):.1f} {y + 9.5}H{x(high):.1f}" stroke="#1a202c"/><text x="{x(high) + 6:.1f}" y="{y + 13}" font-size="11">{number(median)}</text>'
+        )
     return "\n".join(out) + "\n</svg>\n"
 
 
@@ -86,17 +117,23 @@ def curve(title, of):
     x = lambda value: left + width * (math.log(value / first) / math.log(last / first) if last > first else 0.5)
     y = lambda value: bottom - height * value / top
     line = lambda pairs: "M" + "L".join(f"{x(a):.1f} {y(b):.1f}" for a, b in pairs)
-    out = ['<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1000 410" font-family="sans-serif" font-size="12">',
-           f'<rect width="1000" height="410" fill="white"/><text x="12" y="22" font-size="15" font-weight="bold">{html.escape(title)}</text>',
-           f'<clipPath id="in"><rect x="{left}" y="{bottom - height}" width="{width}" height="{height}"/></clipPath>',
-           f'<path d="M{left} {bottom - height}V{bottom}H{left + width}" fill="none" stroke="#1a202c"/>',
-           f'<path d="{line(ideal)}" clip-path="url(#in)" fill="none" stroke="#a0aec0" stroke-dasharray="5 4"/>',
-           f'<path d="{line([(at, median) for at, _, median, _ in points])}" fill="none" stroke="#2b6cb0" stroke-width="2"/>',
-           f'<text x="{left + width / 2}" y="{bottom + 42}" text-anchor="middle">{html.escape(of["x"])}, logarithmic; dashed: {html.escape(of["ideal_name"])}</text>',
-           f'<text x="12" y="{bottom - height - 8}">{html.escape(of["y"])}</text>']
+    out = [
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1000 410" font-family="sans-serif" font-size="12">',
+        f'<rect width="1000" height="410" fill="white"/><text x="12" y="22" font-size="15" font-weight="bold">{html.escape(title)}</text>',
+        f'<clipPath id="in"><rect x="{left}" y="{bottom - height}" width="{width}" height="{height}"/></clipPath>',
+        f'<path d="M{left} {bottom - height}V{bottom}H{left + width}" fill="none" stroke="#1a202c"/>',
+        f'<path d="{line(ideal)}" clip-path="url(#in)" fill="none" stroke="#a0aec0" stroke-dasharray="5 4"/>',
+        f'<path d="{line([(at, median) for at, _, median, _ in points])}" fill="none" stroke="#2b6cb0" stroke-width="2"/>',
+        f'<text x="{left + width / 2}" y="{bottom + 42}" text-anchor="middle">{html.escape(of["x"])}, logarithmic; dashed: {html.escape(of["ideal_name"])}</text>',
+        f'<text x="12" y="{bottom - height - 8}">{html.escape(of["y"])}</text>',
+    ]
     for at, low, median, high in points:
-        out.append(f'<path d="M{x(at):.1f} {y(low):.1f}V{y(high):.1f}" stroke="#1a202c"/><circle cx="{x(at):.1f}" cy="{y(median):.1f}" r="4" fill="#2b6cb0"/>')
-        out.append(f'<text x="{x(at) + 8:.1f}" y="{y(median) + 16:.1f}">{number(median)}</text><text x="{x(at):.1f}" y="{bottom + 18}" text-anchor="middle">{at}</text>')
+        out.append(
+            f'<path d="M{x(at):.1f} {y(low):.1f}V{y(high):.1f}" stroke="#1a202c"/><circle cx="{x(at):.1f}" cy="{y(median):.1f}" r="4" fill="#2b6cb0"/>'
+        )
+        out.append(
+            f'<text x="{x(at) + 8:.1f}" y="{y(median) + 16:.1f}">{number(median)}</text><text x="{x(at):.1f}" y="{bottom + 18}" text-anchor="middle">{at}</text>'
+        )
     return "\n".join(out) + "\n</svg>\n"
 
 
@@ -109,7 +146,9 @@ def plots(part, result):
         units.setdefault(row["unit"], []).append((row["name"], row["low"], row["median"], row["high"]))
     for unit, rows in units.items():
         if len(rows) > 1:
-            yield f"{part}-{re.sub('[^a-z]+', '-', unit.lower()).strip('-')}.svg", bars(TITLES.get(part, part), unit, rows)
+            yield f"{part}-{re.sub('[^a-z]+', '-', unit.lower()).strip('-')}.svg", bars(
+                TITLES.get(part, part), unit, rows
+            )
 
 
 def write(results):
@@ -126,9 +165,11 @@ def write(results):
             plot.unlink()
         machine = result["machine"]
         text.append(table(part, result))
-        text.append(f"{machine['date']}, {machine['processors']} processors ({machine['model']}), load {machine['load_before']} at the "
-                    f"start and {machine.get('load_after', '?')} at the end, PostgreSQL {machine['postgresql']}, {machine['build']} build, "
-                    f"{result['repeats']} repeats{', --small' if result['small'] else ''}; {result['seconds']:.0f} s.\n")
+        text.append(
+            f"{machine['date']}, {machine['processors']} processors ({machine['model']}), load {machine['load_before']} at the "
+            f"start and {machine.get('load_after', '?')} at the end, PostgreSQL {machine['postgresql']}, {machine['build']} build, "
+            f"{result['repeats']} repeats{', --small' if result['small'] else ''}; {result['seconds']:.0f} s.\n"
+        )
         for name, svg in plots(part, result):
             (folder / name).write_text(svg)
             text.append(f"![{name.removesuffix('.svg')}](plots/{name})\n")

@@ -17,13 +17,33 @@ def snapshots_a_minute(bench, workers, rounds):
             for n in range(workers):
                 home = scratch / f"worker{n}"
                 home.mkdir()
-                running.append(suite.Program(bench, database, home, "worker", plugins=plugins,
-                                             settings={"HOLDFAST_WORKER_SNAPSHOTS": str(SLOTS), "HOLDFAST_ARCHIVE_ROOT": str(scratch / "archive"), "HOLDFAST_WORK_DIR": str(home / "work")}.items()))
+                running.append(
+                    suite.Program(
+                        bench,
+                        database,
+                        home,
+                        "worker",
+                        plugins=plugins,
+                        settings={
+                            "HOLDFAST_WORKER_SNAPSHOTS": str(SLOTS),
+                            "HOLDFAST_ARCHIVE_ROOT": str(scratch / "archive"),
+                            "HOLDFAST_WORK_DIR": str(home / "work"),
+                        }.items(),
+                    )
+                )
             with bench.server.session(database) as session:
                 running[0].joined(session, workers)
                 suite.add_crawl(session, uuid.uuid4(), count)
-                suite.wait_until("all is sealed", lambda: session.ask("select count(*) from holdfast.snapshot_sealed") == str(count), 300)
-                seconds = float(session.ask("select extract(epoch from max(sealed_at) - min(started_at)) from holdfast.snapshot_sealed"))
+                suite.wait_until(
+                    "all is sealed",
+                    lambda: session.ask("select count(*) from holdfast.snapshot_sealed") == str(count),
+                    300,
+                )
+                seconds = float(
+                    session.ask(
+                        "select extract(epoch from max(sealed_at) - min(started_at)) from holdfast.snapshot_sealed"
+                    )
+                )
         finally:
             for program in running:
                 program.__exit__()

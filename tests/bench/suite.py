@@ -45,7 +45,9 @@ def run(command, seconds=120, **options):
     command = [str(word) for word in command]
     options.setdefault("stdin", subprocess.PIPE if "input" in options else subprocess.DEVNULL)
     given = options.pop("input", None)
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, **options)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, **options
+    )
     try:
         out, errors = process.communicate(given, timeout=seconds)
     except BaseException as error:
@@ -53,10 +55,14 @@ def run(command, seconds=120, **options):
             os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
         if isinstance(error, subprocess.TimeoutExpired):
-            raise RuntimeError(f"{pathlib.Path(command[0]).name} {' '.join(command[1:4])} did not end in {seconds} s") from None
+            raise RuntimeError(
+                f"{pathlib.Path(command[0]).name} {' '.join(command[1:4])} did not end in {seconds} s"
+            ) from None
         raise
     if process.returncode != 0:
-        raise RuntimeError(f"{pathlib.Path(command[0]).name} {' '.join(command[1:])[:200]} failed ({process.returncode}):\n{errors[-1500:]}{out[-500:]}")
+        raise RuntimeError(
+            f"{pathlib.Path(command[0]).name} {' '.join(command[1:])[:200]} failed ({process.returncode}):\n{errors[-1500:]}{out[-500:]}"
+        )
     return out
 
 
@@ -65,8 +71,15 @@ def run_in_phases(command, seconds, server, **options):
     input, and prints a JSON object at the end. Adds to that "cpu": seconds of the server's CPU time by phase."""
     command, cpu, answer = [str(word) for word in command], {}, {}
     with tempfile.TemporaryFile("w+") as errors:
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
-                                   start_new_session=True, **options)
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            start_new_session=True,
+            **options,
+        )
         late = threading.Timer(seconds, lambda: os.killpg(process.pid, signal.SIGKILL))
         late.start()
         try:
@@ -92,7 +105,9 @@ def run_in_phases(command, seconds, server, **options):
             process.wait()
         if process.returncode != 0:
             errors.seek(0)
-            why = f"failed ({process.returncode}):\n{errors.read()[-1500:]}" if on_time else f"did not end in {seconds} s"
+            why = (
+                f"failed ({process.returncode}):\n{errors.read()[-1500:]}" if on_time else f"did not end in {seconds} s"
+            )
             raise RuntimeError(f"{' '.join(command)[:200]} {why}")
     return {**answer, "cpu": cpu}
 
@@ -115,8 +130,16 @@ def wait_until(what, condition, seconds):
 class Server:
     """The one PostgreSQL of a run, with the settings of its packager except those named here; durable as in earnest."""
 
-    SETTINGS = {"fsync": "on", "synchronous_commit": "on", "max_connections": "200", "listen_addresses": "", "shared_buffers": "512MB",
-                "max_wal_size": "4GB", "log_min_messages": "fatal", "timezone": "UTC"}
+    SETTINGS = {
+        "fsync": "on",
+        "synchronous_commit": "on",
+        "max_connections": "200",
+        "listen_addresses": "",
+        "shared_buffers": "512MB",
+        "max_wal_size": "4GB",
+        "log_min_messages": "fatal",
+        "timezone": "UTC",
+    }
 
     def __init__(self, directory):
         self.programs = server_programs()
@@ -128,17 +151,50 @@ class Server:
             account = pwd.getpwnam("postgres")
             self.identity = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
             os.chown(self.directory, account.pw_uid, account.pw_gid)
-        self.environment = {**{k: v for k, v in os.environ.items() if not k.startswith("PG")}, "PGHOST": str(self.directory), "PGUSER": "postgres", "LC_ALL": "C.UTF-8"}
+        self.environment = {
+            **{k: v for k, v in os.environ.items() if not k.startswith("PG")},
+            "PGHOST": str(self.directory),
+            "PGUSER": "postgres",
+            "LC_ALL": "C.UTF-8",
+        }
 
     def control(self, *arguments, seconds=120):
-        run([self.programs / "pg_ctl", "-D", self.directory / "data", "-w", *arguments], seconds, cwd=self.directory, **self.identity)
+        run(
+            [self.programs / "pg_ctl", "-D", self.directory / "data", "-w", *arguments],
+            seconds,
+            cwd=self.directory,
+            **self.identity,
+        )
 
     def __enter__(self):
         try:
-            run([self.programs / "initdb", "-D", self.directory / "data", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"],
-                cwd=self.directory, **self.identity)
+            run(
+                [
+                    self.programs / "initdb",
+                    "-D",
+                    self.directory / "data",
+                    "-U",
+                    "postgres",
+                    "-A",
+                    "trust",
+                    "-E",
+                    "UTF8",
+                    "--locale=C.UTF-8",
+                    "--no-sync",
+                ],
+                cwd=self.directory,
+                **self.identity,
+            )
             settings = " ".join(f"-c {name}={value}" for name, value in self.SETTINGS.items())
-            self.control("-l", self.directory / "log", "-t", "60", "-o", f"{settings} -c unix_socket_directories={self.directory}", "start")
+            self.control(
+                "-l",
+                self.directory / "log",
+                "-t",
+                "60",
+                "-o",
+                f"{settings} -c unix_socket_directories={self.directory}",
+                "start",
+            )
         except BaseException:
             self.__exit__()
             raise
@@ -170,7 +226,13 @@ class Server:
         return f"postgresql://postgres@/{database}?host={self.directory}"
 
     def sql(self, database, text, seconds=600):
-        return run(["psql", "-X", "-q", "-At", "-v", "ON_ERROR_STOP=1", "-d", database, "-f", "-"], seconds, input=text, env=self.environment, cwd="/").strip()
+        return run(
+            ["psql", "-X", "-q", "-At", "-v", "ON_ERROR_STOP=1", "-d", database, "-f", "-"],
+            seconds,
+            input=text,
+            env=self.environment,
+            cwd="/",
+        ).strip()
 
     def version(self):
         return self.sql("postgres", "show server_version").split()[0]
@@ -195,8 +257,27 @@ class Server:
         file.write_text(script)
         each = max(1, transactions // clients)
         before = self.cpu_seconds()
-        text = run([self.programs / "pgbench", "-n", "-M", "prepared", "-c", clients, "-j", min(clients, 2), "-t", each, *[f"-D{pair}" for pair in define],
-                    "-f", file, database], seconds, env=self.environment, cwd="/")
+        text = run(
+            [
+                self.programs / "pgbench",
+                "-n",
+                "-M",
+                "prepared",
+                "-c",
+                clients,
+                "-j",
+                min(clients, 2),
+                "-t",
+                each,
+                *[f"-D{pair}" for pair in define],
+                "-f",
+                file,
+                database,
+            ],
+            seconds,
+            env=self.environment,
+            cwd="/",
+        )
         cpu = self.cpu_seconds() - before
         done = int(re.search(r"actually processed: (\d+)", text).group(1))
         if done != each * clients:
@@ -208,8 +289,14 @@ class Session:
     """One open psql."""
 
     def __init__(self, server, database):
-        self.process = subprocess.Popen(["psql", "-X", "-q", "-At", "-v", "ON_ERROR_STOP=1", "-d", database], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        text=True, env=server.environment, cwd="/")
+        self.process = subprocess.Popen(
+            ["psql", "-X", "-q", "-At", "-v", "ON_ERROR_STOP=1", "-d", database],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=server.environment,
+            cwd="/",
+        )
 
     def ask(self, text):
         self.process.stdin.write(text + ";\n\\echo end-of-answer\n")
@@ -252,7 +339,11 @@ class Figures:
         if pairs:
             ratio = {"against": against, "value": statistics.median(pairs), "low": min(pairs), "high": max(pairs)}
             if target is not None:
-                ratio |= {"target": target, "at_most": less, "met": ratio["value"] <= target if less else ratio["value"] >= target}
+                ratio |= {
+                    "target": target,
+                    "at_most": less,
+                    "met": ratio["value"] <= target if less else ratio["value"] >= target,
+                }
             if len(row.get("cpu", [])) == len(other.get("cpu", [])) == len(row["values"]):
                 cpu = [a / b for a, b in zip(row["cpu"], other["cpu"]) if b]
                 ratio |= {"cpu": statistics.median(cpu)} if cpu else {}
@@ -273,14 +364,22 @@ class Figures:
             yield
         except Exception as error:
             self.failures.append(f"{what}: {error}")
-            progress(f"{self.part}: {what} failed: {(str(error).strip() or type(error).__name__).splitlines()[0]}", end=True)
+            progress(
+                f"{self.part}: {what} failed: {(str(error).strip() or type(error).__name__).splitlines()[0]}", end=True
+            )
 
     def result(self, seconds):
         rows = []
         for row in self.rows.values():
             values = row["values"]
             rows.append({**row, "median": statistics.median(values), "low": min(values), "high": max(values)})
-        return {"seconds": round(seconds, 1), "figures": rows, "failures": self.failures, "notes": self.notes, "curves": self.curves}
+        return {
+            "seconds": round(seconds, 1),
+            "figures": rows,
+            "failures": self.failures,
+            "notes": self.notes,
+            "curves": self.curves,
+        }
 
 
 class Bench:
@@ -304,7 +403,9 @@ class Bench:
 
     def queue(self, what, database, deadline=600, **settings):
         arguments = [f"{name}={value}" for name, value in settings.items()]
-        return run_in_phases([self.program("bench-queue"), what, self.server.dsn(database), *arguments], deadline, self.server)
+        return run_in_phases(
+            [self.program("bench-queue"), what, self.server.dsn(database), *arguments], deadline, self.server
+        )
 
     def migrated(self):
         """A database with the schema, copied for each measurement."""
@@ -341,14 +442,29 @@ class Program:
 
     def __init__(self, bench, database, scratch, *arguments, plugins=None, settings=()):
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("HOLDFAST_", "PG"))}
-        environment |= {"HOLDFAST_DATABASE_URL": bench.server.dsn(database), "HOLDFAST_DATA_DIR": str(scratch / "data"), "HOLDFAST_ARCHIVE_ROOT": str(scratch / "archive"),
-                        "HOLDFAST_URLS_ALLOW_PRIVATE": "true", "HOLDFAST_LOG_LEVEL": "error", "HOLDFAST_DISK_MINIMUM_FREE": "0",
-                        "HOLDFAST_MEMORY_MINIMUM_FREE": "0", "HOLDFAST_POLITENESS_PARALLEL": "0", **dict(settings)}
+        environment |= {
+            "HOLDFAST_DATABASE_URL": bench.server.dsn(database),
+            "HOLDFAST_DATA_DIR": str(scratch / "data"),
+            "HOLDFAST_ARCHIVE_ROOT": str(scratch / "archive"),
+            "HOLDFAST_URLS_ALLOW_PRIVATE": "true",
+            "HOLDFAST_LOG_LEVEL": "error",
+            "HOLDFAST_DISK_MINIMUM_FREE": "0",
+            "HOLDFAST_MEMORY_MINIMUM_FREE": "0",
+            "HOLDFAST_POLITENESS_PARALLEL": "0",
+            **dict(settings),
+        }
         if plugins:
             environment["HOLDFAST_PLUGINS_PATH"] = str(plugins)
         self.log = open(scratch / f"log-{time.monotonic_ns()}", "w+", encoding="utf-8")
-        self.process = subprocess.Popen([bench.program("holdfast"), *arguments], env=environment, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
-                                        cwd=scratch, start_new_session=True)
+        self.process = subprocess.Popen(
+            [bench.program("holdfast"), *arguments],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=self.log,
+            stderr=self.log,
+            cwd=scratch,
+            start_new_session=True,
+        )
 
     def pids(self):
         """Of the guard and of what it runs."""
@@ -363,11 +479,13 @@ class Program:
 
     def joined(self, session, count=1):
         """Waits until so many processes have taken their place."""
+
         def look():
             if self.process.poll() is not None:
                 self.log.seek(0)
                 raise RuntimeError("holdfast ended: " + " ".join(self.log.read()[-600:].split()))
             return session.ask("select count(*) from holdfast.process where status = 'running'") == str(count)
+
         wait_until("the worker has joined", look, 60)
 
     def __enter__(self):
@@ -396,6 +514,8 @@ def plugin(directory, script):
 
 def add_crawl(session, crawl, count):
     """Adds a crawl of so many URLs, without limits for their hosts."""
-    session.ask(f"""begin; select holdfast.crawl_add('{crawl}', '{{}}');
+    session.ask(
+        f"""begin; select holdfast.crawl_add('{crawl}', '{{}}');
         select holdfast.crawl_add_seeds('{crawl}', array(select 'https://site' || n % 50 || '.example/' || n
-          from generate_series(1, {count}) n), '{{}}', null); commit""")
+          from generate_series(1, {count}) n), '{{}}', null); commit"""
+    )

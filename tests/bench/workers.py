@@ -17,8 +17,16 @@ def label(count):
 def simulate(bench, count, seconds):
     pages = int(count * OFFERED * (seconds + WARM_SECONDS) * 1.3) + count * SLOTS
     with bench.server.database(bench.filled(-(-pages // 2000) * 2000, 20)) as database:
-        return bench.queue("simulate", database, workers=count, slots=SLOTS, page_ms=PAGE_MS, hooks=HOOKS,
-                           warm_ms=WARM_SECONDS * 1000, seconds=seconds)
+        return bench.queue(
+            "simulate",
+            database,
+            workers=count,
+            slots=SLOTS,
+            page_ms=PAGE_MS,
+            hooks=HOOKS,
+            warm_ms=WARM_SECONDS * 1000,
+            seconds=seconds,
+        )
 
 
 def measure(bench, figures):
@@ -42,10 +50,27 @@ def measure(bench, figures):
 
 def tell_bend(figures, client):
     measured = [count for count in COUNTS if label(count) in figures.rows]
-    points = [(count, *(pick(figures.rows[label(count)]["values"]) for pick in (min, lambda _: figures.median(label(count)), max)))
-              for count in measured]
-    figures.curves.append({"name": "sustained", "title": "Pages a second, by simulated workers", "x": "workers", "y": "pages/s",
-                           "points": points, "ideal": [(count, count * OFFERED) for count in measured], "ideal_name": "offered"})
+    points = [
+        (
+            count,
+            *(
+                pick(figures.rows[label(count)]["values"])
+                for pick in (min, lambda _: figures.median(label(count)), max)
+            ),
+        )
+        for count in measured
+    ]
+    figures.curves.append(
+        {
+            "name": "sustained",
+            "title": "Pages a second, by simulated workers",
+            "x": "workers",
+            "y": "pages/s",
+            "points": points,
+            "ideal": [(count, count * OFFERED) for count in measured],
+            "ideal_name": "offered",
+        }
+    )
     held = [count for count in measured if figures.median(label(count)) >= SUSTAINED * count * OFFERED]
     bent = [count for count in measured if count not in held]
     text = f"A worker has {SLOTS} slots; a page takes {PAGE_MS} ms, so a worker offers {OFFERED:.0f} pages/s. "
@@ -54,4 +79,6 @@ def tell_bend(figures, client):
     else:
         text += f"The curve does not bend up to {max(measured)} workers" if held else "The curve bends below 1 worker"
     text += f" (sustained: at least {SUSTAINED:.0%} of what is offered). Cores used by the simulated workers and by the server: "
-    figures.notes.append(text + "; ".join(f"{label(count)} {own:.2f} and {server:.2f}" for count, (own, server) in client.items()) + ".")
+    figures.notes.append(
+        text + "; ".join(f"{label(count)} {own:.2f} and {server:.2f}" for count, (own, server) in client.items()) + "."
+    )

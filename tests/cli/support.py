@@ -224,7 +224,7 @@ class Case(unittest.TestCase):
 
 
 def as_plain_user():
-    """Keywords of subprocess that make it somebody who is not root."""
+    """Keywords of subprocess that run it as another user than root."""
     if not ROOT:
         return {}
     nobody = pwd.getpwnam("nobody")
@@ -232,9 +232,12 @@ def as_plain_user():
 
 
 def can_mount():
-    return ROOT and shutil.which("unshare") and subprocess.run(
-        ["unshare", "-m", "sh", "-c", "mount -t tmpfs none /mnt"], capture_output=True
-    ).returncode == 0
+    return (
+        ROOT
+        and shutil.which("unshare")
+        and subprocess.run(["unshare", "-m", "sh", "-c", "mount -t tmpfs none /mnt"], capture_output=True).returncode
+        == 0
+    )
 
 
 def with_mounts(script):
@@ -270,18 +273,41 @@ class Database:
         secret.write_text(self.PASSWORD + "\n")
         secret.chmod(stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH)
         self._call(
-            programs / "initdb", "-D", self._directory / "data", "-U", "holdfast", "-A", "scram-sha-256", "-N",
-            "--pwfile", secret, "-E", "UTF8", "--locale=C",
+            programs / "initdb",
+            "-D",
+            self._directory / "data",
+            "-U",
+            "holdfast",
+            "-A",
+            "scram-sha-256",
+            "-N",
+            "--pwfile",
+            secret,
+            "-E",
+            "UTF8",
+            "--locale=C",
         )
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
         self._server = subprocess.Popen(
             [
-                programs / "postgres", "-D", self._directory / "data", "-p", str(self.port), "-k", self._directory,
-                "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off",
+                programs / "postgres",
+                "-D",
+                self._directory / "data",
+                "-p",
+                str(self.port),
+                "-k",
+                self._directory,
+                "-c",
+                "listen_addresses=127.0.0.1",
+                "-c",
+                "fsync=off",
             ],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/", **self._identity,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            **self._identity,
         )
         until("the server answers", lambda: self.sql("select 1", check=False) == "1", 60)
 
@@ -295,7 +321,9 @@ class Database:
     def sql(self, text, name="postgres", check=True):
         done = subprocess.run(
             ["psql", "-X", "-q", "-At", "-v", "ON_ERROR_STOP=1", "-d", self.url(name), "-c", text],
-            capture_output=True, text=True, cwd="/",
+            capture_output=True,
+            text=True,
+            cwd="/",
         )
         if check and done.returncode != 0:
             raise AssertionError(done.stderr)

@@ -19,8 +19,11 @@ class Adding(Case):
     @classmethod
     def setUpClass(cls):
         cls.home = Place()
-        cls.home.hook("title", "on_Snapshot__20_title.sh",
-                      "echo x >title.txt; echo '{\"type\":\"ArchiveResult\",\"status\":\"succeeded\",\"output_str\":\"Found\"}'")
+        cls.home.hook(
+            "title",
+            "on_Snapshot__20_title.sh",
+            'echo x >title.txt; echo \'{"type":"ArchiveResult","status":"succeeded","output_str":"Found"}\'',
+        )
         # Keeps the server up between the tests' own commands, and does nothing else.
         cls.holder = cls.home.start("worker", env={"HOLDFAST_DISK_MINIMUM_FREE": "1000t"})
         until("the worker runs", lambda: cls.holder.poll() is None and cls.home.server())
@@ -61,8 +64,10 @@ class Adding(Case):
         self.assertGreaterEqual(status["crawls_to_do"], 1)
         self.work()
         snapshots = self.records("list", "snapshots", "--crawl", crawl["id"])
-        self.assertEqual({(s["url"], s["status"], s["outcome"], s["title"]) for s in snapshots},
-                         {(f"https://site.test/bg{n}", "sealed", "succeeded", "Found") for n in (1, 2)})
+        self.assertEqual(
+            {(s["url"], s["status"], s["outcome"], s["title"]) for s in snapshots},
+            {(f"https://site.test/bg{n}", "sealed", "succeeded", "Found") for n in (1, 2)},
+        )
         self.assertEqual(self.records("status")[0]["crawls_to_do"], 0)
         shown = self.records("show", crawl["id"])
         self.assertEqual([record["type"] for record in shown], ["Crawl", "Snapshot", "Snapshot"])
@@ -74,18 +79,25 @@ class Adding(Case):
 
     def test_from_a_file_with_titles_and_tags(self):
         file = self.home.path / "urls.jsonl"
-        lines = ["# mixed", "https://site.test/file1",
-                 json.dumps({"url": "https://site.test/file2", "title": "Given <title> ä", "tags": ["one", "two"]}),
-                 json.dumps({"url": "https://site.test/file3", "tags": "three, four", "unknown": 1}), ""]
+        lines = [
+            "# mixed",
+            "https://site.test/file1",
+            json.dumps({"url": "https://site.test/file2", "title": "Given <title> ä", "tags": ["one", "two"]}),
+            json.dumps({"url": "https://site.test/file3", "tags": "three, four", "unknown": 1}),
+            "",
+        ]
         file.write_text("\r\n".join(lines), encoding="utf-8")
         crawl = self.add("--tag", "all,of-them", "--label", "From a file", "--plugins", "page", str(file))
         self.work()
         got = {s["url"]: (s["title"], sorted(s["tags"])) for s in self.records("list", "--crawl", crawl["id"])}
-        self.assertEqual(got, {
-            "https://site.test/file1": ("", ["all", "of-them"]),
-            "https://site.test/file2": ("Given <title> ä", ["all", "of-them", "one", "two"]),
-            "https://site.test/file3": ("", ["all", "four", "of-them", "three"]),
-        })
+        self.assertEqual(
+            got,
+            {
+                "https://site.test/file1": ("", ["all", "of-them"]),
+                "https://site.test/file2": ("Given <title> ä", ["all", "of-them", "one", "two"]),
+                "https://site.test/file3": ("", ["all", "four", "of-them", "three"]),
+            },
+        )
         self.assertEqual(self.records("show", crawl["id"])[0]["label"], "From a file")
         tagged = self.records("list", "snapshots", "--tag", "three")
         self.assertEqual([s["url"] for s in tagged], ["https://site.test/file3"])
@@ -99,7 +111,9 @@ class Adding(Case):
             with self.subTest(flag=flag):
                 result = self.home.run("add", flag, *urls)
                 self.assertEqual(result.code, OK, str(result))
-                self.assertEqual([(record["type"], record["url"]) for record in result.records], [("Archived", url) for url in urls])
+                self.assertEqual(
+                    [(record["type"], record["url"]) for record in result.records], [("Archived", url) for url in urls]
+                )
                 for record in result.records:
                     self.assertTrue(os.path.exists(record["path"]), record)
                     self.assertRegex(record["sealed_at"], r"^\d{4}-\d\d-\d\d ")
@@ -109,12 +123,16 @@ class Adding(Case):
         # No crawl was added by any of these.
         self.assertEqual(len(self.records("list", "crawls", "--limit", "1000")), crawls)
         # What an earlier command printed names the snapshots.
-        self.assertEqual([record["type"] for record in self.home.run("why", "-", given=result.out).records], ["Why", "Why"])
+        self.assertEqual(
+            [record["type"] for record in self.home.run("why", "-", given=result.out).records], ["Why", "Why"]
+        )
         # Together with a new one, the old ones are named and the new one is added.
         mixed = self.home.run("add", "--bg", "--only-new", urls[0], "https://site.test/again/3")
         self.assertEqual([record["type"] for record in mixed.records], ["Archived", "Crawl"])
         self.work()
-        self.assertEqual([s["url"] for s in self.records("list", "--crawl", mixed.records[1]["id"])], ["https://site.test/again/3"])
+        self.assertEqual(
+            [s["url"] for s in self.records("list", "--crawl", mixed.records[1]["id"])], ["https://site.test/again/3"]
+        )
         # Too old counts as not there.
         self.assertEqual(self.add("--only-new", "--max-age", "0.001s", urls[0])["type"], "Crawl")
         self.work()
@@ -138,7 +156,7 @@ class Adding(Case):
 
     def test_one_bad_line_costs_that_line(self):
         file = self.home.path / "mixed.txt"
-        file.write_text("https://site.test/line1\nnot a url\nhttps://site.test/line3\n{\"url\": 5}\n")
+        file.write_text('https://site.test/line1\nnot a url\nhttps://site.test/line3\n{"url": 5}\n')
         crawl = self.home.run("add", "--bg", file)
         self.assertEqual(crawl.code, OK, str(crawl))
         self.assertEqual((crawl.records[0]["seeds"], crawl.records[0]["left_out"]), (2, 2))
@@ -167,8 +185,10 @@ class Adding(Case):
         self.assertEqual([c["id"] for c in self.records("list", "crawls", "--tag", "home")], [crawl])
         # Without options it shows them, and changes nothing.
         shown = self.records("tag", one, crawl)
-        self.assertEqual([(r["type"], r["kind"], r["tags"]) for r in shown],
-                         [("Tags", "snapshot", ["alone", "home", "second"]), ("Tags", "crawl", ["home"])])
+        self.assertEqual(
+            [(r["type"], r["kind"], r["tags"]) for r in shown],
+            [("Tags", "snapshot", ["alone", "home", "second"]), ("Tags", "crawl", ["home"])],
+        )
         self.assertEqual((shown[1]["label"], shown[1]["notes"]), ("Tagged", "For later"))
         self.assertEqual(self.records("show", one)[0]["tags"], ["alone", "home", "second"])
         code, text = on_terminal(self.home, "tag", one)
@@ -194,7 +214,13 @@ class Adding(Case):
         self.work()
         shown = self.records("show", crawl)[0]
         self.assertTrue(shown["created_at"].endswith("+00:00"), shown["created_at"])
-        for arguments in (["show", crawl], ["list", "workers"], ["why", crawl], ["events", "--crawl", crawl], ["status"]):
+        for arguments in (
+            ["show", crawl],
+            ["list", "workers"],
+            ["why", crawl],
+            ["events", "--crawl", crawl],
+            ["status"],
+        ):
             with self.subTest(arguments=arguments):
                 code, text = on_terminal(self.home, *arguments, env={"TZ": "XYZ+5"})
                 self.assertEqual(code, OK, text)
@@ -207,8 +233,12 @@ class Adding(Case):
 
     def test_all_ids_are_looked_up_before_anything_is_done(self):
         crawl = self.add("https://site.test/together")["id"]
-        for verb in (["pause", crawl, "ffffffffffff"], ["tag", crawl, "ffffffffffff", "--add", "x"],
-                     ["priority", "5", crawl, "ffffffffffff"], ["keep", "1d", crawl, "ffffffffffff"]):
+        for verb in (
+            ["pause", crawl, "ffffffffffff"],
+            ["tag", crawl, "ffffffffffff", "--add", "x"],
+            ["priority", "5", crawl, "ffffffffffff"],
+            ["keep", "1d", crawl, "ffffffffffff"],
+        ):
             with self.subTest(verb=verb):
                 self.check_error(self.home.run(*verb), REFUSED, "ffffffffffff")
         shown = self.records("show", crawl)[0]
@@ -229,19 +259,29 @@ class Adding(Case):
         for arguments in (["-"], []):
             crawl = self.add(*arguments, given=text)
             self.work()
-            self.assertEqual({s["url"] for s in self.records("list", "--crawl", crawl["id"])},
-                             {"https://site.test/in1", "https://site.test/in2"})
+            self.assertEqual(
+                {s["url"] for s in self.records("list", "--crawl", crawl["id"])},
+                {"https://site.test/in1", "https://site.test/in2"},
+            )
 
     def test_options_before_and_after_the_url(self):
-        for arguments in (["--plugins", "page,title", "https://site.test/o"], ["https://site.test/o", "--plugins", "page"],
-                          ["-p", "page", "-t", "a", "https://site.test/o"], ["--tag", "a", "--tag", "b", "https://site.test/o"]):
+        for arguments in (
+            ["--plugins", "page,title", "https://site.test/o"],
+            ["https://site.test/o", "--plugins", "page"],
+            ["-p", "page", "-t", "a", "https://site.test/o"],
+            ["--tag", "a", "--tag", "b", "https://site.test/o"],
+        ):
             with self.subTest(arguments=arguments):
                 crawl = self.add(*arguments)
                 self.assertEqual(crawl["seeds"], 1)
         self.work()
 
     def test_depth_and_cap(self):
-        self.home.hook("links", "on_Snapshot__30_links.sh", 'for n in 1 2 3; do echo "{\\"type\\":\\"Snapshot\\",\\"url\\":\\"$url-$n\\"}"; done')
+        self.home.hook(
+            "links",
+            "on_Snapshot__30_links.sh",
+            'for n in 1 2 3; do echo "{\\"type\\":\\"Snapshot\\",\\"url\\":\\"$url-$n\\"}"; done',
+        )
         try:
             crawl = self.add("--depth", "2", "--max-urls", "6", "https://site.test/d")
             self.work()
@@ -253,8 +293,14 @@ class Adding(Case):
     def test_lists(self):
         self.add("https://site.test/lists")
         self.work()
-        for what, kind in (("crawls", "Crawl"), ("snapshots", "Snapshot"), ("results", "ArchiveResult"), ("workers", "Process"),
-                           ("events", "Event"), ("crawl", "Crawl")):
+        for what, kind in (
+            ("crawls", "Crawl"),
+            ("snapshots", "Snapshot"),
+            ("results", "ArchiveResult"),
+            ("workers", "Process"),
+            ("events", "Event"),
+            ("crawl", "Crawl"),
+        ):
             with self.subTest(what=what):
                 records = self.records("list", what, "--limit", "3")
                 self.assertTrue(1 <= len(records) <= 3)
@@ -277,21 +323,37 @@ class Adding(Case):
         crawl = self.add("--bg", "https://site.test/pipe/1", "https://site.test/pipe/2")["id"]
         listed = self.home.run("list", "crawls", "--url", "site.test/pipe/1").out
         said = self.home.run("pause", "-", given=listed).records
-        self.assertEqual([(record["action"], record["target"], record["changed"]) for record in said], [("pause", crawl, True)])
+        self.assertEqual(
+            [(record["action"], record["target"], record["changed"]) for record in said], [("pause", crawl, True)]
+        )
         # What one verb says the next one reads; each id is taken once, however often and in whatever form it comes.
-        again = self.home.run("resume", "-", given="".join(json.dumps(record) + "\n" for record in said) + "\n# a note\n" + crawl + "\n").records
+        again = self.home.run(
+            "resume", "-", given="".join(json.dumps(record) + "\n" for record in said) + "\n# a note\n" + crawl + "\n"
+        ).records
         self.assertEqual([(record["target"], record["changed"]) for record in again], [(crawl, True)])
         self.work()
         results = self.home.run("list", "results", "--crawl", crawl).out
         tried = self.home.run("retry", "-", given=results).records[0]
         self.assertEqual(tried["seeds"], 2)  # a result stands for its snapshot
         self.work()
-        self.assertEqual([record["type"] for record in self.home.run("why", "-", given=results).records], ["Why", "Why"])
-        for verb in (["tag", "-", "--add", "piped"], ["priority", "5", "-"], ["keep", "90d", "-"], ["remove", "--yes", "-"]):
+        self.assertEqual(
+            [record["type"] for record in self.home.run("why", "-", given=results).records], ["Why", "Why"]
+        )
+        for verb in (
+            ["tag", "-", "--add", "piped"],
+            ["priority", "5", "-"],
+            ["keep", "90d", "-"],
+            ["remove", "--yes", "-"],
+        ):
             with self.subTest(verb=verb):
-                self.assertEqual([record["target"] for record in self.home.run(*verb, given=tried["id"] + "\n").records], [tried["id"]])
+                self.assertEqual(
+                    [record["target"] for record in self.home.run(*verb, given=tried["id"] + "\n").records],
+                    [tried["id"]],
+                )
         self.assertEqual(self.home.run("retry", "-", given="").records[0]["seeds"], 0)
-        wrong = self.home.run("cancel", "-", given=crawl + '\n{"type":"Status","workers":1}\n{"type":"Crawl"}\n{"id":\n')
+        wrong = self.home.run(
+            "cancel", "-", given=crawl + '\n{"type":"Status","workers":1}\n{"type":"Crawl"}\n{"id":\n'
+        )
         self.check_error(wrong, REFUSED, "standard input:2", "standard input:3", "standard input:4", "nothing was done")
 
     def test_settings(self):
@@ -307,9 +369,14 @@ class Adding(Case):
     def test_text_for_people(self):
         crawl = self.add("https://site.test/people")
         self.work()
-        for arguments, words in ((["status"], ["snapshots", "workers"]), (["list"], ["https://site.test/people", "succeeded"]),
-                                 (["show", crawl["id"]], [crawl["id"], "page", "index.html"]), (["config"], ["(default)"]),
-                                 (["list", "running"], ["none"]), (["check"], ["holds"])):
+        for arguments, words in (
+            (["status"], ["snapshots", "workers"]),
+            (["list"], ["https://site.test/people", "succeeded"]),
+            (["show", crawl["id"]], [crawl["id"], "page", "index.html"]),
+            (["config"], ["(default)"]),
+            (["list", "running"], ["none"]),
+            (["check"], ["holds"]),
+        ):
             with self.subTest(arguments=arguments):
                 code, text = on_terminal(self.home, *arguments)
                 self.assertEqual(code, OK, text)
@@ -325,7 +392,9 @@ def on_terminal(place, *arguments, env=None, meanwhile=lambda text, press: None)
     if pid == 0:
         try:
             os.chdir(place.path)
-            os.execve(place.command()[0], place.command(*arguments), {**place.environment, "TERM": "xterm", **(env or {})})
+            os.execve(
+                place.command()[0], place.command(*arguments), {**place.environment, "TERM": "xterm", **(env or {})}
+            )
         finally:
             os._exit(127)
     text, status = "", None
@@ -361,10 +430,10 @@ class Screen:
             if letter == "A":
                 self.row = max(0, self.row - int(number or 1))
             elif letter == "K":
-                self.lines[self.row] = self.lines[self.row][:self.column]
+                self.lines[self.row] = self.lines[self.row][: self.column]
             elif letter == "J":
-                self.lines[self.row] = self.lines[self.row][:self.column]
-                del self.lines[self.row + 1:]
+                self.lines[self.row] = self.lines[self.row][: self.column]
+                del self.lines[self.row + 1 :]
             elif control == "\r":
                 self.column = 0
             elif control == "\n":
@@ -373,7 +442,7 @@ class Screen:
                     self.lines.append("")
             elif plain:
                 line = self.lines[self.row].ljust(self.column)
-                self.lines[self.row] = line[:self.column] + plain + line[self.column + len(plain):]
+                self.lines[self.row] = line[: self.column] + plain + line[self.column + len(plain) :]
                 self.column += len(plain)
 
 
@@ -390,7 +459,15 @@ class Terminal(Case):
 
         code, text = on_terminal(home, "add", "https://site.test/one", "https://site.test/two", meanwhile=meanwhile)
         self.assertEqual(code, OK, text)
-        for word in ("0/2 snapshots", "1/2 snapshots", "2/2 snapshots", "slow ", "https://site.test/one", "succeeded", "index.html"):
+        for word in (
+            "0/2 snapshots",
+            "1/2 snapshots",
+            "2/2 snapshots",
+            "slow ",
+            "https://site.test/one",
+            "succeeded",
+            "index.html",
+        ):
             self.assertIn(word, text)
         self.assertNotIn('{"', text)
         self.assertEqual(len(home.attempts()), 2)
@@ -404,8 +481,14 @@ class Terminal(Case):
                 if words in text:
                     home.open(gate)
 
-        code, text = on_terminal(home, "add", "https://site.test/one", "https://site.test/two", meanwhile=meanwhile,
-                                 env={"HOLDFAST_LOG_LEVEL": "info"})
+        code, text = on_terminal(
+            home,
+            "add",
+            "https://site.test/one",
+            "https://site.test/two",
+            meanwhile=meanwhile,
+            env={"HOLDFAST_LOG_LEVEL": "info"},
+        )
         self.assertEqual(code, OK, text)
         screen = Screen()
         screen.write(text)
@@ -434,14 +517,18 @@ class Terminal(Case):
 class Outcome(Case):
     def test_what_add_says_when_it_has_worked(self):
         home = self.place()
-        home.hook("bad", "on_Snapshot__20_bad.sh", '[[ $name == good ]] || { echo "no $name" >&2; exit 1; }; echo x >x.txt')
+        home.hook(
+            "bad", "on_Snapshot__20_bad.sh", '[[ $name == good ]] || { echo "no $name" >&2; exit 1; }; echo x >x.txt'
+        )
         result = home.run("add", "https://site.test/good")
         self.assertEqual(result.code, OK, str(result))
         self.assertEqual([record["type"] for record in result.records], ["Snapshot", "Crawl"])
         snapshot, crawl = result.records
-        self.assertEqual((snapshot["status"], snapshot["outcome"], crawl["outcome"]), ("sealed", "succeeded", "succeeded"))
+        self.assertEqual(
+            (snapshot["status"], snapshot["outcome"], crawl["outcome"]), ("sealed", "succeeded", "succeeded")
+        )
         self.assertTrue(os.path.exists(crawl["page"]))
-        self.assertIsNone(home.server())  # nobody needs it any more
+        self.assertIsNone(home.server())  # it is not needed any more
         # Its log goes to standard error, also as JSON there.
         for line in result.err.splitlines():
             json.loads(line)

@@ -6,11 +6,39 @@ import unittest
 
 from support import FAILED_WORK, OK, REFUSED, USAGE, Case
 
-COLUMNS = ("url", "title", "status", "outcome", "depth", "tags", "directory", "manifest_sha256", "bytes", "files",
-           "http_status", "mime")
+COLUMNS = (
+    "url",
+    "title",
+    "status",
+    "outcome",
+    "depth",
+    "tags",
+    "directory",
+    "manifest_sha256",
+    "bytes",
+    "files",
+    "http_status",
+    "mime",
+)
 RESULT = ("plugin", "hook_name", "status", "output", "error", "output_files", "output_bytes", "wall_ms")
-CRAWL = ("id", "label", "notes", "tags", "status", "outcome", "total", "succeeded", "partial", "failed", "bytes",
-         "max_depth", "first_url", "created_by", "created_at", "plugins")
+CRAWL = (
+    "id",
+    "label",
+    "notes",
+    "tags",
+    "status",
+    "outcome",
+    "total",
+    "succeeded",
+    "partial",
+    "failed",
+    "bytes",
+    "max_depth",
+    "first_url",
+    "created_by",
+    "created_at",
+    "plugins",
+)
 
 
 class Adopting(Case):
@@ -23,8 +51,10 @@ class Adopting(Case):
         """Everything that people see of it."""
         crawls = {c["id"]: {k: c[k] for k in CRAWL} for c in self.records("list", "crawls")}
         snapshots = {s["id"]: {k: s[k] for k in COLUMNS} for s in self.records("list", "snapshots")}
-        results = sorted(json.dumps({k: r[k] for k in RESULT} | {"of": r["snapshot_id"]}, sort_keys=True)
-                         for r in self.records("list", "results"))
+        results = sorted(
+            json.dumps({k: r[k] for k in RESULT} | {"of": r["snapshot_id"]}, sort_keys=True)
+            for r in self.records("list", "results")
+        )
         return crawls, snapshots, results
 
     def lose_database(self):
@@ -33,14 +63,35 @@ class Adopting(Case):
 
     def setUp(self):
         self.home = self.place()
-        self.home.hook("title", "on_Snapshot__20_title.sh",
-                       """echo x >title.txt; echo '{"type":"Response","url":"'$url'","status":200,"mime":"text/html"}'
-                       echo '{\"type\":\"ArchiveResult\",\"status\":\"succeeded\",\"output_str\":\"Found\"}'""")
-        self.home.hook("bad", "on_Snapshot__30_bad.sh", '[[ $name == good* ]] || { echo "no $name" >&2; exit 1; }; mkdir deep; echo x >deep/x.txt')
-        self.home.hook("links", "on_Snapshot__40_links.sh",
-                       'echo "{\\"type\\":\\"Snapshot\\",\\"url\\":\\"https://site.test/good-link\\"}"')
-        done = self.home.run("add", "--depth", "1", "--label", "First", "--tag", "one,two", "--notes", "Of May",
-                             "https://site.test/good", "https://site.test/evil")
+        self.home.hook(
+            "title",
+            "on_Snapshot__20_title.sh",
+            """echo x >title.txt; echo '{"type":"Response","url":"'$url'","status":200,"mime":"text/html"}'
+                       echo '{\"type\":\"ArchiveResult\",\"status\":\"succeeded\",\"output_str\":\"Found\"}'""",
+        )
+        self.home.hook(
+            "bad",
+            "on_Snapshot__30_bad.sh",
+            '[[ $name == good* ]] || { echo "no $name" >&2; exit 1; }; mkdir deep; echo x >deep/x.txt',
+        )
+        self.home.hook(
+            "links",
+            "on_Snapshot__40_links.sh",
+            'echo "{\\"type\\":\\"Snapshot\\",\\"url\\":\\"https://site.test/good-link\\"}"',
+        )
+        done = self.home.run(
+            "add",
+            "--depth",
+            "1",
+            "--label",
+            "First",
+            "--tag",
+            "one,two",
+            "--notes",
+            "Of May",
+            "https://site.test/good",
+            "https://site.test/evil",
+        )
         self.assertEqual(done.code, OK, str(done))
         self.assertEqual(self.home.run("add", "https://site.test/good-later").code, OK)
 
@@ -50,7 +101,9 @@ class Adopting(Case):
         self.assertEqual({(s["http_status"], s["mime"]) for s in before[1].values()}, {(200, "text/html")})
         self.lose_database()
         adopted = self.records("adopt", self.home.data / "archive")[0]
-        self.assertEqual((adopted["type"], adopted["snapshots"], adopted["crawls"], adopted["unreadable"]), ("Adoption", 4, 2, 0))
+        self.assertEqual(
+            (adopted["type"], adopted["snapshots"], adopted["crawls"], adopted["unreadable"]), ("Adoption", 4, 2, 0)
+        )
         after = self.collection()
         for old, new in zip(before, after):
             self.assertEqual(new, old)
@@ -69,7 +122,9 @@ class Adopting(Case):
     def test_directories_without_rows(self):
         one = self.records("list", "--url", "good-later")[0]
         self.lose_database()
-        self.assertEqual(self.records("adopt", self.home.data / "archive" / one["directory"].rsplit("/", 1)[0])[0]["snapshots"], 1)
+        self.assertEqual(
+            self.records("adopt", self.home.data / "archive" / one["directory"].rsplit("/", 1)[0])[0]["snapshots"], 1
+        )
         result = self.home.run("verify", "--all")
         self.assertEqual(result.code, FAILED_WORK, str(result))
         missing = [record for record in result.records if record["type"] == "Defect"]

@@ -35,10 +35,12 @@ class Reachable(Case):
 
     def test_what_the_server_refuses(self):
         home = self.place()
-        for url, words in ((self.database.url(password="wrong"), ["password authentication failed"]),
-                           (self.database.url(password=""), ["password"]),
-                           (self.database.url("nosuch"), ["nosuch"]),
-                           (self.database.url(user="stranger"), ["stranger"])):
+        for url, words in (
+            (self.database.url(password="wrong"), ["password authentication failed"]),
+            (self.database.url(password=""), ["password"]),
+            (self.database.url("nosuch"), ["nosuch"]),
+            (self.database.url(user="stranger"), ["stranger"]),
+        ):
             with self.subTest(url=url):
                 result = home.run("--database", url, "status")
                 self.check_error(result, CONFIGURATION, *words)
@@ -51,8 +53,12 @@ class Reachable(Case):
         url = self.database.url("empty")
         for verb in (["add", "--bg", URL], ["status"], ["run"], ["list"]):
             with self.subTest(verb=verb):
-                self.check_error(home.run("--database", url, *verb), UNAVAILABLE, "no Holdfast schema", "holdfast migrate")
-        self.assertEqual(self.database.sql("select count(*) from pg_namespace where nspname = 'holdfast'", "empty"), "0")
+                self.check_error(
+                    home.run("--database", url, *verb), UNAVAILABLE, "no Holdfast schema", "holdfast migrate"
+                )
+        self.assertEqual(
+            self.database.sql("select count(*) from pg_namespace where nspname = 'holdfast'", "empty"), "0"
+        )
 
     def test_a_newer_schema_is_refused(self):
         home = self.place()
@@ -60,10 +66,15 @@ class Reachable(Case):
         url = self.database.url("newer")
         self.assertEqual(home.run("--database", url, "migrate").code, OK)
         self.assertEqual(home.run("--database", url, "status").code, OK)
-        self.database.sql("insert into holdfast.schema_migration (name, number, checksum, breaking) values ('9999_future.sql', 9999, 'x', true)", "newer")
+        self.database.sql(
+            "insert into holdfast.schema_migration (name, number, checksum, breaking) values ('9999_future.sql', 9999, 'x', true)",
+            "newer",
+        )
         for verb in (["add", "--bg", URL], ["status"], ["worker"], ["migrate"], ["list", "crawls"]):
             with self.subTest(verb=verb):
-                self.check_error(home.run("--database", url, *verb), SCHEMA_MISMATCH, "9999_future.sql", "newer holdfast")
+                self.check_error(
+                    home.run("--database", url, *verb), SCHEMA_MISMATCH, "9999_future.sql", "newer holdfast"
+                )
         self.assertEqual(self.database.sql("select count(*) from holdfast.crawl", "newer"), "0")
 
     def test_a_cluster_queues_and_its_worker_works(self):
@@ -71,8 +82,10 @@ class Reachable(Case):
         self.database.sql("create database cluster")
         secret = home.path / "secret"
         secret.write_text(Database.PASSWORD + "\n")
-        env = {"HOLDFAST_DATABASE_URL": self.database.url("cluster", password=""),
-               "HOLDFAST_DATABASE_PASSWORD_FILE": str(secret)}
+        env = {
+            "HOLDFAST_DATABASE_URL": self.database.url("cluster", password=""),
+            "HOLDFAST_DATABASE_PASSWORD_FILE": str(secret),
+        }
         first = home.run("migrate", env=env)
         self.assertEqual(first.code, OK, str(first))
         self.assertNotEqual(first.records[0]["applied"], [])
@@ -97,12 +110,16 @@ class Reachable(Case):
         config = home.run("config", env={"HOLDFAST_DATABASE_URL": self.database.url("cluster")})
         self.assertNotIn("correct", config.out)
         self.assertEqual(self.database.sql("select count(*) from holdfast.check_invariants()", "cluster"), "0")
-        self.assertEqual(self.database.sql("select count(*) from holdfast.v_worker where status = 'running'", "cluster"), "0")
+        self.assertEqual(
+            self.database.sql("select count(*) from holdfast.v_worker where status = 'running'", "cluster"), "0"
+        )
 
     def test_a_missing_password_file(self):
         home = self.place()
         env = {"HOLDFAST_DATABASE_PASSWORD_FILE": "/no/such/secret"}
-        self.check_error(home.run("--database", self.database.url(), "status", env=env), CONFIGURATION, "/no/such/secret")
+        self.check_error(
+            home.run("--database", self.database.url(), "status", env=env), CONFIGURATION, "/no/such/secret"
+        )
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ class Ending(Case):
         return home, adding
 
     def check_finished(self, home, count, **wanted):
-        """`run` ends by itself when all is done, and stops the server that nobody else needs."""
+        """`run` ends by itself when all is done, and stops the server that no other process needs."""
         home.open("all")
         result = home.run("run")
         self.assertEqual(result.code, OK, str(result))
@@ -79,7 +79,8 @@ class Ending(Case):
             os.kill(pid, signal.SIGKILL)
         until("no hook is left", lambda: not home.hooks(), 5)
         home.finish(adding)
-        # The server is no hook. Its last user stops it, or that one's guard; with both gone, the next one who needs it takes it over.
+        # The server is no hook. Its last user stops it, or the guard of that user. With both gone, the next
+        # process that needs it takes it over.
         self.assertEqual(home.server(), server if server_stays else None)
         self.assertEqual(home.attempts(), [])
         self.check_finished(home, 2, lapses=1)
@@ -110,10 +111,12 @@ class Ending(Case):
     def test_others_meanwhile(self):
         home, adding = self.begin("one")
         status = home.run("status")
-        self.assertEqual((status.code, status.records[0]["workers"], status.records[0]["snapshots_held"]), (OK, 1, 1), str(status))
+        self.assertEqual(
+            (status.code, status.records[0]["workers"], status.records[0]["snapshots_held"]), (OK, 1, 1), str(status)
+        )
         wanted = [("slow", "https://site.test/one")]  # told at most four times a second
         until("it is listed", lambda: [(r["plugin"], r["url"]) for r in home.run("list", "running").records] == wanted)
-        # Somebody else's crawl is worked on by the worker that is there, and by its own when that one has left.
+        # Another user's crawl is worked on by the worker that is there, and by its own when that one has left.
         urls = [f"https://site.test/two-{n}" for n in range(12)]
         other = home.start("add", *urls)
         until("the worker has taken some", lambda: len(home.run("list", "running").records) > 2)

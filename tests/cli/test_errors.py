@@ -5,7 +5,17 @@ import shutil
 import unittest
 
 from support import (
-    CANNOT_CREATE, CONFIGURATION, OK, REFUSED, ROOT, SCHEMA_MISMATCH, UNAVAILABLE, USAGE, Case, as_plain_user, can_mount,
+    CANNOT_CREATE,
+    CONFIGURATION,
+    OK,
+    REFUSED,
+    ROOT,
+    SCHEMA_MISMATCH,
+    UNAVAILABLE,
+    USAGE,
+    Case,
+    as_plain_user,
+    can_mount,
     with_mounts,
 )
 
@@ -33,7 +43,10 @@ class CommandLine(Case):
             (["add", "--option", "NOVALUE", URL], ["--option NOVALUE", "NAME=VALUE"]),
             (["add", "--option", "PATH=/tmp", URL], ["PATH"]),
             (["add", "--option", "LD_PRELOAD=/tmp/x.so", URL], ["LD_PRELOAD"]),
-            (["add", "--option", "CHROME_BINARY=/usr/bin/id", URL], ["CHROME_BINARY", "cannot choose which binaries", "hooks:"]),
+            (
+                ["add", "--option", "CHROME_BINARY=/usr/bin/id", URL],
+                ["CHROME_BINARY", "cannot choose which binaries", "hooks:"],
+            ),
             (["add", "--option", "CHROME_ARGS_EXTRA=--x", URL], ["CHROME_ARGS_EXTRA", "cannot choose which binaries"]),
             (["add", "--option", "MY_API_KEY=x", URL], ["MY_API_KEY", "secret"]),
             (["add", "--plugins", "nosuch", URL], ["nosuch", "page"]),
@@ -97,8 +110,14 @@ class CommandLine(Case):
                 self.check_error(self.home.run(*arguments), USAGE, *words)
 
     def test_unknown_statuses_are_answered_with_those_there_are(self):
-        for what, known in (("crawls", "queued, started, sealed, paused"), ("snapshots", "sealed"), ("workers", "exited"),
-                            ("results", "noresults"), ("queue", "paused"), ("deliveries", "given_up")):
+        for what, known in (
+            ("crawls", "queued, started, sealed, paused"),
+            ("snapshots", "sealed"),
+            ("workers", "exited"),
+            ("results", "noresults"),
+            ("queue", "paused"),
+            ("deliveries", "given_up"),
+        ):
             with self.subTest(what=what):
                 self.check_error(self.home.run("list", what, "--status", "foo"), USAGE, '"foo"', "one of: ", known)
 
@@ -107,10 +126,15 @@ class CommandLine(Case):
         (self.home.plugins / "strict/config.json").write_text(
             '{"properties": {"STRICT_WORDS": {"type": "string", "default": "", "x-aliases": ["WORDS_OF_STRICT"]}}}'
         )
-        for name, hint in (("NOSUCH", "holdfast config --plugin NAME"), ("STRICT_WROD", "STRICT_WORDS"),
-                           ("TIMEOTU", "did you mean TIMEOUT?")):
+        for name, hint in (
+            ("NOSUCH", "holdfast config --plugin NAME"),
+            ("STRICT_WROD", "STRICT_WORDS"),
+            ("TIMEOTU", "did you mean TIMEOUT?"),
+        ):
             self.check_error(self.home.run("add", "--option", f"{name}=1", URL), USAGE, f"--option {name}", hint)
-            self.check_error(self.home.run("schedule", "add", "--every", "daily", "--option", f"{name}=1", URL), USAGE, name)
+            self.check_error(
+                self.home.run("schedule", "add", "--every", "daily", "--option", f"{name}=1", URL), USAGE, name
+            )
 
     def test_files_that_are_not_there(self):
         self.check_error(self.home.run("add", "nofile.txt"), REFUSED, 'no file "nofile.txt"', "https://")
@@ -140,13 +164,15 @@ class CommandLine(Case):
 
     def test_a_file_with_bad_lines_names_each(self):
         file = self.home.path / "urls.txt"
-        file.write_text(f"# a comment\n{URL}\nhtp://bad.test/\n\n{{\"title\": \"no url\"}}\n{{\"url\": 5}}\n{{broken\n")
+        file.write_text(f'# a comment\n{URL}\nhtp://bad.test/\n\n{{"title": "no url"}}\n{{"url": 5}}\n{{broken\n')
         result = self.home.run("add", "--strict", file)
         self.check_error(result, REFUSED, f"{file}:3: ", f"{file}:5: ", f"{file}:6: ", f"{file}:7: ")
         self.assertNotIn(f"{file}:2", result.err)
 
     def test_standard_input_is_named_too(self):
-        self.check_error(self.home.run("add", "--strict", "-", given=f"{URL}\nhtp://bad.test/\n"), REFUSED, "standard input:2: ")
+        self.check_error(
+            self.home.run("add", "--strict", "-", given=f"{URL}\nhtp://bad.test/\n"), REFUSED, "standard input:2: "
+        )
 
     def test_very_many_bad_lines_are_counted(self):
         self.check_error(self.home.run("add", given="htp://x\n" * 1000), REFUSED, "990 more")
@@ -208,7 +234,9 @@ class Configuration(Case):
         self.check_file("- a\n- list\n", "holdfast.yaml:1")
 
     def test_unknown_setting_with_the_nearest_known_one(self):
-        self.check_file("lease: 60s\nworker:\n  snapshot: 5\n", "holdfast.yaml:3", "worker.snapshot", "worker.snapshots")
+        self.check_file(
+            "lease: 60s\nworker:\n  snapshot: 5\n", "holdfast.yaml:3", "worker.snapshot", "worker.snapshots"
+        )
 
     def test_wrong_values(self):
         self.check_file("worker:\n  snapshots: many\n", "holdfast.yaml:2", "worker.snapshots", "many")

@@ -11,9 +11,14 @@ from support import OK, REFUSED, USAGE, Case
 class Lists(Case):
     def setUp(self):
         self.home = self.place()
-        self.home.hook("page", "on_Snapshot__10_page.sh",
-                       '[[ $name == good* ]] || { echo "no $name" >&2; exit 1; }; echo "$url" >page.txt')
-        self.assertEqual(self.home.run("add", "--label", "Both", "http://one.test/good", "http://two.test/bad").code, OK)
+        self.home.hook(
+            "page",
+            "on_Snapshot__10_page.sh",
+            '[[ $name == good* ]] || { echo "no $name" >&2; exit 1; }; echo "$url" >page.txt',
+        )
+        self.assertEqual(
+            self.home.run("add", "--label", "Both", "http://one.test/good", "http://two.test/bad").code, OK
+        )
         self.assertEqual(self.home.run("add", "--tag", "late", "http://one.test:8080/good-too").code, OK)
 
     def records(self, *arguments):
@@ -45,8 +50,10 @@ class Lists(Case):
         self.assertEqual(len(self.home.run("list", "--since", sealed, env={"TZ": "UTC-12"}).records), 3)
 
     def test_columns(self):
-        self.assertEqual(self.records("list", "-n", "1", "--columns", "url,outcome"),
-                         [{"type": "Snapshot", "url": "http://one.test:8080/good-too", "outcome": "succeeded"}])
+        self.assertEqual(
+            self.records("list", "-n", "1", "--columns", "url,outcome"),
+            [{"type": "Snapshot", "url": "http://one.test:8080/good-too", "outcome": "succeeded"}],
+        )
         csv = self.home.run("list", "-n", "1", "--csv", "--columns", "outcome,url")
         self.assertEqual(csv.out, "outcome,url\nsucceeded,http://one.test:8080/good-too\n")
         self.check_error(self.home.run("list", "--columns", "nothing"), USAGE, '"nothing"', "crawl_id")
@@ -72,7 +79,9 @@ class Lists(Case):
         self.assertEqual(self.home.run("add", "--label", "Both", "http://one.test/good").code, OK)
         newest = self.urls("-n", "1")
         self.assertEqual(newest, ["http://one.test/good"])
-        self.assertEqual(self.records("show", "http://one.test/good")[0]["id"], self.records("list", "-n", "1")[0]["id"])
+        self.assertEqual(
+            self.records("show", "http://one.test/good")[0]["id"], self.records("list", "-n", "1")[0]["id"]
+        )
         self.check_error(self.home.run("tag", "Both", "--add", "x"), REFUSED, "more than one crawl", "the newest is")
         self.check_error(self.home.run("show", "http://three.test/"), REFUSED, "http://three.test/")
 
@@ -92,8 +101,14 @@ class Lists(Case):
 
     def on_terminal(self, *arguments, **env):
         master, slave = pty.openpty()
-        process = subprocess.Popen(self.home.command(*arguments), cwd=self.home.path, stdin=slave, stdout=slave, stderr=slave,
-                                   env={**self.home.environment, **env})
+        process = subprocess.Popen(
+            self.home.command(*arguments),
+            cwd=self.home.path,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            env={**self.home.environment, **env},
+        )
         os.close(slave)
         text = b""
         try:

@@ -30,8 +30,9 @@ class Embedded(Case):
             result = self.psql("-c", change)
             self.assertEqual(result.code, 1, str(result))
             self.assertIn("permission denied", result.err)
-        self.assertEqual(self.query("select current_user, label from v_crawl", "--role", "operator"),
-                         "holdfast_operator|")
+        self.assertEqual(
+            self.query("select current_user, label from v_crawl", "--role", "operator"), "holdfast_operator|"
+        )
         self.assertEqual(self.query("select crawl_keep(id, '1 day') > now() from v_crawl", "--role", "operator"), "t")
         self.assertEqual(self.query("select current_user", "--role", "owner"), "holdfast")
         result = self.psql("--role", "owner", "-c", "delete from snapshot")

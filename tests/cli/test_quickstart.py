@@ -29,13 +29,27 @@ class Quickstart(Case):
         self.environment = {**self.home.environment, "PATH": f"{tools}:{os.environ['PATH']}"}
 
     def quickstart(self, *arguments):
-        done = subprocess.run(["sh", self.script, *map(str, arguments)], cwd=self.home.path, env=self.environment,
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=DEADLINE)
+        done = subprocess.run(
+            ["sh", self.script, *map(str, arguments)],
+            cwd=self.home.path,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE,
+        )
         return Result(done.returncode, done.stdout, done.stderr)
 
     def test_it_takes_the_options_of_add(self):
-        result = self.quickstart("--label", "Two words", f"--dir={self.home.data}", "--depth=0", "--tag", "reading",
-                                 "https://site.test/quick")
+        result = self.quickstart(
+            "--label",
+            "Two words",
+            f"--dir={self.home.data}",
+            "--depth=0",
+            "--tag",
+            "reading",
+            "https://site.test/quick",
+        )
         self.assertEqual(result.code, OK, str(result))
         self.assertIn("holdfast serve", result.out)
         listed = self.home.run("list", "snapshots").records

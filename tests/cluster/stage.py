@@ -63,7 +63,11 @@ class Postgres:
     def __init__(self, directory, mount=None):
         self.directory, self.port, self.identity = directory, free_port(), account_for_servers()
         found = sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"), key=lambda path: float(path.split("/")[4]))
-        self.programs = pathlib.Path(found[-1]).parent if found else pathlib.Path(shutil.which("initdb") or "/missing/initdb").parent
+        self.programs = (
+            pathlib.Path(found[-1]).parent
+            if found
+            else pathlib.Path(shutil.which("initdb") or "/missing/initdb").parent
+        )
         directory.mkdir()
         if self.identity:
             os.chown(directory, self.identity["user"], self.identity["group"])
@@ -76,16 +80,27 @@ class Postgres:
         self.sql("create database holdfast", database="postgres")
 
     def run(self, program, *arguments, check=True, timeout=120):
-        done = subprocess.run([self.programs / program, *map(str, arguments)], cwd=self.directory, env=self.environment, text=True,
-                              timeout=timeout, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **self.identity)
+        done = subprocess.run(
+            [self.programs / program, *map(str, arguments)],
+            cwd=self.directory,
+            env=self.environment,
+            text=True,
+            timeout=timeout,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            **self.identity,
+        )
         if check and done.returncode != 0:
             raise Failure(f"{program} failed ({done.returncode}):\n{done.stdout}")
         return done.stdout
 
     def start(self):
         # Its output goes to a file: the server would keep our end of a pipe open.
-        settings = (f"-c listen_addresses=127.0.0.1 -c port={self.port} -c unix_socket_directories={self.directory} -c timezone=UTC"
-                    " -c max_connections=60 -c shared_buffers=32MB -c log_min_messages=warning -c min_wal_size=32MB -c max_wal_size=64MB")
+        settings = (
+            f"-c listen_addresses=127.0.0.1 -c port={self.port} -c unix_socket_directories={self.directory} -c timezone=UTC"
+            " -c max_connections=60 -c shared_buffers=32MB -c log_min_messages=warning -c min_wal_size=32MB -c max_wal_size=64MB"
+        )
         self.run("pg_ctl", "-D", "data", "-l", "log", "-w", "-t", 60, "-o", settings, "start")
 
     def crash(self):
@@ -101,10 +116,37 @@ class Postgres:
 
     def sql(self, text, database="holdfast", tries=40):
         """Rows as lists of text, over the socket, past every proxy. Repeated while the server is away."""
-        command = [self.programs / "psql", "-X", "-q", "-A", "-t", "-F", "\x1f", "-v", "ON_ERROR_STOP=1", "-h", self.directory, "-p", str(self.port),
-                   "-U", "holdfast", "-d", database, "-f", "-"]
+        command = [
+            self.programs / "psql",
+            "-X",
+            "-q",
+            "-A",
+            "-t",
+            "-F",
+            "\x1f",
+            "-v",
+            "ON_ERROR_STOP=1",
+            "-h",
+            self.directory,
+            "-p",
+            str(self.port),
+            "-U",
+            "holdfast",
+            "-d",
+            database,
+            "-f",
+            "-",
+        ]
         for attempt in range(tries):
-            done = subprocess.run(command, input=text, env=self.environment, text=True, timeout=120, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            done = subprocess.run(
+                command,
+                input=text,
+                env=self.environment,
+                text=True,
+                timeout=120,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
             if done.returncode == 0:
                 return [line.split("\x1f") for line in done.stdout.splitlines()]
             if done.returncode != 2 and "terminat" not in done.stderr and "server closed" not in done.stderr:
@@ -130,12 +172,19 @@ class PgBouncer:
         (directory / "pgbouncer.ini").write_text(
             f"[databases]\n* = host=127.0.0.1 port={server_port}\n[pgbouncer]\nlisten_addr=127.0.0.1\nlisten_port={self.port}\nunix_socket_dir=\n"
             f"auth_type=trust\nauth_file={directory}/users\npool_mode=transaction\nmax_client_conn=200\ndefault_pool_size=8\n"
-            "ignore_startup_parameters=options,extra_float_digits\nserver_login_retry=1\nlogfile=\n")
+            "ignore_startup_parameters=options,extra_float_digits\nserver_login_retry=1\nlogfile=\n"
+        )
         if identity:
             for path in (directory, *directory.iterdir()):
                 os.chown(path, identity["user"], identity["group"])
-        self.process = subprocess.Popen([shutil.which("pgbouncer") or "/usr/sbin/pgbouncer", "-q", directory / "pgbouncer.ini"], stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.DEVNULL, stderr=open(directory / "log", "w"), cwd=directory, **identity)
+        self.process = subprocess.Popen(
+            [shutil.which("pgbouncer") or "/usr/sbin/pgbouncer", "-q", directory / "pgbouncer.ini"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=open(directory / "log", "w"),
+            cwd=directory,
+            **identity,
+        )
         wait_for("PgBouncer listens", self.answers, 20)
 
     def answers(self):
@@ -182,7 +231,7 @@ class Proxy:
                 client.close()
                 continue
             pair = Proxy.Pair(client, server)
-            with contextlib.suppress(OSError): # gone again already: what copies will notice
+            with contextlib.suppress(OSError):  # gone again already: what copies will notice
                 for end in (client, server):
                     end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             with self.lock:
@@ -206,12 +255,12 @@ class Proxy:
         with self.lock:
             self.pairs.discard(pair)
             pair.copied += 1
-            if pair.copied == 2: # both directions are over
+            if pair.copied == 2:  # both directions are over
                 pair.client.close()
                 pair.server.close()
 
     def set(self, mode):
-        """pass, refuse (nobody gets through, sessions are cut), swallow (everything looks open, nothing arrives, for these sessions not
+        """pass, refuse (no connection gets through, sessions are cut), swallow (everything looks open, nothing arrives, for these sessions not
         even later), deaf (what the client says arrives, no answer does)."""
         with self.lock:
             self.mode = mode
@@ -240,7 +289,7 @@ def process_table():
     for path in glob.glob("/proc/[0-9]*/stat"):
         with contextlib.suppress(OSError):
             text = pathlib.Path(path).read_text()
-            name, rest = text[text.index("(") + 1:text.rindex(")")], text[text.rindex(")") + 2:].split()
+            name, rest = text[text.index("(") + 1 : text.rindex(")")], text[text.rindex(")") + 2 :].split()
             table[int(path.split("/")[2])] = (int(rest[1]), rest[0], name)
     return table
 
@@ -282,13 +331,32 @@ class Worker:
         directory = self.stage.directory / f"worker-{self.number}"
         settings = {
             "DATABASE_URL": f"postgresql://holdfast@127.0.0.1:{self.proxy.port}/holdfast?sslmode=disable&gssencmode=disable",
-            "DATA_DIR": directory, "WORK_DIR": self.work_dir, "ARCHIVE_ROOT": self.stage.archive, "PLUGINS_PATH": self.stage.plugins,
-            "LEASE": f"{LEASE}s", "BEAT": f"{BEAT}s", "MARGIN": f"{MARGIN}s", "KILL_GRACE": f"{GRACE}s", "WORKER_SNAPSHOTS": self.stage.slots,
-            "WORKER_POLL": "1s", "DISK_MINIMUM_FREE": "1m", "URLS_ALLOW_PRIVATE": "true", "LOG_LEVEL": "debug", "LOG_FORMAT": "text",
-            "DRAIN_TIMEOUT": "20s", "STOP_TIMEOUT": "5s", "HOOK_TIMEOUT": "30s", "HOOK_SANDBOX": "off",
+            "DATA_DIR": directory,
+            "WORK_DIR": self.work_dir,
+            "ARCHIVE_ROOT": self.stage.archive,
+            "PLUGINS_PATH": self.stage.plugins,
+            "LEASE": f"{LEASE}s",
+            "BEAT": f"{BEAT}s",
+            "MARGIN": f"{MARGIN}s",
+            "KILL_GRACE": f"{GRACE}s",
+            "WORKER_SNAPSHOTS": self.stage.slots,
+            "WORKER_POLL": "1s",
+            "DISK_MINIMUM_FREE": "1m",
+            "URLS_ALLOW_PRIVATE": "true",
+            "LOG_LEVEL": "debug",
+            "LOG_FORMAT": "text",
+            "DRAIN_TIMEOUT": "20s",
+            "STOP_TIMEOUT": "5s",
+            "HOOK_TIMEOUT": "30s",
+            "HOOK_SANDBOX": "off",
         }
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("PG", "HOLDFAST_"))}
-        environment.update({"HOLDFAST_" + k: str(v).replace(".0s", "s").replace("0.5s", "500ms").replace("1.5s", "1500ms") for k, v in settings.items()})
+        environment.update(
+            {
+                "HOLDFAST_" + k: str(v).replace(".0s", "s").replace("0.5s", "500ms").replace("1.5s", "1500ms")
+                for k, v in settings.items()
+            }
+        )
         if self.clock:
             environment.update(self.clock)
         environment.update(self.extra)
@@ -299,8 +367,14 @@ class Worker:
         self.wanted, self.expected_end = True, False
         self.starts += 1
         with open(self.log_path, "ab") as log:
-            self.process = subprocess.Popen([self.stage.holdfast, "worker"], env=self.environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                            start_new_session=True)
+            self.process = subprocess.Popen(
+                [self.stage.holdfast, "worker"],
+                env=self.environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
 
     def pid(self):
         """Of the worker itself: the guard's child."""
@@ -315,9 +389,12 @@ class Worker:
         if code is None or not self.wanted:
             return
         self.ends.append(code)
-        # 75: fenced itself by leaving. 69, 73: could not join while the database was away, or the disk full. -9, 137: we killed it.
+        # 75: fenced itself by leaving. 69, 73: could not join while the database was away, or the disk full.
+        # -9, 137: we killed it.
         if not self.expected_end and code not in (75, 69, 73, -9, 137):
-            raise Failure(f"worker {self.number} ended by itself with status {code}; {self.log_path}:\n{tail(self.log_path)}")
+            raise Failure(
+                f"worker {self.number} ended by itself with status {code}; {self.log_path}:\n{tail(self.log_path)}"
+            )
         self.start()
 
     def kill(self, with_guard=False):
@@ -393,18 +470,25 @@ while :; do sleep 0.2 & wait $!; done
 
 
 def leaf_urls(number, children, leaf_tenths):
-    return {f"http://h{child % 5}.test/leaf/{leaf_tenths}/0/{number // (1 + child % 2)}-{child}" for child in range(1, children + 1)}
+    return {
+        f"http://h{child % 5}.test/leaf/{leaf_tenths}/0/{number // (1 + child % 2)}-{child}"
+        for child in range(1, children + 1)
+    }
 
 
 class Stage:
     def __init__(self, holdfast, workers=3, slots=4, leaf_tenths=1, pooler=False, keep=False, parent=None):
         self.holdfast, self.slots, self.leaf_tenths, self.keep = holdfast, slots, leaf_tenths, keep
         self.extra, self.workers, self.mounts, self.pooler, self.postgres, self.expected = {}, [], [], None, None, {}
-        self.outages = [] # (from, to) when nobody could have worked
+        self.outages = []  # (from, to) when no worker could have worked
         self.kills, self.stopped, self.notes, self.since, self.trace_since = [], set(), [], "now()", 0
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="holdfast-cluster-", dir=parent))
         self.directory.chmod(0o711)
-        self.archive, self.plugins, self.trace = self.directory / "shared" / "archive", self.directory / "plugins", self.directory / "trace"
+        self.archive, self.plugins, self.trace = (
+            self.directory / "shared" / "archive",
+            self.directory / "plugins",
+            self.directory / "trace",
+        )
         self.trace.touch()
         try:
             self.postgres = Postgres(self.directory / "postgres", lambda path: self.mount(path, "400m", "700"))
@@ -413,11 +497,16 @@ class Stage:
                 self.pooler = PgBouncer(self.directory / "pgbouncer", self.postgres.port)
                 self.database_port = self.pooler.port
             self.make_plugins()
-            self.small_disk = self.mount(self.directory / "shared", "512m") and self.mount(self.directory / "scratch-1", "24m")
+            self.small_disk = self.mount(self.directory / "shared", "512m") and self.mount(
+                self.directory / "scratch-1", "24m"
+            )
             clocks = self.find_clock()
             for number in range(1, workers + 1):
-                # Scratch on the archive's file system (published by renaming), on a small disk and elsewhere (by copying).
-                work = {1: self.directory / "scratch-1", 2: self.directory / "shared" / "scratch-2"}.get(number, self.directory / f"scratch-{number}")
+                # Scratch on the archive's file system (published by renaming), on a small disk, and elsewhere (by
+                # copying).
+                work = {1: self.directory / "scratch-1", 2: self.directory / "shared" / "scratch-2"}.get(
+                    number, self.directory / f"scratch-{number}"
+                )
                 work.mkdir(parents=True, exist_ok=True)
                 (self.directory / f"worker-{number}").mkdir()
                 self.workers.append(Worker(self, number, work, clocks if number == 2 else None))
@@ -427,7 +516,10 @@ class Stage:
             raise
 
     def make_plugins(self):
-        for plugin, name, text in (("trace", "on_Snapshot__10_trace.sh", HOOK), ("beside", "on_Snapshot__05_beside.bg.sh", BESIDE)):
+        for plugin, name, text in (
+            ("trace", "on_Snapshot__10_trace.sh", HOOK),
+            ("beside", "on_Snapshot__05_beside.bg.sh", BESIDE),
+        ):
             path = self.plugins / plugin / name
             path.parent.mkdir(parents=True)
             path.write_text(text.replace("@TRACE@", str(self.trace)).replace("@LEAF@", str(self.leaf_tenths)))
@@ -437,7 +529,9 @@ class Stage:
         path.mkdir(parents=True, exist_ok=True)
         if os.geteuid() != 0:
             return False
-        done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode={mode}", "tmpfs", path], stderr=subprocess.DEVNULL)
+        done = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", f"size={size},mode={mode}", "tmpfs", path], stderr=subprocess.DEVNULL
+        )
         if done.returncode == 0:
             self.mounts.append(path)
         return done.returncode == 0
@@ -448,15 +542,31 @@ class Stage:
         if not found:
             self.notes.append("no worker with a wrong clock: faketime is not installed")
             return None
-        return {"LD_PRELOAD": found[0], "FAKETIME": "+3600", "DONT_FAKE_MONOTONIC": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+        return {
+            "LD_PRELOAD": found[0],
+            "FAKETIME": "+3600",
+            "DONT_FAKE_MONOTONIC": "1",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        }
 
     def run_holdfast(self, *arguments, check=True):
-        environment = Worker(self, 0, self.directory).environment() if not self.workers else self.workers[0].environment()
-        environment["HOLDFAST_DATABASE_URL"] = f"postgresql://holdfast@127.0.0.1:{self.postgres.port}/holdfast?sslmode=disable"
+        environment = (
+            Worker(self, 0, self.directory).environment() if not self.workers else self.workers[0].environment()
+        )
+        environment["HOLDFAST_DATABASE_URL"] = (
+            f"postgresql://holdfast@127.0.0.1:{self.postgres.port}/holdfast?sslmode=disable"
+        )
         for name in ("LD_PRELOAD", "HOLDFAST_TEST_POINT", "HOLDFAST_LOG_LEVEL"):
             environment.pop(name, None)
-        done = subprocess.run([self.holdfast, *map(str, arguments)], env=environment, text=True, timeout=300, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        done = subprocess.run(
+            [self.holdfast, *map(str, arguments)],
+            env=environment,
+            text=True,
+            timeout=300,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
         if check and done.returncode != 0:
             raise Failure(f"holdfast {arguments[0]} failed ({done.returncode}):\n{done.stdout}")
         return done
@@ -483,12 +593,17 @@ class Stage:
             worker.tend()
 
     def open_snapshots(self):
-        return int(self.postgres.value("select coalesce(sum(snapshots_open + seeds_left), 0) from holdfast.crawl where status <> 'sealed'"))
+        return int(
+            self.postgres.value(
+                "select coalesce(sum(snapshots_open + seeds_left), 0) from holdfast.crawl where status <> 'sealed'"
+            )
+        )
 
     def wait_until_sealed(self, seconds):
         def done():
             self.tend()
             return self.postgres.value("select count(*) from holdfast.crawl where status <> 'sealed'") == "0"
+
         try:
             wait_for("every crawl is sealed", done, seconds)
         except Failure as failure:
@@ -497,16 +612,36 @@ class Stage:
 
     def diagnosis(self):
         """What an engineer would ask first when nothing moves."""
-        parts = [("queue", "select count(*), min(due_for), max(due_for), status, state, max(attempts), max(lapses) from holdfast.v_queue group by status, state"),
-                 ("crawls", """select c.id, c.status, c.owner_id, c.retry_at - clock_timestamp(), c.seeds_left, c.snapshots_open, q.ready_at - clock_timestamp(), q.wakes,
-                               c.stopping_at, c.judged_to, c.reason from holdfast.crawl c left join holdfast.crawl_queue q on q.crawl_id = c.id where c.status <> 'sealed'"""),
-                 ("lanes", """select crawl_id, host, next_at - clock_timestamp(), wants_room from holdfast.crawl_lane where next_at < 'infinity' or host in
-                              (select host from holdfast.snapshot_queue)"""),
-                 ("hosts", "select name, paused, last_at, min_delay, robots_delay, backoff_until from holdfast.host"),
-                 ("workers", "select label, held, lease_left, stats - 'hooks' from holdfast.v_worker where status = 'running'"),
-                 ("sessions", """select pid, application_name, state, wait_event_type, wait_event, clock_timestamp() - xact_start, pg_blocking_pids(pid), left(query, 80)
-                                 from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid() order by xact_start"""),
-                 ("why", "select w.reason from (select snapshot_id from holdfast.snapshot_queue limit 3) q cross join lateral holdfast.why(q.snapshot_id) w")]
+        parts = [
+            (
+                "queue",
+                "select count(*), min(due_for), max(due_for), status, state, max(attempts), max(lapses) from holdfast.v_queue group by status, state",
+            ),
+            (
+                "crawls",
+                """select c.id, c.status, c.owner_id, c.retry_at - clock_timestamp(), c.seeds_left, c.snapshots_open, q.ready_at - clock_timestamp(), q.wakes,
+                               c.stopping_at, c.judged_to, c.reason from holdfast.crawl c left join holdfast.crawl_queue q on q.crawl_id = c.id where c.status <> 'sealed'""",
+            ),
+            (
+                "lanes",
+                """select crawl_id, host, next_at - clock_timestamp(), wants_room from holdfast.crawl_lane where next_at < 'infinity' or host in
+                              (select host from holdfast.snapshot_queue)""",
+            ),
+            ("hosts", "select name, paused, last_at, min_delay, robots_delay, backoff_until from holdfast.host"),
+            (
+                "workers",
+                "select label, held, lease_left, stats - 'hooks' from holdfast.v_worker where status = 'running'",
+            ),
+            (
+                "sessions",
+                """select pid, application_name, state, wait_event_type, wait_event, clock_timestamp() - xact_start, pg_blocking_pids(pid), left(query, 80)
+                                 from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid() order by xact_start""",
+            ),
+            (
+                "why",
+                "select w.reason from (select snapshot_id from holdfast.snapshot_queue limit 3) q cross join lateral holdfast.why(q.snapshot_id) w",
+            ),
+        ]
         lines = []
         for title, text in parts:
             try:
@@ -515,9 +650,16 @@ class Stage:
                 lines.append(f"  {title}: {failure}")
         for worker in self.workers:
             table = process_table()
-            below = [f"{pid} {name} {table[pid][1]}" for pid, name in processes_below(worker.process.pid) if pid in table] if worker.process else []
-            lines += [f"  worker {worker.number}, started {worker.starts} times, network {worker.proxy.mode}, guard {table.get(worker.process.pid) if worker.process else None}, "
-                      f"below it {below}, free {shutil.disk_usage(worker.work_dir).free >> 20} MiB; last lines:", tail(worker.log_path, 6)]
+            below = (
+                [f"{pid} {name} {table[pid][1]}" for pid, name in processes_below(worker.process.pid) if pid in table]
+                if worker.process
+                else []
+            )
+            lines += [
+                f"  worker {worker.number}, started {worker.starts} times, network {worker.proxy.mode}, guard {table.get(worker.process.pid) if worker.process else None}, "
+                f"below it {below}, free {shutil.disk_usage(worker.work_dir).free >> 20} MiB; last lines:",
+                tail(worker.log_path, 6),
+            ]
         return "\n".join(lines)
 
     def leave(self):
@@ -526,53 +668,73 @@ class Stage:
         for worker in self.workers:
             code = worker.await_end()
             if code not in (0, None):
-                raise Failure(f"worker {worker.number} left with status {code}; {worker.log_path}:\n{tail(worker.log_path)}")
+                raise Failure(
+                    f"worker {worker.number} left with status {code}; {worker.log_path}:\n{tail(worker.log_path)}"
+                )
 
-    # The proof -----------------------------------------------------------------------------------------------------------
+    # The proof -----
 
     def check(self):
         """Everything that must hold when all is sealed and the workers have left; returns figures for people."""
-        problems = [" ".join(row) for row in self.postgres.sql("select invariant, object_id, detail from holdfast.check_invariants()")]
+        problems = [
+            " ".join(row)
+            for row in self.postgres.sql("select invariant, object_id, detail from holdfast.check_invariants()")
+        ]
         ask = self.postgres.sql
         for crawl, (urls, cap) in self.expected.items():
             have = [row[0] for row in ask(f"select url from holdfast.snapshot where crawl_id = '{crawl}'")]
             lost = urls - set(have) - self.never_found(crawl)
             if cap is None and (lost or set(have) - urls):
-                problems.append(f"crawl {crawl}: {len(lost)} URLs are lost ({min(lost, default='')}), {len(set(have) - urls)} came from nowhere")
+                problems.append(
+                    f"crawl {crawl}: {len(lost)} URLs are lost ({min(lost, default='')}), {len(set(have) - urls)} came from nowhere"
+                )
             if cap is not None and len(have) != min(cap, len(urls)):
                 problems.append(f"crawl {crawl}: {len(have)} snapshots with a cap of {cap}")
             if len(have) != len(set(have)):
                 problems.append(f"crawl {crawl}: URLs occur twice")
-        for row in ask("""select s.snapshot_id, s.outcome, s.lapses, count(a.*) filter (where a.ending = 'sealed'), count(a.*) filter (where a.ending = 'lapsed')
+        for row in ask(
+            """select s.snapshot_id, s.outcome, s.lapses, count(a.*) filter (where a.ending = 'sealed'), count(a.*) filter (where a.ending = 'lapsed')
                           from holdfast.snapshot_sealed s left join holdfast.v_attempt a on a.snapshot_id = s.snapshot_id
                           group by 1, 2, 3 having not (count(a.*) filter (where a.ending = 'sealed') = 1
-                            or (s.outcome = 'quarantined' and s.lapses >= 3 and count(a.*) filter (where a.ending = 'lapsed') >= 3))"""):
+                            or (s.outcome = 'quarantined' and s.lapses >= 3 and count(a.*) filter (where a.ending = 'lapsed') >= 3))"""
+        ):
             problems.append(f"snapshot {row[0]} ({row[1]}) was sealed {row[3]} times")
-        for row in ask("""select s.snapshot_id, s.fence, a.fence, s.owner_id, a.process_id, s.directory from holdfast.snapshot_sealed s
+        for row in ask(
+            """select s.snapshot_id, s.fence, a.fence, s.owner_id, a.process_id, s.directory from holdfast.snapshot_sealed s
                           join holdfast.v_attempt a on a.snapshot_id = s.snapshot_id and a.ending = 'sealed'
-                          where a.fence <> s.fence or a.process_id is distinct from s.owner_id or (s.directory is not null and s.directory not like '%/a' || s.fence)"""):
-            problems.append("a seal was not its owner's: snapshot {}, fence {}, attempt {}, by {}, held by {}, in {}".format(*row))
+                          where a.fence <> s.fence or a.process_id is distinct from s.owner_id or (s.directory is not null and s.directory not like '%/a' || s.fence)"""
+        ):
+            problems.append(
+                "a seal was not its owner's: snapshot {}, fence {}, attempt {}, by {}, held by {}, in {}".format(*row)
+            )
         # The constraints are a second line: what they stop has come past the first.
         refused = [line for line in self.postgres.log() if "violates" in line and "ERROR" in line]
         if refused:
-            problems.append(f"{len(refused)} times the database refused what a guard should have prevented, the first: {refused[0]}")
+            problems.append(
+                f"{len(refused)} times the database refused what a guard should have prevented, the first: {refused[0]}"
+            )
         problems += self.check_files() + self.check_trace()
         return problems
 
     def never_found(self, crawl):
-        """What only pages lead to whose hook was killed, or whose owners died three times over: nobody could know of it."""
+        """What only pages lead to whose hook was killed, or whose owners died three times: no worker could know of it."""
         found, missed = set(), set()
-        for url, outcome in self.postgres.sql(f"""select s.url, e.outcome from holdfast.snapshot s join holdfast.snapshot_sealed e
-                                                  on e.snapshot_id = s.id and e.crawl_id = s.crawl_id where s.crawl_id = '{crawl}'"""):
+        for url, outcome in self.postgres.sql(
+            f"""select s.url, e.outcome from holdfast.snapshot s join holdfast.snapshot_sealed e
+                                                  on e.snapshot_id = s.id and e.crawl_id = s.crawl_id where s.crawl_id = '{crawl}'"""
+        ):
             children, number = url.split("/")[5:7]
             if children != "0":
-                (found if outcome == "succeeded" else missed).update(leaf_urls(int(number), int(children), self.leaf_tenths))
+                (found if outcome == "succeeded" else missed).update(
+                    leaf_urls(int(number), int(children), self.leaf_tenths)
+                )
         return missed - found
 
     def check_files(self):
         problems, named = [], set()
         for snapshot, directory, digest, files in self.postgres.sql(
-                "select snapshot_id, directory, manifest_sha256, files from holdfast.snapshot_sealed where directory is not null"):
+            "select snapshot_id, directory, manifest_sha256, files from holdfast.snapshot_sealed where directory is not null"
+        ):
             path = self.archive / directory
             named.add(path)
             try:
@@ -580,8 +742,16 @@ class Stage:
                 if hashlib.sha256(manifest).hexdigest() != digest:
                     problems.append(f"{path}: not the manifest that was sealed")
                 listed = dict(reversed(line.split("  ", 1)) for line in manifest.decode().splitlines())
-                present = {str(file.relative_to(path)): file for file in path.rglob("*") if file.is_file() and file.name != "manifest-sha256.txt"}
-                wrong = [name for name, sum_ in listed.items() if name not in present or hashlib.sha256(present[name].read_bytes()).hexdigest() != sum_]
+                present = {
+                    str(file.relative_to(path)): file
+                    for file in path.rglob("*")
+                    if file.is_file() and file.name != "manifest-sha256.txt"
+                }
+                wrong = [
+                    name
+                    for name, sum_ in listed.items()
+                    if name not in present or hashlib.sha256(present[name].read_bytes()).hexdigest() != sum_
+                ]
                 if wrong or set(present) - set(listed) or len(present) + 1 != int(files):
                     problems.append(f"{path}: wrong {wrong}, extra {sorted(set(present) - set(listed))}")
             except OSError as error:
@@ -608,36 +778,64 @@ class Stage:
 
     def runs(self, since_begin=False):
         """(word, snapshot, fence) of all that the hooks have noted, in order."""
-        for line in self.trace.read_text()[self.trace_since if since_begin else 0:].splitlines():
+        for line in self.trace.read_text()[self.trace_since if since_begin else 0 :].splitlines():
             word, snapshot, attempt = line.split()
             yield word, snapshot, int(attempt[1:])
 
     def check_trace(self):
         """No hook runs on once a later attempt's has begun. A worker that is stopped cannot stop its hooks, so those do not count."""
-        owners = {(row[0], int(row[1])): row[2] for row in self.postgres.sql("select snapshot_id, fence, process_id from holdfast.v_attempt")}
+        owners = {
+            (row[0], int(row[1])): row[2]
+            for row in self.postgres.sql("select snapshot_id, fence, process_id from holdfast.v_attempt")
+        }
         newest, overlaps, self.stopped_overlaps = {}, set(), set()
         for _, snapshot, fence in self.runs():
             if fence < newest.setdefault(snapshot, fence):
                 stopped = owners.get((snapshot, fence)) in self.stopped
                 (self.stopped_overlaps if stopped else overlaps).add((snapshot, fence))
             newest[snapshot] = max(newest[snapshot], fence)
-        return [f"two hooks at once: snapshot {snapshot}, attempt a{fence} ran on after a{newest[snapshot]} had begun" for snapshot, fence in sorted(overlaps)]
+        return [
+            f"two hooks at once: snapshot {snapshot}, attempt a{fence} ran on after a{newest[snapshot]} had begun"
+            for snapshot, fence in sorted(overlaps)
+        ]
 
     def figures(self):
         begun = [(snapshot, fence) for word, snapshot, fence in self.runs() if word == "begin"]
         distinct = len({snapshot for snapshot, _ in begun}) or 1
-        ends = {row[0]: int(row[1]) for row in self.postgres.sql("select ending, count(*) from holdfast.v_attempt group by 1")}
-        outcomes = {row[0]: int(row[1]) for row in self.postgres.sql("select outcome, count(*) from holdfast.snapshot_sealed group by 1")}
+        ends = {
+            row[0]: int(row[1])
+            for row in self.postgres.sql("select ending, count(*) from holdfast.v_attempt group by 1")
+        }
+        outcomes = {
+            row[0]: int(row[1])
+            for row in self.postgres.sql("select outcome, count(*) from holdfast.snapshot_sealed group by 1")
+        }
         recovery, net = [], []
         for name, when in self.kills:
-            claims = [float(row[0]) for row in self.postgres.sql(f"""
+            claims = [
+                float(row[0])
+                for row in self.postgres.sql(
+                    f"""
                 select extract(epoch from n.claimed_at) from holdfast.v_attempt a
                   join holdfast.v_attempt n on n.snapshot_id = a.snapshot_id and n.fence = a.fence + 1
-                  where a.process_id = '{name}' and a.ending = 'lapsed'""")]
+                  where a.process_id = '{name}' and a.ending = 'lapsed'"""
+                )
+            ]
             recovery += [claim - when for claim in claims]
-            net += [claim - when - sum(max(0, min(end, claim) - max(begin, when)) for begin, end in self.outages) for claim in claims]
-        return {"snapshots": distinct, "runs": len(begun), "repeated": (len(begun) - distinct) / distinct, "attempts": ends, "outcomes": outcomes,
-                "recovery": sorted(recovery), "recovery_net": sorted(net), "stopped_overlaps": len(self.stopped_overlaps)}
+            net += [
+                claim - when - sum(max(0, min(end, claim) - max(begin, when)) for begin, end in self.outages)
+                for claim in claims
+            ]
+        return {
+            "snapshots": distinct,
+            "runs": len(begun),
+            "repeated": (len(begun) - distinct) / distinct,
+            "attempts": ends,
+            "outcomes": outcomes,
+            "recovery": sorted(recovery),
+            "recovery_net": sorted(net),
+            "stopped_overlaps": len(self.stopped_overlaps),
+        }
 
     def close(self):
         """Ends and removes everything; nothing in here may fail."""

@@ -15,8 +15,19 @@ class Storm:
     """Injects `count` faults. The seed decides which faults, on whom and how long apart; the machine decides what they meet."""
 
     WEIGHTS = {
-        "terminate backends": 22, "kill a hook or shim": 22, "kill a worker": 8, "kill worker and guard": 4, "stop a worker past its lease": 4,
-        "half-open sessions": 10, "partition": 6, "refused connections": 8, "answers lost": 8, "database crash": 3, "scratch full": 3, "archive full": 2, "database full": 2,
+        "terminate backends": 22,
+        "kill a hook or shim": 22,
+        "kill a worker": 8,
+        "kill worker and guard": 4,
+        "stop a worker past its lease": 4,
+        "half-open sessions": 10,
+        "partition": 6,
+        "refused connections": 8,
+        "answers lost": 8,
+        "database crash": 3,
+        "scratch full": 3,
+        "archive full": 2,
+        "database full": 2,
     }
 
     def __init__(self, place, seed, count, pause):
@@ -43,7 +54,7 @@ class Storm:
         for _ in range(self.count):
             name = self.random.choices(self.names, [self.WEIGHTS[name] for name in self.names])[0]
             worker = self.random.choice(self.place.workers)
-            dice = random.Random(self.random.random()) # so that what a fault finds does not change the faults after it
+            dice = random.Random(self.random.random())  # so that what a fault finds does not change the faults after it
             self.faults[name](self, worker, dice)
             self.done[name] += 1
             until = time.monotonic() + self.random.expovariate(1 / self.pause)
@@ -62,14 +73,20 @@ class Storm:
             self.place.tend()
             time.sleep(0.05)
 
-    # The faults --------------------------------------------------------------------------------------------------------------
+    # The faults -----
 
     def terminate_backends(self, worker, dice):
-        self.place.postgres.sql(f"select pg_terminate_backend(pid) from (select pid from pg_stat_activity where application_name like 'worker%' "
-                                f"order by random() limit {dice.randint(1, 4)}) s")
+        self.place.postgres.sql(
+            f"select pg_terminate_backend(pid) from (select pid from pg_stat_activity where application_name like 'worker%' "
+            f"order by random() limit {dice.randint(1, 4)}) s"
+        )
 
     def kill_hook(self, worker, dice):
-        below = [entry for entry in stage.processes_below(worker.process.pid) if entry[1] not in ("holdfast", "holdfast-guard")]
+        below = [
+            entry
+            for entry in stage.processes_below(worker.process.pid)
+            if entry[1] not in ("holdfast", "holdfast-guard")
+        ]
         if below:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(dice.choice(below)[0], signal.SIGKILL)
@@ -93,10 +110,11 @@ class Storm:
         def go_on():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
+
         self.at(LEASE * dice.uniform(1.0, 1.6), go_on)
 
     def half_open(self, worker, dice):
-        worker.proxy.set("swallow") # for the sessions there are now
+        worker.proxy.set("swallow")  # for the sessions there are now
         worker.proxy.set("pass")
 
     def partition(self, worker, dice):
@@ -113,6 +131,7 @@ class Storm:
         def hear():
             worker.proxy.set("pass")
             worker.proxy.cut()
+
         self.at(dice.uniform(0.2, 1.0), hear)
 
     def crash_database(self, worker, dice):
@@ -124,7 +143,9 @@ class Storm:
         file = pathlib.Path(directory) / "filler"
         with contextlib.suppress(OSError), open(file, "wb", buffering=0) as filler:
             room = os.statvfs(directory)
-            os.posix_fallocate(filler.fileno(), 0, max(1, room.f_bfree * room.f_frsize - (64 << 10))) # at once, however slow the machine
+            os.posix_fallocate(
+                filler.fileno(), 0, max(1, room.f_bfree * room.f_frsize - (64 << 10))
+            )  # at once, however slow the machine
         with contextlib.suppress(OSError), open(file, "ab", buffering=0) as filler:
             while True:
                 filler.write(bytes(512))
@@ -141,7 +162,7 @@ class Storm:
     def fill_database(self, worker, dice):
         began, data = time.time(), self.place.postgres.directory / "data"
         self.fill(data, dice.uniform(0.3, 1.5))
-        while (data / "filler").exists(): # no other fault meanwhile: we need the database ourselves
+        while (data / "filler").exists():  # no other fault meanwhile: we need the database ourselves
             self.heal()
             self.place.tend()
             time.sleep(0.05)
@@ -151,9 +172,18 @@ class Storm:
         self.place.outages.append((began, time.time()))
 
     faults = {
-        "terminate backends": terminate_backends, "kill a hook or shim": kill_hook, "kill a worker": kill_worker, "kill worker and guard": kill_both,
-        "stop a worker past its lease": stop_worker, "half-open sessions": half_open, "partition": partition, "refused connections": refuse,
-        "answers lost": deaf, "database crash": crash_database, "scratch full": fill_scratch, "archive full": fill_archive,
+        "terminate backends": terminate_backends,
+        "kill a hook or shim": kill_hook,
+        "kill a worker": kill_worker,
+        "kill worker and guard": kill_both,
+        "stop a worker past its lease": stop_worker,
+        "half-open sessions": half_open,
+        "partition": partition,
+        "refused connections": refuse,
+        "answers lost": deaf,
+        "database crash": crash_database,
+        "scratch full": fill_scratch,
+        "archive full": fill_archive,
         "database full": fill_database,
     }
 
@@ -162,17 +192,23 @@ def seeds(dice, pages, leaves, children, leaf_tenths, first=0):
     """URLs of a crawl of depth one, and the URLs that it will find."""
     urls, found = [], set()
     for number in range(first, first + pages):
-        urls.append(f"http://h{dice.randint(0, 9)}.test/{'stray' if dice.random() < 0.05 else 'page'}/{dice.randint(0, 6)}/{children}/{number}")
+        urls.append(
+            f"http://h{dice.randint(0, 9)}.test/{'stray' if dice.random() < 0.05 else 'page'}/{dice.randint(0, 6)}/{children}/{number}"
+        )
         found |= stage.leaf_urls(number, children, leaf_tenths)
-    urls += [f"http://h{dice.randint(0, 9)}.test/{'stray' if dice.random() < 0.05 else 'leaf'}/{leaf_tenths + dice.randint(0, 3)}/0/x{number}"
-             for number in range(first, first + leaves)]
+    urls += [
+        f"http://h{dice.randint(0, 9)}.test/{'stray' if dice.random() < 0.05 else 'leaf'}/{leaf_tenths + dice.randint(0, 3)}/0/x{number}"
+        for number in range(first, first + leaves)
+    ]
     return urls, found
 
 
 def run(holdfast, seed, faults, snapshots, pause, pooler, keep, say):
     dice = random.Random(seed)
     leaf_tenths = 3
-    with contextlib.closing(stage.Stage(holdfast, workers=3, slots=4, leaf_tenths=leaf_tenths, pooler=pooler, keep=keep)) as place:
+    with contextlib.closing(
+        stage.Stage(holdfast, workers=3, slots=4, leaf_tenths=leaf_tenths, pooler=pooler, keep=keep)
+    ) as place:
         added = 0
 
         def add(count):
@@ -181,9 +217,14 @@ def run(holdfast, seed, faults, snapshots, pause, pooler, keep, say):
             urls, found = seeds(dice, pages, count - pages * 4, 4, leaf_tenths, first=added)
             place.add(urls, depth=1, children=found)
             added += count + 100
+
         add(snapshots)
-        place.add([f"http://capped.test/page/0/6/{number}" for number in range(20)], depth=1, max_urls=60,
-                  children={url for number in range(20) for url in stage.leaf_urls(number, 6, leaf_tenths)})
+        place.add(
+            [f"http://capped.test/page/0/6/{number}" for number in range(20)],
+            depth=1,
+            max_urls=60,
+            children={url for number in range(20) for url in stage.leaf_urls(number, 6, leaf_tenths)},
+        )
         place.start()
         storm = Storm(place, seed, faults, pause)
         began = time.monotonic()
@@ -195,24 +236,34 @@ def run(holdfast, seed, faults, snapshots, pause, pooler, keep, say):
         report(place, storm, seed, stormed, time.monotonic() - began, say)
         if problems:
             place.keep = True
-            raise Failure(f"seed {seed}: {len(problems)} problems\n" + "\n".join("  " + problem for problem in problems[:30]))
+            raise Failure(
+                f"seed {seed}: {len(problems)} problems\n" + "\n".join("  " + problem for problem in problems[:30])
+            )
 
 
 def report(place, storm, seed, stormed, lasted, say):
     figures = place.figures()
     recovery = figures["recovery"]
-    say(f"seed {seed}: {sum(storm.done.values())} faults in {stormed:.0f} s, all sealed after {lasted:.0f} s"
-        + (", through PgBouncer" if place.pooler else ""))
+    say(
+        f"seed {seed}: {sum(storm.done.values())} faults in {stormed:.0f} s, all sealed after {lasted:.0f} s"
+        + (", through PgBouncer" if place.pooler else "")
+    )
     for name, count in storm.done.items():
         if count:
             say(f"  {count:5} {name}")
-    say(f"snapshots: {figures['snapshots']} ran, in {figures['runs']} runs: {figures['repeated']:.1%} of the work was repeated")
+    say(
+        f"snapshots: {figures['snapshots']} ran, in {figures['runs']} runs: {figures['repeated']:.1%} of the work was repeated"
+    )
     say("attempts ended: " + ", ".join(f"{name} {count}" for name, count in sorted(figures["attempts"].items())))
     say("snapshots sealed: " + ", ".join(f"{name} {count}" for name, count in sorted(figures["outcomes"].items())))
     if recovery:
-        say(f"recovery of a killed worker's snapshots, from the kill to the next owner's claim: {len(recovery)} snapshots, "
+        say(
+            f"recovery of a killed worker's snapshots, from the kill to the next owner's claim: {len(recovery)} snapshots, "
             f"median {recovery[len(recovery) // 2]:.1f} s, max {recovery[-1]:.1f} s (lease {LEASE:.0f} s, other faults going on); without the time that "
-            f"the database was down or the archive full: max {figures['recovery_net'][-1]:.1f} s")
-    say(f"workers started: {sum(worker.starts for worker in place.workers)}; hooks of a stopped worker that ran on beside their successors: {figures['stopped_overlaps']}")
+            f"the database was down or the archive full: max {figures['recovery_net'][-1]:.1f} s"
+        )
+    say(
+        f"workers started: {sum(worker.starts for worker in place.workers)}; hooks of a stopped worker that ran on beside their successors: {figures['stopped_overlaps']}"
+    )
     for note in place.notes:
         say(f"note: {note}")

@@ -8,8 +8,18 @@ import stage
 from stage import LEASE, MARGIN, Failure, wait_for
 
 # Every step between claim and seal, and of turning seeds into snapshots.
-KILL_POINTS = ["after_crawl_claim", "before_expand", "after_expand", "after_claim", "after_start", "after_hook", "after_scan", "after_publish",
-               "before_seal", "after_seal"]
+KILL_POINTS = [
+    "after_crawl_claim",
+    "before_expand",
+    "after_expand",
+    "after_claim",
+    "after_start",
+    "after_hook",
+    "after_scan",
+    "after_publish",
+    "before_seal",
+    "after_seal",
+]
 ANSWER_POINTS = ["after_crawl_claim", "after_expand", "after_claim", "after_seal"]
 
 
@@ -80,9 +90,14 @@ def killed_at(shared, point):
 
 def answer_lost_at(shared, point):
     with shared.two_workers(",".join(f"fail:{point}:{number}" for number in (1, 2, 4))) as place:
-        place.workers[0].start() # alone: it must get over it by itself
+        place.workers[0].start()  # alone: it must get over it by itself
         settle(place, f"answer lost {point}")
-        if place.postgres.value(f"select count(*) from holdfast.process where exit_reason in ('lease lapsed', 'lost trust') and started_at > {place.since}") != "0":
+        if (
+            place.postgres.value(
+                f"select count(*) from holdfast.process where exit_reason in ('lease lapsed', 'lost trust') and started_at > {place.since}"
+            )
+            != "0"
+        ):
             raise Failure(f"answer lost {point}: the worker gave up instead of asking again")
 
 
@@ -107,7 +122,11 @@ def stopped_at(shared, point, action="stop", cut_off=False):
             wait_for("the worker has given up", lambda: "dropped" in worker.log_path.read_text(errors="replace"), 30)
             worker.proxy.set("pass")
         else:
-            wait_for("the worker has heard that it is no longer counted on", lambda: "no longer trusted, killing" in worker.log_path.read_text(errors="replace"), 30)
+            wait_for(
+                "the worker has heard that it is no longer counted on",
+                lambda: "no longer trusted, killing" in worker.log_path.read_text(errors="replace"),
+                30,
+            )
         worker.extra = {}
         settle(place, f"{action} {point}")
 
@@ -142,7 +161,14 @@ def leaves_cut_off(shared):
     """Asked to leave while the network is dead, a worker ends: it waits for no answer without a deadline."""
     with shared.two_workers(tenths=3) as place:
         place.start()
-        wait_for("both are known", lambda: place.postgres.value("select count(*) from holdfast.process where status = 'running' and beat_at > started_at") == "2", 30)
+        wait_for(
+            "both are known",
+            lambda: place.postgres.value(
+                "select count(*) from holdfast.process where status = 'running' and beat_at > started_at"
+            )
+            == "2",
+            30,
+        )
         worker = place.workers[0]
         worker.proxy.set("swallow")
         worker.leave()
@@ -157,56 +183,81 @@ def too_many_connections(shared):
         place.start()
         wait_for("hooks run", lambda: place.trace.read_text(), 30)
         place.postgres.sql("alter database holdfast connection limit 0", "postgres")
-        place.postgres.sql("select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'worker%'", "postgres")
+        place.postgres.sql(
+            "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'worker%'", "postgres"
+        )
         settle(place, "too many connections", 60)
 
 
 def capped(shared, broken=False):
-    """Pages that find many URLs seal at once: the cap of their crawl holds, whoever comes first."""
+    """Pages that find many URLs seal at once: the cap of their crawl holds in every order."""
     with contextlib.closing(stage.Stage(shared.holdfast, workers=3, slots=4, keep=shared.keep)) as place:
         if broken:
             break_crawl_lock(place)
         for _ in range(3):
-            pages = range(0, 24, 2) # even: no URL is found twice, which would fail by itself without the lock
-            place.add([f"http://capped.test/page/0/8/{number}" for number in pages], depth=1, max_urls=40,
-                      children={url for number in pages for url in stage.leaf_urls(number, 8, 1)})
+            pages = range(0, 24, 2)  # even: no URL is found twice, which would fail by itself without the lock
+            place.add(
+                [f"http://capped.test/page/0/8/{number}" for number in pages],
+                depth=1,
+                max_urls=40,
+                children={url for number in pages for url in stage.leaf_urls(number, 8, 1)},
+            )
         place.start()
         settle(place, "capped", 60)
 
 
-# Guards broken on purpose ------------------------------------------------------------------------------------------------
+# Guards broken on purpose -----
 
 
 def change_function(place, name, *changes):
     """Replaces a function of the schema by one with other words in it (the first occurrence of each)."""
-    steps = "".join(f"""
+    steps = "".join(
+        f"""
       if position($old${old}$old$ in t) = 0 then raise exception '{name} no longer contains: %', $old${old}$old$; end if;
-      t := overlay(t placing $new${new}$new$ from position($old${old}$old$ in t) for length($old${old}$old$));""" for old, new in changes)
+      t := overlay(t placing $new${new}$new$ from position($old${old}$old$ in t) for length($old${old}$old$));"""
+        for old, new in changes
+    )
     try:
-        place.postgres.sql(f"do $do$ declare t text := pg_get_functiondef('holdfast.{name}'::regproc); begin {steps} execute t; end $do$")
+        place.postgres.sql(
+            f"do $do$ declare t text := pg_get_functiondef('holdfast.{name}'::regproc); begin {steps} execute t; end $do$"
+        )
     except Failure as failure:
-        raise RuntimeError(f"the guard could not be taken away: {failure}") from failure # not to be taken for a notice
+        raise RuntimeError(f"the guard could not be taken away: {failure}") from failure  # not to be taken for a notice
 
 
 def break_crawl_lock(place):
     # The second guard: it refuses what is too much, and the turn is repeated.
     place.postgres.sql("alter table holdfast.crawl drop constraint crawl_urls_within_limit")
     # Without the lock, what the crawl has is read before others have written: the pause makes sure of it.
-    change_function(place, "snapshots_add", ("FUNCTION holdfast.snapshots_add(", "FUNCTION public.test_add("),
-                    ("from holdfast.crawl where id = p_crawl;", "from holdfast.crawl where id = p_crawl; perform pg_sleep(0.1);"))
+    change_function(
+        place,
+        "snapshots_add",
+        ("FUNCTION holdfast.snapshots_add(", "FUNCTION public.test_add("),
+        ("from holdfast.crawl where id = p_crawl;", "from holdfast.crawl where id = p_crawl; perform pg_sleep(0.1);"),
+    )
     change_function(place, "follow_links", ("holdfast.snapshots_add(", "public.test_add("))
-    change_function(place, "lock_for", ("order by id\n            for no key update) c;", "order by id) c;"),
-                    # Taken for the sake of the order of locks; by itself it would do here.
-                    ("order by c.crawl_id\n      for no key update;", "order by c.crawl_id;"))
+    change_function(
+        place,
+        "lock_for",
+        ("order by id\n            for no key update) c;", "order by id) c;"),
+        # Taken for the sake of the order of locks; by itself it would do here.
+        ("order by c.crawl_id\n      for no key update;", "order by c.crawl_id;"),
+    )
 
 
 def break_fence(shared):
     """Both workers hold the same snapshot in the end, stopped before their seals; the one whose lease is over goes first."""
     with shared.two_workers("stop:before_seal:1", count=1, children=0) as place:
-        change_function(place, "judge_pages", ("where q.fence = p.fence and q.owner_id = p_owner", "where q.owner_id is not null"))
+        change_function(
+            place, "judge_pages", ("where q.fence = p.fence and q.owner_id = p_owner", "where q.owner_id is not null")
+        )
         change_function(place, "seal_pages", ("and q.fence = p.fence", ""))
         # A turn of a worker that has lapsed is refused as a whole, too.
-        change_function(place, "worker_may_claim", ("raise exception 'worker % has lapsed', p_worker using errcode = 'HF002';", "return false;"))
+        change_function(
+            place,
+            "worker_may_claim",
+            ("raise exception 'worker % has lapsed', p_worker using errcode = 'HF002';", "return false;"),
+        )
         worker, other = place.workers
         worker.start()
         first = wait_for("the worker stops before its seal", lambda: stopped(worker), 30)
@@ -216,9 +267,16 @@ def break_fence(shared):
         place.stopped |= {worker.identity(first), other.identity(second)}
         os.kill(first, signal.SIGCONT)
         try:
-            wait_for("its seal, which is too late", lambda: place.postgres.value(f"select count(*) from holdfast.snapshot_sealed where sealed_at > {place.since}") == "1", 15)
+            wait_for(
+                "its seal, which is too late",
+                lambda: place.postgres.value(
+                    f"select count(*) from holdfast.snapshot_sealed where sealed_at > {place.since}"
+                )
+                == "1",
+                15,
+            )
         except Failure as failure:
-            raise RuntimeError("the stage could not be set") from failure # not to be taken for a notice
+            raise RuntimeError("the stage could not be set") from failure  # not to be taken for a notice
         os.kill(second, signal.SIGCONT)
         worker.extra = other.extra = {}
         settle(place, "no fence check")
@@ -238,7 +296,9 @@ def scenarios():
         yield f"answer lost {point}", lambda shared, p=point: answer_lost_at(shared, p)
     for point in ("after_hook", "after_publish", "before_seal"):
         yield f"stopped {point} until others did its work", lambda shared, p=point: stopped_at(shared, p)
-    yield "sealed, the answer lost, then cut off", lambda shared: stopped_at(shared, "after_seal", "stop-fail", cut_off=True)
+    yield "sealed, the answer lost, then cut off", lambda shared: stopped_at(
+        shared, "after_seal", "stop-fail", cut_off=True
+    )
     yield "the main thread hangs", main_thread_hangs
     yield "cut off with a long hook", cut_off
     yield "asked to leave behind a dead network", leaves_cut_off

@@ -69,8 +69,7 @@ select format('%s pages a second; a claim took %s ms (median), %s (99 %%)', roun
     round((percentile_cont(0.99) within group (order by ms))::numeric, 2))
   from figure
 """
-ORDERS = (("oldest", 0), ("oldest", 20), ("oldest", 100), ("oldest", 1000), ("newest", 0),
-          ("newest", 100))
+ORDERS = (("oldest", 0), ("oldest", 20), ("oldest", 100), ("oldest", 1000), ("newest", 0), ("newest", 100))
 
 
 def main():

@@ -87,12 +87,12 @@ TEST_CASE("a crawl can be paused and cancelled before a worker has seen it, and 
   CHECK_FALSE(store::crawl_resume(stage.connection, crawl, kOrder));
 }
 
-TEST_CASE("cancelling a large crawl goes in batches, and workers end it if nobody else does") {
+TEST_CASE("cancelling a large crawl goes in batches, and workers end it if no one else does") {
   Stage stage;
   const auto crawl = stage.start(stage.seeds(1, 2500));
   const auto worker = stage.worker();
   const auto held = stage.claim(worker);
-  // The first batch only, as when whoever cancels is gone after it.
+  // The first batch only, as when the canceller dies after it.
   CHECK(stage.value("select holdfast.crawl_cancel($1::uuid, 'ann', '')", pg::Params::of(crawl)) == "1499");
   CHECK(stage.status(held.lease) == "sealed");
   CHECK(lost(stage, worker, held.lease) == 1);

@@ -102,11 +102,9 @@ def main():
         run(f"call work(3000, '{GIANT}')")
         print("pages in the queue at the start:", arguments.pages + 199 * 5)
         print("claims until the last small crawl was sealed:", run("select max(step) from progress"))
-        print("claims until half of them were:",
-              run("select min(step) from progress where small_left <= 100"))
+        print("claims until half of them were:", run("select min(step) from progress where small_left <= 100"))
         print("milliseconds a claim of four pages took (median, 99 %):", run(FIGURES))
-        left = run("select count(*) from holdfast.crawl "
-                   f"where status <> 'sealed' and id <> '{GIANT}'")
+        left = run("select count(*) from holdfast.crawl " f"where status <> 'sealed' and id <> '{GIANT}'")
         broken = run("select * from holdfast.check_invariants()")
         print("small crawls left:", left, "- invariants:", broken or "all hold")
         return 0 if left == "0" and not broken else 1

@@ -54,7 +54,7 @@ TEST_CASE("no more pages of a host are in work than it allows, over all workers 
   CHECK(claimed(stage, first, 100) == 33);
 }
 
-TEST_CASE("a host that is forgotten has no limits, also for what waits because of them") {
+TEST_CASE("a host whose row is deleted has no limits, also for what waits because of them") {
   Stage stage;
   store::host_set(stage.connection, "site.test", {1h, 1}, "ann");
   stage.start(stage.seeds(1, 10));

@@ -163,7 +163,7 @@ TEST_CASE("the format is seen from the text") {
   CHECK(format_of("jsonl", "[") == Format::lines);
 }
 
-TEST_CASE("the part of a host name that somebody can register") {
+TEST_CASE("the part of a host name that can be registered") {
   CHECK(registrable_domain("www.example.com") == "example.com");
   CHECK(registrable_domain("a.b.example.co.uk") == "example.co.uk");
   CHECK(registrable_domain("127.0.0.1") == "127.0.0.1");

@@ -1,6 +1,6 @@
 #!/bin/bash
-# The only plugin of these tests: one request, its body and the links in it; redirects are followed and told. Cheap, so that what is
-# measured is not the plugin.
+# The only plugin of these tests: one request, its body and the links in it. It follows and reports redirects.
+# It is cheap, so that the tests do not measure the plugin.
 for argument; do
   case $argument in --url=*) url=${argument#--url=} ;; esac
 done

@@ -39,7 +39,9 @@ def load(name, path):
     return module
 
 
-runner = load("holdfast_runner_suite", HERE.parent / "runner" / "run.py")  # the throw-away server, collections of their own
+runner = load(
+    "holdfast_runner_suite", HERE.parent / "runner" / "run.py"
+)  # the throw-away server, collections of their own
 isolation = runner.isolation
 
 
@@ -54,11 +56,24 @@ class Collection(runner.Collection):
         self.archive = self.directory / "data" / "archive"
 
     def environment(self, *arguments):
-        return {**super().environment(*arguments), "HOLDFAST_LEASE": "5s", "HOLDFAST_BEAT": "1s", "HOLDFAST_MARGIN": "1s", "HOLDFAST_KILL_GRACE": "200ms"}
+        return {
+            **super().environment(*arguments),
+            "HOLDFAST_LEASE": "5s",
+            "HOLDFAST_BEAT": "1s",
+            "HOLDFAST_MARGIN": "1s",
+            "HOLDFAST_KILL_GRACE": "200ms",
+        }
 
     def workers(self, count, slots=4, first=0, **settings):
-        return [self.start("worker", HOLDFAST_WORK_DIR=str(self.directory / f"work{first + n}"), HOLDFAST_WORKER_SNAPSHOTS=str(slots), **settings)
-                for n in range(count)]
+        return [
+            self.start(
+                "worker",
+                HOLDFAST_WORK_DIR=str(self.directory / f"work{first + n}"),
+                HOLDFAST_WORKER_SNAPSHOTS=str(slots),
+                **settings,
+            )
+            for n in range(count)
+        ]
 
     def leave(self, processes, number=signal.SIGTERM):
         for process in processes:
@@ -68,7 +83,9 @@ class Collection(runner.Collection):
 
     def crawl(self, *arguments):
         """The new crawl; None if all its URLs are archived already."""
-        return next((line["id"] for line in self.lines("add", "--bg", *map(str, arguments)) if line["type"] == "Crawl"), None)
+        return next(
+            (line["id"] for line in self.lines("add", "--bg", *map(str, arguments)) if line["type"] == "Crawl"), None
+        )
 
     def ended(self, crawl):
         return self.sql(f"select status from holdfast.crawl where id = '{crawl}'") == "sealed"
@@ -79,7 +96,9 @@ class Collection(runner.Collection):
 
     def outcomes(self, crawl):
         """path -> outcome"""
-        rows = self.sql(f"select regexp_replace(url, '^http://[^/]*', '') || ' ' || coalesce(outcome, status) from holdfast.v_snapshot where crawl_id = '{crawl}'")
+        rows = self.sql(
+            f"select regexp_replace(url, '^http://[^/]*', '') || ' ' || coalesce(outcome, status) from holdfast.v_snapshot where crawl_id = '{crawl}'"
+        )
         return dict(line.split(" ") for line in rows.splitlines())
 
     def crawl_page(self, crawl):
@@ -92,10 +111,16 @@ class Collection(runner.Collection):
         missing = [link for link in links if not (file.parent / unquote(link)).exists()]
         assert not missing, missing
         facts = dict(re.findall(r"<dt>(\w+)</dt><dd>([^<]*)</dd>", html))
-        return sorted(set(re.findall(r"[\d.]+:\d+(/\w+)<", html.partition('id="pages"')[2]))), facts["Pages"], facts["Kept"]
+        return (
+            sorted(set(re.findall(r"[\d.]+:\d+(/\w+)<", html.partition('id="pages"')[2]))),
+            facts["Pages"],
+            facts["Kept"],
+        )
 
     def directory_of(self, url):
-        return self.archive / self.sql(f"select directory from holdfast.v_snapshot where url = '{url}' order by created_at desc limit 1")
+        return self.archive / self.sql(
+            f"select directory from holdfast.v_snapshot where url = '{url}' order by created_at desc limit 1"
+        )
 
 
 class Case(runner.Case):
@@ -121,17 +146,32 @@ class Robots(Case):
     def test_it_is_read_once_by_all_workers_before_any_page_and_kept_to(self):
         self.web.robots["127.0.0.1"] = (200, "User-agent: *\nDisallow: /secret\nAllow: /secret/but\nCrawl-delay: 0.3\n")
         self.c.workers(3)
-        crawl = self.c.crawl("--robots", *[self.web.url(p) for p in ("/a", "/b", "/c", "/secret/x", "/secret/but", "/d?secret")])
+        crawl = self.c.crawl(
+            "--robots", *[self.web.url(p) for p in ("/a", "/b", "/c", "/secret/x", "/secret/but", "/d?secret")]
+        )
         self.c.wait(crawl)
-        self.assertEqual(self.c.outcomes(crawl), {"/a": "succeeded", "/b": "succeeded", "/c": "succeeded", "/d?secret": "succeeded",
-                                                  "/secret/x": "refused", "/secret/but": "succeeded"})
+        self.assertEqual(
+            self.c.outcomes(crawl),
+            {
+                "/a": "succeeded",
+                "/b": "succeeded",
+                "/c": "succeeded",
+                "/d?secret": "succeeded",
+                "/secret/x": "refused",
+                "/secret/but": "succeeded",
+            },
+        )
         requests = self.web.seen()
         self.assertEqual([r[3] for r in requests].count("/robots.txt"), 1)
         self.assertEqual(requests[0][3], "/robots.txt")
         self.assertEqual(len(requests), 6)
         self.assert_gaps(requests, 0.3)
-        self.assertIn("robots.txt forbids it", self.c.sql(f"select reason from holdfast.v_snapshot where outcome = 'refused'"))
-        self.assertEqual(self.c.sql("select sum(attempts) from holdfast.snapshot_sealed"), "6")  # asking for robots.txt is none
+        self.assertIn(
+            "robots.txt forbids it", self.c.sql(f"select reason from holdfast.v_snapshot where outcome = 'refused'")
+        )
+        self.assertEqual(
+            self.c.sql("select sum(attempts) from holdfast.snapshot_sealed"), "6"
+        )  # asking for robots.txt is none
         # The next crawl knows it already; one that does not care does not ask.
         again = self.c.crawl("--robots", self.web.url("/e"))
         careless = self.c.crawl(self.web.url("/secret/y", "127.0.0.2"))
@@ -153,39 +193,67 @@ class Robots(Case):
         self.web.robots["127.0.0.1"] = (500, "")
         self.c.workers(1)
         crawl = self.c.crawl("--robots", self.web.url("/a"))
-        self.c.until("it waits", lambda: "robots.txt cannot be read: status 500" in self.c.sql("select state from holdfast.v_queue"))
+        self.c.until(
+            "it waits",
+            lambda: "robots.txt cannot be read: status 500" in self.c.sql("select state from holdfast.v_queue"),
+        )
         self.assertEqual([r[3] for r in self.web.seen()], ["/robots.txt"])
         self.web.robots["127.0.0.1"] = (404, "")
         self.c.sql("update holdfast.robots set expires_at = now()")
-        self.c.sql("update holdfast.snapshot_queue set retry_at = now(); select holdfast.crawl_wake(crawl_id, now()) from holdfast.snapshot_queue")
+        self.c.sql(
+            "update holdfast.snapshot_queue set retry_at = now(); select holdfast.crawl_wake(crawl_id, now()) from holdfast.snapshot_queue"
+        )
         self.c.wait(crawl)
         self.assertEqual(self.c.outcomes(crawl), {"/a": "succeeded"})
         self.sound()
 
-
     def test_where_a_page_redirects_to_is_judged_too(self):
         moved = lambda *target: (302, {"Location": self.web.url(*target)}, "")
         self.web.robots["127.0.0.1"] = self.web.robots["127.0.0.2"] = (200, "User-agent: *\nDisallow: /secret\n")
-        self.web.pages.update({"/a": moved("/fine"), "/b": moved("/secret/b"), "/c": moved("/on"), "/on": moved("/secret/c", "127.0.0.2"),
-                               "/d": moved("/open", "127.0.0.2")})
+        self.web.pages.update(
+            {
+                "/a": moved("/fine"),
+                "/b": moved("/secret/b"),
+                "/c": moved("/on"),
+                "/on": moved("/secret/c", "127.0.0.2"),
+                "/d": moved("/open", "127.0.0.2"),
+            }
+        )
         after = self.c.directory / "plugins" / "after"
         after.mkdir()
         hook = after / "on_Snapshot__60_after.sh"
-        hook.write_text("#!/bin/sh\necho '{\"type\":\"ArchiveResult\",\"status\":\"succeeded\",\"output_str\":\"-\"}'\n")
+        hook.write_text('#!/bin/sh\necho \'{"type":"ArchiveResult","status":"succeeded","output_str":"-"}\'\n')
         hook.chmod(0o755)
         self.c.workers(2)
         urls = [self.web.url(p) for p in ("/a", "/b", "/c", "/d")]
         crawl = self.c.crawl("--robots", *urls)
         careless = self.c.crawl(urls[1])
         self.c.wait(crawl, careless)
-        self.assertEqual(self.c.outcomes(crawl), {"/a": "succeeded", "/b": "refused", "/c": "refused", "/d": "succeeded"})
+        self.assertEqual(
+            self.c.outcomes(crawl), {"/a": "succeeded", "/b": "refused", "/c": "refused", "/d": "succeeded"}
+        )
         self.assertEqual(self.c.outcomes(careless), {"/b": "succeeded"})
-        reasons = self.c.sql(f"select reason from holdfast.v_snapshot where crawl_id = '{crawl}' and outcome = 'refused' order by url").splitlines()
-        self.assertEqual(reasons, [f"it redirects to {self.web.url(*target)}, which the robots.txt of that site forbids (Disallow: /secret)"
-                                   for target in (("/secret/b",), ("/secret/c", "127.0.0.2"))])
+        reasons = self.c.sql(
+            f"select reason from holdfast.v_snapshot where crawl_id = '{crawl}' and outcome = 'refused' order by url"
+        ).splitlines()
+        self.assertEqual(
+            reasons,
+            [
+                f"it redirects to {self.web.url(*target)}, which the robots.txt of that site forbids (Disallow: /secret)"
+                for target in (("/secret/b",), ("/secret/c", "127.0.0.2"))
+            ],
+        )
         # No hook ran after that, and nothing is kept.
-        self.assertEqual(self.c.sql(f"select count(*) from holdfast.archive_result where crawl_id = '{crawl}' and plugin = 'after'"), "2")
-        self.assertEqual(self.c.sql(f"select count(*) from holdfast.v_snapshot where crawl_id = '{crawl}' and directory is not null"), "2")
+        self.assertEqual(
+            self.c.sql(f"select count(*) from holdfast.archive_result where crawl_id = '{crawl}' and plugin = 'after'"),
+            "2",
+        )
+        self.assertEqual(
+            self.c.sql(
+                f"select count(*) from holdfast.v_snapshot where crawl_id = '{crawl}' and directory is not null"
+            ),
+            "2",
+        )
         self.assertEqual(len(self.web.seen(path="/robots.txt")), 2)  # one of each site
         self.sound()
 
@@ -197,11 +265,18 @@ class SlowDown(Case):
         self.c.workers(2, HOLDFAST_POLITENESS_RETRIES="2")
         busy, never = self.c.crawl(self.web.url("/busy")), self.c.crawl(self.web.url("/never", "127.0.0.2"))
         self.c.wait(busy, never)
-        self.assertEqual((self.c.outcomes(busy), self.c.outcomes(never)), ({"/busy": "succeeded"}, {"/never": "failed"}))
+        self.assertEqual(
+            (self.c.outcomes(busy), self.c.outcomes(never)), ({"/busy": "succeeded"}, {"/never": "failed"})
+        )
         self.assertEqual((len(self.web.seen(path="/busy")), len(self.web.seen(path="/never"))), (3, 3))
         self.assert_gaps(self.web.seen(path="/busy"), 1)
         self.assert_gaps(self.web.seen(path="/never"), 1)
-        self.assertEqual(self.c.sql("select string_agg(ending, ' ' order by fence) from holdfast.v_attempt where crawl_id = '%s'" % busy), "released released sealed")
+        self.assertEqual(
+            self.c.sql(
+                "select string_agg(ending, ' ' order by fence) from holdfast.v_attempt where crawl_id = '%s'" % busy
+            ),
+            "released released sealed",
+        )
         self.sound()
 
 
@@ -212,7 +287,9 @@ class Keeping(Case):
         self.c.wait(crawl)
         self.assertEqual(self.c.outcomes(crawl), {"/small": "succeeded", "/large?bytes=200000": "failed"})
         self.assertFalse(list(self.c.directory_of(self.web.url("/large?bytes=200000")).glob("fetch/page.txt")))
-        self.assertEqual(self.c.sql("select sum(output_bytes) from holdfast.archive_result where status = 'failed'"), "0")
+        self.assertEqual(
+            self.c.sql("select sum(output_bytes) from holdfast.archive_result where status = 'failed'"), "0"
+        )
         self.sound()
 
     def test_equal_bodies_are_one_file_and_any_of_them_can_go(self):
@@ -223,7 +300,10 @@ class Keeping(Case):
         self.c.workers(2, HOLDFAST_ARCHIVE_SHARE_BODIES="true")
         crawl = self.c.crawl(*[self.web.url(p) for p in ("/one", "/two", "/three", "/other")])
         self.c.wait(crawl)
-        file = {name: self.c.directory_of(self.web.url(name)) / "fetch" / "page.txt" for name in ("/one", "/two", "/three", "/other")}
+        file = {
+            name: self.c.directory_of(self.web.url(name)) / "fetch" / "page.txt"
+            for name in ("/one", "/two", "/three", "/other")
+        }
         self.assertEqual(len({file[n].stat().st_ino for n in ("/one", "/two", "/three")}), 1)
         self.assertEqual(file["/one"].stat().st_nlink, 4)
         self.assertNotEqual(file["/one"].stat().st_ino, file["/other"].stat().st_ino)
@@ -233,7 +313,12 @@ class Keeping(Case):
         self.c.holdfast("remove", "--yes", removed)
         self.assertFalse(file["/one"].exists())
         self.assertEqual(file["/two"].read_text(), body)
-        self.assertEqual(self.c.sql(f"select snapshots_total || ' ' || snapshots_succeeded from holdfast.crawl where id = '{crawl}'"), "3 3")
+        self.assertEqual(
+            self.c.sql(
+                f"select snapshots_total || ' ' || snapshots_succeeded from holdfast.crawl where id = '{crawl}'"
+            ),
+            "3 3",
+        )
         self.c.holdfast("verify", "--all")
         self.c.holdfast("remove", "--yes", crawl)
         self.assertEqual([p for p in (self.c.archive / ".bodies").rglob("*") if p.is_file()], [])
@@ -241,7 +326,7 @@ class Keeping(Case):
 
     def test_update_takes_what_failed_and_overwrite_takes_the_place_of_what_there_is(self):
         self.web.pages["/flaky"] = lambda n: (200, {}, "page") if n > 1 else (500, {}, "")
-        worker, = self.c.workers(1)
+        (worker,) = self.c.workers(1)
         urls = [self.web.url("/fine"), self.web.url("/flaky")]
         first = self.c.crawl(*urls)
         self.c.wait(first)
@@ -257,9 +342,20 @@ class Keeping(Case):
         self.assertEqual(self.c.sql("select count(*) from holdfast.superseded"), "3")
         self.assertTrue(all(d.exists() for d in old))  # until a runner comes along
         keeper = self.c.start("runner")
-        self.c.until("the old ones are gone", lambda: self.c.sql("select (select count(*) from holdfast.superseded) || ' ' || (select count(*) from holdfast.purge)") == "0 0")
+        self.c.until(
+            "the old ones are gone",
+            lambda: self.c.sql(
+                "select (select count(*) from holdfast.superseded) || ' ' || (select count(*) from holdfast.purge)"
+            )
+            == "0 0",
+        )
         self.assertFalse(any(d.exists() for d in old))
-        self.assertEqual(self.c.sql("select count(*) || ' ' || count(distinct url) || ' ' || count(distinct crawl_id) from holdfast.snapshot"), "2 2 1")
+        self.assertEqual(
+            self.c.sql(
+                "select count(*) || ' ' || count(distinct url) || ' ' || count(distinct crawl_id) from holdfast.snapshot"
+            ),
+            "2 2 1",
+        )
         self.assertTrue(all(self.c.directory_of(u).exists() for u in urls))
         self.c.leave([keeper, worker])
         self.c.holdfast("verify", "--all")
@@ -267,20 +363,22 @@ class Keeping(Case):
 
     def test_a_crawls_page_keeps_up_with_what_is_removed(self):
         urls = [self.web.url(p) for p in ("/one", "/two", "/three")]
-        worker, = self.c.workers(1)
+        (worker,) = self.c.workers(1)
         crawl, other = self.c.crawl(*urls), self.c.crawl(self.web.url("/else"))
         self.c.wait(crawl, other)
         page = lambda of: self.c.crawl_page(of)
         waiting = lambda: self.c.sql("select count(*) from holdfast.crawl_page_stale")
         self.c.until("both pages are written", lambda: waiting() == "0")
         self.assertEqual(page(crawl)[:2], (["/one", "/three", "/two"], "3"))
-        snapshot = lambda url: self.c.sql(f"select id from holdfast.snapshot where url = '{url}' order by created_at limit 1")
+        snapshot = lambda url: self.c.sql(
+            f"select id from holdfast.snapshot where url = '{url}' order by created_at limit 1"
+        )
         # By the verb: at once.
         self.c.holdfast("remove", "--yes", snapshot(urls[0]))
         kept = self.c.sql(f"select pg_catalog.sum(bytes) from holdfast.v_snapshot where crawl_id = '{crawl}'")
         self.assertEqual(page(crawl), (["/three", "/two"], "2", f"{int(kept) / 1024:.1f} KiB"))
         self.assertEqual(waiting(), "0")
-        # Overwritten, and by SQL: whoever has the archive and comes by. A label is part of it too.
+        # Overwritten, and by SQL: by any worker that has the archive. A label is part of it too.
         overwrite = self.c.crawl("--overwrite", urls[1])
         self.c.wait(overwrite)
         self.c.sql(f"select holdfast.crawl_remove('{other}', 'ann')")
@@ -292,10 +390,12 @@ class Keeping(Case):
         self.assertIn("all &lt;new&gt;", (self.c.archive / "crawls" / overwrite / "index.html").read_text())
         self.c.leave([keeper])
         # Without a runner: the next worker that looks, once it has waited for a minute.
-        self.c.sql(f"select holdfast.snapshot_remove('{snapshot(urls[2])}', 'ann')")  # the last of it, so the crawl goes too
+        self.c.sql(
+            f"select holdfast.snapshot_remove('{snapshot(urls[2])}', 'ann')"
+        )  # the last of it, so the crawl goes too
         self.c.sql("update holdfast.crawl_page_stale set since = since - interval '2 minutes'")
         self.c.sql("update holdfast.purge set requested_at = requested_at - interval '2 minutes'")
-        another, = self.c.workers(1, first=1)
+        (another,) = self.c.workers(1, first=1)
         self.c.until("a worker has deleted it", lambda: waiting() == "0")
         self.assertIsNone(page(crawl))
         self.c.leave([worker, another])
@@ -316,42 +416,58 @@ class Keeping(Case):
         plugin("moody", f"[ -e {allowed} ] || exit 1\n" + good)
         plugin("after", good, required_plugins=["moody"])  # ran on what a failure had left
         plugin("steady", good)
-        worker, = self.c.workers(1)
+        (worker,) = self.c.workers(1)
 
         def update(*options):
             crawl = self.c.crawl("--update", *options, self.web.url("/a"))
             if crawl is None:
                 return "", ""
             self.c.wait(crawl)
-            return (self.c.sql(f"select coalesce(string_agg(plugin || ' ' || status, ',' order by plugin), '') from holdfast.archive_result where crawl_id = '{crawl}'"),
-                    self.c.sql(f"select coalesce(outcome, '') || '|' || coalesce(reason, '') from holdfast.v_snapshot where crawl_id = '{crawl}'"))
+            return (
+                self.c.sql(
+                    f"select coalesce(string_agg(plugin || ' ' || status, ',' order by plugin), '') from holdfast.archive_result where crawl_id = '{crawl}'"
+                ),
+                self.c.sql(
+                    f"select coalesce(outcome, '') || '|' || coalesce(reason, '') from holdfast.v_snapshot where crawl_id = '{crawl}'"
+                ),
+            )
 
         first = self.c.crawl(self.web.url("/a"))
         self.c.wait(first)
         self.assertEqual(self.c.outcomes(first), {"/a": "partial"})
-        self.assertEqual(update(), ("after succeeded,moody failed", "partial|only what was missing; archived before: fetch, steady"))  # tried again, and failed again
+        self.assertEqual(
+            update(), ("after succeeded,moody failed", "partial|only what was missing; archived before: fetch, steady")
+        )  # tried again, and failed again
         allowed.touch()
         self.assertEqual(update("--plugins", "fetch"), ("", ""))  # all that was asked for is there
-        self.assertEqual(update(), ("after succeeded,moody succeeded", "succeeded|only what was missing; archived before: fetch, steady"))
+        self.assertEqual(
+            update(),
+            ("after succeeded,moody succeeded", "succeeded|only what was missing; archived before: fetch, steady"),
+        )
         self.assertEqual(update(), ("", ""))
         self.assertEqual(update("--max-age", "1ms")[0].count("succeeded"), 4)  # too old to count
         self.c.leave([worker])
         plugin("young", good)
-        worker, = self.c.workers(1, first=1)
-        self.assertEqual(update(), ("young succeeded", "succeeded|only what was missing; archived before: fetch, after, moody, steady"))
+        (worker,) = self.c.workers(1, first=1)
+        self.assertEqual(
+            update(),
+            ("young succeeded", "succeeded|only what was missing; archived before: fetch, after, moody, steady"),
+        )
         self.assertEqual(len(self.web.seen(path="/a")), 2)  # the page itself, only where that was asked for
         # More is wanted than the workers have.
         plugin("elsewhere", good)
         self.assertEqual(update(), ("", "refused|all that this worker can run of it is archived already"))
         everything = self.c.crawl("--overwrite", self.web.url("/a"))
         self.c.wait(everything)
-        self.assertEqual(self.c.sql(f"select count(*) from holdfast.archive_result where crawl_id = '{everything}'"), "5")
+        self.assertEqual(
+            self.c.sql(f"select count(*) from holdfast.archive_result where crawl_id = '{everything}'"), "5"
+        )
         self.c.leave([worker])
         self.c.holdfast("verify", "--all")
         self.sound()
 
     def test_files_are_deleted_by_a_worker_where_the_runner_does_not_see_the_archive(self):
-        worker, = self.c.workers(1)
+        (worker,) = self.c.workers(1)
         crawl = self.c.crawl("--keep", "1h", self.web.url("/a"))
         self.c.wait(crawl)
         directory = self.c.directory_of(self.web.url("/a"))
@@ -361,7 +477,7 @@ class Keeping(Case):
         self.assertTrue(directory.exists())  # marked
         self.assertEqual(self.c.sql("select count(*) from holdfast.v_purge"), "1")
         self.c.sql("update holdfast.purge set requested_at = requested_at - interval '2 minutes'")
-        another, = self.c.workers(1, first=1)
+        (another,) = self.c.workers(1, first=1)
         self.c.until("its files are gone", lambda: self.c.sql("select count(*) from holdfast.v_purge") == "0")
         self.assertFalse(directory.exists())
         self.c.leave([keeper, worker, another])
@@ -371,23 +487,49 @@ class Keeping(Case):
 class Workers(Case):
     def test_each_kind_does_its_own_and_knows_who_started_it(self):
         crawls = [self.c.crawl(self.web.url(f"/{n}"), self.web.url(f"/{n}/b")) for n in range(3)]
-        run = self.c.start("run", "--set", "runner.split_workers=true", "--set", "runner.max_workers_per_type=2", "--set", "worker.snapshots=1")
+        run = self.c.start(
+            "run",
+            "--set",
+            "runner.split_workers=true",
+            "--set",
+            "runner.max_workers_per_type=2",
+            "--set",
+            "worker.snapshots=1",
+        )
         self.assertEqual(run.wait(timeout=90), 0)
         self.assertTrue(all(self.c.ended(crawl) for crawl in crawls))
-        kinds = dict(line.split(" ") for line in self.c.sql("select worker_type || ' ' || count(*) from holdfast.process where process_type = 'worker' group by worker_type").splitlines())
+        kinds = dict(
+            line.split(" ")
+            for line in self.c.sql(
+                "select worker_type || ' ' || count(*) from holdfast.process where process_type = 'worker' group by worker_type"
+            ).splitlines()
+        )
         self.assertEqual(kinds["crawl"], "1")
         self.assertIn(kinds["snapshot"], ("1", "2"))
-        self.assertEqual(self.c.sql("select count(*) from holdfast.process w join holdfast.process r on r.id = w.parent_id and r.process_type = 'runner' "
-                                    "where w.process_type = 'worker'"), str(sum(map(int, kinds.values()))))
-        self.assertEqual(self.c.sql("select string_agg(distinct p.worker_type, ',') from holdfast.v_attempt a join holdfast.process p on p.id = a.process_id"), "snapshot")
+        self.assertEqual(
+            self.c.sql(
+                "select count(*) from holdfast.process w join holdfast.process r on r.id = w.parent_id and r.process_type = 'runner' "
+                "where w.process_type = 'worker'"
+            ),
+            str(sum(map(int, kinds.values()))),
+        )
+        self.assertEqual(
+            self.c.sql(
+                "select string_agg(distinct p.worker_type, ',') from holdfast.v_attempt a join holdfast.process p on p.id = a.process_id"
+            ),
+            "snapshot",
+        )
         self.sound()
 
     def test_the_order_of_claims_is_a_setting(self):
         crawl = self.c.crawl(*[self.web.url(f"/{n:02}") for n in range(20)])
-        for order, settings in (("newest", {"HOLDFAST_CLAIM_ORDER": "newest"}), ("random", {"HOLDFAST_CLAIM_FROM_TOP_N": "100"})):
+        for order, settings in (
+            ("newest", {"HOLDFAST_CLAIM_ORDER": "newest"}),
+            ("random", {"HOLDFAST_CLAIM_FROM_TOP_N": "100"}),
+        ):
             with self.subTest(order):
                 crawl = self.c.crawl(*[self.web.url(f"/{order}/{n:02}") for n in range(20)])
-                worker, = self.c.workers(1, slots=1, **settings)
+                (worker,) = self.c.workers(1, slots=1, **settings)
                 self.c.wait(crawl)
                 self.c.leave([worker])
                 taken = [r[3] for r in self.web.seen(path=f"/{order}/.*")]
@@ -408,11 +550,20 @@ class Limits(Case):
         size = 4000
         seeds = [self.web.url(f"/p{n}?bytes={size}", "127.0.1.2") for n in range(cap)]
         body = self.c.crawl("--max-bytes", cap * size // 3, *seeds)
-        parallel = self.c.crawl("--parallel", 3, *[self.web.url(f"/s{n}?seconds=0.3", "127.0.1.3") for n in range(cap // 3)])
+        parallel = self.c.crawl(
+            "--parallel", 3, *[self.web.url(f"/s{n}?seconds=0.3", "127.0.1.3") for n in range(cap // 3)]
+        )
         # Wall time: more pages than it can be enough for.
-        clock = self.c.crawl("--max-time", "10s" if OPTIONS.full else "2s", *[self.web.url(f"/t{n}?seconds=0.5", "127.0.1.4") for n in range(cap)])
+        clock = self.c.crawl(
+            "--max-time",
+            "10s" if OPTIONS.full else "2s",
+            *[self.web.url(f"/t{n}?seconds=0.5", "127.0.1.4") for n in range(cap)],
+        )
         self.c.wait(pages, body, parallel, clock, seconds=900)
-        self.assertEqual(self.c.sql(f"select snapshots_total || ' ' || stop_reason from holdfast.crawl where id = '{pages}'"), f"{cap} max_urls")
+        self.assertEqual(
+            self.c.sql(f"select snapshots_total || ' ' || stop_reason from holdfast.crawl where id = '{pages}'"),
+            f"{cap} max_urls",
+        )
         fetched = self.web.seen("127.0.1.1")
         self.assertEqual((len(fetched), len({r[3] for r in fetched})), (cap, cap))
         kept = int(self.c.sql(f"select bytes from holdfast.crawl where id = '{body}'"))
@@ -425,22 +576,31 @@ class Limits(Case):
         self.c.until("what went beyond is deleted", lambda: on_disk() == kept)
         at_once = peak(self.web.seen("127.0.1.3"))
         self.assertIn(at_once, (2, 3))  # never more; that three overlap is up to the machine
-        late, left, latest = self.c.sql(f"""select count(a.*) filter (where a.claimed_at > c.deadline_at), (select count(*) from holdfast.v_snapshot where crawl_id = c.id and outcome = 'cancelled') > 0,
-            extract(epoch from max(c.deadline_at)) from holdfast.crawl c join holdfast.v_attempt a on a.crawl_id = c.id where c.id = '{clock}' and c.stop_reason = 'max_time' group by c.id""").split("|")
+        late, left, latest = self.c.sql(
+            f"""select count(a.*) filter (where a.claimed_at > c.deadline_at), (select count(*) from holdfast.v_snapshot where crawl_id = c.id and outcome = 'cancelled') > 0,
+            extract(epoch from max(c.deadline_at)) from holdfast.crawl c join holdfast.v_attempt a on a.crawl_id = c.id where c.id = '{clock}' and c.stop_reason = 'max_time' group by c.id"""
+        ).split("|")
         self.assertEqual((late, left), ("0", "t"))
         asked = self.web.seen("127.0.1.4")
-        print(f"max_time: {len(asked)} pages asked for, the last {asked[-1][0] - float(latest):+.3f} s from the deadline; the last claim was before it")
-        print(f"max_urls {cap}: {len(fetched)} pages fetched; max_bytes {cap * size // 3}: {kept} kept, {on_disk()} on disk; parallel 3: {at_once} at once at most")
+        print(
+            f"max_time: {len(asked)} pages asked for, the last {asked[-1][0] - float(latest):+.3f} s from the deadline; the last claim was before it"
+        )
+        print(
+            f"max_urls {cap}: {len(fetched)} pages fetched; max_bytes {cap * size // 3}: {kept} kept, {on_disk()} on disk; parallel 3: {at_once} at once at most"
+        )
         self.sound()
 
     def test_a_hosts_delay_holds_in_its_own_log_whatever_happens(self):
-        # Two hosts, two crawls each, four workers; then kill -9 of all workers and an immediate stop of the server, twice.
+        # Two hosts, two crawls each, four workers; then, twice, kill -9 of all workers and an immediate stop of
+        # the server.
         pages, delay = (150, 0.25) if OPTIONS.full else (12, 0.15)
         hosts = ["127.0.2.1", "127.0.2.2"]
         for host in hosts:
             self.c.holdfast("host", "set", host, "--delay", f"{int(delay * 1000)}ms")
         workers = self.c.workers(4)
-        crawls = [self.c.crawl(*[self.web.url(f"/{n}/{i}", host) for i in range(pages)]) for host in hosts for n in range(2)]
+        crawls = [
+            self.c.crawl(*[self.web.url(f"/{n}/{i}", host) for i in range(pages)]) for host in hosts for n in range(2)
+        ]
         total = 2 * pages
         for share in (0.3, 0.6):
             self.c.until("some pages are fetched", lambda: len(self.web.seen(hosts[0])) >= share * total, seconds=600)
@@ -454,7 +614,9 @@ class Limits(Case):
             smallest = self.assert_gaps(requests, delay)
             times = [r[0] for r in requests]
             usual = statistics.median(b - a for a, b in zip(times, times[1:]))
-            print(f"{host}: delay {delay * 1000:.0f} ms; {len(requests)} requests by 4 workers, smallest gap {smallest * 1000:.1f} ms, median {usual * 1000:.1f} ms")
+            print(
+                f"{host}: delay {delay * 1000:.0f} ms; {len(requests)} requests by 4 workers, smallest gap {smallest * 1000:.1f} ms, median {usual * 1000:.1f} ms"
+            )
         self.sound()
 
 
@@ -472,9 +634,16 @@ class Commands(Case):
                 command = (entry / "cmdline").read_bytes().decode(errors="replace")
                 if f"{self.c.directory}/plugins/fetch" not in command:
                     continue
-                if kind != "worker" or os.readlink(entry / "cwd").startswith(f"{self.c.directory}/work{self.place[name]}/"):
-                    found += [int(entry.name)] * {"all": True, "worker": True, "crawl": f"/{name}/" in command, "host": f"//{name}:" in command,
-                                                  "snapshot": f"--url={name}\0" in command}[kind]
+                if kind != "worker" or os.readlink(entry / "cwd").startswith(
+                    f"{self.c.directory}/work{self.place[name]}/"
+                ):
+                    found += [int(entry.name)] * {
+                        "all": True,
+                        "worker": True,
+                        "crawl": f"/{name}/" in command,
+                        "host": f"//{name}:" in command,
+                        "snapshot": f"--url={name}\0" in command,
+                    }[kind]
             except OSError:
                 pass  # it has ended
         return found
@@ -482,14 +651,22 @@ class Commands(Case):
     def claimed(self, target, after, before=None):
         """Attempts at it that began in between."""
         kind, name = target
-        of = {"all": "true", "worker": f"a.process_id::text = '{name}'", "crawl": f"s.url like '%/{name}/%'", "host": f"s.host = '{name}'", "snapshot": f"s.url = '{name}'"}[kind]
+        of = {
+            "all": "true",
+            "worker": f"a.process_id::text = '{name}'",
+            "crawl": f"s.url like '%/{name}/%'",
+            "host": f"s.host = '{name}'",
+            "snapshot": f"s.url = '{name}'",
+        }[kind]
         until = f"and a.claimed_at < to_timestamp({before})" if before else ""
-        return self.c.sql(f"""select count(*) from (select snapshot_id, crawl_id, process_id, claimed_at from holdfast.v_attempt union all
+        return self.c.sql(
+            f"""select count(*) from (select snapshot_id, crawl_id, process_id, claimed_at from holdfast.v_attempt union all
             select snapshot_id, crawl_id, owner_id, claimed_at from holdfast.snapshot_queue where owner_id is not null) a
-            join holdfast.snapshot s on s.id = a.snapshot_id and s.crawl_id = a.crawl_id where {of} and a.claimed_at > to_timestamp({after}) {until}""")
+            join holdfast.snapshot s on s.id = a.snapshot_id and s.crawl_id = a.crawl_id where {of} and a.claimed_at > to_timestamp({after}) {until}"""
+        )
 
     def start_worker(self, place):
-        self.pids[place], = self.c.workers(1, first=place)
+        (self.pids[place],) = self.c.workers(1, first=place)
 
     def worker(self, place):
         """pid of the worker itself, which its guard has started."""
@@ -498,7 +675,9 @@ class Commands(Case):
         return int(self.c.until("a worker has started", lambda: children.read_text().split())[0])
 
     def identity(self, place):
-        joined = lambda: self.c.sql(f"select id from holdfast.process where pid = {self.worker(place)} and process_type = 'worker' and status = 'running' and lease_until > now()")
+        joined = lambda: self.c.sql(
+            f"select id from holdfast.process where pid = {self.worker(place)} and process_type = 'worker' and status = 'running' and lease_until > now()"
+        )
         return self.c.until("a worker has joined", joined)
 
     def kill_one(self, dice):
@@ -518,15 +697,30 @@ class Commands(Case):
         took = {}
         for place in range(4):
             self.start_worker(place)
-        pairs = [(kind, action) for kind in ("crawl", "snapshot", "host", "worker", "all") for action in ("pause", "cancel") if (kind, action) != ("all", "cancel")]
+        pairs = [
+            (kind, action)
+            for kind in ("crawl", "snapshot", "host", "worker", "all")
+            for action in ("pause", "cancel")
+            if (kind, action) != ("all", "cancel")
+        ]
         for number in range(rounds):
-            while int(self.c.sql("select count(*) from holdfast.v_crawl where status <> 'sealed'")) < 4 or int(self.c.sql("select count(*) from holdfast.snapshot_queue")) < 60:
+            while (
+                int(self.c.sql("select count(*) from holdfast.v_crawl where status <> 'sealed'")) < 4
+                or int(self.c.sql("select count(*) from holdfast.snapshot_queue")) < 60
+            ):
                 crawls_made += 1
                 name = f"c{crawls_made}"
-                self.crawls[name] = self.c.crawl(*[self.web.url(f"/{name}/{n}?seconds=1", hosts[n % 4]) for n in range(40)])
+                self.crawls[name] = self.c.crawl(
+                    *[self.web.url(f"/{name}/{n}?seconds=1", hosts[n % 4]) for n in range(40)]
+                )
             self.c.until("something runs", lambda: self.c.sql("select count(*) > 0 from holdfast.v_running") == "t")
             kind, action = pairs[number % len(pairs)]
-            at_work = [line.split("|") for line in self.c.sql("select url, crawl_id, snapshot_id from holdfast.v_running limit 20").splitlines()]
+            at_work = [
+                line.split("|")
+                for line in self.c.sql(
+                    "select url, crawl_id, snapshot_id from holdfast.v_running limit 20"
+                ).splitlines()
+            ]
             if kind in ("crawl", "snapshot") and not at_work:
                 continue
             if kind == "crawl":
@@ -546,12 +740,25 @@ class Commands(Case):
             else:
                 name, order = "", ["--all"]
             target = (kind, name)
-            self.c.holdfast(action, *order, *(["--yes"] if action == "cancel" else []), expect=None if kind in ("snapshot", "crawl") else 0)
+            self.c.holdfast(
+                action,
+                *order,
+                *(["--yes"] if action == "cancel" else []),
+                expect=None if kind in ("snapshot", "crawl") else 0,
+            )
             given = time.time()
-            killed = self.kill_one(dice) if dice.random() < 0.3 else None  # its work is others' now, but not what they must not have
-            self.c.until(f"no hook runs on {kind} {name}", lambda: not self.hooks(target) or action == "cancel" and kind == "host", seconds=60)
+            killed = (
+                self.kill_one(dice) if dice.random() < 0.3 else None
+            )  # its work is others' now, but not what they must not have
+            self.c.until(
+                f"no hook runs on {kind} {name}",
+                lambda: not self.hooks(target) or action == "cancel" and kind == "host",
+                seconds=60,
+            )
             # Beside a kill it is mostly the time until the killed one is gone and another has been started.
-            took.setdefault(action if killed is None else f"{action}, a worker killed meanwhile", []).append(time.time() - given)
+            took.setdefault(action if killed is None else f"{action}, a worker killed meanwhile", []).append(
+                time.time() - given
+            )
             time.sleep(0.2)  # in which something could begin
             if action == "cancel":
                 cancelled += 1
@@ -562,13 +769,22 @@ class Commands(Case):
                     self.assertEqual(self.claimed(target, given), "0", f"after {action} of {kind} {name}")
             else:
                 self.assertEqual(self.claimed(target, given, time.time()), "0", f"while {kind} {name} was paused")
-                self.c.holdfast("resume", *order, expect=None if kind in ("worker", "snapshot", "crawl") else 0)  # it may have ended meanwhile
+                self.c.holdfast(
+                    "resume", *order, expect=None if kind in ("worker", "snapshot", "crawl") else 0
+                )  # it may have ended meanwhile
         self.c.wait(*self.crawls.values(), seconds=900)
-        outcomes = dict(line.split("|") for line in self.c.sql("select outcome, count(*) from holdfast.v_snapshot group by 1").splitlines())
+        outcomes = dict(
+            line.split("|")
+            for line in self.c.sql("select outcome, count(*) from holdfast.v_snapshot group by 1").splitlines()
+        )
         self.assertEqual(set(outcomes) - {"succeeded", "cancelled", "quarantined"}, set(), outcomes)
         for action, seconds in sorted(took.items()):
-            print(f"{action}: {len(seconds)} commands; until no hook ran on what it was given to: median {statistics.median(seconds):.2f} s, worst {max(seconds):.2f} s")
-        print(f"{crawls_made} crawls; " + ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items())))
+            print(
+                f"{action}: {len(seconds)} commands; until no hook ran on what it was given to: median {statistics.median(seconds):.2f} s, worst {max(seconds):.2f} s"
+            )
+        print(
+            f"{crawls_made} crawls; " + ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items()))
+        )
         self.sound()
 
 
@@ -578,26 +794,56 @@ class Fair(Case):
 
         def race(name):
             began = time.time()
-            crawls = [self.c.crawl(*[self.web.url(f"/{name}/{n}/{i}", f"127.0.{4 + n // 250}.{1 + n % 250}") for i in range(pages)]) for n in range(small)]
+            crawls = [
+                self.c.crawl(
+                    *[self.web.url(f"/{name}/{n}/{i}", f"127.0.{4 + n // 250}.{1 + n % 250}") for i in range(pages)]
+                )
+                for n in range(small)
+            ]
             added = time.time() - began
-            self.c.until("every small crawl has ended", lambda: self.c.sql("select count(*) from holdfast.crawl where status <> 'sealed' and label <> 'giant'") == "0", seconds=1800)
+            self.c.until(
+                "every small crawl has ended",
+                lambda: self.c.sql("select count(*) from holdfast.crawl where status <> 'sealed' and label <> 'giant'")
+                == "0",
+                seconds=1800,
+            )
             of = ", ".join(f"'{c}'" for c in crawls)
             first = "(select min(a.claimed_at) from holdfast.v_attempt a where a.crawl_id = c.id)"
-            waits = sorted(float(x) for x in self.c.sql(f"select extract(epoch from {first} - c.created_at) from holdfast.crawl c where id in ({of})").splitlines())
-            ends = sorted(float(x) for x in self.c.sql(f"select extract(epoch from sealed_at - created_at) from holdfast.crawl where id in ({of})").splitlines())
-            print(f"{name}: {small} crawls of {pages} pages added within {added:.1f} s; to the first claim: median {statistics.median(waits):.3f} s, "
-                  f"worst {waits[-1]:.3f} s; to the end: median {statistics.median(ends):.3f} s, worst {ends[-1]:.3f} s")
+            waits = sorted(
+                float(x)
+                for x in self.c.sql(
+                    f"select extract(epoch from {first} - c.created_at) from holdfast.crawl c where id in ({of})"
+                ).splitlines()
+            )
+            ends = sorted(
+                float(x)
+                for x in self.c.sql(
+                    f"select extract(epoch from sealed_at - created_at) from holdfast.crawl where id in ({of})"
+                ).splitlines()
+            )
+            print(
+                f"{name}: {small} crawls of {pages} pages added within {added:.1f} s; to the first claim: median {statistics.median(waits):.3f} s, "
+                f"worst {waits[-1]:.3f} s; to the end: median {statistics.median(ends):.3f} s, worst {ends[-1]:.3f} s"
+            )
 
         self.c.workers(4)
         race("alone")
-        (self.c.directory / "giant.txt").write_text("\n".join(self.web.url(f"/giant/{n}", "127.0.3.1") for n in range(giant_pages)))
+        (self.c.directory / "giant.txt").write_text(
+            "\n".join(self.web.url(f"/giant/{n}", "127.0.3.1") for n in range(giant_pages))
+        )
         giant = self.c.crawl("--max-urls", 0, "--label", "giant", self.c.directory / "giant.txt")
-        self.c.until("the giant is all in the queue", lambda: self.c.sql(f"select seeds_left from holdfast.crawl where id = '{giant}'") == "0", seconds=600)
+        self.c.until(
+            "the giant is all in the queue",
+            lambda: self.c.sql(f"select seeds_left from holdfast.crawl where id = '{giant}'") == "0",
+            seconds=600,
+        )
         before = len(self.web.seen("127.0.3.1"))
         began = time.time()
         race("beside a giant")
         took = time.time() - began
-        print(f"meanwhile the giant of {giant_pages} pages had {len(self.web.seen('127.0.3.1')) - before} fetched in {took:.1f} s")
+        print(
+            f"meanwhile the giant of {giant_pages} pages had {len(self.web.seen('127.0.3.1')) - before} fetched in {took:.1f} s"
+        )
         self.assertFalse(self.c.ended(giant) and OPTIONS.full)
         self.assertEqual(self.c.start("cancel", giant).wait(timeout=900), 0)
         self.c.wait(giant, seconds=60)
@@ -622,14 +868,21 @@ end $$"""
         last = 90 if OPTIONS.full else 5
         self.c.sql(self.PROBE)
         worker = "a0000000-0000-7000-8000-00000000000f"
-        self.c.sql(f"select holdfast.worker_join('{worker}', '{{\"id\": \"m\", \"hostname\": \"h\"}}', 'b', 1, 1, null, 'worker', 'snapshot', 'probe', '1', 8, interval '1 hour')")
+        self.c.sql(
+            f"select holdfast.worker_join('{worker}', '{{\"id\": \"m\", \"hostname\": \"h\"}}', 'b', 1, 1, null, 'worker', 'snapshot', 'probe', '1', 8, interval '1 hour')"
+        )
         self.c.workers(4)
         crawl = self.c.crawl("--depth", 4, "--max-urls", cap, self.web.url("/farm/0"))
         samples = []
         deadline = time.time() + 1800
         full_at = None
         while time.time() < deadline:
-            open_now, total = map(int, self.c.sql(f"select snapshots_open || ' ' || snapshots_total from holdfast.crawl where id = '{crawl}'").split())
+            open_now, total = map(
+                int,
+                self.c.sql(
+                    f"select snapshots_open || ' ' || snapshots_total from holdfast.crawl where id = '{crawl}'"
+                ).split(),
+            )
             samples.append((total, float(self.c.sql(f"select probe('{worker}')"))))
             self.assertLessEqual(total, cap)
             if total == cap:
@@ -645,7 +898,9 @@ end $$"""
             part = [ms for n, ms in samples if low < n <= high]
             if part:
                 usual.append(statistics.median(part))
-                print(f"{low} to {high} pages known: a claim of four took {statistics.median(part):.1f} ms (median of {len(part)}, worst {max(part):.1f})")
+                print(
+                    f"{low} to {high} pages known: a claim of four took {statistics.median(part):.1f} ms (median of {len(part)}, worst {max(part):.1f})"
+                )
         print(f"a claim with all known took {usual[-1] / usual[0]:.2f} times what it took at first")
         fetched = len(self.web.seen())
         print(f"{fetched} pages fetched, which linked {fetched * 1000}; {total} known, cap {cap}")
@@ -688,7 +943,11 @@ def main():
             server.psql("-d", "postgres", "-c", f"alter system set {setting}")
         restart_server()
         module = sys.modules[__name__]
-        names = OPTIONS.tests or (["Limits", "Commands", "Fair", "Farm"] if OPTIONS.full else ["Robots", "SlowDown", "Keeping", "Workers", "Limits", "Commands", "Fair", "Farm"])
+        names = OPTIONS.tests or (
+            ["Limits", "Commands", "Fair", "Farm"]
+            if OPTIONS.full
+            else ["Robots", "SlowDown", "Keeping", "Workers", "Limits", "Commands", "Fair", "Farm"]
+        )
         suite = unittest.TestLoader().loadTestsFromNames(names, module)
         return 0 if unittest.TextTestRunner(verbosity=2).run(suite).wasSuccessful() else 1
 

@@ -31,7 +31,11 @@ class Web(ThreadingHTTPServer):
 
     def seen(self, host=None, path=None):
         with self.lock:
-            found = [r for r in self.requests if (host is None or r[2] == host) and (path is None or re.fullmatch(path, r[3]))]
+            found = [
+                r
+                for r in self.requests
+                if (host is None or r[2] == host) and (path is None or re.fullmatch(path, r[3]))
+            ]
         return sorted(found)
 
     def handle_error(self, request, client_address):
@@ -46,7 +50,7 @@ class Web(ThreadingHTTPServer):
         if path in self.pages:
             page = self.pages[path]
             return page(number) if callable(page) else page
-        # /farm/N links a thousand pages that nobody has seen; ?links=N: as many.
+        # /farm/N links a thousand new pages; ?links=N: as many.
         if found := re.fullmatch(r"/farm/(\d+)", path):
             links, first = int(query.get("links", ["1000"])[0]), int(found[1])
             suffix = "" if links == 1000 else f"?links={links}"

@@ -17,8 +17,13 @@ ROOT = ROOT if ROOT.is_dir() else ROOT.parents[2]
 
 
 def git(*words):
-    return subprocess.run(["git", "-c", f"safe.directory={ROOT}", "-C", ROOT, *words], stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True, check=False)
+    return subprocess.run(
+        ["git", "-c", f"safe.directory={ROOT}", "-C", ROOT, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
 
 
 def is_numbered(path):
@@ -27,9 +32,14 @@ def is_numbered(path):
 
 def problem(latest):
     """What is wrong with migrations/ after this release, or None."""
-    released = [path for path in git("ls-tree", "-r", "--name-only", latest, "--", "migrations").stdout.split()
-                if path.endswith(".sql")]
-    changed = [path for path in git("diff", "--no-renames", "--name-only", latest, "--", "migrations/*.sql").stdout.split()]
+    released = [
+        path
+        for path in git("ls-tree", "-r", "--name-only", latest, "--", "migrations").stdout.split()
+        if path.endswith(".sql")
+    ]
+    changed = [
+        path for path in git("diff", "--no-renames", "--name-only", latest, "--", "migrations/*.sql").stdout.split()
+    ]
     edited = [path for path in changed if is_numbered(path) and path in released]
     added = [path for path in changed if is_numbered(path) and path not in released]
     functions = [path for path in changed if not is_numbered(path)]

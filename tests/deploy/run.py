@@ -64,8 +64,20 @@ class Server(stage.Postgres):
         if "10.199" not in hba.read_text():
             with open(hba, "a", encoding="utf-8") as file:
                 file.write("host all all 10.199.0.0/16 trust\n")
-        self.run("pg_ctl", "-D", "data", "-l", "log", "-w", "-t", 60, "-o", f"-c listen_addresses=* -c port={self.port} -c unix_socket_directories={self.directory}"
-                 f" -c timezone=UTC -c max_connections=60 -c shared_buffers=32MB -c log_min_messages=warning {self.settings}", "start")
+        self.run(
+            "pg_ctl",
+            "-D",
+            "data",
+            "-l",
+            "log",
+            "-w",
+            "-t",
+            60,
+            "-o",
+            f"-c listen_addresses=* -c port={self.port} -c unix_socket_directories={self.directory}"
+            f" -c timezone=UTC -c max_connections=60 -c shared_buffers=32MB -c log_min_messages=warning {self.settings}",
+            "start",
+        )
 
 
 class Collection:
@@ -102,36 +114,72 @@ class Collection:
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def environment(self, address="127.0.0.1", data="data", **more):
-        settings = {"DATABASE_URL": f"postgresql://holdfast@{address}:{self.server.port}/holdfast?sslmode=disable&gssencmode=disable",
-                    "DATA_DIR": self.directory / data, "ARCHIVE_ROOT": self.archive, "PLUGINS_PATH": self.directory / "plugins", "LEASE": "4s", "BEAT": "500ms",
-                    "MARGIN": "2s", "KILL_GRACE": "500ms", "WORKER_SNAPSHOTS": 2, "WORKER_POLL": "500ms", "DISK_MINIMUM_FREE": "1m", "URLS_ALLOW_PRIVATE": "true",
-                    "POLITENESS_PARALLEL": 0, "LOG_FORMAT": "text", "HOOK_SANDBOX": "off"}
+        settings = {
+            "DATABASE_URL": f"postgresql://holdfast@{address}:{self.server.port}/holdfast?sslmode=disable&gssencmode=disable",
+            "DATA_DIR": self.directory / data,
+            "ARCHIVE_ROOT": self.archive,
+            "PLUGINS_PATH": self.directory / "plugins",
+            "LEASE": "4s",
+            "BEAT": "500ms",
+            "MARGIN": "2s",
+            "KILL_GRACE": "500ms",
+            "WORKER_SNAPSHOTS": 2,
+            "WORKER_POLL": "500ms",
+            "DISK_MINIMUM_FREE": "1m",
+            "URLS_ALLOW_PRIVATE": "true",
+            "POLITENESS_PARALLEL": 0,
+            "LOG_FORMAT": "text",
+            "HOOK_SANDBOX": "off",
+        }
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("PG", "HOLDFAST_"))}
-        return {**environment, "HOME": str(self.directory), **{"HOLDFAST_" + k: str(v) for k, v in settings.items()}, **more}
+        return {
+            **environment,
+            "HOME": str(self.directory),
+            **{"HOLDFAST_" + k: str(v) for k, v in settings.items()},
+            **more,
+        }
 
     def start(self, *arguments, machine=None, **more):
         """A process with a data directory of its own, as on a host of its own."""
         number = len(self.processes)
         log = open(self.directory / f"log{number}", "w+", encoding="utf-8")
         enter = ["ip", "netns", "exec", machine.name] if machine else []
-        process = subprocess.Popen([*enter, OPTIONS.holdfast, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-                                   env=self.environment(machine.address if machine else "127.0.0.1", f"data{number}", **more))
+        process = subprocess.Popen(
+            [*enter, OPTIONS.holdfast, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            env=self.environment(machine.address if machine else "127.0.0.1", f"data{number}", **more),
+        )
         process.log = log
         self.processes.append(process)
         return process
 
     def holdfast(self, *arguments, expect=0, **more):
-        done = subprocess.run([OPTIONS.holdfast, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                              env=self.environment(**more), timeout=120, check=False)
+        done = subprocess.run(
+            [OPTIONS.holdfast, *map(str, arguments)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=self.environment(**more),
+            timeout=120,
+            check=False,
+        )
         if expect is not None and done.returncode != expect:
-            raise AssertionError(f"holdfast {' '.join(map(str, arguments))}: exit {done.returncode} instead of {expect}\n{done.stdout}{done.stderr}")
+            raise AssertionError(
+                f"holdfast {' '.join(map(str, arguments))}: exit {done.returncode} instead of {expect}\n{done.stdout}{done.stderr}"
+            )
         return done
 
     def lines(self, *arguments, **more):
         return [json.loads(line) for line in self.holdfast(*arguments, **more).stdout.splitlines()]
 
     def add(self, count, tenths=2, megabytes=0, name="p", **more):
-        return self.lines("add", "--bg", *[f"http://h{n % 5}.test/{tenths}/{megabytes}/{name}{n}" for n in range(count)], **more)[0]["id"]
+        return self.lines(
+            "add", "--bg", *[f"http://h{n % 5}.test/{tenths}/{megabytes}/{name}{n}" for n in range(count)], **more
+        )[0]["id"]
 
     def sql(self, query):
         rows = self.server.sql(query)
@@ -147,21 +195,35 @@ class Collection:
             if value:
                 return value
             if time.monotonic() > deadline:
-                logs = "".join(f"--- {p.args} ({p.poll()})\n{pathlib.Path(p.log.name).read_text()[-2500:]}" for p in self.processes)
+                logs = "".join(
+                    f"--- {p.args} ({p.poll()})\n{pathlib.Path(p.log.name).read_text()[-2500:]}" for p in self.processes
+                )
                 raise AssertionError(f"not within {seconds} s: {what}\n{logs}")
             time.sleep(0.1)
 
     def all_sealed(self, count, seconds=120):
-        self.until(f"{count} snapshots are sealed", lambda: self.sealed() >= count and self.sql("select count(*) from holdfast.snapshot_queue") == "0", seconds)
+        self.until(
+            f"{count} snapshots are sealed",
+            lambda: self.sealed() >= count and self.sql("select count(*) from holdfast.snapshot_queue") == "0",
+            seconds,
+        )
 
     def workers(self):
-        return int(self.sql("select count(*) from holdfast.process where process_type = 'worker' and status = 'running'"))
+        return int(
+            self.sql("select count(*) from holdfast.process where process_type = 'worker' and status = 'running'")
+        )
 
     def worker_of(self, process):
         """The id of the worker (or runner) that a process runs as."""
+
         def look():
             joined = re.search(r"joined as ([0-9a-f-]{36})", pathlib.Path(process.log.name).read_text(encoding="utf-8"))
-            return joined[1] if joined else self.sql(f"select id from holdfast.process where status = 'running' and pid = {process.pid}")
+            return (
+                joined[1]
+                if joined
+                else self.sql(f"select id from holdfast.process where status = 'running' and pid = {process.pid}")
+            )
+
         return self.until("it has joined", look)
 
 
@@ -174,10 +236,17 @@ class Case(unittest.TestCase):
     def prove(self, c, count):
         """Everything sealed once, nothing broken, every file as it was sealed."""
         self.assertEqual(c.sealed(), count)
-        self.assertEqual(c.server.sql("select snapshot_id from holdfast.v_attempt where ending = 'sealed' group by snapshot_id having count(*) <> 1"), [])
+        self.assertEqual(
+            c.server.sql(
+                "select snapshot_id from holdfast.v_attempt where ending = 'sealed' group by snapshot_id having count(*) <> 1"
+            ),
+            [],
+        )
         self.assertEqual(c.server.sql("select * from holdfast.check_invariants()"), [])
         verified = c.lines("verify", "--all", expect=None)
-        self.assertEqual([line for line in verified if line["type"] == "Defect" and line["kind"] not in ("leftover", "removed")], [])
+        self.assertEqual(
+            [line for line in verified if line["type"] == "Defect" and line["kind"] not in ("leftover", "removed")], []
+        )
         self.assertEqual((verified[-1]["snapshots"], verified[-1]["defects"]), (count, 0))
 
 
@@ -186,13 +255,17 @@ class Upgrade(Case):
 
     def record(self, c, name, breaking):
         """The migration of a later release, as its `holdfast migrate` leaves it in the ledger."""
-        c.sql("insert into holdfast.schema_migration (name, number, checksum, breaking)"
-              f" values ('{name}', {int(name[:4])}, 'x', {breaking})")
+        c.sql(
+            "insert into holdfast.schema_migration (name, number, checksum, breaking)"
+            f" values ('{name}', {int(name[:4])}, 'x', {breaking})"
+        )
 
     def join_as(self, c, revision):
         machine = json.dumps({"id": "m", "hostname": "m", "program": {"revision": revision}})
         try:
-            return c.sql(f"select holdfast.worker_join(gen_random_uuid(), '{machine}', 'b', 1, 1, null, 'worker', 'snapshot', 'x', '1', 1, '10 s')")
+            return c.sql(
+                f"select holdfast.worker_join(gen_random_uuid(), '{machine}', 'b', 1, 1, null, 'worker', 'snapshot', 'x', '1', 1, '10 s')"
+            )
         except stage.Failure as failure:
             return str(failure)
 
@@ -216,7 +289,9 @@ class Upgrade(Case):
         c.holdfast("drain", c.worker_of(old), "--wait", "--why", "upgrade")
         self.assertEqual(old.wait(20), 0)
         c.all_sealed(40)
-        self.assertEqual(c.server.sql("select distinct ending from holdfast.v_attempt"), [["sealed"]])  # nothing was cut short
+        self.assertEqual(
+            c.server.sql("select distinct ending from holdfast.v_attempt"), [["sealed"]]
+        )  # nothing was cut short
         self.assertIsNone(newer.poll())
         self.prove(c, 40)
 
@@ -227,7 +302,9 @@ class Upgrade(Case):
         worker = c.worker_of(old)
         ours = int(c.sql("select max(number) from holdfast.schema_migration"))
         self.assertEqual(c.sql(f"select revision from holdfast.v_worker where id = '{worker}'"), str(ours))
-        self.assertEqual(c.sql(f"select capabilities -> 'plugins' ->> 0 from holdfast.v_worker where id = '{worker}'"), "page")
+        self.assertEqual(
+            c.sql(f"select capabilities -> 'plugins' ->> 0 from holdfast.v_worker where id = '{worker}'"), "page"
+        )
         self.record(c, "9001_next.sql", False)
         c.sql("update holdfast.schema_migration set checksum = 'of the next release' where number is null")
         self.assertEqual(c.lines("migrate")[0], {"type": "Migration", "revision": 9001, "applied": []})
@@ -264,24 +341,36 @@ class Upgrade(Case):
         leading = c.sql("select id from holdfast.process where worker_type = 'worker_runner' and status = 'running'")
         c.holdfast("drain", leading, "--wait")
         self.assertEqual(runners[ids.index(leading)].wait(20), 0)
-        c.until("the other leads", lambda: c.sql("select id from holdfast.process where worker_type = 'worker_runner' and status = 'running'") not in ("", leading))
+        c.until(
+            "the other leads",
+            lambda: c.sql("select id from holdfast.process where worker_type = 'worker_runner' and status = 'running'")
+            not in ("", leading),
+        )
 
 
 class Takeover(Case):
     def test_a_dead_worker_is_given_up_also_when_nobody_claims_and_there_is_no_runner(self):
-        for name, leave_it in {"the other one has no room": lambda c: {"HOLDFAST_DISK_MINIMUM_FREE": "1000000g"},
-                               "all is paused": lambda c: c.holdfast("pause", "--all", "--yes") and {}}.items():
+        for name, leave_it in {
+            "the other one has no room": lambda c: {"HOLDFAST_DISK_MINIMUM_FREE": "1000000g"},
+            "all is paused": lambda c: c.holdfast("pause", "--all", "--yes") and {},
+        }.items():
             with self.subTest(name):
                 c = self.collection()
                 c.holdfast("migrate")
                 dying = c.start("worker")
                 c.add(4, tenths=300)
-                c.until("it holds something", lambda: c.sql("select count(*) from holdfast.snapshot_queue where owner_id is not null") == "2")
+                c.until(
+                    "it holds something",
+                    lambda: c.sql("select count(*) from holdfast.snapshot_queue where owner_id is not null") == "2",
+                )
                 worker = c.worker_of(dying)
                 c.start("worker", **leave_it(c))
                 c.until("another has joined", lambda: c.workers() == 2)
                 os.killpg(dying.pid, signal.SIGKILL)
-                c.until("it has lapsed", lambda: c.sql(f"select exit_reason from holdfast.process where id = '{worker}'") == "lease lapsed")
+                c.until(
+                    "it has lapsed",
+                    lambda: c.sql(f"select exit_reason from holdfast.process where id = '{worker}'") == "lease lapsed",
+                )
                 self.assertEqual(c.sql("select count(*) from holdfast.snapshot_queue where owner_id is null"), "4")
 
 
@@ -306,7 +395,9 @@ class Restore(Case):
             os.killpg(worker.pid, signal.SIGKILL)
             worker.wait()
         c.sql("select holdfast.restored('test')")
-        self.assertEqual(c.sql("select has_function_privilege('holdfast_worker', 'holdfast.lapse_workers()', 'execute')"), "t")
+        self.assertEqual(
+            c.sql("select has_function_privilege('holdfast_worker', 'holdfast.lapse_workers()', 'execute')"), "t"
+        )
         self.assertEqual(c.sql("select count(*) from holdfast.process where status = 'running'"), "0")
         self.assertEqual(c.server.sql("select * from holdfast.check_invariants()"), [])
         c.start("worker")
@@ -320,11 +411,37 @@ class Restore(Case):
         workers = [c.start("worker"), c.start("worker")]
         c.add(40, tenths=6)
         c.until("some are sealed", lambda: c.sealed() >= 5)
-        c.server.run("pg_dump", "-Fc", "-h", c.server.directory, "-p", c.server.port, "-U", "holdfast", "-d", "holdfast", "-f", c.server.directory / "dump")
+        c.server.run(
+            "pg_dump",
+            "-Fc",
+            "-h",
+            c.server.directory,
+            "-p",
+            c.server.port,
+            "-U",
+            "holdfast",
+            "-d",
+            "holdfast",
+            "-f",
+            c.server.directory / "dump",
+        )
         c.until("more are sealed", lambda: c.sealed() >= 15)
         lost = c.server
         c.server = c.add_server()
-        c.server.run("pg_restore", "-h", c.server.directory, "-p", c.server.port, "-U", "holdfast", "-d", "holdfast", "--exit-on-error", "--no-acl", lost.directory / "dump")
+        c.server.run(
+            "pg_restore",
+            "-h",
+            c.server.directory,
+            "-p",
+            c.server.port,
+            "-U",
+            "holdfast",
+            "-d",
+            "holdfast",
+            "--exit-on-error",
+            "--no-acl",
+            lost.directory / "dump",
+        )
         self.assertLess(c.sealed(), 40)
         self.continue_on(c, workers, 40)
 
@@ -336,7 +453,21 @@ class Restore(Case):
         workers = [c.start("worker"), c.start("worker")]
         c.add(40, tenths=6)
         c.until("some are sealed", lambda: c.sealed() >= 5)
-        c.server.run("pg_basebackup", "-h", c.server.directory, "-p", c.server.port, "-U", "holdfast", "-D", c.server.directory / "base", "-X", "none", "-c", "fast")
+        c.server.run(
+            "pg_basebackup",
+            "-h",
+            c.server.directory,
+            "-p",
+            c.server.port,
+            "-U",
+            "holdfast",
+            "-D",
+            c.server.directory / "base",
+            "-X",
+            "none",
+            "-c",
+            "fast",
+        )
         c.add(60, tenths=6, name="q")
         c.until("more are sealed", lambda before=c.sealed(): c.sealed() >= before + 4)
         at_least = c.sealed()
@@ -350,7 +481,9 @@ class Restore(Case):
         shutil.copytree(lost.directory / "base", lost.directory / "data", copy_function=shutil.copy2)
         (lost.directory / "data/recovery.signal").touch()
         with open(lost.directory / "data/postgresql.auto.conf", "a", encoding="utf-8") as file:
-            file.write(f"restore_command = 'cp {lost.directory}/wal/%f %p'\nrecovery_target_name = 'here'\nrecovery_target_action = 'promote'\n")
+            file.write(
+                f"restore_command = 'cp {lost.directory}/wal/%f %p'\nrecovery_target_name = 'here'\nrecovery_target_action = 'promote'\n"
+            )
         if lost.identity:
             for path in [lost.directory / "data", *(lost.directory / "data").rglob("*")]:
                 os.chown(path, lost.identity["user"], lost.identity["group"])
@@ -373,10 +506,18 @@ class Machines(Case):
         workers = [c.start("worker", machine=machine) for machine in machines]
         c.until("both have joined", lambda: c.workers() == 2)
         c.add(60)
-        sealed_by = lambda: [int(row[0]) for row in c.server.sql("select count(*) from holdfast.v_attempt where ending = 'sealed' group by process_id")]
+        sealed_by = lambda: [
+            int(row[0])
+            for row in c.server.sql(
+                "select count(*) from holdfast.v_attempt where ending = 'sealed' group by process_id"
+            )
+        ]
         c.until("both have sealed something", lambda: len(sealed_by()) == 2)
         machines[0].cable_is("down")
-        c.until("its work was given to the other", lambda: c.sql("select count(*) from holdfast.process where exit_reason = 'lease lapsed'") == "1")
+        c.until(
+            "its work was given to the other",
+            lambda: c.sql("select count(*) from holdfast.process where exit_reason = 'lease lapsed'") == "1",
+        )
         c.until("the other one goes on", lambda before=c.sealed(): c.sealed() >= before + 4)
         machines[0].cable_is("up")
         c.all_sealed(60)
@@ -389,7 +530,9 @@ class Machines(Case):
         self.prove(c, 60)
 
 
-@unittest.skipUnless(os.geteuid() == 0 and os.path.exists("/dev/fuse") and shutil.which("bindfs"), "needs root, /dev/fuse and bindfs")
+@unittest.skipUnless(
+    os.geteuid() == 0 and os.path.exists("/dev/fuse") and shutil.which("bindfs"), "needs root, /dev/fuse and bindfs"
+)
 class FileServer(Case):
     """A file server that hangs: one in this machine, by FUSE, under SIGSTOP. tests/cluster/nfs has a real one."""
 
@@ -399,7 +542,14 @@ class FileServer(Case):
         shared.mkdir()
         c.archive.mkdir()
         server = subprocess.Popen(["bindfs", "-f", shared, c.archive], stdin=subprocess.DEVNULL)
-        self.addCleanup(lambda: (server.send_signal(signal.SIGCONT), subprocess.run(["umount", "-l", c.archive], check=False), server.kill(), server.wait()))
+        self.addCleanup(
+            lambda: (
+                server.send_signal(signal.SIGCONT),
+                subprocess.run(["umount", "-l", c.archive], check=False),
+                server.kill(),
+                server.wait(),
+            )
+        )
         c.until("it is mounted", lambda: os.path.ismount(c.archive))
         c.holdfast("migrate")
         return c, server
@@ -411,9 +561,19 @@ class FileServer(Case):
         c.add(16, tenths=3)
         c.until("some are sealed", lambda: c.sealed() >= 2)
         server.send_signal(signal.SIGSTOP)
-        c.until("both say so", lambda: c.sql("select count(*) from holdfast.v_worker where status = 'running' and stats ->> 'not_claiming' like '%does not answer'") == "2")
+        c.until(
+            "both say so",
+            lambda: c.sql(
+                "select count(*) from holdfast.v_worker where status = 'running' and stats ->> 'not_claiming' like '%does not answer'"
+            )
+            == "2",
+        )
         beats = c.sql("select clock_timestamp() + interval '8 s'")  # two leases
-        c.until("two leases have passed", lambda: c.sql(f"select bool_and(beat_at > '{beats}') from holdfast.process where status = 'running'") == "t")
+        c.until(
+            "two leases have passed",
+            lambda: c.sql(f"select bool_and(beat_at > '{beats}') from holdfast.process where status = 'running'")
+            == "t",
+        )
         server.send_signal(signal.SIGCONT)
         c.all_sealed(16)
         self.assertEqual([worker.poll() for worker in workers], [None, None])
@@ -431,13 +591,26 @@ class FileServer(Case):
         server.send_signal(signal.SIGSTOP)
         c.until("its hook has ended", lambda: c.sql("select count(*) from holdfast.v_running") == "0")
         beats = c.sql("select clock_timestamp() + interval '4 s'")  # a lease
-        c.until("a lease has passed", lambda: c.sql(f"select beat_at > '{beats}' from holdfast.process where status = 'running'") == "t")
-        self.assertEqual(c.sql("select count(*) from holdfast.snapshot_queue where owner_id is not null and fence = 1"), "1")  # it waits for the archive
+        c.until(
+            "a lease has passed",
+            lambda: c.sql(f"select beat_at > '{beats}' from holdfast.process where status = 'running'") == "t",
+        )
+        self.assertEqual(
+            c.sql("select count(*) from holdfast.snapshot_queue where owner_id is not null and fence = 1"), "1"
+        )  # it waits for the archive
 
         worker.terminate()
-        c.until("the worker ends itself", lambda: "something hangs" in pathlib.Path(worker.log.name).read_text(encoding="utf-8"))
-        c.until("others may have its work", lambda: int(c.sql("select holdfast.lapse_workers()")) + 1 and c.workers() == 0)
-        self.assertEqual(c.server.sql("select status, lapses, owner_id, reason ~ '^its worker lapsed' from holdfast.snapshot_queue"), [["queued", "1", "", "t"]])
+        c.until(
+            "the worker ends itself",
+            lambda: "something hangs" in pathlib.Path(worker.log.name).read_text(encoding="utf-8"),
+        )
+        c.until(
+            "others may have its work", lambda: int(c.sql("select holdfast.lapse_workers()")) + 1 and c.workers() == 0
+        )
+        self.assertEqual(
+            c.server.sql("select status, lapses, owner_id, reason ~ '^its worker lapsed' from holdfast.snapshot_queue"),
+            [["queued", "1", "", "t"]],
+        )
         server.send_signal(signal.SIGCONT)  # until here the kernel may keep the thread that hangs, and so the process
         self.assertEqual(worker.wait(30), 75)
 
@@ -448,15 +621,21 @@ class FileServer(Case):
 
 
 class WrongClock(Server):
-    """Its clock is the machine's plus what the file `offset` says, which every process of the server reads anew. Monotonic
+    """Its clock is the machine's plus what the file `offset` says, which every process of the server reads again. Monotonic
     clocks are left alone."""
 
     libraries = glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")
 
     def start(self):
         self.turn("+0")
-        self.environment.update(LD_PRELOAD=self.libraries[0], FAKETIME_TIMESTAMP_FILE=str(self.directory / "offset"), FAKETIME_NO_CACHE="1",
-                                FAKETIME_DONT_FAKE_MONOTONIC="1", DONT_FAKE_MONOTONIC="1", FAKETIME_DONT_RESET="1")
+        self.environment.update(
+            LD_PRELOAD=self.libraries[0],
+            FAKETIME_TIMESTAMP_FILE=str(self.directory / "offset"),
+            FAKETIME_NO_CACHE="1",
+            FAKETIME_DONT_FAKE_MONOTONIC="1",
+            DONT_FAKE_MONOTONIC="1",
+            FAKETIME_DONT_RESET="1",
+        )
         super().start()
         for name in [name for name in self.environment if "FAKE" in name] + ["LD_PRELOAD"]:
             del self.environment[name]
@@ -485,10 +664,19 @@ class Clock(Case):
         self.assertLess(float(c.sql("select extract(epoch from clock_timestamp())")), here + 3600)
         # What was due then is due again within a minute, and what the wrong clock has dated is mended.
         c.all_sealed(60, 150)
-        c.until("no record lies ahead of another", lambda: c.server.sql("select * from holdfast.check_invariants()") == [], 150)
+        c.until(
+            "no record lies ahead of another",
+            lambda: c.server.sql("select * from holdfast.check_invariants()") == [],
+            150,
+        )
         self.prove(c, 60)
         self.assertEqual(c.server.sql("select * from holdfast.v_stuck"), [])
-        self.assertEqual(c.sql("select count(*) from holdfast.duty where next_at > clock_timestamp() + interval '1 hour' and name <> 'trim'"), "0")
+        self.assertEqual(
+            c.sql(
+                "select count(*) from holdfast.duty where next_at > clock_timestamp() + interval '1 hour' and name <> 'trim'"
+            ),
+            "0",
+        )
         self.assertEqual([process.poll() for process in processes], [None, None])
 
 
@@ -513,9 +701,27 @@ class Bucket(Case):
     def start_store(self):
         log = open(self.directory / "log", "a", encoding="utf-8")
         self.addCleanup(log.close)
-        self.process = subprocess.Popen([OPTIONS.s3_server, "--quiet", "--port", f"127.0.0.1:{self.port}", "--access", "tester", "--secret", "secret+/=key",
-                                         "--region", "eu-test-1", "posix", "--sidecar", self.sidecar(), self.directory / "store"], stdin=subprocess.DEVNULL,
-                                        stdout=log, stderr=subprocess.STDOUT)
+        self.process = subprocess.Popen(
+            [
+                OPTIONS.s3_server,
+                "--quiet",
+                "--port",
+                f"127.0.0.1:{self.port}",
+                "--access",
+                "tester",
+                "--secret",
+                "secret+/=key",
+                "--region",
+                "eu-test-1",
+                "posix",
+                "--sidecar",
+                self.sidecar(),
+                self.directory / "store",
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
         stage.wait_for("the store listens", self.listens, 30)
 
     def sidecar(self):
@@ -528,7 +734,11 @@ class Bucket(Case):
         return False
 
     def bucket(self, port=None):
-        c = self.collection(archive=f"s3://archive/some%20where/é?endpoint=http://127.0.0.1:{port or self.port}&region=eu-test-1".replace("%20", " "))
+        c = self.collection(
+            archive=f"s3://archive/some%20where/é?endpoint=http://127.0.0.1:{port or self.port}&region=eu-test-1".replace(
+                "%20", " "
+            )
+        )
         environment = c.environment
         c.environment = lambda *a, **more: environment(*a, **{**self.keys, **more})
         c.holdfast("migrate")
@@ -545,8 +755,12 @@ class Bucket(Case):
         c.all_sealed(14)
         self.prove(c, 14)
         self.assertEqual(len(self.files("20*/*/*/*/a*/manifest-sha256.txt")), 14)
-        self.assertEqual([file.stat().st_size for file in self.files("20*/*/*/*/a*/page/large.bin")], [21000000, 21000000])
-        self.assertEqual(self.files("20*/*/*/*/a*/page/link.txt")[0].read_text()[:8], "the page")  # a link is kept as what it leads to
+        self.assertEqual(
+            [file.stat().st_size for file in self.files("20*/*/*/*/a*/page/large.bin")], [21000000, 21000000]
+        )
+        self.assertEqual(
+            self.files("20*/*/*/*/a*/page/link.txt")[0].read_text()[:8], "the page"
+        )  # a link is kept as what it leads to
         c.until("the crawl's page is written", lambda: self.files(f"crawls/{crawl}/index.html"))
         self.assertEqual(glob.glob(f"{c.directory}/data*/work/workers/*/*/a*"), [])
         self.assertEqual(c.sql("select capabilities ->> 'archive' from holdfast.v_worker limit 1"), "s3")
@@ -554,7 +768,9 @@ class Bucket(Case):
         # The page's server reads from there.
         port = stage.free_port()
         c.start("serve", HOLDFAST_SERVE_LISTEN=f"127.0.0.1:{port}")
-        directory = c.sql("select directory from holdfast.snapshot_sealed e join holdfast.snapshot s on s.id = e.snapshot_id where s.url like '%large0' limit 1")
+        directory = c.sql(
+            "select directory from holdfast.snapshot_sealed e join holdfast.snapshot s on s.id = e.snapshot_id where s.url like '%large0' limit 1"
+        )
 
         def read(path):
             try:
@@ -564,6 +780,7 @@ class Bucket(Case):
                 return error.code
             except OSError:
                 return None
+
         page = c.until("it serves", lambda: read("page/page.txt"))
         self.assertIn(b"the page at", page)
         self.assertEqual(len(read("page/large.bin")), 21000000)
@@ -584,14 +801,20 @@ class Bucket(Case):
         c.all_sealed(15)
         snapshot = c.sql("select id from holdfast.snapshot where url like '%logged0'")
         logs = c.lines("logs", snapshot)
-        self.assertEqual(sorted((log["plugin"], log["stream"], log["text"]) for log in logs), [("broken", "stderr", "told\n"), ("broken", "stdout", "said\n")])
+        self.assertEqual(
+            sorted((log["plugin"], log["stream"], log["text"]) for log in logs),
+            [("broken", "stderr", "told\n"), ("broken", "stdout", "said\n")],
+        )
         self.assertEqual(c.lines("logs", snapshot, "--plugin", "page"), [])
 
         # What was changed or taken away is found.
         texts = self.files("20*/*/*/*/a*/page/page.txt")
         texts[0].write_text("forged")
         texts[1].unlink()
-        self.assertEqual(sorted(line["kind"] for line in c.lines("verify", "--all", expect=1) if line["type"] == "Defect"), ["changed", "missing"])
+        self.assertEqual(
+            sorted(line["kind"] for line in c.lines("verify", "--all", expect=1) if line["type"] == "Defect"),
+            ["changed", "missing"],
+        )
         for worker in workers:
             worker.terminate()
         self.assertEqual([worker.wait(30) for worker in workers], [0])
@@ -605,19 +828,31 @@ class Bucket(Case):
         c.all_sealed(3)
         worker.terminate()
         self.assertEqual(worker.wait(30), 0)
-        before = {s["id"]: (s["url"], s["outcome"], s["directory"], s["manifest_sha256"]) for s in c.lines("list", "snapshots")}
+        before = {
+            s["id"]: (s["url"], s["outcome"], s["directory"], s["manifest_sha256"])
+            for s in c.lines("list", "snapshots")
+        }
         lost = c.server
         c.server = c.add_server()
         lost.stop()
         c.holdfast("migrate")
         adopted = c.lines("adopt")[-1]
         self.assertEqual((adopted["snapshots"], adopted["crawls"], adopted["unreadable"]), (3, 1, 0))
-        self.assertEqual({s["id"]: (s["url"], s["outcome"], s["directory"], s["manifest_sha256"]) for s in c.lines("list", "snapshots")}, before)
+        self.assertEqual(
+            {
+                s["id"]: (s["url"], s["outcome"], s["directory"], s["manifest_sha256"])
+                for s in c.lines("list", "snapshots")
+            },
+            before,
+        )
         self.assertEqual(c.lines("check"), [])
         # What a bucket holds without a row is said.
         c.server.sql("set holdfast.change_sealed = on; delete from holdfast.snapshot where url like '%p1'")
         verified = c.lines("verify", "--all", expect=1)
-        self.assertEqual([(line["kind"], line["snapshot_id"]) for line in verified[:-1]], [("no row", next(i for i, s in before.items() if s[0].endswith("p1")))])
+        self.assertEqual(
+            [(line["kind"], line["snapshot_id"]) for line in verified[:-1]],
+            [("no row", next(i for i, s in before.items() if s[0].endswith("p1")))],
+        )
         self.assertEqual((verified[-1]["defects"], verified[-1]["without_row"]), (0, 1))
 
     def test_a_store_that_goes_away_and_a_worker_that_dies_while_it_publishes(self):
@@ -630,18 +865,36 @@ class Bucket(Case):
         c.until("others go on", lambda: c.sealed() >= 4)
         self.process.kill()
         self.process.wait()
-        # Each worker has something to publish; what it cannot is released, and it takes nothing more until the store answers.
-        c.until("both say that the store is away", lambda: c.sql("select count(*) from holdfast.v_worker where status = 'running' and stats ->> 'not_claiming' "
-                                                                 "like 'the object store does not answer%'") == "2")
-        c.until("they hold nothing", lambda: c.sql("select count(*) from holdfast.snapshot_queue q join holdfast.process p on p.id = q.owner_id "
-                                                   "where p.stats ->> 'not_claiming' is not null") == "0")
+        # Each worker has something to publish. It releases what it cannot, and takes nothing more until the
+        # store answers.
+        c.until(
+            "both say that the store is away",
+            lambda: c.sql(
+                "select count(*) from holdfast.v_worker where status = 'running' and stats ->> 'not_claiming' "
+                "like 'the object store does not answer%'"
+            )
+            == "2",
+        )
+        c.until(
+            "they hold nothing",
+            lambda: c.sql(
+                "select count(*) from holdfast.snapshot_queue q join holdfast.process p on p.id = q.owner_id "
+                "where p.stats ->> 'not_claiming' is not null"
+            )
+            == "0",
+        )
         waiting = c.sql("select snapshot_id from holdfast.snapshot_queue where owner_id is null limit 1")
-        c.until("why says so", lambda: c.sql(f"select reason like '%the object store does not answer%' from holdfast.why('{waiting}')") == "t", 120)
+        c.until(
+            "why says so",
+            lambda: c.sql(f"select reason like '%the object store does not answer%' from holdfast.why('{waiting}')")
+            == "t",
+            120,
+        )
         self.start_store()
         c.all_sealed(20)
         self.prove(c, 20)
         self.assertEqual([worker.poll() for worker in workers], [None, None])
-        # What the dead worker had published was nobody's, and is gone.
+        # What the dead worker had published had no owner, and is gone.
         self.assertEqual(len(self.files("20*/*/*/*/a*")), 20)
 
     def test_a_store_that_says_nothing_any_more(self):
@@ -655,9 +908,18 @@ class Bucket(Case):
         proxy.set("swallow")  # everything looks open, nothing arrives, and no answer comes
         leaving.terminate()
         self.assertEqual(leaving.wait(60), 0)  # in good order, although it cannot publish what it has
-        c.until("the other one says so", lambda: c.sql("select count(*) from holdfast.v_worker where status = 'running' and stats ->> 'not_claiming' "
-                                                       "like 'the object store does not answer%'") == "1")
-        c.until("nobody holds anything", lambda: c.sql("select count(*) from holdfast.snapshot_queue where owner_id is not null") == "0")
+        c.until(
+            "the other one says so",
+            lambda: c.sql(
+                "select count(*) from holdfast.v_worker where status = 'running' and stats ->> 'not_claiming' "
+                "like 'the object store does not answer%'"
+            )
+            == "1",
+        )
+        c.until(
+            "no worker holds a page",
+            lambda: c.sql("select count(*) from holdfast.snapshot_queue where owner_id is not null") == "0",
+        )
         self.assertEqual(c.sql("select count(*) from holdfast.v_attempt where ending = 'lapsed'"), "0")
         proxy.set("pass")
         c.all_sealed(20)
@@ -671,14 +933,30 @@ class Bucket(Case):
         c.until("the sentinel is there", lambda: self.files(".holdfast-archive"))
         self.files(".holdfast-archive")[0].write_text("another\n")
         self.assertIn("belongs to another collection", c.holdfast("worker", expect=69).stderr)
-        self.assertIn("are the keys right", c.holdfast("worker", expect=69, AWS_ACCESS_KEY_ID="tester", AWS_SECRET_ACCESS_KEY="wrong").stderr)
+        self.assertIn(
+            "are the keys right",
+            c.holdfast("worker", expect=69, AWS_ACCESS_KEY_ID="tester", AWS_SECRET_ACCESS_KEY="wrong").stderr,
+        )
         self.assertIn("no keys", c.holdfast("worker", expect=78, AWS_SHARED_CREDENTIALS_FILE="/none").stderr)
 
 
 def install_s3_server(directory):
     go = shutil.which("go") or "/usr/local/go/bin/go"
-    environment = {**os.environ, "GOBIN": directory, "GOPATH": directory + "/go", "GOCACHE": directory + "/cache", "GOFLAGS": "-modcacherw"}
-    done = subprocess.run([go, "install", VERSITYGW], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    environment = {
+        **os.environ,
+        "GOBIN": directory,
+        "GOPATH": directory + "/go",
+        "GOCACHE": directory + "/cache",
+        "GOFLAGS": "-modcacherw",
+    }
+    done = subprocess.run(
+        [go, "install", VERSITYGW],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
     if done.returncode != 0:
         print("versitygw cannot be installed: " + done.stdout[-1000:], file=sys.stderr)
         return None

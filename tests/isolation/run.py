@@ -23,11 +23,9 @@ MIGRATIONS = HERE.parent.parent / "migrations"
 TESTER = "pgxs/src/test/isolation/isolationtester"
 SKIPPED = 77
 # An expected file must never bless any of this.
-WRONG = re.compile(
-    r"^BROKEN.*|^.*(?:deadlock detected|syntax error|setup failed|teardown failed).*", re.MULTILINE)
+WRONG = re.compile(r"^BROKEN.*|^.*(?:deadlock detected|syntax error|setup failed|teardown failed).*", re.MULTILINE)
 # Both sides of a deadlock: the victim says what it did; the other one has logged that it waits.
-CYCLE = re.compile(
-    r"(?:ERROR:  deadlock detected\n|LOG:  process \d+ still waiting)(?:.*\n)*?(?=.*STATEMENT:)")
+CYCLE = re.compile(r"(?:ERROR:  deadlock detected\n|LOG:  process \d+ still waiting)(?:.*\n)*?(?=.*STATEMENT:)")
 
 
 def find_programs():
@@ -69,13 +67,25 @@ class Server:
             self.identity = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
             os.chown(self.directory, account.pw_uid, account.pw_gid)
         own = {key: value for key, value in os.environ.items() if not key.startswith("PG")}
-        self.environment = {**own, "LC_ALL": "C.UTF-8", "PGHOST": str(self.directory),
-                            "PGUSER": "postgres", "PGISOLATIONTIMEOUT": "60"}
+        self.environment = {
+            **own,
+            "LC_ALL": "C.UTF-8",
+            "PGHOST": str(self.directory),
+            "PGUSER": "postgres",
+            "PGISOLATIONTIMEOUT": "60",
+        }
 
     def start_process(self, command, **options):
-        return subprocess.run(command, cwd=self.directory, env=self.environment, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **self.identity,
-                              **options)
+        return subprocess.run(
+            command,
+            cwd=self.directory,
+            env=self.environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            **self.identity,
+            **options,
+        )
 
     def run(self, program, *arguments, **options):
         done = self.start_process([program, *map(str, arguments)], timeout=300, **options)
@@ -88,15 +98,30 @@ class Server:
 
     def __enter__(self):
         try:
-            self.run(self.programs / "initdb", "-D", "data", "-U", "postgres", "-A", "trust",
-                     "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")
-            settings = {"listen_addresses": "", "unix_socket_directories": self.directory,
-                        "fsync": "off", "autovacuum": "off", "timezone": "UTC",
-                        "log_lock_waits": "on"}
+            self.run(
+                self.programs / "initdb",
+                "-D",
+                "data",
+                "-U",
+                "postgres",
+                "-A",
+                "trust",
+                "-E",
+                "UTF8",
+                "--locale=C.UTF-8",
+                "--no-sync",
+            )
+            settings = {
+                "listen_addresses": "",
+                "unix_socket_directories": self.directory,
+                "fsync": "off",
+                "autovacuum": "off",
+                "timezone": "UTC",
+                "log_lock_waits": "on",
+            }
             # The server would keep our end of a pipe open, so its output goes to the log.
             options = " ".join(f"-c {key}={value}" for key, value in settings.items())
-            self.run(self.programs / "pg_ctl", "-D", "data", "-l", "log", "-w", "-t", "60",
-                     "-o", options, "start")
+            self.run(self.programs / "pg_ctl", "-D", "data", "-l", "log", "-w", "-t", "60", "-o", options, "start")
         except BaseException:
             self.__exit__()
             raise
@@ -104,20 +129,21 @@ class Server:
 
     def __exit__(self, *_):
         if (self.directory / "data/postmaster.pid").exists():
-            self.start_process([self.programs / "pg_ctl", "-D", "data", "-w", "-m", "immediate",
-                                "stop"])
+            self.start_process([self.programs / "pg_ctl", "-D", "data", "-w", "-m", "immediate", "stop"])
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def load(self, database):
         self.psql("-d", "postgres", "-c", f"create database {database}")
-        for file in [*sorted(MIGRATIONS.glob("[0-9]*.sql")),
-                     *sorted((MIGRATIONS / "functions").glob("*.sql")), HERE / "support.sql"]:
+        for file in [
+            *sorted(MIGRATIONS.glob("[0-9]*.sql")),
+            *sorted((MIGRATIONS / "functions").glob("*.sql")),
+            HERE / "support.sql",
+        ]:
             # Read here: the server's user may not be able to see this directory.
             self.psql("-d", database, "-1", "-f", "-", input=file.read_text())
 
     def play(self, tester, database, spec):
-        return self.start_process([tester, f"dbname={database}"], input=spec.read_text(),
-                                  timeout=1200).stdout
+        return self.start_process([tester, f"dbname={database}"], input=spec.read_text(), timeout=1200).stdout
 
     def stress(self, database, seconds):
         """16 sessions make random calls; then open work is finished. Returns (text, all well)."""
@@ -125,8 +151,22 @@ class Server:
         script = self.directory / "step.sql"
         script.write_text("select stress.step(:client_id);\n")
         script.chmod(0o644)
-        report = self.run("pgbench", "-n", "-c", 16, "-j", 2, "-T", seconds, "-M", "prepared",
-                          "--failures-detailed", "-f", script, database)
+        report = self.run(
+            "pgbench",
+            "-n",
+            "-c",
+            16,
+            "-j",
+            2,
+            "-T",
+            seconds,
+            "-M",
+            "prepared",
+            "--failures-detailed",
+            "-f",
+            script,
+            database,
+        )
 
         def ask(sql):
             return self.psql("-d", database, "-A", "-t", "-c", sql).strip()
@@ -141,30 +181,40 @@ class Server:
         except RuntimeError as error:
             drained = str(error)
         broken = before or ask("select * from holdfast.check_invariants()")
-        deadlocks = int(ask("select deadlocks from pg_stat_database "
-                            "where datname = current_database()"))
-        calls = ask("select string_agg(format('%s %s: %s', action, answer, times), ', ' "
-                    "order by action, answer) from (select action, answer, sum(times) as times "
-                    "from stress.tally group by 1, 2) t")
-        crawls = ask("select format('%s crawls, %s pages', count(*), sum(snapshots_total)) "
-                     "from holdfast.crawl")
+        deadlocks = int(ask("select deadlocks from pg_stat_database " "where datname = current_database()"))
+        calls = ask(
+            "select string_agg(format('%s %s: %s', action, answer, times), ', ' "
+            "order by action, answer) from (select action, answer, sum(times) as times "
+            "from stress.tally group by 1, 2) t"
+        )
+        crawls = ask("select format('%s crawls, %s pages', count(*), sum(snapshots_total)) " "from holdfast.crawl")
         cycles = []
         if deadlocks:
             cycles = CYCLE.findall((self.directory / "log").read_text(errors="replace"))
         # A deadlock costs a repetition. Many of them are a wrong order of locks.
-        well = (deadlocks * 1000 <= count("transactions actually processed")
-                and count("failed transactions") <= deadlocks
-                and not broken and drained == "drained" and "aborted" not in report)
-        return "\n".join([report, *cycles, calls, crawls, drained,
-                          f"{deadlocks} deadlocks; invariants: {broken or 'all hold'}"]), well
+        well = (
+            deadlocks * 1000 <= count("transactions actually processed")
+            and count("failed transactions") <= deadlocks
+            and not broken
+            and drained == "drained"
+            and "aborted" not in report
+        )
+        return (
+            "\n".join(
+                [report, *cycles, calls, crawls, drained, f"{deadlocks} deadlocks; invariants: {broken or 'all hold'}"]
+            ),
+            well,
+        )
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--update", action="store_true",
-                        help="write expected/*.out from what happens (then read the diff)")
-    parser.add_argument("--stress", type=int, metavar="SECONDS",
-                        help="play no spec: 16 sessions make random calls (stress.sql)")
+    parser.add_argument(
+        "--update", action="store_true", help="write expected/*.out from what happens (then read the diff)"
+    )
+    parser.add_argument(
+        "--stress", type=int, metavar="SECONDS", help="play no spec: 16 sessions make random calls (stress.sql)"
+    )
     parser.add_argument("spec", nargs="*", help="names of specs; all of them if none is given")
     arguments = parser.parse_args()
 
@@ -198,13 +248,17 @@ def main():
             else:
                 failed.append(spec.stem)
                 print(f"FAILED  {spec.stem}")
-                sys.stdout.writelines(difflib.unified_diff(
-                    expected.splitlines(True), actual.splitlines(True),
-                    f"expected/{spec.stem}.out", "actual"))
+                sys.stdout.writelines(
+                    difflib.unified_diff(
+                        expected.splitlines(True), actual.splitlines(True), f"expected/{spec.stem}.out", "actual"
+                    )
+                )
                 sys.stdout.writelines(line + "\n" for line in wrong)
             sys.stdout.flush()
-    print(f"{len(specs) - len(failed)} of {len(specs)} races as expected"
-          + (": not " + ", ".join(failed) if failed else ""))
+    print(
+        f"{len(specs) - len(failed)} of {len(specs)} races as expected"
+        + (": not " + ", ".join(failed) if failed else "")
+    )
     return 1 if failed else 0
 
 

@@ -108,11 +108,17 @@ ASKS = [
     ("v_control", "select * from holdfast.v_control order by id desc limit 50"),
     ("v_hook_cost", "select * from holdfast.v_hook_cost order by cpu_ms_total desc"),
     ("hook_cost() of a large crawl", "select * from holdfast.hook_cost(:'large')"),
-    ("v_crawl, open ones (top)", "select * from holdfast.v_crawl where status <> 'sealed' order by created_at desc limit 20"),
+    (
+        "v_crawl, open ones (top)",
+        "select * from holdfast.v_crawl where status <> 'sealed' order by created_at desc limit 20",
+    ),
     ("v_running, longest (top)", "select * from holdfast.v_running order by running_for desc limit 50"),
     ("list_events_after (events --follow)", "select * from holdfast.list_events_after(0, 2000, null)"),
     ("v_attempt", "select * from holdfast.v_attempt limit 50"),
-    ("v_attempt of a snapshot", "select * from holdfast.v_attempt where snapshot_id = (select snapshot_id from holdfast.snapshot_sealed limit 1)"),
+    (
+        "v_attempt of a snapshot",
+        "select * from holdfast.v_attempt where snapshot_id = (select snapshot_id from holdfast.snapshot_sealed limit 1)",
+    ),
     ("v_status", "select * from holdfast.v_status"),
     ("v_crawl", "select * from holdfast.v_crawl order by created_at desc limit 50"),
     ("v_snapshot", "select * from holdfast.v_snapshot order by id desc limit 50"),
@@ -148,27 +154,57 @@ ASKS = [
     ("list queue", "select * from holdfast.list_queue(null, null, null, null, 50)"),
     ("list snapshots --status queued", "select * from holdfast.list_snapshots(null, null, 'queued', null, null, 50)"),
     ("list snapshots --status started", "select * from holdfast.list_snapshots(null, null, 'started', null, null, 50)"),
-    ("list snapshots --status paused (none)", "select * from holdfast.list_snapshots(null, null, 'paused', null, null, 50)"),
+    (
+        "list snapshots --status paused (none)",
+        "select * from holdfast.list_snapshots(null, null, 'paused', null, null, 50)",
+    ),
     ("list snapshots --status sealed", "select * from holdfast.list_snapshots(null, null, 'sealed', null, null, 50)"),
-    ("list snapshots --status started of a large crawl", "select * from holdfast.list_snapshots(:'large', null, 'started', null, null, 50)"),
+    (
+        "list snapshots --status started of a large crawl",
+        "select * from holdfast.list_snapshots(:'large', null, 'started', null, null, 50)",
+    ),
     ("list snapshots --tag, many", "select * from holdfast.list_snapshots(null, null, null, null, 'common', 50)"),
     ("list snapshots --tag, few", "select * from holdfast.list_snapshots(null, null, null, null, 'rare', 50)"),
     ("list snapshots --tag, found", "select * from holdfast.list_snapshots(null, null, null, null, 'found', 50)"),
     ("list snapshots --tag, none", "select * from holdfast.list_snapshots(null, null, null, null, 'none', 50)"),
-    ("list snapshots --tag of a large crawl, none", "select * from holdfast.list_snapshots(:'large', null, null, null, 'rare', 50)"),
-    ("list snapshots --url, many", "select * from holdfast.list_snapshots(null, null, null, 'site77.example', null, 50)"),
+    (
+        "list snapshots --tag of a large crawl, none",
+        "select * from holdfast.list_snapshots(:'large', null, null, null, 'rare', 50)",
+    ),
+    (
+        "list snapshots --url, many",
+        "select * from holdfast.list_snapshots(null, null, null, 'site77.example', null, 50)",
+    ),
     ("list snapshots --url, few", "select * from holdfast.list_snapshots(null, null, null, '/1777/page/7', null, 50)"),
-    ("list snapshots --url, none", "select * from holdfast.list_snapshots(null, null, null, 'no such thing', null, 50)"),
-    ("list snapshots --url of a large crawl, none", "select * from holdfast.list_snapshots(:'large', null, null, 'no such thing', null, 50)"),
+    (
+        "list snapshots --url, none",
+        "select * from holdfast.list_snapshots(null, null, null, 'no such thing', null, 50)",
+    ),
+    (
+        "list snapshots --url of a large crawl, none",
+        "select * from holdfast.list_snapshots(:'large', null, null, 'no such thing', null, 50)",
+    ),
     ("list results --status failed", "select * from holdfast.list_results(null, null, 'failed', null, 50)"),
     ("list results --status skipped", "select * from holdfast.list_results(null, null, 'skipped', null, 50)"),
-    ("list results --status noresults (none)", "select * from holdfast.list_results(null, null, 'noresults', null, 50)"),
+    (
+        "list results --status noresults (none)",
+        "select * from holdfast.list_results(null, null, 'noresults', null, 50)",
+    ),
     ("list results --status started", "select * from holdfast.list_results(null, null, 'started', null, 50)"),
-    ("list results --status failed of a large crawl", "select * from holdfast.list_results(:'large', null, 'failed', null, 50)"),
-    ("list results --status noresults of a large crawl (none)", "select * from holdfast.list_results(:'large', null, 'noresults', null, 50)"),
+    (
+        "list results --status failed of a large crawl",
+        "select * from holdfast.list_results(:'large', null, 'failed', null, 50)",
+    ),
+    (
+        "list results --status noresults of a large crawl (none)",
+        "select * from holdfast.list_results(:'large', null, 'noresults', null, 50)",
+    ),
     ("list results --url, few", "select * from holdfast.list_results(null, null, null, '/1777/page/7', 50)"),
     ("list results --url, none", "select * from holdfast.list_results(null, null, null, 'no such thing', 50)"),
-    ("list results --url of a large crawl, none", "select * from holdfast.list_results(:'large', null, null, 'no such thing', 50)"),
+    (
+        "list results --url of a large crawl, none",
+        "select * from holdfast.list_results(:'large', null, null, 'no such thing', 50)",
+    ),
     ("list queue --status started", "select * from holdfast.list_queue(null, null, 'started', null, 50)"),
     ("list queue --status paused (none)", "select * from holdfast.list_queue(null, null, 'paused', null, 50)"),
     ("list queue --url, none", "select * from holdfast.list_queue(null, null, null, 'no such thing', 50)"),
@@ -204,19 +240,90 @@ ASKS = [
 
 
 VERBS = [
-    "status", *(f"list {what}" for what in ("crawls", "snapshots", "results", "queue", "running", "sessions", "workers", "events", "failures", "hosts", "webhooks", "deliveries", "binaries")),
-    "list snapshots --status queued", "list snapshots --status started", "list snapshots --status paused", "list snapshots --status sealed", "list snapshots --crawl {large} --status started",
-    "list snapshots --tag common", "list snapshots --tag rare", "list snapshots --tag none", "list snapshots --url site77.example", "list snapshots --url no-such-thing",
-    "list snapshots --crawl {large} --url no-such-thing", "list results --status failed", "list results --status skipped", "list results --status started",
-    "list results --crawl {large} --status failed", "list results --crawl {large} --status noresults", "list results --url no-such-thing", "list results --crawl {large} --url no-such-thing",
-    "list queue --status started", "list queue --status paused", "list queue --url no-such-thing", "list running --url no-such-thing", "list failures --url no-such-thing", "list failures --plugin none",
-    "list failures --crawl {large}", "list crawls --url no-such-thing", "list crawls --status paused", "list crawls --tag none", "list events --crawl {large}",
-    "list events --snapshot {snapshot}", "list hosts --url 77", "list queue --crawl {large}", "list snapshots --crawl {large}", "list results --crawl {small}", "show {large}", "show {snapshot}", "why {large}", "why {waiting}",
-    "why {snapshot}", "why site1.example", "logs {snapshot}", "events -n 20", "host list", "schedule list", "webhook list", "runner --status",
+    "status",
+    *(
+        f"list {what}"
+        for what in (
+            "crawls",
+            "snapshots",
+            "results",
+            "queue",
+            "running",
+            "sessions",
+            "workers",
+            "events",
+            "failures",
+            "hosts",
+            "webhooks",
+            "deliveries",
+            "binaries",
+        )
+    ),
+    "list snapshots --status queued",
+    "list snapshots --status started",
+    "list snapshots --status paused",
+    "list snapshots --status sealed",
+    "list snapshots --crawl {large} --status started",
+    "list snapshots --tag common",
+    "list snapshots --tag rare",
+    "list snapshots --tag none",
+    "list snapshots --url site77.example",
+    "list snapshots --url no-such-thing",
+    "list snapshots --crawl {large} --url no-such-thing",
+    "list results --status failed",
+    "list results --status skipped",
+    "list results --status started",
+    "list results --crawl {large} --status failed",
+    "list results --crawl {large} --status noresults",
+    "list results --url no-such-thing",
+    "list results --crawl {large} --url no-such-thing",
+    "list queue --status started",
+    "list queue --status paused",
+    "list queue --url no-such-thing",
+    "list running --url no-such-thing",
+    "list failures --url no-such-thing",
+    "list failures --plugin none",
+    "list failures --crawl {large}",
+    "list crawls --url no-such-thing",
+    "list crawls --status paused",
+    "list crawls --tag none",
+    "list events --crawl {large}",
+    "list events --snapshot {snapshot}",
+    "list hosts --url 77",
+    "list queue --crawl {large}",
+    "list snapshots --crawl {large}",
+    "list results --crawl {small}",
+    "show {large}",
+    "show {snapshot}",
+    "why {large}",
+    "why {waiting}",
+    "why {snapshot}",
+    "why site1.example",
+    "logs {snapshot}",
+    "events -n 20",
+    "host list",
+    "schedule list",
+    "webhook list",
+    "runner --status",
 ]
 PAGES = [
-    "/", "/workers", "/hosts", "/failures", "/events", "/search?q=page/77", "/search?q=no+such+thing", "/search?q=common", "/search?q=site77.example", "/crawl/{large}", "/crawl/{small}", "/snapshot/{snapshot}", "/snapshot/{waiting}",
-    "/live.json?page=overview", "/live.json?page=workers", "/live.json?page=crawl+{large}", "/metrics",
+    "/",
+    "/workers",
+    "/hosts",
+    "/failures",
+    "/events",
+    "/search?q=page/77",
+    "/search?q=no+such+thing",
+    "/search?q=common",
+    "/search?q=site77.example",
+    "/crawl/{large}",
+    "/crawl/{small}",
+    "/snapshot/{snapshot}",
+    "/snapshot/{waiting}",
+    "/live.json?page=overview",
+    "/live.json?page=workers",
+    "/live.json?page=crawl+{large}",
+    "/metrics",
 ]
 
 
@@ -227,23 +334,40 @@ class Collection:
         self.url = server.url(name)
         server.sql(f"create database {name}")
         if program:
-            self.environment = {**os.environ, "HOLDFAST_DATABASE_URL": self.url, "HOLDFAST_DATA_DIR": f"/tmp/holdfast-bench-{os.getpid()}", "LANG": "C.UTF-8"}
+            self.environment = {
+                **os.environ,
+                "HOLDFAST_DATABASE_URL": self.url,
+                "HOLDFAST_DATA_DIR": f"/tmp/holdfast-bench-{os.getpid()}",
+                "LANG": "C.UTF-8",
+            }
             subprocess.run([program, "migrate"], env=self.environment, check=True, capture_output=True)
         else:
-            files = sorted((ROOT / "migrations").glob("[0-9]*.sql")) + sorted((ROOT / "migrations/functions").glob("*.sql"))
+            files = sorted((ROOT / "migrations").glob("[0-9]*.sql")) + sorted(
+                (ROOT / "migrations/functions").glob("*.sql")
+            )
             self.psql(text="\n".join(file.read_text() for file in files))
         self.psql("-v", f"n={snapshots}", "-v", f"gap={gap}", text=FILL)  # gap: milliseconds between two seals
         self.ids = dict(
-            zip(("snapshot", "waiting", "large", "small"),
-                self.psql(text="""select (select snapshot_id from holdfast.snapshot_sealed order by sealed_at limit 1);
+            zip(
+                ("snapshot", "waiting", "large", "small"),
+                self.psql(
+                    text="""select (select snapshot_id from holdfast.snapshot_sealed order by sealed_at limit 1);
                                   select (select snapshot_id from holdfast.snapshot_queue where owner_id is null limit 1);
                                   select id from holdfast.crawl order by snapshots_total desc limit 1;
-                                  select id from holdfast.crawl order by snapshots_total, id limit 1;""").split()))
+                                  select id from holdfast.crawl order by snapshots_total, id limit 1;"""
+                ).split(),
+            )
+        )
         self.variables = [word for name, value in self.ids.items() for word in ("-v", f"{name}={value}")]
 
     def psql(self, *arguments, text=None):
-        done = subprocess.run(["psql", "-X", "-q", "-At", "-v", "ON_ERROR_STOP=1", "-d", self.url, *arguments],
-                              input=text, capture_output=True, text=True, env={**os.environ, "PGCLIENTENCODING": "UTF8"})
+        done = subprocess.run(
+            ["psql", "-X", "-q", "-At", "-v", "ON_ERROR_STOP=1", "-d", self.url, *arguments],
+            input=text,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PGCLIENTENCODING": "UTF8"},
+        )
         if done.returncode != 0:
             sys.exit(done.stderr)
         return done.stdout
@@ -254,7 +378,9 @@ class Collection:
 
     def pages_of(self, ask):
         """Pages of the database that it reads, found in memory or not, with what the functions in it read."""
-        out = self.psql(*self.variables, text=f"\\o /dev/null\n{ask};\n\\o\nexplain (analyze, buffers, format json) {ask};")
+        out = self.psql(
+            *self.variables, text=f"\\o /dev/null\n{ask};\n\\o\nexplain (analyze, buffers, format json) {ask};"
+        )
         plan = json.loads(out)[0]["Plan"]
         return plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]
 
@@ -278,21 +404,39 @@ def bench(server, snapshots, program, markdown):
         nonlocal worst
         median = statistics.median(taken)
         worst = max(worst, median)
-        print(f"| {kind} | `{name}` | {median:.1f} | {min(taken):.1f} |" if markdown else f"{median:9.1f} ms  (fastest {min(taken):.1f})  {kind}: {name}", flush=True)
+        print(
+            (
+                f"| {kind} | `{name}` | {median:.1f} | {min(taken):.1f} |"
+                if markdown
+                else f"{median:9.1f} ms  (fastest {min(taken):.1f})  {kind}: {name}"
+            ),
+            flush=True,
+        )
 
     if markdown:
         print("| what | name | median, ms | fastest, ms |\n|---|---|---|---|")
     for name, ask in ASKS:
         tell("database", name, collection.time_of(ask))
     if program:
+
         def verb(words):
             done = subprocess.run([program, *words.split()], env=collection.environment, capture_output=True, text=True)
             if done.returncode not in (0, 1):
                 sys.exit(f"{words}: {done.stderr}")
 
         for words in VERBS:
-            tell("verb", words.format(large="CRAWL", small="SMALL", snapshot="SNAPSHOT", waiting="WAITING"), times_of(lambda: verb(words.format(**collection.ids))))
-        serving = subprocess.Popen([program, "serve", "--set", "serve.listen=127.0.0.1:0"], env=collection.environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            tell(
+                "verb",
+                words.format(large="CRAWL", small="SMALL", snapshot="SNAPSHOT", waiting="WAITING"),
+                times_of(lambda: verb(words.format(**collection.ids))),
+            )
+        serving = subprocess.Popen(
+            [program, "serve", "--set", "serve.listen=127.0.0.1:0"],
+            env=collection.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
         try:
             port = int(re.search(r":(\d+)/", serving.stdout.readline()).group(1))
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
@@ -305,7 +449,11 @@ def bench(server, snapshots, program, markdown):
                     sys.exit(f"{path}: {answer.status}")
 
             for path in PAGES:
-                tell("page", path.format(large="LARGE", small="SMALL", snapshot="SNAPSHOT", waiting="WAITING"), times_of(lambda: page(path.format(**collection.ids))))
+                tell(
+                    "page",
+                    path.format(large="LARGE", small="SMALL", snapshot="SNAPSHOT", waiting="WAITING"),
+                    times_of(lambda: page(path.format(**collection.ids))),
+                )
         finally:
             serving.terminate()
             serving.wait()
@@ -315,8 +463,16 @@ def bench(server, snapshots, program, markdown):
 def budget(server):
     small, large = Collection(server, "small", 8_000, gap=300), Collection(server, "large", 32_000, gap=300)
     asked = {name for _, ask in ASKS for name in re.findall(r"holdfast\.(v_\w+)", ask)}
-    views = set(small.psql(text="select relname from pg_class where relnamespace = 'holdfast'::regnamespace and relkind = 'v' and relname like 'v\\_%'").split())
-    lists = set(small.psql(text="select proname from pg_proc where pronamespace = 'holdfast'::regnamespace and proname like 'list\\_%'").split())
+    views = set(
+        small.psql(
+            text="select relname from pg_class where relnamespace = 'holdfast'::regnamespace and relkind = 'v' and relname like 'v\\_%'"
+        ).split()
+    )
+    lists = set(
+        small.psql(
+            text="select proname from pg_proc where pronamespace = 'holdfast'::regnamespace and proname like 'list\\_%'"
+        ).split()
+    )
     listed = {name for _, ask in ASKS for name in re.findall(r"holdfast\.(list_\w+)\(", ask)}
     problems = [f"{name} is not asked for in ASKS" for name in sorted((views - asked) | (lists - listed))]
     for name, ask in ASKS:

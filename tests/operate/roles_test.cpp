@@ -175,11 +175,11 @@ TEST_CASE("every function that the program calls may be called by the role that 
                     "has_function_privilege('holdfast_operator', p.oid, 'execute')), false) from pg_proc p where "
                     "p.pronamespace = 'holdfast'::regnamespace and p.proname = $1",
                     pg::Params::of(name)) == "t",
-        name << ": nobody but the owner may call it; see migrations/functions/99_roles.sql");
+        name << ": only the owner may call it; see migrations/functions/99_roles.sql");
   }
 }
 
-TEST_CASE("whatever runs as the owner fixes its search path, and nobody else may call it") {
+TEST_CASE("whatever runs as the owner fixes its search path, and only the owner may call it") {
   Guarded stage;
   CHECK(
       stage.value("select count(*) from pg_proc p where p.pronamespace = 'holdfast'::regnamespace and p.prosecdef and "

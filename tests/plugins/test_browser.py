@@ -168,7 +168,7 @@ class Browser(BrowserTest):
             with self.subTest(f"{plugin} {how} {to}"):
                 outcome = self.view(plugin, f"/lead?how={how}&to={quote(to, safe='')}")
                 self.assert_status(outcome, "failed")
-                # Where Chromium only says that the navigation was aborted, its page names the error, also in its own words.
+                # Where Chromium only says that the navigation was aborted, its page names the error, also in words.
                 why = rf"net::({reason}|DNS_PROBE_\w+)"
                 self.assertRegex(outcome.result["error"], rf"the page led to {re.escape(to)}\S*: {why}")
                 self.assertEqual(list(outcome.directory.iterdir()), [])

@@ -14,7 +14,19 @@ WITHOUT_BROWSER = [plugin for plugin in all_plugins() if plugin not in BY_BROWSE
 
 class Contract(HookTest):
     def test_the_starter_set_is_complete(self):
-        expected = {"browser", "headers", "wget", "favicon", "screenshot", "pdf", "dom", "title", "text", "outlinks", "hashes"}
+        expected = {
+            "browser",
+            "headers",
+            "wget",
+            "favicon",
+            "screenshot",
+            "pdf",
+            "dom",
+            "title",
+            "text",
+            "outlinks",
+            "hashes",
+        }
         self.assertEqual(set(all_plugins()), expected)
 
     def test_every_hook_is_an_executable_with_a_proper_name(self):
@@ -78,7 +90,9 @@ class Contract(HookTest):
                 names = sorted(path.relative_to(first.directory) for path in first.directory.rglob("*"))
                 second = self.run_hook(plugin, "/article.html")
                 self.assertEqual(first.status, second.status)
-                self.assertEqual(names, sorted(path.relative_to(first.directory) for path in first.directory.rglob("*")))
+                self.assertEqual(
+                    names, sorted(path.relative_to(first.directory) for path in first.directory.rglob("*"))
+                )
 
 
 class Stopping(HookTest):
@@ -92,7 +106,7 @@ class Stopping(HookTest):
             self.assertIsNone(process.poll(), f"{plugin} ended early")
             time.sleep(0.02)
         process.send_signal(signal.SIGTERM)
-        outcome = self.finish(plugin, process, limit=45) # well before the server answers
+        outcome = self.finish(plugin, process, limit=45)  # well before the server answers
         self.assertEqual(outcome.code, 143)
         self.assertEqual(outcome.records, [])
         self.assertEqual(processes_of(self.snapshot, self.temporary), [])

@@ -24,8 +24,10 @@ class Headers(HookTest):
 
     def test_redirects_are_told(self):
         """So that robots.txt of where they lead can be asked."""
-        told = [{"type": "Redirect", "url": self.url(a), "location": self.url(b), "status": status}
-                for a, b, status in (("/redirect", "/redirect/second", 301), ("/redirect/second", "/article.html", 302))]
+        told = [
+            {"type": "Redirect", "url": self.url(a), "location": self.url(b), "status": status}
+            for a, b, status in (("/redirect", "/redirect/second", 301), ("/redirect/second", "/article.html", 302))
+        ]
         for plugin in ("headers", "wget"):
             with self.subTest(plugin):
                 outcome = self.run_hook(plugin, "/redirect")
@@ -101,7 +103,9 @@ class Headers(HookTest):
                 self.assertEqual(told, [{"type": "Response", "url": self.url(path), "status": status, "mime": mime}])
 
     def test_headers_that_drip_end_at_the_timeout(self):
-        self.assert_failed(self.run_hook("headers", "/slow-headers?seconds=100", HEADERS_TIMEOUT="5"), "timed out after 5 s")
+        self.assert_failed(
+            self.run_hook("headers", "/slow-headers?seconds=100", HEADERS_TIMEOUT="5"), "timed out after 5 s"
+        )
 
 
 @needs_wget

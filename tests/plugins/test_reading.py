@@ -23,7 +23,11 @@ class Title(HookTest):
 
     @needs_wget
     def test_the_encoding_survives_wget(self):
-        for path, title in (("/cp1251.html", "Маяк у моря"), ("/shift-jis.html", "灯台の表示"), ("/gzip", "Compressed")):
+        for path, title in (
+            ("/cp1251.html", "Маяк у моря"),
+            ("/shift-jis.html", "灯台の表示"),
+            ("/gzip", "Compressed"),
+        ):
             self.run_hook("wget", path)
             outcome = self.run_hook("title", path)
             self.assertEqual((outcome.output, outcome.result["output_json"]["source"]), (title, "wget"))
@@ -153,7 +157,9 @@ class OfTheBrowser(BrowserTest):
     def test_headers_are_those_that_the_browser_was_sent(self):
         outcome = self.view("headers", "/redirect")
         about = outcome.json("headers.json")
-        self.assertEqual((about["method"], about["status"], about["final_url"]), ("GET", 200, self.url("/article.html")))
+        self.assertEqual(
+            (about["method"], about["status"], about["final_url"]), ("GET", 200, self.url("/article.html"))
+        )
         self.assertEqual([hop["status"] for hop in about["redirects"]], [301, 302])
         self.assert_failed(self.view("headers", "http://no-such-host.invalid/"), "ERR_NAME_NOT_RESOLVED")
 

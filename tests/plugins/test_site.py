@@ -39,14 +39,24 @@ class Site(HookTest):
         paths = self.find("/")
         self.assertGreater(len(paths), 50)
         for path in paths:
-            if "slow" in path or "loop" in path or "endless" in path or "hostile-redirect" in path or path == "/redirect/file":
+            if (
+                "slow" in path
+                or "loop" in path
+                or "endless" in path
+                or "hostile-redirect" in path
+                or path == "/redirect/file"
+            ):
                 continue
             request = urllib.request.Request(self.url(path), method="HEAD")
             try:
                 status = urllib.request.urlopen(request, timeout=20).status
             except urllib.error.HTTPError as error:
                 status = error.code
-            if "missing" not in path and "/status/" not in path and path not in ("/error", "/no-head", "/cookies", "/password"):
+            if (
+                "missing" not in path
+                and "/status/" not in path
+                and path not in ("/error", "/no-head", "/cookies", "/password")
+            ):
                 self.assertEqual(status, 200, path)
 
     def test_the_large_file_has_the_size_it_says(self):

@@ -106,7 +106,7 @@ TEST_CASE("in a cgroup, a tree that takes more memory than it may is killed as a
   CHECK(stage.survivors().empty());
 }
 
-TEST_CASE("in a cgroup, CPU time counts even if nobody has reaped who used it") {
+TEST_CASE("in a cgroup, CPU time counts even for processes that were not reaped") {
   CgroupStage stage;
   if (!stage.cgroups.any()) return;
   auto command = stage.command({});

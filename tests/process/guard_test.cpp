@@ -171,7 +171,7 @@ TEST_CASE("the guard spares the database server of the pid file, with its childr
   CHECK(spared.stage.survivors().size() == 2);
 }
 
-TEST_CASE("a pid file that names anything but that server spares nobody") {
+TEST_CASE("a pid file that names anything but that server protects no process") {
   for (const std::string& script : {
            std::string("sleep 600 & ") + kPidFile,                                          // a hook got the old pid
            "ln -s /bin/sleep sleeper; ./sleeper 600 & " + std::string(kPidFile),            // another program

@@ -136,7 +136,7 @@ Stage::Stage()
                                                                                       : process::Cgroups())) {}
 
 Stage::~Stage() {
-  // Whoever has been reaped is gone at once; a survivor stays one for much longer than this.
+  // A reaped process is gone at once; a survivor stays one for much longer than this.
   CHECK(eventually([&] { return survivors().empty(); }, std::chrono::seconds(5)));
   for (const pid_t pid : survivors())
     kill(pid, SIGKILL);

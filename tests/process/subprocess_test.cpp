@@ -50,13 +50,13 @@ TEST_CASE("a program's exit status or signal is reported, and nothing is left of
     const auto exit = outcome(io, program);
     CHECK(exit.code == 3);
     CHECK(exit.describe() == "exit 3");
-    CHECK(outcome(io, program).code == 3); // whoever asks later hears the same
+    CHECK(outcome(io, program).code == 3); // a later call gets the same
   }
   {
     process::Subprocess program(io.get_executor(), {"/bin/sleep", "1000"});
     program.signal(SIGTERM);
     CHECK(outcome(io, program).describe() == "killed by SIGTERM");
-    program.signal(SIGKILL); // goes to nobody
+    program.signal(SIGKILL); // reaches no process
   }
   CHECK(zombies().empty());
   CHECK(open_descriptors() == descriptors);

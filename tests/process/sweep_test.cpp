@@ -44,7 +44,7 @@ TEST_CASE("the sweep leaves processes of another cookie alone") {
   CHECK(spared.finish(*child).code == 7);
 }
 
-TEST_CASE("the sweep spares whoever calls it and its ancestors") {
+TEST_CASE("the sweep spares its caller and the caller's ancestors") {
   Stage stage;
   const auto value = value_of(stage.cookie);
   // The guard and the sweeper carry the cookie; only the daemon started before is to go.

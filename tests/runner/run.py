@@ -53,7 +53,9 @@ class Collection:
         plugin.mkdir(parents=True)
         (plugin / "config.json").write_text("{}")
         hook = plugin / "on_Snapshot__50_note.sh"
-        hook.write_text('#!/bin/sh\necho "$@" > note.txt\necho \'{"type": "ArchiveResult", "status": "succeeded", "output_str": "noted"}\'\n')
+        hook.write_text(
+            '#!/bin/sh\necho "$@" > note.txt\necho \'{"type": "ArchiveResult", "status": "succeeded", "output_str": "noted"}\'\n'
+        )
         hook.chmod(0o755)
         self.holdfast("migrate")
 
@@ -71,24 +73,53 @@ class Collection:
 
     def environment(self, socket_directory=None):
         dsn = f"host={socket_directory or self.socket_directory} dbname={self.database} user=postgres"
-        return {"PATH": os.environ["PATH"], "HOME": str(self.directory), "LANG": "C.UTF-8", "TZ": "UTC", "HOLDFAST_DATA_DIR": str(self.directory / "data"),
-                "HOLDFAST_DATABASE_URL": dsn, "HOLDFAST_PLUGINS_PATH": str(self.directory / "plugins"), "HOLDFAST_URLS_ALLOW_PRIVATE": "true", "HOLDFAST_HOOK_SANDBOX": "off", "HOLDFAST_POLITENESS_PARALLEL": "0",
-                "HOLDFAST_RUNNER_LEASE": f"{self.lease}s", "HOLDFAST_RUNNER_BEAT": f"{self.lease / 5}s", "HOLDFAST_RUNNER_POLL_INTERVAL": "200ms",
-                "HOLDFAST_WORKER_POLL": "500ms", "HOLDFAST_DISK_MINIMUM_FREE": "0", "HOLDFAST_SESSIONS_LINGER": "0s"}
+        return {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.directory),
+            "LANG": "C.UTF-8",
+            "TZ": "UTC",
+            "HOLDFAST_DATA_DIR": str(self.directory / "data"),
+            "HOLDFAST_DATABASE_URL": dsn,
+            "HOLDFAST_PLUGINS_PATH": str(self.directory / "plugins"),
+            "HOLDFAST_URLS_ALLOW_PRIVATE": "true",
+            "HOLDFAST_HOOK_SANDBOX": "off",
+            "HOLDFAST_POLITENESS_PARALLEL": "0",
+            "HOLDFAST_RUNNER_LEASE": f"{self.lease}s",
+            "HOLDFAST_RUNNER_BEAT": f"{self.lease / 5}s",
+            "HOLDFAST_RUNNER_POLL_INTERVAL": "200ms",
+            "HOLDFAST_WORKER_POLL": "500ms",
+            "HOLDFAST_DISK_MINIMUM_FREE": "0",
+            "HOLDFAST_SESSIONS_LINGER": "0s",
+        }
 
     def start(self, *arguments, socket_directory=None, machine=None, **settings):
         enter = ["ip", "netns", "exec", machine.name] if machine else []
         socket_directory = machine.address if machine else socket_directory
         log = open(self.directory / f"log{len(self.processes)}", "w+")
-        process = subprocess.Popen([*enter, OPTIONS.holdfast, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.directory,
-                                   env={**self.environment(socket_directory), **settings}, start_new_session=True)
+        process = subprocess.Popen(
+            [*enter, OPTIONS.holdfast, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd=self.directory,
+            env={**self.environment(socket_directory), **settings},
+            start_new_session=True,
+        )
         process.log = log
         self.processes.append(process)
         return process
 
     def holdfast(self, *arguments, expect=0):
-        done = subprocess.run([OPTIONS.holdfast, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                              cwd=self.directory, env=self.environment(), timeout=120)
+        done = subprocess.run(
+            [OPTIONS.holdfast, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=self.directory,
+            env=self.environment(),
+            timeout=120,
+        )
         if expect is not None and done.returncode != expect:
             raise AssertionError(f"holdfast {' '.join(arguments)}: exit {done.returncode}\n{done.stdout}{done.stderr}")
         return done
@@ -114,13 +145,20 @@ class Collection:
             if value:
                 return value
             if time.monotonic() > deadline:
-                logs = "".join(f"--- {p.args[1:]} ({p.returncode})\n{self.log_of(p)[-3000:]}" for p in self.processes[-4:])
-                raise AssertionError(f"not within {seconds} s: {what}\n{self.sql('select label, state, epoch, lease_left from holdfast.v_runner')}\n{logs}")
+                logs = "".join(
+                    f"--- {p.args[1:]} ({p.returncode})\n{self.log_of(p)[-3000:]}" for p in self.processes[-4:]
+                )
+                raise AssertionError(
+                    f"not within {seconds} s: {what}\n{self.sql('select label, state, epoch, lease_left from holdfast.v_runner')}\n{logs}"
+                )
             time.sleep(0.05)
 
     def leading(self):
         """pid of the healthy leading runner, or None."""
-        return int(self.sql("select coalesce(max(pid), 0) from holdfast.v_runner where state = 'leads' and healthy")) or None
+        return (
+            int(self.sql("select coalesce(max(pid), 0) from holdfast.v_runner where state = 'leads' and healthy"))
+            or None
+        )
 
     def wait_until_leads(self, process, seconds=30):
         self.until(f"pid {process.pid} leads", lambda: self.leading() == process.pid, seconds)
@@ -131,7 +169,11 @@ class Collection:
 
 class Case(unittest.TestCase):
     def collection(self, **options):
-        return self.enterContext(Collection(**options)) if hasattr(self, "enterContext") else self._enter(Collection(**options))
+        return (
+            self.enterContext(Collection(**options))
+            if hasattr(self, "enterContext")
+            else self._enter(Collection(**options))
+        )
 
     def _enter(self, context):
         self.addCleanup(context.__exit__, None, None, None)
@@ -146,10 +188,18 @@ class Gate(Case):
         second = c.start("runner")
         c.wait_until_leads(second)
         seen = c.lines("runner", "--status")
-        self.assertEqual(next((s["pid"], s["epoch"]) for s in seen if s["type"] == "Runner" and s["state"] == "leads"), (second.pid, 2))
+        self.assertEqual(
+            next((s["pid"], s["epoch"]) for s in seen if s["type"] == "Runner" and s["state"] == "leads"),
+            (second.pid, 2),
+        )
         self.assertIn("schedules", [s["name"] for s in seen if s["type"] == "Duty"])
         self.assertEqual(first.wait(timeout=20), 0)
-        self.assertEqual(c.sql("select string_agg(epoch || ' ' || coalesce(left(ending, 4), 'on'), ', ' order by epoch) from holdfast.runner_term"), "1 left, 2 on")
+        self.assertEqual(
+            c.sql(
+                "select string_agg(epoch || ' ' || coalesce(left(ending, 4), 'on'), ', ' order by epoch) from holdfast.runner_term"
+            ),
+            "1 left, 2 on",
+        )
         second.send_signal(signal.SIGTERM)
         self.assertEqual(second.wait(timeout=20), 0)
         self.assertEqual(c.sql("select count(*) from holdfast.v_runner"), "0")
@@ -161,13 +211,20 @@ class Gate(Case):
         first = c.start("runner")
         c.wait_until_leads(first)
         standby = c.start("runner", "--standby")
-        c.until("it stands by", lambda: c.sql(f"select state from holdfast.v_runner where pid = {standby.pid}") == "stands by")
+        c.until(
+            "it stands by",
+            lambda: c.sql(f"select state from holdfast.v_runner where pid = {standby.pid}") == "stands by",
+        )
         self.assertEqual(c.leading(), first.pid)
         first.send_signal(signal.SIGTERM)
         c.wait_until_leads(standby)
         newer = c.start("runner")
         c.wait_until_leads(newer)
-        c.until("it stands by again", lambda: c.sql(f"select string_agg(state, ',') from holdfast.v_runner where pid = {standby.pid}") == "stands by")
+        c.until(
+            "it stands by again",
+            lambda: c.sql(f"select string_agg(state, ',') from holdfast.v_runner where pid = {standby.pid}")
+            == "stands by",
+        )
         newer.send_signal(signal.SIGKILL)
         newer.wait()
         c.wait_until_leads(standby)
@@ -184,8 +241,13 @@ class Gate(Case):
         c.wait_until_leads(new)
         began = c.sql(f"select began_at from holdfast.runner_term where epoch = {int(epoch) + 1}")
         old.send_signal(signal.SIGCONT)
-        c.until("the old one stands by", lambda: c.sql(f"select string_agg(state, ',') from holdfast.v_runner where pid = {old.pid}") == "stands by")
-        self.assertEqual(c.sql(f"select count(*) from holdfast.duty_run where epoch = {epoch} and ended_at > '{began}'"), "0")
+        c.until(
+            "the old one stands by",
+            lambda: c.sql(f"select string_agg(state, ',') from holdfast.v_runner where pid = {old.pid}") == "stands by",
+        )
+        self.assertEqual(
+            c.sql(f"select count(*) from holdfast.duty_run where epoch = {epoch} and ended_at > '{began}'"), "0"
+        )
         self.assertEqual(c.leading(), new.pid)
         self.assertEqual(c.broken(), "")
 
@@ -272,15 +334,20 @@ class Partition(Case):
         new = c.start("runner", "--standby")
         c.wait_until_leads(new)
         began = c.sql(f"select began_at from holdfast.runner_term where epoch = {int(epoch) + 1}")
-        # What the old one might still say is refused, whoever says it.
+        # Late calls in the name of the old one are refused.
         with self.assertRaisesRegex(RuntimeError, "no longer leads with epoch"):
             c.sql(f"select * from holdfast.runner_duty('{old_id}', {epoch})")
         with self.assertRaisesRegex(RuntimeError, "has lapsed"):
             c.sql(f"select * from holdfast.runner_beat('{old_id}', '1 hour', '{{}}')")
         proxy.heal(deliver_late)
-        c.until("the old one stands by", lambda: c.sql(f"select string_agg(state, ',') from holdfast.v_runner where pid = {old.pid}") == "stands by")
+        c.until(
+            "the old one stands by",
+            lambda: c.sql(f"select string_agg(state, ',') from holdfast.v_runner where pid = {old.pid}") == "stands by",
+        )
         self.assertEqual(c.leading(), new.pid)
-        self.assertEqual(c.sql(f"select count(*) from holdfast.duty_run where epoch = {epoch} and began_at > '{began}'"), "0")
+        self.assertEqual(
+            c.sql(f"select count(*) from holdfast.duty_run where epoch = {epoch} and began_at > '{began}'"), "0"
+        )
         self.assertEqual(c.broken(), "")
 
     def test_a_runner_that_is_cut_off_is_replaced_and_comes_back_to_stand_by(self):
@@ -336,16 +403,25 @@ class Machines(Case):
         old = c.start("runner", "--standby", machine=first)
         c.wait_until_leads(old)
         new = c.start("runner", "--standby", machine=second)
-        c.until("the other one stands by", lambda: c.sql(f"select state from holdfast.v_runner where pid = {new.pid}") == "stands by")
+        c.until(
+            "the other one stands by",
+            lambda: c.sql(f"select state from holdfast.v_runner where pid = {new.pid}") == "stands by",
+        )
         epoch = c.sql("select epoch from holdfast.v_runner where state = 'leads'")
         first.cable_is("down")
         c.wait_until_leads(new)
         c.until("the old one has noticed", lambda: "could not keep its lease" in c.log_of(old), seconds=60)
         began = c.sql(f"select began_at from holdfast.runner_term where epoch = {int(epoch) + 1}")
         first.cable_is("up")
-        c.until("the old one stands by", lambda: c.sql(f"select string_agg(state, ',') from holdfast.v_runner where pid = {old.pid}") == "stands by", seconds=60)
+        c.until(
+            "the old one stands by",
+            lambda: c.sql(f"select string_agg(state, ',') from holdfast.v_runner where pid = {old.pid}") == "stands by",
+            seconds=60,
+        )
         self.assertEqual(c.leading(), new.pid)
-        self.assertEqual(c.sql(f"select count(*) from holdfast.duty_run where epoch = {epoch} and ended_at > '{began}'"), "0")
+        self.assertEqual(
+            c.sql(f"select count(*) from holdfast.duty_run where epoch = {epoch} and ended_at > '{began}'"), "0"
+        )
         # And handed over on request, from machine to machine.
         newest = c.start("runner", machine=first)
         c.wait_until_leads(newest)
@@ -366,7 +442,11 @@ class Contenders(Case):
             leading = c.leading()
             # Every other time the leading runner itself; its successor must not need to be told.
             victims = [p for p in contenders if p.poll() is None]
-            victim = next((p for p in victims if p.pid == leading), None) if dice.random() < 0.5 else dice.choice(victims) if victims else None
+            victim = (
+                next((p for p in victims if p.pid == leading), None)
+                if dice.random() < 0.5
+                else dice.choice(victims) if victims else None
+            )
             if victim is not None:
                 if victim.pid == leading:
                     told.append(c.sql("select clock_timestamp()"))
@@ -378,21 +458,44 @@ class Contenders(Case):
                     c.processes.remove(process)
                     contenders[n] = c.start("runner", *(["--standby"] if dice.random() < 0.8 else []))
             time.sleep(dice.random() * 0.4)
-        c.until("somebody leads", c.leading, seconds=LEASE + 10)
-        terms, gap = c.sql("select count(*), coalesce(round(max(extract(epoch from began_at - before))::numeric, 3), 0) from "
-                           "(select began_at, lag(valid_until) over (order by epoch) as before from holdfast.runner_term) t").split("|")
+        c.until("a runner leads", c.leading, seconds=LEASE + 10)
+        terms, gap = c.sql(
+            "select count(*), coalesce(round(max(extract(epoch from began_at - before))::numeric, 3), 0) from "
+            "(select began_at, lag(valid_until) over (order by epoch) as before from holdfast.runner_term) t"
+        ).split("|")
         # The record ends a lead when its holder is found dead; what people see begins when it died.
         times = ", ".join(f"('{t}'::timestamptz)" for t in told)
-        outage = c.sql(f"select coalesce(round(max(extract(epoch from (select min(t.began_at) from holdfast.runner_term t where t.began_at > v.told) - v.told))::numeric, 3), 0) "
-                       f"from (values {times}) v(told)") if told else "0"
+        outage = (
+            c.sql(
+                f"select coalesce(round(max(extract(epoch from (select min(t.began_at) from holdfast.runner_term t where t.began_at > v.told) - v.told))::numeric, 3), 0) "
+                f"from (values {times}) v(told)"
+            )
+            if told
+            else "0"
+        )
         duties, errors = c.sql("select count(*), count(error) from holdfast.duty_run").split("|")
-        overlaps = c.sql("select count(*) from holdfast.runner_term a join holdfast.runner_term b on a.epoch < b.epoch and "
-                         "tstzrange(a.began_at, a.valid_until) && tstzrange(b.began_at, b.valid_until)")
-        print(f"\n  {killed} signals, {terms} leads, {duties} duties, no valid epoch for at most {gap} s, from a signal to the leading runner until the next lead at most {outage} s (lease {LEASE} s)", flush=True)
+        overlaps = c.sql(
+            "select count(*) from holdfast.runner_term a join holdfast.runner_term b on a.epoch < b.epoch and "
+            "tstzrange(a.began_at, a.valid_until) && tstzrange(b.began_at, b.valid_until)"
+        )
+        print(
+            f"\n  {killed} signals, {terms} leads, {duties} duties, no valid epoch for at most {gap} s, from a signal to the leading runner until the next lead at most {outage} s (lease {LEASE} s)",
+            flush=True,
+        )
         self.assertEqual(overlaps, "0")
-        self.assertEqual(c.sql("select count(*) from holdfast.duty_run a join holdfast.duty_run b on a.id < b.id and b.id < a.id + 200 "
-                               "and tstzrange(a.began_at, a.ended_at) && tstzrange(b.began_at, b.ended_at)"), "0")
-        self.assertEqual(c.sql("select count(*) from holdfast.duty_run d join holdfast.runner_term t using (epoch) where d.process_id <> t.process_id or d.began_at < t.began_at"), "0")
+        self.assertEqual(
+            c.sql(
+                "select count(*) from holdfast.duty_run a join holdfast.duty_run b on a.id < b.id and b.id < a.id + 200 "
+                "and tstzrange(a.began_at, a.ended_at) && tstzrange(b.began_at, b.ended_at)"
+            ),
+            "0",
+        )
+        self.assertEqual(
+            c.sql(
+                "select count(*) from holdfast.duty_run d join holdfast.runner_term t using (epoch) where d.process_id <> t.process_id or d.began_at < t.began_at"
+            ),
+            "0",
+        )
         self.assertEqual(errors, "0")
         self.assertGreater(int(terms), 2)
         self.assertGreater(int(duties), 10)
@@ -403,7 +506,12 @@ class Contenders(Case):
 
 class Work(Case):
     def sealed(self, c, crawl, count):
-        return c.sql(f"select status || ' ' || coalesce(outcome, '') || ' ' || succeeded from holdfast.v_crawl where id = '{crawl}'") == f"sealed succeeded {count}"
+        return (
+            c.sql(
+                f"select status || ' ' || coalesce(outcome, '') || ' ' || succeeded from holdfast.v_crawl where id = '{crawl}'"
+            )
+            == f"sealed succeeded {count}"
+        )
 
     def test_adding_claiming_running_and_sealing_need_no_runner(self):
         c = self.collection()
@@ -438,7 +546,10 @@ class Work(Case):
         hook.write_text(f"#!/bin/sh\nwhile [ ! -e {gate} ]; do sleep 0.05; done\necho ok > note.txt\n")
         crawl = c.add(1)
         run = c.start("run", "--daemon", HOLDFAST_LEASE="10m", HOLDFAST_MARGIN="20s")
-        pid = c.until("the hook runs", lambda: c.sql("select p.pid from holdfast.process p join holdfast.v_running r on r.process_id = p.id"))
+        pid = c.until(
+            "the hook runs",
+            lambda: c.sql("select p.pid from holdfast.process p join holdfast.v_running r on r.process_id = p.id"),
+        )
         os.kill(int(pid), signal.SIGKILL)
         gate.touch()
         # Its lease would have lasted ten minutes: that it is dead was seen.
@@ -455,8 +566,16 @@ class Work(Case):
         leads = "select p.pid from holdfast.process p where p.worker_type = 'worker_runner' and p.status = 'running'"
         pid = c.until("run leads", lambda: c.sql(leads))
         # As from another machine: asked, but not told.
-        c.sql("select holdfast.runner_join('a0000000-0000-7000-8000-000000000001', '{\"id\": \"far\", \"hostname\": \"far\"}', 'b', 1, 1, 'n', 'far runner', '1', false, '1 minute')")
-        c.until("the far one leads", lambda: c.sql("select answer from holdfast.runner_enter('a0000000-0000-7000-8000-000000000001', '1 minute') limit 1") == "lead")
+        c.sql(
+            "select holdfast.runner_join('a0000000-0000-7000-8000-000000000001', '{\"id\": \"far\", \"hostname\": \"far\"}', 'b', 1, 1, 'n', 'far runner', '1', false, '1 minute')"
+        )
+        c.until(
+            "the far one leads",
+            lambda: c.sql(
+                "select answer from holdfast.runner_enter('a0000000-0000-7000-8000-000000000001', '1 minute') limit 1"
+            )
+            == "lead",
+        )
         crawl = c.add(2)
         c.until("all is sealed", lambda: self.sealed(c, crawl, 2))
         c.sql("select holdfast.runner_leave('a0000000-0000-7000-8000-000000000001', 0, 'done here')")
@@ -488,21 +607,43 @@ class Work(Case):
 class Schedules(Case):
     def test_the_verbs(self):
         c = self.collection()
-        added = c.lines("schedule", "add", "--every", "0 6 * * mon-fri", "--time-zone", "Europe/Berlin", "--label", "news", "-t", "a,b", "http://127.0.0.1:9/a", "http://127.0.0.1:9/b")[0]
-        self.assertEqual((added["label"], added["state"], added["crawl"]["tags"], len(added["urls"])), ("news", "on", ["a", "b"], 2))
+        added = c.lines(
+            "schedule",
+            "add",
+            "--every",
+            "0 6 * * mon-fri",
+            "--time-zone",
+            "Europe/Berlin",
+            "--label",
+            "news",
+            "-t",
+            "a,b",
+            "http://127.0.0.1:9/a",
+            "http://127.0.0.1:9/b",
+        )[0]
+        self.assertEqual(
+            (added["label"], added["state"], added["crawl"]["tags"], len(added["urls"])), ("news", "on", ["a", "b"], 2)
+        )
         self.assertIn(" 06:00", added["next_run"])
         self.assertEqual([s["id"] for s in c.lines("schedule", "list")], [added["id"]])
         self.assertEqual(c.lines("schedule", "pause", "news")[0]["state"], "paused")
         self.assertIsNone(c.lines("schedule", "list")[0]["next_run"])
         self.assertEqual(c.lines("schedule", "resume", added["id"][-6:])[0]["next_run"], added["next_run"])
         crawl = c.lines("schedule", "run-now", "news")[0]["id"]
-        self.assertEqual(c.sql(f"select seeds_total || ' ' || tags::text || ' ' || created_by from holdfast.crawl where id = '{crawl}'"), "2 {a,b} schedule news")
+        self.assertEqual(
+            c.sql(
+                f"select seeds_total || ' ' || tags::text || ' ' || created_by from holdfast.crawl where id = '{crawl}'"
+            ),
+            "2 {a,b} schedule news",
+        )
         refused = c.holdfast("schedule", "run-now", "news", expect=65)
         self.assertIn("still open", refused.stderr)
         self.assertEqual(len(c.lines("schedule", "next", "news", "-n", "3")), 3)
         self.assertEqual(len(c.lines("schedule", "next", "--every", "every 20 minutes")), 5)
         for wrong in ("whenever", "61 * * * *", "* * * *", "0 0 31 2 *"):
-            self.assertEqual(c.holdfast("schedule", "add", "--every", wrong, "http://127.0.0.1:9/", expect=65).returncode, 65)
+            self.assertEqual(
+                c.holdfast("schedule", "add", "--every", wrong, "http://127.0.0.1:9/", expect=65).returncode, 65
+            )
         c.holdfast("schedule", "remove", "news")
         self.assertEqual(c.lines("schedule", "list"), [])
         self.assertEqual(c.holdfast("schedule", "pause", "news", expect=65).returncode, 65)
@@ -514,9 +655,19 @@ class Schedules(Case):
         c.sql("update holdfast.schedule set next_run_at = clock_timestamp() - interval '3 days'")
         runner = c.start("runner")
         c.until("it ran", lambda: c.sql("select runs from holdfast.schedule") == "1")
-        self.assertEqual(c.sql("select next_run_at > clock_timestamp() - interval '1 second' and next_run_at <= clock_timestamp() + interval '1 minute' from holdfast.schedule"), "t")
+        self.assertEqual(
+            c.sql(
+                "select next_run_at > clock_timestamp() - interval '1 second' and next_run_at <= clock_timestamp() + interval '1 minute' from holdfast.schedule"
+            ),
+            "t",
+        )
         c.sql("update holdfast.schedule set next_run_at = clock_timestamp()")
-        c.until("it was left out", lambda: c.sql("select skipped || note from holdfast.schedule where skipped = 1").endswith("its last crawl is still open"))
+        c.until(
+            "it was left out",
+            lambda: c.sql("select skipped || note from holdfast.schedule where skipped = 1").endswith(
+                "its last crawl is still open"
+            ),
+        )
         self.assertEqual(c.sql("select count(*) from holdfast.crawl"), "1")
         worker = c.start("worker")
         c.until("the crawl is sealed", lambda: c.sql("select status from holdfast.crawl") == "sealed")
@@ -530,18 +681,38 @@ class Schedules(Case):
     def test_a_schedule_for_what_is_new_adds_no_empty_crawl(self):
         c = self.collection()
         worker = c.start("worker")
-        added = c.lines("schedule", "add", "--every", "daily", "--label", "fresh", "--only-new", "--robots", "--delay", "50ms", "--max-bytes", "1g", "http://127.0.0.1:9/a")[0]
-        self.assertEqual({k: added["crawl"][k] for k in ("only_new", "robots", "host_delay", "max_bytes")},
-                         {"only_new": True, "robots": True, "host_delay": "50 milliseconds", "max_bytes": 1 << 30})
+        added = c.lines(
+            "schedule",
+            "add",
+            "--every",
+            "daily",
+            "--label",
+            "fresh",
+            "--only-new",
+            "--robots",
+            "--delay",
+            "50ms",
+            "--max-bytes",
+            "1g",
+            "http://127.0.0.1:9/a",
+        )[0]
+        self.assertEqual(
+            {k: added["crawl"][k] for k in ("only_new", "robots", "host_delay", "max_bytes")},
+            {"only_new": True, "robots": True, "host_delay": "50 milliseconds", "max_bytes": 1 << 30},
+        )
         c.holdfast("schedule", "remove", "fresh")
         c.holdfast("schedule", "add", "--every", "daily", "--label", "fresh", "--only-new", "http://127.0.0.1:9/a")
         c.lines("schedule", "run-now", "fresh")
-        c.until("the page is archived", lambda: c.sql("select status || outcome from holdfast.crawl") == "sealedsucceeded")
+        c.until(
+            "the page is archived", lambda: c.sql("select status || outcome from holdfast.crawl") == "sealedsucceeded"
+        )
         self.assertEqual(c.lines("schedule", "run-now", "fresh")[0]["note"][:15], "nothing new at ")
         runner = c.start("runner")
         c.sql("update holdfast.schedule set next_run_at = clock_timestamp()")
         c.until("the duty has run it", lambda: c.sql("select runs from holdfast.schedule") == "3")
-        self.assertEqual(c.sql("select count(*) || ' ' || (select skipped from holdfast.schedule) from holdfast.crawl"), "1 0")
+        self.assertEqual(
+            c.sql("select count(*) || ' ' || (select skipped from holdfast.schedule) from holdfast.crawl"), "1 0"
+        )
         for process in (runner, worker):
             process.send_signal(signal.SIGTERM)
             self.assertEqual(process.wait(timeout=30), 0)
@@ -568,7 +739,12 @@ class Schedules(Case):
         ("30 2 * * *", "Europe/Berlin", "2026-03-27 12:00", "03-28 02:30, 03-29 03:30, 03-30 02:30"),
         ("30 2 * * *", "Europe/Berlin", "2026-10-23 12:00", "10-24 02:30, 10-25 02:30, 10-26 02:30"),
         ("*/30 * * * *", "Europe/Berlin", "2026-03-29 00:10", "03-29 01:30, 03-29 03:00, 03-29 03:30"),
-        ("*/30 * * * *", "Europe/Berlin", "2026-10-24 23:40", "10-25 02:00, 10-25 02:30, 10-25 02:00, 10-25 02:30, 10-25 03:00"),
+        (
+            "*/30 * * * *",
+            "Europe/Berlin",
+            "2026-10-24 23:40",
+            "10-25 02:00, 10-25 02:30, 10-25 02:00, 10-25 02:30, 10-25 03:00",
+        ),
         ("0 0 * * *", "America/Santiago", "2026-09-05 12:00", "09-06 01:00, 09-07 00:00"),  # midnight itself is skipped
     ]
 
@@ -577,8 +753,10 @@ class Schedules(Case):
         for every, zone, after, expected in self.TIMES:
             with self.subTest(every=every, zone=zone, after=after):
                 count = expected.count(",") + 1
-                told = c.sql(f"select string_agg(to_char(t at time zone '{zone}', 'MM-DD HH24:MI'), ', ' order by n) from "
-                             f"holdfast.schedule_times('{every}', '{zone}', '{after}+00', {count}) with ordinality x(t, n)")
+                told = c.sql(
+                    f"select string_agg(to_char(t at time zone '{zone}', 'MM-DD HH24:MI'), ', ' order by n) from "
+                    f"holdfast.schedule_times('{every}', '{zone}', '{after}+00', {count}) with ordinality x(t, n)"
+                )
                 self.assertEqual(told, expected)
         self.assertEqual(c.sql("select holdfast.schedule_next('0 0 31 2 *', 'UTC', now()) is null"), "t")
 
@@ -586,10 +764,15 @@ class Schedules(Case):
 class Duties(Case):
     def test_a_duty_that_fails_keeps_no_other_one_from_being_done_and_says_why(self):
         c = self.collection()
-        c.sql("create or replace function holdfast.duty_mend(p_duty holdfast.duty) returns bigint language plpgsql as $$ begin raise exception 'broken on purpose'; end $$")
+        c.sql(
+            "create or replace function holdfast.duty_mend(p_duty holdfast.duty) returns bigint language plpgsql as $$ begin raise exception 'broken on purpose'; end $$"
+        )
         runner = c.start("runner")
         c.until("all have run", lambda: c.sql("select count(*) filter (where runs = 0) from holdfast.duty") == "0")
-        self.assertEqual(c.sql("select string_agg(name || ': ' || error, ',') from holdfast.v_duty where error is not null"), "mend: broken on purpose")
+        self.assertEqual(
+            c.sql("select string_agg(name || ': ' || error, ',') from holdfast.v_duty where error is not null"),
+            "mend: broken on purpose",
+        )
         runner.send_signal(signal.SIGTERM)
         runner.wait(timeout=20)
         self.assertIn("duty mend failed: broken on purpose", c.log_of(runner))
@@ -597,20 +780,35 @@ class Duties(Case):
     def test_each_duty_does_its_work_once(self):
         c = self.collection()
         c.sql("insert into holdfast.machine (id, hostname) values ('elsewhere', 'elsewhere')")
-        c.sql("insert into holdfast.process (id, machine_id, boot_id, pid, start_ticks, process_type, label, beat_at, lease_until) "
-              "values (gen_random_uuid(), 'elsewhere', 'b', 1, 1, 'worker', 'lost worker', now(), now() - interval '1 minute')")
-        c.sql("insert into holdfast.process (id, machine_id, boot_id, pid, start_ticks, process_type, label, status, ended_at) "
-              "values (gen_random_uuid(), 'elsewhere', 'b', 1, 1, 'worker', 'old worker', 'exited', now() - interval '2 years')")
-        c.sql("insert into holdfast.event (at, lifecycle, object_id, event, to_state) values (now() - interval '1 year', 'crawl', gen_random_uuid(), 'add', 'queued')")
-        c.sql("insert into holdfast.host (name, backoff_level, backoff_until, reason, updated_at) values ('slow.test', 2, now() - interval '1 hour', '429', now() - interval '1 hour')")
-        c.sql("insert into holdfast.crawl (id, label, status, retry_at) values (gen_random_uuid(), 'stuck', 'started', null)")
+        c.sql(
+            "insert into holdfast.process (id, machine_id, boot_id, pid, start_ticks, process_type, label, beat_at, lease_until) "
+            "values (gen_random_uuid(), 'elsewhere', 'b', 1, 1, 'worker', 'lost worker', now(), now() - interval '1 minute')"
+        )
+        c.sql(
+            "insert into holdfast.process (id, machine_id, boot_id, pid, start_ticks, process_type, label, status, ended_at) "
+            "values (gen_random_uuid(), 'elsewhere', 'b', 1, 1, 'worker', 'old worker', 'exited', now() - interval '2 years')"
+        )
+        c.sql(
+            "insert into holdfast.event (at, lifecycle, object_id, event, to_state) values (now() - interval '1 year', 'crawl', gen_random_uuid(), 'add', 'queued')"
+        )
+        c.sql(
+            "insert into holdfast.host (name, backoff_level, backoff_until, reason, updated_at) values ('slow.test', 2, now() - interval '1 hour', '429', now() - interval '1 hour')"
+        )
+        c.sql(
+            "insert into holdfast.crawl (id, label, status, retry_at) values (gen_random_uuid(), 'stuck', 'started', null)"
+        )
         runner = c.start("runner")
         c.until("all have run", lambda: c.sql("select count(*) filter (where runs = 0) from holdfast.duty") == "0")
-        self.assertEqual(c.sql("select status || ' ' || exit_reason from holdfast.process where label = 'lost worker'"), "exited lease lapsed")
+        self.assertEqual(
+            c.sql("select status || ' ' || exit_reason from holdfast.process where label = 'lost worker'"),
+            "exited lease lapsed",
+        )
         self.assertEqual(c.sql("select count(*) from holdfast.process where label = 'old worker'"), "0")
         self.assertEqual(c.sql("select count(*) from holdfast.event where at < now() - interval '90 days'"), "0")
         self.assertEqual(c.sql("select backoff_level from holdfast.host"), "1")
-        self.assertEqual(c.sql("select status || ' ' || outcome from holdfast.crawl where label = 'stuck'"), "sealed empty")
+        self.assertEqual(
+            c.sql("select status || ' ' || outcome from holdfast.crawl where label = 'stuck'"), "sealed empty"
+        )
         before = c.sql("select sum(total_count) from holdfast.duty")
         runs = int(c.sql("select sum(runs) from holdfast.duty"))
         c.sql("update holdfast.duty set next_at = clock_timestamp()")
@@ -631,11 +829,17 @@ class Duties(Case):
         directories = c.sql(f"select directory from holdfast.snapshot_sealed where crawl_id = '{expired}'").splitlines()
         self.assertTrue(directories and all((archive / d / "index.html").exists() for d in directories))
         c.sql(f"update holdfast.crawl set keep_until = clock_timestamp() - interval '1 second' where id = '{expired}'")
-        # Nobody may be led out of the archive by a row.
+        # A row must not lead out of the archive.
         (c.directory / "precious").mkdir()
         c.sql("insert into holdfast.purge (directory) values ('../../precious'), ('a/b/../precious')")
         runner = c.start("runner")
-        c.until("it is gone", lambda: c.sql("select (select count(*) from holdfast.crawl) || ' ' || (select count(*) from holdfast.purge)") == "1 2")
+        c.until(
+            "it is gone",
+            lambda: c.sql(
+                "select (select count(*) from holdfast.crawl) || ' ' || (select count(*) from holdfast.purge)"
+            )
+            == "1 2",
+        )
         self.assertFalse(any((archive / d).parent.exists() for d in directories))
         self.assertTrue((c.directory / "precious").exists())
         left = c.sql(f"select directory from holdfast.snapshot_sealed where crawl_id = '{kept}'")
@@ -663,7 +867,9 @@ def main():
         SERVER.run(found[0] / "pg_ctl", "-D", "data", "-l", "log", "-w", "-m", "fast", "restart")
         module = sys.modules[__name__]
         loader = unittest.TestLoader()
-        suite = loader.loadTestsFromNames(OPTIONS.tests, module) if OPTIONS.tests else loader.loadTestsFromModule(module)
+        suite = (
+            loader.loadTestsFromNames(OPTIONS.tests, module) if OPTIONS.tests else loader.loadTestsFromModule(module)
+        )
         return 0 if unittest.TextTestRunner(verbosity=2).run(suite).wasSuccessful() else 1
 
 

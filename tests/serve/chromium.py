@@ -12,9 +12,11 @@ import time
 
 PROGRAM = shutil.which("chromium") or shutil.which("google-chrome")
 DEADLINE = 60
-FLAGS = ("--headless=new --remote-debugging-pipe --no-first-run --no-default-browser-check --disable-background-networking --disable-component-update "
-         "--disable-sync --disable-extensions --disable-gpu --disable-dev-shm-usage --disable-breakpad --mute-audio --force-color-profile=srgb "
-         "--disable-features=BackForwardCache,Translate").split()  # else going back loads nothing
+FLAGS = (
+    "--headless=new --remote-debugging-pipe --no-first-run --no-default-browser-check --disable-background-networking --disable-component-update "
+    "--disable-sync --disable-extensions --disable-gpu --disable-dev-shm-usage --disable-breakpad --mute-audio --force-color-profile=srgb "
+    "--disable-features=BackForwardCache,Translate"
+).split()  # else going back loads nothing
 
 
 class Chromium:
@@ -32,8 +34,15 @@ class Chromium:
         arguments = [PROGRAM, *FLAGS, f"--user-data-dir={self.profile}", f"--window-size={width},{height}"]
         if os.geteuid() == 0:
             arguments.append("--no-sandbox")
-        self.process = subprocess.Popen([*arguments, "about:blank"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                        preexec_fn=descriptors, close_fds=False, start_new_session=True)
+        self.process = subprocess.Popen(
+            [*arguments, "about:blank"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            preexec_fn=descriptors,
+            close_fds=False,
+            start_new_session=True,
+        )
         os.close(read_commands)
         os.close(write_replies)
         self.buffer = b""
@@ -115,7 +124,9 @@ class Chromium:
             if value:
                 return value
             if time.monotonic() > end:
-                raise AssertionError(f"it did not happen in time that {what}; the page says: {self.value('document.body.innerText')[:2000]}")
+                raise AssertionError(
+                    f"it did not happen in time that {what}; the page says: {self.value('document.body.innerText')[:2000]}"
+                )
             time.sleep(0.05)
 
     def _loaded(self, act):
@@ -138,8 +149,10 @@ class Chromium:
     def click(self, selector):
         """With the mouse, where the element is, as a person would."""
         self.until(f"{selector} is there", f"!!document.querySelector({json.dumps(selector)})")
-        spot = self.value(f"(e => {{ e.scrollIntoView({{block: 'center'}}); const r = e.getClientRects()[0]; return [r.x + r.width / 2, r.y + r.height / 2] }})"
-                          f"(document.querySelector({json.dumps(selector)}))")
+        spot = self.value(
+            f"(e => {{ e.scrollIntoView({{block: 'center'}}); const r = e.getClientRects()[0]; return [r.x + r.width / 2, r.y + r.height / 2] }})"
+            f"(document.querySelector({json.dumps(selector)}))"
+        )
 
         def act():
             for kind in ("mousePressed", "mouseReleased"):
@@ -157,8 +170,13 @@ class Chromium:
         self._loaded(lambda: self.key("Enter"))
 
     def look(self, width, height, dark):
-        self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
-        self.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+        self.ask(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
+        )
+        self.ask(
+            "Emulation.setEmulatedMedia",
+            features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}],
+        )
 
     def screenshot(self, name):
         """Kept where HOLDFAST_TEST_SCREENSHOTS says, for people to look at."""

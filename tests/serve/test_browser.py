@@ -23,7 +23,9 @@ CONTRAST = """(() => {
   }
   return worst;
 })()"""
-BEHIND = "getComputedStyle(document.documentElement).backgroundColor + ' ' + getComputedStyle(document.body).backgroundColor"
+BEHIND = (
+    "getComputedStyle(document.documentElement).backgroundColor + ' ' + getComputedStyle(document.body).backgroundColor"
+)
 
 
 @unittest.skipUnless(chromium.PROGRAM, "no Chromium here")
@@ -49,7 +51,9 @@ class Browser(Case):
     def assert_quiet(self):
         self.assertEqual(self.browser.complaints, [])
         own = re.compile(rf"^(http://127\.0\.0\.1:({self.site.port}|{self.site.files})/|data:|about:)")
-        self.assertEqual([url for url in self.browser.requests if not own.match(url)], [], "nothing is asked of anybody else")
+        self.assertEqual(
+            [url for url in self.browser.requests if not own.match(url)], [], "nothing is asked of anybody else"
+        )
 
     def test_clicked_through(self):
         browser = self.browser
@@ -67,10 +71,17 @@ class Browser(Case):
         self.assertEqual(browser.value("location.port"), str(self.site.files), "archived files are of another origin")
         browser.back()
         self.assertIn("/snapshot/", browser.value("location.pathname"))
-        for path, words in (("/workers", "Workers"), ("/hosts", "Per-host limits"), ("/failures", "Latest failures"), ("/events", "Recent events")):
+        for path, words in (
+            ("/workers", "Workers"),
+            ("/hosts", "Per-host limits"),
+            ("/failures", "Latest failures"),
+            ("/events", "Recent events"),
+        ):
             browser.click(f".bar nav a[href='{path}']")
             self.assertEqual(self.heading(), words)
-            self.assertEqual(browser.value("document.querySelector('.bar nav a[aria-current]').getAttribute('href')"), path)
+            self.assertEqual(
+                browser.value("document.querySelector('.bar nav a[aria-current]').getAttribute('href')"), path
+            )
             browser.screenshot(path[1:])
         self.assert_quiet()
 
@@ -91,7 +102,9 @@ class Browser(Case):
         self.assertEqual(browser.value("document.querySelectorAll('.tile').length"), 0)
         worker = place.start("run")
         try:
-            tiles = "[...document.querySelectorAll('#gallery .tile')].map(e => e.querySelector('.badge').innerText).join()"
+            tiles = (
+                "[...document.querySelectorAll('#gallery .tile')].map(e => e.querySelector('.badge').innerText).join()"
+            )
             browser.until("the gallery shows what was started", f"{tiles} === 'Started,Started'")
             self.assertEqual(browser.loads, 1, "without being loaded again")
             other = chromium.Chromium()
@@ -103,8 +116,11 @@ class Browser(Case):
             events.open(self.front + "events")
             place.open("slow")
             browser.until("the gallery shows what has ended", f"{tiles} === 'Succeeded,Succeeded'")
-            other.until("the snapshot's page does", "document.querySelector('#head').innerText.includes('Succeeded') && "
-                        "document.querySelector('#results').innerText.includes('hostile.html')")
+            other.until(
+                "the snapshot's page does",
+                "document.querySelector('#head').innerText.includes('Succeeded') && "
+                "document.querySelector('#results').innerText.includes('hostile.html')",
+            )
             events.until("the events do", f"document.querySelector('#events').innerText.includes('{crawl[-8:]}')")
             self.assertEqual((browser.loads, other.loads, events.loads), (1, 1, 1))
         finally:
@@ -121,7 +137,9 @@ class Browser(Case):
             browser.look(width, height, False)
             browser.open(f"{self.front}snapshot/{snapshot}")
             browser.until("the picture is there", "document.querySelector('.shot img').complete")
-            natural, shown = browser.value("(e => [e.naturalWidth / e.naturalHeight, e.clientWidth / e.clientHeight])(document.querySelector('.shot img'))")
+            natural, shown = browser.value(
+                "(e => [e.naturalWidth / e.naturalHeight, e.clientWidth / e.clientHeight])(document.querySelector('.shot img'))"
+            )
             self.assertAlmostEqual(natural, 1 / 3, places=2)
             self.assertAlmostEqual(shown, natural, places=2)
             browser.screenshot(f"shape-{width}")
@@ -132,10 +150,12 @@ class Browser(Case):
         browser.ask("Emulation.setTimezoneOverride", timezoneId="America/New_York")
         for page in ("", "events", "failures"):
             browser.open(self.front + page)
-            right = browser.value("""[...document.querySelectorAll('time')].map((e) => {
+            right = browser.value(
+                """[...document.querySelectorAll('time')].map((e) => {
               const words = e.textContent.split(' '), zone = words.pop();
               return [zone, Math.abs(new Date(words.join('T')) - new Date(e.dateTime)) < 1000];
-            })""")
+            })"""
+            )
             self.assertTrue(right)
             for zone, same in right:
                 self.assertRegex(zone, "^(EST|EDT|GMT-[45])$")
@@ -157,13 +177,17 @@ class Browser(Case):
         reached = []
         for _ in range(60):
             browser.key("Tab")
-            spot = browser.value("(e => e === document.body ? null : {to: e.getAttribute('href') || e.id || e.tagName, "
-                                 "shown: getComputedStyle(e).outlineStyle !== 'none' || getComputedStyle(e).boxShadow !== 'none'})(document.activeElement)")
+            spot = browser.value(
+                "(e => e === document.body ? null : {to: e.getAttribute('href') || e.id || e.tagName, "
+                "shown: getComputedStyle(e).outlineStyle !== 'none' || getComputedStyle(e).boxShadow !== 'none'})(document.activeElement)"
+            )
             if spot is None or (reached and spot["to"] == reached[0]["to"]):
                 break
             reached.append(spot)
         self.assertEqual([spot["to"] for spot in reached if not spot["shown"]], [])
-        wanted = browser.value("[...document.querySelectorAll('a[href]:not([tabindex=\"-1\"])')].map(e => e.getAttribute('href'))")
+        wanted = browser.value(
+            "[...document.querySelectorAll('a[href]:not([tabindex=\"-1\"])')].map(e => e.getAttribute('href'))"
+        )
         self.assertEqual([spot["to"] for spot in reached if spot["to"][0] in "/#"], wanted)
         browser.value("document.querySelector('a[href^=\"/crawl/\"]').focus()")
         browser.enter()
@@ -179,14 +203,28 @@ class Browser(Case):
         for width, height, kind in ((390, 844, "phone"), (1280, 900, "wide")):
             for dark in (False, True):
                 browser.look(width, height, dark)
-                for name, url in (("front", self.front), ("crawl", crawl), ("snapshot", snapshot), ("workers", self.front + "workers"),
-                                  ("failures", self.front + "failures"), ("events", self.front + "events"), ("search", self.front + "search?q=good")):
+                for name, url in (
+                    ("front", self.front),
+                    ("crawl", crawl),
+                    ("snapshot", snapshot),
+                    ("workers", self.front + "workers"),
+                    ("failures", self.front + "failures"),
+                    ("events", self.front + "events"),
+                    ("search", self.front + "search?q=good"),
+                ):
                     with self.subTest(f"{name}, {kind}, {'dark' if dark else 'light'}"):
                         browser.open(url)
-                        self.assertLessEqual(browser.value("document.documentElement.scrollWidth"), width, "nothing sticks out")
+                        self.assertLessEqual(
+                            browser.value("document.documentElement.scrollWidth"), width, "nothing sticks out"
+                        )
                         ratio, where = browser.value(CONTRAST)
                         self.assertGreaterEqual(ratio, 4.5, where)
-                        shade = [int(number) for number in re.findall(r"\d+", re.sub(r"rgba\(0, 0, 0, 0\)", "", browser.value(BEHIND)))[:3]]
+                        shade = [
+                            int(number)
+                            for number in re.findall(r"\d+", re.sub(r"rgba\(0, 0, 0, 0\)", "", browser.value(BEHIND)))[
+                                :3
+                            ]
+                        ]
                         self.assertEqual(sum(shade) < 300, dark, shade)
                         browser.screenshot(f"{name}-{kind}-{'dark' if dark else 'light'}")
         self.assert_quiet()
@@ -196,7 +234,9 @@ class Browser(Case):
         browser.open(self.front)
         browser.value("document.cookie = 'seen=1; path=/'; localStorage.setItem('seen', 1)")
         browser.click("a[href^='/crawl/']")
-        good = browser.value("[...document.querySelectorAll('.tile h3 a')].find(e => /good/.test(e.closest('.tile').innerText)).href")
+        good = browser.value(
+            "[...document.querySelectorAll('.tile h3 a')].find(e => /good/.test(e.closest('.tile').innerText)).href"
+        )
         browser.open(good)
         hostile = browser.value("[...document.querySelectorAll('.files a')].find(e => /hostile/.test(e.href)).href")
         picture = browser.value("[...document.querySelectorAll('.files a')].find(e => /picture/.test(e.href)).href")
@@ -204,12 +244,20 @@ class Browser(Case):
             browser.requests.clear()
             browser.open(url)
             self.assertEqual(browser.value("self.origin"), "null", "it is of no origin")
-            self.assertEqual([asked for asked in browser.requests if f":{self.site.port}/" in asked or "evil" in asked], [])
+            self.assertEqual(
+                [asked for asked in browser.requests if f":{self.site.port}/" in asked or "evil" in asked], []
+            )
             self.assertEqual(browser.value("location.href"), url)
             for secret in ("document.cookie", "localStorage.length"):
-                self.assertIn("SecurityError", browser.value(f"(() => {{ try {{ return String({secret}) }} catch (e) {{ return e.name }} }})()"))
+                self.assertIn(
+                    "SecurityError",
+                    browser.value(f"(() => {{ try {{ return String({secret}) }} catch (e) {{ return e.name }} }})()"),
+                )
             # Even the browser's own console cannot read a page of ours from there.
-            self.assertEqual(browser.value(f"fetch('{self.front}live.json?page=overview').then(() => 'read', () => 'refused')"), "refused")
+            self.assertEqual(
+                browser.value(f"fetch('{self.front}live.json?page=overview').then(() => 'read', () => 'refused')"),
+                "refused",
+            )
         browser.open(hostile)
         self.assertEqual(browser.value("document.getElementById('p').textContent"), "as it was")
         browser.screenshot("hostile")

@@ -40,8 +40,13 @@ class Guide(Case):
                 place = self.place()
                 shutil.rmtree(place.plugins / "page")
                 # `text` leaves something for one of two pages.
-                self.install(place, "text", "on_Snapshot__56_text.sh", '#!/bin/sh\ncase $1 in *good) echo "three small words" >content.txt ;; esac\n',
-                             '{"type": "object", "properties": {}}')
+                self.install(
+                    place,
+                    "text",
+                    "on_Snapshot__56_text.sh",
+                    '#!/bin/sh\ncase $1 in *good) echo "three small words" >content.txt ;; esac\n',
+                    '{"type": "object", "properties": {}}',
+                )
                 self.install(place, "words", name, text, config)
                 done = place.run("add", "--plugins", "words", "http://127.0.0.1:9/good", "http://127.0.0.1:9/bad")
                 self.assertIn(done.code, (OK, 1), str(done))
@@ -87,8 +92,9 @@ class Reference(Case):
     def compare(self, topic, file):
         printed = self.place().run("inspect", "reference", topic)
         self.assertEqual(printed.code, OK, str(printed))
-        self.assertEqual(printed.out, (ROOT / file).read_text(),
-                         f"{file} is stale: holdfast inspect reference {topic} >{file}")
+        self.assertEqual(
+            printed.out, (ROOT / file).read_text(), f"{file} is stale: holdfast inspect reference {topic} >{file}"
+        )
         return printed.out
 
     def test_settings(self):

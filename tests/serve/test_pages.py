@@ -29,6 +29,7 @@ MARKUP = "<script>alert(1)</script>\"'&"
 
 def picture(width, height):
     """A PNG of one colour."""
+
     def chunk(kind, data):
         return len(data).to_bytes(4, "big") + kind + data + zlib.crc32(kind + data).to_bytes(4, "big")
 
@@ -43,7 +44,10 @@ class Site:
     def __init__(self, case, *settings, token=None):
         self.case = case
         self.place = case.place()
-        self.place.hook("page", "on_Snapshot__10_page.sh", f"""
+        self.place.hook(
+            "page",
+            "on_Snapshot__10_page.sh",
+            f"""
 cat >hostile.html <<'HTML'
 {HOSTILE}
 HTML
@@ -51,12 +55,28 @@ echo "plain" >notes.txt
 printf '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>' >picture.svg
 mkdir sub && echo inside >sub/inside.txt
 case $name in bad) echo "broken <b>pipe</b>" >&2; exit 3 ;; slow*) gate slow ;; esac
-printf '{{"type": "ArchiveResult", "status": "succeeded", "output_str": "<script>alert(2)</script>"}}\\n'""")
-        self.place.hook("screenshot", "on_Snapshot__20_screenshot.sh", f"""
+printf '{{"type": "ArchiveResult", "status": "succeeded", "output_str": "<script>alert(2)</script>"}}\\n'""",
+        )
+        self.place.hook(
+            "screenshot",
+            "on_Snapshot__20_screenshot.sh",
+            f"""
 [[ $name == shot* ]] || exit 10
-base64 -d >screenshot.png <<<{base64.b64encode(picture(300, 900)).decode()}""")
-        done = self.place.run("add", "--label", f"label {MARKUP}", "--notes", f"note {MARKUP}", "--tag", "a tag", "--option", "PAGE_X=1",
-                              "http://127.0.0.1:9/good?x=<b>&y='\"", "http://127.0.0.1:9/bad")
+base64 -d >screenshot.png <<<{base64.b64encode(picture(300, 900)).decode()}""",
+        )
+        done = self.place.run(
+            "add",
+            "--label",
+            f"label {MARKUP}",
+            "--notes",
+            f"note {MARKUP}",
+            "--tag",
+            "a tag",
+            "--option",
+            "PAGE_X=1",
+            "http://127.0.0.1:9/good?x=<b>&y='\"",
+            "http://127.0.0.1:9/bad",
+        )
         case.assertIn(done.code, (0, 1), str(done))
         self.process = self.place.start("serve", *settings, env={"HOLDFAST_SERVE_LISTEN": "127.0.0.1:0"})
         line = self.process.stdout.readline()
@@ -158,10 +178,17 @@ class Pages(Case):
     def test_live_data(self):
         crawl = self.links(self.site.get("/").text, "/crawl/")[0].split("/")[-1]
         snapshot = self.links(self.site.get(f"/crawl/{crawl}").text, "/snapshot/")[0].split("/")[-1]
-        for page, sections in (("overview", {"numbers", "stuck", "crawls", "running"}), ("workers", {"workers", "tree", "ended"}),
-                               ("hosts", {"hosts"}), ("failures", {"failures"}), ("events", {"events"}),
-                               (f"crawl%20{crawl}", {"crawl", "gallery"}), (f"earlier%20{crawl}", {"crawl"}),
-                               (f"snapshot%20{snapshot}", {"head", "shot", "results"}), ("rubbish", set())):
+        for page, sections in (
+            ("overview", {"numbers", "stuck", "crawls", "running"}),
+            ("workers", {"workers", "tree", "ended"}),
+            ("hosts", {"hosts"}),
+            ("failures", {"failures"}),
+            ("events", {"events"}),
+            (f"crawl%20{crawl}", {"crawl", "gallery"}),
+            (f"earlier%20{crawl}", {"crawl"}),
+            (f"snapshot%20{snapshot}", {"head", "shot", "results"}),
+            ("rubbish", set()),
+        ):
             with self.subTest(page):
                 answer = self.site.get(f"/live.json?page={page}")
                 self.assertEqual(answer.headers["Content-Type"], "application/json")
@@ -169,7 +196,11 @@ class Pages(Case):
                 self.assertEqual(set(told["sections"]), sections)
                 self.assertEqual(set(told["digests"]), sections)
         # A page has the digests of what it shows, so that nothing is shown again that has not changed.
-        for page, path in (("events", "/events"), (f"crawl%20{crawl}", f"/crawl/{crawl}"), (f"snapshot%20{snapshot}", f"/snapshot/{snapshot}")):
+        for page, path in (
+            ("events", "/events"),
+            (f"crawl%20{crawl}", f"/crawl/{crawl}"),
+            (f"snapshot%20{snapshot}", f"/snapshot/{snapshot}"),
+        ):
             told = json.loads(self.site.get(f"/live.json?page={page}").text)
             shown = dict(re.findall(r'<div id="(\w+)" data-digest="(\w+)">', self.site.get(path).text))
             self.assertEqual(shown, told["digests"])
@@ -191,7 +222,9 @@ class Pages(Case):
         text = self.site.get(snapshot).text
         kept = r'<dt>Kept</dt><dd>([\d.]+ K?i?B <span class="sub">in \d+ files)</span>'
         files = re.search(r'href="http://127\.0\.0\.1:\d+([^"]+/index\.html)"', text).group(1)
-        self.assertEqual(re.search(kept, text).group(1), re.search(kept, self.site.get(files, port=self.site.files).text).group(1))
+        self.assertEqual(
+            re.search(kept, text).group(1), re.search(kept, self.site.get(files, port=self.site.files).text).group(1)
+        )
 
     def test_numbers_are_prometheus_text(self):
         answer = self.site.get("/metrics")
@@ -203,8 +236,16 @@ class Pages(Case):
 
     def test_strange_requests(self):
         get = self.site.get
-        for path in ("/nothing", "/crawl/", "/crawl/x", "/crawl/" + "0" * 36, "/crawl/00000000-0000-7000-8000-000000000000",
-                     "/snapshot/00000000-0000-7000-8000-000000000000", "/../", "/crawl/%27;drop"):
+        for path in (
+            "/nothing",
+            "/crawl/",
+            "/crawl/x",
+            "/crawl/" + "0" * 36,
+            "/crawl/00000000-0000-7000-8000-000000000000",
+            "/snapshot/00000000-0000-7000-8000-000000000000",
+            "/../",
+            "/crawl/%27;drop",
+        ):
             self.assertEqual(get(path).status, 404, path)
         self.assertEqual(get("/%zz").status, 400)
         self.assertEqual(get("/a%00b").status, 400)
@@ -224,13 +265,17 @@ class Pages(Case):
         _, path = self.archived()
         for host in ("evil.example", f"evil.example:{self.site.files}", "127.0.0.1.evil.example"):
             self.assertEqual(self.site.get(f"{path}/index.html", self.site.files, host=host).status, 403, host)
-        self.assertEqual(self.site.get(f"{path}/index.html", self.site.files, host=f"localhost:{self.site.files}").status, 200)
+        self.assertEqual(
+            self.site.get(f"{path}/index.html", self.site.files, host=f"localhost:{self.site.files}").status, 200
+        )
         for host in ("x; script-src *", "<b>", "a/b"):
             self.assertEqual(self.site.get("/", host=host).status, 400, host)
 
     def test_one_peer_cannot_lock_out_others(self):
         def get_from(address):
-            connection = http.client.HTTPConnection("127.0.0.1", self.site.port, timeout=30, source_address=(address, 0))
+            connection = http.client.HTTPConnection(
+                "127.0.0.1", self.site.port, timeout=30, source_address=(address, 0)
+            )
             try:
                 connection.request("GET", "/healthz")
                 return connection.getresponse().status
@@ -254,7 +299,14 @@ class Pages(Case):
 
     def test_health_does_not_wait_for_a_database_that_hangs(self):
         server = self.site.place.server()
-        stopped = [server, *(int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and self.parent(entry) == server)]
+        stopped = [
+            server,
+            *(
+                int(entry.name)
+                for entry in Path("/proc").iterdir()
+                if entry.name.isdigit() and self.parent(entry) == server
+            ),
+        ]
         wires = []
         try:
             for pid in stopped:
@@ -287,8 +339,14 @@ class Pages(Case):
 
     def test_archived_files_are_strangers(self):
         directory, path = self.archived()
-        for name, kind in (("page/hostile.html", "text/html"), ("page/picture.svg", "image/svg+xml"), ("page/notes.txt", "text/plain"),
-                           ("index.html", "text/html"), ("", "text/html"), ("page/sub/inside.txt", "text/plain")):
+        for name, kind in (
+            ("page/hostile.html", "text/html"),
+            ("page/picture.svg", "image/svg+xml"),
+            ("page/notes.txt", "text/plain"),
+            ("index.html", "text/html"),
+            ("", "text/html"),
+            ("page/sub/inside.txt", "text/plain"),
+        ):
             with self.subTest(name):
                 answer = self.site.get(f"{path}/{name}", self.site.files)
                 self.assertEqual(answer.status, 200)
@@ -301,7 +359,9 @@ class Pages(Case):
                 self.assertIsNone(answer.headers["Access-Control-Allow-Origin"])
         self.assertEqual(self.site.get(path, self.site.files).status, 301)
         self.assertEqual(self.site.get(f"{path}/page/notes.txt", self.site.files).text, "plain\n")
-        self.assertEqual(self.site.get(f"{path}/page/hostile.html", self.site.port).status, 404, "never on the page's origin")
+        self.assertEqual(
+            self.site.get(f"{path}/page/hostile.html", self.site.port).status, 404, "never on the page's origin"
+        )
         head = self.site.get(f"{path}/page/notes.txt", self.site.files, method="HEAD")
         self.assertEqual((head.status, head.text, head.headers["Content-Length"]), (200, "", "6"))
 
@@ -316,13 +376,30 @@ class Pages(Case):
         (directory / "page" / "proc").symlink_to("/proc/self/root")
         self.addCleanup(lambda: [(directory / "page" / name).unlink() for name in ("leak.txt", "up", "proc")])
         depth = "../" * 12
-        attempts = [f"{path}/page/leak.txt", f"{path}/page/up/secret.txt", f"{path}/page/proc{secret}", f"/{depth}etc/passwd", "//etc/passwd",
-                    f"{path}/{depth}etc/passwd", f"{path}/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/secret.txt", f"{path}/..%2f..%2f..%2f..%2f..%2f..%2fsecret.txt",
-                    f"{path}/page/..%5c..%5csecret.txt", "/%2fetc%2fpasswd", f"{path}//page/notes.txt", f"{path}/./page/notes.txt", "/.holdfast-archive",
-                    "/2026", "/", "/crawls/../.holdfast-archive", "/crawls/%2e%2e/.holdfast-archive"]
+        attempts = [
+            f"{path}/page/leak.txt",
+            f"{path}/page/up/secret.txt",
+            f"{path}/page/proc{secret}",
+            f"/{depth}etc/passwd",
+            "//etc/passwd",
+            f"{path}/{depth}etc/passwd",
+            f"{path}/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/secret.txt",
+            f"{path}/..%2f..%2f..%2f..%2f..%2f..%2fsecret.txt",
+            f"{path}/page/..%5c..%5csecret.txt",
+            "/%2fetc%2fpasswd",
+            f"{path}//page/notes.txt",
+            f"{path}/./page/notes.txt",
+            "/.holdfast-archive",
+            "/2026",
+            "/",
+            "/crawls/../.holdfast-archive",
+            "/crawls/%2e%2e/.holdfast-archive",
+        ]
         for attempt in attempts:
             with self.subTest(attempt):
-                answer = self.site.raw(f"GET {attempt} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode(), self.site.files)
+                answer = self.site.raw(
+                    f"GET {attempt} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode(), self.site.files
+                )
                 self.assertNotIn(b" 200 ", answer.split(b"\r\n")[0])
                 self.assertNotIn(b"the secret", answer)
                 self.assertNotIn(b"root:", answer)
@@ -337,9 +414,24 @@ class Pages(Case):
 
         def dom(url):
             with tempfile.TemporaryDirectory(prefix="holdfast-browser-") as profile:
-                done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-                                       "--disable-background-networking", f"--user-data-dir={profile}", "--virtual-time-budget=3000", "--dump-dom", url],
-                                      capture_output=True, text=True, timeout=100)
+                done = subprocess.run(
+                    [
+                        browser,
+                        "--headless",
+                        "--no-sandbox",
+                        "--disable-gpu",
+                        "--disable-dev-shm-usage",
+                        "--no-first-run",
+                        "--disable-background-networking",
+                        f"--user-data-dir={profile}",
+                        "--virtual-time-budget=3000",
+                        "--dump-dom",
+                        url,
+                    ],
+                    capture_output=True,
+                    text=True,
+                    timeout=100,
+                )
                 return done.stdout
 
         page = dom(f"http://127.0.0.1:{self.site.files}{path}/page/hostile.html")
@@ -383,7 +475,9 @@ class Doors(Case):
             result = place.run("serve", "--set", "serve.listen=127.0.0.1:0", "--set", setting)
             self.check_error(result, CONFIGURATION, "token")
         (place.path / "short").write_text("abc\n")
-        self.check_error(place.run("serve", "--set", f"serve.token_file={place.path}/short"), CONFIGURATION, "16 characters")
+        self.check_error(
+            place.run("serve", "--set", f"serve.token_file={place.path}/short"), CONFIGURATION, "16 characters"
+        )
         self.check_error(place.run("serve", "--set", "serve.listen=nonsense:x"), CONFIGURATION, "serve.listen")
 
     def test_a_token_is_asked_for_and_known_by_header_and_cookie(self):
@@ -395,8 +489,12 @@ class Doors(Case):
         self.addCleanup(site.close)
         page = site.get("/")
         self.assertEqual(page.status, 200)
-        for headers in ({"Authorization": ""}, {"Authorization": "Bearer wrong"}, {"Authorization": "", "Cookie": "holdfast=" + token},
-                        {"Authorization": "", "Cookie": "holdfast="}):
+        for headers in (
+            {"Authorization": ""},
+            {"Authorization": "Bearer wrong"},
+            {"Authorization": "", "Cookie": "holdfast=" + token},
+            {"Authorization": "", "Cookie": "holdfast="},
+        ):
             for path in ("/", "/live.json?page=overview", "/metrics", "/workers", "/search?q=good"):
                 refused = site.get(path, headers=headers)
                 self.assertEqual(refused.status, 401, (path, headers))
@@ -404,7 +502,13 @@ class Doors(Case):
         self.assertEqual(site.get("/?token=wrong", headers={"Authorization": ""}).status, 401)
         entered = site.get(f"/workers?token={token}", headers={"Authorization": ""})
         self.assertEqual((entered.status, entered.headers["Location"]), (303, "/workers"))
-        for path in ("/%0d%0aX-Injected:%20yes%0d%0a", "/%5cevil.example/", "//evil.example/", "/%2fevil.example/", "/a%20b"):
+        for path in (
+            "/%0d%0aX-Injected:%20yes%0d%0a",
+            "/%5cevil.example/",
+            "//evil.example/",
+            "/%2fevil.example/",
+            "/a%20b",
+        ):
             led = site.get(f"{path}?token={token}", headers={"Authorization": ""})
             self.assertEqual((led.status, led.headers["Location"], led.headers["X-Injected"]), (303, "/", None), path)
         cookie = entered.headers["Set-Cookie"]
@@ -415,8 +519,14 @@ class Doors(Case):
 
         crawl = re.search(r'href="(/crawl/[^"]*)"', page.text).group(1)
         snapshot = re.findall(r'href="(/snapshot/[^"]*)"', site.get(crawl).text)[0]
-        open_page = re.search(rf'href="http://127\.0\.0\.1:{site.files}(/[^"]*index\.html)"', site.get(snapshot).text).group(1)
-        self.assertEqual(site.get(open_page, site.files, headers={"Authorization": ""}).status, 200, "a file's address is the permission")
+        open_page = re.search(
+            rf'href="http://127\.0\.0\.1:{site.files}(/[^"]*index\.html)"', site.get(snapshot).text
+        ).group(1)
+        self.assertEqual(
+            site.get(open_page, site.files, headers={"Authorization": ""}).status,
+            200,
+            "a file's address is the permission",
+        )
         self.assertRegex(open_page, r"^/[0-9a-f]{32}/\d{4}/")
         self.assertEqual(site.get(open_page[33:], site.files).status, 403)
         self.assertEqual(site.get("/" + "0" * 32 + open_page[33:], site.files).status, 403)

@@ -105,7 +105,9 @@ class Verbs(Case):
 
         def complete(*words):
             ask = f'{script.out}\nCOMP_WORDS=({" ".join(words)}); COMP_CWORD={len(words) - 1}; _holdfast; echo "${{COMPREPLY[@]}}"'
-            return subprocess.run(["bash", "-c", ask.replace("''", "''")], capture_output=True, text=True).stdout.split()
+            return subprocess.run(
+                ["bash", "-c", ask.replace("''", "''")], capture_output=True, text=True
+            ).stdout.split()
 
         self.assertIn("why", complete("holdfast", "w"))
         self.assertIn("--follow", complete("holdfast", "events", "--f"))
@@ -130,7 +132,10 @@ class Verbs(Case):
         self.assertEqual((row["status"], row["outcome"]), ("sealed", "succeeded"))
         record = self.site.run("list", "snapshots", "--json").records[0]
         self.assertEqual(set(row), set(record) - {"type"}, "all columns")
-        self.assertTrue(self.site.run("list", "webhooks", "--csv").out.startswith("name,url,"), "a header, even with nothing below it")
+        self.assertTrue(
+            self.site.run("list", "webhooks", "--csv").out.startswith("name,url,"),
+            "a header, even with nothing below it",
+        )
 
     def test_sessions_are_listed(self):
         self.site.hook("crawl", "on_CrawlSetup__10_first.sh", "echo ready")
@@ -152,7 +157,10 @@ class Verbs(Case):
         with open(log, "w") as file:
             worker = self.site.start("worker", stdout=subprocess.DEVNULL, stderr=file)
         self.addCleanup(lambda: worker.poll() is None and worker.kill())
-        [row] = until("it has joined", lambda: [r for r in self.site.run("list", "workers", "--status", "running", "--json").records])
+        [row] = until(
+            "it has joined",
+            lambda: [r for r in self.site.run("list", "workers", "--status", "running", "--json").records],
+        )
         self.assertEqual(self.site.run("log-level", "trace").code, OK)
         until("it logs more", lambda: "log level: trace, it was info" in log.read_text())
         self.assertEqual(self.site.run("log-level", "warn", "--worker", row["id"]).code, OK)
@@ -203,17 +211,31 @@ class Verbs(Case):
         self.assertGreater(float(values["process_resident_memory_bytes"]), 1e6)
         check_metrics(self, numbers)
         self.add("http://127.0.0.1:9/two")
-        until("it has done something", lambda: 'holdfast_worker_hooks_total{outcome="succeeded",plugin="page"} 1' in get("/metrics")[1])
+        until(
+            "it has done something",
+            lambda: 'holdfast_worker_hooks_total{outcome="succeeded",plugin="page"} 1' in get("/metrics")[1],
+        )
         numbers = get("/metrics")[1]
         check_metrics(self, numbers)
-        for line in ('holdfast_worker_hook_duration_seconds_bucket{le="+Inf",plugin="page"} 1', 'holdfast_worker_hook_duration_seconds_count{plugin="page"} 1',
-                     "holdfast_worker_claims_total 1", "holdfast_worker_snapshots_claimed_total 1", "holdfast_worker_lease_losses_total 0", "holdfast_worker_fencings_total 0",
-                     "holdfast_worker_takeovers_total 0", "holdfast_worker_orphans_killed_total 0", "holdfast_worker_ready 1"):
+        for line in (
+            'holdfast_worker_hook_duration_seconds_bucket{le="+Inf",plugin="page"} 1',
+            'holdfast_worker_hook_duration_seconds_count{plugin="page"} 1',
+            "holdfast_worker_claims_total 1",
+            "holdfast_worker_snapshots_claimed_total 1",
+            "holdfast_worker_lease_losses_total 0",
+            "holdfast_worker_fencings_total 0",
+            "holdfast_worker_takeovers_total 0",
+            "holdfast_worker_orphans_killed_total 0",
+            "holdfast_worker_ready 1",
+        ):
             self.assertIn("\n" + line + "\n", "\n" + numbers)
         self.assertEqual(get("/other")[0], 404)
         os.kill(self.site.server(), signal.SIGINT)
         until("it says that it is not ready", lambda: get("/readyz")[0] == 503)
-        until("it counts what the database does not answer", lambda: "holdfast_worker_database_errors_total{" in get("/metrics")[1])
+        until(
+            "it counts what the database does not answer",
+            lambda: "holdfast_worker_database_errors_total{" in get("/metrics")[1],
+        )
         self.assertIn("\nholdfast_worker_ready 0\n", get("/metrics")[1])
         worker.terminate()
         self.assertEqual(self.site.finish(worker).code, OK)

@@ -30,7 +30,9 @@ class Receiver:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 with receiver.lock:
                     receiver.requests.append((self.path, dict(self.headers.items()), body))
-                    times = sum(1 for _, headers, _ in receiver.requests if headers["webhook-id"] == self.headers["webhook-id"])
+                    times = sum(
+                        1 for _, headers, _ in receiver.requests if headers["webhook-id"] == self.headers["webhook-id"]
+                    )
                 wanted = answer(self.path, times)
                 if isinstance(wanted, threading.Event):
                     wanted.wait(60)
@@ -55,8 +57,11 @@ class Receiver:
 
     def got(self, kind=None):
         with self.lock:
-            return [(path, headers, json.loads(body)) for path, headers, body in self.requests
-                    if kind is None or json.loads(body)["type"] == kind]
+            return [
+                (path, headers, json.loads(body))
+                for path, headers, body in self.requests
+                if kind is None or json.loads(body)["type"] == kind
+            ]
 
     def close(self):
         self.server.shutdown()
@@ -81,7 +86,11 @@ class Webhooks(Case):
         self.server.sql(f"create database {self.database}")
         self.site.environment["HOLDFAST_DATABASE_URL"] = self.server.url(self.database)
         self.assertEqual(self.site.run("migrate").code, OK)
-        self.site.hook("page", "on_Snapshot__10_page.sh", 'case $name in bad) echo "no luck" >&2; exit 3 ;; esac; echo "$url" >page.txt')
+        self.site.hook(
+            "page",
+            "on_Snapshot__10_page.sh",
+            'case $name in bad) echo "no luck" >&2; exit 3 ;; esac; echo "$url" >page.txt',
+        )
         self.secrets = self.site.path / "secrets"
         self.secrets.write_text(f"# of all webhooks\nwhsec_{SECRET}\n")
         self.site.environment["HOLDFAST_WEBHOOKS_SECRET_FILE"] = str(self.secrets)
@@ -104,7 +113,9 @@ class Webhooks(Case):
 
     def worker(self, *words, env=None):
         with open(self.site.path / "worker.log", "a") as log:
-            process = self.site.start("worker", *words, env={**SHORT_LEASE, **(env or {})}, stdout=subprocess.DEVNULL, stderr=log)
+            process = self.site.start(
+                "worker", *words, env={**SHORT_LEASE, **(env or {})}, stdout=subprocess.DEVNULL, stderr=log
+            )
         self.addCleanup(lambda: process.poll() is None and process.kill())
         return process
 
@@ -115,14 +126,19 @@ class Webhooks(Case):
     def assert_signed(self, request, keys=(KEY,)):
         path, headers, body = request
         text = f'{headers["webhook-id"]}.{headers["webhook-timestamp"]}.'.encode() + body
-        wanted = " ".join("v1," + base64.b64encode(hmac.new(key, text, hashlib.sha256).digest()).decode() for key in keys)
+        wanted = " ".join(
+            "v1," + base64.b64encode(hmac.new(key, text, hashlib.sha256).digest()).decode() for key in keys
+        )
         self.assertEqual(headers["webhook-signature"], wanted)
         self.assertLess(abs(int(headers["webhook-timestamp"]) - time.time()), 300)
         self.assertEqual(headers["Content-Type"], "application/json")
 
     def assert_secret_stays_secret(self):
         """Neither in a row of any table, nor in what any process has said."""
-        tables = self.server.sql("select 'holdfast.' || quote_ident(relname) from pg_class where relnamespace = 'holdfast'::regnamespace and relkind in ('r', 'v')", self.database).split()
+        tables = self.server.sql(
+            "select 'holdfast.' || quote_ident(relname) from pg_class where relnamespace = 'holdfast'::regnamespace and relkind in ('r', 'v')",
+            self.database,
+        ).split()
         self.assertIn("holdfast.v_delivery", tables)
         rows = {table: self.server.sql(f"select t::text from {table} t", self.database) for table in tables}
         log = self.site.path / "worker.log"
@@ -130,7 +146,9 @@ class Webhooks(Case):
         for word in (SECRET, KEY.decode(), KEY.hex()):
             self.assertNotIn(word, said)
             self.assertEqual([table for table, text in rows.items() if word in text], [])
-        self.assertNotIn("tok=en", said, "nor what the URL of a webhook may hold, but in the one table that nobody reads")
+        self.assertNotIn(
+            "tok=en", said, "nor what the URL of a webhook may hold, but in the one table that no role reads"
+        )
         self.assertEqual([table for table, text in rows.items() if "tok=en" in text], ["holdfast.webhook"])
 
     def test_what_happens_is_told_signed_and_once_if_all_goes_well(self):
@@ -166,7 +184,10 @@ class Webhooks(Case):
         self.run_verb("add", "--bg", "http://127.0.0.1:9/good")
         until("it has failed", lambda: self.deliveries(attempts=1, last_status=503))
         reason = self.run_verb("why", "slow", "--json").records[0]["reason"]
-        self.assertRegex(reason, r"1 delivery waits: its receiver failed 1 time in a row \(it answered HTTP 503\), it is tried again at")
+        self.assertRegex(
+            reason,
+            r"1 delivery waits: its receiver failed 1 time in a row \(it answered HTTP 503\), it is tried again at",
+        )
         self.run_verb("webhook", "retry", "slow")
         until("it has failed again", lambda: self.deliveries(attempts=2, status="waiting"))
         self.run_verb("webhook", "retry", "slow")
@@ -199,7 +220,9 @@ class Webhooks(Case):
     def test_who_is_killed_after_sending_and_before_it_is_written_down_sends_twice(self):
         receiver = self.receiver()
         self.run_verb("webhook", "add", "one", receiver.url + "/", "--on", "crawl.sealed")
-        first = self.worker(env={"HOLDFAST_TEST_POINT": "kill:before_webhook_report", "HOLDFAST_WEBHOOKS_TIMEOUT": "1s"})
+        first = self.worker(
+            env={"HOLDFAST_TEST_POINT": "kill:before_webhook_report", "HOLDFAST_WEBHOOKS_TIMEOUT": "1s"}
+        )
         self.run_verb("add", "--bg", "http://127.0.0.1:9/good")
         first.wait(120)
         self.assertEqual(len(receiver.got()), 1)
@@ -217,7 +240,11 @@ class Webhooks(Case):
         first = self.worker()
         self.run_verb("add", "--bg", "http://127.0.0.1:9/good")
         until("its hook runs", lambda: self.site.arrived("good"))
-        [row] = [r for r in self.run_verb("list", "workers", "--status", "running", "--json").records if r["process_type"] == "worker"]
+        [row] = [
+            r
+            for r in self.run_verb("list", "workers", "--status", "running", "--json").records
+            if r["process_type"] == "worker"
+        ]
         os.kill(row["pid"], signal.SIGKILL)
         first.wait(60)
         self.site.open("all")
@@ -245,11 +272,15 @@ class Webhooks(Case):
     def test_addresses_inside_are_not_reached(self):
         receiver = self.receiver()
         private = {"HOLDFAST_URLS_ALLOW_PRIVATE": "false"}
-        self.check_error(self.site.run("webhook", "add", "inside", receiver.url + "/", env=private), REFUSED, "not a public host")
+        self.check_error(
+            self.site.run("webhook", "add", "inside", receiver.url + "/", env=private), REFUSED, "not a public host"
+        )
         for url in ("ftp://example.org/", "http://user:word@example.org/", "example.org"):
             self.assertEqual(self.site.run("webhook", "add", "odd", url).code, REFUSED, url)
         self.assertEqual(self.site.run("webhook", "add", "Bad Name", "https://example.org/").code, REFUSED)
-        self.assertEqual(self.site.run("webhook", "add", "odd", "https://example.org/", "--on", "nothing").code, REFUSED)
+        self.assertEqual(
+            self.site.run("webhook", "add", "odd", "https://example.org/", "--on", "nothing").code, REFUSED
+        )
         self.run_verb("webhook", "add", "inside", receiver.url + "/")
         self.run_verb("webhook", "test", "inside")
         worker = self.worker(env=private)
@@ -284,13 +315,20 @@ class Webhooks(Case):
         until("the one with a secret is told", lambda: receiver.got())
         self.assert_signed(receiver.requests[0], (own.encode(), KEY))
         self.assertEqual([row["status"] for row in self.deliveries(webhook="two")], ["waiting"])
-        self.assertIn("has its secret (webhooks.secret_file)", self.run_verb("why", "two", "--json").records[0]["reason"])
+        self.assertIn(
+            "has its secret (webhooks.secret_file)", self.run_verb("why", "two", "--json").records[0]["reason"]
+        )
         self.secrets.write_text(f"whsec_{SECRET}\n")
         until("a changed file is seen", lambda: self.deliveries(webhook="two", status="delivered"))
         self.assert_signed(receiver.requests[1])
         self.end(worker)
         self.assertNotIn(own, (self.site.path / "worker.log").read_text())
-        for text, word in (("short\n", "too short"), ("a b c\n", "two words"), ("# nothing\n", "no secret"), ("whsec_!!!!\n", "no base64")):
+        for text, word in (
+            ("short\n", "too short"),
+            ("a b c\n", "two words"),
+            ("# nothing\n", "no secret"),
+            ("whsec_!!!!\n", "no base64"),
+        ):
             self.secrets.write_text(text)
             self.check_error(self.site.run("worker"), CONFIGURATION, "webhooks.secret_file", word)
 

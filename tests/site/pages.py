@@ -93,7 +93,9 @@ def photo(request):
 
 @page("/robots.txt")
 def robots(request):
-    request.send(f"User-agent: *\nCrawl-delay: 1\nDisallow: /private/\nSitemap: {base(request)}sitemap.xml\n", "text/plain")
+    request.send(
+        f"User-agent: *\nCrawl-delay: 1\nDisallow: /private/\nSitemap: {base(request)}sitemap.xml\n", "text/plain"
+    )
 
 
 @page("/sitemap.xml")
@@ -339,7 +341,9 @@ def wrong_length(request):
     """Announces more than it sends."""
     request.close_connection = True
     body = document("Wrong length", PARAGRAPH).encode()
-    request.start(200, [("Content-Type", "text/html"), ("Content-Length", str(len(body) + 1000)), ("Connection", "close")])
+    request.start(
+        200, [("Content-Type", "text/html"), ("Content-Length", str(len(body) + 1000)), ("Connection", "close")]
+    )
     request.write(body)
 
 
@@ -390,7 +394,10 @@ def rss(request):
     items = "".join(
         f"<item><title>Entry &amp; {n}</title><link>{base(request)}leaf/{n}</link></item>" for n in range(3)
     )
-    request.send(f'<?xml version="1.0"?><rss version="2.0"><channel><title>Feed</title>{items}</channel></rss>', "application/rss+xml")
+    request.send(
+        f'<?xml version="1.0"?><rss version="2.0"><channel><title>Feed</title>{items}</channel></rss>',
+        "application/rss+xml",
+    )
 
 
 @page("/feed.atom")
@@ -432,7 +439,9 @@ def jsonl(request):
 @page("/list.txt")
 def plain_list(request):
     root = base(request)
-    request.send(f"See {root}leaf/1, and ({root}leaf/2). Not: ftp://example.org/x\n<{root}leaf/3>\n", "text/plain; charset=utf-8")
+    request.send(
+        f"See {root}leaf/1, and ({root}leaf/2). Not: ftp://example.org/x\n<{root}leaf/3>\n", "text/plain; charset=utf-8"
+    )
 
 
 @page("/links.html")
@@ -504,7 +513,9 @@ def scripts(request):
         lines.push(family + ": " + (proportional ? "proportional" : "of a typewriter"));
       }
       document.querySelector("ul").innerHTML = lines.map(line => "<li>" + line + "</li>").join("");
-    """.replace("SAMPLES", json.dumps(samples))
+    """.replace(
+        "SAMPLES", json.dumps(samples)
+    )
     request.send(document("Scripts", f"<ul></ul>\n<script>{script}</script>"))
 
 
@@ -527,7 +538,11 @@ def lazy(request):
       new IntersectionObserver((entries, seen) => {
         if (entries.some(entry => entry.isIntersecting)) { late.src = "/image/lazy.png"; seen.disconnect(); }
       }).observe(late);"""
-    request.send(document("Lazy", f'<div style="height: 5000px">Down</div><img id=late width=10 height=10><script>{script}</script>'))
+    request.send(
+        document(
+            "Lazy", f'<div style="height: 5000px">Down</div><img id=late width=10 height=10><script>{script}</script>'
+        )
+    )
 
 
 @page("/password")

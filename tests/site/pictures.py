@@ -27,6 +27,7 @@ def ico(image):
 
 def pdf(lines):
     """One page of text."""
+
     def escape(text):
         return text.replace("\\", r"\\").replace("(", r"\(").replace(")", r"\)")
 

@@ -106,7 +106,7 @@ TEST_CASE("every state that an edge names is one that its table allows, and the 
   }
 }
 
-TEST_CASE("every change of state that is no edge is refused, whoever asks, and every edge is taken") {
+TEST_CASE("every change of state that is no edge is refused for every role, and every edge is taken") {
   for (const auto& subject : kSubjects) {
     for (const auto& from : states_of(subject.lifecycle)) {
       for (const auto& to : states_of(subject.lifecycle)) {

@@ -208,8 +208,8 @@ TEST_CASE("finishing many reads only their rows, with statistics that are empty,
     finish_many(stage, worker, count);
   // The plans of this session are from then. Now there is a lot, most of it in one crawl, and many results and hooks.
   fill(stage, R"(
-    insert into holdfast.archive_result (snapshot_id, crawl_id, fence, plugin, hook_name, status, process_id, started_at,
-        ended_at)
+    insert into holdfast.archive_result (snapshot_id, crawl_id, fence, plugin, hook_name, status, process_id,
+        started_at, ended_at)
       select snapshot_id, crawl_id, 0, 'other', 'hook', 'succeeded', gen_random_uuid(), now(), now()
         from holdfast.snapshot_queue limit 50000;
     insert into holdfast.running_hook (process_id, snapshot_id, crawl_id, fence, plugin, hook_name, started_at)

@@ -131,7 +131,7 @@ TEST_CASE("a beat says what the worker lost and what it holds without knowing") 
   CHECK(after.extra.empty());
 }
 
-TEST_CASE("a beat carries what somebody asks of the worker") {
+TEST_CASE("a beat carries what is asked of the worker") {
   Stage stage;
   const auto worker = stage.worker();
   stage.run("update holdfast.process set draining = true");
@@ -144,7 +144,7 @@ TEST_CASE("a beat after the worker lapsed is refused, however late the lease") {
   Stage stage;
   const auto worker = stage.worker();
   stage.expire(worker);
-  // Late, but nobody has noticed: it counts.
+  // Late, but not lapsed yet: it counts.
   CHECK(refusal([&] { store::worker_beat(stage.connection, worker, 1h, {}, "{}"); }) == "");
   stage.expire(worker);
   store::lapse_workers(stage.connection);

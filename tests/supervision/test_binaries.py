@@ -20,11 +20,25 @@ class Programs(WorkerCase):
         (home.plugins / name / "config.json").write_text(json.dumps(config))
 
     def needy(self, home, script='"$NEEDY_BINARY" >page.txt', enabled=True):
-        self.plugin(home, "needy", {
-            "properties": {"NEEDY_BINARY": {"type": "string", "default": "needed"}, "NEEDY_ENABLED": {"type": "boolean", "default": enabled}},
-            "required_binaries": [{"name": "{NEEDY_BINARY}", "binproviders": "env,apt", "min_version": "1.2",
-                                   "overrides": {"apt": {"install_args": ["needed-utils", "needed-doc"]}}}],
-        }, script)
+        self.plugin(
+            home,
+            "needy",
+            {
+                "properties": {
+                    "NEEDY_BINARY": {"type": "string", "default": "needed"},
+                    "NEEDY_ENABLED": {"type": "boolean", "default": enabled},
+                },
+                "required_binaries": [
+                    {
+                        "name": "{NEEDY_BINARY}",
+                        "binproviders": "env,apt",
+                        "min_version": "1.2",
+                        "overrides": {"apt": {"install_args": ["needed-utils", "needed-doc"]}},
+                    }
+                ],
+            },
+            script,
+        )
 
     def binaries(self, home):
         return home.sql("select name, status, path, version, length(sha256), failures, error from holdfast.v_binary")
@@ -34,11 +48,18 @@ class Programs(WorkerCase):
         self.needy(home)
         home.work()
         until("it is looked for", lambda: [row[5] for row in self.binaries(home)] == ["1"])
-        self.assertEqual(self.binaries(home), [["needed", "queued", "", "", "", "1", "not found on PATH nor in binaries.path"]])
-        self.assertEqual(home.sql("select retry_at > clock_timestamp() + interval '4 minutes' from holdfast.binary"), [["t"]])
+        self.assertEqual(
+            self.binaries(home), [["needed", "queued", "", "", "", "1", "not found on PATH nor in binaries.path"]]
+        )
+        self.assertEqual(
+            home.sql("select retry_at > clock_timestamp() + interval '4 minutes' from holdfast.binary"), [["t"]]
+        )
         home.queue("https://site.test/one", plugins="needy")
         until("it is sealed", lambda: home.sql("select count(*) from holdfast.snapshot_sealed") == [["1"]])
-        self.assertEqual(home.sql("select status, error from holdfast.archive_result"), [["skipped", "needed is not installed on this machine"]])
+        self.assertEqual(
+            home.sql("select status, error from holdfast.archive_result"),
+            [["skipped", "needed is not installed on this machine"]],
+        )
 
         tool = home.path / "tools/needed"
         program(tool)
@@ -49,8 +70,12 @@ class Programs(WorkerCase):
         self.assertEqual(self.binaries(home), [["needed", "installed", str(tool), "1.2.3", "64", "0", ""]])
         home.queue("https://site.test/two", plugins="needy")
         until("it is sealed", lambda: home.sql("select count(*) from holdfast.snapshot_sealed") == [["2"]])
-        self.assertEqual(home.sql("select status from holdfast.archive_result order by started_at desc limit 1"), [["succeeded"]])
-        self.assertEqual(home.sql("select retry_at > clock_timestamp() + interval '20 minutes' from holdfast.binary"), [["t"]])
+        self.assertEqual(
+            home.sql("select status from holdfast.archive_result order by started_at desc limit 1"), [["succeeded"]]
+        )
+        self.assertEqual(
+            home.sql("select retry_at > clock_timestamp() + interval '20 minutes' from holdfast.binary"), [["t"]]
+        )
 
         before = home.sql("select sha256 from holdfast.binary")
         program(tool, "#!/bin/sh\necho tool 2.0\n")
@@ -66,7 +91,9 @@ class Programs(WorkerCase):
         home.work()
         until("it is gone", lambda: self.binaries(home)[0][1] == "queued")
         (record,) = home.run("binary", "list").records
-        self.assertEqual((record["type"], record["name"], record["status"], record["path"]), ("Binary", "needed", "queued", None))
+        self.assertEqual(
+            (record["type"], record["name"], record["status"], record["path"]), ("Binary", "needed", "queued", None)
+        )
         self.assertEqual(home.run("binary", "list", "--status", "installed").records, [])
         home.leave()
         self.assertEqual(home.run("check").records, [])
@@ -89,7 +116,9 @@ class Programs(WorkerCase):
         program(home.path / "tools/needed", "#!/bin/sh\ntrap '' TERM\nwhile :; do sleep 0.1; done\n")
         self.needy(home)
         home.work()
-        until("it is found, without a version", lambda: self.binaries(home) and self.binaries(home)[0][1] == "installed")
+        until(
+            "it is found, without a version", lambda: self.binaries(home) and self.binaries(home)[0][1] == "installed"
+        )
         self.assertEqual(self.binaries(home)[0][3], "")
         self.assertEqual(home.survivors(), [])
         home.leave()
@@ -100,7 +129,11 @@ class Programs(WorkerCase):
         self.plugin(home, "content", {})
         result = home.run("doctor")
         self.assertEqual(result.code, FAILED_WORK, str(result))
-        needs = {(record["plugin"], record["binary"].rpartition("/")[2]): record for record in result.records if record["type"] == "Need"}
+        needs = {
+            (record["plugin"], record["binary"].rpartition("/")[2]): record
+            for record in result.records
+            if record["type"] == "Need"
+        }
         (machine,) = (record for record in result.records if record["type"] == "Machine")
         self.assertRegex(machine["cgroups"], r"^(version [12], /|none: )")
         self.assertEqual(needs["needy", "needed"]["state"], "missing")
@@ -141,16 +174,24 @@ class Programs(WorkerCase):
 
     def test_options(self):
         home = self.worker_place()
-        self.plugin(home, "sample", {"properties": {
-            "SAMPLE_TIMEOUT": {"type": "integer", "default": 30, "x-fallback": "TIMEOUT"},
-            "SAMPLE_WORD": {"type": "string", "default": "plain", "x-aliases": ["OLD_WORD"]},
-            "SAMPLE_API_KEY": {"type": "string", "default": ""},
-        }})
+        self.plugin(
+            home,
+            "sample",
+            {
+                "properties": {
+                    "SAMPLE_TIMEOUT": {"type": "integer", "default": 30, "x-fallback": "TIMEOUT"},
+                    "SAMPLE_WORD": {"type": "string", "default": "plain", "x-aliases": ["OLD_WORD"]},
+                    "SAMPLE_API_KEY": {"type": "string", "default": ""},
+                }
+            },
+        )
         home.environment["HOLDFAST_HOOK_TIMEOUT"] = "77s"
         home.work()
         home.run("persona", "set", "quiet", "--option", "OLD_WORD=soft", "--option", "SAMPLE_API_KEY=xyzzy")
         self.assertEqual(home.run("add", "https://site.test/", "--bg", "--persona", "quiet", "-p", "sample").code, OK)
-        self.assertEqual(home.run("add", "https://site.test/2", "--bg", "-p", "sample", "--option", "SAMPLE_WORD=hard").code, OK)
+        self.assertEqual(
+            home.run("add", "https://site.test/2", "--bg", "-p", "sample", "--option", "SAMPLE_WORD=hard").code, OK
+        )
 
         def seen(*arguments):
             result = home.run("config", *arguments)
@@ -164,22 +205,37 @@ class Programs(WorkerCase):
         options = seen("--crawl", crawls["https://site.test/"])
         self.assertEqual(options["SAMPLE_WORD"], ("soft", "OLD_WORD, persona quiet"))
         self.assertEqual(options["SAMPLE_API_KEY"], ("(set)", "persona quiet"))
-        self.assertEqual(seen("--crawl", crawls["https://site.test/2"], "--plugin", "sample")["SAMPLE_WORD"], ("hard", "the crawl"))
+        self.assertEqual(
+            seen("--crawl", crawls["https://site.test/2"], "--plugin", "sample")["SAMPLE_WORD"], ("hard", "the crawl")
+        )
         self.check_error(home.run("config", "--plugin", "nothing"), USAGE, "nothing")
 
     def test_options_from_the_environment(self):
         """Weaker than the configuration and the crawl, stronger than defaults; secrets stay behind."""
         home = self.worker_place()
-        self.plugin(home, "sample", {"properties": {
-            "SAMPLE_WORD": {"type": "string", "default": "plain", "x-aliases": ["OLD_WORD"]},
-            "SAMPLE_SIZE": {"type": "integer", "default": 1},
-            "SAMPLE_LIMIT": {"type": "integer", "default": 5, "x-aliases": ["OLD_LIMIT"]},
-            "SAMPLE_API_KEY": {"type": "string", "default": ""},
-            "SAMPLE_CODE": {"type": "string", "default": "", "x-sensitive": True},
-        }}, script='env | grep -E "^(SAMPLE|CHROME_SANDBOX|USER_AGENT|UNKNOWN)" | sort >env.txt')
+        self.plugin(
+            home,
+            "sample",
+            {
+                "properties": {
+                    "SAMPLE_WORD": {"type": "string", "default": "plain", "x-aliases": ["OLD_WORD"]},
+                    "SAMPLE_SIZE": {"type": "integer", "default": 1},
+                    "SAMPLE_LIMIT": {"type": "integer", "default": 5, "x-aliases": ["OLD_LIMIT"]},
+                    "SAMPLE_API_KEY": {"type": "string", "default": ""},
+                    "SAMPLE_CODE": {"type": "string", "default": "", "x-sensitive": True},
+                }
+            },
+            script='env | grep -E "^(SAMPLE|CHROME_SANDBOX|USER_AGENT|UNKNOWN)" | sort >env.txt',
+        )
         home.environment.update(
-            CHROME_SANDBOX="false", OLD_WORD="from the environment", SAMPLE_SIZE="7", SAMPLE_LIMIT="9", UNKNOWN="x",
-            SAMPLE_API_KEY="xyzzy", SAMPLE_CODE="plugh", USER_AGENT="",
+            CHROME_SANDBOX="false",
+            OLD_WORD="from the environment",
+            SAMPLE_SIZE="7",
+            SAMPLE_LIMIT="9",
+            UNKNOWN="x",
+            SAMPLE_API_KEY="xyzzy",
+            SAMPLE_CODE="plugh",
+            USER_AGENT="",
         )
         (home.path / "holdfast.yaml").write_text("hooks:\n  OLD_LIMIT: 8\n")
         home.work()
@@ -191,17 +247,50 @@ class Programs(WorkerCase):
             lines = (home.data / "archive" / directory / "sample/env.txt").read_text().splitlines()
             seen[url[-3:]] = dict(line.split("=", 1) for line in lines)
         agent = {"USER_AGENT": "Mozilla/5.0 (compatible; Holdfast)"}
-        self.assertEqual(seen["one"], {"CHROME_SANDBOX": "false", "SAMPLE_WORD": "from the environment", "SAMPLE_SIZE": "7", "SAMPLE_LIMIT": "8", **agent})
-        self.assertEqual(seen["two"], {"CHROME_SANDBOX": "true", "SAMPLE_WORD": "from the environment", "SAMPLE_SIZE": "3", "SAMPLE_LIMIT": "8", **agent})
+        self.assertEqual(
+            seen["one"],
+            {
+                "CHROME_SANDBOX": "false",
+                "SAMPLE_WORD": "from the environment",
+                "SAMPLE_SIZE": "7",
+                "SAMPLE_LIMIT": "8",
+                **agent,
+            },
+        )
+        self.assertEqual(
+            seen["two"],
+            {
+                "CHROME_SANDBOX": "true",
+                "SAMPLE_WORD": "from the environment",
+                "SAMPLE_SIZE": "3",
+                "SAMPLE_LIMIT": "8",
+                **agent,
+            },
+        )
 
     def test_personas(self):
         home = self.worker_place()
-        home.hook("page", "on_Snapshot__50_page.sh",
-                  'cat "$COOKIES_FILE" >cookies.txt; echo "$ACTIVE_PERSONA $SAMPLE_WORD $PAGE_WORD" >words.txt; stat -c %a "$COOKIES_FILE" >>words.txt')
+        home.hook(
+            "page",
+            "on_Snapshot__50_page.sh",
+            'cat "$COOKIES_FILE" >cookies.txt; echo "$ACTIVE_PERSONA $SAMPLE_WORD $PAGE_WORD" >words.txt; stat -c %a "$COOKIES_FILE" >>words.txt',
+        )
         jar = home.path / "jar.txt"
         jar.write_text("# Netscape HTTP Cookie File\n.site.test\tTRUE\t/\tFALSE\t0\tname\tvalue\n")
-        self.assertEqual(home.run("persona", "set", "work", "--cookies", jar, "--option", "SAMPLE_WORD=persona", "--option",
-                                  "PAGE_WORD=persona").code, OK)
+        self.assertEqual(
+            home.run(
+                "persona",
+                "set",
+                "work",
+                "--cookies",
+                jar,
+                "--option",
+                "SAMPLE_WORD=persona",
+                "--option",
+                "PAGE_WORD=persona",
+            ).code,
+            OK,
+        )
         directory = home.data / "personas/work"
         self.assertEqual(stat.S_IMODE(directory.stat().st_mode), 0o700)
         self.assertEqual(stat.S_IMODE((directory / "cookies.txt").stat().st_mode), 0o600)
@@ -212,7 +301,9 @@ class Programs(WorkerCase):
         self.check_error(home.run("persona", "set", "../evil"), USAGE, "../evil")
         home.work()
         self.check_error(home.run("add", "https://site.test/", "--bg", "--persona", "nobody"), REFUSED, "nobody")
-        self.assertEqual(home.run("add", "https://site.test/", "--bg", "--persona", "work", "--option", "PAGE_WORD=crawl").code, OK)
+        self.assertEqual(
+            home.run("add", "https://site.test/", "--bg", "--persona", "work", "--option", "PAGE_WORD=crawl").code, OK
+        )
         until("it is sealed", lambda: home.sql("select count(*) from holdfast.snapshot_sealed") == [["1"]])
         (attempt,) = home.attempts()
         self.assertEqual((attempt / "page/words.txt").read_text(), "work persona crawl\n600\n")
@@ -232,18 +323,25 @@ class Programs(WorkerCase):
         def text(records):
             said = {}
             for record in records:
-                said[record["plugin"], record["stream"]] = said.get((record["plugin"], record["stream"]), "") + record["text"]
+                said[record["plugin"], record["stream"]] = (
+                    said.get((record["plugin"], record["stream"]), "") + record["text"]
+                )
             return said
 
         until("both are there", lambda: len(text(home.run("logs", snapshot).records)) == 2)
-        self.assertEqual(text(home.run("logs", snapshot).records), {("talk", "stdout"): "first\n", ("talk", "stderr"): "problem\n"})
+        self.assertEqual(
+            text(home.run("logs", snapshot).records), {("talk", "stdout"): "first\n", ("talk", "stderr"): "problem\n"}
+        )
         following = home.start("logs", "--follow", snapshot)
         self.assertIn("first", following.stdout.readline() + following.stdout.readline())
         home.open("talk")
         result = home.finish(following)
         self.assertEqual(result.code, OK, str(result))
         self.assertIn('"text":"last\\n"', result.out)
-        self.assertEqual(text(home.run("logs", snapshot).records), {("talk", "stdout"): "first\nlast\n", ("talk", "stderr"): "problem\n"})
+        self.assertEqual(
+            text(home.run("logs", snapshot).records),
+            {("talk", "stdout"): "first\nlast\n", ("talk", "stderr"): "problem\n"},
+        )
         self.assertEqual(home.run("logs", snapshot, "--plugin", "fine").records, [])
         ((crawl,),) = home.sql("select id from holdfast.crawl")
         self.assertEqual(len(text(home.run("logs", crawl).records)), 2)

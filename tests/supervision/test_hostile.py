@@ -50,19 +50,35 @@ DEEDS = {
     "stalled": ("50", "exec sleep 600", "failed", r"^made no progress for 4s$"),
     # These make progress, each in its way, for longer than one may stand still.
     "silent": ("50", "while ((SECONDS < 15)); do :; done; " + SUCCESS % "computed", "succeeded", ""),
-    "writer": ("50", "while ((SECONDS < 15)); do echo x >>file; sleep 0.2; done; " + SUCCESS % "written", "succeeded", ""),
+    "writer": (
+        "50",
+        "while ((SECONDS < 15)); do echo x >>file; sleep 0.2; done; " + SUCCESS % "written",
+        "succeeded",
+        "",
+    ),
     "talker": ("50", "while ((SECONDS < 15)); do echo x >&2; sleep 0.2; done; " + SUCCESS % "told", "succeeded", ""),
     "gigabyte": ("50", "head -c 1G /dev/zero | tr '\\0' x", "failed", r"^standard output exceeded 64.0 MiB$"),
-    "messages": ("50", "trap '' TERM; while :; do head -c 1M /dev/zero; done >&2", "failed", r"^standard error exceeded 16.0 MiB$"),
+    "messages": (
+        "50",
+        "trap '' TERM; while :; do head -c 1M /dev/zero; done >&2",
+        "failed",
+        r"^standard error exceeded 16.0 MiB$",
+    ),
     "long_line": ("50", "head -c 50000000 /dev/zero | tr '\\0' x; echo; " + SUCCESS % "after it", "succeeded", ""),
     "bytes": (
         "50",
         r"""printf 'caf\351 \377\n' >&2; printf '\300\257\n' >$'b\377d\n.txt'
         printf '{"type":"ArchiveResult","status":"failed","output_str":"caf\351\\u0000","error":"\377\\u001b[2J"}\n'""",
-        "failed", "",
+        "failed",
+        "",
     ),
     "hog": ("50", "exec tail /dev/zero", "failed", r"^memory exceeded 256.0 MiB$"),
-    "hogs": ("50", "for i in 1 2 3 4 5 6; do setsid tail /dev/zero & done; wait", "failed", r"^memory exceeded 256.0 MiB$"),
+    "hogs": (
+        "50",
+        "for i in 1 2 3 4 5 6; do setsid tail /dev/zero & done; wait",
+        "failed",
+        r"^memory exceeded 256.0 MiB$",
+    ),
     "crowd": ("50", "trap '' TERM; for i in $(seq 80); do sleep 600 & done; wait", "failed", r"^timed out after 3s$"),
     "bomb": ("50", f"exec '{MISBEHAVE}' bomb 30", "failed", r"^(timed out after 3s|had more than 100 processes)$"),
     "big_bomb": ("50", f"exec '{MISBEHAVE}' bomb 4000", "failed", r"^had more than 100 processes$"),
@@ -73,21 +89,40 @@ DEEDS = {
     "links": (
         "50",
         "ln -s /etc/passwd passwd; ln -s / root; ln -s /dev/zero endless; ln -s loop loop; ln '{outside}/precious' hard; mkfifo urls.jsonl; "
-        + SUCCESS % "linked", "succeeded", "",
+        + SUCCESS % "linked",
+        "succeeded",
+        "",
     ),
     "swap": ("50", "cd ..; rm -rf swap; ln -s '{outside}' swap; " + SUCCESS % "swapped", "succeeded", ""),
-    "many_files": ("50", "for ((i = 0; ; i++)); do head -c 1M /dev/zero >file$i; sleep 0.005; done", "failed",
-                   r"^output files exceeded 8.0 MiB; many_files/ holds .* its files are not kept$"),
-    "big_file": ("50", "trap '' TERM XFSZ; while :; do head -c 1M /dev/zero; sleep 0.005; done >file", "failed",
-                 r"^output files exceeded 8.0 MiB; big_file/ holds .* its files are not kept$"),
+    "many_files": (
+        "50",
+        "for ((i = 0; ; i++)); do head -c 1M /dev/zero >file$i; sleep 0.005; done",
+        "failed",
+        r"^output files exceeded 8.0 MiB; many_files/ holds .* its files are not kept$",
+    ),
+    "big_file": (
+        "50",
+        "trap '' TERM XFSZ; while :; do head -c 1M /dev/zero; sleep 0.005; done >file",
+        "failed",
+        r"^output files exceeded 8.0 MiB; big_file/ holds .* its files are not kept$",
+    ),
     "shim_killer": ("50", f"exec '{MISBEHAVE}' kill-shim", "failed", r"shim was killed by SIGKILL"),
     "shim_stopper": ("50", f"exec '{MISBEHAVE}' stop-shim", "failed", r"^timed out"),
     "sleeper": ("50", f"exec '{MISBEHAVE}' stop-itself", "failed", r"^timed out"),
     "crash": ("50", "kill -SEGV $$", "failed", r"killed by SIGSEGV"),
     "eraser": ("50", "rm -rf ../../eraser/* ./* .[!.]*; " + SUCCESS % "erased", "succeeded", ""),
-    "locker": ("50", "mkdir -p in/deep; echo x >in/deep/file; chmod 0 in/deep in . ..; " + SUCCESS % "locked", "succeeded", ""),
-    "deep": ("50", "for i in $(seq 300); do mkdir d && cd d || exit 1; done; echo x >f; " + SUCCESS % "deep", "succeeded",
-             r"^not kept, because their paths are too long or too deep \(1\): d/d/"),
+    "locker": (
+        "50",
+        "mkdir -p in/deep; echo x >in/deep/file; chmod 0 in/deep in . ..; " + SUCCESS % "locked",
+        "succeeded",
+        "",
+    ),
+    "deep": (
+        "50",
+        "for i in $(seq 300); do mkdir d && cd d || exit 1; done; echo x >f; " + SUCCESS % "deep",
+        "succeeded",
+        r"^not kept, because their paths are too long or too deep \(1\): d/d/",
+    ),
     "deaf_daemon": ("50", "trap '' TERM; echo ready; while :; do sleep 0.1; done", "failed", r"^killed by SIGKILL$"),
     "late": ("50", f"'{MISBEHAVE}' leave-daemon; echo ready; sleep 0.3; exit 7", "failed", r"exit 7"),
 }
@@ -103,8 +138,14 @@ RARE = {"talker", "nameless", "messages", "many_records", "crash", "sleeper", "l
 class Hostile(WorkerCase):
     def stage(self, plain):
         home = self.worker_place(
-            plain, WORKER_SNAPSHOTS=6, HOOK_MEMORY_LIMIT="256m", HOOK_PROCESSES=100, HOOK_OUTPUT_LIMIT="8m",
-            LEASE="30s", MARGIN="10s", BEAT="1s",
+            plain,
+            WORKER_SNAPSHOTS=6,
+            HOOK_MEMORY_LIMIT="256m",
+            HOOK_PROCESSES=100,
+            HOOK_OUTPUT_LIMIT="8m",
+            LEASE="30s",
+            MARGIN="10s",
+            BEAT="1s",
         )
         home.outside = home.path / "outside"
         home.outside.mkdir()
@@ -140,16 +181,31 @@ class Hostile(WorkerCase):
         home = self.stage(plain)
         for name in names:
             order, script, *_ = DEEDS[name]
-            home.hook(name, f"on_Snapshot__{order}_{name}{'.bg' if name in BACKGROUND else ''}.sh", script.replace("{outside}", str(home.outside)))
+            home.hook(
+                name,
+                f"on_Snapshot__{order}_{name}{'.bg' if name in BACKGROUND else ''}.sh",
+                script.replace("{outside}", str(home.outside)),
+            )
         home.work()
         worker = home.worker_pid()
         for name in names:
-            home.queue(f"https://site.test/{name}", plugins=name, TIMEOUT=self.timeout(name), **({name.upper() + "_STALL_TIMEOUT": STALLS[name]} if name in STALLS else {}))
-        until("every snapshot is sealed", lambda: home.sql("select count(*) from holdfast.snapshot_sealed") == [[str(len(names))]], 240)
+            home.queue(
+                f"https://site.test/{name}",
+                plugins=name,
+                TIMEOUT=self.timeout(name),
+                **({name.upper() + "_STALL_TIMEOUT": STALLS[name]} if name in STALLS else {}),
+            )
+        until(
+            "every snapshot is sealed",
+            lambda: home.sql("select count(*) from holdfast.snapshot_sealed") == [[str(len(names))]],
+            240,
+        )
         self.assertEqual(home.survivors(), [], "alive after the last seal")
         self.assertEqual(home.worker_pid(), worker, "the worker is another one")
-        figure(f"{len(names)} hostile hooks{' as nobody' if home.identity else ''}: worker's peak memory "
-               f"{int(status_field(worker, 'VmHWM')) // 1024} MiB, open files {len(os.listdir(f'/proc/{worker}/fd'))}")
+        figure(
+            f"{len(names)} hostile hooks{' as nobody' if home.identity else ''}: worker's peak memory "
+            f"{int(status_field(worker, 'VmHWM')) // 1024} MiB, open files {len(os.listdir(f'/proc/{worker}/fd'))}"
+        )
         rows = self.rows(home)
         self.assertEqual(sorted(rows), sorted(names))
         for name in names:
@@ -160,9 +216,13 @@ class Hostile(WorkerCase):
                 self.assertTrue(re.search(error, row["error"]), row["error"])
                 if status == "failed":
                     self.assertTrue(row["error"])
-                # Its time, the grace, and room for a busy machine: it was ended, not forgotten.
+                # Its time, the grace, and room for a busy machine: it was ended, not lost.
                 self.assertLess(row["wall"], 1000 * (self.timeout(name) + 20))
-        outcomes = dict(home.sql("select s.url, d.outcome from holdfast.snapshot_sealed d join holdfast.snapshot s on s.id = d.snapshot_id"))
+        outcomes = dict(
+            home.sql(
+                "select s.url, d.outcome from holdfast.snapshot_sealed d join holdfast.snapshot s on s.id = d.snapshot_id"
+            )
+        )
         for name in names:
             expected = "succeeded" if DEEDS[name][2] == "succeeded" else "failed"
             self.assertEqual(outcomes[f"https://site.test/{name}"], expected, name)
@@ -199,26 +259,41 @@ class Hostile(WorkerCase):
         home.hook("victim", "on_Snapshot__50_victim.sh", "echo mine >mine.txt; " + SUCCESS % "mine")
         home.hook("later", "on_Snapshot__70_later.sh", "echo 'a word' >&2; exit 3")
         home.hook(
-            "thief", "on_Snapshot__60_thief.sh",
-            "echo changed >../victim/mine.txt; echo more >../victim/more.txt; mkdir -p ../later; echo x >../later/x.txt; " + SUCCESS % "stolen",
+            "thief",
+            "on_Snapshot__60_thief.sh",
+            "echo changed >../victim/mine.txt; echo more >../victim/more.txt; mkdir -p ../later; echo x >../later/x.txt; "
+            + SUCCESS % "stolen",
         )
-        home.hook("mover", "on_Snapshot__80_mover.sh", "mkdir -p ../last; rmdir ../last; ln -s '%s' ../last; exit 5" % home.outside)
+        home.hook(
+            "mover",
+            "on_Snapshot__80_mover.sh",
+            "mkdir -p ../last; rmdir ../last; ln -s '%s' ../last; exit 5" % home.outside,
+        )
         home.hook("last", "on_Snapshot__90_last.sh", "echo y >y.txt; " + SUCCESS % "last")
         home.work()
         home.queue("https://site.test/siblings", plugins="victim,later,thief,mover,last", TIMEOUT=LONG)
         until("it is sealed", lambda: home.sql("select count(*) from holdfast.snapshot_sealed") == [["1"]])
         rows = self.rows(home)
-        self.assertEqual({name: row["status"] for name, row in rows.items()},
-                         {"victim": "succeeded", "later": "failed", "thief": "failed", "mover": "failed", "last": "succeeded"})
+        self.assertEqual(
+            {name: row["status"] for name, row in rows.items()},
+            {"victim": "succeeded", "later": "failed", "thief": "failed", "mover": "failed", "last": "succeeded"},
+        )
         done = "victim/mine.txt (changed), victim/more.txt (new)"
-        self.assertEqual(rows["thief"]["error"], f"it wrote into directories of other plugins: later/ (taken away), {done}")
-        self.assertEqual(rows["victim"]["error"], f"after it had ended, its files were changed by thief/on_Snapshot__60_thief: {done}")
+        self.assertEqual(
+            rows["thief"]["error"], f"it wrote into directories of other plugins: later/ (taken away), {done}"
+        )
+        self.assertEqual(
+            rows["victim"]["error"],
+            f"after it had ended, its files were changed by thief/on_Snapshot__60_thief: {done}",
+        )
         self.assertIn("it wrote into directories of other plugins: last/ (taken away)", rows["mover"]["error"])
         self.assertEqual(rows["later"]["files"], 0)
         self.assertEqual(home.sql("select outcome from holdfast.snapshot_sealed"), [["partial"]])
         # The rows list what was sealed.
         (attempt,) = home.attempts()
-        listed = home.sql("select r.plugin || '/' || (f ->> 'path'), f ->> 'sha256', f ->> 'size' from holdfast.archive_result r, jsonb_array_elements(r.output_files) f order by 1")
+        listed = home.sql(
+            "select r.plugin || '/' || (f ->> 'path'), f ->> 'sha256', f ->> 'size' from holdfast.archive_result r, jsonb_array_elements(r.output_files) f order by 1"
+        )
         self.assertEqual([name for name, *_ in listed], ["last/y.txt", "victim/mine.txt", "victim/more.txt"])
         for name, digest, size in listed:
             body = (attempt / name).read_bytes()
@@ -230,40 +305,65 @@ class Hostile(WorkerCase):
         self.assertEqual(home.run("verify", "--all").code, 0)
 
     def test_siblings_beside_others(self):
-        """Several hooks run at once: nobody can say which it was, so none is blamed alone; touching or reading is no crime."""
+        """Several hooks run at once: the culprit is unknown, so none is blamed alone; touching or reading is no crime."""
         home = self.stage(False)
         home.hook("victim", "on_Snapshot__50_victim.sh", "echo mine >mine.txt; " + SUCCESS % "mine")
         home.hook("whole", "on_Snapshot__51_whole.sh", "echo mine >mine.txt; " + SUCCESS % "mine")
-        home.hook("thief", "on_Snapshot__60_thief.bg.sh", "rm ../victim/mine.txt; echo ready; trap 'exit 0' TERM; while :; do sleep 0.1; done")
-        home.hook("reader", "on_Snapshot__70_reader.sh",
-                  "until [ ! -e ../victim/mine.txt ]; do sleep 0.1; done; cat ../whole/mine.txt >copy.txt; touch ../whole/mine.txt; ln ../whole/mine.txt hard; " + SUCCESS % "read")
+        home.hook(
+            "thief",
+            "on_Snapshot__60_thief.bg.sh",
+            "rm ../victim/mine.txt; echo ready; trap 'exit 0' TERM; while :; do sleep 0.1; done",
+        )
+        home.hook(
+            "reader",
+            "on_Snapshot__70_reader.sh",
+            "until [ ! -e ../victim/mine.txt ]; do sleep 0.1; done; cat ../whole/mine.txt >copy.txt; touch ../whole/mine.txt; ln ../whole/mine.txt hard; "
+            + SUCCESS % "read",
+        )
         home.work()
         home.queue("https://site.test/beside", plugins="victim,whole,thief,reader", TIMEOUT=LONG)
         until("it is sealed", lambda: home.sql("select count(*) from holdfast.snapshot_sealed") == [["1"]])
         rows = self.rows(home)
-        self.assertEqual({name: row["status"] for name, row in rows.items()},
-                         {"victim": "succeeded", "whole": "succeeded", "thief": "noresults", "reader": "succeeded"})
-        self.assertEqual({name: row["error"] for name, row in rows.items()},
-                         {"victim": "after it had ended, its files were changed by one of thief/on_Snapshot__60_thief.bg, reader/on_Snapshot__70_reader: victim/mine.txt (gone)",
-                          "whole": "", "thief": "", "reader": ""})
-        self.assertEqual({name: row["files"] for name, row in rows.items()}, {"victim": 0, "whole": 1, "thief": 0, "reader": 2})
+        self.assertEqual(
+            {name: row["status"] for name, row in rows.items()},
+            {"victim": "succeeded", "whole": "succeeded", "thief": "noresults", "reader": "succeeded"},
+        )
+        self.assertEqual(
+            {name: row["error"] for name, row in rows.items()},
+            {
+                "victim": "after it had ended, its files were changed by one of thief/on_Snapshot__60_thief.bg, reader/on_Snapshot__70_reader: victim/mine.txt (gone)",
+                "whole": "",
+                "thief": "",
+                "reader": "",
+            },
+        )
+        self.assertEqual(
+            {name: row["files"] for name, row in rows.items()}, {"victim": 0, "whole": 1, "thief": 0, "reader": 2}
+        )
         # No hook has failed, but what is there is not what they made.
-        self.assertEqual(home.sql("select outcome, reason from holdfast.snapshot_sealed"),
-                         [["partial", "another hook changed the files of victim afterwards"]])
+        self.assertEqual(
+            home.sql("select outcome, reason from holdfast.snapshot_sealed"),
+            [["partial", "another hook changed the files of victim afterwards"]],
+        )
         home.leave()
         self.assertEqual(home.run("verify", "--all").code, 0)
 
     def test_hooks_cannot_look_into_the_processes_above_them(self):
         """As a plain user: the environment of the guard and of the worker, where the database is named."""
         home = self.stage(True)
-        home.hook("spy", "on_Snapshot__50_spy.sh", """
+        home.hook(
+            "spy",
+            "on_Snapshot__50_spy.sh",
+            """
             pid=$PPID
             while [ "$pid" -gt 1 ]; do
                 echo "$pid $(cat /proc/$pid/comm)" >>seen.txt
                 cat /proc/$pid/environ >>environ.txt 2>/dev/null && echo "$pid" >>read.txt
                 pid=$(sed 's/.*) //' /proc/$pid/stat | cut -d' ' -f2)
             done
-            """ + SUCCESS % "seen")
+            """
+            + SUCCESS % "seen",
+        )
         home.work()
         home.queue("https://site.test/spy", plugins="spy", TIMEOUT=LONG)
         until("it is sealed", lambda: home.sql("select count(*) from holdfast.snapshot_sealed") == [["1"]], 20)
@@ -278,12 +378,18 @@ class Hostile(WorkerCase):
     def test_directory_of_the_snapshot(self):
         """A hook that puts a link in the place of its snapshot's directory makes the snapshot fail, and nothing else."""
         home = self.stage(False)
-        home.hook("usurper", "on_Snapshot__50_usurper.sh", f"cd ../..; mv $SNAP_DIR taken; ln -s '{home.outside}' $SNAP_DIR; " + SUCCESS % "mine")
+        home.hook(
+            "usurper",
+            "on_Snapshot__50_usurper.sh",
+            f"cd ../..; mv $SNAP_DIR taken; ln -s '{home.outside}' $SNAP_DIR; " + SUCCESS % "mine",
+        )
         home.work()
         home.queue("https://site.test/usurper", plugins="usurper", TIMEOUT=LONG)
         until("it is sealed", lambda: home.sql("select count(*) from holdfast.snapshot_sealed") == [["1"]], 20)
-        self.assertEqual(home.sql("select outcome, reason from holdfast.snapshot_sealed"),
-                         [["failed", "a hook has taken away the directory of its snapshot"]])
+        self.assertEqual(
+            home.sql("select outcome, reason from holdfast.snapshot_sealed"),
+            [["failed", "a hook has taken away the directory of its snapshot"]],
+        )
         self.check_outside(home)
         home.leave()
         self.assertEqual(home.survivors(), [])

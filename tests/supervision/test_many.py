@@ -9,7 +9,7 @@ from support import ROOT
 HOOKS = 200
 KINDS = (
     'gate "$name"; echo done >page.txt',
-    "setsid sleep 600 & gate \"$name\"; exit 3",
+    'setsid sleep 600 & gate "$name"; exit 3',
     f"'{MISBEHAVE}' leave-daemon; gate \"$name\"; echo x",
     'gate "$name"; kill -ABRT $$',
     "trap '' TERM; gate \"$name\"; echo done >page.txt",
@@ -54,15 +54,23 @@ class Many(WorkerCase):
             home.queue(*urls[kind :: len(KINDS)], plugins=f"kind{kind}", TIMEOUT=600)
         until("all are at their gates", lambda: all(home.arrived(str(number)) for number in range(HOOKS)), 240)
         # A hook runs while its row, which names its pid, is being written.
-        until("all are in v_running", lambda: home.sql("select count(*) from holdfast.v_running") == [[str(HOOKS)]], 240)
+        until(
+            "all are in v_running", lambda: home.sql("select count(*) from holdfast.v_running") == [[str(HOOKS)]], 240
+        )
         shims = [pid for pid in home.tree(home.guard.pid) if read(f"/proc/{pid}/comm") == b"holdfast-shim\n"]
         self.assertEqual(len(shims), HOOKS)
-        figure(f"{HOOKS} hooks at once{' as nobody' if home.identity else ''}: worker {before} -> {int(status_field(worker, 'VmRSS')) // 1024} MiB resident, "
-               f"{len(os.listdir(f'/proc/{worker}/fd'))} descriptors; all shims {memory_of(shims)} MiB")
+        figure(
+            f"{HOOKS} hooks at once{' as nobody' if home.identity else ''}: worker {before} -> {int(status_field(worker, 'VmRSS')) // 1024} MiB resident, "
+            f"{len(os.listdir(f'/proc/{worker}/fd'))} descriptors; all shims {memory_of(shims)} MiB"
+        )
         until_reaped(home.guard.pid)
 
         home.open("all")
-        until("all are sealed", lambda: home.sql("select count(*) from holdfast.snapshot_sealed") == [[str(HOOKS + 1)]], 240)
+        until(
+            "all are sealed",
+            lambda: home.sql("select count(*) from holdfast.snapshot_sealed") == [[str(HOOKS + 1)]],
+            240,
+        )
         until("descriptors are back", lambda: len(os.listdir(f"/proc/{worker}/fd")) <= descriptors, 30)
         self.assertEqual(home.survivors(), [])
         until_reaped(home.guard.pid)
@@ -70,9 +78,16 @@ class Many(WorkerCase):
         figure(f"afterwards {len(os.listdir(f'/proc/{worker}/fd'))} descriptors as before, peak {peak} MiB")
         self.assertLess(peak - before, 200, "MiB more than an idle worker: a MiB for each hook")
         self.assertEqual(
-            home.sql("select plugin, status, count(*) from holdfast.archive_result where ended_at is not null group by 1, 2 order by 1"),
-            [["kind0", "succeeded", "41"], ["kind1", "failed", "40"], ["kind2", "noresults", "40"], ["kind3", "failed", "40"],
-             ["kind4", "succeeded", "40"]],
+            home.sql(
+                "select plugin, status, count(*) from holdfast.archive_result where ended_at is not null group by 1, 2 order by 1"
+            ),
+            [
+                ["kind0", "succeeded", "41"],
+                ["kind1", "failed", "40"],
+                ["kind2", "noresults", "40"],
+                ["kind3", "failed", "40"],
+                ["kind4", "succeeded", "40"],
+            ],
         )
         home.leave()
         self.assertEqual(home.survivors(), [])

@@ -53,9 +53,14 @@ class Sandbox(WorkerCase):
             if home.identity:
                 os.chown(path, home.identity["user"], home.identity["group"])
         home.environment["HOLDFAST_WEBHOOKS_SECRET_FILE"] = str(secret)
-        home.hook("attack", "on_Snapshot__50_attack.sh",
-                  ATTACKS.replace("{secret}", str(secret)).replace("{config}", str(config))
-                  .replace("{plugins}", str(home.plugins)).replace("{outside}", str(outside)))
+        home.hook(
+            "attack",
+            "on_Snapshot__50_attack.sh",
+            ATTACKS.replace("{secret}", str(secret))
+            .replace("{config}", str(config))
+            .replace("{plugins}", str(home.plugins))
+            .replace("{outside}", str(outside)),
+        )
         home.work()
         self.assertIn(b"sandbox of hooks: full", home.log.read_bytes())
         home.queue("https://site.test/attack", plugins="attack")
@@ -70,26 +75,29 @@ class Sandbox(WorkerCase):
         self.assertFalse((home.path / ".profile").exists())
         self.assertFalse((home.plugins / "planted").exists())
         self.assertEqual(list((home.data / "work").rglob("planted")), [])
-        self.assertEqual({name: text.strip() for name, text in got.items()}, {
-            "own_files": "data 2",
-            "temporary": "data 0",
-            "worker_environment": "",
-            "worker_files": "",
-            "shim_memory": "",
-            "trace": "[-1, -1]",
-            "database": "",
-            "archive": "",
-            "secret": "",
-            "home": "",
-            "others": "",
-            "plugins": "attack",
-            "system": "",
-            "modes": "",
-            "uncover": "",
-            "capabilities": "CapEff: 0000000000000000".replace(" ", "\t"),
-            "signals": "" if not plain and ROOT else "may",
-            "nested_user": "0",
-        })
+        self.assertEqual(
+            {name: text.strip() for name, text in got.items()},
+            {
+                "own_files": "data 2",
+                "temporary": "data 0",
+                "worker_environment": "",
+                "worker_files": "",
+                "shim_memory": "",
+                "trace": "[-1, -1]",
+                "database": "",
+                "archive": "",
+                "secret": "",
+                "home": "",
+                "others": "",
+                "plugins": "attack",
+                "system": "",
+                "modes": "",
+                "uncover": "",
+                "capabilities": "CapEff: 0000000000000000".replace(" ", "\t"),
+                "signals": "" if not plain and ROOT else "may",
+                "nested_user": "0",
+            },
+        )
         home.leave()
 
     def test_a_plain_user_s_hook_reaches_only_its_own_files(self):

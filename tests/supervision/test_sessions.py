@@ -8,13 +8,20 @@ from worker import WorkerCase, until
 
 class Sessions(WorkerCase):
     def daemon(self, home, plugin="browser"):
-        home.hook(plugin, f"on_CrawlSetup__90_{plugin}.daemon.bg.sh", 'echo "$$" >"$gates/daemon.$$"; echo ready; exec sleep 600')
+        home.hook(
+            plugin,
+            f"on_CrawlSetup__90_{plugin}.daemon.bg.sh",
+            'echo "$$" >"$gates/daemon.$$"; echo ready; exec sleep 600',
+        )
 
     def pages(self, home, plugin="page"):
         home.hook(plugin, f"on_Snapshot__50_{plugin}.sh", 'gate "$name"; echo done >page.txt')
 
     def until_sealed(self, home, count):
-        until(f"{count} snapshots are sealed", lambda: home.sql("select count(*) from holdfast.snapshot_sealed") == [[str(count)]])
+        until(
+            f"{count} snapshots are sealed",
+            lambda: home.sql("select count(*) from holdfast.snapshot_sealed") == [[str(count)]],
+        )
 
     def begin(self, **settings):
         home = self.worker_place(**settings)
@@ -29,7 +36,10 @@ class Sessions(WorkerCase):
         until("both are at their gates", lambda: home.arrived("one") and home.arrived("two"))
         (identity,) = home.sql("select id from holdfast.snapshot where url like '%two'")
         self.assertEqual(home.run("pause", identity[0]).code, 0)  # its hooks are ended, it waits
-        until("it is released", lambda: home.sql("select count(*) from holdfast.v_running where url like '%two'") == [["0"]])
+        until(
+            "it is released",
+            lambda: home.sql("select count(*) from holdfast.v_running where url like '%two'") == [["0"]],
+        )
         home.open("one")
         self.until_sealed(home, 1)
         self.assertEqual(home.sql("select status, snapshots from holdfast.v_session"), [["ready", "0"]])
@@ -46,11 +56,17 @@ class Sessions(WorkerCase):
         until("both are at their gates", lambda: home.arrived("one") and home.arrived("two"))
         (identity,) = home.sql("select id from holdfast.snapshot where url like '%two'")
         self.assertEqual(home.run("pause", identity[0]).code, 0)
-        until("it is released", lambda: home.sql("select count(*) from holdfast.v_running where url like '%two'") == [["0"]])
+        until(
+            "it is released",
+            lambda: home.sql("select count(*) from holdfast.v_running where url like '%two'") == [["0"]],
+        )
         home.open("one")
         self.until_sealed(home, 1)
-        until("the session is closed", lambda: home.sql("select status, reason from holdfast.session")
-              == [["closed", "it had nothing to do for a while"]])
+        until(
+            "the session is closed",
+            lambda: home.sql("select status, reason from holdfast.session")
+            == [["closed", "it had nothing to do for a while"]],
+        )
         self.assertEqual(home.survivors(), [])
         home.open("two")
         self.assertEqual(home.run("resume", identity[0]).code, 0)
@@ -63,7 +79,8 @@ class Sessions(WorkerCase):
         self.daemon(home)
         home.hook("page", "on_Snapshot__50_page.sh", "echo done >page.txt")
         home.hook(
-            "browser", "on_CrawlEnd__10_browser.sh",
+            "browser",
+            "on_CrawlEnd__10_browser.sh",
             'for file in "$gates"/daemon.*; do kill -0 "${file##*.}" && echo alive; done >>"$gates/end"; echo "$@" >>"$gates/end"',
         )
         home.work()
@@ -75,16 +92,23 @@ class Sessions(WorkerCase):
         self.assertEqual(lines[0], "alive")
         self.assertEqual((lines.count("alive"), sum(line.startswith("--url=") for line in lines)), (1, 1), lines)
         self.assertIn(f"--crawl-id={crawl[0]}", lines[1])
-        self.assertEqual(home.sql("select hook_name, status from holdfast.session_hook order by 1")[0],
-                         ["on_CrawlEnd__10_browser", "noresults"])
+        self.assertEqual(
+            home.sql("select hook_name, status from holdfast.session_hook order by 1")[0],
+            ["on_CrawlEnd__10_browser", "noresults"],
+        )
         self.assertEqual(home.survivors(), [])
 
     def test_records_of_the_old_generation(self):
         """A crawl hook asks for a program, an on_Binary hook installs it, later hooks run it; Machine records are options."""
         home = self.worker_place()
-        home.hook("tool", "on_Crawl__00_install.sh", """echo '{"type":"Binary","name":"oldtool","binproviders":"custom,env"}'""")
         home.hook(
-            "custom", "on_Binary__12_custom.sh",
+            "tool",
+            "on_Crawl__00_install.sh",
+            """echo '{"type":"Binary","name":"oldtool","binproviders":"custom,env"}'""",
+        )
+        home.hook(
+            "custom",
+            "on_Binary__12_custom.sh",
             'printf "%s\\n" "$@" >"$gates/arguments"\n'
             'mkdir -p "$LIB_DIR/odd"\n'
             'printf "#!/bin/sh\\necho oldtool 4.2.1\\n" >"$LIB_DIR/odd/oldtool"; chmod 755 "$LIB_DIR/odd/oldtool"\n'
@@ -92,11 +116,14 @@ class Sessions(WorkerCase):
             'echo "{\\"type\\":\\"Machine\\",\\"config\\":{\\"OLDTOOL_BINARY\\":\\"$LIB_DIR/odd/oldtool\\"}}"',
         )
         home.hook(
-            "tool", "on_Crawl__20_config.sh",
+            "tool",
+            "on_Crawl__20_config.sh",
             """echo '{"type":"Machine","_method":"update","key":"config/OLD_WORD","value":"told"}'
             echo '{"type":"Machine","config":{"OLD_OTHER":"also told"}}'""",
         )
-        home.hook("tool", "on_Snapshot__50_tool.sh", '"$OLDTOOL_BINARY" >tool.txt; echo "$OLD_WORD, $OLD_OTHER" >>tool.txt')
+        home.hook(
+            "tool", "on_Snapshot__50_tool.sh", '"$OLDTOOL_BINARY" >tool.txt; echo "$OLD_WORD, $OLD_OTHER" >>tool.txt'
+        )
         home.work()
         home.queue("https://site.test/old", plugins="custom,tool")
         self.until_sealed(home, 1)
@@ -106,11 +133,23 @@ class Sessions(WorkerCase):
         program = home.data / "lib/odd/oldtool"
         self.assertEqual(
             home.sql("select name, status, path, version, provider, sha256, plugins from holdfast.v_binary"),
-            [["oldtool", "installed", str(program), "4.2.1", "custom", hashlib.sha256(program.read_bytes()).hexdigest(), "{tool}"]],
+            [
+                [
+                    "oldtool",
+                    "installed",
+                    str(program),
+                    "4.2.1",
+                    "custom",
+                    hashlib.sha256(program.read_bytes()).hexdigest(),
+                    "{tool}",
+                ]
+            ],
         )
         arguments = (home.gates / "arguments").read_text().split()
-        self.assertEqual([word.split("=")[0] for word in arguments],
-                         ["--binary-id", "--machine-id", "--name", "--binproviders", "--overrides"])
+        self.assertEqual(
+            [word.split("=")[0] for word in arguments],
+            ["--binary-id", "--machine-id", "--name", "--binproviders", "--overrides"],
+        )
         self.assertIn("--name=oldtool", arguments)
         self.assertIn("--binproviders=custom,env", arguments)
         # The next worker of this machine knows it without anybody's installing it again.
@@ -125,7 +164,9 @@ class Sessions(WorkerCase):
     def test_logs_of_a_crawl_hook(self):
         """What a crawl hook that failed has printed is kept, although its directory goes."""
         home = self.worker_place()
-        home.hook("broken", "on_CrawlSetup__10_broken.sh", "echo 'on its way'; echo 'it broke: \x1b[31mred' >&2; exit 3")
+        home.hook(
+            "broken", "on_CrawlSetup__10_broken.sh", "echo 'on its way'; echo 'it broke: \x1b[31mred' >&2; exit 3"
+        )
         home.hook("broken", "on_Snapshot__50_broken.sh", "echo never")
         home.work()
         home.queue("https://site.test/broken", plugins="broken")

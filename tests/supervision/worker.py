@@ -52,8 +52,13 @@ class WorkerPlace(Place):
     def work(self):
         with open(self.log, "wb") as log:
             self.guard = subprocess.Popen(
-                self.command("worker"), cwd=self.path, env=self.environment, stdin=subprocess.DEVNULL, stdout=log,
-                stderr=log, **self.identity,
+                self.command("worker"),
+                cwd=self.path,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                **self.identity,
             )
         until("the worker has joined", lambda: b" joined as " in self.log.read_bytes() or self.guard.poll() is not None)
         if self.guard.poll() is not None:
@@ -82,8 +87,27 @@ class WorkerPlace(Place):
     def sql(self, text):
         user = {} if ROOT and not self.identity else self.identity
         done = subprocess.run(
-            ["psql", "-X", "-q", "-At", "-F", "\t", "-h", self.data / "postgres-run", "-U", "holdfast", "-d", "holdfast", "-c", text],
-            capture_output=True, text=True, cwd="/", timeout=60, **user,
+            [
+                "psql",
+                "-X",
+                "-q",
+                "-At",
+                "-F",
+                "\t",
+                "-h",
+                self.data / "postgres-run",
+                "-U",
+                "holdfast",
+                "-d",
+                "holdfast",
+                "-c",
+                text,
+            ],
+            capture_output=True,
+            text=True,
+            cwd="/",
+            timeout=60,
+            **user,
         )
         if done.returncode:
             raise AssertionError(done.stderr)
@@ -100,7 +124,11 @@ class WorkerPlace(Place):
             environment, arguments = read(f"/proc/{pid}/environ"), read(f"/proc/{pid}/cmdline")
             cookie = b"HOLDFAST_COOKIE=" in environment and mark in environment
             first = arguments.split(b"\0")[0]
-            ours = Path(PROGRAM).parent == Path(os.fsdecode(first)).parent and b"shim" not in first and b"misbehave" not in first
+            ours = (
+                Path(PROGRAM).parent == Path(os.fsdecode(first)).parent
+                and b"shim" not in first
+                and b"misbehave" not in first
+            )
             named = mark in arguments and b"postgres" not in first and pid != server and not ours
             if cookie or named:
                 found.append((pid, arguments.replace(b"\0", b" ").decode(errors="replace")[:120]))

@@ -9,14 +9,11 @@ from pathlib import Path
 SOURCE = Path(sys.argv.pop(1))
 README = (SOURCE / "lib/README.md").read_text()
 
-MODULES = {path.parent.name: path.parent for top in ("lib", "services")
-           for path in SOURCE.glob(f"{top}/*/CMakeLists.txt")}
-# The only modules that include a library.
-ONLY = {
-    "pqxx/": {"pg"},
-    "boost/process": {"process"},
-    "curl/": {"http", "capture"},
+MODULES = {
+    path.parent.name: path.parent for top in ("lib", "services") for path in SOURCE.glob(f"{top}/*/CMakeLists.txt")
 }
+# The only modules that include a library.
+ONLY = {"pqxx/": {"pg"}, "boost/process": {"process"}, "curl/": {"http", "capture"}}
 
 
 def sources(directory):

@@ -53,7 +53,7 @@ TEST_CASE("a crawl of depth 2 takes every page once and seals itself") {
     CHECK(page.find(directory + "/index.html") != std::string::npos);
 }
 
-TEST_CASE("the cap on URLs is never passed, whoever finds them") {
+TEST_CASE("the cap on URLs is never passed, by any worker") {
   WorkerStage stage;
   stage.hook("page", "on_Snapshot__10_page.sh", std::string(kPage) + kTree);
   store::NewCrawl crawl;
@@ -162,7 +162,7 @@ TEST_CASE("two workers share a crawl, and nothing is done twice") {
   stage.check_disk_and_rows();
 }
 
-TEST_CASE("a worker that nobody asks takes what is added later") {
+TEST_CASE("a worker that is not notified takes what is added later") {
   WorkerStage stage;
   stage.options.poll = 1h; // so it must hear the doorbell
   stage.hook("page", "on_Snapshot__10_page.sh", kPage);

@@ -19,7 +19,7 @@ constexpr const char* kQueue = "select status, attempts, lapses, fence, owner_id
 
 void give_up(WorkerStage& stage, const std::string& worker) {
   // One transaction, so that no beat comes in between. Again, if a claim of that worker was just under way: who gives
-  // up waits for nobody.
+  // up does not wait.
   stage.until("it lapses", [&] {
     stage.connection.script(
         "update holdfast.process set lease_until = clock_timestamp() - interval '1 second' where id = '" + worker +
@@ -140,7 +140,7 @@ TEST_CASE("a stopped worker puts its work back without a mark on it") {
 TEST_CASE("a worker that is killed by its own signal leaves no hook and writes nothing") {
   WorkerStage stage;
   stage.hook("page", "on_Snapshot__10_page.sh", std::string("trap '' TERM\n") + kGated);
-  stage.options.kill_grace = 30s; // nobody waits for that
+  stage.options.kill_grace = 30s; // the test does not wait for that
   stage.add({WorkerStage::url("1")});
   auto& worker = stage.start();
   stage.until_arrived("1");
@@ -205,7 +205,7 @@ TEST_CASE("a worker that cannot beat fences itself before its lease ends") {
   auto& worker = stage.start();
   stage.until_arrived("1");
   {
-    // Somebody's transaction holds the worker's row: no beat gets through.
+    // A transaction holds the worker's row: no beat gets through.
     pg::Connection blocker(stage.options.dsn);
     blocker.transaction([&](pg::Transaction& transaction) {
       transaction.call("select 1 from holdfast.process where id = $1::uuid for update", pg::Params::of(worker.id));
@@ -221,9 +221,9 @@ TEST_CASE("a worker that cannot beat fences itself before its lease ends") {
   stage.check_disk_and_rows();
 }
 
-TEST_CASE("a snapshot that is taken away and comes back is run anew, and the first run does not disturb it") {
+TEST_CASE("a snapshot that is taken away and comes back is run again, and the first run does not disturb it") {
   WorkerStage stage;
-  stage.options.beat = 1h; // nobody tells the worker but the doorbell, so its old run lives on for a while
+  stage.options.beat = 1h; // only the doorbell tells the worker, so its old run lives on for a while
   stage.options.lease = 1h;
   stage.options.margin = 1min;
   stage.hook("page", "on_Snapshot__10_page.sh",
@@ -266,7 +266,7 @@ TEST_CASE("what a dead incarnation left on this machine is cleared away") {
   CHECK(worker::collect_leftovers(stage.options.work_dir, "machine").empty());
 }
 
-TEST_CASE("short names in /tmp go with the directories they lead to, whoever had made these") {
+TEST_CASE("short names in /tmp go with the directories they lead to, also after a kill") {
   WorkerStage stage;
   const auto link = [&](const std::string& tail, const std::string& worker) {
     const std::filesystem::path name = "/tmp/holdfast-" + tail;
@@ -276,7 +276,7 @@ TEST_CASE("short names in /tmp go with the directories they lead to, whoever had
   std::string gone = base::new_uuid(), there = base::new_uuid();
   const auto dangling = link(gone.substr(24), gone);
   const auto living = link(there.substr(24), there);
-  const auto foreign = link("somebody-" + gone.substr(24), gone);
+  const auto foreign = link("another-" + gone.substr(24), gone);
   std::filesystem::create_directories(stage.dir / "elsewhere/workers" / there);
   worker::collect_leftovers(stage.options.work_dir, "machine");
   CHECK(!std::filesystem::is_symlink(dangling));

@@ -1,4 +1,4 @@
-// Crawl sessions: crawl hooks run once a worker and crawl, are shared, and go when nobody needs them.
+// Crawl sessions: crawl hooks run once a worker and crawl, are shared, and end with their last user.
 
 #include "tests/worker/stage.hpp"
 
@@ -64,7 +64,7 @@ TEST_CASE("where a crawl is open is a query, and a sealed crawl is open nowhere"
   stage.leave(worker);
 }
 
-TEST_CASE("a crawl hook that fails puts the snapshot back, spent; a later try opens the session anew") {
+TEST_CASE("a crawl hook that fails puts the snapshot back, spent; a later try opens the session again") {
   WorkerStage stage;
   stage.hook("browser", "on_CrawlSetup__90_launch.sh",
              "test -e \"$gates/mended\" || { echo 'no display' >&2; exit 1; }\n");

@@ -1,7 +1,7 @@
 // holdfast-guard [--spare=PIDFILE] [--] PROGRAM [ARGUMENT...]: runs a program and leaves nothing behind when it ends,
 // however it ends - but for the database server whose postmaster.pid PIDFILE is then: other programs may be using it,
 // and the last of them stops it; if that was our program and it was killed, we do (see lib/pg/embedded.cpp for the
-// locks). What the file says is checked against the process: a stale file must spare nobody.
+// locks). What the file says is checked against the process: a stale file must not spare a process.
 //
 // Parent of a worker, and process 1 of a container: it adopts and reaps every orphan, passes signals on, and at the end
 // lets the shims end their hooks, then kills whatever is left. If the guard itself is killed, the program is killed
@@ -59,7 +59,7 @@ bool is_shim(pid_t pid) {
   return std::strcmp(name, kShimName) == 0;
 }
 
-// True if the process runs the PostgreSQL server of that data directory. The executable is what nobody can pretend; if
+// True if the process runs the PostgreSQL server of that data directory. A process cannot fake its executable; if
 // it may not be looked at, the name in the arguments has to do.
 bool serves(pid_t pid, const char* data_directory) {
   char path[64], link[4096], arguments[8192];
@@ -111,8 +111,9 @@ int open_beside(const char* pid_file, const char* name) {
 
 bool try_lock(int fd) { return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0; }
 
-// Our program may have been the last user of its database server, and was killed before it could stop it. Whoever
-// starts or stops the server holds postgres.lock, and all who use it share postgres.users: with both ours, nobody does.
+// Our program may have been the last user of its database server, and was killed before it could stop it. A process
+// that starts or stops the server holds postgres.lock, and all who use it share postgres.users. If we get both, it is
+// unused.
 void stop_unused_server(const char* pid_file) {
   if (server_of(pid_file) == 0) return;
   if (!try_lock(open_beside(pid_file, "postgres.lock")) || !try_lock(open_beside(pid_file, "postgres.users"))) return;

@@ -29,7 +29,7 @@ struct PidList {
   }
 };
 
-// A process that is nobody's to end, with all below it; 0: none. The guard spares a database server that others use
+// A process that must not be ended, with all below it; 0: none. The guard spares a database server that others use
 // too.
 inline pid_t spared = 0;
 

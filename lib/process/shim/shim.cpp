@@ -242,7 +242,7 @@ private:
 
   void terminate_all() {
     tree::find_descendants(list);
-    if (!leader_gone_) kill(-leader_, SIGTERM); // once the leader is reaped its group number is nobody's
+    if (!leader_gone_) kill(-leader_, SIGTERM); // once the leader is reaped its group number is free
     for (size_t i = 0; i < list.count; ++i) {
       const pid_t pid = list.pids[i];
       // Once each: many programs take a second TERM for impatience. The group has had its own.
@@ -291,8 +291,8 @@ private:
     kill_at_ = now;
   }
 
-  // By those that were reaped or, if that is more, by all that were in the cgroup: nobody reaps the children of a
-  // process that ignores SIGCHLD.
+  // By the reaped children or, if that is more, by all processes of the cgroup. A process that ignores SIGCHLD leaves
+  // children that no wait() counts.
   static shim::Consumption used_so_far() {
     rusage usage;
     getrusage(RUSAGE_CHILDREN, &usage);
@@ -337,7 +337,7 @@ private:
       if (received.kind == shim::CommandKind::terminate) order(int64_t{received.grace_ms} * 1'000, true);
       if (received.kind == shim::CommandKind::kill) order(0, false);
     } else if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
-      listening_ = false; // whoever started us is gone
+      listening_ = false; // our starter is gone
       order(0, false);
     }
   }
@@ -422,7 +422,7 @@ int main(int argc, char** argv) {
     failure->step = understood && view.wanted() ? shim::Step::sandbox : shim::Step::fork;
   }
   syscall(SYS_close_range, 0, kControlDescriptor - 1,
-          0); // the hook's files are the hook's: nobody waits for ours to be closed
+          0); // the hook has its own files: no reader waits for ours to be closed
 
   if (leader > 0) {
     report.pid = leader;

@@ -29,7 +29,7 @@ class View {
 public:
   // `text`: lines of one letter and a path, or "-": no sandbox. It is kept and changed.
   //   U uid:gid  run as that user (only root can)
-  //   H path     seems empty; E path: the same, but writable and forgotten at the end
+  //   H path     seems empty; E path: the same, but writable and discarded at the end
   //   R path     shown, read-only; W path: shown, writable
   //   T path     shown as /tmp and /var/tmp, writable
   bool read(char* text) {

@@ -11,7 +11,9 @@ import procrastinate
 
 what, dsn, items, workers = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 logging.disable(logging.CRITICAL)
-app = procrastinate.App(connector=procrastinate.PsycopgConnector(conninfo=dsn, min_size=2, max_size=min(workers, 20) + 2))
+app = procrastinate.App(
+    connector=procrastinate.PsycopgConnector(conninfo=dsn, min_size=2, max_size=min(workers, 20) + 2)
+)
 arrived = asyncio.Queue()
 
 
@@ -53,7 +55,13 @@ async def main():
             begin_phase("drain")
             start = time.monotonic()
             # wait=False: ends as soon as the queue is empty.
-            await app.run_worker_async(concurrency=workers, wait=False, install_signal_handlers=False, delete_jobs="always", listen_notify=False)
+            await app.run_worker_async(
+                concurrency=workers,
+                wait=False,
+                install_signal_handlers=False,
+                delete_jobs="always",
+                listen_notify=False,
+            )
             answer["seconds"] = time.monotonic() - start
     print(json.dumps(answer))
 

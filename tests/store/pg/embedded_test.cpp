@@ -288,7 +288,7 @@ TEST_CASE("a stale postmaster.pid whose pid now belongs to another process does 
 
   const auto again = start(directory.path());
   CHECK(rows(*again) == 1);
-  CHECK(exists(bystander.pid())); // nobody was mistaken for the server
+  CHECK(exists(bystander.pid())); // no process was mistaken for the server
   CHECK(bystander.end() == 0);
 }
 

@@ -217,7 +217,7 @@ TEST_CASE("no callback runs once it is gone, even if it was posted before") {
   Owner owner;
   {
     const Heartbeat heartbeat(database.dsn(), {}, "bell", 1ms, owner.executor(), owner.callbacks());
-    // The empty batch is posted right after the first beat; nobody has run it yet.
+    // The empty batch is posted right after the first beat; it has not run yet.
     const auto deadline = std::chrono::steady_clock::now() + 30s;
     while (owner.beats < 3 && std::chrono::steady_clock::now() < deadline)
       std::this_thread::yield();

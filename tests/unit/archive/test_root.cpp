@@ -63,7 +63,7 @@ TEST_CASE("an empty directory without a sentinel is an unmounted volume, not a r
   CHECK(missing->error_class() == ErrorClass::unavailable);
 }
 
-TEST_CASE("a directory with somebody's files in it is never made a root") {
+TEST_CASE("a directory with other files in it is never made a root") {
   const TempDir dir;
   dir.write("holiday.jpg", "x");
   const auto error = error_of([&] { Root::open(dir.path(), kId, true); });

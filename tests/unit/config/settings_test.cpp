@@ -9,7 +9,7 @@ using Paths = std::vector<std::filesystem::path>;
 
 namespace {
 
-// The process has one working directory; whoever changes it puts it back.
+// The process has one working directory; a test that changes it restores it.
 class WorkingDirectory {
 public:
   explicit WorkingDirectory(const std::filesystem::path& directory) : before_(std::filesystem::current_path()) {
@@ -87,7 +87,7 @@ TEST_SUITE("settings") {
     CHECK(settings.path("archive.root") == "/arc");
   }
 
-  TEST_CASE("the home of somebody else is not understood") {
+  TEST_CASE("the home of another user is not understood") {
     const test::TempDir directory;
     const auto file = directory.write("a.yaml", "");
     CHECK(test::complaint(file, kHome, {{"data_dir", "~you/x"}}).message ==

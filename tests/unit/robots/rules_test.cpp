@@ -49,7 +49,7 @@ TEST_CASE("rules: our own group counts instead of everybody's, all groups with o
   CHECK_FALSE(forbidding_rule(parse(text, "nobody"), "/robots.txt"));
   CHECK(forbidding_rule(parse(text, "nobody"), "/any") == "/");
   CHECK_FALSE(parse(text, "nobody").delay);
-  // "holdfastbot" is somebody else.
+  // "holdfastbot" is another robot.
   CHECK(allowed("user-agent: holdfastbot\ndisallow: /\n", "/"));
 }
 
