@@ -46,6 +46,7 @@ public:
     for (const auto& directory : options_.binary_directories)
       show_programs(directory);
     show(options_.libexec);
+    show(options_.shim.parent_path()); // our own programs, which the plugins that come with us start
     show(options_.data_dir / "lib");
     show(options_.data_dir / "personas");
     if (const char* path = std::getenv("PATH"))
