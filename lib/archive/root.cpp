@@ -116,7 +116,7 @@ void require_writable(const Fd& directory, const std::filesystem::path& path) {
 
 } // namespace
 
-std::optional<std::string> collection_of(const std::filesystem::path& root) { return read_sentinel(root); }
+std::optional<std::string> directory_sentinel(const std::filesystem::path& root) { return read_sentinel(root); }
 
 Root Root::open(const std::filesystem::path& directory, const std::string& collection_id, bool create) {
   if (s3::is_location(directory.native())) {
