@@ -54,6 +54,7 @@ constexpr double kLargestExact = 0x1p53;
 
 // A decimal number, then a unit. nullopt for anything else: a sign, an exponent, an unknown unit, more than fits.
 std::optional<double> parse_quantity(std::string_view text, std::span<const Unit> units) {
+  if (text.find_first_of("\n\v\f\r") != std::string_view::npos) return std::nullopt; // more than one value
   text = trimmed(text);
   const auto length = std::min(text.find_first_not_of("0123456789."), text.size());
   const std::string_view number = text.substr(0, length);

@@ -119,8 +119,8 @@ Credentials find_credentials() {
     }
     const auto equals = line.find('=');
     if (section != profile || equals == std::string::npos) continue;
-    const auto name = base::trimmed(line.substr(0, equals));
-    const auto value = base::trimmed(line.substr(equals + 1));
+    const auto name = base::trimmed(std::string_view(line).substr(0, equals));
+    const auto value = base::trimmed(std::string_view(line).substr(equals + 1));
     if (name == "aws_access_key_id") found.key_id = value;
     if (name == "aws_secret_access_key") found.secret = value;
     if (name == "aws_session_token") found.session_token = value;
