@@ -1,5 +1,6 @@
 """A real worker on a collection of its own, as root or as a plain user, and what /proc says of it."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -74,8 +75,9 @@ class WorkerPlace(Place):
         """Pids of a process and its descendants."""
         found = [pid]
         for parent in found:
-            for thread in os.listdir(f"/proc/{parent}/task") if os.path.isdir(f"/proc/{parent}/task") else []:
-                found += map(int, read(f"/proc/{parent}/task/{thread}/children").split())
+            with contextlib.suppress(FileNotFoundError):  # it has ended meanwhile
+                for thread in os.listdir(f"/proc/{parent}/task"):
+                    found += map(int, read(f"/proc/{parent}/task/{thread}/children").split())
         return found
 
     def queue(self, *urls, plugins, **options):
