@@ -168,8 +168,11 @@ struct HttpServer::Impl {
       const auto& message = parser.get();
       Response response = co_await respond(message);
       stream.expires_after(kDeadline);
-      const bool sent =
-          co_await (response.file ? send_file(stream, message, response) : send_body(stream, message, response));
+      bool sent = false; // not by ?: because g++ 12 destroys an awaited conditional twice
+      if (response.file)
+        sent = co_await send_file(stream, message, response);
+      else
+        sent = co_await send_body(stream, message, response);
       if (!sent) co_return;
       if (!message.keep_alive()) {
         stream.socket().shutdown(tcp::socket::shutdown_send, ignored);

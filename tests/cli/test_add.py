@@ -116,7 +116,7 @@ class Adding(Case):
                 )
                 for record in result.records:
                     self.assertTrue(os.path.exists(record["path"]), record)
-                    self.assertRegex(record["sealed_at"], r"^\d{4}-\d\d-\d\d ")
+                    self.assertRegex(record["sealed_at"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
         code, text = on_terminal(self.home, "add", "--only-new", urls[0])
         self.assertEqual(code, OK, text)
         self.assertRegex(text, r"again/1: already archived on \d{4}-\d\d-\d\d \d\d:\d\d:\d\d [A-Z]+, /.*index\.html")

@@ -95,7 +95,7 @@ class CommandLine(Case):
 
     def test_unexpected_arguments_in_their_order(self):
         self.check_error(self.home.run("show", "7f3a", "one", "two"), USAGE, '"one two"')
-        self.check_error(self.home.run("list", "crawls", "-n", "3"), USAGE, "no option -n")
+        self.check_error(self.home.run("list", "crawls", "-Z", "3"), USAGE, "no option -Z")
 
     def test_bounds_of_numbers(self):
         for arguments, words in (

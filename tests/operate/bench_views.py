@@ -138,6 +138,7 @@ ASKS = [
     ("v_backlog", "select * from holdfast.v_backlog"),
     ("v_stuck", "select * from holdfast.v_stuck"),
     ("v_process", "select * from holdfast.v_process"),
+    ("v_total", "select * from holdfast.v_total"),
     ("v_throughput", "select * from holdfast.v_throughput"),
     ("metrics()", "select * from holdfast.metrics()"),
     ("why(), sealed snapshot", "select * from holdfast.why(:'snapshot')"),
