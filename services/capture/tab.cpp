@@ -6,6 +6,7 @@
 #include "lib/base/url.hpp"
 #include "services/capture/browser_host.hpp"
 #include "services/capture/cookies.hpp"
+#include "services/capture/fetch.hpp"
 #include "services/capture/icon.hpp"
 #include "services/capture/page.hpp"
 #include "services/capture/page_record.hpp"
@@ -23,8 +24,6 @@ namespace holdfast::capture {
 namespace {
 
 constexpr std::size_t kLargestSource = 8u << 20; // of a document that other hooks read
-constexpr std::size_t kLargestIcon = 1u << 20;
-constexpr int kFirstError = 400;      // of the statuses of HTTP
 constexpr double kLargestSide = 8192; // of a picture
 constexpr Seconds kQuiet{0.25};       // without a request: the page has settled
 constexpr Seconds kLongestSettling{8};
@@ -40,11 +39,6 @@ constexpr std::string_view kOwnTrouble[] = {"net::ERR_ABORTED", "net::ERR_BLOCKE
 volatile sig_atomic_t told_to_end = 0;
 
 Clock::time_point after(Seconds seconds) { return Clock::now() + std::chrono::duration_cast<Clock::duration>(seconds); }
-
-std::string text_of(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
 
 // What a browser shows as a page; empty: that. Else why not.
 std::string not_a_page(const std::string& content_type, const std::string& disposition) {
@@ -72,15 +66,6 @@ std::pair<int, int> resolution(const Job& job) {
 
 std::filesystem::path socket_path() {
   return std::filesystem::path(Job::setting("CRAWL_DIR", ".")) / "browser" / kBrowserSocket;
-}
-
-bool is_private(const std::string& host) {
-  if (base::is_private_host(host)) return true;
-  try {
-    return !base::private_address_of(host).empty();
-  } catch (const base::Error&) {
-    return false; // Chromium will say it better
-  }
 }
 
 // Chromium may only say that a navigation was aborted; the page that it shows names the error.
