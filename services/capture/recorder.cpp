@@ -1,6 +1,7 @@
 #include "services/capture/recorder.hpp"
 
 #include "lib/base/text.hpp"
+#include "services/capture/browser_page.hpp"
 #include "services/capture/charset.hpp"
 
 #include <algorithm>
