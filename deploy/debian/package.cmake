@@ -24,13 +24,13 @@ set(CPACK_DEBIAN_PACKAGE_SECTION web)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_DEPENDS "adduser, ${fetching}")
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "${recommended}")
-set(CPACK_DEBIAN_PACKAGE_DESCRIPTION "distributed web archiver with its queue in PostgreSQL
- Workers on one or many machines claim URLs from a PostgreSQL database, capture
- each page with plugins such as wget and Chromium, and keep it as a directory
- of files with a checksum manifest, and as rows that psql can read.
- .
- On one machine nothing has to be set up: holdfast add URL starts a database of
- its own. The recommended packages are needed for that, and for the browser.")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "distributed web archiver with its queue in PostgreSQL")
+set(CPACK_DEBIAN_PACKAGE_DESCRIPTION "Workers on one or many machines claim URLs from a PostgreSQL database, capture
+each page with plugins such as wget and Chromium, and keep it as a directory
+of files with a checksum manifest, and as rows that psql can read.
+.
+On one machine nothing has to be set up: holdfast add URL starts a database of
+its own. The recommended packages are needed for that, and for the browser.")
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${CMAKE_CURRENT_LIST_DIR}/postinst)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 include(CPack)
