@@ -22,7 +22,7 @@ namespace holdfast::capture {
 namespace {
 
 constexpr std::size_t kLargestSource = 8u << 20; // of a document that other hooks read
-constexpr Seconds kQuiet{0.25}; // without a request: the page has settled
+constexpr Seconds kQuiet{0.25};                  // without a request: the page has settled
 constexpr Seconds kLongestSettling{8};
 constexpr Seconds kAnswer{3}; // a page that works answers within it
 constexpr const char* kWarc = "page.warc.gz";

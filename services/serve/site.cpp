@@ -144,7 +144,8 @@ Response Site::admit(const Request& request) {
   // A name that leads here but is not ours: a page elsewhere that had its name changed to our address.
   if (!is_named(options_.hosts, request)) return plain(403, "ask for this page by the address it listens on\n");
   if (request.path == "/healthz") return plain(200, "ok\n");
-  if (!pass_.empty() && request.query.contains("token") && is_same_secret(parameter(request, "token"), options_.token)) {
+  if (!pass_.empty() && request.query.contains("token") &&
+      is_same_secret(parameter(request, "token"), options_.token)) {
     auto response = plain(303, "");
     response.headers = {{"Location", is_plain_path(request.path) ? request.path : "/"},
                         {"Set-Cookie", "holdfast=" + pass_ + "; Path=/; HttpOnly; SameSite=Strict; Max-Age=2592000"}};

@@ -28,7 +28,7 @@ namespace {
 constexpr std::chrono::seconds kFirst{1}; // a worker that is there for one page has other things to do
 constexpr std::chrono::seconds kReportEvery{60};
 constexpr std::chrono::seconds kProbe{10};
-constexpr std::chrono::minutes kInstall{5};   // at least, for a hook that installs
+constexpr std::chrono::minutes kInstall{5}; // at least, for a hook that installs
 constexpr std::chrono::minutes kClaimLength{10};
 constexpr int kAtOnce = 4;
 

@@ -49,8 +49,8 @@ awaitable<void> Housekeeping::check_clock() {
 }
 
 awaitable<void> Housekeeping::purge() {
-  const auto directories =
-      co_await pool_.run([](pg::Connection& connection) { return store::purge_waiting(connection, kPurgeBatch, kAge); });
+  const auto directories = co_await pool_.run(
+      [](pg::Connection& connection) { return store::purge_waiting(connection, kPurgeBatch, kAge); });
   std::vector<std::string> gone;
   co_await on_thread(files_, [&] {
     if (!directories.empty()) archive_.check();
