@@ -21,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(ROOT / "tests/cli"))
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/cli")]
 import support  # noqa: E402
 
 FILL = """
