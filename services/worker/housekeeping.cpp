@@ -1,11 +1,11 @@
 #include "services/worker/housekeeping.hpp"
 
 #include "lib/archive/verify.hpp"
+#include "lib/base/backoff.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/log.hpp"
 #include "lib/store/control.hpp"
 #include "services/worker/crawl_page.hpp"
-#include "services/worker/jitter.hpp"
 #include "services/worker/on_thread.hpp"
 
 #include <spdlog/spdlog.h>
@@ -34,7 +34,7 @@ awaitable<void> Housekeeping::run() {
       problem = error.what();
     }
     if (!problem.empty()) spdlog::debug("no housekeeping: {}", problem);
-    if (!stopped_) co_await sleeper_.sleep(jittered(kEvery));
+    if (!stopped_) co_await sleeper_.sleep(base::jittered(kEvery));
   }
 }
 

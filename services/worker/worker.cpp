@@ -1,12 +1,12 @@
 #include "services/worker/worker.hpp"
 
+#include "lib/base/backoff.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/base/log.hpp"
 #include "lib/base/metrics.hpp"
 #include "lib/base/test_point.hpp"
 #include "lib/store/json.hpp"
 #include "services/worker/connections.hpp"
-#include "services/worker/jitter.hpp"
 #include "services/worker/machine.hpp"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
@@ -396,7 +396,7 @@ std::chrono::milliseconds Worker::pause_after(const store::TurnAnswer& answer) c
   auto pause = options_.poll;
   if (done_) pause = std::min(pause, kDoneCheck);
   if (!not_claiming_.empty()) pause = kRoomCheck;
-  pause = jittered(pause);
+  pause = base::jittered(pause);
   if (!answer.wait) return pause;
   // What is due already although nothing was found is not for us: paused, or of a crawl that has no room here.
   const auto due =
