@@ -165,10 +165,11 @@ awaitable<void> SnapshotJob::run_hook(const hooks::Hook& hook) {
   const auto run = hooks_.start(hook, std::move(prepared), files_.directory(), number);
   results_.set_started(number, run->started_at());
   context_.running_hooks->changed();
+  const HookSet::Running started{run, number};
   if (hook.name.background)
     co_await run->ready(readiness);
   else
-    co_await collect({run, number});
+    co_await collect(started);
 }
 
 awaitable<void> SnapshotJob::end_background() {
@@ -274,7 +275,8 @@ awaitable<void> SnapshotJob::reap() {
   hooks_.interrupt(interrupted_.empty() ? std::chrono::milliseconds(0) : context_.options.kill_grace);
   for (const auto& hook : hooks_.running()) {
     try {
-      results_.take_end(hook, co_await hook.run->finish());
+      const auto outcome = co_await hook.run->finish();
+      results_.take_end(hook, outcome);
     } catch (const std::exception& error) {
       const auto& name = hook.run->hook();
       spdlog::debug("{}: nothing is known of the end of {}/{}: {}", claim_.url, name.plugin->name, name.name.name,

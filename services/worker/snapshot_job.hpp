@@ -8,7 +8,7 @@
 #include "lib/hooks/hook_run.hpp"
 #include "lib/store/snapshot.hpp"
 #include "services/worker/admission.hpp"
-#include "services/worker/crawl_session.hpp"
+#include "services/worker/crawl_sessions.hpp"
 #include "services/worker/failure.hpp"
 #include "services/worker/hook_results.hpp"
 #include "services/worker/hook_set.hpp"
