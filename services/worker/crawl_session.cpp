@@ -1,6 +1,5 @@
 #include "services/worker/crawl_session.hpp"
 
-#include "lib/archive/attempt.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/log.hpp"
@@ -11,8 +10,6 @@
 #include "lib/store/session.hpp"
 #include "lib/store/view.hpp"
 #include "services/worker/binary_resolver.hpp"
-#include "services/worker/hook_sandbox.hpp"
-#include "services/worker/on_thread.hpp"
 #include "services/worker/prepare_hook.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -20,16 +17,10 @@
 #include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
 
-#include <unistd.h>
-
-#include <fstream>
-
 namespace holdfast::worker {
 
 namespace {
 
-constexpr std::chrono::seconds kHeartbeat{5};
-constexpr int kHeartbeatKills = 180;    // seconds without a heartbeat after which hooks take a session for dead
 constexpr std::size_t kLogTail = 16384; // of each log of a crawl hook that failed
 constexpr std::int64_t kSeeds = 1000;   // told to crawl hooks
 
@@ -50,9 +41,8 @@ static_assert(!may_become(SessionState::opening, SessionState::closed), "the dat
 CrawlSession::CrawlSession(JobContext& context, const store::Claim& claim, Callbacks callbacks)
     : context_(context), callbacks_(std::move(callbacks)), crawl_id_(claim.lease.crawl_id), id_(base::new_uuid()),
       persona_(claim.persona.empty() ? "Default" : claim.persona), options_(context.options.hook_options),
-      directory_(context.options.work_dir / "crawls" / id_), hook_context_(machine_context(context)), running_(context),
-      changed_(context.executor, asio::steady_timer::time_point::max()), linger_(context.executor),
-      pulse_(context.executor) {
+      directory_(context, crawl_id_, id_, persona_), hook_context_(machine_context(context)), running_(context),
+      changed_(context.executor, asio::steady_timer::time_point::max()), linger_(context.executor) {
   const auto persona = hooks::read_persona(context.options.data_dir / "personas", persona_);
   if (!persona)
     throw base::Error(base::ErrorClass::configuration, "there is no persona \"" + persona_ + "\" on this machine",
@@ -69,12 +59,9 @@ CrawlSession::CrawlSession(JobContext& context, const store::Claim& claim, Callb
   const auto selected = hooks::selected_plugins(catalog, base::join(claim.plugins, ","), options_);
   context_.binary_resolver->also(selected, options_);
   hooks_ = catalog.hooks_for(hooks::Event::crawl_setup, selected);
+  directory_.set_hooks(has_hooks());
   last_hooks_ = catalog.hooks_for(hooks::Event::crawl_end, selected);
-  add_persona(hooks::persona_options(*persona, personas() / persona_));
-}
-
-std::filesystem::path CrawlSession::personas() const {
-  return hooks_.empty() ? context_.options.data_dir / "personas" : directory_ / ".persona";
+  add_persona(hooks::persona_options(*persona, directory_.personas() / persona_));
 }
 
 int CrawlSession::enter(std::function<void(const std::string&)> broken) {
@@ -174,7 +161,7 @@ void CrawlSession::rest() {
 awaitable<void> CrawlSession::open() {
   std::string problem;
   try {
-    co_await make_directories();
+    co_await directory_.make();
     if (has_hooks()) co_await run_first_hooks();
   } catch (const GivenUp&) {
   } catch (const std::exception& error) {
@@ -191,10 +178,10 @@ awaitable<void> CrawlSession::open() {
 }
 
 awaitable<void> CrawlSession::run_first_hooks() {
-  spawn(keep_heartbeat());
+  spawn(directory_.keep_heartbeat());
   co_await describe_crawl();
   co_await context_.retry.repeat([&](pg::Connection& connection) {
-    store::session_open(connection, context_.worker_id, id_, crawl_id_, directory_.string());
+    store::session_open(connection, context_.worker_id, id_, crawl_id_, directory_.path().string());
   });
   {
     const auto about = log_about();
@@ -208,59 +195,16 @@ awaitable<void> CrawlSession::run_first_hooks() {
   co_await report(SessionState::ready);
 }
 
-awaitable<void> CrawlSession::make_directories() {
-  co_await on_thread(context_.files, [this] {
-    std::error_code error;
-    std::filesystem::create_directories(directory_, error);
-    if (error)
-      throw base::Error(base::ErrorClass::cannot_create,
-                        "cannot create " + directory_.string() + ": " + error.message(),
-                        "check owner, permissions and free space of work_dir");
-    // The crawl's browser saves what it downloads into the directories of its pages.
-    for (const auto& needed : {attempts(), sandboxed() ? temporary() : directory_})
-      std::filesystem::create_directories(needed, error);
-    give_to_hooks(context_.sandbox, temporary());
-    give_to_hooks(context_.sandbox, directory_);
-    if (!has_hooks()) return;
-    // Hooks keep there what outlives a crawl.
-    std::filesystem::create_directories(context_.options.data_dir / "lib", error);
-    // A browser locks its profile: each session works on a copy of the persona's.
-    const auto persona = personas() / persona_;
-    std::filesystem::create_directories(persona, error);
-    std::filesystem::copy(context_.options.data_dir / "personas" / persona_, persona,
-                          std::filesystem::copy_options::recursive | std::filesystem::copy_options::copy_symlinks,
-                          error);
-    give_to_hooks(context_.sandbox, directory_);
-  });
-}
-
 awaitable<void> CrawlSession::describe_crawl() {
   const auto seeds = co_await context_.retry.repeat(
       [this](pg::Connection& connection) { return store::crawl_seeds(connection, crawl_id_, kSeeds); });
   hook_context_.crawl_id = crawl_id_;
   hook_context_.url = seeds.empty() ? "" : seeds.front();
   hook_context_.source_url = base::join(seeds, "\n");
-  hook_context_.crawl_dir = directory_;
-  hook_context_.personas_dir = personas();
+  hook_context_.crawl_dir = directory_.path();
+  hook_context_.library_dir = directory_.library();
+  hook_context_.personas_dir = directory_.personas();
   hook_context_.persona = persona_;
-}
-
-// Hooks that sweep up take a crawl directory without a fresh heartbeat for abandoned.
-awaitable<void> CrawlSession::keep_heartbeat() {
-  const auto file = directory_ / ".heartbeat.json";
-  for (;;) {
-    const nlohmann::json text = {{"runtime", "holdfast"},
-                                 {"crawl_id", crawl_id_},
-                                 {"owner_pid", getpid()},
-                                 {"last_alive_at", base::utc_timestamp()},
-                                 {"kill_after_seconds", kHeartbeatKills}};
-    const auto partial = directory_ / ".heartbeat.json.new";
-    std::error_code ignored;
-    if (std::ofstream(partial) << store::json_text(text) << '\n') std::filesystem::rename(partial, file, ignored);
-    pulse_.expires_after(kHeartbeat);
-    const auto [cancelled] = co_await pulse_.async_wait(asio::as_tuple(asio::use_awaitable));
-    if (cancelled) co_return;
-  }
 }
 
 void CrawlSession::note(const hooks::Hook& hook, nlohmann::json columns) {
@@ -294,10 +238,10 @@ awaitable<void> CrawlSession::run_hook(const hooks::Hook& hook) {
     co_return;
   }
   prepared.command.sandbox = context_.sandbox;
-  prepared.command.sandbox.writable = {directory_, attempts()};
-  prepared.command.sandbox.temporary = temporary();
+  prepared.command.sandbox.writable = {directory_.path(), directory_.attempts()};
+  prepared.command.sandbox.temporary = directory_.temporary();
   const auto limit = prepared.limits.timeout + kReadiness;
-  const auto run = running_.start(hook, std::move(prepared), directory_);
+  const auto run = running_.start(hook, std::move(prepared), directory_.path());
   if (hook.name.background) {
     note(hook, {{"status", "started"}, {"pid", run->pid()}});
     if (co_await run->ready(limit)) co_return;
@@ -358,25 +302,11 @@ awaitable<void> CrawlSession::wind_up(bool was_ready) {
     const auto about = log_about();
     spdlog::info("closed crawl {} here: {}", crawl_id_, reason_);
   }
-  pulse_.cancel();
-  co_await remove_directories();
+  co_await directory_.remove();
   // Only now: who waits for the end looks for the session again at once, and must not find it.
   gone_ = true;
   callbacks_.ended(*this);
   wake();
-}
-
-awaitable<void> CrawlSession::remove_directories() {
-  co_await on_thread(context_.files, [this] {
-    std::error_code ignored;
-    std::filesystem::remove_all(directory_, ignored);
-    std::filesystem::remove(attempts(), ignored); // only if no attempt is there
-    try {
-      if (sandboxed()) archive::remove_directory(temporary());
-    } catch (const base::Error& error) {
-      spdlog::warn("left behind: {}", error.what());
-    }
-  });
 }
 
 awaitable<void> CrawlSession::run_last_hooks() {

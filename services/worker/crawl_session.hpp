@@ -11,12 +11,12 @@
 #include "lib/store/snapshot.hpp"
 #include "services/worker/hook_set.hpp"
 #include "services/worker/job_context.hpp"
+#include "services/worker/session_directory.hpp"
 
 #include <boost/asio/steady_timer.hpp>
 #include <nlohmann/json_fwd.hpp>
 
 #include <array>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -62,8 +62,7 @@ public:
   CrawlSession(JobContext& context, const store::Claim& claim, Callbacks callbacks);
 
   const std::string& crawl_id() const { return crawl_id_; }
-  const std::filesystem::path& directory() const { return directory_; }
-  std::filesystem::path personas() const;
+  const SessionDirectory& directory() const { return directory_; }
   // What crawl hooks and the persona have set for the hooks of its snapshots.
   const hooks::Options& set_options() const { return set_options_; }
   bool has_hooks() const { return !hooks_.empty(); }
@@ -95,39 +94,33 @@ private:
   awaitable<void> change();
   awaitable<void> open();
   awaitable<void> run_first_hooks();
-  awaitable<void> make_directories();
   awaitable<void> describe_crawl();
-  awaitable<void> keep_heartbeat();
   void note(const hooks::Hook& hook, nlohmann::json columns);
   void note(const hooks::Hook& hook, const hooks::HookOutcome& outcome);
   awaitable<void> run_hook(const hooks::Hook& hook);
   awaitable<void> watch(std::shared_ptr<hooks::HookRun> run);
   awaitable<void> wind_up(bool was_ready);
   awaitable<void> run_last_hooks();
-  awaitable<void> remove_directories();
   awaitable<void> report(SessionState state);
   base::LogAbout log_about(const hooks::Hook* hook = nullptr) const;
-  bool sandboxed() const { return context_.sandbox.level != process::SandboxLevel::none; }
-  std::filesystem::path temporary() const { return context_.options.work_dir / "tmp" / id_; }
-  std::filesystem::path attempts() const { return context_.options.work_dir / "attempts" / crawl_id_; }
 
   JobContext& context_;
   const Callbacks callbacks_;
   const std::string crawl_id_, id_, persona_;
   hooks::Options options_, set_options_;
-  const std::filesystem::path directory_;
+  SessionDirectory directory_;
   hooks::HookContext hook_context_;
   std::vector<const hooks::Hook*> hooks_, last_hooks_;
   SessionState state_{SessionState::opening};
   std::string reason_;   // of its state
   std::string unneeded_; // why nothing needs it after its users; empty: others may come
   Haste haste_{Haste::none};
-  bool gone_{false}; // its directories, too
+  bool gone_{false}; // its directory, too
   HookSet running_;  // the one in the foreground, and the background hooks until the end of the session
   std::map<std::string, std::string> notes_; // by plugin/hook; rows of session_hook as JSON
   std::map<int, std::function<void(const std::string&)>> users_;
   int last_user_{0};
-  asio::steady_timer changed_, linger_, pulse_;
+  asio::steady_timer changed_, linger_;
 };
 
 } // namespace holdfast::worker

@@ -15,8 +15,7 @@ CrawlSessions::Share& CrawlSessions::Share::operator=(Share&& other) noexcept {
   std::swap(number_, other.number_);
   return *this;
 }
-std::filesystem::path CrawlSessions::Share::directory() const { return session_->directory(); }
-std::filesystem::path CrawlSessions::Share::personas() const { return session_->personas(); }
+const SessionDirectory& CrawlSessions::Share::directory() const { return session_->directory(); }
 const hooks::Options& CrawlSessions::Share::options() const { return session_->set_options(); }
 
 CrawlSessions::CrawlSessions(JobContext& context, std::function<void()> changed)

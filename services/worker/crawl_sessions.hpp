@@ -7,7 +7,6 @@
 #include "services/worker/crawl_session.hpp"
 #include "services/worker/job_context.hpp"
 
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -29,9 +28,7 @@ public:
     ~Share();
     Share(Share&& other) noexcept;
     Share& operator=(Share&& other) noexcept;
-    // CRAWL_DIR and PERSONAS_DIR of its hooks.
-    std::filesystem::path directory() const;
-    std::filesystem::path personas() const;
+    const SessionDirectory& directory() const;
     // What crawl hooks have set for the hooks after them.
     const hooks::Options& options() const;
 

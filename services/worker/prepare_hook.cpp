@@ -14,7 +14,6 @@ hooks::HookContext machine_context(const JobContext& context) {
   hook.data_dir = context.options.data_dir;
   const bool sandboxed = context.sandbox.level != process::SandboxLevel::none;
   hook.temporary_dir = sandboxed ? "/tmp" : context.options.temporary_dir;
-  hook.library_dir = context.options.data_dir / "lib";
   hook.last_on_path = context.options.last_on_path();
   return hook;
 }

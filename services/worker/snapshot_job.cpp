@@ -130,8 +130,9 @@ awaitable<void> SnapshotJob::join_session() {
     hooks_.interrupt(context_.options.kill_grace);
   });
   check();
-  hook_context_.crawl_dir = session_.directory();
-  hook_context_.personas_dir = session_.personas();
+  hook_context_.crawl_dir = session_.directory().path();
+  hook_context_.library_dir = session_.directory().library();
+  hook_context_.personas_dir = session_.directory().personas();
   for (const auto& [key, value] : session_.options())
     options_[key] = value;
 }
@@ -158,7 +159,7 @@ awaitable<void> SnapshotJob::run_hook(const hooks::Hook& hook) {
   if (!prepared.missing.empty()) co_return results_.skip(hook, prepared.missing);
   prepared.limits.output_bytes = results_.room_for(hook.plugin->name, prepared.limits.output_bytes);
   prepared.command.sandbox = context_.sandbox;
-  prepared.command.sandbox.writable = {files_.directory(), session_.directory()};
+  prepared.command.sandbox.writable = {files_.directory(), session_.directory().path()};
   prepared.command.sandbox.temporary = files_.temporary();
   const auto readiness = prepared.limits.timeout + kReadiness;
   const auto number = results_.add(hook);
