@@ -76,6 +76,15 @@ create or replace function holdfast.crawl_options(p_crawl uuid)
 $$;
 comment on function holdfast.crawl_options(uuid) is 'What a crawl runs, as it was when it was added.';
 
+create or replace function holdfast.merged_tags(p_tags text[], p_add text[], p_remove text[])
+  returns text[] language sql immutable as $$
+  -- In order, each once.
+  select array(select distinct t
+                 from unnest(p_tags || p_add) t
+                 where (t = any (p_remove)) is not true
+                 order by t)
+$$;
+
 create or replace function holdfast.crawl_describe(p_crawl uuid,
     p_label text, p_notes text, p_add text[], p_remove text[], p_by text)
   returns bigint language plpgsql as $$
@@ -86,16 +95,10 @@ declare
 begin
   update holdfast.crawl c
     set label = coalesce(p_label, c.label), notes = coalesce(p_notes, c.notes),
-        tags = array(select distinct t
-                       from unnest(c.tags || p_add) t
-                       where (t = any (p_remove)) is not true
-                       order by t)
+        tags = holdfast.merged_tags(c.tags, p_add, p_remove)
     where c.id = p_crawl;
   update holdfast.snapshot s
-    set tags = array(select distinct t
-                       from unnest(s.tags || p_add) t
-                       where (t = any (p_remove)) is not true
-                       order by t)
+    set tags = holdfast.merged_tags(s.tags, p_add, p_remove)
     where s.crawl_id = p_crawl
       and (not coalesce(p_add, '{}') <@ s.tags or s.tags && coalesce(p_remove, '{}'));
   get diagnostics v_changed = row_count;
@@ -117,10 +120,7 @@ declare
   v_crawl uuid;
 begin
   update holdfast.snapshot s
-    set tags = array(select distinct t
-                       from unnest(s.tags || p_add) t
-                       where (t = any (p_remove)) is not true
-                       order by t)
+    set tags = holdfast.merged_tags(s.tags, p_add, p_remove)
     where s.id = p_snapshot and (not p_add <@ s.tags or s.tags && p_remove)
     returning s.crawl_id into v_crawl;
   if not found then return false; end if;
