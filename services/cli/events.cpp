@@ -28,7 +28,7 @@ struct EventOptions {
   std::string crawl;
 };
 
-constexpr std::chrono::milliseconds kPoll{300};
+constexpr std::chrono::milliseconds kEventPoll{300};
 constexpr std::int64_t kOverlap = 1000; // an event may become visible after a later one
 
 void print(const Context& context, const store::Event& event) {
@@ -106,7 +106,7 @@ int follow(Context& context, const std::string& crawl, Seen seen) {
       if (!lost) std::cerr << "holdfast: " << error.what() << "; trying again\n";
       lost = true;
     }
-    std::this_thread::sleep_for(kPoll);
+    std::this_thread::sleep_for(kEventPoll);
   }
   return base::kExitInterrupted;
 }

@@ -15,7 +15,7 @@ namespace holdfast::worker {
 
 namespace {
 
-constexpr std::chrono::milliseconds kEvery{30000};
+constexpr std::chrono::milliseconds kHousekeepingEvery{30000};
 constexpr std::chrono::milliseconds kAge{60000}; // until then it is left to a runner, which says what it cannot do
 
 } // namespace
@@ -35,7 +35,7 @@ awaitable<void> Housekeeping::run() {
       problem = error.what();
     }
     if (!problem.empty()) spdlog::debug("no housekeeping: {}", problem);
-    if (!stopped_) co_await sleeper_.sleep(base::jittered(kEvery));
+    if (!stopped_) co_await sleeper_.sleep(base::jittered(kHousekeepingEvery));
   }
 }
 
