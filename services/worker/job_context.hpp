@@ -3,6 +3,7 @@
 
 #include "lib/archive/root.hpp"
 #include "lib/base/async.hpp"
+#include "lib/base/log.hpp"
 #include "lib/process/launcher.hpp"
 #include "lib/process/sandbox.hpp"
 #include "lib/store/snapshot.hpp"
@@ -39,5 +40,11 @@ struct JobContext {
   RunningHooks* running_hooks{nullptr};
   Turns* turns{nullptr};
 };
+
+// What is logged while it lives is about this attempt, and a hook of it.
+inline base::LogAbout log_about(const store::Lease& lease, const std::string& plugin = "",
+                                const std::string& hook = "") {
+  return base::LogAbout({lease.crawl_id, lease.snapshot_id, lease.fence, plugin, hook});
+}
 
 } // namespace holdfast::worker
