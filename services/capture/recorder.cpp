@@ -68,7 +68,7 @@ std::string reason_of(int status) {
 
 } // namespace
 
-Recorder::Recorder(DevTools& browser, WarcWriter& warc, Rules rules)
+Recorder::Recorder(DevTools& browser, warc::Writer& warc, Rules rules)
     : browser_(browser), warc_(warc), rules_(std::move(rules)) {}
 
 void Recorder::watch(const std::string& session, bool is_page) {
@@ -165,7 +165,7 @@ void Recorder::ask_for_bytes(const std::shared_ptr<Entry>& entry) {
                 [this, entry](const Json& result, const std::string& error) {
                   if (error.empty()) {
                     entry->streaming = true;
-                    add_bytes(*entry, base64_decode(text_of(result, "bufferedData")));
+                    add_bytes(*entry, warc::base64_decode(text_of(result, "bufferedData")));
                   }
                   let_go(entry->request_id);
                 });
@@ -259,7 +259,7 @@ void Recorder::data_received(const Json& parameters) {
   auto& entry = *found->second;
   entry.announced += parameters.value("dataLength", std::uint64_t{0});
   if (const auto data = parameters.find("data"); data != parameters.end() && data->is_string())
-    add_bytes(entry, base64_decode(data->get_ref<const std::string&>()));
+    add_bytes(entry, warc::base64_decode(data->get_ref<const std::string&>()));
 }
 
 void Recorder::loading_finished(const Json& parameters) {
@@ -286,7 +286,7 @@ void Recorder::fetch_body(const std::shared_ptr<Entry>& entry) {
                   if (error.empty() && entry->body.size() == 0) {
                     const auto text = text_of(result, "body");
                     if (result.value("base64Encoded", false))
-                      add_bytes(*entry, base64_decode(text));
+                      add_bytes(*entry, warc::base64_decode(text));
                     else
                       add_bytes(*entry, encode_text(text, entry->charset));
                   } else {
@@ -358,7 +358,7 @@ void Recorder::read_stream() {
                   const auto data = result.find("data");
                   if (error.empty() && data != result.end()) {
                     const auto& text = data->get_ref<const std::string&>();
-                    add_bytes(*taking_->entry, result.value("base64Encoded", false) ? base64_decode(text) : text);
+                    add_bytes(*taking_->entry, result.value("base64Encoded", false) ? warc::base64_decode(text) : text);
                   }
                   if (!error.empty() || full_)
                     end_taking(false);

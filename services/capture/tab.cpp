@@ -133,7 +133,7 @@ private:
   const Clock::time_point give_up_; // then only the time to save the page is left
   const std::uint64_t limit_;
   DevTools browser_;
-  WarcWriter warc_;
+  warc::Writer warc_;
   Recorder recorder_;
   PageRecord page_;
   std::string session_, frame_;
@@ -473,7 +473,7 @@ public:
     return browser_.call(method, std::move(parameters), session_, job_.deadline());
   }
   std::string bytes(const std::string& method, Json parameters) {
-    auto data = base64_decode(text_of(call(method, std::move(parameters)), "data"));
+    auto data = warc::base64_decode(text_of(call(method, std::move(parameters)), "data"));
     refuse_error_page();
     return data;
   }

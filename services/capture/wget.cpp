@@ -3,7 +3,6 @@
 #include "lib/base/url.hpp"
 #include "services/capture/link.hpp"
 #include "services/capture/page_record.hpp"
-#include "services/capture/warc.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
