@@ -80,14 +80,24 @@ def main():
     url, pages = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 100000
     began = time.monotonic()
     sql(url, FILL.replace("{pages}", str(pages)))
-    sql(url, "vacuum analyze holdfast.page_text; vacuum analyze holdfast.snapshot; vacuum analyze holdfast.snapshot_sealed")
+    sql(
+        url,
+        "vacuum analyze holdfast.page_text; vacuum analyze holdfast.snapshot; vacuum analyze holdfast.snapshot_sealed",
+    )
     print(f"{pages} pages, filled in {time.monotonic() - began:.0f} s")
     for what, how in KINDS.items():
         calls = []
         for n in range(100):
             if how is None:
-                words = sql(url, "select array_to_string((string_to_array(text, ' '))[5:7], ' ') from holdfast.page_text "
-                                 f"offset {n * 37} limit 1") if n < 20 else None
+                words = (
+                    sql(
+                        url,
+                        "select array_to_string((string_to_array(text, ' '))[5:7], ' ') from holdfast.page_text "
+                        f"offset {n * 37} limit 1",
+                    )
+                    if n < 20
+                    else None
+                )
                 text = f"'\"{words}\"'" if words else None
             elif how.startswith("host "):
                 text = f"'{how[5:].format(n=n)}', p_host => 'site{n}.example'"
@@ -96,10 +106,14 @@ def main():
             if text:
                 calls.append(f"holdfast.search({text})")
         times, found = timed(url, calls)
-        print(f"{what:34} median {statistics.median(times):6.1f} ms, slowest {max(times):6.1f} ms, "
-              f"{found / len(times):.1f} rows")
+        print(
+            f"{what:34} median {statistics.median(times):6.1f} ms, slowest {max(times):6.1f} ms, "
+            f"{found / len(times):.1f} rows"
+        )
     for name in ("page_text", "page_text_words"):
-        print(f"{name:34} {sql(url, f'''select pg_size_pretty(pg_{'total_relation' if name == 'page_text' else 'relation'}_size('holdfast.{name}'))''')}")
+        print(
+            f"{name:34} {sql(url, f'''select pg_size_pretty(pg_{'total_relation' if name == 'page_text' else 'relation'}_size('holdfast.{name}'))''')}"
+        )
 
 
 if __name__ == "__main__":

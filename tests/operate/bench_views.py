@@ -236,7 +236,10 @@ ASKS = [
     ("crawl_snapshots(), small", "select * from holdfast.crawl_snapshots(:'small', null, 48)"),
     ("search_names(), a word", "select * from holdfast.search_names('page/77', null, 20000, 50)"),
     ("search_names(), nothing found", "select * from holdfast.search_names('no such thing', null, 20000, 50)"),
-    ("search_names(), a whole URL", "select * from holdfast.search_names('https://site1.example/1/page/1', null, 20000, 50)"),
+    (
+        "search_names(), a whole URL",
+        "select * from holdfast.search_names('https://site1.example/1/page/1', null, 20000, 50)",
+    ),
 ]
 
 
