@@ -29,7 +29,7 @@ struct SearchOptions {
   bool all{false}, rebuild{false};
 };
 
-constexpr int kBatch = 500;
+constexpr int kTextsAtOnce = 500;
 
 std::optional<std::string> unless_empty(const std::string& text) {
   return text.empty() ? std::nullopt : std::optional(text);
@@ -44,10 +44,10 @@ int rebuild(Context& context, bool all) {
   std::size_t count = 0;
   std::optional<std::string> after;
   for (;;) {
-    const auto missing = store::texts_missing(connection, after, kBatch);
+    const auto missing = store::texts_missing(connection, after, kTextsAtOnce);
     for (const auto& page : missing)
       if (store::text_keep(connection, page.lease, archive::page_text(root, page.directory, limit))) ++count;
-    if (missing.size() < kBatch) break;
+    if (missing.size() < kTextsAtOnce) break;
     after = missing.back().lease.snapshot_id;
   }
   std::cerr << "text of " << count << (count == 1 ? " page" : " pages") << " added\n";
