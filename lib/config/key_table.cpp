@@ -141,6 +141,9 @@ const std::vector<Key>& key_table() {
       {"serve.token_file", Type::path, "", false,
        "File that holds the token without which the pages are not shown; empty: none is needed."},
 
+      {"search.text_limit", Type::size, "256k", false,
+       "Most text of a page that `holdfast search` finds; 0: a worker stores none.", 0, kKibi * kKibi},
+
       {"webhooks.secret_file", Type::path, "", false,
        "File with the secret that signs what webhooks send, a line `SECRET` or `NAME SECRET`; empty: this process sends nothing."},
       {"webhooks.timeout", Type::duration, "10s", false,

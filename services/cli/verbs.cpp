@@ -29,6 +29,7 @@ constexpr Verb kVerbs[] = {
      "deliveries, "
      "binaries",
      &list_verb},
+    {"search", "Find words in the text, titles and URLs of archived pages", &search_verb},
     {"show", "Everything about a crawl, snapshot or process", &show_verb},
     {"migrate", "Bring the database's schema up to date", &migrate_verb},
     {"config", "Settings, or options of plugins: key, value, where it comes from", &config_verb},

@@ -6,6 +6,7 @@
 #include "lib/pg/connection.hpp"
 #include "services/serve/files.hpp"
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,9 +27,16 @@ struct Links {
 struct PageRequest {
   pg::Connection& connection;
   const Links& links;
-  std::string id;                    // of the path
-  std::string query;                 // what to search for
-  std::optional<std::string> before; // where a list goes on
+  std::string id;                                       // of the path
+  std::string query;                                    // what to search for
+  std::optional<std::string> before;                    // where a list goes on
+  const std::map<std::string, std::string>& parameters; // all of the address
+
+  // Empty: it is not given.
+  std::string parameter(const char* name) const {
+    const auto found = parameters.find(name);
+    return found == parameters.end() ? "" : found->second;
+  }
 };
 
 // A part of a page that is replaced on its own when it changes.

@@ -184,8 +184,8 @@ Response Site::page(const Request& request) {
   const auto query = parameter(request, "q");
   const Links links{options_.files, files_origin(request)};
   const auto page = connections_.with([&](pg::Connection& connection) {
-    return found.route->page(
-        {connection, links, found.id, query, base::is_uuid(before) ? std::optional(before) : std::nullopt});
+    return found.route->page({connection, links, found.id, query,
+                              base::is_uuid(before) ? std::optional(before) : std::nullopt, request.query});
   });
   if (!page) return plain(404, "there is no such " + std::string(found.route->what) + "\n");
   const bool whole = std::all_of(page->sections.begin(), page->sections.end(), [](const Section& s) { return s.live; });
@@ -204,7 +204,7 @@ Response Site::live(const Request& request) {
   if (found.route != nullptr) {
     const auto page = connections_.with([&](pg::Connection& connection) {
       const auto before = name.starts_with(kEarlier) ? std::optional<std::string>(kOldest) : std::nullopt;
-      return found.route->page({connection, links, found.id, "", before});
+      return found.route->page({connection, links, found.id, "", before, request.query});
     });
     for (const auto& section : page ? page->sections : std::vector<Section>()) {
       if (!section.live) continue;

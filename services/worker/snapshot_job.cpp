@@ -1,5 +1,6 @@
 #include "services/worker/snapshot_job.hpp"
 
+#include "lib/archive/page_text.hpp"
 #include "lib/archive/share.hpp"
 #include "lib/archive/verify.hpp"
 #include "lib/base/backoff.hpp"
@@ -8,6 +9,7 @@
 #include "lib/base/text.hpp"
 #include "lib/base/url.hpp"
 #include "lib/pg/sqlstate.hpp"
+#include "lib/store/text.hpp"
 #include "services/worker/hook_choice.hpp"
 #include "services/worker/hook_sandbox.hpp"
 #include "services/worker/on_thread.hpp"
@@ -92,9 +94,23 @@ awaitable<SnapshotJob::Ending> SnapshotJob::run() {
     const auto about = log_about(lease());
     spdlog::warn("dropped {} (attempt a{}): {}", claim_.url, lease().fence, lost_);
   }
+  if (ending == Ending::sealed && !failure) co_await keep_text();
   co_await remove_published();
   co_await on_thread(context_.files, [this] { files_.remove_all(); });
   co_return ending;
+}
+
+// After the seal, which does not wait for it. `holdfast search --rebuild` adds what is lost here.
+awaitable<void> SnapshotJob::keep_text() {
+  if (context_.options.text_bytes == 0 || (text_.empty() && view_.title.empty())) co_return;
+  try {
+    const auto call = [this](pg::Connection& connection) { return store::text_keep(connection, lease(), text_); };
+    co_await context_.retry.once(call);
+  } catch (const base::Error& error) {
+    const auto about = log_about();
+    spdlog::warn("search does not know the text of {}: {}; holdfast search --rebuild adds it", claim_.url,
+                 error.what());
+  }
 }
 
 // What was published and is not sealed is ours alone: its name holds our fence. If the answer to its seal was lost,
@@ -243,6 +259,7 @@ awaitable<void> SnapshotJob::publish() {
     files_.check();
     files_.check_weight();
     take_from_hooks(context_.sandbox, files_.directory());
+    text_ = archive::page_text(files_.directory(), context_.options.text_bytes);
     archive::remove_partials(context_.archive_root, directory, lease().fence);
     archive::remove_lost_attempts(context_.archive_root, directory, lease().fence);
     return archive::publish(context_.archive_root, files_.directory(), directory, view_, &files_.abandoned());

@@ -58,6 +58,7 @@ private:
   awaitable<Ending> hand_in(const std::optional<Failure>& failure);
   void log_answer(const store::PageAnswer& answer, const std::optional<Failure>& failure) const;
   Ending take_answer(const store::PageAnswer& answer);
+  awaitable<void> keep_text();
   awaitable<void> remove_published();
 
   JobContext& context_;
@@ -74,6 +75,7 @@ private:
   CrawlSessions::Share session_;
   std::string interrupted_, lost_, broken_; // reasons; empty: not. broken_: its crawl session died
   std::string published_;                   // directory published but not yet sealed
+  std::string text_;                        // of the page, for search
   std::string summary_;                     // of it, for the log
   bool in_doubt_{false};                    // the seal may have been granted without our knowing
   bool handed_in_{false}, sealed_crawl_{false};

@@ -234,9 +234,12 @@ ASKS = [
     ("list failures", "select * from holdfast.list_failures(null, null, null, 50)"),
     ("crawl_snapshots(), large", "select * from holdfast.crawl_snapshots(:'large', null, 48)"),
     ("crawl_snapshots(), small", "select * from holdfast.crawl_snapshots(:'small', null, 48)"),
-    ("search(), a word", "select * from holdfast.search('page/77', null, 20000, 50)"),
-    ("search(), nothing found", "select * from holdfast.search('no such thing', null, 20000, 50)"),
-    ("search(), a whole URL", "select * from holdfast.search('https://site1.example/1/page/1', null, 20000, 50)"),
+    ("search_names(), a word", "select * from holdfast.search_names('page/77', null, 20000, 50)"),
+    ("search_names(), nothing found", "select * from holdfast.search_names('no such thing', null, 20000, 50)"),
+    (
+        "search_names(), a whole URL",
+        "select * from holdfast.search_names('https://site1.example/1/page/1', null, 20000, 50)",
+    ),
 ]
 
 

@@ -250,6 +250,11 @@ std::vector<BadRow> bad_rows() {
       {"session_hook_ended", session_hook("'started', now()")},
       {"session_hook_session_id_fkey", "insert into holdfast.session_hook (session_id, plugin, hook_name, status) "
                                        "values (gen_random_uuid(), 'p', 'h', 'started')"},
+      // Text.
+      {"page_text_sealed", "insert into holdfast.page_text (snapshot_id, crawl_id, language, text, words) "
+                           "values (gen_random_uuid(), gen_random_uuid(), 'simple', '', '')"},
+      {"page_text_bounded", "insert into holdfast.page_text (snapshot_id, crawl_id, language, text, words) "
+                            "values (gen_random_uuid(), gen_random_uuid(), 'simple', repeat('x', 1048577), '')"},
       // Webhooks and commands.
       {"webhook_name",
        "insert into holdfast.webhook (name, url, events) values ('Ops!', 'https://hooks.test/x', '{crawl.sealed}')"},
