@@ -6,6 +6,7 @@
 #include "lib/base/uuid.hpp"
 #include "lib/html/parts.hpp"
 #include "lib/store/live.hpp"
+#include "services/serve/cdx.hpp"
 #include "services/serve/embedded.hpp"
 #include "services/serve/metrics.hpp"
 #include "services/serve/pages.hpp"
@@ -148,6 +149,7 @@ Response Site::admit(const Request& request) {
   if (!is_named(options_.hosts, request)) return plain(403, "ask for this page by the address it listens on\n");
   if (request.path == "/healthz") return plain(200, "ok\n");
   if (!pass_.empty() && request.query.contains("token") && same(parameter(request, "token"), options_.token)) {
+    if (request.path == "/cdx") return route(request); // replay tools keep no cookie
     auto response = plain(303, "");
     response.headers = {{"Location", is_plain_path(request.path) ? request.path : "/"},
                         {"Set-Cookie", "holdfast=" + pass_ + "; Path=/; HttpOnly; SameSite=Strict; Max-Age=2592000"}};
@@ -176,6 +178,7 @@ Response Site::route(const Request& request) {
     const auto samples = connections_.with([](pg::Connection& connection) { return store::metrics(connection); });
     return content(kPrometheusType, prometheus_text(samples));
   }
+  if (path == "/cdx") return connections_.with([&](pg::Connection& connection) { return cdx(connection, request); });
   return page(request);
 }
 

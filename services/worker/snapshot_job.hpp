@@ -68,6 +68,7 @@ private:
   void take_hosts(const hooks::HookOutcome& outcome);
   awaitable<std::optional<Failure>> slow_down(const hooks::HookOutcome& outcome, archive::ResultView& result);
   awaitable<void> publish();
+  void index_captures();
   awaitable<void> reap();
   void complete_rows(const std::string& why);
   awaitable<Ending> hand_in(const std::optional<Failure>& failure);

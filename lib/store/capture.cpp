@@ -1,0 +1,44 @@
+#include "lib/store/capture.hpp"
+
+namespace holdfast::store {
+
+namespace {
+
+// "2026-01-31 23:59:59+00" -> "2026-01-31T23:59:59Z"
+std::string date_of(std::string text) {
+  constexpr std::size_t kSeconds = 19;
+  text.resize(kSeconds);
+  text[10] = 'T';
+  return text + "Z";
+}
+
+std::vector<Capture> rows(const pg::Result& result) {
+  return result.map([](const pg::Row& row) {
+    Capture capture;
+    capture.key = row.text("url_key");
+    capture.date = date_of(row["at"]);
+    capture.url = row.text("url");
+    capture.mime = row.text("mime");
+    capture.status = row["status"].value_or(0);
+    capture.digest = row.text("digest");
+    capture.file = row.text("file");
+    capture.offset = row["record_offset"];
+    capture.length = row["record_length"];
+    capture.snapshot_id = row.text("snapshot_id");
+    return capture;
+  });
+}
+
+} // namespace
+
+std::vector<Capture> captures(pg::Connection& connection, const CaptureQuery& query) {
+  return rows(connection.call("select * from holdfast.captures($1, $2, $3::timestamptz, $4::timestamptz, $5, $6)",
+                              query.first, query.end, query.from, query.to, query.newest, query.limit));
+}
+
+std::vector<Capture> captures_closest(pg::Connection& connection, const std::string& key, const std::string& at,
+                                      std::int64_t limit) {
+  return rows(connection.call("select * from holdfast.captures_closest($1, $2::timestamptz, $3)", key, at, limit));
+}
+
+} // namespace holdfast::store
