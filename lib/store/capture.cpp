@@ -1,5 +1,7 @@
 #include "lib/store/capture.hpp"
 
+#include "lib/store/export.hpp"
+
 namespace holdfast::store {
 
 namespace {
@@ -39,6 +41,22 @@ std::vector<Capture> captures(pg::Connection& connection, const CaptureQuery& qu
 std::vector<Capture> captures_closest(pg::Connection& connection, const std::string& key, const std::string& at,
                                       std::int64_t limit) {
   return rows(connection.call("select * from holdfast.captures_closest($1, $2::timestamptz, $3)", key, at, limit));
+}
+
+std::vector<ExportedSnapshot> export_snapshots(pg::Connection& connection, const ExportQuery& query,
+                                               const std::optional<std::string>& after, std::int64_t limit) {
+  return connection
+      .call(
+          "select * from holdfast.export_snapshots($1::uuid[], $2, $3, $4::timestamptz, $5::timestamptz, $6::uuid, $7)",
+          query.ids, query.tag, query.host, query.since, query.until, after, limit)
+      .map([](const pg::Row& row) {
+        return ExportedSnapshot{row["snapshot_id"], row["url"], row["title"].value_or(""), date_of(row["captured_at"]),
+                                row["directory"]};
+      });
+}
+
+std::vector<Capture> captures_of(pg::Connection& connection, const std::vector<std::string>& snapshots) {
+  return rows(connection.call("select * from holdfast.captures_of($1::uuid[])", snapshots));
 }
 
 } // namespace holdfast::store
