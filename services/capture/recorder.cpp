@@ -1,6 +1,7 @@
 #include "services/capture/recorder.hpp"
 
 #include "lib/base/text.hpp"
+#include "services/capture/browser_page.hpp"
 #include "services/capture/charset.hpp"
 
 #include <algorithm>
@@ -13,11 +14,6 @@ constexpr std::size_t kReadAtOnce = 1u << 19;
 constexpr std::chrono::seconds kLongestHold{1};
 
 bool on_the_network(const std::string& url) { return url.starts_with("http://") || url.starts_with("https://"); }
-
-std::string text_of(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
 
 // Values that were sent under one name are joined by line ends.
 Headers headers_from(const Json& object) {

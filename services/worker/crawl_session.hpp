@@ -44,6 +44,7 @@ public:
     Share& operator=(Share&& other) noexcept;
     // CRAWL_DIR and PERSONAS_DIR of its hooks.
     std::filesystem::path directory() const;
+    std::filesystem::path library() const;
     std::filesystem::path personas() const;
     // What crawl hooks have set for the hooks after them.
     const hooks::Options& options() const;

@@ -198,6 +198,7 @@ awaitable<void> SnapshotJob::join_session() {
   });
   check();
   hook_context_.crawl_dir = session_.directory();
+  hook_context_.library_dir = session_.library();
   hook_context_.personas_dir = session_.personas();
   for (const auto& [key, value] : session_.options())
     options_[key] = value;

@@ -4,7 +4,7 @@
 #include "services/capture/link.hpp"
 #include "services/capture/links.hpp"
 #include "services/capture/readable.hpp"
-#include "services/capture/wget.hpp"
+#include "services/capture/wget_log.hpp"
 
 #include <doctest/doctest.h>
 
