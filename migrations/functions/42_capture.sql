@@ -1,4 +1,5 @@
--- The index of WARC files: rows of holdfast.capture, written with the seal, and how replay tools look them up.
+-- The index of WARC files: rows of holdfast.capture, written with the seal, and how replay tools look them
+-- up.
 
 create or replace function holdfast.captures_add(p_snapshot uuid, p_crawl uuid, p_captures jsonb)
   returns void language sql as $$

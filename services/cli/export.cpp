@@ -23,6 +23,8 @@
 #include <ctime>
 #include <filesystem>
 #include <iostream>
+#include <span>
+#include <type_traits>
 
 namespace holdfast::cli {
 

@@ -187,7 +187,7 @@ Response Site::page(const Request& request) {
   if (found.route == nullptr) return plain(404, "there is no such page\n");
   const auto before = parameter(request, "before");
   const auto query = parameter(request, "q");
-  const Links links{options_.files, files_origin(request)};
+  const Links links{options_.files, files_origin(request), options_.replay};
   const auto page = connections_.with([&](pg::Connection& connection) {
     return found.route->page(
         {connection, links, found.id, query, base::is_uuid(before) ? std::optional(before) : std::nullopt});
@@ -204,7 +204,7 @@ Response Site::page(const Request& request) {
 Response Site::live(const Request& request) {
   const auto name = parameter(request, "page");
   const auto found = find_live(name);
-  const Links links{options_.files, files_origin(request)};
+  const Links links{options_.files, files_origin(request), options_.replay};
   nlohmann::json sections = nlohmann::json::object(), digests = nlohmann::json::object();
   if (found.route != nullptr) {
     const auto page = connections_.with([&](pg::Connection& connection) {

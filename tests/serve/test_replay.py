@@ -176,9 +176,29 @@ class Replay(Case):
                 self.assertGreater(width, 0, source)
                 self.assertIn(f":{port}/archive/", source)
             title = browser.value("document.title")
+            self.check_links(port)
         self.assertEqual(
             title, re.search("<title>(.*?)</title>", (ROOT / "deploy/demo-site/site/storm.html").read_text())[1]
         )
+
+    def check_links(self, port):
+        environment = {
+            "HOLDFAST_SERVE_LISTEN": "127.0.0.1:0",
+            "HOLDFAST_SERVE_REPLAY": f"http://127.0.0.1:{port}/archive",
+        }
+        server = self.home.start("serve", env=environment, stderr=subprocess.DEVNULL)
+        self.addCleanup(self.finish, server)
+        own = int(re.search(r":(\d+)/", server.stdout.readline()).group(1))
+        snapshot = self.home.run("list", "snapshots", "--url", "storm.html").records[0]["id"]
+        page = self.get(own, f"/snapshot/{snapshot}")[2].decode()
+        link = re.search(r'href="([^"]*)"[^>]*>Open as it was', page)[1]
+        self.assertRegex(link, rf"^http://127\.0\.0\.1:{port}/archive/\d{{14}}/{self.site}/storm\.html$")
+        self.assertEqual(self.get(port, link.partition(str(port))[2])[0] // 100, 2)
+        refused = self.home.run(
+            "serve",
+            env={"HOLDFAST_SERVE_LISTEN": "127.0.0.1:8118", "HOLDFAST_SERVE_REPLAY": "http://localhost:8118/x/"},
+        )
+        self.check_error(refused, 78, "origin of its own")
 
     def test_an_export_is_a_valid_wacz_file(self):
         path = self.home.path / "all.wacz"
