@@ -142,7 +142,7 @@ class Replay(Case):
         directory = self.home.path / "pywb"
         directory.mkdir()
         (directory / "config.yaml").write_text(
-            "collections:\n  archive:\n"
+            "framed_replay: false\ncollections:\n  archive:\n"
             f"    index: cdx+http://127.0.0.1:{self.port}/cdx\n"
             f"    archive_paths: http://127.0.0.1:{self.files}/\n"
         )
@@ -164,7 +164,7 @@ class Replay(Case):
         until("pywb listens", listens)
         stamp = self.cdx(f"{self.site}/storm.html")[0]["timestamp"]
         with contextlib.closing(Chromium()) as browser:
-            browser.open(f"http://127.0.0.1:{port}/archive/{stamp}mp_/{self.site}/storm.html")
+            browser.open(f"http://127.0.0.1:{port}/archive/{stamp}/{self.site}/storm.html")
             browser.until("the page is there", "document.title.length > 0 && document.body.innerText.length > 100")
             pictures = browser.until(
                 "its pictures are there",
@@ -174,7 +174,10 @@ class Replay(Case):
             self.assertTrue(pictures)
             for width, source in pictures:
                 self.assertGreater(width, 0, source)
-                self.assertIn(f":{port}/archive/", source)
+            asked = [url for url in browser.requests if url.startswith("http")]
+            self.assertIn(f"{self.site}/storm.png", " ".join(asked))
+            for url in asked:
+                self.assertTrue(url.startswith(f"http://127.0.0.1:{port}/"), url)
             title = browser.value("document.title")
             self.check_links(port)
         self.assertEqual(
@@ -253,7 +256,7 @@ class Replay(Case):
             done = self.home.run("export", *choice, "--format", "warc", "-o", chosen)
             self.assertIn(f"{expected} snapshots exported", done.err)
         self.check_error(self.home.run("export", "-o", "x.wacz"), 64, "nothing to export")
-        self.check_error(self.home.run("export", "--all", "-o", "no/such/x.wacz"), 73, "no/such/x.wacz")
+        self.check_error(self.home.run("export", "--all", "-o", "no/such/x.wacz"), 74, "no/such/x.wacz")
 
     def test_removed_and_adopted_snapshots_leave_and_enter_the_index(self):
         copy = self.place()
@@ -266,11 +269,11 @@ class Replay(Case):
         self.assertEqual(adopted.code, 0, str(adopted))
 
         def indexed():
-            return int(copy.run("psql", "--", "-Atc", "select count(*) from holdfast.v_capture").out)
+            return int(copy.run("psql", "-Atc", "select count(*) from holdfast.v_capture").out)
 
         before = indexed()
         self.assertGreater(before, 5)
-        removed = copy.run("remove", copy.run("list", "snapshots", "--url", "storm.html").records[0]["id"])
+        removed = copy.run("remove", "--yes", copy.run("list", "snapshots", "--url", "storm.html").records[0]["id"])
         self.assertEqual(removed.code, 0, str(removed))
         self.assertLess(0, indexed())
         self.assertLess(indexed(), before)
