@@ -38,7 +38,9 @@ TEST_CASE("captures are sealed with their page, found by key and time, and remov
   CHECK(stage.finish(worker, page).what == store::PageAnswer::What::sealed);
   CHECK(stage.finish(worker, page).what == store::PageAnswer::What::sealed); // repeated
 
-  store::CaptureQuery query{.first = "test,site)/1", .end = "test,site)/1!"};
+  store::CaptureQuery query;
+  query.first = "test,site)/1";
+  query.end = "test,site)/1!";
   const auto found = store::captures(stage.connection, query);
   REQUIRE(times(found) == "2024 2025 2026 ");
   CHECK(found[0].file == page.directory + "/p/a.warc.gz");
@@ -53,12 +55,18 @@ TEST_CASE("captures are sealed with their page, found by key and time, and remov
   CHECK(times(store::captures_closest(stage.connection, "test,site)/1", "2025-02-01", 10)) == "2025 2026 2024 ");
   CHECK(store::captures_closest(stage.connection, "test,site)/1", "2023-02-01", 1)[0].date == "2024-01-01T00:00:00Z");
   CHECK(store::captures_of(stage.connection, {claim.lease.snapshot_id}).size() == 4);
-  CHECK(store::export_snapshots(stage.connection, {}, std::nullopt, 10).size() == 1);
-  CHECK(
-      store::export_snapshots(stage.connection, {.ids = std::vector{claim.lease.crawl_id}}, std::nullopt, 10).size() ==
-      1);
-  CHECK(store::export_snapshots(stage.connection, {.host = "other.test"}, std::nullopt, 10).empty());
-  CHECK(store::export_snapshots(stage.connection, {}, claim.lease.snapshot_id, 10).empty());
+  const auto exported = [&](const store::ExportQuery& asked, const std::optional<std::string>& after = {}) {
+    return store::export_snapshots(stage.connection, asked, after, 10).size();
+  };
+  store::ExportQuery asked;
+  CHECK(exported(asked) == 1);
+  CHECK(exported(asked, claim.lease.snapshot_id) == 0);
+  asked.ids = std::vector{claim.lease.crawl_id};
+  CHECK(exported(asked) == 1);
+  asked.ids = std::vector{claim.lease.snapshot_id, claim.lease.crawl_id};
+  CHECK(exported(asked) == 1);
+  asked.host = "other.test";
+  CHECK(exported(asked) == 0);
 
   stage.seal(worker, stage.claim(worker));
   stage.run("select holdfast.snapshot_remove($1::uuid, 'test')", pg::Params::of(claim.lease.snapshot_id));
