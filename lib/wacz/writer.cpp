@@ -15,7 +15,7 @@ namespace holdfast::wacz {
 namespace {
 
 constexpr std::size_t kLinesOfBlock = 3000; // of the index, each compressed alone
-constexpr std::size_t kPiece = 1u << 18;
+constexpr std::size_t kCopied = 1u << 18;
 
 std::string gzip(const std::string& text) {
   z_stream stream{};
@@ -45,7 +45,7 @@ Writer::Writer(int file, About about, std::time_t time)
 
 void Writer::add_file(const std::string& path, int file, std::uint64_t size) {
   zip_.begin(path, size);
-  std::string piece(kPiece, '\0');
+  std::string piece(kCopied, '\0');
   for (std::uint64_t at = 0; at < size;) {
     const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), size - at));
     const auto got = ::pread(file, piece.data(), most, static_cast<off_t>(at));

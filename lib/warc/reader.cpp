@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kLongestHead = 256u << 10; // of a record, or of an HTTP message
 constexpr std::uint64_t kLongestBlock = std::uint64_t{1} << 40;
-constexpr std::size_t kPiece = 1u << 16;
+constexpr std::size_t kSkipped = 1u << 16;
 constexpr std::size_t kLongestTrailer = 64;
 
 // "Name: value"; a line that begins with a blank continues the value before it. False: this is no header field.
@@ -164,7 +164,7 @@ std::uint64_t Reader::finish() {
     my.bytes.skip(my.left); // may_hold() has seen that they are there
     my.left = 0;
   }
-  std::string piece(kPiece, '\0');
+  std::string piece(kSkipped, '\0');
   while (my.left > 0)
     read(piece.data(), piece.size());
   return my.of_record([&] {

@@ -32,7 +32,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kBatch = 100;
+constexpr std::int64_t kSnapshotsAtOnce = 100;
 constexpr std::size_t kLongestText = 1u << 20; // of a page, in its list
 
 struct ExportOptions {
@@ -199,7 +199,7 @@ Exported export_all(pg::Connection& connection, const archive::Root& root, const
   Exported told;
   std::optional<std::string> after;
   for (;;) {
-    const auto batch = store::export_snapshots(connection, query, after, kBatch);
+    const auto batch = store::export_snapshots(connection, query, after, kSnapshotsAtOnce);
     std::vector<std::string> ids;
     for (const auto& snapshot : batch)
       ids.push_back(snapshot.id);
@@ -215,7 +215,7 @@ Exported export_all(pg::Connection& connection, const archive::Root& root, const
       export_one(root, snapshot, {first, last}, sink, told);
       show_progress(told, false);
     }
-    if (static_cast<std::int64_t>(batch.size()) < kBatch) break;
+    if (static_cast<std::int64_t>(batch.size()) < kSnapshotsAtOnce) break;
     after = batch.back().id;
   }
   sink.close();

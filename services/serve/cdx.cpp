@@ -21,7 +21,7 @@ struct BadRequest : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-std::string parameter(const Request& request, const char* name) {
+std::string field_of(const Request& request, const char* name) {
   const auto found = request.query.find(name);
   return found == request.query.end() ? "" : found->second;
 }
@@ -33,9 +33,9 @@ struct Asked {
 
 // "example.com/*" asks for a prefix, "*.example.com" for a domain.
 Asked what_is_asked(const Request& request) {
-  auto url = parameter(request, "url");
+  auto url = field_of(request, "url");
   if (url.empty()) throw BadRequest("url: which URL?");
-  const auto match = warc::match_named(parameter(request, "matchType"));
+  const auto match = warc::match_named(field_of(request, "matchType"));
   if (!match) throw BadRequest("matchType: exact, prefix, host or domain");
   Asked asked{std::move(url), *match};
   if (asked.url.starts_with("*.")) {
@@ -51,7 +51,7 @@ Asked what_is_asked(const Request& request) {
 
 // "2026", "20260131", "20260131235959" as a time; `last`: its last second. nullopt: not given.
 std::optional<std::string> time_in(const Request& request, const char* name, bool last) {
-  const auto digits = parameter(request, name);
+  const auto digits = field_of(request, name);
   if (digits.empty()) return std::nullopt;
   const std::string rest = last ? "99991231235959" : "00000101000000";
   const auto problem = std::string(name) + ": 4 to 14 digits, as 20260131235959";
@@ -72,7 +72,7 @@ std::optional<std::string> time_in(const Request& request, const char* name, boo
 }
 
 std::int64_t limit_of(const Request& request) {
-  const auto text = parameter(request, "limit");
+  const auto text = field_of(request, "limit");
   if (text.empty()) return kMostRows;
   std::int64_t limit = 0;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), limit);
@@ -109,12 +109,12 @@ bool passes(const store::Capture& capture, std::string_view filter) {
 
 std::vector<store::Capture> find(pg::Connection& connection, const Request& request) {
   const auto asked = what_is_asked(request);
-  const auto sort = parameter(request, "sort");
+  const auto sort = field_of(request, "sort");
   if (sort != "" && sort != "default" && sort != "reverse" && sort != "closest")
     throw BadRequest("sort: default, reverse or closest");
   const auto limit = limit_of(request);
   // Without a time, "closest" means the latest.
-  const auto near = parameter(request, "closest") == "now" ? std::nullopt : time_in(request, "closest", false);
+  const auto near = field_of(request, "closest") == "now" ? std::nullopt : time_in(request, "closest", false);
   if (near && asked.match == warc::Match::exact)
     return store::captures_closest(connection, warc::url_key(asked.url), *near, limit);
   store::CaptureQuery query;
@@ -129,8 +129,8 @@ std::vector<store::Capture> find(pg::Connection& connection, const Request& requ
 } // namespace
 
 Response cdx(pg::Connection& connection, const Request& request) {
-  const auto output = parameter(request, "output");
-  const auto filter = parameter(request, "filter");
+  const auto output = field_of(request, "output");
+  const auto filter = field_of(request, "filter");
   try {
     if (output != "" && output != "json" && output != "cdxj" && output != "text")
       throw BadRequest("output: cdxj or json");
