@@ -138,6 +138,8 @@ const std::vector<Key>& key_table() {
        "Where `holdfast serve` shows its pages; beyond this machine serve.token_file is required."},
       {"serve.files", Type::text, "", false,
        "Where it shows archived files, another origin than its pages; empty: the next port."},
+      {"serve.replay", Type::text, "", false,
+       "URL of this collection in pywb, for the links \"Open as it was\": http://127.0.0.1:8080/archive/; empty: no links."},
       {"serve.token_file", Type::path, "", false,
        "File that holds the token without which the pages are not shown; empty: none is needed."},
 

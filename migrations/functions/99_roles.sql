@@ -20,7 +20,8 @@ create or replace function holdfast.entry_points()
         crawl_snapshots, crawl_entries, crawl_seeds, crawl_next, next_work, sealed_files,
         directories_unknown, metrics, worker_metrics, hook_cost,
         check_invariants, reference, schedule_find, schedule_next, schedule_times, crawls_expired,
-        schema_minimum, list_snapshots, list_results, list_events, list_events_after, page_due_latest}'),
+        schema_minimum, captures, captures_closest, captures_of, export_snapshots,
+        list_snapshots, list_results, list_events, list_events_after, page_due_latest}'),
       ('holdfast_worker', true, '{
         worker_join, worker_beat, worker_hooks, worker_turn, worker_leave, worker_gone, claim, finish,
         lapse_workers, archive_begun, control_apply, log_level_of, crawl_claim, crawl_expand, crawl_release,

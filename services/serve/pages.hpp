@@ -19,6 +19,7 @@ inline constexpr int kSnapshotsOfPage = 48;
 struct Links {
   const Files* files{nullptr}; // null: nowhere
   std::string origin;
+  std::string replay; // where a replay tool shows the collection; may be empty
 
   bool shown() const noexcept { return files != nullptr; }
   std::string file(const std::string& path) const { return origin + files->href(path); }

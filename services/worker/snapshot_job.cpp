@@ -1,5 +1,6 @@
 #include "services/worker/snapshot_job.hpp"
 
+#include "lib/archive/captures.hpp"
 #include "lib/archive/page_text.hpp"
 #include "lib/archive/share.hpp"
 #include "lib/archive/verify.hpp"
@@ -262,6 +263,7 @@ awaitable<void> SnapshotJob::publish() {
     text_ = archive::page_text(files_.directory(), context_.options.text_bytes);
     archive::remove_partials(context_.archive_root, directory, lease().fence);
     archive::remove_lost_attempts(context_.archive_root, directory, lease().fence);
+    index_captures();
     return archive::publish(context_.archive_root, files_.directory(), directory, view_, &files_.abandoned());
   });
   published_ = published.directory.string();
@@ -286,6 +288,14 @@ awaitable<void> SnapshotJob::publish() {
   page_.title = view_.title;
   page_.tags = view_.tags;
   if (claim_.depth < claim_.max_depth) page_.links = results_.discovered();
+}
+
+// Blocking.
+void SnapshotJob::index_captures() {
+  auto captures = archive::read_captures(files_.directory(), &files_.abandoned());
+  for (const auto& problem : captures.problems)
+    spdlog::warn("{}: not indexed: {}", claim_.url, problem);
+  if (captures.count > 0) page_.captures = std::move(captures.json);
 }
 
 // Nothing of this snapshot runs afterwards.
