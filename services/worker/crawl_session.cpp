@@ -219,7 +219,8 @@ void CrawlSession::note(const hooks::Hook& hook, const hooks::HookOutcome& outco
   auto columns = result_columns(outcome);
   columns["status"] = hooks::to_string(outcome.status);
   // Its directory goes with the session.
-  std::string log = base::tail_of(outcome.stdout_log, kSessionLogTail) + base::tail_of(outcome.stderr_log, kLogTail);
+  std::string log =
+      base::tail_of(outcome.stdout_log, kSessionLogTail) + base::tail_of(outcome.stderr_log, kSessionLogTail);
   std::erase(log, '\0');
   if (!log.empty()) columns["log"] = std::move(log);
   note(hook, std::move(columns));

@@ -108,7 +108,7 @@ awaitable<void> SnapshotJob::keep_text() {
     const auto call = [this](pg::Connection& connection) { return store::text_keep(connection, lease(), text_); };
     co_await context_.retry.once(call);
   } catch (const base::Error& error) {
-    const auto about = log_about();
+    const auto about = log_about(lease());
     spdlog::warn("search does not know the text of {}: {}; holdfast search --rebuild adds it", claim_.url,
                  error.what());
   }
