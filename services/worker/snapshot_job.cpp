@@ -1,6 +1,5 @@
 #include "services/worker/snapshot_job.hpp"
 
-#include "lib/archive/captures.hpp"
 #include "lib/archive/page_text.hpp"
 #include "lib/archive/share.hpp"
 #include "lib/archive/verify.hpp"
@@ -263,7 +262,6 @@ awaitable<void> SnapshotJob::publish() {
     text_ = archive::page_text(files_.directory(), context_.options.text_bytes);
     archive::remove_partials(context_.archive_root, directory, lease().fence);
     archive::remove_lost_attempts(context_.archive_root, directory, lease().fence);
-    index_captures();
     return archive::publish(context_.archive_root, files_.directory(), directory, view_, &files_.abandoned());
   });
   published_ = published.directory.string();
@@ -281,6 +279,9 @@ awaitable<void> SnapshotJob::publish() {
     page_.reason += (page_.reason.empty() ? "" : "; ") + verdict.reason;
   if (const auto lost = AttemptFiles::describe_lost(published.lost); !lost.empty())
     page_.reason += (page_.reason.empty() ? "" : "; ") + lost;
+  for (const auto& problem : published.captures.problems)
+    spdlog::warn("{}: not indexed: {}", claim_.url, problem);
+  if (published.captures.count > 0) page_.captures = published.captures.json;
   page_.directory = published_;
   page_.manifest = published.manifest_sha256;
   page_.bytes = published.bytes;
@@ -288,14 +289,6 @@ awaitable<void> SnapshotJob::publish() {
   page_.title = view_.title;
   page_.tags = view_.tags;
   if (claim_.depth < claim_.max_depth) page_.links = results_.discovered();
-}
-
-// Blocking.
-void SnapshotJob::index_captures() {
-  auto captures = archive::read_captures(files_.directory(), &files_.abandoned());
-  for (const auto& problem : captures.problems)
-    spdlog::warn("{}: not indexed: {}", claim_.url, problem);
-  if (captures.count > 0) page_.captures = std::move(captures.json);
 }
 
 // Nothing of this snapshot runs afterwards.

@@ -54,7 +54,6 @@ private:
   awaitable<void> end_background();
   awaitable<void> collect(HookSet::Running hook);
   awaitable<void> publish();
-  void index_captures();
   awaitable<void> reap();
   awaitable<Ending> hand_in(const std::optional<Failure>& failure);
   void log_answer(const store::PageAnswer& answer, const std::optional<Failure>& failure) const;
