@@ -1,6 +1,7 @@
 #include "lib/process/launcher.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/process/network.hpp"
 #include "lib/process/orphans.hpp"
 #include "lib/process/shim/protocol.hpp"
 #include "lib/process/spawn_launcher.hpp"
@@ -109,7 +110,7 @@ std::vector<std::string> environment_of(const Command& command) {
   return environment;
 }
 
-// Starts the shim with exactly four descriptors and a session of its own, so that the terminal's signals do not reach
+// Starts the shim with exactly four descriptors, or six with a network, and a session of its own, so that the terminal's signals do not reach
 // it.
 boost::process::v2::process start_shim(const asio::any_io_executor& executor, const std::string& shim_path,
                                        const Command& command, const std::string& leaves, int output, int errors,
@@ -129,7 +130,13 @@ boost::process::v2::process start_shim(const asio::any_io_executor& executor, co
   launcher.duplicate(output, STDOUT_FILENO);
   launcher.duplicate(errors, STDERR_FILENO);
   launcher.duplicate(control, shim::kControlDescriptor);
-  launcher.close_from(shim::kControlDescriptor + 1);
+  const auto& network = command.sandbox.network;
+  if (network) launcher.duplicate(network->descriptor(), shim::kNetworkDescriptor);
+  if (network && network->owner() >= 0) launcher.duplicate(network->owner(), shim::kOwnerDescriptor);
+  const int last = !network ? shim::kControlDescriptor
+                   : network->owner() < 0 ? shim::kNetworkDescriptor
+                                          : shim::kOwnerDescriptor;
+  launcher.close_from(last + 1);
   return launcher(executor, error, shim_path, arguments);
 }
 

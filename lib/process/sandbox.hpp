@@ -18,11 +18,14 @@
 #include <sys/types.h>
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace holdfast::process {
+
+class PrivateNetwork;
 
 enum class SandboxLevel { none, full };
 
@@ -42,6 +45,7 @@ struct Sandbox {
   std::vector<std::filesystem::path> readable; // shown where they are, also below something hidden
   std::vector<std::filesystem::path> writable;
   std::filesystem::path temporary; // shown as /tmp and /var/tmp
+  std::shared_ptr<const PrivateNetwork> network; // none: the machine's
 
   // As the shim takes it. Throws Error(configuration) for a path with a line feed.
   std::string text() const;

@@ -8,6 +8,7 @@
 #include "services/cli/verbs.hpp"
 #include "services/worker/binary_lookup.hpp"
 #include "services/worker/binary_resolver.hpp"
+#include "services/worker/hook_network.hpp"
 #include "services/worker/hook_sandbox.hpp"
 
 #include <CLI/CLI.hpp>
@@ -214,11 +215,13 @@ int doctor(Context& context, const std::vector<std::string>& plugins) {
   }
   if (packages["apt-get"].empty()) packages.erase("apt-get");
 
-  std::string sandbox;
+  std::string sandbox, network;
   try {
-    sandbox = worker::choose_sandbox(options, options.work_dir).description;
+    const auto chosen = worker::choose_sandbox(options, options.work_dir);
+    sandbox = chosen.description;
+    network = worker::HookNetworks(options, chosen.sandbox).description();
   } catch (const base::Error& error) {
-    sandbox = std::string("none: ") + error.what();
+    (sandbox.empty() ? sandbox : network) = std::string("none: ") + error.what();
   }
   const std::string cgroups = (options.cgroups ? process::Cgroups::find() : process::Cgroups()).describe();
   std::size_t missing = 0;
@@ -234,7 +237,7 @@ int doctor(Context& context, const std::vector<std::string>& plugins) {
   }
   if (!context.json()) print_findings(findings);
   if (context.json()) {
-    std::cout << nlohmann::ordered_json{{"type", "Machine"}, {"cgroups", cgroups}, {"sandbox", sandbox}}.dump() << '\n';
+    std::cout << nlohmann::ordered_json{{"type", "Machine"}, {"cgroups", cgroups}, {"sandbox", sandbox}, {"network", network}}.dump() << '\n';
   } else {
     if (selected.empty()) std::cout << "no plugin is enabled: set plugins.path\n";
     if (!packages.empty()) std::cout << "\nTo install what can be:\n";
@@ -244,7 +247,8 @@ int doctor(Context& context, const std::vector<std::string>& plugins) {
     std::cout << "\nArchive: " << printable(space_at(context.archive_root()))
               << "\nWork directory: " << printable(space_at(options.work_dir)) << '\n';
     std::cout << "\nCgroups of hooks that are started from here: " << cgroups << '\n'
-              << "Sandbox of hooks that are started from here: " << sandbox << '\n';
+              << "Sandbox of hooks that are started from here: " << sandbox << '\n'
+              << "Network of hooks that are started from here: " << network << '\n';
   }
   std::cout << std::flush;
   return missing == 0 ? base::kExitSuccess : base::kExitFailedWork;

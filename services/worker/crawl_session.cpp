@@ -11,6 +11,7 @@
 #include "lib/store/session.hpp"
 #include "lib/store/view.hpp"
 #include "services/worker/binary_resolver.hpp"
+#include "services/worker/hook_network.hpp"
 #include "services/worker/hook_sandbox.hpp"
 #include "services/worker/hook_set.hpp"
 #include "services/worker/on_thread.hpp"
@@ -81,6 +82,7 @@ public:
   std::filesystem::path temporary() const { return context_.options.work_dir / "tmp" / id_; }
   std::filesystem::path attempts() const { return context_.options.work_dir / "attempts" / crawl_id_; }
   const hooks::Options& set_options() const { return set_options_; }
+  std::shared_ptr<HookNetwork> network() const { return network_; }
   bool has_hooks() const { return !hooks_.empty(); }
   bool idle() const { return state_ == State::ready && users_.empty(); }
   bool leaving() const { return state_ == State::leaving || state_ == State::over || !given_up_.empty(); }
@@ -188,6 +190,8 @@ private:
     bool given_up = false;
     try {
       co_await make_directories();
+      network_ = context_.networks.enter();
+      route_ = context_.networks.route(network_, "", 0);
       if (has_hooks()) {
         spawn(keep_heartbeat());
         co_await describe_crawl();
@@ -314,6 +318,7 @@ private:
     prepared.command.sandbox = context_.sandbox;
     prepared.command.sandbox.writable = {directory_, attempts()};
     prepared.command.sandbox.temporary = temporary();
+    if (route_) route_->apply(prepared.command);
     const auto limit = prepared.limits.timeout + kReadiness;
     const auto run = running_.start(hook, std::move(prepared), directory_);
     if (hook.name.background) {
@@ -375,6 +380,8 @@ private:
     }
     ended_ = true;
     pulse_.cancel();
+    route_.reset();
+    network_.reset();
     co_await on_thread(context_.files, [this] {
       std::error_code ignored;
       std::filesystem::remove_all(directory_, ignored);
@@ -444,6 +451,8 @@ private:
   hooks::HookContext hook_context_;
   std::vector<const hooks::Hook*> hooks_, last_hooks_;
   State state_{State::opening};
+  std::shared_ptr<HookNetwork> network_;
+  std::unique_ptr<Route> route_;
   std::string given_up_, unneeded_, reason_; // reasons; empty: not
   bool known_{false};                        // the database has a row
   bool hurried_{false}, killed_{false};
@@ -468,6 +477,7 @@ CrawlSessions::Share& CrawlSessions::Share::operator=(Share&& other) noexcept {
 }
 std::filesystem::path CrawlSessions::Share::directory() const { return session_->directory(); }
 std::filesystem::path CrawlSessions::Share::personas() const { return session_->personas(); }
+std::shared_ptr<HookNetwork> CrawlSessions::Share::network() const { return session_->network(); }
 const hooks::Options& CrawlSessions::Share::options() const { return session_->set_options(); }
 
 CrawlSessions::CrawlSessions(JobContext& context, std::function<void()> changed)

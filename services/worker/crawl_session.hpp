@@ -32,6 +32,8 @@ public:
   using std::runtime_error::runtime_error;
 };
 
+struct HookNetwork;
+
 class CrawlSessions {
 public:
   // A snapshot's share in a session, which stays open while there is one. Destroyed before the sessions.
@@ -45,6 +47,8 @@ public:
     // CRAWL_DIR and PERSONAS_DIR of its hooks.
     std::filesystem::path directory() const;
     std::filesystem::path personas() const;
+    // Of its hooks; null: the machine's.
+    std::shared_ptr<HookNetwork> network() const;
     // What crawl hooks have set for the hooks after them.
     const hooks::Options& options() const;
 

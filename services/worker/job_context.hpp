@@ -17,6 +17,7 @@
 namespace holdfast::worker {
 
 class CrawlSessions;
+class HookNetworks;
 class BinaryResolver;
 class RunningHooks;
 class Turns;
@@ -33,6 +34,7 @@ struct JobContext {
   const archive::Root& archive_root;
   asio::any_io_executor executor;
   const process::Sandbox& sandbox; // of every hook of a page or a crawl; each gets its own directories on top
+  HookNetworks& networks;
   std::string cookie;              // HOLDFAST_COOKIE value of this incarnation
   CrawlSessions* sessions{nullptr};
   BinaryResolver* binary_resolver{nullptr};

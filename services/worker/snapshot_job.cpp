@@ -134,6 +134,8 @@ awaitable<SnapshotJob::Ending> SnapshotJob::run() {
   if (failure) co_await remove_published();
   auto ending = Ending::lost;
   if (!failure || lost_.empty()) ending = co_await hand_in(failure);
+  tell_traffic();
+  route_.reset();
   session_ = {};
   if (ending == Ending::lost || ending == Ending::cancelled) {
     const auto about = log_about();
@@ -196,6 +198,7 @@ awaitable<void> SnapshotJob::join_session() {
     hooks_.interrupt(context_.options.kill_grace);
   });
   check();
+  route_ = context_.networks.route(session_.network(), claim_.host, claim_.max_snapshot_bytes);
   hook_context_.crawl_dir = session_.directory();
   hook_context_.personas_dir = session_.personas();
   for (const auto& [key, value] : session_.options())
@@ -276,6 +279,7 @@ awaitable<void> SnapshotJob::run_hook(const hooks::Hook& hook) {
   prepared.command.sandbox = context_.sandbox;
   prepared.command.sandbox.writable = {files_.directory(), session_.directory()};
   prepared.command.sandbox.temporary = files_.temporary();
+  if (route_) route_->apply(prepared.command);
   const auto number = add_result(hook);
   const auto readiness = limits.timeout + kReadiness;
   const auto run = hooks_.start(hook, std::move(prepared), files_.directory(), number);
@@ -518,6 +522,10 @@ awaitable<void> SnapshotJob::publish() {
     page_.reason = verdict.reason;
   else if (!verdict.reason.empty())
     page_.reason += (page_.reason.empty() ? "" : "; ") + verdict.reason;
+  if (route_ && route_->traffic().over_limit)
+    page_.reason += (page_.reason.empty() ? "" : "; ") +
+                    ("its hooks were cut off after " + base::format_size(claim_.max_snapshot_bytes) +
+                     " from the network (max_snapshot_bytes)");
   if (const auto lost = AttemptFiles::describe_lost(published.lost); !lost.empty())
     page_.reason += (page_.reason.empty() ? "" : "; ") + lost;
   page_.directory = published_;
@@ -527,6 +535,20 @@ awaitable<void> SnapshotJob::publish() {
   page_.title = view_.title;
   page_.tags = view_.tags;
   if (claim_.depth < claim_.max_depth) page_.links = discovered_;
+}
+
+// What its hooks asked for through the egress proxy.
+void SnapshotJob::tell_traffic() const {
+  if (!route_) return;
+  const auto traffic = route_->traffic();
+  base::count("holdfast_worker_egress_requests_total", {}, static_cast<double>(traffic.requests));
+  base::count("holdfast_worker_egress_refused_total", {}, static_cast<double>(traffic.refused));
+  base::count("holdfast_worker_egress_received_bytes_total", {}, static_cast<double>(traffic.bytes));
+  const auto about = log_about();
+  spdlog::debug("{}: {} requests to {} hosts, {}", claim_.url, traffic.requests, traffic.hosts.size(),
+                base::format_size(traffic.bytes));
+  if (traffic.refused > 0)
+    spdlog::warn("{}: {} requests of its hooks were refused: {}", claim_.url, traffic.refused, traffic.first_refusal);
 }
 
 // Nothing of this snapshot runs afterwards.

@@ -12,6 +12,7 @@
 #include "services/worker/attempt_files.hpp"
 #include "services/worker/crawl_session.hpp"
 #include "services/worker/failure.hpp"
+#include "services/worker/hook_network.hpp"
 #include "services/worker/hook_set.hpp"
 #include "services/worker/job_context.hpp"
 #include "services/worker/verdict.hpp"
@@ -68,6 +69,7 @@ private:
   void take_hosts(const hooks::HookOutcome& outcome);
   awaitable<std::optional<Failure>> slow_down(const hooks::HookOutcome& outcome, archive::ResultView& result);
   awaitable<void> publish();
+  void tell_traffic() const;
   awaitable<void> reap();
   void complete_rows(const std::string& why);
   awaitable<Ending> hand_in(const std::optional<Failure>& failure);
@@ -93,6 +95,7 @@ private:
   std::vector<store::Seed> discovered_;
   store::Page page_;
   CrawlSessions::Share session_;
+  std::unique_ptr<Route> route_;            // null: hooks have the machine's network
   std::string interrupted_, lost_, broken_; // reasons; empty: not. broken_: its crawl session died
   std::string published_;                   // directory published but not yet sealed
   std::string summary_;                     // of it, for the log
