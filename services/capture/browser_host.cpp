@@ -1,15 +1,13 @@
 #include "services/capture/browser_host.hpp"
 
+#include "services/capture/chromium.hpp"
 #include "services/capture/hook.hpp"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -29,80 +27,8 @@ namespace {
 
 constexpr std::size_t kMostQueued = 512u << 20; // for a hook that does not read
 constexpr int kPagesPerBrowser = 500;           // then another Chromium is started, once no page is open
-constexpr const char* kProfile = "profile";
 
 volatile sig_atomic_t stopping = 0;
-
-std::vector<std::string> chromium_arguments(const std::string& program, const std::string& profile) {
-  std::vector<std::string> arguments{program,
-                                     "--headless=new",
-                                     "--remote-debugging-pipe",
-                                     "--user-data-dir=" + profile,
-                                     "--disable-quic",
-                                     "--no-first-run",
-                                     "--no-default-browser-check",
-                                     "--disable-background-networking",
-                                     "--disable-component-update",
-                                     "--disable-default-apps",
-                                     "--disable-sync",
-                                     "--disable-extensions",
-                                     "--disable-gpu",
-                                     "--disable-dev-shm-usage",
-                                     "--disable-breakpad",
-                                     "--disable-domain-reliability",
-                                     "--disable-client-side-phishing-detection",
-                                     "--disable-features=Translate,MediaRouter,OptimizationHints,HttpsUpgrades",
-                                     "--metrics-recording-only",
-                                     "--mute-audio",
-                                     "--hide-scrollbars",
-                                     "--password-store=basic",
-                                     "--use-mock-keychain",
-                                     "--force-color-profile=srgb",
-                                     "--disable-renderer-backgrounding",
-                                     "--disable-backgrounding-occluded-windows",
-                                     "--disable-background-timer-throttling",
-                                     "--disable-ipc-flooding-protection",
-                                     "--disable-hang-monitor",
-                                     "--disable-prompt-on-repost"};
-  if (::geteuid() == 0 || !Job::flag("CHROME_SANDBOX", true)) arguments.emplace_back("--no-sandbox");
-  if (!Job::flag("CHECK_SSL_VALIDITY", true)) arguments.emplace_back("--ignore-certificate-errors");
-  for (const char* name : {"https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY"})
-    if (const auto proxy = Job::setting(name); !proxy.empty()) {
-      arguments.push_back("--proxy-server=" + proxy);
-      break;
-    }
-  arguments.emplace_back("about:blank");
-  return arguments;
-}
-
-// A descriptor with what is still to be written to it.
-struct Outgoing {
-  std::string bytes;
-  // False if the other end is gone.
-  bool flush(int descriptor) {
-    std::size_t sent = 0;
-    while (sent < bytes.size()) {
-      const auto count = ::write(descriptor, bytes.data() + sent, bytes.size() - sent);
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0 && errno == EAGAIN) break;
-      if (count <= 0) return false;
-      sent += static_cast<std::size_t>(count);
-    }
-    bytes.erase(0, sent);
-    return true;
-  }
-};
-
-// Takes the whole messages out of what was read; calls take(message without its NUL).
-template <typename Take>
-void split_messages(std::string& buffer, std::size_t searched, Take&& take) {
-  std::size_t begin = 0;
-  for (auto end = buffer.find('\0', searched); end != std::string::npos; end = buffer.find('\0', begin)) {
-    take(std::string_view(buffer).substr(begin, end - begin));
-    begin = end + 1;
-  }
-  buffer.erase(0, begin);
-}
 
 // The session that a message of Chromium belongs to: its last member, or empty.
 std::string_view session_of(std::string_view message) {
@@ -138,7 +64,6 @@ private:
   void accept_client();
   void read_client(Client& client);
   void drop(Client& client);
-  bool read_browser();
   void take_command(Client& client, std::string_view message);
   void take_message(std::string_view message);
   void take_answer(std::string_view message);
@@ -147,11 +72,10 @@ private:
   void give(Client& client, std::string_view message);
   bool round();
 
-  int listener_{-1}, commands_{-1}, answers_{-1};
-  pid_t browser_{-1};
+  int listener_{-1};
   int pages_{0}, last_id_{0};
-  std::string program_, incoming_;
-  Outgoing outgoing_;
+  std::string program_;
+  Chromium browser_;
   std::list<Client> clients_;
   std::unordered_map<int, Pending> pending_;
   std::unordered_map<std::string, Client*> sessions_;
@@ -171,76 +95,25 @@ void Host::listen() {
     throw failed(std::string("cannot listen on ") + kBrowserSocket + ": " + std::strerror(errno));
 }
 
+// Starts Chromium if it does not run.
 void Host::launch() {
-  std::error_code ignored;
-  fs::remove_all(kProfile, ignored);
-  const auto profile = (fs::current_path() / kProfile).string();
-  const auto arguments = chromium_arguments(program_, profile);
-  int down[2], up[2];
-  if (::pipe2(down, O_CLOEXEC) != 0 || ::pipe2(up, O_CLOEXEC) != 0)
-    throw failed(std::string("cannot make a pipe: ") + std::strerror(errno));
-  std::vector<char*> pointers;
-  for (const auto& argument : arguments)
-    pointers.push_back(const_cast<char*>(argument.c_str()));
-  pointers.push_back(nullptr);
-  ::setenv("XDG_CONFIG_HOME", profile.c_str(), 1);
-  ::setenv("XDG_CACHE_HOME", profile.c_str(), 1);
-  browser_ = ::fork();
-  if (browser_ < 0) throw failed(std::string("cannot start Chromium: ") + std::strerror(errno));
-  if (browser_ == 0) {
-    ::setsid();
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    sigset_t none;
-    ::sigemptyset(&none);
-    ::sigprocmask(SIG_SETMASK, &none, nullptr);
-    ::signal(SIGPIPE, SIG_DFL);
-    const int null = ::open("/dev/null", O_RDWR);
-    for (int descriptor = 0; descriptor < 3; ++descriptor)
-      ::dup2(null, descriptor);
-    // Moved out of the way first: 3 and 4 may be in use by the pipes themselves.
-    const int in = ::fcntl(down[0], F_DUPFD, 10), out = ::fcntl(up[1], F_DUPFD, 10);
-    ::dup2(in, 3);
-    ::dup2(out, 4);
-    ::close(in);
-    ::close(out);
-    ::execv(pointers[0], pointers.data());
-    ::_exit(127);
-  }
-  ::close(down[0]);
-  ::close(up[1]);
-  commands_ = down[1];
-  answers_ = up[0];
-  ::fcntl(commands_, F_SETFL, O_NONBLOCK);
-  ::fcntl(answers_, F_SETFL, O_NONBLOCK);
+  browser_.start(program_);
   pages_ = 0;
   command("Target.setDiscoverTargets", {{"discover", true}});
   command("Browser.setDownloadBehavior", {{"behavior", "deny"}});
 }
 
 void Host::end_browser() {
-  if (browser_ < 0) return;
-  ::kill(-browser_, SIGKILL); // the profile is thrown away: there is nothing to save
-  ::kill(browser_, SIGKILL);
-  ::waitpid(browser_, nullptr, 0);
-  browser_ = -1;
-  ::close(commands_);
-  ::close(answers_);
-  incoming_.clear();
-  outgoing_.bytes.clear();
+  browser_.end();
   pending_.clear();
   sessions_.clear();
-  std::error_code ignored;
-  for (int tries = 0; tries < 20 && fs::exists(kProfile, ignored); ++tries) {
-    fs::remove_all(kProfile, ignored); // its children may still be writing while they die
-    if (fs::exists(kProfile, ignored)) ::usleep(20'000);
-  }
 }
 
 void Host::command(const std::string& method, const Json& parameters) {
   const int id = ++last_id_;
   pending_[id] = {nullptr, 0, method};
-  outgoing_.bytes += json_text({{"id", id}, {"method", method}, {"params", parameters}});
-  outgoing_.bytes.push_back('\0');
+  browser_.outgoing.bytes += json_text({{"id", id}, {"method", method}, {"params", parameters}});
+  browser_.outgoing.bytes.push_back('\0');
 }
 
 void Host::give(Client& client, std::string_view message) {
@@ -252,8 +125,8 @@ void Host::give(Client& client, std::string_view message) {
 void Host::accept_client() {
   const int socket = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (socket < 0) return;
-  if (browser_ >= 0 && pages_ >= kPagesPerBrowser && clients_.empty()) end_browser();
-  if (browser_ < 0) launch();
+  if (browser_.runs() && pages_ >= kPagesPerBrowser && clients_.empty()) end_browser();
+  if (!browser_.runs()) launch();
   clients_.emplace_back().socket = socket;
 }
 
@@ -286,14 +159,14 @@ void Host::take_command(Client& client, std::string_view message) {
   const auto method = rest.substr(kMethod.size(), rest.find('"', kMethod.size()) - kMethod.size());
   const int own = ++last_id_;
   pending_[own] = {&client, id, std::string(method)};
-  outgoing_.bytes += kId;
-  outgoing_.bytes += std::to_string(own);
-  outgoing_.bytes += rest;
-  outgoing_.bytes.push_back('\0');
+  browser_.outgoing.bytes += kId;
+  browser_.outgoing.bytes += std::to_string(own);
+  browser_.outgoing.bytes += rest;
+  browser_.outgoing.bytes.push_back('\0');
 }
 
 void Host::drop(Client& client) {
-  if (browser_ >= 0)
+  if (browser_.runs())
     for (const auto& context : client.contexts)
       command("Target.disposeBrowserContext", {{"browserContextId", context}});
   for (auto it = sessions_.begin(); it != sessions_.end();) {
@@ -301,25 +174,12 @@ void Host::drop(Client& client) {
       ++it;
       continue;
     }
-    if (browser_ >= 0 && client.contexts.empty()) command("Target.detachFromTarget", {{"sessionId", it->first}});
+    if (browser_.runs() && client.contexts.empty()) command("Target.detachFromTarget", {{"sessionId", it->first}});
     it = sessions_.erase(it);
   }
   for (auto& [id, pending] : pending_)
     if (pending.client == &client) pending.client = nullptr;
   ::close(client.socket);
-}
-
-bool Host::read_browser() {
-  constexpr std::size_t kPiece = 1u << 18;
-  for (;;) {
-    const auto before = incoming_.size();
-    incoming_.resize(before + kPiece);
-    const auto count = ::read(answers_, incoming_.data() + before, kPiece);
-    incoming_.resize(before + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
-    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return true;
-    if (count <= 0) return false;
-    split_messages(incoming_, before, [this](std::string_view message) { take_message(message); });
-  }
 }
 
 void Host::take_message(std::string_view message) {
@@ -383,9 +243,9 @@ void Host::take_event(std::string_view message) {
 // Waits for something to happen and does it.
 bool Host::round() {
   std::vector<pollfd> waiting{{listener_, POLLIN, 0}};
-  if (browser_ >= 0) {
-    waiting.push_back({answers_, POLLIN, 0});
-    waiting.push_back({commands_, static_cast<short>(outgoing_.bytes.empty() ? 0 : POLLOUT), 0});
+  if (browser_.runs()) {
+    waiting.push_back({browser_.answers(), POLLIN, 0});
+    waiting.push_back({browser_.commands(), static_cast<short>(browser_.outgoing.bytes.empty() ? 0 : POLLOUT), 0});
   }
   const auto first_client = waiting.size();
   for (const auto& client : clients_)
@@ -396,7 +256,7 @@ bool Host::round() {
   if (::ppoll(waiting.data(), waiting.size(), nullptr, &none) < 0) return stopping == 0;
   bool alive = true;
   if (first_client > 1) {
-    if (waiting[1].revents != 0) alive = read_browser();
+    if (waiting[1].revents != 0) alive = browser_.read([this](std::string_view message) { take_message(message); });
     if ((waiting[2].revents & POLLERR) != 0) alive = false;
   }
   auto place = waiting.begin() + static_cast<std::ptrdiff_t>(first_client);
@@ -405,7 +265,7 @@ bool Host::round() {
     if ((happened & POLLOUT) != 0 && !client.outgoing.flush(client.socket)) client.gone = true;
     if ((happened & (POLLIN | POLLHUP | POLLERR)) != 0) read_client(client);
   }
-  if (alive && browser_ >= 0) alive = outgoing_.flush(commands_);
+  if (alive && browser_.runs()) alive = browser_.flush();
   for (auto it = clients_.begin(); it != clients_.end();) {
     if (!alive || it->gone) {
       drop(*it);
@@ -417,7 +277,7 @@ bool Host::round() {
   if (!alive) {
     std::cerr << "Chromium has ended by itself; the next page starts another" << std::endl;
     end_browser();
-  } else if (browser_ >= 0 && !outgoing_.flush(commands_)) {
+  } else if (browser_.runs() && !browser_.flush()) {
     end_browser();
   }
   if ((waiting[0].revents & POLLIN) != 0) accept_client();

@@ -4,7 +4,6 @@
 // none and its libraries take longer to load than those hooks run. Blocking; the hook's alarm ends what takes too long.
 
 #include "services/capture/hook.hpp"
-#include "services/capture/warc.hpp"
 
 #include <string>
 

@@ -232,13 +232,6 @@ void emit_result(Status status, const std::string& output, const Json& detail, c
   emit(record);
 }
 
-std::string media_type(std::string_view content_type) {
-  auto text = lower(content_type.substr(0, content_type.find(';')));
-  text.erase(0, std::min(text.find_first_not_of(" \t"), text.size()));
-  text.erase(text.find_last_not_of(" \t") + 1);
-  return text;
-}
-
 std::string clean(std::string_view text) {
   std::string result = base::repair_utf8(text);
   std::erase_if(result, [](char letter) {

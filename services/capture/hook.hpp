@@ -4,6 +4,8 @@
 // A hook is a function of a Job that returns a Result for a success and throws an Ending otherwise, so that a success
 // is always claimed and never assumed. One hook runs per process, on one thread.
 
+#include "lib/warc/headers.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <chrono>
@@ -15,6 +17,10 @@
 #include <string_view>
 
 namespace holdfast::capture {
+
+using warc::header_of;
+using warc::Headers;
+using warc::media_type;
 
 using Json = nlohmann::json;
 using Clock = std::chrono::steady_clock;
@@ -88,8 +94,6 @@ private:
 void emit(const Json& record);
 void emit_result(Status status, const std::string& output, const Json& detail, const std::string& error);
 
-// "text/html; charset=x" -> "text/html"
-std::string media_type(std::string_view content_type);
 // Valid UTF-8 without control characters; blanks collapsed; at most `limit` characters.
 std::string one_line(std::string_view text, std::size_t limit);
 // Valid UTF-8 without control characters other than tab and line ends.

@@ -4,6 +4,7 @@
 #include "services/capture/hook.hpp"
 #include "services/capture/readers.hpp"
 #include "services/capture/tab.hpp"
+#include "services/capture/view.hpp"
 #include "services/capture/wget.hpp"
 
 #include <filesystem>

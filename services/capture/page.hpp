@@ -29,7 +29,7 @@ std::optional<Page> saved_page(Job& job, const std::string& plugin);
 Page load_page(Job& job, std::initializer_list<const char*> prefer = {"dom", "tab", "wget", "browser"});
 Page load_html(Job& job, std::initializer_list<const char*> prefer = {"dom", "tab", "wget", "browser"});
 
-// The tab's document as it stands now; nullopt if there is no tab. (tab.cpp)
+// The tab's document as it stands now; nullopt if there is no tab. (view.cpp)
 std::optional<Page> page_of_tab(Job& job);
 
 } // namespace holdfast::capture

@@ -1,6 +1,6 @@
 #include "services/capture/readers.hpp"
 
-#include "services/capture/digest.hpp"
+#include "lib/warc/digest.hpp"
 #include "services/capture/fetch.hpp"
 #include "services/capture/html.hpp"
 #include "services/capture/icon.hpp"
@@ -327,12 +327,12 @@ Result save_outlinks(Job& job) {
 Result save_hashes(Job& job) {
   Json files = Json::array();
   std::uint64_t total = 0;
-  Digest root(Digest::Kind::sha256);
+  warc::Digest root(warc::Digest::Kind::sha256);
   std::string piece(1u << 18, '\0');
   for (const auto& path : regular_files(job)) {
     const int descriptor = ::open((job.snapshot() / path).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (descriptor < 0) continue; // gone meanwhile: a background hook's temporary file
-    Digest digest(Digest::Kind::sha256);
+    warc::Digest digest(warc::Digest::Kind::sha256);
     std::uint64_t size = 0;
     for (;;) {
       const auto count = ::read(descriptor, piece.data(), piece.size());
@@ -341,14 +341,14 @@ Result save_hashes(Job& job) {
       size += static_cast<std::uint64_t>(count);
     }
     ::close(descriptor);
-    const auto sum = hex(digest.finish());
+    const auto sum = warc::hex(digest.finish());
     const auto name = clean(path);
     root.add(sum + "  " + name + "\n");
     files.push_back({{"path", name}, {"size", size}, {"sha256", sum}});
     total += size;
   }
   if (files.empty()) throw no_results("no other plugin has left a file");
-  const auto root_hash = hex(root.finish());
+  const auto root_hash = warc::hex(root.finish());
   const auto count = files.size();
   job.write_json("hashes.json", {{"root_hash", root_hash}, {"total_size", total}, {"files", std::move(files)}});
   return {root_hash, {{"files", count}, {"total_size", total}}};

@@ -1,7 +1,9 @@
 #include "services/capture/recorder.hpp"
 
 #include "lib/base/text.hpp"
+#include "services/capture/browser_page.hpp"
 #include "services/capture/charset.hpp"
+#include "services/capture/egress.hpp"
 
 #include <algorithm>
 
@@ -13,11 +15,6 @@ constexpr std::size_t kReadAtOnce = 1u << 19;
 constexpr std::chrono::seconds kLongestHold{1};
 
 bool on_the_network(const std::string& url) { return url.starts_with("http://") || url.starts_with("https://"); }
-
-std::string text_of(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
 
 // Values that were sent under one name are joined by line ends.
 Headers headers_from(const Json& object) {
@@ -68,7 +65,7 @@ std::string reason_of(int status) {
 
 } // namespace
 
-Recorder::Recorder(DevTools& browser, WarcWriter& warc, Rules rules)
+Recorder::Recorder(DevTools& browser, warc::Writer& warc, Rules rules)
     : browser_(browser), warc_(warc), rules_(std::move(rules)) {}
 
 void Recorder::watch(const std::string& session, bool is_page) {
@@ -165,7 +162,7 @@ void Recorder::ask_for_bytes(const std::shared_ptr<Entry>& entry) {
                 [this, entry](const Json& result, const std::string& error) {
                   if (error.empty()) {
                     entry->streaming = true;
-                    add_bytes(*entry, base64_decode(text_of(result, "bufferedData")));
+                    add_bytes(*entry, warc::base64_decode(text_of(result, "bufferedData")));
                   }
                   let_go(entry->request_id);
                 });
@@ -227,7 +224,7 @@ void Recorder::take_response(Entry& entry, const Json& response) {
   entry.exchange.reason = text_of(response, "statusText");
   if (entry.exchange.reason.empty()) entry.exchange.reason = reason_of(entry.exchange.status);
   entry.exchange.response_headers = headers_from(response.value("headers", Json::object()));
-  entry.exchange.remote_address = text_of(response, "remoteIPAddress");
+  if (egress_proxy().empty()) entry.exchange.remote_address = text_of(response, "remoteIPAddress"); // else the proxy's
   entry.charset = text_of(response, "charset");
   if (response.value("fromServiceWorker", false)) entry.skip = true; // what the worker itself fetched is recorded
 }
@@ -259,7 +256,7 @@ void Recorder::data_received(const Json& parameters) {
   auto& entry = *found->second;
   entry.announced += parameters.value("dataLength", std::uint64_t{0});
   if (const auto data = parameters.find("data"); data != parameters.end() && data->is_string())
-    add_bytes(entry, base64_decode(data->get_ref<const std::string&>()));
+    add_bytes(entry, warc::base64_decode(data->get_ref<const std::string&>()));
 }
 
 void Recorder::loading_finished(const Json& parameters) {
@@ -286,7 +283,7 @@ void Recorder::fetch_body(const std::shared_ptr<Entry>& entry) {
                   if (error.empty() && entry->body.size() == 0) {
                     const auto text = text_of(result, "body");
                     if (result.value("base64Encoded", false))
-                      add_bytes(*entry, base64_decode(text));
+                      add_bytes(*entry, warc::base64_decode(text));
                     else
                       add_bytes(*entry, encode_text(text, entry->charset));
                   } else {
@@ -322,7 +319,7 @@ void Recorder::write(Entry& entry) {
     if (entry.hop < request.size()) entry.exchange.request_headers = request[entry.hop];
     if (entry.hop < response.size()) entry.exchange.response_headers = response[entry.hop];
   }
-  warc_.add(entry.exchange, entry.body);
+  if (egress_reason(entry.exchange.response_headers).empty()) warc_.add(entry.exchange, entry.body);
 }
 
 // Keeps a document from the browser: what it cannot show would become a download.
@@ -358,7 +355,7 @@ void Recorder::read_stream() {
                   const auto data = result.find("data");
                   if (error.empty() && data != result.end()) {
                     const auto& text = data->get_ref<const std::string&>();
-                    add_bytes(*taking_->entry, result.value("base64Encoded", false) ? base64_decode(text) : text);
+                    add_bytes(*taking_->entry, result.value("base64Encoded", false) ? warc::base64_decode(text) : text);
                   }
                   if (!error.empty() || full_)
                     end_taking(false);

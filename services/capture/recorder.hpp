@@ -6,8 +6,8 @@
 // and pass through a Spool, so that memory stays bounded whatever the page loads. Documents are asked for when their
 // response is announced; if that comes too late, the body is fetched from Chromium's buffer as text.
 
+#include "lib/warc/writer.hpp"
 #include "services/capture/devtools.hpp"
-#include "services/capture/warc.hpp"
 
 #include <deque>
 #include <functional>
@@ -21,8 +21,8 @@ namespace holdfast::capture {
 class Recorder {
 public:
   struct Finished { // one exchange that has ended
-    const Exchange& exchange;
-    const Spool& body;
+    const warc::Exchange& exchange;
+    const warc::Spool& body;
     const std::string& request_id;
     const std::string& type;  // of Chromium: "Document", "Image", ...
     const std::string& frame; // its id
@@ -36,7 +36,7 @@ public:
     std::function<void(const Finished&)> finished;
   };
 
-  Recorder(DevTools& browser, WarcWriter& warc, Rules rules);
+  Recorder(DevTools& browser, warc::Writer& warc, Rules rules);
 
   // Begins to record a session, and later those of its frames and workers.
   void watch(const std::string& session, bool is_page);
@@ -60,8 +60,8 @@ public:
 
 private:
   struct Entry {
-    Exchange exchange;
-    Spool body;
+    warc::Exchange exchange;
+    warc::Spool body;
     std::string request_id, type, frame, session, charset;
     std::size_t hop{0};         // of its redirects
     std::uint64_t announced{0}; // bytes that Chromium said have come
@@ -98,7 +98,7 @@ private:
   void write(Entry& entry);
 
   DevTools& browser_;
-  WarcWriter& warc_;
+  warc::Writer& warc_;
   const Rules rules_;
   std::unordered_map<std::string, std::shared_ptr<Entry>> entries_; // by request
   std::unordered_map<std::string, Held> held_;                      // by request

@@ -4,10 +4,10 @@
 #include "lib/base/error.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/url.hpp"
-#include "services/capture/browser_host.hpp"
+#include "services/capture/browser_page.hpp"
 #include "services/capture/cookies.hpp"
+#include "services/capture/egress.hpp"
 #include "services/capture/icon.hpp"
-#include "services/capture/page.hpp"
 #include "services/capture/page_record.hpp"
 #include "services/capture/recorder.hpp"
 
@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 namespace holdfast::capture {
@@ -24,9 +23,8 @@ namespace {
 
 constexpr std::size_t kLargestSource = 8u << 20; // of a document that other hooks read
 constexpr std::size_t kLargestIcon = 1u << 20;
-constexpr int kFirstError = 400;      // of the statuses of HTTP
-constexpr double kLargestSide = 8192; // of a picture
-constexpr Seconds kQuiet{0.25};       // without a request: the page has settled
+constexpr int kFirstError = 400; // of the statuses of HTTP
+constexpr Seconds kQuiet{0.25};  // without a request: the page has settled
 constexpr Seconds kLongestSettling{8};
 constexpr Seconds kAnswer{3}; // a page that works answers within it
 constexpr const char* kWarc = "page.warc.gz";
@@ -41,11 +39,6 @@ volatile sig_atomic_t told_to_end = 0;
 
 Clock::time_point after(Seconds seconds) { return Clock::now() + std::chrono::duration_cast<Clock::duration>(seconds); }
 
-std::string text_of(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
 // What a browser shows as a page; empty: that. Else why not.
 std::string not_a_page(const std::string& content_type, const std::string& disposition) {
   const auto type = media_type(content_type);
@@ -54,24 +47,6 @@ std::string not_a_page(const std::string& content_type, const std::string& dispo
                      type == "application/xml" || type == "application/json" ||
                      (type.ends_with("+xml") && type != "image/svg+xml");
   return shown ? "" : "not a page for a browser: " + type;
-}
-
-std::pair<int, int> resolution(const Job& job) {
-  std::string name = job.plugin();
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char letter) { return static_cast<char>(std::toupper(letter)); });
-  name += "_RESOLUTION";
-  const auto text = Job::setting(name.c_str(), Job::setting("RESOLUTION", "1440,900"));
-  int width = 0, height = 0, end = 0;
-  if (std::sscanf(text.c_str(), "%5d,%5d%n", &width, &height, &end) != 2 ||
-      static_cast<std::size_t>(end) != text.size() || width < 1 || height < 1 || width > kLargestSide ||
-      height > kLargestSide)
-    throw failed(name + "='" + text + "' is not WIDTH,HEIGHT");
-  return {width, height};
-}
-
-std::filesystem::path socket_path() {
-  return std::filesystem::path(Job::setting("CRAWL_DIR", ".")) / "browser" / kBrowserSocket;
 }
 
 bool is_private(const std::string& host) {
@@ -83,23 +58,12 @@ bool is_private(const std::string& host) {
   }
 }
 
-// Chromium may only say that a navigation was aborted; the page that it shows names the error.
-std::string reason_on_error_page(DevTools& browser, const std::string& session, Clock::time_point until) {
-  const auto shown = browser.call("Runtime.evaluate",
-                                  {{"expression", "document.body.innerText"}, {"returnByValue", true}}, session, until);
-  const auto text = text_of(shown.value("result", Json::object()), "value");
-  for (const char* prefix : {"ERR_", "DNS_PROBE_"})
-    if (const auto at = text.find(prefix); at != std::string::npos)
-      return "net::" + text.substr(at, text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_", at) - at);
-  return "it cannot be reached";
-}
-
 class Tab {
 public:
   explicit Tab(Job& job)
       : job_(job), give_up_(job.deadline() -
                             std::chrono::duration_cast<Clock::duration>(Seconds(std::min(15.0, 0.25 * job.timeout())))),
-        limit_(Job::size("BROWSER_MAX_SIZE", "1g")), browser_(socket_path()),
+        limit_(Job::size("BROWSER_MAX_SIZE", "1g")), browser_(browser_socket()),
         warc_(kWarc, {{"date", base::utc_timestamp()},
                       {"software", "Holdfast"},
                       {"format", "WARC File Format 1.1"},
@@ -120,6 +84,7 @@ private:
   bool wait(Clock::time_point until, const std::function<bool()>& done);
   void open();
   void load();
+  std::string not_fetched(const std::string& error) const;
   void navigate();
   void settle();
   bool scroll(Clock::time_point until);
@@ -133,11 +98,11 @@ private:
   const Clock::time_point give_up_; // then only the time to save the page is left
   const std::uint64_t limit_;
   DevTools browser_;
-  WarcWriter warc_;
+  warc::Writer warc_;
   Recorder recorder_;
   PageRecord page_;
   std::string session_, frame_;
-  std::string navigation_, navigation_error_; // the main frame's last request for a document, and why that brought none
+  std::string navigation_url_, navigation_, navigation_error_; // the main frame's last request for a document, and why that brought none
   std::string document_;                      // the request that brought it
   std::string not_page_, broken_, crashed_, refused_;
   bool loaded_{false}, kept_{false}, navigating_{false}, source_cut_{false};
@@ -155,10 +120,10 @@ Recorder::Rules Tab::rules() {
 }
 
 // A page on the internet must not read machines inside through our browser. If the page itself is inside, the operator
-// has allowed that. Names are resolved for the page itself only; the egress proxy judges all connections.
+// has allowed that. Names are resolved for the page itself only. The egress proxy judges better: all connections.
 std::string Tab::refuse(const std::string& url, const std::string& type, const std::string& frame) {
   const auto host = host_in(url);
-  if (host.empty() || host == site()) return {};
+  if (host.empty() || host == site() || !egress_proxy().empty()) return {};
   const bool main = type == "Document" && frame == frame_;
   if (!main && !base::is_private_host(host)) return {};
   if (!page_is_private_) page_is_private_ = is_private(site());
@@ -191,6 +156,7 @@ bool Tab::keep_from_browser(const Json& paused) {
 void Tab::request_sent(const Json& parameters) {
   if (text_of(parameters, "type") != "Document" || text_of(parameters, "frameId") != frame_) return;
   navigation_ = text_of(parameters, "requestId");
+  navigation_url_ = text_of(parameters["request"], "url");
   navigation_error_.clear();
   const auto response = parameters.find("redirectResponse");
   if (response == parameters.end()) return;
@@ -200,6 +166,7 @@ void Tab::request_sent(const Json& parameters) {
 
 void Tab::take(const std::string& method, const Json& parameters, const std::string& session) {
   if (method == "Network.requestWillBeSent") request_sent(parameters);
+  close_dialog(browser_, method, parameters, session);
   const auto request = text_of(parameters, "requestId");
   if (method == "Network.responseReceived" && text_of(parameters, "type") == "Document" &&
       text_of(parameters, "frameId") == frame_ && text_of(parameters["response"], "url").starts_with("http")) {
@@ -220,8 +187,6 @@ void Tab::take(const std::string& method, const Json& parameters, const std::str
     if (request == document_ && session == session_) broken_ = error.empty() ? "broken off" : error;
   } else if (method == "Page.loadEventFired" && session == session_) {
     loaded_ = navigating_;
-  } else if (method == "Page.javascriptDialogOpening") { // alert() would hold everything up
-    browser_.send("Page.handleJavaScriptDialog", {{"accept", text_of(parameters, "type") == "beforeunload"}}, session);
   } else if (method == "Inspector.targetCrashed" && session == session_) {
     crashed_ = "the page crashed the browser";
   }
@@ -264,7 +229,10 @@ bool Tab::wait(Clock::time_point until, const std::function<bool()>& done) {
 void Tab::open() {
   browser_.on_event(
       [this](const auto& method, const Json& parameters, const auto& session) { take(method, parameters, session); });
-  const auto context = browser_.call("Target.createBrowserContext", {{"disposeOnDetach", true}}, "", give_up_);
+  Json wanted = {{"disposeOnDetach", true}};
+  if (const auto proxy = egress_proxy(); !proxy.empty()) // the page's own, not that of the browser
+    wanted.update({{"proxyServer", proxy}, {"proxyBypassList", "<-loopback>"}});
+  const auto context = browser_.call("Target.createBrowserContext", wanted, "", give_up_);
   const auto id = text_of(context, "browserContextId");
   load_cookies(browser_, id, job_);
   const auto [width, height] = resolution(job_);
@@ -279,13 +247,21 @@ void Tab::open() {
   browser_.send("Page.enable", {}, session_);
   browser_.send("Inspector.enable", {}, session_);
   recorder_.watch(session_, true);
-  browser_.send("Emulation.setDeviceMetricsOverride",
-                {{"width", width}, {"height", height}, {"deviceScaleFactor", 1}, {"mobile", false}}, session_);
+  browser_.send("Emulation.setDeviceMetricsOverride", device_metrics({width, height}), session_);
   if (const auto agent = Job::setting("USER_AGENT"); !agent.empty())
     browser_.send("Emulation.setUserAgentOverride", {{"userAgent", agent}}, session_);
   if (!Job::flag("CHECK_SSL_VALIDITY", true))
     browser_.send("Security.setIgnoreCertificateErrors", {{"ignore", true}}, session_);
   frame_ = text_of(call("Page.getFrameTree")["frameTree"]["frame"], "id");
+}
+
+// Why the egress proxy did not fetch the document that was asked for last; empty: it did.
+std::string Tab::not_fetched(const std::string& error) const {
+  if (error == "net::ERR_TUNNEL_CONNECTION_FAILED") return egress_reason(navigation_url_);
+  Headers headers;
+  for (const auto& [name, value] : page_.headers.items())
+    headers.emplace_back(name, value.is_string() ? value.get<std::string>() : "");
+  return egress_reason(headers);
 }
 
 void Tab::navigate() {
@@ -308,6 +284,7 @@ void Tab::navigate() {
   if (!refused_.empty()) throw failed(refused_);
   if (answer->result.value("isDownload", false))
     throw no_results("not a page for a browser: the server sent a download");
+  if (const auto reason = not_fetched(error); !reason.empty()) throw egress_ending(reason);
   if (error == "net::ERR_HTTP_RESPONSE_CODE_FAILURE") // an error status without a body
     throw failed("HTTP " + std::to_string(page_.status));
   if (std::find(std::begin(kOwnTrouble), std::end(kOwnTrouble), error) != std::end(kOwnTrouble))
@@ -318,14 +295,11 @@ void Tab::navigate() {
 // A page can lead on, by script or refresh, to where there is nothing. Chromium then shows a page of its own in the
 // main frame, which must not be taken for the page.
 void Tab::refuse_error_page() {
-  const auto frame =
-      call("Page.getFrameTree", nullptr, std::min(job_.deadline(), after(kAnswer)))["frameTree"]["frame"];
-  const auto wanted = text_of(frame, "unreachableUrl");
-  if (wanted.empty() && !text_of(frame, "url").starts_with("chrome-error:")) return;
-  if (!refused_.empty()) throw failed(refused_);
   const auto until = std::min(job_.deadline(), after(kAnswer));
-  throw failed("the page led to " + (wanted.empty() ? "another page" : wanted.substr(0, 500)) + ": " +
-               (navigation_error_.empty() ? reason_on_error_page(browser_, session_, until) : navigation_error_));
+  const auto led = error_page_shown(browser_, session_, until);
+  if (led.empty()) return;
+  if (!refused_.empty()) throw failed(refused_);
+  throw failed(led + (navigation_error_.empty() ? reason_on_error_page(browser_, session_, until) : navigation_error_));
 }
 
 // Pictures that are loaded when they come into view: down in steps of a window, then back to the top.
@@ -378,6 +352,8 @@ void Tab::judge() {
     throw no_results(not_page_);
   }
   if (!crashed_.empty()) throw failed(crashed_);
+  if (const auto reason = not_fetched(navigation_error_); !reason.empty())
+    throw failed("the page led to " + navigation_url_.substr(0, 500) + ": " + reason);
   if (broken_.empty()) refuse_error_page();
   if (page_.status >= kFirstError) throw failed("HTTP " + std::to_string(page_.status));
   if (const auto why = not_a_page(page_.content_type, ""); !why.empty()) throw no_results(why);
@@ -449,128 +425,6 @@ Result run_tab(Job& job) {
   ::sigaction(SIGINT, &action, nullptr);
   Tab tab(job);
   return tab.run();
-}
-
-namespace {
-
-// The tab that the browser plugin keeps, looked at by another hook.
-class View {
-public:
-  explicit View(Job& job) : job_(job), page_(page_of(job)), browser_(socket_path()) {
-    if (page_.target.empty()) throw failed("the browser has closed the page");
-    browser_.on_event([this](const std::string& method, const Json& parameters, const std::string& session) {
-      if (method == "Page.javascriptDialogOpening")
-        browser_.send("Page.handleJavaScriptDialog", {{"accept", text_of(parameters, "type") == "beforeunload"}},
-                      session);
-      if (method == "Inspector.targetCrashed") throw failed("the page crashed the browser");
-    });
-    session_ = text_of(
-        browser_.call("Target.attachToTarget", {{"targetId", page_.target}, {"flatten", true}}, "", job.deadline()),
-        "sessionId");
-    browser_.send("Inspector.enable", {}, session_);
-  }
-  Json call(const std::string& method, Json parameters = nullptr) {
-    return browser_.call(method, std::move(parameters), session_, job_.deadline());
-  }
-  std::string bytes(const std::string& method, Json parameters) {
-    auto data = base64_decode(text_of(call(method, std::move(parameters)), "data"));
-    refuse_error_page();
-    return data;
-  }
-  // The page may have left after it was judged.
-  void refuse_error_page() {
-    const auto frame = call("Page.getFrameTree")["frameTree"]["frame"];
-    const auto wanted = text_of(frame, "unreachableUrl");
-    if (!wanted.empty() || text_of(frame, "url").starts_with("chrome-error:"))
-      throw failed("the page led to " + (wanted.empty() ? "another page" : wanted.substr(0, 500)) + ": " +
-                   reason_on_error_page(browser_, session_, job_.deadline()));
-  }
-  // A page cut off by the time limit is kept, but it is no success.
-  Result result(const std::string& file) const {
-    if (!page_.broken.empty())
-      throw failed("the page broke off: " + page_.broken + "; kept what there was", page_.about());
-    if (!page_.complete)
-      throw failed("the page did not arrive whole within the time limit; kept what there was", page_.about());
-    return {file, page_.about()};
-  }
-  const PageRecord& page() const { return page_; }
-
-private:
-  static PageRecord page_of(Job& job) {
-    auto page = load_page_record(job);
-    if (!page) {
-      Job::program("CHROME_BINARY", {"chromium", "chromium-browser", "google-chrome", "chrome"}, "chromium");
-      throw failed("the browser plugin has not loaded the page");
-    }
-    page->report(job);
-    if (page->ending) throw *page->ending;
-    return *page;
-  }
-
-  Job& job_;
-  PageRecord page_;
-  DevTools browser_;
-  std::string session_;
-};
-
-std::string html_of(View& view) {
-  const auto root = view.call("DOM.getDocument", {{"depth", 0}})["root"]["nodeId"];
-  auto html = text_of(view.call("DOM.getOuterHTML", {{"nodeId", root}}), "outerHTML");
-  view.refuse_error_page();
-  return html;
-}
-
-} // namespace
-
-std::optional<Page> page_of_tab(Job& job) {
-  const auto record = load_page_record(job);
-  if (!record || record->target.empty() || record->ending) return std::nullopt;
-  View view(job);
-  // A feed or a text is shown by a page of Chromium's own.
-  const auto type = media_type(record->content_type);
-  if (type != "text/html" && type != "application/xhtml+xml") return std::nullopt;
-  return Page{record->url, "text/html; charset=utf-8", "\xEF\xBB\xBF" + html_of(view), "tab"};
-}
-
-Result take_screenshot(Job& job) {
-  View view(job);
-  const auto [width, height] = resolution(job);
-  view.call("Emulation.setDeviceMetricsOverride",
-            {{"width", width}, {"height", height}, {"deviceScaleFactor", 1}, {"mobile", false}});
-  const auto size = view.call("Page.getLayoutMetrics")["cssContentSize"];
-  const double most = Job::number("SCREENSHOT_MAX_HEIGHT", 16000);
-  const Json clip = {{"x", 0},
-                     {"y", 0},
-                     {"width", std::min(size.value("width", 0.0), kLargestSide)},
-                     {"height", std::min(size.value("height", 0.0), most)},
-                     {"scale", 1}};
-  const auto format = lower(Job::setting("SCREENSHOT_FORMAT", "png"));
-  if (format != "png" && format != "jpeg" && format != "webp")
-    throw failed("SCREENSHOT_FORMAT='" + format + "' is not png, jpeg or webp");
-  Json parameters = {{"format", format}, {"captureBeyondViewport", true}, {"clip", clip}, {"optimizeForSpeed", true}};
-  if (format != "png") parameters["quality"] = static_cast<int>(Job::number("SCREENSHOT_QUALITY", 85));
-  const auto file = "screenshot." + (format == "jpeg" ? "jpg" : format);
-  job.write(file, view.bytes("Page.captureScreenshot", parameters));
-  return view.result(file);
-}
-
-Result print_pdf(Job& job) {
-  View view(job);
-  job.write("output.pdf", view.bytes("Page.printToPDF", {{"printBackground", true}, {"preferCSSPageSize", true}}));
-  return view.result("output.pdf");
-}
-
-Result save_dom(Job& job) {
-  View view(job);
-  const auto html = html_of(view);
-  // The browser gives text and we write UTF-8, whatever the page's <meta> says: a byte order mark wins over it.
-  job.write("output.html", "\xEF\xBB\xBF" + html);
-  job.write_json("page.json", {{"url", view.page().url},
-                               {"status", view.page().status},
-                               {"content_type", "text/html; charset=utf-8"},
-                               {"path", "output.html"},
-                               {"complete", view.page().complete}});
-  return view.result("output.html");
 }
 
 } // namespace holdfast::capture

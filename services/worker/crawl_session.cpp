@@ -78,6 +78,11 @@ public:
   std::filesystem::path personas() const {
     return hooks_.empty() ? context_.options.data_dir / "personas" : directory_ / ".persona";
   }
+  // Hooks of a crawl keep things in the library for the hooks of its pages. In the sandbox the real one is read-only, as
+  // its programs run in other crawls too: each session has one of its own, with links to what the real one has.
+  std::filesystem::path library() const {
+    return hooks_.empty() || !sandboxed() ? context_.options.data_dir / "lib" : directory_ / ".library";
+  }
   bool sandboxed() const { return context_.sandbox.level != process::SandboxLevel::none; }
   std::filesystem::path temporary() const { return context_.options.work_dir / "tmp" / id_; }
   std::filesystem::path attempts() const { return context_.options.work_dir / "attempts" / crawl_id_; }
@@ -245,8 +250,10 @@ private:
       give_to_hooks(context_.sandbox, temporary());
       give_to_hooks(context_.sandbox, directory_);
       if (!has_hooks()) return;
-      // Hooks keep there what outlives a crawl.
-      std::filesystem::create_directories(context_.options.data_dir / "lib", error);
+      std::filesystem::create_directories(library(), error);
+      if (sandboxed())
+        for (const auto& entry : std::filesystem::directory_iterator(context_.options.data_dir / "lib", error))
+          std::filesystem::create_symlink(entry.path(), library() / entry.path().filename(), error);
       // A browser locks its profile: each session works on a copy of the persona's.
       const auto persona = personas() / persona_;
       std::filesystem::create_directories(persona, error);
@@ -266,7 +273,7 @@ private:
     hook_context_.data_dir = context_.options.data_dir;
     hook_context_.crawl_dir = directory_;
     hook_context_.temporary_dir = sandboxed() ? "/tmp" : context_.options.temporary_dir;
-    hook_context_.library_dir = context_.options.data_dir / "lib";
+    hook_context_.library_dir = library();
     hook_context_.personas_dir = personas();
     hook_context_.persona = persona_;
     hook_context_.last_on_path = context_.options.last_on_path();
@@ -476,6 +483,7 @@ CrawlSessions::Share& CrawlSessions::Share::operator=(Share&& other) noexcept {
   return *this;
 }
 std::filesystem::path CrawlSessions::Share::directory() const { return session_->directory(); }
+std::filesystem::path CrawlSessions::Share::library() const { return session_->library(); }
 std::filesystem::path CrawlSessions::Share::personas() const { return session_->personas(); }
 std::shared_ptr<HookNetwork> CrawlSessions::Share::network() const { return session_->network(); }
 const hooks::Options& CrawlSessions::Share::options() const { return session_->set_options(); }

@@ -46,6 +46,7 @@ public:
     Share& operator=(Share&& other) noexcept;
     // CRAWL_DIR and PERSONAS_DIR of its hooks.
     std::filesystem::path directory() const;
+    std::filesystem::path library() const;
     std::filesystem::path personas() const;
     // Of its hooks; null: the machine's.
     std::shared_ptr<HookNetwork> network() const;

@@ -200,6 +200,7 @@ awaitable<void> SnapshotJob::join_session() {
   check();
   route_ = context_.networks.route(session_.network(), claim_.host, claim_.max_snapshot_bytes);
   hook_context_.crawl_dir = session_.directory();
+  hook_context_.library_dir = session_.library();
   hook_context_.personas_dir = session_.personas();
   for (const auto& [key, value] : session_.options())
     options_[key] = value;

@@ -241,9 +241,6 @@ class Browser(BrowserTest):
     def test_a_script_without_end_does_not_hold_us(self):
         self.assert_failed(self.view("dom", "/busy.html", TIMEOUT="15"), "did not answer in time")
 
-    def test_a_page_that_asks_for_a_password(self):
-        self.assert_failed(self.view("dom", "/password"), "HTTP 401")
-
     def test_a_page_that_opens_windows_and_asks_questions(self):
         outcome = self.view("dom", "/popups.html")
         self.assert_status(outcome, "succeeded")
@@ -272,13 +269,6 @@ class Browser(BrowserTest):
         self.assert_status(self.close_tab(second), "succeeded")
         self.snapshot = kept
         self.assert_status(self.close_tab(first), "succeeded")
-
-    def test_a_page_that_kills_its_renderer(self):
-        """It fails, and the browser goes on with the next one."""
-        outcome = self.view("dom", "/memory.html", TIMEOUT="40")
-        self.assert_status(outcome, "failed")
-        self.assertRegex(outcome.result["error"], "crashed the browser|did not arrive whole|did not answer")
-        self.assert_status(self.view("dom", "/article.html"), "succeeded")
 
 
 @needs_chromium

@@ -178,6 +178,12 @@ def links500(request):
     request.send(document("Five hundred links", link_list(f"/leaf/{number}" for number in range(500))))
 
 
+@page(r"/links/(\d+)")
+def many_links(request, count):
+    """As many links as asked for, to leaves."""
+    request.send(document(f"{count} links", link_list(f"/leaf/{number}" for number in range(int(count)))))
+
+
 @page(r"/farm/(\d+)")
 def farm(request, number):
     """Every page of it links a thousand that nobody has seen."""
@@ -285,6 +291,13 @@ def large(request):
 ENDLESS_START = b"<!doctype html><html><head><title>Endless</title></head><body><p>"
 
 
+@page("/download")
+def download(request):
+    """A page that is to be saved, not shown."""
+    headers = [("Content-Disposition", "attachment; filename=page.html")]
+    request.send(document("Download", PARAGRAPH), headers=headers)
+
+
 @page("/endless")
 def endless(request):
     """A byte each 100 ms, for ever; HTML or ?type=. No link in it: what a crawl finds must not depend on its patience."""
@@ -384,6 +397,13 @@ def latin1(request):
 def utf16(request):
     """Known by its byte order mark."""
     request.send("\ufeff<html><title>Φάρος</title><p>Θάλασσα</html>".encode("utf-16-le"), "text/html")
+
+
+@page("/wrong-charset.html")
+def wrong_charset(request):
+    """Says UTF-8 and is not."""
+    text = "<!doctype html><title>Маяк</title><p>Привет, корабли!"
+    request.send(text.encode("cp1251"), "text/html; charset=utf-8")
 
 
 # --- lists of links ---------------------------------------------------------------------------------------
@@ -581,6 +601,16 @@ def memory(request):
     """Allocates until its renderer ends."""
     script = "const kept = []; for (;;) kept.push(new Array(1 << 20).fill(kept.length));"
     request.send(f"<!doctype html><title>Memory</title><p>Memory.<script>{script}</script>")
+
+
+@page("/allocate.html")
+def allocate(request):
+    """Asks for 4 GB, and says how much it got."""
+    script = """
+      const kept = [];
+      try { while (kept.length < 64) kept.push(new Uint8Array(64 << 20).fill(1)); } catch (error) {}
+      document.body.insertAdjacentHTML("beforeend", "<p>allocated " + kept.length * 64 + " MB</p>");"""
+    request.send(f"<!doctype html><title>Allocate</title><body><script>{script}</script>")
 
 
 @page("/busy.html")

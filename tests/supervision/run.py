@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Hostile hooks, killed workers, crowds, crawl sessions and programs, through the real program and a real database.
 
-    tests/supervision/run.py [--full] [--holdfast FILE] [hostile|killed|many|sandbox|sessions|binaries]...
+    tests/supervision/run.py [--full] [--trials N] [--seed N] [--holdfast FILE] [hostile|killed|many|sandbox|sessions|binaries]...
 
 Without --full each takes seconds; with it, hostile and killed run as a plain user too (where we are root; a few of the hostile
 ones do so always), and in several rounds. All of it runs as a plain user from the start, too: runuser -u nobody -- ... Figures are printed.
@@ -19,6 +19,8 @@ SUITES = ("hostile", "killed", "many", "sandbox", "sessions", "binaries")
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("suites", nargs="*", metavar="suite")
 parser.add_argument("--full", action="store_true")
+parser.add_argument("--trials", type=int, default=3, help="kills at random moments (3)")
+parser.add_argument("--seed", type=int, default=1, help="of these moments (1)")
 parser.add_argument("--holdfast", type=Path, default=HERE.parents[1] / "build/dev/bin/holdfast")
 arguments = parser.parse_args()
 if wrong := set(arguments.suites) - set(SUITES):
@@ -27,6 +29,7 @@ if not arguments.holdfast.exists():
     sys.exit(f"{arguments.holdfast} is not built")
 os.environ["HOLDFAST_TEST_PROGRAM"] = str(arguments.holdfast.resolve())
 os.environ["HOLDFAST_TEST_FULL"] = "yes" if arguments.full else ""
+os.environ["HOLDFAST_TEST_TRIALS"], os.environ["HOLDFAST_TEST_SEED"] = str(arguments.trials), str(arguments.seed)
 sys.path[:0] = [str(HERE), str(HERE.parent / "cli")]
 suite = unittest.defaultTestLoader.loadTestsFromNames([f"test_{name}" for name in arguments.suites or SUITES])
 result = unittest.TextTestRunner(verbosity=2).run(suite)

@@ -1,8 +1,9 @@
-"""kill -9 of the worker, or of its guard, while Chromium is open: five seconds later no process of it is alive, as root and as
-a plain user."""
+"""kill -9 of the worker, of its guard or of its browser while a page is archived: five seconds later no process of it is
+alive, as root and as a plain user, at whatever moment (run.py --trials 30 --seed N)."""
 
 import http.server
 import os
+import random
 import shutil
 import signal
 import threading
@@ -10,7 +11,7 @@ import time
 import unittest
 from pathlib import Path
 
-from worker import FULL, WorkerCase, figure, living, read, status_field, until
+from worker import FULL, SEED, TRIALS, WorkerCase, figure, living, read, status_field, until
 from support import ROOT
 
 CHROMIUM = shutil.which("chromium")
@@ -25,12 +26,12 @@ class Server:
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self):
                 self.send_response(200)
-                self.send_header("Content-Type", "text/html" if self.path == "/" else "text/css")
+                self.send_header("Content-Type", "text/css" if self.path == "/endless.css" else "text/html")
                 self.end_headers()
-                if self.path == "/":
-                    self.wfile.write(b"<title>Slow</title><link rel=stylesheet href=/endless.css><p>Slow")
-                else:
+                if self.path == "/endless.css":
                     stop.wait(600)
+                else:
+                    self.wfile.write(b"<title>Slow</title><link rel=stylesheet href=/endless.css><p>Slow")
 
             def log_message(self, *_):
                 pass
@@ -90,3 +91,37 @@ class Killed(WorkerCase):
     def test_again_and_again(self):
         for _ in range(5):
             self.kill(False, lambda home: home.worker_pid(), "worker")
+
+    def trial(self, home, url, whom, moment):
+        """Returns how many processes there were, and how long the last of them lived."""
+        home.work()
+        home.queue(url, plugins="screenshot", TIMEOUT=300)
+        time.sleep(moment)  # which is what is tried: nothing is waited for
+        if whom == "browser":
+            until("Chromium has been started", lambda: browsers(home))
+        tree = [(pid, status_field(pid, "Name")) for pid in home.tree(home.guard.pid)]
+        tree = [pid for pid, comm in tree if comm and not comm.startswith("postgres")]
+        victims = {"worker": home.worker_pid, "guard": lambda: home.guard.pid, "browser": lambda: browsers(home)[0]}
+        started = time.monotonic()
+        os.kill(victims[whom](), signal.SIGKILL)
+        if whom == "browser":  # the worker goes on
+            home.guard.terminate()
+            home.guard.wait(60)
+        until("nothing of it lives", lambda: not any(map(living, tree)) and not home.survivors(), SECONDS)
+        lived = time.monotonic() - started
+        home.guard.wait(30)
+        return len(tree), lived
+
+    def test_at_random_moments(self):
+        """Worker, guard and browser in turn."""
+        server = Server()
+        self.addCleanup(server.stop)
+        source = random.Random(SEED)
+        home = self.worker_place(PLUGINS_PATH=PLUGINS, LEASE="30s", MARGIN="10s", BEAT="1s", DRAIN_TIMEOUT="1s")
+        found = []
+        for number in range(TRIALS):
+            whom, moment = ("worker", "guard", "browser")[number % 3], source.uniform(0, 4)
+            with self.subTest(whom, trial=number, seed=SEED, moment=moment):
+                found.append(self.trial(home, f"{server.url}?{number}", whom, moment))
+        processes, seconds = map(max, zip(*found))
+        figure(f"{len(found)} trials, seed {SEED}: up to {processes} processes, none survives {seconds:.2f} s")

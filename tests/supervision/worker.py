@@ -12,6 +12,7 @@ from pathlib import Path
 from support import PROGRAM, ROOT, Case, Place, as_plain_user, processes, read, until
 
 FULL = bool(os.environ.get("HOLDFAST_TEST_FULL"))
+TRIALS, SEED = int(os.environ.get("HOLDFAST_TEST_TRIALS") or 3), int(os.environ.get("HOLDFAST_TEST_SEED") or 1)
 MISBEHAVE = Path(PROGRAM).parent / "misbehave"
 
 

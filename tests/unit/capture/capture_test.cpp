@@ -1,11 +1,10 @@
 #include "services/capture/charset.hpp"
-#include "services/capture/digest.hpp"
 #include "services/capture/html.hpp"
 #include "services/capture/icon.hpp"
 #include "services/capture/link.hpp"
 #include "services/capture/links.hpp"
 #include "services/capture/readable.hpp"
-#include "services/capture/wget.hpp"
+#include "services/capture/wget_log.hpp"
 
 #include <doctest/doctest.h>
 
@@ -166,18 +165,8 @@ TEST_SUITE("wget's log") {
   }
 }
 
-TEST_SUITE("encodings of bytes") {
-  TEST_CASE("there and back") {
-    std::string bytes;
-    for (int i = 0; i < 300; ++i) {
-      CHECK(base64_decode(base64_encode(bytes)) == bytes);
-      bytes += static_cast<char>(i * 7);
-    }
-    Digest digest(Digest::Kind::sha1);
-    digest.add("abc");
-    CHECK(base32(digest.finish()) == "VGMT4NSHA2AWVOR6EVYXQUGCNSONBWE5");
-  }
-  TEST_CASE("icons") {
+TEST_SUITE("icons") {
+  TEST_CASE("kinds") {
     CHECK(icon_kind("<?xml version='1.0'?><!-- a --><svg xmlns=''>") == "svg");
     CHECK(icon_kind("<html><svg>").empty());
     CHECK(icon_kind("").empty());

@@ -1,10 +1,10 @@
-#include "services/capture/digest.hpp"
+#include "lib/warc/digest.hpp"
 
 #include <openssl/evp.h>
 
 #include <stdexcept>
 
-namespace holdfast::capture {
+namespace holdfast::warc {
 
 namespace {
 EVP_MD_CTX* context_of(void* pointer) { return static_cast<EVP_MD_CTX*>(pointer); }
@@ -107,4 +107,4 @@ std::string base64_encode(std::string_view bytes) {
   return result;
 }
 
-} // namespace holdfast::capture
+} // namespace holdfast::warc

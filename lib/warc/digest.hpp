@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace holdfast::capture {
+namespace holdfast::warc {
 
 // A running SHA-1 or SHA-256.
 class Digest {
@@ -32,4 +32,4 @@ std::string base32(std::string_view bytes);
 std::string base64_decode(std::string_view text); // what is not base64 is skipped
 std::string base64_encode(std::string_view bytes);
 
-} // namespace holdfast::capture
+} // namespace holdfast::warc

@@ -1,43 +1,18 @@
-#include "services/capture/warc.hpp"
+#include "lib/warc/writer.hpp"
 
+#include "lib/base/characters.hpp"
 #include "lib/base/uuid.hpp"
-#include "services/capture/hook.hpp"
+#include "lib/warc/file.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
 #include <zlib.h>
 
-#include <cstring>
 #include <stdexcept>
 
-namespace holdfast::capture {
+namespace holdfast::warc {
 
 namespace {
-
-constexpr std::size_t kInMemory = 1u << 20;
-
-[[noreturn]] void cannot(const char* what) {
-  throw std::runtime_error(std::string(what) + ": " + std::strerror(errno));
-}
-
-void write_all(int file, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const auto count = ::write(file, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) cannot("cannot write");
-    bytes.remove_prefix(static_cast<std::size_t>(count));
-  }
-}
-
-int unnamed_file() {
-  int file = ::open(".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  if (file >= 0) return file;
-  char name[] = ".spoolXXXXXX"; // not every file system has files without a name
-  file = ::mkostemp(name, O_CLOEXEC);
-  if (file < 0) cannot("cannot spool a body");
-  ::unlink(name);
-  return file;
-}
 
 // A header field cannot hold a line end.
 std::string in_header(std::string_view value) {
@@ -52,7 +27,7 @@ std::string response_head(const Exchange& exchange, std::uint64_t length) {
   std::string head = "HTTP/1.1 " + std::to_string(exchange.status) + " " + in_header(exchange.reason) + "\r\n";
   bool has_length = false;
   for (const auto& [name, value] : exchange.response_headers) {
-    const auto lowered = lower(name);
+    const auto lowered = base::lower_case(name);
     if (lowered == "content-length") {
       if (!has_length) head += name + ": " + std::to_string(length) + "\r\n";
       has_length = true;
@@ -85,7 +60,7 @@ std::string request_block(const Exchange& exchange) {
   bool has_host = false;
   for (const auto& [name, value] : exchange.request_headers) {
     if (name.starts_with(':')) continue; // of HTTP/2
-    has_host = has_host || lower(name) == "host";
+    has_host = has_host || base::lower_case(name) == "host";
     text += in_header(name) + ": " + in_header(value) + "\r\n";
   }
   if (!has_host) text += "Host: " + host_of(exchange.url) + "\r\n";
@@ -135,53 +110,13 @@ bool compressed_already(const Exchange& exchange) {
 
 } // namespace
 
-Spool::~Spool() {
-  if (file_ >= 0) ::close(file_);
-}
-
-void Spool::add(std::string_view bytes) {
-  digest_.add(bytes);
-  size_ += bytes.size();
-  if (file_ < 0 && size_ <= kInMemory) {
-    memory_ += bytes;
-    return;
-  }
-  if (file_ < 0) {
-    file_ = unnamed_file();
-    write_all(file_, memory_);
-    memory_ = {};
-  }
-  write_all(file_, bytes);
-}
-
-std::string Spool::payload_digest() const { return Digest(digest_).finish(); }
-
-std::size_t Spool::read_at(std::uint64_t offset, std::string& piece) const {
-  const auto count = ::pread(file_, piece.data(), piece.size(), static_cast<off_t>(offset));
-  if (count < 0) cannot("cannot read a spooled body");
-  return static_cast<std::size_t>(count);
-}
-
-std::string Spool::head(std::size_t most) const {
-  if (file_ < 0) return memory_.substr(0, most);
-  std::string bytes(std::min<std::uint64_t>(most, size_), '\0');
-  bytes.resize(read_at(0, bytes));
-  return bytes;
-}
-
-std::string header_of(const Headers& headers, std::string_view name) {
-  for (const auto& [key, value] : headers)
-    if (lower(key) == name) return value;
-  return {};
-}
-
-struct WarcWriter::Record {
+struct Writer::Record {
   std::string type{}, id{}, date{}, url{}, content_type{}, block{}; // block: without the body
   std::vector<std::pair<std::string, std::string>> more{};
   int level{6};
 };
 
-WarcWriter::WarcWriter(const std::string& file, const std::map<std::string, std::string>& about) {
+Writer::Writer(const std::string& file, const std::map<std::string, std::string>& about) {
   file_ = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (file_ < 0) cannot("cannot create the WARC");
   Record record{.type = "warcinfo", .id = base::new_uuid(), .content_type = "application/warc-fields"};
@@ -193,16 +128,16 @@ WarcWriter::WarcWriter(const std::string& file, const std::map<std::string, std:
   write_record(record, nullptr);
 }
 
-WarcWriter::~WarcWriter() {
+Writer::~Writer() {
   if (file_ >= 0) ::close(file_);
 }
 
-void WarcWriter::put(std::string_view bytes) {
+void Writer::put(std::string_view bytes) {
   write_all(file_, bytes);
   written_ += bytes.size();
 }
 
-void WarcWriter::write_record(const Record& record, const Spool* body) {
+void Writer::write_record(const Record& record, const Spool* body) {
   Digest block(Digest::Kind::sha1);
   block.add(record.block);
   if (body != nullptr) body->read([&](std::string_view piece) { block.add(piece); });
@@ -223,7 +158,7 @@ void WarcWriter::write_record(const Record& record, const Spool* body) {
   member.add("\r\n\r\n", out, true);
 }
 
-void WarcWriter::add(const Exchange& exchange, const Spool& body) {
+void Writer::add(const Exchange& exchange, const Spool& body) {
   const auto response_id = base::new_uuid();
   const auto digest = "sha1:" + base32(body.payload_digest());
   const auto known = stored_.find(exchange.url + " " + digest);
@@ -258,8 +193,8 @@ void WarcWriter::add(const Exchange& exchange, const Spool& body) {
   ++exchanges_;
 }
 
-void WarcWriter::close() {
+void Writer::close() {
   if (file_ >= 0 && ::close(std::exchange(file_, -1)) != 0) cannot("cannot write the WARC");
 }
 
-} // namespace holdfast::capture
+} // namespace holdfast::warc

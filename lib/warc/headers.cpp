@@ -1,0 +1,17 @@
+#include "lib/warc/headers.hpp"
+
+#include "lib/base/characters.hpp"
+
+namespace holdfast::warc {
+
+std::string header_of(const Headers& headers, std::string_view name) {
+  for (const auto& [key, value] : headers)
+    if (base::lower_case(key) == name) return value;
+  return {};
+}
+
+std::string media_type(std::string_view content_type) {
+  return base::lower_case(base::trimmed(content_type.substr(0, content_type.find(';'))));
+}
+
+} // namespace holdfast::warc

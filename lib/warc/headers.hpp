@@ -1,0 +1,17 @@
+#pragma once
+// Header fields of HTTP and of WARC records. Values only.
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace holdfast::warc {
+
+using Headers = std::vector<std::pair<std::string, std::string>>;
+
+std::string header_of(const Headers& headers, std::string_view name); // the first; empty: none
+// "text/html; charset=x" -> "text/html"
+std::string media_type(std::string_view content_type);
+
+} // namespace holdfast::warc

@@ -1,0 +1,53 @@
+#pragma once
+// Writes WARC/1.1 with one gzip member per record. Bodies are spooled, because a record begins with its length. Used
+// from one thread.
+
+#include "lib/warc/headers.hpp"
+#include "lib/warc/spool.hpp"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace holdfast::warc {
+
+// One request and what was answered.
+struct Exchange {
+  std::string url, method{"GET"}, date; // date: "2026-01-31T23:59:59Z", when it was sent
+  Headers request_headers;
+  std::string request_body;
+  int status{0};
+  std::string reason;
+  Headers response_headers;
+  std::string remote_address;
+  std::string truncated; // "length", "time", "disconnect", or empty: it is whole
+};
+
+class Writer {
+public:
+  // Begins `file` with a warcinfo record. Throws std::runtime_error if it cannot be written.
+  Writer(const std::string& file, const std::map<std::string, std::string>& about);
+  ~Writer();
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+
+  // A response and its request. The second of two equal bodies of one URL becomes a revisit record.
+  void add(const Exchange& exchange, const Spool& body);
+  void close(); // flushes to the disk's cache; throws std::runtime_error
+  std::uint64_t bytes() const { return written_; }
+  std::size_t exchanges() const { return exchanges_; }
+
+private:
+  struct Record;
+  void write_record(const Record& record, const Spool* body);
+  void put(std::string_view bytes);
+
+  int file_{-1};
+  std::uint64_t written_{0};
+  std::size_t exchanges_{0};
+  std::string info_id_;
+  std::map<std::string, std::string> stored_; // URL and payload digest: the date of the record
+};
+
+} // namespace holdfast::warc

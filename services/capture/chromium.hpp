@@ -1,0 +1,47 @@
+#pragma once
+// One Chromium process and the pipe that its DevTools listen on. Messages are texts that end with a NUL. Used from one
+// thread; end() kills Chromium with all its processes and removes its profile, which lies in the current directory.
+
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace holdfast::capture {
+
+// What is still to be written to a descriptor.
+struct Outgoing {
+  std::string bytes;
+  // False if the other end is gone.
+  bool flush(int descriptor);
+};
+
+using Take = std::function<void(std::string_view message)>; // without its NUL
+
+// Takes the whole messages out of what was read; nothing before `searched` is the end of one.
+void split_messages(std::string& buffer, std::size_t searched, const Take& take);
+
+class Chromium {
+public:
+  // Throws Ending if it cannot be started.
+  void start(const std::string& program);
+  void end();
+  bool runs() const { return pid_ >= 0; }
+
+  // False if Chromium has ended.
+  bool read(const Take& take);
+  bool flush() { return outgoing.flush(commands_); }
+
+  int commands() const { return commands_; } // for poll()
+  int answers() const { return answers_; }
+
+  Outgoing outgoing; // commands
+
+private:
+  pid_t pid_{-1};
+  int commands_{-1}, answers_{-1};
+  std::string incoming_;
+};
+
+} // namespace holdfast::capture
