@@ -235,11 +235,13 @@ Exit exit_from(const shim::Report& report) {
 }
 
 // The shim was killed. Its hook died with it (parent-death signal); descendants were orphaned to this process, to the
-// guard or to init, and are found by the cookie or by the hook's session.
+// guard or to init, and are found by the cookie, by the hook's session, or because this process has adopted them: its
+// own children are shims, or have its session.
 awaitable<int> end_orphans(std::shared_ptr<Supervision> state) {
-  const auto of_this_tree = [&](const ProcessEntry& entry) {
+  const auto of_this_tree = [&, session = ::getsid(0)](const ProcessEntry& entry) {
     if (entry.shim() || entry.start_ticks < state->start_ticks) return false;
     if (state->hook_pid > 0 && entry.session == state->hook_pid) return true;
+    if (entry.parent == ::getpid() && entry.session != session) return true;
     return !state->cookie.empty() &&
            environment_has(entry.pid, [&](std::string_view variable) { return variable == state->cookie; });
   };

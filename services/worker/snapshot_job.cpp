@@ -4,6 +4,7 @@
 #include "lib/archive/verify.hpp"
 #include "lib/base/address.hpp"
 #include "lib/base/duration.hpp"
+#include "lib/base/metrics.hpp"
 #include "lib/base/test_point.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/url.hpp"
