@@ -78,8 +78,8 @@ public:
   std::filesystem::path personas() const {
     return hooks_.empty() ? context_.options.data_dir / "personas" : directory_ / ".persona";
   }
-  // Hooks of a crawl keep things in the library for the hooks of its pages. In the sandbox the real one is read-only, as
-  // its programs run in other crawls too: each session has one of its own, with links to what the real one has.
+  // Hooks of a crawl keep things in the library for the hooks of its pages. In the sandbox the real one is read-only,
+  // as its programs run in other crawls too: each session has one of its own, with links to what the real one has.
   std::filesystem::path library() const {
     return hooks_.empty() || !sandboxed() ? context_.options.data_dir / "lib" : directory_ / ".library";
   }

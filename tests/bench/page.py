@@ -32,7 +32,7 @@ select count(*) as n, min(snapshot_id::text) as s, min(crawl_id::text) as c, min
 \\endif
 """
 
-FILL = """select holdfast.worker_join(lpad(to_hex(n), 32, '0')::uuid, '{{"id": "bench", "hostname": "bench"}}', 'bench', n, n, null,
+FILL = """select holdfast.node_join(lpad(to_hex(n), 32, '0')::uuid, '{{"id": "bench", "hostname": "bench"}}', 'bench', n, n, null,
     'worker', 'all', 'bench', '', 1000, '1 hour') from generate_series(1, 64) n;
 do $$
 declare

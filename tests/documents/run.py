@@ -134,6 +134,18 @@ class Documents(unittest.TestCase):
                 missing.append(f"{suite}:{name}.{method}")
         self.none_of(missing, "tests that the checklist names and that do not exist")
 
+    def test_variables_of_deployments_are_settings(self):
+        """What compose, Kubernetes and the image set is a setting of the program, or of compose itself (${NAME:-...})."""
+        known = set(re.findall(r"`(HOLDFAST_[A-Z_]+)`", text_of("deploy/settings.md")))
+        files = [name for name in tracked() if name.endswith((".yml", ".yaml", ".service", "Dockerfile"))]
+        wrong = []
+        for name in files:
+            text = text_of(name)
+            set_here = re.findall(r"^\s*(?:ENV )?(HOLDFAST_[A-Z_]+)[:=]|name: (HOLDFAST_[A-Z_]+)|=(HOLDFAST_[A-Z_]+)=", text, re.M)
+            wrong += [f"{name}: {''.join(found)}" for found in set_here if "".join(found) not in known]
+        self.assertGreater(len(files), 8)
+        self.none_of(wrong, "variables that are no settings")
+
     @unittest.skipUnless(HOLDFAST, "without the program")
     def test_commands_exist(self):
         """A `holdfast VERB ...` in backquotes, and in a block of commands, names a verb and options that it has."""

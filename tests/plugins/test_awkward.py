@@ -40,7 +40,7 @@ def free_memory():
 
 
 class SecureServer:
-    """One page through TLS, with a certificate that nobody has signed."""
+    """One page through TLS, with a self-signed certificate."""
 
     def __init__(self, directory):
         class Page(http.server.BaseHTTPRequestHandler):
@@ -101,7 +101,7 @@ class Awkward(BrowserTest):
         self.assert_status(self.close_tab(process), "succeeded")
         self.assertEqual(len(self.links(outcome)), 10000)
 
-    def test_a_certificate_that_nobody_has_signed(self):
+    def test_a_self_signed_certificate(self):
         directory = tempfile.TemporaryDirectory(prefix="holdfast-tls-")
         self.addCleanup(directory.cleanup)
         server = SecureServer(Path(directory.name))
@@ -111,7 +111,7 @@ class Awkward(BrowserTest):
         self.assertIn("Not for everybody", outcome.text("output.html"))
 
     def test_a_page_that_takes_four_gigabytes(self):
-        """Whether its renderer survives is the machine's business. Afterwards the memory is free again."""
+        """Its renderer may survive or not. Afterwards the browser works."""
         if free_memory() < 7 << 30:
             self.skipTest("less than 7 GB of memory are free")
         outcome = self.view("dom", "/allocate.html", TIMEOUT="60")

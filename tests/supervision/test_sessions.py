@@ -161,6 +161,21 @@ class Sessions(WorkerCase):
         self.assertFalse((home.gates / "arguments").exists())
         self.assertEqual(home.run("check").records, [])
 
+    def test_the_library_of_a_session(self):
+        """Hooks of a crawl keep things there for the hooks of its pages, beside what is installed."""
+        home = self.worker_place()
+        tools = home.data / "lib/tools"
+        tools.mkdir(parents=True)
+        (tools / "installed").write_text("installed\n")
+        home.hook("keeper", "on_CrawlSetup__10_keeper.sh", 'echo kept >"$LIB_DIR/kept"')
+        home.hook("keeper", "on_Snapshot__50_keeper.sh", 'cat "$LIB_DIR/kept" "$LIB_DIR/tools/installed" >page.txt')
+        home.work()
+        home.queue("https://site.test/kept", plugins="keeper")
+        self.until_sealed(home, 1)
+        (row,) = home.sql("select outcome, directory from holdfast.snapshot_sealed")
+        self.assertEqual(row[0], "succeeded")
+        self.assertEqual((home.data / "archive" / row[1] / "keeper/page.txt").read_text(), "kept\ninstalled\n")
+
     def test_logs_of_a_crawl_hook(self):
         """What a crawl hook that failed has printed is kept, although its directory goes."""
         home = self.worker_place()

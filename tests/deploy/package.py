@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""Makes the Debian package of a build and looks at it: what is in it, what it needs, what lintian says, and that it works.
+
+    tests/deploy/package.py --build DIRECTORY [--root DIRECTORY]
+
+--root: a bare Debian of the same release (debootstrap --variant=minbase), with a way to the registry. The package is
+installed there with all that it recommends, archives a page of a site on this machine, and is removed again.
+Status 77: cpack, dpkg-deb or lintian is missing.
+"""
+
+import argparse
+import contextlib
+import functools
+import hashlib
+import http.server
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+EXPECTED = """
+bin/holdfast bin/holdfast-capture bin/holdfast-guard bin/holdfast-shim libexec/holdfast/abxpkg
+share/holdfast/plugins/title/config.json lib/systemd/system/holdfast-worker@.service share/man/man1/holdfast.1.gz
+share/bash-completion/completions/holdfast share/doc/holdfast/copyright share/doc/holdfast/examples/holdfast.yaml
+""".split()
+DEPENDENCIES = ["libpqxx", "libc6", "wget", "ca-certificates", "adduser"]
+RECOMMENDED = ["postgresql", "fonts-noto-cjk"]
+PAGE = "<!doctype html><title>A page for the package</title><p>It is here.\n"
+
+
+def run(*command, **options):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=900, **options)
+    assert done.returncode == 0, f"{command}: status {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def make(build, into):
+    """The package of a build directory. Its times are fixed, so that two runs can be compared."""
+    into.mkdir()
+    run("cpack", "-G", "DEB", "-B", into, "--config", build / "CPackConfig.cmake", cwd=build, env=os.environ | {"SOURCE_DATE_EPOCH": "1700000000"})
+    (package,) = into.glob("*.deb")
+    return package
+
+
+@contextlib.contextmanager
+def site(directory):
+    """A page on loopback; gives its URL."""
+    directory.mkdir()
+    (directory / "index.html").write_text(PAGE)
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=str(directory)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/"
+    finally:
+        server.shutdown()
+
+
+def check_contents(package):
+    listed = {line.split()[5].removeprefix("./usr/") for line in run("dpkg-deb", "-c", package).splitlines()}
+    missing = [path for path in EXPECTED if path not in listed]
+    assert not missing, f"not in the package: {missing}"
+    depends, recommends = (run("dpkg-deb", "-f", package, field) for field in ("Depends", "Recommends"))
+    assert all(name in depends for name in DEPENDENCIES), depends
+    assert all(name in recommends for name in RECOMMENDED), recommends
+
+
+def check_program(package, scratch, url):
+    """Unpacked anywhere, the program finds its parts and archives a page."""
+    run("dpkg-deb", "-x", package, scratch / "unpacked")
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(scratch),
+        "HOLDFAST_DATA_DIR": str(scratch / "data"),
+        "HOLDFAST_URLS_ALLOW_PRIVATE": "true",
+    }
+    program = scratch / "unpacked/usr/bin/holdfast"
+    out = run(program, "add", "--wait", "--plugins", "wget,title", url, env=environment, cwd=scratch)
+    assert '"succeeded"' in out, out
+    (title,) = (scratch / "data/archive").rglob("title/title.txt")
+    assert title.read_text().strip() == "A page for the package"
+
+
+def check_installed(package, root, url):
+    """As a newcomer would: apt, then one command. Chromium runs too."""
+    shutil.copy(package, root / "tmp/holdfast.deb")
+    shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
+    shutil.copytree("/etc/apt/apt.conf.d", root / "etc/apt/apt.conf.d", dirs_exist_ok=True)
+    inside = ["chroot", root, "env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "DEBIAN_FRONTEND=noninteractive"]
+    run("mount", "-t", "proc", "proc", root / "proc")
+    run("mount", "--rbind", "--make-rslave", "/dev", root / "dev")
+    try:
+        started = time.monotonic()
+        run(*inside, "sh", "-c", "apt-get -q update && apt-get -q -y install /tmp/holdfast.deb")
+        installed = time.monotonic()
+        print(f"installed with all that it recommends: {installed - started:.0f} s")
+        out = run(*inside, "HOLDFAST_URLS_ALLOW_PRIVATE=true", "holdfast", "add", "--wait", url)
+        print(out.strip())
+        print(f"archived: {time.monotonic() - installed:.0f} s")
+        assert '"succeeded"' in out, out
+        print(run(*inside, "holdfast", "list", "snapshots"))
+        run(*inside, "apt-get", "-q", "-y", "purge", "holdfast")
+    finally:
+        run("umount", "-l", root / "dev")
+        run("umount", "-l", root / "proc")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, required=True)
+    parser.add_argument("--root", type=pathlib.Path)
+    options = parser.parse_args()
+    if not all(map(shutil.which, ("cpack", "dpkg-deb", "dpkg-shlibdeps", "lintian"))):
+        return 77
+    with tempfile.TemporaryDirectory(prefix="holdfast-package-") as name:
+        scratch = pathlib.Path(name)
+        scratch.chmod(0o755)  # PostgreSQL's user walks through it
+        package = make(options.build.resolve(), scratch / "first")
+        check_contents(package)
+        again = make(options.build.resolve(), scratch / "second")
+        digests = {hashlib.sha256(path.read_bytes()).hexdigest() for path in (package, again)}
+        assert len(digests) == 1, "the same build gave two packages that differ"
+        print(f"{package.name}: {package.stat().st_size / 1e6:.1f} MB")
+        print(run("lintian", "--allow-root", "--fail-on", "error,warning", package))
+        with site(scratch / "site") as url:
+            check_program(package, scratch, url)
+            if options.root:
+                check_installed(package, options.root.resolve(), url)
+    print("ok")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
