@@ -110,8 +110,8 @@ std::vector<std::string> environment_of(const Command& command) {
   return environment;
 }
 
-// Starts the shim with exactly four descriptors, or six with a network, and a session of its own, so that the terminal's signals do not reach
-// it.
+// Starts the shim with exactly four descriptors, or six with a network, and a session of its own, so that the
+// terminal's signals do not reach it.
 boost::process::v2::process start_shim(const asio::any_io_executor& executor, const std::string& shim_path,
                                        const Command& command, const std::string& leaves, int output, int errors,
                                        int control, boost::system::error_code& error) {
@@ -133,7 +133,7 @@ boost::process::v2::process start_shim(const asio::any_io_executor& executor, co
   const auto& network = command.sandbox.network;
   if (network) launcher.duplicate(network->descriptor(), shim::kNetworkDescriptor);
   if (network && network->owner() >= 0) launcher.duplicate(network->owner(), shim::kOwnerDescriptor);
-  const int last = !network ? shim::kControlDescriptor
+  const int last = !network               ? shim::kControlDescriptor
                    : network->owner() < 0 ? shim::kNetworkDescriptor
                                           : shim::kOwnerDescriptor;
   launcher.close_from(last + 1);

@@ -1,6 +1,7 @@
 #pragma once
-// The worker's egress proxy (services/egress) as the built-in hooks see it. It judges addresses, so with it they need no
-// judgement of their own; without it HOLDFAST_EGRESS is not set. What it answers itself must not be taken for the page.
+// The worker's egress proxy (services/egress) as the built-in hooks see it. It judges addresses, so with it they need
+// no judgement of their own; without it HOLDFAST_EGRESS is not set. What it answers itself must not be taken for the
+// page.
 
 #include "services/capture/hook.hpp"
 #include "services/capture/warc.hpp"

@@ -102,8 +102,9 @@ private:
   Recorder recorder_;
   PageRecord page_;
   std::string session_, frame_;
-  std::string navigation_url_, navigation_, navigation_error_; // the main frame's last request for a document, and why that brought none
-  std::string document_;                      // the request that brought it
+  std::string navigation_url_, navigation_,
+      navigation_error_; // the main frame's last request for a document, and why that brought none
+  std::string document_; // the request that brought it
   std::string not_page_, broken_, crashed_, refused_;
   bool loaded_{false}, kept_{false}, navigating_{false}, source_cut_{false};
   std::optional<bool> page_is_private_;

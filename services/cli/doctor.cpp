@@ -237,7 +237,12 @@ int doctor(Context& context, const std::vector<std::string>& plugins) {
   }
   if (!context.json()) print_findings(findings);
   if (context.json()) {
-    std::cout << nlohmann::ordered_json{{"type", "Machine"}, {"cgroups", cgroups}, {"sandbox", sandbox}, {"network", network}}.dump() << '\n';
+    std::cout << nlohmann::ordered_json{{"type", "Machine"},
+                                        {"cgroups", cgroups},
+                                        {"sandbox", sandbox},
+                                        {"network", network}}
+                     .dump()
+              << '\n';
   } else {
     if (selected.empty()) std::cout << "no plugin is enabled: set plugins.path\n";
     if (!packages.empty()) std::cout << "\nTo install what can be:\n";

@@ -13,9 +13,7 @@ namespace {
 std::string private_part(const std::string& host, const std::vector<std::string>& addresses) {
   if (base::is_private_host(host)) return "\"" + host + "\" is not a public host";
   const auto found = std::find_if(addresses.begin(), addresses.end(), base::is_private_address);
-  return found == addresses.end()
-             ? ""
-             : "\"" + host + "\" resolves to " + *found + ", which is not a public address";
+  return found == addresses.end() ? "" : "\"" + host + "\" resolves to " + *found + ", which is not a public address";
 }
 
 bool is_private_page(const std::string& host, const Resolve& resolve) {

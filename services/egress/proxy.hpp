@@ -2,15 +2,14 @@
 // The proxy through which hooks reach the web. It judges each address when it connects to it, so that neither a
 // redirect, a frame, another spelling nor a name that changes its address leads to a private machine.
 //
-// Plain HTTP is passed on one request per connection; CONNECT is a tunnel of bytes. The proxy adds nothing to them. What
-// it does not fetch it answers itself, with 403 or 502 and the reason in kReasonHeader.
+// Plain HTTP is passed on one request per connection; CONNECT is a tunnel of bytes. The proxy adds nothing to them.
+// What it does not fetch it answers itself, with 403 or 502 and the reason in kReasonHeader.
 //
 // One thread of its own ("egress") serves all connections, four more resolve names. A Door may be used from any thread.
 
+#include "lib/base/address.hpp"
 #include "lib/base/fd.hpp"
 #include "services/egress/destination.hpp"
-
-#include "lib/base/address.hpp"
 
 #include <cstdint>
 #include <map>

@@ -12,7 +12,7 @@ struct RequestHead {
   std::string method;
   std::string host; // lower case; of an IPv6 address without brackets
   std::uint16_t port{0};
-  bool tunnel{false};   // CONNECT
+  bool tunnel{false};    // CONNECT
   std::string forwarded; // the head for the server, in origin form and with "Connection: close"; empty for a tunnel
 };
 

@@ -74,8 +74,8 @@ HookNetworks::HookNetworks(const Options& options, const process::Sandbox& sandb
   }
   isolated_ = problem.empty();
   if (!isolated_ && options.sandbox == "required")
-    throw base::Error(base::ErrorClass::unavailable, "hook.sandbox is required, and its network does not work here: " +
-                                                         problem,
+    throw base::Error(base::ErrorClass::unavailable,
+                      "hook.sandbox is required, and its network does not work here: " + problem,
                       "set hook.network to open, or hook.sandbox to auto");
   description_ += isolated_ ? ", from a network of their own" : "; hooks that ignore it are not stopped: " + problem;
 }

@@ -92,7 +92,9 @@ class Egress(WorkerCase):
         home.queue("http://public.example/plain", "http://public.example/frame", plugins=",".join(plugins))
         home.queue("http://public.example/head", plugins=",".join(plugins))
         self.sealed(home, 3)
-        outcomes = dict(home.sql("select s.url, t.outcome from holdfast.snapshot_sealed t join holdfast.snapshot s using (id)"))
+        outcomes = dict(
+            home.sql("select s.url, t.outcome from holdfast.snapshot_sealed t join holdfast.snapshot s using (id)")
+        )
         self.assertEqual(outcomes["http://public.example/plain"], "succeeded")
         self.assertIn(outcomes["http://public.example/head"], ("refused", "failed"))
         files = [path for path in (home.data / "archive").rglob("*") if path.is_file()]

@@ -1,7 +1,7 @@
 #pragma once
-// "holdfast-shim network COUNT": makes a network for hooks and hands it to its starter over the control socket: an errno
-// value, and with 0 the descriptors of the network, of the namespace of users that owns it (not if this is root), and of
-// COUNT sockets that listen on its loopback interface. Then it ends.
+// "holdfast-shim network COUNT": makes a network for hooks and hands it to its starter over the control socket: an
+// errno value, and with 0 the descriptors of the network, of the namespace of users that owns it (not if this is root),
+// and of COUNT sockets that listen on its loopback interface. Then it ends.
 
 #include "lib/process/shim/protocol.hpp"
 #include "lib/process/shim/view.hpp"
@@ -22,7 +22,7 @@ namespace holdfast::process::shim {
 inline int raise_loopback() {
   const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return errno;
-  ifreq interface{};
+  ifreq interface {};
   strncpy(interface.ifr_name, "lo", IFNAMSIZ - 1);
   interface.ifr_flags = IFF_UP;
   const int error = ioctl(fd, SIOCSIFFLAGS, &interface) == 0 ? 0 : errno;

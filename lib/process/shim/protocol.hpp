@@ -16,8 +16,8 @@ inline constexpr int kControlDescriptor = 3;
 // Of a hook with a network of its own: that network, and the namespace of users that owns it unless the shim is root.
 inline constexpr int kNetworkDescriptor = 4, kOwnerDescriptor = 5, kFirstFree = 6;
 inline constexpr unsigned kMostListeners = 200; // of one network
-inline constexpr int kLimitCount = 5;   // of the kernel
-inline constexpr int kWatchedCount = 3; // of the shim
+inline constexpr int kLimitCount = 5;           // of the kernel
+inline constexpr int kWatchedCount = 3;         // of the shim
 
 // Launcher to shim.
 enum class CommandKind : uint32_t {

@@ -1,8 +1,7 @@
 // The proxy with real sockets; names are resolved by a function of the test.
 
-#include "services/egress/proxy.hpp"
-
 #include "lib/base/error.hpp"
+#include "services/egress/proxy.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -38,9 +37,10 @@ public:
           const std::lock_guard lock(mutex_);
           requests_.emplace_back(asio::buffers_begin(head.data()), asio::buffers_end(head.data()));
         }
-        asio::write(socket, asio::buffer("HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(body_.size()) +
-                                         "\r\n\r\n" + body_),
-                    error);
+        asio::write(
+            socket,
+            asio::buffer("HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(body_.size()) + "\r\n\r\n" + body_),
+            error);
       }
     });
   }
@@ -71,7 +71,8 @@ std::string ask(const egress::Door& door, const std::string& request) {
   asio::io_context io;
   tcp::socket socket(io);
   const auto url = door.url();
-  socket.connect({asio::ip::address_v4::loopback(), static_cast<unsigned short>(std::stoi(url.substr(url.rfind(':') + 1)))});
+  socket.connect(
+      {asio::ip::address_v4::loopback(), static_cast<unsigned short>(std::stoi(url.substr(url.rfind(':') + 1)))});
   asio::write(socket, asio::buffer(request));
   std::string answer;
   boost::system::error_code end;
@@ -157,8 +158,8 @@ TEST_SUITE("proxy") {
       closed = site.port();
     }
     const auto door = proxy.open({});
-    CHECK(has(get(*door, "http://nowhere.example/"),
-              "HTTP/1.1 502 nowhere.example: the host name does not resolve\r\n"));
+    CHECK(
+        has(get(*door, "http://nowhere.example/"), "HTTP/1.1 502 nowhere.example: the host name does not resolve\r\n"));
     CHECK(has(ask(*door, "CONNECT a.example:" + closed + " HTTP/1.1\r\n\r\n"),
               "X-Holdfast-Egress: a.example: Connection refused\r\n"));
     CHECK(has(get(*door, "/"), "HTTP/1.1 400 "));

@@ -1,6 +1,5 @@
-#include "services/egress/request_head.hpp"
-
 #include "lib/base/error.hpp"
+#include "services/egress/request_head.hpp"
 
 #include <doctest/doctest.h>
 
@@ -12,9 +11,9 @@ TEST_SUITE("request_head") {
       const char *target, *host;
       int port;
     };
-    for (const auto& [target, host, port] : {Case{"Example.org:443", "example.org", 443},
-                                             Case{"[2001:db8::1]:8443", "2001:db8::1", 8443},
-                                             Case{"127.0.0.1:1", "127.0.0.1", 1}}) {
+    for (const auto& [target, host, port] :
+         {Case{"Example.org:443", "example.org", 443}, Case{"[2001:db8::1]:8443", "2001:db8::1", 8443},
+          Case{"127.0.0.1:1", "127.0.0.1", 1}}) {
       CAPTURE(target);
       const auto request = parse_request(std::string("CONNECT ") + target + " HTTP/1.1\r\nHost: other\r\n\r\n");
       CHECK(request.tunnel);
@@ -24,8 +23,9 @@ TEST_SUITE("request_head") {
   }
 
   TEST_CASE("a request is passed on in origin form, for the host that was judged") {
-    const auto request = parse_request("GET http://Example.org:8080?a=b#c HTTP/1.1\r\nhost: inside.local\r\nHost: two\r\n"
-                                       "Accept: */*\r\nProxy-Connection: keep-alive\r\nConnection: keep-alive\r\n\r\n");
+    const auto request =
+        parse_request("GET http://Example.org:8080?a=b#c HTTP/1.1\r\nhost: inside.local\r\nHost: two\r\n"
+                      "Accept: */*\r\nProxy-Connection: keep-alive\r\nConnection: keep-alive\r\n\r\n");
     CHECK(request.host == "example.org");
     CHECK(request.port == 8080);
     CHECK(request.forwarded ==
