@@ -27,7 +27,6 @@ using base::ErrorClass;
 
 namespace {
 
-constexpr const char* kSentinel = ".holdfast-archive";
 constexpr std::size_t kLongestKey = 1024;
 constexpr std::uint64_t kPublishSeconds = 60;  // for one attempt, and more for
 constexpr std::uint64_t kSlowest = 256 * 1024; // each so many bytes

@@ -25,7 +25,6 @@ using base::ErrorClass;
 
 namespace {
 
-constexpr const char* kSentinel = ".holdfast-archive";
 constexpr std::string_view kOwnPrefix = ".holdfast-";
 
 // The id in the sentinel, or nullopt if there is no sentinel.

@@ -17,6 +17,8 @@ class Client;
 
 namespace holdfast::archive {
 
+inline constexpr const char* kSentinel = ".holdfast-archive";
+
 class Root {
 public:
   // Opens the root, a directory or "s3://BUCKET/PREFIX?...". Its sentinel file ".holdfast-archive" holds the

@@ -145,12 +145,12 @@ std::unique_ptr<spdlog::formatter> text_formatter() {
 }
 
 // What is in force is made of these.
-std::mutex mutex;
+std::mutex level_mutex;
 spdlog::level::level_enum configured = spdlog::level::info;
 std::string requested;
 bool debugging = false;
 
-// With the mutex held.
+// With level_mutex held.
 void apply_level() {
   auto level = debugging ? spdlog::level::debug : configured;
   for (const auto& [name, value] : kLevels)
@@ -179,14 +179,14 @@ LogAbout::LogAbout(LogSubject subject) : subject_(std::move(subject)), outer_(st
 LogAbout::~LogAbout() { innermost = outer_; }
 
 void request_log_level(std::string_view level) {
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(level_mutex);
   if (requested == level) return;
   requested = level;
   apply_level();
 }
 
 void toggle_debugging() {
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(level_mutex);
   debugging = !debugging;
   apply_level();
 }
@@ -194,7 +194,7 @@ void toggle_debugging() {
 void configure_logging(LogFormat format, std::string_view level) {
   const auto threshold = parse_level(level);
   {
-    const std::lock_guard lock(mutex);
+    const std::lock_guard lock(level_mutex);
     configured = threshold;
   }
   const bool text = format == LogFormat::text || (format == LogFormat::automatic && isatty(STDERR_FILENO) == 1);

@@ -51,7 +51,7 @@ struct Series {
   std::array<double, kBounds.size()> buckets{}; // not cumulative
 };
 
-std::mutex mutex;
+std::mutex registry_mutex;
 
 std::map<std::string_view, std::map<Labels, Series>>& all() {
   static std::map<std::string_view, std::map<Labels, Series>> series;
@@ -69,13 +69,13 @@ const Family& family_of(std::string_view name) {
 
 void count(std::string_view family, const Labels& labels, double by) {
   const auto& known = family_of(family);
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(registry_mutex);
   all()[known.name][labels].value += by;
 }
 
 void observe(std::string_view family, const Labels& labels, double value) {
   const auto& known = family_of(family);
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(registry_mutex);
   auto& series = all()[known.name][labels];
   if (known.type == "gauge") {
     series.value = std::max(series.value, value);
@@ -89,7 +89,7 @@ void observe(std::string_view family, const Labels& labels, double value) {
 
 std::vector<Sample> own_samples() {
   std::vector<Sample> samples;
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(registry_mutex);
   for (const auto& family : kFamilies) {
     auto& series = all()[family.name];
     if (!family.labelled) series.try_emplace({});

@@ -13,13 +13,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int kDeepest = 32; // the iterator holds one file descriptor a level
+constexpr int kDeepestDirectory = 32; // the iterator holds one file descriptor a level
 constexpr std::size_t kMostRemembered = 10'000;
 constexpr std::size_t kMostScanned = 50'000;
 
 // The next entry; the end on any error, since hooks remove directories while we look.
 void advance(fs::recursive_directory_iterator& position) {
-  if (position.depth() >= kDeepest) position.disable_recursion_pending();
+  if (position.depth() >= kDeepestDirectory) position.disable_recursion_pending();
   std::error_code error;
   position.increment(error);
   if (error) position = {};

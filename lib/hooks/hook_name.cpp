@@ -12,7 +12,7 @@ namespace holdfast::hooks {
 namespace {
 
 // Runner files append ".<32hex>.stdout.log" to the name, and a file name has 255 bytes at most.
-constexpr std::size_t kLongestName = 200;
+constexpr std::size_t kLongestHookName = 200;
 
 constexpr std::array<std::pair<std::string_view, Event>, 5> kEvents{{{"CrawlSetup", Event::crawl_setup},
                                                                      {"Crawl", Event::crawl_setup},
@@ -41,7 +41,8 @@ bool printable(std::string_view text) {
 
 std::optional<HookName> parse_hook_name(std::string_view file_name) {
   constexpr std::string_view kPrefix = "on_";
-  if (!file_name.starts_with(kPrefix) || file_name.size() > kLongestName || !printable(file_name)) return std::nullopt;
+  if (!file_name.starts_with(kPrefix) || file_name.size() > kLongestHookName || !printable(file_name))
+    return std::nullopt;
   const auto separator = file_name.find("__", kPrefix.size());
   if (separator == std::string_view::npos) return std::nullopt;
   const auto event = parse_event(file_name.substr(kPrefix.size(), separator - kPrefix.size()));

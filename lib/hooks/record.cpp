@@ -28,11 +28,11 @@ constexpr std::size_t kMostRecords = 100'000;
 constexpr std::size_t kLongestText = 4096;
 constexpr std::size_t kLongestJson = 64u << 10;
 constexpr std::size_t kLongestUrl = 8192; // base::parse_url refuses longer ones
-constexpr std::size_t kLongestName = 256; // tags, binaries, hosts
+constexpr std::size_t kLongestWord = 256; // tags, binaries, hosts
 constexpr std::size_t kMostTags = 100;
 constexpr std::size_t kMostSettings = 1000;
 // Printing JSON recurses, so its depth has to be bounded before it is parsed. Real records nest four deep.
-constexpr int kDeepest = 64;
+constexpr int kDeepestJson = 64;
 
 bool too_deep(std::string_view text) {
   int depth = 0;
@@ -45,7 +45,7 @@ bool too_deep(std::string_view text) {
     } else if (letter == '"') {
       in_string = true;
     } else if (letter == '{' || letter == '[') {
-      if (++depth > kDeepest) return true;
+      if (++depth > kDeepestJson) return true;
     } else if (letter == '}' || letter == ']') {
       --depth;
     }
@@ -135,7 +135,7 @@ std::optional<Record> result_record(const json& object) {
 std::vector<std::string> tags_of(const json& object) {
   std::vector<std::string> tags;
   const auto add = [&](std::string_view text) {
-    std::string tag = clean_text(text, kLongestName, Lines::one);
+    std::string tag = clean_text(text, kLongestWord, Lines::one);
     if (!tag.empty() && tags.size() < kMostTags && std::find(tags.begin(), tags.end(), tag) == tags.end()) {
       tags.push_back(std::move(tag));
     }
@@ -163,33 +163,33 @@ std::optional<Record> snapshot_record(const json& object) {
   record.url = record.url.substr(begin, record.url.find_last_not_of(" \t\r\n") - begin + 1);
   if (record.url.size() > kLongestUrl) return std::nullopt;
   record.title = text_of(object, "title", kLongestText);
-  record.bookmarked_at = text_of(object, "bookmarked_at", kLongestName);
-  if (record.bookmarked_at.empty()) record.bookmarked_at = text_of(object, "timestamp", kLongestName);
-  record.plugin = text_of(object, "plugin", kLongestName);
+  record.bookmarked_at = text_of(object, "bookmarked_at", kLongestWord);
+  if (record.bookmarked_at.empty()) record.bookmarked_at = text_of(object, "timestamp", kLongestWord);
+  record.plugin = text_of(object, "plugin", kLongestWord);
   record.tags = tags_of(object);
   return record;
 }
 
 std::optional<Record> tag_record(const json& object) {
-  TagRecord record{text_of(object, "name", kLongestName)};
+  TagRecord record{text_of(object, "name", kLongestWord)};
   if (record.name.empty()) return std::nullopt;
   return record;
 }
 
 std::optional<Record> binary_record(const json& object) {
   BinaryRecord record;
-  record.name = text_of(object, "name", kLongestName);
+  record.name = text_of(object, "name", kLongestWord);
   if (record.name.empty()) return std::nullopt;
   record.path = text_of(object, "abspath", kLongestText);
-  record.version = text_of(object, "version", kLongestName);
-  record.sha256 = text_of(object, "sha256", kLongestName);
-  record.provider = text_of(object, "binprovider", kLongestName);
-  if (record.provider.empty()) record.provider = text_of(object, "binproviders", kLongestName); // BinaryRequest
+  record.version = text_of(object, "version", kLongestWord);
+  record.sha256 = text_of(object, "sha256", kLongestWord);
+  record.provider = text_of(object, "binprovider", kLongestWord);
+  if (record.provider.empty()) record.provider = text_of(object, "binproviders", kLongestWord); // BinaryRequest
   return record;
 }
 
 bool setting_name(std::string_view name) {
-  return !name.empty() && name.size() <= kLongestName && !(name.front() >= '0' && name.front() <= '9') &&
+  return !name.empty() && name.size() <= kLongestWord && !(name.front() >= '0' && name.front() <= '9') &&
          std::all_of(name.begin(), name.end(), [](char letter) {
            return (letter >= 'A' && letter <= 'Z') || (letter >= '0' && letter <= '9') || letter == '_';
          });
@@ -249,7 +249,7 @@ std::optional<double> seconds_until(const std::string& date) {
 
 std::optional<Record> rate_limit_record(const json& object) {
   RateLimitRecord record;
-  record.host = text_of(object, "host", kLongestName);
+  record.host = text_of(object, "host", kLongestWord);
   if (record.host.empty()) return std::nullopt;
   std::transform(record.host.begin(), record.host.end(), record.host.begin(), [](char letter) {
     return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
@@ -258,7 +258,7 @@ std::optional<Record> rate_limit_record(const json& object) {
     record.status = static_cast<int>(*status);
   }
   auto seconds = number_of(object, "retry_after");
-  if (!seconds) seconds = seconds_until(text_of(object, "retry_after", kLongestName));
+  if (!seconds) seconds = seconds_until(text_of(object, "retry_after", kLongestWord));
   if (seconds && *seconds >= 0) {
     constexpr double kLongestWait = 7.0 * 24 * 3600; // a page must not be able to park a site for ever
     record.retry_after_seconds = std::min(*seconds, kLongestWait);
@@ -292,7 +292,7 @@ std::string mime_of(std::string_view text) {
 std::optional<Record> response_record(const json& object) {
   const auto status = number_of(object, "status");
   if (!status || *status < 100 || *status > 599) return std::nullopt;
-  return ResponseRecord{static_cast<int>(*status), mime_of(text_of(object, "mime", kLongestName))};
+  return ResponseRecord{static_cast<int>(*status), mime_of(text_of(object, "mime", kLongestWord))};
 }
 
 std::optional<Record> unreachable_record(const json& object) {

@@ -15,7 +15,7 @@ namespace holdfast::process {
 
 namespace {
 
-constexpr auto kResult = asio::as_tuple(asio::use_awaitable);
+constexpr auto kOutcome = asio::as_tuple(asio::use_awaitable);
 
 Exit exit_of(int status) {
   Exit exit;
@@ -38,14 +38,14 @@ struct Subprocess::State {
   }
 
   static awaitable<void> watch(std::shared_ptr<State> state) {
-    const auto [error, code] = co_await state->process.async_wait(kResult);
+    const auto [error, code] = co_await state->process.async_wait(kOutcome);
     if (state->exit) co_return; // the destructor was faster
     state->finish(exit_of(error ? SIGKILL : state->process.native_exit_code()));
   }
 
   static awaitable<Exit> wait(std::shared_ptr<State> state) {
     while (!state->exit)
-      co_await state->ended.async_wait(kResult);
+      co_await state->ended.async_wait(kOutcome);
     co_return *state->exit;
   }
 

@@ -6,7 +6,7 @@ namespace holdfast::store {
 
 namespace {
 
-RunnerInWay process_of(const pg::Row& row) {
+RunnerInWay in_way_of(const pg::Row& row) {
   RunnerInWay other;
   other.id = row.text("process_id");
   other.label = row.text("label");
@@ -46,7 +46,7 @@ Entry runner_enter(pg::Connection& connection, const std::string& runner, std::c
                    : answer == "yield" ? Entry::Answer::yield
                                        : Entry::Answer::wait;
     entry.epoch = row["epoch"].value_or<std::int64_t>(0);
-    if (!row.is_null("process_id")) entry.others.push_back(process_of(row));
+    if (!row.is_null("process_id")) entry.others.push_back(in_way_of(row));
   }
   return entry;
 }
@@ -81,7 +81,7 @@ std::vector<RunnerInWay> local_processes(pg::Connection& connection, const std::
       .call("select process_id, label, machine_id, boot_id, pid_namespace, pid, start_ticks, standby, leads, "
             "0 as lease_left from holdfast.local_processes($1, $2, $3)",
             machine_id, boot_id, pid_namespace)
-      .map(&process_of);
+      .map(&in_way_of);
 }
 
 pg::Result runners(pg::Connection& connection) {

@@ -8,11 +8,6 @@
 
 namespace holdfast::capture {
 
-std::string text_of(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
 std::pair<int, int> resolution(const Job& job) {
   std::string name = job.plugin();
   std::transform(name.begin(), name.end(), name.begin(),

@@ -11,9 +11,6 @@ namespace holdfast::capture {
 
 inline constexpr double kLargestSide = 8192; // of a window or a picture, in pixels
 
-// A member that is a string; empty: it is missing, or something else.
-std::string text_of(const Json& object, const char* key);
-
 // Of the window: <PLUGIN>_RESOLUTION or RESOLUTION. Throws Ending if it is not WIDTH,HEIGHT.
 std::pair<int, int> resolution(const Job& job);
 Json device_metrics(std::pair<int, int> size);

@@ -105,15 +105,16 @@ std::vector<std::string> chromium_arguments(const std::string& program, const st
 } // namespace
 
 bool Outgoing::flush(int descriptor) {
-  std::size_t sent = 0;
-  while (sent < bytes.size()) {
-    const auto count = ::write(descriptor, bytes.data() + sent, bytes.size() - sent);
+  while (sent_ < bytes.size()) {
+    const auto count = ::write(descriptor, bytes.data() + sent_, bytes.size() - sent_);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno == EAGAIN) break;
     if (count <= 0) return false;
-    sent += static_cast<std::size_t>(count);
+    sent_ += static_cast<std::size_t>(count);
   }
-  bytes.erase(0, sent);
+  if (sent_ * 2 < bytes.size()) return true; // to move the rest each time would take quadratic time
+  bytes.erase(0, sent_);
+  sent_ = 0;
   return true;
 }
 
@@ -160,7 +161,7 @@ void Chromium::end() {
   ::close(commands_);
   ::close(answers_);
   incoming_.clear();
-  outgoing.bytes.clear();
+  outgoing = {};
   std::error_code ignored;
   for (int tries = 0; tries < 20 && fs::exists(kProfile, ignored); ++tries) {
     fs::remove_all(kProfile, ignored); // its children may still be writing while they die

@@ -12,9 +12,12 @@ namespace holdfast::capture {
 
 // What is still to be written to a descriptor.
 struct Outgoing {
-  std::string bytes;
+  std::string bytes; // the first of them may have been written already
   // False if the other end is gone.
   bool flush(int descriptor);
+
+private:
+  std::size_t sent_{0};
 };
 
 using Take = std::function<void(std::string_view message)>; // without its NUL

@@ -136,4 +136,9 @@ void DevTools::take(std::string_view text) {
   }
 }
 
+std::string text_of(const Json& message, const char* key) {
+  const auto found = message.find(key);
+  return found != message.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
 } // namespace holdfast::capture

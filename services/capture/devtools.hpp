@@ -49,4 +49,7 @@ private:
   Event event_;
 };
 
+// A member of a message; empty if there is none or it is no text.
+std::string text_of(const Json& message, const char* key);
+
 } // namespace holdfast::capture

@@ -211,6 +211,8 @@ void Client::perform(const Job& job, const std::string& url, Response& response)
   throw final && own ? unreachable(reason, detail) : failed(reason, detail);
 }
 
+} // namespace
+
 bool is_private(const std::string& host) {
   if (base::is_private_host(host)) return true;
   try {
@@ -219,8 +221,6 @@ bool is_private(const std::string& host) {
     return false; // the fetch itself says it better
   }
 }
-
-} // namespace
 
 void refuse_private(const std::string& page_url, const std::string& url) {
   const auto page = host_in(page_url), host = host_in(url);

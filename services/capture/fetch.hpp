@@ -30,6 +30,9 @@ struct Response {
 // none: unreachable, if it is the page's URL and no other client could get one either.
 Response fetch(Job& job, const std::string& url, const FetchOptions& options);
 
+// Whether a host, by its name or by the addresses that it resolves to now, is a machine inside.
+bool is_private(const std::string& host);
+
 // A page on the internet must not steer us to a machine inside. If the page itself is inside, the operator has allowed
 // that. Throws Ending.
 void refuse_private(const std::string& page_url, const std::string& url);

@@ -18,6 +18,8 @@
 
 namespace holdfast::capture {
 
+inline constexpr int kFirstError = 400; // of the statuses of HTTP
+
 using warc::header_of;
 using warc::Headers;
 using warc::media_type;

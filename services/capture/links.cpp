@@ -4,6 +4,7 @@
 #include "services/capture/link.hpp"
 
 #include <algorithm>
+#include <array>
 #include <ctime>
 #include <pugixml.hpp>
 
@@ -14,6 +15,10 @@ namespace {
 using Take = std::function<bool(const Link&)>;
 constexpr int kMostWords = 50; // pieces of text inside one link
 constexpr int kDeepestJson = 200;
+// Elements inside a link that do not part its words.
+constexpr std::array<std::string_view, 20> kInline{"a",    "abbr",  "b",    "cite",   "code", "del",  "em",
+                                                   "font", "i",     "img",  "ins",    "kbd",  "mark", "q",
+                                                   "s",    "small", "span", "strong", "sub",  "sup"};
 
 // Calls take() for a reference if it is a link.
 bool give(const Take& take, const std::string& base, std::string_view href, std::string title) {
@@ -46,6 +51,7 @@ void in_html(const std::string& text, const std::string& url, const Take& take) 
     }
     const auto& name = token.text;
     if (anchor && name == "a") end_anchor();
+    if (anchor && std::find(kInline.begin(), kInline.end(), name) == kInline.end()) words += ' ';
     if (token.kind != Token::Kind::start || !more) return more;
     if (name == "base" && base == url && !token.attribute("href").empty()) {
       base = join_url(url, token.attribute("href")).value_or(url);

@@ -16,7 +16,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t kLargestPage = 8u << 20;
-constexpr int kFirstError = 400;
 
 std::string read_file(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);

@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::size_t kLargestIcon = 1u << 20, kLargestPlain = 4u << 20;
+constexpr std::size_t kLargestPlain = 4u << 20;
 constexpr std::size_t kLongestTitle = 1000, kLongestLinkTitle = 300;
 constexpr std::size_t kMostIcons = 4;
 

@@ -7,6 +7,7 @@
 #include "services/capture/browser_page.hpp"
 #include "services/capture/cookies.hpp"
 #include "services/capture/egress.hpp"
+#include "services/capture/fetch.hpp"
 #include "services/capture/icon.hpp"
 #include "services/capture/page_record.hpp"
 #include "services/capture/recorder.hpp"
@@ -22,9 +23,7 @@ namespace holdfast::capture {
 namespace {
 
 constexpr std::size_t kLargestSource = 8u << 20; // of a document that other hooks read
-constexpr std::size_t kLargestIcon = 1u << 20;
-constexpr int kFirstError = 400; // of the statuses of HTTP
-constexpr Seconds kQuiet{0.25};  // without a request: the page has settled
+constexpr Seconds kQuiet{0.25};                  // without a request: the page has settled
 constexpr Seconds kLongestSettling{8};
 constexpr Seconds kAnswer{3}; // a page that works answers within it
 constexpr const char* kWarc = "page.warc.gz";
@@ -47,15 +46,6 @@ std::string not_a_page(const std::string& content_type, const std::string& dispo
                      type == "application/xml" || type == "application/json" ||
                      (type.ends_with("+xml") && type != "image/svg+xml");
   return shown ? "" : "not a page for a browser: " + type;
-}
-
-bool is_private(const std::string& host) {
-  if (base::is_private_host(host)) return true;
-  try {
-    return !base::private_address_of(host).empty();
-  } catch (const base::Error&) {
-    return false; // Chromium will say it better
-  }
 }
 
 class Tab {

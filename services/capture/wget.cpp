@@ -29,7 +29,6 @@ namespace {
 
 constexpr std::size_t kLargestLog = 32u << 20;
 constexpr std::size_t kMostMissing = 50;
-constexpr int kFirstError = 400;
 constexpr const char* kLog = "wget.log";
 
 // wget cannot be told to leave the machines inside alone, only which URLs not to follow.

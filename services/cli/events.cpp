@@ -27,7 +27,7 @@ struct EventOptions {
   std::string crawl;
 };
 
-constexpr std::chrono::milliseconds kPoll{300};
+constexpr std::chrono::milliseconds kEventPoll{300};
 constexpr std::int64_t kOverlap = 1000; // an event may become visible after a later one
 
 int events(Context& context, const EventOptions& options) {
@@ -102,7 +102,7 @@ int events(Context& context, const EventOptions& options) {
       if (!lost) std::cerr << "holdfast: " << error.what() << "; trying again\n";
       lost = true;
     }
-    std::this_thread::sleep_for(kPoll);
+    std::this_thread::sleep_for(kEventPoll);
   }
   return base::kExitInterrupted;
 }

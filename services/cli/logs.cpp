@@ -33,9 +33,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::chrono::milliseconds kPoll{300};
+constexpr std::chrono::milliseconds kLogPoll{300};
 constexpr std::uint64_t kTail = 64u << 10; // of a log that is there already
-constexpr std::size_t kAtOnce = 1u << 20;
+constexpr std::size_t kReadAtOnce = 1u << 20;
 
 // "on_Snapshot__35_wget.<32 hex>.stderr.log" -> hook and stream; false for other files.
 bool parse_log_name(const std::string& name, std::string& hook, std::string& stream) {
@@ -148,7 +148,7 @@ private:
       if (from > size) from = 0; // the hook has emptied it
       const bool cut = known == offsets_.end() && from > 0;
       while (from < size) {
-        std::string text(static_cast<std::size_t>(std::min<std::uint64_t>(size - from, kAtOnce)), '\0');
+        std::string text(static_cast<std::size_t>(std::min<std::uint64_t>(size - from, kReadAtOnce)), '\0');
         const ssize_t got = ::pread(opened, text.data(), text.size(), static_cast<off_t>(from));
         if (got <= 0) break;
         text.resize(static_cast<std::size_t>(got));
@@ -247,7 +247,7 @@ int logs(Context& context, const LogOptions& options) {
       if (ending) return base::kExitInterrupted;
       break;
     }
-    std::this_thread::sleep_for(kPoll);
+    std::this_thread::sleep_for(kLogPoll);
   }
   if (!elsewhere.empty() && !context.json())
     std::cerr << "it runs on another machine (" << printable(elsewhere)

@@ -70,7 +70,7 @@ std::vector<std::string> commands_of(const CLI::App& app) {
   return names;
 }
 
-std::vector<std::string> options_of(const CLI::App& app) {
+std::vector<std::string> long_options_of(const CLI::App& app) {
   std::vector<std::string> names;
   for (const auto* option : app.get_options())
     for (const auto& name : option->get_lnames())
@@ -108,8 +108,8 @@ Mistake explain(const CLI::App& app, const CLI::ParseError& error) {
   }
   if (strange.empty()) return {error.what(), help};
   if (strange.front().starts_with('-')) {
-    auto known = options_of(*command);
-    for (auto& option : options_of(app))
+    auto known = long_options_of(*command);
+    for (auto& option : long_options_of(app))
       known.push_back(std::move(option));
     const auto option = strange.front().substr(0, strange.front().find('='));
     const auto near = base::nearest(option, known);

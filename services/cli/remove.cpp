@@ -20,7 +20,7 @@ namespace holdfast::cli {
 
 namespace {
 
-constexpr int kAtOnce = 500; // directories
+constexpr int kDirectoriesAtOnce = 500; // directories
 
 struct RemoveOptions {
   std::vector<std::string> ids;
@@ -68,8 +68,8 @@ void remove_files(Context& context, const std::string& collection) {
   const auto now = std::chrono::milliseconds(0);
   if (store::purge_list(connection, 1).empty() && store::crawl_pages_stale(connection, 1, now, {}).empty()) return;
   const auto root = archive::Root::open(context.archive_root(), collection, false);
-  for (auto directories = store::purge_list(connection, kAtOnce); !directories.empty();
-       directories = store::purge_list(connection, kAtOnce)) {
+  for (auto directories = store::purge_list(connection, kDirectoriesAtOnce); !directories.empty();
+       directories = store::purge_list(connection, kDirectoriesAtOnce)) {
     for (const auto& directory : directories)
       archive::remove_snapshot(root, directory);
     store::purge_done(connection, directories);

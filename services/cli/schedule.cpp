@@ -38,7 +38,7 @@ std::string local_time_zone() {
   return zone.empty() || zone == "Etc/UTC" ? "UTC" : zone;
 }
 
-void print_json(const pg::Result& rows) {
+void print_schedules(const pg::Result& rows) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
     auto json = nlohmann::json::parse(rows[i].text("json"));
     json["type"] = "Schedule";
@@ -60,7 +60,7 @@ int add_schedule(Context& context, const ScheduleOptions& options) {
   store::schedule_add(connection, schedule);
   const auto rows = store::schedules(connection, schedule.id);
   if (context.json()) {
-    print_json(rows);
+    print_schedules(rows);
   } else {
     std::cout << "schedule " << schedule.id << ": " << schedule.every << ", next on " << rows.one().text("next_run")
               << " (" << schedule.time_zone << ")\n"
@@ -72,7 +72,7 @@ int add_schedule(Context& context, const ScheduleOptions& options) {
 int list_schedules(Context& context) {
   const auto rows = store::schedules(context.connection(), std::nullopt);
   if (context.json())
-    print_json(rows);
+    print_schedules(rows);
   else if (rows.empty())
     std::cout << "no schedules; holdfast schedule add --every daily URL... makes one" << std::endl;
   else
@@ -88,7 +88,7 @@ int change_schedule(Context& context, const std::string& name,
   const auto what = change(connection, id);
   const auto rows = store::schedules(connection, id);
   if (context.json() && !rows.empty())
-    print_json(rows);
+    print_schedules(rows);
   else if (context.json())
     std::cout << nlohmann::json{{"type", "Schedule"}, {"id", id}, {"state", "removed"}}.dump() << std::endl;
   else
@@ -107,7 +107,7 @@ int run_schedule_now(Context& context, const std::string& name) {
       throw base::Error(base::ErrorClass::refused, "schedule " + id + " was left out: its last crawl is still open",
                         "holdfast show " + row.text("last_crawl_id"));
     if (context.json())
-      print_json(rows);
+      print_schedules(rows);
     else
       std::cout << "schedule " << id << ": nothing new, all its URLs are archived" << std::endl;
     return base::kExitSuccess;

@@ -14,7 +14,7 @@ namespace holdfast::cli {
 
 namespace {
 
-constexpr int kAtOnce = 500; // crawls
+constexpr int kCrawlsAtOnce = 500; // crawls
 
 struct SteerOptions {
   std::vector<std::string> ids;
@@ -32,8 +32,8 @@ int steer_everything(Context& context, const SteerOptions& options, const std::s
   } else {
     if (!options.yes)
       throw base::Error(base::ErrorClass::usage, "cancel --all ends every open crawl", "pass --yes to confirm");
-    for (auto open = store::crawls_to_stop(connection, kAtOnce); !open.empty();
-         open = store::crawls_to_stop(connection, kAtOnce))
+    for (auto open = store::crawls_to_stop(connection, kCrawlsAtOnce); !open.empty();
+         open = store::crawls_to_stop(connection, kCrawlsAtOnce))
       for (const auto& id : open)
         print_change(context, action, "crawl", id, store::crawl_cancel(connection, id, command, {}));
   }

@@ -27,7 +27,7 @@ struct VerifyOptions {
   bool collect{false}; // remove what lost attempts left beside them
 };
 
-constexpr int kBatch = 500;
+constexpr int kVerifyBatch = 500;
 
 struct Tally {
   std::size_t snapshots{0}, without_files{0}, defects{0}, leftovers{0}, removed{0}, without_row{0};
@@ -84,10 +84,10 @@ int verify(Context& context, const VerifyOptions& options) {
   for (const auto& target : targets) {
     std::optional<std::string> after;
     for (;;) {
-      const auto batch = store::sealed_files(connection, target, after, kBatch);
+      const auto batch = store::sealed_files(connection, target, after, kVerifyBatch);
       for (const auto& sealed : batch)
         verify_one(context, root, sealed, options.collect, tally);
-      if (batch.size() < kBatch) break;
+      if (batch.size() < kVerifyBatch) break;
       after = batch.back().snapshot_id;
     }
   }

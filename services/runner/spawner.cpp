@@ -27,12 +27,6 @@ Spawner::Spawner(asio::io_context& io, const std::string& dsn, SpawnerOptions op
 
 Spawner::~Spawner() = default;
 
-bool Spawner::should_spawn(std::int64_t queued, int running, int total, const SpawnerOptions& options) {
-  if (queued == 0) return false;
-  if (running >= options.max_per_type || total >= options.max_total) return false;
-  return running == 0 || queued > std::int64_t{running} * options.slots;
-}
-
 void Spawner::reap() {
   for (auto it = workers_.begin(); it != workers_.end();) {
     const auto& exit = it->process->exit();
@@ -47,18 +41,18 @@ void Spawner::reap() {
     }
     it = workers_.erase(it);
   }
-  while (!crashes_.empty() && std::chrono::steady_clock::now() - crashes_.front() > options_.crash_window)
-    crashes_.pop_front();
-  if (static_cast<int>(crashes_.size()) >= options_.max_crashes)
+  if (keeps_crashing(crashes_, std::chrono::steady_clock::now(), options_))
     throw base::Error(base::ErrorClass::system,
                       "workers keep crashing: " + std::to_string(crashes_.size()) +
                           " within a minute, no more are started",
                       "holdfast worker runs one alone; its log says why");
 }
 
-int Spawner::running(const std::string& kind) const {
-  return static_cast<int>(
-      std::count_if(workers_.begin(), workers_.end(), [&](const auto& worker) { return worker.kind == kind; }));
+Running Spawner::running() const {
+  Running running;
+  for (const auto& worker : workers_)
+    ++running[worker.kind];
+  return running;
 }
 
 void Spawner::spawn(const std::string& kind) {
@@ -77,7 +71,7 @@ void Spawner::spawn(const std::string& kind) {
 
 void Spawner::show(const store::Backlog& backlog) {
   std::string line;
-  const int crawl = running("crawl");
+  const int crawl = running()["crawl"];
   const auto others = static_cast<int>(workers_.size()) - crawl;
   if (backlog.crawls_due > 0 || crawl > 0) line += " crawl=" + std::to_string(backlog.crawls_due) + "q";
   if (crawl > 0) line += "/" + std::to_string(crawl) + "w";
@@ -92,28 +86,15 @@ awaitable<void> Spawner::tick() {
   reap();
   const auto backlog = co_await pool_.run([](pg::Connection& connection) { return store::backlog(connection); });
   show(backlog);
-  // Usually one kind of worker does both: it turns crawls into snapshots and works on those. At most one more of a kind
-  // a round.
-  const auto total = [this] { return static_cast<int>(workers_.size()); };
-  if (!options_.split) {
-    if (should_spawn(backlog.crawls_due + backlog.snapshots_due, total(), total(), options_)) spawn("all");
-  } else {
-    auto crawls = options_;
-    crawls.max_per_type = options_.max_crawl_workers;
-    crawls.slots = 1;
-    if (should_spawn(backlog.crawls_due, running("crawl"), total(), crawls)) spawn("crawl");
-    if (should_spawn(backlog.snapshots_due, running("snapshot"), total(), options_)) spawn("snapshot");
-  }
-  const bool busy = options_.stay ? backlog.crawls_due + backlog.snapshots_due + backlog.held > 0 : backlog.unfinished;
-  if (busy) {
+  for (const auto& kind : kinds_to_spawn(backlog, running(), options_))
+    spawn(kind);
+  if (is_busy(backlog, options_)) {
     idle_ = 0;
     co_return;
   }
   if (++idle_ == 1) co_await say_idle(backlog.unfinished);
-  // Who stays keeps one worker warm; the others have done their work.
-  if (options_.stay && idle_ >= std::max(1, options_.idle_timeout))
-    for (std::size_t i = 1; i < workers_.size(); ++i)
-      workers_[i].process->signal(SIGTERM);
+  for (std::size_t i = to_keep(workers_.size(), idle_, options_); i < workers_.size(); ++i)
+    workers_[i].process->signal(SIGTERM);
 }
 
 awaitable<void> Spawner::say_idle(bool unfinished) {
@@ -138,7 +119,7 @@ awaitable<void> Spawner::run() {
         problem = error.what();
       }
       if (!problem.empty()) spdlog::warn("cannot look at the queue: {}", problem);
-      if (!options_.stay && options_.idle_timeout > 0 && idle_ >= options_.idle_timeout) break;
+      if (is_done(idle_, options_)) break;
       timer_.expires_after(options_.poll);
       const auto stopped = stop_.strength() != base::Strength::none;
       if (!stopped) co_await timer_.async_wait(asio::as_tuple(asio::use_awaitable));

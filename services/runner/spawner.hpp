@@ -1,7 +1,7 @@
 #pragma once
-// Local workers, started as the queue asks for them (`holdfast run`). Owned by the verb; main thread only. Workers are
-// programs of their own: a crash of one costs its own work only, and is followed by a new one. Destroy it only after
-// run() has completed; the destructor kills what is still there (their guards see to the rest).
+// Local workers, started as the queue asks for them (`holdfast run`); spawn_rule.hpp says when. Owned by the verb; main
+// thread only. Workers are programs of their own: a crash of one costs its own work only, and is followed by a new one.
+// Destroy it only after run() has completed; the destructor kills what is still there (their guards see to the rest).
 
 #include "lib/base/async.hpp"
 #include "lib/base/stop_signal.hpp"
@@ -9,10 +9,10 @@
 #include "lib/process/subprocess.hpp"
 #include "lib/store/runner.hpp"
 #include "services/runner/options.hpp"
+#include "services/runner/spawn_rule.hpp"
 
 #include <boost/asio/steady_timer.hpp>
 
-#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,15 +33,12 @@ public:
   std::size_t workers() const noexcept { return workers_.size(); }
   std::uint64_t started() const noexcept { return started_; }
 
-  // The seeds' rule: nothing to do, at a limit, or enough workers for the queue: no.
-  static bool should_spawn(std::int64_t queued, int running, int total, const SpawnerOptions& options);
-
 private:
   awaitable<void> tick();
   awaitable<void> say_idle(bool unfinished);
   void reap();
   void spawn(const std::string& kind);
-  int running(const std::string& kind) const;
+  Running running() const;
   void show(const store::Backlog& backlog);
   awaitable<void> end_workers();
 
@@ -55,7 +52,7 @@ private:
     std::unique_ptr<process::Subprocess> process;
   };
   std::vector<Worker> workers_;
-  std::deque<std::chrono::steady_clock::time_point> crashes_;
+  CrashTimes crashes_;
   std::string shown_;
   int idle_{0};
   std::uint64_t started_{0};

@@ -81,14 +81,6 @@ Response described(const std::string& path, std::string_view begin, base::Fd fil
   return response;
 }
 
-bool same(std::string_view left, std::string_view right) {
-  if (left.size() != right.size()) return false;
-  unsigned char difference = 0;
-  for (std::size_t at = 0; at < left.size(); ++at)
-    difference = static_cast<unsigned char>(difference | (left[at] ^ right[at]));
-  return difference == 0;
-}
-
 } // namespace
 
 Files::Files(const std::filesystem::path& root, const std::string& collection_id, std::string key,
@@ -109,7 +101,7 @@ Response Files::answer(const Request& request) const {
   std::string path = request.path.substr(1);
   if (!key_.empty()) {
     const auto slash = path.find('/');
-    if (slash == std::string::npos || !same(std::string_view(path).substr(0, slash), key_))
+    if (slash == std::string::npos || !is_same_secret(std::string_view(path).substr(0, slash), key_))
       return refusal(403, "this address is not known; come by way of the page\n");
     path.erase(0, slash + 1);
   }

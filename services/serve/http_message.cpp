@@ -1,6 +1,7 @@
 #include "services/serve/http_message.hpp"
 
 #include "lib/base/characters.hpp"
+#include "lib/base/sha256.hpp"
 
 #include <algorithm>
 
@@ -80,6 +81,10 @@ bool percent_decode(std::string_view text, bool plus_is_space, std::string& out)
     out += character;
   }
   return true;
+}
+
+bool is_same_secret(std::string_view left, std::string_view right) {
+  return base::sha256_hex(left) == base::sha256_hex(right);
 }
 
 } // namespace holdfast::serve

@@ -43,6 +43,9 @@ bool is_plain_path(std::string_view path);
 // Whether the names under which this server may be asked for have that of the request. Empty: any.
 bool is_named(const std::vector<std::string>& names, const Request& request);
 
+// Takes as long however much of a secret is right.
+bool is_same_secret(std::string_view left, std::string_view right);
+
 // "a%20b" -> "a b"; false for a wrong escape or NUL.
 bool percent_decode(std::string_view text, bool plus_is_space, std::string& out);
 

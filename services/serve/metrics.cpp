@@ -27,7 +27,7 @@ std::string escaped(const std::string& text, bool quotes) {
   return out;
 }
 
-std::string number(double value) {
+std::string sample_text(double value) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
   char buffer[64];
@@ -52,7 +52,7 @@ std::string prometheus_text(const std::vector<base::Sample>& samples) {
         inside += (inside.empty() ? "" : ",") + name + "=\"" + escaped(value, true) + "\"";
       out += "{" + inside + "}";
     }
-    out += " " + number(sample.value) + "\n";
+    out += " " + sample_text(sample.value) + "\n";
   }
   return out;
 }

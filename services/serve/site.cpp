@@ -93,9 +93,6 @@ std::string layout(const Route& route, const std::string& live, const Page& page
       .text();
 }
 
-// Takes as long however much is right.
-bool same(std::string_view left, std::string_view right) { return base::sha256_hex(left) == base::sha256_hex(right); }
-
 std::string parameter(const Request& request, const char* name) {
   const auto found = request.query.find(name);
   return found == request.query.end() ? "" : found->second;
@@ -113,12 +110,12 @@ std::string Site::files_origin(const Request& request) const {
 
 bool Site::admitted(const Request& request) const {
   if (pass_.empty()) return true;
-  if (request.authorization.starts_with("Bearer ") && same(request.authorization.substr(7), options_.token))
+  if (request.authorization.starts_with("Bearer ") && is_same_secret(request.authorization.substr(7), options_.token))
     return true;
   for (std::string_view rest = request.cookie; !rest.empty();) {
     const auto semicolon = std::min(rest.find(';'), rest.size());
     const auto one = base::trimmed(rest.substr(0, semicolon));
-    if (one.starts_with("holdfast=") && same(one.substr(9), pass_)) return true;
+    if (one.starts_with("holdfast=") && is_same_secret(one.substr(9), pass_)) return true;
     rest.remove_prefix(std::min(semicolon + 1, rest.size()));
   }
   return false;
@@ -147,7 +144,8 @@ Response Site::admit(const Request& request) {
   // A name that leads here but is not ours: a page elsewhere that had its name changed to our address.
   if (!is_named(options_.hosts, request)) return plain(403, "ask for this page by the address it listens on\n");
   if (request.path == "/healthz") return plain(200, "ok\n");
-  if (!pass_.empty() && request.query.contains("token") && same(parameter(request, "token"), options_.token)) {
+  if (!pass_.empty() && request.query.contains("token") &&
+      is_same_secret(parameter(request, "token"), options_.token)) {
     auto response = plain(303, "");
     response.headers = {{"Location", is_plain_path(request.path) ? request.path : "/"},
                         {"Set-Cookie", "holdfast=" + pass_ + "; Path=/; HttpOnly; SameSite=Strict; Max-Age=2592000"}};

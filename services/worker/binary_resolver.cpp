@@ -26,10 +26,10 @@ namespace holdfast::worker {
 namespace {
 
 constexpr std::chrono::seconds kFirst{1}; // a worker that is there for one page has other things to do
-constexpr std::chrono::seconds kEvery{60};
+constexpr std::chrono::seconds kReportEvery{60};
 constexpr std::chrono::seconds kProbe{10};
-constexpr std::chrono::minutes kInstall{5};   // at least, for a hook that installs
-constexpr std::chrono::minutes kPatience{10}; // the length of a claim
+constexpr std::chrono::minutes kInstall{5}; // at least, for a hook that installs
+constexpr std::chrono::minutes kClaimLength{10};
 constexpr int kAtOnce = 4;
 
 // While these are the same the file is; empty if there is none.
@@ -189,7 +189,7 @@ awaitable<void> BinaryResolver::run() {
     }
     if (!problem.empty()) spdlog::debug("looking for binaries: {}", problem);
     if (woken_ || stopping_) continue;
-    timer_.expires_after(kEvery);
+    timer_.expires_after(kReportEvery);
     co_await timer_.async_wait(asio::as_tuple(asio::use_awaitable));
   }
 }
@@ -307,7 +307,7 @@ awaitable<void> BinaryResolver::provide(std::vector<hooks::BinaryRecord> records
       [&](pg::Connection& connection) { return store::binary_want(connection, context_.worker_id, text); });
   if (added == 0 || stopping_) co_return;
   wake();
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  const auto deadline = std::chrono::steady_clock::now() + kClaimLength;
   asio::steady_timer limit(context_.executor, deadline);
   limit.async_wait([this](const boost::system::error_code& error) {
     if (!error) looked_.cancel();

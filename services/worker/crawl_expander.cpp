@@ -12,7 +12,7 @@ namespace holdfast::worker {
 
 namespace {
 
-constexpr int kBatch = 2000; // seeds turned into snapshots in one transaction
+constexpr int kSeedBatch = 2000; // seeds turned into snapshots in one transaction
 
 } // namespace
 
@@ -58,7 +58,7 @@ awaitable<bool> CrawlExpander::expand_one() {
     try {
       expansion = co_await retry_.repeat([&](pg::Connection& connection) {
         base::test_point("before_expand");
-        const auto answer = store::crawl_expand(connection, worker_, *lease, kBatch);
+        const auto answer = store::crawl_expand(connection, worker_, *lease, kSeedBatch);
         base::test_point("after_expand");
         return answer;
       });

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kEntries = 20000; // rows of the page; more would not be read by anybody
 
-constexpr std::int64_t kBatch = 20;
+constexpr std::int64_t kPageBatch = 20;
 
 void write_crawl_page(pg::Connection& connection, const archive::Root& root, const std::string& crawl_id) {
   const archive::CrawlView view = [&] {
@@ -60,7 +60,7 @@ std::filesystem::path crawl_page_path(const std::string& crawl_id) {
 
 int refresh_crawl_pages(pg::Connection& connection, const archive::Root& root, std::chrono::milliseconds age,
                         const std::optional<std::string>& crawl_id) {
-  const auto stale = store::crawl_pages_stale(connection, kBatch, age, crawl_id);
+  const auto stale = store::crawl_pages_stale(connection, kPageBatch, age, crawl_id);
   for (const auto& page : stale) {
     if (page.there)
       write_crawl_page(connection, root, page.crawl_id);

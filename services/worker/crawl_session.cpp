@@ -35,9 +35,9 @@ namespace holdfast::worker {
 namespace {
 
 constexpr std::chrono::seconds kHeartbeat{5};
-constexpr int kHeartbeatKills = 180;    // seconds without a heartbeat after which hooks take a session for dead
-constexpr std::size_t kLogTail = 16384; // of each log of a crawl hook that failed
-constexpr std::int64_t kSeeds = 1000;   // told to crawl hooks
+constexpr int kHeartbeatKills = 180;           // seconds without a heartbeat after which hooks take a session for dead
+constexpr std::size_t kSessionLogTail = 16384; // of each log of a crawl hook that failed
+constexpr std::int64_t kSeeds = 1000;          // told to crawl hooks
 
 // What sweeps up behind others may fail without harm to the crawl.
 bool may_fail(const hooks::Hook& hook) { return hook.name.name.find("kill_zombies") != std::string::npos; }
@@ -307,7 +307,8 @@ private:
     auto columns = result_columns(outcome);
     columns["status"] = hooks::to_string(outcome.status);
     // Its directory goes with the session.
-    std::string log = base::tail_of(outcome.stdout_log, kLogTail) + base::tail_of(outcome.stderr_log, kLogTail);
+    std::string log =
+        base::tail_of(outcome.stdout_log, kSessionLogTail) + base::tail_of(outcome.stderr_log, kSessionLogTail);
     std::erase(log, '\0');
     if (!log.empty()) columns["log"] = std::move(log);
     note(hook, std::move(columns));

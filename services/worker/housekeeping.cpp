@@ -17,9 +17,9 @@ namespace holdfast::worker {
 
 namespace {
 
-constexpr std::chrono::milliseconds kEvery{30000};
+constexpr std::chrono::milliseconds kHousekeepingEvery{30000};
 constexpr std::chrono::milliseconds kAge{60000}; // until then it is left to a runner
-constexpr int kBatch = 20;
+constexpr int kPurgeBatch = 20;
 
 } // namespace
 
@@ -34,7 +34,7 @@ awaitable<void> Housekeeping::run() {
       problem = error.what();
     }
     if (!problem.empty()) spdlog::debug("no housekeeping: {}", problem);
-    if (!stopped_) co_await sleeper_.sleep(jittered(kEvery));
+    if (!stopped_) co_await sleeper_.sleep(jittered(kHousekeepingEvery));
   }
 }
 
@@ -49,8 +49,8 @@ awaitable<void> Housekeeping::check_clock() {
 }
 
 awaitable<void> Housekeeping::purge() {
-  const auto directories =
-      co_await pool_.run([](pg::Connection& connection) { return store::purge_waiting(connection, kBatch, kAge); });
+  const auto directories = co_await pool_.run(
+      [](pg::Connection& connection) { return store::purge_waiting(connection, kPurgeBatch, kAge); });
   std::vector<std::string> gone;
   co_await on_thread(files_, [&] {
     if (!directories.empty()) archive_.check();

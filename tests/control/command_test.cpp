@@ -18,13 +18,6 @@ std::string crawl_status(Stage& stage, const std::string& crawl) {
   return stage.value("select status from holdfast.v_crawl where id = $1::uuid", pg::Params::of(crawl));
 }
 
-// A worker with nothing else to do turns what waits into what can be claimed.
-void expand(Stage& stage, const std::string& worker) {
-  while (const auto lease = store::crawl_claim(stage.connection, worker, 1min))
-    while (store::crawl_expand(stage.connection, worker, *lease, 1000).seeds_left > 0) {
-    }
-}
-
 std::size_t lost(Stage& stage, const std::string& worker, const store::Lease& lease) {
   return store::worker_beat(stage.connection, worker, 1h, {lease}, "{}").lost.size();
 }
@@ -50,7 +43,7 @@ TEST_CASE("a paused crawl gives back what is in work, and nothing of it is claim
 
   CHECK(store::crawl_resume(stage.connection, crawl, kOrder));
   CHECK_FALSE(store::crawl_resume(stage.connection, crawl, kOrder));
-  expand(stage, worker);
+  stage.expand(worker);
   CHECK(crawl_status(stage, crawl) == "started");
   const auto claims = stage.claim_many(worker, 8);
   CHECK(claims.size() == 3);
@@ -76,7 +69,7 @@ TEST_CASE("a crawl can be paused and cancelled before a worker has seen it, and 
     CHECK(store::crawl_pause(stage.connection, crawl, kOrder));
     CHECK(refusal([&] { store::crawl_expand(stage.connection, worker, *lease, 4); }) == pg::kStaleFence);
     CHECK(store::crawl_resume(stage.connection, crawl, kOrder));
-    expand(stage, worker);
+    stage.expand(worker);
     CHECK(store::crawl(stage.connection, crawl).open == 10);
     CHECK(store::crawl_pause(stage.connection, crawl, kOrder));
   }
@@ -97,7 +90,7 @@ TEST_CASE("cancelling a large crawl goes in batches, and workers end it if no on
   CHECK(stage.status(held.lease) == "sealed");
   CHECK(lost(stage, worker, held.lease) == 1);
   CHECK(stage.claim_many(worker, 8).empty());
-  expand(stage, worker);
+  stage.expand(worker);
   const auto ended = store::crawl(stage.connection, crawl);
   CHECK(ended.status == "sealed");
   CHECK(ended.outcome == "cancelled");
@@ -189,7 +182,7 @@ TEST_CASE("what was claimed while the command was given is taken with the worker
   }
   CHECK(lost(stage, worker, held.lease) == 1);
   CHECK(stage.status(held.lease) == to);
-  if (to == "sealed") expand(stage, worker);
+  if (to == "sealed") stage.expand(worker);
 }
 
 TEST_CASE("a worker that dies while its crawl is paused or cancelled does not bring the work back to life") {
@@ -203,7 +196,7 @@ TEST_CASE("a worker that dies while its crawl is paused or cancelled does not br
   stage.expire(worker);
   CHECK(stage.claim_many(other, 8).empty()); // gives the dead worker up
   CHECK(store::crawl(stage.connection, crawl).cancelled == 1);
-  expand(stage, other);
+  stage.expand(other);
   CHECK(crawl_status(stage, crawl) == "sealed");
 }
 
@@ -220,21 +213,21 @@ TEST_CASE("a domain is excluded from a running crawl, and let in again") {
   CHECK(stage.value("select excluded from holdfast.v_crawl where id = $1::uuid", pg::Params::of(crawl)) == "5");
   CHECK(stage.value("select count(*) from holdfast.v_queue where state = 'outside: excluded: other.test (by ann)'") ==
         "5");
-  expand(stage, worker);
+  stage.expand(worker);
   auto claims = stage.claim_many(worker, 10);
   CHECK(claims.size() == 5);
   for (const auto& claim : claims)
     CHECK(claim.host == "site.test");
   SUBCASE("let in again") {
     CHECK(store::crawl_scope(stage.connection, crawl, {}, deny, "ann"));
-    expand(stage, worker);
+    stage.expand(worker);
     CHECK(stage.claim_many(worker, 10).size() == 5);
   }
   SUBCASE("left out to the end, links to it too") {
     for (const auto& claim : claims) {
       stage.seal(worker, claim, {{"https://other.test/x", "", {}}});
     }
-    expand(stage, worker);
+    stage.expand(worker);
     const auto ended = store::crawl(stage.connection, crawl);
     CHECK(ended.status == "sealed");
     CHECK(ended.outcome == "succeeded");
@@ -268,7 +261,7 @@ TEST_CASE("what failed is tried again as a new crawl, as deep as it was") {
   const auto id = base::new_uuid();
   CHECK(store::crawl_retry(stage.connection, id, {crawl}, true, {}, "ann") == 2);
   CHECK(store::crawl_retry(stage.connection, id, {crawl}, true, {}, "ann") == 2); // a repeat adds nothing
-  expand(stage, worker);
+  stage.expand(worker);
   CHECK(stage.value("select string_agg(url || ' ' || depth, ', ' order by depth) from holdfast.v_snapshot where "
                     "crawl_id = $1::uuid",
                     pg::Params::of(id)) == "https://site.test/2 0, https://site.test/9 2");

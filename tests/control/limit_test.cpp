@@ -10,16 +10,6 @@
 using namespace holdfast;
 using namespace holdfast::test;
 
-namespace {
-
-void expand(Stage& stage, const std::string& worker) {
-  while (const auto lease = store::crawl_claim(stage.connection, worker, 1min))
-    while (store::crawl_expand(stage.connection, worker, *lease, 1000).seeds_left > 0) {
-    }
-}
-
-} // namespace
-
 TEST_CASE("a page that would take its crawl over max_bytes is not kept, and ends it") {
   Stage stage;
   store::NewCrawl small;
@@ -59,11 +49,11 @@ TEST_CASE("a crawl whose time is over is stopped, and its pauses do not count") 
   stage.run("update holdfast.crawl set paused_at = paused_at - interval '30 minutes'");
   store::crawl_resume(stage.connection, crawl, {});
   CHECK(left() > 5300);
-  expand(stage, worker);
+  stage.expand(worker);
   CHECK(stage.value("select retry_at = deadline_at from holdfast.v_crawl") == "t"); // when a worker shall look again
   stage.run("update holdfast.crawl set deadline_at = clock_timestamp(), retry_at = clock_timestamp()");
   CHECK(stage.claim_many(worker, 8).empty());
-  expand(stage, worker);
+  stage.expand(worker);
   const auto ended = store::crawl(stage.connection, crawl);
   CHECK(ended.status == "sealed");
   CHECK(ended.stop_reason == "max_time");

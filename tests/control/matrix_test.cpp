@@ -14,19 +14,13 @@ using namespace holdfast::test;
 
 namespace {
 
-const store::Command kOrder{"ann", ""};
+const store::Command kAnnsCommand{"ann", ""};
 
 struct Expected {
   bool changed;
   std::string after;
 };
 using Row = std::map<std::string, Expected>; // by action
-
-void expand(Stage& stage, const std::string& worker) {
-  while (const auto lease = store::crawl_claim(stage.connection, worker, 1min))
-    while (store::crawl_expand(stage.connection, worker, *lease, 1000).seeds_left > 0) {
-    }
-}
 
 // One snapshot of this crawl, in work.
 store::Claim hold(Stage& stage, const std::string& worker, const std::string& crawl) {
@@ -50,9 +44,9 @@ std::string crawl_state(Stage& stage, const std::string& crawl) {
 }
 
 bool order_crawl(Stage& stage, const std::string& action, const std::string& crawl) {
-  return action == "pause"    ? store::crawl_pause(stage.connection, crawl, kOrder)
-         : action == "resume" ? store::crawl_resume(stage.connection, crawl, kOrder)
-                              : store::crawl_cancel(stage.connection, crawl, kOrder, {});
+  return action == "pause"    ? store::crawl_pause(stage.connection, crawl, kAnnsCommand)
+         : action == "resume" ? store::crawl_resume(stage.connection, crawl, kAnnsCommand)
+                              : store::crawl_cancel(stage.connection, crawl, kAnnsCommand, {});
 }
 
 } // namespace
@@ -82,10 +76,10 @@ TEST_CASE("every command to a crawl, in every state") {
       std::optional<store::Claim> held;
       if (state == "being expanded") expanding = store::crawl_claim(stage.connection, worker, 1min);
       if (state == "in work") held = hold(stage, worker, crawl);
-      if (state == "paused") store::crawl_pause(stage.connection, crawl, kOrder);
+      if (state == "paused") store::crawl_pause(stage.connection, crawl, kAnnsCommand);
       if (state == "stopping")
         stage.run("select holdfast.crawl_stop($1::uuid, 'cancelled', 'bob', '', 1)", pg::Params::of(crawl));
-      if (state == "sealed") store::crawl_cancel(stage.connection, crawl, kOrder, {});
+      if (state == "sealed") store::crawl_cancel(stage.connection, crawl, kAnnsCommand, {});
 
       CHECK(order_crawl(stage, action, crawl) == expected.changed);
       CHECK(crawl_state(stage, crawl) == expected.after);
@@ -96,8 +90,8 @@ TEST_CASE("every command to a crawl, in every state") {
         CHECK((refusal([&] { store::crawl_expand(stage.connection, worker, *expanding, 10); }) == pg::kStaleFence) ==
               expected.changed);
       // Whatever it was, it can be brought to its end.
-      store::crawl_cancel(stage.connection, crawl, kOrder, {});
-      expand(stage, worker);
+      store::crawl_cancel(stage.connection, crawl, kAnnsCommand, {});
+      stage.expand(worker);
       CHECK(crawl_state(stage, crawl) == "sealed");
       // What is sealed is neither excluded from nor given a new scope; it can be removed, and what is open cannot.
       CHECK(refusal([&] {
@@ -133,21 +127,21 @@ TEST_CASE("every command to a snapshot, in every state") {
                                                 "$1::uuid order by retry_at limit 1",
                                                 pg::Params::of(crawl));
       const store::Lease lease{id, crawl, held ? held->lease.fence : 0};
-      if (state == "paused") store::snapshot_command(stage.connection, id, "pause", kOrder);
-      if (state == "in a paused crawl") store::crawl_pause(stage.connection, crawl, kOrder);
+      if (state == "paused") store::snapshot_command(stage.connection, id, "pause", kAnnsCommand);
+      if (state == "in a paused crawl") store::crawl_pause(stage.connection, crawl, kAnnsCommand);
       if (state == "excluded") {
         store::crawl_scope(stage.connection, crawl, {{"deny", {"/1$"}}}, {}, "ann");
-        expand(stage, worker);
+        stage.expand(worker);
       }
 
-      CHECK(store::snapshot_command(stage.connection, id, action, kOrder) == expected.changed);
+      CHECK(store::snapshot_command(stage.connection, id, action, kAnnsCommand) == expected.changed);
       CHECK(stage.status(lease) == expected.after);
-      CHECK_FALSE(store::snapshot_command(stage.connection, id, action, kOrder));
+      CHECK_FALSE(store::snapshot_command(stage.connection, id, action, kAnnsCommand));
       CHECK(stage.status(lease) == expected.after);
       if (held && state != "sealed" && expected.changed) CHECK(taken(stage, worker, *held));
       CHECK(refusal([&] { store::snapshot_remove(stage.connection, id, "ann"); }) == pg::kRefused); // its crawl is open
-      store::crawl_cancel(stage.connection, crawl, kOrder, {});
-      expand(stage, worker);
+      store::crawl_cancel(stage.connection, crawl, kAnnsCommand, {});
+      stage.expand(worker);
       CHECK(crawl_state(stage, crawl) == "sealed");
       CHECK(store::snapshot_remove(stage.connection, id, "ann"));
       CHECK_FALSE(store::snapshot_remove(stage.connection, id, "ann"));
@@ -173,12 +167,12 @@ TEST_CASE("every command to a worker, in every state") {
       if (state == "in work") held = hold(stage, worker, crawl);
       if (state == "draining")
         stage.run("update holdfast.process set draining = true where id = $1::uuid", pg::Params::of(worker));
-      if (state == "paused") store::worker_pause(stage.connection, worker, kOrder);
+      if (state == "paused") store::worker_pause(stage.connection, worker, kAnnsCommand);
       if (state == "gone") store::worker_leave(stage.connection, worker, 0, "done");
       const auto command = [&] {
-        return action == "pause"    ? store::worker_pause(stage.connection, worker, kOrder)
-               : action == "resume" ? store::worker_resume(stage.connection, worker, kOrder)
-                                    : store::worker_cancel(stage.connection, worker, kOrder);
+        return action == "pause"    ? store::worker_pause(stage.connection, worker, kAnnsCommand)
+               : action == "resume" ? store::worker_resume(stage.connection, worker, kAnnsCommand)
+                                    : store::worker_cancel(stage.connection, worker, kAnnsCommand);
       };
       const auto now = [&] {
         return stage.value(
@@ -215,12 +209,12 @@ TEST_CASE("every command to a host, and to everything, in every state") {
       std::optional<store::Claim> held;
       if (state == "with limits") store::host_set(stage.connection, "site.test", {std::nullopt, 2}, "ann");
       if (state == "in work") held = hold(stage, worker, crawl);
-      if (state == "paused") store::host_pause(stage.connection, "site.test", kOrder);
+      if (state == "paused") store::host_pause(stage.connection, "site.test", kAnnsCommand);
       if (state == "backed off") store::host_rate_limited(stage.connection, "site.test", 429, std::nullopt, "worker");
       const auto command = [&] {
-        return action == "pause"    ? store::host_pause(stage.connection, "site.test", kOrder)
-               : action == "resume" ? store::host_resume(stage.connection, "site.test", kOrder)
-                                    : store::host_cancel(stage.connection, "site.test", kOrder) > 0;
+        return action == "pause"    ? store::host_pause(stage.connection, "site.test", kAnnsCommand)
+               : action == "resume" ? store::host_resume(stage.connection, "site.test", kAnnsCommand)
+                                    : store::host_cancel(stage.connection, "site.test", kAnnsCommand) > 0;
       };
       const auto now = [&] {
         return stage.value(
@@ -234,8 +228,8 @@ TEST_CASE("every command to a host, and to everything, in every state") {
       if (held && action != "resume") CHECK(taken(stage, worker, *held));
       if (now() == "paused" || now() == "backed off") CHECK(stage.claim_only(worker, 1, {crawl}).empty());
       if (action == "cancel") CHECK(crawl_state(stage, crawl) == "sealed");
-      store::crawl_cancel(stage.connection, crawl, kOrder, {});
-      expand(stage, worker);
+      store::crawl_cancel(stage.connection, crawl, kAnnsCommand, {});
+      stage.expand(worker);
       CHECK(crawl_state(stage, crawl) == "sealed");
       store::worker_leave(stage.connection, worker, 0, "done");
     }
@@ -244,12 +238,12 @@ TEST_CASE("every command to a host, and to everything, in every state") {
   stage.run("delete from holdfast.host");
   const auto crawl = stage.start(stage.seeds(1, 3));
   const auto held = hold(stage, worker, crawl);
-  CHECK_FALSE(store::collection_resume(stage.connection, kOrder));
-  CHECK(store::collection_pause(stage.connection, kOrder));
-  CHECK_FALSE(store::collection_pause(stage.connection, kOrder));
+  CHECK_FALSE(store::collection_resume(stage.connection, kAnnsCommand));
+  CHECK(store::collection_pause(stage.connection, kAnnsCommand));
+  CHECK_FALSE(store::collection_pause(stage.connection, kAnnsCommand));
   CHECK(taken(stage, worker, held));
   CHECK(stage.claim_only(worker, 1, {crawl}).empty());
-  CHECK(store::collection_resume(stage.connection, kOrder));
-  CHECK_FALSE(store::collection_resume(stage.connection, kOrder));
+  CHECK(store::collection_resume(stage.connection, kAnnsCommand));
+  CHECK_FALSE(store::collection_resume(stage.connection, kAnnsCommand));
   CHECK(stage.claim_only(worker, 1, {crawl}).size() == 1);
 }

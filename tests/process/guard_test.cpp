@@ -14,8 +14,8 @@ using namespace holdfast::test;
 
 namespace {
 
-constexpr const char* kHooks = "3";
-constexpr std::size_t kProcesses = 5 * 3;
+constexpr const char* kGuardedHooks = "3";
+constexpr std::size_t kGuardedProcesses = 5 * 3;
 
 struct Guarded {
   pid_t guard;
@@ -29,13 +29,13 @@ pid_t start_guard(Stage& stage, std::vector<std::string> arguments) {
 
 Guarded start_guarded(Stage& stage) {
   const pid_t guard =
-      start_guard(stage, {program("supervisor").string(), stage.dir.path().string(), stage.cookie, kHooks});
+      start_guard(stage, {program("supervisor").string(), stage.dir.path().string(), stage.cookie, kGuardedHooks});
   REQUIRE(eventually([&] { return stage.output().starts_with("ready") && stage.output().ends_with("\n"); }));
   std::istringstream text(stage.output());
   std::string word;
   pid_t supervisor = 0;
   text >> word >> supervisor;
-  CHECK(stage.survivors().size() == kProcesses + 2);
+  CHECK(stage.survivors().size() == kGuardedProcesses + 2);
   return {guard, supervisor};
 }
 
@@ -43,10 +43,6 @@ int guard_exit(Stage& stage, std::vector<std::string> arguments) {
   const int status = reap(start_guard(stage, std::move(arguments)));
   REQUIRE(WIFEXITED(status));
   return WEXITSTATUS(status);
-}
-
-bool all_gone(const Stage& stage) {
-  return eventually([&] { return stage.survivors().empty(); });
 }
 
 } // namespace
@@ -106,7 +102,7 @@ TEST_CASE("kill -9 of the guard leaves nothing") {
     const auto pids = start_guarded(stage);
     kill(pids.guard, SIGKILL);
     reap(pids.guard);
-    CHECK(all_gone(stage));
+    CHECK(stage.all_gone());
   }
 }
 
@@ -122,7 +118,7 @@ TEST_CASE("kill -9 of guard and supervisor at once leaves nothing") {
       kill(pids.guard, SIGKILL);
     }
     reap(pids.guard);
-    CHECK(all_gone(stage));
+    CHECK(stage.all_gone());
   }
 }
 

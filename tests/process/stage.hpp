@@ -67,6 +67,10 @@ public:
   }
   std::string output() const { return read_file(dir / "out"); }
   std::vector<pid_t> survivors() const { return carriers(cookie); }
+  // True as soon as there is no survivor; false if there are some at the deadline.
+  bool all_gone() const {
+    return eventually([this] { return survivors().empty(); });
+  }
 
   TempDir dir;
   std::string cookie;

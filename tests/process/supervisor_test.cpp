@@ -24,10 +24,6 @@ pid_t start_supervisor(Stage& stage) {
   return pid;
 }
 
-bool all_gone(const Stage& stage) {
-  return eventually([&] { return stage.survivors().empty(); });
-}
-
 } // namespace
 
 TEST_CASE("kill -9 of the supervisor leaves none of its hooks' processes") {
@@ -37,7 +33,7 @@ TEST_CASE("kill -9 of the supervisor leaves none of its hooks' processes") {
     CHECK(stage.survivors().size() == kProcesses + 1);
     kill(supervisor, SIGKILL);
     reap(supervisor);
-    CHECK(all_gone(stage));
+    CHECK(stage.all_gone());
   }
 }
 
@@ -46,7 +42,7 @@ TEST_CASE("a crash of the supervisor leaves none of its hooks' processes") {
   const pid_t supervisor = start_supervisor(stage);
   kill(supervisor, SIGABRT);
   (void)reap(supervisor);
-  CHECK(all_gone(stage));
+  CHECK(stage.all_gone());
 }
 
 TEST_CASE("a supervisor that leaves by itself leaves none of its hooks' processes") {

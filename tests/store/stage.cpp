@@ -94,6 +94,12 @@ std::vector<store::Claim> Stage::claim_many(const std::string& worker, int room,
   return store::claim(connection, worker, {.room = room, .open = open});
 }
 
+void Stage::expand(const std::string& worker) {
+  while (const auto lease = store::crawl_claim(connection, worker, 1min))
+    while (store::crawl_expand(connection, worker, *lease, 1000).seeds_left > 0) {
+    }
+}
+
 std::vector<store::Claim> Stage::claim_only(const std::string& worker, int room, const std::vector<std::string>& open) {
   return store::claim(connection, worker, {.room = room, .open = open, .open_only = true});
 }

@@ -56,6 +56,8 @@ public:
 
   // One due snapshot, claimed and started; the test fails if none is due.
   store::Claim claim(const std::string& worker);
+  // Turns all seeds that wait into snapshots that can be claimed.
+  void expand(const std::string& worker);
   // As many as are due, but no more than `room`. Crawls of `open` come first in every other claim.
   std::vector<store::Claim> claim_many(const std::string& worker, int room, const std::vector<std::string>& open = {});
   // The same, of these crawls and no others.

@@ -1,6 +1,7 @@
 """kill -9 of the worker, of its guard or of its browser while a page is archived: five seconds later no process of it is
 alive, as root and as a plain user, at whatever moment (run.py --trials 30 --seed N)."""
 
+import contextlib
 import http.server
 import os
 import random
@@ -31,7 +32,8 @@ class Server:
                 if self.path == "/endless.css":
                     stop.wait(600)
                 else:
-                    self.wfile.write(b"<title>Slow</title><link rel=stylesheet href=/endless.css><p>Slow")
+                    with contextlib.suppress(OSError):  # its browser has been killed
+                        self.wfile.write(b"<title>Slow</title><link rel=stylesheet href=/endless.css><p>Slow")
 
             def log_message(self, *_):
                 pass

@@ -64,6 +64,37 @@ def files_with(pattern):
     return {below_source(path) for path in files if any(found.search(line.split("//")[0]) for line in lines(path))}
 
 
+def compiled_together():
+    """Name -> sources of each module and test program."""
+    for top in ("lib", "services", "tests"):
+        for path in SOURCE.glob(f"{top}/**/CMakeLists.txt"):
+            text = re.sub(r"#.*", "", path.read_text())
+            for name, body in re.findall(r"holdfast_(?:module|test)\((\w+)(.*?)\bLINKS", text, re.S):
+                files = [path.parent / file for file in re.findall(r"[\w/.]+\.cpp", body)]
+                yield name, [file for file in files if file.exists()]
+
+
+def anonymous_names(path):
+    """What the file declares at the top of its anonymous namespace: types, constants, functions with parameters."""
+    inside = False
+    for line in lines(path):
+        if re.match(r"namespace \{", line):
+            inside = True
+        elif re.match(r"\} *// namespace$", line):
+            inside = False
+        elif inside and re.match(r"[A-Za-z]", line) and not re.match(r"namespace|using|template", line):
+            plain = re.sub(r"<[^()]*?>", "", line)
+            kind = re.match(r"(?:struct|class|enum class|union) (\w+)", line)
+            function = re.match(r"[\w:&* ]*?(?<!:)\b(\w+)(\(.*)", plain)
+            value = re.match(r"[\w:&*, ]*?(\w+)(\[.*?\])?(\{| =|;)", plain)
+            if kind:
+                yield kind[1]
+            elif value:
+                yield value[1]
+            elif function:
+                yield function[1] + re.sub(r" \w+(?=[,)]| =)", "", function[2].split("{")[0].rstrip(" ;"))
+
+
 class Modules(unittest.TestCase):
     maxDiff = None
 
@@ -97,6 +128,14 @@ class Modules(unittest.TestCase):
                         if line.startswith(f"#include <{library}") and name not in users:
                             wrong.append(f"{below_source(path)}:{number}: {line.strip()}")
         self.assertEqual(wrong, [])
+
+    def test_a_name_in_an_anonymous_namespace_is_unique_in_its_module(self):
+        # Sources are compiled in units of several, and which ones meet in a unit changes with every new source.
+        for name, files in compiled_together():
+            owner = {}
+            for path in files:
+                for declared in set(anonymous_names(path)):
+                    self.assertIs(owner.setdefault(declared, path), path, f"{name}: {declared}")
 
 
 class Tables(unittest.TestCase):

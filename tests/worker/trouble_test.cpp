@@ -10,8 +10,8 @@ using namespace holdfast::test;
 
 namespace {
 
-constexpr const char* kGated = "echo half >half.txt; gate \"${url##*/}\"; echo done >page.txt";
-constexpr const char* kPage = "echo done >page.txt";
+constexpr const char* kTroubleGated = "echo half >half.txt; gate \"${url##*/}\"; echo done >page.txt";
+constexpr const char* kTroublePage = "echo done >page.txt";
 
 // What was released for a while is due at once.
 void hurry(WorkerStage& stage) {
@@ -30,7 +30,7 @@ void cut_all_sessions(WorkerStage& stage) {
 
 TEST_CASE("an archive that is not mounted is refused") {
   WorkerStage stage;
-  stage.hook("page", "on_Snapshot__10_page.sh", kPage);
+  stage.hook("page", "on_Snapshot__10_page.sh", kTroublePage);
   stage.add({WorkerStage::url("1")});
   stage.work();
   REQUIRE(stage.value("select directory from holdfast.snapshot_sealed") != "");
@@ -67,9 +67,9 @@ TEST_CASE("an archive that is not mounted is refused") {
 
 TEST_CASE("a worker leaves pages to those that have the plugins for them") {
   WorkerStage stage;
-  stage.hook("fetch", "on_Snapshot__10_fetch.sh", kPage);
-  stage.hook("other", "on_Snapshot__10_other.sh", kPage);
-  stage.hook("needy", "on_Snapshot__10_needy.sh", kPage);
+  stage.hook("fetch", "on_Snapshot__10_fetch.sh", kTroublePage);
+  stage.hook("other", "on_Snapshot__10_other.sh", kTroublePage);
+  stage.hook("needy", "on_Snapshot__10_needy.sh", kTroublePage);
   stage.config("needy", R"({"required_plugins": ["fetch"]})");
   std::filesystem::create_directories(stage.dir / "fewer");
   for (const char* name : {"other", "needy"}) // the latter without what it requires
@@ -108,7 +108,7 @@ TEST_CASE("a worker leaves pages to those that have the plugins for them") {
 
 TEST_CASE("a worker without any plugin for a page releases it unspent") {
   WorkerStage stage;
-  stage.hook("page", "on_Snapshot__10_page.sh", kPage);
+  stage.hook("page", "on_Snapshot__10_page.sh", kTroublePage);
   stage.options.hook_options["PAGE_ENABLED"] = "false";
   stage.add({WorkerStage::url("1")});
   auto& without = stage.start();
@@ -127,7 +127,7 @@ TEST_CASE("a worker without any plugin for a page releases it unspent") {
 
 TEST_CASE("work goes on when every database session is cut, again and again") {
   WorkerStage stage;
-  stage.hook("one", "on_Snapshot__10_one.sh", kGated);
+  stage.hook("one", "on_Snapshot__10_one.sh", kTroubleGated);
   stage.hook("two", "on_Snapshot__20_two.sh",
              "gate two; echo x >x.txt" + std::string("\n") + WorkerStage::discover({WorkerStage::url("child")}));
   store::NewCrawl crawl;
@@ -157,7 +157,7 @@ TEST_CASE("work goes on when every database session is cut, again and again") {
 
 TEST_CASE("while the archive is not there, work is released with the reason; it goes on when it is there again") {
   WorkerStage stage;
-  stage.hook("page", "on_Snapshot__10_page.sh", kGated);
+  stage.hook("page", "on_Snapshot__10_page.sh", kTroubleGated);
   stage.add({WorkerStage::url("1")});
   auto& worker = stage.start();
   stage.until_arrived("1");
@@ -199,7 +199,7 @@ TEST_CASE("while the archive is not there, work is released with the reason; it 
 
 TEST_CASE("a worker that finds no room for new work does not take any, and says so") {
   WorkerStage stage;
-  stage.hook("page", "on_Snapshot__10_page.sh", kPage);
+  stage.hook("page", "on_Snapshot__10_page.sh", kTroublePage);
   std::string setting;
   SUBCASE("on the disk") {
     setting = "disk.minimum_free";
@@ -248,7 +248,7 @@ TEST_CASE("a page that fails again and again is given up when its attempts are u
   WorkerStage stage;
   stage.run("update holdfast.collection set max_attempts = 3, retry_base = '10 ms', retry_max = '20 ms'");
   stage.hook("browser", "on_CrawlSetup__90_launch.sh", "echo 'no display' >&2; exit 1");
-  stage.hook("page", "on_Snapshot__10_page.sh", kPage);
+  stage.hook("page", "on_Snapshot__10_page.sh", kTroublePage);
   const auto crawl = stage.add({WorkerStage::url("1")});
   auto& worker = stage.start();
   stage.until_sealed();
@@ -299,7 +299,7 @@ TEST_CASE("a page whose files take long to read holds up neither others nor the 
 TEST_CASE("what is too large is not read: the hook has failed, or the page if it lies elsewhere") {
   WorkerStage stage;
   stage.options.hook_limits.output_bytes = 1u << 20;
-  stage.hook("small", "on_Snapshot__10_small.sh", kPage);
+  stage.hook("small", "on_Snapshot__10_small.sh", kTroublePage);
   stage.hook("sparse", "on_Snapshot__20_sparse.sh",
              "case $url in */own) truncate -s 1T large ;; */elsewhere) mkdir ../elsewhere; truncate -s 1T "
              "../elsewhere/large ;; esac; echo done >page.txt");

@@ -10,7 +10,7 @@ using namespace holdfast::test;
 
 namespace {
 
-constexpr const char* kResults = "select plugin, status, error from holdfast.v_result order by plugin";
+constexpr const char* kTrueResults = "select plugin, status, error from holdfast.v_result order by plugin";
 constexpr const char* kAboutPages = R"({"captures_page": false})";
 
 std::string response(int status) {
@@ -32,7 +32,7 @@ TEST_CASE("what works on the output of others does not make a page archived") {
   stage.hook("hashes", "on_Snapshot__30_hashes.sh", kSucceeded); // ArchiveBox's, which does not say so
   stage.add({WorkerStage::url("page")});
   stage.work();
-  CHECK(stage.table(kResults) == "a_fetch|failed|no answer (exit 1)\nb_sums|succeeded|\nhashes|succeeded|");
+  CHECK(stage.table(kTrueResults) == "a_fetch|failed|no answer (exit 1)\nb_sums|succeeded|\nhashes|succeeded|");
   CHECK(stage.table("select outcome, reason, http_status from holdfast.v_snapshot") ==
         "failed|no plugin captured the page|");
   CHECK(stage.table("select outcome, failed, partial from holdfast.v_crawl") == "failed|1|0");
@@ -46,9 +46,9 @@ TEST_CASE("once a page cannot be had, no hook tries it again") {
   stage.hook("c_late", "on_Snapshot__30_late.bg.sh", kSucceeded);
   stage.add({WorkerStage::url("page")});
   stage.work();
-  CHECK(stage.table(kResults) == "a_headers|failed|connection refused (exit 1)\n"
-                                 "b_fetch|skipped|the page cannot be fetched: site.test: connection refused\n"
-                                 "c_late|skipped|the page cannot be fetched: site.test: connection refused");
+  CHECK(stage.table(kTrueResults) == "a_headers|failed|connection refused (exit 1)\n"
+                                     "b_fetch|skipped|the page cannot be fetched: site.test: connection refused\n"
+                                     "c_late|skipped|the page cannot be fetched: site.test: connection refused");
   CHECK(stage.table("select outcome, reason from holdfast.v_snapshot") == "failed|site.test: connection refused");
   const auto why = stage.value("select w.reason from holdfast.snapshot s, holdfast.why(s.id) w");
   CHECK_MESSAGE(why.find("with outcome failed: site.test: connection refused") != std::string::npos, why);

@@ -13,7 +13,7 @@ namespace holdfast::serve {
 namespace {
 
 constexpr std::size_t kFilesShown = 12; // of a result
-constexpr std::size_t kLongestError = 600;
+constexpr std::size_t kLongestHookError = 600;
 constexpr std::size_t kDigestShown = 16;
 
 Html head(const PageRequest& request, const store::Snapshot& snapshot) {
@@ -68,7 +68,7 @@ Html output_of(const store::ShownResult& result, const std::vector<File>& files)
   return html::fill(
       embedded::output_html,
       {{"output", result.output},
-       {"error", cut(result.error, kLongestError)},
+       {"error", cut(result.error, kLongestHookError)},
        {"files", std::move(shown)},
        {"more", files.size() > kFilesShown ? html::counted(files.size() - kFilesShown, "more file") : ""}});
 }

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kRunning = 200, kTreeLines = 500, kEnded = 20;
 
-Html running(pg::Connection& connection) {
+Html running_workers(pg::Connection& connection) {
   Table table({{"Process", "long"}, {"Machine", ""}, {"Holds", "n"}, {"Lease left", "nw"}, {"What it does", "long"}},
               "Processes that run");
   for (const auto& process : store::running_processes(connection, kRunning))
@@ -42,7 +42,7 @@ std::optional<Page> workers_page(const PageRequest& request) {
   auto& connection = request.connection;
   return Page{"Workers",
               "Workers",
-              {{"workers", running(connection), "", false},
+              {{"workers", running_workers(connection), "", false},
                {"tree", tree(connection), "Process tree"},
                {"ended", ended(connection), "Ended"}}};
 }

@@ -1,6 +1,8 @@
 #include "lib/archive/attempt.hpp"
 #include "lib/base/error.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tests/support/text.hpp"
+#include "tests/unit/archive/error_of.hpp"
 #include "tests/unit/archive/private_mounts.hpp"
 
 #include <doctest/doctest.h>
@@ -23,7 +25,9 @@ using archive::publish;
 using archive::Root;
 using archive::SnapshotView;
 using base::ErrorClass;
+using test::error_of;
 using test::TempDir;
+using test::text_of;
 namespace fs = std::filesystem;
 
 namespace {
@@ -31,7 +35,7 @@ namespace {
 const std::string kCollection = "0198f7c2-5a10-7c33-9a5e-2b1f6c0d9e21";
 const fs::path kSnapshot = "2026/08/example.com/0198f7c2-5a10-7c33-9a5e-000000000001";
 
-SnapshotView sample_view(std::int64_t fence = 3) {
+SnapshotView attempt_view(std::int64_t fence = 3) {
   SnapshotView view;
   view.id = "0198f7c2-5a10-7c33-9a5e-000000000001";
   view.url = "https://example.com/";
@@ -40,13 +44,6 @@ SnapshotView sample_view(std::int64_t fence = 3) {
   view.fence = fence;
   view.ended_at = "2026-08-01T09:14:22Z";
   return view;
-}
-
-std::string text_of(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
 }
 
 // Runs the real `sha256sum -c --strict` in `directory`; its exit code.
@@ -73,16 +70,6 @@ void make_attempt(const TempDir& dir) {
   dir.write("attempt/title/title.txt", "Example");
   dir.write("attempt/dom/output.html", "<p>hello");
   dir.write("attempt/dom/on_Snapshot__53_dom.0123456789abcdef0123456789abcdef.stderr.log", "noise");
-}
-
-template <typename Action>
-std::optional<base::Error> error_of(Action action) {
-  try {
-    action();
-  } catch (const base::Error& error) {
-    return error;
-  }
-  return std::nullopt;
 }
 
 using Names = std::vector<std::string>;
@@ -142,7 +129,7 @@ TEST_CASE("an attempt on the archive's own file system is moved into place, comp
   const TempDir dir;
   make_attempt(dir);
   const auto root = Root::open(dir / "archive", kCollection, true);
-  check_published(root, publish(root, dir / "attempt", kSnapshot, sample_view()));
+  check_published(root, publish(root, dir / "attempt", kSnapshot, attempt_view()));
   CHECK_FALSE(fs::exists(dir / "attempt"));
 }
 
@@ -156,7 +143,7 @@ TEST_CASE("an attempt on another file system is copied into place and its source
   make_attempt(dir);
   fs::create_symlink("title.txt", dir / "attempt/title/link");
   const auto root = Root::open(other.path() / "archive", kCollection, true);
-  const auto published = publish(root, dir / "attempt", kSnapshot, sample_view());
+  const auto published = publish(root, dir / "attempt", kSnapshot, attempt_view());
   CHECK(fs::read_symlink(root.path() / published.directory / "title/link") == "title.txt");
   fs::remove(root.path() / published.directory / "title/link");
   CHECK_FALSE(fs::exists(dir / "attempt"));
@@ -173,7 +160,7 @@ TEST_CASE("the copy on another file system passes the same checks as a move") {
   }
   make_attempt(dir);
   const auto root = Root::open(other.path() / "archive", kCollection, true);
-  check_published(root, publish(root, dir / "attempt", kSnapshot, sample_view()));
+  check_published(root, publish(root, dir / "attempt", kSnapshot, attempt_view()));
 }
 
 TEST_CASE("a copy on another file system keeps the holes of files") {
@@ -189,7 +176,7 @@ TEST_CASE("a copy on another file system keeps the holes of files") {
   std::fstream(dir / "attempt/page/sparse", std::ios::in | std::ios::out).seekp(32u << 20) << "middle";
   const auto digest = archive::sha256_file(dir / "attempt/page/sparse");
   const auto root = Root::open(other.path() / "archive", kCollection, true);
-  const auto copy = root.path() / publish(root, dir / "attempt", kSnapshot, sample_view()).directory / "page/sparse";
+  const auto copy = root.path() / publish(root, dir / "attempt", kSnapshot, attempt_view()).directory / "page/sparse";
   struct stat status {};
   REQUIRE(::stat(copy.c_str(), &status) == 0);
   CHECK(status.st_size == kSize);
@@ -202,12 +189,12 @@ TEST_CASE("a publication that is cancelled publishes nothing and keeps the attem
   make_attempt(dir);
   const auto root = Root::open(dir / "archive", kCollection, true);
   const std::atomic<bool> cancelled{true};
-  const auto error = error_of([&] { publish(root, dir / "attempt", kSnapshot, sample_view(), &cancelled); });
+  const auto error = error_of([&] { publish(root, dir / "attempt", kSnapshot, attempt_view(), &cancelled); });
   REQUIRE(error);
   CHECK(error->error_class() == ErrorClass::temporary);
   CHECK_FALSE(fs::exists(root.path() / kSnapshot));
   CHECK(fs::exists(dir / "attempt/title/title.txt"));
-  publish(root, dir / "attempt", kSnapshot, sample_view());
+  publish(root, dir / "attempt", kSnapshot, attempt_view());
 }
 
 TEST_CASE("sha256sum checks the manifest whatever the files are called, and finds a changed byte") {
@@ -217,7 +204,7 @@ TEST_CASE("sha256sum checks the manifest whatever the files are called, and find
     dir.write(std::string("attempt/p/") + name, name);
   dir.write("attempt/line\nin directory/file", "x");
   const auto root = Root::open(dir / "archive", kCollection, true);
-  const auto published = publish(root, dir / "attempt", kSnapshot, sample_view());
+  const auto published = publish(root, dir / "attempt", kSnapshot, attempt_view());
   const auto directory = root.path() / published.directory;
   REQUIRE(check_with_sha256sum(directory) == 0);
   const std::string manifest = text_of(directory / "manifest-sha256.txt");
@@ -231,18 +218,18 @@ TEST_CASE("publishing the same attempt again replaces what an earlier try left")
   const TempDir dir;
   const auto root = Root::open(dir / "archive", kCollection, true);
   dir.write("attempt/old/only.txt", "old");
-  publish(root, dir / "attempt", kSnapshot, sample_view());
+  publish(root, dir / "attempt", kSnapshot, attempt_view());
   make_attempt(dir);
-  check_published(root, publish(root, dir / "attempt", kSnapshot, sample_view()));
+  check_published(root, publish(root, dir / "attempt", kSnapshot, attempt_view()));
 }
 
 TEST_CASE("attempts with other fences stay untouched") {
   const TempDir dir;
   const auto root = Root::open(dir / "archive", kCollection, true);
   make_attempt(dir);
-  publish(root, dir / "attempt", kSnapshot, sample_view(3));
+  publish(root, dir / "attempt", kSnapshot, attempt_view(3));
   make_attempt(dir);
-  publish(root, dir / "attempt", kSnapshot, sample_view(4));
+  publish(root, dir / "attempt", kSnapshot, attempt_view(4));
   CHECK(names_in(root.path() / kSnapshot) == Names{"a3", "a4"});
   CHECK(check_with_sha256sum(root.path() / kSnapshot / "a3") == 0);
 }
@@ -255,7 +242,7 @@ TEST_CASE("what hooks put in the place of our own files does not lead us astray"
   dir.write("attempt/index.html/file", "a directory here");
   dir.write("attempt/manifest-sha256.txt", "forged");
   const auto root = Root::open(dir / "archive", kCollection, true);
-  const auto published = publish(root, dir / "attempt", kSnapshot, sample_view());
+  const auto published = publish(root, dir / "attempt", kSnapshot, attempt_view());
   const auto directory = root.path() / published.directory;
   CHECK(text_of(secret) == "secret");
   CHECK(fs::is_regular_file(fs::symlink_status(directory / "index.jsonl")));
@@ -274,7 +261,7 @@ TEST_CASE("a full disk publishes nothing, leaves nothing and keeps the attempt")
     make_attempt(dir);
     dir.write("attempt/wget/big.bin", std::string(4 << 20, 'x'));
     const auto root = Root::open(dir / "archive", kCollection, true);
-    const auto error = error_of([&] { publish(root, dir / "attempt", kSnapshot, sample_view()); });
+    const auto error = error_of([&] { publish(root, dir / "attempt", kSnapshot, attempt_view()); });
     REQUIRE(error);
     CHECK(error->error_class() == ErrorClass::cannot_create);
     CHECK_FALSE(error->hint().empty());
@@ -285,7 +272,7 @@ TEST_CASE("a full disk publishes nothing, leaves nothing and keeps the attempt")
     // Once there is room again, the same attempt goes through.
     fs::remove(dir / "attempt/wget/big.bin");
     fs::remove(dir / "attempt/wget");
-    check_published(root, publish(root, dir / "attempt", kSnapshot, sample_view()));
+    check_published(root, publish(root, dir / "attempt", kSnapshot, attempt_view()));
   }
   test::unmount(dir / "archive");
 }
@@ -295,7 +282,7 @@ TEST_CASE("a vanished sentinel stops a publication before anything is written") 
   make_attempt(dir);
   const auto root = Root::open(dir / "archive", kCollection, true);
   fs::remove(dir / "archive/.holdfast-archive");
-  const auto error = error_of([&] { publish(root, dir / "attempt", kSnapshot, sample_view()); });
+  const auto error = error_of([&] { publish(root, dir / "attempt", kSnapshot, attempt_view()); });
   REQUIRE(error);
   CHECK(error->error_class() == ErrorClass::unavailable);
   CHECK(names_in(dir / "archive").empty());
@@ -306,8 +293,8 @@ TEST_CASE("a target outside the root is refused") {
   const TempDir dir;
   make_attempt(dir);
   const auto root = Root::open(dir / "archive", kCollection, true);
-  CHECK_THROWS_AS(publish(root, dir / "attempt", "../elsewhere", sample_view()), base::Error);
-  CHECK_THROWS_AS(publish(root, dir / "attempt", dir / "elsewhere", sample_view()), base::Error);
+  CHECK_THROWS_AS(publish(root, dir / "attempt", "../elsewhere", attempt_view()), base::Error);
+  CHECK_THROWS_AS(publish(root, dir / "attempt", dir / "elsewhere", attempt_view()), base::Error);
 }
 
 TEST_CASE("leftovers of crashed publications are collected, attempts and later owners are spared") {

@@ -1,6 +1,7 @@
 #include "lib/archive/root.hpp"
 #include "lib/base/error.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tests/unit/archive/error_of.hpp"
 #include "tests/unit/archive/private_mounts.hpp"
 
 #include <doctest/doctest.h>
@@ -12,21 +13,12 @@
 using namespace holdfast;
 using archive::Root;
 using base::ErrorClass;
+using test::error_of;
 using test::TempDir;
 
 namespace {
 
 const std::string kId = "0198f7c2-5a10-7c33-9a5e-2b1f6c0d9e21";
-
-template <typename Action>
-std::optional<base::Error> error_of(Action action) {
-  try {
-    action();
-  } catch (const base::Error& error) {
-    return error;
-  }
-  return std::nullopt;
-}
 
 } // namespace
 

@@ -1,6 +1,7 @@
 #include "lib/archive/attempt.hpp"
 #include "lib/base/error.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tests/support/text.hpp"
 
 #include <doctest/doctest.h>
 
@@ -19,6 +20,7 @@ using archive::scan_outputs;
 using archive::ScanReport;
 using archive::trace_outputs;
 using test::TempDir;
+using test::text_of;
 namespace fs = std::filesystem;
 
 namespace {
@@ -28,13 +30,6 @@ std::vector<std::string> paths_of(const ScanReport& report) {
   for (const OutputFile& file : report.files)
     paths.push_back(file.path);
   return paths;
-}
-
-std::string text_of(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
 }
 
 mode_t mode_of(const fs::path& file) {

@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const fs::path kSnapshot = "2026/08/example.com/0198f7c2-5a10-7c33-9a5e-000000000001";
+const fs::path kVerifiedSnapshot = "2026/08/example.com/0198f7c2-5a10-7c33-9a5e-000000000001";
 
 struct Archive {
   test::TempDir directory;
@@ -28,7 +28,7 @@ struct Archive {
     archive::SnapshotView view;
     view.id = "0198f7c2-5a10-7c33-9a5e-000000000001";
     view.fence = fence;
-    return archive::publish(root, attempt, kSnapshot, view);
+    return archive::publish(root, attempt, kVerifiedSnapshot, view);
   }
 
   std::vector<std::string> defects(const archive::Published& published) const {
@@ -81,20 +81,21 @@ TEST_SUITE("verify") {
     archive.publish(1);
     archive.publish(3);
     archive.publish(12);
-    const auto snapshot = archive.root.path() / kSnapshot;
+    const auto snapshot = archive.root.path() / kVerifiedSnapshot;
     fs::create_directory(snapshot / ".a2.partial-0123");
     fs::create_directory(snapshot / "attic");
-    auto leftovers = archive::find_leftovers(archive.root, kSnapshot, "a3");
-    CHECK(leftovers == std::vector<fs::path>{kSnapshot / ".a2.partial-0123", kSnapshot / "a1", kSnapshot / "a12"});
+    auto leftovers = archive::find_leftovers(archive.root, kVerifiedSnapshot, "a3");
+    CHECK(leftovers == std::vector<fs::path>{kVerifiedSnapshot / ".a2.partial-0123", kVerifiedSnapshot / "a1",
+                                             kVerifiedSnapshot / "a12"});
     SUBCASE("the owner of a later attempt removes earlier ones only") {
-      archive::remove_lost_attempts(archive.root, kSnapshot, 12);
+      archive::remove_lost_attempts(archive.root, kVerifiedSnapshot, 12);
       CHECK_FALSE(fs::exists(snapshot / "a1"));
       CHECK_FALSE(fs::exists(snapshot / "a3"));
       CHECK(fs::exists(snapshot / "a12"));
     }
     SUBCASE("the last one takes an empty directory with it") {
       fs::remove(snapshot / "attic");
-      for (const auto& leftover : archive::find_leftovers(archive.root, kSnapshot, ""))
+      for (const auto& leftover : archive::find_leftovers(archive.root, kVerifiedSnapshot, ""))
         archive::remove_leftover(archive.root, leftover);
       CHECK_FALSE(fs::exists(snapshot));
     }
@@ -102,6 +103,6 @@ TEST_SUITE("verify") {
 
   TEST_CASE("a snapshot without a directory has no leftovers") {
     Archive archive;
-    CHECK(archive::find_leftovers(archive.root, kSnapshot, "").empty());
+    CHECK(archive::find_leftovers(archive.root, kVerifiedSnapshot, "").empty());
   }
 }

@@ -126,6 +126,15 @@ TEST_SUITE("links") {
       CHECK_FALSE(absolute_link(base, href));
     CHECK_FALSE(absolute_link(base, std::string(3000, 'x')));
   }
+  TEST_CASE("words of a link are parted by its blocks") {
+    std::string titles;
+    find_links({"http://example.org/", "text/html", "<a href=1><h3>One</h3><p>t<b>w</b>o<br>three</a>", ""},
+               [&](const Link& link) {
+                 titles += link.title;
+                 return true;
+               });
+    CHECK(titles == " One  two three");
+  }
   TEST_CASE("a broken feed is read as text") {
     CHECK(urls_in("<rss><channel><item><link>http://example.org/1</link></item>", "text/xml") ==
           "http://example.org/1\n");

@@ -6,7 +6,7 @@ using config::Settings;
 
 namespace {
 
-const test::Environment kHome{{"HOME", "/home/me"}};
+const test::Environment kFileHome{{"HOME", "/home/me"}};
 
 struct BadFile {
   const char* text;
@@ -75,7 +75,7 @@ TEST_SUITE("settings from yaml") {
     for (const BadFile& bad : kBadFiles) {
       CAPTURE(bad.text);
       const auto file = directory.write("bad.yaml", bad.text);
-      const auto [message, hint] = test::complaint(file, kHome);
+      const auto [message, hint] = test::complaint(file, kFileHome);
       const std::string start = file.string() + ":" + bad.message;
       CHECK(message.substr(0, start.size()) == start);
       CHECK(hint.find(bad.hint) != std::string::npos);
@@ -85,7 +85,7 @@ TEST_SUITE("settings from yaml") {
   TEST_CASE("sections can be nested or dotted or empty") {
     const test::TempDir directory;
     const auto file = directory.write("a.yaml", "worker.snapshots: 9\nworker:\n  poll: 7s\nlog:\nhooks:\nrunner: {}\n");
-    const auto settings = Settings::load(file, kHome, {});
+    const auto settings = Settings::load(file, kFileHome, {});
     CHECK(settings.integer("worker.snapshots") == 9);
     CHECK(settings.text("worker.poll") == "7s");
     CHECK(settings.value("worker.poll").origin == file.string() + ":3");
@@ -96,7 +96,7 @@ TEST_SUITE("settings from yaml") {
     const test::TempDir directory;
     for (const char* text : {"", "\n", "# comment\n", "---\n", "---\n# comment\n", "{}\n", "\xEF\xBB\xBF# mark\n"}) {
       CAPTURE(text);
-      CHECK(Settings::load(directory.write("a.yaml", text), kHome, {}).text("lease") == "60s");
+      CHECK(Settings::load(directory.write("a.yaml", text), kFileHome, {}).text("lease") == "60s");
     }
   }
 
@@ -106,14 +106,14 @@ TEST_SUITE("settings from yaml") {
     for (const char* text : {"plugins:\n  path: [/a, b, ~/c]\n", "plugins:\n  path:\n    - /a\n    - b\n    - ~/c\n",
                              "plugins.path: /a:b:~/c\n"}) {
       CAPTURE(text);
-      CHECK(Settings::load(directory.write("a.yaml", text), kHome, {}).path_list("plugins.path") == expected);
+      CHECK(Settings::load(directory.write("a.yaml", text), kFileHome, {}).path_list("plugins.path") == expected);
     }
   }
 
   TEST_CASE("an empty value leaves a text empty") {
     const test::TempDir directory;
     const auto file = directory.write("a.yaml", "database:\n  url:\nplugins:\n  path: []\n  environment: ~\n");
-    const auto settings = Settings::load(file, kHome, {});
+    const auto settings = Settings::load(file, kFileHome, {});
     CHECK(settings.text("database.url").empty());
     CHECK(settings.path_list("plugins.path").empty());
     CHECK(settings.text("plugins.environment").empty());
@@ -137,7 +137,7 @@ TEST_SUITE("settings from yaml") {
     two
     lines
 )");
-    const auto options = Settings::load(file, kHome, {}).hook_options();
+    const auto options = Settings::load(file, kFileHome, {}).hook_options();
     CHECK(options.at("WGET_TIMEOUT").text == "30");
     CHECK(options.at("WGET_TIMEOUT").origin == file.string() + ":2");
     CHECK(options.at("SAVE_WGET").text == "true");
@@ -153,7 +153,7 @@ TEST_SUITE("settings from yaml") {
 
   TEST_CASE("keys in the middle of hook options are not settings") {
     const test::TempDir directory;
-    const auto settings = Settings::load(directory.write("a.yaml", "hooks:\n  lease: 1\n"), kHome, {});
+    const auto settings = Settings::load(directory.write("a.yaml", "hooks:\n  lease: 1\n"), kFileHome, {});
     CHECK(settings.text("lease") == "60s");
     CHECK(settings.hook_options().count("lease") == 1);
   }

@@ -1,6 +1,7 @@
 #include "lib/base/error.hpp"
 #include "lib/hooks/catalog.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tests/support/text.hpp"
 
 #include <doctest/doctest.h>
 
@@ -9,6 +10,7 @@
 using namespace holdfast::hooks;
 using holdfast::base::Error;
 using holdfast::base::ErrorClass;
+using holdfast::test::contains;
 using holdfast::test::TempDir;
 using Names = std::vector<std::string>;
 
@@ -23,8 +25,6 @@ std::string error_of(const std::function<void()>& action) {
   }
   return "no error";
 }
-
-bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 std::string requiring(std::initializer_list<const char*> names) {
   std::string list;

@@ -1,11 +1,13 @@
 #include "lib/base/error.hpp"
 #include "lib/hooks/environment.hpp"
 #include "tests/support/temp_dir.hpp"
+#include "tests/support/text.hpp"
 
 #include <doctest/doctest.h>
 
 using namespace holdfast::hooks;
 using holdfast::base::Error;
+using holdfast::test::contains;
 using holdfast::test::TempDir;
 using Names = std::vector<std::string>;
 
@@ -54,8 +56,6 @@ Options resolved(const Options& options) {
   const auto catalog = sample();
   return resolve_options(*catalog, *catalog->find("wget"), options);
 }
-
-bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 } // namespace
 

@@ -1,0 +1,33 @@
+#pragma once
+// When the spawner starts and ends local workers: pure functions of what it sees in one round. Any thread.
+
+#include "lib/store/runner.hpp"
+#include "services/runner/options.hpp"
+
+#include <chrono>
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace holdfast::runner {
+
+using Running = std::map<std::string, int>; // workers that run, by kind: all, crawl, snapshot
+
+// The kinds of workers to start in this round: at most one worker of a kind, and within the limits per kind and in
+// total. A kind needs a worker if something is due for it and none runs, or more is due than those that run can hold.
+std::vector<std::string> kinds_to_spawn(const store::Backlog& backlog, const Running& running,
+                                        const SpawnerOptions& options);
+
+// Whether the queue still needs workers. Who stays counts only what can be done now.
+bool is_busy(const store::Backlog& backlog, const SpawnerOptions& options);
+// Whether, after so many rounds in a row without work, all is done.
+bool is_done(int idle_rounds, const SpawnerOptions& options);
+// How many workers to keep after so many such rounds: who stays keeps one of them warm.
+std::size_t to_keep(std::size_t workers, int idle_rounds, const SpawnerOptions& options);
+
+using CrashTimes = std::deque<std::chrono::steady_clock::time_point>; // oldest first; a failed start is one of them
+// Forgets crashes before the window. True if the rest are so many that starting another worker would not help.
+bool keeps_crashing(CrashTimes& crashes, std::chrono::steady_clock::time_point now, const SpawnerOptions& options);
+
+} // namespace holdfast::runner
