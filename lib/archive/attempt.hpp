@@ -2,6 +2,7 @@
 // One attempt at a snapshot on disk: scanned, described, published. Blocking file work;
 // used by the "files" thread. Hostile input: file names and contents come from hooks.
 
+#include "lib/archive/captures.hpp"
 #include "lib/archive/root.hpp"
 
 #include <nlohmann/json_fwd.hpp>
@@ -126,6 +127,7 @@ struct Published {
   std::uint64_t bytes{0};
   std::size_t files{0};
   std::vector<std::string> lost; // paths in the attempt that are too long or too deep: removed
+  Captures captures;             // the index of its WARC files
 };
 
 // Writes index.jsonl, index.html and manifest-sha256.txt (every file of the attempt but the manifest itself, checkable

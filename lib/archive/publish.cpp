@@ -243,6 +243,7 @@ Published publish(const Root& root, const std::filesystem::path& attempt,
   if (root.bucket() != nullptr)
     shorten_paths(source.get(), source_path,
                   root.bucket()->location().prefix.size() + (snapshot_directory / final_name).native().size() + 1);
+  published.captures = read_captures(source_path, cancelled);
   write_file_at(source.get(), kIndexName, render_index_jsonl(view), (source_path / kIndexName).native(), false);
   write_file_at(source.get(), kPageName, render_with_size(source.get(), source_path, view),
                 (source_path / kPageName).native(), false);

@@ -141,8 +141,13 @@ const std::vector<Key>& key_table() {
        "Where `holdfast serve` shows its pages; beyond this machine serve.token_file is required."},
       {"serve.files", Type::text, "", false,
        "Where it shows archived files, another origin than its pages; empty: the next port."},
+      {"serve.replay", Type::text, "", false,
+       "URL of this collection in pywb, for the links \"Open as it was\": http://127.0.0.1:8080/archive/; empty: no links."},
       {"serve.token_file", Type::path, "", false,
        "File that holds the token without which the pages are not shown; empty: none is needed."},
+
+      {"search.text_limit", Type::size, "256k", false,
+       "Most text of a page that `holdfast search` finds; 0: a worker stores none.", 0, kKibi * kKibi},
 
       {"webhooks.secret_file", Type::path, "", false,
        "File with the secret that signs what webhooks send, a line `SECRET` or `NAME SECRET`; empty: this process sends nothing."},

@@ -1,5 +1,6 @@
 #include "lib/hooks/outcome.hpp"
 
+#include "lib/base/duration.hpp"
 #include "lib/hooks/hook_run.hpp"
 #include "lib/hooks/text.hpp"
 
@@ -87,6 +88,26 @@ std::string in_seconds(std::chrono::milliseconds duration) {
   std::string text = std::to_string(tenths / 10);
   if (tenths % 10 != 0) text += "." + std::to_string(tenths % 10);
   return text + "s";
+}
+
+bool ended_by_stop(const process::Exit& exit) {
+  constexpr std::array<int, 4> kSignals{SIGHUP, SIGINT, SIGTERM, SIGKILL};
+  constexpr std::array<int, 4> kCodes{0, 128 + SIGHUP, 128 + SIGINT, 128 + SIGTERM};
+  if (exit.start_errno != 0) return false;
+  if (exit.signal != 0) return std::find(kSignals.begin(), kSignals.end(), exit.signal) != kSignals.end();
+  return std::find(kCodes.begin(), kCodes.end(), exit.code) != kCodes.end();
+}
+
+std::string describe_excess(const process::Exit& exit, const process::Limits& limits) {
+  switch (exit.exceeded) {
+  case process::TreeLimit::memory:
+    return "memory exceeded " + base::format_size(limits.tree_memory_bytes.value_or(0));
+  case process::TreeLimit::processes:
+    return "had more than " + std::to_string(limits.tree_processes.value_or(0)) + " processes";
+  case process::TreeLimit::none:
+    break;
+  }
+  return {};
 }
 
 } // namespace holdfast::hooks

@@ -1,10 +1,9 @@
 #include "lib/base/error.hpp"
+#include "lib/base/pidfd.hpp"
 #include "lib/process/launcher.hpp"
 #include "lib/process/orphans.hpp"
 
-#include <poll.h>
 #include <signal.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,15 +19,9 @@ using Clock = std::chrono::steady_clock;
 // Waits until every process named has ended, or until the deadline.
 void wait_until_gone(const std::vector<ProcessEntry>& processes, Clock::time_point deadline) {
   for (const auto& process : processes) {
-    const int fd = static_cast<int>(::syscall(SYS_pidfd_open, process.pid, 0));
-    if (fd < 0) continue;
-    // The pid may have been recycled before pidfd_open, never after it.
-    if (process_alive(process.pid, process.start_ticks)) {
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-      pollfd wait{fd, POLLIN, 0};
-      ::poll(&wait, 1, static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 3'600'000)));
-    }
-    ::close(fd);
+    const base::Fd descriptor = base::open_pidfd(process.pid);
+    if (process_alive(process.pid, process.start_ticks)) // the same one
+      base::wait_for_exit(descriptor, std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()));
   }
 }
 

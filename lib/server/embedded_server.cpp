@@ -1,8 +1,10 @@
 #include "lib/server/embedded_server.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/base/pidfd.hpp"
 #include "lib/pg/connection.hpp"
 #include "lib/pg/sqlstate.hpp"
+#include "lib/process/launcher.hpp"
 #include "lib/server/cluster.hpp"
 #include "lib/server/file_lock.hpp"
 #include "lib/server/postmaster.hpp"
@@ -13,7 +15,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -70,7 +71,7 @@ public:
           running && !running->socket_directory().empty() ? running->socket_directory() : socket_directory_.string();
       if (answers(directory, last)) return directory;
       if (running || launched_) {
-        if (!launched_ || !wait_for_exit(launched_.get(), 30ms)) {
+        if (!launched_ || !base::wait_for_exit(launched_, 30ms)) {
           if (!launched_) pause();
           continue;
         }
@@ -133,8 +134,10 @@ private:
       set("full_page_writes=off");
     }
     const pid_t pid = start_daemon(launch);
-    launched_ = base::Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    launched_ = base::open_pidfd(pid);
     ++launches_;
+    std::ofstream(EmbeddedServer::process_file(cluster_.data_dir))
+        << pid << ' ' << process::process_start_ticks(pid) << '\n';
     spdlog::debug("started PostgreSQL {} in {}, pid {}", programs.major, cluster_.directory.string(), pid);
   }
 
@@ -210,6 +213,15 @@ struct EmbeddedServer::Impl {
       : cluster(make_data_dir(data_dir)), start_lock(cluster.data_dir / "postgres.lock"),
         users(cluster.data_dir / "postgres.users") {}
 
+  // For the holder of the start lock. The shared lock of `users` may be lost in the attempt, which does not matter: no
+  // process can join meanwhile.
+  void stop_if_unused() {
+    if (!users.try_exclusive()) return;
+    auto running = Postmaster::find(cluster.directory);
+    if (running && !running->stop(kStopPatience))
+      spdlog::error("PostgreSQL in {} does not stop, not even by an immediate shutdown", cluster.directory.string());
+  }
+
   Cluster cluster;
   FileLock start_lock; // held while a process starts or stops the server
   FileLock users;      // shared by all who use it
@@ -233,21 +245,20 @@ std::unique_ptr<EmbeddedServer> EmbeddedServer::start(const fs::path& data_dir, 
   return started;
 }
 
+fs::path EmbeddedServer::process_file(const fs::path& data_dir) { return data_dir / "postgres.process"; }
+
+void EmbeddedServer::stop_unused(const fs::path& data_dir) {
+  Impl impl(data_dir);
+  if (impl.start_lock.try_exclusive()) impl.stop_if_unused();
+}
+
 EmbeddedServer::~EmbeddedServer() {
   try {
-    if (!impl_->start_lock.exclusive(kStartLockLimit)) {
+    if (impl_->start_lock.exclusive(kStartLockLimit))
+      impl_->stop_if_unused();
+    else
       spdlog::warn("left PostgreSQL in {} running: another holdfast keeps starting or stopping it",
                    impl_->cluster.data_dir.string());
-      return;
-    }
-    // The shared lock may be lost in the attempt, which does not matter: no process can join while we hold the start
-    // lock.
-    if (!impl_->users.try_exclusive()) return;
-    auto running = Postmaster::find(impl_->cluster.directory);
-    if (running && !running->stop(kStopPatience)) {
-      spdlog::error("PostgreSQL in {} does not stop, not even by an immediate shutdown",
-                    impl_->cluster.directory.string());
-    }
   } catch (const std::exception& error) {
     spdlog::error("stopping PostgreSQL: {}", error.what());
   }

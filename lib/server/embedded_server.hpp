@@ -31,6 +31,11 @@ public:
   static std::unique_ptr<EmbeddedServer> start(const std::filesystem::path& data_dir, const Options& options);
   static std::unique_ptr<EmbeddedServer> start(const std::filesystem::path& data_dir) { return start(data_dir, {}); }
 
+  // The process of the server, for holdfast-guard: "PID START", written when it is started.
+  static std::filesystem::path process_file(const std::filesystem::path& data_dir);
+  // Stops the server of a data directory if no process uses it, starts it or stops it: when its last user was killed.
+  static void stop_unused(const std::filesystem::path& data_dir);
+
   // Leaves; stops the server if no other process uses it. Waits at most 30 s, then an immediate shutdown.
   ~EmbeddedServer();
   EmbeddedServer(const EmbeddedServer&) = delete;

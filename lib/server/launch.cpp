@@ -1,10 +1,9 @@
 #include "lib/server/launch.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/fd.hpp"
+#include "lib/base/pidfd.hpp"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -23,7 +22,6 @@ namespace {
 using base::Error;
 using base::ErrorClass;
 using std::chrono::milliseconds;
-using std::chrono::steady_clock;
 
 enum class Step : int { pid, change_user, enter_directory, execute, other };
 
@@ -173,21 +171,9 @@ int status_of(pid_t child) {
 
 } // namespace
 
-bool wait_for_exit(int pidfd, milliseconds limit) {
-  const auto deadline = steady_clock::now() + limit;
-  while (true) {
-    const auto left = std::chrono::duration_cast<milliseconds>(deadline - steady_clock::now());
-    pollfd process{pidfd, POLLIN, 0};
-    const int ready = ::poll(&process, 1, static_cast<int>(std::max<std::int64_t>(0, left.count())));
-    if (ready > 0) return true;
-    if (ready == 0 || errno != EINTR) return false;
-  }
-}
-
 int run_to_end(const Launch& launch, milliseconds limit) {
   const pid_t child = start(launch, false);
-  const base::Fd process(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
-  if (process && !wait_for_exit(process.get(), limit)) {
+  if (!base::wait_for_exit(base::open_pidfd(child), limit)) {
     ::kill(child, SIGKILL);
     status_of(child);
     throw Error(ErrorClass::temporary,

@@ -1,6 +1,6 @@
 #pragma once
-// Starts the server programs of PostgreSQL, as another user when we are root. Private to lib/pg. Blocking; the calling
-// thread must live as long as a program that run_to_end() waits for.
+// Starts the server programs of PostgreSQL, as another user when we are root. Private to this module. Blocking; the
+// calling thread must live as long as a program that run_to_end() waits for.
 
 #include <sys/types.h>
 
@@ -37,8 +37,5 @@ pid_t start_daemon(const Launch& launch);
 
 // Runs a program as ourselves and returns what it printed; empty if it failed or took longer than 10 s.
 std::string output_of(const std::filesystem::path& program, const std::vector<std::string>& arguments);
-
-// True once the process behind the pidfd has ended; waits for at most `limit`.
-bool wait_for_exit(int pidfd, std::chrono::milliseconds limit);
 
 } // namespace holdfast::server

@@ -1,9 +1,8 @@
 #include "lib/server/postmaster.hpp"
 
-#include "lib/server/launch.hpp"
+#include "lib/base/pidfd.hpp"
 
 #include <signal.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -58,19 +57,18 @@ std::optional<Postmaster> Postmaster::find(const fs::path& cluster) {
   if (pid <= 0) return std::nullopt;
   Postmaster found;
   // First the descriptor, then the look: what is seen afterwards is true of the process that the descriptor holds.
-  found.process_ = base::Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  found.process_ = base::open_pidfd(pid);
   if (!found.process_ || !serves(pid, cluster)) return std::nullopt;
-  if (wait_for_exit(found.process_.get(), std::chrono::milliseconds(0))) return std::nullopt;
+  if (base::wait_for_exit(found.process_, std::chrono::milliseconds(0))) return std::nullopt;
   if (lines.size() > kSocketDirectoryLine) found.socket_directory_ = lines[kSocketDirectoryLine];
   return found;
 }
 
 bool Postmaster::stop(std::chrono::milliseconds patience) {
-  const auto signal = [this](int number) { ::syscall(SYS_pidfd_send_signal, process_.get(), number, nullptr, 0U); };
-  signal(SIGINT);
-  if (wait_for_exit(process_.get(), patience)) return true;
-  signal(SIGQUIT);
-  return wait_for_exit(process_.get(), std::chrono::seconds(10));
+  base::send_signal(process_, SIGINT);
+  if (base::wait_for_exit(process_, patience)) return true;
+  base::send_signal(process_, SIGQUIT);
+  return base::wait_for_exit(process_, std::chrono::seconds(10));
 }
 
 void remove_stale_pid_file(const fs::path& cluster) {

@@ -155,12 +155,7 @@ std::vector<std::string> crawls_expired(pg::Connection& connection, std::int64_t
   return connection.call("select id from holdfast.crawls_expired($1::bigint) as id", limit).column("id");
 }
 
-std::vector<std::string> purge_list(pg::Connection& connection, std::int64_t limit) {
-  return connection.call("select directory from holdfast.purge_list($1::bigint) as directory", limit)
-      .column("directory");
-}
-
-std::vector<std::string> purge_waiting(pg::Connection& connection, std::int64_t limit, std::chrono::milliseconds age) {
+std::vector<std::string> purge_list(pg::Connection& connection, std::int64_t limit, std::chrono::milliseconds age) {
   return connection.call("select directory from holdfast.purge_list($1::bigint, $2::interval) as directory", limit, age)
       .column("directory");
 }

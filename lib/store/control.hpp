@@ -82,9 +82,8 @@ std::int64_t crawl_remove(pg::Connection& connection, const std::string& crawl, 
 // Deletes one snapshot of a sealed crawl. False: there was none.
 bool snapshot_remove(pg::Connection& connection, const std::string& snapshot, const std::string& by);
 std::vector<std::string> crawls_expired(pg::Connection& connection, std::int64_t limit);
-std::vector<std::string> purge_list(pg::Connection& connection, std::int64_t limit);
-// Those that have not been deleted for `age`.
-std::vector<std::string> purge_waiting(pg::Connection& connection, std::int64_t limit, std::chrono::milliseconds age);
+// Those that have waited for `age`.
+std::vector<std::string> purge_list(pg::Connection& connection, std::int64_t limit, std::chrono::milliseconds age = {});
 // A crawl's page in the archive that no longer says what is so.
 struct StalePage {
   std::string crawl_id, since;

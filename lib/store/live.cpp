@@ -170,13 +170,14 @@ std::vector<Snapshot> crawl_snapshots(pg::Connection& connection, const std::str
       .map(&listed_snapshot);
 }
 
-SearchPage search(pg::Connection& connection, const std::string& text, const std::optional<std::string>& before,
-                  int window, int limit) {
+SearchPage search_names(pg::Connection& connection, const std::string& text, const std::optional<std::string>& before,
+                        int window, int limit) {
   SearchPage page;
-  page.found = connection
-                   .call("select *, null::text as thumbnail from holdfast.search($1, $2::uuid, $3::bigint, $4::bigint)",
-                         text, before, window, limit)
-                   .map(&listed_snapshot);
+  page.found =
+      connection
+          .call("select *, null::text as thumbnail from holdfast.search_names($1, $2::uuid, $3::bigint, $4::bigint)",
+                text, before, window, limit)
+          .map(&listed_snapshot);
   if (page.found.size() == static_cast<std::size_t>(limit))
     page.next = page.found.back().id;
   else

@@ -61,8 +61,8 @@ struct SearchPage {
   std::string next; // where the next page begins; empty: nothing is older
 };
 // Looks at the `window` snapshots older than `before`.
-SearchPage search(pg::Connection& connection, const std::string& text, const std::optional<std::string>& before,
-                  int window, int limit);
+SearchPage search_names(pg::Connection& connection, const std::string& text, const std::optional<std::string>& before,
+                        int window, int limit);
 
 // What a hook did in the attempt that counts.
 struct ShownResult {

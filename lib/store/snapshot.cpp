@@ -78,6 +78,7 @@ nlohmann::json page_json(const Page& page) {
     json["links"].push_back({{"url", link.url}, {"title", link.title}});
   for (const HookResult& result : page.results)
     json["results"].push_back(result_json(result));
+  if (!page.captures.empty()) json["captures"] = nlohmann::json::parse(page.captures);
   return json;
 }
 

@@ -76,6 +76,7 @@ struct Page {
   std::vector<std::string> tags;
   std::vector<Seed> links;
   std::vector<HookResult> results;
+  std::string captures; // records of its WARC files: an array of JSON (archive::read_captures), or empty
 };
 
 struct PageAnswer {

@@ -344,7 +344,7 @@ begin
   update holdfast.crawl set fence = fence + 1000000 where status <> 'sealed';
   update holdfast.snapshot_queue set fence = fence + 1000000;
   perform holdfast.grant_roles(); -- roles are no part of a dump of one database
-  perform holdfast.control_note('restored', 'all', 'collection', null, p_by, null, v_count);
+  perform holdfast.control_done('restored', 'all', 'collection', null, p_by, null, v_count);
   return v_count;
 end $$;
 comment on function holdfast.restored(text)

@@ -510,6 +510,7 @@ begin
          array_agg(p.snapshot) as ids,
          bool_or(p.links <> '[]') as links,
          bool_or(p.outcome is null) as released,
+         bool_or(p.captures <> '[]') as captures,
          min(format('ending %s, outcome %s', p.ending, p.outcome)) filter (
            where case
                    when p.outcome is null
@@ -528,6 +529,7 @@ begin
   perform holdfast.keep_results(p_worker, v_held);
   if v_asked.links then v_children := holdfast.follow_links(v_held); end if;
   v_ended := holdfast.end_pages(v_held);
+  if v_asked.captures then perform holdfast.keep_captures(v_held); end if;
   if cardinality(v_held) = cardinality(v_asked.ids) and v_ended = '{}' then
     return query
       select h.snapshot, h.crawl, h.fence, holdfast.finish_answer(h),

@@ -335,7 +335,7 @@ begin
         updated_by = p_by, updated_at = clock_timestamp()
     where name = p_host;
   perform holdfast.host_wake(p_host);
-  perform holdfast.control_note('set', 'host', p_host, null, p_by,
+  perform holdfast.control_done('set', 'host', p_host, null, p_by,
     (select concat_ws(', ', 'delay ' || min_delay,
                       coalesce('at most ' || max_parallel || ' at once', 'no cap'))
        from holdfast.host
@@ -359,7 +359,7 @@ begin
         last_at = coalesce(last_at, clock_timestamp()) -- reading robots.txt was a request, too
     where name = p_host;
   perform holdfast.host_wake(p_host);
-  perform holdfast.control_note('set', 'host', p_host, null, p_by,
+  perform holdfast.control_done('set', 'host', p_host, null, p_by,
     'delay ' || p_delay || ' in crawls that follow robots.txt', 0);
 end $$;
 
@@ -379,8 +379,7 @@ begin
   end if;
   delete from holdfast.host where name = p_host;
   perform holdfast.host_wake(p_host);
-  perform holdfast.control_note('forget', 'host', p_host, null, p_by, null, 0);
-  return 1;
+  return holdfast.control_done('forget', 'host', p_host, null, p_by, null, 0);
 end $$;
 comment on function holdfast.host_forget(text, text)
   is 'Takes all limits off a host, unless it is paused or left in peace. Returns 0 if it had none.';
@@ -413,7 +412,7 @@ begin
         updated_by = p_by, updated_at = v_now
     where h.name = p_host
     returning h.backoff_until into v_until;
-  perform holdfast.control_note('back off', 'host', p_host, null, p_by,
+  perform holdfast.control_done('back off', 'host', p_host, null, p_by,
     format('until %s', to_char(v_until at time zone 'UTC', 'HH24:MI:SS "UTC"')), 0);
   return v_until;
 end $$;

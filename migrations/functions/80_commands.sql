@@ -3,13 +3,16 @@
 -- notification "control" or from its next beat, and kills the hooks. Every command may be repeated: the
 -- second time it changes nothing and returns 0.
 
-create or replace function holdfast.control_note(p_action text, p_kind text,
+create or replace function holdfast.control_done(p_action text, p_kind text,
     p_target text, p_crawl uuid, p_by text, p_detail text, p_held bigint)
-  returns void language sql as $$
-  -- Writes a command down and makes every worker beat at once.
+  returns bigint language sql as $$
+  -- Writes a command down and makes every worker beat at once; after a resume, also those that wait. Returns
+  -- 1: what a command that has changed something returns.
   insert into holdfast.control (action, kind, target, crawl_id, by_whom, detail, held)
     values (p_action, p_kind, p_target, p_crawl, coalesce(p_by, ''), nullif(p_detail, ''), p_held);
   select pg_notify('holdfast', 'control');
+  select holdfast.ring() where p_action = 'resume';
+  select 1::bigint;
 $$;
 
 create or replace function holdfast.control_reason(p_action text, p_by text, p_why text)
@@ -119,7 +122,7 @@ begin
         paused_at = clock_timestamp(), changed_by = p_by, reason = v_reason
     where id = p_crawl;
   perform holdfast.release_pages(holdfast.pages_of(v_held, 'interrupted', null, v_reason));
-  perform holdfast.control_note('pause', 'crawl', p_crawl::text, p_crawl, p_by, p_why, cardinality(v_held));
+  perform holdfast.control_done('pause', 'crawl', p_crawl::text, p_crawl, p_by, p_why, cardinality(v_held));
   perform pg_notify('holdfast', 'crawl_paused ' || p_crawl);
   return 1;
 end $$;
@@ -135,9 +138,7 @@ begin
         deadline_at = deadline_at + coalesce(clock_timestamp() - paused_at, '0'), paused_at = null
     where id = p_crawl and status = 'paused';
   if not found then return 0; end if;
-  perform holdfast.control_note('resume', 'crawl', p_crawl::text, p_crawl, p_by, p_why, 0);
-  perform holdfast.ring();
-  return 1;
+  return holdfast.control_done('resume', 'crawl', p_crawl::text, p_crawl, p_by, p_why, 0);
 end $$;
 comment on function holdfast.crawl_resume(uuid, text, text) is
   'Puts a paused crawl back to work; its time limit stood still meanwhile. Returns 0 if it was not paused.';
@@ -155,8 +156,7 @@ begin
     set priority = p_priority
     where id = p_crawl and priority <> p_priority and status <> 'sealed';
   if not found then return 0; end if;
-  perform holdfast.control_note('priority', 'crawl', p_crawl::text, p_crawl, p_by, 'now ' || p_priority, 0);
-  return 1;
+  return holdfast.control_done('priority', 'crawl', p_crawl::text, p_crawl, p_by, 'now ' || p_priority, 0);
 end $$;
 comment on function holdfast.crawl_priority(uuid, integer, text) is
   'Above 0: before other crawls; below 0: after them. Returns 0 if that changes nothing.';
@@ -183,7 +183,7 @@ begin
           judged_to = null
       where id = p_crawl;
     perform holdfast.seal_pages(holdfast.pages_of(v_held, null, 'cancelled', v_reason));
-    perform holdfast.control_note('cancel', 'crawl', p_crawl::text, p_crawl, p_by,
+    perform holdfast.control_done('cancel', 'crawl', p_crawl::text, p_crawl, p_by,
       case p_stop_reason when 'cancelled' then p_why else p_stop_reason || ': ' || p_why end,
       cardinality(v_held));
   end if;
@@ -271,9 +271,8 @@ begin
   else
     perform holdfast.release_pages(holdfast.pages_of(array[p_snapshot], 'interrupted', null, null));
   end if;
-  perform holdfast.control_note(p_action, 'snapshot', p_snapshot::text, v_crawl, p_by, p_why,
+  return holdfast.control_done(p_action, 'snapshot', p_snapshot::text, v_crawl, p_by, p_why,
     (v_row.owner_id is not null)::integer);
-  return 1;
 end $$;
 comment on function holdfast.snapshot_command(uuid, text, text, text) is
   'Tells one snapshot to pause, resume or cancel (p_action); returns 0 if that changes nothing.';
@@ -298,9 +297,8 @@ begin
   update holdfast.host
     set paused = true, reason = v_reason, updated_by = p_by, updated_at = clock_timestamp()
     where name = p_host;
-  perform holdfast.control_note('pause', 'host', p_host, null, p_by, p_why,
+  return holdfast.control_done('pause', 'host', p_host, null, p_by, p_why,
     holdfast.held_release(v_ids, v_reason));
-  return 1;
 end $$;
 comment on function holdfast.host_pause(text, text, text) is
   'Nothing of a host is started, and what is in work is released.';
@@ -315,8 +313,7 @@ begin
     where name = p_host and (paused or backoff_until > clock_timestamp());
   if not found then return 0; end if;
   perform holdfast.host_wake(p_host);
-  perform holdfast.control_note('resume', 'host', p_host, null, p_by, p_why, 0);
-  return 1;
+  return holdfast.control_done('resume', 'host', p_host, null, p_by, p_why, 0);
 end $$;
 comment on function holdfast.host_resume(text, text, text) is
   'Ends the pause of a host, and its back-off. Returns 0 if there was neither.';
@@ -339,7 +336,7 @@ begin
                from holdfast.snapshot_queue q
                where q.snapshot_id = any (v_ids) and q.owner_id is not null);
   perform holdfast.seal_pages(v_pages);
-  perform holdfast.control_note('cancel', 'host', p_host, null, p_by, p_why, v_held);
+  perform holdfast.control_done('cancel', 'host', p_host, null, p_by, p_why, v_held);
   return cardinality(v_pages);
 end $$;
 comment on function holdfast.host_cancel(text, text, text) is
@@ -358,10 +355,9 @@ begin
     set paused_at = clock_timestamp(), paused_by = v_reason
     where id = p_worker and status = 'running' and paused_at is null;
   if not found then return 0; end if;
-  perform holdfast.control_note('pause', 'worker', p_worker::text, null, p_by, p_why,
+  return holdfast.control_done('pause', 'worker', p_worker::text, null, p_by, p_why,
     holdfast.held_release(
       array(select snapshot_id from holdfast.snapshot_queue where owner_id = p_worker), v_reason));
-  return 1;
 end $$;
 comment on function holdfast.worker_pause(uuid, text, text) is
   'A worker releases its work and claims nothing more, until it is resumed; its process goes on.';
@@ -373,9 +369,7 @@ begin
     set paused_at = null, paused_by = null
     where id = p_worker and paused_at is not null;
   if not found then return 0; end if;
-  perform holdfast.control_note('resume', 'worker', p_worker::text, null, p_by, p_why, 0);
-  perform holdfast.ring();
-  return 1;
+  return holdfast.control_done('resume', 'worker', p_worker::text, null, p_by, p_why, 0);
 end $$;
 comment on function holdfast.worker_resume(uuid, text, text) is 'A paused worker goes on.';
 
@@ -388,9 +382,8 @@ begin
     where id = p_worker and status = 'running' and process_type = 'worker'
       and request is distinct from 'stop';
   if not found then return 0; end if;
-  perform holdfast.control_note('cancel', 'worker', p_worker::text, null, p_by, p_why,
+  return holdfast.control_done('cancel', 'worker', p_worker::text, null, p_by, p_why,
     (select count(*) from holdfast.snapshot_queue where owner_id = p_worker));
-  return 1;
 end $$;
 comment on function holdfast.worker_cancel(uuid, text, text) is
   'Asks a worker to release its work and to end.';
@@ -407,9 +400,8 @@ begin
     where id = p_worker and status = 'running'
       and (not draining or request is null or request not in ('drain', 'stop'));
   if not found then return 0; end if;
-  perform holdfast.control_note('drain', 'worker', p_worker::text, null, p_by, p_why,
+  return holdfast.control_done('drain', 'worker', p_worker::text, null, p_by, p_why,
     (select count(*) from holdfast.snapshot_queue where owner_id = p_worker));
-  return 1;
 end $$;
 comment on function holdfast.worker_drain(uuid, text, text) is
   'Asks a worker to claim nothing more, to finish what it has, and to end.';
@@ -422,10 +414,9 @@ declare
 begin
   update holdfast.collection set paused_at = clock_timestamp(), paused_by = v_reason where paused_at is null;
   if not found then return 0; end if;
-  perform holdfast.control_note('pause', 'all', 'everything', null, p_by, p_why,
+  return holdfast.control_done('pause', 'all', 'everything', null, p_by, p_why,
     holdfast.held_release(
       array(select snapshot_id from holdfast.snapshot_queue where owner_id is not null), v_reason));
-  return 1;
 end $$;
 comment on function holdfast.collection_pause(text, text) is 'Pauses everything: no worker claims.';
 
@@ -434,9 +425,7 @@ create or replace function holdfast.collection_resume(p_by text, p_why text)
 begin
   update holdfast.collection set paused_at = null, paused_by = null where paused_at is not null;
   if not found then return 0; end if;
-  perform holdfast.control_note('resume', 'all', 'everything', null, p_by, p_why, 0);
-  perform holdfast.ring();
-  return 1;
+  return holdfast.control_done('resume', 'all', 'everything', null, p_by, p_why, 0);
 end $$;
 comment on function holdfast.collection_resume(text, text) is
   'Everything goes on, but for what is paused by itself.';

@@ -61,7 +61,7 @@ begin
     set seeds_total = v_count, seeds_left = v_count,
         first_url = (select url from holdfast.crawl_seed where crawl_id = p_new order by position limit 1)
     where id = p_new;
-  perform holdfast.control_note('retry', 'crawl', v_source.id::text, v_source.id, p_by,
+  perform holdfast.control_done('retry', 'crawl', v_source.id::text, v_source.id, p_by,
     format('%s, as crawl %s', holdfast.people_count(v_count, 'URL'), p_new), 0);
   return v_count;
 end $$;
@@ -76,6 +76,15 @@ create or replace function holdfast.crawl_options(p_crawl uuid)
 $$;
 comment on function holdfast.crawl_options(uuid) is 'What a crawl runs, as it was when it was added.';
 
+create or replace function holdfast.merged_tags(p_tags text[], p_add text[], p_remove text[])
+  returns text[] language sql immutable as $$
+  -- In order, each once.
+  select array(select distinct t
+                 from unnest(p_tags || p_add) t
+                 where (t = any (p_remove)) is not true
+                 order by t)
+$$;
+
 create or replace function holdfast.crawl_describe(p_crawl uuid,
     p_label text, p_notes text, p_add text[], p_remove text[], p_by text)
   returns bigint language plpgsql as $$
@@ -86,21 +95,15 @@ declare
 begin
   update holdfast.crawl c
     set label = coalesce(p_label, c.label), notes = coalesce(p_notes, c.notes),
-        tags = array(select distinct t
-                       from unnest(c.tags || p_add) t
-                       where (t = any (p_remove)) is not true
-                       order by t)
+        tags = holdfast.merged_tags(c.tags, p_add, p_remove)
     where c.id = p_crawl;
   update holdfast.snapshot s
-    set tags = array(select distinct t
-                       from unnest(s.tags || p_add) t
-                       where (t = any (p_remove)) is not true
-                       order by t)
+    set tags = holdfast.merged_tags(s.tags, p_add, p_remove)
     where s.crawl_id = p_crawl
       and (not coalesce(p_add, '{}') <@ s.tags or s.tags && coalesce(p_remove, '{}'));
   get diagnostics v_changed = row_count;
   if v_crawl.status = 'sealed' then perform holdfast.crawl_page_changes(p_crawl); end if;
-  perform holdfast.control_note('tag', 'crawl', p_crawl::text, p_crawl, p_by,
+  perform holdfast.control_done('tag', 'crawl', p_crawl::text, p_crawl, p_by,
     concat_ws(', ', 'label ' || p_label, case when p_notes is not null then 'notes' end,
               '+' || nullif(array_to_string(p_add, ' +'), ''),
               '-' || nullif(array_to_string(p_remove, ' -'), '')), 0);
@@ -117,14 +120,11 @@ declare
   v_crawl uuid;
 begin
   update holdfast.snapshot s
-    set tags = array(select distinct t
-                       from unnest(s.tags || p_add) t
-                       where (t = any (p_remove)) is not true
-                       order by t)
+    set tags = holdfast.merged_tags(s.tags, p_add, p_remove)
     where s.id = p_snapshot and (not p_add <@ s.tags or s.tags && p_remove)
     returning s.crawl_id into v_crawl;
   if not found then return false; end if;
-  perform holdfast.control_note('tag', 'snapshot', p_snapshot::text, v_crawl, p_by,
+  perform holdfast.control_done('tag', 'snapshot', p_snapshot::text, v_crawl, p_by,
     concat_ws(', ', '+' || nullif(array_to_string(p_add, ' +'), ''),
               '-' || nullif(array_to_string(p_remove, ' -'), '')), 0);
   return true;
@@ -176,7 +176,7 @@ begin
   get diagnostics v_count = row_count;
   delete from holdfast.crawl where id = p_crawl;
   perform holdfast.crawl_page_changes(p_crawl);
-  perform holdfast.control_note('remove', 'crawl', p_crawl::text, p_crawl, p_by,
+  perform holdfast.control_done('remove', 'crawl', p_crawl::text, p_crawl, p_by,
     v_count || ' directories', 0);
   return v_count;
 end $$;
@@ -224,8 +224,7 @@ begin
           - (v_sealed.outcome in ('failed', 'refused', 'quarantined'))::integer
     where id = v_crawl.id;
   perform holdfast.crawl_page_changes(v_crawl.id);
-  perform holdfast.control_note('remove', 'snapshot', p_snapshot::text, v_crawl.id, p_by, v_url, 0);
-  return 1;
+  return holdfast.control_done('remove', 'snapshot', p_snapshot::text, v_crawl.id, p_by, v_url, 0);
 end $$;
 comment on function holdfast.snapshot_remove(uuid, text) is
   'Deletes a snapshot of a sealed crawl, as crawl_remove.';

@@ -63,7 +63,7 @@ $$;
 comment on function holdfast.search_window(uuid, bigint) is
   'The oldest of the p_window snapshots older than p_before (NULL: the newest); NULL: there are none.';
 
-create or replace function holdfast.search(p_text text, p_before uuid, p_window bigint, p_limit bigint)
+create or replace function holdfast.search_names(p_text text, p_before uuid, p_window bigint, p_limit bigint)
   returns setof holdfast.v_snapshot language plpgsql stable as $$
 -- Looks at p_window snapshots older than p_before only, so that each call is quick however large the
 -- collection is; search_window() says where the next call continues. A whole URL is found by an index.
@@ -101,7 +101,7 @@ begin
       join holdfast.v_snapshot v on v.id = hit.id and v.crawl_id = hit.crawl_id
       order by v.id desc;
 end $$;
-comment on function holdfast.search(text, uuid, bigint, bigint) is
+comment on function holdfast.search_names(text, uuid, bigint, bigint) is
   'Snapshots whose URL or title contains a text, or that '
   'have it as a tag, among p_window of them, newest first.';
 

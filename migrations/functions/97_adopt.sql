@@ -116,6 +116,7 @@ begin
       v_page.http_status, v_page.mime, 1,
       v_page.started_at, v_page.ended_at);
   perform holdfast.adopt_results(p_page, v_worker);
+  perform holdfast.captures_add(v_page.id, v_page.crawl_id, coalesce(p_page -> 'captures', '[]'));
   update holdfast.crawl c
     set snapshots_total = c.snapshots_total + 1,
         seeds_total = c.seeds_total + (v_page.depth = 0)::integer,

@@ -16,10 +16,12 @@ create or replace function holdfast.entry_points()
       ('holdfast_reader, holdfast_operator, holdfast_worker', false, '{
         retry_at_max, new_uuid, scope_refusal, url_matches, has_part}'),
       ('holdfast_reader, holdfast_operator, holdfast_worker', true, '{
-        find, why, why_webhook, search, search_window, crawl_snapshots, crawl_entries, crawl_seeds,
-        crawl_next, next_work, sealed_files, directories_unknown, metrics, worker_metrics, hook_cost,
+        find, why, why_webhook, search, search_query, search_names, search_window, texts_missing,
+        crawl_snapshots, crawl_entries, crawl_seeds, crawl_next, next_work, sealed_files,
+        directories_unknown, metrics, worker_metrics, hook_cost,
         check_invariants, reference, schedule_find, schedule_next, schedule_times, crawls_expired,
-        schema_minimum, list_snapshots, list_results, list_events, list_events_after, page_due_latest}'),
+        schema_minimum, captures, captures_closest, captures_of, export_snapshots,
+        list_snapshots, list_results, list_events, list_events_after, page_due_latest}'),
       ('holdfast_worker', true, '{
         worker_join, worker_beat, worker_hooks, worker_turn, worker_leave, worker_gone, claim, finish,
         lapse_workers, archive_begun, control_apply, log_level_of, crawl_claim, crawl_expand, crawl_release,
@@ -27,7 +29,7 @@ create or replace function holdfast.entry_points()
         binary_set, binary_known, machine_set_options, machine_options, runner_join, runner_enter,
         runner_beat, runner_leave, runner_duty, local_processes, host_rate_limited, robots_get,
         robots_put, purge_list, purge_done, crawl_pages_stale, crawl_page_made, clock_check,
-        webhook_claim, webhook_report, webhook_release, webhook_wait}'),
+        webhook_claim, webhook_report, webhook_release, webhook_wait, text_keep}'),
       ('holdfast_operator', true, '{
         crawl_add, crawl_add_seeds, seeds_archived, crawl_options, crawl_pause, crawl_resume,
         crawl_cancel, crawl_stop,
@@ -37,6 +39,7 @@ create or replace function holdfast.entry_points()
         worker_drain, collection_pause, collection_resume, host_set, host_forget, host_pause, host_resume,
         host_cancel, schedule_add, schedule_enable, schedule_remove, schedule_run, webhook_set,
         webhook_enable, webhook_remove, webhook_retry, webhook_test, log_level_set, binary_recheck,
+        text_keep, texts_drop,
         crawl_judge_step}')) e(roles, as_owner, names)
   union all
   select p.proname, 'holdfast_reader, holdfast_operator, holdfast_worker', false

@@ -144,6 +144,19 @@ std::string find_title(const std::string& html) {
   return title;
 }
 
+// The language that the page gives for itself ("en-GB"); empty: none.
+std::string language_of(const std::string& html) {
+  std::string language;
+  scan_html(html, [&](const Token& token) {
+    if (token.kind != Token::Kind::start) return true;
+    if (token.text == "html") language = lower(token.attribute("lang"));
+    return false;
+  });
+  const bool is_tag = language.size() <= 35 &&
+                      language.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-_") == std::string::npos;
+  return is_tag ? language : "";
+}
+
 // The worker's own files, which do not outlast the run: <hook>.<32 hex>.stdout.log
 bool is_runner_file(const std::string& name) {
   for (const char* suffix : {".stdout.log", ".stderr.log", ".pid", ".sh"}) {
@@ -252,11 +265,13 @@ Result save_title(Job& job) {
 Result save_text(Job& job) {
   const auto page = load_page(job);
   std::vector<Block> blocks;
+  std::string language;
   if (page.type() == "text/plain") {
     const auto words = clean(page.text().substr(0, kLargestPlain));
     blocks.push_back({"pre", words, true, false, words.size(), 0});
   } else if (page.is_html()) {
     blocks = readable_blocks(clean(page.text()));
+    language = language_of(page.text());
   } else {
     throw no_results("not a page of text: " + (page.type().empty() ? "unknown type" : page.type()));
   }
@@ -272,7 +287,9 @@ Result save_text(Job& job) {
   const auto heading = std::find_if(blocks.begin(), blocks.end(), [](const Block& block) { return block.tag == "h1"; });
   job.write("content.txt", content);
   job.write("content.html", blocks_as_html(blocks, heading == blocks.end() ? page.url : heading->text(), page.url));
-  return {"content.txt", {{"words", words}, {"source", page.source}}};
+  Json about = {{"words", words}, {"source", page.source}};
+  if (!language.empty()) about["language"] = language;
+  return {"content.txt", about};
 }
 
 Result save_outlinks(Job& job) {

@@ -1,5 +1,6 @@
 #include "services/capture/wget.hpp"
 
+#include "lib/base/pidfd.hpp"
 #include "lib/base/url.hpp"
 #include "services/capture/egress.hpp"
 #include "services/capture/link.hpp"
@@ -81,15 +82,10 @@ Ended run_program(const Job& job, const std::vector<std::string>& command, std::
   for (const auto& word : command)
     pointers.push_back(const_cast<char*>(word.c_str()));
   pointers.push_back(nullptr);
-  sigset_t wanted, before;
-  ::sigemptyset(&wanted);
-  ::sigaddset(&wanted, SIGCHLD);
-  ::sigprocmask(SIG_BLOCK, &wanted, &before); // before the start, so that no end is missed
   const pid_t pid = ::fork();
   if (pid < 0) throw failed(std::string("cannot start wget: ") + std::strerror(errno));
   if (pid == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    ::sigprocmask(SIG_SETMASK, &before, nullptr);
     rlimit file{};
     ::getrlimit(RLIMIT_FSIZE, &file);
     file.rlim_cur = std::min<rlim_t>(file.rlim_max, limit);
@@ -106,28 +102,16 @@ Ended run_program(const Job& job, const std::vector<std::string>& command, std::
   on_stop = [] {
     if (child > 0) ::kill(child, SIGKILL);
   };
+  const base::Fd process = base::open_pidfd(pid);
+  const auto in = [](double seconds) { return std::chrono::ceil<std::chrono::milliseconds>(Seconds(seconds)); };
   Ended ended;
-  const auto wait = [&](double seconds) {
-    const auto until = Clock::now() + std::chrono::duration_cast<Clock::duration>(Seconds(seconds));
-    while (::waitpid(pid, &ended.status, WNOHANG) == 0) {
-      const double left = Seconds(until - Clock::now()).count();
-      if (left <= 0) return false;
-      timespec time{static_cast<time_t>(left),
-                    static_cast<long>((left - static_cast<double>(static_cast<time_t>(left))) * 1e9)};
-      ::sigtimedwait(&wanted, nullptr, &time);
-    }
-    return true;
-  };
-  if (!wait(job.remaining())) {
-    ended.timed_out = true;
+  ended.timed_out = !base::wait_for_exit(process, in(job.remaining()));
+  if (ended.timed_out) {
     ::kill(pid, SIGTERM);
-    if (!wait(job.margin() / 4)) {
-      ::kill(pid, SIGKILL);
-      ::waitpid(pid, &ended.status, 0);
-    }
+    if (!base::wait_for_exit(process, in(job.margin() / 4))) ::kill(pid, SIGKILL);
   }
+  ::waitpid(pid, &ended.status, 0);
   child = 0;
-  ::sigprocmask(SIG_SETMASK, &before, nullptr);
   return ended;
 }
 

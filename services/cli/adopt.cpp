@@ -1,5 +1,6 @@
 #include "lib/store/adopt.hpp"
 
+#include "lib/archive/captures.hpp"
 #include "lib/archive/recover.hpp"
 #include "lib/archive/root.hpp"
 #include "lib/base/error.hpp"
@@ -59,13 +60,15 @@ int adopt(Context& context, const std::string& given) {
                       "archive.root names the directory that holds the years");
   auto& connection = context.connection(true);
   store::collection_adopt(connection, *collection);
-  archive::Root::open(root, store::collection_id(connection), false);
+  const auto opened = archive::Root::open(root, store::collection_id(connection), false);
 
   Adopted adopted;
   adopted.known = each_unknown_directory(connection, files, below, [&](const std::string& directory) {
     std::string problem;
     try {
-      if (const auto page = files.read_snapshot(directory, problem)) {
+      if (auto page = files.read_snapshot(directory, problem)) {
+        const auto captures = archive::read_captures(opened, (*page)["directory"].get<std::string>());
+        (*page)["captures"] = nlohmann::json::parse(captures.json);
         const auto answer = store::adopt(connection, *page);
         if (answer == "adopted") {
           ++adopted.snapshots;

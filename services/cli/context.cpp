@@ -182,6 +182,7 @@ worker::Options Context::worker_options(bool with_database) {
   options.rate_limit_retries = static_cast<int>(settings_.integer("politeness.retries"));
   options.robots_delay_max = settings_.duration("politeness.robots_delay_max");
   options.share_bodies = settings_.boolean("archive.share_bodies");
+  options.text_bytes = settings_.size("search.text_limit");
   options.poll = settings_.duration("worker.poll");
   options.lease = settings_.duration("lease");
   options.beat = settings_.duration("beat");
@@ -226,11 +227,16 @@ void Context::guard() {
   const auto directory = process::executable_directory();
   const std::string guard = directory / "holdfast-guard";
   const std::string self = std::filesystem::read_symlink("/proc/self/exe");
-  const std::string spare = "--spare=" + (data_dir() / "postgres" / "postmaster.pid").string();
-  std::vector<char*> arguments = {const_cast<char*>(guard.c_str())};
-  if (embedded()) arguments.push_back(const_cast<char*>(spare.c_str()));
-  arguments.push_back(const_cast<char*>("--"));
-  arguments.push_back(const_cast<char*>(self.c_str()));
+  std::vector<std::string> words = {guard};
+  if (embedded()) { // others may use the server; if this was its last user, and was killed, the guard has it stopped
+    words.push_back("--spare=" + server::EmbeddedServer::process_file(data_dir()).string());
+    for (const std::string& word : {self, std::string(kStopUnusedServer), data_dir().string()})
+      words.push_back("--at-end=" + word);
+  }
+  words.insert(words.end(), {"--", self});
+  std::vector<char*> arguments;
+  for (auto& word : words)
+    arguments.push_back(word.data());
   for (char** argument = options_.arguments + 1; *argument != nullptr; ++argument)
     arguments.push_back(*argument);
   arguments.push_back(nullptr);

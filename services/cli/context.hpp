@@ -25,6 +25,9 @@ struct GlobalOptions {
   char** arguments{nullptr};                                  // of this program, as the system gave them
 };
 
+// Instead of a verb, with a data directory: stops its server if no process uses it. For holdfast-guard.
+inline constexpr const char* kStopUnusedServer = "--stop-unused-server";
+
 class Context {
 public:
   explicit Context(GlobalOptions options);

@@ -1,5 +1,6 @@
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/text.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/hooks/binary.hpp"
 #include "lib/process/launcher.hpp"
@@ -140,120 +141,159 @@ std::string space_at(const std::filesystem::path& path) {
   return path.string() + (error ? "" : ", " + base::format_size(space.available) + " free");
 }
 
-int doctor(Context& context, const std::vector<std::string>& plugins) {
-  const auto options = context.worker_options(false);
-  const auto& catalog = *options.catalog;
-  worker::BinaryLookup binaries(options.binary_directories, options.data_dir / "lib");
-  // The stand-in for abxpkg is what hooks find last.
-  const auto locate = [&](const std::string& name) {
-    auto path = binaries.locate(name);
-    if (!path && !options.libexec.empty()) path = hooks::find_binary(name, {options.libexec});
-    return path;
-  };
-  std::vector<std::string> available;
-  for (const char* manager : {"apt-get", "brew", "npm", "pipx", "cargo"})
-    if (binaries.locate(manager)) available.emplace_back(manager);
+// What the plugins of this machine need, and where it is.
+class Examination {
+public:
+  explicit Examination(const worker::Options& options)
+      : options_(options), binaries_(options.binary_directories, options.data_dir / "lib") {
+    for (const char* manager : {"apt-get", "brew", "npm", "pipx", "cargo"})
+      if (binaries_.locate(manager)) available_.emplace_back(manager);
+  }
 
-  std::string list;
-  for (const auto& name : plugins)
-    list += (list.empty() ? "" : ",") + name;
-  const auto selected = hooks::selected_plugins(catalog, list, options.hook_options);
-  Versions versions;
-  std::vector<Finding> findings;
-  std::map<std::string, std::vector<std::string>> packages; // by manager
-  for (const auto& name : selected) {
-    const auto& plugin = *catalog.find(name);
+  void look_at(const hooks::Plugin& plugin) {
+    const auto& name = plugin.name;
     hooks::Options resolved;
     try {
-      resolved = hooks::resolve_options(catalog, plugin, options.hook_options);
+      resolved = hooks::resolve_options(*options_.catalog, plugin, options_.hook_options);
     } catch (const base::Error& error) {
-      findings.push_back({name, "", "wrong option", "", "", "", error.what()});
-      continue;
+      findings_.push_back({name, "", "wrong option", "", "", "", error.what()});
+      return;
     }
-    const auto before = findings.size();
-    for (const auto& binary : needs_of(plugin, resolved)) {
-      Finding finding{name, binary.name, "", "", "", binary.min_version, ""};
-      if (const auto path = locate(binary.name)) {
-        finding.path = *path;
-        finding.version = versions.of(*path);
-        finding.state = hooks::older(finding.version, binary.min_version) ? "old" : "found";
-      } else {
-        finding.state = binary.from_environment ? "missing" : "left to the hook";
-      }
-      if (finding.state == "missing" || finding.state == "old") {
-        if (const auto installation = hooks::installation_of(binary, available)) {
-          finding.install = installation->command();
-          auto& wanted = packages[installation->manager];
-          for (const auto& package : installation->packages)
-            if (std::find(wanted.begin(), wanted.end(), package) == wanted.end()) wanted.push_back(package);
-        } else {
-          finding.install =
-              "by hand (" + (binary.providers.empty() ? std::string("no provider named") : binary.providers) + ")";
-        }
-      }
-      findings.push_back(std::move(finding));
-    }
-    if (findings.size() == before) findings.push_back({name, "", "needs nothing", "", "", "", ""});
+    const auto before = findings_.size();
+    for (const auto& binary : needs_of(plugin, resolved))
+      look_for(name, binary);
+    if (findings_.size() == before) findings_.push_back({name, "", "needs nothing", "", "", "", ""});
   }
-  const bool browser = std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
-    return finding.binary.find("chrom") != std::string::npos && finding.state == "found";
-  });
-  const bool apt = std::find(available.begin(), available.end(), "apt-get") != available.end();
-  const auto run = [&](std::vector<std::string> argv) {
-    const auto path = locate(argv.front());
-    if (!path) return std::string();
-    argv.front() = *path;
-    return versions.output_of(std::move(argv));
-  };
-  for (const auto& need : browser ? font_needs(run) : std::vector<FontNeed>()) {
-    findings.push_back({"fonts", need.what, need.found.empty() ? "missing" : "found", need.found, "", "", ""});
-    if (!need.found.empty()) continue;
-    const hooks::Installation installation{"apt-get", {need.package}};
-    findings.back().install = apt ? installation.command() : "by hand (" + need.package + ")";
-    auto& wanted = packages["apt-get"];
-    if (apt && std::find(wanted.begin(), wanted.end(), need.package) == wanted.end()) wanted.push_back(need.package);
-  }
-  if (packages["apt-get"].empty()) packages.erase("apt-get");
 
+  // Pages need fonts, if there is a browser.
+  void look_for_fonts() {
+    const bool browser = std::any_of(findings_.begin(), findings_.end(), [](const Finding& finding) {
+      return finding.binary.find("chrom") != std::string::npos && finding.state == "found";
+    });
+    if (!browser) return;
+    const auto run = [&](std::vector<std::string> argv) {
+      const auto path = locate(argv.front());
+      if (!path) return std::string();
+      argv.front() = *path;
+      return versions_.output_of(std::move(argv));
+    };
+    const bool apt = std::find(available_.begin(), available_.end(), "apt-get") != available_.end();
+    for (const auto& need : font_needs(run)) {
+      Finding finding{"fonts", need.what, need.found.empty() ? "missing" : "found", need.found, "", "", ""};
+      const hooks::Installation installation{"apt-get", {need.package}};
+      if (need.found.empty()) {
+        finding.install = apt ? installation.command() : "by hand (" + need.package + ")";
+        if (apt) want(installation);
+      }
+      findings_.push_back(std::move(finding));
+    }
+  }
+
+  const std::vector<Finding>& findings() const { return findings_; }
+  const std::map<std::string, std::vector<std::string>>& packages() const { return packages_; }
+
+private:
+  // The stand-in for abxpkg is what hooks find last.
+  std::optional<std::string> locate(const std::string& name) {
+    auto path = binaries_.locate(name);
+    if (!path && !options_.libexec.empty()) path = hooks::find_binary(name, {options_.libexec});
+    return path;
+  }
+
+  void look_for(const std::string& plugin, const hooks::WantedBinary& binary) {
+    Finding finding{plugin, binary.name, "", "", "", binary.min_version, ""};
+    if (const auto path = locate(binary.name)) {
+      finding.path = *path;
+      finding.version = versions_.of(*path);
+      finding.state = hooks::older(finding.version, binary.min_version) ? "old" : "found";
+    } else {
+      finding.state = binary.from_environment ? "missing" : "left to the hook";
+    }
+    if (finding.state == "missing" || finding.state == "old") {
+      if (const auto installation = hooks::installation_of(binary, available_)) {
+        finding.install = installation->command();
+        want(*installation);
+      } else {
+        finding.install =
+            "by hand (" + (binary.providers.empty() ? std::string("no provider named") : binary.providers) + ")";
+      }
+    }
+    findings_.push_back(std::move(finding));
+  }
+
+  void want(const hooks::Installation& installation) {
+    auto& wanted = packages_[installation.manager];
+    for (const auto& package : installation.packages)
+      if (std::find(wanted.begin(), wanted.end(), package) == wanted.end()) wanted.push_back(package);
+  }
+
+  const worker::Options& options_;
+  worker::BinaryLookup binaries_;
+  std::vector<std::string> available_; // package managers
+  Versions versions_;
+  std::vector<Finding> findings_;
+  std::map<std::string, std::vector<std::string>> packages_; // by manager
+};
+
+void print_json(const std::vector<Finding>& findings) {
+  for (const auto& finding : findings)
+    std::cout << nlohmann::ordered_json{{"type", "Need"},           {"plugin", finding.plugin},
+                                        {"binary", finding.binary}, {"state", finding.state},
+                                        {"path", finding.path},     {"version", finding.version},
+                                        {"wanted", finding.wanted}, {"install", finding.install}}
+                     .dump()
+              << '\n';
+}
+
+struct HookSurroundings {
   std::string sandbox, network;
+};
+
+HookSurroundings describe_surroundings(const worker::Options& options) {
+  HookSurroundings found;
   try {
     const auto chosen = worker::choose_sandbox(options, options.work_dir);
-    sandbox = chosen.description;
-    network = worker::HookNetworks(options, chosen.sandbox).description();
+    found.sandbox = chosen.description;
+    found.network = worker::HookNetworks(options, chosen.sandbox).description();
   } catch (const base::Error& error) {
-    (sandbox.empty() ? sandbox : network) = std::string("none: ") + error.what();
+    (found.sandbox.empty() ? found.sandbox : found.network) = std::string("none: ") + error.what();
   }
+  return found;
+}
+
+int doctor(Context& context, const std::vector<std::string>& plugins) {
+  const auto options = context.worker_options(false);
+  const auto selected = hooks::selected_plugins(*options.catalog, base::join(plugins, ","), options.hook_options);
+  Examination examination(options);
+  for (const auto& name : selected)
+    examination.look_at(*options.catalog->find(name));
+  examination.look_for_fonts();
+  const auto& findings = examination.findings();
+  const auto missing = std::count_if(findings.begin(), findings.end(), [](const Finding& finding) {
+    return finding.state == "missing" || finding.state == "wrong option";
+  });
+  const auto hooks = describe_surroundings(options);
   const std::string cgroups = (options.cgroups ? process::Cgroups::find() : process::Cgroups()).describe();
-  std::size_t missing = 0;
-  for (const auto& finding : findings) {
-    missing += finding.state == "missing" || finding.state == "wrong option";
-    if (context.json())
-      std::cout << nlohmann::ordered_json{{"type", "Need"},           {"plugin", finding.plugin},
-                                          {"binary", finding.binary}, {"state", finding.state},
-                                          {"path", finding.path},     {"version", finding.version},
-                                          {"wanted", finding.wanted}, {"install", finding.install}}
-                       .dump()
-                << '\n';
-  }
-  if (!context.json()) print_findings(findings);
   if (context.json()) {
+    print_json(findings);
     std::cout << nlohmann::ordered_json{{"type", "Machine"},
                                         {"cgroups", cgroups},
-                                        {"sandbox", sandbox},
-                                        {"network", network}}
+                                        {"sandbox", hooks.sandbox},
+                                        {"network", hooks.network}}
                      .dump()
               << '\n';
   } else {
+    print_findings(findings);
     if (selected.empty()) std::cout << "no plugin is enabled: set plugins.path\n";
-    if (!packages.empty()) std::cout << "\nTo install what can be:\n";
-    for (auto& [manager, names] : packages)
+    if (!examination.packages().empty()) std::cout << "\nTo install what can be:\n";
+    for (const auto& [manager, names] : examination.packages())
       std::cout << "  " << hooks::Installation{manager, names}.command() << '\n';
     if (missing == 0 && !selected.empty()) std::cout << "\nNothing is missing on this machine.\n";
     std::cout << "\nArchive: " << printable(space_at(context.archive_root()))
               << "\nWork directory: " << printable(space_at(options.work_dir)) << '\n';
     std::cout << "\nCgroups of hooks that are started from here: " << cgroups << '\n'
-              << "Sandbox of hooks that are started from here: " << sandbox << '\n'
-              << "Network of hooks that are started from here: " << network << '\n';
+              << "Sandbox of hooks that are started from here: " << hooks.sandbox << '\n'
+              << "Network of hooks that are started from here: " << hooks.network << '\n';
   }
   std::cout << std::flush;
   return missing == 0 ? base::kExitSuccess : base::kExitFailedWork;

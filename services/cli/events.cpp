@@ -16,6 +16,7 @@
 #include <memory>
 #include <set>
 #include <thread>
+#include <utility>
 
 namespace holdfast::cli {
 
@@ -30,71 +31,74 @@ struct EventOptions {
 constexpr std::chrono::milliseconds kEventPoll{300};
 constexpr std::int64_t kOverlap = 1000; // an event may become visible after a later one
 
-int events(Context& context, const EventOptions& options) {
+void print(const Context& context, const store::Event& event) {
+  if (context.json()) {
+    auto line = nlohmann::ordered_json{{"type", "Event"}};
+    line.update(nlohmann::ordered_json::parse(event.json));
+    std::cout << line.dump() << '\n';
+    return;
+  }
+  const auto& id = event.object_id;
+  std::cout << local_time(event.at) << "  " << fitted(event.lifecycle + "             ", 13) << " "
+            << id.substr(id.size() - 8) << "  " << event.event << " → " << event.to_state;
+  if (const auto detail = printable(with_local_times(event.detail)); !detail.empty()) std::cout << ": " << detail;
+  std::cout << '\n';
+}
+
+// What has been printed, or was there before and is not wanted.
+struct Seen {
+  std::set<std::int64_t> ids;
+  std::int64_t newest{0};
+};
+
+Seen print_recent(Context& context, const EventOptions& options, const std::string& crawl) {
   auto& connection = context.connection();
-  const std::string crawl = options.crawl.empty() ? "" : store::find(connection, options.crawl).crawl_id;
-  const auto print = [&](const store::Event& event) {
-    if (context.json()) {
-      auto line = nlohmann::ordered_json{{"type", "Event"}};
-      line.update(nlohmann::ordered_json::parse(event.json));
-      std::cout << line.dump() << '\n';
-      return;
-    }
-    const auto& id = event.object_id;
-    std::cout << local_time(event.at) << "  " << fitted(event.lifecycle + "             ", 13) << " "
-              << id.substr(id.size() - 8) << "  " << event.event << " → " << event.to_state;
-    if (const auto detail = printable(with_local_times(event.detail)); !detail.empty()) std::cout << ": " << detail;
-    std::cout << '\n';
-  };
   store::ListQuery query;
   query.view = "events";
   query.limit = options.limit;
   if (!crawl.empty()) query.crawl_id = crawl;
-  const auto last = store::last_event(connection);
+  Seen seen;
+  seen.newest = store::last_event(connection);
   const auto recent = store::list(connection, query); // newest first
-  std::set<std::int64_t> seen;
-  std::int64_t newest = last;
-  if (!recent.empty()) {
-    const auto from = recent[recent.size() - 1].integer("id");
-    const auto rows = store::events_after(connection, from - 1, options.limit, crawl);
-    const auto wanted = static_cast<std::size_t>(options.limit);
-    for (std::size_t i = rows.size() > wanted ? rows.size() - wanted : 0; i < rows.size(); ++i) {
-      print(rows[i]);
-      seen.insert(rows[i].id);
-      newest = std::max(newest, rows[i].id);
-    }
+  if (recent.empty()) return seen;
+  const auto from = recent[recent.size() - 1].integer("id");
+  const auto rows = store::events_after(connection, from - 1, options.limit, crawl);
+  const auto wanted = static_cast<std::size_t>(options.limit);
+  for (std::size_t i = rows.size() > wanted ? rows.size() - wanted : 0; i < rows.size(); ++i) {
+    print(context, rows[i]);
+    seen.ids.insert(rows[i].id);
+    seen.newest = std::max(seen.newest, rows[i].id);
+  }
+  return seen;
+}
+
+void print_new(Context& context, pg::Connection& connection, const std::string& crawl, Seen& seen) {
+  std::int64_t told = -1;
+  for (const auto& event : store::events_after(connection, seen.newest - kOverlap, kOverlap * 2, crawl)) {
+    if (event.id != told && !seen.ids.insert(event.id).second) continue;
+    told = event.id; // what one call did to many comes in one answer, under one id
+    print(context, event);
+    seen.newest = std::max(seen.newest, event.id);
   }
   std::cout << std::flush;
-  if (!options.follow) return base::kExitSuccess;
+  seen.ids.erase(seen.ids.begin(), seen.ids.lower_bound(seen.newest - 2 * kOverlap));
+}
 
-  // What was there before and is not wanted: all up to here that is visible now.
-  {
-    const auto rows = store::events_after(connection, newest - kOverlap, kOverlap * 2, crawl);
-    for (std::size_t i = 0; i < rows.size(); ++i)
-      if (rows[i].id <= newest) seen.insert(rows[i].id);
-  }
+int follow(Context& context, const std::string& crawl, Seen seen) {
+  auto* session = &context.connection();
   std::unique_ptr<pg::Connection> own; // after the first one was lost
-  auto* session = &connection;
   bool lost = false;
+  for (const auto& event : store::events_after(*session, seen.newest - kOverlap, kOverlap * 2, crawl))
+    if (event.id <= seen.newest) seen.ids.insert(event.id);
   while (!told_to_end()) {
     try {
       if (session->broken()) {
         own = std::make_unique<pg::Connection>(context.dsn());
         session = own.get();
       }
-      const auto rows = store::events_after(*session, newest - kOverlap, kOverlap * 2, crawl);
+      print_new(context, *session, crawl, seen);
       if (lost) std::cerr << "holdfast: the database is back\n";
       lost = false;
-      std::int64_t told = -1;
-      for (std::size_t i = 0; i < rows.size(); ++i) {
-        const auto id = rows[i].id;
-        if (id != told && !seen.insert(id).second) continue;
-        told = id; // what one call did to many comes in one answer, under one id
-        print(rows[i]);
-        newest = std::max(newest, id);
-      }
-      std::cout << std::flush;
-      seen.erase(seen.begin(), seen.lower_bound(newest - 2 * kOverlap));
       if (!std::cout) return base::kExitSuccess; // our reader has closed the pipe
     } catch (const base::Error& error) {
       if (error.error_class() != base::ErrorClass::temporary && error.error_class() != base::ErrorClass::unavailable)
@@ -105,6 +109,13 @@ int events(Context& context, const EventOptions& options) {
     std::this_thread::sleep_for(kEventPoll);
   }
   return base::kExitInterrupted;
+}
+
+int events(Context& context, const EventOptions& options) {
+  const std::string crawl = options.crawl.empty() ? "" : store::find(context.connection(), options.crawl).crawl_id;
+  auto seen = print_recent(context, options, crawl);
+  std::cout << std::flush;
+  return options.follow ? follow(context, crawl, std::move(seen)) : base::kExitSuccess;
 }
 
 } // namespace

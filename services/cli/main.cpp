@@ -2,6 +2,7 @@
 // exit code.
 
 #include "lib/base/error.hpp"
+#include "lib/server/embedded_server.hpp"
 #include "services/cli/examples.hpp"
 #include "services/cli/mistakes.hpp"
 #include "services/cli/verbs.hpp"
@@ -87,6 +88,10 @@ int main(int argc, char** argv) {
     cli::attach_verb(app, choice, verb.name, verb.help, verb.add);
   cli::add_examples(app);
   try {
+    if (argc == 3 && argv[1] == std::string_view(cli::kStopUnusedServer)) {
+      server::EmbeddedServer::stop_unused(argv[2]);
+      return 0;
+    }
     parse(app, {argv + 1, argv + argc});
     cli::Context context(global_options(given, argv));
     return (*choice)(context);

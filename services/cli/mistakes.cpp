@@ -35,7 +35,6 @@ std::string_view elsewhere(std::string_view word) {
       {"plugins", "holdfast doctor"},
       {"ps", "holdfast list running"},
       {"rm", "holdfast remove ID"},
-      {"search", "holdfast list --url PART"},
       {"server", "holdfast serve"},
       {"set", "holdfast --set KEY=VALUE COMMAND, or a line in holdfast.yaml"},
       {"setup", "holdfast doctor"},

@@ -1,5 +1,6 @@
 #include "lib/base/error.hpp"
 #include "lib/base/sha256.hpp"
+#include "lib/base/url.hpp"
 #include "lib/store/verify.hpp"
 #include "services/cli/signals.hpp"
 #include "services/cli/verbs.hpp"
@@ -42,6 +43,18 @@ std::string shown(const serve::Endpoint& endpoint, std::uint16_t port) {
   return "http://" + host + ":" + std::to_string(port) + "/";
 }
 
+// The replay tool runs scripts of archived pages: they must not share an origin with ours.
+std::string replay_url(const std::string& given, const serve::Endpoint& endpoint, const serve::Endpoint& beside) {
+  if (given.empty()) return "";
+  const auto url = base::try_parse_url(given);
+  const bool here = url && (url->host == "localhost" || url->host == "127.0.0.1" || url->host == endpoint.address);
+  if (!url || (here && (url->port == endpoint.port || url->port == beside.port)))
+    throw base::Error(base::ErrorClass::configuration,
+                      "serve.replay: \"" + given + "\" is not the URL of a server with an origin of its own",
+                      "serve.replay: http://127.0.0.1:8080/archive/");
+  return url->text.ends_with('/') ? url->text : url->text + "/";
+}
+
 int serve(Context& context) {
   const auto& settings = context.settings();
   const auto endpoint = serve::parse_endpoint(settings.text("serve.listen"), "serve.listen");
@@ -78,6 +91,7 @@ int serve(Context& context) {
   options.files = &files;
   options.files_port = file_server.port();
   options.hosts = hosts;
+  options.replay = replay_url(settings.text("serve.replay"), endpoint, beside);
   serve::Site site(std::move(options));
   const serve::HttpServer server(endpoint, 3, [&site](const serve::Request& request) { return site.answer(request); });
   std::cout << "Look at " << shown(endpoint, server.port()) << (token.empty() ? "" : "?token=...") << "\n"

@@ -29,6 +29,7 @@ constexpr Verb kVerbs[] = {
      "deliveries, "
      "binaries",
      &list_verb},
+    {"search", "Find words in the text, titles and URLs of archived pages", &search_verb},
     {"show", "Everything about a crawl, snapshot or process", &show_verb},
     {"migrate", "Bring the database's schema up to date", &migrate_verb},
     {"config", "Settings, or options of plugins: key, value, where it comes from", &config_verb},
@@ -37,6 +38,7 @@ constexpr Verb kVerbs[] = {
      &check_verb},
     {"verify", "Compare archived files with their manifests", &verify_verb},
     {"adopt", "Make the rows of archived pages again from their files, after the database was lost", &adopt_verb},
+    {"export", "Write archived pages as one WACZ file, or as WARC files with an index", &export_verb},
     {"why", "Why a crawl, snapshot, process or host is where it is: one sentence, and the facts", &why_verb},
     {"events", "What happened: every change of state, as it is recorded", &events_verb},
     {"log-level", "Change how much workers and runners log, while they run", &log_level_verb},

@@ -37,7 +37,7 @@ awaitable<void> do_duties(Gate& gate, Purge& purge, std::chrono::milliseconds po
                         base::format_duration(std::chrono::duration_cast<std::chrono::milliseconds>(run->duration)));
       } else if (std::chrono::steady_clock::now() - lapsed > kLapseEvery) {
         co_await gate.lapse_dead();
-        done = co_await purge.step(gate.pool()) > 0;
+        done = co_await purge.step() > 0;
         if (!done) lapsed = std::chrono::steady_clock::now();
       }
     } catch (const base::Error& error) {
@@ -72,7 +72,7 @@ awaitable<Ending> run(asio::io_context& io, GateOptions options, base::StopSigna
     if (gate) {
       const auto entered = co_await gate->enter();
       if (entered == Gate::Entered::leads) {
-        Purge purge(options.archive_root, gate->collection_id());
+        Purge purge(gate->pool(), options.archive_root, gate->collection_id());
         co_await do_duties(*gate, purge, options.poll, stop);
       }
       const bool stopped = stop.strength() != base::Strength::none;

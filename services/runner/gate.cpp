@@ -2,13 +2,13 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/log.hpp"
+#include "lib/base/pidfd.hpp"
 #include "lib/process/launcher.hpp"
 #include "services/worker/machine.hpp"
 
 #include <boost/asio/use_awaitable.hpp>
 #include <spdlog/spdlog.h>
 
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -41,12 +41,8 @@ bool found_dead(const store::RunnerInWay& other) {
 
 // TERM to exactly that process: a pid may be recycled before the signal is sent; a descriptor cannot.
 bool send_term(int pid, std::uint64_t start_ticks) {
-  const int descriptor = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
-  if (descriptor < 0) return false;
-  const bool same = process::process_alive(pid, start_ticks);
-  const bool sent = same && ::syscall(SYS_pidfd_send_signal, descriptor, SIGTERM, nullptr, 0) == 0;
-  ::close(descriptor);
-  return sent;
+  const base::Fd descriptor = base::open_pidfd(pid);
+  return process::process_alive(pid, start_ticks) && base::send_signal(descriptor, SIGTERM);
 }
 
 store::ProcessInfo describe(const GateOptions& options) {

@@ -4,6 +4,7 @@
 #include "lib/base/sha256.hpp"
 
 #include <algorithm>
+#include <charconv>
 
 namespace holdfast::serve {
 
@@ -55,6 +56,31 @@ bool read_host(std::string_view host, std::string& out) {
 
 bool is_header_value(std::string_view value) {
   return std::none_of(value.begin(), value.end(), [](char c) { return base::is_control(c) && c != '\t'; });
+}
+
+ByteRange read_range(std::string_view header, std::uint64_t size) {
+  const ByteRange whole{0, size, ByteRange::What::whole}, none{0, 0, ByteRange::What::none};
+  constexpr std::string_view kUnit = "bytes=";
+  if (!header.starts_with(kUnit)) return whole;
+  header.remove_prefix(kUnit.size());
+  const auto dash = header.find('-');
+  if (dash == std::string_view::npos) return whole;
+  const auto number = [](std::string_view text, std::uint64_t& value) {
+    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return failure == std::errc{} && end == text.data() + text.size();
+  };
+  std::uint64_t first = 0, last = 0;
+  const auto left = header.substr(0, dash), right = header.substr(dash + 1);
+  if ((!left.empty() && !number(left, first)) || (!right.empty() && !number(right, last)) ||
+      (left.empty() && right.empty()))
+    return whole;
+  if (left.empty()) { // the last so many
+    if (last == 0 || size == 0) return none;
+    return {size - std::min(size, last), size, ByteRange::What::part};
+  }
+  if (!right.empty() && last < first) return whole;
+  if (first >= size) return none;
+  return {first, right.empty() ? size : std::min(size, last + 1 == 0 ? size : last + 1), ByteRange::What::part};
 }
 
 bool is_plain_path(std::string_view path) {

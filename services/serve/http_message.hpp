@@ -3,6 +3,7 @@
 
 #include "lib/base/fd.hpp"
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
@@ -37,6 +38,14 @@ bool read_target(std::string_view target, Request& request);
 bool read_host(std::string_view host, std::string& out);
 // Whether a value may be sent as a header.
 bool is_header_value(std::string_view value);
+
+// Which bytes of a file a request asks for.
+struct ByteRange {
+  std::uint64_t begin{0}, end{0};
+  enum class What { whole, part, none } what{What::whole}; // none: it has no such bytes
+};
+// "bytes=100-199" of a file with `size` bytes. Several ranges, and what is no range of bytes, ask for the whole.
+ByteRange read_range(std::string_view header, std::uint64_t size);
 
 // Whether a path may be sent as a Location: absolute, on this host, of plain characters.
 bool is_plain_path(std::string_view path);

@@ -6,6 +6,7 @@
 #include "lib/pg/connection.hpp"
 #include "services/serve/files.hpp"
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@ inline constexpr int kSnapshotsOfPage = 48;
 struct Links {
   const Files* files{nullptr}; // null: nowhere
   std::string origin;
+  std::string replay; // where a replay tool shows the collection; may be empty
 
   bool shown() const noexcept { return files != nullptr; }
   std::string file(const std::string& path) const { return origin + files->href(path); }
@@ -26,9 +28,16 @@ struct Links {
 struct PageRequest {
   pg::Connection& connection;
   const Links& links;
-  std::string id;                    // of the path
-  std::string query;                 // what to search for
-  std::optional<std::string> before; // where a list goes on
+  std::string id;                                       // of the path
+  std::string query;                                    // what to search for
+  std::optional<std::string> before;                    // where a list goes on
+  const std::map<std::string, std::string>& parameters; // all of the address
+
+  // Empty: it is not given.
+  std::string parameter(const char* name) const {
+    const auto found = parameters.find(name);
+    return found == parameters.end() ? "" : found->second;
+  }
 };
 
 // A part of a page that is replaced on its own when it changes.

@@ -6,6 +6,7 @@
 #include "lib/base/uuid.hpp"
 #include "lib/html/parts.hpp"
 #include "lib/store/live.hpp"
+#include "services/serve/cdx.hpp"
 #include "services/serve/embedded.hpp"
 #include "services/serve/metrics.hpp"
 #include "services/serve/pages.hpp"
@@ -146,6 +147,7 @@ Response Site::admit(const Request& request) {
   if (request.path == "/healthz") return plain(200, "ok\n");
   if (!pass_.empty() && request.query.contains("token") &&
       is_same_secret(parameter(request, "token"), options_.token)) {
+    if (request.path == "/cdx") return route(request); // replay tools keep no cookie
     auto response = plain(303, "");
     response.headers = {{"Location", is_plain_path(request.path) ? request.path : "/"},
                         {"Set-Cookie", "holdfast=" + pass_ + "; Path=/; HttpOnly; SameSite=Strict; Max-Age=2592000"}};
@@ -174,6 +176,7 @@ Response Site::route(const Request& request) {
     const auto samples = connections_.with([](pg::Connection& connection) { return store::metrics(connection); });
     return content(kPrometheusType, prometheus_text(samples));
   }
+  if (path == "/cdx") return connections_.with([&](pg::Connection& connection) { return cdx(connection, request); });
   return page(request);
 }
 
@@ -182,10 +185,10 @@ Response Site::page(const Request& request) {
   if (found.route == nullptr) return plain(404, "there is no such page\n");
   const auto before = parameter(request, "before");
   const auto query = parameter(request, "q");
-  const Links links{options_.files, files_origin(request)};
+  const Links links{options_.files, files_origin(request), options_.replay};
   const auto page = connections_.with([&](pg::Connection& connection) {
-    return found.route->page(
-        {connection, links, found.id, query, base::is_uuid(before) ? std::optional(before) : std::nullopt});
+    return found.route->page({connection, links, found.id, query,
+                              base::is_uuid(before) ? std::optional(before) : std::nullopt, request.query});
   });
   if (!page) return plain(404, "there is no such " + std::string(found.route->what) + "\n");
   const bool whole = std::all_of(page->sections.begin(), page->sections.end(), [](const Section& s) { return s.live; });
@@ -199,12 +202,12 @@ Response Site::page(const Request& request) {
 Response Site::live(const Request& request) {
   const auto name = parameter(request, "page");
   const auto found = find_live(name);
-  const Links links{options_.files, files_origin(request)};
+  const Links links{options_.files, files_origin(request), options_.replay};
   nlohmann::json sections = nlohmann::json::object(), digests = nlohmann::json::object();
   if (found.route != nullptr) {
     const auto page = connections_.with([&](pg::Connection& connection) {
       const auto before = name.starts_with(kEarlier) ? std::optional<std::string>(kOldest) : std::nullopt;
-      return found.route->page({connection, links, found.id, "", before});
+      return found.route->page({connection, links, found.id, "", before, request.query});
     });
     for (const auto& section : page ? page->sections : std::vector<Section>()) {
       if (!section.live) continue;

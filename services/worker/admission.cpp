@@ -4,9 +4,9 @@
 #include "lib/base/log.hpp"
 #include "lib/robots/fetch.hpp"
 #include "lib/robots/rules.hpp"
-#include "services/worker/failure.hpp"
 #include "services/worker/on_thread.hpp"
 
+#include <spdlog/fmt/fmt.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -19,6 +19,7 @@ namespace {
 constexpr std::chrono::milliseconds kRobotsElsewhere{1000}; // while another worker fetches it
 constexpr std::chrono::hours kRobotsKeep{24};               // as RFC 9309 recommends
 constexpr std::chrono::minutes kRobotsKeepTrouble{1};
+constexpr std::size_t kHosts = 20;     // of a page and its redirects, whose rate limits are believed
 constexpr std::size_t kRedirects = 20; // of one page, that are judged
 
 Failure refused(std::string reason) { return {Failure::Kind::refused, std::move(reason)}; }
@@ -133,6 +134,54 @@ awaitable<void> Admission::fetch_robots(const std::string& origin, const base::U
   known.state = fetched.error.empty() ? "known" : "unreachable";
   known.rules = fetched.rules;
   known.error = fetched.error;
+}
+
+// Another host is not slowed down on a hook's word: that would stop its pages in all crawls. The page comes back when
+// its host may be asked again.
+awaitable<std::optional<Failure>> Admission::heed_rate_limits(const hooks::HookOutcome& outcome,
+                                                              archive::ResultView& result) {
+  for (const auto& location : outcome.redirects) {
+    const auto url = base::try_parse_url(location);
+    if (url && hosts_.size() < kHosts) hosts_.insert(url->host);
+  }
+  std::optional<Failure> slower;
+  const bool failed = result.status == "failed";
+  std::set<std::string> ignored;
+  for (const auto& limit : outcome.rate_limits) {
+    const auto site = base::try_parse_url("http://" + (limit.host.empty() ? claim_.host : limit.host) + "/");
+    if (!site || !hosts_.contains(site->host)) {
+      ignored.insert(limit.host);
+      continue;
+    }
+    std::optional<std::chrono::milliseconds> wait;
+    if (limit.retry_after_seconds)
+      wait = std::chrono::milliseconds(
+          static_cast<std::int64_t>(std::clamp(*limit.retry_after_seconds, 0.0, 86400.0) * 1000));
+    const auto left_alone = co_await context_.retry.repeat([&](pg::Connection& connection) {
+      return store::host_rate_limited(connection, site->host, limit.status, wait, context_.hostname);
+    });
+    {
+      const auto about = log_about(claim_.lease, result.plugin, result.hook);
+      spdlog::info("{} asked to be left alone for {} s (status {})", site->host, limit.retry_after_seconds.value_or(0),
+                   limit.status);
+    }
+    if (site->host != claim_.host || !failed || claim_.attempts > context_.options.rate_limit_retries) continue;
+    slower = Failure{Failure::Kind::later,
+                     fmt::format("the site asked us to slow down (status {}), try {} of {}", limit.status,
+                                 claim_.attempts, context_.options.rate_limit_retries + 1)};
+    slower->delay = left_alone;
+    slower->spend = true;
+  }
+  if (!ignored.empty()) {
+    std::string hosts = *ignored.begin();
+    if (ignored.size() > 1) hosts += fmt::format(" and {} more", ignored.size() - 1);
+    const auto about = log_about(claim_.lease, result.plugin, result.hook);
+    spdlog::warn("{}: {}/{} reports a rate limit of {}, to which the page does not lead: ignored", claim_.url,
+                 result.plugin, result.hook, hosts);
+    result.error += (result.error.empty() ? "" : "; ") +
+                    ("the rate limit of " + hosts + " is ignored: the page does not lead there");
+  }
+  co_return slower;
 }
 
 } // namespace holdfast::worker

@@ -3,15 +3,18 @@
 // crawl honours that. Redirects are judged by the same rules. Owned by SnapshotJob; main thread only, with blocking
 // look-ups on the resolver threads.
 
+#include "lib/archive/attempt.hpp"
 #include "lib/base/async.hpp"
 #include "lib/base/url.hpp"
-#include "lib/hooks/environment.hpp"
+#include "lib/hooks/hook_run.hpp"
 #include "lib/store/host.hpp"
 #include "lib/store/snapshot.hpp"
+#include "services/worker/failure.hpp"
 #include "services/worker/job_context.hpp"
 
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -23,11 +26,14 @@ class Admission {
 public:
   // `options`: of the page's hooks. `check`: throws when the job is to end.
   Admission(JobContext& context, const store::Claim& claim, const hooks::Options& options, std::function<void()> check)
-      : context_(context), claim_(claim), options_(options), check_(std::move(check)) {}
+      : context_(context), claim_(claim), options_(options), check_(std::move(check)), hosts_{claim.host} {}
 
   // Both throw Failure: refused or later.
   awaitable<void> judge_page();
   awaitable<void> judge_redirects(const std::vector<std::string>& urls);
+  // A hook that has ended may say that a host asked for fewer requests: the page's own, or one to which the page
+  // redirects. A failure, if the page has to wait for that. What is ignored is added to the result's error.
+  awaitable<std::optional<Failure>> heed_rate_limits(const hooks::HookOutcome& outcome, archive::ResultView& result);
   // Ends a robots.txt request that is under way.
   void abandon() { abandon_ = true; }
 
@@ -40,6 +46,7 @@ private:
   const store::Claim& claim_;
   const hooks::Options& options_;
   const std::function<void()> check_;
+  std::set<std::string> hosts_;  // of the page and its redirects
   std::set<std::string> judged_; // URLs of redirects that may be asked for
   std::atomic<bool> abandon_{false};
 };

@@ -1,8 +1,8 @@
 #include "services/worker/crawl_expander.hpp"
 
+#include "lib/base/backoff.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/test_point.hpp"
-#include "services/worker/jitter.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -32,7 +32,7 @@ awaitable<void> CrawlExpander::run() {
       problem = error.what();
     }
     if (!problem.empty()) spdlog::debug("no crawl expanded: {}", problem);
-    if (!expanded) co_await sleeper_.sleep(jittered(options_.poll));
+    if (!expanded) co_await sleeper_.sleep(base::jittered(options_.poll));
   }
 }
 

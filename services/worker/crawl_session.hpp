@@ -1,97 +1,130 @@
 #pragma once
-// Crawl sessions of one worker: the crawl hooks of a crawl, run once for it on this worker and shared
-// by its snapshots here. A session opens with its first snapshot, stays while it has any and a while longer, and ends
-// by the ladder: each hook has its own remaining time. A crawl without crawl hooks has one as well, which costs
-// nothing.
+// The crawl hooks of one crawl, run once for it on this worker and shared by its snapshots here. A session opens with
+// its first snapshot, stays while it has any and a while longer, and ends by the ladder: each hook has its own
+// remaining time. A crawl without crawl hooks has one as well, which costs nothing.
 //
-// Main thread only; owned by Worker. Its coroutines end when close() has completed: destroy it only then.
+// Main thread only; shared by CrawlSessions, its users and its own coroutines.
 
 #include "lib/base/async.hpp"
 #include "lib/hooks/environment.hpp"
+#include "lib/store/lifecycle.hpp"
 #include "lib/store/snapshot.hpp"
+#include "services/worker/hook_network.hpp"
+#include "services/worker/hook_set.hpp"
 #include "services/worker/job_context.hpp"
+#include "services/worker/session_directory.hpp"
 
-#include <chrono>
-#include <filesystem>
+#include <boost/asio/steady_timer.hpp>
+#include <nlohmann/json_fwd.hpp>
+
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace holdfast::worker {
 
-class CrawlSession;
-
-// Thrown by join(): this worker has as many crawls open as it may. The snapshot is released for another worker.
-struct SessionsFull {};
-// Thrown by join(): the session could not be opened, or was given up meanwhile.
+// The session could not be opened, or was ended before it was ready.
 class SessionFailed : public std::runtime_error {
 public:
   using std::runtime_error::runtime_error;
 };
 
-struct HookNetwork;
+enum class SessionState { opening, ready, draining, closed, failed };
 
-class CrawlSessions {
+constexpr std::string_view to_string(SessionState state) {
+  constexpr std::array<std::string_view, 5> kNames{"opening", "ready", "draining", "closed", "failed"};
+  return kNames[static_cast<std::size_t>(state)];
+}
+
+// By the lifecycle of sessions; what only the database does, after a lapse, is left out.
+constexpr bool may_become(SessionState from, SessionState to) {
+  for (const auto& edge : store::kEdges)
+    if (edge.lifecycle == "session" && edge.event != "lapse" && edge.from == to_string(from) &&
+        edge.to == to_string(to))
+      return true;
+  return false;
+}
+
+// How its hooks end: in their own time, within kill_grace, at once and without another word to the database.
+enum class Haste { none, hurry, kill };
+
+class CrawlSession : public std::enable_shared_from_this<CrawlSession> {
 public:
-  // A snapshot's share in a session, which stays open while there is one. Destroyed before the sessions.
-  class Share {
-  public:
-    Share() = default;
-    Share(std::shared_ptr<CrawlSession> session, int number);
-    ~Share();
-    Share(Share&& other) noexcept;
-    Share& operator=(Share&& other) noexcept;
-    // CRAWL_DIR and PERSONAS_DIR of its hooks.
-    std::filesystem::path directory() const;
-    std::filesystem::path library() const;
-    std::filesystem::path personas() const;
-    // Of its hooks; null: the machine's.
-    std::shared_ptr<HookNetwork> network() const;
-    // What crawl hooks have set for the hooks after them.
-    const hooks::Options& options() const;
-
-  private:
-    std::shared_ptr<CrawlSession> session_;
-    int number_{0};
+  struct Callbacks {
+    std::function<void()> changed;                  // its state
+    std::function<void(const CrawlSession&)> ended; // nothing of it is left
   };
 
-  // `changed`: called when a session has opened or gone, so that the worker claims again.
-  CrawlSessions(JobContext& context, std::function<void()> changed);
-  ~CrawlSessions();
-  CrawlSessions(const CrawlSessions&) = delete;
-  CrawlSessions& operator=(const CrawlSessions&) = delete;
+  CrawlSession(JobContext& context, const store::Claim& claim, Callbacks callbacks);
 
-  // Opens the crawl's session or joins it, and completes when it is ready. `broken`: called if a hook of it dies while
-  // the share lives. Throws SessionsFull, SessionFailed, and Error(configuration) for options that do not fit.
-  awaitable<Share> join(const store::Claim& claim, std::function<void(const std::string&)> broken);
+  const std::string& crawl_id() const { return crawl_id_; }
+  const SessionDirectory& directory() const { return directory_; }
+  std::shared_ptr<HookNetwork> network() const { return network_; } // of its hooks; null: the machine's
+  // What crawl hooks and the persona have set for the hooks of its snapshots.
+  const hooks::Options& set_options() const { return set_options_; }
+  bool has_hooks() const { return !hooks_.empty(); }
+  bool idle() const { return state_ == SessionState::ready && users_.empty(); }
+  bool ending() const { return state_ != SessionState::opening && state_ != SessionState::ready; }
 
-  // Crawls whose hooks run here, or are about to: claims prefer them.
-  std::vector<std::string> open() const;
-  // No further crawl with hooks may be opened now.
-  bool full() const;
+  void start() { spawn(open()); }
+  // Completes when it is ready. Throws SessionFailed.
+  awaitable<void> opened();
+  // Completes when nothing of it is left.
+  awaitable<void> ended();
 
-  // The crawl needs no session any more: it ends with its last share here.
-  void crawl_over(const std::string& crawl_id, const std::string& reason);
-  // We are leaving: what is opening is given up, and hooks get no more than kill_grace to end from here on.
-  void hurry(const std::string& reason);
-  // The worker may not act any more: KILL, write nothing.
-  void kill(const std::string& reason);
-  // Ends every session; completes when nothing of them runs.
-  awaitable<void> close(const std::string& reason);
+  // `broken`: called if a hook of it dies meanwhile. Returns the user's number.
+  int enter(std::function<void(const std::string&)> broken);
+  void leave(int user);
+
+  // It is not needed once its last user has left.
+  void finish_soon(const std::string& reason);
+  void drain(const std::string& reason);
+  // From now on its hooks end so; `kill` also ends it.
+  void hasten(Haste haste, const std::string& reason);
 
 private:
-  friend class CrawlSession;
-  void remove(const CrawlSession& session);
-  std::size_t with_hooks() const;
-  std::shared_ptr<CrawlSession> idle() const;
+  bool become(SessionState state, const std::string& reason);
+  void require_opening() const;
+  void rest();
+  void spawn(awaitable<void> work);
+  void wake();
+  awaitable<void> change();
+  awaitable<void> open();
+  awaitable<void> run_first_hooks();
+  awaitable<void> describe_crawl();
+  void note(const hooks::Hook& hook, nlohmann::json columns);
+  void note(const hooks::Hook& hook, const hooks::HookOutcome& outcome);
+  awaitable<void> run_hook(const hooks::Hook& hook);
+  awaitable<void> watch(std::shared_ptr<hooks::HookRun> run);
+  awaitable<void> wind_up(bool was_ready);
+  awaitable<void> run_last_hooks();
+  awaitable<void> report(SessionState state);
+  base::LogAbout log_about(const hooks::Hook* hook = nullptr) const;
 
   JobContext& context_;
-  std::function<void()> changed_;
-  std::map<std::string, std::shared_ptr<CrawlSession>> sessions_; // by crawl id
-  std::string hurry_, killed_;                                    // reasons; empty: not
+  const Callbacks callbacks_;
+  const std::string crawl_id_, id_, persona_;
+  hooks::Options options_, set_options_;
+  SessionDirectory directory_;
+  hooks::HookContext hook_context_;
+  std::shared_ptr<HookNetwork> network_;
+  std::unique_ptr<Route> route_; // null: hooks have the machine's network
+  std::vector<const hooks::Hook*> hooks_, last_hooks_;
+  SessionState state_{SessionState::opening};
+  std::string reason_;   // of its state
+  std::string unneeded_; // why nothing needs it after its users; empty: others may come
+  Haste haste_{Haste::none};
+  bool gone_{false}; // its directory, too
+  HookSet running_;  // the one in the foreground, and the background hooks until the end of the session
+  std::map<std::string, std::string> notes_; // by plugin/hook; rows of session_hook as JSON
+  std::map<int, std::function<void(const std::string&)>> users_;
+  int last_user_{0};
+  asio::steady_timer changed_, linger_;
 };
 
 } // namespace holdfast::worker

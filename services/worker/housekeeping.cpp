@@ -1,40 +1,41 @@
 #include "services/worker/housekeeping.hpp"
 
-#include "lib/archive/verify.hpp"
+#include "lib/base/backoff.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/log.hpp"
 #include "lib/store/control.hpp"
+#include "lib/store/worker.hpp"
 #include "services/worker/crawl_page.hpp"
-#include "services/worker/jitter.hpp"
-#include "services/worker/on_thread.hpp"
 
 #include <spdlog/spdlog.h>
 
 #include <chrono>
-#include <vector>
 
 namespace holdfast::worker {
 
 namespace {
 
 constexpr std::chrono::milliseconds kHousekeepingEvery{30000};
-constexpr std::chrono::milliseconds kAge{60000}; // until then it is left to a runner
-constexpr int kPurgeBatch = 20;
+constexpr std::chrono::milliseconds kAge{60000}; // until then it is left to a runner, which says what it cannot do
 
 } // namespace
+
+Housekeeping::Housekeeping(asio::any_io_executor executor, pg::Pool& pool, asio::thread_pool& files,
+                           const archive::Root& archive, std::chrono::milliseconds poll)
+    : pool_(pool), archive_(archive), upkeep_(pool, files, {kAge, kAge}, spdlog::level::debug), poll_(poll),
+      sleeper_(std::move(executor)) {}
 
 awaitable<void> Housekeeping::run() {
   while (!stopped_) {
     std::string problem;
     try {
       co_await check_clock();
-      co_await purge();
-      co_await pool_.run([this](pg::Connection& connection) { refresh_crawl_pages(connection, archive_, kAge); });
+      co_await upkeep_.step(archive_);
     } catch (const base::Error& error) {
       problem = error.what();
     }
     if (!problem.empty()) spdlog::debug("no housekeeping: {}", problem);
-    if (!stopped_) co_await sleeper_.sleep(jittered(kHousekeepingEvery));
+    if (!stopped_) co_await sleeper_.sleep(base::jittered(kHousekeepingEvery));
   }
 }
 
@@ -48,24 +49,19 @@ awaitable<void> Housekeeping::check_clock() {
   if (mended > 0) spdlog::warn("the clock of the database has gone back: {} due times were too far ahead", mended);
 }
 
-awaitable<void> Housekeeping::purge() {
-  const auto directories = co_await pool_.run(
-      [](pg::Connection& connection) { return store::purge_waiting(connection, kPurgeBatch, kAge); });
-  std::vector<std::string> gone;
-  co_await on_thread(files_, [&] {
-    if (!directories.empty()) archive_.check();
-    for (const auto& directory : directories) {
-      try {
-        archive::remove_snapshot(archive_, directory);
-        gone.push_back(directory);
-      } catch (const base::Error& error) {
-        spdlog::debug("not deleted: {}", error.what()); // a runner says it once
-      }
-    }
-  });
-  if (gone.empty()) co_return;
-  co_await pool_.run([&](pg::Connection& connection) { store::purge_done(connection, gone); });
-  spdlog::info("deleted the files of {} removed snapshots", gone.size());
+awaitable<void> Housekeeping::lapse_workers() {
+  const auto now = std::chrono::steady_clock::now();
+  if (lapsing_ || now - lapsed_ <= poll_) co_return;
+  lapsed_ = now;
+  lapsing_ = true;
+  std::string problem;
+  try {
+    co_await pool_.run([](pg::Connection& connection) { return store::lapse_workers(connection); });
+  } catch (const base::Error& error) {
+    problem = error.what(); // another round
+  }
+  if (!problem.empty()) spdlog::debug("no lapsed worker looked for: {}", problem);
+  lapsing_ = false;
 }
 
 awaitable<void> Housekeeping::make_crawl_page(std::string crawl_id) {

@@ -4,6 +4,9 @@
 #include "services/worker/machine_room.hpp"
 
 #include <spdlog/fmt/fmt.h>
+#include <spdlog/spdlog.h>
+
+#include <utility>
 
 namespace holdfast::worker {
 
@@ -32,6 +35,17 @@ std::string Intake::shortage() const {
                          options_.maximum_load);
   }
   return {};
+}
+
+bool Intake::look(const std::string& draining) {
+  auto why = draining.empty() ? shortage() : draining;
+  if (why == not_claiming_) return false;
+  if (draining.empty() && why.empty())
+    spdlog::info("claiming again");
+  else if (draining.empty())
+    spdlog::warn("not claiming: {}", why);
+  not_claiming_ = std::move(why);
+  return true;
 }
 
 } // namespace holdfast::worker

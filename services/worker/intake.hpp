@@ -1,5 +1,5 @@
 #pragma once
-// Whether this machine has room for new work. Owned by Worker; main thread only.
+// Whether this machine takes new work. Owned by Worker; main thread only.
 
 #include "services/worker/archive_watch.hpp"
 #include "services/worker/options.hpp"
@@ -14,13 +14,19 @@ public:
   Intake(const Options& options, const Scratch& scratch, const ArchiveWatch& archive)
       : options_(options), scratch_(scratch), archive_(archive) {}
 
-  // Why no new work is taken; empty: it is.
+  // What this machine is short of; empty: nothing.
   std::string shortage() const;
+  // Looks again, and says it in the log if that has changed: then true. `draining`: why it leaves, which is said
+  // already; empty: it does not.
+  bool look(const std::string& draining);
+  // Why no new work was taken at the last look; empty: it was.
+  const std::string& not_claiming() const noexcept { return not_claiming_; }
 
 private:
   const Options& options_;
   const Scratch& scratch_;
   const ArchiveWatch& archive_;
+  std::string not_claiming_;
 };
 
 } // namespace holdfast::worker

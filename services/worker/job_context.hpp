@@ -3,6 +3,7 @@
 
 #include "lib/archive/root.hpp"
 #include "lib/base/async.hpp"
+#include "lib/base/log.hpp"
 #include "lib/process/launcher.hpp"
 #include "lib/process/sandbox.hpp"
 #include "lib/store/snapshot.hpp"
@@ -35,11 +36,17 @@ struct JobContext {
   asio::any_io_executor executor;
   const process::Sandbox& sandbox; // of every hook of a page or a crawl; each gets its own directories on top
   HookNetworks& networks;
-  std::string cookie;              // HOLDFAST_COOKIE value of this incarnation
+  std::string cookie; // HOLDFAST_COOKIE value of this incarnation
   CrawlSessions* sessions{nullptr};
   BinaryResolver* binary_resolver{nullptr};
   RunningHooks* running_hooks{nullptr};
   Turns* turns{nullptr};
 };
+
+// What is logged while it lives is about this attempt, and a hook of it.
+inline base::LogAbout log_about(const store::Lease& lease, const std::string& plugin = "",
+                                const std::string& hook = "") {
+  return base::LogAbout({lease.crawl_id, lease.snapshot_id, lease.fence, plugin, hook});
+}
 
 } // namespace holdfast::worker

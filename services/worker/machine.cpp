@@ -2,6 +2,9 @@
 
 #include "lib/base/uuid.hpp"
 #include "lib/process/launcher.hpp"
+#include "lib/store/json.hpp"
+
+#include <nlohmann/json.hpp>
 
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
@@ -10,6 +13,19 @@
 #include <thread>
 
 namespace holdfast::worker {
+
+namespace {
+
+std::string capabilities(const Options& options) {
+  // A claim leaves out the crawls that name other plugins.
+  nlohmann::json plugins = nlohmann::json::array();
+  for (const auto& plugin : options.catalog->plugins())
+    if (options.catalog->lacking(plugin.first).empty()) plugins.push_back(plugin.first);
+  const bool bucket = options.archive_root.native().starts_with("s3:");
+  return store::json_text({{"plugins", plugins}, {"archive", bucket ? "s3" : "directory"}});
+}
+
+} // namespace
 
 store::ProcessInfo describe_process(const std::string& process_type, const std::string& worker_type,
                                     const std::string& version, int slots, const std::filesystem::path& keep_in) {
@@ -38,6 +54,13 @@ store::ProcessInfo describe_process(const std::string& process_type, const std::
   process.label = process_type + " on " + process.machine.hostname + " pid " + std::to_string(process.pid);
   process.version = version;
   process.slots = slots;
+  return process;
+}
+
+store::ProcessInfo describe_worker(const Options& options) {
+  auto process = describe_process("worker", options.kind, options.version, options.slots, options.data_dir);
+  process.parent_id = options.parent_id;
+  process.capabilities_json = capabilities(options);
   return process;
 }
 

@@ -2,6 +2,7 @@
 // What this process says of itself when it joins. Stateless.
 
 #include "lib/store/worker.hpp"
+#include "services/worker/options.hpp"
 
 #include <filesystem>
 #include <string>
@@ -12,5 +13,8 @@ namespace holdfast::worker {
 // /etc/machine-id keeps the id it was given.
 store::ProcessInfo describe_process(const std::string& process_type, const std::string& worker_type,
                                     const std::string& version, int slots, const std::filesystem::path& keep_in);
+
+// A worker of these options, with the plugins that it has.
+store::ProcessInfo describe_worker(const Options& options);
 
 } // namespace holdfast::worker

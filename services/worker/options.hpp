@@ -46,6 +46,7 @@ struct Options {
   int rate_limit_retries{4};                         // of a page whose site asked us to slow down
   std::chrono::milliseconds robots_delay_max{30000}; // a longer Crawl-delay is cut
   bool share_bodies{false};                          // equal files of the archive become one, by hard links
+  std::uint64_t text_bytes{256 << 10};               // of a page, for search; 0: none is stored
   std::chrono::milliseconds poll{5000}, lease{60000}, beat{15000}, margin{20000}, kill_grace{5000},
       drain_timeout{120000}, stop_timeout{20000};
   std::size_t session_max{4};                      // crawls with hooks open at once

@@ -9,6 +9,15 @@
 
 namespace holdfast::worker {
 
+hooks::HookContext machine_context(const JobContext& context) {
+  hooks::HookContext hook;
+  hook.data_dir = context.options.data_dir;
+  const bool sandboxed = context.sandbox.level != process::SandboxLevel::none;
+  hook.temporary_dir = sandboxed ? "/tmp" : context.options.temporary_dir;
+  hook.last_on_path = context.options.last_on_path();
+  return hook;
+}
+
 PreparedHook prepare_hook(const JobContext& context, const hooks::Hook& hook, hooks::Options options,
                           const hooks::HookContext& hook_context) {
   const auto& catalog = *context.options.catalog;

@@ -16,6 +16,9 @@ struct PreparedHook {
   hooks::HookLimits limits;
 };
 
+// What hooks of every page and crawl on this machine have in common.
+hooks::HookContext machine_context(const JobContext& context);
+
 // `options`: of machine, persona, crawl and snapshot, merged. Paths of binaries are this machine's, whatever they say.
 // Throws Error(configuration) for a value that does not fit.
 PreparedHook prepare_hook(const JobContext& context, const hooks::Hook& hook, hooks::Options options,

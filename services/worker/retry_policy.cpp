@@ -1,6 +1,5 @@
 #include "services/worker/retry_policy.hpp"
 
-#include <algorithm>
 #include <string>
 
 namespace holdfast::worker {
@@ -10,9 +9,8 @@ void RetryPolicy::require_trust(const base::Error& error) const {
     throw base::Error(base::ErrorClass::lease_lost, std::string("gave up on the database: ") + error.what());
 }
 
-awaitable<void> RetryPolicy::pause(Backoff& backoff) {
-  asio::steady_timer timer(co_await asio::this_coro::executor, backoff.next);
-  backoff.next = std::min(backoff.next * 2, std::chrono::milliseconds(2000));
+awaitable<void> RetryPolicy::pause(base::Backoff& backoff) {
+  asio::steady_timer timer(co_await asio::this_coro::executor, backoff.next());
   co_await timer.async_wait(asio::use_awaitable);
 }
 

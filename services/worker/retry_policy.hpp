@@ -3,6 +3,7 @@
 // trusted. Main thread only; owned by Worker, outlives its jobs.
 
 #include "lib/base/async.hpp"
+#include "lib/base/backoff.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/trust_window.hpp"
 #include "lib/pg/pool.hpp"
@@ -26,7 +27,7 @@ public:
   template <class Call>
   auto repeat(Call call) -> awaitable<std::invoke_result_t<Call&, pg::Connection&>> {
     static_assert(std::is_trivially_destructible_v<Call>);
-    Backoff backoff;
+    auto backoff = RetryPolicy::backoff();
     for (;;) {
       try {
         co_return co_await pool_.run(call);
@@ -46,11 +47,9 @@ public:
   }
 
   // The parts of repeat(), for callers that build each try again.
-  struct Backoff {
-    std::chrono::milliseconds next{50};
-  };
+  static base::Backoff backoff() { return {std::chrono::milliseconds(50), std::chrono::milliseconds(2000)}; }
   void require_trust(const base::Error& error) const; // throws Error(lease_lost)
-  static awaitable<void> pause(Backoff& backoff);
+  static awaitable<void> pause(base::Backoff& backoff);
 
 private:
   pg::Pool& pool_;

@@ -3,24 +3,19 @@
 // a coroutine that never throws: however it ends, the hooks it started are gone, and the page was handed in - sealed,
 // released - or its lease was lost and nothing was written.
 
-#include "lib/archive/attempt.hpp"
 #include "lib/base/async.hpp"
 #include "lib/base/log.hpp"
 #include "lib/hooks/hook_run.hpp"
 #include "lib/store/snapshot.hpp"
 #include "services/worker/admission.hpp"
-#include "services/worker/attempt_files.hpp"
-#include "services/worker/crawl_session.hpp"
+#include "services/worker/crawl_sessions.hpp"
 #include "services/worker/failure.hpp"
 #include "services/worker/hook_network.hpp"
+#include "services/worker/hook_results.hpp"
 #include "services/worker/hook_set.hpp"
 #include "services/worker/job_context.hpp"
-#include "services/worker/verdict.hpp"
 
-#include <cstdint>
-#include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -52,52 +47,38 @@ public:
   void list_hooks(std::vector<store::ActiveHook>& hooks) const;
 
 private:
-  base::LogAbout log_about(const std::string& plugin = "", const std::string& hook = "") const;
   void check() const; // throws Failure if the job is to end
   awaitable<void> archive_page();
-  void require_plugins() const;
   awaitable<void> join_session();
-  std::vector<std::string> selected_plugins();
   awaitable<void> run_hooks();
   awaitable<void> run_hook(const hooks::Hook& hook);
   awaitable<void> end_background();
-  std::size_t add_result(const hooks::Hook& hook);
-  void skip_hook(const hooks::Hook& hook, const std::string& reason);
-  awaitable<void> collect(std::shared_ptr<hooks::HookRun> run);
-  awaitable<void> take_files(const hooks::Hook& hook, archive::ResultView& result, const hooks::HookOutcome& outcome);
-  void take_discovered(const hooks::HookOutcome& outcome);
-  void take_hosts(const hooks::HookOutcome& outcome);
-  awaitable<std::optional<Failure>> slow_down(const hooks::HookOutcome& outcome, archive::ResultView& result);
+  awaitable<void> collect(HookSet::Running hook);
   awaitable<void> publish();
   void tell_traffic() const;
   awaitable<void> reap();
-  void complete_rows(const std::string& why);
   awaitable<Ending> hand_in(const std::optional<Failure>& failure);
   void log_answer(const store::PageAnswer& answer, const std::optional<Failure>& failure) const;
   Ending take_answer(const store::PageAnswer& answer);
+  awaitable<void> keep_text();
   awaitable<void> remove_published();
-  Verdict judge() const;
 
   JobContext& context_;
   store::Claim claim_;
   hooks::Options options_;
   hooks::HookContext hook_context_;
-  archive::SnapshotView view_;
-  std::vector<store::HookResult> rows_; // beside view_.results, whose text and files they get in the end
-  std::vector<HookEnd> ends_;           // beside them, for the verdict
-  std::string unreachable_;             // why no hook can get the page; empty: none has said so
-  AttemptFiles files_;
+  HookResults results_;
+  archive::SnapshotView& view_;
+  AttemptFiles& files_;
   Admission admission_;
-  std::set<std::string> hosts_; // of the page and its redirects
-  bool crawl_hooks_{false};     // the crawl has hooks of its own, which may write here too
-  std::uint64_t left_bytes_{0}; // by hooks so far, for claim_.max_snapshot_bytes
-  HookSet hooks_;               // their numbers are those in view_.results and rows_
-  std::vector<store::Seed> discovered_;
+  bool crawl_hooks_{false}; // the crawl has hooks of its own, which may write here too
+  HookSet hooks_;           // their numbers are those in results_
   store::Page page_;
   CrawlSessions::Share session_;
   std::unique_ptr<Route> route_;            // null: hooks have the machine's network
   std::string interrupted_, lost_, broken_; // reasons; empty: not. broken_: its crawl session died
   std::string published_;                   // directory published but not yet sealed
+  std::string text_;                        // of the page, for search
   std::string summary_;                     // of it, for the log
   bool in_doubt_{false};                    // the seal may have been granted without our knowing
   bool handed_in_{false}, sealed_crawl_{false};

@@ -75,7 +75,7 @@ awaitable<store::TurnAnswer> Turns::make(store::ClaimRequest claim) {
 }
 
 awaitable<store::TurnAnswer> Turns::make_until_told(store::ClaimRequest claim) {
-  RetryPolicy::Backoff backoff;
+  auto backoff = RetryPolicy::backoff();
   for (;;) {
     const auto taken = take();
     store::TurnRequest request;

@@ -1,12 +1,11 @@
 #include "services/worker/worker.hpp"
 
+#include "lib/base/backoff.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/base/log.hpp"
 #include "lib/base/metrics.hpp"
 #include "lib/base/test_point.hpp"
-#include "lib/store/json.hpp"
 #include "services/worker/connections.hpp"
-#include "services/worker/jitter.hpp"
 #include "services/worker/machine.hpp"
 
 #include <boost/asio/bind_cancellation_slot.hpp>
@@ -14,7 +13,6 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/system/system_error.hpp>
-#include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
 
 #include <unistd.h>
@@ -39,30 +37,14 @@ constexpr std::chrono::milliseconds kLeastWait{20}; // between claims that find 
 constexpr std::chrono::milliseconds kDueElsewhere{500};
 constexpr std::chrono::milliseconds kTrustCheck{1000};
 
-std::string capabilities(const Options& options) {
-  // A claim leaves out the crawls that name other plugins.
-  nlohmann::json plugins = nlohmann::json::array();
-  for (const auto& plugin : options.catalog->plugins())
-    if (options.catalog->lacking(plugin.first).empty()) plugins.push_back(plugin.first);
-  const bool bucket = options.archive_root.native().starts_with("s3:");
-  return store::json_text({{"plugins", plugins}, {"archive", bucket ? "s3" : "directory"}});
-}
-
 // For the fault suite, which must notice.
 bool self_fencing() { return !base::test_switch("NO_SELF_FENCING"); }
-
-store::ProcessInfo describe(const Options& options) {
-  auto process = describe_process("worker", options.kind, options.version, options.slots, options.data_dir);
-  process.parent_id = options.parent_id;
-  process.capabilities_json = capabilities(options);
-  return process;
-}
 
 } // namespace
 
 Worker::Worker(asio::io_context& io, Options options, base::StopSignal& stop, std::function<bool(pg::Connection&)> done)
     : io_(io), options_(std::move(options)), stop_(stop), done_(std::move(done)),
-      membership_(io.get_executor(), describe(options_), options_.lease, options_.margin),
+      membership_(io.get_executor(), describe_worker(options_), options_.lease, options_.margin),
       scratch_(options_.work_dir, id()), binaries_(options_.binary_directories, options_.data_dir / "lib"),
       sleeper_(io.get_executor()), trust_timer_(io) {
   sandbox_ = choose_sandbox(options_, options_.work_dir);
@@ -108,13 +90,15 @@ void Worker::make_parts(pg::Connection& connection) {
   running_hooks_ = std::make_unique<RunningHooks>(executor, *retry_, id(), [this] { return jobs_->hooks(); });
   expander_ = std::make_unique<CrawlExpander>(
       executor, *retry_, id(), options_,
-      CrawlExpander::Callbacks{[this] { return !leaving() && shortage().empty(); }, [this] { sleeper_.wake(); },
+      CrawlExpander::Callbacks{[this] { return !leaving() && intake_->shortage().empty(); },
+                               [this] { sleeper_.wake(); },
                                [this](std::string crawl) { return housekeeping_->make_crawl_page(std::move(crawl)); }});
-  housekeeping_ = std::make_unique<Housekeeping>(executor, *pool_, files_, *archive_root_);
+  housekeeping_ = std::make_unique<Housekeeping>(executor, *pool_, files_, *archive_root_, options_.poll);
 
-  context_ = std::unique_ptr<JobContext>(new JobContext{
-      options_, id(), membership_.process().machine.hostname, *retry_, *launcher_, binaries_, files_, resolver_,
-      *archive_root_, executor, sandbox_.sandbox, *networks_, id(), nullptr, nullptr, running_hooks_.get(), turns_.get()});
+  context_ = std::unique_ptr<JobContext>(new JobContext{options_, id(), membership_.process().machine.hostname, *retry_,
+                                                        *launcher_, binaries_, files_, resolver_, *archive_root_,
+                                                        executor, sandbox_.sandbox, *networks_, id(), nullptr, nullptr,
+                                                        running_hooks_.get(), turns_.get()});
   sessions_ = std::make_unique<CrawlSessions>(*context_, [this] { wake(); });
   context_->sessions = sessions_.get();
   jobs_ = std::make_unique<Jobs>(*context_, *turns_,
@@ -216,14 +200,8 @@ void Worker::spawn(awaitable<void> work, asio::cancellation_slot slot) {
 void Worker::start_heartbeat() {
   Membership::Callbacks callbacks;
   callbacks.beat = [this, held = held_](pg::Connection& connection) -> std::function<void()> {
-    std::vector<store::Lease> leases;
-    std::string stats;
-    {
-      const std::lock_guard lock(held->mutex);
-      leases = held->leases;
-      stats = held->stats_json();
-    }
-    auto answer = store::worker_beat(connection, id(), options_.lease, leases, stats);
+    const auto now = held->read();
+    auto answer = store::worker_beat(connection, id(), options_.lease, now.leases, now.stats_json());
     return [this, answer = std::move(answer)] { take_beat(answer); };
   };
   callbacks.notified = [this](const std::vector<std::string>& notifications) { heed(notifications); };
@@ -259,18 +237,7 @@ void Worker::heed(const std::vector<std::string>& notifications) {
 }
 
 void Worker::publish_held() {
-  const std::uint64_t free = scratch_.free_bytes();
-  const std::lock_guard lock(held_->mutex);
-  held_->leases = jobs_->leases();
-  held_->sealed = jobs_->sealed();
-  held_->free_bytes = free;
-  held_->not_claiming = not_claiming_;
-}
-
-std::string Worker::Held::stats_json() const {
-  nlohmann::json stats = {{"sealed", sealed}, {"free_bytes", free_bytes}};
-  if (!not_claiming.empty()) stats["not_claiming"] = not_claiming;
-  return store::json_text(std::move(stats));
+  held_->publish({jobs_->leases(), jobs_->sealed(), scratch_.free_bytes(), intake_->not_claiming()});
 }
 
 // Past the trust window others may have our work: nothing of ours may run on.
@@ -280,7 +247,7 @@ void Worker::fence(const std::string& reason) {
   base::count("holdfast_worker_fencings_total");
   spdlog::error("no longer trusted, killing {} snapshots' hooks: {}", jobs_->size(), reason);
   jobs_->lose_all("this worker is no longer trusted: " + reason);
-  sessions_->kill("this worker is no longer trusted: " + reason);
+  sessions_->hasten(Haste::kill, "this worker is no longer trusted: " + reason);
   binary_resolver_->stop();
   expander_->stop();
   housekeeping_->stop();
@@ -312,7 +279,7 @@ awaitable<void> Worker::watch_stop() {
   binary_resolver_->stop();
   expander_->stop();
   housekeeping_->stop();
-  not_claiming_ = shortage(); // for why(), and not worth another line here
+  intake_->look(drain_reason()); // for why()
   publish_held();
   spdlog::info("draining ({}): {} snapshots in work", stop_.reason(), jobs_->size());
   wake();
@@ -323,7 +290,7 @@ awaitable<void> Worker::watch_stop() {
   co_await stop_.reached(base::Strength::stop);
   deadline.cancel();
   jobs_->interrupt_all("its worker was stopped: " + stop_.reason());
-  sessions_->hurry("its worker was stopped: " + stop_.reason());
+  sessions_->hasten(Haste::hurry, "its worker was stopped: " + stop_.reason());
   wake();
   deadline.expires_after(options_.stop_timeout);
   deadline.async_wait([this](const boost::system::error_code& error) {
@@ -333,7 +300,7 @@ awaitable<void> Worker::watch_stop() {
   deadline.cancel();
   if (watchdog_) watchdog_->leave_within(kLeaveKilled);
   jobs_->lose_all("its worker was killed: " + stop_.reason());
-  sessions_->kill("its worker was killed: " + stop_.reason());
+  sessions_->hasten(Haste::kill, "its worker was killed: " + stop_.reason());
   wake();
 }
 
@@ -364,11 +331,7 @@ awaitable<void> Worker::turn_loop() {
     }
     if (!problem.empty()) spdlog::debug("no turn: {}", problem);
     // A turn looks for lapsed workers, unless it has finished pages. A worker that makes no other turns does it here.
-    if (const auto now = std::chrono::steady_clock::now();
-        (claim.room == 0 || !answer.pages.empty()) && !fenced_ && !lapsing_ && now - lapsed_ > options_.poll) {
-      lapsed_ = now;
-      spawn(lapse_workers());
-    }
+    if ((claim.room == 0 || !answer.pages.empty()) && !fenced_) spawn(housekeeping_->lapse_workers());
     if (!answer.claims.empty() || turns_->waiting() > 0) continue;
     const bool woken = co_await sleeper_.sleep(pause_after(answer));
     if (!woken) expander_->wake();
@@ -377,8 +340,8 @@ awaitable<void> Worker::turn_loop() {
 
 store::ClaimRequest Worker::claim_request() {
   store::ClaimRequest claim;
-  set_not_claiming(shortage());
-  if (leaving() || !not_claiming_.empty() || options_.kind == "crawl") return claim;
+  if (intake_->look(drain_reason())) publish_held();
+  if (leaving() || !intake_->not_claiming().empty() || options_.kind == "crawl") return claim;
   claim.room = std::max(0, options_.slots - static_cast<int>(running()));
   claim.order = options_.claim_order;
   claim.seeds = options_.kind == "snapshot" ? 0 : kOpenSeeds;
@@ -397,8 +360,8 @@ store::ClaimRequest Worker::claim_request() {
 std::chrono::milliseconds Worker::pause_after(const store::TurnAnswer& answer) const {
   auto pause = options_.poll;
   if (done_) pause = std::min(pause, kDoneCheck);
-  if (!not_claiming_.empty()) pause = kRoomCheck;
-  pause = jittered(pause);
+  if (!intake_->not_claiming().empty()) pause = kRoomCheck;
+  pause = base::jittered(pause);
   if (!answer.wait) return pause;
   // What is due already although nothing was found is not for us: paused, or of a crawl that has no room here.
   const auto due =
@@ -406,37 +369,11 @@ std::chrono::milliseconds Worker::pause_after(const store::TurnAnswer& answer) c
   return std::min(pause, due);
 }
 
-void Worker::set_not_claiming(std::string why) {
-  if (why == not_claiming_) return;
-  if (!draining_) { // else it has been said
-    if (why.empty())
-      spdlog::info("claiming again");
-    else
-      spdlog::warn("not claiming: {}", why);
-  }
-  not_claiming_ = std::move(why);
-  publish_held();
-}
-
-std::string Worker::shortage() const {
-  return draining_ ? "it is draining (" + stop_.reason() + ")" : intake_->shortage();
-}
+std::string Worker::drain_reason() const { return draining_ ? "it is draining (" + stop_.reason() + ")" : ""; }
 
 awaitable<void> Worker::crawl_sealed(std::string crawl_id) {
   sessions_->crawl_over(crawl_id, "its crawl is sealed");
   co_await housekeeping_->make_crawl_page(std::move(crawl_id));
-}
-
-awaitable<void> Worker::lapse_workers() {
-  lapsing_ = true;
-  std::string problem;
-  try {
-    co_await retry_->once([](pg::Connection& connection) { return store::lapse_workers(connection); });
-  } catch (const base::Error& error) {
-    problem = error.what(); // another round
-  }
-  if (!problem.empty()) spdlog::debug("no lapsed worker looked for: {}", problem);
-  lapsing_ = false;
 }
 
 awaitable<void> Worker::expand() {

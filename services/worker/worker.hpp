@@ -12,7 +12,8 @@
 #include "services/worker/archive_watch.hpp"
 #include "services/worker/binary_resolver.hpp"
 #include "services/worker/crawl_expander.hpp"
-#include "services/worker/crawl_session.hpp"
+#include "services/worker/crawl_sessions.hpp"
+#include "services/worker/held.hpp"
 #include "services/worker/hook_network.hpp"
 #include "services/worker/hook_sandbox.hpp"
 #include "services/worker/housekeeping.hpp"
@@ -36,7 +37,6 @@
 #include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -63,15 +63,6 @@ public:
   std::uint64_t sealed() const noexcept { return jobs_->sealed(); }
 
 private:
-  // What the beat thread may read of us.
-  struct Held {
-    std::mutex mutex;
-    std::vector<store::Lease> leases;
-    std::uint64_t sealed{0}, free_bytes{0};
-    std::string not_claiming;
-    std::string stats_json() const;
-  };
-
   void make_parts(pg::Connection& connection);
   void open_archive(pg::Connection& connection);
   void start_heartbeat();
@@ -91,10 +82,8 @@ private:
   awaitable<void> turn_loop();
   store::ClaimRequest claim_request();
   std::chrono::milliseconds pause_after(const store::TurnAnswer& answer) const;
-  void set_not_claiming(std::string why);
-  std::string shortage() const; // why no new work is taken; empty: it is
+  std::string drain_reason() const; // empty: it does not drain
   awaitable<void> crawl_sealed(std::string crawl_id);
-  awaitable<void> lapse_workers();
   awaitable<void> expand();
   awaitable<void> look_whether_done();
 
@@ -129,9 +118,7 @@ private:
   std::size_t spawned_{0}; // coroutines beside run() that have not ended
   bool draining_{false}, fenced_{false};
   std::exception_ptr failure_;
-  bool lapsing_{false};
-  std::chrono::steady_clock::time_point lapsed_{}, looked_whether_done_{};
-  std::string not_claiming_;
+  std::chrono::steady_clock::time_point looked_whether_done_{};
   std::unique_ptr<Watchdog> watchdog_;
 };
 

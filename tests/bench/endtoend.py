@@ -51,7 +51,7 @@ def through_holdfast(bench, plugins, directory, options, urls):
                 f"begin; select holdfast.crawl_add('{uuid.uuid4()}', $json${json.dumps(crawl)}$json$); "
                 f"select holdfast.crawl_add_seeds(id, {text}, '{{}}', null) from holdfast.crawl; commit"
             )
-            suite.wait_until(
+            suite.until(
                 "all is sealed", lambda: session.ask("select 1 from holdfast.crawl where status = 'sealed'"), 600
             )
             bad = session.ask(

@@ -54,7 +54,7 @@ def pickup(bench, samples):
                 crawl = str(uuid.uuid4())
                 suite.add_crawl(session, crawl, 1)
                 times.append(
-                    suite.wait_until(
+                    suite.until(
                         "a crawl is done",
                         lambda: session.ask(
                             f"""select extract(epoch from a.claimed_at - c.created_at) * 1000 || ' ' ||

@@ -51,7 +51,7 @@ class Tools:
                 "river": self.river,
                 "procrastinate": self.procrastinate,
             }[peer](peer)
-        except (RuntimeError, Missing) as error:
+        except (RuntimeError, AssertionError, Missing) as error:
             self.broken[peer] = str(error).strip().splitlines()[-1][:200]
             raise
         dsn = self.bench.server.dsn(database)

@@ -34,7 +34,7 @@ def snapshots_a_minute(bench, workers, rounds):
             with bench.server.session(database) as session:
                 running[0].joined(session, workers)
                 suite.add_crawl(session, uuid.uuid4(), count)
-                suite.wait_until(
+                suite.until(
                     "all is sealed",
                     lambda: session.ask("select count(*) from holdfast.snapshot_sealed") == str(count),
                     300,

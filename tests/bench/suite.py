@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import pathlib
-import pwd
 import re
 import shutil
 import signal
@@ -17,6 +16,9 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+sys.path.insert(0, str(HERE.parent))
+from harness import postgres  # noqa: E402
+from harness.wait import until  # noqa: E402
 
 
 class Missing(Exception):
@@ -29,15 +31,6 @@ def progress(text, end=False):
         sys.stderr.flush()
     elif end:
         print(text, file=sys.stderr, flush=True)
-
-
-def server_programs():
-    found = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: -float(path.parts[-3]))
-    if not found and shutil.which("initdb"):
-        found = [pathlib.Path(shutil.which("initdb")).resolve()]
-    if not found:
-        raise Missing("PostgreSQL is not installed")
-    return found[0].parent
 
 
 def run(command, seconds=120, **options):
@@ -118,96 +111,27 @@ def ticks_of(pid, children=False):
     return sum(map(int, fields[13:15] if children else fields[11:13]))
 
 
-def wait_until(what, condition, seconds):
-    end = time.monotonic() + seconds
-    while not (value := condition()):
-        if time.monotonic() > end:
-            raise RuntimeError(f"it did not happen within {seconds} s that {what}")
-        time.sleep(0.02)
-    return value
-
-
-class Server:
+class Server(postgres.Server):
     """The one PostgreSQL of a run, with the settings of its packager except those named here; durable as in earnest."""
 
     SETTINGS = {
         "fsync": "on",
         "synchronous_commit": "on",
         "max_connections": "200",
-        "listen_addresses": "",
         "shared_buffers": "512MB",
         "max_wal_size": "4GB",
         "log_min_messages": "fatal",
-        "timezone": "UTC",
     }
 
     def __init__(self, directory):
-        self.programs = server_programs()
-        self.directory = directory / "server"
-        self.directory.mkdir()
-        self.identity = {}
+        if not postgres.find_programs():
+            raise Missing("PostgreSQL is not installed")
+        super().__init__(directory / "server", **self.SETTINGS)
         self.count = 0
-        if os.geteuid() == 0:
-            account = pwd.getpwnam("postgres")
-            self.identity = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
-            os.chown(self.directory, account.pw_uid, account.pw_gid)
-        self.environment = {
-            **{k: v for k, v in os.environ.items() if not k.startswith("PG")},
-            "PGHOST": str(self.directory),
-            "PGUSER": "postgres",
-            "LC_ALL": "C.UTF-8",
-        }
-
-    def control(self, *arguments, seconds=120):
-        run(
-            [self.programs / "pg_ctl", "-D", self.directory / "data", "-w", *arguments],
-            seconds,
-            cwd=self.directory,
-            **self.identity,
-        )
-
-    def __enter__(self):
-        try:
-            run(
-                [
-                    self.programs / "initdb",
-                    "-D",
-                    self.directory / "data",
-                    "-U",
-                    "postgres",
-                    "-A",
-                    "trust",
-                    "-E",
-                    "UTF8",
-                    "--locale=C.UTF-8",
-                    "--no-sync",
-                ],
-                cwd=self.directory,
-                **self.identity,
-            )
-            settings = " ".join(f"-c {name}={value}" for name, value in self.SETTINGS.items())
-            self.control(
-                "-l",
-                self.directory / "log",
-                "-t",
-                "60",
-                "-o",
-                f"{settings} -c unix_socket_directories={self.directory}",
-                "start",
-            )
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *_):
-        if (self.directory / "data/postmaster.pid").exists():
-            with contextlib.suppress(RuntimeError):
-                self.control("-m", "immediate", "stop")
 
     def cpu_seconds(self):
         """CPU time of the server so far: of all its processes, also of those that have ended."""
-        postmaster = int((self.directory / "data/postmaster.pid").read_text().split()[0])
+        postmaster = self.process.pid
         while True:
             ended, total = ticks_of(postmaster, children=True), ticks_of(postmaster)
             for pid in pathlib.Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split():
@@ -219,20 +143,14 @@ class Server:
     def commits(self, database):
         """Commits in a database so far. A session tells of its own when it ends at the latest."""
         gone = f"select count(*) = 0 from pg_stat_activity where datname = '{database}' and backend_type = 'client backend'"
-        wait_until("the sessions have ended", lambda: self.sql("postgres", gone) == "t", 10)
+        until("the sessions have ended", lambda: self.sql("postgres", gone) == "t", 10)
         return int(self.sql("postgres", f"select xact_commit from pg_stat_database where datname = '{database}'"))
 
     def dsn(self, database):
         return f"postgresql://postgres@/{database}?host={self.directory}"
 
     def sql(self, database, text, seconds=600):
-        return run(
-            ["psql", "-X", "-q", "-At", "-v", "ON_ERROR_STOP=1", "-d", database, "-f", "-"],
-            seconds,
-            input=text,
-            env=self.environment,
-            cwd="/",
-        ).strip()
+        return self.psql(database, "-A", "-t", "-f", "-", input=text, timeout=seconds).strip()
 
     def version(self):
         return self.sql("postgres", "show server_version").split()[0]
@@ -486,7 +404,7 @@ class Program:
                 raise RuntimeError("holdfast ended: " + " ".join(self.log.read()[-600:].split()))
             return session.ask("select count(*) from holdfast.process where status = 'running'") == str(count)
 
-        wait_until("the worker has joined", look, 60)
+        until("the worker has joined", look, 60)
 
     def __enter__(self):
         return self

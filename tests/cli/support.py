@@ -5,13 +5,14 @@ import os
 import pwd
 import shutil
 import signal
-import socket
-import stat
 import subprocess
 import tempfile
-import time
 import unittest
 from pathlib import Path
+
+from harness.postgres import Server
+from harness.wait import free_port, until
+from harness.worker import living, processes, read
 
 PROGRAM = os.environ.get("HOLDFAST_TEST_PROGRAM", "")
 ROOT = os.geteuid() == 0
@@ -41,30 +42,6 @@ gate() {
 }
 %s
 """
-
-
-def until(what, condition, deadline=DEADLINE):
-    end = time.monotonic() + deadline
-    while True:
-        value = condition()
-        if value:
-            return value
-        if time.monotonic() > end:
-            raise AssertionError(f"it did not happen in time that {what}")
-        time.sleep(0.02)
-
-
-def processes():
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            yield int(entry.name)
-
-
-def read(path):
-    try:
-        return Path(path).read_bytes()
-    except OSError:
-        return b""
 
 
 class Result:
@@ -162,7 +139,7 @@ class Place:
         for pid in processes():
             environment = read(f"/proc/{pid}/environ")
             if b"HOLDFAST_COOKIE=" in environment and str(self.path).encode() in environment:
-                if b") Z " not in read(f"/proc/{pid}/stat"):
+                if living(pid):
                     found.append(pid)
         return found
 
@@ -182,7 +159,7 @@ class Place:
             for pid in processes()
             if Path(PROGRAM).parent.as_posix().encode() in read(f"/proc/{pid}/cmdline")
             and marks in read(f"/proc/{pid}/environ")
-            and b") Z " not in read(f"/proc/{pid}/stat")
+            and living(pid)
         ]
 
     def attempts(self):
@@ -245,91 +222,18 @@ def with_mounts(script):
     return ["unshare", "-m", "sh", "-c", f'{script} && exec "$@"', "sh"]
 
 
-def postgres_programs():
-    candidates = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: -int(path.parent.name))
-    found = shutil.which("initdb")
-    if found:
-        candidates.insert(0, Path(found).resolve().parent)
-    for candidate in candidates:
-        if (candidate / "initdb").exists():
-            return candidate
-    raise unittest.SkipTest("PostgreSQL is not installed")
-
-
-class Database:
+class Database(Server):
     """A PostgreSQL server that is not holdfast's own: on a port, with passwords."""
 
     PASSWORD = "correct horse"
 
     def __init__(self):
-        programs = postgres_programs()
-        self._directory = Path(tempfile.mkdtemp(prefix="holdfast-pg-"))
-        self._identity = {}
-        if ROOT:
-            user = pwd.getpwnam("postgres")
-            os.chown(self._directory, user.pw_uid, user.pw_gid)
-            self._identity = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
-        secret = self._directory / "password"
-        secret.write_text(self.PASSWORD + "\n")
-        secret.chmod(stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH)
-        self._call(
-            programs / "initdb",
-            "-D",
-            self._directory / "data",
-            "-U",
-            "holdfast",
-            "-A",
-            "scram-sha-256",
-            "-N",
-            "--pwfile",
-            secret,
-            "-E",
-            "UTF8",
-            "--locale=C",
-        )
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        self._server = subprocess.Popen(
-            [
-                programs / "postgres",
-                "-D",
-                self._directory / "data",
-                "-p",
-                str(self.port),
-                "-k",
-                self._directory,
-                "-c",
-                "listen_addresses=127.0.0.1",
-                "-c",
-                "fsync=off",
-            ],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            cwd="/",
-            **self._identity,
-        )
-        until("the server answers", lambda: self.sql("select 1", check=False) == "1", 60)
-
-    def _call(self, *command):
-        subprocess.run(command, check=True, capture_output=True, cwd="/", **self._identity)
+        super().__init__(user="holdfast", port=free_port(), password=self.PASSWORD)
+        self.__enter__()
 
     def url(self, name="postgres", password=PASSWORD, user="holdfast"):
         secret = f":{password.replace(' ', '%20')}" if password else ""
         return f"postgresql://{user}{secret}@127.0.0.1:{self.port}/{name}"
 
-    def sql(self, text, name="postgres", check=True):
-        done = subprocess.run(
-            ["psql", "-X", "-q", "-At", "-v", "ON_ERROR_STOP=1", "-d", self.url(name), "-c", text],
-            capture_output=True,
-            text=True,
-            cwd="/",
-        )
-        if check and done.returncode != 0:
-            raise AssertionError(done.stderr)
-        return done.stdout.strip()
-
     def close(self):
-        self._server.send_signal(signal.SIGINT)
-        self._server.wait(60)
-        shutil.rmtree(self._directory)
+        self.__exit__()

@@ -72,7 +72,6 @@ class CommandLine(Case):
             (["update"], "holdfast add --update URL"),
             (["server", "0.0.0.0:8000"], "holdfast serve"),
             (["shell"], "holdfast psql"),
-            (["search", "word"], "holdfast list --url"),
             (["install"], "holdfast doctor"),
             (["oneshot", URL], "holdfast add URL"),
             (["plugins"], "holdfast doctor"),

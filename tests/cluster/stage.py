@@ -5,315 +5,37 @@ nothing but leave a trace of every run, in order, in one file.
 """
 
 import contextlib
-import ctypes
 import glob
 import hashlib
-import json
 import os
 import pathlib
-import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
-import threading
-import time
+
+from harness.postgres import PgBouncer, Server, give
+from harness.proxy import Proxy
+from harness.wait import Failure, free_port, until
+from harness.worker import cookies, process_table, processes_below, tail
 
 # A third of the defaults' proportions: the rule between them is checked by the workers at start.
 LEASE, BEAT, MARGIN, GRACE = 3.0, 0.5, 1.5, 0.5
 
 
-class Failure(Exception):
-    """The suite has noticed something that must not be."""
+class Postgres(Server):
+    """The cluster's database, durable. `mount` may put its files on a disk that can be filled."""
 
-
-def wait_for(what, condition, seconds):
-    """Polls until the condition is true; returns its value."""
-    deadline = time.monotonic() + seconds
-    while True:
-        value = condition()
-        if value:
-            return value
-        if time.monotonic() > deadline:
-            raise Failure(f"waited {seconds:.0f} s in vain for: {what}")
-        time.sleep(0.05)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def account_for_servers():
-    """PostgreSQL and PgBouncer refuse to run as root."""
-    if os.geteuid() != 0:
-        return {}
-    for name in ("postgres", "nobody"):
-        with contextlib.suppress(KeyError):
-            account = pwd.getpwnam(name)
-            return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
-    raise Failure("no account to run PostgreSQL under")
-
-
-class Postgres:
-    """`mount`: called with the data directory before there is anything in it, to put it on a disk that can be filled."""
-
-    def __init__(self, directory, mount=None):
-        self.directory, self.port, self.identity = directory, free_port(), account_for_servers()
-        found = sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"), key=lambda path: float(path.split("/")[4]))
-        self.programs = (
-            pathlib.Path(found[-1]).parent
-            if found
-            else pathlib.Path(shutil.which("initdb") or "/missing/initdb").parent
-        )
+    def __init__(self, directory, mount=lambda path: False, **settings):
         directory.mkdir()
-        if self.identity:
-            os.chown(directory, self.identity["user"], self.identity["group"])
-        self.environment = {**{k: v for k, v in os.environ.items() if not k.startswith("PG")}, "LC_ALL": "C.UTF-8"}
-        self.small_disk = mount is not None and mount(directory / "data")
-        if self.identity:
-            os.chown(directory / "data", self.identity["user"], self.identity["group"]) if self.small_disk else None
-        self.run("initdb", "-D", "data", "-U", "holdfast", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8")
+        self.small_disk = mount(directory / "data")
+        own = {"max_connections": 60, "shared_buffers": "32MB", "min_wal_size": "32MB", "max_wal_size": "64MB"}
+        super().__init__(directory, user="holdfast", port=free_port(), fsync="on", **{**own, **settings})
+        if self.small_disk:
+            give(directory / "data", self.identity)
+        self.create()
         self.start()
-        self.sql("create database holdfast", database="postgres")
-
-    def run(self, program, *arguments, check=True, timeout=120):
-        done = subprocess.run(
-            [self.programs / program, *map(str, arguments)],
-            cwd=self.directory,
-            env=self.environment,
-            text=True,
-            timeout=timeout,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            **self.identity,
-        )
-        if check and done.returncode != 0:
-            raise Failure(f"{program} failed ({done.returncode}):\n{done.stdout}")
-        return done.stdout
-
-    def start(self):
-        # Its output goes to a file: the server would keep our end of a pipe open.
-        settings = (
-            f"-c listen_addresses=127.0.0.1 -c port={self.port} -c unix_socket_directories={self.directory} -c timezone=UTC"
-            " -c max_connections=60 -c shared_buffers=32MB -c log_min_messages=warning -c min_wal_size=32MB -c max_wal_size=64MB"
-        )
-        self.run("pg_ctl", "-D", "data", "-l", "log", "-w", "-t", 60, "-o", settings, "start")
-
-    def crash(self):
-        """As a power cut that spares the disk: every session is lost, the log is replayed."""
-        self.run("pg_ctl", "-D", "data", "-w", "-t", 60, "-m", "immediate", "stop", check=False)
-        self.start()
-
-    def running(self):
-        return "server is running" in self.run("pg_ctl", "-D", "data", "status", check=False)
-
-    def stop(self):
-        self.run("pg_ctl", "-D", "data", "-w", "-t", 60, "-m", "immediate", "stop", check=False)
-
-    def sql(self, text, database="holdfast", tries=40):
-        """Rows as lists of text, over the socket, past every proxy. Repeated while the server is away."""
-        command = [
-            self.programs / "psql",
-            "-X",
-            "-q",
-            "-A",
-            "-t",
-            "-F",
-            "\x1f",
-            "-v",
-            "ON_ERROR_STOP=1",
-            "-h",
-            self.directory,
-            "-p",
-            str(self.port),
-            "-U",
-            "holdfast",
-            "-d",
-            database,
-            "-f",
-            "-",
-        ]
-        for attempt in range(tries):
-            done = subprocess.run(
-                command,
-                input=text,
-                env=self.environment,
-                text=True,
-                timeout=120,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-            )
-            if done.returncode == 0:
-                return [line.split("\x1f") for line in done.stdout.splitlines()]
-            if done.returncode != 2 and "terminat" not in done.stderr and "server closed" not in done.stderr:
-                break
-            time.sleep(0.25)
-        raise Failure(f"psql: {done.stderr.strip()}\n{text[:400]}")
-
-    def log(self):
-        return (self.directory / "log").read_text(errors="replace").splitlines()
-
-    def value(self, text):
-        rows = self.sql(text)
-        return rows[0][0] if rows else None
-
-
-class PgBouncer:
-    """A pooler in transaction mode between the workers and the server."""
-
-    def __init__(self, directory, server_port):
-        self.port, identity = free_port(), account_for_servers()
-        directory.mkdir()
-        (directory / "users").write_text('"holdfast" ""\n')
-        (directory / "pgbouncer.ini").write_text(
-            f"[databases]\n* = host=127.0.0.1 port={server_port}\n[pgbouncer]\nlisten_addr=127.0.0.1\nlisten_port={self.port}\nunix_socket_dir=\n"
-            f"auth_type=trust\nauth_file={directory}/users\npool_mode=transaction\nmax_client_conn=200\ndefault_pool_size=8\n"
-            "ignore_startup_parameters=options,extra_float_digits\nserver_login_retry=1\nlogfile=\n"
-        )
-        if identity:
-            for path in (directory, *directory.iterdir()):
-                os.chown(path, identity["user"], identity["group"])
-        self.process = subprocess.Popen(
-            [shutil.which("pgbouncer") or "/usr/sbin/pgbouncer", "-q", directory / "pgbouncer.ini"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=open(directory / "log", "w"),
-            cwd=directory,
-            **identity,
-        )
-        wait_for("PgBouncer listens", self.answers, 20)
-
-    def answers(self):
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
-            return True
-        return False
-
-    def stop(self):
-        self.process.kill()
-        self.process.wait()
-
-
-class Proxy:
-    """Stands between one worker and the database. What it does with bytes is the network's weather."""
-
-    def __init__(self, target_port):
-        self.target_port, self.mode, self.lock, self.pairs = target_port, "pass", threading.Lock(), set()
-        self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    class Pair:
-        def __init__(self, client, server):
-            self.client, self.server, self.dead, self.copied = client, server, False, 0
-
-        def close(self):
-            for end in (self.client, self.server):
-                with contextlib.suppress(OSError):
-                    end.shutdown(socket.SHUT_RDWR)
-
-    def accept(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            if self.mode == "refuse":
-                client.close()
-                continue
-            try:
-                server = socket.create_connection(("127.0.0.1", self.target_port), 5)
-                server.settimeout(None)
-            except OSError:
-                client.close()
-                continue
-            pair = Proxy.Pair(client, server)
-            with contextlib.suppress(OSError):  # gone again already: what copies will notice
-                for end in (client, server):
-                    end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            with self.lock:
-                pair.dead = self.mode == "swallow"
-                self.pairs.add(pair)
-            threading.Thread(target=self.copy, args=(pair, client, server, True), daemon=True).start()
-            threading.Thread(target=self.copy, args=(pair, server, client, False), daemon=True).start()
-
-    def copy(self, pair, source, sink, from_client):
-        with contextlib.suppress(OSError):
-            while True:
-                data = source.recv(65536)
-                if not data:
-                    break
-                # What has lost a byte stays dead: it looks open, and never says anything again.
-                if pair.dead or (self.mode == "deaf" and not from_client):
-                    pair.dead = pair.dead or self.mode != "deaf"
-                    continue
-                sink.sendall(data)
-        pair.close()
-        with self.lock:
-            self.pairs.discard(pair)
-            pair.copied += 1
-            if pair.copied == 2:  # both directions are over
-                pair.client.close()
-                pair.server.close()
-
-    def set(self, mode):
-        """pass, refuse (no connection gets through, sessions are cut), swallow (everything looks open, nothing arrives, for these sessions not
-        even later), deaf (what the client says arrives, no answer does)."""
-        with self.lock:
-            self.mode = mode
-            pairs = set(self.pairs)
-            for pair in pairs:
-                pair.dead = pair.dead or mode == "swallow"
-        if mode == "refuse":
-            self.cut()
-
-    def cut(self):
-        with self.lock:
-            pairs = set(self.pairs)
-        for pair in pairs:
-            pair.close()
-
-    def close(self):
-        with contextlib.suppress(OSError):
-            self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
-        self.cut()
-
-
-def process_table():
-    """pid -> (parent, state, name) of every process."""
-    table = {}
-    for path in glob.glob("/proc/[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            text = pathlib.Path(path).read_text()
-            name, rest = text[text.index("(") + 1 : text.rindex(")")], text[text.rindex(")") + 2 :].split()
-            table[int(path.split("/")[2])] = (int(rest[1]), rest[0], name)
-    return table
-
-
-def processes_below(top):
-    table = process_table()
-    below, found = {top}, []
-    while True:
-        more = [pid for pid, entry in table.items() if entry[0] in below and pid not in below]
-        if not more:
-            return [(pid, table[pid][2]) for pid in found if table[pid][1] not in "ZX"]
-        below.update(more)
-        found += more
-
-
-def cookies():
-    """pid -> HOLDFAST_COOKIE of every process that has one."""
-    found = {}
-    for path in glob.glob("/proc/[0-9]*/environ"):
-        with contextlib.suppress(OSError):
-            for entry in pathlib.Path(path).read_bytes().split(b"\0"):
-                if entry.startswith(b"HOLDFAST_COOKIE="):
-                    found[int(path.split("/")[2])] = entry[16:].decode()
-    return found
+        self.sql("create database holdfast")
 
 
 class Worker:
@@ -429,12 +151,6 @@ class Worker:
             except subprocess.TimeoutExpired:
                 raise Failure(f"worker {self.number} does not leave; {self.log_path}:\n{tail(self.log_path)}") from None
         return 0
-
-
-def tail(path, lines=15):
-    with contextlib.suppress(OSError):
-        return "\n".join("    " + line for line in path.read_text(errors="replace").splitlines()[-lines:])
-    return ""
 
 
 HOOK = r"""#!/bin/sh
@@ -605,7 +321,7 @@ class Stage:
             return self.postgres.value("select count(*) from holdfast.crawl where status <> 'sealed'") == "0"
 
         try:
-            wait_for("every crawl is sealed", done, seconds)
+            until("every crawl is sealed", done, seconds)
         except Failure as failure:
             self.keep = True
             raise Failure(f"{failure}\n{self.diagnosis()}") from None
@@ -645,7 +361,7 @@ class Stage:
         lines = []
         for title, text in parts:
             try:
-                lines += [f"  {title}: " + " | ".join(row) for row in self.postgres.sql(text)]
+                lines += [f"  {title}: " + " | ".join(row) for row in self.postgres.rows(text)]
             except Failure as failure:
                 lines.append(f"  {title}: {failure}")
         for worker in self.workers:
@@ -678,9 +394,9 @@ class Stage:
         """Everything that must hold when all is sealed and the workers have left; returns figures for people."""
         problems = [
             " ".join(row)
-            for row in self.postgres.sql("select invariant, object_id, detail from holdfast.check_invariants()")
+            for row in self.postgres.rows("select invariant, object_id, detail from holdfast.check_invariants()")
         ]
-        ask = self.postgres.sql
+        ask = self.postgres.rows
         for crawl, (urls, cap) in self.expected.items():
             have = [row[0] for row in ask(f"select url from holdfast.snapshot where crawl_id = '{crawl}'")]
             lost = urls - set(have) - self.never_found(crawl)
@@ -719,7 +435,7 @@ class Stage:
     def never_found(self, crawl):
         """What only pages lead to whose hook was killed, or whose owners died three times: no worker could know of it."""
         found, missed = set(), set()
-        for url, outcome in self.postgres.sql(
+        for url, outcome in self.postgres.rows(
             f"""select s.url, e.outcome from holdfast.snapshot s join holdfast.snapshot_sealed e
                                                   on e.snapshot_id = s.id and e.crawl_id = s.crawl_id where s.crawl_id = '{crawl}'"""
         ):
@@ -732,7 +448,7 @@ class Stage:
 
     def check_files(self):
         problems, named = [], set()
-        for snapshot, directory, digest, files in self.postgres.sql(
+        for snapshot, directory, digest, files in self.postgres.rows(
             "select snapshot_id, directory, manifest_sha256, files from holdfast.snapshot_sealed where directory is not null"
         ):
             path = self.archive / directory
@@ -766,7 +482,7 @@ class Stage:
         scratch = [path for worker in self.workers for path in pathlib.Path(worker.work_dir).glob("workers/*")]
         if scratch:
             problems.append(f"{len(scratch)} directories left in scratch, the first: {scratch[0]}")
-        workers = {row[0] for row in self.postgres.sql("select id from holdfast.process")}
+        workers = {row[0] for row in self.postgres.rows("select id from holdfast.process")}
         orphans = {pid: cookie for pid, cookie in cookies().items() if cookie.split(".")[0] in workers}
         if orphans:
             problems.append(f"orphan processes: {orphans}")
@@ -786,7 +502,7 @@ class Stage:
         """No hook runs on once a later attempt's has begun. A worker that is stopped cannot stop its hooks, so those do not count."""
         owners = {
             (row[0], int(row[1])): row[2]
-            for row in self.postgres.sql("select snapshot_id, fence, process_id from holdfast.v_attempt")
+            for row in self.postgres.rows("select snapshot_id, fence, process_id from holdfast.v_attempt")
         }
         newest, overlaps, self.stopped_overlaps = {}, set(), set()
         for _, snapshot, fence in self.runs():
@@ -804,17 +520,17 @@ class Stage:
         distinct = len({snapshot for snapshot, _ in begun}) or 1
         ends = {
             row[0]: int(row[1])
-            for row in self.postgres.sql("select ending, count(*) from holdfast.v_attempt group by 1")
+            for row in self.postgres.rows("select ending, count(*) from holdfast.v_attempt group by 1")
         }
         outcomes = {
             row[0]: int(row[1])
-            for row in self.postgres.sql("select outcome, count(*) from holdfast.snapshot_sealed group by 1")
+            for row in self.postgres.rows("select outcome, count(*) from holdfast.snapshot_sealed group by 1")
         }
         recovery, net = [], []
         for name, when in self.kills:
             claims = [
                 float(row[0])
-                for row in self.postgres.sql(
+                for row in self.postgres.rows(
                     f"""
                 select extract(epoch from n.claimed_at) from holdfast.v_attempt a
                   join holdfast.v_attempt n on n.snapshot_id = a.snapshot_id and n.fence = a.fence + 1

@@ -8,7 +8,9 @@ import signal
 import time
 
 import stage
-from stage import LEASE, Failure
+from harness.wait import Failure
+from harness.worker import processes_below
+from stage import LEASE
 
 
 class Storm:
@@ -76,16 +78,14 @@ class Storm:
     # The faults -----
 
     def terminate_backends(self, worker, dice):
-        self.place.postgres.sql(
+        self.place.postgres.rows(
             f"select pg_terminate_backend(pid) from (select pid from pg_stat_activity where application_name like 'worker%' "
             f"order by random() limit {dice.randint(1, 4)}) s"
         )
 
     def kill_hook(self, worker, dice):
         below = [
-            entry
-            for entry in stage.processes_below(worker.process.pid)
-            if entry[1] not in ("holdfast", "holdfast-guard")
+            entry for entry in processes_below(worker.process.pid) if entry[1] not in ("holdfast", "holdfast-guard")
         ]
         if below:
             with contextlib.suppress(ProcessLookupError):

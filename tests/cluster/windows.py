@@ -5,7 +5,8 @@ import os
 import signal
 
 import stage
-from stage import LEASE, MARGIN, Failure, wait_for
+from harness.wait import Failure, until
+from harness.worker import process_table
 
 # Every step between claim and seal, and of turning seeds into snapshots.
 KILL_POINTS = [
@@ -82,7 +83,7 @@ def killed_at(shared, point):
         worker = place.workers[0]
         worker.expected_end = True
         worker.start()
-        wait_for(f"the worker is killed {point}", lambda: ended(worker), 30)
+        until(f"the worker is killed {point}", lambda: ended(worker), 30)
         worker.extra = {}
         place.start()
         settle(place, f"killed {point}")
@@ -103,7 +104,7 @@ def answer_lost_at(shared, point):
 
 def stopped(worker):
     pid = worker.pid()
-    return pid if pid and stage.process_table().get(pid, (0, ""))[1] == "T" else None
+    return pid if pid and process_table().get(pid, (0, ""))[1] == "T" else None
 
 
 def stopped_at(shared, point, action="stop", cut_off=False):
@@ -111,7 +112,7 @@ def stopped_at(shared, point, action="stop", cut_off=False):
     with shared.two_workers(f"{action}:{point}:1") as place:
         worker, other = place.workers
         worker.start()
-        pid = wait_for(f"the worker stops {point}", lambda: stopped(worker), 30)
+        pid = until(f"the worker stops {point}", lambda: stopped(worker), 30)
         place.stopped.add(worker.identity(pid))
         if cut_off:
             worker.proxy.set("refuse")
@@ -119,10 +120,10 @@ def stopped_at(shared, point, action="stop", cut_off=False):
         place.wait_until_sealed(60)
         os.kill(pid, signal.SIGCONT)
         if cut_off:
-            wait_for("the worker has given up", lambda: "dropped" in worker.log_path.read_text(errors="replace"), 30)
+            until("the worker has given up", lambda: "dropped" in worker.log_path.read_text(errors="replace"), 30)
             worker.proxy.set("pass")
         else:
-            wait_for(
+            until(
                 "the worker has heard that it is no longer counted on",
                 lambda: "no longer trusted, killing" in worker.log_path.read_text(errors="replace"),
                 30,
@@ -136,7 +137,7 @@ def main_thread_hangs(shared):
     with shared.two_workers("hang:take_beat:6", tenths=40, count=2) as place:
         worker, other = place.workers
         worker.start()
-        wait_for("the worker ends itself", lambda: ended(worker), 30)
+        until("the worker ends itself", lambda: ended(worker), 30)
         if worker.process.returncode != 75:
             raise Failure(f"a hanging worker ended with status {worker.process.returncode}")
         worker.extra, worker.expected_end = {}, True
@@ -149,10 +150,10 @@ def cut_off(shared, extra=None):
     with shared.two_workers(tenths=70, count=2, slots=2, extra=extra) as place:
         worker, other = place.workers
         worker.start()
-        wait_for("its hooks run", lambda: sum(1 for _ in place.runs(True)) > 4, 30)
+        until("its hooks run", lambda: sum(1 for _ in place.runs(True)) > 4, 30)
         worker.proxy.set("swallow")
         other.start()
-        wait_for("the other worker has taken over", lambda: any(fence > 1 for _, _, fence in place.runs(True)), 30)
+        until("the other worker has taken over", lambda: any(fence > 1 for _, _, fence in place.runs(True)), 30)
         worker.proxy.set("pass")
         settle(place, "cut off", 90)
 
@@ -161,7 +162,7 @@ def leaves_cut_off(shared):
     """Asked to leave while the network is dead, a worker ends: it waits for no answer without a deadline."""
     with shared.two_workers(tenths=3) as place:
         place.start()
-        wait_for(
+        until(
             "both are known",
             lambda: place.postgres.value(
                 "select count(*) from holdfast.process where status = 'running' and beat_at > started_at"
@@ -172,7 +173,7 @@ def leaves_cut_off(shared):
         worker = place.workers[0]
         worker.proxy.set("swallow")
         worker.leave()
-        wait_for("the worker ends", lambda: ended(worker), 60)
+        until("the worker ends", lambda: ended(worker), 60)
         worker.process = None
         settle(place, "leaves cut off", 60)
 
@@ -181,9 +182,9 @@ def too_many_connections(shared):
     """53300 is waited out, with pauses between the tries."""
     with shared.two_workers(tenths=3) as place:
         place.start()
-        wait_for("hooks run", lambda: place.trace.read_text(), 30)
-        place.postgres.sql("alter database holdfast connection limit 0", "postgres")
-        place.postgres.sql(
+        until("hooks run", lambda: place.trace.read_text(), 30)
+        place.postgres.rows("alter database holdfast connection limit 0", "postgres")
+        place.postgres.rows(
             "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'worker%'", "postgres"
         )
         settle(place, "too many connections", 60)
@@ -218,7 +219,7 @@ def change_function(place, name, *changes):
         for old, new in changes
     )
     try:
-        place.postgres.sql(
+        place.postgres.rows(
             f"do $do$ declare t text := pg_get_functiondef('holdfast.{name}'::regproc); begin {steps} execute t; end $do$"
         )
     except Failure as failure:
@@ -227,7 +228,7 @@ def change_function(place, name, *changes):
 
 def break_crawl_lock(place):
     # The second guard: it refuses what is too much, and the turn is repeated.
-    place.postgres.sql("alter table holdfast.crawl drop constraint crawl_urls_within_limit")
+    place.postgres.rows("alter table holdfast.crawl drop constraint crawl_urls_within_limit")
     # Without the lock, what the crawl has is read before others have written: the pause makes sure of it.
     change_function(
         place,
@@ -260,14 +261,14 @@ def break_fence(shared):
         )
         worker, other = place.workers
         worker.start()
-        first = wait_for("the worker stops before its seal", lambda: stopped(worker), 30)
+        first = until("the worker stops before its seal", lambda: stopped(worker), 30)
         other.extra = {"HOLDFAST_TEST_POINT": "stop:before_seal:1"}
         other.start()
-        second = wait_for("the other worker stops before its seal", lambda: stopped(other), 30)
+        second = until("the other worker stops before its seal", lambda: stopped(other), 30)
         place.stopped |= {worker.identity(first), other.identity(second)}
         os.kill(first, signal.SIGCONT)
         try:
-            wait_for(
+            until(
                 "its seal, which is too late",
                 lambda: place.postgres.value(
                     f"select count(*) from holdfast.snapshot_sealed where sealed_at > {place.since}"

@@ -6,14 +6,13 @@ seconds a line. Prints figures, judges none. Not part of ctest; the default of c
 from here (tests/seed_checklist.md, 15).
 """
 
-import importlib.util
 import pathlib
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-spec = importlib.util.spec_from_file_location("isolation", HERE.parent / "isolation" / "run.py")
-isolation = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(isolation)
+sys.path.insert(0, str(HERE.parent))
+from harness import postgres  # noqa: E402
+from harness.wait import end_in_order  # noqa: E402
 
 STAGE = """
 create function worker(n integer) returns uuid language sql as $$
@@ -73,14 +72,14 @@ ORDERS = (("oldest", 0), ("oldest", 20), ("oldest", 100), ("oldest", 1000), ("ne
 
 
 def main():
-    programs = isolation.find_programs()
-    if not programs:
+    end_in_order()
+    if not postgres.find_programs():
         print("no PostgreSQL server programs")
-        return isolation.SKIPPED
-    with isolation.Server(programs[0]) as server:
+        return 77
+    with postgres.Server(autovacuum="off") as server:
         server.load("claims")
-        run = lambda sql: server.psql("-d", "claims", "-A", "-t", "-c", sql).strip()
-        server.psql("-d", "claims", "-f", "-", input=STAGE)
+        run = lambda sql: server.sql(sql, "claims")
+        run(STAGE)
         run("call fill(40000)")
         run("analyze")
         script = server.directory / "step.sql"

@@ -7,14 +7,13 @@ overstepped, or an invariant is broken. No time is judged. Short mode (what ctes
 """
 
 import argparse
-import importlib.util
 import pathlib
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-spec = importlib.util.spec_from_file_location("isolation", HERE.parent / "isolation" / "run.py")
-isolation = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(isolation)
+sys.path.insert(0, str(HERE.parent))
+from harness import postgres  # noqa: E402
+from harness.wait import end_in_order  # noqa: E402
 
 GIANT = "c0000000-0000-7000-8000-000000000000"
 STAGE = """
@@ -88,14 +87,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--pages", type=int, default=200_000, help="pages of the giant crawl")
     arguments = parser.parse_args()
-    programs = isolation.find_programs()
-    if not programs:
+    end_in_order()
+    if not postgres.find_programs():
         print("skipped: no PostgreSQL server programs")
-        return isolation.SKIPPED
-    with isolation.Server(programs[0]) as server:
+        return 77
+    with postgres.Server(autovacuum="off") as server:
         server.load("fair")
-        run = lambda sql: server.psql("-d", "fair", "-A", "-t", "-c", sql).strip()
-        server.psql("-d", "fair", "-f", "-", input=STAGE)
+        run = lambda sql: server.sql(sql, "fair")
+        run(STAGE)
         run(f"call fill({arguments.pages})")
         run("call expand()")
         run("analyze")

@@ -25,8 +25,10 @@ import unittest
 from urllib.parse import unquote
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parent)]
 import web  # noqa: E402
+from harness import postgres  # noqa: E402
+from harness.wait import end_in_order  # noqa: E402
 
 OPTIONS = argparse.Namespace(holdfast=None, full=False)
 
@@ -39,10 +41,7 @@ def load(name, path):
     return module
 
 
-runner = load(
-    "holdfast_runner_suite", HERE.parent / "runner" / "run.py"
-)  # the throw-away server, collections of their own
-isolation = runner.isolation
+runner = load("holdfast_runner_suite", HERE.parent / "runner" / "run.py")  # collections of their own
 
 
 class Collection(runner.Collection):
@@ -605,7 +604,7 @@ class Limits(Case):
         for share in (0.3, 0.6):
             self.c.until("some pages are fetched", lambda: len(self.web.seen(hosts[0])) >= share * total, seconds=600)
             self.c.leave(workers, signal.SIGKILL)
-            restart_server()
+            runner.SERVER.crash()
             workers = self.c.workers(4)
         self.c.wait(*crawls, seconds=600)
         for host in hosts:
@@ -920,11 +919,6 @@ def peak(requests):
     return most
 
 
-def restart_server():
-    programs = isolation.find_programs()[0]
-    runner.SERVER.run(programs / "pg_ctl", "-D", "data", "-l", "log", "-w", "-m", "immediate", "restart")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--holdfast", required=True, help="the program")
@@ -932,16 +926,12 @@ def main():
     parser.add_argument("tests", nargs="*", help="Class or Class.test; all if none is given")
     OPTIONS.__dict__.update(vars(parser.parse_args()))
     OPTIONS.holdfast = runner.OPTIONS.holdfast = str(pathlib.Path(OPTIONS.holdfast).resolve())
-    found = isolation.find_programs()
-    if not found:
+    end_in_order()
+    if not postgres.find_programs():
         print("skipped: the programs of a PostgreSQL server are not installed")
-        return isolation.SKIPPED
-    with isolation.Server(found[0]) as server:
-        runner.SERVER = server
-        # As a server of one's own would be: it cleans up by itself, and survives being stopped at once.
-        for setting in ("autovacuum = on", "fsync = on", "max_connections = 200"):
-            server.psql("-d", "postgres", "-c", f"alter system set {setting}")
-        restart_server()
+        return 77
+    # As a server of one's own would be: it survives being stopped at once.
+    with postgres.Server(fsync="on", max_connections=200) as runner.SERVER:
         module = sys.modules[__name__]
         names = OPTIONS.tests or (
             ["Limits", "Commands", "Fair", "Farm"]

@@ -28,10 +28,12 @@ import unittest
 import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "cluster"))
-sys.path.insert(0, str(HERE.parent / "runner"))
-import stage  # noqa: E402  PostgreSQL servers of our own
-from run import Machine, network_namespaces  # noqa: E402
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "cluster")]
+from harness.machine import Machine, network_namespaces  # noqa: E402
+from harness.postgres import give  # noqa: E402
+from harness.proxy import Proxy  # noqa: E402
+from harness.wait import Failure, end_in_order, free_port, until  # noqa: E402
+from stage import Postgres  # noqa: E402
 
 OPTIONS = argparse.Namespace(holdfast=None, s3_server=None, short=False)
 VERSITYGW = "github.com/versity/versitygw/cmd/versitygw@v1.0.14"
@@ -49,35 +51,16 @@ echo '{"type":"ArchiveResult","status":"succeeded","output_str":"page.txt"}'
 """
 
 
-def setUpModule():
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: sys.exit(143))
-
-
-class Server(stage.Postgres):
+class Server(Postgres):
     """Listens on every address: machines of their own network come by theirs."""
 
-    settings = ""
+    def __init__(self, directory):
+        super().__init__(directory, listen="*")
 
-    def start(self):
-        hba = self.directory / "data/pg_hba.conf"
-        if "10.199" not in hba.read_text():
-            with open(hba, "a", encoding="utf-8") as file:
-                file.write("host all all 10.199.0.0/16 trust\n")
-        self.run(
-            "pg_ctl",
-            "-D",
-            "data",
-            "-l",
-            "log",
-            "-w",
-            "-t",
-            60,
-            "-o",
-            f"-c listen_addresses=* -c port={self.port} -c unix_socket_directories={self.directory}"
-            f" -c timezone=UTC -c max_connections=60 -c shared_buffers=32MB -c log_min_messages=warning {self.settings}",
-            "start",
-        )
+    def create(self):
+        super().create()
+        with open(self.directory / "data/pg_hba.conf", "a", encoding="utf-8") as file:
+            file.write("host all all 10.199.0.0/16 trust\n")
 
 
 class Collection:
@@ -182,24 +165,19 @@ class Collection:
         )[0]["id"]
 
     def sql(self, query):
-        rows = self.server.sql(query)
+        rows = self.server.rows(query)
         return rows[0][0] if rows else ""
 
     def sealed(self):
         return int(self.sql("select count(*) from holdfast.snapshot_sealed"))
 
     def until(self, what, condition, seconds=60):
-        deadline = time.monotonic() + seconds
-        while True:
-            value = condition()
-            if value:
-                return value
-            if time.monotonic() > deadline:
-                logs = "".join(
-                    f"--- {p.args} ({p.poll()})\n{pathlib.Path(p.log.name).read_text()[-2500:]}" for p in self.processes
-                )
-                raise AssertionError(f"not within {seconds} s: {what}\n{logs}")
-            time.sleep(0.1)
+        return until(what, condition, seconds, self.logs)
+
+    def logs(self):
+        return "".join(
+            f"--- {p.args} ({p.poll()})\n{pathlib.Path(p.log.name).read_text()[-2500:]}" for p in self.processes
+        )
 
     def all_sealed(self, count, seconds=120):
         self.until(
@@ -237,12 +215,12 @@ class Case(unittest.TestCase):
         """Everything sealed once, nothing broken, every file as it was sealed."""
         self.assertEqual(c.sealed(), count)
         self.assertEqual(
-            c.server.sql(
+            c.server.rows(
                 "select snapshot_id from holdfast.v_attempt where ending = 'sealed' group by snapshot_id having count(*) <> 1"
             ),
             [],
         )
-        self.assertEqual(c.server.sql("select * from holdfast.check_invariants()"), [])
+        self.assertEqual(c.server.rows("select * from holdfast.check_invariants()"), [])
         verified = c.lines("verify", "--all", expect=None)
         self.assertEqual(
             [line for line in verified if line["type"] == "Defect" and line["kind"] not in ("leftover", "removed")], []
@@ -266,7 +244,7 @@ class Upgrade(Case):
             return c.sql(
                 f"select holdfast.worker_join(gen_random_uuid(), '{machine}', 'b', 1, 1, null, 'worker', 'snapshot', 'x', '1', 1, '10 s')"
             )
-        except stage.Failure as failure:
+        except Failure as failure:
             return str(failure)
 
     def test_functions_are_replaced_beside_a_working_worker(self):
@@ -290,7 +268,7 @@ class Upgrade(Case):
         self.assertEqual(old.wait(20), 0)
         c.all_sealed(40)
         self.assertEqual(
-            c.server.sql("select distinct ending from holdfast.v_attempt"), [["sealed"]]
+            c.server.rows("select distinct ending from holdfast.v_attempt"), [["sealed"]]
         )  # nothing was cut short
         self.assertIsNone(newer.poll())
         self.prove(c, 40)
@@ -377,14 +355,14 @@ class Takeover(Case):
 class ArchivingServer(Server):
     """Keeps its WAL, as deploy/README.md says."""
 
-    @property
-    def settings(self):
-        return f"-c archive_mode=on -c archive_command='test ! -f {self.directory}/wal/%f && cp %p {self.directory}/wal/%f.part && mv {self.directory}/wal/%f.part {self.directory}/wal/%f'"
-
     def start(self):
-        (self.directory / "wal").mkdir(exist_ok=True)
-        if self.identity:
-            os.chown(self.directory / "wal", self.identity["user"], self.identity["group"])
+        wal = self.directory / "wal"
+        wal.mkdir(exist_ok=True)
+        give(wal, self.identity)
+        self.settings |= {
+            "archive_mode": "on",
+            "archive_command": f"test ! -f {wal}/%f && cp %p {wal}/%f.part && mv {wal}/%f.part {wal}/%f",
+        }
         super().start()
 
 
@@ -399,7 +377,7 @@ class Restore(Case):
             c.sql("select has_function_privilege('holdfast_worker', 'holdfast.lapse_workers()', 'execute')"), "t"
         )
         self.assertEqual(c.sql("select count(*) from holdfast.process where status = 'running'"), "0")
-        self.assertEqual(c.server.sql("select * from holdfast.check_invariants()"), [])
+        self.assertEqual(c.server.rows("select * from holdfast.check_invariants()"), [])
         c.start("worker")
         c.start("worker")
         c.all_sealed(count)
@@ -411,37 +389,11 @@ class Restore(Case):
         workers = [c.start("worker"), c.start("worker")]
         c.add(40, tenths=6)
         c.until("some are sealed", lambda: c.sealed() >= 5)
-        c.server.run(
-            "pg_dump",
-            "-Fc",
-            "-h",
-            c.server.directory,
-            "-p",
-            c.server.port,
-            "-U",
-            "holdfast",
-            "-d",
-            "holdfast",
-            "-f",
-            c.server.directory / "dump",
-        )
+        c.server.run("pg_dump", "-Fc", "-d", "holdfast", "-f", c.server.directory / "dump")
         c.until("more are sealed", lambda: c.sealed() >= 15)
         lost = c.server
         c.server = c.add_server()
-        c.server.run(
-            "pg_restore",
-            "-h",
-            c.server.directory,
-            "-p",
-            c.server.port,
-            "-U",
-            "holdfast",
-            "-d",
-            "holdfast",
-            "--exit-on-error",
-            "--no-acl",
-            lost.directory / "dump",
-        )
+        c.server.run("pg_restore", "-d", "holdfast", "--exit-on-error", "--no-acl", lost.directory / "dump")
         self.assertLess(c.sealed(), 40)
         self.continue_on(c, workers, 40)
 
@@ -453,21 +405,7 @@ class Restore(Case):
         workers = [c.start("worker"), c.start("worker")]
         c.add(40, tenths=6)
         c.until("some are sealed", lambda: c.sealed() >= 5)
-        c.server.run(
-            "pg_basebackup",
-            "-h",
-            c.server.directory,
-            "-p",
-            c.server.port,
-            "-U",
-            "holdfast",
-            "-D",
-            c.server.directory / "base",
-            "-X",
-            "none",
-            "-c",
-            "fast",
-        )
+        c.server.run("pg_basebackup", "-D", c.server.directory / "base", "-X", "none", "-c", "fast")
         c.add(60, tenths=6, name="q")
         c.until("more are sealed", lambda before=c.sealed(): c.sealed() >= before + 4)
         at_least = c.sealed()
@@ -484,9 +422,8 @@ class Restore(Case):
             file.write(
                 f"restore_command = 'cp {lost.directory}/wal/%f %p'\nrecovery_target_name = 'here'\nrecovery_target_action = 'promote'\n"
             )
-        if lost.identity:
-            for path in [lost.directory / "data", *(lost.directory / "data").rglob("*")]:
-                os.chown(path, lost.identity["user"], lost.identity["group"])
+        for path in [lost.directory / "data", *(lost.directory / "data").rglob("*")]:
+            give(path, lost.identity)
         (lost.directory / "data").chmod(0o700)
         lost.start()
         c.until("it is no standby any more", lambda: c.sql("select pg_is_in_recovery()") == "f")
@@ -508,7 +445,7 @@ class Machines(Case):
         c.add(60)
         sealed_by = lambda: [
             int(row[0])
-            for row in c.server.sql(
+            for row in c.server.rows(
                 "select count(*) from holdfast.v_attempt where ending = 'sealed' group by process_id"
             )
         ]
@@ -608,7 +545,9 @@ class FileServer(Case):
             "others may have its work", lambda: int(c.sql("select holdfast.lapse_workers()")) + 1 and c.workers() == 0
         )
         self.assertEqual(
-            c.server.sql("select status, lapses, owner_id, reason ~ '^its worker lapsed' from holdfast.snapshot_queue"),
+            c.server.rows(
+                "select status, lapses, owner_id, reason ~ '^its worker lapsed' from holdfast.snapshot_queue"
+            ),
             [["queued", "1", "", "t"]],
         )
         server.send_signal(signal.SIGCONT)  # until here the kernel may keep the thread that hangs, and so the process
@@ -666,11 +605,11 @@ class Clock(Case):
         c.all_sealed(60, 150)
         c.until(
             "no record lies ahead of another",
-            lambda: c.server.sql("select * from holdfast.check_invariants()") == [],
+            lambda: c.server.rows("select * from holdfast.check_invariants()") == [],
             150,
         )
         self.prove(c, 60)
-        self.assertEqual(c.server.sql("select * from holdfast.v_stuck"), [])
+        self.assertEqual(c.server.rows("select * from holdfast.v_stuck"), [])
         self.assertEqual(
             c.sql(
                 "select count(*) from holdfast.duty where next_at > clock_timestamp() + interval '1 hour' and name <> 'trim'"
@@ -691,7 +630,7 @@ class Bucket(Case):
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="holdfast-s3-"))
         self.addCleanup(shutil.rmtree, self.directory, True)
         (self.directory / "store/archive").mkdir(parents=True)
-        self.port, self.process = stage.free_port(), None
+        self.port, self.process = free_port(), None
         self.start_store()
         self.addCleanup(lambda: (self.process.kill(), self.process.wait()))
         keys = self.directory / "keys"
@@ -722,7 +661,7 @@ class Bucket(Case):
             stdout=log,
             stderr=subprocess.STDOUT,
         )
-        stage.wait_for("the store listens", self.listens, 30)
+        until("the store listens", self.listens, 30)
 
     def sidecar(self):
         (self.directory / "meta").mkdir(exist_ok=True)
@@ -766,7 +705,7 @@ class Bucket(Case):
         self.assertEqual(c.sql("select capabilities ->> 'archive' from holdfast.v_worker limit 1"), "s3")
 
         # The page's server reads from there.
-        port = stage.free_port()
+        port = free_port()
         c.start("serve", HOLDFAST_SERVE_LISTEN=f"127.0.0.1:{port}")
         directory = c.sql(
             "select directory from holdfast.snapshot_sealed e join holdfast.snapshot s on s.id = e.snapshot_id where s.url like '%large0' limit 1"
@@ -847,7 +786,7 @@ class Bucket(Case):
         )
         self.assertEqual(c.lines("check"), [])
         # What a bucket holds without a row is said.
-        c.server.sql("set holdfast.change_sealed = on; delete from holdfast.snapshot where url like '%p1'")
+        c.server.rows("set holdfast.change_sealed = on; delete from holdfast.snapshot where url like '%p1'")
         verified = c.lines("verify", "--all", expect=1)
         self.assertEqual(
             [(line["kind"], line["snapshot_id"]) for line in verified[:-1]],
@@ -898,7 +837,7 @@ class Bucket(Case):
         self.assertEqual(len(self.files("20*/*/*/*/a*")), 20)
 
     def test_a_store_that_says_nothing_any_more(self):
-        proxy = stage.Proxy(self.port)
+        proxy = Proxy(self.port)
         self.addCleanup(proxy.close)
         c = self.bucket(proxy.port)
         leaving, staying = c.start("worker"), c.start("worker")
@@ -970,6 +909,7 @@ def main():
     parser.add_argument("--install-s3-server", action="store_true")
     parser.add_argument("--short", action="store_true")
     options, rest = parser.parse_known_args()
+    end_in_order()
     OPTIONS.short = options.short
     OPTIONS.holdfast, OPTIONS.s3_server = str(pathlib.Path(options.holdfast).resolve()), options.s3_server
     with tempfile.TemporaryDirectory(prefix="holdfast-deploy-tools-") as directory:

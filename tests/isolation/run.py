@@ -8,18 +8,17 @@ sessions, and its output is compared with expected/NAME.out. Exit status: 0 all 
 
 import argparse
 import difflib
-import glob
-import os
 import pathlib
-import pwd
 import re
 import shutil
 import subprocess
 import sys
-import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-MIGRATIONS = HERE.parent.parent / "migrations"
+sys.path.insert(0, str(HERE.parent))
+from harness import postgres  # noqa: E402
+from harness.wait import Failure, end_in_order  # noqa: E402
+
 TESTER = "pgxs/src/test/isolation/isolationtester"
 SKIPPED = 77
 # An expected file must never bless any of this.
@@ -28,126 +27,39 @@ WRONG = re.compile(r"^BROKEN.*|^.*(?:deadlock detected|syntax error|setup failed
 CYCLE = re.compile(r"(?:ERROR:  deadlock detected\n|LOG:  process \d+ still waiting)(?:.*\n)*?(?=.*STATEMENT:)")
 
 
-def find_programs():
-    """The newest installed server that has isolationtester: (its programs, isolationtester)."""
-    found = []
-    for tester in glob.glob(f"/usr/lib/postgresql/*/lib/{TESTER}"):
-        version = tester.split("/")[4]
-        programs = pathlib.Path("/usr/lib/postgresql") / version / "bin"
-        if (programs / "initdb").exists():
-            found.append((float(version), programs, tester))
-    if found:
-        return max(found)[1:]
+def find_tester(programs):
+    """isolationtester of the server with these programs; None if it is not installed."""
+    tester = programs.parent / "lib" / TESTER
     pg_config = shutil.which("pg_config")
-    if pg_config:
-
-        def ask(what):
-            return subprocess.check_output([pg_config, what], text=True).strip()
-
-        tester = pathlib.Path(ask("--pgxs")).parent.parent / "test/isolation/isolationtester"
-        if tester.exists():
-            return pathlib.Path(ask("--bindir")), str(tester)
-    return None
+    if not tester.exists() and pg_config:
+        pgxs = subprocess.check_output([pg_config, "--pgxs"], text=True).strip()
+        tester = pathlib.Path(pgxs).parent.parent / "test/isolation/isolationtester"
+    return tester if tester.exists() else None
 
 
-class Server:
-    """A throw-away server on a Unix socket, never run as root. Leaving the context removes it."""
+class Races(postgres.Server):
+    """A server on which races are played."""
 
-    def __init__(self, programs):
-        self.programs = programs
-        self.identity = {}
-        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="holdfast-race-"))
-        if os.geteuid() == 0:
-            for name in ("postgres", "nobody"):
-                try:
-                    account = pwd.getpwnam(name)
-                    break
-                except KeyError:
-                    continue
-            self.identity = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
-            os.chown(self.directory, account.pw_uid, account.pw_gid)
-        own = {key: value for key, value in os.environ.items() if not key.startswith("PG")}
-        self.environment = {
-            **own,
-            "LC_ALL": "C.UTF-8",
-            "PGHOST": str(self.directory),
-            "PGUSER": "postgres",
-            "PGISOLATIONTIMEOUT": "60",
-        }
+    def __init__(self):
+        super().__init__(autovacuum="off", log_lock_waits="on")
+        self.environment["PGISOLATIONTIMEOUT"] = "60"
 
-    def start_process(self, command, **options):
+    def play(self, tester, database, spec):
         return subprocess.run(
-            command,
+            [tester, f"dbname={database}"],
             cwd=self.directory,
             env=self.environment,
+            input=spec.read_text(),
             text=True,
+            timeout=1200,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             **self.identity,
-            **options,
-        )
-
-    def run(self, program, *arguments, **options):
-        done = self.start_process([program, *map(str, arguments)], timeout=300, **options)
-        if done.returncode != 0:
-            raise RuntimeError(f"{program} failed ({done.returncode}):\n{done.stdout}")
-        return done.stdout
-
-    def psql(self, *arguments, **options):
-        return self.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", *arguments, **options)
-
-    def __enter__(self):
-        try:
-            self.run(
-                self.programs / "initdb",
-                "-D",
-                "data",
-                "-U",
-                "postgres",
-                "-A",
-                "trust",
-                "-E",
-                "UTF8",
-                "--locale=C.UTF-8",
-                "--no-sync",
-            )
-            settings = {
-                "listen_addresses": "",
-                "unix_socket_directories": self.directory,
-                "fsync": "off",
-                "autovacuum": "off",
-                "timezone": "UTC",
-                "log_lock_waits": "on",
-            }
-            # The server would keep our end of a pipe open, so its output goes to the log.
-            options = " ".join(f"-c {key}={value}" for key, value in settings.items())
-            self.run(self.programs / "pg_ctl", "-D", "data", "-l", "log", "-w", "-t", "60", "-o", options, "start")
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *_):
-        if (self.directory / "data/postmaster.pid").exists():
-            self.start_process([self.programs / "pg_ctl", "-D", "data", "-w", "-m", "immediate", "stop"])
-        shutil.rmtree(self.directory, ignore_errors=True)
-
-    def load(self, database):
-        self.psql("-d", "postgres", "-c", f"create database {database}")
-        for file in [
-            *sorted(MIGRATIONS.glob("[0-9]*.sql")),
-            *sorted((MIGRATIONS / "functions").glob("*.sql")),
-            HERE / "support.sql",
-        ]:
-            # Read here: the server's user may not be able to see this directory.
-            self.psql("-d", database, "-1", "-f", "-", input=file.read_text())
-
-    def play(self, tester, database, spec):
-        return self.start_process([tester, f"dbname={database}"], input=spec.read_text(), timeout=1200).stdout
+        ).stdout
 
     def stress(self, database, seconds):
         """16 sessions make random calls; then open work is finished. Returns (text, all well)."""
-        self.psql("-d", database, "-f", "-", input=(HERE / "stress.sql").read_text())
+        self.psql(database, "-f", "-", input=(HERE / "stress.sql").read_text())
         script = self.directory / "step.sql"
         script.write_text("select stress.step(:client_id);\n")
         script.chmod(0o644)
@@ -169,7 +81,7 @@ class Server:
         )
 
         def ask(sql):
-            return self.psql("-d", database, "-A", "-t", "-c", sql).strip()
+            return self.sql(sql, database)
 
         def count(what):
             return int(re.search(rf"number of {what}: (\d+)", report).group(1))
@@ -178,7 +90,7 @@ class Server:
         drained = "drained"
         try:
             ask("call stress.drain()")
-        except RuntimeError as error:
+        except Failure as error:
             drained = str(error)
         broken = before or ask("select * from holdfast.check_invariants()")
         deadlocks = int(ask("select deadlocks from pg_stat_database " "where datname = current_database()"))
@@ -190,7 +102,7 @@ class Server:
         crawls = ask("select format('%s crawls, %s pages', count(*), sum(snapshots_total)) " "from holdfast.crawl")
         cycles = []
         if deadlocks:
-            cycles = CYCLE.findall((self.directory / "log").read_text(errors="replace"))
+            cycles = CYCLE.findall("\n".join(self.log()))
         # A deadlock costs a repetition. Many of them are a wrong order of locks.
         well = (
             deadlocks * 1000 <= count("transactions actually processed")
@@ -218,13 +130,15 @@ def main():
     parser.add_argument("spec", nargs="*", help="names of specs; all of them if none is given")
     arguments = parser.parse_args()
 
-    programs = find_programs()
-    if not programs:
+    end_in_order()
+    programs = postgres.find_programs()
+    tester = programs and find_tester(programs)
+    if not tester:
         print("skipped: isolationtester is not installed (it comes with the server's packages)")
         return SKIPPED
     if arguments.stress:
-        with Server(programs[0]) as server:
-            server.load("race")
+        with Races() as server:
+            server.load("race", HERE / "support.sql")
             text, well = server.stress("race", arguments.stress)
             print(text)
             return 0 if well else 1
@@ -234,11 +148,11 @@ def main():
         sys.exit("no such spec; there are: " + ", ".join(spec.stem for spec in every))
 
     failed = []
-    with Server(programs[0]) as server:
-        server.load("race")
+    with Races() as server:
+        server.load("race", HERE / "support.sql")
         for spec in specs:
             expected_file = HERE / "expected" / f"{spec.stem}.out"
-            actual = server.play(programs[1], "race", spec)
+            actual = server.play(tester, "race", spec)
             if arguments.update:
                 expected_file.write_text(actual)
             expected = expected_file.read_text() if expected_file.exists() else ""

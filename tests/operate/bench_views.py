@@ -21,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(ROOT / "tests/cli"))
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/cli")]
 import support  # noqa: E402
 
 FILL = """
@@ -119,6 +119,7 @@ ASKS = [
         "v_attempt of a snapshot",
         "select * from holdfast.v_attempt where snapshot_id = (select snapshot_id from holdfast.snapshot_sealed limit 1)",
     ),
+    ("v_capture of a URL", "select * from holdfast.v_capture where url_key = 'test,site)/' order by at limit 50"),
     ("v_status", "select * from holdfast.v_status"),
     ("v_crawl", "select * from holdfast.v_crawl order by created_at desc limit 50"),
     ("v_snapshot", "select * from holdfast.v_snapshot order by id desc limit 50"),
@@ -234,9 +235,12 @@ ASKS = [
     ("list failures", "select * from holdfast.list_failures(null, null, null, 50)"),
     ("crawl_snapshots(), large", "select * from holdfast.crawl_snapshots(:'large', null, 48)"),
     ("crawl_snapshots(), small", "select * from holdfast.crawl_snapshots(:'small', null, 48)"),
-    ("search(), a word", "select * from holdfast.search('page/77', null, 20000, 50)"),
-    ("search(), nothing found", "select * from holdfast.search('no such thing', null, 20000, 50)"),
-    ("search(), a whole URL", "select * from holdfast.search('https://site1.example/1/page/1', null, 20000, 50)"),
+    ("search_names(), a word", "select * from holdfast.search_names('page/77', null, 20000, 50)"),
+    ("search_names(), nothing found", "select * from holdfast.search_names('no such thing', null, 20000, 50)"),
+    (
+        "search_names(), a whole URL",
+        "select * from holdfast.search_names('https://site1.example/1/page/1', null, 20000, 50)",
+    ),
 ]
 
 

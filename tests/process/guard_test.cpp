@@ -132,55 +132,67 @@ TEST_CASE("TERM to the guard lets the supervisor leave in order") {
   CHECK(stage.survivors().empty());
 }
 
-// A program named postgres with a data directory among its arguments, and a postmaster.pid that names a process.
+// What a program leaves in the background beside a file that names a process.
 class Spared {
 public:
-  Spared() {
-    std::filesystem::copy_file("/bin/sh", stage.dir / "postgres");
-    std::filesystem::permissions(stage.dir / "postgres", std::filesystem::perms::owner_all);
-  }
   ~Spared() {
     for (const pid_t pid : stage.survivors())
       kill(pid, SIGKILL);
   }
 
   // Runs the script below the guard to its end; what it leaves in the background meets the guard's mercy.
-  void run(const std::string& script) {
-    const pid_t guard = spawn({program("holdfast-guard").string(), "--spare=" + (stage.dir / "postmaster.pid").string(),
-                               "--", "/bin/sh", "-c", "cd \"$0\"; " + script, stage.dir.path().string()},
-                              {"PATH=/usr/bin:/bin", stage.cookie}, stage.dir / "out");
+  void run(const std::string& script, const std::vector<std::string>& at_end = {}) {
+    std::vector<std::string> words{program("holdfast-guard").string(),
+                                   "--spare=" + (stage.dir / "server.process").string()};
+    for (const auto& word : at_end)
+      words.push_back("--at-end=" + word);
+    words.insert(words.end(), {"--", "/bin/sh", "-c", "cd \"$0\"; " + script, stage.dir.path().string()});
+    const pid_t guard = spawn(words, {"PATH=/usr/bin:/bin", stage.cookie}, stage.dir / "out");
     CHECK(WEXITSTATUS(reap(guard)) == 0);
   }
 
   Stage stage;
 };
 
-// $0 is the directory. The script of the server starts one child, which must live as well.
-constexpr const char* kServer = "./postgres -c 'sleep 600; :' -D \"$0\" & ";
-constexpr const char* kPidFile = "printf '%s\\n%s\\n1234\\n' $! \"$0\" >postmaster.pid";
+// $0 is the directory. The server starts one child, which must live as well.
+constexpr const char* kServer = "/bin/sh -c 'sleep 600; :' & ";
+constexpr const char* kFile = "printf '%s %s\\n' $! \"$(cut -d ' ' -f 22 /proc/$!/stat)\" >server.process";
 
-TEST_CASE("the guard spares the database server of the pid file, with its children") {
+TEST_CASE("the guard spares the process that a file names, with its children") {
   Spared spared;
-  spared.run(std::string(kServer) + kPidFile +
-             "; sleep 600 & while ! pgrep -P \"$(head -n 1 postmaster.pid)\" "
-             ">/dev/null; do sleep 0.01; done");
+  spared.run(std::string(kServer) + kFile +
+             "; sleep 600 & while ! pgrep -P \"$(cut -d ' ' -f 1 server.process)\" >/dev/null; do sleep 0.01; done");
   CHECK(spared.stage.survivors().size() == 2);
 }
 
-TEST_CASE("a pid file that names anything but that server protects no process") {
+TEST_CASE("a file that names anything but a process of the program's protects none") {
   for (const std::string& script : {
-           std::string("sleep 600 & ") + kPidFile,                                          // a hook got the old pid
-           "ln -s /bin/sleep sleeper; ./sleeper 600 & " + std::string(kPidFile),            // another program
-           "/bin/sh -c 'sleep 600; :' -D \"$0\" & " + std::string(kPidFile),                // with the right arguments
-           std::string(kServer) + "printf '%s\\n/elsewhere\\n' $! >postmaster.pid",         // the server of others
-           std::string(kServer) + "printf '%s\\n' $! >postmaster.pid",                      // cut short
-           std::string(kServer) + "printf '1\\n%s\\n' \"$0\" >postmaster.pid",              // not below us
-           std::string(kServer) + "printf -- '-1\\n%s\\n' \"$0\" >postmaster.pid",          // everybody
-           std::string(kServer) + "printf 'x' >postmaster.pid", std::string(kServer) + ":", // garbage; none
+           std::string(kServer) + "printf '%s 4711\\n' $! >server.process", // another got the pid
+           std::string(kServer) + "printf '%s\\n' $! >server.process",      // cut short
+           std::string(kServer) + "printf '%s %s' $! 1 >server.process",    // cut short
+           std::string(kServer) + "cut -d ' ' -f 22 /proc/1/stat | sed 's/^/1 /' >server.process", // not below us
+           std::string(kServer) + "printf -- '-1 1\\n' >server.process",                           // everybody
+           std::string(kServer) + "printf 'x' >server.process", std::string(kServer) + ":",        // garbage; none
        }) {
     Spared spared;
     CAPTURE(script);
     spared.run(script);
     CHECK(spared.stage.survivors().empty());
   }
+}
+
+TEST_CASE("the guard runs its last command only if the spared process still lives") {
+  const std::vector<std::string> stop{"/bin/sh", "-c",
+                                      "echo at end; kill -9 \"$(cut -d ' ' -f 1 \"$0/server.process\")\""};
+  Spared spared;
+  auto words = stop;
+  words.push_back(spared.stage.dir.path().string());
+  spared.run("exec 2>&1; sleep 600 & " + std::string(kFile), words);
+  CHECK(spared.stage.output() == "at end\n");
+  CHECK(spared.stage.survivors().empty());
+
+  Spared ended;
+  words.back() = ended.stage.dir.path().string();
+  ended.run("sleep 600 & " + std::string(kFile) + "; kill -9 $!; wait", words);
+  CHECK(ended.stage.output() == "");
 }

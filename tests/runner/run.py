@@ -11,7 +11,6 @@ except that a new leading runner must be there within one lease.
 """
 
 import argparse
-import contextlib
 import json
 import os
 import pathlib
@@ -19,17 +18,18 @@ import random
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "isolation"))
-import run as isolation  # noqa: E402  the throw-away server
+sys.path.insert(0, str(HERE.parent))
+from harness import postgres  # noqa: E402
+from harness.machine import Machine, network_namespaces  # noqa: E402
+from harness.proxy import Proxy  # noqa: E402
+from harness.wait import Failure, end_in_order, until  # noqa: E402
 
 OPTIONS = argparse.Namespace(holdfast=None, seconds=8.0)
 SERVER = None
@@ -48,7 +48,7 @@ class Collection:
         self.lease = lease
         self.processes = []
         self.socket_directory = str(SERVER.directory)
-        SERVER.psql("-d", "postgres", "-c", f"create database {self.database}")
+        SERVER.sql(f"create database {self.database}")
         plugin = self.directory / "plugins" / "note"
         plugin.mkdir(parents=True)
         (plugin / "config.json").write_text("{}")
@@ -68,7 +68,7 @@ class Collection:
                 process.send_signal(signal.SIGKILL)
             process.wait()
             process.log.close()
-        SERVER.psql("-d", "postgres", "-c", f"drop database {self.database} with (force)")
+        SERVER.sql(f"drop database {self.database} with (force)")
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def environment(self, socket_directory=None):
@@ -128,7 +128,7 @@ class Collection:
         return [json.loads(line) for line in self.holdfast(*arguments).stdout.splitlines()]
 
     def sql(self, query):
-        return SERVER.psql("-d", self.database, "-A", "-t", "-c", query).strip()
+        return SERVER.sql(query, self.database)
 
     def log_of(self, process):
         process.log.flush()
@@ -139,19 +139,13 @@ class Collection:
         return self.lines("add", "--bg", *urls)[0]["id"]
 
     def until(self, what, condition, seconds=30):
-        deadline = time.monotonic() + seconds
-        while True:
-            value = condition()
-            if value:
-                return value
-            if time.monotonic() > deadline:
-                logs = "".join(
-                    f"--- {p.args[1:]} ({p.returncode})\n{self.log_of(p)[-3000:]}" for p in self.processes[-4:]
-                )
-                raise AssertionError(
-                    f"not within {seconds} s: {what}\n{self.sql('select label, state, epoch, lease_left from holdfast.v_runner')}\n{logs}"
-                )
-            time.sleep(0.05)
+        return until(what, condition, seconds, self.diagnosis)
+
+    def diagnosis(self):
+        runners = self.sql("select label, state, epoch, lease_left from holdfast.v_runner")
+        return f"{runners}\n" + "".join(
+            f"--- {p.args[1:]} ({p.returncode})\n{self.log_of(p)[-3000:]}" for p in self.processes[-4:]
+        )
 
     def leading(self):
         """pid of the healthy leading runner, or None."""
@@ -252,75 +246,6 @@ class Gate(Case):
         self.assertEqual(c.broken(), "")
 
 
-class Proxy:
-    """Stands between a holdfast and its database. cut(): nothing passes any more, as when a cable is pulled; heal(): the old
-    connections are found to be dead, new ones pass."""
-
-    def __init__(self, target, address=None):
-        self.directory = tempfile.mkdtemp(prefix="holdfast-proxy-")
-        os.chmod(self.directory, 0o755)
-        self.target = f"{target}/.s.PGSQL.5432"
-        self.listener = socket.socket(socket.AF_INET if address else socket.AF_UNIX)
-        self.listener.bind((address, 5432) if address else f"{self.directory}/.s.PGSQL.5432")
-        self.listener.listen(16)
-        self.open = threading.Event()
-        self.open.set()
-        self.lock = threading.Lock()
-        self.sockets = []
-        self.ended = False
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while not self.ended:
-            try:
-                client = self.listener.accept()[0]
-            except OSError:
-                return
-            server = socket.socket(socket.AF_UNIX)
-            server.connect(self.target)
-            with self.lock:
-                self.sockets += [client, server]
-            for a, b in ((client, server), (server, client)):
-                threading.Thread(target=self.pump, args=(a, b), daemon=True).start()
-
-    def pump(self, source, sink):
-        try:
-            while data := source.recv(65536):
-                self.open.wait()
-                sink.sendall(data)
-        except OSError:
-            pass
-        for end in (source, sink):
-            with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-
-    def cut(self):
-        self.open.clear()
-
-    def heal(self, deliver_late):
-        if not deliver_late:
-            self.drop()
-        self.open.set()
-        if deliver_late:
-            time.sleep(0.3)  # what was under way arrives, late
-            self.drop()
-
-    def drop(self):
-        with self.lock:
-            gone, self.sockets = self.sockets, []
-        for one in gone:
-            with contextlib.suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-            one.close()
-
-    def close(self):
-        self.ended = True
-        self.open.set()
-        self.listener.close()
-        self.drop()
-        shutil.rmtree(self.directory, ignore_errors=True)
-
-
 class Partition(Case):
     def play(self, deliver_late):
         c = self.collection(lease=2)
@@ -330,16 +255,21 @@ class Partition(Case):
         c.wait_until_leads(old)
         c.until("it does its duties", lambda: int(c.sql("select count(*) from holdfast.duty_run")) > 3)
         old_id, epoch = c.sql("select id || ' ' || epoch from holdfast.v_runner where state = 'leads'").split()
-        proxy.cut()
+        proxy.set("hold")
         new = c.start("runner", "--standby")
         c.wait_until_leads(new)
         began = c.sql(f"select began_at from holdfast.runner_term where epoch = {int(epoch) + 1}")
         # Late calls in the name of the old one are refused.
-        with self.assertRaisesRegex(RuntimeError, "no longer leads with epoch"):
+        with self.assertRaisesRegex(Failure, "no longer leads with epoch"):
             c.sql(f"select * from holdfast.runner_duty('{old_id}', {epoch})")
-        with self.assertRaisesRegex(RuntimeError, "has lapsed"):
+        with self.assertRaisesRegex(Failure, "has lapsed"):
             c.sql(f"select * from holdfast.runner_beat('{old_id}', '1 hour', '{{}}')")
-        proxy.heal(deliver_late)
+        if not deliver_late:
+            proxy.cut()
+        proxy.set("pass")
+        if deliver_late:
+            time.sleep(0.3)  # what was under way arrives, late
+            proxy.cut()
         c.until(
             "the old one stands by",
             lambda: c.sql(f"select string_agg(state, ',') from holdfast.v_runner where pid = {old.pid}") == "stands by",
@@ -357,49 +287,17 @@ class Partition(Case):
         self.play(deliver_late=True)
 
 
-def network_namespaces():
-    """Whether machines can be made of network namespaces here: as root, with iproute2, where the kernel lets us."""
-    if os.geteuid() != 0 or not shutil.which("ip"):
-        return False
-    name = f"hfprobe{os.getpid()}"
-    if subprocess.run(["ip", "netns", "add", name], stderr=subprocess.DEVNULL).returncode != 0:
-        return False
-    subprocess.run(["ip", "netns", "del", name], check=True)
-    return True
-
-
-class Machine:
-    """A network of its own with one cable to the database's: 10.199.N.1 is the database's end of it."""
-
-    def __init__(self, number):
-        self.name = f"hf{os.getpid()}x{number}"
-        self.cable = f"hfc{os.getpid() % 100000}x{number}"
-        self.address = f"10.199.{number}.1"
-        ip = lambda *words: subprocess.run(["ip", *words], check=True)
-        ip("netns", "add", self.name)
-        ip("link", "add", self.cable, "type", "veth", "peer", "name", "eth0", "netns", self.name)
-        ip("addr", "add", f"{self.address}/24", "dev", self.cable)
-        ip("link", "set", self.cable, "up")
-        ip("-n", self.name, "addr", "add", f"10.199.{number}.2/24", "dev", "eth0")
-        ip("-n", self.name, "link", "set", "eth0", "up")
-
-    def cable_is(self, state):
-        subprocess.run(["ip", "link", "set", self.cable, state], check=True)
-
-    def close(self):
-        subprocess.run(["ip", "link", "del", self.cable])
-        subprocess.run(["ip", "netns", "del", self.name])
-
-
 @unittest.skipUnless(network_namespaces(), "needs root and network namespaces")
 class Machines(Case):
     def test_a_machine_whose_cable_is_pulled_loses_the_gate_and_comes_back_to_stand_by(self):
         c = self.collection(lease=3)
-        first, second = Machine(1), Machine(2)
-        for machine in (first, second):
-            self.addCleanup(machine.close)
+        machines = []
+        for number in (1, 2):
+            machines.append(Machine(number))
+            self.addCleanup(machines[-1].close)
             # The server has a socket in the file system only; this is its door to the network.
-            self.addCleanup(Proxy(c.socket_directory, machine.address).close)
+            self.addCleanup(Proxy(c.socket_directory, machines[-1].address).close)
+        first, second = machines
         old = c.start("runner", "--standby", machine=first)
         c.wait_until_leads(old)
         new = c.start("runner", "--standby", machine=second)
@@ -857,14 +755,12 @@ def main():
     parser.add_argument("tests", nargs="*", help="Class or Class.test; all if none is given")
     OPTIONS.__dict__.update(vars(parser.parse_args()))
     OPTIONS.holdfast = str(pathlib.Path(OPTIONS.holdfast).resolve())
-    found = isolation.find_programs()
-    if not found:
+    end_in_order()
+    if not postgres.find_programs():
         print("skipped: the programs of a PostgreSQL server are not installed")
-        return isolation.SKIPPED
-    with isolation.Server(found[0]) as SERVER:
-        # 32 runners hold two sessions each.
-        SERVER.psql("-d", "postgres", "-c", "alter system set max_connections = 300")
-        SERVER.run(found[0] / "pg_ctl", "-D", "data", "-l", "log", "-w", "-m", "fast", "restart")
+        return 77
+    # 32 runners hold two sessions each.
+    with postgres.Server(autovacuum="off", max_connections=300) as SERVER:
         module = sys.modules[__name__]
         loader = unittest.TestLoader()
         suite = (

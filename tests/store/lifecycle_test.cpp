@@ -250,7 +250,7 @@ TEST_CASE("a sealed snapshot never changes and is not sealed again, and queue ro
         "delete from holdfast.archive_result", "update holdfast.attempt set reason = 'x'",
         "delete from holdfast.attempt", "update holdfast.snapshot set url = 'https://other.test/'",
         "delete from holdfast.snapshot", "delete from holdfast.crawl", "truncate holdfast.snapshot cascade",
-        "truncate holdfast.snapshot_sealed", "truncate holdfast.archive_result", "truncate holdfast.attempt",
+        "truncate holdfast.snapshot_sealed cascade", "truncate holdfast.archive_result", "truncate holdfast.attempt",
         "truncate holdfast.crawl cascade", "delete from holdfast.snapshot_queue",
         "delete from holdfast.snapshot_queue where owner_id is null",
         "delete from holdfast.snapshot_queue where owner_id is not null",

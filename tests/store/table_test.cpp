@@ -80,6 +80,14 @@ std::vector<BadRow> bad_rows() {
            columns + ") select snapshot_id, crawl_id, 1, 'p', 'h', owner_id, now(), now(), " + values +
            " from holdfast.snapshot_queue where owner_id is not null";
   };
+  const auto capture = [](const std::string& column, const std::string& value, int rows = 1) {
+    return "insert into holdfast.capture select (jsonb_populate_record(null::holdfast.capture, jsonb_build_object("
+           "'snapshot_id', q.snapshot_id, 'crawl_id', q.crawl_id, 'file', 'p/a.warc.gz', 'record_offset', 0, "
+           "'record_length', 1, 'url_key', 'test,site)/', 'at', now(), 'url', 'https://site.test/', 'mime', 'unk', "
+           "'digest', 'sha1:x') || jsonb_build_object('" +
+           column + "', " + value + "))).* from holdfast.snapshot_queue q, generate_series(1, " + std::to_string(rows) +
+           ") where q.owner_id is not null";
+  };
   const auto session = [](const std::string& columns, const std::string& values) {
     return "insert into holdfast.session (id, crawl_id, process_id, directory, " + columns +
            ") select gen_random_uuid(), c.id, p.id, '/d', " + values + " from holdfast.crawl c, holdfast.process p";
@@ -199,6 +207,18 @@ std::vector<BadRow> bad_rows() {
       {"attempt_snapshot", "insert into holdfast.attempt (snapshot_id, crawl_id, fence, process_id, claimed_at, "
                            "ending) select gen_random_uuid(), id, 1, id, now(), 'lapsed' from holdfast.crawl"},
       // Results.
+      {"capture_pkey", capture("status", "200", 2)},
+      {"capture_sealed", capture("status", "200")},
+      {"capture_file", capture("file", "'../a.warc'")},
+      {"capture_file", capture("file", "'p/a.txt'")},
+      {"capture_record", capture("record_offset", "-1")},
+      {"capture_record", capture("record_length", "0")},
+      {"capture_url_key", capture("url_key", "'a b'")},
+      {"capture_url_key", capture("url_key", "repeat('a', 2001)")},
+      {"capture_url", capture("url", "''")},
+      {"capture_status", capture("status", "99")},
+      {"capture_mime", capture("mime", "'text/html; charset=utf-8'")},
+      {"capture_digest", capture("digest", "''")},
       {"archive_result_status", result("status", "'started'")},
       {"archive_result_failure_has_error", result("status", "'failed'")},
       {"archive_result_files_array", result("status, output_files", "'succeeded', '{}'")},
@@ -250,6 +270,11 @@ std::vector<BadRow> bad_rows() {
       {"session_hook_ended", session_hook("'started', now()")},
       {"session_hook_session_id_fkey", "insert into holdfast.session_hook (session_id, plugin, hook_name, status) "
                                        "values (gen_random_uuid(), 'p', 'h', 'started')"},
+      // Text.
+      {"page_text_sealed", "insert into holdfast.page_text (snapshot_id, crawl_id, language, text, words) "
+                           "values (gen_random_uuid(), gen_random_uuid(), 'simple', '', '')"},
+      {"page_text_bounded", "insert into holdfast.page_text (snapshot_id, crawl_id, language, text, words) "
+                            "values (gen_random_uuid(), gen_random_uuid(), 'simple', repeat('x', 1048577), '')"},
       // Webhooks and commands.
       {"webhook_name",
        "insert into holdfast.webhook (name, url, events) values ('Ops!', 'https://hooks.test/x', '{crawl.sealed}')"},

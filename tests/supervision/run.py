@@ -30,7 +30,7 @@ if not arguments.holdfast.exists():
 os.environ["HOLDFAST_TEST_PROGRAM"] = str(arguments.holdfast.resolve())
 os.environ["HOLDFAST_TEST_FULL"] = "yes" if arguments.full else ""
 os.environ["HOLDFAST_TEST_TRIALS"], os.environ["HOLDFAST_TEST_SEED"] = str(arguments.trials), str(arguments.seed)
-sys.path[:0] = [str(HERE), str(HERE.parent / "cli")]
+sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "cli")]
 suite = unittest.defaultTestLoader.loadTestsFromNames([f"test_{name}" for name in arguments.suites or SUITES])
 result = unittest.TextTestRunner(verbosity=2).run(suite)
 sys.exit(not result.wasSuccessful())

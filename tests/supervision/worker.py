@@ -9,7 +9,9 @@ import sys
 import unittest
 from pathlib import Path
 
-from support import PROGRAM, ROOT, Case, Place, as_plain_user, processes, read, until
+from harness.wait import until
+from harness.worker import living, processes, read
+from support import PROGRAM, ROOT, Case, Place, as_plain_user
 
 FULL = bool(os.environ.get("HOLDFAST_TEST_FULL"))
 TRIALS, SEED = int(os.environ.get("HOLDFAST_TEST_TRIALS") or 3), int(os.environ.get("HOLDFAST_TEST_SEED") or 1)
@@ -18,11 +20,6 @@ MISBEHAVE = Path(PROGRAM).parent / "misbehave"
 
 def figure(text):
     print(f"\n    {text}", end=" ", file=sys.stderr, flush=True)
-
-
-def living(pid):
-    state = read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
-    return bool(state) and state[0] not in (b"Z", b"X")
 
 
 def status_field(pid, name):

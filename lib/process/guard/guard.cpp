@@ -1,7 +1,7 @@
-// holdfast-guard [--spare=PIDFILE] [--] PROGRAM [ARGUMENT...]: runs a program and leaves nothing behind when it ends,
-// however it ends - but for the database server whose postmaster.pid PIDFILE is then: other programs may be using it,
-// and the last of them stops it; if that was our program and it was killed, we do (see lib/pg/embedded.cpp for the
-// locks). What the file says is checked against the process: a stale file must not spare a process.
+// holdfast-guard [--spare=FILE] [--at-end=WORD]... [--] PROGRAM [ARGUMENT...]: runs a program and leaves nothing behind
+// when it ends, however it ends - but for the process that FILE names then, with all below it: other programs may be
+// using it. FILE is "PID START\n", START as in /proc/PID/stat, so a stale file spares no process. If that process is
+// still there in the end, the guard runs the command that the WORDs make, which may end it, and waits for it.
 //
 // Parent of a worker, and process 1 of a container: it adopts and reaps every orphan, passes signals on, and at the end
 // lets the shims end their hooks, then kills whatever is left. If the guard itself is killed, the program is killed
@@ -13,9 +13,7 @@
 
 #include "lib/process/shim/process_tree.hpp"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -32,9 +30,8 @@ namespace {
 
 using namespace holdfast::process;
 
-constexpr std::int64_t kShimsMayTake = 1'000;   // milliseconds, from TERM to KILL
-constexpr std::int64_t kUnkillable = 10'000;    // from the first KILL to giving up
-constexpr std::int64_t kServerMayTake = 30'000; // to shut down
+constexpr std::int64_t kShimsMayTake = 1'000; // milliseconds, from TERM to KILL
+constexpr std::int64_t kUnkillable = 10'000;  // from the first KILL to giving up
 constexpr const char* kShimName = "holdfast-shim";
 
 tree::PidList list;
@@ -59,74 +56,17 @@ bool is_shim(pid_t pid) {
   return std::strcmp(name, kShimName) == 0;
 }
 
-// True if the process runs the PostgreSQL server of that data directory. A process cannot fake its executable; if
-// it may not be looked at, the name in the arguments has to do.
-bool serves(pid_t pid, const char* data_directory) {
-  char path[64], link[4096], arguments[8192];
-  std::snprintf(path, sizeof path, "/proc/%d/cmdline", pid);
-  const ssize_t length = tree::read_small_file(path, arguments, sizeof arguments);
-  if (length <= 0) return false;
-  const char* program = arguments;
-  std::snprintf(path, sizeof path, "/proc/%d/exe", pid);
-  if (const ssize_t linked = readlink(path, link, sizeof link - 1); linked > 0) {
-    link[linked] = '\0';
-    if (char* const deleted = std::strstr(link, " (deleted)")) *deleted = '\0'; // upgraded while it runs
-    program = link;
-  }
-  if (const char* const slash = std::strrchr(program, '/')) program = slash + 1;
-  if (std::strcmp(program, "postgres") != 0 && std::strcmp(program, "postmaster") != 0) return false;
-  const char* const end = arguments + length;
-  for (const char* at = arguments; at < end; at += std::strlen(at) + 1) {
-    const char* const value = at + std::strlen(at) + 1;
-    if (std::strcmp(at, "-D") == 0 && value < end) return std::strcmp(value, data_directory) == 0;
-  }
-  return false;
+// The process that a file names, if it lives; else 0.
+pid_t named_in(const char* file) {
+  char text[64];
+  if (file == nullptr || tree::read_small_file(file, text, sizeof text) <= 0) return 0;
+  char *rest = nullptr, *end = nullptr;
+  const auto pid = static_cast<pid_t>(std::strtol(text, &rest, 10));
+  const auto start = std::strtoull(rest, &end, 10);
+  tree::Stat stat;
+  if (pid <= 1 || *end != '\n' || !tree::read_stat(pid, stat)) return 0;
+  return stat.start_ticks == start && stat.state != 'Z' ? pid : 0;
 }
-
-// The server of a postmaster.pid (first line: pid, second: data directory); 0 if it does not run.
-pid_t server_of(const char* pid_file) {
-  char text[8192];
-  if (tree::read_small_file(pid_file, text, sizeof text) <= 0) return 0;
-  char* line = nullptr;
-  const auto pid = static_cast<pid_t>(std::strtol(text, &line, 10));
-  if (pid <= 1 || line == nullptr || *line != '\n') return 0;
-  if (char* const end = std::strchr(++line, '\n')) *end = '\0';
-  return *line == '/' && serves(pid, line) ? pid : 0;
-}
-
-// Opens a file beside the server's data directory: <data_dir>/postgres/postmaster.pid -> <data_dir>/<name>.
-int open_beside(const char* pid_file, const char* name) {
-  char path[4096];
-  if (std::snprintf(path, sizeof path, "%s", pid_file) >= static_cast<int>(sizeof path)) return -1;
-  for (int level = 0; level < 2; ++level) {
-    char* const slash = std::strrchr(path, '/');
-    if (slash == nullptr) return -1;
-    *slash = '\0';
-  }
-  const std::size_t length = std::strlen(path);
-  if (std::snprintf(path + length, sizeof path - length, "/%s", name) >= static_cast<int>(sizeof path - length))
-    return -1;
-  return open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-}
-
-bool try_lock(int fd) { return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0; }
-
-// Our program may have been the last user of its database server, and was killed before it could stop it. A process
-// that starts or stops the server holds postgres.lock, and all who use it share postgres.users. If we get both, it is
-// unused.
-void stop_unused_server(const char* pid_file) {
-  if (server_of(pid_file) == 0) return;
-  if (!try_lock(open_beside(pid_file, "postgres.lock")) || !try_lock(open_beside(pid_file, "postgres.users"))) return;
-  const pid_t server = server_of(pid_file);
-  if (server == 0) return;
-  kill(server, SIGINT); // a fast shutdown
-  const std::int64_t give_up = now_ms() + kServerMayTake;
-  const timespec pause{0, 20'000'000};
-  while (server_of(pid_file) == server && now_ms() < give_up) {
-    waitpid(server, nullptr, WNOHANG); // it may be our child
-    nanosleep(&pause, nullptr);
-  }
-} // the locks go with this process
 
 // Hands the terminal, if the guard's group has it, to the program's group.
 void give_terminal(pid_t from_group, pid_t to_group) {
@@ -139,7 +79,9 @@ void give_terminal(pid_t from_group, pid_t to_group) {
 
 class Guard {
 public:
-  Guard(const sigset_t& handled, const char* spare) : handled_(handled), group_(getpgrp()), spare_(spare) {}
+  // `spare`: a file, or nullptr. `at_end`: a command, perhaps without words.
+  Guard(const sigset_t& handled, const char* spare, char** at_end)
+      : handled_(handled), group_(getpgrp()), spare_(spare), at_end_(at_end) {}
 
   int run(char** program) {
     volatile int error = 0;
@@ -161,7 +103,7 @@ public:
     }
     if (error != 0) say("cannot execute ", program[0], error);
     end_everything();
-    if (spare_ != nullptr) stop_unused_server(spare_);
+    if (*at_end_ != nullptr && named_in(spare_) != 0) run_at_end();
     return WIFSIGNALED(status_) ? 128 + WTERMSIG(status_) : WEXITSTATUS(status_);
   }
 
@@ -179,6 +121,20 @@ private:
     execvp(program[0], program);
     error = errno;
     _exit(error == ENOENT ? 127 : 126);
+  }
+
+  void run_at_end() {
+    const pid_t child = vfork();
+    if (child == 0) {
+      sigset_t none;
+      sigemptyset(&none);
+      sigprocmask(SIG_SETMASK, &none, nullptr);
+      execvp(at_end_[0], at_end_);
+      _exit(127);
+    }
+    if (child < 0) return say("cannot start ", at_end_[0], errno);
+    while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+    }
   }
 
   void pass_on(int signal) {
@@ -249,7 +205,7 @@ private:
   }
 
   void end_everything() {
-    if (spare_ != nullptr) tree::spared = server_of(spare_);
+    tree::spared = named_in(spare_);
     if (!any_left()) return;
     terminate_all();
     const std::int64_t kill_at = now_ms() + kShimsMayTake;
@@ -271,7 +227,8 @@ private:
 
   const sigset_t handled_;
   const pid_t group_;
-  const char* const spare_; // postmaster.pid of the server to be spared, or nullptr
+  const char* const spare_;
+  char** const at_end_;
   pid_t program_{0};
   int status_{0};
   bool ended_{false};
@@ -282,13 +239,22 @@ private:
 int main(int, char** argv) {
   char** program = argv + 1;
   const char* spare = nullptr;
-  constexpr const char* kSpareOption = "--spare=";
-  if (*program != nullptr && std::strncmp(*program, kSpareOption, std::strlen(kSpareOption)) == 0)
-    spare = *program++ + std::strlen(kSpareOption);
+  char** const at_end = argv; // its words move to the front
+  char** next_word = at_end;
+  constexpr const char *kSpare = "--spare=", *kAtEnd = "--at-end=";
+  for (; *program != nullptr; ++program) {
+    if (std::strncmp(*program, kSpare, std::strlen(kSpare)) == 0)
+      spare = *program + std::strlen(kSpare);
+    else if (std::strncmp(*program, kAtEnd, std::strlen(kAtEnd)) == 0)
+      *next_word++ = *program + std::strlen(kAtEnd);
+    else
+      break;
+  }
   const bool separated = *program != nullptr && std::strcmp(*program, "--") == 0;
   if (separated) ++program;
+  *next_word = nullptr; // before the program: there are fewer words than arguments so far
   if (*program == nullptr || (!separated && program[0][0] == '-')) {
-    say("usage: holdfast-guard [--spare=PIDFILE] [--] PROGRAM [ARGUMENT...]", "", 0);
+    say("usage: holdfast-guard [--spare=FILE] [--at-end=WORD]... [--] PROGRAM [ARGUMENT...]", "", 0);
     return 64;
   }
   sigset_t handled;
@@ -302,5 +268,5 @@ int main(int, char** argv) {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   prctl(PR_SET_DUMPABLE,
         0); // its environment has the secrets of its program, which hooks of the same user must not read
-  return Guard(handled, spare).run(program);
+  return Guard(handled, spare, at_end).run(program);
 }

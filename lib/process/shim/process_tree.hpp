@@ -29,8 +29,7 @@ struct PidList {
   }
 };
 
-// A process that must not be ended, with all below it; 0: none. The guard spares a database server that others use
-// too.
+// A process that must not be ended, with all below it; 0: none. The guard spares one that other programs use.
 inline pid_t spared = 0;
 
 // Whole content of a small /proc file, zero-terminated; its length, or -1.

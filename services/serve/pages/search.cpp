@@ -1,33 +1,140 @@
+#include "lib/base/uuid.hpp"
+#include "lib/html/parts.hpp"
 #include "lib/store/live.hpp"
+#include "lib/store/text.hpp"
 #include "services/serve/embedded.hpp"
 #include "services/serve/pages.hpp"
 #include "services/serve/parts.hpp"
+
+#include <array>
 
 namespace holdfast::serve {
 
 namespace {
 
-constexpr int kWindow = 20000; // snapshots that one search looks at
+constexpr int kHits = 20;
+constexpr int kWindow = 20000; // snapshots in whose names one request looks
+constexpr char kBegin = '\x02', kEnd = '\x03';
+constexpr std::array kOutcomes = {"", "succeeded", "partial", "failed"};
+
+std::optional<std::string> filter(const PageRequest& request, const char* name) {
+  const auto value = request.parameter(name);
+  return value.empty() ? std::nullopt : std::optional(value);
+}
+
+// A date as <input type=date> sends it.
+std::optional<std::string> date(const PageRequest& request, const char* name) {
+  const auto value = request.parameter(name);
+  const bool is_date = value.size() == 10 && value.find_first_not_of("0123456789-") == std::string::npos;
+  return is_date ? std::optional(value) : std::nullopt;
+}
+
+html::List pieces(const std::string& excerpt) {
+  html::List list;
+  std::size_t at = 0;
+  while (at < excerpt.size()) {
+    const bool marked = excerpt[at] == kBegin;
+    const auto end = std::min(excerpt.find(marked ? kEnd : kBegin, at), excerpt.size());
+    const auto begin = at + (marked ? 1 : 0);
+    list.push_back({{"marked", marked}, {"text", excerpt.substr(begin, end - begin)}});
+    at = marked ? end + 1 : end;
+  }
+  return list;
+}
+
+html::Fields found(const std::string& id, const std::string& name, const std::string& url, Html state,
+                   html::List excerpt, Html at) {
+  return {{"id", id},
+          {"name", name},
+          {"url", url},
+          {"state", std::move(state)},
+          {"pieces", std::move(excerpt)},
+          {"when", std::move(at)}};
+}
+
+// The address of this search, for another cursor.
+std::string href(const PageRequest& request, const std::string& name, const std::string& value) {
+  std::string address = "/search?q=" + html::percent_encoded(request.query);
+  for (const char* one : {"host", "tag", "outcome", "since", "until", "all"})
+    if (const auto given = request.parameter(one); !given.empty())
+      address += "&" + std::string(one) + "=" + html::percent_encoded(given);
+  return address + "&" + name + "=" + html::percent_encoded(value);
+}
+
+Html form(const PageRequest& request) {
+  html::List outcomes;
+  bool filtered = false;
+  for (const char* name : {"host", "tag", "outcome", "since", "until", "all"})
+    filtered = filtered || !request.parameter(name).empty();
+  for (const char* outcome : kOutcomes)
+    outcomes.push_back({{"value", outcome},
+                        {"name", *outcome == '\0' ? "any" : outcome},
+                        {"chosen", request.parameter("outcome") == outcome}});
+  return html::fill(embedded::search_form_html, {{"query", request.query},
+                                                 {"host", request.parameter("host")},
+                                                 {"tag", request.parameter("tag")},
+                                                 {"since", request.parameter("since")},
+                                                 {"until", request.parameter("until")},
+                                                 {"all", !request.parameter("all").empty()},
+                                                 {"outcomes", std::move(outcomes)},
+                                                 {"filtered", filtered}});
+}
+
+// In URLs, titles and tags, also of pages that have no text or wait.
+Html in_names(const PageRequest& request) {
+  const auto page = store::search_names(request.connection, request.query, request.before, kWindow, kSnapshotsOfPage);
+  html::List list;
+  for (const auto& snapshot : page.found)
+    list.push_back(
+        found(snapshot.id, snapshot.name(), snapshot.url, state_badge(snapshot.status, snapshot.outcome), {}, {}));
+  return html::fill(embedded::search_html,
+                    {{"found", std::move(list)},
+                     {"none", "Nothing " + std::string(request.before ? "more " : "") + "among the " + number(kWindow) +
+                                  " newest snapshots" + (request.before ? " before that." : ".")},
+                     {"more_name", "Search older ones"},
+                     {"more", page.next.empty() ? "" : href(request, "before", page.next)}});
+}
 
 } // namespace
 
 std::optional<Page> search_page(const PageRequest& request) {
-  const auto& query = request.query;
-  const auto page = store::search(request.connection, query, request.before, kWindow, kSnapshotsOfPage);
-  html::List found;
-  for (const auto& snapshot : page.found)
-    found.push_back({{"state", state_badge(snapshot.status, snapshot.outcome)},
-                     {"id", snapshot.id},
-                     {"name", snapshot.name()},
-                     {"url", snapshot.url}});
-  const bool more = !query.empty() && !page.next.empty();
-  return Page{query.empty() ? "Search" : query,
-              query.empty() ? "Search" : "“" + query + "”",
-              {},
-              html::fill(embedded::search_html, {{"found", std::move(found)},
-                                                 {"before", request.before.has_value()},
-                                                 {"window", number(kWindow)},
-                                                 {"older", more ? search_href(query) + "&before=" + page.next : ""}})};
+  Page page{request.query.empty() ? "Search" : request.query,
+            request.query.empty() ? "Search" : "“" + request.query + "”",
+            {},
+            form(request)};
+  if (request.query.empty()) return page;
+  if (request.before) {
+    page.body += in_names(request);
+    return page;
+  }
+  store::SearchQuery query;
+  query.words = request.query;
+  query.host = filter(request, "host");
+  query.tag = filter(request, "tag");
+  query.outcome = filter(request, "outcome");
+  query.since = date(request, "since");
+  query.until = date(request, "until");
+  query.all = filter(request, "all").has_value();
+  query.cursor = filter(request, "cursor");
+  query.limit = kHits;
+  query.begin_mark = kBegin;
+  query.end_mark = kEnd;
+  html::List list;
+  const auto hits = store::search(request.connection, query);
+  for (const auto& hit : hits)
+    list.push_back(found(hit.id, hit.name(), hit.url, state_badge("sealed", hit.outcome), pieces(hit.excerpt),
+                         when(hit.sealed_at)));
+  const bool full = hits.size() == kHits;
+  page.body +=
+      html::fill(embedded::search_html, {{"found", std::move(list)},
+                                         {"none", query.cursor ? "Nothing more." : "No archived text has these words."},
+                                         {"more_name", "More"},
+                                         {"more", full ? href(request, "cursor", hits.back().cursor) : ""}});
+  if (!query.cursor && !full) {
+    page.body += Html(html::Literal(embedded::search_names_html));
+    page.body += in_names(request);
+  }
+  return page;
 }
 
 } // namespace holdfast::serve

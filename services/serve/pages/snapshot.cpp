@@ -1,3 +1,4 @@
+#include "lib/base/characters.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/html/parts.hpp"
 #include "lib/store/live.hpp"
@@ -16,6 +17,14 @@ constexpr std::size_t kFilesShown = 12; // of a result
 constexpr std::size_t kLongestHookError = 600;
 constexpr std::size_t kDigestShown = 16;
 
+// "2026-01-31 23:59:59.5+00" -> "20260131235959"
+std::string timestamp(const std::string& time) {
+  std::string digits;
+  for (const char c : time.substr(0, time.find('.')))
+    if (base::is_digit(c) && digits.size() < 14) digits += c;
+  return digits;
+}
+
 Html head(const PageRequest& request, const store::Snapshot& snapshot) {
   html::Facts facts;
   if (snapshot.http_status > 0)
@@ -31,6 +40,7 @@ Html head(const PageRequest& request, const store::Snapshot& snapshot) {
   facts.add("Sealed", when(snapshot.sealed_at));
   facts.add("Tags", tag_links(snapshot.tags));
   facts.add("Manifest", snapshot.manifest_sha256.substr(0, kDigestShown));
+  const auto& replay = snapshot.directory.empty() ? std::string() : request.links.replay;
   const bool files = request.links.shown() && !snapshot.directory.empty();
   return html::fill(embedded::snapshot_html,
                     {{"state", state_badge(snapshot.status, snapshot.outcome)},
@@ -38,6 +48,8 @@ Html head(const PageRequest& request, const store::Snapshot& snapshot) {
                      {"name", snapshot.name()},
                      {"url", html::outside_link(snapshot.url, snapshot.url)},
                      {"files", files ? request.links.file(snapshot.directory + "/index.html") : ""},
+                     {"replay", replay.empty() ? "" : replay + timestamp(snapshot.sealed_at) + "/" + snapshot.url},
+                     {"captures", replay.empty() ? "" : replay + "*/" + snapshot.url},
                      {"crawl", snapshot.crawl_id},
                      {"why", sentence(store::why(request.connection, snapshot.id).reason)},
                      {"facts", facts.html()}});

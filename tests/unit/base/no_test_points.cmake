@@ -11,7 +11,8 @@ foreach(file IN LISTS sources)
 endforeach()
 
 file(REMOVE_RECURSE ${BUILD})
-execute_process(COMMAND ${CMAKE_COMMAND} -S ${SOURCE} -B ${BUILD} -G Ninja -D HOLDFAST_TESTS=OFF OUTPUT_QUIET RESULT_VARIABLE failed)
+execute_process(COMMAND ${CMAKE_COMMAND} -S ${SOURCE} -B ${BUILD} -G Ninja -D HOLDFAST_TESTS=OFF -D CMAKE_UNITY_BUILD=OFF
+  OUTPUT_QUIET RESULT_VARIABLE failed)
 if(failed)
   message(FATAL_ERROR "cannot configure a build without tests")
 endif()

@@ -1,0 +1,27 @@
+#pragma once
+// The index of an attempt's WARC files, for the row of its snapshot. Blocking file work; any thread. The files come
+// from hooks: what cannot be read is left out and named.
+
+#include "lib/archive/root.hpp"
+
+#include <atomic>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace holdfast::archive {
+
+inline constexpr std::size_t kMostCaptures = 20000; // of one attempt
+
+struct Captures {
+  std::string json; // the argument of holdfast.captures_add(): an array
+  std::size_t count{0};
+  std::vector<std::string> problems; // "browser/x.warc.gz at 1234: ends within its gzip data"
+};
+
+// Reads every *.warc and *.warc.gz of an attempt. `cancelled`: once true, it ends with Error(temporary).
+Captures read_captures(const std::filesystem::path& attempt, const std::atomic<bool>* cancelled = nullptr);
+// Of a published attempt: `directory` is relative to the root.
+Captures read_captures(const Root& root, const std::string& directory);
+
+} // namespace holdfast::archive

@@ -1,0 +1,18 @@
+#pragma once
+// The readable text of a page, as a plugin for text has left it. Blocking; any thread.
+
+#include "lib/archive/root.hpp"
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+
+namespace holdfast::archive {
+
+// The first of the known text files below the directory of an attempt, at most `limit` bytes of it; "": there is none.
+// The files are a hook's: links are not followed.
+std::string page_text(const std::filesystem::path& attempt, std::size_t limit);
+// The same of a published attempt (a path below the root). Throws Error if a bucket does not answer.
+std::string page_text(const Root& root, const std::string& directory, std::size_t limit);
+
+} // namespace holdfast::archive

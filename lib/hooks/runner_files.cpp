@@ -1,0 +1,136 @@
+#include "lib/hooks/runner_files.hpp"
+
+#include "lib/base/error.hpp"
+#include "lib/base/shell.hpp"
+#include "lib/base/uuid.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <system_error>
+
+namespace holdfast::hooks {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t kErrorsTail = 64u << 10;
+
+File create_log(const fs::path& path) {
+  File log = File::open(path, O_RDWR | O_CREAT | O_EXCL, 0644);
+  if (!log.is_open()) throw_cannot_create(path, errno);
+  return log;
+}
+
+void remove_quietly(const fs::path& file) {
+  std::error_code ignored;
+  fs::remove(file, ignored);
+}
+
+void cut(const File& log, std::uint64_t limit) {
+  if (log.size() > limit) (void)::ftruncate(log.get(), static_cast<off_t>(limit));
+}
+
+} // namespace
+
+void throw_cannot_create(const fs::path& path, int error_number) {
+  throw base::Error(base::ErrorClass::cannot_create,
+                    "cannot create " + path.string() + ": " + base::errno_text(error_number),
+                    "check the owner of work_dir and the space left on it");
+}
+
+File File::open(const fs::path& path, int flags, mode_t mode) {
+  return File(::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, mode));
+}
+
+std::uint64_t File::size() const {
+  struct stat status {};
+  return is_open() && ::fstat(fd_.get(), &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
+}
+
+bool File::regular() const {
+  struct stat status {};
+  return is_open() && ::fstat(fd_.get(), &status) == 0 && S_ISREG(status.st_mode);
+}
+
+std::string File::read_at(std::uint64_t offset, std::size_t most) const {
+  std::string bytes(most, '\0');
+  ssize_t count = 0;
+  do {
+    count = is_open() ? ::pread(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset)) : 0;
+  } while (count < 0 && errno == EINTR);
+  bytes.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
+  return bytes;
+}
+
+bool File::write_all(std::string_view bytes) const {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(fd_.get(), bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(count));
+  }
+  return true;
+}
+
+RunnerFiles::RunnerFiles(const fs::path& directory, const std::string& hook)
+    : prefix_((directory / (hook + "." + base::random_hex32())).string()) {}
+
+void RunnerFiles::make(process::Command& command) {
+  command.stdout_path = path(".stdout.log");
+  command.stderr_path = path(".stderr.log");
+  write_script(command);
+  output_ = create_log(command.stdout_path);
+  errors_ = create_log(command.stderr_path);
+}
+
+// Arguments only: the environment may hold secrets.
+void RunnerFiles::write_script(const process::Command& command) const {
+  std::string text = "#!/bin/sh\ncd " + base::shell_quoted(command.directory.string()) + " || exit 1\nexec";
+  for (const std::string& argument : command.argv)
+    text += " " + base::shell_quoted(argument);
+  text += "\n";
+  const File script = File::open(path(".sh"), O_WRONLY | O_CREAT | O_EXCL, 0755);
+  if (!script.is_open() || !script.write_all(text)) throw_cannot_create(path(".sh"), errno);
+}
+
+void RunnerFiles::write_pid(pid_t pid, std::chrono::system_clock::time_point started) {
+  if (pid_written_ || pid <= 0) return;
+  pid_written_ = true;
+  const File file = File::open(path(".pid"), O_WRONLY | O_CREAT | O_EXCL, 0644);
+  if (!file.is_open() || !file.write_all(std::to_string(pid) + "\n")) return; // a help for others, not a need
+  const auto since_epoch = started.time_since_epoch();
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since_epoch);
+  timespec when{};
+  when.tv_sec = static_cast<time_t>(seconds.count());
+  when.tv_nsec = static_cast<long>(std::chrono::nanoseconds(since_epoch - seconds).count());
+  const std::array<timespec, 2> times{when, when};
+  (void)::futimens(file.get(), times.data());
+}
+
+void RunnerFiles::remove() const {
+  for (const char* suffix : {".stdout.log", ".stderr.log", ".sh"})
+    remove_quietly(path(suffix));
+}
+
+void RunnerFiles::settle(bool keep, std::uint64_t most_stdout, std::uint64_t most_stderr) const {
+  remove_quietly(path(".pid"));
+  if (keep) {
+    cut(output_, most_stdout);
+    cut(errors_, most_stderr);
+  } else {
+    remove_quietly(path(".stdout.log"));
+    remove_quietly(path(".stderr.log"));
+  }
+}
+
+std::string RunnerFiles::errors_tail() const {
+  const std::uint64_t size = errors_.size();
+  return errors_.read_at(size > kErrorsTail ? size - kErrorsTail : 0, kErrorsTail);
+}
+
+} // namespace holdfast::hooks

@@ -1,0 +1,62 @@
+#include "lib/store/capture.hpp"
+
+#include "lib/store/export.hpp"
+
+namespace holdfast::store {
+
+namespace {
+
+// "2026-01-31 23:59:59+00" -> "2026-01-31T23:59:59Z"
+std::string date_of(std::string text) {
+  constexpr std::size_t kSeconds = 19;
+  text.resize(kSeconds);
+  text[10] = 'T';
+  return text + "Z";
+}
+
+std::vector<Capture> rows(const pg::Result& result) {
+  return result.map([](const pg::Row& row) {
+    Capture capture;
+    capture.key = row.text("url_key");
+    capture.date = date_of(row["at"]);
+    capture.url = row.text("url");
+    capture.mime = row.text("mime");
+    capture.status = row["status"].value_or(0);
+    capture.digest = row.text("digest");
+    capture.file = row.text("file");
+    capture.offset = row["record_offset"];
+    capture.length = row["record_length"];
+    capture.snapshot_id = row.text("snapshot_id");
+    return capture;
+  });
+}
+
+} // namespace
+
+std::vector<Capture> captures(pg::Connection& connection, const CaptureQuery& query) {
+  return rows(connection.call("select * from holdfast.captures($1, $2, $3::timestamptz, $4::timestamptz, $5, $6)",
+                              query.first, query.end, query.from, query.to, query.newest, query.limit));
+}
+
+std::vector<Capture> captures_closest(pg::Connection& connection, const std::string& key, const std::string& at,
+                                      std::int64_t limit) {
+  return rows(connection.call("select * from holdfast.captures_closest($1, $2::timestamptz, $3)", key, at, limit));
+}
+
+std::vector<ExportedSnapshot> export_snapshots(pg::Connection& connection, const ExportQuery& query,
+                                               const std::optional<std::string>& after, std::int64_t limit) {
+  return connection
+      .call(
+          "select * from holdfast.export_snapshots($1::uuid[], $2, $3, $4::timestamptz, $5::timestamptz, $6::uuid, $7)",
+          query.ids, query.tag, query.host, query.since, query.until, after, limit)
+      .map([](const pg::Row& row) {
+        return ExportedSnapshot{row["snapshot_id"], row["url"], row["title"].value_or(""), date_of(row["captured_at"]),
+                                row["directory"]};
+      });
+}
+
+std::vector<Capture> captures_of(pg::Connection& connection, const std::vector<std::string>& snapshots) {
+  return rows(connection.call("select * from holdfast.captures_of($1::uuid[])", snapshots));
+}
+
+} // namespace holdfast::store

@@ -1,0 +1,31 @@
+#pragma once
+// The index of the archive's WARC files (migrations/functions/42_capture.sql). Blocking; call on the thread that owns
+// the connection.
+
+#include "lib/pg/connection.hpp"
+#include "lib/warc/capture.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace holdfast::store {
+
+// `file` is relative to the archive root.
+struct Capture : warc::Capture {
+  std::string snapshot_id;
+};
+
+struct CaptureQuery {
+  std::string first, end;                        // keys k with first <= k < end
+  std::string from{"-infinity"}, to{"infinity"}; // times as PostgreSQL reads them
+  bool newest{false};                            // the latest first
+  std::int64_t limit{1000};
+};
+// By key, then by time.
+std::vector<Capture> captures(pg::Connection& connection, const CaptureQuery& query);
+// Of one key, the closest to a time first.
+std::vector<Capture> captures_closest(pg::Connection& connection, const std::string& key, const std::string& at,
+                                      std::int64_t limit);
+
+} // namespace holdfast::store

@@ -1,0 +1,145 @@
+#include "lib/warc/capture.hpp"
+
+#include "lib/base/characters.hpp"
+#include "lib/base/json_text.hpp"
+#include "lib/warc/digest.hpp"
+#include "lib/warc/surt.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <optional>
+
+namespace holdfast::warc {
+
+namespace {
+
+constexpr std::string_view kDatePattern = "0000-00-00T00:00:00";
+constexpr std::size_t kLongestUrl = 64u << 10;
+
+// A media type that the index may hold, or "unk".
+std::string mime_of(const Headers& headers) {
+  const auto type = media_type(header_of(headers, "content-type"));
+  const auto slash = type.find('/');
+  if (slash == std::string::npos || slash == 0 || slash + 1 == type.size() || type.size() > 200) return "unk";
+  for (const char c : type)
+    if (c <= ' ' || c == '"' || c == '\\' || !base::is_ascii(c)) return "unk";
+  return type;
+}
+
+// Of the rest of the block.
+std::string payload_digest(Reader& reader) {
+  Digest digest(Digest::Kind::sha1);
+  std::string piece(1u << 16, '\0');
+  while (const auto got = reader.read(piece.data(), piece.size()))
+    digest.add(std::string_view(piece).substr(0, got));
+  return "sha1:" + base32(digest.finish());
+}
+
+bool is_digest(std::string_view text) {
+  if (text.empty() || text.size() > 200) return false;
+  for (const char c : text)
+    if (c <= ' ' || c == '"' || c == '\\' || !base::is_ascii(c)) return false;
+  return true;
+}
+
+// The capture that a record is; nullopt: none. Throws Damaged.
+std::optional<Capture> capture_of(Reader& reader, const Record& record) {
+  const bool revisit = record.type == "revisit";
+  if (!revisit && record.type != "response" && record.type != "resource") return std::nullopt;
+  Capture capture;
+  capture.date = whole_seconds(header_of(record.headers, "warc-date"));
+  if (capture.date.empty()) throw Damaged(record.offset, "has no WARC-Date");
+  if (record.url.empty() || record.url.size() > kLongestUrl)
+    throw Damaged(record.offset, "has no WARC-Target-URI, or one that is too long");
+  for (const char c : record.url) // a URL is plain ASCII
+    if (static_cast<unsigned char>(c) <= 0x20 || static_cast<unsigned char>(c) >= 0x7f)
+      base::append_percent(capture.url, c);
+    else
+      capture.url += c;
+  capture.key = url_key(record.url);
+  const auto content_type = base::lower_case(header_of(record.headers, "content-type"));
+  std::optional<HttpHead> head;
+  if (content_type.starts_with("application/http")) head = reader.read_http_head();
+  if (head) capture.status = head->status <= 599 ? head->status : 0;
+  capture.mime = revisit ? "warc/revisit" : mime_of(head ? head->headers : record.headers);
+  capture.digest = header_of(record.headers, "warc-payload-digest");
+  if (!is_digest(capture.digest)) capture.digest = payload_digest(reader);
+  capture.offset = record.offset;
+  return capture;
+}
+
+// Of a request, which follows its response: the method, if it is not GET.
+std::string method_of(Reader& reader) {
+  const auto head = reader.read_http_head();
+  if (!head) return "";
+  const auto method = head->first_line.substr(0, head->first_line.find(' '));
+  return method == "GET" || method.size() > 20 ? "" : method;
+}
+
+} // namespace
+
+std::string whole_seconds(std::string_view date) {
+  if (date.size() < kDatePattern.size() + 1 || date.back() != 'Z') return "";
+  for (std::size_t i = 0; i < kDatePattern.size(); ++i)
+    if (kDatePattern[i] == '0' ? !base::is_digit(date[i]) : date[i] != kDatePattern[i]) return "";
+  const auto two = [&](std::size_t at) { return (date[at] - '0') * 10 + date[at + 1] - '0'; };
+  if (two(5) < 1 || two(5) > 12 || two(8) < 1 || two(8) > 31 || two(11) > 23 || two(14) > 59 || two(17) > 59) return "";
+  return std::string(date.substr(0, kDatePattern.size())) + "Z";
+}
+
+std::string timestamp_of(std::string_view date) {
+  std::string digits = whole_seconds(date);
+  std::erase_if(digits, [](char c) { return !base::is_digit(c); });
+  return digits;
+}
+
+void each_capture(int file, std::uint64_t begin, std::uint64_t end, const std::function<bool(Capture)>& found,
+                  const std::function<void(const Damaged&)>& damaged) {
+  Reader reader(file, begin, end);
+  std::optional<Capture> waiting; // for its request, which tells the method
+  std::string waiting_id;
+  for (;;) {
+    try {
+      const auto record = reader.next();
+      if (!record) break;
+      if (record->type == "request" && waiting && header_of(record->headers, "warc-concurrent-to") == waiting_id) {
+        // What was posted must not be found in place of what was asked for.
+        if (const auto method = method_of(reader); !method.empty())
+          waiting->key = url_key(waiting->url + (waiting->url.find('?') == std::string::npos ? "?" : "&") +
+                                 "__wb_method=" + method);
+        reader.finish();
+        continue;
+      }
+      if (waiting && !found(*std::exchange(waiting, std::nullopt))) return;
+      auto capture = capture_of(reader, *record);
+      const auto length = reader.finish();
+      if (!capture) continue;
+      capture->length = length;
+      waiting_id = header_of(record->headers, "warc-record-id");
+      waiting = std::move(capture);
+    } catch (const Damaged& damage) {
+      if (waiting && !found(*std::exchange(waiting, std::nullopt))) return;
+      damaged(damage);
+    }
+  }
+  if (waiting) found(std::move(*waiting));
+}
+
+std::string cdxj_object(const Capture& capture, bool whole) {
+  nlohmann::ordered_json object;
+  if (whole) object = {{"urlkey", capture.key}, {"timestamp", timestamp_of(capture.date)}};
+  object["url"] = capture.url;
+  object["mime"] = capture.mime;
+  if (capture.status > 0) object["status"] = std::to_string(capture.status);
+  object["digest"] = capture.digest;
+  object["length"] = std::to_string(capture.length);
+  object["offset"] = std::to_string(capture.offset);
+  object["filename"] = capture.file;
+  return base::json_text(object);
+}
+
+std::string cdxj_line(const Capture& capture) {
+  return capture.key + " " + timestamp_of(capture.date) + " " + cdxj_object(capture, false);
+}
+
+} // namespace holdfast::warc

@@ -1,0 +1,38 @@
+#pragma once
+// What an index says of a record that can be replayed. Values and pure functions, but for each_capture().
+
+#include "lib/warc/reader.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace holdfast::warc {
+
+struct Capture {
+  std::string key;  // of its URL (surt.hpp)
+  std::string date; // "2026-01-31T23:59:59Z"
+  std::string url;
+  std::string mime;   // "warc/revisit" of a revisit record; "unk" if it is not known
+  int status{0};      // of HTTP; 0: none
+  std::string digest; // of the payload, as "sha1:..."
+  std::string file;   // the WARC file
+  std::uint64_t offset{0}, length{0};
+};
+
+// "20260131235959"; empty if this is no date of WARC.
+std::string timestamp_of(std::string_view date);
+// "2026-01-31T23:59:59Z" without a fraction; empty if this is no date of WARC.
+std::string whole_seconds(std::string_view date);
+
+// Calls `found` with each response, revisit and resource of a WARC file, in order, and `damaged` with what cannot be
+// read. False from `found` ends it.
+void each_capture(int file, std::uint64_t begin, std::uint64_t end, const std::function<bool(Capture)>& found,
+                  const std::function<void(const Damaged&)>& damaged);
+
+// "com,example)/ 20260131235959 {...}" without a line end.
+std::string cdxj_line(const Capture& capture);
+// The object alone; `whole`: with urlkey and timestamp.
+std::string cdxj_object(const Capture& capture, bool whole);
+
+} // namespace holdfast::warc

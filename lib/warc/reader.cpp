@@ -1,0 +1,184 @@
+#include "lib/warc/reader.hpp"
+
+#include "lib/base/characters.hpp"
+#include "lib/warc/record_bytes.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+namespace holdfast::warc {
+
+namespace {
+
+constexpr std::size_t kLongestHead = 256u << 10; // of a record, or of an HTTP message
+constexpr std::uint64_t kLongestBlock = std::uint64_t{1} << 40;
+constexpr std::size_t kSkipped = 1u << 16;
+constexpr std::size_t kLongestTrailer = 64;
+
+// "Name: value"; a line that begins with a blank continues the value before it. False: this is no header field.
+bool add_field(Headers& headers, std::string_view line) {
+  if (base::is_blank(line.front())) {
+    if (headers.empty()) return false;
+    headers.back().second += " " + std::string(base::trimmed(line));
+    return true;
+  }
+  const auto colon = line.find(':');
+  if (colon == std::string_view::npos || colon == 0) return false;
+  headers.emplace_back(base::trimmed(line.substr(0, colon)), base::trimmed(line.substr(colon + 1)));
+  return true;
+}
+
+// Status of "HTTP/1.1 200 OK"; 0 of "GET / HTTP/1.1"; -1 of anything else.
+int status_of(std::string_view line) {
+  if (!line.starts_with("HTTP/")) return line.find(" HTTP/") == std::string_view::npos ? -1 : 0;
+  const auto blank = line.find(' ');
+  int status = 0;
+  if (blank == std::string_view::npos || blank + 4 > line.size()) return -1;
+  const auto [end, failure] = std::from_chars(line.data() + blank + 1, line.data() + blank + 4, status);
+  return failure == std::errc{} && status >= 100 && status <= 999 ? status : -1;
+}
+
+// "<http://...>", as some writers have it.
+std::string without_brackets(std::string url) {
+  return url.size() > 1 && url.front() == '<' && url.back() == '>' ? url.substr(1, url.size() - 2) : url;
+}
+
+} // namespace
+
+struct Reader::Impl {
+  Impl(int file, std::uint64_t begin, std::uint64_t end) : bytes(file, begin, end) {}
+
+  RecordBytes bytes;
+  std::uint64_t at{0};    // where the next record begins
+  std::uint64_t start{0}; // of the record that is open
+  std::uint64_t left{0};  // of its block
+  std::uint64_t length{0};
+  bool open{false}, lost{false}; // lost: the next record is to be searched for
+
+  [[noreturn]] void damaged(const std::string& what) {
+    open = false;
+    lost = true;
+    at = start;
+    throw Damaged(start, what);
+  }
+
+  // Calls `work`, whose failure is the record's.
+  template <typename Work>
+  auto of_record(Work&& work) {
+    try {
+      return work();
+    } catch (const BadBytes& bad) {
+      damaged(bad.what());
+    }
+  }
+
+  // Lines until an empty one, without their ends. False: it ends, or is too long, before.
+  template <typename Line>
+  bool read_head(std::uint64_t most, Line&& take) {
+    std::string line;
+    for (std::uint64_t taken = 0; taken < most; ++taken) {
+      const int byte = bytes.get();
+      if (byte < 0) return false;
+      if (byte != '\n') {
+        line += static_cast<char>(byte);
+        continue;
+      }
+      if (line.ends_with('\r')) line.pop_back();
+      if (line.empty()) return true;
+      if (!take(std::string_view(line))) return false;
+      line.clear();
+    }
+    return false;
+  }
+};
+
+Reader::Reader(int file, std::uint64_t begin, std::uint64_t end) : impl_(std::make_unique<Impl>(file, begin, end)) {}
+Reader::~Reader() = default;
+
+std::optional<Record> Reader::next() {
+  auto& my = *impl_;
+  if (my.open) finish();
+  if (std::exchange(my.lost, false)) my.at = my.bytes.find_record(my.at + 1);
+  my.at = my.bytes.skip_line_ends(my.at);
+  if (my.at >= my.bytes.size()) return std::nullopt;
+  my.start = my.at;
+  return my.of_record([&] {
+    my.bytes.open(my.at);
+    Record record;
+    record.offset = my.at;
+    bool first = true;
+    const bool whole = my.read_head(kLongestHead, [&](std::string_view line) {
+      if (std::exchange(first, false)) return line.starts_with("WARC/");
+      return add_field(record.headers, line);
+    });
+    if (!whole) throw BadBytes("no WARC record begins here, or its header does not end");
+    const auto length = header_of(record.headers, "content-length");
+    const auto [end, failure] = std::from_chars(length.data(), length.data() + length.size(), record.length);
+    if (length.empty() || failure != std::errc{} || end != length.data() + length.size() ||
+        record.length > kLongestBlock || !my.bytes.may_hold(record.length))
+      throw BadBytes("Content-Length is \"" + length.substr(0, 40) + "\", which this file cannot hold");
+    record.type = base::lower_case(header_of(record.headers, "warc-type"));
+    record.url = without_brackets(header_of(record.headers, "warc-target-uri"));
+    my.length = my.left = record.length;
+    my.open = true;
+    return std::optional(std::move(record));
+  });
+}
+
+std::size_t Reader::read(char* out, std::size_t size) {
+  auto& my = *impl_;
+  if (!my.open || my.left == 0) return 0;
+  return my.of_record([&] {
+    const auto got = my.bytes.read(out, static_cast<std::size_t>(std::min<std::uint64_t>(size, my.left)));
+    if (got == 0)
+      throw BadBytes("ends after " + std::to_string(my.length - my.left) + " of the " + std::to_string(my.length) +
+                     " bytes that its Content-Length names");
+    my.left -= got;
+    return got;
+  });
+}
+
+std::optional<HttpHead> Reader::read_http_head() {
+  auto& my = *impl_;
+  if (!my.open) return std::nullopt;
+  return my.of_record([&]() -> std::optional<HttpHead> {
+    HttpHead head;
+    const auto before = my.bytes.taken();
+    bool good = true;
+    const bool whole = my.read_head(std::min<std::uint64_t>(kLongestHead, my.left), [&](std::string_view line) {
+      if (!head.first_line.empty()) return add_field(head.headers, line) || true; // servers send odd lines
+      head.first_line = line;
+      head.status = status_of(line);
+      return good = head.status >= 0;
+    });
+    my.left -= my.bytes.taken() - before;
+    if (!good || (!whole && my.left > 0) || head.first_line.empty()) return std::nullopt;
+    return head;
+  });
+}
+
+std::uint64_t Reader::finish() {
+  auto& my = *impl_;
+  if (!my.open) return 0;
+  if (!my.bytes.compressed()) {
+    my.bytes.skip(my.left); // may_hold() has seen that they are there
+    my.left = 0;
+  }
+  std::string piece(kSkipped, '\0');
+  while (my.left > 0)
+    read(piece.data(), piece.size());
+  return my.of_record([&] {
+    if (my.bytes.compressed()) { // to the end of the member, where its checksum is
+      std::size_t trailer = 0;
+      for (int byte = my.bytes.get(); byte >= 0; byte = my.bytes.get())
+        if ((byte != '\r' && byte != '\n') || ++trailer > kLongestTrailer)
+          throw BadBytes("is longer than its Content-Length, or the file is compressed as a whole");
+    }
+    my.open = false;
+    const auto end = my.bytes.position();
+    my.at = my.bytes.compressed() ? end : my.bytes.skip_line_ends(end);
+    return my.at - my.start;
+  });
+}
+
+} // namespace holdfast::warc

@@ -1,0 +1,64 @@
+#pragma once
+// Reads a WARC file record by record, plain or with one gzip member per record. Files come from strangers: memory is
+// bounded whatever they claim, and what cannot be read is reported with its offset. Does not own the descriptor, which
+// must allow pread. Used from one thread.
+
+#include "lib/warc/headers.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace holdfast::warc {
+
+// A record that cannot be read.
+class Damaged : public std::runtime_error {
+public:
+  Damaged(std::uint64_t offset, const std::string& what) : std::runtime_error(what), offset_(offset) {}
+  std::uint64_t offset() const noexcept { return offset_; } // of the record in its file
+
+private:
+  std::uint64_t offset_;
+};
+
+struct Record {
+  std::uint64_t offset{0}; // of its first byte in the file
+  std::uint64_t length{0}; // of its block, without WARC headers
+  std::string type, url;   // WARC-Type, WARC-Target-URI
+  Headers headers;
+};
+
+struct HttpHead {
+  int status{0}; // 0: a request
+  std::string first_line;
+  Headers headers;
+};
+
+class Reader {
+public:
+  // Reads the bytes [begin, end) of `file`. Offsets count from `begin`.
+  Reader(int file, std::uint64_t begin, std::uint64_t end);
+  ~Reader();
+  Reader(const Reader&) = delete;
+  Reader& operator=(const Reader&) = delete;
+
+  // The next record; nullopt: there are no more. Throws Damaged; called again after that, it goes on with the next
+  // record that can be found.
+  std::optional<Record> next();
+  // Reads the record's block on; 0: that was all of it. Throws Damaged.
+  std::size_t read(char* out, std::size_t size);
+  // Reads the head of an HTTP message from the block; nullopt: it does not begin with one.
+  std::optional<HttpHead> read_http_head();
+  // Skips what is left of the record and returns how many bytes of the file it takes. Throws Damaged.
+  std::uint64_t finish();
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace holdfast::warc

@@ -1,0 +1,171 @@
+#include "lib/warc/record_bytes.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+namespace holdfast::warc {
+
+namespace {
+
+constexpr std::size_t kPiece = 1u << 16;
+constexpr std::string_view kGzip = "\x1f\x8b\x08";
+constexpr std::string_view kRecord = "WARC/";
+// Deflate packs at most about 1,032 bytes into one. A page of zeros may come close; much of it does not.
+constexpr std::uint64_t kMostExpansion = 1100;
+constexpr std::uint64_t kSuspicious = std::uint64_t{1} << 30, kSuspiciousExpansion = 500;
+
+} // namespace
+
+RecordBytes::RecordBytes(int file, std::uint64_t begin, std::uint64_t end)
+    : file_(file), begin_(begin), size_(end - begin), input_(kPiece, '\0') {}
+
+RecordBytes::~RecordBytes() {
+  if (inflating_) ::inflateEnd(&stream_);
+}
+
+std::size_t RecordBytes::fetch(std::uint64_t offset, char* out, std::size_t size) const {
+  if (offset >= size_) return 0;
+  size = static_cast<std::size_t>(std::min<std::uint64_t>(size, size_ - offset));
+  for (;;) {
+    const auto got = ::pread(file_, out, size, static_cast<off_t>(begin_ + offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw BadBytes(std::string("cannot be read: ") + std::strerror(errno));
+    return static_cast<std::size_t>(got);
+  }
+}
+
+void RecordBytes::open(std::uint64_t offset) {
+  std::array<char, 3> head{};
+  const auto got = fetch(offset, head.data(), head.size());
+  compressed_ = std::string_view(head.data(), got) == kGzip;
+  ended_ = false;
+  fetched_ = offset;
+  taken_ = inflated_ = deflated_ = 0;
+  output_.clear();
+  at_ = 0;
+  if (std::exchange(inflating_, false)) ::inflateEnd(&stream_);
+  if (!compressed_) return;
+  stream_ = {};
+  if (::inflateInit2(&stream_, 15 + 16) != Z_OK) throw BadBytes("zlib cannot be started");
+  inflating_ = true;
+}
+
+// Decodes some more. False: the record, or the file, has ended.
+bool RecordBytes::fill() {
+  if (ended_) return false;
+  at_ = 0;
+  output_.resize(kPiece);
+  if (compressed_) {
+    inflate_more();
+  } else {
+    output_.resize(fetch(fetched_, output_.data(), output_.size()));
+    fetched_ += output_.size();
+    ended_ = output_.empty();
+  }
+  return !output_.empty();
+}
+
+void RecordBytes::inflate_more() {
+  stream_.next_out = reinterpret_cast<Bytef*>(output_.data());
+  stream_.avail_out = static_cast<uInt>(output_.size());
+  while (stream_.avail_out == output_.size() && !ended_) {
+    if (stream_.avail_in == 0) {
+      const auto got = fetch(fetched_, input_.data(), input_.size());
+      if (got == 0) throw BadBytes("ends within its gzip data");
+      fetched_ += got;
+      stream_.next_in = reinterpret_cast<Bytef*>(input_.data());
+      stream_.avail_in = static_cast<uInt>(got);
+    }
+    const auto before = stream_.avail_in;
+    const int answer = ::inflate(&stream_, Z_NO_FLUSH);
+    deflated_ += before - stream_.avail_in;
+    ended_ = answer == Z_STREAM_END;
+    if (answer != Z_OK && answer != Z_STREAM_END && answer != Z_BUF_ERROR)
+      throw BadBytes(std::string("has wrong gzip data: ") + (stream_.msg == nullptr ? "unexpected" : stream_.msg));
+  }
+  output_.resize(output_.size() - stream_.avail_out);
+  inflated_ += output_.size();
+  if (inflated_ > kSuspicious && inflated_ / std::max<std::uint64_t>(deflated_, 1) > kSuspiciousExpansion)
+    throw BadBytes("expands more than " + std::to_string(kSuspiciousExpansion) + "-fold: a zip bomb");
+}
+
+int RecordBytes::get() {
+  if (at_ == output_.size() && !fill()) return -1;
+  ++taken_;
+  return static_cast<unsigned char>(output_[at_++]);
+}
+
+std::size_t RecordBytes::read(char* out, std::size_t size) {
+  if (at_ == output_.size() && !fill()) return 0;
+  const auto count = std::min(size, output_.size() - at_);
+  std::copy_n(output_.data() + at_, count, out);
+  at_ += count;
+  taken_ += count;
+  return count;
+}
+
+void RecordBytes::skip(std::uint64_t count) {
+  const auto here = std::min<std::uint64_t>(count, output_.size() - at_);
+  at_ += static_cast<std::size_t>(here);
+  fetched_ += count - here;
+  taken_ += count;
+}
+
+bool RecordBytes::may_hold(std::uint64_t count) const {
+  const auto left = size_ - std::min(size_, position());
+  return compressed_ ? count / kMostExpansion <= left + kPiece : count <= left;
+}
+
+std::uint64_t RecordBytes::position() const {
+  return compressed_ ? fetched_ - stream_.avail_in : fetched_ - (output_.size() - at_);
+}
+
+std::uint64_t RecordBytes::skip_line_ends(std::uint64_t offset) {
+  char byte = 0;
+  while (fetch(offset, &byte, 1) == 1 && (byte == '\r' || byte == '\n'))
+    ++offset;
+  return offset;
+}
+
+// Whether what lies there, decompressed if it is gzip, begins as a record does.
+bool RecordBytes::begins_record(std::uint64_t offset) const {
+  std::array<char, 4096> head{};
+  const auto got = fetch(offset, head.data(), head.size());
+  const std::string_view text(head.data(), got);
+  if (!text.starts_with(kGzip)) return text.starts_with(kRecord);
+  std::array<char, kRecord.size()> begin{};
+  z_stream stream{};
+  if (::inflateInit2(&stream, 15 + 16) != Z_OK) return false;
+  stream.next_in = reinterpret_cast<Bytef*>(head.data());
+  stream.avail_in = static_cast<uInt>(got);
+  stream.next_out = reinterpret_cast<Bytef*>(begin.data());
+  stream.avail_out = static_cast<uInt>(begin.size());
+  ::inflate(&stream, Z_SYNC_FLUSH);
+  ::inflateEnd(&stream);
+  return stream.avail_out == 0 && std::string_view(begin.data(), begin.size()) == kRecord;
+}
+
+std::uint64_t RecordBytes::find_record(std::uint64_t offset) {
+  std::string piece(kPiece, '\0');
+  while (offset < size_) {
+    const auto got = fetch(offset, piece.data(), piece.size());
+    if (got == 0) break;
+    const std::string_view text(piece.data(), got);
+    for (std::size_t at = text.find_first_of("\x1fW"); at != std::string_view::npos;
+         at = text.find_first_of("\x1fW", at + 1)) {
+      const auto rest = text.substr(at, kRecord.size());
+      const bool likely = rest.size() < kRecord.size() || rest.starts_with(kGzip) || rest == kRecord;
+      if (likely && begins_record(offset + at)) return offset + at;
+    }
+    offset += got;
+  }
+  return size_;
+}
+
+} // namespace holdfast::warc

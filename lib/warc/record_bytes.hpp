@@ -1,0 +1,59 @@
+#pragma once
+// The bytes of a WARC file, decompressed one record at a time. Internal to lib/warc. Does not own the descriptor. Used
+// from one thread.
+
+#include <zlib.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+namespace holdfast::warc {
+
+// Bytes that are not what they should be.
+struct BadBytes : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+class RecordBytes {
+public:
+  RecordBytes(int file, std::uint64_t begin, std::uint64_t end);
+  ~RecordBytes();
+  RecordBytes(const RecordBytes&) = delete;
+  RecordBytes& operator=(const RecordBytes&) = delete;
+
+  std::uint64_t size() const noexcept { return size_; } // of the file
+  // Begins a record at this offset: a gzip member if there is one, else plain.
+  void open(std::uint64_t offset);
+  bool compressed() const noexcept { return compressed_; }
+  // Next byte of the record; -1: its end. Throws BadBytes.
+  int get();
+  // Up to `size` bytes; 0: its end. Throws BadBytes.
+  std::size_t read(char* out, std::size_t size);
+  void skip(std::uint64_t count); // of a plain record
+  // Whether so many more bytes can be there; of a compressed record: whether deflate could have packed them.
+  bool may_hold(std::uint64_t count) const;
+  std::uint64_t taken() const noexcept { return taken_; } // bytes of this record that were read
+  std::uint64_t position() const;                         // in the file, after them
+  std::uint64_t skip_line_ends(std::uint64_t offset);     // the first other byte
+  std::uint64_t find_record(std::uint64_t offset);        // at or after; size(): there is none
+
+private:
+  std::size_t fetch(std::uint64_t offset, char* out, std::size_t size) const;
+  bool fill();
+  void inflate_more();
+  bool begins_record(std::uint64_t offset) const;
+
+  const int file_;
+  const std::uint64_t begin_, size_;
+  bool compressed_{false}, ended_{false};
+  z_stream stream_{};
+  bool inflating_{false};
+  std::uint64_t fetched_{0}; // where the next bytes of the file come from
+  std::uint64_t taken_{0}, inflated_{0}, deflated_{0};
+  std::string input_, output_; // output_: what was decoded and not yet taken begins at at_
+  std::size_t at_{0};
+};
+
+} // namespace holdfast::warc

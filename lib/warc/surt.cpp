@@ -1,0 +1,219 @@
+#include "lib/warc/surt.hpp"
+
+#include "lib/base/characters.hpp"
+#include "lib/base/sha256.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace holdfast::warc {
+
+namespace {
+
+constexpr std::size_t kLongestKey = 2000, kDigestDigits = 64;
+
+struct Parts {
+  std::string scheme, host, port, path, query;
+};
+
+std::vector<std::string_view> split(std::string_view text, char at) {
+  std::vector<std::string_view> parts;
+  for (;;) {
+    const auto end = text.find(at);
+    parts.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+// nullopt: not of HTTP.
+std::optional<Parts> take_apart(std::string_view url) {
+  Parts parts;
+  const auto colon = url.find("://");
+  if (colon == std::string_view::npos) return std::nullopt;
+  parts.scheme = base::lower_case(url.substr(0, colon));
+  if (parts.scheme != "http" && parts.scheme != "https") return std::nullopt;
+  url = url.substr(0, url.find('#')).substr(colon + 3);
+  const auto end = std::min(url.find_first_of("/?"), url.size());
+  auto authority = url.substr(0, end);
+  url.remove_prefix(end);
+  if (const auto user = authority.rfind('@'); user != std::string_view::npos) authority.remove_prefix(user + 1);
+  const auto port = authority.rfind(':');
+  if (port != std::string_view::npos && authority.find(']', port) == std::string_view::npos) {
+    parts.port = authority.substr(port + 1);
+    authority = authority.substr(0, port);
+  }
+  if (authority.starts_with('[') && authority.ends_with(']')) authority = authority.substr(1, authority.size() - 2);
+  parts.host = authority;
+  const auto query = url.find('?');
+  parts.path = url.substr(0, query);
+  if (query != std::string_view::npos) parts.query = url.substr(query + 1);
+  return parts;
+}
+
+std::string unescaped(std::string text) {
+  for (bool again = true; again;) {
+    again = false;
+    std::string next;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      const int byte = base::percent_decoded(text, i);
+      next += byte < 0 ? text[i] : static_cast<char>(byte);
+      if (byte >= 0) i += 2, again = true;
+    }
+    text = std::move(next);
+  }
+  return text;
+}
+
+std::string escaped(std::string_view text) {
+  std::string result;
+  for (const char c : text)
+    if (static_cast<unsigned char>(c) <= 0x20 || static_cast<unsigned char>(c) >= 0x7f || c == '#' || c == '%')
+      base::append_percent(result, c);
+    else
+      result += c;
+  return result;
+}
+
+std::string normal_path(const std::string& path) {
+  std::vector<std::string_view> kept;
+  const auto parts = split(path, '/');
+  for (std::size_t i = 1; i < parts.size(); ++i)
+    if (parts[i] == "..") {
+      if (kept.empty())
+        kept.push_back(parts[i]);
+      else
+        kept.pop_back();
+    } else if (parts[i] != ".") {
+      kept.push_back(parts[i]);
+    }
+  std::string result = "/";
+  for (std::size_t i = 0; i < kept.size(); ++i)
+    if (i + 1 == kept.size())
+      result += kept[i];
+    else if (!kept[i].empty())
+      result += std::string(kept[i]) + "/";
+  return result;
+}
+
+bool alphanumeric(char c) { return base::is_alpha(c) || base::is_digit(c); }
+
+// Removes the last "<name><count characters that `is` accepts>" before "&" or the end. `query` is in lower case.
+template <typename Is>
+void strip_session(std::string& query, std::string_view name, std::size_t count, Is&& is) {
+  for (auto at = query.rfind(name); at != std::string::npos;
+       at = at == 0 ? std::string::npos : query.rfind(name, at - 1)) {
+    const auto end = at + name.size() + count;
+    if (end > query.size() || (end < query.size() && query[end] != '&')) continue;
+    if (!std::all_of(query.begin() + static_cast<std::ptrdiff_t>(at + name.size()),
+                     query.begin() + static_cast<std::ptrdiff_t>(end), is))
+      continue;
+    query.erase(at, std::min(end + 1, query.size()) - at);
+    return;
+  }
+}
+
+void strip_cold_fusion(std::string& query) {
+  const auto token = query.rfind("&cftoken=");
+  const auto id = token == std::string::npos ? token : query.rfind("cfid=", token);
+  if (id == std::string::npos || query.find('&', id) != token || token == id + 5) return;
+  const auto end = std::min(query.find('&', token + 1), query.size());
+  if (end == token + 9) return;
+  query.erase(id, std::min(end + 1, query.size()) - id);
+}
+
+std::string normal_query(const std::string& query) {
+  auto text = base::lower_case(escaped(unescaped(query)));
+  for (const char* name : {"jsessionid=", "phpsessid=", "sid="})
+    strip_session(text, name, 32, alphanumeric);
+  strip_cold_fusion(text);
+  auto fields = split(text, '&');
+  // By name, then by value: "a" before "a=", "a=b" before "a-b".
+  std::stable_sort(fields.begin(), fields.end(), [](std::string_view left, std::string_view right) {
+    const auto a = left.find('='), b = right.find('=');
+    const auto name = left.substr(0, a).compare(right.substr(0, b));
+    if (name != 0) return name < 0;
+    if (a == std::string_view::npos || b == std::string_view::npos) return a == std::string_view::npos && b != a;
+    return left.substr(a) < right.substr(b);
+  });
+  std::string result;
+  for (const auto& field : fields)
+    result += (&field == &fields.front() ? "" : "&") + std::string(field);
+  return result;
+}
+
+// "www2.example.com" -> "com,example"
+std::string reversed_host(const std::string& written) {
+  auto host = base::lower_case(unescaped(written));
+  while (host.ends_with('.'))
+    host.pop_back();
+  if (host.starts_with("www")) {
+    const auto end = host.find_first_not_of("0123456789", 3);
+    if (end != std::string::npos && host[end] == '.') host.erase(0, end + 1);
+  }
+  auto labels = split(host, '.');
+  std::reverse(labels.begin(), labels.end());
+  std::string result;
+  for (const auto& label : labels)
+    result += (result.empty() ? "" : ",") + escaped(label);
+  return result;
+}
+
+// The last byte of a text, one higher: the end of what begins with it.
+std::string after(std::string text) {
+  text.back() = static_cast<char>(text.back() + 1);
+  return text;
+}
+
+std::string shortened(std::string key) {
+  if (key.size() <= kLongestKey) return key;
+  const auto digest = base::sha256_hex(key);
+  key.resize(kLongestKey - kDigestDigits);
+  return key + digest;
+}
+
+} // namespace
+
+std::string url_key(std::string_view url) {
+  const auto parts = take_apart(url);
+  if (!parts) return shortened(escaped(url));
+  std::string key = reversed_host(parts->host);
+  const bool usual = parts->port == (parts->scheme == "http" ? "80" : "443");
+  if (!parts->port.empty() && !usual) key += ":" + parts->port;
+  auto path = base::lower_case(escaped(normal_path(unescaped(parts->path))));
+  if (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  key += ")" + path;
+  const auto query = normal_query(parts->query);
+  return shortened(query.empty() ? key : key + "?" + query);
+}
+
+std::optional<Match> match_named(std::string_view name) {
+  if (name.empty() || name == "exact") return Match::exact;
+  if (name == "prefix") return Match::prefix;
+  if (name == "host") return Match::host;
+  if (name == "domain") return Match::domain;
+  return std::nullopt;
+}
+
+std::pair<std::string, std::string> key_range(std::string_view url, Match match) {
+  const auto key = url_key(url);
+  const auto host = key.substr(0, key.find(')'));
+  switch (match) {
+  case Match::exact:
+    break;
+  case Match::host:
+    return {host + ")/", host + ")0"};
+  // "com,example)/" and "com,example,sub)/": "," and ")" are the bytes before "-" that follow a host.
+  case Match::domain:
+    return {host + ")", host + "-"};
+  case Match::prefix: {
+    auto begin = key;
+    if (url.ends_with('/') && !begin.ends_with('/')) begin += '/';
+    if (url.ends_with('?') && !begin.ends_with('?')) begin += '?';
+    return {begin, after(begin)};
+  }
+  }
+  return {key, key + '\1'};
+}
+
+} // namespace holdfast::warc

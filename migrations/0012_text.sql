@@ -1,0 +1,30 @@
+-- The text of archived pages, for search(). Written by the worker right after the seal. It is made from
+-- files of the archive, so `holdfast search --rebuild` can make it again.
+
+create table holdfast.page_text (
+  snapshot_id uuid not null, crawl_id uuid not null,
+  language text not null,
+  text text not null,
+  words tsvector not null,
+  constraint page_text_pkey primary key (snapshot_id, crawl_id),
+  constraint page_text_sealed foreign key (snapshot_id, crawl_id)
+    references holdfast.snapshot_sealed (snapshot_id, crawl_id) on delete cascade,
+  constraint page_text_bounded check (octet_length(text) <= 1048576)
+);
+comment on table holdfast.page_text is 'The readable text of sealed snapshots. See search().';
+comment on column holdfast.page_text.snapshot_id is 'The snapshot.';
+comment on column holdfast.page_text.crawl_id is 'Its crawl.';
+comment on column holdfast.page_text.language is
+  'The text search configuration: english, german, ...; simple: not known.';
+comment on column holdfast.page_text.text is 'What excerpts are cut from.';
+comment on column holdfast.page_text.words is
+  'Words of title (A), URL (B) and text (D), and "host:<host>" for the filter.';
+create index page_text_words on holdfast.page_text using gin (words);
+comment on index holdfast.page_text_words is 'Pages that have a word.';
+
+create table holdfast.text_language (
+  language text primary key
+);
+comment on table holdfast.text_language is 'Languages of page_text. A query is read in each of them.';
+comment on column holdfast.text_language.language is 'As page_text.language.';
+insert into holdfast.text_language values ('simple');

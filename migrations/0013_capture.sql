@@ -1,0 +1,36 @@
+-- The index of the archive's WARC files: which record answers which URL. What CDX indexes hold.
+
+create table holdfast.capture (
+  snapshot_id uuid not null, crawl_id uuid not null,
+  file text not null, record_offset bigint not null, record_length bigint not null,
+  url_key text not null collate "C",
+  at timestamptz not null,
+  url text not null,
+  status integer, mime text not null, digest text not null,
+  constraint capture_pkey primary key (snapshot_id, crawl_id, file, record_offset),
+  constraint capture_sealed foreign key (snapshot_id, crawl_id)
+    references holdfast.snapshot_sealed (snapshot_id, crawl_id) on delete cascade,
+  constraint capture_file check (file ~ '\.warc(\.gz)?$' and file !~ '(^|/)\.{0,2}(/|$)'),
+  constraint capture_record check (record_offset >= 0 and record_length > 0),
+  constraint capture_url_key check (octet_length(url_key) <= 2000 and url_key ~ '^[!-~]+$'),
+  constraint capture_url check (url ~ '^[!-~]+$'),
+  constraint capture_status check (status between 100 and 599),
+  constraint capture_mime check (mime ~ '^[!-~]+$'),
+  constraint capture_digest check (digest ~ '^[!-~]+$')
+);
+comment on table holdfast.capture is
+  'One record of a WARC file that can be replayed. Written with the seal; see v_capture.';
+comment on column holdfast.capture.snapshot_id is 'The snapshot whose files it is in.';
+comment on column holdfast.capture.crawl_id is 'Its crawl.';
+comment on column holdfast.capture.file is 'The WARC file, below the directory of the attempt.';
+comment on column holdfast.capture.record_offset is 'Where the record begins.';
+comment on column holdfast.capture.record_length is 'Bytes that it takes in the file.';
+comment on column holdfast.capture.url_key is 'The URL by the SURT rules, for lookup.';
+comment on column holdfast.capture.at is 'When it was captured (WARC-Date).';
+comment on column holdfast.capture.url is 'The URL (WARC-Target-URI).';
+comment on column holdfast.capture.status is 'HTTP status; NULL: none.';
+comment on column holdfast.capture.mime is
+  'Media type; warc/revisit: a repetition of another record; unk: unknown.';
+comment on column holdfast.capture.digest is 'Digest of the payload, as sha1:...';
+create index capture_by_url on holdfast.capture (url_key, at);
+comment on index holdfast.capture_by_url is 'Captures of a URL, of a host, or of what begins with a URL.';

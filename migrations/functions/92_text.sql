@@ -1,0 +1,238 @@
+-- Full-text search: the text of sealed pages, and the search in it.
+
+create or replace function holdfast.text_language_of(p_code text)
+  returns text language sql stable as $$
+  -- The text search configuration for a language tag ("de", "pt-BR"); "simple" if there is none.
+  select coalesce(
+    (select c.cfgname::text
+       from (values ('ar', 'arabic'), ('ca', 'catalan'), ('da', 'danish'), ('de', 'german'), ('el', 'greek'),
+                    ('en', 'english'), ('es', 'spanish'), ('eu', 'basque'), ('fi', 'finnish'),
+                    ('fr', 'french'), ('ga', 'irish'), ('hi', 'hindi'), ('hu', 'hungarian'),
+                    ('hy', 'armenian'), ('id', 'indonesian'), ('it', 'italian'), ('lt', 'lithuanian'),
+                    ('nb', 'norwegian'), ('ne', 'nepali'), ('nl', 'dutch'), ('nn', 'norwegian'),
+                    ('no', 'norwegian'), ('pt', 'portuguese'), ('ro', 'romanian'), ('ru', 'russian'),
+                    ('sr', 'serbian'), ('sv', 'swedish'), ('ta', 'tamil'), ('tr', 'turkish'),
+                    ('yi', 'yiddish')) known(code, name)
+       join pg_catalog.pg_ts_config c
+         on c.cfgname = known.name and c.cfgnamespace = 'pg_catalog'::regnamespace
+       where known.code = lower(split_part(translate(p_code, '_', '-'), '-', 1))),
+    'simple')
+$$;
+
+create or replace function holdfast.text_keep(
+    p_snapshot uuid, p_crawl uuid, p_fence bigint, p_text text)
+  returns boolean language plpgsql as $$
+-- The language is what a hook reported in its output_json. The commit does not wait for the disk: a text that
+-- a crash of the server loses is made again by `holdfast search --rebuild`.
+declare
+  v_language text;
+  v_config regconfig;
+begin
+  perform set_config('synchronous_commit', 'off', true);
+  v_language := holdfast.text_language_of(
+    (select r.output_json ->> 'language'
+       from holdfast.archive_result r
+       where r.snapshot_id = p_snapshot and r.crawl_id = p_crawl and r.fence = p_fence
+         and jsonb_typeof(r.output_json) = 'object' and r.output_json ? 'language'
+       limit 1));
+  v_config := v_language::regconfig;
+  insert into holdfast.page_text (snapshot_id, crawl_id, language, text, words)
+    select s.id, s.crawl_id, v_language, p_text,
+           setweight(to_tsvector(v_config, coalesce(nullif(e.title, ''), s.title)), 'A')
+           || setweight(to_tsvector('simple', s.host || ' '
+                                              || regexp_replace(s.url, '[^[:alnum:]]+', ' ', 'g')), 'B')
+           || to_tsvector(v_config, p_text)
+           || array_to_tsvector(array['host:' || s.host])
+      from holdfast.snapshot s
+      join holdfast.snapshot_sealed e on e.snapshot_id = s.id and e.crawl_id = s.crawl_id
+      where s.id = p_snapshot and s.crawl_id = p_crawl
+        and e.fence = p_fence and e.directory is not null
+    on conflict (snapshot_id, crawl_id) do update
+      set language = excluded.language, text = excluded.text, words = excluded.words;
+  if not found then return false; end if;
+  if not exists (select from holdfast.text_language l where l.language = v_language) then
+    insert into holdfast.text_language values (v_language) on conflict do nothing;
+  end if;
+  return true;
+end $$;
+comment on function holdfast.text_keep(uuid, uuid, bigint, text) is
+  'Stores the text of a snapshot that was sealed with this fence. False: it was not.';
+
+create or replace function holdfast.texts_missing(p_after uuid, p_limit bigint)
+  returns table (snapshot_id uuid, crawl_id uuid, fence bigint, directory text)
+  language sql stable as $$
+  select e.snapshot_id, e.crawl_id, e.fence, e.directory
+    from holdfast.snapshot_sealed e
+    where e.directory is not null
+      and (p_after is null or e.snapshot_id > p_after)
+      and not exists (select
+                        from holdfast.page_text t
+                        where t.snapshot_id = e.snapshot_id and t.crawl_id = e.crawl_id)
+    order by e.snapshot_id limit p_limit
+$$;
+comment on function holdfast.texts_missing(uuid, bigint) is
+  'Sealed snapshots with files whose text search() does not know, by id after p_after.';
+
+create or replace function holdfast.texts_drop()
+  returns void language plpgsql as $$
+begin
+  truncate holdfast.page_text;
+  delete from holdfast.text_language where language <> 'simple';
+end $$;
+comment on function holdfast.texts_drop() is
+  'Forgets the text of all pages; `holdfast search --rebuild` reads it again.';
+
+create or replace function holdfast.search_query(p_text text)
+  returns tsquery language plpgsql stable as $$
+-- As websearch_to_tsquery ("a phrase", or, -not), and word* for every word that begins so. Read in every
+-- language that a page has, because each stems words in its own way.
+declare
+  c_prefix constant text := '(?:^|\s)([[:alnum:]][[:alnum:]_-]*)\*(?=\s|$)';
+  v_prefixes constant text[] := array(
+    select m[1] from regexp_matches(regexp_replace(p_text, '"[^"]*"', ' ', 'g'), c_prefix, 'g') m);
+  v_rest constant text := regexp_replace(p_text, c_prefix, ' ', 'g');
+  v_language text;
+  v_prefix text;
+  v_one tsquery;
+  v_part tsquery;
+  v_known text[] := '{}';
+  v_all tsquery := '';
+begin
+  for v_language in select l.language from holdfast.text_language l order by l.language
+  loop
+    v_one := websearch_to_tsquery(v_language::regconfig, v_rest);
+    foreach v_prefix in array v_prefixes
+    loop
+      v_part := to_tsquery(v_language::regconfig, quote_literal(v_prefix) || ':*');
+      v_one := case when numnode(v_one) = 0 then v_part else v_one && v_part end;
+    end loop;
+    if numnode(v_one) > 0 and v_one::text <> all (v_known) then
+      v_known := v_known || v_one::text;
+      v_all := case when numnode(v_all) = 0 then v_one else v_all || v_one end;
+    end if;
+  end loop;
+  return v_all;
+end $$;
+comment on function holdfast.search_query(text) is
+  'The tsquery of a search: words, "a phrase", or, -not, begin*.';
+
+create or replace function holdfast.search_excerpt(
+    p_text text, p_language text, p_query tsquery, p_marks text[])
+  returns text language plpgsql stable as $$
+-- Only the surroundings of the first word found are given to ts_headline, which reads all that it gets.
+declare
+  c_around constant integer := 150;
+  c_length constant integer := 1500;
+  v_lower constant text := lower(p_text);
+  v_at integer;
+begin
+  select min(x.at)
+    into v_at
+    from regexp_matches(p_query::text, '''((?:[^'']|'''')+)''', 'g') m
+    cross join lateral (select nullif(position(m[1] in v_lower), 0) as at) x;
+  return regexp_replace(
+    ts_headline(p_language::regconfig,
+                substr(p_text, greatest(1, coalesce(v_at, 1) - c_around), c_length), p_query,
+                format('MaxWords=36, MinWords=18, ShortWord=2, MaxFragments=2, FragmentDelimiter=" … ", '
+                       'StartSel="%s", StopSel="%s"', p_marks[1], p_marks[2])),
+    '\s+', ' ', 'g');
+end $$;
+
+create or replace function holdfast.search_passes(
+    p_snapshot uuid, p_crawl uuid, p_tag text, p_outcome text, p_since timestamptz, p_until timestamptz)
+  returns boolean language sql stable as $$
+  -- The filters of search() that are not words.
+  select exists (
+    select
+      from holdfast.snapshot s
+      join holdfast.snapshot_sealed e on e.snapshot_id = s.id and e.crawl_id = s.crawl_id
+      where s.id = p_snapshot and s.crawl_id = p_crawl
+        and (p_tag is null or p_tag = any (s.tags))
+        and (p_outcome is null or e.outcome = p_outcome)
+        and (p_since is null or e.sealed_at >= p_since)
+        and (p_until is null or e.sealed_at < p_until))
+$$;
+
+create or replace function holdfast.search(
+    p_query text, p_host text default null, p_tag text default null, p_crawl uuid default null,
+    p_outcome text default null, p_since timestamptz default null, p_until timestamptz default null,
+    p_all boolean default false, p_cursor text default null, p_limit integer default 20,
+    p_marks text[] default '{«,»}')
+  returns table (id uuid, crawl_id uuid, url text, title text, excerpt text, rank real, outcome text,
+                 sealed_at timestamptz, tags text[], directory text, cursor text)
+  language plpgsql stable
+  set enable_seqscan = off set jit = off set plan_cache_mode = force_custom_plan as $$
+-- The newest 200 pages found are ranked and listed, then the next 200, so that a word of half of all pages
+-- need not be ranked in all of them. A cursor is "<bound> <rank> <id>" of its row: the batch that it stands
+-- in begins below the bound.
+#variable_conflict use_column
+declare
+  c_batch constant integer := 200;
+  c_first constant uuid := 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+  c_filtered constant boolean := num_nonnulls(p_tag, p_outcome, p_since, p_until) > 0;
+  v_query tsquery := holdfast.search_query(p_query);
+  v_bound uuid := c_first;
+  v_rank real := 'infinity';
+  v_id uuid := c_first;
+  v_left integer := least(greatest(p_limit, 1), 200);
+  v_batch uuid[];
+  v_count integer;
+begin
+  if numnode(v_query) = 0 then return; end if;
+  if p_host is not null then v_query := v_query && quote_literal('host:' || lower(p_host))::tsquery; end if;
+  if p_cursor is not null then
+    if p_cursor !~ '^[0-9a-f-]{36} [0-9.]+(e-[0-9]+)? [0-9a-f-]{36}$' then
+      raise exception 'not a cursor of search(): %', p_cursor using errcode = 'HF004';
+    end if;
+    v_bound := split_part(p_cursor, ' ', 1);
+    v_rank := split_part(p_cursor, ' ', 2);
+    v_id := split_part(p_cursor, ' ', 3);
+  end if;
+  loop
+    v_batch := array(
+      select t.snapshot_id
+        from holdfast.page_text t
+        where t.words @@ v_query
+          and t.snapshot_id < v_bound
+          and (p_crawl is null or t.crawl_id = p_crawl)
+          and (not c_filtered
+               or holdfast.search_passes(t.snapshot_id, t.crawl_id, p_tag, p_outcome, p_since, p_until))
+        order by t.snapshot_id desc limit c_batch);
+    return query
+      with hit as materialized (
+        select t.snapshot_id, t.crawl_id, s.url, s.title, s.tags, t.text, t.language, r.rank
+          from unnest(v_batch) b(id)
+          join holdfast.page_text t on t.snapshot_id = b.id
+          join holdfast.snapshot s on s.id = t.snapshot_id and s.crawl_id = t.crawl_id
+          cross join lateral (select ts_rank('{0.1, 0.2, 0.5, 1.0}', t.words, v_query, 1) as rank) r
+          where (r.rank, t.snapshot_id) < (v_rank, v_id)
+            and (p_all or not exists ( -- a newer capture
+              select
+                from holdfast.snapshot n
+                join holdfast.page_text o on o.snapshot_id = n.id and o.crawl_id = n.crawl_id
+                where n.url_hash = s.url_hash and n.id > s.id
+                  and o.words @@ v_query
+                  and (p_crawl is null or n.crawl_id = p_crawl)
+                  and (not c_filtered
+                       or holdfast.search_passes(n.id, n.crawl_id, p_tag, p_outcome, p_since, p_until))))
+          order by r.rank desc, t.snapshot_id desc limit v_left)
+      select h.snapshot_id, h.crawl_id, h.url, coalesce(nullif(e.title, ''), h.title),
+             holdfast.search_excerpt(h.text, h.language, v_query, p_marks), h.rank,
+             e.outcome, e.sealed_at, h.tags, e.directory,
+             v_bound || ' ' || h.rank || ' ' || h.snapshot_id
+        from hit h
+        join holdfast.snapshot_sealed e on e.snapshot_id = h.snapshot_id and e.crawl_id = h.crawl_id
+        order by h.rank desc, h.snapshot_id desc;
+    get diagnostics v_count = row_count;
+    v_left := v_left - v_count;
+    exit when v_left <= 0 or cardinality(v_batch) < c_batch;
+    v_bound := v_batch[c_batch];
+    v_rank := 'infinity';
+    v_id := c_first;
+  end loop;
+end $$;
+comment on function holdfast.search(
+    text, text, text, uuid, text, timestamptz, timestamptz, boolean, text, integer, text[]) is
+  'Pages whose title, URL or text has these words: words, "a phrase", or, -not, begin*. The newest capture '
+  'of each URL (p_all: every capture), best first among the newest 200 pages, then among the next. p_cursor: '
+  'the cursor of the last row before.';

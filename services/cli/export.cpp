@@ -1,0 +1,321 @@
+#include "lib/store/export.hpp"
+
+#include "lib/archive/file_work.hpp"
+#include "lib/archive/root.hpp"
+#include "lib/base/duration.hpp"
+#include "lib/base/error.hpp"
+#include "lib/store/verify.hpp"
+#include "lib/store/view.hpp"
+#include "lib/wacz/writer.hpp"
+#include "lib/warc/surt.hpp"
+#include "services/cli/input.hpp"
+#include "services/cli/times.hpp"
+#include "services/cli/verbs.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+#include <filesystem>
+#include <iostream>
+#include <span>
+#include <type_traits>
+
+namespace holdfast::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kSnapshotsAtOnce = 100;
+constexpr std::size_t kLongestText = 1u << 20; // of a page, in its list
+
+struct ExportOptions {
+  std::vector<std::string> ids;
+  bool all{false};
+  std::string tag, host, since, until, format{"wacz"}, output;
+};
+
+// A file of the archive, wherever that is, open for reading.
+class ArchivedFile {
+public:
+  ArchivedFile(const archive::Root& root, const std::string& path) {
+    if (root.bucket() != nullptr)
+      file_.reset(root.fetch(path));
+    else
+      file_ = archive::open_beneath(archive::open_directory(root.path()).get(), path, O_RDONLY);
+    if (file_ && (::fstat(file_.get(), &about_) != 0 || !S_ISREG(about_.st_mode))) file_.reset();
+  }
+  explicit operator bool() const { return static_cast<bool>(file_); }
+  int fd() const { return file_.get(); }
+  std::uint64_t size() const { return static_cast<std::uint64_t>(about_.st_size); }
+  std::string text(std::size_t most) const {
+    std::string bytes(static_cast<std::size_t>(std::min<std::uint64_t>(most, size())), '\0');
+    const auto got = ::pread(file_.get(), bytes.data(), bytes.size(), 0);
+    bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+    return bytes;
+  }
+
+private:
+  base::Fd file_;
+  struct stat about_ {};
+};
+
+// "browser/page.warc.gz" of a snapshot -> "0198...-browser-page.warc.gz"
+std::string exported_name(const std::string& snapshot, const std::string& directory, const std::string& file) {
+  std::string name = snapshot + "-";
+  for (const char c : file.substr(directory.size() + 1)) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+    name += plain ? c : '-';
+  }
+  return name;
+}
+
+std::string utc_seconds(std::time_t time) {
+  std::tm parts{};
+  ::gmtime_r(&time, &parts);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts)};
+}
+
+struct Exported {
+  std::size_t snapshots{0}, without_captures{0}, captures{0}, missing{0};
+  std::uint64_t bytes{0};
+};
+
+// Where WARC files, their records and pages go.
+class Sink {
+public:
+  virtual ~Sink() = default;
+  virtual void warc(const std::string& name, const ArchivedFile& file) = 0;
+  virtual void capture(const warc::Capture& capture) = 0;
+  virtual void page(const wacz::WrittenPage& page) = 0;
+  virtual void close() = 0;
+};
+
+class WaczSink : public Sink {
+public:
+  WaczSink(int file, const std::string& title, std::time_t now)
+      : writer_(file, {title, "Holdfast " HOLDFAST_VERSION, utc_seconds(now)}, now) {}
+  void warc(const std::string& name, const ArchivedFile& file) override {
+    writer_.add_warc(name, file.fd(), file.size());
+  }
+  void capture(const warc::Capture& capture) override { writer_.add_capture(capture); }
+  void page(const wacz::WrittenPage& page) override { writer_.add_page(page); }
+  void close() override { writer_.close(); }
+
+private:
+  wacz::Writer writer_;
+};
+
+// WARC files beside index.cdxj. A file that is there with its size is kept, so that an export can go on.
+class DirectorySink : public Sink {
+public:
+  explicit DirectorySink(fs::path directory) : directory_(std::move(directory)) {
+    std::error_code error;
+    fs::create_directories(directory_, error);
+    if (error)
+      throw base::Error(base::ErrorClass::cannot_create,
+                        "cannot create " + directory_.string() + ": " + error.message());
+  }
+  void warc(const std::string& name, const ArchivedFile& file) override {
+    std::error_code error;
+    if (fs::file_size(directory_ / name, error) == file.size() && !error) return;
+    const auto partial = directory_ / ("." + name + ".partial");
+    const base::Fd copy(::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    if (!copy) archive::throw_errno(errno, "create", partial.native());
+    archive::copy_body(file.fd(), copy.get(), file.size(), partial.native(), nullptr, [](std::string_view) {});
+    fs::rename(partial, directory_ / name);
+  }
+  void capture(const warc::Capture& capture) override { lines_.add(warc::cdxj_line(capture)); }
+  void page(const wacz::WrittenPage&) override {}
+  void close() override {
+    const auto directory = archive::open_directory(directory_);
+    const base::Fd index(
+        ::openat(directory.get(), ".index.cdxj.partial", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    if (!index) archive::throw_errno(errno, "create", (directory_ / "index.cdxj").native());
+    lines_.each([&](const std::string& line) { archive::write_all(index.get(), line + "\n", "index.cdxj"); });
+    fs::rename(directory_ / ".index.cdxj.partial", directory_ / "index.cdxj");
+  }
+
+private:
+  const fs::path directory_;
+  wacz::SortedLines lines_;
+};
+
+// When the page itself was captured: replay looks for a record of that time.
+std::string page_date(const store::ExportedSnapshot& snapshot, std::span<const store::Capture> captures) {
+  const auto key = warc::url_key(snapshot.url);
+  for (const auto& capture : captures)
+    if (capture.key == key) return capture.date;
+  return snapshot.date;
+}
+
+void export_one(const archive::Root& root, const store::ExportedSnapshot& snapshot,
+                std::span<const store::Capture> captures, Sink& sink, Exported& told) {
+  ++told.snapshots;
+  std::string before, name;
+  for (const auto& capture : captures) {
+    if (capture.file != before) {
+      before = capture.file;
+      const ArchivedFile file(root, capture.file);
+      name = file ? exported_name(snapshot.id, snapshot.directory, capture.file) : "";
+      if (file) {
+        sink.warc(name, file);
+        told.bytes += file.size();
+      } else {
+        ++told.missing;
+        std::cerr << "missing  " << capture.file << "\n";
+      }
+    }
+    if (name.empty()) continue;
+    warc::Capture exported = capture;
+    exported.file = name;
+    sink.capture(exported);
+    ++told.captures;
+  }
+  if (captures.empty()) {
+    ++told.without_captures;
+    return;
+  }
+  const ArchivedFile text(root, snapshot.directory + "/text/content.txt");
+  sink.page({snapshot.id, snapshot.url, page_date(snapshot, captures), snapshot.title,
+             text ? text.text(kLongestText) : std::string()});
+}
+
+void show_progress(const Exported& told, bool last) {
+  if (::isatty(STDERR_FILENO) == 0) return;
+  std::cerr << "\r\033[K" << told.snapshots << " snapshots, " << base::format_size(told.bytes) << (last ? "\n" : "")
+            << std::flush;
+}
+
+Exported export_all(pg::Connection& connection, const archive::Root& root, const store::ExportQuery& query,
+                    Sink& sink) {
+  Exported told;
+  std::optional<std::string> after;
+  for (;;) {
+    const auto batch = store::export_snapshots(connection, query, after, kSnapshotsAtOnce);
+    std::vector<std::string> ids;
+    for (const auto& snapshot : batch)
+      ids.push_back(snapshot.id);
+    const auto captures = batch.empty() ? std::vector<store::Capture>() : store::captures_of(connection, ids);
+    for (const auto& snapshot : batch) {
+      const auto [first, last] =
+          std::equal_range(captures.begin(), captures.end(), snapshot.id, [](const auto& left, const auto& right) {
+            if constexpr (std::is_same_v<std::decay_t<decltype(left)>, std::string>)
+              return left < right.snapshot_id;
+            else
+              return left.snapshot_id < right;
+          });
+      export_one(root, snapshot, {first, last}, sink, told);
+      show_progress(told, false);
+    }
+    if (static_cast<std::int64_t>(batch.size()) < kSnapshotsAtOnce) break;
+    after = batch.back().id;
+  }
+  sink.close();
+  show_progress(told, true);
+  return told;
+}
+
+store::ExportQuery query_of(Context& context, const ExportOptions& options) {
+  const bool filtered = !(options.tag + options.host + options.since + options.until).empty();
+  if (options.ids.empty() && !filtered && !options.all)
+    throw base::Error(base::ErrorClass::usage,
+                      "nothing to export: name crawls or snapshots, or use --tag, --host, --since, --until or --all",
+                      "holdfast export ID... -o archive.wacz");
+  store::ExportQuery query;
+  if (!options.ids.empty()) {
+    query.ids.emplace();
+    for (const auto& id : read_ids(options.ids))
+      query.ids->push_back(store::find(context.connection(), id).id);
+  }
+  const auto given = [](const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); };
+  query.tag = given(options.tag);
+  query.host = given(options.host);
+  if (!options.since.empty()) query.since = time_before(options.since);
+  if (!options.until.empty()) query.until = time_before(options.until);
+  return query;
+}
+
+// A file of the export's own, which gets its name when it is whole; or standard output.
+class Output {
+public:
+  explicit Output(const std::string& path) : path_(path) {
+    if (path == "-") {
+      if (::isatty(STDOUT_FILENO) != 0)
+        throw base::Error(base::ErrorClass::usage, "a WACZ file is not written to a terminal", "-o archive.wacz");
+      return;
+    }
+    partial_ = path + ".partial";
+    file_.reset(::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    if (!file_) archive::throw_errno(errno, "create", partial_);
+  }
+  ~Output() {
+    if (!partial_.empty()) ::unlink(partial_.c_str());
+  }
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+  int fd() const { return file_ ? file_.get() : STDOUT_FILENO; }
+  void keep() {
+    if (!file_) return;
+    archive::sync_fd(file_.get(), partial_);
+    fs::rename(partial_, path_);
+    partial_.clear();
+  }
+
+private:
+  const std::string path_;
+  std::string partial_;
+  base::Fd file_;
+};
+
+// 1 if a file of the archive is missing.
+int run_export(Context& context, const ExportOptions& options) {
+  const auto query = query_of(context, options);
+  auto& connection = context.connection();
+  const auto root = archive::Root::open(context.archive_root(), store::collection_id(connection), false);
+  Exported told;
+  if (options.format == "warc") {
+    if (options.output == "-")
+      throw base::Error(base::ErrorClass::usage, "--format warc writes a directory", "-o DIRECTORY");
+    DirectorySink sink(options.output);
+    told = export_all(connection, root, query, sink);
+  } else {
+    Output output(options.output);
+    WaczSink sink(output.fd(), "Holdfast", std::time(nullptr));
+    told = export_all(connection, root, query, sink);
+    output.keep();
+  }
+  std::cerr << told.snapshots << " snapshots exported: " << told.captures << " captures, "
+            << base::format_size(told.bytes) << " of WARC files";
+  if (told.without_captures > 0) std::cerr << "; " << told.without_captures << " snapshots have no WARC file";
+  if (told.missing > 0) std::cerr << "; " << told.missing << " files are missing";
+  std::cerr << "\n";
+  return told.missing == 0 ? base::kExitSuccess : base::kExitFailedWork;
+}
+
+} // namespace
+
+Action export_verb(CLI::App& command) {
+  const auto options = std::make_shared<ExportOptions>();
+  command.add_option("ids", options->ids, "Crawls or snapshots; - reads them from standard input");
+  command.add_flag("--all", options->all, "Everything");
+  command.add_option("--tag", options->tag, "Only snapshots with this tag");
+  command.add_option("--host", options->host, "Only of this host");
+  command.add_option("--since", options->since, "Only captured since: 2h, 7d, 2026-11-22");
+  command.add_option("--until", options->until, "Only captured before");
+  command.add_option("--format", options->format, "wacz: one file; warc: a directory of WARC files and index.cdxj")
+      ->check(CLI::IsMember({"wacz", "warc"}))
+      ->capture_default_str();
+  command.add_option("-o,--output", options->output, "The file or directory to write; - is standard output")
+      ->required();
+  return [options](Context& context) { return run_export(context, *options); };
+}
+
+} // namespace holdfast::cli

@@ -1,0 +1,68 @@
+#include "services/worker/archive_upkeep.hpp"
+
+#include "lib/archive/verify.hpp"
+#include "lib/base/error.hpp"
+#include "lib/store/control.hpp"
+#include "services/worker/crawl_page.hpp"
+#include "services/worker/on_thread.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+#include <vector>
+
+namespace holdfast::worker {
+
+namespace {
+
+constexpr int kBatch = 20;
+
+} // namespace
+
+void ArchiveUpkeep::refuse(const std::string& what, const std::string& why) {
+  if (refused_.insert(what).second) spdlog::log(level_, "{}", why);
+}
+
+awaitable<bool> ArchiveUpkeep::due() {
+  co_return co_await pool_.run([this](pg::Connection& connection) {
+    return !store::purge_list(connection, 1, ages_.files).empty() ||
+           !store::crawl_pages_stale(connection, 1, ages_.pages, {}).empty();
+  });
+}
+
+awaitable<int> ArchiveUpkeep::step(const archive::Root& root) {
+  const auto listed = co_await pool_.run(
+      [this](pg::Connection& connection) { return store::purge_list(connection, kBatch, ages_.files); });
+  std::vector<std::string> gone;
+  std::vector<std::pair<std::string, std::string>> left;
+  co_await on_thread(files_, [&] {
+    if (!listed.empty()) root.check();
+    for (const auto& directory : listed) {
+      try {
+        archive::remove_snapshot(root, directory);
+        gone.push_back(directory);
+      } catch (const base::Error& error) {
+        left.emplace_back(directory, error.what());
+      }
+    }
+  });
+  for (const auto& [directory, why] : left)
+    refuse(directory, "not deleted: " + why);
+  if (!gone.empty()) {
+    co_await pool_.run([&](pg::Connection& connection) { store::purge_done(connection, gone); });
+    spdlog::info("deleted the files of {} removed snapshots", gone.size());
+  }
+  int written = 0;
+  std::string problem;
+  try {
+    written = co_await pool_.run(
+        [&](pg::Connection& connection) { return refresh_crawl_pages(connection, root, ages_.pages); });
+  } catch (const base::Error& error) {
+    if (error.error_class() != base::ErrorClass::cannot_create) throw;
+    problem = error.what(); // a full disk, say: it is tried again
+  }
+  if (!problem.empty()) refuse("crawls", "no page for a crawl: " + problem);
+  co_return static_cast<int>(gone.size()) + written;
+}
+
+} // namespace holdfast::worker

@@ -1,0 +1,45 @@
+#pragma once
+// What the heartbeat thread may read of a worker: written on the main thread, read on the other. Shared by both.
+
+#include "lib/store/json.hpp"
+#include "lib/store/snapshot.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace holdfast::worker {
+
+class Held {
+public:
+  struct State {
+    std::vector<store::Lease> leases;
+    std::uint64_t sealed{0}, free_bytes{0};
+    std::string not_claiming; // why; empty: it claims
+
+    std::string stats_json() const {
+      nlohmann::json stats = {{"sealed", sealed}, {"free_bytes", free_bytes}};
+      if (!not_claiming.empty()) stats["not_claiming"] = not_claiming;
+      return store::json_text(std::move(stats));
+    }
+  };
+
+  void publish(State state) {
+    const std::lock_guard lock(mutex_);
+    state_ = std::move(state);
+  }
+  State read() const {
+    const std::lock_guard lock(mutex_);
+    return state_;
+  }
+
+private:
+  mutable std::mutex mutex_;
+  State state_;
+};
+
+} // namespace holdfast::worker

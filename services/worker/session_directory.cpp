@@ -1,0 +1,103 @@
+#include "services/worker/session_directory.hpp"
+
+#include "lib/archive/attempt.hpp"
+#include "lib/base/duration.hpp"
+#include "lib/base/error.hpp"
+#include "lib/base/log.hpp"
+#include "lib/base/text.hpp"
+#include "lib/store/json.hpp"
+#include "services/worker/hook_sandbox.hpp"
+#include "services/worker/on_thread.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <nlohmann/json.hpp>
+#include <spdlog/spdlog.h>
+
+#include <unistd.h>
+
+#include <fstream>
+
+namespace holdfast::worker {
+
+namespace {
+
+constexpr std::chrono::seconds kHeartbeat{5};
+constexpr int kHeartbeatKills = 180; // seconds without a heartbeat after which hooks take a session for dead
+
+} // namespace
+
+SessionDirectory::SessionDirectory(JobContext& context, const std::string& crawl_id, const std::string& session_id,
+                                   const std::string& persona)
+    : context_(context), crawl_id_(crawl_id), session_id_(session_id), persona_(persona),
+      path_(context.options.work_dir / "crawls" / session_id), pulse_(context.executor) {}
+
+std::filesystem::path SessionDirectory::personas() const {
+  return hooks_ ? path_ / ".persona" : context_.options.data_dir / "personas";
+}
+
+std::filesystem::path SessionDirectory::library() const {
+  return hooks_ && sandboxed() ? path_ / ".library" : context_.options.data_dir / "lib";
+}
+
+std::filesystem::path SessionDirectory::temporary() const { return context_.options.work_dir / "tmp" / session_id_; }
+
+std::filesystem::path SessionDirectory::attempts() const { return context_.options.work_dir / "attempts" / crawl_id_; }
+
+awaitable<void> SessionDirectory::make() {
+  co_await on_thread(context_.files, [this] {
+    std::error_code error;
+    std::filesystem::create_directories(path_, error);
+    if (error)
+      throw base::Error(base::ErrorClass::cannot_create, "cannot create " + path_.string() + ": " + error.message(),
+                        "check owner, permissions and free space of work_dir");
+    for (const auto& needed : {attempts(), sandboxed() ? temporary() : path_})
+      std::filesystem::create_directories(needed, error);
+    give_to_hooks(context_.sandbox, temporary());
+    give_to_hooks(context_.sandbox, path_);
+    if (!hooks_) return;
+    std::filesystem::create_directories(library(), error);
+    if (sandboxed())
+      for (const auto& entry : std::filesystem::directory_iterator(context_.options.data_dir / "lib", error))
+        std::filesystem::create_symlink(entry.path(), library() / entry.path().filename(), error);
+    const auto persona = personas() / persona_;
+    std::filesystem::create_directories(persona, error);
+    std::filesystem::copy(context_.options.data_dir / "personas" / persona_, persona,
+                          std::filesystem::copy_options::recursive | std::filesystem::copy_options::copy_symlinks,
+                          error);
+    give_to_hooks(context_.sandbox, path_);
+  });
+}
+
+awaitable<void> SessionDirectory::keep_heartbeat() {
+  const auto file = path_ / ".heartbeat.json";
+  for (;;) {
+    const nlohmann::json text = {{"runtime", "holdfast"},
+                                 {"crawl_id", crawl_id_},
+                                 {"owner_pid", getpid()},
+                                 {"last_alive_at", base::utc_timestamp()},
+                                 {"kill_after_seconds", kHeartbeatKills}};
+    const auto partial = path_ / ".heartbeat.json.new";
+    std::error_code ignored;
+    if (std::ofstream(partial) << store::json_text(text) << '\n') std::filesystem::rename(partial, file, ignored);
+    pulse_.expires_after(kHeartbeat);
+    const auto [cancelled] = co_await pulse_.async_wait(asio::as_tuple(asio::use_awaitable));
+    if (cancelled) co_return;
+  }
+}
+
+awaitable<void> SessionDirectory::remove() {
+  pulse_.cancel();
+  co_await on_thread(context_.files, [this] {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+    std::filesystem::remove(attempts(), ignored); // only if no attempt is there
+    try {
+      if (sandboxed()) archive::remove_directory(temporary());
+    } catch (const base::Error& error) {
+      spdlog::warn("left behind: {}", error.what());
+    }
+  });
+}
+
+} // namespace holdfast::worker

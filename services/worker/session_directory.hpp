@@ -1,0 +1,47 @@
+#pragma once
+// The directories of one crawl session: CRAWL_DIR, and what its hooks see of personas and the library. Owned by
+// CrawlSession; main thread only, with the work on files on the files thread.
+
+#include "lib/base/async.hpp"
+#include "services/worker/job_context.hpp"
+
+#include <boost/asio/steady_timer.hpp>
+
+#include <filesystem>
+#include <string>
+
+namespace holdfast::worker {
+
+class SessionDirectory {
+public:
+  SessionDirectory(JobContext& context, const std::string& crawl_id, const std::string& session_id,
+                   const std::string& persona);
+
+  // The crawl has hooks: they need more than its snapshots do.
+  void set_hooks(bool any) { hooks_ = any; }
+  const std::filesystem::path& path() const { return path_; }
+  // A browser locks its profile: each session works on a copy of the persona's.
+  std::filesystem::path personas() const;
+  // Hooks of a crawl keep things in the library for the hooks of its pages. In the sandbox the real one is read-only,
+  // as its programs run in other crawls too: each session has one of its own, with links to what the real one has.
+  std::filesystem::path library() const;
+  std::filesystem::path temporary() const;
+  // The crawl's browser saves what it downloads into the directories of its pages.
+  std::filesystem::path attempts() const;
+
+  awaitable<void> make(); // throws Error(cannot_create)
+  // Until remove(). Hooks that sweep up take a crawl directory without a fresh heartbeat for abandoned.
+  awaitable<void> keep_heartbeat();
+  awaitable<void> remove();
+
+private:
+  bool sandboxed() const { return context_.sandbox.level != process::SandboxLevel::none; }
+
+  JobContext& context_;
+  const std::string crawl_id_, session_id_, persona_;
+  const std::filesystem::path path_;
+  bool hooks_{false};
+  asio::steady_timer pulse_;
+};
+
+} // namespace holdfast::worker

@@ -1,0 +1,32 @@
+"""Waiting with a deadline, free ports, and an end in good order."""
+
+import signal
+import socket
+import sys
+import time
+
+
+class Failure(AssertionError):
+    """Something happened that must not, or did not happen in time."""
+
+
+def until(what, condition, seconds=120, explain=None):
+    """Asks until the condition is true, and returns its value. Otherwise fails, with what `explain()` says."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        if time.monotonic() > deadline:
+            raise Failure(f"not within {seconds:g} s: {what}" + (f"\n{explain()}" if explain else ""))
+        time.sleep(0.02)
+    return value
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def end_in_order():
+    """SIGTERM and SIGHUP end this program as an exception does, so what it has started and made is removed."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))

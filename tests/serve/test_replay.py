@@ -1,0 +1,279 @@
+"""The index of WARC files: the CDX API, byte ranges, exports; stock pywb replays the collection in Chromium."""
+
+import contextlib
+import gzip
+import http.client
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import unittest
+import zipfile
+from pathlib import Path
+from urllib.parse import quote
+
+from chromium import PROGRAM as CHROMIUM
+from chromium import Chromium
+from support import PROGRAM, Case, until
+
+ROOT = Path(__file__).resolve().parents[2]
+TOOLS = Path(os.environ.get("HOLDFAST_TEST_TOOLS", Path(PROGRAM or "/").parents[1] / "replay-tools"))
+
+
+def tools():
+    """A Python environment with the field's own tools; made once."""
+    if not (TOOLS / "done").exists():
+        subprocess.run([sys.executable, "-m", "venv", TOOLS], check=True, timeout=120)
+        subprocess.run([TOOLS / "bin/pip", "install", "-q", "pywb", "warcio", "wacz"], check=True, timeout=600)
+        (TOOLS / "done").touch()
+    return TOOLS / "bin"
+
+
+@unittest.skipUnless(CHROMIUM, "chromium is not installed")
+class Replay(Case):
+    @classmethod
+    def setUpClass(cls):
+        cls.stack = contextlib.ExitStack()
+        cls.addClassCleanup(cls.stack.close)
+        cls.bin = tools()
+        case = cls("run_nothing")
+        cls.home = case.place()
+        cls.stack.callback(case.doCleanups)
+        cls.home.environment["HOLDFAST_PLUGINS_PATH"] = str(ROOT / "deploy/plugins")
+        cls.home.environment["CHROME_SANDBOX"] = "false"
+        site = subprocess.Popen(
+            [sys.executable, "-B", ROOT / "deploy/demo-site/serve.py"], stdout=subprocess.PIPE, text=True
+        )
+        try:
+            cls.site = site.stdout.readline().strip().rstrip("/")
+            cls.added = cls.home.run("add", f"{cls.site}/index.html", f"{cls.site}/storm.html")
+        finally:
+            site.terminate()
+            site.wait(10)
+            site.stdout.close()
+        case.assertEqual(cls.added.code, 0, str(cls.added))
+        server = cls.home.start("serve", env={"HOLDFAST_SERVE_LISTEN": "127.0.0.1:0"}, stderr=subprocess.DEVNULL)
+        cls.stack.callback(cls.finish, server)
+        cls.port = int(re.search(r":(\d+)/", server.stdout.readline()).group(1))
+        policy = cls.get(cls.port, "/")[1]["Content-Security-Policy"]
+        cls.files = int(re.search(r"img-src 'self' http://127\.0\.0\.1:(\d+)", policy).group(1))
+
+    @staticmethod
+    def finish(process):
+        process.terminate()
+        process.communicate(timeout=60)
+
+    def run_nothing(self):
+        pass
+
+    @staticmethod
+    def get(port, path, **headers):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        try:
+            connection.request("GET", path, headers=headers)
+            response = connection.getresponse()
+            return response.status, response.headers, response.read()
+        finally:
+            connection.close()
+
+    def cdx(self, url, **more):
+        query = "".join(f"&{name}={quote(str(value))}" for name, value in {**more, "output": "json"}.items())
+        status, _, body = self.get(self.port, f"/cdx?url={quote(url, safe='')}{query}")
+        self.assertEqual(status, 200, body)
+        return [json.loads(line) for line in body.splitlines()]
+
+    def test_captures_are_found_by_url_prefix_and_host(self):
+        page = self.cdx(f"{self.site}/storm.html")
+        self.assertEqual([one["url"] for one in page], [f"{self.site}/storm.html"])
+        self.assertEqual((page[0]["status"], page[0]["mime"]), ("200", "text/html"))
+        every = {one["url"] for one in self.cdx(f"{self.site}/*")}
+        self.assertLess({f"{self.site}/index.html", f"{self.site}/storm.html", f"{self.site}/storm.png"}, every)
+        self.assertEqual(every, {one["url"] for one in self.cdx(f"{self.site}/x", matchType="host")} | every)
+        self.assertEqual(len(self.cdx(f"{self.site}/*", limit=1)), 1)
+        self.assertEqual(self.cdx(f"{self.site}/storm.html", to="2000"), [])
+        self.assertEqual(len(self.cdx(f"{self.site}/storm.html", **{"from": "2020", "closest": "20200101000000"})), 1)
+        self.assertEqual(self.cdx(f"{self.site}/*", filter="!status:200"), [])
+        self.assertEqual(self.cdx(f"{self.site}/nothing"), [])
+        line = self.get(self.port, f"/cdx?url={quote(self.site + '/storm.html', safe='')}")[2].decode()
+        self.assertRegex(line, r'^1,0,0,127:\d+\)/storm\.html \d{14} \{"url":"http://127')
+
+    def test_what_cannot_be_asked_is_told(self):
+        for query in (
+            "",
+            "url=",
+            "url=x&matchType=all",
+            "url=x&from=yesterday",
+            "url=x&limit=0",
+            "url=x&limit=-1",
+            "url=x&sort=up",
+            "url=x&output=xml",
+            "url=x&filter=~status:2..",
+            "url=x&filter=status",
+            "url=x&closest=20261399",
+        ):
+            status, _, body = self.get(self.port, f"/cdx?{query}")
+            self.assertEqual(status, 400, (query, body))
+
+    def test_a_record_is_a_range_of_its_file(self):
+        one = self.cdx(f"{self.site}/storm.html")[0]
+        begin, end = int(one["offset"]), int(one["offset"]) + int(one["length"])
+        status, headers, body = self.get(self.files, "/" + one["filename"], Range=f"bytes={begin}-{end - 1}")
+        self.assertEqual((status, len(body)), (206, end - begin))
+        self.assertTrue(headers["Content-Range"].startswith(f"bytes {begin}-{end - 1}/"))
+        self.assertIn(f"WARC-Target-URI: {self.site}/storm.html".encode(), gzip.decompress(body))
+        size = int(headers["Content-Range"].rpartition("/")[2])
+        for asked, expected in (
+            (f"bytes={size}-", 416),
+            ("bytes=-10", 206),
+            ("bytes=5-2", 200),
+            ("bytes=0-99999999999999999999", 200),
+            ("bytes=0-18446744073709551615", 206),
+            ("bytes=0-1,5-6", 200),
+            ("lines=1-2", 200),
+        ):
+            status, _, body = self.get(self.files, "/" + one["filename"], Range=asked)
+            self.assertEqual(status, expected, asked)
+            self.assertEqual(len(body), {206: 10 if asked == "bytes=-10" else size, 200: size, 416: 0}[status], asked)
+
+    def test_stock_pywb_replays_the_collection(self):
+        directory = self.home.path / "pywb"
+        directory.mkdir()
+        (directory / "config.yaml").write_text(
+            "framed_replay: false\ncollections:\n  archive:\n"
+            f"    index: cdx+http://127.0.0.1:{self.port}/cdx\n"
+            f"    archive_paths: http://127.0.0.1:{self.files}/\n"
+        )
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        with open(directory / "log", "w") as log:
+            wayback = subprocess.Popen(
+                [self.bin / "wayback", "-b", "127.0.0.1", "-p", str(port), "-d", directory], stdout=log, stderr=log
+            )
+        self.addCleanup(self.finish, wayback)
+
+        def listens():
+            self.assertIsNone(wayback.poll(), (directory / "log").read_text())
+            with contextlib.suppress(OSError):
+                return self.get(port, "/archive/")
+            return None
+
+        until("pywb listens", listens)
+        stamp = self.cdx(f"{self.site}/storm.html")[0]["timestamp"]
+        with contextlib.closing(Chromium()) as browser:
+            browser.open(f"http://127.0.0.1:{port}/archive/{stamp}/{self.site}/storm.html")
+            browser.until("the page is there", "document.title.length > 0 && document.body.innerText.length > 100")
+            pictures = browser.until(
+                "its pictures are there",
+                "[...document.images].every(i => i.complete) && "
+                "[...document.images].map(i => [i.naturalWidth, i.src])",
+            )
+            self.assertTrue(pictures)
+            for width, source in pictures:
+                self.assertGreater(width, 0, source)
+            asked = [url for url in browser.requests if url.startswith("http")]
+            self.assertIn(f"{self.site}/storm.png", " ".join(asked))
+            for url in asked:
+                self.assertTrue(url.startswith(f"http://127.0.0.1:{port}/"), url)
+            title = browser.value("document.title")
+            self.check_links(port)
+        self.assertEqual(
+            title, re.search("<title>(.*?)</title>", (ROOT / "deploy/demo-site/site/storm.html").read_text())[1]
+        )
+
+    def check_links(self, port):
+        environment = {
+            "HOLDFAST_SERVE_LISTEN": "127.0.0.1:0",
+            "HOLDFAST_SERVE_REPLAY": f"http://127.0.0.1:{port}/archive",
+        }
+        server = self.home.start("serve", env=environment, stderr=subprocess.DEVNULL)
+        self.addCleanup(self.finish, server)
+        own = int(re.search(r":(\d+)/", server.stdout.readline()).group(1))
+        snapshot = self.home.run("list", "snapshots", "--url", "storm.html").records[0]["id"]
+        page = self.get(own, f"/snapshot/{snapshot}")[2].decode()
+        link = re.search(r'href="([^"]*)"[^>]*>Open as it was', page)[1]
+        self.assertRegex(link, rf"^http://127\.0\.0\.1:{port}/archive/\d{{14}}/{self.site}/storm\.html$")
+        self.assertEqual(self.get(port, link.partition(str(port))[2])[0] // 100, 2)
+        refused = self.home.run(
+            "serve",
+            env={"HOLDFAST_SERVE_LISTEN": "127.0.0.1:8118", "HOLDFAST_SERVE_REPLAY": "http://localhost:8118/x/"},
+        )
+        self.check_error(refused, 78, "origin of its own")
+
+    def test_an_export_is_a_valid_wacz_file(self):
+        path = self.home.path / "all.wacz"
+        done = self.home.run("export", "--all", "-o", path)
+        self.assertEqual(done.code, 0, str(done))
+        checked = subprocess.run(
+            [self.bin / "wacz", "validate", "-f", path], capture_output=True, text=True, timeout=120
+        )
+        self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
+        with zipfile.ZipFile(path) as archive:
+            self.assertIsNone(archive.testzip())
+            self.assertEqual({one.compress_type for one in archive.infolist()}, {zipfile.ZIP_STORED})
+            warcs = {name: archive.read(name) for name in archive.namelist() if name.startswith("archive/")}
+            index = gzip.decompress(archive.read("indexes/index.cdx.gz")).decode().splitlines()
+            pages = [json.loads(line) for line in archive.read("pages/pages.jsonl").splitlines()]
+        self.assertEqual(index, sorted(index))
+        for line in index:
+            one = json.loads(line.split(" ", 2)[2])
+            begin, length = int(one["offset"]), int(one["length"])
+            record = gzip.decompress(warcs["archive/" + one["filename"]][begin : begin + length])
+            self.assertIn(f"WARC-Target-URI: {one['url']}\r\n".encode(), record)
+        self.assertEqual({page["url"] for page in pages[1:]}, {f"{self.site}/index.html", f"{self.site}/storm.html"})
+        for page in pages[1:]:
+            self.assertTrue(page["title"] and len(page["text"]) > 100, page)
+        piped = subprocess.run(
+            [PROGRAM, "export", "--all", "-o", "-"], env=self.home.environment, capture_output=True, timeout=120
+        )
+        self.assertEqual(piped.returncode, 0, piped.stderr)
+        (self.home.path / "piped.wacz").write_bytes(piped.stdout)
+        with zipfile.ZipFile(self.home.path / "piped.wacz") as archive:
+            self.assertIsNone(archive.testzip())
+
+    def test_what_is_exported_can_be_chosen(self):
+        snapshot = self.home.run("list", "snapshots", "--url", "storm.html").records[0]["id"]
+        directory = self.home.path / "warcs"
+        done = self.home.run("export", snapshot, "--format", "warc", "-o", directory)
+        self.assertEqual(done.code, 0, str(done))
+        urls = [
+            json.loads(line.split(" ", 2)[2])["url"] for line in (directory / "index.cdxj").read_text().splitlines()
+        ]
+        self.assertIn(f"{self.site}/storm.html", urls)
+        self.assertNotIn(f"{self.site}/index.html", urls)
+        for warc in directory.glob("*.warc.gz"):
+            subprocess.run([self.bin / "warcio", "check", warc], check=True, timeout=60)
+        for choice, expected in (
+            (["--host", "127.0.0.1"], 2),
+            (["--host", "other.test"], 0),
+            (["--until", "2020-01-01"], 0),
+        ):
+            chosen = self.home.path / "chosen"
+            shutil.rmtree(chosen, ignore_errors=True)
+            done = self.home.run("export", *choice, "--format", "warc", "-o", chosen)
+            self.assertIn(f"{expected} snapshots exported", done.err)
+        self.check_error(self.home.run("export", "-o", "x.wacz"), 64, "nothing to export")
+        self.check_error(self.home.run("export", "--all", "-o", "no/such/x.wacz"), 74, "no/such/x.wacz")
+
+    def test_removed_and_adopted_snapshots_leave_and_enter_the_index(self):
+        copy = self.place()
+        copy.environment.update(
+            HOLDFAST_PLUGINS_PATH=self.home.environment["HOLDFAST_PLUGINS_PATH"],
+            HOLDFAST_ARCHIVE_ROOT=str(copy.path / "archive"),
+        )
+        shutil.copytree(self.home.data / "archive", copy.path / "archive", symlinks=True)
+        adopted = copy.run("adopt")
+        self.assertEqual(adopted.code, 0, str(adopted))
+
+        def indexed():
+            return int(copy.run("psql", "-Atc", "select count(*) from holdfast.v_capture").out)
+
+        before = indexed()
+        self.assertGreater(before, 5)
+        removed = copy.run("remove", "--yes", copy.run("list", "snapshots", "--url", "storm.html").records[0]["id"])
+        self.assertEqual(removed.code, 0, str(removed))
+        self.assertLess(0, indexed())
+        self.assertLess(indexed(), before)

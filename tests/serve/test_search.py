@@ -1,0 +1,128 @@
+"""Full-text search: what the worker stores after the seal, the verb, the page, and making it again."""
+
+import contextlib
+import http.client
+import re
+
+from support import OK, USAGE, Case
+
+TEXT = r"""
+mkdir -p text
+case $name in
+  english) printf 'The runners were running through solar wind at night, 1 < 2 & more.\n\nA second paragraph.\n' >content.txt
+    echo '{"type": "ArchiveResult", "status": "succeeded", "output_str": "x", "output_json": {"language": "en-GB"}}' ;;
+  german) printf 'Die Häuser standen im Wind, und die Nacht war lang.\n' >content.txt
+    echo '{"type": "ArchiveResult", "status": "succeeded", "output_str": "x", "output_json": {"language": "de"}}' ;;
+  long) for ((i = 0; i < 20000; i++)); do echo "filler$i words"; done >content.txt; echo "beyond the limit" >>content.txt ;;
+  *) exit 10 ;;
+esac
+rmdir text"""
+
+
+@contextlib.contextmanager
+def serving(case, site):
+    """Asks a running `holdfast serve` for pages."""
+    process = site.start("serve", env={"HOLDFAST_SERVE_LISTEN": "127.0.0.1:0"})
+    try:
+        port = int(re.search(r":(\d+)/", process.stdout.readline()).group(1))
+
+        def ask(path):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+            with contextlib.closing(connection):
+                connection.request("GET", path)
+                answer = connection.getresponse()
+                text = answer.read().decode()
+                case.assertEqual(answer.status, 200, text)
+                return text
+
+        yield ask
+    finally:
+        process.terminate()
+        case.assertEqual(site.finish(process).code, OK)
+
+
+class Search(Case):
+    def setUp(self):
+        self.site = self.place()
+        self.site.hook("text", "on_Snapshot__56_text.sh", TEXT)
+
+    def add(self, *names, **options):
+        done = self.site.run("add", *options.pop("arguments", ()), *(f"http://127.0.0.1:9/{name}" for name in names))
+        self.assertEqual(done.code, OK, str(done))
+
+    def found(self, *arguments):
+        done = self.site.run("search", *arguments, "--json")
+        self.assertEqual(done.code, OK, str(done))
+        return done.records
+
+    def urls(self, *arguments):
+        return [re.sub(".*/", "", record["url"]) for record in self.found(*arguments)]
+
+    def test_words_in_their_language(self):
+        self.add("english", "german", "nothing", arguments=("--tag", "reading"))
+        record = self.found("run")[0]
+        self.assertEqual(record["type"], "Snapshot")
+        self.assertIn("«running»", record["excerpt"])
+        self.assertEqual(self.urls("haus"), ["german"])
+        self.assertEqual(sorted(self.urls("wind")), ["english", "german"])
+        self.assertEqual(self.urls('"solar wind"'), ["english"])
+        self.assertEqual(self.urls('"wind solar"'), [])
+        self.assertEqual(self.urls("wind -solar"), ["german"])
+        self.assertEqual(self.urls("parag*"), ["english"])
+        self.assertEqual(sorted(self.urls("solar or lang")), ["english", "german"])
+        self.assertEqual(self.urls("german"), ["german"], "words of the URL")
+        self.assertEqual(sorted(self.urls("wind", "--tag", "reading")), ["english", "german"])
+        self.assertEqual(self.urls("wind", "--tag", "other"), [])
+        self.assertEqual(self.urls("wind", "--host", "other.example"), [])
+        self.assertEqual(len(self.urls("wind", "--host", "127.0.0.1")), 2)
+        self.assertEqual(self.urls("wind", "--outcome", "failed"), [])
+        self.assertEqual(self.urls("wind", "--until", "1h"), [])
+        self.assertEqual(len(self.urls("wind", "--since", "1h")), 2)
+        self.check_error(self.site.run("search"), USAGE, "nothing to search for")
+
+    def test_newest_capture_and_pages_of_results(self):
+        self.add("english")
+        self.add("english")
+        newest = self.site.run("list", "snapshots", "--json").records[0]["id"]
+        self.assertEqual([record["id"] for record in self.found("solar")], [newest])
+        every = self.found("solar", "--all")
+        self.assertEqual(len(every), 2)
+        one = self.found("solar", "--all", "-n", "1")
+        rest = self.found("solar", "--all", "-n", "1", "--cursor", one[0]["cursor"])
+        self.assertEqual([record["id"] for record in one + rest], [record["id"] for record in every])
+        self.assertEqual(self.found("solar", "--all", "--cursor", rest[0]["cursor"]), [])
+        crawl = self.site.run("list", "crawls", "--json").records[0]["id"]
+        self.assertEqual([record["crawl_id"] for record in self.found("solar", "--crawl", crawl)], [crawl])
+
+    def test_what_is_removed_is_not_found_and_what_is_lost_is_made_again(self):
+        self.add("english")
+        self.add("german")
+        before = {record["id"]: record["excerpt"] for record in self.found("wind")}
+        self.assertEqual(self.site.run("psql", "--role", "operator", "-c", "select texts_drop()").code, OK)
+        self.assertEqual(self.found("wind"), [])
+        self.assertEqual(self.site.run("search", "--rebuild").code, OK)
+        self.assertEqual({record["id"]: record["excerpt"] for record in self.found("wind")}, before)
+        crawl = self.site.run("list", "crawls", "--json").records[0]["id"]
+        self.assertEqual(self.site.run("remove", crawl, "--yes").code, OK)
+        self.assertEqual(self.urls("wind"), ["english"])
+        self.assertEqual(self.site.run("check").code, OK)
+
+    def test_the_limit(self):
+        self.site.environment["HOLDFAST_SEARCH_TEXT_LIMIT"] = "20k"
+        self.add("long")
+        self.assertEqual(self.urls("filler7"), ["long"])
+        self.assertEqual(self.urls("beyond"), [])
+        self.site.environment["HOLDFAST_SEARCH_TEXT_LIMIT"] = "0"
+        self.add("german")
+        self.assertEqual(self.urls("haus"), [])
+
+    def test_the_page(self):
+        self.add("english", "german")
+        with serving(self, self.site) as ask:
+            page = ask("/search?q=wind")
+            self.assertIn("<mark>wind</mark>", page)
+            self.assertIn("<mark>solar</mark> wind at night, 1 &lt; 2 &amp; more", ask("/search?q=solar"))
+            self.assertNotIn("<mark>", ask("/search?q=wind&host=other.example"))
+            self.assertIn('value="other.example"', ask("/search?q=wind&host=other.example"))
+            self.assertIn("No archived text has these words", ask("/search?q=127.0.0.1:9/eng"))
+            self.assertIn("/english", ask("/search?q=127.0.0.1:9/eng"), "found by its address")

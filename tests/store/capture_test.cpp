@@ -1,0 +1,86 @@
+// The index of WARC files: written with the seal, read by key and time, gone with the snapshot.
+#include "lib/store/capture.hpp"
+#include "lib/store/export.hpp"
+#include "tests/store/stage.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace holdfast;
+using namespace holdfast::test;
+
+namespace {
+
+// One capture of a page at that time, as JSON.
+std::string capture(const std::string& at, int offset = 0, const std::string& key = "test,site)/1") {
+  return R"({"file": "p/a.warc.gz", "record_offset": )" + std::to_string(offset) +
+         R"(, "record_length": 10, "url_key": ")" + key + R"(", "at": ")" + at +
+         R"(", "url": "https://site.test/1", "status": 200, "mime": "text/html", "digest": "sha1:X"})";
+}
+
+std::string times(const std::vector<store::Capture>& captures) {
+  std::string text;
+  for (const auto& one : captures)
+    text += one.date.substr(0, 4) + " ";
+  return text;
+}
+
+} // namespace
+
+TEST_CASE("captures are sealed with their page, found by key and time, and removed with it") {
+  Stage stage;
+  stage.start({stage.seed("1"), stage.seed("2")});
+  const auto worker = stage.worker();
+  const auto claim = stage.claim(worker);
+  auto page = stage.sealed(claim);
+  page.captures = "[" + capture("2024-01-01T00:00:00Z") + "," + capture("2026-01-01T00:00:00Z", 10) + "," +
+                  capture("2025-01-01T00:00:00Z", 20) + "," + capture("2025-06-01T00:00:00Z", 30, "test,site)/12") +
+                  "]";
+  CHECK(stage.finish(worker, page).what == store::PageAnswer::What::sealed);
+  CHECK(stage.finish(worker, page).what == store::PageAnswer::What::sealed); // repeated
+
+  store::CaptureQuery query;
+  query.first = "test,site)/1";
+  query.end = "test,site)/1!";
+  const auto found = store::captures(stage.connection, query);
+  REQUIRE(times(found) == "2024 2025 2026 ");
+  CHECK(found[0].file == page.directory + "/p/a.warc.gz");
+  CHECK(found[1].date == "2025-01-01T00:00:00Z");
+  CHECK(found[1].offset == 20);
+  CHECK(found[1].status == 200);
+  query.newest = true;
+  query.limit = 2;
+  CHECK(times(store::captures(stage.connection, query)) == "2026 2025 ");
+  query.to = "2025-12-31";
+  CHECK(times(store::captures(stage.connection, query)) == "2025 2024 ");
+  CHECK(times(store::captures_closest(stage.connection, "test,site)/1", "2025-02-01", 10)) == "2025 2026 2024 ");
+  CHECK(store::captures_closest(stage.connection, "test,site)/1", "2023-02-01", 1)[0].date == "2024-01-01T00:00:00Z");
+  CHECK(store::captures_of(stage.connection, {claim.lease.snapshot_id}).size() == 4);
+  const auto exported = [&](const store::ExportQuery& asked, const std::optional<std::string>& after = {}) {
+    return store::export_snapshots(stage.connection, asked, after, 10).size();
+  };
+  store::ExportQuery asked;
+  CHECK(exported(asked) == 1);
+  CHECK(exported(asked, claim.lease.snapshot_id) == 0);
+  asked.ids = std::vector{claim.lease.crawl_id};
+  CHECK(exported(asked) == 1);
+  asked.ids = std::vector{claim.lease.snapshot_id, claim.lease.crawl_id};
+  CHECK(exported(asked) == 1);
+  asked.host = "other.test";
+  CHECK(exported(asked) == 0);
+
+  stage.seal(worker, stage.claim(worker));
+  stage.run("select holdfast.snapshot_remove($1::uuid, 'test')", pg::Params::of(claim.lease.snapshot_id));
+  CHECK(stage.value("select count(*) from holdfast.v_capture") == "0");
+}
+
+TEST_CASE("a page that keeps no files has no captures") {
+  Stage stage;
+  store::NewCrawl crawl;
+  crawl.max_bytes = 10;
+  stage.start({stage.seed("1")}, crawl);
+  const auto worker = stage.worker();
+  auto page = stage.sealed(stage.claim(worker));
+  page.captures = "[" + capture("2024-01-01T00:00:00Z") + "]";
+  CHECK(stage.finish(worker, page).what == store::PageAnswer::What::cancelled);
+  CHECK(stage.value("select count(*) from holdfast.v_capture") == "0");
+}
