@@ -20,6 +20,8 @@ namespace {
 using base::Error;
 using base::ErrorClass;
 
+static_assert(PrivateNetwork::kMostListeners == shim::kMostListeners);
+
 // Above the descriptors that a shim is started with.
 base::Fd out_of_the_way(int fd) {
   base::Fd moved(::fcntl(fd, F_DUPFD_CLOEXEC, shim::kFirstFree));

@@ -14,6 +14,8 @@ namespace holdfast::process {
 
 class PrivateNetwork {
 public:
+  static constexpr std::size_t kMostListeners = 250;
+
   // Blocking, some milliseconds. Throws Error(unavailable) if the system allows none.
   static std::shared_ptr<PrivateNetwork> make(const std::filesystem::path& shim, std::size_t listeners);
 

@@ -11,7 +11,8 @@ namespace holdfast::worker {
 namespace {
 
 constexpr std::size_t kKept = 4; // networks that no session uses
-// What a session's own programs say to each other; pages may be there only if private ones are allowed.
+// In a network of their own, what a session's programs say to each other. Pages may be there too if private ones are
+// allowed; then it goes through the proxy, as it does where loopback is the machine's.
 constexpr const char* kLoopback = "localhost,127.0.0.1,::1";
 
 const char* proxy_in_environment() {
@@ -46,7 +47,8 @@ void Route::apply(process::Command& command) const {
 }
 
 HookNetworks::HookNetworks(const Options& options, const process::Sandbox& sandbox)
-    : shim_(options.shim), listeners_(static_cast<std::size_t>(2 * options.slots + 2)),
+    : shim_(options.shim),
+      listeners_(std::min(static_cast<std::size_t>(options.slots) + 2, process::PrivateNetwork::kMostListeners)),
       direct_(options.allow_private ? "" : kLoopback),
       free_(std::make_shared<std::vector<std::shared_ptr<HookNetwork>>>()) {
   if (!options.egress) {
@@ -121,7 +123,8 @@ std::unique_ptr<Route> HookNetworks::route(std::shared_ptr<HookNetwork> network,
   }
   auto door = proxy_->open(std::move(rules));
   if (network) network->taken[number] = true;
-  return std::make_unique<Route>(std::move(network), number, std::move(door), direct_);
+  auto direct = network ? direct_ : std::string();
+  return std::make_unique<Route>(std::move(network), number, std::move(door), std::move(direct));
 }
 
 } // namespace holdfast::worker

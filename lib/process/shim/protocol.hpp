@@ -15,7 +15,7 @@ namespace holdfast::process::shim {
 inline constexpr int kControlDescriptor = 3;
 // Of a hook with a network of its own: that network, and the namespace of users that owns it unless the shim is root.
 inline constexpr int kNetworkDescriptor = 4, kOwnerDescriptor = 5, kFirstFree = 6;
-inline constexpr unsigned kMostListeners = 200; // of one network
+inline constexpr unsigned kMostListeners = 250; // of one network; the kernel passes 253 descriptors at once
 inline constexpr int kLimitCount = 5;           // of the kernel
 inline constexpr int kWatchedCount = 3;         // of the shim
 
