@@ -4,7 +4,6 @@
 // page.
 
 #include "services/capture/hook.hpp"
-#include "services/capture/warc.hpp"
 
 #include <string>
 
