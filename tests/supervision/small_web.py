@@ -63,17 +63,19 @@ def main():
     subprocess.run(["mount", "--bind", hosts, "/etc/hosts"], check=True)
     Handler.private_log = place / "private.log"
     Handler.private_log.touch()
+    os.chown(Handler.private_log, int(user), int(group))
     server = ThreadingHTTPServer(("0.0.0.0", 80), Handler)
     parent = os.getpid()
-    if os.fork() == 0:
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # ends with the command
-        if os.getppid() == parent:
-            server.serve_forever()
-        os._exit(0)
+    in_child = os.fork() == 0
     if int(user) != os.getuid():
         os.setgroups([])
         os.setgid(int(group))
         os.setuid(int(user))
+    if in_child:  # the same user: the end of the command may signal it
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # ends with the command
+        if os.getppid() == parent:
+            server.serve_forever()
+        os._exit(0)
     os.execvp(command[0], command)
 
 
