@@ -93,7 +93,9 @@ class Egress(WorkerCase):
         home.queue("http://public.example/head", plugins=",".join(plugins))
         self.sealed(home, 3)
         outcomes = dict(
-            home.sql("select s.url, t.outcome from holdfast.snapshot_sealed t join holdfast.snapshot s on s.id = t.snapshot_id")
+            home.sql(
+                "select s.url, t.outcome from holdfast.snapshot_sealed t join holdfast.snapshot s on s.id = t.snapshot_id"
+            )
         )
         self.assertEqual(outcomes["http://public.example/plain"], "succeeded")
         self.assertIn(outcomes["http://public.example/head"], ("refused", "failed"))
