@@ -16,13 +16,19 @@ namespace {
 constexpr std::string_view kDatePattern = "0000-00-00T00:00:00";
 constexpr std::size_t kLongestUrl = 64u << 10;
 
+// A word that a line of the index may hold as it is.
+bool is_word(std::string_view text) {
+  if (text.empty() || text.size() > 200) return false;
+  for (const char c : text)
+    if (c <= ' ' || c == '"' || c == '\\' || !base::is_ascii(c)) return false;
+  return true;
+}
+
 // A media type that the index may hold, or "unk".
 std::string mime_of(const Headers& headers) {
   const auto type = media_type(header_of(headers, "content-type"));
   const auto slash = type.find('/');
-  if (slash == std::string::npos || slash == 0 || slash + 1 == type.size() || type.size() > 200) return "unk";
-  for (const char c : type)
-    if (c <= ' ' || c == '"' || c == '\\' || !base::is_ascii(c)) return "unk";
+  if (slash == std::string::npos || slash == 0 || slash + 1 == type.size() || !is_word(type)) return "unk";
   return type;
 }
 
@@ -33,13 +39,6 @@ std::string payload_digest(Reader& reader) {
   while (const auto got = reader.read(piece.data(), piece.size()))
     digest.add(std::string_view(piece).substr(0, got));
   return "sha1:" + base32(digest.finish());
-}
-
-bool is_digest(std::string_view text) {
-  if (text.empty() || text.size() > 200) return false;
-  for (const char c : text)
-    if (c <= ' ' || c == '"' || c == '\\' || !base::is_ascii(c)) return false;
-  return true;
 }
 
 // The capture that a record is; nullopt: none. Throws Damaged.
@@ -63,7 +62,7 @@ std::optional<Capture> capture_of(Reader& reader, const Record& record) {
   if (head) capture.status = head->status <= 599 ? head->status : 0;
   capture.mime = revisit ? "warc/revisit" : mime_of(head ? head->headers : record.headers);
   capture.digest = header_of(record.headers, "warc-payload-digest");
-  if (!is_digest(capture.digest)) capture.digest = payload_digest(reader);
+  if (!is_word(capture.digest)) capture.digest = payload_digest(reader);
   capture.offset = record.offset;
   return capture;
 }

@@ -45,18 +45,6 @@ std::string Digest::finish() {
   return result;
 }
 
-std::string hex(std::string_view bytes) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string result;
-  result.reserve(bytes.size() * 2);
-  for (const char letter : bytes) {
-    const auto byte = static_cast<unsigned char>(letter);
-    result += kDigits[byte >> 4];
-    result += kDigits[byte & 15];
-  }
-  return result;
-}
-
 std::string base32(std::string_view bytes) {
   constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
   std::string result;

@@ -27,7 +27,6 @@ private:
   std::unique_ptr<void, Closer> context_;
 };
 
-std::string hex(std::string_view bytes);
 std::string base32(std::string_view bytes);
 std::string base64_decode(std::string_view text); // what is not base64 is skipped
 std::string base64_encode(std::string_view bytes);

@@ -1,5 +1,6 @@
 #include "services/capture/readers.hpp"
 
+#include "lib/base/characters.hpp"
 #include "lib/warc/digest.hpp"
 #include "services/capture/fetch.hpp"
 #include "services/capture/html.hpp"
@@ -358,14 +359,14 @@ Result save_hashes(Job& job) {
       size += static_cast<std::uint64_t>(count);
     }
     ::close(descriptor);
-    const auto sum = warc::hex(digest.finish());
+    const auto sum = base::hex(digest.finish());
     const auto name = clean(path);
     root.add(sum + "  " + name + "\n");
     files.push_back({{"path", name}, {"size", size}, {"sha256", sum}});
     total += size;
   }
   if (files.empty()) throw no_results("no other plugin has left a file");
-  const auto root_hash = warc::hex(root.finish());
+  const auto root_hash = base::hex(root.finish());
   const auto count = files.size();
   job.write_json("hashes.json", {{"root_hash", root_hash}, {"total_size", total}, {"files", std::move(files)}});
   return {root_hash, {{"files", count}, {"total_size", total}}};

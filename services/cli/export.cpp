@@ -1,9 +1,11 @@
 #include "lib/store/export.hpp"
 
 #include "lib/archive/file_work.hpp"
+#include "lib/archive/page_text.hpp"
 #include "lib/archive/root.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/text.hpp"
 #include "lib/store/verify.hpp"
 #include "lib/store/view.hpp"
 #include "lib/wacz/writer.hpp"
@@ -54,12 +56,6 @@ public:
   explicit operator bool() const { return static_cast<bool>(file_); }
   int fd() const { return file_.get(); }
   std::uint64_t size() const { return static_cast<std::uint64_t>(about_.st_size); }
-  std::string text(std::size_t most) const {
-    std::string bytes(static_cast<std::size_t>(std::min<std::uint64_t>(most, size())), '\0');
-    const auto got = ::pread(file_.get(), bytes.data(), bytes.size(), 0);
-    bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
-    return bytes;
-  }
 
 private:
   base::Fd file_;
@@ -74,13 +70,6 @@ std::string exported_name(const std::string& snapshot, const std::string& direct
     name += plain ? c : '-';
   }
   return name;
-}
-
-std::string utc_seconds(std::time_t time) {
-  std::tm parts{};
-  ::gmtime_r(&time, &parts);
-  char text[32];
-  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts)};
 }
 
 struct Exported {
@@ -101,7 +90,7 @@ public:
 class WaczSink : public Sink {
 public:
   WaczSink(int file, const std::string& title, std::time_t now)
-      : writer_(file, {title, "Holdfast " HOLDFAST_VERSION, utc_seconds(now)}, now) {}
+      : writer_(file, {title, "Holdfast " HOLDFAST_VERSION, base::utc_timestamp()}, now) {}
   void warc(const std::string& name, const ArchivedFile& file) override {
     writer_.add_warc(name, file.fd(), file.size());
   }
@@ -183,9 +172,8 @@ void export_one(const archive::Root& root, const store::ExportedSnapshot& snapsh
     ++told.without_captures;
     return;
   }
-  const ArchivedFile text(root, snapshot.directory + "/text/content.txt");
   sink.page({snapshot.id, snapshot.url, page_date(snapshot, captures), snapshot.title,
-             text ? text.text(kLongestText) : std::string()});
+             archive::page_text(root, snapshot.directory, kLongestText)});
 }
 
 void show_progress(const Exported& told, bool last) {
