@@ -318,7 +318,7 @@ std::unique_ptr<Door> Proxy::open(DoorRules rules) {
     }
     state->url = "http://127.0.0.1:" + std::to_string(state->acceptor.local_endpoint().port());
   } catch (const boost::system::system_error& error) {
-    throw Error(ErrorClass::system, std::string("no socket for the egress proxy: ") + error.what());
+    throw Error(ErrorClass::system, "no socket for the egress proxy: " + error.code().message());
   }
   asio::co_spawn(service_->io, accept_all(state), asio::detached);
   return std::make_unique<Door>(std::move(state));

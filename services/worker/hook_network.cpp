@@ -63,7 +63,10 @@ HookNetworks::HookNetworks(const Options& options, const process::Sandbox& sandb
   rules.allow_private = options.allow_private;
   proxy_ = std::make_unique<egress::Proxy>(std::move(rules));
   description_ = "the egress proxy";
-  if (sandbox.level != process::SandboxLevel::full) return;
+  if (sandbox.level != process::SandboxLevel::full) {
+    proxy_->open({}); // a machine without loopback shows now, not with each page
+    return;
+  }
   std::string problem;
   try {
     auto first = make();
@@ -79,6 +82,7 @@ HookNetworks::HookNetworks(const Options& options, const process::Sandbox& sandb
     throw base::Error(base::ErrorClass::unavailable,
                       "hook.sandbox is required, and its network does not work here: " + problem,
                       "set hook.network to open, or hook.sandbox to auto");
+  if (!isolated_) proxy_->open({});
   description_ += isolated_ ? ", from a network of their own" : "; hooks that ignore it are not stopped: " + problem;
 }
 

@@ -43,7 +43,7 @@ private:
 class HookNetworks {
 public:
   // Decides by hook.network and by what works here. Throws Error(unavailable) if a sandbox is required and its network
-  // does not work.
+  // does not work, Error(system) if the proxy cannot listen.
   HookNetworks(const Options& options, const process::Sandbox& sandbox);
   ~HookNetworks();
 
