@@ -156,7 +156,7 @@ awaitable<void> Connection::answer(int status, std::string reason) {
 awaitable<std::string> Connection::connect(const std::vector<std::string>& addresses, std::uint16_t port) {
   std::string why = "the host name has no address";
   for (const auto& text : addresses) {
-    if (!client.is_open()) co_return "nobody waits for it any more";
+    if (!client.is_open()) co_return "the client has gone";
     boost::system::error_code error;
     const auto address = asio::ip::make_address(text, error);
     if (error) continue;

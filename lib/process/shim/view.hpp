@@ -60,7 +60,7 @@ public:
   }
 
   bool wanted() const { return wanted_; }
-  // Whoever owns the network must be entered first, so the child then makes its namespaces itself.
+  // The owner of the network must be entered first, so the child then makes its namespaces itself.
   uint64_t clone_flags() const {
     return !wanted_ || owned_network_ ? 0 : CLONE_NEWNS | (other_user_ ? 0 : CLONE_NEWUSER);
   }

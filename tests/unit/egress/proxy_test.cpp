@@ -115,11 +115,11 @@ TEST_SUITE("proxy") {
     CHECK(has(door->traffic().first_refusal, "127.0.0.1"));
   }
 
-  TEST_CASE("a name is resolved anew for each connection, and once") {
+  TEST_CASE("a name is resolved for each connection, and once") {
     Site site;
     std::atomic<int> asked{0};
     egress::Proxy proxy({false, [&asked](const std::string&) -> std::vector<std::string> {
-                           // The first answer is of a network where nobody answers; a second look would find the site.
+                           // The first answer is of a network without a machine; a second look would find the site.
                            return {asked++ == 0 ? "192.0.2.1" : "127.0.0.1"};
                          }});
     const auto door = proxy.open({});
