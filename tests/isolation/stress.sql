@@ -227,7 +227,8 @@ create function stress.open_work() returns text language sql as $$
   select coalesce(string_agg(line, E'\n'), 'no row is in a queue')
     from (
       select format('%s pages %s, host %s, due in %s to %s: %s', count(*), q.status, q.host,
-                    min(q.retry_at) - clock_timestamp(), max(q.retry_at) - clock_timestamp(), q.reason) as line
+                    min(q.retry_at) - clock_timestamp(), max(q.retry_at) - clock_timestamp(),
+                    q.reason) as line
         from holdfast.snapshot_queue q group by q.status, q.host, q.reason
       union all
       select format('%s crawls %s, seeds left %s, due in %s', count(*), c.status, sum(c.seeds_left),
