@@ -126,7 +126,7 @@ void leave_the_network() {
   }
   for (const char* name : {"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"})
     ::setenv(name, kNoProxy, 1);
-  for (const char* name : {"no_proxy", "NO_PROXY", "COOKIES_FILE", "USER_AGENT"})
+  for (const char* name : {"no_proxy", "NO_PROXY", "HOLDFAST_EGRESS", "COOKIES_FILE", "USER_AGENT"})
     ::unsetenv(name);
 }
 
