@@ -142,7 +142,7 @@ class Replay(Case):
         with self.index_to_change():
             self.sql(
                 "insert into holdfast.capture select (c).* from (select jsonb_populate_record(c, jsonb_build_object("
-                "'snapshot_id', o.snapshot_id, 'crawl_id', o.crawl_id, 'at', '2001-02-03T04:05:06Z')) as c"
+                "'snapshot_id', o.snapshot_id, 'crawl_id', o.crawl_id, 'at', '2001-02-03T04:05:06Z', 'file', 'other/page.warc.gz')) as c"
                 " from holdfast.capture c, holdfast.capture o"
                 " where c.url like '%/storm.html' and o.url like '%/index.html') r on conflict do nothing"
             )
