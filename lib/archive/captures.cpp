@@ -10,6 +10,9 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
 
 #include <functional>
 #include <map>
@@ -167,6 +170,23 @@ Captures read_captures(const Root& root, const std::string& directory) {
   Collector collector(nullptr);
   each_warc(root, directory, [&](int file, const std::string& path) { collector.read(file, path); });
   return collector.take();
+}
+
+bool keep_record(const Root& root, const std::string& from, std::uint64_t offset, std::uint64_t length,
+                 const std::string& to) {
+  const Fd file = root.bucket() != nullptr ? Fd(root.fetch(from))
+                                           : open_beneath(open_directory(root.path()).get(), from, O_RDONLY);
+  if (!file) return false;
+  std::string record(length, '\0');
+  for (std::uint64_t at = 0; at < length;) {
+    const auto got = ::pread(file.get(), record.data() + at, length - at, static_cast<off_t>(offset + at));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw_errno(errno, "read", from);
+    if (got == 0) return false;
+    at += static_cast<std::uint64_t>(got);
+  }
+  root.write_file(to, record, "application/gzip");
+  return true;
 }
 
 std::vector<Defect> verify_captures(const Root& root, const std::string& directory,

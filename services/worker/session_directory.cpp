@@ -3,6 +3,7 @@
 #include "lib/archive/attempt.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/fd.hpp"
 #include "lib/base/log.hpp"
 #include "lib/base/text.hpp"
 #include "lib/store/json.hpp"
@@ -14,7 +15,11 @@
 #include <nlohmann/json.hpp>
 #include <spdlog/spdlog.h>
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include <cerrno>
 
 #include <fstream>
 
@@ -23,6 +28,9 @@ namespace holdfast::worker {
 namespace {
 
 constexpr std::chrono::seconds kHeartbeat{5};
+constexpr int kStoredStatus = 200;
+constexpr std::uint64_t kLeastStored = 2048; // bytes of a record; a revisit record needs almost as many
+constexpr off_t kLongestList = 64 << 20;
 constexpr int kHeartbeatKills = 180; // seconds without a heartbeat after which hooks take a session for dead
 
 } // namespace
@@ -84,6 +92,25 @@ awaitable<void> SessionDirectory::keep_heartbeat() {
     const auto [cancelled] = co_await pulse_.async_wait(asio::as_tuple(asio::use_awaitable));
     if (cancelled) co_return;
   }
+}
+
+awaitable<void> SessionDirectory::list_stored(std::string captures) {
+  if (!hooks_) co_return;
+  co_await on_thread(context_.files, [this, &captures] {
+    std::string lines;
+    const auto rows = nlohmann::json::parse(captures, nullptr, false);
+    for (const auto& row : rows.is_array() ? rows : nlohmann::json::array())
+      if (row.value("status", 0) == kStoredStatus && row.value("mime", "") != "warc/revisit" &&
+          row.value("record_length", std::uint64_t{0}) >= kLeastStored)
+        lines += row.value("digest", "") + " " + row.value("at", "") + " " + row.value("url", "") + "\n";
+    // Hooks may write in this directory: what lies there under the name may be a link.
+    constexpr int kFlags = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    const base::Fd list(::open((path_ / "stored").c_str(), kFlags, 0644));
+    struct stat about {};
+    if (!list || ::fstat(list.get(), &about) != 0 || !S_ISREG(about.st_mode) || about.st_nlink != 1) return;
+    if (about.st_size < kLongestList && ::write(list.get(), lines.data(), lines.size()) < 0)
+      spdlog::debug("the list of stored bodies is not written: {}", base::errno_text(errno));
+  });
 }
 
 awaitable<void> SessionDirectory::remove() {
