@@ -20,7 +20,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-
 #include <fstream>
 
 namespace holdfast::worker {
@@ -29,7 +28,7 @@ namespace {
 
 constexpr std::chrono::seconds kHeartbeat{5};
 constexpr int kStoredStatus = 200;
-constexpr std::uint64_t kLeastStored = 2048; // bytes of a record; a revisit record needs almost as many
+constexpr std::uint64_t kLeastStored = 1024; // bytes of a record; a revisit record needs half of it
 constexpr off_t kLongestList = 64 << 20;
 constexpr int kHeartbeatKills = 180; // seconds without a heartbeat after which hooks take a session for dead
 
