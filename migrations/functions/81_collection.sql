@@ -157,11 +157,12 @@ $$;
 comment on function holdfast.crawls_expired(bigint) is 'Sealed crawls past keep_until.';
 
 create or replace function holdfast.crawl_remove(p_crawl uuid, p_by text)
-  returns bigint language plpgsql set holdfast.change_sealed = on as $$
+  returns bigint language plpgsql as $$
 -- Returns how many directories are to be deleted.
 declare
   v_status text;
   v_count bigint;
+  v_before text;
 begin
   select status into v_status from holdfast.crawl where id = p_crawl for no key update;
   if not found then return 0; end if;
@@ -174,7 +175,9 @@ begin
       where e.crawl_id = p_crawl and e.directory is not null
     on conflict do nothing;
   get diagnostics v_count = row_count;
+  v_before := holdfast.set_change_sealed('on');
   delete from holdfast.crawl where id = p_crawl;
+  perform holdfast.set_change_sealed(v_before);
   perform holdfast.crawl_page_changes(p_crawl);
   perform holdfast.control_done('remove', 'crawl', p_crawl::text, p_crawl, p_by,
     v_count || ' directories', 0);
@@ -184,13 +187,14 @@ comment on function holdfast.crawl_remove(uuid, text) is
   'Deletes a sealed crawl; its files are listed in purge.';
 
 create or replace function holdfast.snapshot_remove(p_snapshot uuid, p_by text)
-  returns bigint language plpgsql set holdfast.change_sealed = on as $$
+  returns bigint language plpgsql as $$
 -- Returns 1, or 0 if there is no such snapshot. Removing the last one removes the crawl. Pages that were
 -- found on the removed one remember its URL.
 declare
   v_crawl holdfast.crawl;
   v_sealed holdfast.snapshot_sealed;
   v_url text;
+  v_before text;
 begin
   select c.* into v_crawl
     from holdfast.crawl c
@@ -211,10 +215,12 @@ begin
   insert into holdfast.purge (directory)
     select regexp_replace(v_sealed.directory, '/a[0-9]+$', '') where v_sealed.directory is not null
     on conflict do nothing;
+  v_before := holdfast.set_change_sealed('on');
   delete from holdfast.snapshot where id = p_snapshot and crawl_id = v_crawl.id returning url into v_url;
   update holdfast.snapshot
     set parent_id = null, found_on = v_url
     where parent_id = p_snapshot and crawl_id = v_crawl.id;
+  perform holdfast.set_change_sealed(v_before);
   update holdfast.crawl
     set snapshots_total = snapshots_total - 1, bytes = bytes - v_sealed.bytes,
         snapshots_succeeded = snapshots_succeeded - (v_sealed.outcome = 'succeeded')::integer,

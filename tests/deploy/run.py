@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """A cluster over time and over machines: upgrade, backup and restore, two machines on one crawl, an object store.
 
-    tests/deploy/run.py --holdfast build/dev/bin/holdfast --short             what ctest runs, under a minute on a quiet machine
-    tests/deploy/run.py --holdfast build/dev/bin/holdfast                     also the restore to a point in time, and Bucket
-    tests/deploy/run.py --holdfast ... --install-s3-server Bucket             with a real S3 server, installed by `go install`
+    tests/deploy/run.py --holdfast build/dev/bin/holdfast --short     what ctest runs: a minute on a quiet machine
+    tests/deploy/run.py --holdfast build/dev/bin/holdfast             also the restore to a point in time, and Bucket
+    tests/deploy/run.py --holdfast ... --install-s3-server Bucket     with a real S3 server, made by `go install`
 
-Real holdfast processes, real PostgreSQL servers. Machines needs root and network namespaces; Bucket needs versitygw (found on the
-PATH, named by --s3-server, or installed from the Go module proxy into a temporary directory, which takes minutes). Each says why it
-is left out.
+Real holdfast processes, real PostgreSQL servers. Machines needs root and network namespaces; Bucket needs versitygw
+(found on the PATH, named by --s3-server, or installed from the Go module proxy into a temporary directory, which takes
+minutes). Each says why it is left out.
 """
 
 import argparse
