@@ -31,7 +31,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::array<const char*, 4> kOrders{"age", "plugin", "url", "worker"};
 
-void draw(std::string_view text) { base::write_all(STDOUT_FILENO, text); }
+void print(std::string_view text) { base::write_all(STDOUT_FILENO, text); }
 
 // The terminal while we draw: a screen of its own, no echo, keys at once. The destructor gives back what was there.
 class Screen {
@@ -43,10 +43,10 @@ public:
     now.c_cc[VMIN] = 0;
     now.c_cc[VTIME] = 0;
     ::tcsetattr(STDIN_FILENO, TCSANOW, &now);
-    draw("\x1b[?1049h\x1b[?25l");
+    print("\x1b[?1049h\x1b[?25l");
   }
   ~Screen() {
-    draw("\x1b[?25h\x1b[?1049l");
+    print("\x1b[?25h\x1b[?1049l");
     ::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
   }
   Screen(const Screen&) = delete;
@@ -57,7 +57,7 @@ public:
     std::string frame = "\x1b[?2026h\x1b[H";
     for (std::size_t at = 0; at < lines.size(); ++at)
       frame += lines[at] + "\x1b[0m\x1b[K" + (at + 1 < lines.size() ? "\r\n" : "");
-    draw(frame + "\x1b[J\x1b[?2026l");
+    print(frame + "\x1b[J\x1b[?2026l");
   }
 
 private:
