@@ -23,7 +23,7 @@ create or replace function holdfast.keep_captures(p_pages holdfast.finished_page
     where p.captures <> '[]'
       and p.outcome in ('succeeded', 'partial', 'failed')
       and p.directory <> '';
-  -- In sixteen rows, so that crawls rarely wait for each other; in their order, so that none waits in a circle.
+  -- Sixteen rows, so that crawls rarely wait for each other; updated in their order, to avoid deadlock.
   insert into holdfast.tally as t (name, value)
     select 'bytes_saved/' || abs(hashtext(p.crawl::text)) % 16, sum(o.record_length - r.record_length)
       from unnest(p_pages) p
@@ -53,7 +53,8 @@ $$;
 create or replace function holdfast.is_referred_to(
     p_crawl uuid, p_key text, p_digest text, p_but uuid)
   returns boolean language sql stable as $$
-  -- Whether a revisit record of another snapshot than p_but refers to a payload, which no other snapshot holds.
+  -- Whether a revisit record of another snapshot than p_but refers to a payload that no other snapshot
+  -- holds.
   select exists (select
                    from holdfast.capture r
                    where r.url_key = p_key collate "C" and r.digest = p_digest and r.crawl_id = p_crawl
@@ -124,7 +125,8 @@ create or replace view holdfast.v_capture as
     join holdfast.snapshot_sealed e on e.snapshot_id = c.snapshot_id and e.crawl_id = c.crawl_id
   union all
   select k.url_key, k.at, k.url, k.status, k.mime, k.digest,
-         case when k.moved then holdfast.kept_file(k.snapshot_id, k.crawl_id, k.position) else k.source_file end,
+         case when k.moved then holdfast.kept_file(k.snapshot_id, k.crawl_id, k.position)
+              else k.source_file end,
          case when k.moved then 0 else k.source_offset end, k.record_length, k.snapshot_id, k.crawl_id
     from holdfast.kept_capture k;
 comment on view holdfast.v_capture is

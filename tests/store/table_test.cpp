@@ -88,7 +88,7 @@ std::vector<BadRow> bad_rows() {
            column + "', " + value + "))).* from holdfast.snapshot_queue q, generate_series(1, " + std::to_string(rows) +
            ") where q.owner_id is not null";
   };
-  const auto kept = [](const std::string& crawl, int rows) {
+  const auto kept = [](const std::string& its_crawl, int rows) {
     return "insert into holdfast.kept_capture (snapshot_id, position, crawl_id, source_file, source_offset, "
            "record_length, url_key, at, url, mime, digest) select snapshot_id, 1, " +
            crawl + ", 'f', 0, 1, 'k', now(), 'u', 'unk', 'd' from holdfast.snapshot_queue, generate_series(1, " +
