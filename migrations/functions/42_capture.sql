@@ -39,16 +39,19 @@ create or replace function holdfast.keep_captures(p_pages holdfast.finished_page
     on conflict (name) do update set value = t.value + excluded.value
 $$;
 
-create or replace function holdfast.kept_directory(p_snapshot uuid, p_crawl uuid)
+create or replace function holdfast.kept_directory(p_snapshot uuid, p_crawl uuid, p_position integer)
   returns text language sql immutable as $$
   -- As deep as the directory of a snapshot.
-  select 'kept/' || right(p_crawl::text, 2) || '/' || p_crawl || '/' || p_snapshot
+  select 'kept/' || p_crawl || '/' || p_snapshot || '/' || p_position
 $$;
+comment on function holdfast.kept_directory(uuid, uuid, integer) is
+  'Where a record of a removed snapshot is to which others refer, below the archive root.';
 
 create or replace function holdfast.kept_file(p_snapshot uuid, p_crawl uuid, p_position integer)
   returns text language sql immutable as $$
-  select holdfast.kept_directory(p_snapshot, p_crawl) || '/' || p_position || '.warc.gz'
+  select holdfast.kept_directory(p_snapshot, p_crawl, p_position) || '/record.warc.gz'
 $$;
+comment on function holdfast.kept_file(uuid, uuid, integer) is 'The file of such a record.';
 
 create or replace function holdfast.is_referred_to(
     p_crawl uuid, p_key text, p_digest text, p_but uuid)
@@ -87,14 +90,9 @@ create or replace function holdfast.captures_drop(p_crawl uuid, p_all boolean)
     delete from holdfast.kept_capture k
       where k.crawl_id = p_crawl
         and (p_all or not holdfast.is_referred_to(p_crawl, k.url_key, k.digest, k.snapshot_id))
-      returning k.snapshot_id)
+      returning k.snapshot_id, k.position)
   insert into holdfast.purge (directory)
-    select distinct holdfast.kept_directory(d.snapshot_id, p_crawl)
-      from dropped d
-      where p_all or not exists (select
-                                   from holdfast.kept_capture k
-                                   where k.snapshot_id = d.snapshot_id
-                                     and holdfast.is_referred_to(p_crawl, k.url_key, k.digest, k.snapshot_id))
+    select holdfast.kept_directory(d.snapshot_id, p_crawl, d.position) from dropped d
     on conflict do nothing
 $$;
 
@@ -105,8 +103,8 @@ create or replace function holdfast.captures_to_move(p_directories text[])
   select k.snapshot_id, k.position, holdfast.kept_file(k.snapshot_id, k.crawl_id, k.position), k.source_file,
          k.source_offset, k.record_length
     from unnest(p_directories) d(directory)
-    join holdfast.kept_capture k on k.snapshot_id = split_part(d.directory, '/', 4)::uuid
-    where not k.moved
+    join holdfast.kept_capture k on k.snapshot_id::text = split_part(d.directory, '/', 4)
+    where not k.moved and d.directory not like 'kept/%'
     order by k.snapshot_id, k.position
 $$;
 comment on function holdfast.captures_to_move(text[]) is

@@ -14,7 +14,7 @@ create or replace function holdfast.entry_points()
   select unnest(e.names::text[]), e.roles, e.as_owner
     from (values
       ('holdfast_reader, holdfast_operator, holdfast_worker', false, '{
-        retry_at_max, new_uuid, scope_refusal, url_matches, has_part}'),
+        retry_at_max, new_uuid, scope_refusal, url_matches, has_part, kept_directory, kept_file}'),
       ('holdfast_reader, holdfast_operator, holdfast_worker', true, '{
         find, why, why_webhook, search, search_query, search_names, search_window, texts_missing,
         crawl_snapshots, crawl_entries, crawl_seeds, crawl_next, next_work, sealed_files,

@@ -247,8 +247,12 @@ class Replay(Case):
         self.check_export(home, second)
         self.assertEqual(home.run("remove", "--yes", second).code, 0)
         self.assertEqual(rows(f"select mime {picture}"), [])
-        self.assertFalse(list(home.data.glob("archive/kept/*/*/*")))
+        style = [str(one.relative_to(home.data / "archive")) for one in home.data.glob("archive/kept/*/*/*/*")]
+        self.assertEqual(rows("select file from holdfast.v_capture where file like 'kept/%'"), style)
+        self.assertEqual(len(style), 1, "the last page refers to the style sheet of the first")
         self.check_replays(home, 1)
+        self.assertEqual(home.run("remove", "--yes", home.run("list", "crawls").records[0]["id"]).code, 0)
+        self.assertFalse(list(home.data.glob("archive/kept/*")))
         self.assertEqual(rows("select * from holdfast.check_invariants()"), [])
 
     def check_replays(self, home, count):

@@ -91,7 +91,7 @@ std::vector<BadRow> bad_rows() {
   const auto kept = [](const std::string& its_crawl, int rows) {
     return "insert into holdfast.kept_capture (snapshot_id, position, crawl_id, source_file, source_offset, "
            "record_length, url_key, at, url, mime, digest) select snapshot_id, 1, " +
-           crawl + ", 'f', 0, 1, 'k', now(), 'u', 'unk', 'd' from holdfast.snapshot_queue, generate_series(1, " +
+           its_crawl + ", 'f', 0, 1, 'k', now(), 'u', 'unk', 'd' from holdfast.snapshot_queue, generate_series(1, " +
            std::to_string(rows) + ") where owner_id is not null";
   };
   const auto quality = [](const std::string& columns, const std::string& values, int rows = 1) {
