@@ -77,6 +77,7 @@ struct ResultView {
   std::chrono::milliseconds wall_time{0};
   std::chrono::milliseconds cpu_time{0};
   std::uint64_t peak_memory_bytes{0};
+  std::string ended_at;    // ISO 8601, UTC; only of imported pages
   std::string log;         // tail of stderr of a failed hook, at most 4 KiB
   std::string stderr_path; // relative to the attempt's directory, when kept
 };
@@ -92,6 +93,8 @@ struct SnapshotView {
   std::vector<ResultView> results;
   std::vector<std::string> discovered; // URLs
   std::string worker;                  // host name of the worker
+  std::string bookmarked_at;           // ISO 8601, UTC; "": not known
+  std::string source;                  // "archivebox:1700000000.5"; "": not imported
   std::uint64_t bytes{0};              // of the whole directory, as published; publish() says it
   std::size_t files{0};
 };

@@ -58,7 +58,8 @@ Contents describe(int attempt, const std::filesystem::path& where, Cancelled can
     struct stat status {};
     const Fd fd = open_file_at(entry.directory, entry.name, status);
     if (!fd) throw_changed(full);
-    if (::fchmod(fd.get(), 0444) != 0) throw_errno(errno, "make read-only", full);
+    // A file with another name belongs to somebody else, too: an import by hard links leaves it as it is.
+    if (status.st_nlink == 1 && ::fchmod(fd.get(), 0444) != 0) throw_errno(errno, "make read-only", full);
     const std::string digest = hash_rest(fd.get(), full, contents.bytes, cancelled);
     ++contents.files;
     manifest += manifest_line(digest, entry.path);
