@@ -48,7 +48,7 @@ Stamp stamp_of(const fs::path& directory) {
 }
 
 // False: there is no such file.
-bool copy_file(const fs::path& from, const fs::path& to) {
+bool copy_one(const fs::path& from, const fs::path& to) {
   const base::Fd source(::open(from.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   if (!source && errno == ENOENT) return false;
   struct stat about {};
@@ -75,7 +75,7 @@ void copy_index(const fs::path& data_dir, const fs::path& scratch) {
     const auto before = stamp_of(data_dir);
     for (const char* name : kIndexFiles) {
       fs::remove(scratch / name);
-      if (!copy_file(data_dir / name, scratch / name) && name == kIndexFile)
+      if (!copy_one(data_dir / name, scratch / name) && name == kIndexFile)
         throw Error(ErrorClass::usage,
                     data_dir.string() + " is not a data directory of ArchiveBox: it has no file " + kIndexFile);
     }
@@ -146,9 +146,8 @@ Index::Index(const fs::path& data_dir, const fs::path& scratch) {
     sqlite3_close_v2(database_);
     throw Error(ErrorClass::refused, "cannot open " + (data_dir / kIndexFile).string() + ": " + reason);
   }
-  // The file may be made to do harm: views and triggers may call nothing, and rows have a bound.
+  // The file may be made to do harm: views and triggers do nothing, and rows have a bound.
   sqlite3_db_config(database_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
-  sqlite3_db_config(database_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   sqlite3_db_config(database_, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
   sqlite3_db_config(database_, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
   sqlite3_limit(database_, SQLITE_LIMIT_LENGTH, kLongestRow);
