@@ -139,9 +139,12 @@ struct Published {
 // exists already is of this very attempt (fences are unique): it is replaced. Throws Error(cannot_create) on a full
 // disk with nothing half-written under the final name; `attempt` is then still there. Holes of files are kept.
 // `cancelled`: once true, it ends with Error(temporary), in the same way.
+// Bodies::shared: files may be hard links to files outside. They stay that, and keep their modes. The caller has made
+// the tree, and it is tidy.
+enum class Bodies { own, shared };
 Published publish(const Root& root, const std::filesystem::path& attempt,
                   const std::filesystem::path& snapshot_directory, const SnapshotView& view,
-                  const std::atomic<bool>* cancelled = nullptr);
+                  const std::atomic<bool>* cancelled = nullptr, Bodies bodies = Bodies::own);
 
 // Removes what crashed publications of this snapshot left beside its attempts (".a<fence>.partial-*",
 // ".a<fence>.replaced-*"; one of the latter whose a<fence> is missing gets its name back). Only for who holds the

@@ -275,6 +275,22 @@ void Index::each_snapshot(const std::function<bool(const Snapshot&)>& found,
   }
 }
 
+std::vector<std::string> Index::waiting_urls() const {
+  if (!has_table("crawls_crawl") || first_column("crawls_crawl", {"urls"}, 1) == "''") return {};
+  std::vector<std::string> urls;
+  Query query(database_, "select substr(cast(urls as text), 1, 16777216) from crawls_crawl where status in "
+                         "('queued', 'started', 'paused') order by id");
+  while (query.next()) {
+    const auto text = query.text(0);
+    for (std::size_t begin = 0; begin < text.size();) {
+      const auto end = std::min(text.find('\n', begin), text.size());
+      if (end > begin) urls.push_back(text.substr(begin, end - begin));
+      begin = end + 1;
+    }
+  }
+  return urls;
+}
+
 Crawl Index::crawl(const std::string& id) const {
   if (id.empty() || !has_table("crawls_crawl")) return {};
   const auto column = [&](const std::string& name, int length) { return first_column("crawls_crawl", {name}, length); };

@@ -54,6 +54,8 @@ public:
                      const std::function<void(const std::string&, const std::string&)>& problem) const;
   // Empty if there is none.
   Crawl crawl(const std::string& id) const;
+  // Lines of crawls that have not ended and may be URLs; only since version 0.9.
+  std::vector<std::string> waiting_urls() const;
 
 private:
   std::string first_column(const std::string& table, const std::vector<std::string>& names, int length) const;

@@ -21,6 +21,7 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <set>
 
 namespace holdfast::cli {
 
@@ -115,6 +116,7 @@ private:
   void fill(const archivebox::Snapshot& snapshot, const std::string& directory, const fs::path& attempt,
             archive::SnapshotView& view);
   bool has_outputs(const archivebox::Snapshot& snapshot, const std::optional<std::string>& directory);
+  void add_waiting_urls();
   std::string add_pending();
   void print(const std::string& pending_crawl) const;
 
@@ -127,6 +129,7 @@ private:
   Importer importer_;
   std::map<std::string, IncomingCrawl> crawls_;
   std::vector<store::Seed> pending_;
+  std::set<std::string> urls_; // of all pages
   std::size_t seen_{0};
 };
 
@@ -178,11 +181,11 @@ void ArchiveBoxImport::fill(const archivebox::Snapshot& snapshot, const std::str
 IncomingPage ArchiveBoxImport::page_of(const archivebox::Snapshot& snapshot, const std::string& url, ImportTime added) {
   const auto results = last_results(snapshot);
   const auto directory = directories_.of(snapshot);
-  if (!directory) importer_.tell_problem("archive/" + snapshot.timestamp, "there is no such directory");
   IncomingPage page;
   page.name = {"archivebox", "", snapshot.id};
   page.crawl = crawl_of(snapshot, added);
   page.added = added;
+  if (options_.link) page.bodies = archive::Bodies::shared;
   auto& view = page.view;
   view.url = url;
   view.title = snapshot.title;
@@ -208,7 +211,10 @@ IncomingPage ArchiveBoxImport::page_of(const archivebox::Snapshot& snapshot, con
   view.ended_at = written_import_time(ended);
   view.outcome = outcome_of(results, has_outputs(snapshot, directory));
   page.fill = [this, snapshot, directory](const fs::path& attempt, archive::SnapshotView& filled) {
-    if (directory) fill(snapshot, *directory, attempt, filled);
+    if (directory)
+      fill(snapshot, *directory, attempt, filled);
+    else
+      importer_.tell_problem("archive/" + snapshot.timestamp, "there is no such directory");
   };
   return page;
 }
@@ -222,6 +228,7 @@ void ArchiveBoxImport::take(const archivebox::Snapshot& snapshot) {
   } catch (const base::Error& error) {
     return importer_.tell_problem(where, error.what());
   }
+  urls_.insert(url.text);
   auto added = read_import_time(snapshot.added_at);
   if (!added) added = read_import_time(snapshot.timestamp);
   if (!added) return importer_.tell_problem(where, "it has no time: \"" + snapshot.added_at + "\"");
@@ -232,6 +239,15 @@ void ArchiveBoxImport::take(const archivebox::Snapshot& snapshot) {
     pending_.push_back({url.text, snapshot.title, snapshot.tags});
   else
     importer_.add(page_of(snapshot, url.text, *added));
+}
+
+// Seeds of crawls that have not ended, unless they became pages.
+void ArchiveBoxImport::add_waiting_urls() {
+  for (const auto& seed : pending_)
+    urls_.insert(seed.url);
+  for (const auto& line : index_.waiting_urls())
+    if (const auto url = base::try_parse_url(line); url && urls_.insert(url->text).second)
+      pending_.push_back({url->text, "", {}});
 }
 
 // The pages that ArchiveBox has not archived yet, as a crawl that is paused. Its id is made from its URLs, so that it
@@ -293,6 +309,7 @@ int ArchiveBoxImport::run() {
       },
       problem);
   importer_.finish();
+  add_waiting_urls();
   const auto pending_crawl = importer_.stopped() ? "" : add_pending();
   print(pending_crawl);
   if (importer_.stopped()) return base::kExitInterrupted;

@@ -184,7 +184,7 @@ nlohmann::json Importer::publish(Waiting& waiting) {
     // Beside its final place, under the name of an unfinished publication: a rename is then all that is left to do.
     const Staging staging(parent, ".a" + std::to_string(kFence) + ".partial-" + base::random_hex32());
     waiting.page.fill(staging.path(), view);
-    published = archive::publish(*root_, staging.path(), directory, view);
+    published = archive::publish(*root_, staging.path(), directory, view, nullptr, waiting.page.bodies);
   }
   for (const auto& path : published.lost)
     tell_problem(published.directory.native() + "/" + path, "its path is too long");

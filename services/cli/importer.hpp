@@ -36,7 +36,8 @@ struct IncomingPage {
   store::ImportName name;
   IncomingCrawl crawl; // a second page of a URL goes into another crawl, "<key>#2"
   ImportTime added{};
-  archive::SnapshotView view; // all but id, crawl_id, fence, bytes and files; the URL is canonical
+  archive::SnapshotView view;                   // all but id, crawl_id, fence, bytes and files; the URL is canonical
+  archive::Bodies bodies{archive::Bodies::own}; // shared: `fill` makes hard links
   // Puts the files of the page into a directory that is empty, and lists those of each result in the view.
   std::function<void(const std::filesystem::path& attempt, archive::SnapshotView& view)> fill;
 };
