@@ -87,7 +87,7 @@ $$;
 create or replace function holdfast.page_place(p_id uuid, p_crawl uuid, p_url text, p_directory text)
   returns text language sql stable as $$
   -- Whether rows of this page can be made: known (there is such a snapshot), removed (its files wait to be
-  -- deleted), taken (its crawl has another snapshot of the URL) or new. p_directory: with or without a<fence>.
+  -- deleted), taken (its crawl has another snapshot of the URL) or new. p_directory: perhaps with a<fence>.
   select case
            when exists (select from holdfast.purge p
                           where p.directory = regexp_replace(p_directory, '/a[0-9]+$', '')) then 'removed'

@@ -40,7 +40,7 @@ class Directory:
         self.index.commit()
 
     def insert(self, table, **values):
-        """A row; columns that must have a value and that nobody names get an empty one."""
+        """A row; columns that need a value and are not given get an empty one."""
         for _, name, kind, needed, default, key in self.index.execute(f"pragma table_info({table})").fetchall():
             if name in values or not needed or default is not None or (key and "int" in kind.lower()):
                 continue

@@ -2,8 +2,8 @@
 -- columns and keys.
 create table crawls_crawl (id char(32) primary key, created_at datetime not null, modified_at datetime not
   null, num_uses_succeeded integer not null, num_uses_failed integer not null, urls text not null, config
-  text check (json_valid(config) or config is null), max_depth smallint not null, tags_str varchar(1024) not null, label
-  varchar(64) not null, notes text not null, status varchar(15) not null, retry_at datetime, created_by_id
+  text check (json_valid(config) or config is null), max_depth smallint not null, tags_str varchar(1024) not null,
+  label varchar(64) not null, notes text not null, status varchar(15) not null, retry_at datetime, created_by_id
   integer not null, schedule_id char(32), delete_at datetime, persona_id char(32));
 create table core_snapshot (id char(32) primary key, url text not null, timestamp varchar(32) not null
   unique, title varchar(512), bookmarked_at datetime not null, created_at datetime not null, modified_at
