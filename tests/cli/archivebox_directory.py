@@ -5,6 +5,7 @@ import datetime
 import gzip
 import hashlib
 import io
+import json
 import os
 import sqlite3
 import uuid
@@ -45,9 +46,9 @@ class Directory:
             if name in values or not needed or default is not None or (key and "int" in kind.lower()):
                 continue
             checked = self.index.execute("select sql from sqlite_master where name = ?", (table,)).fetchone()[0].lower()
-            json = f'json_valid("{name}")' in checked or f"json_valid({name})" in checked
+            is_json = f'json_valid("{name}")' in checked or f"json_valid({name})" in checked
             number = any(word in kind.lower() for word in ("int", "bool"))
-            values[name] = "{}" if json else 1 if name.endswith("by_id") else 0 if number else str(START)
+            values[name] = "{}" if is_json else 1 if name.endswith("by_id") else 0 if number else str(START)
         names = ", ".join(f'"{name}"' for name in values)
         marks = ", ".join("?" * len(values))
         return self.index.execute(f"insert into {table} ({names}) values ({marks})", tuple(values.values())).lastrowid
@@ -56,6 +57,9 @@ class Directory:
         return {row[1] for row in self.index.execute(f"pragma table_info({table})")}
 
     def tag(self, name):
+        there = self.index.execute("select id from core_tag where name = ?", (name,)).fetchone()
+        if there:
+            return there[0]
         key = identity("tag", name)
         more = {"slug": identity("slug", name)} if "slug" in self.columns("core_tag") else {}
         if "abid" in self.columns("core_tag"):
@@ -152,7 +156,18 @@ class Directory:
             top("wget") / host / "bild ü" / f"{number}.txt": "x" * number,
             top("htmltotext") / "htmltotext.txt": f"kestrel number{number} flies",
             directory / "readability" / "content.txt": f"kestrel number{number} hovers",
-            directory / "index.json": "{}",
+            directory
+            / "index.json": json.dumps(
+                {
+                    "timestamp": directory.name,
+                    "url": url,
+                    "title": None,
+                    "tags": "",
+                    "sources": [],
+                    "updated": str(START),
+                    "history": {},
+                }
+            ),
             directory / "index.html": "<p>own page of ArchiveBox</p>",
         }
         for file, text in texts.items():
