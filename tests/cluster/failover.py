@@ -162,6 +162,8 @@ class Pair(stage.Stage):
         self.wait_for_seals(len(here) + 1)
         sealed = time.monotonic()
         self.wait_until_sealed(180)
+        if max(int(fence) for _, fence, _ in self.sealed()) < 10**9:
+            raise Failure("the fences of the new timeline could be those of the old one")
         return sealed - killed, sealed - promoted, len(lost)
 
     def check_trace(self):

@@ -14,6 +14,7 @@
 #include "services/capture/readable.hpp"
 #include "services/cli/gunzip.hpp"
 #include "services/cli/import.hpp"
+#include "services/egress/request_head.hpp"
 #include "services/serve/http_message.hpp"
 
 #include <sys/mman.h>
@@ -153,6 +154,17 @@ void read_http(std::string_view input) {
   must(range.begin <= range.end && range.end <= 1000, "a range lies in its file");
 }
 
+void read_proxy(std::string_view input) {
+  may_refuse([&] {
+    const auto request = egress::parse_request(input);
+    must(!request.host.empty() && request.port != 0, "a request names a server");
+    must(request.tunnel || request.forwarded.ends_with("\r\n\r\n"), "a forwarded head has an end");
+    must(request.forwarded.find("\r\n\r\n") == request.forwarded.rfind("\r\n\r\n"), "and one only");
+  });
+  (void)egress::closing_response(input);
+  (void)egress::is_interim(input);
+}
+
 void read_yaml(std::string_view input) {
   const auto file = file_of(input);
   may_refuse([&] { (void)config::Settings::load("/proc/self/fd/" + std::to_string(file.get()), {}, {}); });
@@ -169,9 +181,10 @@ void read_import(std::string_view input) {
     may_refuse([&] { must(cli::gunzip(input, kMostUnpacked).size() <= kMostUnpacked, "unpacking is bounded"); });
 }
 
-constexpr std::array kTargets{Target{"records", read_records}, Target{"robots", read_robots}, Target{"warc", read_warc},
-                              Target{"html", read_html},       Target{"url", read_url},       Target{"http", read_http},
-                              Target{"yaml", read_yaml},       Target{"import", read_import}};
+constexpr std::array kTargets{
+    Target{"records", read_records}, Target{"robots", read_robots}, Target{"warc", read_warc},
+    Target{"html", read_html},       Target{"url", read_url},       Target{"http", read_http},
+    Target{"proxy", read_proxy},     Target{"yaml", read_yaml},     Target{"import", read_import}};
 
 } // namespace
 
