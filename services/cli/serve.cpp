@@ -16,7 +16,6 @@
 #include <chrono>
 #include <fstream>
 #include <iostream>
-#include <thread>
 
 namespace holdfast::cli {
 
@@ -97,8 +96,8 @@ int serve(Context& context) {
   std::cout << "Look at " << shown(endpoint, server.port()) << (token.empty() ? "" : "?token=...") << "\n"
             << std::flush;
   spdlog::info("pages on {}, archived files on {}", shown(endpoint, server.port()), shown(beside, file_server.port()));
-  while (!told_to_end())
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  while (!told_to_end_within(std::chrono::milliseconds(100)))
+    ;
   return base::kExitSuccess;
 }
 

@@ -1,4 +1,5 @@
-"""The pages in a real Chromium: clicked through, by mouse and by keyboard, wide and narrow, light and dark; and archived pages that mean harm."""
+"""The pages in a real Chromium: clicked through, by mouse and by keyboard, wide and narrow, light and dark; and
+archived pages that mean harm."""
 
 import json
 import re
