@@ -6,8 +6,8 @@
     tests/cluster/failover.py --holdfast ... --only returns                  scenarios whose name contains this
 
 Two PostgreSQL servers and workers whose database.url names both, each through a proxy of the worker's own. With a
-synchronous standby, all that the primary had shown as sealed must be there afterwards. With an asynchronous one, some may
-be lost; then it is archived again, or made again from its files.
+synchronous standby, all that the primary had shown as sealed must be there afterwards. With an asynchronous one, some
+may be lost; then it is archived again, or made again from its files.
 """
 
 import argparse
