@@ -45,12 +45,12 @@ create table holdfast.kept_capture (
   at timestamptz not null,
   url text not null,
   status integer, mime text not null, digest text not null,
-  constraint kept_capture_pkey primary key (snapshot_id, position),
+  constraint kept_capture_pkey primary key (snapshot_id, crawl_id, position),
   constraint kept_capture_crawl foreign key (crawl_id) references holdfast.crawl (id) on delete cascade
 );
 comment on table holdfast.kept_capture is
   'A record of a removed snapshot to which revisit records of other snapshots refer. Kept until these are gone.';
-comment on column holdfast.kept_capture.snapshot_id is 'The removed snapshot.';
+comment on column holdfast.kept_capture.snapshot_id is 'The removed snapshot. No foreign key: it is gone.';
 comment on column holdfast.kept_capture.position is 'Which of its kept records: 1, 2, ...';
 comment on column holdfast.kept_capture.crawl_id is 'Its crawl, as that of what refers to it.';
 comment on column holdfast.kept_capture.source_file is 'The WARC file that held it, below the archive root.';
