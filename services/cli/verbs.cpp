@@ -38,6 +38,7 @@ constexpr Verb kVerbs[] = {
     {"verify", "Compare archived files with their manifests", &verify_verb},
     {"adopt", "Restore the rows of archived pages from their files, after the database was lost", &adopt_verb},
     {"export", "Write archived pages as one WACZ file, or as WARC files with an index", &export_verb},
+    {"import", "Import archives of other programs", &import_verb},
     {"why", "Explain why a crawl, snapshot, process or host is in its state", &why_verb},
     {"events", "Show the recorded changes of state", &events_verb},
     {"log-level", "Change the log level of running workers and runners", &log_level_verb},
