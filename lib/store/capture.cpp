@@ -77,8 +77,8 @@ std::vector<ExportedSnapshot> export_snapshots(pg::Connection& connection, const
           "select * from holdfast.export_snapshots($1::uuid[], $2, $3, $4::timestamptz, $5::timestamptz, $6::uuid, $7)",
           query.ids, query.tag, query.host, query.since, query.until, after, limit)
       .map([](const pg::Row& row) {
-        return ExportedSnapshot{row["snapshot_id"], row["crawl_id"], row["url"], row["title"].value_or(""), date_of(row["captured_at"]),
-                                row["directory"]};
+        return ExportedSnapshot{row["snapshot_id"],          row["crawl_id"], row["url"], row["title"].value_or(""),
+                                date_of(row["captured_at"]), row["directory"]};
       });
 }
 

@@ -134,10 +134,16 @@ void WarcImport::read() {
     for (auto& warc : wacz_.warcs)
       sources_.push_back({path_ + ": " + warc.name, std::move(warc.file), warc.size, false});
     for (std::size_t i = 0; i < wacz_.pages.size(); ++i) {
-      if (splitter_.add_page(wacz_.pages[i].url, wacz_.pages[i].date))
-        listed_.push_back(i);
-      else
-        problem("pages", wacz_.pages[i].url + " has no time: \"" + wacz_.pages[i].date + "\"");
+      const auto& page = wacz_.pages[i];
+      try { // a page that cannot be kept must not take the records after it
+        base::parse_url(page.url);
+        if (splitter_.add_page(page.url, page.date))
+          listed_.push_back(i);
+        else
+          problem("pages", page.url + " has no time: \"" + page.date + "\"");
+      } catch (const base::Error& error) {
+        problem("pages", page.url + ": " + error.what());
+      }
     }
   } else {
     sources_.push_back({path_, std::move(file), size, false});
