@@ -93,7 +93,7 @@ int serve(Context& context) {
   options.replay = replay_url(settings.text("serve.replay"), endpoint, beside);
   serve::Site site(std::move(options));
   const serve::HttpServer server(endpoint, 3, [&site](const serve::Request& request) { return site.answer(request); });
-  std::cout << "Look at " << shown(endpoint, server.port()) << (token.empty() ? "" : "?token=...") << "\n"
+  std::cout << "Open " << shown(endpoint, server.port()) << (token.empty() ? "" : "?token=...") << "\n"
             << std::flush;
   spdlog::info("pages on {}, archived files on {}", shown(endpoint, server.port()), shown(beside, file_server.port()));
   while (!told_to_end_within(std::chrono::milliseconds(100)))

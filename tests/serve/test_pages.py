@@ -80,7 +80,7 @@ base64 -d >screenshot.png <<<{base64.b64encode(picture(300, 900)).decode()}""",
         case.assertIn(done.code, (0, 1), str(done))
         self.process = self.place.start("serve", *settings, env={"HOLDFAST_SERVE_LISTEN": "127.0.0.1:0"})
         line = self.process.stdout.readline()
-        case.assertTrue(line.startswith("Look at http://"), line)
+        case.assertTrue(line.startswith("Open http://"), line)
         self.port = int(re.search(r":(\d+)/", line).group(1))
         self.headers = {"Authorization": f"Bearer {token}"} if token else {}
         policy = self.get("/").headers["Content-Security-Policy"]
