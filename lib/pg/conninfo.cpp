@@ -57,6 +57,13 @@ std::string find_sqlstate(const std::string& message) {
   return {};
 }
 
+std::string written(const std::map<std::string, std::string>& values) {
+  std::string conninfo;
+  for (const auto& [keyword, value] : values)
+    conninfo += keyword + '=' + quote_conninfo_value(value) + ' ';
+  return conninfo;
+}
+
 } // namespace
 
 std::vector<std::filesystem::path> socket_directories(const std::string& dsn) {
@@ -79,6 +86,13 @@ std::string quote_conninfo_value(const std::string& value) {
   return quoted + '\'';
 }
 
+std::string conninfo_with_role(const std::string& dsn, const std::string& role) {
+  auto values = parse(dsn);
+  auto& session = values["options"];
+  session += (session.empty() ? "-c role=" : " -c role=") + role;
+  return written(values);
+}
+
 std::string session_conninfo(const std::string& dsn, const ConnectionOptions& options) {
   auto values = parse(dsn);
   values.try_emplace("application_name", options.application_name);
@@ -91,11 +105,7 @@ std::string session_conninfo(const std::string& dsn, const ConnectionOptions& op
   values["client_encoding"] = "UTF8"; // Params promises UTF-8 whatever the database or the environment prefer
   auto& session = values["options"];  // the last of two equal settings wins, so the owner's come last
   session = session_settings(options) + (session.empty() ? "" : " " + session);
-
-  std::string conninfo;
-  for (const auto& [keyword, value] : values)
-    conninfo += keyword + '=' + quote_conninfo_value(value) + ' ';
-  return conninfo;
+  return written(values);
 }
 
 std::string sqlstate_of_refusal(const std::string& conninfo, milliseconds timeout) {

@@ -105,6 +105,7 @@ vacuum analyze;
 ASKS = [
     ("v_delivery", "select * from holdfast.v_delivery order by id desc limit 50"),
     ("v_webhook", "select * from holdfast.v_webhook"),
+    ("v_token", "select * from holdfast.v_token"),
     ("v_control", "select * from holdfast.v_control order by id desc limit 50"),
     ("v_hook_cost", "select * from holdfast.v_hook_cost order by cpu_ms_total desc"),
     ("hook_cost() of a large crawl", "select * from holdfast.hook_cost(:'large')"),
