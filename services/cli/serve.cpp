@@ -31,7 +31,7 @@ serve::Role guest_role(const std::string& setting, bool loopback) {
   const auto role = serve::role_named(setting);
   if (role == serve::Role::operator_ && !loopback)
     throw base::Error(base::ErrorClass::configuration,
-                      "serve.guest: operator, but serve.listen can be reached from other machines: anyone could change "
+                      "serve.guest: operator, but serve.listen can be reached from other machines: everyone could change "
                       "the collection",
                       "serve.guest: automatic, and holdfast token add NAME --role operator");
   return role;

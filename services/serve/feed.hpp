@@ -1,5 +1,5 @@
 #pragma once
-// What changes, for all that watch: one thread and one database session, used only while somebody watches. It looks for
+// What changes, for all that watch: one thread and one database session, used only while clients watch. It looks for
 // new events once a second, and less often if looking takes long: it works at most a quarter of the time. Each topic is
 // read once for all of its watchers. Owned by the site; the destructor closes all watchers and joins the thread.
 
@@ -59,7 +59,7 @@ private:
   void send_events(pg::Connection& connection, std::int64_t newest);
   void catch_up(pg::Connection& connection, Listener& listener);
   void send_states(pg::Connection& connection, bool news);
-  bool forget_the_gone(); // false: nobody watches
+  bool forget_the_gone(); // false: no client watches
 
   const std::string dsn_;
   std::mutex mutex_;

@@ -502,27 +502,27 @@ class Doors(Case):
         token = site.token
         page = site.get("/")
         self.assertEqual(page.status, 200)
-        nobody = {"Authorization": ""}
+        no_token = {"Authorization": ""}
         basic = base64.b64encode(f"me:{token}".encode()).decode()
         self.assertEqual(site.get("/", headers={"Authorization": f"Basic {basic}"}).status, 200)
         for headers in (
-            nobody,
+            no_token,
             {"Authorization": "Bearer wrong"},
             {"Authorization": "Bearer "},
             {"Authorization": "Basic " + basic[:-6]},
             {"Authorization": "Basic !"},
             {"Authorization": "Digest x"},
-            {**nobody, "Cookie": "holdfast=" + token},
-            {**nobody, "Cookie": "holdfast_="},
+            {**no_token, "Cookie": "holdfast=" + token},
+            {**no_token, "Cookie": "holdfast_="},
         ):
             for path in ("/", "/live.json?page=overview", "/metrics", "/workers", "/search?q=good"):
                 refused = site.get(path, headers=headers)
                 self.assertEqual(refused.status, 401, (path, headers))
                 self.assertNotIn("label", refused.text.replace("<label", "").replace("</label", ""))
-        self.assertEqual(site.get(f"/?token={token}", headers=nobody).status, 401, "not in an address")
+        self.assertEqual(site.get(f"/?token={token}", headers=no_token).status, 401, "not in an address")
 
         def enter(given, path="/workers", **headers):
-            return site.post("/sign-in", {"token": given, "next": path}, headers={**nobody, **headers})
+            return site.post("/sign-in", {"token": given, "next": path}, headers={**no_token, **headers})
 
         wrong = enter("wrong")
         self.assertEqual((wrong.status, wrong.headers["Set-Cookie"]), (401, None))
@@ -540,7 +540,7 @@ class Doors(Case):
         self.assertIn("SameSite=Strict", cookie)
         self.assertNotIn("Secure", cookie)
         self.assertIn("Secure", enter(token, Origin=f"https://127.0.0.1:{site.port}").headers["Set-Cookie"])
-        known = {**nobody, "Cookie": "a=b; " + cookie.split(";")[0]}
+        known = {**no_token, "Cookie": "a=b; " + cookie.split(";")[0]}
         self.assertEqual(site.get("/", headers=known).status, 200)
         self.assertIn("Sign out", site.get("/", headers=known).text)
         self.assertIn("Max-Age=0", site.post("/sign-out", {}, headers=known).headers["Set-Cookie"])
@@ -552,7 +552,7 @@ class Doors(Case):
             rf'href="http://127\.0\.0\.1:{site.files}(/[^"]*index\.html)"', site.get(snapshot).text
         ).group(1)
         self.assertEqual(
-            site.get(open_page, site.files, headers=nobody).status, 200, "a file's address is the permission"
+            site.get(open_page, site.files, headers=no_token).status, 200, "a file's address is the permission"
         )
         self.assertRegex(open_page, r"^/[0-9a-f]{32}/\d{4}/")
         self.assertEqual(site.get(open_page[33:], site.files).status, 403)
