@@ -96,6 +96,9 @@ const std::vector<Key>& key_table() {
        0, 0, "auto|required|off"},
       {"hook.user", Type::text, "nobody", false,
        "The user that sandboxed hooks run as, if the worker is root."},
+      {"hook.network", Type::text, "auto", false,
+       "How hooks reach the web: auto (through a proxy of the worker that refuses private addresses; in a full sandbox, by no other way) or open.",
+       0, 0, "auto|open"},
       {"hook.cgroups", Type::boolean, "true", false,
        "Give each hook a cgroup of its own, where this worker may make some: version 2 if delegated, or version 1."},
 

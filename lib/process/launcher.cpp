@@ -1,6 +1,7 @@
 #include "lib/process/launcher.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/process/network.hpp"
 #include "lib/process/orphans.hpp"
 #include "lib/process/shim/protocol.hpp"
 #include "lib/process/spawn_launcher.hpp"
@@ -109,8 +110,8 @@ std::vector<std::string> environment_of(const Command& command) {
   return environment;
 }
 
-// Starts the shim with exactly four descriptors and a session of its own, so that the terminal's signals do not reach
-// it.
+// Starts the shim with exactly four descriptors, or six with a network, and a session of its own, so that the
+// terminal's signals do not reach it.
 boost::process::v2::process start_shim(const asio::any_io_executor& executor, const std::string& shim_path,
                                        const Command& command, const std::string& leaves, int output, int errors,
                                        int control, boost::system::error_code& error) {
@@ -129,7 +130,13 @@ boost::process::v2::process start_shim(const asio::any_io_executor& executor, co
   launcher.duplicate(output, STDOUT_FILENO);
   launcher.duplicate(errors, STDERR_FILENO);
   launcher.duplicate(control, shim::kControlDescriptor);
-  launcher.close_from(shim::kControlDescriptor + 1);
+  const auto& network = command.sandbox.network;
+  if (network) launcher.duplicate(network->descriptor(), shim::kNetworkDescriptor);
+  if (network && network->owner() >= 0) launcher.duplicate(network->owner(), shim::kOwnerDescriptor);
+  const int last = !network               ? shim::kControlDescriptor
+                   : network->owner() < 0 ? shim::kNetworkDescriptor
+                                          : shim::kOwnerDescriptor;
+  launcher.close_from(last + 1);
   return launcher(executor, error, shim_path, arguments);
 }
 
@@ -228,11 +235,13 @@ Exit exit_from(const shim::Report& report) {
 }
 
 // The shim was killed. Its hook died with it (parent-death signal); descendants were orphaned to this process, to the
-// guard or to init, and are found by the cookie or by the hook's session.
+// guard or to init, and are found by the cookie, by the hook's session, or because this process has adopted them: its
+// own children are shims, or have its session.
 awaitable<int> end_orphans(std::shared_ptr<Supervision> state) {
-  const auto of_this_tree = [&](const ProcessEntry& entry) {
+  const auto of_this_tree = [&, session = ::getsid(0)](const ProcessEntry& entry) {
     if (entry.shim() || entry.start_ticks < state->start_ticks) return false;
     if (state->hook_pid > 0 && entry.session == state->hook_pid) return true;
+    if (entry.parent == ::getpid() && entry.session != session) return true;
     return !state->cookie.empty() &&
            environment_has(entry.pid, [&](std::string_view variable) { return variable == state->cookie; });
   };

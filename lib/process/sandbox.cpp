@@ -2,6 +2,7 @@
 
 #include "lib/base/error.hpp"
 #include "lib/process/launcher.hpp"
+#include "lib/process/network.hpp"
 
 #include <boost/asio/co_spawn.hpp>
 
@@ -26,6 +27,7 @@ std::string Sandbox::text() const {
     lines += kind + path.string() + '\n';
   };
   if (user) lines += "U" + std::to_string(user->uid) + ":" + std::to_string(user->gid) + "\n";
+  if (network) lines += network->owner() < 0 ? "N\n" : "NU\n";
   for (const auto& path : hidden)
     add('H', path);
   for (const auto& path : emptied)

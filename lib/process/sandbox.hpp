@@ -9,20 +9,24 @@
 //   - /tmp, /var/tmp and /dev/shm are its own.
 //   - It cannot trace, or read memory, environment and open files of, any process but its own.
 //   - Where the worker is root, the hook is another user, so it cannot signal the worker either.
+//   - With `network` it has that one instead of the machine's, abstract sockets included.
 // Level none: a hook can do all that the worker's user can.
 //
-// Not covered at level full: the network, abstract sockets included; signals to processes of the same user, if the
-// worker is a plain user; the list of processes and their arguments, which plugins need to find each other's browser;
-// and what all users may read outside the hidden directories.
+// Not covered at level full: signals to processes of the same user, if the worker is a plain user; the list of
+// processes and their arguments, which plugins need to find each other's browser; and what all users may read outside
+// the hidden directories.
 
 #include <sys/types.h>
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace holdfast::process {
+
+class PrivateNetwork;
 
 enum class SandboxLevel { none, full };
 
@@ -41,7 +45,8 @@ struct Sandbox {
   std::vector<std::filesystem::path> emptied;  // the same, but writable and discarded at the end: a home directory
   std::vector<std::filesystem::path> readable; // shown where they are, also below something hidden
   std::vector<std::filesystem::path> writable;
-  std::filesystem::path temporary; // shown as /tmp and /var/tmp
+  std::filesystem::path temporary;               // shown as /tmp and /var/tmp
+  std::shared_ptr<const PrivateNetwork> network; // none: the machine's
 
   // As the shim takes it. Throws Error(configuration) for a path with a line feed.
   std::string text() const;

@@ -1,5 +1,6 @@
 #include "services/capture/chromium.hpp"
 
+#include "services/capture/egress.hpp"
 #include "services/capture/hook.hpp"
 
 #include <fcntl.h>
@@ -25,6 +26,12 @@ constexpr const char* kProfile = "profile";
 // The proxy that other programs take from the environment. Without further words Chromium would reach addresses of the
 // machine itself, and those of WebRTC, directly.
 void add_proxy(std::vector<std::string>& arguments) {
+  if (const auto proxy = egress_proxy(); !proxy.empty()) {
+    arguments.push_back("--proxy-server=" + proxy);
+    arguments.emplace_back("--proxy-bypass-list=<-loopback>");
+    arguments.emplace_back("--force-webrtc-ip-handling-policy=disable_non_proxied_udp");
+    return;
+  }
   std::string proxies;
   for (const auto& [scheme, small, large] :
        {std::tuple{"http", "http_proxy", "HTTP_PROXY"}, std::tuple{"https", "https_proxy", "HTTPS_PROXY"}})

@@ -3,6 +3,7 @@
 #include "lib/base/address.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/url.hpp"
+#include "services/capture/egress.hpp"
 #include "services/capture/link.hpp"
 #include "services/capture/page_record.hpp"
 
@@ -146,6 +147,11 @@ void Client::prepare(const Job& job) {
     set(CURLOPT_SSL_VERIFYPEER, 0L);
     set(CURLOPT_SSL_VERIFYHOST, 0L);
   }
+  if (const auto proxy = egress_proxy(); !proxy.empty()) {
+    set(CURLOPT_PROXY, proxy.c_str());
+    set(CURLOPT_NOPROXY, "");
+    set(CURLOPT_HTTPPROXYTUNNEL, 1L); // so that the server sees the request as it is
+  }
   const double silence = std::min(options_.share * job.remaining(), kLongestSilence);
   set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(silence * 1000));
   set(CURLOPT_LOW_SPEED_LIMIT, 1L);
@@ -185,6 +191,12 @@ void Client::perform(const Job& job, const std::string& url, Response& response)
   curl().info(handle_, CURLINFO_SSL_VERIFYRESULT, &verification);
   response.status = static_cast<int>(status);
   if (code == CURLE_OK || (transfer.enough && status != 0)) return;
+  const auto own = request_url(job.url()) == url && response.redirects.empty();
+  if (const auto reason = egress_reason(response.headers); status == 0 && !reason.empty()) {
+    auto ending = egress_ending(reason, {{"redirects", response.redirects}});
+    ending.unreachable = ending.unreachable && own;
+    throw ending;
+  }
   double connected = 0;
   curl().info(handle_, CURLINFO_CONNECT_TIME, &connected);
   if (status != 0 && (!response.body.empty() || code == CURLE_PARTIAL_FILE || code == CURLE_RECV_ERROR)) {
@@ -196,8 +208,7 @@ void Client::perform(const Job& job, const std::string& url, Response& response)
   const bool final = code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_CONNECT ||
                      is_bad_certificate(code, verification) || (code == CURLE_OPERATION_TIMEDOUT && connected == 0);
   const Json detail = {{"redirects", response.redirects}};
-  throw final && request_url(job.url()) == url && response.redirects.empty() ? unreachable(reason, detail)
-                                                                             : failed(reason, detail);
+  throw final && own ? unreachable(reason, detail) : failed(reason, detail);
 }
 
 } // namespace

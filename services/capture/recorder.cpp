@@ -3,6 +3,7 @@
 #include "lib/base/text.hpp"
 #include "services/capture/browser_page.hpp"
 #include "services/capture/charset.hpp"
+#include "services/capture/egress.hpp"
 
 #include <algorithm>
 
@@ -223,7 +224,7 @@ void Recorder::take_response(Entry& entry, const Json& response) {
   entry.exchange.reason = text_of(response, "statusText");
   if (entry.exchange.reason.empty()) entry.exchange.reason = reason_of(entry.exchange.status);
   entry.exchange.response_headers = headers_from(response.value("headers", Json::object()));
-  entry.exchange.remote_address = text_of(response, "remoteIPAddress");
+  if (egress_proxy().empty()) entry.exchange.remote_address = text_of(response, "remoteIPAddress"); // else the proxy's
   entry.charset = text_of(response, "charset");
   if (response.value("fromServiceWorker", false)) entry.skip = true; // what the worker itself fetched is recorded
 }
@@ -318,7 +319,7 @@ void Recorder::write(Entry& entry) {
     if (entry.hop < request.size()) entry.exchange.request_headers = request[entry.hop];
     if (entry.hop < response.size()) entry.exchange.response_headers = response[entry.hop];
   }
-  warc_.add(entry.exchange, entry.body);
+  if (egress_reason(entry.exchange.response_headers).empty()) warc_.add(entry.exchange, entry.body);
 }
 
 // Keeps a document from the browser: what it cannot show would become a download.

@@ -6,6 +6,7 @@
 #include "lib/base/url.hpp"
 #include "services/capture/browser_page.hpp"
 #include "services/capture/cookies.hpp"
+#include "services/capture/egress.hpp"
 #include "services/capture/fetch.hpp"
 #include "services/capture/icon.hpp"
 #include "services/capture/page_record.hpp"
@@ -73,6 +74,7 @@ private:
   bool wait(Clock::time_point until, const std::function<bool()>& done);
   void open();
   void load();
+  std::string not_fetched(const std::string& error) const;
   void navigate();
   void settle();
   bool scroll(Clock::time_point until);
@@ -90,8 +92,9 @@ private:
   Recorder recorder_;
   PageRecord page_;
   std::string session_, frame_;
-  std::string navigation_, navigation_error_; // the main frame's last request for a document, and why that brought none
-  std::string document_;                      // the request that brought it
+  std::string navigation_url_, navigation_,
+      navigation_error_; // the main frame's last request for a document, and why that brought none
+  std::string document_; // the request that brought it
   std::string not_page_, broken_, crashed_, refused_;
   bool loaded_{false}, kept_{false}, navigating_{false}, source_cut_{false};
   std::optional<bool> page_is_private_;
@@ -108,10 +111,10 @@ Recorder::Rules Tab::rules() {
 }
 
 // A page on the internet must not read machines inside through our browser. If the page itself is inside, the operator
-// has allowed that. Names are resolved for the page itself only; the egress proxy judges all connections.
+// has allowed that. Names are resolved for the page itself only. The egress proxy judges better: all connections.
 std::string Tab::refuse(const std::string& url, const std::string& type, const std::string& frame) {
   const auto host = host_in(url);
-  if (host.empty() || host == site()) return {};
+  if (host.empty() || host == site() || !egress_proxy().empty()) return {};
   const bool main = type == "Document" && frame == frame_;
   if (!main && !base::is_private_host(host)) return {};
   if (!page_is_private_) page_is_private_ = is_private(site());
@@ -144,6 +147,7 @@ bool Tab::keep_from_browser(const Json& paused) {
 void Tab::request_sent(const Json& parameters) {
   if (text_of(parameters, "type") != "Document" || text_of(parameters, "frameId") != frame_) return;
   navigation_ = text_of(parameters, "requestId");
+  navigation_url_ = text_of(parameters["request"], "url");
   navigation_error_.clear();
   const auto response = parameters.find("redirectResponse");
   if (response == parameters.end()) return;
@@ -216,7 +220,10 @@ bool Tab::wait(Clock::time_point until, const std::function<bool()>& done) {
 void Tab::open() {
   browser_.on_event(
       [this](const auto& method, const Json& parameters, const auto& session) { take(method, parameters, session); });
-  const auto context = browser_.call("Target.createBrowserContext", {{"disposeOnDetach", true}}, "", give_up_);
+  Json wanted = {{"disposeOnDetach", true}};
+  if (const auto proxy = egress_proxy(); !proxy.empty()) // the page's own, not that of the browser
+    wanted.update({{"proxyServer", proxy}, {"proxyBypassList", "<-loopback>"}});
+  const auto context = browser_.call("Target.createBrowserContext", wanted, "", give_up_);
   const auto id = text_of(context, "browserContextId");
   load_cookies(browser_, id, job_);
   const auto [width, height] = resolution(job_);
@@ -239,6 +246,15 @@ void Tab::open() {
   frame_ = text_of(call("Page.getFrameTree")["frameTree"]["frame"], "id");
 }
 
+// Why the egress proxy did not fetch the document that was asked for last; empty: it did.
+std::string Tab::not_fetched(const std::string& error) const {
+  if (error == "net::ERR_TUNNEL_CONNECTION_FAILED") return egress_reason(navigation_url_);
+  Headers headers;
+  for (const auto& [name, value] : page_.headers.items())
+    headers.emplace_back(name, value.is_string() ? value.get<std::string>() : "");
+  return egress_reason(headers);
+}
+
 void Tab::navigate() {
   struct Answer {
     bool there{false};
@@ -259,6 +275,7 @@ void Tab::navigate() {
   if (!refused_.empty()) throw failed(refused_);
   if (answer->result.value("isDownload", false))
     throw no_results("not a page for a browser: the server sent a download");
+  if (const auto reason = not_fetched(error); !reason.empty()) throw egress_ending(reason);
   if (error == "net::ERR_HTTP_RESPONSE_CODE_FAILURE") // an error status without a body
     throw failed("HTTP " + std::to_string(page_.status));
   if (std::find(std::begin(kOwnTrouble), std::end(kOwnTrouble), error) != std::end(kOwnTrouble))
@@ -326,6 +343,8 @@ void Tab::judge() {
     throw no_results(not_page_);
   }
   if (!crashed_.empty()) throw failed(crashed_);
+  if (const auto reason = not_fetched(navigation_error_); !reason.empty())
+    throw failed("the page led to " + navigation_url_.substr(0, 500) + ": " + reason);
   if (broken_.empty()) refuse_error_page();
   if (page_.status >= kFirstError) throw failed("HTTP " + std::to_string(page_.status));
   if (const auto why = not_a_page(page_.content_type, ""); !why.empty()) throw no_results(why);

@@ -2,6 +2,7 @@
 
 #include "lib/base/pidfd.hpp"
 #include "lib/base/url.hpp"
+#include "services/capture/egress.hpp"
 #include "services/capture/link.hpp"
 #include "services/capture/page_record.hpp"
 #include "services/capture/wget_log.hpp"
@@ -90,6 +91,7 @@ Ended run_program(const Job& job, const std::vector<std::string>& command, std::
     file.rlim_cur = std::min<rlim_t>(file.rlim_max, limit);
     ::setrlimit(RLIMIT_FSIZE, &file);
     ::setenv("LC_ALL", "C.UTF-8", 1); // its log is read
+    if (!egress_proxy().empty()) ::unsetenv("no_proxy");
     const int null = ::open("/dev/null", O_RDWR);
     ::dup2(null, STDIN_FILENO);
     ::dup2(null, STDOUT_FILENO);

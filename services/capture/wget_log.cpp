@@ -1,7 +1,9 @@
 #include "services/capture/wget_log.hpp"
 
+#include "services/capture/egress.hpp"
 #include "services/capture/hook.hpp"
 #include "services/capture/link.hpp"
+#include "services/capture/page_record.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -94,6 +96,12 @@ bool no_connection(std::string_view line) {
   return false;
 }
 
+// The egress proxy's reason names the host, as we do.
+std::string without_host(std::string_view reason, const std::string& url) {
+  const auto host = host_in(url) + ": ";
+  return std::string(reason.starts_with(host) ? reason.substr(host.size()) : reason);
+}
+
 void take_line(std::string_view line, WgetExchange& exchange) {
   if (take_response_line(line, exchange)) return;
   constexpr std::string_view kLocation = "Location: ", kFollowing = " [following]", kSaving = "Saving to: ";
@@ -109,6 +117,10 @@ void take_line(std::string_view line, WgetExchange& exchange) {
     exchange.saved_to = name;
   } else if (line.ends_with("]") && contains(line, " saved [")) {
     exchange.complete = true;
+  } else if (constexpr std::string_view kTunnel = "Proxy tunneling failed: "; line.starts_with(kTunnel)) {
+    const auto reason = line.substr(kTunnel.size());
+    exchange.error = without_host(reason.substr(0, reason.rfind("Unable to establish")), exchange.url);
+    exchange.unreachable = !exchange.error.starts_with("refused:");
   } else {
     exchange.unreachable = exchange.unreachable || no_connection(line);
     if (auto error = error_in(line); !error.empty()) exchange.error = std::move(error);
@@ -132,6 +144,13 @@ std::vector<WgetExchange> parse_wget_log(std::string_view log) {
     else if (!exchanges.empty())
       take_line(line, exchanges.back());
   }
+  for (auto& exchange : exchanges)
+    if (const auto reason = egress_reason(exchange.headers); !reason.empty()) { // no server has said this
+      exchange.status = 0;
+      exchange.complete = false;
+      exchange.error = without_host(reason, exchange.url);
+      exchange.unreachable = !reason.starts_with("refused:");
+    }
   return exchanges;
 }
 

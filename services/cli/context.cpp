@@ -171,6 +171,7 @@ worker::Options Context::worker_options(bool with_database) {
   options.hook_limits.process.file_bytes = std::max(options.hook_limits.output_bytes, std::uint64_t{1} << 30);
   options.sandbox = settings_.text("hook.sandbox");
   options.hook_user = settings_.text("hook.user");
+  options.egress = settings_.text("hook.network") == "auto";
   options.secret_paths = secret_paths(settings_, options.dsn);
   options.cgroups = settings_.boolean("hook.cgroups");
   options.allow_private = settings_.boolean("urls.allow_private");

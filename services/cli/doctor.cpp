@@ -9,6 +9,7 @@
 #include "services/cli/verbs.hpp"
 #include "services/worker/binary_lookup.hpp"
 #include "services/worker/binary_resolver.hpp"
+#include "services/worker/hook_network.hpp"
 #include "services/worker/hook_sandbox.hpp"
 
 #include <CLI/CLI.hpp>
@@ -244,12 +245,20 @@ void print_json(const std::vector<Finding>& findings) {
               << '\n';
 }
 
-std::string describe_sandbox(const worker::Options& options) {
+struct HookSurroundings {
+  std::string sandbox, network;
+};
+
+HookSurroundings describe_surroundings(const worker::Options& options) {
+  HookSurroundings found;
   try {
-    return worker::choose_sandbox(options, options.work_dir).description;
+    const auto chosen = worker::choose_sandbox(options, options.work_dir);
+    found.sandbox = chosen.description;
+    found.network = worker::HookNetworks(options, chosen.sandbox).description();
   } catch (const base::Error& error) {
-    return std::string("none: ") + error.what();
+    (found.sandbox.empty() ? found.sandbox : found.network) = std::string("none: ") + error.what();
   }
+  return found;
 }
 
 int doctor(Context& context, const std::vector<std::string>& plugins) {
@@ -263,11 +272,16 @@ int doctor(Context& context, const std::vector<std::string>& plugins) {
   const auto missing = std::count_if(findings.begin(), findings.end(), [](const Finding& finding) {
     return finding.state == "missing" || finding.state == "wrong option";
   });
-  const auto sandbox = describe_sandbox(options);
+  const auto hooks = describe_surroundings(options);
   const std::string cgroups = (options.cgroups ? process::Cgroups::find() : process::Cgroups()).describe();
   if (context.json()) {
     print_json(findings);
-    std::cout << nlohmann::ordered_json{{"type", "Machine"}, {"cgroups", cgroups}, {"sandbox", sandbox}}.dump() << '\n';
+    std::cout << nlohmann::ordered_json{{"type", "Machine"},
+                                        {"cgroups", cgroups},
+                                        {"sandbox", hooks.sandbox},
+                                        {"network", hooks.network}}
+                     .dump()
+              << '\n';
   } else {
     print_findings(findings);
     if (selected.empty()) std::cout << "no plugin is enabled: set plugins.path\n";
@@ -278,7 +292,8 @@ int doctor(Context& context, const std::vector<std::string>& plugins) {
     std::cout << "\nArchive: " << printable(space_at(context.archive_root()))
               << "\nWork directory: " << printable(space_at(options.work_dir)) << '\n';
     std::cout << "\nCgroups of hooks that are started from here: " << cgroups << '\n'
-              << "Sandbox of hooks that are started from here: " << sandbox << '\n';
+              << "Sandbox of hooks that are started from here: " << hooks.sandbox << '\n'
+              << "Network of hooks that are started from here: " << hooks.network << '\n';
   }
   std::cout << std::flush;
   return missing == 0 ? base::kExitSuccess : base::kExitFailedWork;

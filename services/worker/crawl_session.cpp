@@ -162,6 +162,8 @@ awaitable<void> CrawlSession::open() {
   std::string problem;
   try {
     co_await directory_.make();
+    network_ = context_.networks.enter();
+    route_ = context_.networks.route(network_, "", 0);
     if (has_hooks()) co_await run_first_hooks();
   } catch (const GivenUp&) {
   } catch (const std::exception& error) {
@@ -241,6 +243,7 @@ awaitable<void> CrawlSession::run_hook(const hooks::Hook& hook) {
   prepared.command.sandbox = context_.sandbox;
   prepared.command.sandbox.writable = {directory_.path(), directory_.attempts()};
   prepared.command.sandbox.temporary = directory_.temporary();
+  if (route_) route_->apply(prepared.command);
   const auto limit = prepared.limits.timeout + kReadiness;
   const auto run = running_.start(hook, std::move(prepared), directory_.path());
   if (hook.name.background) {
@@ -303,6 +306,8 @@ awaitable<void> CrawlSession::wind_up(bool was_ready) {
     const auto about = log_about();
     spdlog::info("closed crawl {} here: {}", crawl_id_, reason_);
   }
+  route_.reset();
+  network_.reset();
   co_await directory_.remove();
   // Only now: who waits for the end looks for the session again at once, and must not find it.
   gone_ = true;

@@ -9,6 +9,7 @@
 #include "lib/hooks/environment.hpp"
 #include "lib/store/lifecycle.hpp"
 #include "lib/store/snapshot.hpp"
+#include "services/worker/hook_network.hpp"
 #include "services/worker/hook_set.hpp"
 #include "services/worker/job_context.hpp"
 #include "services/worker/session_directory.hpp"
@@ -63,6 +64,7 @@ public:
 
   const std::string& crawl_id() const { return crawl_id_; }
   const SessionDirectory& directory() const { return directory_; }
+  std::shared_ptr<HookNetwork> network() const { return network_; } // of its hooks; null: the machine's
   // What crawl hooks and the persona have set for the hooks of its snapshots.
   const hooks::Options& set_options() const { return set_options_; }
   bool has_hooks() const { return !hooks_.empty(); }
@@ -110,6 +112,8 @@ private:
   hooks::Options options_, set_options_;
   SessionDirectory directory_;
   hooks::HookContext hook_context_;
+  std::shared_ptr<HookNetwork> network_;
+  std::unique_ptr<Route> route_; // null: hooks have the machine's network
   std::vector<const hooks::Hook*> hooks_, last_hooks_;
   SessionState state_{SessionState::opening};
   std::string reason_;   // of its state

@@ -16,6 +16,7 @@ CrawlSessions::Share& CrawlSessions::Share::operator=(Share&& other) noexcept {
   return *this;
 }
 const SessionDirectory& CrawlSessions::Share::directory() const { return session_->directory(); }
+std::shared_ptr<HookNetwork> CrawlSessions::Share::network() const { return session_->network(); }
 const hooks::Options& CrawlSessions::Share::options() const { return session_->set_options(); }
 
 CrawlSessions::CrawlSessions(JobContext& context, std::function<void()> changed)

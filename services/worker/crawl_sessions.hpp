@@ -29,6 +29,8 @@ public:
     Share(Share&& other) noexcept;
     Share& operator=(Share&& other) noexcept;
     const SessionDirectory& directory() const;
+    // Of its hooks; null: the machine's.
+    std::shared_ptr<HookNetwork> network() const;
     // What crawl hooks have set for the hooks after them.
     const hooks::Options& options() const;
 

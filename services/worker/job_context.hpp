@@ -18,6 +18,7 @@
 namespace holdfast::worker {
 
 class CrawlSessions;
+class HookNetworks;
 class BinaryResolver;
 class RunningHooks;
 class Turns;
@@ -34,7 +35,8 @@ struct JobContext {
   const archive::Root& archive_root;
   asio::any_io_executor executor;
   const process::Sandbox& sandbox; // of every hook of a page or a crawl; each gets its own directories on top
-  std::string cookie;              // HOLDFAST_COOKIE value of this incarnation
+  HookNetworks& networks;
+  std::string cookie; // HOLDFAST_COOKIE value of this incarnation
   CrawlSessions* sessions{nullptr};
   BinaryResolver* binary_resolver{nullptr};
   RunningHooks* running_hooks{nullptr};

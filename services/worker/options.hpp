@@ -35,6 +35,7 @@ struct Options {
   hooks::HookLimits hook_limits;                   // timeout: default for hooks without one
   std::string sandbox{"off"};                      // of hooks: auto, required, off
   std::string hook_user{"nobody"};                 // whom hooks run as in it, if we are root
+  bool egress{false};                              // hooks reach the web through a proxy of ours
   std::vector<std::filesystem::path> secret_paths; // files and directories that no hook may see
   bool cgroups{true};                              // for hooks, where there may be some
   bool allow_private{false};

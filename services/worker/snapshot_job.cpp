@@ -5,6 +5,7 @@
 #include "lib/archive/verify.hpp"
 #include "lib/base/backoff.hpp"
 #include "lib/base/duration.hpp"
+#include "lib/base/metrics.hpp"
 #include "lib/base/test_point.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/url.hpp"
@@ -89,6 +90,8 @@ awaitable<SnapshotJob::Ending> SnapshotJob::run() {
   if (failure) co_await remove_published();
   auto ending = Ending::lost;
   if (!failure || lost_.empty()) ending = co_await hand_in(failure);
+  tell_traffic();
+  route_.reset();
   session_ = {};
   if (ending == Ending::lost || ending == Ending::cancelled) {
     const auto about = log_about(lease());
@@ -146,6 +149,7 @@ awaitable<void> SnapshotJob::join_session() {
     hooks_.interrupt(context_.options.kill_grace);
   });
   check();
+  route_ = context_.networks.route(session_.network(), claim_.host, claim_.max_snapshot_bytes);
   hook_context_.crawl_dir = session_.directory().path();
   hook_context_.library_dir = session_.directory().library();
   hook_context_.personas_dir = session_.directory().personas();
@@ -177,6 +181,7 @@ awaitable<void> SnapshotJob::run_hook(const hooks::Hook& hook) {
   prepared.command.sandbox = context_.sandbox;
   prepared.command.sandbox.writable = {files_.directory(), session_.directory().path()};
   prepared.command.sandbox.temporary = files_.temporary();
+  if (route_) route_->apply(prepared.command);
   const auto readiness = prepared.limits.timeout + kReadiness;
   const auto number = results_.add(hook);
   const auto run = hooks_.start(hook, std::move(prepared), files_.directory(), number);
@@ -277,6 +282,10 @@ awaitable<void> SnapshotJob::publish() {
     page_.reason = verdict.reason;
   else if (!verdict.reason.empty())
     page_.reason += (page_.reason.empty() ? "" : "; ") + verdict.reason;
+  if (route_ && route_->traffic().over_limit)
+    page_.reason += (page_.reason.empty() ? "" : "; ") +
+                    ("its hooks were cut off after " + base::format_size(claim_.max_snapshot_bytes) +
+                     " from the network (max_snapshot_bytes)");
   if (const auto lost = AttemptFiles::describe_lost(published.lost); !lost.empty())
     page_.reason += (page_.reason.empty() ? "" : "; ") + lost;
   for (const auto& problem : published.captures.problems)
@@ -289,6 +298,20 @@ awaitable<void> SnapshotJob::publish() {
   page_.title = view_.title;
   page_.tags = view_.tags;
   if (claim_.depth < claim_.max_depth) page_.links = results_.discovered();
+}
+
+// What its hooks asked for through the egress proxy.
+void SnapshotJob::tell_traffic() const {
+  if (!route_) return;
+  const auto traffic = route_->traffic();
+  base::count("holdfast_worker_egress_requests_total", {}, static_cast<double>(traffic.requests));
+  base::count("holdfast_worker_egress_refused_total", {}, static_cast<double>(traffic.refused));
+  base::count("holdfast_worker_egress_received_bytes_total", {}, static_cast<double>(traffic.bytes));
+  const auto about = log_about(lease());
+  spdlog::debug("{}: {} requests to {} hosts, {}", claim_.url, traffic.requests, traffic.hosts.size(),
+                base::format_size(traffic.bytes));
+  if (traffic.refused > 0)
+    spdlog::warn("{}: {} requests of its hooks were refused: {}", claim_.url, traffic.refused, traffic.first_refusal);
 }
 
 // Nothing of this snapshot runs afterwards.

@@ -10,6 +10,7 @@
 #include "services/worker/admission.hpp"
 #include "services/worker/crawl_sessions.hpp"
 #include "services/worker/failure.hpp"
+#include "services/worker/hook_network.hpp"
 #include "services/worker/hook_results.hpp"
 #include "services/worker/hook_set.hpp"
 #include "services/worker/job_context.hpp"
@@ -54,6 +55,7 @@ private:
   awaitable<void> end_background();
   awaitable<void> collect(HookSet::Running hook);
   awaitable<void> publish();
+  void tell_traffic() const;
   awaitable<void> reap();
   awaitable<Ending> hand_in(const std::optional<Failure>& failure);
   void log_answer(const store::PageAnswer& answer, const std::optional<Failure>& failure) const;
@@ -73,6 +75,7 @@ private:
   HookSet hooks_;           // their numbers are those in results_
   store::Page page_;
   CrawlSessions::Share session_;
+  std::unique_ptr<Route> route_;            // null: hooks have the machine's network
   std::string interrupted_, lost_, broken_; // reasons; empty: not. broken_: its crawl session died
   std::string published_;                   // directory published but not yet sealed
   std::string text_;                        // of the page, for search

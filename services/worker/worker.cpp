@@ -52,6 +52,8 @@ Worker::Worker(asio::io_context& io, Options options, base::StopSignal& stop, st
     spdlog::warn("sandbox of hooks: {}; they can do all that user {} can", sandbox_.description, ::geteuid());
   else
     spdlog::info("sandbox of hooks: {}", sandbox_.description);
+  networks_ = std::make_unique<HookNetworks>(options_, sandbox_.sandbox);
+  spdlog::info("network of hooks: {}", networks_->description());
   options_.work_dir = scratch_.path();
   options_.temporary_dir = scratch_.temporary();
   process::Cgroups cgroups;
@@ -93,9 +95,10 @@ void Worker::make_parts(pg::Connection& connection) {
                                [this](std::string crawl) { return housekeeping_->make_crawl_page(std::move(crawl)); }});
   housekeeping_ = std::make_unique<Housekeeping>(executor, *pool_, files_, *archive_root_, options_.poll);
 
-  context_ = std::unique_ptr<JobContext>(new JobContext{
-      options_, id(), membership_.process().machine.hostname, *retry_, *launcher_, binaries_, files_, resolver_,
-      *archive_root_, executor, sandbox_.sandbox, id(), nullptr, nullptr, running_hooks_.get(), turns_.get()});
+  context_ = std::unique_ptr<JobContext>(new JobContext{options_, id(), membership_.process().machine.hostname, *retry_,
+                                                        *launcher_, binaries_, files_, resolver_, *archive_root_,
+                                                        executor, sandbox_.sandbox, *networks_, id(), nullptr, nullptr,
+                                                        running_hooks_.get(), turns_.get()});
   sessions_ = std::make_unique<CrawlSessions>(*context_, [this] { wake(); });
   context_->sessions = sessions_.get();
   jobs_ = std::make_unique<Jobs>(*context_, *turns_,

@@ -14,6 +14,7 @@
 #include "services/worker/crawl_expander.hpp"
 #include "services/worker/crawl_sessions.hpp"
 #include "services/worker/held.hpp"
+#include "services/worker/hook_network.hpp"
 #include "services/worker/hook_sandbox.hpp"
 #include "services/worker/housekeeping.hpp"
 #include "services/worker/intake.hpp"
@@ -92,6 +93,7 @@ private:
   std::function<bool(pg::Connection&)> done_;
   Membership membership_;
   SandboxState sandbox_;
+  std::unique_ptr<HookNetworks> networks_;
   Scratch scratch_;
   std::unique_ptr<archive::Root> archive_root_;
   std::unique_ptr<process::Launcher> launcher_;

@@ -29,7 +29,8 @@ class Machine:
         ip("addr", "add", f"{self.address}/24", "dev", self.cable)
         ip("link", "set", self.cable, "up")
         ip("-n", self.name, "addr", "add", f"10.199.{number}.2/24", "dev", "eth0")
-        ip("-n", self.name, "link", "set", "eth0", "up")
+        for device in ("eth0", "lo"):
+            ip("-n", self.name, "link", "set", device, "up")
 
     def cable_is(self, state):
         subprocess.run(["ip", "link", "set", self.cable, state], check=True)

@@ -223,6 +223,21 @@ end $$;
 
 -- Afterwards --------------------------------------------------------------------------------------
 
+create function stress.open_work() returns text language sql as $$
+  select coalesce(string_agg(line, E'\n'), 'no row is in a queue')
+    from (
+      select format('%s pages %s, host %s, due in %s to %s: %s', count(*), q.status, q.host,
+                    min(q.retry_at) - clock_timestamp(), max(q.retry_at) - clock_timestamp(),
+                    q.reason) as line
+        from holdfast.snapshot_queue q group by q.status, q.host, q.reason
+      union all
+      select format('%s crawls %s, seeds left %s, due in %s', count(*), c.status, sum(c.seeds_left),
+                    min(w.ready_at) - clock_timestamp())
+        from holdfast.crawl c left join holdfast.crawl_queue w on w.crawl_id = c.id
+       where c.status <> 'sealed' group by c.status
+    ) lines
+$$;
+
 create procedure stress.drain() language plpgsql as $$
 -- Everything is resumed, every worker of before lapses, and one worker finishes what is open. A
 -- lost wake shows: nothing ends for five seconds although something is open.
@@ -261,7 +276,8 @@ begin
     if v_left is distinct from v_before then v_since := clock_timestamp(); end if;
     v_before := v_left;
     if v_since < clock_timestamp() - interval '5 seconds' then
-      raise exception 'nothing has ended for 5 seconds; % crawls, pages and seeds are open', v_left;
+      raise exception 'nothing has ended for 5 seconds; % crawls, pages and seeds are open', v_left
+        using detail = stress.open_work();
     end if;
     perform pg_sleep(0.01);
   end loop;

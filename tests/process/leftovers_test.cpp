@@ -49,6 +49,24 @@ TEST_CASE("a shim killed by its own hook is reported, and the hook's daemon is f
   CHECK(zombies().empty());
 }
 
+// The same with cgroups is in cgroup_test.cpp. Here the daemon is known only by whose child it has become.
+TEST_CASE("without cgroups, a daemon without cookie and session is found when its hook has killed the shim") {
+  Subreaper subreaper;
+  Stage stage;
+  auto command = stage.command({});
+  const auto file = stage.dir / "daemon";
+  command.argv = {"/bin/sh", "-c",
+                  "env -i setsid sh -c 'env -i setsid sh -c \"echo \\$\\$ >" + file.string() +
+                      "; exec sleep 600\" &' & until [ -s " + file.string() +
+                      " ]; do sleep 0.02; done; kill -9 $PPID; exec sleep 600"};
+  const auto child = stage.start(command);
+  const auto exit = stage.finish(*child);
+  CHECK(exit.shim_lost);
+  const pid_t daemon = std::stoi(read_file(file));
+  CHECK_FALSE(process::process_alive(daemon, process::process_start_ticks(daemon)));
+  CHECK(zombies().empty());
+}
+
 TEST_CASE("a shim killed from outside is reported, and nothing of its tree survives") {
   Subreaper subreaper;
   Stage stage;

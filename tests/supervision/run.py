@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Hostile hooks, killed workers, crowds, crawl sessions and programs, through the real program and a real database.
 
-    tests/supervision/run.py [--full] [--trials N] [--seed N] [--holdfast FILE] [hostile|killed|many|sandbox|sessions|binaries]...
+    tests/supervision/run.py [--full] [--trials N] [--seed N] [--holdfast FILE] [hostile|killed|many|sandbox|egress|sessions|binaries]...
 
 Without --full each takes seconds; with it, hostile and killed run as a plain user too (where we are root; a few of the hostile
 ones do so always), and in several rounds. All of it runs as a plain user from the start, too: runuser -u nobody -- ... Figures are printed.
@@ -14,7 +14,7 @@ import unittest
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SUITES = ("hostile", "killed", "many", "sandbox", "sessions", "binaries")
+SUITES = ("hostile", "killed", "many", "sandbox", "egress", "sessions", "binaries")
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("suites", nargs="*", metavar="suite")

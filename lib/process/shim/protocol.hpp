@@ -6,15 +6,18 @@
 // hook's. LIMITS is eight decimal numbers or "-" joined by commas: address space, file size, open files, core size and
 // processes of the user, which the kernel enforces on each process; memory and processes of the whole tree, which the
 // shim watches; and the milliseconds between two reports of the CPU time used. CGROUPS is what cgroup.hpp takes, VIEW
-// what view.hpp does.
+// what view.hpp does. "holdfast-shim network COUNT" makes a network for hooks (network.hpp).
 
 #include <stdint.h>
 
 namespace holdfast::process::shim {
 
 inline constexpr int kControlDescriptor = 3;
-inline constexpr int kLimitCount = 5;   // of the kernel
-inline constexpr int kWatchedCount = 3; // of the shim
+// Of a hook with a network of its own: that network, and the namespace of users that owns it unless the shim is root.
+inline constexpr int kNetworkDescriptor = 4, kOwnerDescriptor = 5, kFirstFree = 6;
+inline constexpr unsigned kMostListeners = 250; // of one network; the kernel passes 253 descriptors at once
+inline constexpr int kLimitCount = 5;           // of the kernel
+inline constexpr int kWatchedCount = 3;         // of the shim
 
 // Launcher to shim.
 enum class CommandKind : uint32_t {

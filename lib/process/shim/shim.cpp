@@ -6,6 +6,7 @@
 // same. Send it TERM, never KILL: a killed shim loses its tree.
 
 #include "lib/process/shim/cgroup.hpp"
+#include "lib/process/shim/network.hpp"
 #include "lib/process/shim/process_tree.hpp"
 #include "lib/process/shim/protocol.hpp"
 #include "lib/process/shim/view.hpp"
@@ -155,11 +156,11 @@ pid_t fork_into(int directory, uint64_t namespaces) {
   cgroup.enter(born_in_cgroup);
   setsid(); // session and process group of its own
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != shim_pid) _exit(126);                // the shim died before the line above
-  syscall(SYS_close_range, kControlDescriptor, ~0u, 0); // not in every C library
+  if (getppid() != shim_pid) _exit(126); // the shim died before the line above
   failure->step = shim::Step::sandbox;
   if (view.wanted())
     if (const int error = view.make()) give_up(error);
+  syscall(SYS_close_range, kControlDescriptor, ~0u, 0); // not in every C library
   failure->step = shim::Step::directory;
   if (argv[4][0] != '\0' && chdir(argv[4]) != 0) give_up(errno);
   prefer_as_victim();
@@ -383,6 +384,7 @@ private:
 } // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 3 && strcmp(argv[1], "network") == 0) return shim::network_main(argv[2]);
   if (argc < 6) {
     constexpr char usage[] = "holdfast-shim: started by holdfast for each hook; not to be run by hand\n";
     (void)!write(STDERR_FILENO, usage, sizeof usage - 1);
@@ -421,8 +423,9 @@ int main(int argc, char** argv) {
     failure->error = errno;
     failure->step = understood && view.wanted() ? shim::Step::sandbox : shim::Step::fork;
   }
-  syscall(SYS_close_range, 0, kControlDescriptor - 1,
-          0); // the hook has its own files: no reader waits for ours to be closed
+  // The hook has its own files: no reader waits for ours to be closed.
+  syscall(SYS_close_range, 0, kControlDescriptor - 1, 0);
+  view.leave_network();
 
   if (leader > 0) {
     report.pid = leader;

@@ -10,6 +10,8 @@
 // /proc not be read beyond what all may read, from another hook or towards the shim: each hook has a namespace of users
 // of its own.
 
+#include "lib/process/shim/protocol.hpp"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/mount.h>
@@ -32,6 +34,7 @@ public:
   //   H path     seems empty; E path: the same, but writable and discarded at the end
   //   R path     shown, read-only; W path: shown, writable
   //   T path     shown as /tmp and /var/tmp, writable
+  //   N          has the network of kNetworkDescriptor; NU: which the users of kOwnerDescriptor own
   bool read(char* text) {
     wanted_ = text[0] != '-' || text[1] != '\0';
     for (char* line = text; wanted_ && line != nullptr && *line != '\0';) {
@@ -43,6 +46,9 @@ public:
         if (rest == nullptr || *rest != ':') return false;
         gid_ = static_cast<gid_t>(strtoul(rest + 1, nullptr, 10));
         other_user_ = true;
+      } else if (*line == 'N') {
+        network_ = true;
+        owned_network_ = line[1] == 'U';
       } else if (count_ == kMost || line[1] != '/') {
         return false;
       } else {
@@ -54,10 +60,14 @@ public:
   }
 
   bool wanted() const { return wanted_; }
-  uint64_t clone_flags() const { return !wanted_ ? 0 : CLONE_NEWNS | (other_user_ ? 0 : CLONE_NEWUSER); }
+  // The owner of the network must be entered first, so the child then makes its namespaces itself.
+  uint64_t clone_flags() const {
+    return !wanted_ || owned_network_ ? 0 : CLONE_NEWNS | (other_user_ ? 0 : CLONE_NEWUSER);
+  }
 
   // In the child, before it changes its directory. 0 or an errno value.
   int make() {
+    if (const int error = enter_network()) return error;
     if (!other_user_)
       if (const int error = map_user(getuid(), getgid())) return error;
     if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return errno;
@@ -82,6 +92,12 @@ public:
     return 0;
   }
 
+  // In the shim, once the child is there.
+  void leave_network() const {
+    if (network_) close(kNetworkDescriptor);
+    if (owned_network_) close(kOwnerDescriptor);
+  }
+
   // In the child, as the last thing before exec. 0 or an errno value.
   int change_user() const {
     if (!other_user_) return 0;
@@ -90,6 +106,18 @@ public:
       return errno;
     if (syscall(SYS_unshare, CLONE_NEWUSER) != 0) return errno;
     return map_user(uid_, gid_);
+  }
+
+  // In a new namespace of users each id stands for itself, and there are no others.
+  static int map_user(uid_t uid, gid_t gid) {
+    prctl(PR_SET_DUMPABLE, 1); // our files in /proc are our own
+    char text[64];
+    if (!write_file("/proc/self/setgroups", "deny")) return errno;
+    snprintf(text, sizeof text, "%u %u 1", gid, gid);
+    if (!write_file("/proc/self/gid_map", text)) return errno;
+    snprintf(text, sizeof text, "%u %u 1", uid, uid);
+    if (!write_file("/proc/self/uid_map", text)) return errno;
+    return 0;
   }
 
 private:
@@ -129,16 +157,11 @@ private:
     return written;
   }
 
-  // In a new namespace of users each id stands for itself, and there are no others.
-  static int map_user(uid_t uid, gid_t gid) {
-    prctl(PR_SET_DUMPABLE, 1); // our files in /proc are our own
-    char text[64];
-    if (!write_file("/proc/self/setgroups", "deny")) return errno;
-    snprintf(text, sizeof text, "%u %u 1", gid, gid);
-    if (!write_file("/proc/self/gid_map", text)) return errno;
-    snprintf(text, sizeof text, "%u %u 1", uid, uid);
-    if (!write_file("/proc/self/uid_map", text)) return errno;
-    return 0;
+  int enter_network() const {
+    if (!network_) return 0;
+    if (owned_network_ && syscall(SYS_setns, kOwnerDescriptor, CLONE_NEWUSER) != 0) return errno;
+    if (syscall(SYS_setns, kNetworkDescriptor, CLONE_NEWNET) != 0) return errno;
+    return owned_network_ && syscall(SYS_unshare, CLONE_NEWUSER | CLONE_NEWNS) != 0 ? errno : 0;
   }
 
   const Entry* of_kind(char kind) const {
@@ -200,7 +223,7 @@ private:
   size_t count_{0};
   uid_t uid_{0};
   gid_t gid_{0};
-  bool wanted_{false}, other_user_{false};
+  bool wanted_{false}, other_user_{false}, network_{false}, owned_network_{false};
 };
 
 } // namespace holdfast::process::shim

@@ -1,0 +1,68 @@
+#include "services/capture/egress.hpp"
+
+#include "lib/base/fd.hpp"
+#include "lib/base/url.hpp"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include <cstdlib>
+
+namespace holdfast::capture {
+
+namespace {
+
+constexpr const char* kHeader = "x-holdfast-egress";
+
+// The whole answer to a request, or what came of it within half a minute.
+std::string ask(const std::string& request) {
+  const auto proxy = egress_proxy();
+  const base::Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(std::atoi(proxy.c_str() + proxy.rfind(':') + 1)));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const timeval patience{30, 0};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+      ::send(socket.get(), request.data(), request.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(request.size()))
+    return {};
+  std::string answer;
+  char piece[1024];
+  while (answer.find("\r\n\r\n") == std::string::npos) {
+    const auto count = ::recv(socket.get(), piece, sizeof piece, 0);
+    if (count <= 0) break;
+    answer.append(piece, static_cast<std::size_t>(count));
+  }
+  return answer;
+}
+
+} // namespace
+
+std::string egress_proxy() { return Job::setting("HOLDFAST_EGRESS"); }
+
+std::string egress_reason(const Headers& headers) {
+  return egress_proxy().empty() ? std::string() : header_of(headers, kHeader);
+}
+
+std::string egress_reason(const std::string& url) {
+  const auto parsed = base::try_parse_url(url);
+  if (!parsed || egress_proxy().empty()) return {};
+  const auto begin = parsed->text.find("://") + 3;
+  auto authority = parsed->text.substr(begin, parsed->text.find_first_of("/?#", begin) - begin);
+  if (authority.find(':', authority.rfind(']') == std::string::npos ? 0 : authority.rfind(']')) == std::string::npos)
+    authority += parsed->text.starts_with("https:") ? ":443" : ":80";
+  const auto answer = ask("CONNECT " + authority + " HTTP/1.1\r\n\r\n");
+  const auto at = lower(answer).find(std::string("\r\n") + kHeader + ": ");
+  if (at == std::string::npos) return {};
+  const auto value = answer.find(": ", at) + 2;
+  return answer.substr(value, answer.find("\r\n", value) - value);
+}
+
+Ending egress_ending(const std::string& reason, Json detail) {
+  const bool refusal = reason.starts_with("refused:");
+  return refusal ? failed(reason, std::move(detail)) : unreachable(reason, std::move(detail));
+}
+
+} // namespace holdfast::capture

@@ -1,0 +1,23 @@
+#pragma once
+// The worker's egress proxy (services/egress) as the built-in hooks see it. It judges addresses, so with it they need
+// no judgement of their own; without it HOLDFAST_EGRESS is not set. What it answers itself must not be taken for the
+// page.
+
+#include "services/capture/hook.hpp"
+
+#include <string>
+
+namespace holdfast::capture {
+
+std::string egress_proxy(); // its URL; empty: there is none
+
+// Why the proxy has answered in place of the server; empty: it has not.
+std::string egress_reason(const Headers& headers);
+// Why it gives no connection for an https URL, which Chromium does not say; empty: it does, or there is no proxy.
+// Blocking; asks the proxy for another connection.
+std::string egress_reason(const std::string& url);
+
+// The hook's end for that reason: a page that cannot be fetched, or one that must not be.
+Ending egress_ending(const std::string& reason, Json detail = nullptr);
+
+} // namespace holdfast::capture

@@ -1,0 +1,327 @@
+#include "services/egress/proxy.hpp"
+
+#include "lib/base/async.hpp"
+#include "lib/base/error.hpp"
+#include "services/egress/request_head.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/connect.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/read_until.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <set>
+#include <thread>
+
+namespace holdfast::egress {
+
+namespace {
+
+using asio::ip::tcp;
+using base::Error;
+using base::ErrorClass;
+
+constexpr auto kResult = asio::as_tuple(asio::use_awaitable);
+constexpr std::size_t kLargestHead = 64u << 10;
+constexpr std::size_t kPiece = 64u << 10;
+constexpr std::size_t kMostConnections = 256; // of one door at once
+constexpr std::size_t kMostHosts = 1000;
+constexpr std::chrono::seconds kHeadPatience{60}, kConnectPatience{20};
+
+} // namespace
+
+// The thread and what it owns.
+struct Proxy::Service {
+  explicit Service(Rules given) : rules(std::move(given)), work(io.get_executor()), thread([this] { io.run(); }) {}
+  ~Service() { // no door is left: what runs has been told to end
+    work.reset();
+    thread.join();
+    resolver.join();
+  }
+  const Rules rules;
+  asio::io_context io{1};
+  asio::executor_work_guard<asio::io_context::executor_type> work;
+  asio::thread_pool resolver{4};
+  std::thread thread;
+};
+
+struct Connection;
+
+// Shared by the door and its connections. The sockets are the egress thread's; `traffic` is under the mutex.
+struct Door::State {
+  State(asio::io_context& io, const Rules& given) : rules(given), acceptor(io) {}
+  const Rules& rules;
+  std::string page_host, url;
+  std::uint64_t most_bytes{0};
+  tcp::acceptor acceptor;
+  asio::thread_pool* resolver{nullptr};
+  std::set<Connection*> connections;
+  mutable std::mutex mutex;
+  Traffic traffic;
+
+  void close();
+  bool count_request(const std::string& host) {
+    const std::lock_guard lock(mutex);
+    ++traffic.requests;
+    if (traffic.hosts.size() < kMostHosts || traffic.hosts.contains(host)) ++traffic.hosts[host];
+    return !traffic.over_limit;
+  }
+  void count_refusal(const std::string& why) {
+    const std::lock_guard lock(mutex);
+    if (traffic.refused++ == 0) traffic.first_refusal = why;
+  }
+  // False once the door has had its bytes.
+  bool count_bytes(std::size_t bytes) {
+    const std::lock_guard lock(mutex);
+    traffic.bytes += bytes;
+    if (most_bytes > 0 && traffic.bytes > most_bytes) traffic.over_limit = true;
+    return !traffic.over_limit;
+  }
+};
+
+// One client and the server that it asked for.
+struct Connection : std::enable_shared_from_this<Connection> {
+  Connection(std::shared_ptr<Door::State> of, tcp::socket socket)
+      : door(std::move(of)), client(std::move(socket)), server(client.get_executor()), timer(client.get_executor()) {
+    door->connections.insert(this);
+  }
+  ~Connection() { door->connections.erase(this); }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  void close() {
+    boost::system::error_code ignored;
+    timer.cancel();
+    client.close(ignored);
+    server.close(ignored);
+  }
+  // Closes `socket` unless it is called again, or released, before.
+  void allow(tcp::socket& socket, std::chrono::seconds time) {
+    timer.expires_after(time);
+    timer.async_wait([self = shared_from_this(), &socket](const boost::system::error_code& error) {
+      boost::system::error_code ignored;
+      if (!error) socket.close(ignored);
+    });
+  }
+
+  awaitable<void> run();
+  awaitable<bool> read_head(tcp::socket& socket, std::string& buffer, std::size_t& length);
+  awaitable<void> serve(const RequestHead& request, std::string rest);
+  awaitable<std::string> connect(const std::vector<std::string>& addresses, std::uint16_t port);
+  awaitable<void> answer(int status, std::string reason);
+  awaitable<bool> pass_response_head();
+  awaitable<void> pass(tcp::socket& from, tcp::socket& to, bool counted);
+  awaitable<bool> send(tcp::socket& to, std::string bytes);
+
+  std::shared_ptr<Door::State> door;
+  tcp::socket client, server;
+  asio::steady_timer timer;
+};
+
+awaitable<bool> Connection::send(tcp::socket& to, std::string bytes) {
+  const auto [error, count] = co_await asio::async_write(to, asio::buffer(bytes), kResult);
+  co_return !error;
+}
+
+// Reads until the empty line; what came after it stays in the buffer behind `length`.
+awaitable<bool> Connection::read_head(tcp::socket& socket, std::string& buffer, std::size_t& length) {
+  allow(socket, kHeadPatience);
+  const auto [error, count] =
+      co_await asio::async_read_until(socket, asio::dynamic_buffer(buffer, kLargestHead), "\r\n\r\n", kResult);
+  timer.cancel();
+  length = count;
+  co_return !error;
+}
+
+awaitable<void> Connection::answer(int status, std::string reason) {
+  std::replace_if(
+      reason.begin(), reason.end(), [](unsigned char c) { return c < ' ' || c > '~'; }, '?');
+  reason.resize(std::min<std::size_t>(reason.size(), 300));
+  co_await send(client, "HTTP/1.1 " + std::to_string(status) + " " + reason + "\r\n" + kReasonHeader + ": " + reason +
+                            "\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+}
+
+// Why no address answers; empty: one does.
+awaitable<std::string> Connection::connect(const std::vector<std::string>& addresses, std::uint16_t port) {
+  std::string why = "the host name has no address";
+  for (const auto& text : addresses) {
+    if (!client.is_open()) co_return "the client has gone";
+    boost::system::error_code error;
+    const auto address = asio::ip::make_address(text, error);
+    if (error) continue;
+    server = tcp::socket(client.get_executor());
+    allow(server, kConnectPatience);
+    const auto [failure] = co_await server.async_connect({address, port}, kResult);
+    const bool timed_out = failure && !server.is_open();
+    timer.cancel();
+    if (!failure) {
+      server.set_option(tcp::no_delay(true), error);
+      co_return "";
+    }
+    why = timed_out ? "Connection timed out" : base::errno_text(failure.value());
+  }
+  co_return why;
+}
+
+awaitable<void> Connection::pass(tcp::socket& from, tcp::socket& to, bool counted) {
+  std::string piece(kPiece, '\0');
+  for (;;) {
+    const auto [error, count] = co_await from.async_read_some(asio::buffer(piece), kResult);
+    if (error == asio::error::eof) {
+      boost::system::error_code ignored;
+      to.shutdown(tcp::socket::shutdown_send, ignored);
+      co_return;
+    }
+    if (error || (counted && !door->count_bytes(count))) break;
+    const auto [failure, written] = co_await asio::async_write(to, asio::buffer(piece.data(), count), kResult);
+    if (failure) break;
+  }
+  close();
+}
+
+// The response must not make the client believe that it may ask for something else on this connection.
+awaitable<bool> Connection::pass_response_head() {
+  std::string buffer;
+  for (;;) {
+    std::size_t length = 0;
+    const bool whole = co_await read_head(server, buffer, length);
+    if (!door->count_bytes(buffer.size())) co_return false;
+    if (!whole || length == 0) co_return co_await send(client, std::move(buffer)); // as it is: it may be no HTTP/1
+    const std::string head = buffer.substr(0, length);
+    if (!is_interim(head)) co_return co_await send(client, closing_response(head) + buffer.substr(length));
+    if (!co_await send(client, head)) co_return false;
+    buffer.erase(0, length);
+  }
+}
+
+awaitable<void> Connection::serve(const RequestHead& request, std::string rest) {
+  if (!door->count_request(request.host)) {
+    co_await answer(403, "the page has received as many bytes as it may");
+    co_return;
+  }
+  const auto judging = [this, &request]() -> awaitable<Destination> {
+    co_return judge(request.host, door->page_host, door->rules.allow_private, door->rules.resolve);
+  };
+  const Destination found = co_await asio::co_spawn(*door->resolver, judging(), asio::use_awaitable);
+  if (!found.refused.empty()) {
+    door->count_refusal(found.refused);
+    co_await answer(403, "refused: " + found.refused);
+    co_return;
+  }
+  std::string trouble = found.unreachable;
+  if (trouble.empty()) trouble = co_await connect(found.addresses, request.port);
+  if (!trouble.empty()) {
+    co_await answer(502, request.host + ": " + trouble);
+    co_return;
+  }
+  if (request.tunnel) {
+    if (!co_await send(client, "HTTP/1.1 200 Connection established\r\n\r\n")) co_return;
+    if (!rest.empty() && !co_await send(server, std::move(rest))) co_return;
+  } else if (!co_await send(server, request.forwarded + rest)) {
+    co_return;
+  }
+  const auto self = shared_from_this();
+  asio::co_spawn(client.get_executor(), pass(client, server, false), [self](std::exception_ptr) {});
+  if (!request.tunnel && !co_await pass_response_head()) co_return;
+  co_await pass(server, client, true);
+  if (request.tunnel) co_return;
+  close(); // a server that has answered has nothing more to say
+}
+
+awaitable<void> Connection::run() {
+  std::string buffer;
+  std::size_t length = 0;
+  boost::system::error_code ignored;
+  client.set_option(tcp::no_delay(true), ignored);
+  if (!co_await read_head(client, buffer, length)) co_return;
+  RequestHead request;
+  std::string wrong;
+  try {
+    request = parse_request(std::string_view(buffer).substr(0, length));
+  } catch (const Error& error) {
+    wrong = error.what();
+  }
+  if (wrong.empty())
+    co_await serve(request, buffer.substr(length));
+  else
+    co_await answer(400, wrong);
+}
+
+namespace {
+
+awaitable<void> accept_all(std::shared_ptr<Door::State> door) {
+  while (door->acceptor.is_open()) {
+    auto [error, socket] = co_await door->acceptor.async_accept(kResult);
+    if (error == asio::error::operation_aborted || !door->acceptor.is_open()) co_return;
+    if (error) { // no more descriptors, or the client has gone
+      asio::steady_timer pause(door->acceptor.get_executor(), std::chrono::milliseconds(20));
+      co_await pause.async_wait(kResult);
+      continue;
+    }
+    if (door->connections.size() >= kMostConnections) continue;
+    const auto connection = std::make_shared<Connection>(door, std::move(socket));
+    asio::co_spawn(door->acceptor.get_executor(), connection->run(), [connection](std::exception_ptr failure) {
+      if (failure) connection->close();
+    });
+  }
+}
+
+} // namespace
+
+void Door::State::close() {
+  boost::system::error_code ignored;
+  acceptor.close(ignored);
+  for (Connection* const connection : connections)
+    connection->close();
+}
+
+Door::Door(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+Door::~Door() {
+  asio::post(state_->acceptor.get_executor(), [state = state_] { state->close(); });
+}
+
+std::string Door::url() const { return state_->url; }
+
+Traffic Door::traffic() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->traffic;
+}
+
+Proxy::Proxy(Rules rules) : service_(std::make_unique<Service>(std::move(rules))) {}
+Proxy::~Proxy() = default;
+
+std::unique_ptr<Door> Proxy::open(DoorRules rules) {
+  auto state = std::make_shared<Door::State>(service_->io, service_->rules);
+  state->page_host = std::move(rules.page_host);
+  state->most_bytes = rules.most_bytes;
+  state->resolver = &service_->resolver;
+  try {
+    if (rules.listener) {
+      state->acceptor.assign(tcp::v4(), rules.listener.get());
+      rules.listener.release();
+    } else {
+      state->acceptor.open(tcp::v4());
+      state->acceptor.bind({asio::ip::address_v4::loopback(), 0});
+      state->acceptor.listen();
+    }
+    state->url = "http://127.0.0.1:" + std::to_string(state->acceptor.local_endpoint().port());
+  } catch (const boost::system::system_error& error) {
+    throw Error(ErrorClass::system, "no socket for the egress proxy: " + error.code().message());
+  }
+  asio::co_spawn(service_->io, accept_all(state), asio::detached);
+  return std::make_unique<Door>(std::move(state));
+}
+
+} // namespace holdfast::egress

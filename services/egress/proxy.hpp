@@ -1,0 +1,78 @@
+#pragma once
+// The proxy through which hooks reach the web. It judges each address when it connects to it, so that neither a
+// redirect, a frame, another spelling nor a name that changes its address leads to a private machine.
+//
+// Plain HTTP is passed on one request per connection; CONNECT is a tunnel of bytes. The proxy adds nothing to them.
+// What it does not fetch it answers itself, with 403 or 502 and the reason in kReasonHeader.
+//
+// One thread of its own ("egress") serves all connections, four more resolve names. A Door may be used from any thread.
+
+#include "lib/base/address.hpp"
+#include "lib/base/fd.hpp"
+#include "services/egress/destination.hpp"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace holdfast::egress {
+
+// Header of answers that are the proxy's own. The built-in hooks look for it (services/capture/egress.hpp).
+inline constexpr const char* kReasonHeader = "X-Holdfast-Egress";
+
+struct Rules {
+  bool allow_private{false};
+  Resolve resolve{base::resolve_host};
+};
+
+// What was asked for through a door.
+struct Traffic {
+  std::uint64_t bytes{0};    // received from servers
+  std::uint64_t requests{0}; // connections for CONNECT
+  std::uint64_t refused{0};
+  std::map<std::string, std::uint64_t> hosts; // requests of each, the first thousand
+  std::string first_refusal;
+  bool over_limit{false};
+};
+
+struct DoorRules {
+  std::string page_host;       // of the page that uses it; empty: none
+  std::uint64_t most_bytes{0}; // 0: any number; then connections are cut and nothing more is fetched
+  base::Fd listener;           // a socket that listens already; by default one on 127.0.0.1 is made
+};
+
+class Proxy;
+
+// One way through the proxy, for one page or one session. Its destruction closes all connections made through it.
+// Destroy it before the proxy.
+class Door {
+public:
+  struct State;
+  explicit Door(std::shared_ptr<State> state);
+  ~Door();
+  Door(const Door&) = delete;
+  Door& operator=(const Door&) = delete;
+  std::string url() const; // "http://127.0.0.1:41234"
+  Traffic traffic() const;
+
+private:
+  std::shared_ptr<State> state_;
+};
+
+class Proxy {
+public:
+  explicit Proxy(Rules rules);
+  ~Proxy();
+  Proxy(const Proxy&) = delete;
+  Proxy& operator=(const Proxy&) = delete;
+  // Throws Error(system) if there can be no socket.
+  std::unique_ptr<Door> open(DoorRules rules);
+
+private:
+  struct Service;
+  std::unique_ptr<Service> service_;
+};
+
+} // namespace holdfast::egress

@@ -1,0 +1,128 @@
+#include "services/egress/request_head.hpp"
+
+#include "lib/base/error.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+namespace holdfast::egress {
+
+namespace {
+
+constexpr std::string_view kEnd = "\r\n";
+
+[[noreturn]] void refuse(const std::string& why) { throw base::Error(base::ErrorClass::configuration, why); }
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  std::transform(result.begin(), result.end(), result.begin(),
+                 [](unsigned char c) { return static_cast<char>(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c); });
+  return result;
+}
+
+// Takes the next line off, without its end.
+std::string_view next_line(std::string_view& text) {
+  const auto end = std::min(text.find(kEnd), text.size());
+  const auto line = text.substr(0, end);
+  text.remove_prefix(std::min(end + kEnd.size(), text.size()));
+  return line;
+}
+
+std::string_view name_of(std::string_view line) { return line.substr(0, std::min(line.find(':'), line.size())); }
+
+// "host:port", "[::1]:port" or, with a port that goes without saying, "host".
+void set_authority(RequestHead& request, std::string_view authority, std::uint16_t otherwise) {
+  if (const auto at = authority.rfind('@'); at != std::string_view::npos) authority.remove_prefix(at + 1);
+  const bool bracket = authority.starts_with('[');
+  const auto closing = bracket ? authority.find(']') : 0;
+  const auto colon = closing == std::string_view::npos ? closing : authority.find(':', closing);
+  if (closing == std::string_view::npos) refuse("the address in the request has no \"]\"");
+  auto host = authority.substr(0, std::min(colon, authority.size()));
+  if (bracket) host = authority.substr(1, closing - 1);
+  request.host = lower(host);
+  request.port = otherwise;
+  const bool sound = !request.host.empty() && request.host.size() <= 255 &&
+                     std::all_of(request.host.begin(), request.host.end(),
+                                 [](unsigned char c) { return c > ' ' && c != 0x7F && c != '/' && c != '\\'; });
+  if (!sound) refuse("the request names no host");
+  if (colon == std::string_view::npos || colon + 1 == authority.size()) {
+    if (otherwise == 0) refuse("the request names no port");
+    return;
+  }
+  const auto port = authority.substr(colon + 1);
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), request.port);
+  if (error != std::errc() || end != port.data() + port.size() || request.port == 0)
+    refuse("the port in the request is no number from 1 to 65535");
+}
+
+bool of_this_hop(const std::string& name, bool upgrade) {
+  return name == "proxy-connection" || name == "proxy-authorization" ||
+         (!upgrade && (name == "connection" || name == "keep-alive"));
+}
+
+} // namespace
+
+RequestHead parse_request(std::string_view head) {
+  RequestHead request;
+  const auto first = next_line(head);
+  const auto space = first.find(' '), last = first.rfind(' ');
+  if (space == std::string_view::npos || space == last || !first.substr(last + 1).starts_with("HTTP/1."))
+    refuse("not a request of HTTP/1");
+  request.method = first.substr(0, space);
+  auto target = first.substr(space + 1, last - space - 1);
+  request.tunnel = request.method == "CONNECT";
+  if (request.tunnel) {
+    set_authority(request, target, 0);
+    return request;
+  }
+  constexpr std::string_view kScheme = "http://";
+  if (lower(target.substr(0, kScheme.size())) != kScheme) refuse("a proxy takes CONNECT and http:// URLs");
+  target.remove_prefix(kScheme.size());
+  const auto slash = std::min(target.find_first_of("/?#"), target.size());
+  const auto authority = target.substr(0, slash);
+  set_authority(request, authority, 80);
+  auto path = std::string(target.substr(slash, target.find('#') - slash));
+  if (!path.starts_with('/')) path.insert(path.begin(), '/');
+
+  request.forwarded = request.method + " " + path + " HTTP/1.1\r\n";
+  // One name for the server, that of the target: it was judged.
+  const auto named = authority.substr(authority.rfind('@') == std::string_view::npos ? 0 : authority.rfind('@') + 1);
+  std::string lines;
+  const bool upgrade = lower(head).find("\r\nupgrade:") != std::string::npos || lower(head).starts_with("upgrade:");
+  bool host = false;
+  for (auto line = next_line(head); !line.empty(); line = next_line(head)) {
+    const auto name = lower(name_of(line));
+    if (of_this_hop(name, upgrade)) continue;
+    if (name == "host") {
+      if (!host) lines += std::string(line.substr(0, name.size())) + ": " + std::string(named) + "\r\n";
+      host = true;
+    } else {
+      lines += std::string(line) + "\r\n";
+    }
+  }
+  if (!host) request.forwarded += "Host: " + std::string(named) + "\r\n";
+  request.forwarded += lines;
+  if (!upgrade) request.forwarded += "Connection: close\r\n";
+  request.forwarded += kEnd;
+  return request;
+}
+
+bool is_interim(std::string_view head) {
+  const auto space = head.find(' ');
+  return head.starts_with("HTTP/") && space != std::string_view::npos && head.substr(space + 1).starts_with('1') &&
+         !head.substr(space + 1).starts_with("101");
+}
+
+std::string closing_response(std::string_view head) {
+  const auto space = head.find(' ');
+  if (!head.starts_with("HTTP/1.") || space == std::string_view::npos || head.substr(space + 1).starts_with('1'))
+    return std::string(head);
+  std::string result = std::string(next_line(head)) + "\r\n";
+  for (auto line = next_line(head); !line.empty(); line = next_line(head))
+    if (const auto name = lower(name_of(line));
+        name != "connection" && name != "keep-alive" && name != "proxy-connection")
+      result += std::string(line) + "\r\n";
+  return result + "Connection: close\r\n\r\n";
+}
+
+} // namespace holdfast::egress

@@ -1,0 +1,119 @@
+"""Where hooks may connect to: the web through the worker's proxy, and nothing private, by no page and by no program."""
+
+import os
+import shutil
+import sys
+import unittest
+from pathlib import Path
+
+from worker import WorkerCase, until
+from support import ROOT
+
+SMALL_WEB = Path(__file__).with_name("small_web.py")
+PLUGINS = Path(__file__).parents[2] / "deploy/plugins"
+
+# What a program gets that heeds the proxy variables, and one that does not.
+ASK = r"""
+python3 - <<'END' >report.txt
+import socket, urllib.request
+for url in ("http://public.example/plain", "http://public.example/head", "http://inside.example/", "http://10.9.9.9/",
+            "http://169.254.169.254/", "http://0x0a.9.9.9/", "http://[::ffff:10.9.9.9]/", "http://localhost/"):
+    try:
+        print("proxy", url, urllib.request.urlopen(url, timeout=20).status)
+    except Exception as error:
+        print("proxy", url, getattr(error, "code", "refused"))
+for address in ("93.184.216.34", "10.9.9.9", "169.254.169.254"):
+    try:
+        socket.create_connection((address, 80), 5)
+        print("direct", address, "connected")
+    except OSError as error:
+        print("direct", address, error.strerror)
+END
+echo '{"type":"ArchiveResult","status":"succeeded","output_str":"tried"}'
+"""
+
+
+@unittest.skipUnless(ROOT, "needs root for a network of its own")
+class Egress(WorkerCase):
+    def begin(self, plain, **settings):
+        home = self.worker_place(plain, URLS_ALLOW_PRIVATE="false", WORKER_SNAPSHOTS=2, **settings)
+        user = home.identity.get("user", os.getuid())
+        group = home.identity.get("group", os.getgid())
+        program = home.command
+        prefix = ["unshare", "--net", "--mount", sys.executable, "-B", SMALL_WEB, home.path, user, group]
+        home.command = lambda *words: [*map(str, prefix), *program(*words)]
+        identity, home.identity = home.identity, {}  # the prefix changes the user
+        home.hook("ask", "on_Snapshot__50_ask.sh", ASK)
+        for plugin in ("wget", "browser", "dom"):
+            shutil.copytree(PLUGINS / plugin, home.plugins / plugin)
+        home.work()
+        home.command, home.identity = program, identity
+        return home
+
+    def sealed(self, home, count):
+        until("it is sealed", lambda: home.sql("select count(*) from holdfast.snapshot_sealed") == [[str(count)]])
+
+    def asked(self, home):
+        return (home.path / "private.log").read_text()
+
+    def report(self, home):
+        """What ASK found out."""
+        home.queue("http://public.example/plain", plugins="ask")
+        self.sealed(home, 1)
+        self.assertEqual(home.sql("select status, error from holdfast.archive_result"), [["succeeded", ""]])
+        lines = next((home.data / "archive").rglob("ask/report.txt")).read_text().splitlines()
+        proxied = [line.split()[2] for line in lines if line.startswith("proxy")]
+        self.assertEqual(proxied[0], "200", lines)
+        self.assertEqual(set(proxied[1:]) - {"403", "refused"}, set(), lines)
+        return {line.split()[1]: line.split(maxsplit=2)[2] for line in lines if line.startswith("direct")}
+
+    def in_the_sandbox(self, plain):
+        home = self.begin(plain, HOOK_SANDBOX="required")
+        self.assertIn(b"network of hooks: the egress proxy, from a network of their own", home.log.read_bytes())
+        self.assertEqual(set(self.report(home).values()), {"Network is unreachable"})
+        self.assertEqual(self.asked(home), "")
+        self.assertRegex(home.log.read_text(), "requests of its hooks were refused: .*is not a public")
+        home.leave()
+
+    def test_a_plain_user_s_sandboxed_hooks_have_no_other_way_than_the_proxy(self):
+        self.in_the_sandbox(plain=True)
+
+    def test_a_root_worker_s_sandboxed_hooks_have_no_other_way_than_the_proxy(self):
+        self.in_the_sandbox(plain=False)
+
+    def test_without_a_sandbox_programs_that_heed_the_proxy_are_kept_from_private_addresses(self):
+        home = self.begin(True, HOOK_SANDBOX="off")
+        self.assertEqual(set(self.report(home).values()), {"connected"})
+        self.assertEqual(self.asked(home), "")  # the connections of the program that ignores it say nothing
+        home.leave()
+
+    def built_in(self, sandbox, *plugins):
+        home = self.begin(True, HOOK_SANDBOX=sandbox)
+        home.queue("http://public.example/plain", "http://public.example/frame", plugins=",".join(plugins))
+        home.queue("http://public.example/head", plugins=",".join(plugins))
+        self.sealed(home, 3)
+        outcomes = dict(
+            home.sql(
+                "select s.url, t.outcome from holdfast.snapshot_sealed t join holdfast.snapshot s on s.id = t.snapshot_id"
+            )
+        )
+        self.assertEqual(outcomes["http://public.example/plain"], "succeeded")
+        self.assertIn(outcomes["http://public.example/head"], ("refused", "failed"))
+        files = [path for path in (home.data / "archive").rglob("*") if path.is_file()]
+        kept = {path: path.read_bytes() for path in files}
+        self.assertTrue(any(b"public words" in text for text in kept.values()))
+        self.assertEqual([path for path, text in kept.items() if b"TOP SECRET" in text], [])
+        self.assertEqual(self.asked(home), "")
+        home.leave()
+
+    @unittest.skipUnless(shutil.which("wget"), "needs wget")
+    def test_wget_archives_nothing_private(self):
+        for sandbox in ("required", "off"):
+            with self.subTest(sandbox):
+                self.built_in(sandbox, "wget")
+
+    @unittest.skipUnless(shutil.which("chromium"), "needs Chromium")
+    def test_chromium_archives_nothing_private(self):
+        for sandbox in ("required", "off"):
+            with self.subTest(sandbox):
+                self.built_in(sandbox, "browser", "dom")

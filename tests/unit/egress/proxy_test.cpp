@@ -1,0 +1,190 @@
+// The proxy with real sockets; names are resolved by a function of the test.
+
+#include "lib/base/error.hpp"
+#include "services/egress/proxy.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/read_until.hpp>
+#include <boost/asio/streambuf.hpp>
+#include <boost/asio/write.hpp>
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+using namespace holdfast;
+namespace asio = boost::asio;
+using asio::ip::tcp;
+
+namespace {
+
+// Answers each connection with a body, and keeps what it was sent.
+class Site {
+public:
+  explicit Site(std::string body = "private things") : body_(std::move(body)) {
+    thread_ = std::thread([this] {
+      for (;;) {
+        boost::system::error_code error;
+        tcp::socket socket(io_);
+        acceptor_.accept(socket, error);
+        if (error || over_) return;
+        asio::streambuf head;
+        asio::read_until(socket, head, "\r\n\r\n", error);
+        {
+          const std::lock_guard lock(mutex_);
+          requests_.emplace_back(asio::buffers_begin(head.data()), asio::buffers_end(head.data()));
+        }
+        asio::write(
+            socket,
+            asio::buffer("HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(body_.size()) + "\r\n\r\n" + body_),
+            error);
+      }
+    });
+  }
+  ~Site() {
+    over_ = true;
+    boost::system::error_code ignored;
+    tcp::socket(io_).connect(acceptor_.local_endpoint(), ignored); // wakes it
+    thread_.join();
+  }
+  std::string port() const { return std::to_string(acceptor_.local_endpoint().port()); }
+  std::vector<std::string> requests() const {
+    const std::lock_guard lock(mutex_);
+    return requests_;
+  }
+
+private:
+  asio::io_context io_;
+  tcp::acceptor acceptor_{io_, {asio::ip::address_v4::loopback(), 0}};
+  std::string body_;
+  mutable std::mutex mutex_;
+  std::vector<std::string> requests_;
+  std::atomic<bool> over_{false};
+  std::thread thread_;
+};
+
+// Sends `request` through the door and returns all that comes back.
+std::string ask(const egress::Door& door, const std::string& request) {
+  asio::io_context io;
+  tcp::socket socket(io);
+  const auto url = door.url();
+  socket.connect(
+      {asio::ip::address_v4::loopback(), static_cast<unsigned short>(std::stoi(url.substr(url.rfind(':') + 1)))});
+  asio::write(socket, asio::buffer(request));
+  std::string answer;
+  boost::system::error_code end;
+  asio::read(socket, asio::dynamic_buffer(answer), end);
+  return answer;
+}
+
+std::string get(const egress::Door& door, const std::string& url) {
+  return ask(door, "GET " + url + " HTTP/1.1\r\nHost: whatever\r\n\r\n");
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+std::vector<std::string> here(const std::string&) { return {"127.0.0.1"}; }
+
+} // namespace
+
+TEST_SUITE("proxy") {
+  TEST_CASE("a private address is refused by every name and in every notation, before anything is sent") {
+    Site site;
+    egress::Proxy proxy({false, [](const std::string& host) -> std::vector<std::string> {
+                           if (host == "mixed.example") return {"93.184.216.34", "10.0.0.1"};
+                           if (host == "mapped.example") return {"::ffff:127.0.0.1"};
+                           if (host == "metadata.example") return {"169.254.169.254"};
+                           return {"127.0.0.1"};
+                         }});
+    const auto door = proxy.open({});
+    for (const std::string host :
+         {"127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0x7f.1", "2130706433", "0", "169.254.169.254",
+          "inside.local", "public.example", "mixed.example", "mapped.example", "metadata.example"}) {
+      CAPTURE(host);
+      const auto answer = get(*door, "http://" + host + ":" + site.port() + "/");
+      CHECK(has(answer, "HTTP/1.1 403 "));
+      CHECK(has(answer, "\r\nX-Holdfast-Egress: refused: "));
+      CHECK(has(ask(*door, "CONNECT " + host + ":" + site.port() + " HTTP/1.1\r\n\r\n"), "HTTP/1.1 403 "));
+    }
+    CHECK(site.requests().empty());
+    CHECK(door->traffic().refused == 26);
+    CHECK(door->traffic().bytes == 0);
+    CHECK(has(door->traffic().first_refusal, "127.0.0.1"));
+  }
+
+  TEST_CASE("a name is resolved for each connection, and once") {
+    Site site;
+    std::atomic<int> asked{0};
+    egress::Proxy proxy({false, [&asked](const std::string&) -> std::vector<std::string> {
+                           // The first answer is of a network without a machine; a second look would find the site.
+                           return {asked++ == 0 ? "192.0.2.1" : "127.0.0.1"};
+                         }});
+    const auto door = proxy.open({});
+    CHECK(has(get(*door, "http://rebind.example:" + site.port() + "/"), "HTTP/1.1 403 "));
+    CHECK(asked == 1);
+    CHECK(has(get(*door, "http://rebind.example:" + site.port() + "/"), "resolves to 127.0.0.1"));
+    CHECK(asked == 2);
+    CHECK(site.requests().empty());
+  }
+
+  TEST_CASE("where private addresses are allowed, pages that are private themselves may ask for them") {
+    Site site;
+    egress::Proxy proxy({true, [](const std::string& host) -> std::vector<std::string> {
+                           return {host == "public.example" ? "93.184.216.34" : "127.0.0.1"};
+                         }});
+    const auto url = "http://inside.example:" + site.port() + "/a";
+    CHECK(has(get(*proxy.open({}), url), "private things"));
+    egress::DoorRules of_private, of_public;
+    of_private.page_host = "other.example";
+    of_public.page_host = "public.example";
+    CHECK(has(get(*proxy.open(std::move(of_private)), url), "private things"));
+    CHECK(has(get(*proxy.open(std::move(of_public)), url), "HTTP/1.1 403 "));
+    CHECK(site.requests().size() == 2);
+    CHECK(has(site.requests().front(), "GET /a HTTP/1.1\r\nHost: inside.example:"));
+  }
+
+  TEST_CASE("what cannot be had says why") {
+    egress::Proxy proxy({true, [](const std::string& host) -> std::vector<std::string> {
+                           if (host == "nowhere.example")
+                             throw base::Error(base::ErrorClass::refused, "cannot resolve it");
+                           return {"127.0.0.1"};
+                         }});
+    std::string closed;
+    {
+      Site site;
+      closed = site.port();
+    }
+    const auto door = proxy.open({});
+    CHECK(
+        has(get(*door, "http://nowhere.example/"), "HTTP/1.1 502 nowhere.example: the host name does not resolve\r\n"));
+    CHECK(has(ask(*door, "CONNECT a.example:" + closed + " HTTP/1.1\r\n\r\n"),
+              "X-Holdfast-Egress: a.example: Connection refused\r\n"));
+    CHECK(has(get(*door, "/"), "HTTP/1.1 400 "));
+  }
+
+  TEST_CASE("a tunnel passes bytes both ways, also those sent ahead") {
+    Site site("through the tunnel");
+    egress::Proxy proxy({true, here});
+    const auto door = proxy.open({});
+    const auto answer = ask(*door, "CONNECT a.example:" + site.port() + " HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n");
+    CHECK(has(answer, "HTTP/1.1 200 Connection established\r\n\r\nHTTP/1.1 200 OK"));
+    CHECK(has(answer, "through the tunnel"));
+    CHECK(door->traffic().hosts.at("a.example") == 1);
+    CHECK(door->traffic().bytes > 18);
+  }
+
+  TEST_CASE("a page that has had its bytes gets no more") {
+    Site site(std::string(1u << 20, 'x'));
+    egress::Proxy proxy({true, here});
+    egress::DoorRules rules;
+    rules.most_bytes = 100'000;
+    const auto door = proxy.open(std::move(rules));
+    CHECK(get(*door, "http://a.example:" + site.port() + "/").size() < 400'000);
+    CHECK(door->traffic().over_limit);
+    CHECK(has(get(*door, "http://a.example:" + site.port() + "/"), "as many bytes as it may"));
+    CHECK(site.requests().size() == 1);
+  }
+}
