@@ -156,6 +156,9 @@ Response with_problems(Work&& work) {
       return problem(400, "usage", "a value is not what it should be", error.hint());
     return problem_of(error);
   } catch (const base::Error& error) {
+    // Not of our settings: parsers of durations and sizes say so of what they are given.
+    if (error.error_class() == base::ErrorClass::configuration)
+      return problem(400, "usage", error.what(), error.hint());
     return problem_of(error);
   }
 }

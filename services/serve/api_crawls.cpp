@@ -209,7 +209,8 @@ Response change_snapshot(const ApiCall& call) {
 Response remove_crawl(const ApiCall& call) {
   const auto id = target(call, "crawl");
   if (!id) return not_found("crawl");
-  return changed(store::crawl_remove(call.connection, *id, call.caller.by()) > 0);
+  store::crawl_remove(call.connection, *id, call.caller.by());
+  return changed(true);
 }
 
 Response remove_snapshot(const ApiCall& call) {

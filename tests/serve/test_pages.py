@@ -17,7 +17,7 @@ import zlib
 from pathlib import Path
 
 from metrics_text import check_metrics
-from support import CONFIGURATION, REFUSED, USAGE, Case, until
+from support import CONFIGURATION, REFUSED, Case, until
 
 HOSTILE = """<!doctype html><title>hostile</title><body><p id=p>as it was</p>
 <img src=x onerror="document.getElementById('p').textContent='OWNED by onerror'">
@@ -573,7 +573,7 @@ class Doors(Case):
         self.assertNotIn(token, place.run("psql", "-c", "select * from v_token").out)
         self.check_error(place.run("token", "add", "anna"), REFUSED, "already", "anna")
         self.check_error(place.run("token", "add", "An na"), REFUSED, "An na")
-        self.check_error(place.run("token", "add", "b", "--expires", "soon"), USAGE, "soon")
+        self.check_error(place.run("token", "add", "b", "--expires", "soon"), CONFIGURATION, "soon")
         self.check_error(place.run("token", "revoke", "bert"), REFUSED, "bert")
         self.assertTrue(place.run("token", "revoke", "anna").records[0]["changed"])
         self.assertFalse(place.run("token", "revoke", "anna").records[0]["changed"])
