@@ -16,6 +16,8 @@
 
 namespace holdfast::serve {
 
+class Feed;
+
 // The crawl that the body of a request to add describes, as `holdfast add` makes it.
 struct PlannedAdd {
   store::NewCrawl crawl;
@@ -27,6 +29,7 @@ struct PlannedAdd {
 struct ApiOptions {
   std::function<PlannedAdd(const nlohmann::json& body)> plan; // throws Error(usage) or Error(refused)
   bool allow_private{false};                                  // webhooks may lead to private addresses
+  Feed* feed{nullptr};                                        // for those that watch
 };
 
 // Runs work on a session of a role.

@@ -43,7 +43,8 @@ Json request_body(const ApiOperation& operation) {
 }
 
 Json responses_of(const ApiOperation& operation) {
-  const Json answer{{"application/json", {{"schema", {{"type", "object"}}}}}};
+  const char* schema = operation.type == "application/json" ? "object" : "string";
+  const Json answer{{std::string(operation.type), {{"schema", {{"type", schema}}}}}};
   Json all = Json::object();
   all[std::to_string(operation.status)] = {{"description", operation.summary}, {"content", answer}};
   if (operation.status == 201) all["200"] = {{"description", "Nothing was added"}, {"content", answer}};

@@ -1,5 +1,6 @@
 // Operations that change nothing. The lists are those of `holdfast list`.
 #include "lib/base/error.hpp"
+#include "lib/base/json_text.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/store/live.hpp"
 #include "lib/store/schedule.hpp"
@@ -7,6 +8,9 @@
 #include "lib/store/view.hpp"
 #include "lib/store/why.hpp"
 #include "services/serve/api_table.hpp"
+#include "services/serve/feed.hpp"
+
+#include <charconv>
 
 namespace holdfast::serve {
 
@@ -57,6 +61,9 @@ constexpr ApiField kOfEvents[] = {
     {"after", R"({"type":"integer","minimum":0,"maximum":2147483647})", "Only events behind this id (0)"},
     kCrawl,
     kMost};
+
+constexpr ApiField kOfStream[] = {
+    {"after", R"({"type":"integer","minimum":0,"maximum":2147483647})", "First those behind this id"}, kCrawl};
 
 Json page(Json items, const Json& cursor) { return {{"items", std::move(items)}, {"cursor", cursor}}; }
 
@@ -162,6 +169,36 @@ Response events(const ApiCall& call) {
   return json_response(page(std::move(items), found.empty() ? after : found.back().id));
 }
 
+std::string progress_of(pg::Connection& connection, const std::string& id) {
+  const auto crawl = store::find_crawl(connection, id);
+  if (!crawl) return "null";
+  return base::json_text(Json{{"id", id},
+                              {"status", crawl->status},
+                              {"outcome", crawl->outcome.empty() ? Json(nullptr) : Json(crawl->outcome)},
+                              {"total", crawl->total},
+                              {"open", crawl->open},
+                              {"succeeded", crawl->succeeded},
+                              {"partial", crawl->partial},
+                              {"failed", crawl->failed},
+                              {"cancelled", crawl->cancelled},
+                              {"bytes", crawl->bytes}});
+}
+
+Response watch_events(const ApiCall& call) {
+  const auto crawl = call.parameter("crawl").value_or("");
+  if (!crawl.empty() && !store::find_crawl(call.connection, crawl)) return not_found("crawl");
+  std::optional<std::int64_t> after;
+  if (call.parameters.contains("after")) after = call.number("after", 0);
+  // A browser that comes back says where it was.
+  std::int64_t last = 0;
+  const auto& told = call.request.last_event_id;
+  const auto [end, error] = std::from_chars(told.data(), told.data() + told.size(), last);
+  if (error == std::errc{} && last >= 0) after = last;
+  Feed::Read read;
+  if (!crawl.empty()) read = [crawl](pg::Connection& connection) { return progress_of(connection, crawl); };
+  return event_stream(call.options.feed->watch_events(crawl, after, "progress " + crawl, read));
+}
+
 Response schedules(const ApiCall& call) {
   return json_response({{"items", array_of(store::schedules(call.connection, std::nullopt).column("json"))}});
 }
@@ -174,6 +211,15 @@ constexpr ApiOperation kReadOperations[] = {
     {"GET", "v1/search", "search", "Full-text search; best first", &search, kOfSearch, {}},
     {"GET", "v1/why", "why", "Why something is in its state", &why, kOfWhy, {}},
     {"GET", "v1/events", "listEvents", "Changes of state, oldest first", &events, kOfEvents, {}},
+    {"GET",
+     "v1/events/stream",
+     "watchEvents",
+     "Events as they come, as server-sent events of the type change; of a crawl, also its numbers (progress)",
+     &watch_events,
+     kOfStream,
+     {},
+     200,
+     "text/event-stream"},
     {"GET", "v1/crawls", "listCrawls", "Crawls, newest first", &pages, kOfCrawls, {}},
     {"GET", "v1/crawls/{id}", "crawl", "A crawl", &one_crawl, {}, {}},
     {"GET", "v1/snapshots", "listSnapshots", "Snapshots, newest first", &pages, kOfSnapshots, {}},

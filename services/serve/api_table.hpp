@@ -49,6 +49,7 @@ struct ApiOperation {
   Response (*answer)(const ApiCall&);
   std::span<const ApiField> parameters, body;
   unsigned status{200};
+  std::string_view type{"application/json"}; // of a good answer
 
   bool changes() const noexcept { return method != "GET"; }
 };

@@ -45,6 +45,36 @@ Response refusal(std::string_view target, unsigned status, std::string_view kind
   return target.starts_with("/api/") ? problem(status, kind, detail) : plain(status, detail + "\n");
 }
 
+Response event_stream(std::shared_ptr<Watch> watch) {
+  if (!watch) return problem(503, "temporary", "too many clients watch; try again later");
+  auto response = content("text/event-stream", "");
+  response.headers = {{"Cache-Control", "no-store"}, {"X-Accel-Buffering", "no"}};
+  response.watch = std::move(watch);
+  return response;
+}
+
+std::string Request::here() const {
+  const auto encoded = [](const std::string& text) {
+    constexpr std::string_view kHex = "0123456789ABCDEF";
+    std::string out;
+    for (const char c : text) {
+      const auto byte = static_cast<unsigned char>(c);
+      if (consists_of({&c, 1}, "-._~/"))
+        out += c;
+      else
+        (out += '%') += {kHex[byte >> 4], kHex[byte & 15]};
+    }
+    return out;
+  };
+  std::string text = encoded(path);
+  char mark = '?';
+  for (const auto& [name, value] : query) {
+    text += mark + encoded(name) + "=" + encoded(value);
+    mark = '&';
+  }
+  return text;
+}
+
 bool read_target(std::string_view target, Request& request) {
   const auto question = target.find('?');
   if (!percent_decode(target.substr(0, question), false, request.path) || !request.path.starts_with('/')) return false;

@@ -19,9 +19,11 @@ struct Request {
   std::map<std::string, std::string> query; // decoded
   std::string host;                         // as sent, without the port: letters, digits, ".-_:[]" only
   std::string authority; // the same with the port: what a browser calls our origin, behind the scheme
-  std::string authorization, cookie, if_none_match, content_type, origin, fetch_site, idempotency_key, body;
+  std::string authorization, cookie, if_none_match, content_type, origin, fetch_site, idempotency_key, last_event_id,
+      body;
 
   bool changes() const noexcept { return method != "GET"; }
+  std::string here() const; // path and query, encoded again
   // A parameter of the address; empty if it is not given.
   std::string parameter(const std::string& name) const {
     const auto found = query.find(name);
@@ -51,6 +53,9 @@ Response content(std::string type, std::string body);
 Response problem(unsigned status, std::string_view kind, const std::string& detail, const std::string& hint = {});
 // A refusal in the language of the asker: a problem below /api/, else plain text.
 Response refusal(std::string_view target, unsigned status, std::string_view kind, const std::string& detail);
+
+// Server-sent events; a problem if `watch` is null: too many watch.
+Response event_stream(std::shared_ptr<Watch> watch);
 
 // Takes a request's target apart: path and query. False: no sane client sends this.
 bool read_target(std::string_view target, Request& request);

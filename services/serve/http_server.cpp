@@ -132,6 +132,7 @@ struct HttpServer::Impl {
     request.origin = field(http::field::origin);
     request.fetch_site = field("Sec-Fetch-Site");
     request.idempotency_key = field("Idempotency-Key");
+    request.last_event_id = field("Last-Event-ID");
     request.authority = field(http::field::host);
     request.authorization = field(http::field::authorization);
     if (const auto key = field("X-ArchiveBox-API-Key"); request.authorization.empty() && !key.empty())

@@ -20,26 +20,26 @@ namespace holdfast::serve {
 
 namespace {
 
-// Every page. A path that ends in "/" and is not "/" is followed by an id; `live` is the page's name in /live.json,
-// before the id.
+// Every page. A path that ends in "/" and is not "/" is followed by an id. live: it shows news by itself.
 struct Route {
-  std::string_view path, tab, live, what;
+  std::string_view path, tab, what;
+  bool live;
   std::optional<Page> (*page)(const PageRequest&);
   bool has_id() const { return path.size() > 1 && path.ends_with('/'); }
 };
 constexpr std::array kRoutes = {
-    Route{"/", "Crawls", "overview", "page", &overview_page},
-    Route{"/workers", "Workers", "workers", "page", &workers_page},
-    Route{"/hosts", "Hosts", "hosts", "page", &hosts_page},
-    Route{"/failures", "Failures", "failures", "page", &failures_page},
-    Route{"/events", "Events", "events", "page", &events_page},
-    Route{"/search", "", "", "page", &search_page},
-    Route{"/crawl/", "", "crawl", "crawl", &crawl_page},
-    Route{"/snapshot/", "", "snapshot", "snapshot", &snapshot_page},
+    Route{"/", "Overview", "page", true, &overview_page},
+    Route{"/crawls", "Crawls", "page", true, &crawls_page},
+    Route{"/add", "Add", "page", false, &add_page},
+    Route{"/schedules", "Schedules", "page", true, &schedules_page},
+    Route{"/workers", "Workers", "page", true, &workers_page},
+    Route{"/hosts", "Hosts", "page", true, &hosts_page},
+    Route{"/failures", "Failures", "page", true, &failures_page},
+    Route{"/events", "Events", "page", true, &events_page},
+    Route{"/search", "", "page", false, &search_page},
+    Route{"/crawl/", "", "crawl", true, &crawl_page},
+    Route{"/snapshot/", "", "snapshot", true, &snapshot_page},
 };
-// Of a crawl's page that does not begin with its newest snapshots: new ones do not show.
-constexpr std::string_view kEarlier = "earlier";
-constexpr const char* kOldest = "00000000-0000-0000-0000-000000000000"; // nothing is before it
 
 struct Found {
   const Route* route{nullptr};
@@ -55,26 +55,15 @@ Found find_route(const std::string& path) {
   return {};
 }
 
-// "crawl 0198f7c2-..."
-Found find_live(std::string_view name) {
-  const auto blank = std::min(name.find(' '), name.size());
-  const auto kind = name.substr(0, blank) == kEarlier ? "crawl" : name.substr(0, blank);
-  const std::string id(blank < name.size() ? name.substr(blank + 1) : "");
-  for (const Route& route : kRoutes)
-    if (!route.live.empty() && route.live == kind && (route.has_id() ? base::is_uuid(id) : id.empty()))
-      return {&route, id};
-  return {};
-}
-
 // Tells a browser whether a section has changed.
 std::string digest_of(const html::Html& html) { return base::sha256_hex(html.text()).substr(0, 16); }
 
-std::string layout(const Route& route, const std::string& live, const Page& page, const std::string& query,
-                   const Request& request, const Caller& caller) {
+std::string layout(const Route& route, const Page& page, const std::string& query, const Request& request,
+                   const Caller& caller) {
   html::List tabs, sections;
   for (const Route& one : kRoutes)
-    if (!one.tab.empty()) {
-      const bool current = one.path == route.path || (route.has_id() && one.path == "/");
+    if (!one.tab.empty() && (one.path != "/add" || caller.may_change())) {
+      const bool current = one.path == route.path || (route.has_id() && one.path == "/crawls");
       tabs.push_back({{"path", one.path}, {"name", one.tab}, {"current", current}});
     }
   for (const auto& section : page.sections)
@@ -84,7 +73,7 @@ std::string layout(const Route& route, const std::string& live, const Page& page
                         {"digest", digest_of(section.html)},
                         {"html", section.html}});
   return html::fill(embedded::layout_html, {{"title", page.title},
-                                            {"live", live},
+                                            {"live", route.live},
                                             {"sprite", html::icon_sprite()},
                                             {"pages", std::move(tabs)},
                                             {"query", query},
@@ -128,7 +117,9 @@ Response sign_in_page(unsigned status, const std::string& next, const std::strin
 
 Site::Site(SiteOptions options)
     : options_(std::move(options)), access_(options_.collection_id, options_.guest), connections_(options_.dsn),
-      changing_(options_.dsn_to_change, std::chrono::seconds(10), false) {}
+      changing_(options_.dsn_to_change, std::chrono::seconds(10), false), feed_(options_.dsn) {
+  options_.api.feed = &feed_;
+}
 
 std::string Site::files_origin(const Request& request) const {
   return "http://" + request.host + ":" + std::to_string(options_.files_port);
@@ -231,7 +222,7 @@ Response Site::route(const Request& request, const Caller& caller) {
     response.headers = {{"Allow", "GET, HEAD"}};
     return response;
   }
-  if (path == "/live.json") return live(request);
+  if (path == "/live.json" || path == "/live") return live(request, caller);
   if (path == "/readyz") {
     connections_.with([](pg::Connection& connection) { return store::ping(connection), true; });
     return plain(200, "ok\n");
@@ -244,42 +235,53 @@ Response Site::route(const Request& request, const Caller& caller) {
   return page(request, caller);
 }
 
+std::optional<Page> Site::page_at(pg::Connection& connection, const Request& request, const Caller& caller) const {
+  const auto found = find_route(request.path);
+  if (found.route == nullptr) return std::nullopt;
+  const Links links{options_.files, files_origin(request), options_.replay};
+  const auto before = request.parameter("before");
+  const bool may_change = caller.may_change() && !options_.dsn_to_change.empty();
+  return found.route->page({connection, links, found.id, request.parameter("q"),
+                            base::is_uuid(before) ? std::optional(before) : std::nullopt, may_change, request.here(),
+                            request.query});
+}
+
 Response Site::page(const Request& request, const Caller& caller) {
   const auto found = find_route(request.path);
   if (found.route == nullptr) return plain(404, "there is no such page\n");
-  const auto before = request.parameter("before");
-  const auto query = request.parameter("q");
-  const Links links{options_.files, files_origin(request), options_.replay};
-  const auto page = connections_.with([&](pg::Connection& connection) {
-    return found.route->page({connection, links, found.id, query,
-                              base::is_uuid(before) ? std::optional(before) : std::nullopt, request.query});
-  });
+  const auto page = connections_.with([&](pg::Connection& connection) { return page_at(connection, request, caller); });
   if (!page) return plain(404, "there is no such " + std::string(found.route->what) + "\n");
-  const bool whole = std::all_of(page->sections.begin(), page->sections.end(), [](const Section& s) { return s.live; });
-  std::string live(whole ? found.route->live : kEarlier);
-  if (found.route->has_id()) live += " " + found.id;
   Response response;
-  response.body = layout(*found.route, live, *page, query, request, caller);
+  response.body = layout(*found.route, *page, request.parameter("q"), request, caller);
   return response;
 }
 
-Response Site::live(const Request& request) {
-  const auto name = request.parameter("page");
-  const auto found = find_live(name);
-  const Links links{options_.files, files_origin(request), options_.replay};
+// The live sections of a page, as JSON.
+std::string Site::sections(pg::Connection& connection, const Request& shown, const Caller& caller) const {
   nlohmann::json sections = nlohmann::json::object(), digests = nlohmann::json::object();
-  if (found.route != nullptr) {
-    const auto page = connections_.with([&](pg::Connection& connection) {
-      const auto before = name.starts_with(kEarlier) ? std::optional<std::string>(kOldest) : std::nullopt;
-      return found.route->page({connection, links, found.id, "", before, request.query});
-    });
-    for (const auto& section : page ? page->sections : std::vector<Section>()) {
-      if (!section.live) continue;
-      sections[section.id] = section.html.text();
-      digests[section.id] = digest_of(section.html);
-    }
+  const auto route = find_route(shown.path).route;
+  const auto page = route != nullptr && route->live ? page_at(connection, shown, caller) : std::nullopt;
+  for (const auto& section : page ? page->sections : std::vector<Section>()) {
+    if (!section.live) continue;
+    sections[section.id] = section.html.text();
+    digests[section.id] = digest_of(section.html);
   }
-  return content("application/json", base::json_text(nlohmann::json{{"sections", sections}, {"digests", digests}}));
+  return base::json_text(nlohmann::json{{"sections", sections}, {"digests", digests}});
+}
+
+// Of the page whose address is the parameter "at": once, or whenever it changes.
+Response Site::live(const Request& request, const Caller& caller) {
+  const auto at = request.parameter("at");
+  Request shown;
+  shown.host = request.host;
+  if (!read_target(at, shown)) return plain(400, "at: which page?\n");
+  if (request.path == "/live.json")
+    return content("application/json",
+                   connections_.with([&](pg::Connection& connection) { return sections(connection, shown, caller); }));
+  const std::string who = caller.may_change() ? "operator" : "reader";
+  return event_stream(feed_.watch_state(
+      who + " " + request.host + " " + at, "sections",
+      [this, shown, caller](pg::Connection& connection) { return sections(connection, shown, caller); }));
 }
 
 } // namespace holdfast::serve

@@ -6,14 +6,19 @@
 #include "services/serve/access.hpp"
 #include "services/serve/api.hpp"
 #include "services/serve/connections.hpp"
+#include "services/serve/feed.hpp"
 #include "services/serve/files.hpp"
 #include "services/serve/http_message.hpp"
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace holdfast::serve {
+
+struct Page;
 
 struct SiteOptions {
   std::string dsn;           // of sessions that read
@@ -41,11 +46,14 @@ private:
   Response form(const Request& request, const Caller& caller);
   Response route(const Request& request, const Caller& caller);
   Response page(const Request& request, const Caller& caller);
-  Response live(const Request& request);
+  Response live(const Request& request, const Caller& caller);
+  std::optional<Page> page_at(pg::Connection& connection, const Request& request, const Caller& caller) const;
+  std::string sections(pg::Connection& connection, const Request& shown, const Caller& caller) const;
 
   SiteOptions options_;
   Access access_;
   Connections connections_, changing_;
+  Feed feed_;
 };
 
 } // namespace holdfast::serve

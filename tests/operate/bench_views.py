@@ -326,9 +326,9 @@ PAGES = [
     "/crawl/{small}",
     "/snapshot/{snapshot}",
     "/snapshot/{waiting}",
-    "/live.json?page=overview",
-    "/live.json?page=workers",
-    "/live.json?page=crawl+{large}",
+    "/live.json?at=/",
+    "/live.json?at=/workers",
+    "/live.json?at=/crawl/{large}",
     "/metrics",
 ]
 

@@ -1,7 +1,9 @@
 """The HTTP API: what the verbs do, its document, its refusals, and what a client that tries everything finds."""
 
+import http.client
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +11,7 @@ from pathlib import Path
 from support import PROGRAM, Case, until
 from test_pages import Site
 
+ROOT = Path(__file__).resolve().parents[2]
 TOOLS = Path(os.environ.get("HOLDFAST_API_TOOLS", Path(PROGRAM or "/").parents[1] / "api-tools"))
 NEVER = "00000000-0000-7000-8000-000000000000"
 REQUESTS = os.environ.get("HOLDFAST_API_EXAMPLES", "3")  # of schemathesis, for each operation
@@ -155,13 +158,17 @@ class Api(Case):
         (row,) = until(
             "a worker runs",
             lambda: [
-                one for one in self.ask("GET", "v1/workers?limit=5").json["items"] if one["process_type"] == "worker" and not one["ended_at"]
+                one
+                for one in self.ask("GET", "v1/workers?limit=5").json["items"]
+                if one["process_type"] == "worker" and not one["ended_at"]
             ],
         )
         self.assertTrue(self.ask("POST", f"v1/workers/{row['id']}/drain", {"why": "upgrade"}).json["changed"])
         until(
             "it has ended",
-            lambda: [one for one in self.ask("GET", "v1/workers").json["items"] if one["id"] == row["id"]][0]["ended_at"],
+            lambda: [one for one in self.ask("GET", "v1/workers").json["items"] if one["id"] == row["id"]][0][
+                "ended_at"
+            ],
         )
         worker.terminate()
         self.site.place.finish(worker)
@@ -223,7 +230,9 @@ class Api(Case):
 
     def test_what_has_not_changed_is_not_sent_again(self):
         first = self.ask("GET", "v1/schedules")
-        self.assertEqual(self.ask("GET", "v1/schedules", status=304, **{"If-None-Match": first.headers["ETag"]}).text, "")
+        self.assertEqual(
+            self.ask("GET", "v1/schedules", status=304, **{"If-None-Match": first.headers["ETag"]}).text, ""
+        )
         self.ask("GET", "v1/schedules", **{"If-None-Match": '"other"'})
 
     def test_the_paths_of_archivebox(self):
@@ -242,7 +251,9 @@ class Api(Case):
         done = self.site.post("/do/pauseCrawl", [("id", one), ("why", "by form"), ("back", f"/crawl/{one}")])
         self.assertEqual((done.status, done.headers["Location"]), (303, f"/crawl/{one}"))
         self.assertIn("by form", self.ask("GET", f"v1/why?of={one}").json["reason"])
-        made = self.site.post("/do/addCrawl", {"text": "http://127.0.0.1:9/f1\nhttp://127.0.0.1:9/f2", "tags": "x, y", "depth": "1"})
+        made = self.site.post(
+            "/do/addCrawl", {"text": "http://127.0.0.1:9/f1\nhttp://127.0.0.1:9/f2", "tags": "x, y", "depth": "1"}
+        )
         self.assertEqual(made.status, 303)
         crawl = self.ask("GET", "v1" + made.headers["Location"].replace("/crawl/", "/crawls/")).json
         self.assertEqual((crawl["tags"], crawl["max_depth"]), (["x", "y"], 1))
@@ -254,11 +265,77 @@ class Api(Case):
             ("/do/nothing", {"id": one}, 404),
         ):
             answer = self.site.post(path, fields)
-            self.assertEqual((answer.status, answer.headers["Content-Type"]), (status, "text/html; charset=utf-8"), path)
+            self.assertEqual(
+                (answer.status, answer.headers["Content-Type"]), (status, "text/html; charset=utf-8"), path
+            )
         reader = {"Authorization": f"Bearer {self.reader}"}
         self.assertEqual(self.site.post("/do/pauseCrawl", {"id": one}, headers=reader).status, 403)
         cross = {"Authorization": "", "Origin": "http://evil.example"}
         self.assertEqual(self.site.post("/do/pauseCrawl", {"id": one}, headers=cross).status, 403)
+
+    def stream(self, path, **headers):
+        """Events as they come: (event, data, id)."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.site.port, timeout=60)
+        self.addCleanup(connection.close)
+        connection.request("GET", path, headers={**self.site.headers, **headers})
+        response = connection.getresponse()
+        self.assertEqual(response.status, 200)
+        self.assertEqual(response.headers["Content-Type"], "text/event-stream")
+
+        def events():
+            one = {}
+            while line := response.readline().decode():
+                name, _, value = line.rstrip("\n").partition(": ")
+                if name:
+                    one[name] = value
+                elif one:
+                    yield one.get("event"), json.loads(one["data"]), one.get("id")
+                    one = {}
+
+        return events()
+
+    def test_events_come_by_themselves(self):
+        one = self.add("http://127.0.0.1:9/watched")["id"]
+        events = self.stream(f"/api/v1/events/stream?crawl={one}&after=0")
+        first = [next(events) for _ in range(2)]
+        self.assertEqual({event for event, _, _ in first}, {"change", "progress"})
+        self.ask("POST", f"v1/crawls/{one}/pause", {"why": "seen"})
+        last = None
+        for event, data, number in events:
+            if event == "change":
+                self.assertEqual(data["crawl_id"], one)
+                last = number or last
+            if event == "progress" and data["status"] == "paused":
+                break
+        self.ask("POST", f"v1/crawls/{one}/resume")
+        # One that comes back gets what it has missed, and nothing twice.
+        for event, data, number in self.stream(f"/api/v1/events/stream?crawl={one}", **{"Last-Event-ID": last}):
+            if event == "change":
+                self.assertGreater(int(number), int(last))
+                break
+        self.problem("GET", f"v1/events/stream?crawl={NEVER}", status=404, kind="not_found")
+        pages = self.stream(f"/live?at=/crawl/{one}")
+        event, data, _ = next(pages)
+        self.assertEqual((event, set(data["sections"])), ("sections", {"crawl", "acts", "gallery"}))
+        self.ask("POST", f"v1/crawls/{one}/cancel")
+        self.assertNotEqual(next(pages)[1]["digests"]["crawl"], data["digests"]["crawl"])
+
+    def test_the_examples_of_the_document_run(self):
+        text = (ROOT / "deploy/api.md").read_text()
+        script = "set -euo pipefail\n" + "".join(re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S))
+        done = subprocess.run(
+            ["bash", "-c", script],
+            env={
+                **self.site.place.environment,
+                "PATH": f"{Path(PROGRAM).parent}:{os.environ['PATH']}",
+                "HOLDFAST": f"http://127.0.0.1:{self.site.port}",
+            },
+            cwd=self.site.place.path,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_the_document_is_valid(self):
         text = self.ask("GET", "openapi.json").text
@@ -289,7 +366,7 @@ class Api(Case):
             REQUESTS,
             "--generation-deterministic",
             "--exclude-operation-id",
-            "cancelWorker",
+            "watchEvents",  # does not end
             "--no-color",
         ]
         done = subprocess.run(command, capture_output=True, text=True, timeout=800, cwd=self.site.place.path)
