@@ -1,4 +1,5 @@
--- The index of the archive's WARC files: which record answers which URL. What CDX indexes hold.
+-- The index of the archive's WARC files: which record answers which URL. What CDX indexes hold. How well they
+-- replay.
 
 create table holdfast.capture (
   snapshot_id uuid not null, crawl_id uuid not null,
@@ -34,3 +35,31 @@ comment on column holdfast.capture.mime is
 comment on column holdfast.capture.digest is 'Digest of the payload, as sha1:...';
 create index capture_by_url on holdfast.capture (url_key, at);
 comment on index holdfast.capture_by_url is 'Captures of a URL, of a host, or of what begins with a URL.';
+
+create table holdfast.replay_quality (
+  snapshot_id uuid not null, crawl_id uuid not null,
+  at timestamptz not null default clock_timestamp(),
+  screenshot real, text real, resources real,
+  missing integer not null default 0,
+  problem text not null default '',
+  constraint replay_quality_pkey primary key (snapshot_id, crawl_id),
+  constraint replay_quality_sealed foreign key (snapshot_id, crawl_id)
+    references holdfast.snapshot_sealed (snapshot_id, crawl_id) on delete cascade,
+  constraint replay_quality_screenshot check (screenshot between 0 and 1),
+  constraint replay_quality_text check (text between 0 and 1),
+  constraint replay_quality_resources check (resources between 0 and 1),
+  constraint replay_quality_missing check (missing >= 0)
+);
+comment on table holdfast.replay_quality is
+  'How a snapshot looked when it was last replayed. Written by holdfast verify --replay; see v_replay_quality.';
+comment on column holdfast.replay_quality.snapshot_id is 'The snapshot.';
+comment on column holdfast.replay_quality.crawl_id is 'Its crawl.';
+comment on column holdfast.replay_quality.at is 'When it was replayed.';
+comment on column holdfast.replay_quality.screenshot is
+  'Share of the pixels that equal those of the screenshot; NULL: there is none.';
+comment on column holdfast.replay_quality.text is
+  'Share of the words that equal those of the page; NULL: the capture saved no page.';
+comment on column holdfast.replay_quality.resources is
+  'Share of the URLs that the browser loaded in both; NULL: the browser recorded none.';
+comment on column holdfast.replay_quality.missing is 'URLs that the replayed page asked for and did not get.';
+comment on column holdfast.replay_quality.problem is 'Why it could not be replayed; empty: it was.';

@@ -2,6 +2,7 @@
 
 #include "lib/archive/file_work.hpp"
 #include "lib/archive/tidy.hpp"
+#include "lib/base/error.hpp"
 #include "lib/base/json_text.hpp"
 #include "lib/base/utf8.hpp"
 #include "lib/s3/client.hpp"
@@ -9,6 +10,10 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+
+#include <functional>
+#include <map>
+#include <utility>
 
 namespace holdfast::archive {
 
@@ -20,16 +25,38 @@ bool is_warc(std::string_view path) {
   return (path.ends_with(".warc.gz") || path.ends_with(".warc")) && base::is_utf8(path);
 }
 
+using Warc = std::function<void(int file, const std::string& path)>;
+
+// Every WARC file of an attempt; the path is below it.
+void each_warc(const std::filesystem::path& attempt, const Warc& found) {
+  const Fd top = open_own_directory(attempt);
+  walk_tree(top.get(), attempt, [&](const TreeEntry& entry) {
+    if (!S_ISREG(entry.mode) || !is_warc(entry.path)) return;
+    struct stat about {};
+    if (const Fd file = open_file_at(entry.directory, entry.name, about)) found(file.get(), entry.path);
+  });
+}
+
+void each_warc(const Root& root, const std::string& directory, const Warc& found) {
+  if (root.bucket() == nullptr) return each_warc(root.path() / directory, found);
+  for (const auto& object : root.bucket()->list(directory + "/", false).objects)
+    if (is_warc(object.key))
+      if (const Fd file(root.fetch(object.key)); file) found(file.get(), object.key.substr(directory.size() + 1));
+}
+
+std::uint64_t size_of(int file, const std::string& path) {
+  struct stat about {};
+  if (::fstat(file, &about) != 0) throw_errno(errno, "read", path);
+  return static_cast<std::uint64_t>(about.st_size);
+}
+
 class Collector {
 public:
   explicit Collector(Cancelled cancelled) : cancelled_(cancelled) {}
 
   void read(int file, const std::string& path) {
-    struct stat about {};
-    if (::fstat(file, &about) != 0) throw_errno(errno, "read", path);
     warc::each_capture(
-        file, 0, static_cast<std::uint64_t>(about.st_size),
-        [&](const warc::Capture& capture) { return add(capture, path); },
+        file, 0, size_of(file, path), [&](const warc::Capture& capture) { return add(capture, path); },
         [&](const warc::Damaged& damage) {
           check_cancelled(cancelled_);
           if (found_.problems.size() < kMostProblems)
@@ -69,27 +96,87 @@ private:
   Captures found_;
 };
 
+// What the index and the files say of one attempt. Of each file and kind of defect the first is told, and how many
+// there are.
+class Comparison {
+public:
+  Comparison(const std::string& directory, const std::vector<warc::Capture>& indexed) : directory_(directory) {
+    for (const auto& capture : indexed)
+      rows_[{capture.file.substr(directory.size() + 1), capture.offset}] = &capture;
+    full_ = rows_.size() >= kMostCaptures; // the index has no more
+  }
+
+  void read(int file, const std::string& path) {
+    warc::each_capture(
+        file, 0, size_of(file, path), [&](const warc::Capture& capture) { return compare(capture, path), true; },
+        [](const warc::Damaged&) {}); // was told when it was sealed
+  }
+
+  std::vector<Defect> take() {
+    for (const auto& [place, row] : rows_)
+      add("no record", place.first, place.second);
+    std::vector<Defect> defects;
+    for (const auto& [kind_and_path, found] : found_) {
+      const auto more = found.count == 1 ? "" : ", and " + std::to_string(found.count - 1) + " more";
+      defects.push_back(
+          {kind_and_path.first, directory_ + "/" + kind_and_path.second + " at " + std::to_string(found.first) + more});
+    }
+    return defects;
+  }
+
+private:
+  struct Found {
+    std::uint64_t first{0};
+    std::size_t count{0};
+  };
+
+  void compare(const warc::Capture& record, const std::string& path) {
+    const auto found = rows_.find({path, record.offset});
+    if (found == rows_.end()) {
+      if (!full_) add("not indexed", path, record.offset);
+      return;
+    }
+    const auto& row = *found->second;
+    const bool same = row.length == record.length && row.key == record.key && row.url == record.url &&
+                      row.date == record.date && row.status == (record.status >= 100 ? record.status : 0) &&
+                      row.mime == record.mime && row.digest == record.digest;
+    if (!same) add("other record", path, record.offset);
+    rows_.erase(found);
+  }
+
+  void add(const std::string& kind, const std::string& path, std::uint64_t offset) {
+    auto& found = found_[{kind, path}];
+    if (found.count++ == 0) found.first = offset;
+  }
+
+  const std::string directory_;
+  bool full_{false};
+  std::map<std::pair<std::string, std::uint64_t>, const warc::Capture*> rows_; // by file and offset
+  std::map<std::pair<std::string, std::string>, Found> found_;                 // by kind and file
+};
+
 } // namespace
 
 Captures read_captures(const std::filesystem::path& attempt, Cancelled cancelled) {
   Collector collector(cancelled);
-  const Fd top = open_own_directory(attempt);
-  walk_tree(top.get(), attempt, [&](const TreeEntry& entry) {
-    if (!S_ISREG(entry.mode) || !is_warc(entry.path)) return;
-    struct stat about {};
-    if (const Fd file = open_file_at(entry.directory, entry.name, about)) collector.read(file.get(), entry.path);
-  });
+  each_warc(attempt, [&](int file, const std::string& path) { collector.read(file, path); });
   return collector.take();
 }
 
 Captures read_captures(const Root& root, const std::string& directory) {
-  if (root.bucket() == nullptr) return read_captures(root.path() / directory);
   Collector collector(nullptr);
-  for (const auto& object : root.bucket()->list(directory + "/", false).objects)
-    if (is_warc(object.key))
-      if (const Fd file(root.fetch(object.key)); file)
-        collector.read(file.get(), object.key.substr(directory.size() + 1));
+  each_warc(root, directory, [&](int file, const std::string& path) { collector.read(file, path); });
   return collector.take();
+}
+
+std::vector<Defect> verify_captures(const Root& root, const std::string& directory,
+                                    const std::vector<warc::Capture>& indexed) {
+  Comparison comparison(directory, indexed);
+  try {
+    each_warc(root, directory, [&](int file, const std::string& path) { comparison.read(file, path); });
+  } catch (const base::Error&) { // the files could not be read: verify_attempt() tells it
+  }
+  return comparison.take();
 }
 
 } // namespace holdfast::archive

@@ -3,6 +3,8 @@
 // from hooks: what cannot be read is left out and named.
 
 #include "lib/archive/root.hpp"
+#include "lib/archive/verify.hpp"
+#include "lib/warc/capture.hpp"
 
 #include <atomic>
 #include <filesystem>
@@ -23,5 +25,10 @@ struct Captures {
 Captures read_captures(const std::filesystem::path& attempt, const std::atomic<bool>* cancelled = nullptr);
 // Of a published attempt: `directory` is relative to the root.
 Captures read_captures(const Root& root, const std::string& directory);
+
+// Compares the rows of a published attempt, whose files are relative to the root, with its files: "no record" (a row
+// without its record), "other record" (the record there is another one) and "not indexed".
+std::vector<Defect> verify_captures(const Root& root, const std::string& directory,
+                                    const std::vector<warc::Capture>& indexed);
 
 } // namespace holdfast::archive

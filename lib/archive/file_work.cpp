@@ -4,6 +4,7 @@
 #include "lib/base/error.hpp"
 #include "lib/base/utf8.hpp"
 #include "lib/base/uuid.hpp"
+#include "lib/base/write_all.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -234,14 +235,7 @@ std::string hash_rest(int fd, std::string_view path, std::uint64_t& bytes, Cance
 }
 
 void write_all(int fd, std::string_view text, std::string_view path) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      throw_errno(errno, "write", path);
-    }
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
+  if (!base::write_all(fd, text)) throw_errno(errno, "write", path);
 }
 
 void sync_fd(int fd, std::string_view path) {

@@ -1,8 +1,9 @@
 #include "lib/hooks/record.hpp"
 
+#include "lib/base/characters.hpp"
 #include "lib/base/json_text.hpp"
 #include "lib/base/text.hpp"
-#include "lib/base/utf8.hpp"
+#include "lib/hooks/record_json.hpp"
 #include "lib/hooks/text.hpp"
 
 #include <nlohmann/json.hpp>
@@ -31,76 +32,6 @@ constexpr std::size_t kLongestUrl = 8192; // base::parse_url refuses longer ones
 constexpr std::size_t kLongestWord = 256; // tags, binaries, hosts
 constexpr std::size_t kMostTags = 100;
 constexpr std::size_t kMostSettings = 1000;
-// Printing JSON recurses, so its depth has to be bounded before it is parsed. Real records nest four deep.
-constexpr int kDeepestJson = 64;
-
-bool too_deep(std::string_view text) {
-  int depth = 0;
-  bool in_string = false;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    const char letter = text[at];
-    if (in_string) {
-      if (letter == '\\') ++at;
-      if (letter == '"') in_string = false;
-    } else if (letter == '"') {
-      in_string = true;
-    } else if (letter == '{' || letter == '[') {
-      if (++depth > kDeepestJson) return true;
-    } else if (letter == '}' || letter == ']') {
-      --depth;
-    }
-  }
-  return false;
-}
-
-// Value of the four hexadecimal digits after "\u" at `at`, or -1.
-int escaped_unit(std::string_view text, std::size_t at) {
-  if (at + 6 > text.size() || text[at] != '\\' || text[at + 1] != 'u') return -1;
-  int unit = 0;
-  const char* const begin = text.data() + at + 2;
-  const auto [end, error] = std::from_chars(begin, begin + 4, unit, 16);
-  return error == std::errc{} && end == begin + 4 && *begin != '-' ? unit : -1;
-}
-
-// Escapes that no database takes become \ufffd: \u0000, and lone surrogates, which Python prints for file names that
-// are not UTF-8.
-std::string repair_escapes(std::string_view text) {
-  std::string result;
-  result.reserve(text.size());
-  for (std::size_t at = 0; at < text.size();) {
-    if (text[at] != '\\') {
-      result.push_back(text[at++]);
-      continue;
-    }
-    const int unit = escaped_unit(text, at);
-    if (unit < 0) { // another escape: take both characters, so that "\\u0000" stays what it is
-      result += text.substr(at, 2);
-      at += 2;
-      continue;
-    }
-    const bool high = unit >= 0xD800 && unit <= 0xDBFF;
-    const int next = high ? escaped_unit(text, at + 6) : -1;
-    if (high && next >= 0xDC00 && next <= 0xDFFF) {
-      result += text.substr(at, 12);
-      at += 12;
-    } else {
-      const bool unusable = unit == 0 || (unit >= 0xD800 && unit <= 0xDFFF);
-      result += unusable ? std::string_view("\\ufffd") : text.substr(at, 6);
-      at += 6;
-    }
-  }
-  return result;
-}
-
-// The object on a line, or null.
-json parse_object(std::string_view line) {
-  const auto begin = line.find_first_not_of(" \t\r");
-  if (begin == std::string_view::npos || line[begin] != '{' || too_deep(line)) return nullptr;
-  const auto parse = [](std::string_view text) { return json::parse(text.begin(), text.end(), nullptr, false); };
-  json value = line.find("\\u0000") == std::string_view::npos ? parse(line) : parse(repair_escapes(line));
-  if (value.is_discarded()) value = parse(repair_escapes(base::repair_utf8(line)));
-  return value.is_object() ? value : json(nullptr);
-}
 
 std::string text_of(const json& object, const char* key, std::size_t limit, Lines lines = Lines::one) {
   const auto found = object.find(key);
@@ -157,11 +88,8 @@ std::optional<Record> snapshot_record(const json& object) {
   const auto url = object.find("url");
   if (url == object.end() || !url->is_string()) return std::nullopt;
   SnapshotRecord record;
-  record.url = url->get<std::string>();
-  const auto begin = record.url.find_first_not_of(" \t\r\n");
-  if (begin == std::string::npos) return std::nullopt;
-  record.url = record.url.substr(begin, record.url.find_last_not_of(" \t\r\n") - begin + 1);
-  if (record.url.size() > kLongestUrl) return std::nullopt;
+  record.url = base::trimmed(url->get_ref<const std::string&>());
+  if (record.url.empty() || record.url.size() > kLongestUrl) return std::nullopt;
   record.title = text_of(object, "title", kLongestText);
   record.bookmarked_at = text_of(object, "bookmarked_at", kLongestWord);
   if (record.bookmarked_at.empty()) record.bookmarked_at = text_of(object, "timestamp", kLongestWord);
@@ -249,11 +177,8 @@ std::optional<double> seconds_until(const std::string& date) {
 
 std::optional<Record> rate_limit_record(const json& object) {
   RateLimitRecord record;
-  record.host = text_of(object, "host", kLongestWord);
+  record.host = base::lower_case(text_of(object, "host", kLongestWord));
   if (record.host.empty()) return std::nullopt;
-  std::transform(record.host.begin(), record.host.end(), record.host.begin(), [](char letter) {
-    return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
-  });
   if (const auto status = number_of(object, "status"); status && *status >= 100 && *status <= 999) {
     record.status = static_cast<int>(*status);
   }
@@ -276,9 +201,7 @@ std::optional<Record> redirect_record(const json& object) {
 // "Text/HTML; charset=utf-8" -> "text/html"
 std::string mime_of(std::string_view text) {
   constexpr std::string_view kOthers = "!#$&-^_.+";
-  std::string mime(text.substr(0, text.find_first_of("; \t")));
-  std::transform(mime.begin(), mime.end(), mime.begin(),
-                 [](char letter) { return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter + 32) : letter; });
+  std::string mime = base::lower_case(text.substr(0, text.find_first_of("; \t")));
   const auto slash = mime.find('/');
   const bool valid = slash != std::string::npos && slash > 0 && slash + 1 < mime.size() &&
                      mime.find('/', slash + 1) == std::string::npos &&
@@ -395,7 +318,7 @@ void RecordReader::take_line(std::string_view line, std::vector<Record>& out) {
     ++dropped_;
     return;
   }
-  const json object = parse_object(line);
+  const json object = parse_record_line(line);
   auto record = object.is_object() ? make_record(object, source_) : std::nullopt;
   if (!record) {
     ++ignored_;

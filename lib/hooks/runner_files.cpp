@@ -3,6 +3,7 @@
 #include "lib/base/error.hpp"
 #include "lib/base/shell.hpp"
 #include "lib/base/uuid.hpp"
+#include "lib/base/write_all.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -67,15 +68,7 @@ std::string File::read_at(std::uint64_t offset, std::size_t most) const {
   return bytes;
 }
 
-bool File::write_all(std::string_view bytes) const {
-  while (!bytes.empty()) {
-    const ssize_t count = ::write(fd_.get(), bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return false;
-    bytes.remove_prefix(static_cast<std::size_t>(count));
-  }
-  return true;
-}
+bool File::write_all(std::string_view bytes) const { return base::write_all(fd_.get(), bytes); }
 
 RunnerFiles::RunnerFiles(const fs::path& directory, const std::string& hook)
     : prefix_((directory / (hook + "." + base::random_hex32())).string()) {}

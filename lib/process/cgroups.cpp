@@ -1,9 +1,12 @@
 #include "lib/process/cgroups.hpp"
 
+#include "lib/base/fd.hpp"
+#include "lib/base/pidfd.hpp"
 #include "lib/base/text.hpp"
 #include "lib/process/launcher.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
@@ -12,13 +15,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <fstream>
 #include <map>
-#include <set>
 #include <sstream>
-#include <thread>
 
 namespace holdfast::process {
 
@@ -26,10 +28,14 @@ namespace fs = std::filesystem;
 
 namespace {
 
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
 constexpr const char* kWorkerGroup =
     "holdfast-worker"; // where workers are, so that the group above may have controllers
 constexpr const char* kLeafPrefix = "holdfast-hook-";
 constexpr int kRounds = 20; // processes may be born while others are moved
+constexpr milliseconds kEndLimit{200};
 
 struct Mount {
   fs::path root, point;
@@ -112,16 +118,50 @@ bool belongs_to_us(const fs::path& directory) {
   return ::geteuid() != 0 && ::stat(directory.c_str(), &status) == 0 && status.st_uid == ::geteuid();
 }
 
-// Returns the processes that were in it.
-std::vector<pid_t> end_leaf(const fs::path& leaf) {
-  std::vector<pid_t> found;
+milliseconds left_until(Clock::time_point deadline) {
+  return std::max(milliseconds(0), std::chrono::ceil<milliseconds>(deadline - Clock::now()));
+}
+
+// By pid, with a descriptor that names no other process later.
+void kill_members(const fs::path& leaf, std::map<pid_t, base::Fd>& found) {
   std::ifstream members(leaf / "cgroup.procs");
-  for (pid_t member = 0; members >> member; found.push_back(member))
-    ::kill(member, SIGKILL);
+  for (pid_t pid = 0; members >> pid;) {
+    auto& process = found[pid];
+    if (!process) process = base::open_pidfd(pid);
+    base::send_signal(process, SIGKILL);
+  }
   write_file(leaf / "cgroup.kill", "1"); // where there is one: also what was born meanwhile
-  // What is stuck in the kernel keeps it until the next start.
-  for (int round = 0; round < kRounds && ::rmdir(leaf.c_str()) != 0 && errno == EBUSY; ++round)
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+}
+
+// Version 2 tells in cgroup.events when the last process has gone, and wakes who polls it.
+void wait_until_empty(const fs::path& leaf, Clock::time_point deadline) {
+  const base::Fd events(::open((leaf / "cgroup.events").c_str(), O_RDONLY | O_CLOEXEC));
+  if (!events) return;
+  for (;;) {
+    char text[128];
+    const auto count = ::pread(events.get(), text, sizeof text, 0);
+    if (count <= 0 || std::string_view(text, static_cast<std::size_t>(count)).find("populated 0") != std::string::npos)
+      return;
+    const auto left = left_until(deadline);
+    if (left.count() == 0) return;
+    pollfd changed{events.get(), POLLPRI, 0};
+    ::poll(&changed, 1, static_cast<int>(left.count()));
+  }
+}
+
+// Ends what is in the leaves and removes them. What is stuck in the kernel keeps its leaf until the next start. Returns
+// the processes that were there; the same ones are in each leaf.
+std::map<pid_t, base::Fd> end_leaves(const std::vector<std::string>& leaves) {
+  const auto deadline = Clock::now() + kEndLimit;
+  std::map<pid_t, base::Fd> found;
+  for (const auto& leaf : leaves)
+    kill_members(leaf, found);
+  for (const auto& [pid, process] : found)
+    base::wait_for_exit(process, left_until(deadline));
+  for (const auto& leaf : leaves) {
+    wait_until_empty(leaf, deadline);
+    ::rmdir(leaf.c_str());
+  }
   return found;
 }
 
@@ -213,7 +253,7 @@ void Cgroups::remove_leftovers() const {
                       &number) != 4 ||
           std::to_string(space) != pid_namespace_id() || process_alive(pid, ticks))
         continue;
-      end_leaf(at->path());
+      end_leaves({at->path().string()});
     }
   }
 }
@@ -248,15 +288,12 @@ std::string Cgroups::next_leaves(bool memory_limited) {
 }
 
 int Cgroups::end(const std::string& leaves) {
-  std::set<pid_t> ended; // the same ones are in each
-  for (const auto& leaf : words(leaves))
-    if (leaf != "-")
-      for (const pid_t pid : end_leaf(leaf))
-        ended.insert(pid);
-  // Those that were orphaned to us are ours to reap, once they are: their parents may be dying, too.
-  for (const pid_t pid : ended)
-    for (int round = 0; round < kRounds && ::waitpid(pid, nullptr, WNOHANG) != pid && ::kill(pid, 0) == 0; ++round)
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  auto names = words(leaves);
+  std::erase(names, "-");
+  const auto ended = end_leaves(names);
+  // Those that were orphaned to us are ours to reap. Their parents ended, too, so they are ours by now.
+  for (const auto& [pid, process] : ended)
+    ::waitpid(pid, nullptr, WNOHANG);
   return static_cast<int>(ended.size());
 }
 

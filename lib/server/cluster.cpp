@@ -2,6 +2,7 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/fd.hpp"
+#include "lib/base/text.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -10,8 +11,8 @@
 #include <locale.h>
 #include <pwd.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -41,6 +42,28 @@ log_checkpoints = off
 log_line_prefix = '%m [%p] %a: '
 lc_messages = 'C'
 )";
+
+// The role of the program owns its database and is no superuser: it cannot read files, run programs or switch triggers
+// off. It may not make roles either, because PostgreSQL 15 lets one who may grant pg_read_server_files to itself. One
+// command a line, as the single-user mode reads them.
+constexpr std::string_view kRoles = R"(create role holdfast login createdb;
+create role holdfast_reader;
+create role holdfast_operator;
+create role holdfast_worker;
+create role holdfast_owner;
+grant holdfast_reader, holdfast_operator, holdfast_worker, holdfast_owner to holdfast with admin option;
+)";
+
+constexpr std::string_view kLogins = R"(# Written by holdfast, once. The socket's directory is closed to other users.
+# The superuser is for maintenance by hand, by the user who owns these files (see pg_ident.conf) and root.
+local  all          postgres  peer map=superuser
+local  replication  all       peer map=superuser
+local  all          all       trust
+)";
+
+std::string superusers(const User& user) {
+  return "superuser  \"" + user.name + "\"  postgres\nsuperuser  root  postgres\n";
+}
 
 User look_up(const passwd* entry, uid_t uid, gid_t gid) {
   if (entry == nullptr) return User{uid, gid, "uid " + std::to_string(uid)};
@@ -105,46 +128,60 @@ const char* locale_name() {
   return "C.UTF-8";
 }
 
-std::string text_of(int descriptor) {
-  std::string text(64 * 1024, '\0');
-  const auto count = ::pread(descriptor, text.data(), text.size(), 0);
-  text.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
-  return text;
-}
-
 void sync_directory(const fs::path& directory) {
   const base::Fd file(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (file) ::fsync(file.get());
 }
 
-void run_initdb(const Programs& programs, const fs::path& target, const User& user, bool durable) {
-  const base::Fd output(::memfd_create("holdfast-initdb", MFD_CLOEXEC));
-  if (!output) throw Error(ErrorClass::system, "cannot make a buffer for initdb: " + base::errno_text(errno));
-  Launch launch{programs.directory / "initdb", {}, target, output.get(), user};
-  launch.arguments = {"--pgdata=" + target.string(),
-                      "--username=holdfast",
-                      "--auth-local=trust",
-                      "--auth-host=reject",
-                      "--encoding=UTF8",
-                      std::string("--locale=") + locale_name(),
-                      "--data-checksums"};
-  if (!durable) launch.arguments.emplace_back("--no-sync");
-  const int status = run_to_end(launch, kInitdbLimit);
-  if (status == 0) return;
-  const std::string text = text_of(output.get());
-  // initdb translates nothing here (LC_ALL=C.UTF-8); the reason is in its "error" lines.
+[[noreturn]] void fail_creation(const fs::path& program, const fs::path& target, int status, const std::string& text) {
+  // The programs translate nothing here (LC_ALL=C.UTF-8); the reason is in their "error" lines.
   std::string reason;
-  for (std::size_t at = 0; at < text.size();) {
-    const auto end = std::min(text.find('\n', at), text.size());
-    const std::string line = text.substr(at, end - at);
-    if (line.find("error:") != std::string::npos || line.find("FATAL:") != std::string::npos) reason += line + "; ";
-    at = end + 1;
-  }
+  for (const auto& line : base::split(text, "\n"))
+    if (line.find("error:") != std::string::npos || line.find("ERROR:") != std::string::npos ||
+        line.find("FATAL:") != std::string::npos)
+      reason += line + "; ";
   if (reason.empty()) reason = text.substr(text.size() > 400 ? text.size() - 400 : 0);
   throw Error(ErrorClass::cannot_create,
-              "initdb could not make the database in " + target.parent_path().string() + " (status " +
-                  std::to_string(status) + "): " + reason,
+              program.filename().string() + " could not make the database in " + target.parent_path().string() +
+                  " (status " + std::to_string(status) + "): " + reason,
               "check the owner, the permissions and the free space of data_dir");
+}
+
+// Runs one of the programs on the new files, with `input`; throws if it fails.
+void run_on(const fs::path& program, std::vector<std::string> arguments, const fs::path& target, const User& user,
+            std::string_view input) {
+  const base::Fd reading(memory_file());
+  const base::Fd output(memory_file());
+  (void)!::pwrite(reading.get(), input.data(), input.size(), 0);
+  const Launch launch{program, std::move(arguments), target, output.get(), user, reading.get()};
+  const int status = run_to_end(launch, kInitdbLimit);
+  if (status != 0) fail_creation(program, target, status, text_of(output.get()));
+}
+
+void run_initdb(const Programs& programs, const fs::path& target, const User& user, bool durable) {
+  std::vector<std::string> arguments{"--pgdata=" + target.string(),
+                                     "--username=postgres",
+                                     "--auth-local=trust",
+                                     "--auth-host=reject",
+                                     "--encoding=UTF8",
+                                     std::string("--locale=") + locale_name(),
+                                     "--data-checksums"};
+  if (!durable) arguments.emplace_back("--no-sync");
+  run_on(programs.directory / "initdb", std::move(arguments), target, user, {});
+}
+
+void append(const fs::path& file, const std::string& text, std::ios::openmode mode) {
+  std::ofstream stream(file, mode);
+  stream << text << std::flush;
+  if (!stream) throw Error(ErrorClass::cannot_create, "cannot write " + file.string());
+}
+
+// The roles are made before a server runs, by the single-user mode of PostgreSQL, which needs no login.
+void make_roles(const Programs& programs, const fs::path& target, const User& user, bool durable) {
+  std::vector<std::string> arguments{"--single", "-D", target.string(), "-c", "exit_on_error=on"};
+  if (!durable) arguments.emplace_back("-F");
+  arguments.emplace_back("postgres");
+  run_on(programs.directory / "postgres", std::move(arguments), target, user, kRoles);
 }
 
 void create(const Cluster& cluster, const Programs& programs, const User& user, bool durable) {
@@ -161,9 +198,10 @@ void create(const Cluster& cluster, const Programs& programs, const User& user, 
     }
     spdlog::info("making a PostgreSQL {} database in {}", programs.major, cluster.directory.string());
     run_initdb(programs, target, user, durable);
-    std::ofstream settings(fs::path(target) / "postgresql.conf", std::ios::app);
-    settings << kSettings << std::flush;
-    if (!settings) throw Error(ErrorClass::cannot_create, "cannot write " + target + "/postgresql.conf");
+    append(fs::path(target) / "postgresql.conf", std::string(kSettings), std::ios::app);
+    append(fs::path(target) / "pg_hba.conf", std::string(kLogins), std::ios::trunc);
+    append(fs::path(target) / "pg_ident.conf", superusers(user), std::ios::trunc);
+    make_roles(programs, target, user, durable);
     fs::rename(target, cluster.directory);
   } catch (const fs::filesystem_error& error) {
     remove_unfinished(cluster);

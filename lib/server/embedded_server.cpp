@@ -117,7 +117,7 @@ private:
     make_socket_directory(socket_directory_, user_);
     remove_stale_socket();
     const base::Fd log = open_log();
-    Launch launch{programs.directory / "postgres", {}, cluster_.directory, log.get(), user_};
+    Launch launch{programs.directory / "postgres", {}, cluster_.directory, log.get(), user_, -1};
     launch.arguments = {"-D", cluster_.directory.string()};
     const auto set = [&](const std::string& setting) {
       launch.arguments.emplace_back("-c");

@@ -1,8 +1,8 @@
 #pragma once
-// Holdfast's own PostgreSQL, for people who configured none: initdb into <data_dir>/postgres, a
-// Unix socket only, peer-less "trust" inside a 0700 socket directory. It is the same PostgreSQL, run by the server
-// programs of the system. Several holdfast processes of one data directory share the server: each holds a shared lock
-// on <data_dir>/postgres.users; the last one to leave stops it (fast shutdown). Blocking; one thread.
+// Holdfast's own PostgreSQL, for people who configured none: initdb into <data_dir>/postgres, a Unix socket only, in a
+// directory that is closed to other users. The role of the program is no superuser. It is the same PostgreSQL, run by
+// the server programs of the system. Several holdfast processes of one data directory share the server: each holds a
+// shared lock on <data_dir>/postgres.users; the last one to leave stops it (fast shutdown). Blocking; one thread.
 //
 // When the caller is root the server runs as the owner of the data directory if that is not root, else as the system
 // user "postgres" if there is one, else "nobody": PostgreSQL refuses to run as root.

@@ -1,6 +1,6 @@
 #pragma once
 // A lock on a whole file (flock), which the kernel drops when its holder dies, however it dies. Owned by one thread;
-// the destructor unlocks. Private to lib/pg.
+// the destructor unlocks. Private to lib/server.
 
 #include "lib/base/fd.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
 // The running server of one cluster, as its postmaster.pid tells and /proc confirms: a recycled pid does not count.
-// Private to lib/pg; blocking.
+// Private to lib/server; blocking.
 
 #include "lib/base/fd.hpp"
 

@@ -1,5 +1,5 @@
 #pragma once
-// Finds the server programs of PostgreSQL on this machine. Private to lib/pg. Runs `postgres --version` and
+// Finds the server programs of PostgreSQL on this machine. Private to lib/server. Runs `postgres --version` and
 // `pg_config`.
 
 #include <filesystem>

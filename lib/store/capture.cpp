@@ -43,6 +43,17 @@ std::vector<Capture> captures_closest(pg::Connection& connection, const std::str
   return rows(connection.call("select * from holdfast.captures_closest($1, $2::timestamptz, $3)", key, at, limit));
 }
 
+std::optional<double> replay_judged(pg::Connection& connection, const std::string& snapshot,
+                                    const std::string& quality) {
+  return connection.call("select holdfast.replay_judged($1::uuid, $2::jsonb) as score", snapshot, quality)
+      .value()
+      .optional<double>();
+}
+
+std::optional<double> replay_score(pg::Connection& connection, const std::string& snapshot) {
+  return connection.call("select holdfast.replay_score($1::uuid) as score", snapshot).value().optional<double>();
+}
+
 std::vector<ExportedSnapshot> export_snapshots(pg::Connection& connection, const ExportQuery& query,
                                                const std::optional<std::string>& after, std::int64_t limit) {
   return connection

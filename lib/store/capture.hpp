@@ -6,6 +6,7 @@
 #include "lib/warc/capture.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,5 +28,11 @@ std::vector<Capture> captures(pg::Connection& connection, const CaptureQuery& qu
 // Of one key, the closest to a time first.
 std::vector<Capture> captures_closest(pg::Connection& connection, const std::string& key, const std::string& at,
                                       std::int64_t limit);
+
+// Keeps how a sealed snapshot replays (`quality`: JSON as replay_judged() takes it) and returns its score, from 0 to 1.
+std::optional<double> replay_judged(pg::Connection& connection, const std::string& snapshot,
+                                    const std::string& quality);
+// nullopt: it was not tried.
+std::optional<double> replay_score(pg::Connection& connection, const std::string& snapshot);
 
 } // namespace holdfast::store

@@ -1,6 +1,7 @@
 #include "lib/wacz/sorted_lines.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/base/write_all.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -68,12 +69,7 @@ base::Fd temporary_file() {
 }
 
 void write_all(int file, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const auto count = ::write(file, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) fail("cannot write a file");
-    bytes.remove_prefix(static_cast<std::size_t>(count));
-  }
+  if (!base::write_all(file, bytes)) fail("cannot write a file");
 }
 
 void SortedLines::add(std::string line) {

@@ -3,9 +3,9 @@
 #include "lib/base/error.hpp"
 #include "lib/base/json_text.hpp"
 #include "lib/base/sha256.hpp"
+#include "lib/warc/gzip.hpp"
 
 #include <unistd.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -16,21 +16,6 @@ namespace {
 
 constexpr std::size_t kLinesOfBlock = 3000; // of the index, each compressed alone
 constexpr std::size_t kCopied = 1u << 18;
-
-std::string gzip(const std::string& text) {
-  z_stream stream{};
-  if (::deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-    throw base::Error(base::ErrorClass::system, "zlib cannot be started");
-  std::string out(::deflateBound(&stream, text.size()), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-  stream.avail_in = static_cast<uInt>(text.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  ::deflate(&stream, Z_FINISH);
-  out.resize(out.size() - stream.avail_out);
-  ::deflateEnd(&stream);
-  return out;
-}
 
 } // namespace
 
@@ -91,7 +76,7 @@ void Writer::add_index() {
   std::size_t lines = 0;
   const auto flush = [&] {
     if (lines == 0) return;
-    const auto packed = gzip(block);
+    const auto packed = warc::gzip(block);
     write_all(index.get(), packed);
     second += first + " " +
               base::json_text(nlohmann::ordered_json{{"offset", offset},

@@ -16,7 +16,8 @@ struct Parts {
   std::string scheme, host, port, path, query;
 };
 
-std::vector<std::string_view> split(std::string_view text, char at) {
+// Empty ones, too: base::split() leaves them out.
+std::vector<std::string_view> fields_of(std::string_view text, char at) {
   std::vector<std::string_view> parts;
   for (;;) {
     const auto end = text.find(at);
@@ -77,7 +78,7 @@ std::string escaped(std::string_view text) {
 
 std::string normal_path(const std::string& path) {
   std::vector<std::string_view> kept;
-  const auto parts = split(path, '/');
+  const auto parts = fields_of(path, '/');
   for (std::size_t i = 1; i < parts.size(); ++i)
     if (parts[i] == "..") {
       if (kept.empty())
@@ -127,7 +128,7 @@ std::string normal_query(const std::string& query) {
   for (const char* name : {"jsessionid=", "phpsessid=", "sid="})
     strip_session(text, name, 32, alphanumeric);
   strip_cold_fusion(text);
-  auto fields = split(text, '&');
+  auto fields = fields_of(text, '&');
   // By name, then by value: "a" before "a=", "a=b" before "a-b".
   std::stable_sort(fields.begin(), fields.end(), [](std::string_view left, std::string_view right) {
     const auto a = left.find('='), b = right.find('=');
@@ -151,7 +152,7 @@ std::string reversed_host(const std::string& written) {
     const auto end = host.find_first_not_of("0123456789", 3);
     if (end != std::string::npos && host[end] == '.') host.erase(0, end + 1);
   }
-  auto labels = split(host, '.');
+  auto labels = fields_of(host, '.');
   std::reverse(labels.begin(), labels.end());
   std::string result;
   for (const auto& label : labels)

@@ -3,10 +3,10 @@
 #include "lib/base/characters.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/warc/file.hpp"
+#include "lib/warc/gzip.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <stdexcept>
 
@@ -73,34 +73,6 @@ std::string sha1_of(std::string_view bytes) {
   return "sha1:" + base32(digest.finish());
 }
 
-// One gzip member.
-class Member {
-public:
-  explicit Member(int level) {
-    if (::deflateInit2(&stream_, level, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-      throw std::runtime_error("zlib cannot be started");
-  }
-  ~Member() { ::deflateEnd(&stream_); }
-  Member(const Member&) = delete;
-  Member& operator=(const Member&) = delete;
-  template <typename Put>
-  void add(std::string_view bytes, Put&& put, bool last = false) {
-    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
-    stream_.avail_in = static_cast<uInt>(bytes.size());
-    int answer = Z_OK;
-    do {
-      stream_.next_out = reinterpret_cast<Bytef*>(buffer_.data());
-      stream_.avail_out = static_cast<uInt>(buffer_.size());
-      answer = ::deflate(&stream_, last ? Z_FINISH : Z_NO_FLUSH);
-      put(std::string_view(buffer_).substr(0, buffer_.size() - stream_.avail_out));
-    } while (stream_.avail_out == 0 || (last && answer != Z_STREAM_END));
-  }
-
-private:
-  z_stream stream_{};
-  std::string buffer_ = std::string(1u << 16, '\0');
-};
-
 bool compressed_already(const Exchange& exchange) {
   const auto type = media_type(header_of(exchange.response_headers, "content-type"));
   return (type.starts_with("image/") && type != "image/svg+xml") || type.starts_with("video/") ||
@@ -150,7 +122,7 @@ void Writer::write_record(const Record& record, const Spool* body) {
     head += name + ": " + in_header(value) + "\r\n";
   head += "WARC-Block-Digest: sha1:" + base32(block.finish()) + "\r\nContent-Type: " + record.content_type +
           "\r\nContent-Length: " + std::to_string(length) + "\r\n\r\n";
-  Member member(record.level);
+  GzipMember member(record.level);
   const auto out = [this](std::string_view bytes) { put(bytes); };
   member.add(head, out);
   member.add(record.block, out);

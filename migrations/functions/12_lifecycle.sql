@@ -110,6 +110,17 @@ create or replace function holdfast.may_change_sealed()
   select coalesce(nullif(current_setting('holdfast.change_sealed', true), '')::boolean, false)
 $$;
 
+create or replace function holdfast.set_change_sealed(p_value text)
+  returns text language plpgsql as $$
+-- For functions that remove pages. Returns the value before, for the call that restores it. Not a SET clause
+-- of those functions, because only a superuser may create a function with a setting of our own.
+declare
+  v_before constant text := coalesce(current_setting('holdfast.change_sealed', true), '');
+begin
+  perform set_config('holdfast.change_sealed', p_value, true);
+  return v_before;
+end $$;
+
 create or replace function holdfast.never_changes()
   returns trigger language plpgsql as $$
 -- Sealed pages, their results and their attempts are written once. Snapshots that are still open may change.

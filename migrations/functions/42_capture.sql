@@ -85,3 +85,54 @@ create or replace function holdfast.captures_closest(p_key text, p_at timestampt
 $$;
 comment on function holdfast.captures_closest(text, timestamptz, bigint) is
   'Captures of a URL key, the closest to a time first.';
+
+create or replace view holdfast.v_replay_quality as
+  select q.snapshot_id, q.crawl_id, s.url,
+         case when q.problem = '' then least(q.screenshot, q.text, q.resources) else 0 end as score,
+         q.screenshot, q.text, q.resources, q.missing, q.problem, q.at
+    from holdfast.replay_quality q
+    join holdfast.snapshot s on s.id = q.snapshot_id;
+comment on view holdfast.v_replay_quality is
+  'Snapshots that holdfast verify --replay has opened from their WARC files: how well they replay.';
+comment on column holdfast.v_replay_quality.snapshot_id is 'The snapshot.';
+comment on column holdfast.v_replay_quality.crawl_id is 'Its crawl.';
+comment on column holdfast.v_replay_quality.url is 'Its URL.';
+comment on column holdfast.v_replay_quality.score is
+  'The smallest of screenshot, text and resources; 0: it could not be replayed.';
+comment on column holdfast.v_replay_quality.screenshot is
+  'Share of equal pixels of the screenshots; NULL: there is none.';
+comment on column holdfast.v_replay_quality.text is
+  'Share of equal words of the pages; NULL: the capture saved no page.';
+comment on column holdfast.v_replay_quality.resources is
+  'Share of the URLs that were loaded in both; NULL: the browser recorded none.';
+comment on column holdfast.v_replay_quality.missing is
+  'URLs that the replayed page asked for and did not get.';
+comment on column holdfast.v_replay_quality.problem is 'Why it could not be replayed; empty: it was.';
+comment on column holdfast.v_replay_quality.at is 'When it was replayed.';
+
+create or replace function holdfast.replay_judged(p_snapshot uuid, p_quality jsonb)
+  returns real language sql as $$
+  -- The score that v_replay_quality shows.
+  with kept as (
+    insert into holdfast.replay_quality as q (
+        snapshot_id, crawl_id, at, screenshot, text, resources, missing, problem)
+      select e.snapshot_id, e.crawl_id, clock_timestamp(), n.screenshot, n.text, n.resources,
+             coalesce(n.missing, 0), coalesce(n.problem, '')
+        from holdfast.snapshot_sealed e
+        cross join jsonb_to_record(p_quality)
+          as n(screenshot real, text real, resources real, missing integer, problem text)
+        where e.snapshot_id = p_snapshot
+      on conflict (snapshot_id, crawl_id) do update
+        set at = excluded.at, screenshot = excluded.screenshot, text = excluded.text,
+            resources = excluded.resources, missing = excluded.missing, problem = excluded.problem
+      returning q.*)
+  select case when k.problem = '' then least(k.screenshot, k.text, k.resources) else 0 end from kept k
+$$;
+comment on function holdfast.replay_judged(uuid, jsonb) is
+  'Stores how a sealed snapshot replays; returns its score.';
+
+create or replace function holdfast.replay_score(p_snapshot uuid)
+  returns real language sql stable as $$
+  select v.score from holdfast.v_replay_quality v where v.snapshot_id = p_snapshot limit 1
+$$;
+comment on function holdfast.replay_score(uuid) is 'How well a snapshot replays; NULL: it was not tried.';

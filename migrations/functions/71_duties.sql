@@ -112,22 +112,25 @@ create or replace function holdfast.duty_trim_events(p_duty holdfast.duty)
 $$;
 
 create or replace function holdfast.duty_trim_attempts(p_duty holdfast.duty)
-  returns bigint language sql set holdfast.change_sealed = on as $$
-  -- Keeps attempts of open snapshots: they are needed to answer a worker that repeats a call.
-  with gone as (
-    delete from holdfast.attempt a
-      using (select o.snapshot_id, o.crawl_id, o.fence
-               from holdfast.attempt o
-               where o.ended_at < clock_timestamp() - (p_duty).keep
-                 and not exists (select
-                                   from holdfast.snapshot_queue q
-                                   where q.snapshot_id = o.snapshot_id and q.crawl_id = o.crawl_id)
-               limit (p_duty).batch) o
-      where a.snapshot_id = o.snapshot_id and a.crawl_id = o.crawl_id and a.fence = o.fence
-      returning 1
-  )
-  select count(*) from gone
-$$;
+  returns bigint language plpgsql as $$
+-- Keeps attempts of open snapshots: they are needed to answer a worker that repeats a call.
+declare
+  v_before constant text := holdfast.set_change_sealed('on');
+  v_count bigint;
+begin
+  delete from holdfast.attempt a
+    using (select o.snapshot_id, o.crawl_id, o.fence
+             from holdfast.attempt o
+             where o.ended_at < clock_timestamp() - p_duty.keep
+               and not exists (select
+                                 from holdfast.snapshot_queue q
+                                 where q.snapshot_id = o.snapshot_id and q.crawl_id = o.crawl_id)
+             limit p_duty.batch) o
+    where a.snapshot_id = o.snapshot_id and a.crawl_id = o.crawl_id and a.fence = o.fence;
+  get diagnostics v_count = row_count;
+  perform holdfast.set_change_sealed(v_before);
+  return v_count;
+end $$;
 
 create or replace function holdfast.duty_trim_processes(p_duty holdfast.duty)
   returns bigint language sql as $$

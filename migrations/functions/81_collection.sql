@@ -1,6 +1,34 @@
 -- Finished crawls: retry, tags, retention, removal. Removing rows lists their directories in holdfast.purge,
 -- in the same transaction. The runner, or a worker that can reach the archive, deletes the files.
 
+create or replace function holdfast.retry_seeds(
+    p_new uuid, p_ids uuid[], p_failed boolean, p_plugins text[], p_max_depth integer)
+  returns bigint language plpgsql as $$
+-- Seeds of the new crawl: the URLs that crawl_retry was given. Returns how many.
+declare
+  v_count bigint;
+begin
+  insert into holdfast.crawl_seed (crawl_id, position, url, title, tags, depth)
+    select p_new, row_number() over (order by u.depth, u.id), u.url, u.title, u.tags,
+           -- The links of an archived page were followed.
+           case when u.archived then p_max_depth else u.depth end
+      from (select distinct on (s.url_hash)
+                   s.id, s.url, coalesce(nullif(e.title, ''), s.title) as title, s.tags,
+                   least(s.depth, p_max_depth) as depth,
+                   e.outcome in ('succeeded', 'partial') as archived
+              from unnest(p_ids) i(id)
+              join holdfast.snapshot s on s.id = i.id or s.crawl_id = i.id
+              join holdfast.snapshot_sealed e on e.snapshot_id = s.id and e.crawl_id = s.crawl_id
+              where p_failed is not true or (p_plugins = '{}' and e.outcome <> 'succeeded')
+                 or exists (select
+                              from holdfast.archive_result r
+                              where r.snapshot_id = s.id and r.crawl_id = s.crawl_id and r.fence = e.fence
+                                and r.status = 'failed' and r.plugin = any (p_plugins))
+              order by s.url_hash, s.depth) u;
+  get diagnostics v_count = row_count;
+  return v_count;
+end $$;
+
 create or replace function holdfast.crawl_retry(p_new uuid,
     p_ids uuid[], p_failed boolean, p_plugins text[], p_by text)
   returns bigint language plpgsql as $$
@@ -34,24 +62,7 @@ begin
                           coalesce(regexp_replace(nullif(v_source.label, ''), '( \(again\))+$', '')
                                    || ' (again)', ''),
                           'retry_of', v_source.id, 'created_by', p_by));
-  insert into holdfast.crawl_seed (crawl_id, position, url, title, tags, depth)
-    select p_new, row_number() over (order by u.depth, u.id), u.url, u.title, u.tags,
-           -- The links of an archived page were followed.
-           case when u.archived then v_source.max_depth else u.depth end
-      from (select distinct on (s.url_hash)
-                   s.id, s.url, coalesce(nullif(e.title, ''), s.title) as title, s.tags,
-                   least(s.depth, v_source.max_depth) as depth,
-                   e.outcome in ('succeeded', 'partial') as archived
-              from unnest(p_ids) i(id)
-              join holdfast.snapshot s on s.id = i.id or s.crawl_id = i.id
-              join holdfast.snapshot_sealed e on e.snapshot_id = s.id and e.crawl_id = s.crawl_id
-              where p_failed is not true or (v_plugins = '{}' and e.outcome <> 'succeeded')
-                 or exists (select
-                              from holdfast.archive_result r
-                              where r.snapshot_id = s.id and r.crawl_id = s.crawl_id and r.fence = e.fence
-                                and r.status = 'failed' and r.plugin = any (v_plugins))
-              order by s.url_hash, s.depth) u;
-  get diagnostics v_count = row_count;
+  v_count := holdfast.retry_seeds(p_new, p_ids, p_failed, v_plugins, v_source.max_depth);
   if v_count = 0 then
     delete from holdfast.crawl where id = p_new;
     delete from holdfast.event where object_id = p_new;
@@ -157,11 +168,12 @@ $$;
 comment on function holdfast.crawls_expired(bigint) is 'Sealed crawls past keep_until.';
 
 create or replace function holdfast.crawl_remove(p_crawl uuid, p_by text)
-  returns bigint language plpgsql set holdfast.change_sealed = on as $$
+  returns bigint language plpgsql as $$
 -- Returns how many directories are to be deleted.
 declare
   v_status text;
   v_count bigint;
+  v_before text;
 begin
   select status into v_status from holdfast.crawl where id = p_crawl for no key update;
   if not found then return 0; end if;
@@ -174,7 +186,9 @@ begin
       where e.crawl_id = p_crawl and e.directory is not null
     on conflict do nothing;
   get diagnostics v_count = row_count;
+  v_before := holdfast.set_change_sealed('on');
   delete from holdfast.crawl where id = p_crawl;
+  perform holdfast.set_change_sealed(v_before);
   perform holdfast.crawl_page_changes(p_crawl);
   perform holdfast.control_done('remove', 'crawl', p_crawl::text, p_crawl, p_by,
     v_count || ' directories', 0);
@@ -184,13 +198,14 @@ comment on function holdfast.crawl_remove(uuid, text) is
   'Deletes a sealed crawl; its files are listed in purge.';
 
 create or replace function holdfast.snapshot_remove(p_snapshot uuid, p_by text)
-  returns bigint language plpgsql set holdfast.change_sealed = on as $$
+  returns bigint language plpgsql as $$
 -- Returns 1, or 0 if there is no such snapshot. Removing the last one removes the crawl. Pages that were
 -- found on the removed one remember its URL.
 declare
   v_crawl holdfast.crawl;
   v_sealed holdfast.snapshot_sealed;
   v_url text;
+  v_before text;
 begin
   select c.* into v_crawl
     from holdfast.crawl c
@@ -211,10 +226,12 @@ begin
   insert into holdfast.purge (directory)
     select regexp_replace(v_sealed.directory, '/a[0-9]+$', '') where v_sealed.directory is not null
     on conflict do nothing;
+  v_before := holdfast.set_change_sealed('on');
   delete from holdfast.snapshot where id = p_snapshot and crawl_id = v_crawl.id returning url into v_url;
   update holdfast.snapshot
     set parent_id = null, found_on = v_url
     where parent_id = p_snapshot and crawl_id = v_crawl.id;
+  perform holdfast.set_change_sealed(v_before);
   update holdfast.crawl
     set snapshots_total = snapshots_total - 1, bytes = bytes - v_sealed.bytes,
         snapshots_succeeded = snapshots_succeeded - (v_sealed.outcome = 'succeeded')::integer,

@@ -21,6 +21,7 @@ create or replace function holdfast.entry_points()
         directories_unknown, metrics, worker_metrics, hook_cost,
         check_invariants, reference, schedule_find, schedule_next, schedule_times, crawls_expired,
         schema_minimum, token_check, captures, captures_closest, captures_of, export_snapshots,
+        replay_score,
         list_snapshots, list_results, list_events, list_events_after, page_due_latest}'),
       ('holdfast_worker', true, '{
         worker_join, worker_beat, worker_hooks, worker_turn, worker_leave, worker_gone, claim, finish,
@@ -39,7 +40,7 @@ create or replace function holdfast.entry_points()
         worker_drain, collection_pause, collection_resume, host_set, host_forget, host_pause, host_resume,
         host_cancel, schedule_add, schedule_enable, schedule_remove, schedule_run, webhook_set,
         webhook_enable, webhook_remove, webhook_retry, webhook_test, log_level_set, binary_recheck,
-        text_keep, texts_drop, token_add, token_revoke, api_request_once,
+        text_keep, texts_drop, replay_judged, token_add, token_revoke, api_request_once,
         crawl_judge_step}')) e(roles, as_owner, names)
   union all
   select p.proname, 'holdfast_reader, holdfast_operator, holdfast_worker', false

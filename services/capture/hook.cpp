@@ -1,6 +1,7 @@
 #include "services/capture/hook.hpp"
 
 #include "lib/base/utf8.hpp"
+#include "lib/base/write_all.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -39,14 +40,7 @@ const char* word(Status status) {
   return "failed";
 }
 
-void write_out(std::string_view text) {
-  while (!text.empty()) {
-    const auto count = ::write(STDOUT_FILENO, text.data(), text.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return;
-    text.remove_prefix(static_cast<std::size_t>(count));
-  }
-}
+void write_out(std::string_view text) { base::write_all(STDOUT_FILENO, text); }
 
 std::string in_seconds(double seconds) {
   std::string text = std::to_string(seconds);

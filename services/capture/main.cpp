@@ -1,8 +1,9 @@
 // holdfast-capture SCRIPT [--url=URL ...]: the built-in hooks. SCRIPT is the hook's file; it names this program as its
-// interpreter, and its directory is the plugin.
+// interpreter, and its directory is the plugin. For holdfast-capture replay DIRECTORY, see replay.hpp.
 #include "services/capture/browser_host.hpp"
 #include "services/capture/hook.hpp"
 #include "services/capture/readers.hpp"
+#include "services/capture/replay.hpp"
 #include "services/capture/tab.hpp"
 #include "services/capture/view.hpp"
 #include "services/capture/wget.hpp"
@@ -28,6 +29,7 @@ int main(int count, char** arguments) {
     std::cerr << "usage: holdfast-capture HOOK --url=URL\n";
     return 64;
   }
+  if (count == 3 && std::string_view(arguments[1]) == "replay") return run_replay(arguments[2]);
   const std::filesystem::path script = arguments[1];
   const auto plugin = script.parent_path().filename().string();
   if (script.filename().string().starts_with("on_CrawlSetup")) return run_browser_host();

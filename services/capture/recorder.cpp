@@ -201,6 +201,8 @@ void Recorder::paused(const Json& parameters, const std::string& session) {
     browser_.send("Fetch.failRequest", {{"requestId", pause}, {"errorReason", "BlockedByClient"}}, session);
     return;
   }
+  if (rules_.source != nullptr && on_the_network(url))
+    return answer_from(*rules_.source, browser_, parameters, session);
   const auto known = entries_.find(id);
   const bool can_wait =
       type != "Document" && !id.empty() && on_the_network(url) && type != "Ping" && type != "Preflight";

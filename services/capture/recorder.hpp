@@ -8,6 +8,7 @@
 
 #include "lib/warc/writer.hpp"
 #include "services/capture/devtools.hpp"
+#include "services/capture/replay_source.hpp"
 
 #include <deque>
 #include <functional>
@@ -29,6 +30,7 @@ public:
   };
   struct Rules {
     std::uint64_t most_bytes{0};
+    ReplaySource* source{nullptr}; // answers in place of the network; null: the network does
     // Why a request must not be sent ("" : it may), in words for people.
     std::function<std::string(const std::string& url, const std::string& type, const std::string& frame)> refuse;
     // A document's response has come; true: it is taken here instead of being shown (see take_body).

@@ -50,9 +50,10 @@ std::string not_a_page(const std::string& content_type, const std::string& dispo
 
 class Tab {
 public:
-  explicit Tab(Job& job)
-      : job_(job), give_up_(job.deadline() -
-                            std::chrono::duration_cast<Clock::duration>(Seconds(std::min(15.0, 0.25 * job.timeout())))),
+  Tab(Job& job, ReplaySource* source)
+      : job_(job), source_(source),
+        give_up_(job.deadline() -
+                 std::chrono::duration_cast<Clock::duration>(Seconds(std::min(15.0, 0.25 * job.timeout())))),
         limit_(Job::size("BROWSER_MAX_SIZE", "1g")), browser_(browser_socket()),
         warc_(kWarc, {{"date", base::utc_timestamp()},
                       {"software", "Holdfast"},
@@ -85,6 +86,7 @@ private:
   std::string site() const { return host_in(job_.url()); }
 
   Job& job_;
+  ReplaySource* const source_;      // null: the network
   const Clock::time_point give_up_; // then only the time to save the page is left
   const std::uint64_t limit_;
   DevTools browser_;
@@ -104,6 +106,7 @@ private:
 Recorder::Rules Tab::rules() {
   Recorder::Rules rules;
   rules.most_bytes = limit_;
+  rules.source = source_;
   rules.refuse = [this](const auto& url, const auto& type, const auto& frame) { return refuse(url, type, frame); };
   rules.keep_from_browser = [this](const Json& paused) { return keep_from_browser(paused); };
   rules.finished = [this](const Recorder::Finished& exchange) { finished(exchange); };
@@ -113,6 +116,7 @@ Recorder::Rules Tab::rules() {
 // A page on the internet must not read machines inside through our browser. If the page itself is inside, the operator
 // has allowed that. Names are resolved for the page itself only. The egress proxy judges better: all connections.
 std::string Tab::refuse(const std::string& url, const std::string& type, const std::string& frame) {
+  if (source_ != nullptr) return {}; // nothing is connected to
   const auto host = host_in(url);
   if (host.empty() || host == site() || !egress_proxy().empty()) return {};
   const bool main = type == "Document" && frame == frame_;
@@ -407,15 +411,17 @@ Result Tab::run() {
   return close();
 }
 
-} // namespace
-
-Result run_tab(Job& job) {
+Result run_with(Job& job, ReplaySource* source) {
   struct sigaction action {};
   action.sa_handler = [](int) { told_to_end = 1; };
   ::sigaction(SIGTERM, &action, nullptr);
   ::sigaction(SIGINT, &action, nullptr);
-  Tab tab(job);
-  return tab.run();
+  return Tab(job, source).run();
 }
+
+} // namespace
+
+Result run_tab(Job& job) { return run_with(job, nullptr); }
+Result replay_tab(Job& job, ReplaySource& source) { return run_with(job, &source); }
 
 } // namespace holdfast::capture

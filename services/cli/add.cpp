@@ -25,7 +25,6 @@
 #include <iostream>
 #include <memory>
 #include <set>
-#include <thread>
 
 namespace holdfast::cli {
 
@@ -35,11 +34,10 @@ enum class Followed { to_the_end, deserted, stopped };
 
 // Follows a crawl that others work on until it is sealed, or no worker is left.
 Followed follow(pg::Connection& connection, const std::string& crawl_id) {
-  while (!told_to_end()) {
+  do {
     if (store::crawl(connection, crawl_id).status == "sealed") return Followed::to_the_end;
     if (store::status(connection).workers == 0) return Followed::deserted;
-    std::this_thread::sleep_for(std::chrono::milliseconds(200)); // a poll, interruptible by signals
-  }
+  } while (!told_to_end_within(std::chrono::milliseconds(200)));
   return Followed::stopped;
 }
 

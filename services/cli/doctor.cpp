@@ -6,6 +6,7 @@
 #include "lib/process/launcher.hpp"
 #include "services/cli/fonts.hpp"
 #include "services/cli/output.hpp"
+#include "services/cli/temporary_directory.hpp"
 #include "services/cli/verbs.hpp"
 #include "services/worker/binary_lookup.hpp"
 #include "services/worker/binary_resolver.hpp"
@@ -27,28 +28,6 @@
 namespace holdfast::cli {
 
 namespace {
-
-// A directory of our own that goes with us.
-class TemporaryDirectory {
-public:
-  TemporaryDirectory() {
-    std::string name = (std::filesystem::temp_directory_path() / "holdfast-doctor-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr)
-      throw base::Error(base::ErrorClass::cannot_create,
-                        "cannot create a directory in " + std::filesystem::temp_directory_path().string());
-    path_ = name;
-  }
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
-private:
-  std::filesystem::path path_;
-};
 
 // What binaries say, asked one after the other; versions once each.
 class Versions {
@@ -75,7 +54,7 @@ public:
   }
 
 private:
-  TemporaryDirectory scratch_;
+  TemporaryDirectory scratch_{"doctor"};
   asio::io_context io_;
   std::unique_ptr<process::Launcher> launcher_;
   std::map<std::string, std::string> versions_;

@@ -3,6 +3,7 @@
 #include "lib/store/worker.hpp"
 #include "services/cli/input.hpp"
 #include "services/cli/output.hpp"
+#include "services/cli/signals.hpp"
 #include "services/cli/targets.hpp"
 #include "services/cli/verbs.hpp"
 
@@ -11,7 +12,6 @@
 #include <chrono>
 #include <iostream>
 #include <memory>
-#include <thread>
 
 namespace holdfast::cli {
 
@@ -44,7 +44,7 @@ int drain(Context& context, const DrainOptions& options) {
   // As long as it lives it beats; one that does not lapses.
   while (options.wait && !store::workers_running(connection, workers).empty()) {
     store::lapse_workers(connection);
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    if (told_to_end_within(std::chrono::milliseconds(500))) return base::kExitInterrupted;
   }
   return base::kExitSuccess;
 }

@@ -15,7 +15,6 @@
 #include <iostream>
 #include <memory>
 #include <set>
-#include <thread>
 #include <utility>
 
 namespace holdfast::cli {
@@ -106,7 +105,7 @@ int follow(Context& context, const std::string& crawl, Seen seen) {
       if (!lost) std::cerr << "holdfast: " << error.what() << "; trying again\n";
       lost = true;
     }
-    std::this_thread::sleep_for(kEventPoll);
+    told_to_end_within(kEventPoll);
   }
   return base::kExitInterrupted;
 }

@@ -25,7 +25,6 @@
 #include <optional>
 #include <set>
 #include <sstream>
-#include <thread>
 
 namespace holdfast::cli {
 
@@ -247,7 +246,7 @@ int logs(Context& context, const LogOptions& options) {
       if (ending) return base::kExitInterrupted;
       break;
     }
-    std::this_thread::sleep_for(kLogPoll);
+    told_to_end_within(kLogPoll);
   }
   if (!elsewhere.empty() && !context.json())
     std::cerr << "it runs on another machine (" << printable(elsewhere)

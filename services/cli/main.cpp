@@ -2,12 +2,15 @@
 // exit code.
 
 #include "lib/base/error.hpp"
+#include "lib/base/hide_secrets.hpp"
 #include "lib/server/embedded_server.hpp"
 #include "services/cli/examples.hpp"
 #include "services/cli/mistakes.hpp"
 #include "services/cli/verbs.hpp"
 
 #include <CLI/CLI.hpp>
+
+#include <unistd.h>
 
 #include <algorithm>
 #include <clocale>
@@ -77,6 +80,7 @@ void parse(CLI::App& app, std::vector<std::string> words) {
 } // namespace
 
 int main(int argc, char** argv) {
+  base::hide_secrets(environ);
   std::setlocale(LC_CTYPE, "C.UTF-8"); // widths of characters in tables
   CLI::App app{"Holdfast keeps web pages: URLs in PostgreSQL, archived by any number of workers.", "holdfast"};
   app.require_subcommand(1);

@@ -17,7 +17,6 @@
 
 #include <chrono>
 #include <iostream>
-#include <thread>
 
 namespace holdfast::cli {
 
@@ -110,8 +109,8 @@ int serve(Context& context) {
   if (guest != serve::Role::operator_) std::cout << "  sign in with a token: holdfast token add NAME --role operator\n";
   std::cout << std::flush;
   spdlog::info("pages on {}, archived files on {}", shown(endpoint, server.port()), shown(beside, file_server.port()));
-  while (!told_to_end())
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  while (!told_to_end_within(std::chrono::milliseconds(100)))
+    ;
   return base::kExitSuccess;
 }
 

@@ -4,6 +4,8 @@
 
 #include <boost/asio/co_spawn.hpp>
 
+#include <poll.h>
+
 #include <algorithm>
 #include <csignal>
 #include <exception>
@@ -35,6 +37,11 @@ void note_signals() {
 bool told_to_end() {
   static const bool noting = (note(0), true);
   return noting && noted != 0;
+}
+
+bool told_to_end_within(std::chrono::milliseconds time) {
+  if (!told_to_end()) ::poll(nullptr, 0, static_cast<int>(time.count()));
+  return told_to_end();
 }
 
 Signals::Signals(asio::io_context& io, base::StopSignal& stop) : set_(io, SIGINT, SIGTERM, SIGHUP), stop_(stop) {

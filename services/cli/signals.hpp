@@ -19,6 +19,8 @@ void note_signals();
 // True once SIGINT, SIGTERM or SIGHUP has come; calling it the first time begins to note them. System calls that wait
 // are then interrupted.
 bool told_to_end();
+// For verbs that look again and again: waits so long, or until such a signal comes. Returns told_to_end().
+bool told_to_end_within(std::chrono::milliseconds time);
 
 // SIGTERM and SIGHUP drain, SIGINT stops; each further one is one step stronger. SIGUSR1 switches debugging on and off.
 class Signals {

@@ -1,5 +1,6 @@
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/write_all.hpp"
 #include "lib/store/live.hpp"
 #include "services/cli/checks.hpp"
 #include "services/cli/output.hpp"
@@ -30,14 +31,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr std::array<const char*, 4> kOrders{"age", "plugin", "url", "worker"};
 
-void write_all(std::string_view text) {
-  while (!text.empty()) {
-    const auto wrote = ::write(STDOUT_FILENO, text.data(), text.size());
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) return;
-    text.remove_prefix(static_cast<std::size_t>(wrote));
-  }
-}
+void print(std::string_view text) { base::write_all(STDOUT_FILENO, text); }
 
 // The terminal while we draw: a screen of its own, no echo, keys at once. The destructor gives back what was there.
 class Screen {
@@ -49,10 +43,10 @@ public:
     now.c_cc[VMIN] = 0;
     now.c_cc[VTIME] = 0;
     ::tcsetattr(STDIN_FILENO, TCSANOW, &now);
-    write_all("\x1b[?1049h\x1b[?25l");
+    print("\x1b[?1049h\x1b[?25l");
   }
   ~Screen() {
-    write_all("\x1b[?25h\x1b[?1049l");
+    print("\x1b[?25h\x1b[?1049l");
     ::tcsetattr(STDIN_FILENO, TCSANOW, &before_);
   }
   Screen(const Screen&) = delete;
@@ -63,7 +57,7 @@ public:
     std::string frame = "\x1b[?2026h\x1b[H";
     for (std::size_t at = 0; at < lines.size(); ++at)
       frame += lines[at] + "\x1b[0m\x1b[K" + (at + 1 < lines.size() ? "\r\n" : "");
-    write_all(frame + "\x1b[J\x1b[?2026l");
+    print(frame + "\x1b[J\x1b[?2026l");
   }
 
 private:

@@ -1,19 +1,24 @@
 #include "lib/archive/verify.hpp"
 
 #include "lib/archive/attempt.hpp"
+#include "lib/archive/captures.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/json_text.hpp"
 #include "lib/base/url.hpp"
+#include "lib/store/export.hpp"
 #include "lib/store/verify.hpp"
 #include "lib/store/view.hpp"
 #include "services/cli/input.hpp"
 #include "services/cli/output.hpp"
 #include "services/cli/unknown_directories.hpp"
 #include "services/cli/verbs.hpp"
+#include "services/cli/verify_replay.hpp"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <functional>
 #include <iostream>
 #include <optional>
 
@@ -25,9 +30,14 @@ struct VerifyOptions {
   std::vector<std::string> ids; // crawls or snapshots, whole or shortened
   bool all{false};
   bool collect{false}; // remove what lost attempts left beside them
+  bool replay{false};
+  int every{1};         // of the snapshots that are replayed
+  std::string pictures; // where their screenshots go
 };
 
 constexpr int kVerifyBatch = 500;
+
+using EachSealed = std::function<void(const std::function<void(const store::SealedFiles&)>&)>;
 
 struct Tally {
   std::size_t snapshots{0}, without_files{0}, defects{0}, leftovers{0}, removed{0}, without_row{0};
@@ -48,7 +58,11 @@ void verify_one(Context& context, const archive::Root& root, const store::Sealed
   if (sealed.directory.empty()) {
     ++tally.without_files; // refused, cancelled, quarantined, or failed before anything was published
   } else {
-    for (const auto& defect : archive::verify_attempt(root, sealed.directory, sealed.manifest_sha256)) {
+    auto defects = archive::verify_attempt(root, sealed.directory, sealed.manifest_sha256);
+    const auto captures = store::captures_of(context.connection(), {sealed.snapshot_id});
+    for (auto& defect : archive::verify_captures(root, sealed.directory, {captures.begin(), captures.end()}))
+      defects.push_back(std::move(defect));
+    for (const auto& defect : defects) {
       ++tally.defects;
       print(context, defect.kind, sealed.snapshot_id, defect.path);
     }
@@ -69,7 +83,63 @@ void verify_one(Context& context, const archive::Root& root, const store::Sealed
   }
 }
 
-// 1 if any file is missing, changed, unreadable, or should not be there, or a snapshot's directory has no row.
+struct Replayed {
+  std::size_t snapshots{0}, failed{0}, without_warc{0};
+  double worst{1};
+};
+
+std::string percent(const nlohmann::json& share) {
+  return share.is_number() ? std::to_string(static_cast<int>(share.get<double>() * 100)) + " %" : "-";
+}
+
+void replay_one(Context& context, ReplayCheck& check, const store::SealedFiles& sealed, Replayed& told) {
+  const auto quality = check.check(sealed);
+  if (!quality) {
+    ++told.without_warc;
+    return;
+  }
+  ++told.snapshots;
+  const auto problem = quality->detail.value("problem", "");
+  if (!problem.empty()) ++told.failed;
+  if (quality->score) told.worst = std::min(told.worst, *quality->score);
+  nlohmann::ordered_json line = {{"type", "Replay"}, {"snapshot_id", sealed.snapshot_id}, {"url", sealed.url}};
+  line["score"] = quality->score ? nlohmann::ordered_json(*quality->score) : nlohmann::ordered_json();
+  for (const char* name : {"screenshot", "text", "resources", "missing", "missing_urls", "problem"})
+    line[name] = quality->detail.value(name, nlohmann::json());
+  if (context.json())
+    std::cout << base::json_text(line) << std::endl;
+  else
+    std::cout << percent(line["score"]) << "  " << printable(sealed.url) << "  "
+              << (problem.empty() ? "screenshot " + percent(line["screenshot"]) + ", text " + percent(line["text"]) +
+                                        ", resources " + percent(line["resources"])
+                                  : printable(problem))
+              << std::endl;
+}
+
+// 1 if a snapshot cannot be replayed. How alike the others look is told and stored.
+int verify_replay(Context& context, const VerifyOptions& options, const archive::Root& root, const EachSealed& each) {
+  ReplayCheck check(context, root, options.pictures);
+  Replayed told;
+  int place = 0;
+  each([&](const store::SealedFiles& sealed) {
+    if (!sealed.directory.empty() && place++ % options.every == 0) replay_one(context, check, sealed, told);
+  });
+  if (context.json())
+    std::cout << nlohmann::ordered_json{{"type", "Replays"},
+                                        {"snapshots", told.snapshots},
+                                        {"failed", told.failed},
+                                        {"without_warc", told.without_warc},
+                                        {"worst", told.worst}}
+                     .dump()
+              << std::endl;
+  else
+    std::cout << told.snapshots << " snapshots replayed, " << told.failed << " of them failed, " << told.without_warc
+              << " without a WARC file" << std::endl;
+  return told.failed == 0 ? base::kExitSuccess : base::kExitFailedWork;
+}
+
+// 1 if any file is missing, changed, unreadable, or should not be there, if the index of the WARC files is wrong, or if
+// a snapshot's directory has no row.
 int verify(Context& context, const VerifyOptions& options) {
   if (options.ids.empty() != options.all)
     throw base::Error(base::ErrorClass::usage, "nothing to verify: name crawls or snapshots, or use --all",
@@ -80,17 +150,20 @@ int verify(Context& context, const VerifyOptions& options) {
   if (options.all) targets.emplace_back(std::nullopt);
   for (const auto& id : read_ids(options.ids))
     targets.emplace_back(store::find(connection, id).id);
-  Tally tally;
-  for (const auto& target : targets) {
-    std::optional<std::string> after;
-    for (;;) {
-      const auto batch = store::sealed_files(connection, target, after, kVerifyBatch);
-      for (const auto& sealed : batch)
-        verify_one(context, root, sealed, options.collect, tally);
-      if (batch.size() < kVerifyBatch) break;
-      after = batch.back().snapshot_id;
+  const EachSealed each = [&](const auto& take) {
+    for (const auto& target : targets) {
+      std::optional<std::string> after;
+      for (;;) {
+        const auto batch = store::sealed_files(connection, target, after, kVerifyBatch);
+        std::for_each(batch.begin(), batch.end(), take);
+        if (batch.size() < kVerifyBatch) break;
+        after = batch.back().snapshot_id;
+      }
     }
-  }
+  };
+  if (options.replay) return verify_replay(context, options, root, each);
+  Tally tally;
+  each([&](const store::SealedFiles& sealed) { verify_one(context, root, sealed, options.collect, tally); });
   if (options.all)
     each_unknown_directory(connection, archive::Files(root), {}, [&](const std::string& directory) {
       ++tally.without_row;
@@ -108,7 +181,8 @@ int verify(Context& context, const VerifyOptions& options) {
               << '\n';
   else
     std::cout << tally.snapshots << " snapshots checked, " << tally.without_files << " of them without files: "
-              << (tally.defects == 0 ? "all files are as they were sealed" : std::to_string(tally.defects) + " defects")
+              << (tally.defects == 0 ? "all files and their index are as they were sealed"
+                                     : std::to_string(tally.defects) + " defects")
               << (tally.leftovers == 0 ? std::string()
                   : options.collect
                       ? ", " + std::to_string(tally.removed) + " leftovers of lost attempts removed"
@@ -128,6 +202,13 @@ Action verify_verb(CLI::App& command) {
   command.add_option("ids", options->ids, "Crawls or snapshots; - reads them from standard input");
   command.add_flag("--all", options->all, "Everything");
   command.add_flag("--collect", options->collect, "Remove what lost attempts have left beside them");
+  const auto replay = command.add_flag(
+      "--replay", options->replay, "Open each from its WARC files, without a network, and compare it with the capture");
+  command.add_option("--every", options->every, "Replay only one of so many snapshots")
+      ->check(CLI::PositiveNumber)
+      ->needs(replay);
+  command.add_option("--pictures", options->pictures, "Keep the screenshots of capture and replay in this directory")
+      ->needs(replay);
   return [options](Context& context) { return verify(context, *options); };
 }
 

@@ -4,11 +4,11 @@
     capture.py --bin build/release/bin [--old COMMIT] [--pages 12] [--slots 1,2] [--plugins a,b] [--runs 2]
                [--option KEY=VALUE] [--tools DIR]
 
-Articles of about 700 kB with 14 requests each, served on this machine. --old: also the plugins of an earlier commit, in
-turns, run by the same program. --tools: the directory of tests/compat/run --tools; a minimal script that drives one
-Chromium, and abx-dl, take turns too. With --plugins it is wget, one process for each page. Each run has a collection, a PostgreSQL and a worker of its own; their start and stop
-count.
-Needs root and the cpuacct controller; without it the CPU is that of the processes that were waited for.
+Articles of about 700 kB with 14 requests each, served on this machine. --old: also the plugins of an earlier commit,
+in turns, run by the same program. --tools: the directory of tests/compat/run --tools; a minimal script that drives
+one Chromium, and abx-dl, take turns too. With --plugins it is wget, one process for each page. Each run has a
+collection, a PostgreSQL and a worker of its own; their start and stop count. Needs root and the cpuacct controller;
+without it the CPU is that of the processes that were waited for.
 """
 
 import argparse

@@ -1,4 +1,5 @@
-"""For every day, in seconds: ratios with margins that only a change of kind oversteps. The best of three counts, as machines are busy."""
+"""For every day, in seconds: ratios with margins that only a change of kind oversteps. The best of three counts, as
+machines are busy."""
 
 import drain
 import latency

@@ -1,4 +1,5 @@
-"""The same real plugins on the same pages of the local test site: through holdfast, through abx-dl, and the hooks run by hand."""
+"""The same real plugins on the same pages of the local test site: through holdfast, through abx-dl, and the hooks run
+by hand."""
 
 import concurrent.futures
 import importlib.machinery

@@ -1,4 +1,5 @@
-"""Hooks a second, and what a hook costs: lib/process against plain posix_spawn and xargs (whose children share one output, and so make no files)."""
+"""Hooks a second, and what a hook costs: lib/process against plain posix_spawn and xargs (whose children share one
+output, and so make no files)."""
 
 import json
 import os

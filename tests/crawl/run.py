@@ -48,20 +48,12 @@ class Collection(runner.Collection):
     def __init__(self, **options):
         super().__init__(**options)
         shutil.rmtree(self.directory / "plugins" / "note")
-        plugin = self.directory / "plugins" / "fetch"
-        plugin.mkdir()
-        (plugin / "config.json").write_text("{}")
-        shutil.copy(HERE / "fetch.sh", plugin / "on_Snapshot__50_fetch.sh")
+        self.hook("fetch", "on_Snapshot__50_fetch.sh", (HERE / "fetch.sh").read_text())
         self.archive = self.directory / "data" / "archive"
 
-    def environment(self, *arguments):
-        return {
-            **super().environment(*arguments),
-            "HOLDFAST_LEASE": "5s",
-            "HOLDFAST_BEAT": "1s",
-            "HOLDFAST_MARGIN": "1s",
-            "HOLDFAST_KILL_GRACE": "200ms",
-        }
+    def environment(self, address=None, **settings):
+        short = {"LEASE": "5s", "BEAT": "1s", "MARGIN": "1s", "KILL_GRACE": "200ms"}
+        return super().environment(address, **{f"HOLDFAST_{name}": value for name, value in short.items()} | settings)
 
     def workers(self, count, slots=4, first=0, **settings):
         return [

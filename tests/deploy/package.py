@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the Debian package of a build and looks at it: what is in it, what it needs, what lintian says, and that it works.
+"""Makes the Debian package of a build and looks at it: what is in it, what it needs, what lintian says, that it works.
 
     tests/deploy/package.py --build DIRECTORY [--root DIRECTORY]
 

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Checks migrations/ against the latest release, a tag v<version>.
 
-Numbered files of a release never change. If files in functions/ changed since, there is a new numbered file too (a comment is
-enough): the highest number alone says which of two releases has the newer functions.
+Numbered files of a release never change. If files in functions/ changed since, there is a new numbered file too (a
+comment is enough): the highest number alone says which of two releases has the newer functions.
 
-    tests/deploy/release.py [DIRECTORY]      exit 0: correct, or nothing was released yet; 1: not correct; 77: no git repository
+    tests/deploy/release.py [DIRECTORY]
+
+Exit 0: correct, or nothing was released yet; 1: not correct; 77: no git repository.
 """
 
 import pathlib

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """A cluster over time and over machines: upgrade, backup and restore, two machines on one crawl, an object store.
 
-    tests/deploy/run.py --holdfast build/dev/bin/holdfast --short             what ctest runs, under a minute on a quiet machine
-    tests/deploy/run.py --holdfast build/dev/bin/holdfast                     also the restore to a point in time, and Bucket
-    tests/deploy/run.py --holdfast ... --install-s3-server Bucket             with a real S3 server, installed by `go install`
+    tests/deploy/run.py --holdfast build/dev/bin/holdfast --short     what ctest runs: a minute on a quiet machine
+    tests/deploy/run.py --holdfast build/dev/bin/holdfast             also the restore to a point in time, and Bucket
+    tests/deploy/run.py --holdfast ... --install-s3-server Bucket     with a real S3 server, made by `go install`
 
-Real holdfast processes, real PostgreSQL servers. Machines needs root and network namespaces; Bucket needs versitygw (found on the
-PATH, named by --s3-server, or installed from the Go module proxy into a temporary directory, which takes minutes). Each says why it
-is left out.
+Real holdfast processes, real PostgreSQL servers. Machines needs root and network namespaces; Bucket needs versitygw
+(found on the PATH, named by --s3-server, or installed from the Go module proxy into a temporary directory, which takes
+minutes). Each says why it is left out.
 """
 
 import argparse
@@ -29,6 +29,7 @@ import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "cluster")]
+from harness import collection as harness  # noqa: E402
 from harness.machine import Machine, network_namespaces  # noqa: E402
 from harness.postgres import give  # noqa: E402
 from harness.proxy import Proxy  # noqa: E402
@@ -63,19 +64,14 @@ class Server(Postgres):
             file.write("host all all 10.199.0.0/16 trust\n")
 
 
-class Collection:
-    """A server, an archive, and holdfast processes. Leaving it ends and removes everything."""
+class Collection(harness.Collection):
+    """A server, an archive, and holdfast processes."""
 
     def __init__(self, archive=None, server=Server):
-        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="holdfast-deploy-"))
-        self.directory.chmod(0o711)
-        self.processes, self.servers = [], []
+        super().__init__(OPTIONS.holdfast, "deploy")
+        self.servers = []
         self.archive = archive or self.directory / "archive"
-        plugin = self.directory / "plugins" / "page"
-        plugin.mkdir(parents=True)
-        hook = plugin / "on_Snapshot__50_page.sh"
-        hook.write_text(HOOK)
-        hook.chmod(0o755)
+        self.hook("page", "on_Snapshot__50_page.sh", HOOK)
         self.server = self.add_server(server)
 
     def add_server(self, kind=Server):
@@ -83,23 +79,15 @@ class Collection:
         self.servers.append(server)
         return server
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        for process in self.processes:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            process.log.close()
+    def release(self):
         for server in self.servers:
             server.stop()
-        shutil.rmtree(self.directory, ignore_errors=True)
 
-    def environment(self, address="127.0.0.1", data="data", **more):
-        settings = {
-            "DATABASE_URL": f"postgresql://holdfast@{address}:{self.server.port}/holdfast?sslmode=disable&gssencmode=disable",
-            "DATA_DIR": self.directory / data,
+    def environment(self, address=None, **settings):
+        place = f"{address or '127.0.0.1'}:{self.server.port}"
+        own = {
+            "DATABASE_URL": f"postgresql://holdfast@{place}/holdfast?sslmode=disable&gssencmode=disable",
+            "DATA_DIR": self.directory / "data",
             "ARCHIVE_ROOT": self.archive,
             "PLUGINS_PATH": self.directory / "plugins",
             "LEASE": "4s",
@@ -118,46 +106,14 @@ class Collection:
         return {
             **environment,
             "HOME": str(self.directory),
-            **{"HOLDFAST_" + k: str(v) for k, v in settings.items()},
-            **more,
+            **{"HOLDFAST_" + k: str(v) for k, v in own.items()},
+            **settings,
         }
 
-    def start(self, *arguments, machine=None, **more):
+    def start(self, *arguments, **settings):
         """A process with a data directory of its own, as on a host of its own."""
-        number = len(self.processes)
-        log = open(self.directory / f"log{number}", "w+", encoding="utf-8")
-        enter = ["ip", "netns", "exec", machine.name] if machine else []
-        process = subprocess.Popen(
-            [*enter, OPTIONS.holdfast, *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-            env=self.environment(machine.address if machine else "127.0.0.1", f"data{number}", **more),
-        )
-        process.log = log
-        self.processes.append(process)
-        return process
-
-    def holdfast(self, *arguments, expect=0, **more):
-        done = subprocess.run(
-            [OPTIONS.holdfast, *map(str, arguments)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=self.environment(**more),
-            timeout=120,
-            check=False,
-        )
-        if expect is not None and done.returncode != expect:
-            raise AssertionError(
-                f"holdfast {' '.join(map(str, arguments))}: exit {done.returncode} instead of {expect}\n{done.stdout}{done.stderr}"
-            )
-        return done
-
-    def lines(self, *arguments, **more):
-        return [json.loads(line) for line in self.holdfast(*arguments, **more).stdout.splitlines()]
+        data = str(self.directory / f"data{len(self.processes)}")
+        return super().start(*arguments, **{"HOLDFAST_DATA_DIR": data, **settings})
 
     def add(self, count, tenths=2, megabytes=0, name="p", **more):
         return self.lines(
@@ -170,14 +126,6 @@ class Collection:
 
     def sealed(self):
         return int(self.sql("select count(*) from holdfast.snapshot_sealed"))
-
-    def until(self, what, condition, seconds=60):
-        return until(what, condition, seconds, self.logs)
-
-    def logs(self):
-        return "".join(
-            f"--- {p.args} ({p.poll()})\n{pathlib.Path(p.log.name).read_text()[-2500:]}" for p in self.processes
-        )
 
     def all_sealed(self, count, seconds=120):
         self.until(

@@ -1,5 +1,6 @@
 """What can be checked about the text of the repository: its lines, its words, its links, the paths and verbs it names."""
 
+import ast
 import io
 import re
 import subprocess
@@ -81,6 +82,21 @@ class Documents(unittest.TestCase):
             strings = r"""\"[^\"]*\"|'[^']*'|`[^`]*`|\S+://\S+"""
             long += [f"{name}:{n}: {len(line)}" for n, line in lines if len(re.sub(strings, "", line)) > width]
         self.none_of(long, "lines over the width of their kind")
+
+    def test_comments_are_wrapped(self):
+        """Comments of scripts and of files that configure something, and the texts that describe Python modules."""
+        long = []
+        for name in tracked():
+            path = Path(name)
+            text = text_of(name)
+            if path.suffix == ".py" or (not path.suffix and text.startswith("#!/usr/bin/env python3")):
+                lines = enumerate((ast.get_docstring(ast.parse(text)) or "").splitlines(), 1)
+            elif path.suffix in ("", ".yml", ".yaml", ".conf", ".service") or path.name == "CMakeLists.txt":
+                lines = ((n, line) for n, line in enumerate(text.splitlines(), 1) if line.lstrip().startswith("# "))
+            else:
+                continue
+            long += [f"{name}:{n}: {len(line)}" for n, line in lines if len(line) > 120 and "://" not in line]
+        self.none_of(long, "comments over 120 columns")
 
     def test_no_banned_word(self):
         found = []

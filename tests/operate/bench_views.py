@@ -2,11 +2,12 @@
 """What the views, verbs and pages for people cost in a large collection.
 
 bench_views.py [SNAPSHOTS] [--program FILE] [--markdown]
-    Starts a PostgreSQL of its own, fills a collection with SNAPSHOTS (default 1,000,000) and prints the median time of each view and function; with a
-    built program also of each verb (the whole process) and each page. Numbers depend on the machine.
+    Starts a PostgreSQL of its own, fills a collection with SNAPSHOTS (default 1,000,000) and prints the median time of
+    each view and function; with a built program also of each verb (the whole process) and each page. Numbers depend
+    on the machine.
 bench_views.py --budget
-    For ctest: no times. In two collections, one four times as large as the other, each view and function reads about as many pages of the database:
-    none looks at everything. Says as well which view is not asked for here.
+    For ctest: no times. In two collections, one four times as large as the other, each view and function reads about
+    as many pages of the database: none looks at everything. Says as well which view is not asked for here.
 """
 
 import http.client
@@ -121,6 +122,7 @@ ASKS = [
         "select * from holdfast.v_attempt where snapshot_id = (select snapshot_id from holdfast.snapshot_sealed limit 1)",
     ),
     ("v_capture of a URL", "select * from holdfast.v_capture where url_key = 'test,site)/' order by at limit 50"),
+    ("v_replay_quality, the worst", "select * from holdfast.v_replay_quality order by score limit 50"),
     ("v_status", "select * from holdfast.v_status"),
     ("v_crawl", "select * from holdfast.v_crawl order by created_at desc limit 50"),
     ("v_snapshot", "select * from holdfast.v_snapshot order by id desc limit 50"),

@@ -6,73 +6,57 @@
 
 Machines needs root and network namespaces, and is left out otherwise.
 
-What is asserted is read from the database's own record (runner_term, duty_run, check_invariants), not from clocks of this program,
-except that a new leading runner must be there within one lease.
+What is asserted is read from the database's own record (runner_term, duty_run, check_invariants), not from clocks of
+this program, except that a new leading runner must be there within one lease.
 """
 
 import argparse
-import json
 import os
 import pathlib
 import random
 import re
-import shutil
 import signal
-import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 from harness import postgres  # noqa: E402
+from harness import collection as harness  # noqa: E402
 from harness.machine import Machine, network_namespaces  # noqa: E402
 from harness.proxy import Proxy  # noqa: E402
-from harness.wait import Failure, end_in_order, until  # noqa: E402
+from harness.wait import Failure, end_in_order  # noqa: E402
 
 OPTIONS = argparse.Namespace(holdfast=None, seconds=8.0)
 SERVER = None
 LEASE = 4.0
+NOTE = """#!/bin/sh
+echo "$@" > note.txt
+echo '{"type": "ArchiveResult", "status": "succeeded", "output_str": "noted"}'
+"""
 
 
-class Collection:
-    """A database, a data directory and the holdfast processes that work on them. Leaving it ends them all."""
+class Collection(harness.Collection):
+    """A database of the server, and what works on it."""
 
     counter = 0
 
     def __init__(self, lease=LEASE):
+        super().__init__(OPTIONS.holdfast, "runner")
         Collection.counter += 1
         self.database = f"runner{Collection.counter}"
-        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="holdfast-runner-"))
         self.lease = lease
-        self.processes = []
         self.socket_directory = str(SERVER.directory)
         SERVER.sql(f"create database {self.database}")
-        plugin = self.directory / "plugins" / "note"
-        plugin.mkdir(parents=True)
-        (plugin / "config.json").write_text("{}")
-        hook = plugin / "on_Snapshot__50_note.sh"
-        hook.write_text(
-            '#!/bin/sh\necho "$@" > note.txt\necho \'{"type": "ArchiveResult", "status": "succeeded", "output_str": "noted"}\'\n'
-        )
-        hook.chmod(0o755)
+        self.hook("note", "on_Snapshot__50_note.sh", NOTE)
         self.holdfast("migrate")
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        for process in self.processes:
-            if process.poll() is None:
-                process.send_signal(signal.SIGKILL)
-            process.wait()
-            process.log.close()
+    def release(self):
         SERVER.sql(f"drop database {self.database} with (force)")
-        shutil.rmtree(self.directory, ignore_errors=True)
 
-    def environment(self, socket_directory=None):
-        dsn = f"host={socket_directory or self.socket_directory} dbname={self.database} user=postgres"
+    def environment(self, address=None, **settings):
+        dsn = f"host={address or self.socket_directory} dbname={self.database} user=postgres"
         return {
             "PATH": os.environ["PATH"],
             "HOME": str(self.directory),
@@ -90,62 +74,21 @@ class Collection:
             "HOLDFAST_WORKER_POLL": "500ms",
             "HOLDFAST_DISK_MINIMUM_FREE": "0",
             "HOLDFAST_SESSIONS_LINGER": "0s",
+            **settings,
         }
-
-    def start(self, *arguments, socket_directory=None, machine=None, **settings):
-        enter = ["ip", "netns", "exec", machine.name] if machine else []
-        socket_directory = machine.address if machine else socket_directory
-        log = open(self.directory / f"log{len(self.processes)}", "w+")
-        process = subprocess.Popen(
-            [*enter, OPTIONS.holdfast, *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            cwd=self.directory,
-            env={**self.environment(socket_directory), **settings},
-            start_new_session=True,
-        )
-        process.log = log
-        self.processes.append(process)
-        return process
-
-    def holdfast(self, *arguments, expect=0):
-        done = subprocess.run(
-            [OPTIONS.holdfast, *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=self.directory,
-            env=self.environment(),
-            timeout=120,
-        )
-        if expect is not None and done.returncode != expect:
-            raise AssertionError(f"holdfast {' '.join(arguments)}: exit {done.returncode}\n{done.stdout}{done.stderr}")
-        return done
-
-    def lines(self, *arguments):
-        return [json.loads(line) for line in self.holdfast(*arguments).stdout.splitlines()]
 
     def sql(self, query):
         return SERVER.sql(query, self.database)
-
-    def log_of(self, process):
-        process.log.flush()
-        return pathlib.Path(process.log.name).read_text()
 
     def add(self, count, name="page"):
         urls = [f"http://127.0.0.1:9/{name}{n}" for n in range(count)]
         return self.lines("add", "--bg", *urls)[0]["id"]
 
     def until(self, what, condition, seconds=30):
-        return until(what, condition, seconds, self.diagnosis)
+        return super().until(what, condition, seconds)
 
-    def diagnosis(self):
-        runners = self.sql("select label, state, epoch, lease_left from holdfast.v_runner")
-        return f"{runners}\n" + "".join(
-            f"--- {p.args[1:]} ({p.returncode})\n{self.log_of(p)[-3000:]}" for p in self.processes[-4:]
-        )
+    def logs(self):
+        return self.sql("select label, state, epoch, lease_left from holdfast.v_runner") + "\n" + super().logs()
 
     def leading(self):
         """pid of the healthy leading runner, or None."""
@@ -251,7 +194,7 @@ class Partition(Case):
         c = self.collection(lease=2)
         proxy = Proxy(c.socket_directory)
         self.addCleanup(proxy.close)
-        old = c.start("runner", "--standby", socket_directory=proxy.directory)
+        old = c.start("runner", "--standby", address=proxy.directory)
         c.wait_until_leads(old)
         c.until("it does its duties", lambda: int(c.sql("select count(*) from holdfast.duty_run")) > 3)
         old_id, epoch = c.sql("select id || ' ' || epoch from holdfast.v_runner where state = 'leads'").split()

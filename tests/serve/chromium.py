@@ -1,4 +1,5 @@
-"""One headless Chromium, one page, by the DevTools protocol over a pipe: what a person would do with it, and what it complains of."""
+"""One headless Chromium, one page, by the DevTools protocol over a pipe: what a person would do with it, and what it
+complains of."""
 
 import base64
 import json

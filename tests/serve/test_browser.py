@@ -1,4 +1,5 @@
-"""The pages in a real Chromium: clicked through, by mouse and by keyboard, wide and narrow, light and dark; and archived pages that mean harm."""
+"""The pages in a real Chromium: clicked through, by mouse and by keyboard, wide and narrow, light and dark; and
+archived pages that mean harm."""
 
 import json
 import re
@@ -271,10 +272,10 @@ class Operator(Case):
         self.addCleanup(browser.close)
         front = f"http://127.0.0.1:{site.port}"
 
-        def fill(name, value):
+        def fill(name, value, form="main"):
             browser.value(
                 f"(e => {{ e.value = {json.dumps(value)}; e.dispatchEvent(new Event('input', {{bubbles: true}})) }})"
-                f"(document.querySelector('main [name={name}]'))"
+                f"(document.querySelector('{form} [name={name}]'))"
             )
 
         def press(words):
@@ -324,7 +325,7 @@ class Operator(Case):
 
         browser.open(front + crawl + "?outcome=failed")
         browser.value("document.querySelector('input[name=id][form=bulk]').click()")
-        fill("add_tags", "seen")
+        fill("add_tags", "seen", "#bulk")
         browser.screenshot("crawl-failed")
         press("Add tag")
         self.assertIn("outcome=failed", browser.value("location.search"), "back where it was")

@@ -138,6 +138,95 @@ class Replay(Case):
             self.assertEqual(status, expected, asked)
             self.assertEqual(len(body), {206: 10 if asked == "bytes=-10" else size, 200: size, 416: 0}[status], asked)
 
+    def test_a_page_lists_the_captures_of_its_url(self):
+        with self.index_to_change():
+            self.sql(
+                "insert into holdfast.capture select (c).* from (select jsonb_populate_record(c, jsonb_build_object("
+                "'snapshot_id', o.snapshot_id, 'crawl_id', o.crawl_id, 'at', '2001-02-03T04:05:06Z', 'file', 'other/page.warc.gz')) as c"
+                " from holdfast.capture c, holdfast.capture o"
+                " where c.url like '%/storm.html' and o.url like '%/index.html') r on conflict do nothing"
+            )
+            snapshots = {
+                name: self.home.run("list", "snapshots", "--url", name).records[0]["id"]
+                for name in ("storm.html", "index.html")
+            }
+            page = self.get(self.port, f"/snapshot/{snapshots['storm.html']}")[2].decode()
+            self.assertIn("Captures of this URL", page)
+            section = page.partition("Captures of this URL")[2]
+            self.assertIn(f'href="/snapshot/{snapshots["index.html"]}"', section)
+            self.assertIn("this one", section)
+            self.assertLess(section.index("this one"), section.index("2001-02-03"), "the latest first")
+            self.assertNotIn("Open as it was", page)
+
+    def test_verify_compares_the_index_with_the_files(self):
+        clean = self.home.run("verify", "--all")
+        self.assertEqual(clean.code, 0, str(clean))
+        storm = "where url like '%/storm.html'"
+        for change, kind in (
+            (f"update holdfast.capture set digest = 'sha1:OTHER' {storm}", "other record"),
+            (f"update holdfast.capture set record_length = record_length - 1 {storm}", "other record"),
+            (f"update holdfast.capture set record_offset = record_offset + 7 {storm}", "no record"),
+            (f"update holdfast.capture set file = 'browser/none.warc.gz' {storm}", "no record"),
+            (f"delete from holdfast.capture {storm}", "not indexed"),
+        ):
+            with self.subTest(change), self.index_to_change():
+                self.sql(change)
+                told = self.home.run("verify", "--all")
+                self.assertEqual(told.code, 1, str(told))
+                defects = [one for one in told.records if one["type"] == "Defect"]
+                self.assertIn(kind, {one["kind"] for one in defects})
+                for one in defects:
+                    self.assertRegex(one["path"], r"/a\d+/\w+/[\w.]+\.warc\.gz at \d+")
+
+    def replays(self, *arguments, code=0):
+        told = self.home.run("verify", "--all", "--replay", *arguments)
+        self.assertEqual(told.code, code, str(told))
+        return {one["url"].rpartition("/")[2]: one for one in told.records if one["type"] == "Replay"}
+
+    def test_a_replay_looks_like_the_capture(self):
+        pictures = self.home.path / "pictures"
+        replays = self.replays("--pictures", pictures)
+        self.assertEqual(set(replays), {"index.html", "storm.html"})
+        for name, one in replays.items():
+            print(f"\n{name}: {one}", file=sys.stderr)
+            self.assertEqual((one["text"], one["resources"], one["missing"], one["problem"]), (1, 1, 0, ""), one)
+            self.assertGreater(one["screenshot"], 0.999, one)
+        self.assertEqual(len(list(pictures.glob("*-captured.png"))), 2)
+        self.assertEqual(len(list(pictures.glob("*-replayed.png"))), 2)
+        rows = self.home.run("psql", "-Atc", "select count(*) from holdfast.v_replay_quality where score > 0.999").out
+        self.assertEqual(rows.strip(), "2")
+        page = self.get(self.port, f"/snapshot/{replays['storm.html']['snapshot_id']}")[2].decode()
+        self.assertIn("like the capture", page)
+        self.assertEqual(len(self.replays("--every", "2")), 1)
+
+    def test_a_replay_tells_what_is_missing(self):
+        with self.index_to_change():
+            self.sql("delete from holdfast.capture where url like '%/storm.png'")
+            self.sql("delete from holdfast.capture where url like '%/index.html'")
+            replays = self.replays(code=1)
+        self.assertIn("ERR_NAME_NOT_RESOLVED", replays["index.html"]["problem"])
+        self.assertEqual(replays["index.html"]["score"], 0)
+        storm = replays["storm.html"]
+        self.assertEqual((storm["missing"], storm["missing_urls"]), (1, [f"{self.site}/storm.png"]))
+        self.assertLess(storm["screenshot"], 0.999)
+        self.assertEqual(storm["text"], 1)
+
+    def sql(self, statement):
+        done = self.home.run("psql", "--role", "owner", "-qc", statement)
+        self.assertEqual(done.code, 0, str(done))
+
+    @contextlib.contextmanager
+    def index_to_change(self):
+        """Puts the index back afterwards."""
+        self.sql("create table public.saved as select * from holdfast.capture")
+        try:
+            yield
+        finally:
+            self.sql(
+                "delete from holdfast.capture; insert into holdfast.capture select * from public.saved;"
+                " drop table public.saved"
+            )
+
     def test_stock_pywb_replays_the_collection(self):
         directory = self.home.path / "pywb"
         directory.mkdir()
@@ -197,6 +286,9 @@ class Replay(Case):
         link = re.search(r'href="([^"]*)"[^>]*>Open as it was', page)[1]
         self.assertRegex(link, rf"^http://127\.0\.0\.1:{port}/archive/\d{{14}}/{self.site}/storm\.html$")
         self.assertEqual(self.get(port, link.partition(str(port))[2])[0] // 100, 2)
+        self.assertEqual(
+            len(re.findall(r'href="[^"]*"[^>]*>Open as it was', page)), 2, "of the snapshot, of its capture"
+        )
         refused = self.home.run(
             "serve",
             env={"HOLDFAST_SERVE_LISTEN": "127.0.0.1:8118", "HOLDFAST_SERVE_REPLAY": "http://localhost:8118/x/"},

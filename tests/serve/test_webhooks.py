@@ -1,4 +1,5 @@
-"""Webhooks, from the program that makes something happen to a real HTTP server that is told, and every way in which that goes wrong."""
+"""Webhooks, from the program that makes something happen to a real HTTP server that is told, and every way in which
+that goes wrong."""
 
 import base64
 import hashlib

@@ -96,6 +96,11 @@ std::vector<BadRow> bad_rows() {
            column + "', " + value + "))).* from holdfast.snapshot_queue q, generate_series(1, " + std::to_string(rows) +
            ") where q.owner_id is not null";
   };
+  const auto quality = [](const std::string& columns, const std::string& values, int rows = 1) {
+    return "insert into holdfast.replay_quality (snapshot_id, crawl_id, " + columns +
+           ") select snapshot_id, crawl_id, " + values + " from holdfast.snapshot_queue, generate_series(1, " +
+           std::to_string(rows) + ") where owner_id is not null";
+  };
   const auto session = [](const std::string& columns, const std::string& values) {
     return "insert into holdfast.session (id, crawl_id, process_id, directory, " + columns +
            ") select gen_random_uuid(), c.id, p.id, '/d', " + values + " from holdfast.crawl c, holdfast.process p";
@@ -227,6 +232,12 @@ std::vector<BadRow> bad_rows() {
       {"capture_status", capture("status", "99")},
       {"capture_mime", capture("mime", "'text/html; charset=utf-8'")},
       {"capture_digest", capture("digest", "''")},
+      {"replay_quality_pkey", quality("missing", "0", 2)},
+      {"replay_quality_sealed", quality("missing", "0")},
+      {"replay_quality_screenshot", quality("screenshot", "1.1")},
+      {"replay_quality_text", quality("text", "-0.1")},
+      {"replay_quality_resources", quality("resources", "2")},
+      {"replay_quality_missing", quality("missing", "-1")},
       {"archive_result_status", result("status", "'started'")},
       {"archive_result_failure_has_error", result("status", "'failed'")},
       {"archive_result_files_array", result("status, output_files", "'succeeded', '{}'")},

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Hostile hooks, killed workers, crowds, crawl sessions and programs, through the real program and a real database.
 
-    tests/supervision/run.py [--full] [--trials N] [--seed N] [--holdfast FILE] [hostile|killed|many|sandbox|egress|sessions|binaries]...
+    tests/supervision/run.py [--full] [--trials N] [--seed N] [--holdfast FILE] [SUITE]...
 
-Without --full each takes seconds; with it, hostile and killed run as a plain user too (where we are root; a few of the hostile
-ones do so always), and in several rounds. All of it runs as a plain user from the start, too: runuser -u nobody -- ... Figures are printed.
+Without --full each takes seconds; with it, hostile and killed run as a plain user too (where we are root; a few of
+the hostile ones do so always), and in several rounds. All of it runs as a plain user from the start,
+too: runuser -u nobody -- ... Figures are printed.
 """
 
 import argparse
@@ -17,7 +18,7 @@ HERE = Path(__file__).resolve().parent
 SUITES = ("hostile", "killed", "many", "sandbox", "egress", "sessions", "binaries")
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("suites", nargs="*", metavar="suite")
+parser.add_argument("suites", nargs="*", metavar="suite", help=", ".join(SUITES))
 parser.add_argument("--full", action="store_true")
 parser.add_argument("--trials", type=int, default=3, help="kills at random moments (3)")
 parser.add_argument("--seed", type=int, default=1, help="of these moments (1)")

@@ -1,5 +1,5 @@
-"""Each hook here does what no hook should. Whatever it does, it ends within its deadline, its row says what happened, nothing
-of it lives on, and what lies outside its directory stays as it was."""
+"""Each hook here does what no hook should. Whatever it does, it ends within its deadline, its row says what happened,
+nothing of it lives on, and what lies outside its directory stays as it was."""
 
 import hashlib
 import os

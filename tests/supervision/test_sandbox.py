@@ -4,8 +4,12 @@ its own output what it got."""
 import os
 import unittest
 
-from worker import WorkerCase, until
+from worker import WorkerCase
+from harness.wait import until
+from harness.worker import read
 from support import ROOT
+
+SECRET = "hunter2-hunter2"
 
 # One line "name: what happened" each. The worker is the parent of the shim, which is the parent of the hook.
 ATTACKS = r"""
@@ -23,7 +27,7 @@ print([ctypes.CDLL(None).ptrace(16, int(pid), 0, 0) for pid in sys.argv[1:]])
 END'
   say database 'find / -xdev -type s -name ".s.PGSQL*"; psql -h "$DATA_DIR/postgres-run" -U holdfast -Atc "select 1"'
   say archive 'ls "$DATA_DIR/archive"; ls "$DATA_DIR" | grep -v -e personas -e lib -e work'
-  say secret 'cat "{secret}" "{config}"'
+  say secret 'cat "{secret}" "{password}" "{config}"'
   say home 'ls -A "$HOME" | grep -v -e data -e plugins; echo broken >"$HOME/.profile"'
   say others 'find "$SNAP_DIR/../../../.." -type f -not -path "*/attack/*"; touch "$SNAP_DIR/../../planted"'
   say plugins 'touch "{plugins}/planted"; ls "{plugins}"'
@@ -44,19 +48,22 @@ class Sandbox(WorkerCase):
         outside = home.path / "outside"
         outside.mkdir()
         (outside / "precious").write_text("as it was\n")
-        secret = home.path / "password"
-        secret.write_text("hunter2-hunter2-hunter2-hunter2\n")
+        secret, password = home.path / "secret", home.path / "password"
+        for path in (secret, password):
+            path.write_text("hunter2-hunter2-hunter2-hunter2\n")
         config = home.path / "holdfast.yaml"
         config.write_text("# hunter2\n")
-        for path in (outside, outside / "precious", secret, config):
+        for path in (outside, outside / "precious", secret, password, config):
             path.chmod(0o755 if path.is_dir() else 0o600)
             if home.identity:
                 os.chown(path, home.identity["user"], home.identity["group"])
         home.environment["HOLDFAST_WEBHOOKS_SECRET_FILE"] = str(secret)
+        home.environment["HOLDFAST_DATABASE_PASSWORD_FILE"] = str(password)
         home.hook(
             "attack",
             "on_Snapshot__50_attack.sh",
             ATTACKS.replace("{secret}", str(secret))
+            .replace("{password}", str(password))
             .replace("{config}", str(config))
             .replace("{plugins}", str(home.plugins))
             .replace("{outside}", str(outside)),
@@ -106,3 +113,32 @@ class Sandbox(WorkerCase):
     @unittest.skipUnless(ROOT, "needs root")
     def test_a_root_worker_s_hook_is_another_user_and_reaches_only_its_own_files(self):
         self.attack(plain=False)
+
+    def secrets_in_environments(self, plain):
+        """What a hook without a sandbox, perhaps of root, finds in the environments of all processes."""
+        home = self.worker_place(plain, HOOK_SANDBOX="off")
+        for name in ("PGPASSWORD", "AWS_SECRET_ACCESS_KEY", "SOME_SERVICE_TOKEN"):
+            home.environment[name] = f"{SECRET}-{name}"
+        home.environment["SOME_URL"] = f"https://me:{SECRET}-url@site.test/"
+        home.hook(
+            "look",
+            "on_Snapshot__50_look.sh",
+            f"cat /proc/[0-9]*/environ | tr '\\0' '\\n' | grep -a {SECRET} >found.txt\ntrue",
+        )
+        home.work()
+        environment = read(f"/proc/{home.worker_pid()}/environ") + read(f"/proc/{home.guard.pid}/environ")
+        if ROOT:
+            self.assertIn(b"HOLDFAST_LOG_LEVEL=info", environment)
+        self.assertNotIn(SECRET.encode(), environment)
+        home.queue("https://site.test/look", plugins="look")
+        until("it is sealed", lambda: home.sql("select count(*) from holdfast.snapshot_sealed") == [["1"]])
+        found = next((home.data / "archive").rglob("look/found.txt"))
+        self.assertEqual(found.read_text(), "")
+        home.leave()
+
+    def test_no_environment_has_a_secret_of_a_plain_user_s_worker(self):
+        self.secrets_in_environments(plain=True)
+
+    @unittest.skipUnless(ROOT, "needs root")
+    def test_no_environment_has_a_secret_of_root_s_worker(self):
+        self.secrets_in_environments(plain=False)

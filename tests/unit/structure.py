@@ -129,6 +129,17 @@ class Modules(unittest.TestCase):
                             wrong.append(f"{below_source(path)}:{number}: {line.strip()}")
         self.assertEqual(wrong, [])
 
+    def test_sql_stands_only_in_store(self):
+        """And where the database is made and migrated. A command line that is shown is no SQL of ours."""
+        statement = re.compile(r'(?<!\\)"\s*(select|insert into|update|delete from|alter table|create table) [^"]*("|$)')
+        wrong = []
+        for name, directory in MODULES.items():
+            for path in sources(directory) if name not in ("store", "pg", "server") else []:
+                for number, line in enumerate(lines(path), 1):
+                    if statement.search(line):
+                        wrong.append(f"{below_source(path)}:{number}: {line.strip()}")
+        self.assertEqual(wrong, [])
+
     def test_a_name_in_an_anonymous_namespace_is_unique_in_its_module(self):
         # Sources are compiled in units of several, and which ones meet in a unit changes with every new source.
         for name, files in compiled_together():

@@ -11,6 +11,7 @@
 // Exit status: the program's, or 128 + the signal that ended it; 127 if it cannot be found, 126 if it cannot be
 // executed.
 
+#include "lib/base/hide_secrets.hpp"
 #include "lib/process/shim/process_tree.hpp"
 
 #include <signal.h>
@@ -266,7 +267,7 @@ int main(int, char** argv) {
   sigprocmask(SIG_BLOCK, &blocked, nullptr);
   signal(SIGCHLD, SIG_DFL); // inherited as ignored, it would reap for us and hide the status
   prctl(PR_SET_CHILD_SUBREAPER, 1);
-  prctl(PR_SET_DUMPABLE,
-        0); // its environment has the secrets of its program, which hooks of the same user must not read
+  prctl(PR_SET_DUMPABLE, 0); // hooks of the same user must not read the memory of a program that knows secrets
+  holdfast::base::hide_secrets(environ);
   return Guard(handled, spare, at_end).run(program);
 }

@@ -6,6 +6,7 @@
 // same. Send it TERM, never KILL: a killed shim loses its tree.
 
 #include "lib/process/shim/cgroup.hpp"
+#include "lib/process/shim/limits.hpp"
 #include "lib/process/shim/network.hpp"
 #include "lib/process/shim/process_tree.hpp"
 #include "lib/process/shim/protocol.hpp"
@@ -69,49 +70,6 @@ void send_report(const shim::Report& report) {
   (void)send(kControlDescriptor, &report, sizeof report, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-constexpr uint64_t kUnlimited = UINT64_MAX;
-
-struct Limits {
-  uint64_t of_process[shim::kLimitCount]; // which the kernel knows
-  uint64_t memory, processes;             // of the tree
-  uint64_t tell_ms;                       // between two reports of the CPU time
-};
-
-// Reads "n,n,-,n,-,n,-,n". False if it is anything else.
-bool read_limits(const char* text, Limits& limits) {
-  const auto read_one = [&text](uint64_t& limit) {
-    char* end = nullptr;
-    limit = *text == '-' ? kUnlimited : strtoull(text, &end, 10);
-    if (*text == '-') {
-      ++text;
-    } else if (end == text) {
-      return false;
-    } else {
-      text = end;
-    }
-    if (*text == ',') ++text;
-    return true;
-  };
-  for (uint64_t& limit : limits.of_process)
-    if (!read_one(limit)) return false;
-  return read_one(limits.memory) && read_one(limits.processes) && read_one(limits.tell_ms);
-}
-
-// Sets those that the kernel knows; never raises one above the one inherited. 0 or an errno value.
-int apply_limits(const uint64_t (&limits)[shim::kLimitCount]) {
-  constexpr decltype(RLIMIT_AS) resources[shim::kLimitCount] = {RLIMIT_AS, RLIMIT_FSIZE, RLIMIT_NOFILE, RLIMIT_CORE,
-                                                                RLIMIT_NPROC};
-  for (int i = 0; i < shim::kLimitCount; ++i) {
-    if (limits[i] == kUnlimited) continue;
-    rlimit limit;
-    if (getrlimit(resources[i], &limit) != 0) return errno;
-    if (limit.rlim_max == RLIM_INFINITY || limits[i] < limit.rlim_max) limit.rlim_max = limits[i];
-    limit.rlim_cur = limit.rlim_max;
-    if (setrlimit(resources[i], &limit) != 0) return errno;
-  }
-  return 0;
-}
-
 // When the machine runs out of memory, hooks are what the kernel ends first.
 void prefer_as_victim() {
   const int fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
@@ -152,7 +110,7 @@ pid_t fork_into(int directory, uint64_t namespaces) {
 }
 
 // In the child: with vfork the memory is the shim's, so only system calls, and `failure` is filled in.
-[[noreturn]] void become_hook(pid_t shim_pid, char** argv, const Limits& limits) {
+[[noreturn]] void become_hook(pid_t shim_pid, char** argv, const shim::Limits& limits) {
   cgroup.enter(born_in_cgroup);
   setsid(); // session and process group of its own
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -165,7 +123,7 @@ pid_t fork_into(int directory, uint64_t namespaces) {
   if (argv[4][0] != '\0' && chdir(argv[4]) != 0) give_up(errno);
   prefer_as_victim();
   failure->step = shim::Step::limits;
-  if (const int error = apply_limits(limits.of_process)) give_up(error);
+  if (const int error = shim::apply_limits(limits.of_process)) give_up(error);
   failure->step = shim::Step::sandbox;
   if (view.wanted()) {
     if (const int error = view.change_user()) give_up(error);
@@ -183,15 +141,15 @@ pid_t fork_into(int directory, uint64_t namespaces) {
 
 class Supervisor {
 public:
-  Supervisor(pid_t leader, int signals, const Limits& limits, shim::Report& report)
+  Supervisor(pid_t leader, int signals, const shim::Limits& limits, shim::Report& report)
       : leader_(leader), signals_(signals), most_memory_(limits.memory), most_processes_(limits.processes),
         report_(report), started_(now_us()) {
-    if (most_memory_ != kUnlimited)
+    if (most_memory_ != shim::kUnlimited)
       look_every_ = kLook;
-    else if (most_processes_ != kUnlimited)
+    else if (most_processes_ != shim::kUnlimited)
       look_every_ = kLookAtCount;
     if (look_every_ != kNever) next_look_ = started_ + look_every_;
-    if (limits.tell_ms != kUnlimited) {
+    if (limits.tell_ms != shim::kUnlimited) {
       tell_every_ = static_cast<int64_t>(limits.tell_ms) * 1'000;
       next_telling_ = started_ + tell_every_;
     }
@@ -282,8 +240,9 @@ private:
     tree::find_descendants(list);
     if (list.count > most_processes_) {
       report_.excess = shim::Excess::processes;
-    } else if (most_memory_ != kUnlimited && (cgroup.out_of_memory() || (tree::resident_bytes(list) > most_memory_ &&
-                                                                         tree::memory_bytes(list) > most_memory_))) {
+    } else if (most_memory_ != shim::kUnlimited &&
+               (cgroup.out_of_memory() ||
+                (tree::resident_bytes(list) > most_memory_ && tree::memory_bytes(list) > most_memory_))) {
       report_.excess = shim::Excess::memory;
     } else {
       return;
@@ -402,14 +361,15 @@ int main(int argc, char** argv) {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
 
   shim::Report report{};
-  Limits limits;
-  const bool understood = read_limits(argv[1], limits) && view.read(argv[3]);
+  shim::Limits limits;
+  const bool understood = shim::read_limits(argv[1], limits) && view.read(argv[3]);
   if (!understood) errno = EINVAL;
   const pid_t self = getpid();
   pid_t leader = -1;
   if (signals >= 0 && understood) {
     const bool crowd = limits.processes <= kMostTasks / kTasksEach; // not, if there is no limit
-    cgroup.make(argv[2], limits.memory == kUnlimited ? 0 : limits.memory, crowd ? limits.processes * kTasksEach : 0);
+    cgroup.make(argv[2], limits.memory == shim::kUnlimited ? 0 : limits.memory,
+                crowd ? limits.processes * kTasksEach : 0);
     const int birthplace = cgroup.birthplace();
     born_in_cgroup = birthplace >= 0;
     if (born_in_cgroup) leader = fork_into(birthplace, view.clone_flags());

@@ -1,13 +1,18 @@
 #include "lib/base/characters.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/html/parts.hpp"
+#include "lib/store/capture.hpp"
 #include "lib/store/live.hpp"
 #include "lib/store/why.hpp"
+#include "lib/warc/surt.hpp"
 #include "services/serve/embedded.hpp"
 #include "services/serve/pages.hpp"
 #include "services/serve/parts.hpp"
 
 #include <nlohmann/json.hpp>
+
+#include <set>
+#include <tuple>
 
 namespace holdfast::serve {
 
@@ -16,6 +21,7 @@ namespace {
 constexpr std::size_t kFilesShown = 12; // of a result
 constexpr std::size_t kLongestHookError = 600;
 constexpr std::size_t kDigestShown = 16;
+constexpr std::int64_t kCapturesShown = 100; // of a URL
 
 // "2026-01-31 23:59:59.5+00" -> "20260131235959"
 std::string timestamp(const std::string& time) {
@@ -40,6 +46,8 @@ Html head(const PageRequest& request, const store::Snapshot& snapshot) {
   facts.add("Sealed", when(snapshot.sealed_at));
   facts.add("Tags", tag_links(snapshot.tags));
   facts.add("Manifest", snapshot.manifest_sha256.substr(0, kDigestShown));
+  if (const auto score = store::replay_score(request.connection, snapshot.id))
+    facts.add("Replay", html::with_sub(std::to_string(static_cast<int>(*score * 100)) + " %", "like the capture"));
   const auto& replay = snapshot.directory.empty() ? std::string() : request.links.replay;
   const bool files = request.links.shown() && !snapshot.directory.empty();
   return html::fill(embedded::snapshot_html,
@@ -95,6 +103,27 @@ Html acts_on_snapshot(const store::Snapshot& snapshot, const PageRequest& reques
                  request.here);
 }
 
+// All captures of the snapshot's URL, the latest first; of each snapshot the first record.
+Html captures_of(const PageRequest& request, const store::Snapshot& snapshot) {
+  store::CaptureQuery query;
+  std::tie(query.first, query.end) = warc::key_range(snapshot.url, warc::Match::exact);
+  query.newest = true;
+  query.limit = kCapturesShown;
+  Table table({{"Captured", "nw"}, {"Snapshot", "nw"}, {"Status", "n"}, {"Type", "nw"}, {"Replay", "nw"}},
+              "Captures of this URL");
+  std::set<std::string> shown;
+  for (const auto& capture : store::captures(request.connection, query)) {
+    if (!shown.insert(capture.snapshot_id).second) continue;
+    const auto href = request.links.replay + warc::timestamp_of(capture.date) + "/" + capture.url;
+    table.row({when(capture.date),
+               capture.snapshot_id == snapshot.id ? Html(html::Literal("this one"))
+                                                  : snapshot_link(capture.snapshot_id, short_id(capture.snapshot_id)),
+               number_unless_zero(capture.status), capture.mime,
+               request.links.replay.empty() ? Html() : html::outside_link(href, "Open as it was")});
+  }
+  return shown.empty() ? Html() : table.html("");
+}
+
 } // namespace
 
 std::optional<Page> snapshot_page(const PageRequest& request) {
@@ -116,6 +145,8 @@ std::optional<Page> snapshot_page(const PageRequest& request) {
   if (request.may_change) page.sections.push_back({"acts", acts_on_snapshot(*snapshot, request), "", false});
   page.sections.push_back({"shot", shot, ""});
   page.sections.push_back({"results", table.html("No hook has run yet."), "Results"});
+  if (auto captures = captures_of(request, *snapshot); !captures.empty())
+    page.sections.push_back({"captures", std::move(captures), "Captures of this URL"});
   return page;
 }
 

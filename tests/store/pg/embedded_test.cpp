@@ -423,7 +423,7 @@ TEST_CASE("a data directory too deep for a socket's name gets a short socket dir
         ::chmod(at.c_str(), 0755);
     }
     const auto server = start(deep);
-    Connection connection(server->dsn());
+    Connection connection(server->dsn() + " user=postgres"); // others may not ask
     socket_directory = connection.call("show unix_socket_directories").one().text("unix_socket_directories");
     CHECK(socket_directory.string().size() < 80);
     CHECK(socket_directory.string().find(directory.path().string()) == std::string::npos);
@@ -497,4 +497,41 @@ TEST_CASE("run by root where the server's user cannot pass, the error names user
   CHECK(outcome.error_class == ErrorClass::cannot_create);
   CHECK(outcome.message.find("cannot enter " + inner.string()) != std::string::npos);
   CHECK(outcome.hint.find("data_dir") != std::string::npos);
+}
+
+TEST_CASE("the program's role cannot read files, run programs, switch triggers off or become a superuser") {
+  const TempDir directory;
+  const auto server = start(directory.path());
+  Connection connection(server->dsn());
+  CHECK(connection.call("show is_superuser").one().text("is_superuser") == "off");
+  for (const char* const attack :
+       {"select pg_read_file('postgresql.conf')", "copy (select 1) to program 'cat'", "copy (select 1) to '/dev/null'",
+        "select lo_import('/etc/passwd')", "set session_replication_role = replica", "set role postgres",
+        "alter role holdfast superuser", "grant pg_read_server_files to holdfast", "create role mine superuser",
+        "alter system set archive_command = 'touch /tmp/x'",
+        "create function f() returns int language c as 'libc.so'"}) {
+    CAPTURE(std::string(attack));
+    CHECK(outcome_of([&] { connection.call(attack); }).sqlstate == "42501");
+  }
+}
+
+TEST_CASE("the superuser logs in only as the user of the server, or as root") {
+  const TempDir directory;
+  const auto server = start(directory.path());
+  const std::string superuser = server->dsn() + " user=postgres";
+  CHECK(Connection(superuser).call("show is_superuser").one().text("is_superuser") == "on");
+  if (::geteuid() != 0) return;
+  struct stat owner {};
+  REQUIRE(::stat((directory / "postgres").c_str(), &owner) == 0);
+  fs::permissions(directory.path(), fs::perms::others_exec, fs::perm_options::add);
+  fs::permissions(directory / "postgres-run", fs::perms::all); // a stranger who gets through to the socket
+  constexpr uid_t kStranger = 12345;
+  Other stranger([&] {
+    if (::setuid(kStranger) != 0) throw std::runtime_error("setuid");
+    if (!outcome_of([&] { Connection(superuser).call("select 1"); }).failed)
+      throw std::runtime_error("a stranger is superuser");
+    return 0;
+  });
+  CHECK(stranger.ready());
+  CHECK(stranger.end() == 0);
 }

@@ -4,6 +4,8 @@
 #include "services/capture/link.hpp"
 #include "services/capture/links.hpp"
 #include "services/capture/readable.hpp"
+#include "services/capture/replay.hpp"
+#include "services/capture/replay_source.hpp"
 #include "services/capture/wget_log.hpp"
 
 #include <doctest/doctest.h>
@@ -180,4 +182,22 @@ TEST_SUITE("icons") {
     CHECK(icon_kind("<html><svg>").empty());
     CHECK(icon_kind("").empty());
   }
+}
+
+TEST_CASE("texts are compared word by word") {
+  CHECK(same_words("a b c", "c\nb a") == 1);
+  CHECK(same_words("a a b", "a b b") == doctest::Approx(4.0 / 6));
+  CHECK(same_words("a", "b") == 0);
+  CHECK(same_words("", "") == 1);
+  CHECK(same_words("", "a") == 0);
+}
+
+TEST_CASE("chunks are taken as far as they can be read") {
+  CHECK(without_chunks("3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n") == "abcde");
+  CHECK(without_chunks("5\r\nab") == "ab");
+  CHECK(without_chunks("FFFFFFFFFFFFFFFF\r\nab") == "ab");
+  CHECK(without_chunks("FFFFFFFFFFFFFFFFF\r\nab").empty());
+  CHECK(without_chunks("-1\r\nab").empty());
+  CHECK(without_chunks("3").empty());
+  CHECK(without_chunks("").empty());
 }

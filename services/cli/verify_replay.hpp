@@ -1,0 +1,44 @@
+#pragma once
+// Opens sealed snapshots from their WARC files in a Chromium without a network and compares what they show with what
+// was captured: holdfast-capture replay. Main thread only; blocks for some seconds for each snapshot.
+
+#include "lib/archive/root.hpp"
+#include "lib/process/launcher.hpp"
+#include "lib/store/verify.hpp"
+#include "services/cli/context.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace holdfast::cli {
+
+class ReplayCheck {
+public:
+  // `pictures`: where the screenshots of both are kept, for people; empty: nowhere.
+  ReplayCheck(Context& context, const archive::Root& root, std::filesystem::path pictures);
+
+  struct Quality {
+    std::optional<double> score; // from 0 to 1; nullopt: there was nothing to compare
+    nlohmann::json detail;       // result.json of holdfast-capture replay
+  };
+  // Stores it as well. nullopt: the snapshot has no WARC file.
+  std::optional<Quality> check(const store::SealedFiles& sealed);
+
+private:
+  void run(const std::filesystem::path& scratch);
+  nlohmann::json what_to_replay(const store::SealedFiles& sealed, const std::filesystem::path& scratch);
+  std::string local_file(const std::string& path, const std::filesystem::path& scratch) const;
+
+  Context& context_;
+  const archive::Root& root_;
+  const std::filesystem::path pictures_;
+  asio::io_context io_;
+  std::unique_ptr<process::Launcher> launcher_;
+};
+
+} // namespace holdfast::cli
