@@ -11,6 +11,7 @@ create table holdfast.snapshot (
   title text not null default '',
   tags text[] not null default '{}',
   created_at timestamptz not null default clock_timestamp(),
+  bookmarked_at timestamptz, source text,
   constraint snapshot_pkey primary key (id, crawl_id),
   constraint snapshot_url_once_per_crawl unique (url_hash, crawl_id),
   constraint snapshot_url_hash check (url_hash = sha256(convert_to(url, 'UTF8'))),
@@ -36,6 +37,10 @@ comment on column holdfast.snapshot.title is 'Title known before it was archived
 comment on column holdfast.snapshot.tags is
   'Tags of its crawl, those given with the URL, found by hooks, and given since.';
 comment on column holdfast.snapshot.created_at is 'When the URL was added or found.';
+comment on column holdfast.snapshot.bookmarked_at is
+  'When a person bookmarked the URL, as the import, feed or hook said; NULL: not known.';
+comment on column holdfast.snapshot.source is
+  'Where it was imported from: archivebox:1700000000.5; NULL: archived here.';
 create index snapshot_of_crawl on holdfast.snapshot (crawl_id, id);
 comment on index holdfast.snapshot_of_crawl is 'Snapshots of a crawl in their order, page by page.';
 comment on index holdfast.snapshot_url_once_per_crawl is 'Also finds the snapshots of a URL in other crawls.';

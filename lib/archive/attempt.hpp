@@ -77,6 +77,7 @@ struct ResultView {
   std::chrono::milliseconds wall_time{0};
   std::chrono::milliseconds cpu_time{0};
   std::uint64_t peak_memory_bytes{0};
+  std::string ended_at;    // ISO 8601, UTC; only of imported pages
   std::string log;         // tail of stderr of a failed hook, at most 4 KiB
   std::string stderr_path; // relative to the attempt's directory, when kept
 };
@@ -92,6 +93,8 @@ struct SnapshotView {
   std::vector<ResultView> results;
   std::vector<std::string> discovered; // URLs
   std::string worker;                  // host name of the worker
+  std::string bookmarked_at;           // ISO 8601, UTC; "": not known
+  std::string source;                  // "archivebox:1700000000.5"; "": not imported
   std::uint64_t bytes{0};              // of the whole directory, as published; publish() says it
   std::size_t files{0};
 };
@@ -136,9 +139,12 @@ struct Published {
 // exists already is of this very attempt (fences are unique): it is replaced. Throws Error(cannot_create) on a full
 // disk with nothing half-written under the final name; `attempt` is then still there. Holes of files are kept.
 // `cancelled`: once true, it ends with Error(temporary), in the same way.
+// Bodies::shared: files may be hard links to files outside. They stay that, and keep their modes. The caller has made
+// the tree, and it is tidy.
+enum class Bodies { own, shared };
 Published publish(const Root& root, const std::filesystem::path& attempt,
                   const std::filesystem::path& snapshot_directory, const SnapshotView& view,
-                  const std::atomic<bool>* cancelled = nullptr);
+                  const std::atomic<bool>* cancelled = nullptr, Bodies bodies = Bodies::own);
 
 // Removes what crashed publications of this snapshot left beside its attempts (".a<fence>.partial-*",
 // ".a<fence>.replaced-*"; one of the latter whose a<fence> is missing gets its name back). Only for who holds the

@@ -42,6 +42,8 @@ Json snapshot_line(const SnapshotView& view) {
   object["started_at"] = view.started_at;
   object["ended_at"] = view.ended_at;
   object["worker"] = view.worker;
+  if (!view.bookmarked_at.empty()) object["bookmarked_at"] = view.bookmarked_at;
+  if (!view.source.empty()) object["source"] = view.source;
   object["output_size"] = bytes;
   object["discovered"] = view.discovered;
   return object;
@@ -73,6 +75,7 @@ Json result_line(const SnapshotView& view, const ResultView& result) {
   object["output_files"] = std::move(files);
   object["output_size"] = bytes;
   object["output_mimetypes"] = mime_types;
+  if (!result.ended_at.empty()) object["ended_at"] = result.ended_at;
   object["wall_ms"] = result.wall_time.count();
   object["cpu_ms"] = result.cpu_time.count();
   object["peak_memory_bytes"] = result.peak_memory_bytes;

@@ -129,6 +129,8 @@ Html facts_of(const SnapshotView& view) {
     facts.add("Response", html::with_sub("HTTP " + std::to_string(view.http_status), view.mime));
   facts.add("Depth", html::with_sub(std::to_string(view.depth), view.depth == 0 ? "a seed" : ""));
   facts.add("Worker", view.worker);
+  if (!view.bookmarked_at.empty()) facts.add("Bookmarked", html::time_element(view.bookmarked_at));
+  facts.add("Imported from", view.source);
   facts.add("Tags", tag_list(view.tags), kWide);
   return facts.html();
 }

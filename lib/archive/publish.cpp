@@ -37,9 +37,10 @@ struct Contents {
   throw Error(ErrorClass::input_output, printable(path) + " changed while it was being published");
 }
 
-// Hashes every file, makes it read-only and writes the manifest. Digests are computed again: a later hook may have
-// changed what was scanned after an earlier one.
-Contents describe(int attempt, const std::filesystem::path& where, Cancelled cancelled, std::string& manifest_sha256) {
+// Hashes every file, makes it read-only if it is our own, and writes the manifest. Digests are computed again: a later
+// hook may have changed what was scanned after an earlier one.
+Contents describe(int attempt, const std::filesystem::path& where, Cancelled cancelled, Bodies bodies,
+                  std::string& manifest_sha256) {
   Contents contents;
   std::string manifest;
   walk_tree(attempt, where, [&](const TreeEntry& entry) {
@@ -58,7 +59,7 @@ Contents describe(int attempt, const std::filesystem::path& where, Cancelled can
     struct stat status {};
     const Fd fd = open_file_at(entry.directory, entry.name, status);
     if (!fd) throw_changed(full);
-    if (::fchmod(fd.get(), 0444) != 0) throw_errno(errno, "make read-only", full);
+    if (bodies == Bodies::own && ::fchmod(fd.get(), 0444) != 0) throw_errno(errno, "make read-only", full);
     const std::string digest = hash_rest(fd.get(), full, contents.bytes, cancelled);
     ++contents.files;
     manifest += manifest_line(digest, entry.path);
@@ -229,7 +230,8 @@ std::optional<Leftover> parse_leftover(std::string_view name) {
 } // namespace
 
 Published publish(const Root& root, const std::filesystem::path& attempt,
-                  const std::filesystem::path& snapshot_directory, const SnapshotView& view, Cancelled cancelled) {
+                  const std::filesystem::path& snapshot_directory, const SnapshotView& view, Cancelled cancelled,
+                  Bodies bodies) {
   if (snapshot_directory.is_absolute() || snapshot_directory.empty() ||
       snapshot_directory.lexically_normal().native().starts_with(".."))
     throw Error(ErrorClass::bug, "not a directory below the archive root: " + printable(snapshot_directory.native()));
@@ -238,7 +240,7 @@ Published publish(const Root& root, const std::filesystem::path& attempt,
   const std::filesystem::path source_path = std::filesystem::absolute(attempt).lexically_normal();
   const Fd source = open_own_directory(source_path);
   Published published;
-  published.lost = tidy_tree(source.get(), source_path, 0, cancelled).lost;
+  if (bodies == Bodies::own) published.lost = tidy_tree(source.get(), source_path, 0, cancelled).lost;
   const std::string final_name = "a" + std::to_string(view.fence);
   if (root.bucket() != nullptr)
     shorten_paths(source.get(), source_path,
@@ -247,7 +249,7 @@ Published publish(const Root& root, const std::filesystem::path& attempt,
   write_file_at(source.get(), kIndexName, render_index_jsonl(view), (source_path / kIndexName).native(), false);
   write_file_at(source.get(), kPageName, render_with_size(source.get(), source_path, view),
                 (source_path / kPageName).native(), false);
-  const Contents contents = describe(source.get(), source_path, cancelled, published.manifest_sha256);
+  const Contents contents = describe(source.get(), source_path, cancelled, bodies, published.manifest_sha256);
   published.bytes = contents.bytes;
   published.files = contents.files;
 

@@ -52,16 +52,18 @@ json result_row(const json& line) {
                        {"type", text_at(file, "mimetype")},
                        {"size", number_at(file, "size")},
                        {"sha256", text_at(file, "sha256")}});
-  return {{"plugin", plugin},
-          {"hook_name", text_at(line, "hook_name")},
-          {"status", text_at(line, "status")},
-          {"output", text_at(line, "output_str")},
-          {"error", text_at(line, "error")},
-          {"output_files", std::move(files)},
-          {"output_bytes", number_at(line, "output_size")},
-          {"wall_ms", number_at(line, "wall_ms")},
-          {"cpu_ms", number_at(line, "cpu_ms")},
-          {"peak_memory_bytes", number_at(line, "peak_memory_bytes")}};
+  json row = {{"plugin", plugin},
+              {"hook_name", text_at(line, "hook_name")},
+              {"status", text_at(line, "status")},
+              {"output", text_at(line, "output_str")},
+              {"error", text_at(line, "error")},
+              {"output_files", std::move(files)},
+              {"output_bytes", number_at(line, "output_size")},
+              {"wall_ms", number_at(line, "wall_ms")},
+              {"cpu_ms", number_at(line, "cpu_ms")},
+              {"peak_memory_bytes", number_at(line, "peak_memory_bytes")}};
+  if (auto ended_at = text_at(line, "ended_at"); !ended_at.empty()) row["ended_at"] = std::move(ended_at);
+  return row;
 }
 
 // The lines of index.jsonl. nullopt: it is not what publish() writes.
@@ -81,7 +83,8 @@ std::optional<json> page_of(const std::string& index, const std::string& id, std
     for (const char* name : {"id", "crawl_id", "url", "title", "outcome", "started_at", "ended_at", "worker"})
       page[name] = text_at(object, name);
     if (const auto status = number_at(object, "http_status"); status > 0) page["http_status"] = status;
-    if (const auto mime = text_at(object, "mime"); !mime.empty()) page["mime"] = mime;
+    for (const char* name : {"mime", "bookmarked_at", "source"})
+      if (auto text = text_at(object, name); !text.empty()) page[name] = std::move(text);
     page["depth"] = number_at(object, "depth");
     page["fence"] = fence;
     page["tags"] = object.value("tags", json::array());

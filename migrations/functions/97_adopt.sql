@@ -1,4 +1,5 @@
--- Rows made again from the files of an archive whose database is lost: holdfast adopt. Only the owner may.
+-- Rows of sealed pages that are made from files: of an archive whose database is lost (holdfast adopt; only
+-- the owner may), and of pages that other programs have archived (holdfast import).
 
 create or replace function holdfast.directories_unknown(p_directories text[])
   returns setof text language sql stable as $$
@@ -31,9 +32,10 @@ create or replace function holdfast.time_of_id(p_id uuid)
   select to_timestamp(('x' || left(replace(p_id::text, '-', ''), 12))::bit(48)::bigint / 1000.0)
 $$;
 
-create or replace function holdfast.adopt_crawl(p_crawl uuid, p_facts jsonb, p_first_url text)
+create or replace function holdfast.store_crawl(
+    p_crawl uuid, p_facts jsonb, p_first_url text, p_event text, p_detail text)
   returns void language plpgsql as $$
--- A sealed crawl without snapshots, which are adopted into it, unless the crawl is there. p_facts: its
+-- A sealed crawl without snapshots, which are stored into it, unless the crawl is there. p_facts: its
 -- crawl.json, or NULL; then only the time when it was added is known, from its id.
 declare
   v_added constant timestamptz := holdfast.time_of_id(p_crawl);
@@ -57,18 +59,20 @@ begin
       coalesce(v_facts.sealed_at, v_added), 'sealed', null, 'empty',
       v_facts.stop_reason, v_facts.retry_of, v_facts.keep_until);
   insert into holdfast.event (lifecycle, object_id, crawl_id, event, to_state, detail)
-    values ('crawl', p_crawl, p_crawl, 'adopt', 'sealed', 'from the files of the archive');
+    values ('crawl', p_crawl, p_crawl, p_event, 'sealed', p_detail);
 end $$;
 
-create or replace function holdfast.adopt_results(p_page jsonb, p_worker uuid)
+create or replace function holdfast.store_results(p_page jsonb, p_worker uuid)
   returns void language sql as $$
   insert into holdfast.archive_result (
       snapshot_id, crawl_id, fence, plugin, hook_name, status, process_id,
-      started_at, ended_at,
+      started_at,
+      ended_at,
       output, error,
       output_files, output_bytes, wall_ms, user_ms, system_ms, peak_memory_bytes)
     select p.id, p.crawl_id, p.fence, r.plugin, r.hook_name, r.status, p_worker,
-           p.ended_at - coalesce(r.wall_ms, 0) * interval '1 millisecond', p.ended_at,
+           coalesce(r.ended_at, p.ended_at) - coalesce(r.wall_ms, 0) * interval '1 millisecond',
+           coalesce(r.ended_at, p.ended_at),
            coalesce(r.output, ''),
            coalesce(nullif(r.error, ''), case r.status when 'failed' then 'not recorded' else '' end),
            coalesce(r.output_files, '[]'), coalesce(r.output_bytes, 0), r.wall_ms, r.cpu_ms, 0,
@@ -77,35 +81,53 @@ create or replace function holdfast.adopt_results(p_page jsonb, p_worker uuid)
         id uuid, crawl_id uuid, fence bigint, ended_at timestamptz, results jsonb)
       cross join lateral jsonb_to_recordset(p.results) r(
         plugin text, hook_name text, status text, output text, error text, output_files jsonb,
-        output_bytes bigint, wall_ms bigint, cpu_ms bigint, peak_memory_bytes bigint)
+        output_bytes bigint, ended_at timestamptz, wall_ms bigint, cpu_ms bigint, peak_memory_bytes bigint)
 $$;
 
-create or replace function holdfast.adopt(p_page jsonb)
+create or replace function holdfast.page_place(p_id uuid, p_crawl uuid, p_url text, p_directory text)
+  returns text language sql stable as $$
+  -- Whether rows of this page can be made: known (there is such a snapshot), removed (its files wait to be
+  -- deleted), taken (its crawl has another snapshot of the URL) or new. p_directory: perhaps with a<fence>.
+  select case
+           when exists (select from holdfast.purge p
+                          where p.directory = regexp_replace(p_directory, '/a[0-9]+$', '')) then 'removed'
+           when exists (select from holdfast.snapshot s where s.id = p_id) then 'known'
+           when exists (select from holdfast.snapshot s
+                          where s.url_hash = sha256(convert_to(p_url, 'UTF8')) and s.crawl_id = p_crawl)
+             then 'taken'
+           else 'new'
+         end
+$$;
+
+create or replace function holdfast.store_page(p_page jsonb, p_event text)
   returns text language plpgsql as $$
--- A snapshot and its results from an attempt's index.jsonl, in a crawl that is there or is made. Its worker
--- is not known any more: an id made from the name of its machine stands for it. Returns adopted, known (there
--- is such a snapshot, or one of the same URL in its crawl) or removed (its files wait to be deleted).
+-- A sealed snapshot, its results and its captures, in a crawl that is there or is made. Its worker is not
+-- known any more: an id made from the name of its machine stands for it. Answers as page_place(): new, if it
+-- was stored.
 declare
   v_page record;
   v_worker uuid;
+  v_place text;
 begin
   select p.* into strict v_page
     from jsonb_to_record(p_page) p(
       id uuid, crawl_id uuid, url text, title text, outcome text, depth integer, fence bigint, tags text[],
       started_at timestamptz, ended_at timestamptz, worker text, directory text, manifest text, bytes bigint,
-      files bigint, http_status integer, mime text, crawl jsonb);
+      files bigint, http_status integer, mime text, bookmarked_at timestamptz, source text, crawl jsonb);
+  v_place := holdfast.page_place(v_page.id, v_page.crawl_id, v_page.url, v_page.directory);
+  if v_place <> 'new' then return v_place; end if;
   v_worker := md5('adopted from ' || coalesce(v_page.worker, ''))::uuid;
-  if exists (select from holdfast.purge p
-               where p.directory = regexp_replace(v_page.directory, '/a[0-9]+$', '')) then
-    return 'removed';
-  end if;
-  if exists (select from holdfast.snapshot s where s.id = v_page.id) then return 'known'; end if;
-  perform holdfast.adopt_crawl(v_page.crawl_id, v_page.crawl, v_page.url);
-  insert into holdfast.snapshot (id, crawl_id, url, url_hash, depth, title, tags, created_at)
-    values (v_page.id, v_page.crawl_id, v_page.url, sha256(convert_to(v_page.url, 'UTF8')), v_page.depth,
-            coalesce(v_page.title, ''), coalesce(v_page.tags, '{}'), holdfast.time_of_id(v_page.id))
+  perform holdfast.store_crawl(v_page.crawl_id, v_page.crawl, v_page.url, p_event,
+    coalesce('from ' || v_page.source, 'from the files of the archive'));
+  insert into holdfast.snapshot (
+      id, crawl_id, url, url_hash, depth, title,
+      tags, created_at, bookmarked_at, source)
+    values (
+      v_page.id, v_page.crawl_id, v_page.url, sha256(convert_to(v_page.url, 'UTF8')), v_page.depth,
+      coalesce(v_page.title, ''),
+      coalesce(v_page.tags, '{}'), holdfast.time_of_id(v_page.id), v_page.bookmarked_at, v_page.source)
     on conflict (url_hash, crawl_id) do nothing;
-  if not found then return 'known'; end if;
+  if not found then return 'taken'; end if;
   insert into holdfast.snapshot_sealed (
       snapshot_id, crawl_id, outcome, fence, owner_id, directory,
       manifest_sha256, bytes, files, title, http_status, mime, attempts,
@@ -115,7 +137,7 @@ begin
       v_page.manifest, v_page.bytes, v_page.files, coalesce(v_page.title, ''),
       v_page.http_status, v_page.mime, 1,
       v_page.started_at, v_page.ended_at);
-  perform holdfast.adopt_results(p_page, v_worker);
+  perform holdfast.store_results(p_page, v_worker);
   perform holdfast.captures_add(v_page.id, v_page.crawl_id, coalesce(p_page -> 'captures', '[]'));
   update holdfast.crawl c
     set snapshots_total = c.snapshots_total + 1,
@@ -134,6 +156,49 @@ begin
                                 else 'partial' end)
     where c.id = v_page.crawl_id and c.status = 'sealed';
   insert into holdfast.event (lifecycle, object_id, crawl_id, event, to_state, detail)
-    values ('snapshot', v_page.id, v_page.crawl_id, 'adopt', 'sealed', v_page.directory);
-  return 'adopted';
+    values ('snapshot', v_page.id, v_page.crawl_id, p_event, 'sealed',
+            concat_ws(', from ', v_page.directory, v_page.source));
+  return 'new';
 end $$;
+
+create or replace function holdfast.adopt(p_page jsonb)
+  returns text language sql as $$
+  -- A snapshot from an attempt's index.jsonl: adopted, known or removed.
+  select case a.place when 'new' then 'adopted' when 'taken' then 'known' else a.place end
+    from holdfast.store_page(p_page, 'adopt') a(place)
+$$;
+
+create or replace function holdfast.import_check(p_pages jsonb)
+  returns table (n bigint, place text) language sql stable as $$
+  select p.n, holdfast.page_place((p.page ->> 'id')::uuid, (p.page ->> 'crawl_id')::uuid, p.page ->> 'url',
+                                  p.page ->> 'directory')
+    from jsonb_array_elements(p_pages) with ordinality p(page, n)
+    order by p.n
+$$;
+comment on function holdfast.import_check(jsonb) is
+  'For pages [{id, crawl_id, url, directory}] that are to be imported: new, known, taken (the crawl has '
+  'another snapshot of the URL) or removed (files wait to be deleted).';
+
+create or replace function holdfast.import_pages(p_pages jsonb)
+  returns table (n bigint, place text) language plpgsql as $$
+-- In the order of crawls and ids, so that concurrent calls lock crawls in one order.
+declare
+  v_page record;
+begin
+  for v_page in
+    select p.page, p.n
+      from jsonb_array_elements(p_pages) with ordinality p(page, n)
+      order by (p.page ->> 'crawl_id')::uuid, (p.page ->> 'id')::uuid
+  loop
+    if coalesce(v_page.page ->> 'source', '') = '' then
+      raise exception 'an imported page names its source' using errcode = 'HF004';
+    end if;
+    n := v_page.n;
+    place := holdfast.store_page(v_page.page, 'import');
+    if place = 'new' then perform holdfast.crawl_page_changes((v_page.page ->> 'crawl_id')::uuid); end if;
+    return next;
+  end loop;
+end $$;
+comment on function holdfast.import_pages(jsonb) is
+  'Stores sealed pages that another program has archived, whose files are in the archive; answers as '
+  'import_check(). May be repeated.';

@@ -40,7 +40,8 @@ create or replace function holdfast.entry_points()
         worker_drain, collection_pause, collection_resume, host_set, host_forget, host_pause, host_resume,
         host_cancel, schedule_add, schedule_enable, schedule_remove, schedule_run, webhook_set,
         webhook_enable, webhook_remove, webhook_retry, webhook_test, log_level_set, binary_recheck,
-        text_keep, texts_drop, replay_judged, token_add, token_revoke, api_request_once,
+        text_keep, texts_drop, replay_judged, archive_begun, import_check, import_pages,
+        token_add, token_revoke, api_request_once,
         crawl_judge_step}')) e(roles, as_owner, names)
   union all
   select p.proname, 'holdfast_reader, holdfast_operator, holdfast_worker', false

@@ -39,6 +39,7 @@ constexpr Verb kVerbs[] = {
     {"verify", "Compare archived files with their manifests", &verify_verb},
     {"adopt", "Make the rows of archived pages again from their files, after the database was lost", &adopt_verb},
     {"export", "Write archived pages as one WACZ file, or as WARC files with an index", &export_verb},
+    {"import", "Bring in what other programs have archived", &import_verb},
     {"why", "Why a crawl, snapshot, process or host is where it is: one sentence, and the facts", &why_verb},
     {"events", "What happened: every change of state, as it is recorded", &events_verb},
     {"log-level", "Change how much workers and runners log, while they run", &log_level_verb},

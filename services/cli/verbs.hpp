@@ -36,6 +36,7 @@ Action check_verb(CLI::App& command);
 Action verify_verb(CLI::App& command);
 Action adopt_verb(CLI::App& command);
 Action export_verb(CLI::App& command);
+Action import_verb(CLI::App& command);
 Action why_verb(CLI::App& command);
 Action events_verb(CLI::App& command);
 Action log_level_verb(CLI::App& command);

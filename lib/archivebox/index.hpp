@@ -1,0 +1,67 @@
+#pragma once
+// The index of an ArchiveBox data directory (index.sqlite3), as versions 0.7 to 0.9 write it. Columns that a version
+// does not have are empty. Hostile input: a value may have any type, size and bytes. Works on a copy, so that nothing
+// in the directory changes and a running ArchiveBox is not disturbed. Blocking; any thread, one at a time.
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+struct sqlite3;
+
+namespace holdfast::archivebox {
+
+// Texts are valid UTF-8 without NUL; times are as the index has them.
+struct Result {
+  std::string plugin; // as version 0.9 names it: "archivedotorg", not "archive_org"
+  std::string hook;   // "" before version 0.9
+  std::string status, output, error;
+  std::string started_at, ended_at;
+};
+
+struct Snapshot {
+  std::string id;        // 32 hex digits
+  std::string timestamp; // "1700000000.5": unique in the collection, and the name of its directory before version 0.9
+  std::string url, title, status, notes;
+  std::string added_at, bookmarked_at, downloaded_at, updated_at;
+  std::string crawl_id; // 32 hex digits; "" before version 0.9
+  std::int64_t depth{0};
+  std::vector<std::string> tags;
+  std::vector<Result> results; // in the order of time
+};
+
+struct Crawl {
+  std::string label, notes, tags, added_at;
+  std::int64_t max_depth{0};
+};
+
+class Index {
+public:
+  // Copies the index of `data_dir` into `scratch`, an empty directory. Throws Error(usage) if there is none,
+  // Error(refused) if it is no index of ArchiveBox, Error(temporary) if it changes all the time.
+  Index(const std::filesystem::path& data_dir, const std::filesystem::path& scratch);
+  ~Index();
+  Index(const Index&) = delete;
+  Index& operator=(const Index&) = delete;
+
+  std::int64_t count() const; // rows of snapshots
+  // In the order of ids. `problem` is told rows that cannot be read: "row 12 of core_snapshot", why. False from
+  // `found` ends it.
+  void each_snapshot(const std::function<bool(const Snapshot&)>& found,
+                     const std::function<void(const std::string&, const std::string&)>& problem) const;
+  // Empty if there is none.
+  Crawl crawl(const std::string& id) const;
+  // Lines of crawls that have not ended and may be URLs; only since version 0.9.
+  std::vector<std::string> waiting_urls() const;
+
+private:
+  std::string first_column(const std::string& table, const std::vector<std::string>& names, int length) const;
+  bool has_table(const std::string& table) const;
+
+  sqlite3* database_{nullptr};
+};
+
+} // namespace holdfast::archivebox
