@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
@@ -22,22 +23,36 @@ using base::ErrorClass;
 constexpr std::string_view kHooks = "hooks";
 constexpr int kDeepest = 32; // an alias may refer to the list that holds it
 
+// Where the last document began that a parser has handled.
+struct DocumentStart : YAML::EventHandler {
+  void OnDocumentStart(const YAML::Mark& mark) override { line = mark.line + 1; }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+
+  int line{0};
+};
+
 // One pass over one file. Lives on the stack of read_yaml_file().
 class Reader {
 public:
   explicit Reader(const std::filesystem::path& file) : file_(file.string()) {}
 
   YamlFile read() {
-    const std::vector<YAML::Node> documents = parse();
-    if (documents.empty() || documents.front().IsNull()) return {};
-    if (documents.size() > 1) fail(documents[1], "a second document begins here", "Keep everything before \"---\".");
-    if (!documents.front().IsMap()) fail(documents.front(), "this is not a list of \"key: value\"");
-    read_section("", documents.front(), 0);
+    const YAML::Node document = parse();
+    if (!document || document.IsNull()) return {};
+    if (!document.IsMap()) fail(document, "this is not a list of \"key: value\"");
+    read_section("", document, 0);
     return std::move(result_);
   }
 
 private:
-  std::vector<YAML::Node> parse() const {
+  YAML::Node parse() const {
     errno = 0;
     std::ifstream stream(file_, std::ios::binary);
     std::ostringstream text;
@@ -47,10 +62,21 @@ private:
                   fmt::format("cannot read the settings in {}: {}", file_, base::errno_text(errno)));
     }
     try {
-      return YAML::LoadAll(text.str());
+      refuse_second_document(text.str());
+      return YAML::Load(text.str());
     } catch (const YAML::Exception& error) {
       throw Error(ErrorClass::configuration, fmt::format("{}:{}: {}", file_, error.mark.line + 1, error.msg));
     }
+  }
+
+  // YAML::LoadAll would find one document after the other, without end, in a file that begins with a comma.
+  void refuse_second_document(const std::string& text) const {
+    std::istringstream stream(text);
+    YAML::Parser parser(stream);
+    DocumentStart start;
+    if (!parser.HandleNextDocument(start) || !parser.HandleNextDocument(start)) return;
+    throw Error(ErrorClass::configuration, fmt::format("{}:{}: a second document begins here", file_, start.line),
+                "Keep everything before \"---\".");
   }
 
   std::string origin(const YAML::Node& node) const { return fmt::format("{}:{}", file_, node.Mark().line + 1); }

@@ -52,7 +52,7 @@ struct HookRun::Impl : std::enable_shared_from_this<HookRun::Impl> {
        const Hook& the_hook, fs::path the_directory, HookLimits the_limits)
       : launcher(the_launcher), executor(std::move(the_executor)), command(std::move(the_command)), hook(the_hook),
         directory(std::move(the_directory)), limits(the_limits), files(directory, hook.name.name), tick(executor),
-        meter(directory) {}
+        meter(directory), temporary_meter(command.sandbox.temporary) {}
 
   // A coroutine that waits for something to happen: its timer is cancelled by notify().
   class Waiter {
@@ -111,7 +111,8 @@ struct HookRun::Impl : std::enable_shared_from_this<HookRun::Impl> {
   asio::steady_timer tick;
   std::size_t polls{0};
   DirectoryMeter meter;
-  Clock::time_point next_measure{};
+  DirectoryMeter temporary_meter; // of the /tmp that the page's hooks share
+  Clock::time_point next_measure{}, next_measure_temporary{};
   Progress progress;
   bool more_stdout{false};
   std::vector<asio::steady_timer*> waiters;
@@ -197,6 +198,13 @@ void HookRun::Impl::check_limits() {
       // Its logs lie there too, and have limits of their own.
       hold_to(state->bytes - std::min(state->bytes, files.printed()), limits.output_bytes, "output files");
       if (stalls()) check_progress(*state);
+    }
+  }
+  // A browser that serves a whole crawl keeps its cache there.
+  if (now >= next_measure_temporary && hook.name.event == Event::snapshot && !command.sandbox.temporary.empty()) {
+    if (const auto state = temporary_meter.step(kEntriesAtOnce)) {
+      next_measure_temporary = now + kMeasureEvery;
+      hold_to(state->bytes, limits.output_bytes, "temporary files");
     }
   }
   if (!hook.name.background && !timed_out && !interrupting && !stopped && limit_error.empty() &&

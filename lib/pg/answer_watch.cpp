@@ -23,10 +23,10 @@ public:
     return watch;
   }
 
-  std::uint64_t add(int socket, Clock::time_point deadline) {
+  std::uint64_t add(int socket, Clock::time_point deadline, const SessionTimeline* timeline) {
     const std::lock_guard lock(mutex_);
     if (!thread_.joinable()) thread_ = std::thread([this] { watch(); });
-    calls_.emplace(++last_, Call{socket, deadline});
+    calls_.emplace(++last_, Call{socket, deadline, timeline});
     if (asleep_) changed_.notify_all();
     return last_;
   }
@@ -40,6 +40,10 @@ private:
   struct Call {
     int socket;
     Clock::time_point deadline;
+    const SessionTimeline* timeline; // may be null
+    bool ended{false};
+
+    bool overdue(Clock::time_point now) const { return now >= deadline || (timeline && timeline->superseded()); }
   };
 
   AnswerWatch() = default;
@@ -65,9 +69,9 @@ private:
       }
       const auto now = Clock::now();
       for (auto& [id, call] : calls_) {
-        if (now < call.deadline) continue;
+        if (call.ended || !call.overdue(now)) continue;
         ::shutdown(call.socket, SHUT_RDWR); // not close: the number belongs to libpq
-        call.deadline = Clock::time_point::max();
+        call.ended = true;
       }
     }
   }
@@ -83,8 +87,8 @@ private:
 
 } // namespace
 
-AnswerDeadline::AnswerDeadline(int socket, std::chrono::milliseconds timeout) {
-  if (socket >= 0 && timeout.count() > 0) id_ = AnswerWatch::instance().add(socket, Clock::now() + timeout);
+AnswerDeadline::AnswerDeadline(int socket, std::chrono::milliseconds timeout, const SessionTimeline* timeline) {
+  if (socket >= 0 && timeout.count() > 0) id_ = AnswerWatch::instance().add(socket, Clock::now() + timeout, timeline);
 }
 
 AnswerDeadline::~AnswerDeadline() {

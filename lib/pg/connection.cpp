@@ -3,8 +3,8 @@
 #include "lib/base/error.hpp"
 #include "lib/base/sha256.hpp"
 #include "lib/pg/answer_watch.hpp"
-#include "lib/pg/conninfo.hpp"
 #include "lib/pg/pqxx_compat.hpp"
+#include "lib/pg/session.hpp"
 #include "lib/pg/sqlstate.hpp"
 
 #include <spdlog/spdlog.h>
@@ -19,65 +19,18 @@ namespace {
 
 using base::ErrorClass;
 
-constexpr const char* kCannotConnect = "08001";
-constexpr const char* kSessionLost = "08006";
 constexpr const char* kOutcomeUnknown = "08007";
 constexpr pqxx::oid kTimestamptz = 1184; // of pg_type; these never change
 constexpr pqxx::oid kInterval = 1186;
 constexpr pqxx::oid kTextArray = 1009;
 constexpr std::chrono::milliseconds kAnswerSlack{5000}; // for the way there and back, beyond statement_timeout
 
-std::string in_one_line(std::string_view text) {
-  std::string line;
-  for (const char c : text) {
-    if (c != '\n') {
-      line += c == '\t' ? ' ' : c;
-    } else if (!line.empty() && line.back() != ' ') {
-      line += ' ';
-    }
-  }
-  while (!line.empty() && line.back() == ' ')
-    line.pop_back();
-  return line;
-}
-
-// libpq tells no SQLSTATE of a refused connection, but whether the server spoke shows: "FATAL:  ..." with two blanks.
-DatabaseError connect_failure(const std::string& text, const std::string& conninfo, const ConnectionOptions& options) {
-  const std::string message = "cannot connect to the database: " + in_one_line(text);
-  if (text.find("startup parameter") != std::string::npos) {
-    return DatabaseError(ErrorClass::configuration, kCannotConnect, message,
-                         "PgBouncer: set ignore_startup_parameters = options in pgbouncer.ini");
-  }
-  if (text.find("no password supplied") != std::string::npos) {
-    return DatabaseError(ErrorClass::configuration, kCannotConnect, message,
-                         "put the password into database.url or into ~/.pgpass");
-  }
-  if (text.find(":  ") == std::string::npos) {
-    return DatabaseError(ErrorClass::unavailable, kCannotConnect, message,
-                         "is the server running, and database.url right?");
-  }
-  const std::string sqlstate = sqlstate_of_refusal(conninfo, options.connect_timeout);
-  if (sqlstate.empty()) return DatabaseError(ErrorClass::temporary, kCannotConnect, message);
-  ErrorClass error_class = class_of_sqlstate(sqlstate);
-  if (error_class == ErrorClass::bug) error_class = ErrorClass::unavailable;
-  return DatabaseError(error_class, sqlstate, message,
-                       error_class == ErrorClass::configuration ? "check database.url" : "");
-}
-
-std::unique_ptr<pqxx::connection> connect(const std::string& dsn, const ConnectionOptions& options) {
-  const std::string conninfo = session_conninfo(dsn, options);
-  try {
-    return std::make_unique<pqxx::connection>(conninfo);
-  } catch (const std::exception& error) {
-    throw connect_failure(error.what(), conninfo, options);
-  }
-}
-
 } // namespace
 
 struct Connection::Impl {
-  Impl(const std::string& dsn, const ConnectionOptions& options)
-      : session(connect(dsn, options)), notices(*session, [](const char* text) {
+  Impl(Session opened, const ConnectionOptions& options)
+      : timeline(std::move(opened.timeline)), session(std::move(opened.connection)),
+        notices(*session, [](const char* text) {
           try {
             spdlog::debug("database: {}", in_one_line(text));
           } catch (...) { // a notice is not worth an exception inside the library
@@ -95,7 +48,8 @@ struct Connection::Impl {
   template <class Action>
   auto guarded(std::string_view statement, Action&& action) {
     if (broken) throw lost("the database session was lost before");
-    const AnswerDeadline deadline(session->sock(), answer_timeout);
+    if (timeline.superseded()) throw lost("its server is an old primary: a later timeline has begun");
+    const AnswerDeadline deadline(session->sock(), answer_timeout, &timeline);
     try {
       return action();
     } catch (const base::Error&) {
@@ -186,6 +140,7 @@ struct Connection::Impl {
     return copy(rows);
   }
 
+  const SessionTimeline timeline;
   std::unique_ptr<pqxx::connection> session;
   compat::NoticeTap notices;
   std::vector<std::string> payloads;
@@ -204,7 +159,7 @@ struct Transaction::Impl {
 };
 
 Connection::Connection(const std::string& dsn, const ConnectionOptions& options)
-    : impl_(std::make_unique<Impl>(dsn, options)) {
+    : impl_(std::make_unique<Impl>(open_session(dsn, options), options)) {
   if (options.read_only) call("set default_transaction_read_only = on");
 }
 
@@ -269,7 +224,9 @@ std::vector<std::string> Connection::notifications() {
   return std::exchange(impl_->payloads, {});
 }
 
-bool Connection::broken() const noexcept { return impl_->broken || !impl_->session->is_open(); }
+bool Connection::broken() const noexcept {
+  return impl_->broken || impl_->timeline.superseded() || !impl_->session->is_open();
+}
 
 int Connection::server_version() const noexcept { return impl_->server_version; }
 

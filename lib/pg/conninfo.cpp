@@ -16,24 +16,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-std::map<std::string, std::string> parse(const std::string& dsn) {
-  char* message = nullptr;
-  const std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)> parsed(PQconninfoParse(dsn.c_str(), &message),
-                                                                            &PQconninfoFree);
-  if (!parsed) {
-    // libpq's message quotes parts of the string, perhaps the password: say only what is wrong in general.
-    PQfreemem(message);
-    throw base::Error(base::ErrorClass::configuration, "the database URL cannot be parsed",
-                      "use postgresql://user:password@host:5432/database (special characters percent-encoded), or "
-                      "host=... dbname=... user=...");
-  }
-  std::map<std::string, std::string> values;
-  for (const auto* option = parsed.get(); option->keyword != nullptr; ++option) {
-    if (option->val != nullptr) values[option->keyword] = option->val;
-  }
-  return values;
-}
-
 std::string in_seconds_rounded_up(milliseconds duration) { return std::to_string((duration.count() + 999) / 1000); }
 
 std::string session_settings(const ConnectionOptions& options) {
@@ -57,18 +39,36 @@ std::string find_sqlstate(const std::string& message) {
   return {};
 }
 
-std::string written(const std::map<std::string, std::string>& values) {
+} // namespace
+
+std::map<std::string, std::string> parse_conninfo(const std::string& dsn) {
+  char* message = nullptr;
+  const std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)> parsed(PQconninfoParse(dsn.c_str(), &message),
+                                                                            &PQconninfoFree);
+  if (!parsed) {
+    // libpq's message quotes parts of the string, perhaps the password: say only what is wrong in general.
+    PQfreemem(message);
+    throw base::Error(base::ErrorClass::configuration, "the database URL cannot be parsed",
+                      "use postgresql://user:password@host:5432/database (special characters percent-encoded), or "
+                      "host=... dbname=... user=...");
+  }
+  std::map<std::string, std::string> values;
+  for (const auto* option = parsed.get(); option->keyword != nullptr; ++option) {
+    if (option->val != nullptr) values[option->keyword] = option->val;
+  }
+  return values;
+}
+
+std::string join_conninfo(const std::map<std::string, std::string>& values) {
   std::string conninfo;
   for (const auto& [keyword, value] : values)
     conninfo += keyword + '=' + quote_conninfo_value(value) + ' ';
   return conninfo;
 }
 
-} // namespace
-
 std::vector<std::filesystem::path> socket_directories(const std::string& dsn) {
   std::vector<std::filesystem::path> directories;
-  const std::string hosts = dsn.empty() ? "" : parse(dsn)["host"];
+  const std::string hosts = dsn.empty() ? "" : parse_conninfo(dsn)["host"];
   for (std::size_t begin = 0; begin < hosts.size();) {
     const auto end = std::min(hosts.find(',', begin), hosts.size());
     if (hosts[begin] == '/') directories.emplace_back(hosts.substr(begin, end - begin));
@@ -87,14 +87,14 @@ std::string quote_conninfo_value(const std::string& value) {
 }
 
 std::string conninfo_with_role(const std::string& dsn, const std::string& role) {
-  auto values = parse(dsn);
+  auto values = parse_conninfo(dsn);
   auto& session = values["options"];
   session += (session.empty() ? "-c role=" : " -c role=") + role;
-  return written(values);
+  return join_conninfo(values);
 }
 
 std::string session_conninfo(const std::string& dsn, const ConnectionOptions& options) {
-  auto values = parse(dsn);
+  auto values = parse_conninfo(dsn);
   values.try_emplace("application_name", options.application_name);
   values.try_emplace("connect_timeout", in_seconds_rounded_up(options.connect_timeout));
   values.try_emplace("tcp_user_timeout", std::to_string(options.tcp_user_timeout.count()));
@@ -105,7 +105,7 @@ std::string session_conninfo(const std::string& dsn, const ConnectionOptions& op
   values["client_encoding"] = "UTF8"; // Params promises UTF-8 whatever the database or the environment prefer
   auto& session = values["options"];  // the last of two equal settings wins, so the owner's come last
   session = session_settings(options) + (session.empty() ? "" : " " + session);
-  return written(values);
+  return join_conninfo(values);
 }
 
 std::string sqlstate_of_refusal(const std::string& conninfo, milliseconds timeout) {

@@ -4,13 +4,18 @@
 #include "lib/pg/connection.hpp"
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
 namespace holdfast::pg {
 
-// Merges `options` into a libpq URI or keyword string; what the owner's string says about the same setting wins. Throws
+// The settings of a libpq URI or keyword string, and a keyword string of settings. parse_conninfo throws
 // Error(configuration) if it cannot be parsed.
+std::map<std::string, std::string> parse_conninfo(const std::string& dsn);
+std::string join_conninfo(const std::map<std::string, std::string>& values);
+
+// Merges `options` into a libpq URI or keyword string; what the owner's string says about the same setting wins.
 std::string session_conninfo(const std::string& dsn, const ConnectionOptions& options);
 
 // A keyword string for sessions that act as `role`. With PgBouncer, which drops startup options, they act as the login.

@@ -2,6 +2,7 @@
 
 #include "lib/base/backoff.hpp"
 #include "lib/base/error.hpp"
+#include "lib/pg/host_watch.hpp"
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -15,6 +16,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -50,6 +52,7 @@ struct Heartbeat::Impl {
     recipient->callbacks = std::move(callbacks);
     try {
       thread = std::thread([this] { run(); });
+      watch_hosts.emplace(dsn, options.application_name, [this] { beat_soon(); });
     } catch (const std::system_error& error) {
       throw Error(ErrorClass::system, "cannot start the beat thread: " + std::string(error.what()));
     }
@@ -57,8 +60,13 @@ struct Heartbeat::Impl {
 
   ~Impl() {
     recipient->alive = false;
+    watch_hosts.reset();
     asio::post(context, [this] { stopping = true; });
     thread.join();
+  }
+
+  void beat_soon() {
+    asio::post(context, [this] { requested = true; });
   }
 
   void run() {
@@ -200,7 +208,8 @@ struct Heartbeat::Impl {
   bool due{false};       // the timer has fired
   bool readable{false};  // the socket has something
   bool lost{false};      // the owner has been told that the session is gone
-  std::thread thread;    // last: it uses everything above
+  std::thread thread;    // uses everything above
+  std::optional<HostWatch> watch_hosts;
 };
 
 Heartbeat::Heartbeat(std::string dsn, ConnectionOptions options, std::string channel, milliseconds interval,
@@ -210,8 +219,6 @@ Heartbeat::Heartbeat(std::string dsn, ConnectionOptions options, std::string cha
 
 Heartbeat::~Heartbeat() = default;
 
-void Heartbeat::beat_now() {
-  asio::post(impl_->context, [impl = impl_.get()] { impl->requested = true; });
-}
+void Heartbeat::beat_now() { impl_->beat_soon(); }
 
 } // namespace holdfast::pg

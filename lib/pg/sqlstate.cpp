@@ -58,6 +58,7 @@ void append_line(std::string& text, std::string_view line) {
 
 std::string_view hint_of(ErrorClass error_class, std::string_view sqlstate) {
   if (error_class == ErrorClass::schema_mismatch) return "holdfast migrate";
+  if (sqlstate == "25006") return "this server is a standby: name the primary in database.url, or all servers";
   if (sqlstate == "42501") return "grant the missing privilege to the role in database.url";
   return {};
 }
@@ -78,7 +79,8 @@ ErrorClass class_of_sqlstate(std::string_view sqlstate) noexcept {
 }
 
 bool ends_session(std::string_view sqlstate) noexcept {
-  return sqlstate.starts_with("08") || sqlstate.starts_with("57P") || sqlstate == "25P03" || sqlstate == "25P04";
+  return sqlstate.starts_with("08") || sqlstate.starts_with("57P") || sqlstate == "25P03" || sqlstate == "25P04" ||
+         sqlstate == "25006"; // a standby: the next session may find the primary
 }
 
 ServerReport parse_server_report(std::string_view text) {

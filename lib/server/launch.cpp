@@ -21,16 +21,26 @@ using std::chrono::milliseconds;
 constexpr int kCannotEnter = 125; // of env(1); it and setpriv(1) end with 126 or 127 if they cannot do the rest
 constexpr milliseconds kShortLimit{10'000};
 
+constexpr const char* kSetpriv = "/usr/bin/setpriv";
+constexpr const char* kEnv = "/usr/bin/env";
+
+void require_tools() {
+  for (const char* const tool : {kSetpriv, kEnv})
+    if (::access(tool, X_OK) != 0)
+      throw Error(ErrorClass::unavailable,
+                  std::string("cannot run ") + tool + ", which starts PostgreSQL: " + base::errno_text(errno),
+                  "install util-linux and coreutils, or set database.url");
+}
+
 // setpriv(1) changes the user and has the kernel end the program with us; env(1) enters the directory after that.
 process::Program program_of(const Launch& launch, bool dies_with_us) {
   process::Program program;
-  program.argv = {"/usr/bin/setpriv", "--pdeathsig", dies_with_us ? "KILL" : "clear"};
+  program.argv = {kSetpriv, "--pdeathsig", dies_with_us ? "KILL" : "clear"};
   if (::geteuid() != launch.user.uid)
     for (const auto& word : {"--reuid=" + std::to_string(launch.user.uid), "--regid=" + std::to_string(launch.user.gid),
                              std::string("--clear-groups")})
       program.argv.push_back(word);
-  for (const auto& word :
-       {std::string("/usr/bin/env"), "--chdir=" + launch.directory.string(), launch.program.string()})
+  for (const auto& word : {std::string(kEnv), "--chdir=" + launch.directory.string(), launch.program.string()})
     program.argv.push_back(word);
   program.argv.insert(program.argv.end(), launch.arguments.begin(), launch.arguments.end());
   // Nothing of ours: no PG* variables, no marker by which a worker finds its hooks.
@@ -101,6 +111,7 @@ std::string text_of(int file) {
 }
 
 std::string output_of(const std::filesystem::path& program, const std::vector<std::string>& arguments) {
+  require_tools(); // without them no program would seem to work
   const base::Fd output(memory_file());
   try {
     const Launch launch{program, arguments, "/", output.get(), User{::geteuid(), ::getegid(), "itself"}};

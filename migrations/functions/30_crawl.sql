@@ -318,7 +318,8 @@ begin
         for update skip locked
     )
     update holdfast.crawl c
-      set owner_id = p_worker, fence = c.fence + 1, retry_at = clock_timestamp() + p_lease, reason = null
+      set owner_id = p_worker, fence = greatest(c.fence, holdfast.fence_floor()) + 1,
+          retry_at = clock_timestamp() + p_lease, reason = null
       from due
       where c.id = due.id
       returning c.id, c.fence, c.seeds_left;

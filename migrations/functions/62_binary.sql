@@ -32,7 +32,8 @@ create or replace function holdfast.binary_claim(p_worker uuid, p_limit integer)
   language sql as $$
   -- Due ones are the worker's own for ten minutes (enough to install one), or until the worker has ended.
   update holdfast.binary b
-    set owner_id = p_worker, fence = b.fence + 1, retry_at = clock_timestamp() + interval '10 minutes'
+    set owner_id = p_worker, fence = greatest(b.fence, holdfast.fence_floor()) + 1,
+        retry_at = clock_timestamp() + interval '10 minutes'
     from (select d.machine_id, d.name
             from holdfast.binary d
             join holdfast.process p

@@ -184,7 +184,8 @@ begin
         order by d.retry_at limit p_room
     )
     update holdfast.delivery d
-      set owner = p_owner, fence = d.fence + 1, attempts = d.attempts + 1, retry_at = v_now + p_lease
+      set owner = p_owner, fence = greatest(d.fence, holdfast.fence_floor()) + 1,
+          attempts = d.attempts + 1, retry_at = v_now + p_lease
       from due, holdfast.webhook w, holdfast.collection c
       where d.id = due.id and w.name = d.webhook
       returning d.id, left(c.id::text, 8) || '-' || d.id, d.webhook, w.url, d.event, d.payload, d.fence,

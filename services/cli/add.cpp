@@ -173,14 +173,14 @@ Action add_verb(CLI::App& command) {
   command.add_option("--notes", options.notes, "Notes on the crawl");
   command
       .add_option("--parser", options.parser,
-                  "What the files hold: auto, txt, jsonl, json, netscape, html, rss, sitemap, pocket, pinboard")
+                  "Format of the files: auto, txt, jsonl, json, netscape, html, rss, sitemap, pocket, pinboard")
       ->check(
           CLI::IsMember({"auto", "txt", "jsonl", "json", "netscape", "html", "rss", "sitemap", "pocket", "pinboard"}));
   add_limit_options(command, options.limits);
-  command.add_flag("--wait", options.wait, "Wait until everything is archived, working on it if no worker is running");
+  command.add_flag("--wait", options.wait, "Wait until everything is archived; archive it here if no worker runs");
   command.add_flag("--bg", options.background, "Only queue it");
   command.add_flag("--strict", options.strict,
-                   "Add nothing if a line of a file cannot be used (default: leave that line out and show it)");
+                   "Add nothing if a line of a file is invalid (default: skip the line and print it)");
   return [given](Context& context) { return add(context, *given); };
 }
 

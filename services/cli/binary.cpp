@@ -28,7 +28,7 @@ int recheck_binaries(Context& context, const std::string& name, const std::strin
 
 Action binary_verb(CLI::App& command) {
   Group group(command);
-  group.verb("list", "All of them", [](CLI::App& all) {
+  group.verb("list", "List all binaries", [](CLI::App& all) {
     const auto listing = std::make_shared<ListOptions>();
     listing->what = "binaries";
     listing->limit = 1000;
@@ -37,7 +37,7 @@ Action binary_verb(CLI::App& command) {
     all.add_option("--name", listing->url, "Only names that contain this");
     return [listing](Context& context) { return list(context, *listing); };
   });
-  group.verb("recheck", "Look for them again soon: after something was installed", [](CLI::App& recheck) {
+  group.verb("recheck", "Check binaries again now, for example after an installation", [](CLI::App& recheck) {
     const auto name = std::make_shared<std::string>(), host = std::make_shared<std::string>();
     recheck.add_option("name", *name, "Only this one");
     recheck.add_option("--host", *host, "Only on this machine");

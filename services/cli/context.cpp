@@ -4,6 +4,7 @@
 #include "lib/base/log.hpp"
 #include "lib/base/text.hpp"
 #include "lib/pg/conninfo.hpp"
+#include "lib/pg/timeline.hpp"
 #include "lib/process/launcher.hpp"
 #include "lib/store/schema.hpp"
 #include "services/cli/signals.hpp"
@@ -112,6 +113,7 @@ const std::string& Context::dsn() {
     dsn_ = server_->dsn();
   } else {
     dsn_ = with_password(settings_.text("database.url"), settings_.path("database.password_file"));
+    pg::remember_timelines(data_dir() / "timelines");
   }
   return dsn_;
 }

@@ -283,7 +283,7 @@ int doctor(Context& context, const std::vector<std::string>& plugins) {
 Action doctor_verb(CLI::App& command) {
   const auto names = std::make_shared<std::vector<std::string>>();
   command.add_option("plugins", *names, "Only these (default: all that are enabled)");
-  command.footer("Ends with 1 if something is missing.");
+  command.footer("Exits with 1 if something is missing.");
   return [names](Context& context) { return doctor(context, *names); };
 }
 

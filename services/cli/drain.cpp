@@ -55,8 +55,8 @@ Action drain_verb(CLI::App& command) {
   const auto options = std::make_shared<DrainOptions>();
   command.add_option("workers", options->ids,
                      "Workers or runners: ids, or the first or last few digits; - reads them from standard input");
-  command.add_option("--machine", options->machine, "All that run on this machine, by its host name");
-  command.add_option("--why", options->why, "A reason, for others to read");
+  command.add_option("--machine", options->machine, "All workers and runners on the machine with this host name");
+  command.add_option("--why", options->why, "A reason, shown to others");
   command.add_flag("--wait", options->wait, "Until they have ended");
   return [options](Context& context) { return drain(context, *options); };
 }

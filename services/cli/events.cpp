@@ -121,8 +121,8 @@ int events(Context& context, const EventOptions& options) {
 
 Action events_verb(CLI::App& command) {
   const auto options = std::make_shared<EventOptions>();
-  command.add_flag("-f,--follow", options->follow, "Go on with what happens next, until interrupted");
-  command.add_option("-n,--limit", options->limit, "Begin with this many of the latest (20)")
+  command.add_flag("-f,--follow", options->follow, "Keep printing new events until interrupted");
+  command.add_option("-n,--limit", options->limit, "Start with this many of the latest events (20)")
       ->check(number(0, std::optional(100000)));
   command.add_option("--crawl", options->crawl, "Only of this crawl");
   return [options](Context& context) { return events(context, *options); };

@@ -63,13 +63,13 @@ int list_hosts(Context& context) {
 Action host_verb(CLI::App& command) {
   const auto options = std::make_shared<HostOptions>();
   Group group(command);
-  group.verb("set", "Set a host's delay and cap; takes effect with the next claim of any worker", [&](CLI::App& set) {
+  group.verb("set", "Set the delay and cap of a host; applies to the next claim", [&](CLI::App& set) {
     set.add_option("host", options->host, "Its name")->required();
-    set.add_option("--delay", options->delay, "Least time between two of its pages: 5s");
-    set.add_option("--parallel", options->parallel, "Most of its pages at once; 0: no cap")->check(number(0));
+    set.add_option("--delay", options->delay, "Minimum time between two of its pages: 5s");
+    set.add_option("--parallel", options->parallel, "Maximum number of its pages at once; 0: no cap")->check(number(0));
     return [options](Context& context) { return set_host(context, *options); };
   });
-  group.verb("forget", "Take all limits off a host", [&](CLI::App& forget) {
+  group.verb("forget", "Remove all limits of a host", [&](CLI::App& forget) {
     forget.add_option("host", options->host, "Its name")->required();
     return [options](Context& context) {
       const auto name = host_name(options->host);

@@ -69,35 +69,35 @@ void add_limit_options(CLI::App& command, LimitOptions& options) {
       ->allow_extra_args(false)
       ->check(CLI::IsMember({"http", "https"}))
       ->group(group);
-  command.add_option("--max-bytes", options.max_bytes, "Keep no more than this in all: 500m, 2g")->group(group);
-  command.add_option("--max-time", options.max_time, "Stop after this long: 30m, 2h")->group(group);
-  command.add_option("--parallel", options.parallel, "At most this many pages at once, in the whole cluster")
+  command.add_option("--max-bytes", options.max_bytes, "Maximum size of the crawl: 500m, 2g")->group(group);
+  command.add_option("--max-time", options.max_time, "Maximum duration: 30m, 2h")->group(group);
+  command.add_option("--parallel", options.parallel, "Maximum number of its pages at once, in the whole cluster")
       ->check(number(1))
       ->group(group);
-  command.add_option("--delay", options.delay, "Between two pages of one host that has no rule of its own")
+  command.add_option("--delay", options.delay, "Minimum time between two pages of a host without limits of its own")
       ->group(group);
   command.add_option("--priority", options.priority, "Above 0: before other crawls; below 0: after them")->group(group);
   auto* only_new =
-      command.add_flag("--only-new", options.only_new, "Leave out URLs that are archived already")->group(group);
-  auto* update = command
-                     .add_flag("--update", options.update,
-                               "Leave out URLs that are archived in full, and what they link to; of the others run "
-                               "only the plugins that failed or are missing")
-                     ->group(group);
+      command.add_flag("--only-new", options.only_new, "Skip URLs that are already archived")->group(group);
+  auto* update =
+      command
+          .add_flag(
+              "--update", options.update,
+              "Skip completely archived URLs and their links; for others, run only plugins that failed or are missing")
+          ->group(group);
   command
       .add_flag("--overwrite", options.overwrite,
-                "Archive again; once a page is sealed, older snapshots of its URL are removed, files and all")
+                "Archive again, and remove older snapshots of each URL with their files once it is sealed")
       ->excludes(only_new)
       ->excludes(update)
       ->group(group);
-  command.add_flag("--robots,!--no-robots", options.robots, "Honour robots.txt (default: politeness.robots)")
+  command.add_flag("--robots,!--no-robots", options.robots, "Obey robots.txt (default: politeness.robots)")
       ->group(group);
-  command.add_option("--max-page-bytes", options.max_page_bytes, "Keep no more than this of one page: 100m")
-      ->group(group);
+  command.add_option("--max-page-bytes", options.max_page_bytes, "Maximum size of one page: 100m")->group(group);
   command
-      .add_option("--max-age", options.max_age, "With --only-new or --update: but not if that is older than this: 30d")
+      .add_option("--max-age", options.max_age, "With --only-new or --update: archive again if older than this: 30d")
       ->group(group);
-  command.add_option("--keep", options.keep, "Remove it again after this long: 90d")->group(group);
+  command.add_option("--keep", options.keep, "Remove the crawl after this time: 90d")->group(group);
 }
 
 void apply_limits(const LimitOptions& options, const config::Settings& settings, const std::vector<store::Seed>& seeds,

@@ -32,8 +32,9 @@ Action log_level_verb(CLI::App& command) {
       ->required()
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off", "default"}));
   command.add_option("--worker", *worker, "Only this one");
-  command.footer("Kept in the database: workers that come later heed it too. SIGUSR1 switches debugging of one process "
-                 "on and off.");
+  command.footer(
+      "The level is kept in the database and applies to later workers, too. SIGUSR1 switches debugging of one process "
+      "on and off.");
   return [level, worker](Context& context) { return log_level(context, *level, *worker); };
 }
 

@@ -261,7 +261,7 @@ int logs(Context& context, const LogOptions& options) {
 Action logs_verb(CLI::App& command) {
   const auto options = std::make_shared<LogOptions>();
   command.add_option("id", options->id, "Id of a snapshot or crawl, or the first or last few digits of it")->required();
-  command.add_flag("-f,--follow", options->follow, "Go on until it is sealed");
+  command.add_flag("-f,--follow", options->follow, "Keep printing until it is sealed");
   command.add_option("-p,--plugin", options->plugin, "Only of this plugin");
   command.footer("Hooks that succeed leave no logs. What a hook may print is limited by hook.stdout_limit and "
                  "hook.stderr_limit;\n"

@@ -35,9 +35,9 @@ struct GivenOptions {
 void add_global_options(CLI::App& app, GivenOptions& given) {
   app.add_option("--config", given.config_file,
                  "Settings file (default: ./holdfast.yaml, ~/.config/holdfast/holdfast.yaml, /etc/holdfast.yaml)");
-  app.add_option("--data-dir", given.data_dir, "Where everything is kept that is not configured otherwise");
+  app.add_option("--data-dir", given.data_dir, "Directory for everything that has no path of its own in the settings");
   app.add_option("--database", given.database_url,
-                 "PostgreSQL connection string (default: an own server in the data directory)");
+                 "PostgreSQL connection string (default: the embedded server in the data directory)");
   app.add_option("--log-level", given.log_level, "trace, debug, info, warn, error or off");
   app.add_flag_callback(
       "-q,--quiet", [&given] { given.log_level = "error"; }, "Only errors in the log, for cron: --log-level error");
@@ -82,7 +82,8 @@ void parse(CLI::App& app, std::vector<std::string> words) {
 int main(int argc, char** argv) {
   base::hide_secrets(environ);
   std::setlocale(LC_CTYPE, "C.UTF-8"); // widths of characters in tables
-  CLI::App app{"Holdfast keeps web pages: URLs in PostgreSQL, archived by any number of workers.", "holdfast"};
+  CLI::App app{"Holdfast archives web pages: URLs are queued in PostgreSQL and captured by any number of workers.",
+               "holdfast"};
   app.require_subcommand(1);
   app.fallthrough();
   GivenOptions given;

@@ -38,7 +38,7 @@ int migrate(Context& context, bool force) {
 
 Action migrate_verb(CLI::App& command) {
   const auto force = std::make_shared<bool>(false);
-  command.add_flag("--force", *force, "Even if programs are running that are too old for it");
+  command.add_flag("--force", *force, "Migrate even if programs run that are too old for it");
   return [force](Context& context) { return migrate(context, *force); };
 }
 

@@ -97,15 +97,15 @@ Action persona_verb(CLI::App& command) {
   command.footer("Kept in personas/ of data_dir, readable by its owner alone: each machine needs its own copy.");
   const auto given = std::make_shared<PersonaOptions>();
   Group group(command);
-  group.verb("list", "All of them", [](CLI::App&) { return &list_personas; });
-  group.verb("show", "One of them", [&](CLI::App& one) {
+  group.verb("list", "List all personas", [](CLI::App&) { return &list_personas; });
+  group.verb("show", "Show a persona", [&](CLI::App& one) {
     one.add_option("name", given->name, "Its name")->required();
     return [given](Context& context) {
       print_persona(context, existing(context, given->name));
       return base::kExitSuccess;
     };
   });
-  group.verb("set", "Make one, or change it", [&](CLI::App& set) {
+  group.verb("set", "Create or change a persona", [&](CLI::App& set) {
     set.add_option("name", given->name, "Its name")->required();
     set.add_option("--cookies", given->cookies, "Cookies file in Netscape's format; it is copied");
     set.add_option("--option", given->options, "Option for hooks, as NAME=VALUE")->allow_extra_args(false);

@@ -98,7 +98,8 @@ int psql(Context& context, const std::string& role, const std::vector<std::strin
 
 Action psql_verb(CLI::App& command) {
   const auto role = std::make_shared<std::string>("reader");
-  command.add_option("--role", *role, "reader; operator, which may also call the functions that steer; or owner")
+  command
+      .add_option("--role", *role, "reader; operator, which may also call functions that change something; or owner")
       ->check(CLI::IsMember({"reader", "operator", "owner"}));
   command.fallthrough(false);
   command.prefix_command();

@@ -102,8 +102,8 @@ Action remove_verb(CLI::App& command) {
   const auto options = std::make_shared<RemoveOptions>();
   command.add_option("ids", options->ids,
                      "Crawls, or snapshots of crawls that have ended; - reads them from standard input");
-  command.add_flag("--expired", options->expired, "Those whose time to be kept is over");
-  command.add_flag("--yes", options->yes, "Really do it; without this, it is only shown or refused");
+  command.add_flag("--expired", options->expired, "Crawls whose --keep time has passed");
+  command.add_flag("--yes", options->yes, "Confirm; without this, the command only shows what it would do, or refuses");
   return [options](Context& context) { return remove(context, *options); };
 }
 

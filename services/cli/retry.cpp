@@ -53,7 +53,7 @@ int retry(Context& context, const RetryOptions& options) {
 Action retry_verb(CLI::App& command) {
   const auto options = std::make_shared<RetryOptions>();
   command.add_option("ids", options->ids, "Crawls or snapshots; - reads them from standard input")->required();
-  command.add_flag("--failed", options->failed, "Of the crawls only what did not go well");
+  command.add_flag("--failed", options->failed, "Only failed or partial pages");
   command
       .add_option("-p,--plugin,--plugins", options->plugins, "Only this plugin (with --failed: only where it failed)")
       ->allow_extra_args(false);

@@ -176,13 +176,13 @@ int run(Context& context, bool daemon) {
 
 Action run_verb(CLI::App& command) {
   const auto daemon = std::make_shared<bool>(false);
-  command.add_flag("--daemon", *daemon, "Stay, and wait for more");
+  command.add_flag("--daemon", *daemon, "Keep running and wait for more");
   return [daemon](Context& context) { return run(context, *daemon); };
 }
 
 Action runner_verb(CLI::App& command) {
   const auto standby = std::make_shared<bool>(false), status = std::make_shared<bool>(false);
-  command.add_flag("--standby", *standby, "Wait until no other runner leads, and step back for a newer one");
+  command.add_flag("--standby", *standby, "Stand by until no other runner leads; make way for a newer one");
   command.add_flag("--status", *status, "Only show the leader and the duties; exit code 1 without a leader");
   return
       [standby, status](Context& context) { return *status ? runner_status(context) : run_duties(context, *standby); };

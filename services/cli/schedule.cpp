@@ -197,18 +197,18 @@ Action schedule_verb(CLI::App& command) {
   group.verb("add", "Make a schedule", &adding);
   group.verb("list", "Schedules, when they run next and how the last run went",
              [](CLI::App&) { return &list_schedules; });
-  change("pause", "Add no more crawls until it is resumed", [](pg::Connection& connection, const std::string& id) {
+  change("pause", "Add no crawls until it is resumed", [](pg::Connection& connection, const std::string& id) {
     return std::string(store::schedule_enable(connection, id, false) ? "paused" : "was paused already");
   });
-  change("resume", "Go on with its next time; what was missed is not caught up",
+  change("resume", "Continue with its next time; missed runs are not made up",
          [](pg::Connection& connection, const std::string& id) {
            return std::string(store::schedule_enable(connection, id, true) ? "resumed" : "was not paused");
          });
-  change("remove", "Forget the schedule; what it has archived stays",
+  change("remove", "Delete the schedule; its archived pages stay",
          [](pg::Connection& connection, const std::string& id) {
            return std::string(store::schedule_remove(connection, id) ? "removed" : "was removed already");
          });
-  named("run-now", "Add its crawl now, besides its times",
+  named("run-now", "Add its crawl now, in addition to its times",
         [name](Context& context) { return run_schedule_now(context, *name); });
   group.verb("next", "When it will run", &next);
   return group.action();

@@ -50,7 +50,7 @@ Action scope_verb(CLI::App& command) {
   command.add_option("crawl", options->crawl, "The crawl")->required();
   command.add_option("--allow", options->allow, "Only URLs that fit this, or another --allow")->allow_extra_args(false);
   command.add_option("--deny", options->deny, "No URLs that fit this")->allow_extra_args(false);
-  command.add_option("--undo", options->undo, "Take this pattern off both lists")->allow_extra_args(false);
+  command.add_option("--undo", options->undo, "Remove this pattern from both lists")->allow_extra_args(false);
   return [options](Context& context) {
     store::ScopeLists add, remove;
     if (!options->allow.empty()) add["allow"] = options->allow;
@@ -64,7 +64,7 @@ Action exclude_verb(CLI::App& command) {
   const auto options = std::make_shared<ScopeOptions>();
   command.add_option("domain", options->domain, "example.com, *.example.com, or a regular expression")->required();
   command.add_option("crawl", options->crawl, "The crawl")->required();
-  command.add_flag("--undo", options->back, "Let it in again");
+  command.add_flag("--undo", options->back, "Include the host again");
   return [options](Context& context) {
     const store::ScopeLists lists{{"deny", {options->domain}}};
     return options->back ? scope(context, options->crawl, {}, lists) : scope(context, options->crawl, lists, {});

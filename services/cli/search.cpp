@@ -102,9 +102,10 @@ Action search_verb(CLI::App& command) {
   command.add_option("--since", options->since, "Only archived since: 2h, 7d, 2026-11-22, \"2026-11-22 14:00\"");
   command.add_option("--until", options->until, "Only archived before");
   command.add_flag("--all", options->all, "Every capture of a URL, not only the newest; with --rebuild: every page");
-  command.add_option("--cursor", options->cursor, "Continue behind a line of JSON: its cursor");
+  command.add_option("--cursor", options->cursor,
+                     "Continue after the row with this cursor (a field of the JSON output)");
   command.add_option("-n,--limit", options->limit, "At most this many (20)")->check(number<int>(1, 200));
-  command.add_flag("--rebuild", options->rebuild, "Read the text of pages that the search does not know");
+  command.add_flag("--rebuild", options->rebuild, "Index the text of pages that are not in the index");
   return [options](Context& context) { return search(context, *options); };
 }
 

@@ -105,7 +105,7 @@ int serve(Context& context) {
   serve::Site site(std::move(options));
   const serve::HttpServer server(
       endpoint, 3, [&site](const serve::Request& request) { return site.answer(request); }, kLargestBody);
-  std::cout << "Look at " << shown(endpoint, server.port()) << "\n";
+  std::cout << "Open " << shown(endpoint, server.port()) << "\n";
   if (guest != serve::Role::operator_) std::cout << "  sign in with a token: holdfast token add NAME --role operator\n";
   std::cout << std::flush;
   spdlog::info("pages on {}, archived files on {}", shown(endpoint, server.port()), shown(beside, file_server.port()));

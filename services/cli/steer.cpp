@@ -101,8 +101,8 @@ Action steering(CLI::App& command, const std::string& action) {
   command.add_option("--host", options->host, "A host");
   command.add_option("--worker", options->worker, "A worker");
   command.add_flag("--all", options->all, "Everything");
-  command.add_option("--why", options->why, "A reason, for others to read");
-  command.add_flag("--yes", options->yes, "Really do it; without this, it is only shown or refused");
+  command.add_option("--why", options->why, "A reason, shown to others");
+  command.add_flag("--yes", options->yes, "Confirm; without this, the command only shows what it would do, or refuses");
   return [options, action](Context& context) { return steer(context, *options, action); };
 }
 

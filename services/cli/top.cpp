@@ -202,9 +202,8 @@ int top(Context& context, double interval) {
 
 Action top_verb(CLI::App& command) {
   const auto interval = std::make_shared<double>(1.0);
-  command.add_option("-d,--delay", *interval, "Seconds between two looks (1)")
-      ->check(number(0.1, std::optional(3600.0)));
-  command.footer("Keys: q quit, s next order (age, plugin, url, worker), p freeze the picture, space look now.");
+  command.add_option("-d,--delay", *interval, "Seconds between updates (1)")->check(number(0.1, std::optional(3600.0)));
+  command.footer("Keys: q quit, s next order (age, plugin, url, worker), p pause, space update now.");
   return [interval](Context& context) { return top(context, *interval); };
 }
 

@@ -201,7 +201,7 @@ Action verify_verb(CLI::App& command) {
   const auto options = std::make_shared<VerifyOptions>();
   command.add_option("ids", options->ids, "Crawls or snapshots; - reads them from standard input");
   command.add_flag("--all", options->all, "Everything");
-  command.add_flag("--collect", options->collect, "Remove what lost attempts have left beside them");
+  command.add_flag("--collect", options->collect, "Also remove files of lost attempts");
   const auto replay = command.add_flag(
       "--replay", options->replay, "Open each from its WARC files, without a network, and compare it with the capture");
   command.add_option("--every", options->every, "Replay only one of so many snapshots")

@@ -46,16 +46,17 @@ int add_webhook(Context& context, const WebhookOptions& options) {
 Action webhook_verb(CLI::App& command) {
   const auto options = std::make_shared<WebhookOptions>();
   Group group(command);
-  group.verb("add", "Add one, or change one and resume it", [&](CLI::App& add) {
+  group.verb("add", "Add a webhook, or change and resume one", [&](CLI::App& add) {
     add.add_option("name", options->name, "Its name: lower case letters, digits, . _ -")->required();
     add.add_option("url", options->url, "Where to send")->required();
     options->events = {"crawl.sealed", "snapshot.failed", "worker.lapsed"};
-    add.add_option("--on", options->events, "What it is told: crawl.sealed, snapshot.failed, worker.lapsed (all)")
+    add.add_option("--on", options->events,
+                   "Events to send: crawl.sealed, snapshot.failed, worker.lapsed (default: all)")
         ->delimiter(',')
         ->allow_extra_args(false);
     return [options](Context& context) { return add_webhook(context, *options); };
   });
-  group.verb("list", "Webhooks, what waits for them, how the last attempt ended", [](CLI::App&) {
+  group.verb("list", "List webhooks, waiting deliveries, and the result of the last attempt", [](CLI::App&) {
     return [](Context& context) {
       ListOptions listing;
       listing.what = "webhooks";
@@ -68,7 +69,7 @@ Action webhook_verb(CLI::App& command) {
       return action;
     });
   };
-  named("pause", "Send nothing more, and write nothing new down, until it is resumed", [options](Context& context) {
+  named("pause", "Send nothing and record no deliveries until it is resumed", [options](Context& context) {
     store::webhook_enable(context.connection(), options->name, false, user_name());
     return say(context, options->name, "paused");
   });
@@ -76,15 +77,15 @@ Action webhook_verb(CLI::App& command) {
     store::webhook_enable(context.connection(), options->name, true, user_name());
     return say(context, options->name, "resumed");
   });
-  named("retry", "Try at once what waits, and again what was given up", [options](Context& context) {
+  named("retry", "Retry waiting and abandoned deliveries now", [options](Context& context) {
     const auto count = store::webhook_retry(context.connection(), options->name, user_name());
     return say(context, options->name, "tried again", ", " + std::to_string(count) + " of them given up before");
   });
-  named("test", "Send something harmless", [options](Context& context) {
+  named("test", "Send a test delivery", [options](Context& context) {
     store::webhook_test(context.connection(), options->name, user_name());
     return say(context, options->name, "asked", "; holdfast list deliveries shows what came of it");
   });
-  named("remove", "Forget it, and what waits for it", [options](Context& context) {
+  named("remove", "Delete the webhook and its waiting deliveries", [options](Context& context) {
     store::webhook_remove(context.connection(), options->name);
     return say(context, options->name, "removed");
   });

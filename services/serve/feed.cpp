@@ -184,16 +184,18 @@ void Feed::send_events(pg::Connection& connection, std::int64_t newest) {
 }
 
 void Feed::send_states(pg::Connection& connection, bool news) {
-  std::vector<std::shared_ptr<Topic>> topics;
+  std::vector<std::pair<std::shared_ptr<Topic>, bool>> topics; // and whether a new client waits for it
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [name, topic] : topics_)
-      topics.push_back(topic);
+      topics.emplace_back(topic, !topic->fresh.empty());
   }
-  for (const auto& topic : topics) {
-    const bool due = news || topic->read_at == Clock::time_point() || Clock::now() - topic->read_at > kStale;
-    const auto state = due ? topic->read(connection) : topic->last;
-    if (due) topic->read_at = Clock::now();
+  for (const auto& [topic, wanted] : topics) {
+    // What a new client has just loaded may be newer than the last state.
+    const bool due = news || wanted || topic->read_at == Clock::time_point() || Clock::now() - topic->read_at > kStale;
+    if (!due) continue;
+    const auto state = topic->read(connection);
+    topic->read_at = Clock::now();
     const auto message = std::make_shared<const std::string>(event_message(topic->event, state));
     const std::lock_guard lock(mutex_);
     if (state != topic->last)

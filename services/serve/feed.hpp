@@ -1,7 +1,8 @@
 #pragma once
 // What changes, for all that watch: one thread and one database session, used only while clients watch. It looks for
-// new events once a second, and less often if looking takes long: it works at most a quarter of the time. Each topic is
-// read once for all of its watchers. Owned by the site; the destructor closes all watchers and joins the thread.
+// new events once a second, and less often if looking takes long: it works at most a quarter of the time, but for new
+// clients, which are served at once. Each topic is read once for all of its clients. Owned by the site; the destructor
+// closes all watchers and joins the thread.
 
 #include "lib/pg/connection.hpp"
 #include "services/serve/watch.hpp"

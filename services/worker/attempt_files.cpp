@@ -150,6 +150,20 @@ void AttemptFiles::check_weight() const {
                                                      ")");
 }
 
+void AttemptFiles::check_room(const archive::Root& root) const {
+  struct stat here {
+  }, there{};
+  if (::stat(directory_.c_str(), &here) != 0 || ::stat(root.path().c_str(), &there) != 0) return;
+  const auto free = root.free_bytes();
+  if (here.st_dev == there.st_dev || free < context_.options.minimum_free_bytes) return;
+  std::uint64_t all = 0;
+  for (const auto& [name, weight] : archive::weigh_attempt(directory_))
+    all += weight.allocated;
+  if (all > free)
+    throw base::Error(base::ErrorClass::input_output, "its files have " + base::format_size(all) +
+                                                          ", and the archive has room for " + base::format_size(free));
+}
+
 // Of other hooks of the same plugin, whose files were removed with those of the culprit.
 void AttemptFiles::forget_files_of(const archive::ResultView& culprit) {
   for (auto& other : results_) {

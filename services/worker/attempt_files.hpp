@@ -45,6 +45,9 @@ public:
   // Blocking. Throws Error(refused) if the attempt holds more than the page may have, or if what lies in no directory
   // of a plugin is more than hook.output_limit.
   void check_weight() const;
+  // Blocking. Throws Error(input_output) if the attempt has to be copied and the archive has no room for it, while
+  // there would be room for others. That counts as an attempt: every other try would fetch the page in vain.
+  void check_room(const archive::Root& root) const;
   // Scans and publications end early, with Error(temporary).
   void abandon() noexcept { abandoned_ = true; }
   const std::atomic<bool>& abandoned() const noexcept { return abandoned_; }

@@ -263,6 +263,7 @@ awaitable<void> SnapshotJob::publish() {
     context_.archive_root.check();
     files_.check();
     files_.check_weight();
+    files_.check_room(context_.archive_root);
     take_from_hooks(context_.sandbox, files_.directory());
     text_ = archive::page_text(files_.directory(), context_.options.text_bytes);
     archive::remove_partials(context_.archive_root, directory, lease().fence);

@@ -88,6 +88,7 @@ class Directory:
         added = START + datetime.timedelta(hours=number)
         stamp = f"{added.replace(tzinfo=datetime.timezone.utc).timestamp():.6f}"
         if self.version == "0.7":
+            title = title or None  # an empty one ends its own list
             more |= {"added": str(added), "updated": str(added + datetime.timedelta(minutes=9))}
         else:
             more |= {"created_at": str(added), "bookmarked_at": str(added - datetime.timedelta(days=1))}

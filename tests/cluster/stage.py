@@ -193,6 +193,8 @@ def leaf_urls(number, children, leaf_tenths):
 
 
 class Stage:
+    server = Postgres
+
     def __init__(self, holdfast, workers=3, slots=4, leaf_tenths=1, pooler=False, keep=False, parent=None):
         self.holdfast, self.slots, self.leaf_tenths, self.keep = holdfast, slots, leaf_tenths, keep
         self.extra, self.workers, self.mounts, self.pooler, self.postgres, self.expected = {}, [], [], None, None, {}
@@ -207,7 +209,7 @@ class Stage:
         )
         self.trace.touch()
         try:
-            self.postgres = Postgres(self.directory / "postgres", lambda path: self.mount(path, "400m", "700"))
+            self.postgres = self.server(self.directory / "postgres", lambda path: self.mount(path, "400m", "700"))
             self.database_port = self.postgres.port
             if pooler:
                 self.pooler = PgBouncer(self.directory / "pgbouncer", self.postgres.port)
@@ -265,12 +267,12 @@ class Stage:
             "FAKETIME_DONT_FAKE_MONOTONIC": "1",
         }
 
-    def run_holdfast(self, *arguments, check=True):
+    def run_holdfast(self, *arguments, check=True, port=None):
         environment = (
             Worker(self, 0, self.directory).environment() if not self.workers else self.workers[0].environment()
         )
         environment["HOLDFAST_DATABASE_URL"] = (
-            f"postgresql://holdfast@127.0.0.1:{self.postgres.port}/holdfast?sslmode=disable"
+            f"postgresql://holdfast@127.0.0.1:{port or self.postgres.port}/holdfast?sslmode=disable"
         )
         for name in ("LD_PRELOAD", "HOLDFAST_TEST_POINT", "HOLDFAST_LOG_LEVEL"):
             environment.pop(name, None)

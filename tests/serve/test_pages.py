@@ -84,7 +84,7 @@ base64 -d >screenshot.png <<<{base64.b64encode(picture(300, 900)).decode()}""",
         self.token = token and self.place.run("token", "add", "anna", "--role", token).records[0]["token"]
         self.process = self.place.start("serve", *settings, env={"HOLDFAST_SERVE_LISTEN": listen})
         line = self.process.stdout.readline()
-        case.assertTrue(line.startswith("Look at http://"), line)
+        case.assertTrue(line.startswith("Open http://"), line)
         self.port = int(re.search(r":(\d+)/", line).group(1))
         self.headers = {"Authorization": f"Bearer {self.token}"} if token else {}
         policy = self.get("/").headers["Content-Security-Policy"]

@@ -244,6 +244,24 @@ TEST_CASE("a full disk below the hooks puts work back, or fails the hook, but ne
   unmount(stage.options.work_dir);
 }
 
+TEST_CASE("a page for which the archive has no room is given up when its attempts are used up") {
+  WorkerStage stage;
+  std::filesystem::create_directories(stage.archive());
+  if (!mount_small_disk(stage.archive(), 4 << 20)) {
+    MESSAGE("skipped: no right to mount");
+    return;
+  }
+  stage.run("update holdfast.collection set max_attempts = 2, retry_base = '10 ms', retry_max = '20 ms'");
+  stage.options.minimum_free_bytes = 1 << 20;
+  stage.hook("big", "on_Snapshot__10_big.sh", "head -c 8M /dev/zero >big.bin; echo done >page.txt");
+  stage.add({WorkerStage::url("1")});
+  auto& worker = stage.start();
+  stage.until_sealed();
+  CHECK(stage.table("select outcome, attempts, reason like '%room for%' from holdfast.v_snapshot") == "failed|2|t");
+  stage.leave(worker);
+  unmount(stage.archive());
+}
+
 TEST_CASE("a page that fails again and again is given up when its attempts are used up") {
   WorkerStage stage;
   stage.run("update holdfast.collection set max_attempts = 3, retry_base = '10 ms', retry_max = '20 ms'");

@@ -24,7 +24,7 @@ TEST_CASE("each SQLSTATE has the class that tells the catcher what to do") {
 }
 
 TEST_CASE("a session is over after a shutdown or a lost link, not after a failed statement") {
-  for (const char* const sqlstate : {"08006", "57P01", "57P02", "57P03", "25P03"})
+  for (const char* const sqlstate : {"08006", "57P01", "57P02", "57P03", "25P03", "25006"})
     CHECK(ends_session(sqlstate));
   for (const char* const sqlstate : {"57014", "40001", "55P03", "23505", "HF002"})
     CHECK_FALSE(ends_session(sqlstate));

@@ -54,6 +54,16 @@ TEST_SUITE("hostile hooks") {
     CHECK_FALSE(outcome.timed_out);
   }
 
+  TEST_CASE("too many bytes in its temporary directory end the hook") {
+    HookStage stage;
+    stage.limits.output_bytes = 1u << 20;
+    stage.temporary = stage.directory().parent_path() / "temporary";
+    std::filesystem::create_directories(stage.temporary);
+    const auto outcome =
+        stage.outcome_of("head -c 3000000 /dev/zero >'" + stage.temporary.string() + "/big'; sleep 600");
+    CHECK(outcome.error == "temporary files exceeded 1.0 MiB");
+  }
+
   TEST_CASE("what it prints does not count as what it writes into files") {
     HookStage stage;
     stage.limits.output_bytes = 1u << 20;

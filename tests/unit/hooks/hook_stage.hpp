@@ -37,6 +37,7 @@ public:
     process::Command command;
     command.argv = {hook.path.string(), "--url=it's a test"};
     command.environment = {"PATH=/usr/bin:/bin", "SECRET_TOKEN=hunter2"};
+    command.sandbox.temporary = temporary;
     return std::make_unique<hooks::HookRun>(*launcher_, io_.get_executor(), command, hook, directory(), limits);
   }
   std::unique_ptr<hooks::HookRun> foreground(const std::string& script) {
@@ -99,6 +100,7 @@ public:
   }
 
   hooks::HookLimits limits;
+  std::filesystem::path temporary; // of its sandbox
 
 private:
   TempDir dir_;

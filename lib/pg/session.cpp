@@ -1,0 +1,144 @@
+#include "lib/pg/session.hpp"
+
+#include "lib/pg/answer_watch.hpp"
+#include "lib/pg/conninfo.hpp"
+#include "lib/pg/hosts.hpp"
+#include "lib/pg/sqlstate.hpp"
+
+#include <pqxx/connection>
+#include <pqxx/except>
+#include <pqxx/nontransaction>
+#include <pqxx/result>
+#include <spdlog/spdlog.h>
+
+#include <exception>
+#include <utility>
+
+namespace holdfast::pg {
+namespace {
+
+using base::ErrorClass;
+
+// libpq tells no SQLSTATE of a refused connection, but whether the server spoke shows: "FATAL:  ..." with two blanks.
+DatabaseError connect_failure(const std::string& text, const std::string& conninfo, const ConnectionOptions& options) {
+  const std::string message = "cannot connect to the database: " + in_one_line(text);
+  if (text.find("startup parameter") != std::string::npos) {
+    return DatabaseError(ErrorClass::configuration, kCannotConnect, message,
+                         "PgBouncer: set ignore_startup_parameters = options in pgbouncer.ini");
+  }
+  if (text.find("no password supplied") != std::string::npos) {
+    return DatabaseError(ErrorClass::configuration, kCannotConnect, message,
+                         "put the password into database.url or into ~/.pgpass");
+  }
+  if (text.find(":  ") == std::string::npos) {
+    return DatabaseError(ErrorClass::unavailable, kCannotConnect, message,
+                         "is the server running, and database.url right?");
+  }
+  const std::string sqlstate = sqlstate_of_refusal(conninfo, options.connect_timeout);
+  if (sqlstate.empty()) return DatabaseError(ErrorClass::temporary, kCannotConnect, message);
+  ErrorClass error_class = class_of_sqlstate(sqlstate);
+  if (error_class == ErrorClass::bug) error_class = ErrorClass::unavailable;
+  return DatabaseError(error_class, sqlstate, message,
+                       error_class == ErrorClass::configuration ? "check database.url" : "");
+}
+
+std::unique_ptr<pqxx::connection> connect(const std::string& dsn, const ConnectionOptions& options) {
+  const std::string conninfo = session_conninfo(dsn, options);
+  try {
+    return std::make_unique<pqxx::connection>(conninfo);
+  } catch (const std::exception& error) {
+    throw connect_failure(error.what(), conninfo, options);
+  }
+}
+
+// The timeline is that of the WAL being written: the control file has the new one only after a checkpoint.
+SessionTimeline ask_timeline(pqxx::connection& session, const ConnectionOptions& options) {
+  const AnswerDeadline deadline(session.sock(), options.connect_timeout);
+  try {
+    pqxx::nontransaction transaction(session);
+    const auto rows = transaction.exec(
+        "select case when pg_is_in_recovery() then '0' else substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) end,"
+        " system_identifier from pg_control_system()");
+    const auto timeline = std::stoul(rows[0][0].c_str(), nullptr, 16);
+    return timeline == 0 ? SessionTimeline{} : see_timeline(rows[0][1].c_str(), static_cast<std::uint32_t>(timeline));
+  } catch (const pqxx::broken_connection& error) {
+    throw DatabaseError(ErrorClass::temporary, kSessionLost, "lost the database session: " + in_one_line(error.what()));
+  } catch (const pqxx::sql_error& error) {
+    spdlog::debug("the database does not tell its timeline: {}", in_one_line(error.what()));
+    return {};
+  }
+}
+
+DatabaseError old_primary(const std::string& server, const SessionTimeline& timeline) {
+  const auto file = timelines_file();
+  return DatabaseError(ErrorClass::unavailable, kCannotConnect,
+                       "the database server " + server + " is an old primary: it is on timeline " +
+                           std::to_string(timeline.own) + ", and timeline " + std::to_string(timeline.newest->load()) +
+                           " of the same system has been seen",
+                       "stop it, or make it a standby of the new primary" +
+                           (file.empty() ? std::string() : "; if it was restored on purpose, remove " + file.string()));
+}
+
+Session open_one(const std::string& dsn, const ConnectionOptions& options) {
+  Session opened{connect(dsn, options), {}};
+  opened.timeline = ask_timeline(*opened.connection, options);
+  if (!opened.timeline.superseded()) return opened;
+  const char* host = opened.connection->hostname();
+  const char* port = opened.connection->port();
+  const auto error = old_primary(std::string(host ? host : "") + ":" + (port ? port : ""), opened.timeline);
+  spdlog::warn("{}", error.what());
+  throw error;
+}
+
+// Of two hosts: what may pass decides, so that the caller tries again.
+DatabaseError both(const DatabaseError& first, const DatabaseError& second) {
+  const bool may_pass = first.error_class() != ErrorClass::temporary && second.error_class() == ErrorClass::temporary;
+  const auto& main = may_pass || first.hint().empty() ? second : first;
+  return DatabaseError(may_pass ? second.error_class() : first.error_class(), main.sqlstate(),
+                       std::string(first.what()) + "; " + second.what(), main.hint());
+}
+
+} // namespace
+
+std::string in_one_line(std::string_view text) {
+  std::string line;
+  for (const char c : text) {
+    if (c != '\n') {
+      line += c == '\t' ? ' ' : c;
+    } else if (!line.empty() && line.back() != ' ') {
+      line += ' ';
+    }
+  }
+  while (!line.empty() && line.back() == ' ')
+    line.pop_back();
+  return line;
+}
+
+// libpq goes on to the next host only if the connection itself is refused: not if a proxy or a dying server accepts and
+// then hangs up.
+Session open_session(const std::string& dsn, const ConnectionOptions& options) {
+  const auto hosts = hosts_to_try(dsn);
+  if (hosts.empty()) return open_one(dsn, options);
+  std::optional<DatabaseError> failure;
+  for (const auto& host : hosts) {
+    try {
+      auto session = open_one(with_host(dsn, host), options);
+      connected_to(dsn, host);
+      return session;
+    } catch (const DatabaseError& error) {
+      failure.emplace(failure ? both(*failure, error) : error);
+    }
+  }
+  throw *failure;
+}
+
+std::optional<SessionTimeline> look_at_server(const std::string& dsn, const ConnectionOptions& options) {
+  try {
+    pqxx::connection session(session_conninfo(dsn, options));
+    return ask_timeline(session, options);
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
+} // namespace holdfast::pg
