@@ -86,6 +86,13 @@ std::string quote_conninfo_value(const std::string& value) {
   return quoted + '\'';
 }
 
+std::string conninfo_with_role(const std::string& dsn, const std::string& role) {
+  auto values = parse_conninfo(dsn);
+  auto& session = values["options"];
+  session += (session.empty() ? "-c role=" : " -c role=") + role;
+  return join_conninfo(values);
+}
+
 std::string session_conninfo(const std::string& dsn, const ConnectionOptions& options) {
   auto values = parse_conninfo(dsn);
   values.try_emplace("application_name", options.application_name);

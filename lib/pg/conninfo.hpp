@@ -18,6 +18,9 @@ std::string join_conninfo(const std::map<std::string, std::string>& values);
 // Merges `options` into a libpq URI or keyword string; what the owner's string says about the same setting wins.
 std::string session_conninfo(const std::string& dsn, const ConnectionOptions& options);
 
+// A keyword string for sessions that act as `role`. With PgBouncer, which drops startup options, they act as the login.
+std::string conninfo_with_role(const std::string& dsn, const std::string& role);
+
 // "value" -> "'value'", with quotes and backslashes escaped, for keyword strings.
 std::string quote_conninfo_value(const std::string& value);
 

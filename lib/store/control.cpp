@@ -27,7 +27,7 @@ bool crawl_resume(pg::Connection& connection, const std::string& crawl, const Co
 }
 
 bool crawl_cancel(pg::Connection& connection, const std::string& crawl, const Command& command,
-                  const std::function<void(std::int64_t)>& progress) {
+                  const std::function<void(std::int64_t)>& progress, int most_batches) {
   const bool open =
       connection
           .call("select status <> 'sealed' and stopping_at is null from holdfast.v_crawl where id = $1::uuid", crawl)
@@ -35,7 +35,8 @@ bool crawl_cancel(pg::Connection& connection, const std::string& crawl, const Co
   std::int64_t left =
       connection.call("select holdfast.crawl_cancel($1::uuid, $2, $3)", crawl, command.by, command.why).value();
   // What is in work on a worker that has not heard yet is closed by that; the workers also do this without us.
-  for (auto before = left + 1; left > 0 && left < before;) {
+  int batches = 0;
+  for (auto before = left + 1; left > 0 && left < before && batches < most_batches; ++batches) {
     if (progress) progress(left);
     before = left;
     left = connection.call("select holdfast.crawl_stop_step($1::uuid, $2::integer)", crawl, kBatch)

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -25,9 +26,11 @@ using ScopeLists = std::map<std::string, std::vector<std::string>>; // "deny" ->
 // All return whether anything changed. Throw Error(refused) for an id that names nothing.
 bool crawl_pause(pg::Connection& connection, const std::string& crawl, const Command& command);
 bool crawl_resume(pg::Connection& connection, const std::string& crawl, const Command& command);
-// Also closes what is open, batch by batch; `progress` is told how many snapshots are left.
+// Also closes what is open, at most so many batches of it; workers and the runner close the rest. `progress` is told
+// how many snapshots are left.
 bool crawl_cancel(pg::Connection& connection, const std::string& crawl, const Command& command,
-                  const std::function<void(std::int64_t)>& progress);
+                  const std::function<void(std::int64_t)>& progress,
+                  int most_batches = std::numeric_limits<int>::max());
 // action: pause, resume, cancel.
 bool snapshot_command(pg::Connection& connection, const std::string& snapshot, const std::string& action,
                       const Command& command);

@@ -22,14 +22,15 @@ struct List {
 const std::map<std::string, List, std::less<>>& lists() {
   static constexpr Filter crawl = &ListQuery::crawl_id, snapshot = &ListQuery::snapshot_id, status = &ListQuery::status,
                           url = &ListQuery::url_contains, tag = &ListQuery::tag, plugin = &ListQuery::plugin,
-                          outcome = &ListQuery::outcome, host = &ListQuery::host, since = &ListQuery::since;
+                          outcome = &ListQuery::outcome, host = &ListQuery::host, since = &ListQuery::since,
+                          before = &ListQuery::before;
   static const std::map<std::string, List, std::less<>> all = {
       {"crawls",
-       {"holdfast.list_crawls($1::uuid, $2, $3, $4, $7::bigint, $5, $6::timestamptz)",
-        {crawl, status, url, tag, outcome, since}}},
+       {"holdfast.list_crawls($1::uuid, $2, $3, $4, $8::bigint, $5, $6::timestamptz, $7::uuid)",
+        {crawl, status, url, tag, outcome, since, before}}},
       {"snapshots",
-       {"holdfast.list_snapshots($1::uuid, $2::uuid, $3, $4, $5, $9::bigint, $6, $7, $8::timestamptz)",
-        {crawl, snapshot, status, url, tag, outcome, host, since}}},
+       {"holdfast.list_snapshots($1::uuid, $2::uuid, $3, $4, $5, $10::bigint, $6, $7, $8::timestamptz, $9::uuid)",
+        {crawl, snapshot, status, url, tag, outcome, host, since, before}}},
       {"results", {"holdfast.list_results($1::uuid, $2::uuid, $3, $4, $5::bigint)", {crawl, snapshot, status, url}}},
       {"queue", {"holdfast.list_queue($1::uuid, $2::uuid, $3, $4, $5::bigint)", {crawl, snapshot, status, url}}},
       {"running", {"holdfast.list_running($1::uuid, $2::uuid, $3, $5::bigint, $4)", {crawl, snapshot, url, plugin}}},
@@ -73,7 +74,7 @@ std::pair<std::string, pg::Params> list_call(const ListQuery& query) {
       {&ListQuery::status, "status"},   {&ListQuery::url_contains, "url"},
       {&ListQuery::tag, "tag"},         {&ListQuery::plugin, "plugin"},
       {&ListQuery::outcome, "outcome"}, {&ListQuery::host, "host"},
-      {&ListQuery::since, "since"}};
+      {&ListQuery::since, "since"},     {&ListQuery::before, "id"}};
   for (const auto& [filter, name] : names) {
     const auto& known = found->second.filters;
     if (query.*filter && std::find(known.begin(), known.end(), filter) == known.end())

@@ -28,6 +28,7 @@ struct ListQuery {
   std::string view{"snapshots"};
   std::optional<std::string> crawl_id, snapshot_id, status, url_contains, tag, plugin;
   std::optional<std::string> outcome, host, since; // since: a time as PostgreSQL reads it
+  std::optional<std::string> before;               // only crawls or snapshots with a lesser id
   std::int64_t limit{50};
 };
 // Rows as they are, for tables.

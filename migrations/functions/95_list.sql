@@ -43,20 +43,21 @@ $$;
 
 create or replace function holdfast.list_crawls(p_crawl uuid,
     p_status text, p_url text, p_tag text, p_limit bigint, p_outcome text default null,
-    p_since timestamptz default null)
+    p_since timestamptz default null, p_before uuid default null)
   returns setof holdfast.v_crawl language sql stable as $$
   select *
     from holdfast.v_crawl
     where (p_crawl is null or id = p_crawl) and (p_status is null or status = p_status)
       and (p_outcome is null or outcome = p_outcome) and (p_since is null or created_at >= p_since)
       and holdfast.has_part(first_url, p_url) and (p_tag is null or p_tag = any (tags))
-    order by created_at desc limit p_limit
+      and (p_before is null or id < p_before)
+    order by id desc limit p_limit
 $$;
-comment on function holdfast.list_crawls(uuid, text, text, text, bigint, text, timestamptz) is
+comment on function holdfast.list_crawls(uuid, text, text, text, bigint, text, timestamptz, uuid) is
   'Crawls: holdfast list crawls.';
 
 create or replace function holdfast.snapshots_found(
-    p_crawl uuid, p_url text, p_host text, p_tag text, p_limit bigint)
+    p_crawl uuid, p_url text, p_host text, p_tag text, p_before uuid, p_limit bigint)
   returns table (id uuid)
   language plpgsql stable set enable_indexscan = off set enable_indexonlyscan = off
   set plan_cache_mode = force_custom_plan set jit = off as $$
@@ -70,6 +71,7 @@ begin
         from holdfast.snapshot s
         where holdfast.has_part(s.url, p_url) and (p_crawl is null or s.crawl_id = p_crawl)
           and holdfast.has_part(s.url, p_host) and (p_host is null or s.host = p_host)
+          and (p_before is null or s.id < p_before)
         order by s.id desc limit p_limit;
   else
     return query
@@ -77,13 +79,14 @@ begin
         from holdfast.snapshot s
         where s.tags @> array[p_tag] and s.tags <> '{}' and (p_crawl is null or s.crawl_id = p_crawl)
           and holdfast.has_part(s.url, p_url) and (p_host is null or s.host = p_host)
+          and (p_before is null or s.id < p_before)
         order by s.id desc limit p_limit;
   end if;
 end $$;
 
 create or replace function holdfast.list_snapshots(p_crawl uuid,
     p_snapshot uuid, p_status text, p_url text, p_tag text, p_limit bigint, p_outcome text default null,
-    p_host text default null, p_since timestamptz default null)
+    p_host text default null, p_since timestamptz default null, p_before uuid default null)
   returns setof holdfast.v_snapshot
   language plpgsql stable set plan_cache_mode = force_custom_plan set jit = off as $$
 declare
@@ -103,9 +106,10 @@ begin
                        and (p_status <> 'started' or q.owner_id is not null)
                        and (p_status <> 'paused' or q.retry_at = holdfast.retry_at_max())
                        and (v_oldest is null or q.snapshot_id >= v_oldest)
+                       and (p_before is null or q.snapshot_id < p_before)
                      order by q.snapshot_id desc limit v_first);
-  elsif v_first is not null and p_outcome <> 'succeeded' then
-    -- An index has those by the time when they were sealed.
+  elsif v_first is not null and p_outcome <> 'succeeded' and p_before is null then
+    -- An index has those by the time when they were sealed, which is not the order of pages of a list.
     v_ids := array(select e.snapshot_id
                      from holdfast.snapshot_sealed e
                      where e.outcome = p_outcome and e.outcome <> 'succeeded'
@@ -117,13 +121,15 @@ begin
                      from holdfast.snapshot_sealed e
                      where (p_outcome is null or e.outcome = p_outcome)
                        and (v_oldest is null or e.snapshot_id >= v_oldest)
+                       and (p_before is null or e.snapshot_id < p_before)
                      order by e.snapshot_id desc limit v_first);
   elsif v_searched then
     -- A frequent word is found among the newest snapshots, a rare one by an index.
     v_ids := array(select x.id
                      from (select s.id, s.url, s.host, s.tags
                              from holdfast.snapshot s
-                             where p_crawl is null or s.crawl_id = p_crawl
+                             where (p_crawl is null or s.crawl_id = p_crawl)
+                               and (p_before is null or s.id < p_before)
                              order by s.id desc limit 2000) x
                      where holdfast.has_part(x.url, p_url) and (p_tag is null or p_tag = any (x.tags))
                        and (p_host is null or x.host = p_host)
@@ -131,7 +137,7 @@ begin
     if num_nonnulls(p_status, p_outcome) > 0 or cardinality(v_ids) < p_limit then
       v_ids := array(select f.id
                        from holdfast.snapshots_found(
-                              p_crawl, p_url, p_host, p_tag,
+                              p_crawl, p_url, p_host, p_tag, p_before,
                               case when num_nonnulls(p_status, p_outcome) = 0 then p_limit end) f);
     end if;
   end if;
@@ -142,10 +148,11 @@ begin
         and (p_status is null or v.status = p_status) and holdfast.has_part(v.url, p_url)
         and (p_tag is null or p_tag = any (v.tags)) and (p_outcome is null or v.outcome = p_outcome)
         and (p_host is null or v.host = p_host) and (v_oldest is null or v.id >= v_oldest)
+        and (p_before is null or v.id < p_before)
       order by v.id desc limit p_limit;
 end $$;
 comment on function holdfast.list_snapshots(
-    uuid, uuid, text, text, text, bigint, text, text, timestamptz) is
+    uuid, uuid, text, text, text, bigint, text, text, timestamptz, uuid) is
   'Snapshots: list snapshots.';
 
 create or replace function holdfast.list_results(p_crawl uuid,

@@ -20,7 +20,7 @@ create or replace function holdfast.entry_points()
         crawl_snapshots, crawl_entries, crawl_seeds, crawl_next, next_work, sealed_files,
         directories_unknown, metrics, worker_metrics, hook_cost,
         check_invariants, reference, schedule_find, schedule_next, schedule_times, crawls_expired,
-        schema_minimum, captures, captures_closest, captures_of, export_snapshots,
+        schema_minimum, token_check, captures, captures_closest, captures_of, export_snapshots,
         replay_score, originals_of,
         list_snapshots, list_results, list_events, list_events_after, page_due_latest}'),
       ('holdfast_worker', true, '{
@@ -42,6 +42,7 @@ create or replace function holdfast.entry_points()
         host_cancel, schedule_add, schedule_enable, schedule_remove, schedule_run, webhook_set,
         webhook_enable, webhook_remove, webhook_retry, webhook_test, log_level_set, binary_recheck,
         text_keep, texts_drop, replay_judged, archive_begun, import_check, import_pages,
+        token_add, token_revoke, api_request_once,
         crawl_judge_step}')) e(roles, as_owner, names)
   union all
   select p.proname, 'holdfast_reader, holdfast_operator, holdfast_worker', false

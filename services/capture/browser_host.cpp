@@ -300,7 +300,7 @@ int Host::run() {
     fs::create_directories(fs::path(crawl) / "browser");
     fs::current_path(fs::path(crawl) / "browser");
   }
-  program_ = Job::program("CHROME_BINARY", {"chromium", "chromium-browser", "google-chrome", "chrome"}, "chromium");
+  program_ = browser_program();
   listen();
   launch();
   std::cout << "Chromium is started: " << program_ << std::endl; // which says that we are ready

@@ -127,6 +127,12 @@ void split_messages(std::string& buffer, std::size_t searched, const Take& take)
   buffer.erase(0, begin);
 }
 
+std::string browser_program() {
+  return Job::program("BROWSER_BINARY",
+                      {"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome"},
+                      "chromium-headless-shell");
+}
+
 void Chromium::start(const std::string& program) {
   std::error_code ignored;
   fs::remove_all(kProfile, ignored);

@@ -25,6 +25,12 @@ using Take = std::function<void(std::string_view message)>; // without its NUL
 // Takes the whole messages out of what was read; nothing before `searched` is the end of one.
 void split_messages(std::string& buffer, std::size_t searched, const Take& take);
 
+// The browser to use: BROWSER_BINARY, else what is on PATH. The plugin's default is a path,
+// because the program of that name on Debian's PATH is a script that would stay between us and the browser. The
+// headless shell is Chromium without windows: it renders the same, in about half of the CPU time (tests/bench). Throws
+// Ending(skipped) if there is none.
+std::string browser_program();
+
 class Chromium {
 public:
   // Throws Ending if it cannot be started.

@@ -170,7 +170,7 @@ std::string Job::program(const char* setting_name, const std::vector<std::string
       begin = end + 1;
     }
   }
-  throw skipped(names.front() + " is not installed (apt install " + package + ")");
+  throw skipped(std::string(package) + " is not installed (apt install " + package + ")");
 }
 
 double Job::remaining() const { return std::max(0.1, Seconds(deadline_ - Clock::now()).count()); }

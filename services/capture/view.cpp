@@ -2,6 +2,7 @@
 
 #include "lib/warc/digest.hpp"
 #include "services/capture/browser_page.hpp"
+#include "services/capture/chromium.hpp"
 #include "services/capture/page.hpp"
 #include "services/capture/page_record.hpp"
 
@@ -52,7 +53,7 @@ private:
   static PageRecord page_of(Job& job) {
     auto page = load_page_record(job);
     if (!page) {
-      Job::program("CHROME_BINARY", {"chromium", "chromium-browser", "google-chrome", "chrome"}, "chromium");
+      browser_program(); // without one, the hook is skipped and says so
       throw failed("the browser plugin has not loaded the page");
     }
     page->report(job);

@@ -36,7 +36,7 @@ std::map<std::string, std::string> own_environment() {
 // What no hook may see: files with secrets, and the directory of the database's socket.
 std::vector<std::filesystem::path> secret_paths(const config::Settings& settings, const std::string& dsn) {
   std::vector<std::filesystem::path> paths{settings.file()};
-  for (const char* key : {"database.password_file", "serve.token_file", "webhooks.secret_file"})
+  for (const char* key : {"database.password_file", "webhooks.secret_file"})
     paths.push_back(settings.path(key));
   for (const auto& host : pg::socket_directories(dsn))
     paths.push_back(host);

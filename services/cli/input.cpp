@@ -139,7 +139,7 @@ public:
     for (std::size_t number = 1; std::getline(lines, line); ++number)
       take_line(line, name + ":" + std::to_string(number));
     if (std::exchange(prose_, 0) > 0)
-      std::cerr << "holdfast: " << name << ": some lines hold more than a URL; of these only the URLs were taken\n";
+      note(name + ": some lines hold more than a URL; of these only the URLs were taken");
   }
 
   ReadSeeds finish() {
@@ -150,15 +150,14 @@ public:
     typed_wrong_.raise(hint);
     if (strict_ || seeds_.empty()) lines_wrong_.raise(hint);
     const auto left_out = lines_wrong_.count();
-    if (left_out > 0)
-      std::cerr << "holdfast: " << left_out
-                << (left_out == 1 ? " line cannot be used and was" : " lines cannot be used and were")
-                << " left out (with --strict, nothing would be added):\n"
-                << lines_wrong_.text() << '\n';
-    return {std::move(seeds_), left_out};
+    return {std::move(seeds_), left_out, lines_wrong_.text() + (left_out > 0 && !notes_.empty() ? "\n" : "") + notes_};
   }
 
+  // A URL that was given by itself, by a program.
+  void take_given(const std::string& text) { take_url(base::trimmed(text), ""); }
+
 private:
+  void note(const std::string& text) { notes_ += (notes_.empty() ? "" : "\n") + text; }
   void add_problem(const std::string& where, const std::string& what) {
     (where.empty() ? typed_wrong_ : lines_wrong_).add(where, what);
   }
@@ -186,9 +185,8 @@ private:
       seeds_.push_back({url->text, std::move(entry.title), std::move(entry.tags)});
     }
     if (left_out > 0)
-      std::cerr << "holdfast: " << name << ": " << left_out << " of " << entries.size()
-                << " entries are no public web pages and were left out (" << example << (left_out > 1 ? ", ..." : "")
-                << ")\n";
+      note(name + ": " + std::to_string(left_out) + " of " + std::to_string(entries.size()) +
+           " entries are no public web pages and were left out (" + example + (left_out > 1 ? ", ..." : "") + ")");
   }
 
   static void take_tags(const nlohmann::json& tags, std::vector<std::string>& out) {
@@ -204,6 +202,7 @@ private:
   bool allow_private_, strict_;
   std::vector<store::Seed> seeds_;
   Problems typed_wrong_, lines_wrong_;
+  std::string notes_;
   std::size_t prose_{0}; // lines that hold more than a URL
   bool private_refused_{false};
 };
@@ -282,6 +281,21 @@ ReadSeeds read_seeds(const std::vector<std::string>& inputs, const ReadOptions& 
       reader.take_argument(input);
     }
   }
+  auto read = reader.finish();
+  if (read.left_out > 0)
+    std::cerr << "holdfast: " << read.left_out
+              << (read.left_out == 1 ? " line cannot be used and was" : " lines cannot be used and were")
+              << " left out (with --strict, nothing would be added):\n";
+  if (!read.problems.empty()) std::cerr << (read.left_out > 0 ? "" : "holdfast: ") << read.problems << '\n';
+  return read;
+}
+
+ReadSeeds read_request(const std::vector<std::string>& urls, const std::string& text, const ReadOptions& options) {
+  Reader reader(options);
+  for (const auto& url : urls)
+    reader.take_given(url);
+  std::istringstream stream(text);
+  if (!text.empty()) reader.take_stream(stream, "text", options.parser);
   return reader.finish();
 }
 

@@ -74,9 +74,12 @@ PlannedCrawl plan_crawl(Context& context, const AddOptions& options) {
   PlannedCrawl planned;
   auto& crawl = planned.crawl;
   auto& seeds = planned.seeds;
-  auto read = read_seeds(inputs_of(options), {settings.boolean("urls.allow_private"), options.strict, options.parser});
+  const ReadOptions reading{settings.boolean("urls.allow_private"), options.strict, options.parser};
+  auto read =
+      options.requested ? read_request(options.inputs, options.text, reading) : read_seeds(inputs_of(options), reading);
   seeds = std::move(read.seeds);
   planned.left_out = read.left_out;
+  planned.problems = std::move(read.problems);
   if (seeds.empty())
     throw base::Error(base::ErrorClass::refused, "there is no URL in what was given", "nothing was added");
   if (options.depth > settings.integer("crawl.max_depth"))

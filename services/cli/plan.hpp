@@ -27,6 +27,8 @@ struct AddOptions {
   std::vector<std::string> plugins, tags, options;
   std::string label, notes, persona;
   std::string parser{"auto"}; // see input.hpp
+  bool requested{false};      // over HTTP: the inputs are URLs, never files, and `text` is what a file would hold
+  std::string text;
   LimitOptions limits;
   bool wait{false}, background{false};
   bool strict{false}; // a line that cannot be used is an error
@@ -35,6 +37,7 @@ struct PlannedCrawl {
   store::NewCrawl crawl;
   std::vector<store::Seed> seeds;
   std::size_t left_out{0}; // lines that cannot be used
+  std::string problems;    // what is wrong with them; only if requested, else it is on standard error
 };
 PlannedCrawl plan_crawl(Context& context, const AddOptions& options);
 

@@ -1,7 +1,9 @@
 #include "lib/base/error.hpp"
-#include "lib/base/sha256.hpp"
 #include "lib/base/url.hpp"
+#include "lib/pg/conninfo.hpp"
+#include "lib/store/token.hpp"
 #include "lib/store/verify.hpp"
+#include "services/cli/serve_plan.hpp"
 #include "services/cli/signals.hpp"
 #include "services/cli/verbs.hpp"
 #include "services/serve/files.hpp"
@@ -14,24 +16,24 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <fstream>
 #include <iostream>
 
 namespace holdfast::cli {
 
 namespace {
 
-std::string read_token(const std::filesystem::path& path) {
-  if (path.empty()) return "";
-  std::ifstream file(path);
-  std::string token;
-  if (!std::getline(file, token) || token.size() < 16)
+constexpr std::size_t kLargestBody = 4 << 20;
+
+// What requests without a token may do, by the setting serve.guest.
+serve::Role guest_role(const std::string& setting, bool loopback) {
+  if (setting == "automatic") return loopback ? serve::Role::reader : serve::Role::none;
+  const auto role = serve::role_named(setting);
+  if (role == serve::Role::operator_ && !loopback)
     throw base::Error(base::ErrorClass::configuration,
-                      "serve.token_file: " + path.string() + " holds no token of at least 16 characters",
-                      "head -c 24 /dev/urandom | base64 >" + path.string());
-  while (!token.empty() && (token.back() == '\r' || token.back() == ' '))
-    token.pop_back();
-  return token;
+                      "serve.guest: operator, but serve.listen can be reached from other machines: everyone could change "
+                      "the collection",
+                      "serve.guest: automatic, and holdfast token add NAME --role operator");
+  return role;
 }
 
 std::string shown(const serve::Endpoint& endpoint, std::uint16_t port) {
@@ -54,6 +56,12 @@ std::string replay_url(const std::string& given, const serve::Endpoint& endpoint
   return url->text.ends_with('/') ? url->text : url->text + "/";
 }
 
+// For sessions that act as a role of the database, whatever the login may do beyond that.
+std::string dsn_as(pg::Connection& connection, const std::string& dsn, const std::string& role) {
+  const auto name = store::role_of_requests(connection, role);
+  return name.empty() ? dsn : pg::conninfo_with_role(dsn, name);
+}
+
 int serve(Context& context) {
   const auto& settings = context.settings();
   const auto endpoint = serve::parse_endpoint(settings.text("serve.listen"), "serve.listen");
@@ -61,17 +69,15 @@ int serve(Context& context) {
   beside.port = endpoint.port == 0 ? std::uint16_t{0} : static_cast<std::uint16_t>(endpoint.port + 1);
   if (!settings.text("serve.files").empty())
     beside = serve::parse_endpoint(settings.text("serve.files"), "serve.files");
-  const auto token = read_token(settings.path("serve.token_file"));
-  if (token.empty() && (!endpoint.loopback || !beside.loopback))
-    throw base::Error(base::ErrorClass::configuration,
-                      "serve.listen: " + settings.text("serve.listen") +
-                          " can be reached from other machines, but there is no token",
-                      "put one in a file, and its name into serve.token_file; or listen on 127.0.0.1");
-  const auto collection = store::collection_id(context.connection()); // there is one, and its schema is ours
+  const bool loopback = endpoint.loopback && beside.loopback;
+  const auto guest = guest_role(settings.text("serve.guest"), loopback);
+  auto& connection = context.connection(); // there is a collection, and its schema is ours
+  const auto collection = store::collection_id(connection);
+  const auto files_key = guest == serve::Role::none ? store::files_key(connection) : "";
   told_to_end();
 
   std::vector<std::string> hosts;
-  if (token.empty()) // a name that leads here, but is not ours, is a trick
+  if (guest != serve::Role::none && loopback) // a name that leads here, but is not ours, is a trick
     hosts = {"localhost",
              "127.0.0.1",
              "[::1]",
@@ -79,22 +85,29 @@ int serve(Context& context) {
              "[" + endpoint.address + "]",
              beside.address,
              "[" + beside.address + "]"};
-  const serve::Files files(context.archive_root(), collection,
-                           token.empty() ? "" : base::sha256_hex("files " + token).substr(0, 32), hosts);
+  const serve::Files files(context.archive_root(), collection, files_key, hosts);
   const serve::HttpServer file_server(beside, 2,
                                       [&files](const serve::Request& request) { return files.answer(request); });
   serve::SiteOptions options;
-  options.dsn = context.dsn();
-  options.version = HOLDFAST_VERSION;
-  options.token = token;
+  options.dsn = dsn_as(connection, context.dsn(), "reader");
+  try {
+    options.dsn_to_change = dsn_as(connection, context.dsn(), "operator");
+  } catch (const base::Error& error) {
+    spdlog::warn("{}; nothing can be changed", error.what());
+  }
+  options.api = {plan_of_requests(context), settings.boolean("urls.allow_private")};
+  options.collection_id = collection;
+  options.guest = guest;
   options.files = &files;
   options.files_port = file_server.port();
   options.hosts = hosts;
   options.replay = replay_url(settings.text("serve.replay"), endpoint, beside);
   serve::Site site(std::move(options));
-  const serve::HttpServer server(endpoint, 3, [&site](const serve::Request& request) { return site.answer(request); });
-  std::cout << "Open " << shown(endpoint, server.port()) << (token.empty() ? "" : "?token=...") << "\n"
-            << std::flush;
+  const serve::HttpServer server(
+      endpoint, 3, [&site](const serve::Request& request) { return site.answer(request); }, kLargestBody);
+  std::cout << "Open " << shown(endpoint, server.port()) << "\n";
+  if (guest != serve::Role::operator_) std::cout << "  sign in with a token: holdfast token add NAME --role operator\n";
+  std::cout << std::flush;
   spdlog::info("pages on {}, archived files on {}", shown(endpoint, server.port()), shown(beside, file_server.port()));
   while (!told_to_end_within(std::chrono::milliseconds(100)))
     ;
@@ -105,8 +118,7 @@ int serve(Context& context) {
 
 Action serve_verb(CLI::App& command) {
   command.footer("Listens on serve.listen (127.0.0.1:8118), and on serve.files (the next port) for archived files. "
-                 "Beyond this machine a\n"
-                 "token is required: serve.token_file.");
+                 "On other\naddresses than this machine's a token is required: holdfast token.");
   return &serve;
 }
 

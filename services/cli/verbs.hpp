@@ -45,6 +45,7 @@ Action serve_verb(CLI::App& command);
 Action completion_verb(CLI::App& command);
 Action manual_verb(CLI::App& command);
 Action psql_verb(CLI::App& command);
+Action token_verb(CLI::App& command);
 Action webhook_verb(CLI::App& command);
 Action doctor_verb(CLI::App& command);
 Action binary_verb(CLI::App& command);

@@ -21,7 +21,7 @@ std::unique_ptr<pg::Connection> Connections::take(bool fresh) {
   }
   pg::ConnectionOptions options;
   options.application_name = "holdfast serve";
-  options.read_only = true;
+  options.read_only = read_only_;
   options.statement_timeout = patience_;
   options.connect_timeout = std::min(options.connect_timeout, patience_);
   options.answer_timeout = patience_ + std::chrono::seconds(1);

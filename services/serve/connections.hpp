@@ -1,6 +1,6 @@
 #pragma once
-// Read-only database sessions, made when first needed and kept. Any thread; each request takes one of its own. The
-// destructor closes them.
+// Database sessions, made when first needed and kept. Any thread; each request takes one of its own. The destructor
+// closes them.
 
 #include "lib/pg/connection.hpp"
 
@@ -15,10 +15,12 @@ namespace holdfast::serve {
 class Connections {
 public:
   // `patience`: how long a call may take.
-  explicit Connections(std::string dsn, std::chrono::milliseconds patience = std::chrono::seconds(10))
-      : dsn_(std::move(dsn)), patience_(patience) {}
+  explicit Connections(std::string dsn, std::chrono::milliseconds patience = std::chrono::seconds(10),
+                       bool read_only = true)
+      : dsn_(std::move(dsn)), patience_(patience), read_only_(read_only) {}
 
-  // Runs `work(pg::Connection&)`; once more with a new session if the one at hand turns out to be broken.
+  // Runs `work(pg::Connection&)`; once more with a new session if the one at hand turns out to be broken. So what it
+  // does must be repeatable, as all functions of the database are.
   template <class Work>
   auto with(Work&& work) {
     for (bool first = true;; first = false) {
@@ -43,6 +45,7 @@ private:
 
   const std::string dsn_;
   const std::chrono::milliseconds patience_;
+  const bool read_only_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<pg::Connection>> idle_;
 };

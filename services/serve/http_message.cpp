@@ -1,6 +1,7 @@
 #include "services/serve/http_message.hpp"
 
 #include "lib/base/characters.hpp"
+#include "lib/base/json_text.hpp"
 #include "lib/base/sha256.hpp"
 
 #include <algorithm>
@@ -31,20 +32,70 @@ Response content(std::string type, std::string body) {
   return response;
 }
 
+Response problem(unsigned status, std::string_view kind, const std::string& detail, const std::string& hint) {
+  nlohmann::ordered_json json{
+      {"type", "urn:holdfast:error:" + std::string(kind)}, {"title", kind}, {"status", status}, {"detail", detail}};
+  if (!hint.empty()) json["hint"] = hint;
+  auto response = content("application/problem+json", base::json_text(json) + "\n");
+  response.status = status;
+  return response;
+}
+
+Response refusal(std::string_view target, unsigned status, std::string_view kind, const std::string& detail) {
+  return target.starts_with("/api/") ? problem(status, kind, detail) : plain(status, detail + "\n");
+}
+
+Response event_stream(std::shared_ptr<Watch> watch) {
+  if (!watch) return problem(503, "temporary", "too many clients watch; try again later");
+  auto response = content("text/event-stream", "");
+  response.headers = {{"Cache-Control", "no-store"}, {"X-Accel-Buffering", "no"}};
+  response.watch = std::move(watch);
+  return response;
+}
+
+std::string Request::here() const {
+  const auto encoded = [](const std::string& text) {
+    constexpr std::string_view kHex = "0123456789ABCDEF";
+    std::string out;
+    for (const char c : text) {
+      const auto byte = static_cast<unsigned char>(c);
+      if (consists_of({&c, 1}, "-._~/"))
+        out += c;
+      else
+        (out += '%') += {kHex[byte >> 4], kHex[byte & 15]};
+    }
+    return out;
+  };
+  std::string text = encoded(path);
+  char mark = '?';
+  for (const auto& [name, value] : query) {
+    text += mark + encoded(name) + "=" + encoded(value);
+    mark = '&';
+  }
+  return text;
+}
+
 bool read_target(std::string_view target, Request& request) {
   const auto question = target.find('?');
   if (!percent_decode(target.substr(0, question), false, request.path) || !request.path.starts_with('/')) return false;
   if (question == std::string_view::npos) return true;
-  std::string_view rest = target.substr(question + 1);
-  while (!rest.empty()) {
-    const auto ampersand = std::min(rest.find('&'), rest.size());
-    const auto pair = rest.substr(0, ampersand);
+  Form form;
+  if (!read_form(target.substr(question + 1), form)) return false;
+  for (auto& [name, value] : form)
+    request.query[name] = std::move(value);
+  return true;
+}
+
+bool read_form(std::string_view text, Form& form) {
+  while (!text.empty()) {
+    const auto ampersand = std::min(text.find('&'), text.size());
+    const auto pair = text.substr(0, ampersand);
     const auto equals = std::min(pair.find('='), pair.size());
     std::string key, value;
     if (!percent_decode(pair.substr(0, equals), true, key)) return false;
     if (equals < pair.size() && !percent_decode(pair.substr(equals + 1), true, value)) return false;
-    request.query[key] = value;
-    rest.remove_prefix(std::min(ampersand + 1, rest.size()));
+    form.emplace_back(std::move(key), std::move(value));
+    text.remove_prefix(std::min(ampersand + 1, text.size()));
   }
   return true;
 }
@@ -85,6 +136,12 @@ ByteRange read_range(std::string_view header, std::uint64_t size) {
 
 bool is_plain_path(std::string_view path) {
   return path.starts_with('/') && path.find("//") == std::string_view::npos && consists_of(path, "/._~-");
+}
+
+Response see_other(const std::string& path) {
+  auto response = plain(303, "");
+  response.headers = {{"Location", is_plain_path(path.substr(0, path.find('?'))) ? path : "/"}};
+  return response;
 }
 
 bool is_named(const std::vector<std::string>& names, const Request& request) {

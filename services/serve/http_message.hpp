@@ -2,6 +2,7 @@
 // Requests and responses of the HTTP server, and what may be believed of a request. Pure; any thread.
 
 #include "lib/base/fd.hpp"
+#include "services/serve/watch.hpp"
 
 #include <cstdint>
 #include <map>
@@ -13,24 +14,48 @@
 namespace holdfast::serve {
 
 struct Request {
+  std::string method{"GET"};                // HEAD is not told apart
   std::string path;                         // decoded, begins with "/"; never holds NUL
   std::map<std::string, std::string> query; // decoded
   std::string host;                         // as sent, without the port: letters, digits, ".-_:[]" only
-  std::string authorization, cookie, if_none_match;
+  std::string authority; // the same with the port: what a browser calls our origin, behind the scheme
+  std::string authorization, cookie, if_none_match, content_type, origin, fetch_site, idempotency_key, last_event_id,
+      body;
+
+  bool changes() const noexcept { return method != "GET"; }
+  std::string here() const; // path and query, encoded again
+  // A parameter of the address; empty if it is not given.
+  std::string parameter(const std::string& name) const {
+    const auto found = query.find(name);
+    return found == query.end() ? "" : found->second;
+  }
 };
+
+// The fields of a form, in their order: "a=b&c=d". False: it is none.
+using Form = std::vector<std::pair<std::string, std::string>>;
+bool read_form(std::string_view text, Form& form);
 
 struct Response {
   unsigned status{200};
   std::string type{"text/html; charset=utf-8"};
   std::string body;
   std::vector<std::pair<std::string, std::string>> headers;
-  base::Fd file; // to send instead of the body
+  base::Fd file;                // to send instead of the body
+  std::shared_ptr<Watch> watch; // the same: server-sent events
 };
 
 // A response of plain text.
 Response plain(unsigned status, std::string text);
 // A good response of any type.
 Response content(std::string type, std::string body);
+
+// application/problem+json (RFC 9457). kind: a class of lib/base/error.hpp, or not_found, unauthorized, forbidden.
+Response problem(unsigned status, std::string_view kind, const std::string& detail, const std::string& hint = {});
+// A refusal in the language of the asker: a problem below /api/, else plain text.
+Response refusal(std::string_view target, unsigned status, std::string_view kind, const std::string& detail);
+
+// Server-sent events; a problem if `watch` is null: too many watch.
+Response event_stream(std::shared_ptr<Watch> watch);
 
 // Takes a request's target apart: path and query. False: no sane client sends this.
 bool read_target(std::string_view target, Request& request);
@@ -49,6 +74,8 @@ ByteRange read_range(std::string_view header, std::uint64_t size);
 
 // Whether a path may be sent as a Location: absolute, on this host, of plain characters.
 bool is_plain_path(std::string_view path);
+// A response that leads to such a path; to the first page if it is none.
+Response see_other(const std::string& path);
 // Whether the names under which this server may be asked for have that of the request. Empty: any.
 bool is_named(const std::vector<std::string>& names, const Request& request);
 

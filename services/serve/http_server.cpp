@@ -7,6 +7,8 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -31,9 +33,14 @@ using tcp = asio::ip::tcp;
 
 namespace {
 
+using Message = http::request<http::string_body>;
+
 constexpr std::chrono::seconds kDeadline{30};
-constexpr std::uint32_t kHeaderLimit = 16 * 1024;
+constexpr std::string_view kStillHere = ":\n\n";
+constexpr std::chrono::seconds kSilence{10}; // between server-sent events
+constexpr std::uint32_t kHeaderLimit = 32 * 1024;
 constexpr std::size_t kPiece = 128 * 1024;
+constexpr std::size_t kMostDiscarded = 64 << 20; // of a body that is too large
 
 // An IPv6 network counts as one peer, because its hosts choose their addresses.
 template <class Socket>
@@ -48,7 +55,7 @@ std::string peer_of(const Socket& socket) {
 }
 
 template <class Reply>
-void fill_head(Reply& reply, const http::request<http::empty_body>& message, const Response& response) {
+void fill_head(Reply& reply, const Message& message, const Response& response) {
   reply.version(message.version());
   reply.result(response.status);
   reply.set(http::field::server, "holdfast");
@@ -61,14 +68,14 @@ void fill_head(Reply& reply, const http::request<http::empty_body>& message, con
 
 } // namespace
 
-Lane usual_lane(const Request& request) {
+Lane lane_of(const Request& request) {
   if (request.path == "/healthz") return Lane::immediate;
   return request.path == "/metrics" ? Lane::numbers : Lane::pages;
 }
 
 struct HttpServer::Impl {
-  Impl(const Endpoint& endpoint, int threads, Handler handle, LaneOf choose)
-      : handler(std::move(handle)), lane_of(std::move(choose)), pages(static_cast<std::size_t>(threads)),
+  Impl(const Endpoint& endpoint, int threads, Handler handle, std::size_t body_limit)
+      : handler(std::move(handle)), largest_body(body_limit), pages(static_cast<std::size_t>(threads)),
         acceptor(asio::make_strand(wire)) {
     const tcp::endpoint where(asio::ip::make_address(endpoint.address), endpoint.port);
     try {
@@ -111,40 +118,52 @@ struct HttpServer::Impl {
   }
 
   // What is wrong with a request itself; empty: nothing, and `request` is complete.
-  static std::optional<Response> read_request(const http::request<http::empty_body>& message, Request& request) {
-    if (message.method() != http::verb::get && message.method() != http::verb::head) {
+  std::optional<Response> read_request(Message& message, Request& request) const {
+    const bool reads = message.method() == http::verb::get || message.method() == http::verb::head;
+    if (!reads && largest_body == 0) {
       auto response = plain(405, "only GET and HEAD\n");
       response.headers = {{"Allow", "GET, HEAD"}};
       return response;
     }
-    const auto field = [&](http::field name) { return std::string(message[name]); };
+    const auto field = [&](auto name) { return std::string(message[name]); };
+    if (!reads) request.method = std::string(message.method_string());
+    request.body = std::move(message.body());
+    request.content_type = field(http::field::content_type);
+    request.origin = field(http::field::origin);
+    request.fetch_site = field("Sec-Fetch-Site");
+    request.idempotency_key = field("Idempotency-Key");
+    request.last_event_id = field("Last-Event-ID");
+    request.authority = field(http::field::host);
     request.authorization = field(http::field::authorization);
+    if (const auto key = field("X-ArchiveBox-API-Key"); request.authorization.empty() && !key.empty())
+      request.authorization = "Bearer " + key; // as programs made for ArchiveBox send it
     request.cookie = field(http::field::cookie);
     request.if_none_match = field(http::field::if_none_match);
-    if (!read_host(field(http::field::host), request.host) ||
-        !read_target(std::string_view(message.target().data(), message.target().size()), request))
-      return plain(400, "bad request\n");
+    const std::string_view target(message.target().data(), message.target().size());
+    if (!read_host(field(http::field::host), request.host) || !read_target(target, request))
+      return refusal(target, 400, "usage", "bad request");
     return std::nullopt;
   }
 
   Response answer(const Request& request) {
-    constexpr const char* kWrong = "something is wrong; the log says what\n";
+    constexpr const char* kWrong = "something is wrong; the log says what";
     try {
       return handler(request);
     } catch (const base::Error& error) {
       spdlog::warn("{}: {}", request.path, error.what());
       const bool away =
           error.error_class() == base::ErrorClass::temporary || error.error_class() == base::ErrorClass::unavailable;
-      return away ? plain(503, "the database is away; try again\n") : plain(500, kWrong);
+      return away ? refusal(request.path, 503, "temporary", "the database is away; try again")
+                  : refusal(request.path, 500, "bug", kWrong);
     } catch (const std::exception& error) {
       spdlog::error("{}: {}", request.path, error.what());
-      return plain(500, kWrong);
+      return refusal(request.path, 500, "bug", kWrong);
     }
   }
 
   asio::awaitable<Response> answer_in_lane(const Request& request) { co_return answer(request); }
 
-  asio::awaitable<Response> respond(const http::request<http::empty_body>& message) {
+  asio::awaitable<Response> respond(Message& message) {
     Request request;
     if (auto wrong = read_request(message, request)) co_return std::move(*wrong);
     const auto lane = lane_of(request);
@@ -157,9 +176,9 @@ struct HttpServer::Impl {
     beast::tcp_stream stream(std::move(socket));
     beast::flat_buffer buffer;
     for (;;) {
-      http::request_parser<http::empty_body> parser;
+      http::request_parser<http::string_body> parser;
       parser.header_limit(kHeaderLimit);
-      parser.body_limit(0);
+      parser.body_limit(largest_body);
       stream.expires_after(kDeadline);
       place->set_asking(false);
       const auto [read_error, read] =
@@ -167,15 +186,25 @@ struct HttpServer::Impl {
       boost::system::error_code ignored;
       if (read_error) {
         if (read_error == http::error::end_of_stream) stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
+        const bool too_much = read_error == http::error::body_limit && largest_body > 0;
+        if (!too_much) co_return;
+        auto too_large = refusal({parser.get().target().data(), parser.get().target().size()}, 413, "usage",
+                                 "the body is larger than " + std::to_string(largest_body) + " bytes");
+        stream.expires_after(kDeadline);
+        co_await send_body(stream, parser.get(), too_large);
+        stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
+        co_await discard(stream, buffer);
         co_return;
       }
       place->set_asking(true);
-      const auto& message = parser.get();
+      auto& message = parser.get();
       Response response = co_await respond(message);
       stream.expires_after(kDeadline);
       bool sent = false; // not by ?: because g++ 12 destroys an awaited conditional twice
       if (response.file)
         sent = co_await send_file(stream, message, response);
+      else if (response.watch)
+        sent = co_await send_events(stream, message, response);
       else
         sent = co_await send_body(stream, message, response);
       if (!sent) co_return;
@@ -186,9 +215,55 @@ struct HttpServer::Impl {
     }
   }
 
+  // A client that still sends would not see the answer if the connection were closed at once.
+  static asio::awaitable<void> discard(beast::tcp_stream& stream, beast::flat_buffer& buffer) {
+    stream.expires_after(kDeadline);
+    for (std::size_t all = 0; all < kMostDiscarded;) {
+      buffer.clear();
+      const auto [error, got] =
+          co_await stream.async_read_some(buffer.prepare(kPiece), asio::as_tuple(asio::use_awaitable));
+      if (error) co_return;
+      all += got;
+    }
+  }
+
+  // Until the client or the feed ends it; the connection is not used again.
+  static asio::awaitable<bool> send_events(beast::tcp_stream& stream, const Message& message, Response& response) {
+    http::response<http::empty_body> reply;
+    fill_head(reply, message, response);
+    reply.keep_alive(false);
+    http::response_serializer<http::empty_body> serializer(reply);
+    const auto [head_error, head] =
+        co_await http::async_write_header(stream, serializer, asio::as_tuple(asio::use_awaitable));
+    if (head_error || message.method() == http::verb::head) co_return false;
+    const auto timer = std::make_shared<asio::steady_timer>(stream.get_executor());
+    const auto silence = [](Watch* watch) { watch->on_news({}); };
+    const std::unique_ptr<Watch, decltype(silence)> listening(response.watch.get(), silence);
+    // On the connection's strand, so that no news comes between taking and waiting.
+    response.watch->on_news(
+        [timer, executor = stream.get_executor()] { asio::post(executor, [timer] { timer->cancel(); }); });
+    for (bool closed = false; !closed;) {
+      const auto messages = response.watch->take(closed);
+      for (const auto& one : messages) {
+        stream.expires_after(kDeadline);
+        const auto [error, sent] =
+            co_await asio::async_write(stream, asio::buffer(*one), asio::as_tuple(asio::use_awaitable));
+        if (error) co_return false;
+      }
+      if (closed || !messages.empty()) continue;
+      timer->expires_after(kSilence);
+      const auto [interrupted] = co_await timer->async_wait(asio::as_tuple(asio::use_awaitable));
+      if (interrupted) continue;
+      stream.expires_after(kDeadline);
+      const auto [error, sent] =
+          co_await asio::async_write(stream, asio::buffer(kStillHere), asio::as_tuple(asio::use_awaitable));
+      if (error) co_return false;
+    }
+    co_return false;
+  }
+
   // Both return whether all was sent.
-  static asio::awaitable<bool> send_file(beast::tcp_stream& stream, const http::request<http::empty_body>& message,
-                                         Response& response) {
+  static asio::awaitable<bool> send_file(beast::tcp_stream& stream, const Message& message, Response& response) {
     struct stat about {};
     if (::fstat(response.file.get(), &about) != 0) co_return false;
     const auto size = static_cast<std::uint64_t>(about.st_size);
@@ -224,8 +299,7 @@ struct HttpServer::Impl {
     co_return true;
   }
 
-  static asio::awaitable<bool> send_body(beast::tcp_stream& stream, const http::request<http::empty_body>& message,
-                                         Response& response) {
+  static asio::awaitable<bool> send_body(beast::tcp_stream& stream, const Message& message, Response& response) {
     const bool head = message.method() == http::verb::head;
     http::response<http::string_body> reply;
     fill_head(reply, message, response);
@@ -244,7 +318,7 @@ struct HttpServer::Impl {
   }
 
   Handler handler;
-  LaneOf lane_of;
+  const std::size_t largest_body;
   Peers peers;
   asio::thread_pool wire{1}; // before the lanes: their coroutines hold sockets
   asio::thread_pool numbers{1}, pages;
@@ -252,8 +326,8 @@ struct HttpServer::Impl {
   std::uint16_t port{0};
 };
 
-HttpServer::HttpServer(const Endpoint& endpoint, int threads, Handler handler, LaneOf lane_of)
-    : impl_(std::make_unique<Impl>(endpoint, threads, std::move(handler), std::move(lane_of))) {}
+HttpServer::HttpServer(const Endpoint& endpoint, int threads, Handler handler, std::size_t largest_body)
+    : impl_(std::make_unique<Impl>(endpoint, threads, std::move(handler), largest_body)) {}
 HttpServer::~HttpServer() = default;
 std::uint16_t HttpServer::port() const noexcept { return impl_->port; }
 

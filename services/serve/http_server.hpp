@@ -1,9 +1,8 @@
 #pragma once
-// A small HTTP/1.1 server for pages, numbers and archived files: GET and HEAD only, bounded requests, a deadline on
-// every read and write, and a bound on the connections of one peer. Owned by the verb or worker that offers it. One
-// thread reads and writes; the handler is called on others, by lane, so that a handler that waits for the database
-// keeps no health check waiting. The destructor closes what is open and joins all threads. Beast is used in
-// http_server.cpp alone.
+// A small HTTP/1.1 server for pages, numbers, archived files and the API: bounded requests, a deadline on every read
+// and write, and a bound on the connections of one peer. Owned by the verb or worker that offers it. One thread reads
+// and writes; the handler is called on others, by lane, so that a handler that waits for the database keeps no health
+// check waiting. The destructor closes what is open and joins all threads. Beast is used in http_server.cpp alone.
 
 #include "services/serve/endpoint.hpp"
 #include "services/serve/http_message.hpp"
@@ -19,13 +18,13 @@ using Handler = std::function<Response(const Request&)>;
 // Where a request is answered: on the thread that reads and writes (it must not block), on one thread for numbers, or
 // on one of those for everything else.
 enum class Lane { immediate, numbers, pages };
-using LaneOf = std::function<Lane(const Request&)>;
-Lane usual_lane(const Request& request); // /healthz, /metrics, the rest
+Lane lane_of(const Request& request); // /healthz, /metrics, the rest
 
 class HttpServer {
 public:
   // Listens at once; throws Error(unavailable) if the port is taken. Port 0: any. `threads`: of the lane `pages`.
-  HttpServer(const Endpoint& endpoint, int threads, Handler handler, LaneOf lane_of = &usual_lane);
+  // `largest_body`: of requests that change something; 0: GET and HEAD only.
+  HttpServer(const Endpoint& endpoint, int threads, Handler handler, std::size_t largest_body = 0);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;

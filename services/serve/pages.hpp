@@ -31,6 +31,8 @@ struct PageRequest {
   std::string id;                                       // of the path
   std::string query;                                    // what to search for
   std::optional<std::string> before;                    // where a list goes on
+  bool may_change;                                      // show what changes something
+  std::string here;                                     // path and query of this page
   const std::map<std::string, std::string>& parameters; // all of the address
 
   // Empty: it is not given.
@@ -59,6 +61,9 @@ struct Page {
 
 // Nothing if what the path names is not there.
 std::optional<Page> overview_page(const PageRequest& request);
+std::optional<Page> crawls_page(const PageRequest& request);
+std::optional<Page> add_page(const PageRequest& request);
+std::optional<Page> schedules_page(const PageRequest& request);
 std::optional<Page> workers_page(const PageRequest& request);
 std::optional<Page> hosts_page(const PageRequest& request);
 std::optional<Page> failures_page(const PageRequest& request);

@@ -85,6 +85,36 @@ Html state_badge(const std::string& status, const std::string& outcome) {
   return html::status_badge(outcome.empty() ? "sealed" : outcome);
 }
 
+Html buttons(const std::vector<Act>& acts, const std::string& back) {
+  html::List list;
+  for (const auto& act : acts) {
+    html::List fields;
+    for (const auto& [name, value] : act.fields)
+      fields.push_back({{"name", name}, {"value", value}});
+    list.push_back({{"operation", act.operation},
+                    {"label", act.label},
+                    {"id", act.id},
+                    {"final", act.final},
+                    {"fields", std::move(fields)}});
+  }
+  return html::fill(embedded::buttons_html, {{"acts", std::move(list)}, {"back", back}});
+}
+
+Html bulk_bar(std::string_view things, const std::string& back) {
+  const bool crawls = things == "crawls";
+  return html::fill(embedded::bulk_html, {{"things", things},
+                                          {"back", back},
+                                          {"crawls", crawls},
+                                          {"change", crawls ? "changeCrawl" : "changeSnapshot"},
+                                          {"pause", crawls ? "pauseCrawl" : "pauseSnapshot"},
+                                          {"resume", crawls ? "resumeCrawl" : "resumeSnapshot"},
+                                          {"cancel", crawls ? "cancelCrawl" : "cancelSnapshot"}});
+}
+
+Html select_box(const std::string& id, std::string_view name) {
+  return html::fill(embedded::select_box_html, {{"id", id}, {"name", name}});
+}
+
 void Table::row(std::vector<html::Value> cells) {
   html::List row;
   for (std::size_t at = 0; at < cells.size(); ++at) {

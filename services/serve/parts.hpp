@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace holdfast::serve {
@@ -34,6 +35,19 @@ std::string search_href(std::string_view query);
 Html tag_links(const std::vector<std::string>& tags);
 Html progress(std::int64_t done, std::int64_t all);
 Html state_badge(const std::string& status, const std::string& outcome);
+
+// A button for an operation of the API (api_table.hpp) on a thing, maybe with more fields of its body.
+struct Act {
+  std::string_view operation, label;
+  std::string id;
+  std::vector<std::pair<std::string_view, std::string>> fields{};
+  bool final{false}; // it cannot be undone: the button is behind another
+};
+// `back`: where the browser goes then.
+Html buttons(const std::vector<Act>& acts, const std::string& back);
+// Commands for what is selected on a page of "crawls" or "snapshots", and the box that selects one.
+Html bulk_bar(std::string_view things, const std::string& back);
+Html select_box(const std::string& id, std::string_view name);
 
 // A table. A cell is text or Html; on a phone each row becomes a block.
 class Table {

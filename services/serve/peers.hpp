@@ -12,8 +12,8 @@ namespace holdfast::serve {
 // Connections by peer; some of them have not sent a request, or not all of it. Any thread.
 class Peers {
 public:
-  static constexpr int kAll = 256;
-  static constexpr int kOfPeer = 128; // connections of one address
+  static constexpr int kAll = 800;
+  static constexpr int kOfPeer = 640; // connections of one address
   static constexpr int kUnasked = 32; // of those, connections without a complete request
 
   bool enter(const std::string& peer) {

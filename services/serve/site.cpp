@@ -20,26 +20,26 @@ namespace holdfast::serve {
 
 namespace {
 
-// Every page. A path that ends in "/" and is not "/" is followed by an id; `live` is the page's name in /live.json,
-// before the id.
+// Every page. A path that ends in "/" and is not "/" is followed by an id. live: it shows news by itself.
 struct Route {
-  std::string_view path, tab, live, what;
+  std::string_view path, tab, what;
+  bool live;
   std::optional<Page> (*page)(const PageRequest&);
   bool has_id() const { return path.size() > 1 && path.ends_with('/'); }
 };
 constexpr std::array kRoutes = {
-    Route{"/", "Crawls", "overview", "page", &overview_page},
-    Route{"/workers", "Workers", "workers", "page", &workers_page},
-    Route{"/hosts", "Hosts", "hosts", "page", &hosts_page},
-    Route{"/failures", "Failures", "failures", "page", &failures_page},
-    Route{"/events", "Events", "events", "page", &events_page},
-    Route{"/search", "", "", "page", &search_page},
-    Route{"/crawl/", "", "crawl", "crawl", &crawl_page},
-    Route{"/snapshot/", "", "snapshot", "snapshot", &snapshot_page},
+    Route{"/", "Overview", "page", true, &overview_page},
+    Route{"/crawls", "Crawls", "page", true, &crawls_page},
+    Route{"/add", "Add", "page", false, &add_page},
+    Route{"/schedules", "Schedules", "page", true, &schedules_page},
+    Route{"/workers", "Workers", "page", true, &workers_page},
+    Route{"/hosts", "Hosts", "page", true, &hosts_page},
+    Route{"/failures", "Failures", "page", true, &failures_page},
+    Route{"/events", "Events", "page", true, &events_page},
+    Route{"/search", "", "page", false, &search_page},
+    Route{"/crawl/", "", "crawl", true, &crawl_page},
+    Route{"/snapshot/", "", "snapshot", true, &snapshot_page},
 };
-// Of a crawl's page that does not begin with its newest snapshots: new ones do not show.
-constexpr std::string_view kEarlier = "earlier";
-constexpr const char* kOldest = "00000000-0000-0000-0000-000000000000"; // nothing is before it
 
 struct Found {
   const Route* route{nullptr};
@@ -55,25 +55,15 @@ Found find_route(const std::string& path) {
   return {};
 }
 
-// "crawl 0198f7c2-..."
-Found find_live(std::string_view name) {
-  const auto blank = std::min(name.find(' '), name.size());
-  const auto kind = name.substr(0, blank) == kEarlier ? "crawl" : name.substr(0, blank);
-  const std::string id(blank < name.size() ? name.substr(blank + 1) : "");
-  for (const Route& route : kRoutes)
-    if (!route.live.empty() && route.live == kind && (route.has_id() ? base::is_uuid(id) : id.empty()))
-      return {&route, id};
-  return {};
-}
-
 // Tells a browser whether a section has changed.
 std::string digest_of(const html::Html& html) { return base::sha256_hex(html.text()).substr(0, 16); }
 
-std::string layout(const Route& route, const std::string& live, const Page& page, const std::string& query) {
+std::string layout(const Route& route, const Page& page, const std::string& query, const Request& request,
+                   const Caller& caller) {
   html::List tabs, sections;
   for (const Route& one : kRoutes)
-    if (!one.tab.empty()) {
-      const bool current = one.path == route.path || (route.has_id() && one.path == "/");
+    if (!one.tab.empty() && (one.path != "/add" || caller.may_change())) {
+      const bool current = one.path == route.path || (route.has_id() && one.path == "/crawls");
       tabs.push_back({{"path", one.path}, {"name", one.tab}, {"current", current}});
     }
   for (const auto& section : page.sections)
@@ -83,10 +73,13 @@ std::string layout(const Route& route, const std::string& live, const Page& page
                         {"digest", digest_of(section.html)},
                         {"html", section.html}});
   return html::fill(embedded::layout_html, {{"title", page.title},
-                                            {"live", live},
+                                            {"live", route.live},
                                             {"sprite", html::icon_sprite()},
                                             {"pages", std::move(tabs)},
                                             {"query", query},
+                                            {"who", caller.name},
+                                            {"sign_in", caller.is_guest() && !caller.may_change()},
+                                            {"next", request.path},
                                             {"kicker", page.kicker},
                                             {"heading", page.heading},
                                             {"sections", std::move(sections)},
@@ -94,32 +87,42 @@ std::string layout(const Route& route, const std::string& live, const Page& page
       .text();
 }
 
-std::string parameter(const Request& request, const char* name) {
-  const auto found = request.query.find(name);
-  return found == request.query.end() ? "" : found->second;
+// What needs no token: it tells nothing of the collection.
+std::optional<Response> asset(const std::string& path) {
+  if (path == "/healthz") return plain(200, "ok\n");
+  if (path == "/style.css")
+    return content("text/css; charset=utf-8", html::page_style().text() + std::string(embedded::site_css));
+  if (path == "/live.js") return content("text/javascript; charset=utf-8", std::string(embedded::live_js));
+  if (path == "/icon.svg" || path == "/favicon.ico") return content("image/svg+xml", std::string(embedded::icon_svg));
+  return std::nullopt;
+}
+
+constexpr std::string_view kForm = "/do/"; // before the name of an operation
+
+// Where the browser goes after a form: to the crawl that it has added, else back.
+std::string page_after(const Response& answer, const std::string& back) {
+  const auto told = nlohmann::json::parse(answer.body, nullptr, false);
+  const auto id = told.is_object() ? told.value("id", nlohmann::json()) : nlohmann::json();
+  return id.is_string() && !told.contains("every") ? "/crawl/" + id.get<std::string>() : back;
+}
+
+Response sign_in_page(unsigned status, const std::string& next, const std::string& problem) {
+  Response response;
+  response.status = status;
+  response.body = html::fill(embedded::sign_in_html, {{"next", next}, {"problem", problem}}).text();
+  return response;
 }
 
 } // namespace
 
 Site::Site(SiteOptions options)
-    : options_(std::move(options)), pass_(options_.token.empty() ? "" : base::sha256_hex("page " + options_.token)),
-      connections_(options_.dsn) {}
+    : options_(std::move(options)), access_(options_.collection_id, options_.guest), connections_(options_.dsn),
+      changing_(options_.dsn_to_change, std::chrono::seconds(10), false), feed_(options_.dsn) {
+  options_.api.feed = &feed_;
+}
 
 std::string Site::files_origin(const Request& request) const {
   return "http://" + request.host + ":" + std::to_string(options_.files_port);
-}
-
-bool Site::admitted(const Request& request) const {
-  if (pass_.empty()) return true;
-  if (request.authorization.starts_with("Bearer ") && is_same_secret(request.authorization.substr(7), options_.token))
-    return true;
-  for (std::string_view rest = request.cookie; !rest.empty();) {
-    const auto semicolon = std::min(rest.find(';'), rest.size());
-    const auto one = base::trimmed(rest.substr(0, semicolon));
-    if (one.starts_with("holdfast=") && is_same_secret(one.substr(9), pass_)) return true;
-    rest.remove_prefix(std::min(semicolon + 1, rest.size()));
-  }
-  return false;
 }
 
 Response Site::answer(const Request& request) {
@@ -132,11 +135,13 @@ Response Site::answer(const Request& request) {
          "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; "
          "base-uri 'none'; frame-ancestors 'none'; img-src 'self'" +
              (pictures ? " " + files_origin(request) : ""));
-  header("Referrer-Policy", "no-referrer");
+  header("Referrer-Policy", "same-origin"); // with none, forms would have no origin
   header("X-Frame-Options", "DENY");
   header("Cross-Origin-Opener-Policy", "same-origin");
   header("Cross-Origin-Resource-Policy", "same-origin");
-  if (!response.type.starts_with("text/css") && !response.type.starts_with("text/javascript"))
+  const bool kept = std::any_of(response.headers.begin(), response.headers.end(),
+                                [](const auto& one) { return one.first == "Cache-Control"; });
+  if (!kept && !response.type.starts_with("text/css") && !response.type.starts_with("text/javascript"))
     header("Cache-Control", "no-store");
   return response;
 }
@@ -144,30 +149,80 @@ Response Site::answer(const Request& request) {
 Response Site::admit(const Request& request) {
   // A name that leads here but is not ours: a page elsewhere that had its name changed to our address.
   if (!is_named(options_.hosts, request)) return plain(403, "ask for this page by the address it listens on\n");
-  if (request.path == "/healthz") return plain(200, "ok\n");
-  if (!pass_.empty() && request.query.contains("token") &&
-      is_same_secret(parameter(request, "token"), options_.token)) {
-    if (request.path == "/cdx") return route(request); // replay tools keep no cookie
-    auto response = plain(303, "");
-    response.headers = {{"Location", is_plain_path(request.path) ? request.path : "/"},
-                        {"Set-Cookie", "holdfast=" + pass_ + "; Path=/; HttpOnly; SameSite=Strict; Max-Age=2592000"}};
-    return response;
+  if (request.changes() && request.authorization.empty() && is_cross_site(request))
+    return refusal(request.path, 403, "forbidden", "only pages of this server may send this");
+  if (auto file = asset(request.path)) return std::move(*file);
+  if (request.path == "/sign-in" || request.path == "/sign-out") return sign_in(request);
+  const auto caller =
+      connections_.with([&](pg::Connection& connection) { return access_.caller(request, connection); });
+  if (request.path.starts_with(kApi))
+    return answer_api(request, caller, options_.api, [this](Role role, const auto& work) { return as(role, work); });
+  if (caller.may_read()) return route(request, caller);
+  auto refusal = sign_in_page(401, request.path, "");
+  refusal.headers = {{"WWW-Authenticate", "Bearer"}};
+  return refusal;
+}
+
+Response Site::sign_in(const Request& request) {
+  if (!request.changes()) return sign_in_page(200, request.parameter("next"), "");
+  Form form;
+  if (request.method != "POST" || !read_form(request.body, form)) return plain(400, "this is no form\n");
+  std::string token, next = "/";
+  for (const auto& [name, value] : form)
+    (name == "token" ? token : next) = value;
+  token = base::trimmed(token);
+  if (request.path == "/sign-out") {
+    token.clear();
+  } else {
+    auto asking = request;
+    asking.cookie.clear();
+    asking.authorization = "Bearer " + token;
+    const auto caller =
+        connections_.with([&](pg::Connection& connection) { return access_.caller(asking, connection); });
+    if (caller.is_guest()) return sign_in_page(401, next, "This token is not valid.");
   }
-  if (admitted(request) || request.path == "/style.css") return route(request);
-  Response response;
-  response.status = 401;
-  response.headers = {{"WWW-Authenticate", "Bearer"}};
-  response.body = embedded::sign_in_html;
+  auto response = see_other(next);
+  response.headers.emplace_back("Set-Cookie", access_.cookie(request, token));
   return response;
 }
 
-Response Site::route(const Request& request) {
+Response Site::as(Role role, const std::function<Response(pg::Connection&)>& work) {
+  if (role != Role::operator_) return connections_.with(work);
+  if (options_.dsn_to_change.empty())
+    return problem(403, "forbidden", "the database login of this server may only read",
+                   "grant holdfast_operator to the login in database.url of holdfast serve");
+  return changing_.with(work);
+}
+
+// The operation's name is in the path; "back" is where the browser goes then.
+Response Site::form(const Request& request, const Caller& caller) {
+  Form fields;
+  if (!read_form(request.body, fields)) return plain(400, "this is no form\n");
+  std::string back = "/";
+  for (const auto& [name, value] : fields)
+    if (name == "back") back = value;
+  const auto answer = answer_form(request.path.substr(kForm.size()), fields, request, caller, options_.api,
+                                  [this](Role role, const auto& work) { return as(role, work); });
+  if (answer.status < 400) return see_other(page_after(answer, back));
+  const auto told = nlohmann::json::parse(answer.body, nullptr, false);
+  Response response;
+  response.status = answer.status;
+  response.body = html::fill(embedded::problem_html, {{"detail", told.value("detail", "")},
+                                                      {"hint", told.value("hint", "")},
+                                                      {"back", see_other(back).headers[0].second}})
+                      .text();
+  return response;
+}
+
+Response Site::route(const Request& request, const Caller& caller) {
   const auto& path = request.path;
-  if (path == "/style.css")
-    return content("text/css; charset=utf-8", html::page_style().text() + std::string(embedded::site_css));
-  if (path == "/live.js") return content("text/javascript; charset=utf-8", std::string(embedded::live_js));
-  if (path == "/icon.svg" || path == "/favicon.ico") return content("image/svg+xml", std::string(embedded::icon_svg));
-  if (path == "/live.json") return live(request);
+  if (request.method == "POST" && path.starts_with(kForm)) return form(request, caller);
+  if (request.changes()) {
+    auto response = plain(405, "only GET and HEAD\n");
+    response.headers = {{"Allow", "GET, HEAD"}};
+    return response;
+  }
+  if (path == "/live.json" || path == "/live") return live(request, caller);
   if (path == "/readyz") {
     connections_.with([](pg::Connection& connection) { return store::ping(connection), true; });
     return plain(200, "ok\n");
@@ -177,45 +232,56 @@ Response Site::route(const Request& request) {
     return content(kPrometheusType, prometheus_text(samples));
   }
   if (path == "/cdx") return connections_.with([&](pg::Connection& connection) { return cdx(connection, request); });
-  return page(request);
+  return page(request, caller);
 }
 
-Response Site::page(const Request& request) {
+std::optional<Page> Site::page_at(pg::Connection& connection, const Request& request, const Caller& caller) const {
+  const auto found = find_route(request.path);
+  if (found.route == nullptr) return std::nullopt;
+  const Links links{options_.files, files_origin(request), options_.replay};
+  const auto before = request.parameter("before");
+  const bool may_change = caller.may_change() && !options_.dsn_to_change.empty();
+  return found.route->page({connection, links, found.id, request.parameter("q"),
+                            base::is_uuid(before) ? std::optional(before) : std::nullopt, may_change, request.here(),
+                            request.query});
+}
+
+Response Site::page(const Request& request, const Caller& caller) {
   const auto found = find_route(request.path);
   if (found.route == nullptr) return plain(404, "there is no such page\n");
-  const auto before = parameter(request, "before");
-  const auto query = parameter(request, "q");
-  const Links links{options_.files, files_origin(request), options_.replay};
-  const auto page = connections_.with([&](pg::Connection& connection) {
-    return found.route->page({connection, links, found.id, query,
-                              base::is_uuid(before) ? std::optional(before) : std::nullopt, request.query});
-  });
+  const auto page = connections_.with([&](pg::Connection& connection) { return page_at(connection, request, caller); });
   if (!page) return plain(404, "there is no such " + std::string(found.route->what) + "\n");
-  const bool whole = std::all_of(page->sections.begin(), page->sections.end(), [](const Section& s) { return s.live; });
-  std::string live(whole ? found.route->live : kEarlier);
-  if (found.route->has_id()) live += " " + found.id;
   Response response;
-  response.body = layout(*found.route, live, *page, query);
+  response.body = layout(*found.route, *page, request.parameter("q"), request, caller);
   return response;
 }
 
-Response Site::live(const Request& request) {
-  const auto name = parameter(request, "page");
-  const auto found = find_live(name);
-  const Links links{options_.files, files_origin(request), options_.replay};
+// The live sections of a page, as JSON.
+std::string Site::sections(pg::Connection& connection, const Request& shown, const Caller& caller) const {
   nlohmann::json sections = nlohmann::json::object(), digests = nlohmann::json::object();
-  if (found.route != nullptr) {
-    const auto page = connections_.with([&](pg::Connection& connection) {
-      const auto before = name.starts_with(kEarlier) ? std::optional<std::string>(kOldest) : std::nullopt;
-      return found.route->page({connection, links, found.id, "", before, request.query});
-    });
-    for (const auto& section : page ? page->sections : std::vector<Section>()) {
-      if (!section.live) continue;
-      sections[section.id] = section.html.text();
-      digests[section.id] = digest_of(section.html);
-    }
+  const auto route = find_route(shown.path).route;
+  const auto page = route != nullptr && route->live ? page_at(connection, shown, caller) : std::nullopt;
+  for (const auto& section : page ? page->sections : std::vector<Section>()) {
+    if (!section.live) continue;
+    sections[section.id] = section.html.text();
+    digests[section.id] = digest_of(section.html);
   }
-  return content("application/json", base::json_text(nlohmann::json{{"sections", sections}, {"digests", digests}}));
+  return base::json_text(nlohmann::json{{"sections", sections}, {"digests", digests}});
+}
+
+// Of the page whose address is the parameter "at": once, or whenever it changes.
+Response Site::live(const Request& request, const Caller& caller) {
+  const auto at = request.parameter("at");
+  Request shown;
+  shown.host = request.host;
+  if (!read_target(at, shown)) return plain(400, "at: which page?\n");
+  if (request.path == "/live.json")
+    return content("application/json",
+                   connections_.with([&](pg::Connection& connection) { return sections(connection, shown, caller); }));
+  const std::string who = caller.may_change() ? "operator" : "reader";
+  return event_stream(feed_.watch_state(
+      who + " " + request.host + " " + at, "sections",
+      [this, shown, caller](pg::Connection& connection) { return sections(connection, shown, caller); }));
 }
 
 } // namespace holdfast::serve

@@ -1,21 +1,31 @@
 #pragma once
-// The read-only pages over a collection, their live sections and the numbers for Prometheus: who may ask, and which
-// path leads to which page (pages.hpp). Any thread; each request takes a database connection of its own out of a few.
-// The destructor closes them.
+// The pages over a collection, their live sections and the numbers for Prometheus: who may ask, and which path leads to
+// which page (pages.hpp). Any thread; each request takes a database connection of its own out of a few. The destructor
+// closes them.
 
+#include "services/serve/access.hpp"
+#include "services/serve/api.hpp"
 #include "services/serve/connections.hpp"
+#include "services/serve/feed.hpp"
 #include "services/serve/files.hpp"
 #include "services/serve/http_message.hpp"
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace holdfast::serve {
 
+struct Page;
+
 struct SiteOptions {
-  std::string dsn, version;
-  std::string token;              // empty: who reaches the address may look
+  std::string dsn;           // of sessions that read
+  std::string dsn_to_change; // of sessions that change something; empty: the login may not
+  ApiOptions api;
+  std::string collection_id;
+  Role guest{Role::none};         // of requests without a token
   std::vector<std::string> hosts; // names under which it may be asked for; empty: any
   const Files* files{nullptr};    // may be null: no files here
   std::uint16_t files_port{0};    // where the browser finds them, on the same host
@@ -30,15 +40,20 @@ public:
 
 private:
   std::string files_origin(const Request& request) const;
-  bool admitted(const Request& request) const;
   Response admit(const Request& request);
-  Response route(const Request& request);
-  Response page(const Request& request);
-  Response live(const Request& request);
+  Response sign_in(const Request& request);
+  Response as(Role role, const std::function<Response(pg::Connection&)>& work);
+  Response form(const Request& request, const Caller& caller);
+  Response route(const Request& request, const Caller& caller);
+  Response page(const Request& request, const Caller& caller);
+  Response live(const Request& request, const Caller& caller);
+  std::optional<Page> page_at(pg::Connection& connection, const Request& request, const Caller& caller) const;
+  std::string sections(pg::Connection& connection, const Request& shown, const Caller& caller) const;
 
   SiteOptions options_;
-  std::string pass_; // what the cookie holds
-  Connections connections_;
+  Access access_;
+  Connections connections_, changing_;
+  Feed feed_;
 };
 
 } // namespace holdfast::serve

@@ -6,6 +6,7 @@
 #include "lib/base/fd.hpp"
 #include "lib/base/log.hpp"
 #include "lib/base/text.hpp"
+#include "lib/base/write_all.hpp"
 #include "lib/store/json.hpp"
 #include "services/worker/hook_sandbox.hpp"
 #include "services/worker/on_thread.hpp"
@@ -20,7 +21,7 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <fstream>
+#include <cstdio>
 
 namespace holdfast::worker {
 
@@ -31,6 +32,15 @@ constexpr int kStoredStatus = 200;
 constexpr std::uint64_t kLeastStored = 1024; // bytes of a record; a revisit record needs half of it
 constexpr off_t kLongestList = 64 << 20;
 constexpr int kHeartbeatKills = 180; // seconds without a heartbeat after which hooks take a session for dead
+
+// Hooks may write in the directory: a link that one of them left there must not lead our write elsewhere. If something
+// stands in the way, the heartbeat is left out.
+void write_heartbeat(const std::filesystem::path& file, const std::string& text) {
+  const auto partial = file.string() + ".new";
+  ::unlink(partial.c_str());
+  const base::Fd fd(::open(partial.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+  if (fd && base::write_all(fd.get(), text)) ::rename(partial.c_str(), file.c_str());
+}
 
 } // namespace
 
@@ -77,16 +87,13 @@ awaitable<void> SessionDirectory::make() {
 }
 
 awaitable<void> SessionDirectory::keep_heartbeat() {
-  const auto file = path_ / ".heartbeat.json";
   for (;;) {
     const nlohmann::json text = {{"runtime", "holdfast"},
                                  {"crawl_id", crawl_id_},
                                  {"owner_pid", getpid()},
                                  {"last_alive_at", base::utc_timestamp()},
                                  {"kill_after_seconds", kHeartbeatKills}};
-    const auto partial = path_ / ".heartbeat.json.new";
-    std::error_code ignored;
-    if (std::ofstream(partial) << store::json_text(text) << '\n') std::filesystem::rename(partial, file, ignored);
+    write_heartbeat(path_ / ".heartbeat.json", store::json_text(text) + "\n");
     pulse_.expires_after(kHeartbeat);
     const auto [cancelled] = co_await pulse_.async_wait(asio::as_tuple(asio::use_awaitable));
     if (cancelled) co_return;

@@ -106,6 +106,7 @@ vacuum analyze;
 ASKS = [
     ("v_delivery", "select * from holdfast.v_delivery order by id desc limit 50"),
     ("v_webhook", "select * from holdfast.v_webhook"),
+    ("v_token", "select * from holdfast.v_token"),
     ("v_control", "select * from holdfast.v_control order by id desc limit 50"),
     ("v_hook_cost", "select * from holdfast.v_hook_cost order by cpu_ms_total desc"),
     ("hook_cost() of a large crawl", "select * from holdfast.hook_cost(:'large')"),
@@ -327,9 +328,9 @@ PAGES = [
     "/crawl/{small}",
     "/snapshot/{snapshot}",
     "/snapshot/{waiting}",
-    "/live.json?page=overview",
-    "/live.json?page=workers",
-    "/live.json?page=crawl+{large}",
+    "/live.json?at=/",
+    "/live.json?at=/workers",
+    "/live.json?at=/crawl/{large}",
     "/metrics",
 ]
 

@@ -18,7 +18,10 @@ SITE = ROOT / "tests" / "site" / "site.py"
 DEMO = ROOT / "deploy" / "demo-site" / "serve.py"
 PROGRAMS = Path(os.environ.get("HOLDFAST_BIN", ROOT / "build" / "dev" / "bin"))
 
-CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+# As the plugin's default, which a worker hands to its hooks.
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("/usr/lib/chromium/chromium-headless-shell", "chromium", "google-chrome"))), None
+)
 needs_chromium = unittest.skipUnless(CHROMIUM, "chromium is not installed")
 needs_wget = unittest.skipUnless(shutil.which("wget"), "wget is not installed")
 
@@ -50,6 +53,7 @@ class Browser:
                 "PATH": f"{PROGRAMS}:{os.environ['PATH']}",
                 "CRAWL_DIR": str(directory),
                 "TMP_DIR": str(directory),
+                "BROWSER_BINARY": CHROMIUM or "",
                 **settings,
             },
             stdin=subprocess.DEVNULL,
@@ -81,6 +85,26 @@ def processes_of(*directories):
                 continue
             if any(str(directory).encode() in about for directory in directories):
                 found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ")[:200])
+    return found
+
+
+def descendants_of(pid):
+    """Command lines of the processes below a process."""
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+    found, below = [], {pid}
+    while below:
+        below = {child for child, parent in parents.items() if parent in below}
+        for child in below:
+            try:
+                found.append(Path(f"/proc/{child}/cmdline").read_bytes().replace(b"\0", b" ")[:200])
+            except OSError:
+                continue
     return found
 
 

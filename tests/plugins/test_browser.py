@@ -12,7 +12,7 @@ import unittest
 from pathlib import Path
 from urllib.parse import quote
 
-from support import DEMO, BrowserTest, Server, needs_chromium, processes_of, refused_url
+from support import DEMO, BrowserTest, Server, descendants_of, needs_chromium, processes_of, refused_url
 
 
 def png_size(data):
@@ -276,7 +276,7 @@ class Ends(BrowserTest):
     """What happens when something ends before its time. Nothing stays behind."""
 
     def renderers(self):
-        return [line for line in processes_of(self.crawl) if b"--type=renderer" in line]
+        return [line for line in descendants_of(self.browser.pid) if b"--type=renderer" in line]
 
     def until(self, done, what):
         deadline = time.monotonic() + 30

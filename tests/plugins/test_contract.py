@@ -61,7 +61,10 @@ class Contract(HookTest):
                 self.assert_status(self.run_hook(plugin, url), "noresults")
 
     def test_a_missing_program_skips_the_hook_and_names_the_package(self):
-        for plugin, package in (("wget", "wget"), ("dom", "chromium"), ("screenshot", "chromium"), ("pdf", "chromium")):
+        for plugin, package in (
+            ("wget", "wget"),
+            *((name, "chromium-headless-shell") for name in ("dom", "screenshot", "pdf")),
+        ):
             outcome = self.run_hook(plugin, "/article.html", PATH=self.path_with())
             self.assert_status(outcome, "skipped")
             self.assertIn(f"{package} is not installed (apt install {package})", outcome.output)

@@ -256,12 +256,122 @@ class Browser(Case):
                 )
             # Even the browser's own console cannot read a page of ours from there.
             self.assertEqual(
-                browser.value(f"fetch('{self.front}live.json?page=overview').then(() => 'read', () => 'refused')"),
-                "refused",
+                browser.value(f"fetch('{self.front}live.json?at=/').then(() => 'read', () => 'refused')"), "refused"
             )
         browser.open(hostile)
         self.assertEqual(browser.value("document.getElementById('p').textContent"), "as it was")
         browser.screenshot("hostile")
+
+
+@unittest.skipUnless(chromium.PROGRAM, "no Chromium here")
+class Operator(Case):
+    def test_signed_in_everything_is_done_in_the_browser(self):
+        site = Site(self, token="operator")
+        self.addCleanup(site.close)
+        browser = chromium.Chromium()
+        self.addCleanup(browser.close)
+        front = f"http://127.0.0.1:{site.port}"
+
+        def fill(name, value, form="main"):
+            browser.value(
+                f"(e => {{ e.value = {json.dumps(value)}; e.dispatchEvent(new Event('input', {{bubbles: true}})) }})"
+                f"(document.querySelector('{form} [name={name}]'))"
+            )
+
+        def press(words):
+            browser.value(
+                "document.querySelectorAll('[data-pressed]').forEach(e => e.removeAttribute('data-pressed'));"
+                f"[...document.querySelectorAll('main button')].find(e => e.innerText === {json.dumps(words)}"
+                " || e.textContent === " + json.dumps(words) + ").setAttribute('data-pressed', '')"
+            )
+            browser.value(
+                "(e => { for (const d of document.querySelectorAll('details')) if (d.contains(e)) d.open = true })"
+                "(document.querySelector('[data-pressed]'))"
+            )
+            browser.click("[data-pressed]")
+
+        browser.open(front + "/crawls")
+        self.assertFalse(browser.value("!!document.querySelector('main form[method=post]')"), "a guest only reads")
+        browser.click("header a[href^='/sign-in']")
+        fill("token", site.token)
+        press("Sign in")
+        self.assertEqual(browser.value("location.pathname"), "/crawls")
+        self.assertEqual(browser.value("document.cookie"), "", "out of the reach of scripts")
+
+        browser.click("nav a[href='/add']")
+        browser.screenshot("add")
+        fill("text", "http://127.0.0.1:9/slow-a\nhttp://127.0.0.1:9/bad\n")
+        fill("label", "from the page")
+        fill("tags", "x, y")
+        press("Archive now")
+        self.assertIn("/crawl/", browser.value("location.pathname"))
+        self.assertEqual(browser.value("document.querySelector('h1').innerText"), "from the page")
+        crawl = browser.value("location.pathname")
+        press("Pause")
+        self.assertIn("paused", browser.value("document.querySelector('#crawl').innerText"))
+        press("Resume")
+        browser.screenshot("crawl-operator")
+
+        worker = site.place.start("run")
+        try:
+            browser.until("progress shows", "/Started/.test(document.querySelector('#gallery').innerText)")
+            loads = browser.loads
+            site.place.open("slow")
+            browser.until("it is done", "/Retry failed/.test(document.querySelector('#acts').innerText)")
+            self.assertEqual(browser.loads, loads, "without being loaded again")
+        finally:
+            site.place.open("slow")
+            site.place.finish(worker)
+
+        browser.open(front + crawl + "?outcome=failed")
+        browser.value("document.querySelector('input[name=id][form=bulk]').click()")
+        fill("add_tags", "seen", "#bulk")
+        browser.screenshot("crawl-failed")
+        press("Add tag")
+        self.assertIn("outcome=failed", browser.value("location.search"), "back where it was")
+        (row,) = site.place.run("list", "snapshots", "--tag", "seen").records
+        self.assertTrue(row["url"].endswith("/bad"))
+
+        browser.open(front + "/crawls?sort=failed&tag=x")
+        self.assertEqual(browser.value("document.querySelectorAll('#crawls tbody tr').length"), 1)
+        browser.value("document.querySelector('input[name=id][form=bulk]').click()")
+        press("Retry failed")
+        self.assertNotEqual(browser.value("location.pathname"), crawl, "a new crawl")
+        press("Cancel for ever")
+        self.assertIn("ancelled", browser.value("document.querySelector('#crawl').innerText"))
+
+        browser.open(front + "/hosts")
+        fill("id", "slow.example")
+        fill("delay", "5s")
+        fill("parallel", "1")
+        press("Set limits")
+        self.assertIn("slow.example", browser.value("document.querySelector('#hosts').innerText"))
+        press("Pause")
+        self.assertIn("Resume", browser.value("document.querySelector('#hosts').innerText"))
+        browser.screenshot("hosts-operator")
+
+        for width, kind in ((390, "phone"), (1280, "wide")):
+            for dark in (False, True):
+                browser.look(width, 844, dark)
+                for name, path in (
+                    ("add", "/add"),
+                    ("crawls", "/crawls"),
+                    ("crawl-operator", crawl),
+                    ("crawl-failed", crawl + "?outcome=failed"),
+                    ("hosts", "/hosts"),
+                    ("workers", "/workers"),
+                    ("front", "/"),
+                ):
+                    with self.subTest(f"{name}, {kind}, {dark}"):
+                        browser.open(front + path)
+                        self.assertLessEqual(browser.value("document.documentElement.scrollWidth"), width)
+                        ratio, where = browser.value(CONTRAST)
+                        self.assertGreaterEqual(ratio, 4.5, where)
+                        browser.screenshot(f"operator-{name}-{kind}-{'dark' if dark else 'light'}")
+        browser.open(front)
+        browser.click(".who button")
+        self.assertFalse(browser.value("!!document.querySelector('main form[method=post]')"))
+        self.assertEqual(browser.complaints, [])
 
 
 if __name__ == "__main__":

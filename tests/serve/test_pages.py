@@ -12,11 +12,13 @@ import signal
 import socket
 import subprocess
 import tempfile
+import urllib.parse
 import zlib
 from pathlib import Path
 
+from chromium import Chromium
 from metrics_text import check_metrics
-from support import CONFIGURATION, Case, until
+from support import CONFIGURATION, REFUSED, Case, until
 
 HOSTILE = """<!doctype html><title>hostile</title><body><p id=p>as it was</p>
 <img src=x onerror="document.getElementById('p').textContent='OWNED by onerror'">
@@ -41,7 +43,7 @@ def picture(width, height):
 class Site:
     """A collection with a few pages in it, and a server that shows it."""
 
-    def __init__(self, case, *settings, token=None):
+    def __init__(self, case, *settings, token=None, listen="127.0.0.1:0"):
         self.case = case
         self.place = case.place()
         self.place.hook(
@@ -78,22 +80,30 @@ base64 -d >screenshot.png <<<{base64.b64encode(picture(300, 900)).decode()}""",
             "http://127.0.0.1:9/bad",
         )
         case.assertIn(done.code, (0, 1), str(done))
-        self.process = self.place.start("serve", *settings, env={"HOLDFAST_SERVE_LISTEN": "127.0.0.1:0"})
+        # token: its role
+        self.token = token and self.place.run("token", "add", "anna", "--role", token).records[0]["token"]
+        self.process = self.place.start("serve", *settings, env={"HOLDFAST_SERVE_LISTEN": listen})
         line = self.process.stdout.readline()
         case.assertTrue(line.startswith("Open http://"), line)
         self.port = int(re.search(r":(\d+)/", line).group(1))
-        self.headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self.headers = {"Authorization": f"Bearer {self.token}"} if token else {}
         policy = self.get("/").headers["Content-Security-Policy"]
         self.files = int(re.search(r"img-src 'self' http://127\.0\.0\.1:(\d+)", policy).group(1))
 
-    def get(self, path, port=None, method="GET", host=None, headers=None):
+    def post(self, path, fields, headers=None):
+        body = urllib.parse.urlencode(fields).encode()
+        return self.get(path, method="POST", headers=headers, body=body)
+
+    def get(self, path, port=None, method="GET", host=None, headers=None, body=None):
         connection = http.client.HTTPConnection("127.0.0.1", port or self.port, timeout=30)
         try:
             connection.putrequest(method, path, skip_host=True)
             connection.putheader("Host", host or f"127.0.0.1:{port or self.port}")
             for name, value in {**self.headers, **(headers or {})}.items():
                 connection.putheader(name, value)
-            connection.endheaders()
+            if body is not None:
+                connection.putheader("Content-Length", str(len(body)))
+            connection.endheaders(body)
             response = connection.getresponse()
             response.text = response.read().decode("utf-8", "replace")
             return response
@@ -145,7 +155,22 @@ class Pages(Case):
         inside = self.site.get(crawl[0])
         snapshots = self.links(inside.text, "/snapshot/")
         self.assertEqual(len(snapshots), 2)
-        pages = ["/", "/workers", "/hosts", "/failures", "/events", "/search?q=good", "/search", *crawl, *snapshots]
+        pages = [
+            f"{crawl[0]}?outcome=failed",
+            "/",
+            "/crawls",
+            "/crawls?status=sealed&sort=failed",
+            "/add",
+            "/schedules",
+            "/workers",
+            "/hosts",
+            "/failures",
+            "/events",
+            "/search?q=good",
+            "/search",
+            *crawl,
+            *snapshots,
+        ]
         for path in pages:
             with self.subTest(path):
                 page = self.site.get(path)
@@ -179,31 +204,31 @@ class Pages(Case):
         crawl = self.links(self.site.get("/").text, "/crawl/")[0].split("/")[-1]
         snapshot = self.links(self.site.get(f"/crawl/{crawl}").text, "/snapshot/")[0].split("/")[-1]
         for page, sections in (
-            ("overview", {"numbers", "stuck", "crawls", "running"}),
-            ("workers", {"workers", "tree", "ended"}),
-            ("hosts", {"hosts"}),
-            ("failures", {"failures"}),
-            ("events", {"events"}),
-            (f"crawl%20{crawl}", {"crawl", "gallery"}),
-            (f"earlier%20{crawl}", {"crawl"}),
-            (f"snapshot%20{snapshot}", {"head", "shot", "results"}),
-            ("rubbish", set()),
+            ("/", {"numbers", "stuck", "crawls", "running"}),
+            ("/crawls", {"crawls"}),
+            ("/workers", {"workers", "tree", "ended"}),
+            ("/hosts", {"hosts"}),
+            ("/schedules", {"schedules"}),
+            ("/failures", {"failures"}),
+            ("/events", {"events"}),
+            (f"/crawl/{crawl}", {"crawl", "gallery"}),
+            (f"/crawl/{crawl}?outcome=failed", {"crawl", "snapshots"}),
+            (f"/crawl/{crawl}?before={snapshot}", {"crawl"}),
+            (f"/snapshot/{snapshot}", {"head", "shot", "results"}),
+            ("/search", set()),
+            ("/rubbish", set()),
         ):
             with self.subTest(page):
-                answer = self.site.get(f"/live.json?page={page}")
+                answer = self.site.get("/live.json?at=" + urllib.parse.quote(page))
                 self.assertEqual(answer.headers["Content-Type"], "application/json")
                 told = json.loads(answer.text)
                 self.assertEqual(set(told["sections"]), sections)
                 self.assertEqual(set(told["digests"]), sections)
         # A page has the digests of what it shows, so that nothing is shown again that has not changed.
-        for page, path in (
-            ("events", "/events"),
-            (f"crawl%20{crawl}", f"/crawl/{crawl}"),
-            (f"snapshot%20{snapshot}", f"/snapshot/{snapshot}"),
-        ):
-            told = json.loads(self.site.get(f"/live.json?page={page}").text)
+        for path in ("/events", f"/crawl/{crawl}", f"/snapshot/{snapshot}"):
+            told = json.loads(self.site.get(f"/live.json?at={path}").text)
             shown = dict(re.findall(r'<div id="(\w+)" data-digest="(\w+)">', self.site.get(path).text))
-            self.assertEqual(shown, told["digests"])
+            self.assertEqual({name: shown[name] for name in told["digests"]}, told["digests"])
 
     def test_tags_notes_and_times(self):
         crawl = self.links(self.site.get("/").text, "/crawl/")[0]
@@ -251,6 +276,8 @@ class Pages(Case):
         self.assertEqual(get("/a%00b").status, 400)
         for method in ("POST", "PUT", "DELETE", "OPTIONS"):
             self.assertEqual(get("/", method=method).status, 405, method)
+            self.assertEqual(get("/", self.site.files, method=method).status, 405, method)
+        self.assertIn(b" 413 ", self.site.raw(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 99000000\r\n\r\n")[:20])
         head = get("/", method="HEAD")
         self.assertEqual((head.status, head.text), (200, ""))
         self.assertGreater(int(head.headers["Content-Length"]), 1000)
@@ -436,9 +463,11 @@ class Pages(Case):
 
         page = dom(f"http://127.0.0.1:{self.site.files}{path}/page/hostile.html")
         self.assertIn(">as it was</p>", page)
-        live = dom(f"http://127.0.0.1:{self.site.port}/")
-        self.assertIn("<h1>Overview", live)
-        self.assertRegex(live, r'<time datetime="[^"]+" title="', "the script has run")
+        live = Chromium()
+        self.addCleanup(live.close)
+        live.open(f"http://127.0.0.1:{self.site.port}/")
+        self.assertEqual(live.value("document.querySelector('h1').innerText"), "Overview")
+        live.until("the script has run", "!!document.querySelector('time[title]')")
 
 
 class Removed(Case):
@@ -469,53 +498,71 @@ class Removed(Case):
 
 
 class Doors(Case):
-    def test_beyond_this_machine_a_token_is_needed(self):
+    def test_the_role_of_guests_fits_the_address(self):
         place = self.place()
         for setting in ("serve.listen=0.0.0.0:0", "serve.files=0.0.0.0:0", "serve.listen=[::]:0"):
-            result = place.run("serve", "--set", "serve.listen=127.0.0.1:0", "--set", setting)
-            self.check_error(result, CONFIGURATION, "token")
-        (place.path / "short").write_text("abc\n")
-        self.check_error(
-            place.run("serve", "--set", f"serve.token_file={place.path}/short"), CONFIGURATION, "16 characters"
-        )
+            result = place.run(
+                "serve", "--set", "serve.listen=127.0.0.1:0", "--set", setting, "--set", "serve.guest=operator"
+            )
+            self.check_error(result, CONFIGURATION, "serve.guest")
+        self.check_error(place.run("serve", "--set", "serve.guest=everybody"), CONFIGURATION, "serve.guest")
         self.check_error(place.run("serve", "--set", "serve.listen=nonsense:x"), CONFIGURATION, "serve.listen")
 
-    def test_a_token_is_asked_for_and_known_by_header_and_cookie(self):
-        token = "correct-horse-battery"
-        secret = Path(tempfile.mkstemp(prefix="holdfast-token-")[1])
-        self.addCleanup(secret.unlink)
-        secret.write_text(token + "\n")
-        site = Site(self, "--set", f"serve.token_file={secret}", token=token)
+    def test_beyond_this_machine_a_token_is_needed(self):
+        site = Site(self, listen="0.0.0.0:0", token="operator")
         self.addCleanup(site.close)
+        self.assertEqual(site.get("/").status, 200)
+        self.assertEqual(site.get("/", headers={"Authorization": ""}).status, 401)
+
+    def test_a_token_is_asked_for_and_known_by_header_and_cookie(self):
+        site = Site(self, "--set", "serve.guest=none", token="reader")
+        self.addCleanup(site.close)
+        token = site.token
         page = site.get("/")
         self.assertEqual(page.status, 200)
+        no_token = {"Authorization": ""}
+        basic = base64.b64encode(f"me:{token}".encode()).decode()
+        self.assertEqual(site.get("/", headers={"Authorization": f"Basic {basic}"}).status, 200)
         for headers in (
-            {"Authorization": ""},
+            no_token,
             {"Authorization": "Bearer wrong"},
-            {"Authorization": "", "Cookie": "holdfast=" + token},
-            {"Authorization": "", "Cookie": "holdfast="},
+            {"Authorization": "Bearer "},
+            {"Authorization": "Basic " + basic[:-6]},
+            {"Authorization": "Basic !"},
+            {"Authorization": "Digest x"},
+            {**no_token, "Cookie": "holdfast=" + token},
+            {**no_token, "Cookie": "holdfast_="},
         ):
-            for path in ("/", "/live.json?page=overview", "/metrics", "/workers", "/search?q=good"):
+            for path in ("/", "/live.json?at=/", "/metrics", "/workers", "/search?q=good"):
                 refused = site.get(path, headers=headers)
                 self.assertEqual(refused.status, 401, (path, headers))
                 self.assertNotIn("label", refused.text.replace("<label", "").replace("</label", ""))
-        self.assertEqual(site.get("/?token=wrong", headers={"Authorization": ""}).status, 401)
-        entered = site.get(f"/workers?token={token}", headers={"Authorization": ""})
+        self.assertEqual(site.get(f"/?token={token}", headers=no_token).status, 401, "not in an address")
+
+        def enter(given, path="/workers", **headers):
+            return site.post("/sign-in", {"token": given, "next": path}, headers={**no_token, **headers})
+
+        wrong = enter("wrong")
+        self.assertEqual((wrong.status, wrong.headers["Set-Cookie"]), (401, None))
+        self.assertIn("not valid", wrong.text)
+        for origin in ("http://evil.example", "null", f"http://127.0.0.1:{site.files}"):
+            self.assertEqual(enter(token, Origin=origin).status, 403, origin)
+        self.assertEqual(enter(token, **{"Sec-Fetch-Site": "same-site"}).status, 403)
+        entered = enter(token, Origin=f"http://127.0.0.1:{site.port}")
         self.assertEqual((entered.status, entered.headers["Location"]), (303, "/workers"))
-        for path in (
-            "/%0d%0aX-Injected:%20yes%0d%0a",
-            "/%5cevil.example/",
-            "//evil.example/",
-            "/%2fevil.example/",
-            "/a%20b",
-        ):
-            led = site.get(f"{path}?token={token}", headers={"Authorization": ""})
+        for path in ("\r\nX-Injected: yes", "\\evil.example/", "//evil.example/", "https://evil.example", "/a b"):
+            led = enter(token, path)
             self.assertEqual((led.status, led.headers["Location"], led.headers["X-Injected"]), (303, "/", None), path)
         cookie = entered.headers["Set-Cookie"]
         self.assertIn("HttpOnly", cookie)
         self.assertIn("SameSite=Strict", cookie)
-        self.assertNotIn(token, cookie)
-        self.assertEqual(site.get("/", headers={"Authorization": "", "Cookie": cookie.split(";")[0]}).status, 200)
+        self.assertNotIn("Secure", cookie)
+        self.assertIn("Secure", enter(token, Origin=f"https://127.0.0.1:{site.port}").headers["Set-Cookie"])
+        known = {**no_token, "Cookie": "a=b; " + cookie.split(";")[0]}
+        self.assertEqual(site.get("/", headers=known).status, 200)
+        self.assertIn("Sign out", site.get("/", headers=known).text)
+        self.assertIn("Max-Age=0", site.post("/sign-out", {}, headers=known).headers["Set-Cookie"])
+        self.assertNotIn(token, site.place.run("token", "list").out)
 
         crawl = re.search(r'href="(/crawl/[^"]*)"', page.text).group(1)
         snapshot = re.findall(r'href="(/snapshot/[^"]*)"', site.get(crawl).text)[0]
@@ -523,13 +570,32 @@ class Doors(Case):
             rf'href="http://127\.0\.0\.1:{site.files}(/[^"]*index\.html)"', site.get(snapshot).text
         ).group(1)
         self.assertEqual(
-            site.get(open_page, site.files, headers={"Authorization": ""}).status,
-            200,
-            "a file's address is the permission",
+            site.get(open_page, site.files, headers=no_token).status, 200, "a file's address is the permission"
         )
         self.assertRegex(open_page, r"^/[0-9a-f]{32}/\d{4}/")
         self.assertEqual(site.get(open_page[33:], site.files).status, 403)
         self.assertEqual(site.get("/" + "0" * 32 + open_page[33:], site.files).status, 403)
+
+        self.assertEqual(site.place.run("token", "revoke", "anna").code, 0)
+        self.assertEqual(site.get("/").status, 401, "at once")
+        self.assertEqual(site.get("/", headers=known).status, 401)
+
+    def test_tokens_are_made_listed_and_revoked(self):
+        place = self.place()
+        made = place.run("token", "add", "anna", "--role", "operator", "--expires", "1d")
+        self.assertEqual(made.code, 0, str(made))
+        token = made.records[0]["token"]
+        self.assertRegex(token, r"^hf_[0-9a-f]{64}$")
+        (row,) = place.run("token", "list").records
+        self.assertEqual((row["name"], row["role"], row["state"]), ("anna", "operator", "valid"))
+        self.assertNotIn(token, place.run("psql", "-c", "select * from v_token").out)
+        self.check_error(place.run("token", "add", "anna"), REFUSED, "already", "anna")
+        self.check_error(place.run("token", "add", "An na"), REFUSED, "An na")
+        self.check_error(place.run("token", "add", "b", "--expires", "soon"), CONFIGURATION, "soon")
+        self.check_error(place.run("token", "revoke", "bert"), REFUSED, "bert")
+        self.assertTrue(place.run("token", "revoke", "anna").records[0]["changed"])
+        self.assertFalse(place.run("token", "revoke", "anna").records[0]["changed"])
+        self.assertEqual(place.run("token", "list").records[0]["state"], "revoked")
 
     def test_the_page_stays_up_while_the_database_is_away(self):
         site = Site(self)

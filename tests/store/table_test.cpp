@@ -68,6 +68,14 @@ struct BadRow {
 
 std::vector<BadRow> bad_rows() {
   const auto crawl = [](const std::string& change) { return "update holdfast.crawl set " + change; };
+  const auto token = [](const std::string& values) {
+    return "insert into holdfast.api_token (name, role, hash, revoked_at, revoked_by, created_by) select " + values +
+           ", 'me'";
+  };
+  const auto request = [](const std::string& values) {
+    return "insert into holdfast.api_request (caller, key, body_hash, crawl_id) select 'anna', " + values +
+           ", gen_random_uuid()";
+  };
   const auto process = [](const std::string& change) { return "update holdfast.process set " + change; };
   const auto queue = [](const std::string& change) { return "update holdfast.snapshot_queue set " + change; };
   const auto sealed = [](const std::string& columns, const std::string& values) {
@@ -294,6 +302,14 @@ std::vector<BadRow> bad_rows() {
                            "values (gen_random_uuid(), gen_random_uuid(), 'simple', '', '')"},
       {"page_text_bounded", "insert into holdfast.page_text (snapshot_id, crawl_id, language, text, words) "
                             "values (gen_random_uuid(), gen_random_uuid(), 'simple', repeat('x', 1048577), '')"},
+      // Tokens.
+      {"api_token_name", token("'Anna', 'reader', sha256('x'), null, null")},
+      {"api_token_role", token("'anna', 'owner', sha256('x'), null, null")},
+      {"api_token_hash", token("'anna', 'reader', 'x', null, null")},
+      {"api_token_revoked_by_someone", token("'anna', 'reader', sha256('x'), now(), null")},
+      {"api_request_key", request("'', sha256('x')")},
+      {"api_request_body_hash", request("'k', 'x'")},
+      {"collection_files_key", "update holdfast.collection set files_key = '../'"},
       // Webhooks and commands.
       {"webhook_name",
        "insert into holdfast.webhook (name, url, events) values ('Ops!', 'https://hooks.test/x', '{crawl.sealed}')"},

@@ -1,7 +1,6 @@
 "use strict";
 (() => {
   const note = document.getElementById("live");
-  let wait = 2000;
   const two = (number) => String(number).padStart(2, "0");
   // Times of the server are in UTC; the reader's zone is known here alone.
   function localise(place) {
@@ -31,31 +30,53 @@
     localise(fresh.content);
     place.replaceChildren(fresh.content);
   }
-  async function look() {
-    if (!document.hidden) {
-      try {
-        const answer = await fetch("/live.json?page=" + encodeURIComponent(document.body.dataset.live),
-          {cache: "no-store", signal: AbortSignal.timeout(10000)});
-        if (!answer.ok) throw new Error(answer.status);
-        const {sections, digests} = await answer.json();
-        for (const [id, html] of Object.entries(sections)) {
-          const place = document.getElementById(id);
-          if (!place || place.contains(document.activeElement) || place.dataset.digest === digests[id]) continue;
-          place.dataset.digest = digests[id];
-          renew(place, html);
-        }
-        note.textContent = "";
-        wait = 2000;
-      } catch (problem) {
-        note.textContent = "No answer from the server; trying again.";
-        wait = Math.min(wait * 2, 30000);
-      }
-    }
-    setTimeout(look, wait);
+  // What the reader is about to do stays.
+  function busy(place) {
+    return place.contains(document.activeElement) || place.querySelector("input:checked, [data-touched], details[open]");
   }
+  function show({sections, digests}) {
+    for (const [id, html] of Object.entries(sections)) {
+      const place = document.getElementById(id);
+      if (!place || place.dataset.digest === digests[id] || busy(place)) continue;
+      place.dataset.digest = digests[id];
+      renew(place, html);
+    }
+  }
+  // Only while the page is seen: a browser has few connections for one host.
+  let source, wait = 1000;
+  function follow() {
+    if (source || document.hidden || !("live" in document.body.dataset)) return;
+    source = new EventSource("/live?at=" + encodeURIComponent(location.pathname + location.search));
+    source.addEventListener("sections", (event) => {
+      note.textContent = "";
+      wait = 1000;
+      show(JSON.parse(event.data));
+    });
+    source.onerror = () => {
+      note.textContent = "No answer from the server; trying again.";
+      rest();
+      setTimeout(follow, wait);
+      wait = Math.min(wait * 2, 30000);
+    };
+  }
+  function rest() {
+    if (source) source.close();
+    source = undefined;
+  }
+  document.addEventListener("visibilitychange", () => document.hidden ? rest() : follow());
+  addEventListener("pagehide", rest);
+  addEventListener("pageshow", follow);
+  document.addEventListener("input", (event) => { event.target.dataset.touched = ""; });
+  // A file becomes text of the form.
+  document.addEventListener("change", async ({target}) => {
+    if (target.type === "file" && target.files.length) {
+      const into = target.form.elements[target.dataset.into];
+      into.value = (into.value ? into.value + "\n" : "") + await target.files[0].text();
+    }
+  });
   remember(document);
   localise(document);
-  if (document.body.dataset.live) setTimeout(look, wait);
+  follow();
   document.addEventListener("keydown", (event) => {
     if (event.key === "/" && !event.ctrlKey && !event.metaKey && !/^(INPUT|TEXTAREA)$/.test(document.activeElement.tagName)) {
       event.preventDefault();

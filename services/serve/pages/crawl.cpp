@@ -1,5 +1,6 @@
 #include "lib/html/parts.hpp"
 #include "lib/store/live.hpp"
+#include "lib/store/view.hpp"
 #include "lib/store/why.hpp"
 #include "services/serve/embedded.hpp"
 #include "services/serve/pages.hpp"
@@ -8,6 +9,8 @@
 namespace holdfast::serve {
 
 namespace {
+
+constexpr int kSnapshotsOfTable = 100;
 
 Html facts(pg::Connection& connection, const store::Crawl& crawl) {
   Html added = when(crawl.created_at);
@@ -51,18 +54,98 @@ Html gallery(const PageRequest& request) {
                      {"earlier", full ? "/crawl/" + request.id + "?before=" + snapshots.back().id : ""}});
 }
 
+Html acts_on(const store::Crawl& crawl, const PageRequest& request) {
+  std::vector<Act> acts;
+  if (crawl.status == "sealed") {
+    if (crawl.failed + crawl.partial > 0) acts.push_back({"retry", "Retry failed", crawl.id, {{"failed", "true"}}});
+    acts.push_back({"retry", "Archive again", crawl.id});
+    acts.push_back({"removeCrawl", "Remove", crawl.id, {}, true});
+  } else {
+    const bool paused = crawl.status == "paused";
+    acts.push_back({paused ? "resumeCrawl" : "pauseCrawl", paused ? "Resume" : "Pause", crawl.id});
+    acts.push_back({"cancelCrawl", "Cancel", crawl.id, {}, true});
+  }
+  return buttons(acts, crawl.status == "sealed" ? "/crawls" : request.here);
+}
+
+// Which snapshots are shown: all with their pictures, or those with an outcome or a status, as a table.
+struct Shown {
+  const char *name, *filter, *value;
+};
+constexpr Shown kShown[] = {{"All", "", ""},
+                            {"Failed", "outcome", "failed"},
+                            {"Partial", "outcome", "partial"},
+                            {"Succeeded", "outcome", "succeeded"},
+                            {"Waiting", "status", "queued"},
+                            {"Started", "status", "started"},
+                            {"Paused", "status", "paused"}};
+
+Html shown_links(const PageRequest& request) {
+  html::List links;
+  for (const auto& one : kShown) {
+    const bool all = *one.filter == '\0';
+    links.push_back({{"href", "/crawl/" + request.id + (all ? "" : std::string("?") + one.filter + "=" + one.value)},
+                     {"name", one.name},
+                     {"current", all ? request.parameter("outcome").empty() && request.parameter("status").empty()
+                                     : request.parameter(one.filter) == one.value}});
+  }
+  return html::fill(embedded::shown_links_html, {{"links", std::move(links)}});
+}
+
+Html snapshot_table(const PageRequest& request) {
+  store::ListQuery query;
+  query.crawl_id = request.id;
+  if (const auto outcome = request.parameter("outcome"); !outcome.empty()) query.outcome = outcome;
+  if (const auto status = request.parameter("status"); !status.empty()) query.status = status;
+  query.before = request.before.value_or("ffffffff-ffff-ffff-ffff-ffffffffffff");
+  query.limit = kSnapshotsOfTable;
+  std::vector<Table::Column> columns{{"Snapshot", "long"}, {"State", "nw"}, {"Response", "n"}, {"Size", "n"}};
+  if (request.may_change) columns.push_back({"Select", "nw"});
+  Table table(columns, "Snapshots");
+  const auto rows = store::list(request.connection, query);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto row = rows[i];
+    const std::string id = row["id"], url = row["url"];
+    std::vector<html::Value> cells{snapshot_link(id, url), state_badge(row["status"], row["outcome"].value_or("")),
+                                   row["http_status"].value_or(""),
+                                   size_of(row.is_null("bytes") ? 0 : row.integer("bytes"))};
+    if (request.may_change) cells.emplace_back(select_box(id, url));
+    table.row(std::move(cells));
+  }
+  auto all = table.html("No snapshot is like this.");
+  if (static_cast<int>(rows.size()) == kSnapshotsOfTable) {
+    std::string address = "/crawl/" + request.id + "?";
+    for (const char* name : {"outcome", "status"})
+      if (const auto text = request.parameter(name); !text.empty())
+        address += std::string(name) + "=" + html::percent_encoded(text) + "&";
+    all += html::fill(embedded::more_html, {{"href", address + "before=" + rows[rows.size() - 1].text("id")}});
+  }
+  return all;
+}
+
 } // namespace
 
 std::optional<Page> crawl_page(const PageRequest& request) {
   const auto crawl = store::find_crawl(request.connection, request.id);
   if (!crawl) return std::nullopt;
   const bool earlier = request.before.has_value();
-  return Page{crawl->name(),
-              crawl->name(),
-              {{"crawl", facts(request.connection, *crawl), "", false},
-               {"gallery", gallery(request), earlier ? "Snapshots, earlier" : "Snapshots", true, !earlier}},
-              {},
-              "Crawl " + request.id};
+  const bool chosen = !request.parameter("outcome").empty() || !request.parameter("status").empty();
+  std::vector<Section> sections{{"crawl", facts(request.connection, *crawl), "", false}};
+  if (request.may_change) {
+    sections.push_back({"acts", acts_on(*crawl, request), "", false});
+    sections.push_back(
+        {"edit",
+         html::fill(embedded::crawl_edit_html, {{"id", crawl->id}, {"back", request.here}, {"label", crawl->label}}),
+         "", false, false});
+  }
+  sections.push_back({"shown", shown_links(request), earlier ? "Snapshots, earlier" : "Snapshots", true, false});
+  if (chosen && request.may_change)
+    sections.push_back({"selected", bulk_bar("snapshots", request.here), "", false, false});
+  if (chosen)
+    sections.push_back({"snapshots", snapshot_table(request), "", false, !earlier});
+  else
+    sections.push_back({"gallery", gallery(request), "", false, !earlier});
+  return Page{crawl->name(), crawl->name(), std::move(sections), {}, "Crawl " + request.id};
 }
 
 } // namespace holdfast::serve

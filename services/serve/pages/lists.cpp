@@ -1,7 +1,11 @@
 // The pages that are one table: hosts, failures, events.
 #include "lib/store/live.hpp"
+#include "lib/store/view.hpp"
+#include "services/serve/embedded.hpp"
 #include "services/serve/pages.hpp"
 #include "services/serve/parts.hpp"
+
+#include <set>
 
 namespace holdfast::serve {
 
@@ -14,14 +18,44 @@ Page one_table(std::string title, std::string heading, std::string id, Html tabl
   return {std::move(title), std::move(heading), {{std::move(id), std::move(table), "", false}}};
 }
 
+Html host_form(const std::string& name, const std::string& delay, const std::string& parallel) {
+  return html::fill(embedded::host_form_html, {{"name", name}, {"delay", delay}, {"parallel", parallel}});
+}
+
+std::set<std::string> paused_hosts(pg::Connection& connection) {
+  store::ListQuery query;
+  query.view = "hosts";
+  query.limit = kHosts;
+  std::set<std::string> paused;
+  const auto rows = store::list(connection, query);
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (rows[i].boolean("paused")) paused.insert(rows[i].text("name"));
+  return paused;
+}
+
 } // namespace
 
 std::optional<Page> hosts_page(const PageRequest& request) {
-  Table table({{"Host", "long"}, {"Min delay", "nw"}, {"Max parallel", "n"}, {"Now", "long"}}, "Hosts with limits");
-  for (const auto& host : store::limited_hosts(request.connection, kHosts))
-    table.row(
-        {host.name, host.delay_seconds > 0 ? duration(host.delay_seconds) : "", host.max_parallel, sentence(host.why)});
-  return one_table("Hosts", "Per-host limits", "hosts", table.html("No host has limits of its own."));
+  std::vector<Table::Column> columns{{"Host", "long"}, {"Min delay", "nw"}, {"Max parallel", "n"}, {"Now", "long"}};
+  if (request.may_change) columns.push_back({"Change", ""});
+  Table table(columns, "Hosts with limits");
+  const auto paused = paused_hosts(request.connection);
+  for (const auto& host : store::limited_hosts(request.connection, kHosts)) {
+    const auto delay = host.delay_seconds > 0 ? duration(host.delay_seconds) : "";
+    std::vector<html::Value> cells{host.name, delay, host.max_parallel, sentence(host.why)};
+    if (request.may_change) {
+      const bool stopped = paused.contains(host.name);
+      Html acts = host_form(host.name, delay, host.max_parallel);
+      acts += buttons({{stopped ? "resumeHost" : "pauseHost", stopped ? "Resume" : "Pause", host.name},
+                       {"forgetHost", "Take limits off", host.name}},
+                      "/hosts");
+      cells.emplace_back(std::move(acts));
+    }
+    table.row(std::move(cells));
+  }
+  auto page = one_table("Hosts", "Per-host limits", "hosts", table.html("No host has limits of its own."));
+  if (request.may_change) page.sections.push_back({"new", host_form("", "", ""), "Limits for a host", true, false});
+  return page;
 }
 
 std::optional<Page> failures_page(const PageRequest& request) {

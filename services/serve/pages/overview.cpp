@@ -67,12 +67,13 @@ Html crawls(pg::Connection& connection) {
 
 std::optional<Page> overview_page(const PageRequest& request) {
   auto& connection = request.connection;
-  return Page{"Crawls",
-              "Overview",
-              {{"numbers", numbers(connection), "", false},
-               {"stuck", stuck(connection), ""},
-               {"running", running(connection), "Running now"},
-               {"crawls", crawls(connection), "Crawls"}}};
+  Page page{"Overview", "Overview", {}};
+  if (request.may_change) page.sections.push_back({"add", html::fill(embedded::quick_add_html, {}), "", false, false});
+  page.sections.push_back({"numbers", numbers(connection), "", false});
+  page.sections.push_back({"stuck", stuck(connection), ""});
+  page.sections.push_back({"running", running(connection), "Running now"});
+  page.sections.push_back({"crawls", crawls(connection), "Crawls"});
+  return page;
 }
 
 } // namespace holdfast::serve

@@ -93,6 +93,16 @@ Html output_of(const store::ShownResult& result, const std::vector<File>& files)
        {"more", files.size() > kFilesShown ? html::counted(files.size() - kFilesShown, "more file") : ""}});
 }
 
+Html acts_on_snapshot(const store::Snapshot& snapshot, const PageRequest& request) {
+  if (snapshot.status == "sealed")
+    return buttons({{"retry", "Archive again", snapshot.id}, {"removeSnapshot", "Remove", snapshot.id, {}, true}},
+                   "/crawl/" + snapshot.crawl_id);
+  const bool paused = snapshot.status == "paused";
+  return buttons({{paused ? "resumeSnapshot" : "pauseSnapshot", paused ? "Resume" : "Pause", snapshot.id},
+                  {"cancelSnapshot", "Cancel", snapshot.id, {}, true}},
+                 request.here);
+}
+
 // All captures of the snapshot's URL, the latest first; of each snapshot the first record.
 Html captures_of(const PageRequest& request, const store::Snapshot& snapshot) {
   store::CaptureQuery query;
@@ -131,11 +141,10 @@ std::optional<Page> snapshot_page(const PageRequest& request) {
                result.wall ? base::format_duration(*result.wall) : "", size_of(result.peak_memory_bytes),
                size_of(result.output_bytes)});
   }
-  Page page{snapshot->name(),
-            "",
-            {{"head", head(request, *snapshot), "", false},
-             {"shot", shot, ""},
-             {"results", table.html("No hook has run yet."), "Results"}}};
+  Page page{snapshot->name(), "", {{"head", head(request, *snapshot), "", false}}};
+  if (request.may_change) page.sections.push_back({"acts", acts_on_snapshot(*snapshot, request), "", false});
+  page.sections.push_back({"shot", shot, ""});
+  page.sections.push_back({"results", table.html("No hook has run yet."), "Results"});
   if (auto captures = captures_of(request, *snapshot); !captures.empty())
     page.sections.push_back({"captures", std::move(captures), "Captures of this URL"});
   return page;

@@ -9,14 +9,29 @@ namespace {
 
 constexpr int kRunning = 200, kTreeLines = 500, kEnded = 20;
 
-Html running_workers(pg::Connection& connection) {
-  Table table({{"Process", "long"}, {"Machine", ""}, {"Holds", "n"}, {"Lease left", "nw"}, {"What it does", "long"}},
-              "Processes that run");
-  for (const auto& process : store::running_processes(connection, kRunning))
-    table.row(
-        {process.label, process.hostname,
-         process.process_type == "worker" ? std::to_string(process.held) + "/" + std::to_string(process.slots) : "",
-         duration(process.lease_seconds), sentence(process.why)});
+Html acts_on_process(const store::Process& process) {
+  std::vector<Act> acts;
+  if (!process.draining) acts.push_back({"drainWorker", "Drain", process.id});
+  if (process.process_type == "worker") {
+    acts.push_back({"pauseWorker", "Pause", process.id});
+    acts.push_back({"resumeWorker", "Resume", process.id});
+  }
+  return buttons(acts, "/workers");
+}
+
+Html running_workers(pg::Connection& connection, bool may_change) {
+  std::vector<Table::Column> columns{
+      {"Process", "long"}, {"Machine", ""}, {"Holds", "n"}, {"Lease left", "nw"}, {"What it does", "long"}};
+  if (may_change) columns.push_back({"Change", ""});
+  Table table(columns, "Processes that run");
+  for (const auto& process : store::running_processes(connection, kRunning)) {
+    const bool worker = process.process_type == "worker";
+    std::vector<html::Value> cells{process.label, process.hostname,
+                                   worker ? std::to_string(process.held) + "/" + std::to_string(process.slots) : "",
+                                   duration(process.lease_seconds), sentence(process.why)};
+    if (may_change) cells.emplace_back(acts_on_process(process));
+    table.row(std::move(cells));
+  }
   return table.html(Html(html::Literal(embedded::no_workers_html)));
 }
 
@@ -42,7 +57,7 @@ std::optional<Page> workers_page(const PageRequest& request) {
   auto& connection = request.connection;
   return Page{"Workers",
               "Workers",
-              {{"workers", running_workers(connection), "", false},
+              {{"workers", running_workers(connection, request.may_change), "", false},
                {"tree", tree(connection), "Process tree"},
                {"ended", ended(connection), "Ended"}}};
 }

@@ -1,0 +1,49 @@
+#include "lib/store/token.hpp"
+
+#include "lib/base/error.hpp"
+#include "lib/base/sha256.hpp"
+#include "lib/store/control.hpp"
+
+namespace holdfast::store {
+
+void token_add(pg::Connection& connection, const std::string& name, const std::string& role, const std::string& token,
+               std::optional<std::chrono::milliseconds> keep, const std::string& by) {
+  connection.call("select holdfast.token_add($1, $2, $3, $4::interval, $5)", name, role, base::sha256_hex(token), keep,
+                  by);
+}
+
+bool token_revoke(pg::Connection& connection, const std::string& name, const std::string& by) {
+  return connection.call("select holdfast.token_revoke($1, $2)", name, by).value().as<std::int64_t>() > 0;
+}
+
+pg::Result tokens(pg::Connection& connection) {
+  return connection.call("select *, to_jsonb(v)::text as json from holdfast.v_token v");
+}
+
+std::optional<TokenOwner> token_check(pg::Connection& connection, const std::string& token) {
+  const auto found = connection.call("select * from holdfast.token_check($1)", base::sha256_hex(token));
+  if (found.empty()) return std::nullopt;
+  return TokenOwner{found.one()["name"], found.one()["role"]};
+}
+
+std::string api_request_once(pg::Connection& connection, const std::string& caller, const std::string& key,
+                             const std::string& body, const std::string& crawl) {
+  return connection
+      .call("select holdfast.api_request_once($1, $2, $3, $4::uuid)", caller, key, base::sha256_hex(body), crawl)
+      .value();
+}
+
+std::string files_key(pg::Connection& connection) {
+  return connection.call("select files_key from holdfast.collection").value();
+}
+
+std::string role_of_requests(pg::Connection& connection, const std::string& role) {
+  const std::string name = "holdfast_" + role;
+  if (may_act_as(connection, name)) return name;
+  const bool exists = connection.call("select to_regrole($1::text) is not null", name).value();
+  if (!exists) return "";
+  throw base::Error(base::ErrorClass::refused, "the database login of this server may not act as " + name,
+                    "grant " + name + " to the login in database.url of holdfast serve");
+}
+
+} // namespace holdfast::store

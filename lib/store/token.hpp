@@ -1,0 +1,39 @@
+#pragma once
+// Tokens for the page and the HTTP API (migrations/functions/83_token.sql). A token itself is never sent to the
+// database, only its SHA-256. Blocking; call on the thread that owns the connection.
+
+#include "lib/pg/connection.hpp"
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+namespace holdfast::store {
+
+// role: reader or operator. Throws Error(refused) for a name that is taken or not allowed.
+void token_add(pg::Connection& connection, const std::string& name, const std::string& role, const std::string& token,
+               std::optional<std::chrono::milliseconds> keep, const std::string& by);
+// False: it was revoked before. Throws Error(refused) for an unknown name.
+bool token_revoke(pg::Connection& connection, const std::string& name, const std::string& by);
+// Rows of v_token.
+pg::Result tokens(pg::Connection& connection);
+
+struct TokenOwner {
+  std::string name, role;
+};
+// Nothing if it is not valid.
+std::optional<TokenOwner> token_check(pg::Connection& connection, const std::string& token);
+
+// The crawl that the first request with this key adds: `crawl`, if this is the first. Throws Error(refused) if the key
+// came with another body.
+std::string api_request_once(pg::Connection& connection, const std::string& caller, const std::string& key,
+                             const std::string& body, const std::string& crawl);
+
+// The first part of the addresses of archived files where a token is needed.
+std::string files_key(pg::Connection& connection);
+
+// What a session for requests of this role ("reader", "operator") should act as: the name of the database's role, or
+// empty for the login itself, if this database has no roles. Throws Error(refused) if the login may not take the role.
+std::string role_of_requests(pg::Connection& connection, const std::string& role);
+
+} // namespace holdfast::store

@@ -1,0 +1,48 @@
+#pragma once
+// Who asks, and what they may do: a token of the database (holdfast token) in the header Authorization or in a cookie,
+// or the role of guests. Stateless but for its options; any thread.
+
+#include "lib/pg/connection.hpp"
+#include "services/serve/http_message.hpp"
+
+#include <string>
+
+namespace holdfast::serve {
+
+enum class Role { none, reader, operator_ };
+// "reader" -> Role::reader; none for any other text.
+Role role_named(std::string_view name);
+
+struct Caller {
+  std::string name; // of the token; empty: a guest
+  Role role{Role::none};
+
+  bool may_read() const noexcept { return role != Role::none; }
+  bool may_change() const noexcept { return role == Role::operator_; }
+  bool is_guest() const noexcept { return name.empty(); }
+  // As the database records who gave a command.
+  std::string by() const { return is_guest() ? "a guest of the page" : "token " + name; }
+};
+
+class Access {
+public:
+  // guest: the role of requests without a token. Cookies are named after the collection, because a browser sends those
+  // of all ports of a host.
+  Access(const std::string& collection_id, Role guest);
+
+  // A token that is not valid is no guest: role none.
+  Caller caller(const Request& request, pg::Connection& connection) const;
+  // The value of Set-Cookie that signs a browser in, or out if `token` is empty.
+  std::string cookie(const Request& request, const std::string& token) const;
+
+private:
+  std::string token_of(const Request& request) const;
+
+  const std::string cookie_;
+  const Role guest_;
+};
+
+// Whether a page of another origin makes a browser send this. Such a request may change nothing.
+bool is_cross_site(const Request& request);
+
+} // namespace holdfast::serve

@@ -1,0 +1,289 @@
+#include "services/serve/api.hpp"
+
+#include "lib/base/characters.hpp"
+#include "lib/base/error.hpp"
+#include "lib/base/json_text.hpp"
+#include "lib/base/sha256.hpp"
+#include "lib/base/uuid.hpp"
+#include "lib/pg/sqlstate.hpp"
+#include "lib/store/view.hpp"
+#include "services/serve/api_table.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+namespace holdfast::serve {
+
+namespace {
+
+unsigned status_of(base::ErrorClass kind) {
+  switch (kind) {
+  case base::ErrorClass::usage:
+    return 400;
+  case base::ErrorClass::refused:
+    return 422;
+  case base::ErrorClass::lease_lost:
+    return 409;
+  case base::ErrorClass::unavailable:
+  case base::ErrorClass::temporary:
+    return 503;
+  default:
+    return 500;
+  }
+}
+
+Response problem_of(const base::Error& error) {
+  const auto kind = error.error_class();
+  const auto status = status_of(kind);
+  if (status < 500) return problem(status, base::to_string(kind), error.what(), error.hint());
+  spdlog::warn("API: {}", error.what());
+  return problem(status, base::to_string(kind),
+                 status == 503 ? "the database is away; try again" : "something is wrong; the log says what");
+}
+
+// "v1/crawls/{id}/pause" takes "v1/crawls/7f3a/pause".
+std::optional<std::string> matched(std::string_view pattern, std::string_view path) {
+  const auto at = pattern.find("{id}");
+  if (at == std::string_view::npos) return pattern == path ? std::optional<std::string>("") : std::nullopt;
+  const auto before = pattern.substr(0, at), after = pattern.substr(at + 4);
+  if (path.size() <= before.size() + after.size() || !path.starts_with(before) || !path.ends_with(after))
+    return std::nullopt;
+  const auto id = path.substr(before.size(), path.size() - before.size() - after.size());
+  return id.find('/') == std::string_view::npos ? std::optional<std::string>(id) : std::nullopt;
+}
+
+struct Match {
+  const ApiOperation* operation{nullptr};
+  std::string id, allowed; // allowed: the methods that this path has
+};
+
+Match find_operation(const Request& request) {
+  Match match;
+  const auto path = std::string_view(request.path).substr(kApi.size());
+  for (const auto& operation : api_operations()) {
+    const auto id = matched(operation.path, path);
+    if (!id) continue;
+    match.allowed += (match.allowed.empty() ? "" : ", ") + std::string(operation.method);
+    if (operation.method == request.method && match.operation == nullptr) {
+      match.operation = &operation;
+      match.id = *id;
+    }
+  }
+  return match;
+}
+
+// Each value must belong to a field and fit its schema, and no required one may be missing.
+void check_fields(std::span<const ApiField> fields, const nlohmann::json& values, const char* what) {
+  for (const auto& [name, value] : values.items()) {
+    const auto field =
+        std::find_if(fields.begin(), fields.end(), [&, &key = name](const auto& one) { return one.name == key; });
+    if (field == fields.end())
+      throw base::Error(base::ErrorClass::usage, "there is no " + std::string(what) + " \"" + name + "\" here",
+                        "GET /api/openapi.json");
+    check_schema(name, nlohmann::json::parse(field->schema), value);
+  }
+  for (const auto& field : fields)
+    if (field.required && !values.contains(field.name))
+      throw base::Error(base::ErrorClass::usage,
+                        "the " + std::string(what) + " \"" + std::string(field.name) + "\" is missing",
+                        "GET /api/openapi.json");
+}
+
+nlohmann::json read_body(const Request& request, const ApiOperation& operation) {
+  auto body = nlohmann::json::object();
+  if (!request.body.empty()) {
+    if (!request.content_type.starts_with("application/json"))
+      throw base::Error(base::ErrorClass::usage, "the body is not JSON", "Content-Type: application/json");
+    body = nlohmann::json::parse(request.body, nullptr, false);
+    if (!body.is_object()) throw base::Error(base::ErrorClass::usage, "the body is not a JSON object");
+  }
+  check_fields(operation.body, body, "member");
+  return body;
+}
+
+nlohmann::json read_parameters(const Request& request, const ApiOperation& operation) {
+  auto values = nlohmann::json::object();
+  for (const auto& [name, text] : request.query) {
+    const auto field = std::find_if(operation.parameters.begin(), operation.parameters.end(),
+                                    [&, &key = name](const auto& one) { return one.name == key; });
+    values[name] = field == operation.parameters.end() ? nlohmann::json(text)
+                                                       : value_of_text(nlohmann::json::parse(field->schema), text);
+  }
+  check_fields(operation.parameters, values, "parameter");
+  return values;
+}
+
+void tag_with_digest(const Request& request, Response& response) {
+  const auto tag = "\"" + base::sha256_hex(response.body).substr(0, 32) + "\"";
+  response.headers.emplace_back("ETag", tag);
+  response.headers.emplace_back("Cache-Control", "private, no-cache");
+  if (request.if_none_match == tag || request.if_none_match == "*") {
+    response.status = 304;
+    response.body.clear();
+  }
+}
+
+std::optional<Response> refusal_of(const Caller& caller, const ApiOperation& operation) {
+  if (!caller.may_read()) {
+    auto response =
+        problem(401, "unauthorized", "this needs a token", "Authorization: Bearer TOKEN; holdfast token add NAME");
+    response.headers = {{"WWW-Authenticate", "Bearer"}};
+    return response;
+  }
+  if (operation.changes() && !caller.may_change())
+    return problem(403, "forbidden", (caller.is_guest() ? "a guest" : "token " + caller.name) + " may only read",
+                   "holdfast token add NAME --role operator");
+  return std::nullopt;
+}
+
+Response run_operation(const ApiOperation& operation, const std::string& id, const nlohmann::json& parameters,
+                       const nlohmann::json& body, const Request& request, const Caller& caller,
+                       const ApiOptions& options, const RunAs& run) {
+  const auto new_id = base::new_uuid();
+  return run(operation.changes() ? Role::operator_ : Role::reader, [&](pg::Connection& connection) {
+    return operation.answer({connection, request, caller, options, operation, id, new_id, parameters, body});
+  });
+}
+
+template <class Work>
+Response with_problems(Work&& work) {
+  try {
+    return work();
+  } catch (const pg::DatabaseError& error) {
+    // Data that the database cannot read, or that a constraint refuses.
+    if (error.sqlstate().starts_with("22") || error.sqlstate() == "23514")
+      return problem(400, "usage", "a value is not what it should be", error.hint());
+    return problem_of(error);
+  } catch (const base::Error& error) {
+    // Not of our settings: parsers of durations and sizes say so of what they are given.
+    if (error.error_class() == base::ErrorClass::configuration)
+      return problem(400, "usage", error.what(), error.hint());
+    return problem_of(error);
+  }
+}
+
+} // namespace
+
+Response json_response(const Json& json, unsigned status) {
+  auto response = content("application/json", base::json_text(json) + "\n");
+  response.status = status;
+  return response;
+}
+
+Response changed(bool value) { return json_response({{"changed", value}}); }
+
+Response not_found(const std::string& what) { return problem(404, "not_found", "there is no such " + what); }
+
+Json array_of(const std::vector<std::string>& lines) {
+  auto items = Json::array();
+  for (const auto& line : lines)
+    items.push_back(Json::parse(line));
+  return items;
+}
+
+std::optional<std::string> target(const ApiCall& call, const std::string& kind) {
+  if (!base::is_uuid(call.id)) return std::nullopt;
+  try {
+    const auto found = store::find(call.connection, call.id);
+    return found.kind == kind ? std::optional(found.id) : std::nullopt;
+  } catch (const base::Error& error) {
+    if (error.error_class() == base::ErrorClass::refused) return std::nullopt;
+    throw;
+  }
+}
+
+store::Command command(const ApiCall& call) { return {call.caller.by(), call.text("why")}; }
+
+std::optional<std::string> ApiCall::parameter(const char* name) const {
+  const auto found = parameters.find(name);
+  return found == parameters.end() ? std::nullopt : std::optional(found->get<std::string>());
+}
+
+int ApiCall::number(const char* name, int otherwise) const { return parameters.value(name, otherwise); }
+bool ApiCall::flag(const char* name) const { return parameters.value(name, false); }
+std::string ApiCall::text(const char* name) const { return body.value(name, std::string()); }
+std::vector<std::string> ApiCall::texts(const char* name) const { return body.value(name, std::vector<std::string>()); }
+bool ApiCall::checked(const char* name) const { return body.value(name, false); }
+
+std::span<const ApiOperation> api_operations() {
+  static const auto all = [] {
+    std::vector<ApiOperation> list;
+    for (const auto part : {api_reads(), api_crawls(), api_commands(), api_archivebox()})
+      list.insert(list.end(), part.begin(), part.end());
+    return list;
+  }();
+  return all;
+}
+
+Response answer_api(const Request& request, const Caller& caller, const ApiOptions& options, const RunAs& run) {
+  const auto match = find_operation(request);
+  if (match.allowed.empty()) return problem(404, "not_found", "the API has no such path", "GET /api/openapi.json");
+  if (match.operation == nullptr) {
+    auto response = problem(405, "usage", "this path has " + match.allowed);
+    response.headers = {{"Allow", match.allowed}};
+    return response;
+  }
+  if (auto refusal = refusal_of(caller, *match.operation)) return std::move(*refusal);
+  return with_problems([&] {
+    const auto parameters = read_parameters(request, *match.operation);
+    const auto body = match.operation->changes() ? read_body(request, *match.operation) : nlohmann::json::object();
+    auto response = run_operation(*match.operation, match.id, parameters, body, request, caller, options, run);
+    if (response.status == 200 && !match.operation->changes() && !response.watch) tag_with_digest(request, response);
+    return response;
+  });
+}
+
+namespace {
+
+// "a, b" or a line for each.
+nlohmann::json list_of_text(const std::string& text) {
+  auto list = nlohmann::json::array();
+  for (std::size_t at = 0; at < text.size();) {
+    const auto end = std::min(text.find_first_of(",\r\n", at), text.size());
+    if (const auto one = base::trimmed(std::string_view(text).substr(at, end - at)); !one.empty())
+      list.push_back(std::string(one));
+    at = end + 1;
+  }
+  return list;
+}
+
+nlohmann::json body_of_form(const ApiOperation& operation, const Form& form) {
+  auto body = nlohmann::json::object();
+  for (const auto& field : operation.body)
+    for (const auto& [name, text] : form) {
+      if (name != field.name || text.empty()) continue;
+      const auto schema = nlohmann::json::parse(field.schema);
+      body[name] = schema["type"] == "array" ? list_of_text(text) : value_of_text(schema, text);
+    }
+  return body;
+}
+
+} // namespace
+
+Response answer_form(const std::string& operation, const Form& form, const Request& request, const Caller& caller,
+                     const ApiOptions& options, const RunAs& run) {
+  const auto all = api_operations();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const auto& one) { return one.name == operation; });
+  if (found == all.end() || !found->changes()) return not_found("form");
+  if (auto refusal = refusal_of(caller, *found)) return std::move(*refusal);
+  return with_problems([&] {
+    auto body = body_of_form(*found, form);
+    std::vector<std::string> ids;
+    for (const auto& [name, value] : form)
+      if (name == "id" && !value.empty()) ids.push_back(value);
+    const bool of_path = found->path.find("{id}") != std::string_view::npos;
+    if (!of_path && !ids.empty()) body["ids"] = ids;
+    if (!of_path) ids = {""};
+    if (ids.empty()) throw base::Error(base::ErrorClass::usage, "nothing is selected");
+    check_fields(found->body, body, "field");
+    Response last;
+    for (const auto& id : ids) {
+      last = run_operation(*found, id, nlohmann::json::object(), body, request, caller, options, run);
+      if (last.status >= 400) break;
+    }
+    return last;
+  });
+}
+
+} // namespace holdfast::serve

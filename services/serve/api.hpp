@@ -1,0 +1,47 @@
+#pragma once
+// The HTTP API under /api/: what the verbs do, as JSON. Each operation is a row of a table (api_table.hpp), from which
+// the OpenAPI document is made. The forms of the page call the same operations. Any thread; the database sessions come
+// from the caller.
+
+#include "lib/store/control.hpp"
+#include "lib/store/crawl.hpp"
+#include "services/serve/access.hpp"
+#include "services/serve/http_message.hpp"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace holdfast::serve {
+
+class Feed;
+
+// The crawl that the body of a request to add describes, as `holdfast add` makes it.
+struct PlannedAdd {
+  store::NewCrawl crawl;
+  std::vector<store::Seed> seeds;
+  std::size_t left_out{0}; // lines of the text that cannot be used
+  std::string problems;    // what is wrong with them
+};
+
+struct ApiOptions {
+  std::function<PlannedAdd(const nlohmann::json& body)> plan; // throws Error(usage) or Error(refused)
+  bool allow_private{false};                                  // webhooks may lead to private addresses
+  Feed* feed{nullptr};                                        // for those that watch
+};
+
+// Runs work on a session of a role.
+using RunAs = std::function<Response(Role, const std::function<Response(pg::Connection&)>& work)>;
+
+inline constexpr std::string_view kApi = "/api/";
+
+Response answer_api(const Request& request, const Caller& caller, const ApiOptions& options, const RunAs& run);
+
+// What a form of the page asks for: fields of the operation's body, each given as text, and `id`, maybe more than one.
+// Returns the last answer, or the first that is a problem.
+Response answer_form(const std::string& operation, const Form& form, const Request& request, const Caller& caller,
+                     const ApiOptions& options, const RunAs& run);
+
+} // namespace holdfast::serve

@@ -1,0 +1,105 @@
+// The paths of ArchiveBox's API by which its browser extension and scripts add pages and list them: the same names of
+// members, with the values of this collection.
+#include "lib/base/characters.hpp"
+#include "lib/store/crawl.hpp"
+#include "lib/store/view.hpp"
+#include "services/serve/api_table.hpp"
+
+#include <algorithm>
+
+namespace holdfast::serve {
+
+namespace {
+
+using namespace schema;
+
+constexpr int kPageOfSnapshots = 200;
+
+constexpr ApiField kCliAdd[] = {
+    {"urls", kUrlList, "URLs to archive", true},
+    {"tag", kText, "Tags, separated by commas"},
+    {"depth", R"({"type":"integer","minimum":0,"maximum":4})", "How many links to follow (0)"},
+    {"parser", kText, "Ignored: these are URLs"},
+    {"extract", kText, "Plugins, separated by commas"},
+    {"plugins", kText, "Plugins, separated by commas"},
+    {"update", kFlag, "Run only what failed or is missing"},
+    {"overwrite", kFlag, "Archive again, then remove older snapshots"},
+    {"index_only", kFlag, "Ignored: pages are always archived"},
+    {"init", kFlag, "Ignored"},
+};
+constexpr ApiField kCoreSnapshots[] = {
+    {"limit", kLimit, "At most this many (200)"},
+    {"offset", R"({"type":"integer","minimum":0,"maximum":100000})", "Leave out this many of the newest (0)"},
+    {"url", kWord, "Only if the URL contains this"},
+    {"tag", kWord, "Only with this tag"},
+    {"search", kWord, "Only if the URL contains this"},
+    {"status", kWord, "Only with this status"},
+};
+
+Response cli_add(const ApiCall& call) {
+  nlohmann::json body{
+      {"urls", call.body["urls"]}, {"update", call.checked("update")}, {"overwrite", call.checked("overwrite")}};
+  if (const auto tag = call.text("tag"); !tag.empty()) body["tags"] = {tag};
+  for (const char* name : {"extract", "plugins"})
+    if (const auto plugins = call.text(name); !plugins.empty()) body["plugins"] = {plugins};
+  if (call.body.contains("depth")) body["depth"] = call.body["depth"];
+  auto planned = call.options.plan(body);
+  planned.crawl.id = call.new_id;
+  planned.crawl.created_by = call.caller.by();
+  store::crawl_add(call.connection, planned.crawl, planned.seeds);
+  auto urls = Json::array();
+  for (const auto& seed : planned.seeds)
+    urls.push_back(seed.url);
+  return json_response(
+      {{"success", true},
+       {"errors", Json::array()},
+       {"result", {{"crawl_id", planned.crawl.id}, {"num_snapshots", urls.size()}, {"queued_urls", urls}}},
+       {"result_format", "json"},
+       {"stdout", "crawl " + planned.crawl.id + ": queued"},
+       {"stderr", ""}});
+}
+
+Response core_snapshots(const ApiCall& call) {
+  const auto limit = call.number("limit", kPageOfSnapshots), offset = call.number("offset", 0);
+  store::ListQuery query;
+  query.url_contains = call.parameter("url");
+  if (!query.url_contains) query.url_contains = call.parameter("search");
+  query.tag = call.parameter("tag");
+  query.status = call.parameter("status");
+  query.limit = limit + offset;
+  const auto rows = array_of(store::list_json(call.connection, query));
+  auto items = Json::array();
+  for (auto at = static_cast<std::size_t>(offset); at < rows.size(); ++at) {
+    const auto& row = rows[at];
+    items.push_back({{"TYPE", "core.models.Snapshot"},
+                     {"id", row["id"]},
+                     {"crawl_id", row["crawl_id"]},
+                     {"url", row["url"]},
+                     {"title", row["title"]},
+                     {"tags", row["tags"]},
+                     {"status", row["status"]},
+                     {"created_at", row["created_at"]},
+                     {"bookmarked_at", row["created_at"]},
+                     {"downloaded_at", row["sealed_at"]},
+                     {"archive_path", row["directory"]}});
+  }
+  return json_response(
+      {{"count", items.size()}, {"limit", limit}, {"offset", offset}, {"num_items", items.size()}, {"items", items}});
+}
+
+constexpr ApiOperation kArchiveBox[] = {
+    {"POST", "v1/cli/add", "archiveboxAdd", "Add URLs, as ArchiveBox's API does", &cli_add, {}, kCliAdd},
+    {"GET",
+     "v1/core/snapshots",
+     "archiveboxSnapshots",
+     "List snapshots, as ArchiveBox's API does",
+     &core_snapshots,
+     kCoreSnapshots,
+     {}},
+};
+
+} // namespace
+
+std::span<const ApiOperation> api_archivebox() { return kArchiveBox; }
+
+} // namespace holdfast::serve

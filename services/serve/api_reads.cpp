@@ -1,0 +1,244 @@
+// Operations that change nothing. The lists are those of `holdfast list`.
+#include "lib/base/error.hpp"
+#include "lib/base/json_text.hpp"
+#include "lib/base/uuid.hpp"
+#include "lib/store/live.hpp"
+#include "lib/store/schedule.hpp"
+#include "lib/store/text.hpp"
+#include "lib/store/view.hpp"
+#include "lib/store/why.hpp"
+#include "services/serve/api_table.hpp"
+#include "services/serve/feed.hpp"
+
+#include <charconv>
+
+namespace holdfast::serve {
+
+namespace {
+
+using namespace schema;
+
+constexpr int kUsualLimit = 50;
+constexpr const char* kNewest = "ffffffff-ffff-ffff-ffff-ffffffffffff"; // everything is before it
+
+constexpr ApiField kCrawl{"crawl", kId, "Only of this crawl"};
+constexpr ApiField kSnapshot{"snapshot", kId, "Only of this snapshot"};
+constexpr ApiField kStatus{"status", kWord, "Only with this status"};
+constexpr ApiField kOutcome{"outcome", kWord, "Only with this outcome"};
+constexpr ApiField kUrl{"url", kWord, "Only if the URL or name contains this"};
+constexpr ApiField kTag{"tag", kWord, "Only with this tag"};
+constexpr ApiField kPlugin{"plugin", kWord, "Only of this plugin"};
+constexpr ApiField kHost{"host", kWord, "Only of this host"};
+constexpr ApiField kSince{"since", kWord, "Only what was added, or failed, since this time: 2026-11-22T14:00:00Z"};
+constexpr ApiField kCursor{"cursor", kId, "Continue behind the last page: its cursor"};
+constexpr ApiField kMost{"limit", kLimit, "At most this many (50)"};
+
+constexpr ApiField kOfCrawls[] = {kStatus, kOutcome, kUrl, kTag, kSince, kCursor, kMost};
+constexpr ApiField kOfSnapshots[] = {kCrawl, kStatus, kOutcome, kUrl, kTag, kHost, kSince, kCursor, kMost};
+constexpr ApiField kOfResults[] = {kCrawl, kSnapshot, kStatus, kUrl, kMost};
+constexpr ApiField kOfQueue[] = {kCrawl, kStatus, kUrl, kMost};
+constexpr ApiField kOfRunning[] = {kCrawl, kUrl, kPlugin, kMost};
+constexpr ApiField kOfFailures[] = {kCrawl, kUrl, kPlugin, kHost, kSince, kMost};
+constexpr ApiField kOfStatus[] = {kStatus, kMost};
+constexpr ApiField kOfBinaries[] = {kStatus, kUrl, kMost};
+constexpr ApiField kOfHosts[] = {kUrl, kMost};
+constexpr ApiField kOfSessions[] = {kCrawl, kStatus, kMost};
+constexpr ApiField kOnlyLimit[] = {kMost};
+constexpr ApiField kOfSearch[] = {
+    {"q", kWord, "Words, \"a phrase\", or, -not, begin*"},
+    kHost,
+    kTag,
+    kCrawl,
+    kOutcome,
+    {"since", kWord, "Only archived since"},
+    {"until", kWord, "Only archived before"},
+    {"all", kFlag, "Every capture of a URL, not only the newest"},
+    {"cursor", kWord, "Continue behind the last page: its cursor"},
+    {"limit", R"({"type":"integer","minimum":1,"maximum":200})", "At most this many (20)"},
+};
+constexpr ApiField kOfWhy[] = {{"of", kWord, "An id, whole or shortened, a URL, or a host", true}};
+constexpr ApiField kOfEvents[] = {
+    {"after", R"({"type":"integer","minimum":0,"maximum":2147483647})", "Only events behind this id (0)"},
+    kCrawl,
+    kMost};
+
+constexpr ApiField kOfStream[] = {
+    {"after", R"({"type":"integer","minimum":0,"maximum":2147483647})", "First those behind this id"}, kCrawl};
+
+Json page(Json items, const Json& cursor) { return {{"items", std::move(items)}, {"cursor", cursor}}; }
+
+store::ListQuery query_of(const ApiCall& call) {
+  store::ListQuery query;
+  query.view = call.operation.path.substr(call.operation.path.rfind('/') + 1);
+  query.crawl_id = call.parameter("crawl");
+  query.snapshot_id = call.parameter("snapshot");
+  query.status = call.parameter("status");
+  query.outcome = call.parameter("outcome");
+  query.url_contains = call.parameter("url");
+  query.tag = call.parameter("tag");
+  query.plugin = call.parameter("plugin");
+  query.host = call.parameter("host");
+  query.since = call.parameter("since");
+  query.limit = call.number("limit", kUsualLimit);
+  return query;
+}
+
+Response list(const ApiCall& call) {
+  return json_response({{"items", array_of(store::list_json(call.connection, query_of(call)))}});
+}
+
+Response pages(const ApiCall& call) {
+  auto query = query_of(call);
+  query.before = call.parameter("cursor").value_or(kNewest);
+  auto items = array_of(store::list_json(call.connection, query));
+  const bool full = static_cast<std::int64_t>(items.size()) == query.limit;
+  const auto cursor = full ? items.back()["id"] : Json(nullptr);
+  return json_response(page(std::move(items), cursor));
+}
+
+Response one_of(const ApiCall& call, const char* view, std::optional<std::string> store::ListQuery::*filter,
+                const char* what) {
+  if (!base::is_uuid(call.id)) return not_found(what);
+  store::ListQuery query;
+  query.view = view;
+  query.*filter = call.id;
+  query.limit = 1;
+  const auto rows = store::list_json(call.connection, query);
+  return rows.empty() ? not_found(what) : json_response(Json::parse(rows[0]));
+}
+
+Response one_crawl(const ApiCall& call) { return one_of(call, "crawls", &store::ListQuery::crawl_id, "crawl"); }
+Response one_snapshot(const ApiCall& call) {
+  return one_of(call, "snapshots", &store::ListQuery::snapshot_id, "snapshot");
+}
+
+Response status(const ApiCall& call) {
+  const auto now = store::status(call.connection);
+  const auto all = store::totals(call.connection);
+  return json_response({{"crawls", all.crawls},
+                        {"snapshots", all.snapshots},
+                        {"archived", all.archived},
+                        {"failed", all.failed},
+                        {"bytes", all.bytes},
+                        {"workers", now.workers},
+                        {"slots", now.slots},
+                        {"runners", now.runners},
+                        {"crawls_open", now.crawls_open},
+                        {"snapshots_open", now.snapshots_open},
+                        {"snapshots_held", now.snapshots_held},
+                        {"hooks_running", now.hooks_running},
+                        {"paused", now.paused ? Json(*now.paused) : Json(nullptr)}});
+}
+
+Response why(const ApiCall& call) {
+  const auto answer = store::why(call.connection, *call.parameter("of"));
+  if (answer.kind == "nothing") return problem(404, "not_found", answer.reason);
+  return json_response({{"kind", answer.kind},
+                        {"id", answer.id},
+                        {"reason", answer.reason},
+                        {"facts", Json::parse(answer.facts.empty() ? "{}" : answer.facts)}});
+}
+
+Response search(const ApiCall& call) {
+  store::SearchQuery query;
+  query.words = call.parameter("q").value_or("");
+  query.host = call.parameter("host");
+  query.tag = call.parameter("tag");
+  query.crawl_id = call.parameter("crawl");
+  query.outcome = call.parameter("outcome");
+  query.since = call.parameter("since");
+  query.until = call.parameter("until");
+  query.all = call.flag("all");
+  query.cursor = call.parameter("cursor");
+  query.limit = call.number("limit", query.limit);
+  const auto hits = store::search(call.connection, query);
+  auto items = Json::array();
+  for (const auto& hit : hits)
+    items.push_back(Json::parse(hit.json));
+  const bool full = static_cast<int>(hits.size()) == query.limit;
+  return json_response(page(std::move(items), full ? Json(hits.back().cursor) : Json(nullptr)));
+}
+
+Response events(const ApiCall& call) {
+  const auto after = call.number("after", 0);
+  const auto found = store::events_after(call.connection, after, call.number("limit", kUsualLimit),
+                                         call.parameter("crawl").value_or(""));
+  auto items = Json::array();
+  for (const auto& event : found)
+    items.push_back(Json::parse(event.json));
+  return json_response(page(std::move(items), found.empty() ? after : found.back().id));
+}
+
+std::string progress_of(pg::Connection& connection, const std::string& id) {
+  const auto crawl = store::find_crawl(connection, id);
+  if (!crawl) return "null";
+  return base::json_text(Json{{"id", id},
+                              {"status", crawl->status},
+                              {"outcome", crawl->outcome.empty() ? Json(nullptr) : Json(crawl->outcome)},
+                              {"total", crawl->total},
+                              {"open", crawl->open},
+                              {"succeeded", crawl->succeeded},
+                              {"partial", crawl->partial},
+                              {"failed", crawl->failed},
+                              {"cancelled", crawl->cancelled},
+                              {"bytes", crawl->bytes}});
+}
+
+Response watch_events(const ApiCall& call) {
+  const auto crawl = call.parameter("crawl").value_or("");
+  if (!crawl.empty() && !store::find_crawl(call.connection, crawl)) return not_found("crawl");
+  std::optional<std::int64_t> after;
+  if (call.parameters.contains("after")) after = call.number("after", 0);
+  // A browser that comes back says where it was.
+  std::int64_t last = 0;
+  const auto& told = call.request.last_event_id;
+  const auto [end, error] = std::from_chars(told.data(), told.data() + told.size(), last);
+  if (error == std::errc{} && last >= 0) after = last;
+  Feed::Read read;
+  if (!crawl.empty()) read = [crawl](pg::Connection& connection) { return progress_of(connection, crawl); };
+  return event_stream(call.options.feed->watch_events(crawl, after, "progress " + crawl, read));
+}
+
+Response schedules(const ApiCall& call) {
+  return json_response({{"items", array_of(store::schedules(call.connection, std::nullopt).column("json"))}});
+}
+
+Response openapi(const ApiCall&) { return content("application/json", openapi_document()); }
+
+constexpr ApiOperation kReadOperations[] = {
+    {"GET", "openapi.json", "openapi", "This document", &openapi, {}, {}},
+    {"GET", "v1/status", "status", "Totals, and what runs", &status, {}, {}},
+    {"GET", "v1/search", "search", "Full-text search; best first", &search, kOfSearch, {}},
+    {"GET", "v1/why", "why", "Why something is in its state", &why, kOfWhy, {}},
+    {"GET", "v1/events", "listEvents", "Changes of state, oldest first", &events, kOfEvents, {}},
+    {"GET",
+     "v1/events/stream",
+     "watchEvents",
+     "Events as they come, as server-sent events of the type change; of a crawl, also its numbers (progress)",
+     &watch_events,
+     kOfStream,
+     {},
+     200,
+     "text/event-stream"},
+    {"GET", "v1/crawls", "listCrawls", "Crawls, newest first", &pages, kOfCrawls, {}},
+    {"GET", "v1/crawls/{id}", "crawl", "A crawl", &one_crawl, {}, {}},
+    {"GET", "v1/snapshots", "listSnapshots", "Snapshots, newest first", &pages, kOfSnapshots, {}},
+    {"GET", "v1/snapshots/{id}", "snapshot", "A snapshot", &one_snapshot, {}, {}},
+    {"GET", "v1/results", "listResults", "What hooks did, newest first", &list, kOfResults, {}},
+    {"GET", "v1/queue", "listQueue", "Open snapshots, next first", &list, kOfQueue, {}},
+    {"GET", "v1/running", "listRunning", "Running hooks, longest first", &list, kOfRunning, {}},
+    {"GET", "v1/workers", "listWorkers", "Workers and runners, newest first", &list, kOfStatus, {}},
+    {"GET", "v1/failures", "listFailures", "Failed hooks, newest first", &list, kOfFailures, {}},
+    {"GET", "v1/hosts", "listHosts", "Hosts with their limits", &list, kOfHosts, {}},
+    {"GET", "v1/sessions", "listSessions", "Sessions of crawls, newest first", &list, kOfSessions, {}},
+    {"GET", "v1/binaries", "listBinaries", "Binaries that plugins need, by machine", &list, kOfBinaries, {}},
+    {"GET", "v1/webhooks", "listWebhooks", "Webhooks", &list, kOnlyLimit, {}},
+    {"GET", "v1/deliveries", "listDeliveries", "Deliveries of webhooks, newest first", &list, kOfStatus, {}},
+    {"GET", "v1/schedules", "listSchedules", "Schedules", &schedules, {}, {}},
+};
+
+} // namespace
+
+std::span<const ApiOperation> api_reads() { return kReadOperations; }
+
+} // namespace holdfast::serve

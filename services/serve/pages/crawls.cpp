@@ -1,0 +1,121 @@
+// Crawls with filters, an order and commands for several at once; and the form that adds one.
+#include "lib/html/parts.hpp"
+#include "lib/store/view.hpp"
+#include "services/serve/embedded.hpp"
+#include "services/serve/pages.hpp"
+#include "services/serve/parts.hpp"
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+namespace holdfast::serve {
+
+namespace {
+
+constexpr int kCrawlsOfPage = 100;
+constexpr std::array kCrawlStatuses = {"", "queued", "started", "paused", "sealed"};
+constexpr std::array kCrawlOutcomes = {"", "succeeded", "partial", "failed", "cancelled"};
+struct Order {
+  const char *value, *name, *column;
+};
+constexpr Order kOrders[] = {{"", "newest", ""},
+                             {"failed", "most failed", "failed"},
+                             {"open", "most open", "open"},
+                             {"size", "largest", "bytes"},
+                             {"total", "most pages", "total"}};
+
+html::List options_of(std::span<const char* const> values, const std::string& chosen) {
+  html::List list;
+  for (const std::string value : values)
+    list.push_back({{"value", value}, {"name", value.empty() ? "any" : value}, {"chosen", value == chosen}});
+  return list;
+}
+
+Html crawl_filter(const PageRequest& request) {
+  html::List sorts;
+  for (const auto& order : kOrders)
+    sorts.push_back(
+        {{"value", order.value}, {"name", order.name}, {"chosen", request.parameter("sort") == order.value}});
+  return html::fill(embedded::crawl_filter_html,
+                    {{"statuses", options_of(kCrawlStatuses, request.parameter("status"))},
+                     {"outcomes", options_of(kCrawlOutcomes, request.parameter("outcome"))},
+                     {"tag", request.parameter("tag")},
+                     {"url", request.parameter("url")},
+                     {"sorts", std::move(sorts)}});
+}
+
+pg::Result crawl_rows(const PageRequest& request) {
+  const auto given = [&](const char* name) {
+    const auto text = request.parameter(name);
+    return text.empty() ? std::nullopt : std::optional(text);
+  };
+  store::ListQuery query;
+  query.view = "crawls";
+  query.status = given("status");
+  query.outcome = given("outcome");
+  query.tag = given("tag");
+  query.url_contains = given("url");
+  query.before = request.before;
+  query.limit = kCrawlsOfPage;
+  return store::list(request.connection, query);
+}
+
+std::vector<pg::Row> in_order(const pg::Result& rows, const std::string& sort) {
+  std::vector<pg::Row> all;
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    all.push_back(rows[i]);
+  for (const auto& order : kOrders)
+    if (sort == order.value && !sort.empty())
+      std::stable_sort(all.begin(), all.end(), [&](const pg::Row& left, const pg::Row& right) {
+        return left[order.column].template as<std::int64_t>() > right[order.column].template as<std::int64_t>();
+      });
+  return all;
+}
+
+Html crawl_table(const PageRequest& request) {
+  std::vector<Table::Column> columns{{"Crawl", "long"}, {"State", "nw"}, {"Progress", "nw"},
+                                     {"Failed", "n"},   {"Size", "n"},   {"Added", "nw"}};
+  if (request.may_change) columns.push_back({"Select", "nw"});
+  Table table(columns, "Crawls");
+  const auto rows = crawl_rows(request);
+  for (const auto& row : in_order(rows, request.parameter("sort"))) {
+    const std::string id = row["id"], label = row["label"], url = row["first_url"];
+    const auto& name = label.empty() ? url : label;
+    const std::int64_t total = row["total"], open = row["open"], seeds = row["seeds_left"];
+    std::vector<html::Value> cells{crawl_link(id, name),
+                                   state_badge(row["status"], row["outcome"].value_or("")),
+                                   progress(total - open, total + seeds),
+                                   number_unless_zero(row["failed"]),
+                                   size_of(row["bytes"]),
+                                   when(row.text("created_at"))};
+    if (request.may_change) cells.emplace_back(select_box(id, name));
+    table.row(std::move(cells));
+  }
+  auto all = table.html("No crawl is like this.");
+  if (static_cast<int>(rows.size()) == kCrawlsOfPage) {
+    std::string address = "/crawls?";
+    for (const char* name : {"status", "outcome", "tag", "url", "sort"})
+      if (const auto text = request.parameter(name); !text.empty())
+        address += std::string(name) + "=" + html::percent_encoded(text) + "&";
+    all += html::fill(embedded::more_html, {{"href", address + "before=" + rows[rows.size() - 1].text("id")}});
+  }
+  return all;
+}
+
+} // namespace
+
+std::optional<Page> crawls_page(const PageRequest& request) {
+  Page page{"Crawls", "Crawls", {{"filter", crawl_filter(request), "", false, false}}};
+  if (request.may_change) page.sections.push_back({"selected", bulk_bar("crawls", request.here), "", false, false});
+  page.sections.push_back({"crawls", crawl_table(request), "", false});
+  return page;
+}
+
+std::optional<Page> add_page(const PageRequest& request) {
+  if (!request.may_change)
+    return Page{"Add", "Add", {{"add", Html(html::Literal(embedded::may_not_html)), "", false, false}}};
+  return Page{"Add", "Add pages", {{"add", html::fill(embedded::add_html, {}), "", false, false}}};
+}
+
+} // namespace holdfast::serve

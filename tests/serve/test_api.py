@@ -1,0 +1,379 @@
+"""The HTTP API: what the verbs do, its document, its refusals, and what a client that tries everything finds."""
+
+import http.client
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from support import PROGRAM, Case, until
+from test_pages import Site
+
+ROOT = Path(__file__).resolve().parents[2]
+TOOLS = Path(os.environ.get("HOLDFAST_API_TOOLS", Path(PROGRAM or "/").parents[1] / "api-tools"))
+NEVER = "00000000-0000-7000-8000-000000000000"
+REQUESTS = os.environ.get("HOLDFAST_API_EXAMPLES", "3")  # of schemathesis, for each operation
+
+
+def tools():
+    """A Python environment with the validator and the client; made once."""
+    if not (TOOLS / "done").exists():
+        subprocess.run([sys.executable, "-m", "venv", TOOLS], check=True, timeout=120)
+        subprocess.run(
+            [TOOLS / "bin/pip", "install", "-q", "openapi-spec-validator", "schemathesis"], check=True, timeout=600
+        )
+        (TOOLS / "done").touch()
+    return TOOLS / "bin"
+
+
+class Api(Case):
+    @classmethod
+    def setUpClass(cls):
+        cls.owner = cls("run_nothing")
+        cls.site = Site(cls.owner, "--set", "serve.guest=none", token="operator")
+        cls.reader = cls.site.place.run("token", "add", "bert").records[0]["token"]
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.site.close()
+        cls.owner.doCleanups()
+
+    def run_nothing(self):
+        pass
+
+    def ask(self, method, path, body=None, status=200, **headers):
+        if body is not None:
+            headers = {"Content-Type": "application/json", **headers}
+            body = body if isinstance(body, bytes) else json.dumps(body).encode()
+        answer = self.site.get("/api/" + path, method=method, body=body, headers=headers)
+        self.assertEqual(answer.status, status, f"{method} {path}: {answer.text}")
+        expected = "application/problem+json" if status >= 400 else "application/json"
+        if status != 304:
+            self.assertEqual(answer.headers["Content-Type"], expected)
+            answer.json = json.loads(answer.text)
+        return answer
+
+    def problem(self, method, path, body=None, status=400, kind="usage", **headers):
+        told = self.ask(method, path, body, status, **headers).json
+        self.assertEqual((told["status"], told["title"]), (status, kind))
+        self.assertEqual(told["type"], f"urn:holdfast:error:{kind}")
+        self.assertTrue(told["detail"])
+        return told
+
+    def add(self, *urls, **options):
+        return self.ask("POST", "v1/crawls", {"urls": list(urls), **options}, status=201).json
+
+    def test_add_lists_and_shows(self):
+        told = self.ask("POST", "v1/crawls", {"urls": ["http://127.0.0.1:9/dry"], "dry_run": True}).json
+        self.assertEqual((told["urls"], told["added"]), (["http://127.0.0.1:9/dry"], False))
+        self.assertEqual(self.ask("GET", "v1/snapshots?url=9/dry").json["items"], [])
+        made = self.add(
+            "http://127.0.0.1:9/one",
+            text="http://127.0.0.1:9/two a title\nno url\n",
+            label="by api",
+            tags=["api"],
+            depth=1,
+            max_urls=9,
+            options={"PAGE_X": "2"},
+            priority=3,
+            parallel=2,
+            same="host",
+            robots=False,
+        )
+        self.assertEqual((made["seeds"], made["left_out"], made["added"]), (2, 1, True))
+        self.assertIn("no url", made["problems"])
+        crawl = self.ask("GET", f"v1/crawls/{made['id']}").json
+        self.assertEqual((crawl["label"], crawl["max_depth"], crawl["created_by"]), ("by api", 1, "token anna"))
+        self.assertIn(made["id"], [row["id"] for row in self.ask("GET", "v1/crawls?tag=api").json["items"]])
+        self.assertEqual(self.ask("GET", f"v1/why?of={made['id']}").json["kind"], "crawl")
+        self.assertEqual(self.ask("GET", "v1/search?q=good").json["cursor"], None)
+        for path in ("status", "queue", "running", "workers", "failures", "hosts", "sessions", "binaries", "webhooks"):
+            self.ask("GET", f"v1/{path}")
+        self.site.place.run("run")
+        rows = self.ask("GET", f"v1/snapshots?crawl={made['id']}&limit=1").json
+        rest = self.ask("GET", f"v1/snapshots?crawl={made['id']}&cursor={rows['cursor']}").json
+        self.assertEqual({row["url"][-3:] for row in rows["items"] + rest["items"]}, {"one", "two"})
+        self.assertIsNone(rest["cursor"])
+        snapshot = rows["items"][0]["id"]
+        self.assertEqual(self.ask("GET", f"v1/snapshots/{snapshot}").json["outcome"], "succeeded")
+        self.assertTrue(self.ask("GET", f"v1/results?snapshot={snapshot}").json["items"])
+        events = self.ask("GET", f"v1/events?crawl={made['id']}&limit=1000").json
+        self.assertIn("seal", [event["event"] for event in events["items"]])
+        self.assertEqual(self.ask("GET", f"v1/events?after={events['cursor']}&crawl={made['id']}").json["items"], [])
+
+    def test_a_key_adds_once(self):
+        body = {"urls": ["http://127.0.0.1:9/once"]}
+        first = self.ask("POST", "v1/crawls", body, 201, **{"Idempotency-Key": "k1"})
+        again = self.ask("POST", "v1/crawls", body, 200, **{"Idempotency-Key": "k1"})
+        self.assertEqual((again.json["id"], again.json["added"]), (first.json["id"], False))
+        self.assertEqual(first.headers["Location"], f"/api/v1/crawls/{first.json['id']}")
+        other = {"urls": ["http://127.0.0.1:9/other"]}
+        self.problem("POST", "v1/crawls", other, 422, "refused", **{"Idempotency-Key": "k1"})
+        self.assertEqual(len(self.ask("GET", "v1/crawls?url=9/once").json["items"]), 1)
+
+    def test_commands_change_what_they_name(self):
+        one = self.add("http://127.0.0.1:9/cmd", label="cmd")["id"]
+        self.assertTrue(self.ask("POST", f"v1/crawls/{one}/pause", {"why": "a break"}).json["changed"])
+        self.assertIn("a break", self.ask("GET", f"v1/why?of={one}").json["reason"])
+        self.assertFalse(self.ask("POST", f"v1/crawls/{one}/pause").json["changed"])
+        self.assertTrue(self.ask("POST", f"v1/crawls/{one}/resume").json["changed"])
+        self.ask("PATCH", f"v1/crawls/{one}", {"label": "new", "add_tags": ["t"], "priority": 5, "keep": "90d"})
+        crawl = self.ask("GET", f"v1/crawls/{one}").json
+        self.assertEqual((crawl["label"], crawl["tags"], crawl["priority"]), ("new", ["t"], 5))
+        self.ask("POST", f"v1/crawls/{one}/scope", {"add": {"deny": ["ads.example"]}})
+        self.site.place.run("run")
+        again = self.ask("POST", "v1/retry", {"ids": [one]}).json
+        self.assertEqual(again["seeds"], 1)
+        self.assertTrue(self.ask("POST", f"v1/crawls/{again['id']}/cancel").json["changed"])
+        self.site.place.run("run")
+        self.assertTrue(self.ask("DELETE", f"v1/crawls/{again['id']}").json["changed"])
+        self.problem("GET", f"v1/crawls/{again['id']}", status=404, kind="not_found")
+
+        self.ask("PUT", "v1/hosts/slow.example", {"delay": "5s", "parallel": 1})
+        (host,) = self.ask("GET", "v1/hosts?url=slow.example").json["items"]
+        self.assertEqual(host["max_parallel"], 1)
+        self.assertTrue(self.ask("POST", "v1/hosts/slow.example/pause").json["changed"])
+        self.assertTrue(self.ask("POST", "v1/hosts/slow.example/resume").json["changed"])
+        self.assertTrue(self.ask("DELETE", "v1/hosts/slow.example").json["changed"])
+
+        schedule = self.ask("POST", "v1/schedules", {"every": "daily", "urls": ["http://127.0.0.1:9/s"]}).json["id"]
+        self.assertTrue(self.ask("POST", f"v1/schedules/{schedule}/pause").json["changed"])
+        self.assertEqual(self.ask("GET", "v1/schedules").json["items"][0]["state"], "paused")
+        self.assertTrue(self.ask("POST", f"v1/schedules/{schedule}/run").json["changed"])
+        self.assertTrue(self.ask("DELETE", f"v1/schedules/{schedule}").json["changed"])
+
+        self.ask("PUT", "v1/webhooks/ops", {"url": "https://hooks.example/x"})
+        self.ask("POST", "v1/webhooks/ops/test")
+        self.assertEqual(len(self.ask("GET", "v1/deliveries").json["items"]), 1)
+        self.ask("POST", "v1/webhooks/ops/pause")
+        self.ask("DELETE", "v1/webhooks/ops")
+        self.assertTrue(self.ask("POST", "v1/pause", {"why": "night"}).json["changed"])
+        self.assertIn("night", self.ask("GET", "v1/status").json["paused"])
+        self.assertTrue(self.ask("POST", "v1/resume").json["changed"])
+
+    def test_a_worker_drains(self):
+        worker = self.site.place.start("run", "--daemon")
+        (row,) = until(
+            "a worker runs",
+            lambda: [
+                one
+                for one in self.ask("GET", "v1/workers?limit=5").json["items"]
+                if one["process_type"] == "worker" and not one["ended_at"]
+            ],
+        )
+        self.assertTrue(self.ask("POST", f"v1/workers/{row['id']}/drain", {"why": "upgrade"}).json["changed"])
+        until(
+            "it has ended",
+            lambda: [one for one in self.ask("GET", "v1/workers").json["items"] if one["id"] == row["id"]][0][
+                "ended_at"
+            ],
+        )
+        worker.terminate()
+        self.site.place.finish(worker)
+
+    def test_wrong_requests_are_problems(self):
+        for path, what in (
+            ("v1/crawls?nothing=1", "nothing"),
+            ("v1/crawls?limit=0", "limit"),
+            ("v1/crawls?limit=x", "limit"),
+            ("v1/crawls?cursor=x", "cursor"),
+            ("v1/why", "of"),
+            ("v1/search?all=maybe", "all"),
+        ):
+            self.assertIn(what, self.problem("GET", path)["detail"])
+        self.problem("GET", "v1/crawls?since=never")
+        self.problem("GET", "v1/%00")
+        self.problem("GET", "v1/nothing", status=404, kind="not_found")
+        self.problem("GET", f"v1/crawls/{NEVER}", status=404, kind="not_found")
+        self.problem("GET", "v1/why?of=ffffffffff", status=404, kind="not_found")
+        self.problem("POST", f"v1/crawls/{NEVER}/pause", status=404, kind="not_found")
+        self.problem("POST", "v1/crawls/x/pause", status=404, kind="not_found")
+        self.assertIn("GET", self.ask("PUT", "v1/crawls", {}, 405).headers["Allow"])
+        for body, what in (
+            (b"[]", "object"),
+            (b"{", "object"),
+            ({"urls": "x"}, "urls"),
+            ({"urls": [1]}, "urls"),
+            ({"urls": ["http://a.example/\0"]}, "U+0000"),
+            ({"depth": 99, "urls": []}, "depth"),
+            ({"depth": 1.5, "urls": []}, "depth"),
+            ({"options": {"X": 1}}, "options.X"),
+            ({"color": "red"}, "color"),
+        ):
+            self.assertIn(what, self.problem("POST", "v1/crawls", body)["detail"])
+        self.problem("POST", "v1/crawls", b"{}", **{"Content-Type": "text/plain"})
+        for body in ({}, {"urls": ["nonsense"]}, {"urls": ["ftp://a.example/"]}):
+            self.problem("POST", "v1/crawls", body, 422, "refused")
+        secret = self.site.place.path / "list.txt"
+        secret.write_text("http://127.0.0.1:9/from-a-file\n")
+        self.problem("POST", "v1/crawls", {"urls": [str(secret)]}, 422, "refused")
+        self.problem("POST", "v1/crawls", {"urls": ["-"]}, 422, "refused")
+        self.problem("POST", "v1/crawls", {"urls": ["http://a.example/"], "plugins": ["none-such"]})
+        self.problem("PUT", "v1/hosts/a%20b", {"delay": "1s"})
+        self.problem("PUT", "v1/hosts/a.example", {"delay": "soon"})
+
+    def test_who_may(self):
+        reader = {"Authorization": f"Bearer {self.reader}"}
+        self.ask("GET", "v1/crawls", **reader)
+        self.problem("POST", "v1/pause", status=403, kind="forbidden", **reader)
+        self.problem("GET", "v1/crawls", status=401, kind="unauthorized", Authorization="")
+        self.problem("POST", "v1/pause", status=401, kind="unauthorized", Authorization="Bearer x")
+        # A cookie of ours in a request that another page makes the browser send.
+        entered = self.site.post("/sign-in", {"token": self.site.token}, headers={"Authorization": ""})
+        cookie = {"Authorization": "", "Cookie": entered.headers["Set-Cookie"].split(";")[0]}
+        self.ask("POST", "v1/resume", **cookie)
+        for other in ({"Origin": "http://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}):
+            self.problem("POST", "v1/pause", status=403, kind="forbidden", **cookie, **other)
+            self.ask("POST", "v1/resume", **other)  # a token in a header is no cookie
+
+    def test_what_has_not_changed_is_not_sent_again(self):
+        first = self.ask("GET", "v1/schedules")
+        self.assertEqual(
+            self.ask("GET", "v1/schedules", status=304, **{"If-None-Match": first.headers["ETag"]}).text, ""
+        )
+        self.ask("GET", "v1/schedules", **{"If-None-Match": '"other"'})
+
+    def test_the_paths_of_archivebox(self):
+        key = {"Authorization": "", "X-ArchiveBox-API-Key": self.site.token, "Origin": "chrome-extension://abc"}
+        added = self.ask(
+            "POST", "v1/cli/add", {"urls": ["http://127.0.0.1:9/ab"], "tag": "a,b", "depth": 0, "update": False}, **key
+        ).json
+        self.assertTrue(added["success"])
+        self.assertEqual(added["result"]["queued_urls"], ["http://127.0.0.1:9/ab"])
+        self.site.place.run("run")
+        (item,) = self.ask("GET", "v1/core/snapshots?limit=5&url=9/ab", **key).json["items"]
+        self.assertEqual((item["url"], item["tags"]), ("http://127.0.0.1:9/ab", ["a", "b"]))
+
+    def test_the_forms_of_the_page_do_the_same(self):
+        one = self.add("http://127.0.0.1:9/form")["id"]
+        done = self.site.post("/do/pauseCrawl", [("id", one), ("why", "by form"), ("back", f"/crawl/{one}")])
+        self.assertEqual((done.status, done.headers["Location"]), (303, f"/crawl/{one}"))
+        self.assertIn("by form", self.ask("GET", f"v1/why?of={one}").json["reason"])
+        made = self.site.post(
+            "/do/addCrawl", {"text": "http://127.0.0.1:9/f1\nhttp://127.0.0.1:9/f2", "tags": "x, y", "depth": "1"}
+        )
+        self.assertEqual(made.status, 303)
+        crawl = self.ask("GET", "v1" + made.headers["Location"].replace("/crawl/", "/crawls/")).json
+        self.assertEqual((crawl["tags"], crawl["max_depth"]), (["x", "y"], 1))
+        for path, fields, status in (
+            ("/do/addCrawl", {"text": "nonsense"}, 422),
+            ("/do/addCrawl", {"text": "http://a.example/", "depth": "x"}, 400),
+            ("/do/pauseCrawl", {}, 400),
+            ("/do/listCrawls", {"id": one}, 404),
+            ("/do/nothing", {"id": one}, 404),
+        ):
+            answer = self.site.post(path, fields)
+            self.assertEqual(
+                (answer.status, answer.headers["Content-Type"]), (status, "text/html; charset=utf-8"), path
+            )
+        reader = {"Authorization": f"Bearer {self.reader}"}
+        self.assertEqual(self.site.post("/do/pauseCrawl", {"id": one}, headers=reader).status, 403)
+        cross = {"Authorization": "", "Origin": "http://evil.example"}
+        self.assertEqual(self.site.post("/do/pauseCrawl", {"id": one}, headers=cross).status, 403)
+
+    def stream(self, path, **headers):
+        """Events as they come: (event, data, id)."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.site.port, timeout=60)
+        self.addCleanup(connection.close)
+        connection.request("GET", path, headers={**self.site.headers, **headers})
+        response = connection.getresponse()
+        self.assertEqual(response.status, 200)
+        self.assertEqual(response.headers["Content-Type"], "text/event-stream")
+
+        def events():
+            one = {}
+            while line := response.readline().decode():
+                name, _, value = line.rstrip("\n").partition(": ")
+                if name:
+                    one[name] = value
+                elif one:
+                    yield one.get("event"), json.loads(one["data"]), one.get("id")
+                    one = {}
+
+        return events()
+
+    def test_events_come_by_themselves(self):
+        one = self.add("http://127.0.0.1:9/watched")["id"]
+        events = self.stream(f"/api/v1/events/stream?crawl={one}&after=0")
+        first = [next(events) for _ in range(2)]
+        self.assertEqual({event for event, _, _ in first}, {"change", "progress"})
+        self.ask("POST", f"v1/crawls/{one}/pause", {"why": "seen"})
+        last = None
+        for event, data, number in events:
+            if event == "change":
+                self.assertEqual(data["crawl_id"], one)
+                last = number or last
+            if event == "progress" and data["status"] == "paused":
+                break
+        self.ask("POST", f"v1/crawls/{one}/resume")
+        # One that comes back gets what it has missed, and nothing twice.
+        for event, data, number in self.stream(f"/api/v1/events/stream?crawl={one}", **{"Last-Event-ID": last}):
+            if event == "change":
+                self.assertGreater(int(number), int(last))
+                break
+        self.problem("GET", f"v1/events/stream?crawl={NEVER}", status=404, kind="not_found")
+        pages = self.stream(f"/live?at=/crawl/{one}")
+        event, data, _ = next(pages)
+        self.assertEqual((event, set(data["sections"])), ("sections", {"crawl", "acts", "gallery"}))
+        self.ask("POST", f"v1/crawls/{one}/cancel")
+        self.assertNotEqual(next(pages)[1]["digests"]["crawl"], data["digests"]["crawl"])
+
+    def test_the_examples_of_the_document_run(self):
+        text = (ROOT / "deploy/api.md").read_text()
+        script = "set -euo pipefail\n" + "".join(re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S))
+        done = subprocess.run(
+            ["bash", "-c", script],
+            env={
+                **self.site.place.environment,
+                "PATH": f"{Path(PROGRAM).parent}:{os.environ['PATH']}",
+                "HOLDFAST": f"http://127.0.0.1:{self.site.port}",
+            },
+            cwd=self.site.place.path,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_the_document_is_valid(self):
+        text = self.ask("GET", "openapi.json").text
+        file = self.site.place.path / "openapi.json"
+        file.write_text(text)
+        done = subprocess.run(
+            [tools() / "openapi-spec-validator", "--schema", "3.1", file], capture_output=True, text=True, timeout=120
+        )
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        paths = json.loads(text)["paths"]
+        self.assertGreater(sum(map(len, paths.values())), 50)
+
+    def test_a_client_that_tries_everything_finds_nothing_undocumented(self):
+        command = [
+            tools() / "schemathesis",
+            "run",
+            f"http://127.0.0.1:{self.site.port}/api/openapi.json",
+            "--url",
+            f"http://127.0.0.1:{self.site.port}",
+            "-H",
+            f"Authorization: Bearer {self.site.token}",
+            "--checks",
+            "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,"
+            "negative_data_rejection,unsupported_method",
+            "--phases",
+            "examples,coverage,fuzzing",
+            "--max-examples",
+            REQUESTS,
+            "--generation-deterministic",
+            "--exclude-operation-id",
+            "watchEvents",  # does not end
+            "--no-color",
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=800, cwd=self.site.place.path)
+        self.assertEqual(done.returncode, 0, done.stdout[-6000:] + done.stderr[-2000:])
+
+
+if __name__ == "__main__":
+    import unittest
+
+    unittest.main()
