@@ -308,7 +308,7 @@ create or replace view holdfast.v_backlog as
                                      and (q.owner_id is not null
                                           or q.host <> all (array(select h.name
                                                                     from holdfast.host h
-                                                                    where h.paused))))) as unfinished,
+                                                                    where h.paused)))))) as unfinished,
          (select count(*)
             from holdfast.process p
             where p.process_type = 'worker' and p.status = 'running'
