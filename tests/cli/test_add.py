@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
 import time
 import unittest
@@ -57,6 +58,7 @@ class Adding(Case):
         return result.records
 
     def test_hooks_know_the_machine_and_tag_what_they_find(self):
+        self.addCleanup(shutil.rmtree, self.home.plugins / "finder")
         self.home.hook(
             "finder",
             "on_Snapshot__60_finder.sh",
