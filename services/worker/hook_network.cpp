@@ -11,8 +11,9 @@ namespace holdfast::worker {
 namespace {
 
 constexpr std::size_t kKept = 4; // networks that no session uses
-// NO_PROXY in a network of their own: what a session's programs say to each other. If private pages are allowed, they may
-// be there too; then all goes through the proxy, as it does where loopback is the machine's. Chromium has to be told so.
+// NO_PROXY in a network of their own: what a session's programs say to each other. If private pages are allowed, pages
+// may be there too; then everything goes through the proxy, as where loopback is the machine's. Chromium needs to be
+// told.
 constexpr const char* kLoopback = "localhost,127.0.0.1,::1";
 constexpr const char* kNothing = "<-loopback>";
 
