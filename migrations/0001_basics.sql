@@ -101,8 +101,8 @@ create table holdfast.tally (
   name text primary key, value bigint not null default 0
 );
 comment on table holdfast.tally is 'Counters of rare events since the collection was created.';
-comment on column holdfast.tally.name is 'workers_lapsed, takeovers.';
-comment on column holdfast.tally.value is 'How often it happened.';
+comment on column holdfast.tally.name is 'workers_lapsed, takeovers, bytes_saved/0 to bytes_saved/15.';
+comment on column holdfast.tally.value is 'How often it happened; bytes.';
 insert into holdfast.tally (name) values ('workers_lapsed'), ('takeovers');
 
 -- Lifecycles as rows ----------------------------------------------------------------------------------------

@@ -1,16 +1,17 @@
 #include "lib/archive/captures.hpp"
 
 #include "lib/archive/file_work.hpp"
-#include "lib/archive/tidy.hpp"
+#include "lib/archive/published.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/json_text.hpp"
 #include "lib/base/utf8.hpp"
-#include "lib/s3/client.hpp"
 #include "lib/warc/capture.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <functional>
 #include <map>
 #include <utility>
@@ -25,38 +26,13 @@ bool is_warc(std::string_view path) {
   return (path.ends_with(".warc.gz") || path.ends_with(".warc")) && base::is_utf8(path);
 }
 
-using Warc = std::function<void(int file, const std::string& path)>;
-
-// Every WARC file of an attempt; the path is below it.
-void each_warc(const std::filesystem::path& attempt, const Warc& found) {
-  const Fd top = open_own_directory(attempt);
-  walk_tree(top.get(), attempt, [&](const TreeEntry& entry) {
-    if (!S_ISREG(entry.mode) || !is_warc(entry.path)) return;
-    struct stat about {};
-    if (const Fd file = open_file_at(entry.directory, entry.name, about)) found(file.get(), entry.path);
-  });
-}
-
-void each_warc(const Root& root, const std::string& directory, const Warc& found) {
-  if (root.bucket() == nullptr) return each_warc(root.path() / directory, found);
-  for (const auto& object : root.bucket()->list(directory + "/", false).objects)
-    if (is_warc(object.key))
-      if (const Fd file(root.fetch(object.key)); file) found(file.get(), object.key.substr(directory.size() + 1));
-}
-
-std::uint64_t size_of(int file, const std::string& path) {
-  struct stat about {};
-  if (::fstat(file, &about) != 0) throw_errno(errno, "read", path);
-  return static_cast<std::uint64_t>(about.st_size);
-}
-
 class Collector {
 public:
   explicit Collector(Cancelled cancelled) : cancelled_(cancelled) {}
 
   void read(int file, const std::string& path) {
     warc::each_capture(
-        file, 0, size_of(file, path), [&](const warc::Capture& capture) { return add(capture, path); },
+        file, 0, file_size(file, path), [&](const warc::Capture& capture) { return add(capture, path); },
         [&](const warc::Damaged& damage) {
           check_cancelled(cancelled_);
           if (found_.problems.size() < kMostProblems)
@@ -108,7 +84,7 @@ public:
 
   void read(int file, const std::string& path) {
     warc::each_capture(
-        file, 0, size_of(file, path), [&](const warc::Capture& capture) { return compare(capture, path), true; },
+        file, 0, file_size(file, path), [&](const warc::Capture& capture) { return compare(capture, path), true; },
         [](const warc::Damaged&) {}); // was told when it was sealed
   }
 
@@ -159,21 +135,38 @@ private:
 
 Captures read_captures(const std::filesystem::path& attempt, Cancelled cancelled) {
   Collector collector(cancelled);
-  each_warc(attempt, [&](int file, const std::string& path) { collector.read(file, path); });
+  each_file(attempt, is_warc, [&](int file, const std::string& path) { collector.read(file, path); });
   return collector.take();
 }
 
 Captures read_captures(const Root& root, const std::string& directory) {
   Collector collector(nullptr);
-  each_warc(root, directory, [&](int file, const std::string& path) { collector.read(file, path); });
+  each_file(root, directory, is_warc, [&](int file, const std::string& path) { collector.read(file, path); });
   return collector.take();
+}
+
+bool keep_record(const Root& root, const std::string& from, std::uint64_t offset, std::uint64_t length,
+                 const std::string& to) {
+  const Fd file =
+      root.bucket() != nullptr ? Fd(root.fetch(from)) : open_beneath(open_directory(root.path()).get(), from, O_RDONLY);
+  if (!file) return false;
+  std::string record(length, '\0');
+  for (std::uint64_t at = 0; at < length;) {
+    const auto got = ::pread(file.get(), record.data() + at, length - at, static_cast<off_t>(offset + at));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw_errno(errno, "read", from);
+    if (got == 0) return false;
+    at += static_cast<std::uint64_t>(got);
+  }
+  root.write_file(to, record, "application/gzip");
+  return true;
 }
 
 std::vector<Defect> verify_captures(const Root& root, const std::string& directory,
                                     const std::vector<warc::Capture>& indexed) {
   Comparison comparison(directory, indexed);
   try {
-    each_warc(root, directory, [&](int file, const std::string& path) { comparison.read(file, path); });
+    each_file(root, directory, is_warc, [&](int file, const std::string& path) { comparison.read(file, path); });
   } catch (const base::Error&) { // the files could not be read: verify_attempt() tells it
   }
   return comparison.take();

@@ -26,6 +26,10 @@ Captures read_captures(const std::filesystem::path& attempt, const std::atomic<b
 // Of a published attempt: `directory` is relative to the root.
 Captures read_captures(const Root& root, const std::string& directory);
 
+// Copies a record of a WARC file to a file of its own; both relative to the root. False: it is not there.
+bool keep_record(const Root& root, const std::string& from, std::uint64_t offset, std::uint64_t length,
+                 const std::string& to);
+
 // Compares the rows of a published attempt, whose files are relative to the root, with its files: "no record" (a row
 // without its record), "other record" (the record there is another one) and "not indexed".
 std::vector<Defect> verify_captures(const Root& root, const std::string& directory,

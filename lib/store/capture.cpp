@@ -43,6 +43,22 @@ std::vector<Capture> captures_closest(pg::Connection& connection, const std::str
   return rows(connection.call("select * from holdfast.captures_closest($1, $2::timestamptz, $3)", key, at, limit));
 }
 
+std::vector<Capture> originals_of(pg::Connection& connection, const std::string& snapshot) {
+  return rows(connection.call("select * from holdfast.originals_of($1::uuid[])", std::vector<std::string>{snapshot}));
+}
+
+std::vector<KeptCapture> captures_to_move(pg::Connection& connection, const std::vector<std::string>& directories) {
+  return connection.call("select * from holdfast.captures_to_move($1::text[])", directories)
+      .map([](const pg::Row& row) {
+        return KeptCapture{row["snapshot_id"], row["file"],          row["source_file"],
+                           row["position"],    row["source_offset"], row["record_length"]};
+      });
+}
+
+void captures_moved(pg::Connection& connection, const KeptCapture& capture) {
+  connection.call("select holdfast.captures_moved($1::uuid, $2::integer)", capture.snapshot_id, capture.position);
+}
+
 std::optional<double> replay_judged(pg::Connection& connection, const std::string& snapshot,
                                     const std::string& quality) {
   return connection.call("select holdfast.replay_judged($1::uuid, $2::jsonb) as score", snapshot, quality)
@@ -61,8 +77,8 @@ std::vector<ExportedSnapshot> export_snapshots(pg::Connection& connection, const
           "select * from holdfast.export_snapshots($1::uuid[], $2, $3, $4::timestamptz, $5::timestamptz, $6::uuid, $7)",
           query.ids, query.tag, query.host, query.since, query.until, after, limit)
       .map([](const pg::Row& row) {
-        return ExportedSnapshot{row["snapshot_id"], row["url"], row["title"].value_or(""), date_of(row["captured_at"]),
-                                row["directory"]};
+        return ExportedSnapshot{row["snapshot_id"],          row["crawl_id"], row["url"], row["title"].value_or(""),
+                                date_of(row["captured_at"]), row["directory"]};
       });
 }
 

@@ -29,6 +29,19 @@ std::vector<Capture> captures(pg::Connection& connection, const CaptureQuery& qu
 std::vector<Capture> captures_closest(pg::Connection& connection, const std::string& key, const std::string& at,
                                       std::int64_t limit);
 
+// Records of other snapshots to which revisit records of this one refer.
+std::vector<Capture> originals_of(pg::Connection& connection, const std::string& snapshot);
+
+// A record of a removed snapshot that must stay, and where.
+struct KeptCapture {
+  std::string snapshot_id, file, source_file;
+  std::int64_t position{0};
+  std::uint64_t source_offset{0}, length{0};
+};
+// Those in directories that are to be deleted and have no file of their own yet.
+std::vector<KeptCapture> captures_to_move(pg::Connection& connection, const std::vector<std::string>& directories);
+void captures_moved(pg::Connection& connection, const KeptCapture& capture);
+
 // Keeps how a sealed snapshot replays (`quality`: JSON as replay_judged() takes it) and returns its score, from 0 to 1.
 std::optional<double> replay_judged(pg::Connection& connection, const std::string& snapshot,
                                     const std::string& quality);

@@ -17,7 +17,7 @@ struct ExportQuery {
 };
 
 struct ExportedSnapshot {
-  std::string id, url, title, date, directory; // date: "2026-01-31T23:59:59Z", when it was captured
+  std::string id, crawl_id, url, title, date, directory; // date: "2026-01-31T23:59:59Z", when it was captured
 };
 
 // In the order of their ids, after `after`.

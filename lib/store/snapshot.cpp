@@ -74,8 +74,11 @@ nlohmann::json page_json(const Page& page) {
   if (page.http_status > 0) json["http_status"] = page.http_status;
   if (!page.mime.empty()) json["mime"] = page.mime;
   if (!page.tags.empty()) json["tags"] = page.tags;
-  for (const Seed& link : page.links)
-    json["links"].push_back({{"url", link.url}, {"title", link.title}});
+  for (const Seed& link : page.links) {
+    nlohmann::json found = {{"url", link.url}, {"title", link.title}};
+    if (!link.tags.empty()) found["tags"] = link.tags;
+    json["links"].push_back(std::move(found));
+  }
   for (const HookResult& result : page.results)
     json["results"].push_back(result_json(result));
   if (!page.captures.empty()) json["captures"] = nlohmann::json::parse(page.captures);

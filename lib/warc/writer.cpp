@@ -130,6 +130,10 @@ void Writer::write_record(const Record& record, const Spool* body) {
   member.add("\r\n\r\n", out, true);
 }
 
+void Writer::know(const std::string& url, const std::string& digest, const std::string& date) {
+  stored_.emplace(url + " " + digest, date);
+}
+
 void Writer::add(const Exchange& exchange, const Spool& body) {
   const auto response_id = base::new_uuid();
   const auto digest = "sha1:" + base32(body.payload_digest());

@@ -32,6 +32,8 @@ public:
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
+  // A body of a URL, with its digest ("sha1:..."), that a file elsewhere holds since that date: not written again.
+  void know(const std::string& url, const std::string& digest, const std::string& date);
   // A response and its request. The second of two equal bodies of one URL becomes a revisit record.
   void add(const Exchange& exchange, const Spool& body);
   void close(); // flushes to the disk's cache; throws std::runtime_error

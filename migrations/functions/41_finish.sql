@@ -237,7 +237,7 @@ declare
   v_new jsonb := '{}';
 begin
   for v_page in
-    select p.snapshot, p.crawl, s.depth + 1 as depth, l.urls, l.titles
+    select p.snapshot, p.crawl, s.depth + 1 as depth, l.urls, l.titles, l.tags
       from unnest(p_pages) with ordinality p
       cross join lateral (select o.depth
                             from holdfast.snapshot o
@@ -245,7 +245,10 @@ begin
                             limit 1) s
       cross join lateral (select o.max_depth from holdfast.crawl o where o.id = p.crawl limit 1) c
       cross join lateral (select array_agg(u.link ->> 'url' order by u.n) as urls,
-                                 array_agg(u.link ->> 'title' order by u.n) as titles
+                                 array_agg(u.link ->> 'title' order by u.n) as titles,
+                                 case when bool_or(u.link ? 'tags')
+                                        then jsonb_agg(coalesce(u.link -> 'tags', '[]') order by u.n)
+                                 end as tags
                             from jsonb_array_elements(p.links) with ordinality u(link, n)) l
       where p.outcome in ('succeeded', 'partial', 'failed')
         and l.urls is not null
@@ -254,7 +257,8 @@ begin
   loop
     v_new := v_new || jsonb_build_object(
       v_page.snapshot::text,
-      holdfast.snapshots_add(v_page.crawl, v_page.snapshot, v_page.depth, v_page.urls, v_page.titles, null));
+      holdfast.snapshots_add(v_page.crawl, v_page.snapshot, v_page.depth, v_page.urls, v_page.titles,
+                             v_page.tags));
   end loop;
   return v_new;
 end $$;

@@ -22,16 +22,114 @@ create or replace function holdfast.keep_captures(p_pages holdfast.finished_page
     from unnest(p_pages) p
     where p.captures <> '[]'
       and p.outcome in ('succeeded', 'partial', 'failed')
-      and p.directory <> ''
+      and p.directory <> '';
+  -- Sixteen rows, so that crawls rarely wait for each other; updated in their order, to avoid deadlock.
+  insert into holdfast.tally as t (name, value)
+    select 'bytes_saved/' || abs(hashtext(p.crawl::text)) % 16, sum(o.record_length - r.record_length)
+      from unnest(p_pages) p
+      join holdfast.capture r on r.snapshot_id = p.snapshot and r.crawl_id = p.crawl and r.mime = 'warc/revisit'
+      cross join lateral (select c.record_length
+                            from holdfast.capture c
+                            where c.url_key = r.url_key and c.digest = r.digest and c.crawl_id = r.crawl_id
+                              and c.mime <> 'warc/revisit'
+                            limit 1) o
+      where jsonb_path_exists(p.captures, '$[*] ? (@.mime == "warc/revisit")')
+      group by 1
+      order by 1
+    on conflict (name) do update set value = t.value + excluded.value
 $$;
+
+create or replace function holdfast.kept_directory(p_snapshot uuid, p_crawl uuid, p_position integer)
+  returns text language sql immutable as $$
+  -- As deep as the directory of a snapshot.
+  select 'kept/' || p_crawl || '/' || p_snapshot || '/' || p_position
+$$;
+comment on function holdfast.kept_directory(uuid, uuid, integer) is
+  'Where a record of a removed snapshot is to which others refer, below the archive root.';
+
+create or replace function holdfast.kept_file(p_snapshot uuid, p_crawl uuid, p_position integer)
+  returns text language sql immutable as $$
+  select holdfast.kept_directory(p_snapshot, p_crawl, p_position) || '/record.warc.gz'
+$$;
+comment on function holdfast.kept_file(uuid, uuid, integer) is 'The file of such a record.';
+
+create or replace function holdfast.is_referred_to(
+    p_crawl uuid, p_key text, p_digest text, p_but uuid)
+  returns boolean language sql stable as $$
+  -- Whether a revisit record of another snapshot than p_but refers to a payload that no other snapshot
+  -- holds.
+  select exists (select
+                   from holdfast.capture r
+                   where r.url_key = p_key collate "C" and r.digest = p_digest and r.crawl_id = p_crawl
+                     and r.snapshot_id <> p_but and r.mime = 'warc/revisit')
+     and not exists (select
+                       from holdfast.capture o
+                       where o.url_key = p_key collate "C" and o.digest = p_digest and o.crawl_id = p_crawl
+                         and o.snapshot_id <> p_but and o.mime <> 'warc/revisit')
+$$;
+
+create or replace function holdfast.captures_keep(p_snapshot uuid, p_crawl uuid, p_directory text)
+  returns void language sql as $$
+  -- Called before a snapshot is deleted: what others refer to stays.
+  insert into holdfast.kept_capture (
+      snapshot_id, position, crawl_id,
+      source_file, source_offset, record_length,
+      url_key, at, url, status, mime, digest)
+    select c.snapshot_id, row_number() over (order by c.file, c.record_offset), c.crawl_id,
+           p_directory || '/' || c.file, c.record_offset, c.record_length,
+           c.url_key, c.at, c.url, c.status, c.mime, c.digest
+      from holdfast.capture c
+      where c.snapshot_id = p_snapshot and c.crawl_id = p_crawl and c.mime <> 'warc/revisit'
+        and holdfast.is_referred_to(p_crawl, c.url_key, c.digest, p_snapshot)
+$$;
+
+create or replace function holdfast.captures_drop(p_crawl uuid, p_all boolean)
+  returns void language sql as $$
+  -- Called after a snapshot, or before its crawl (p_all), is deleted: what nothing refers to any more goes.
+  with dropped as (
+    delete from holdfast.kept_capture k
+      where k.crawl_id = p_crawl
+        and (p_all or not holdfast.is_referred_to(p_crawl, k.url_key, k.digest, k.snapshot_id))
+      returning k.snapshot_id, k.position)
+  insert into holdfast.purge (directory)
+    select holdfast.kept_directory(d.snapshot_id, p_crawl, d.position) from dropped d
+    on conflict do nothing
+$$;
+
+create or replace function holdfast.captures_to_move(p_directories text[])
+  returns table (snapshot_id uuid, "position" integer, file text, source_file text, source_offset bigint,
+                 record_length bigint)
+  language sql stable as $$
+  select k.snapshot_id, k.position, holdfast.kept_file(k.snapshot_id, k.crawl_id, k.position), k.source_file,
+         k.source_offset, k.record_length
+    from unnest(p_directories) d(directory)
+    join holdfast.kept_capture k on k.snapshot_id::text = split_part(d.directory, '/', 4)
+    where not k.moved and d.directory not like 'kept/%'
+    order by k.snapshot_id, k.position
+$$;
+comment on function holdfast.captures_to_move(text[]) is
+  'Records that must get a file of their own before these directories are deleted.';
+
+create or replace function holdfast.captures_moved(p_snapshot uuid, p_position integer)
+  returns void language sql as $$
+  update holdfast.kept_capture set moved = true where snapshot_id = p_snapshot and position = p_position
+$$;
+comment on function holdfast.captures_moved(uuid, integer) is 'This record has a file of its own.';
 
 create or replace view holdfast.v_capture as
   select c.url_key, c.at, c.url, c.status, c.mime, c.digest,
          e.directory || '/' || c.file as file, c.record_offset, c.record_length, c.snapshot_id, c.crawl_id
     from holdfast.capture c
-    join holdfast.snapshot_sealed e on e.snapshot_id = c.snapshot_id and e.crawl_id = c.crawl_id;
+    join holdfast.snapshot_sealed e on e.snapshot_id = c.snapshot_id and e.crawl_id = c.crawl_id
+  union all
+  select k.url_key, k.at, k.url, k.status, k.mime, k.digest,
+         case when k.moved then holdfast.kept_file(k.snapshot_id, k.crawl_id, k.position)
+              else k.source_file end,
+         case when k.moved then 0 else k.source_offset end, k.record_length, k.snapshot_id, k.crawl_id
+    from holdfast.kept_capture k;
 comment on view holdfast.v_capture is
-  'Records of WARC files that can be replayed, by URL key and time: what a CDX index has.';
+  'Records of WARC files that can be replayed, by URL key and time: what a CDX index has. '
+  'Also what is kept of removed snapshots, because revisit records refer to it.';
 comment on column holdfast.v_capture.url_key is 'The URL by the SURT rules: com,example)/path.';
 comment on column holdfast.v_capture.at is 'When it was captured.';
 comment on column holdfast.v_capture.url is 'The URL.';
@@ -43,6 +141,20 @@ comment on column holdfast.v_capture.record_offset is 'Where the record begins t
 comment on column holdfast.v_capture.record_length is 'Bytes that it takes there.';
 comment on column holdfast.v_capture.snapshot_id is 'Its snapshot.';
 comment on column holdfast.v_capture.crawl_id is 'Its crawl.';
+
+create or replace function holdfast.originals_of(p_snapshots uuid[])
+  returns setof holdfast.v_capture language sql stable as $$
+  -- One for each; those of the same crawl.
+  select distinct on (r.snapshot_id, r.url_key, r.digest) v.*
+    from holdfast.capture r
+    join holdfast.v_capture v
+      on v.url_key = r.url_key and v.digest = r.digest and v.crawl_id = r.crawl_id
+     and v.mime <> 'warc/revisit' and v.snapshot_id <> r.snapshot_id
+    where r.snapshot_id = any (p_snapshots) and r.mime = 'warc/revisit'
+    order by r.snapshot_id, r.url_key, r.digest, v.at
+$$;
+comment on function holdfast.originals_of(uuid[]) is
+  'Records of other snapshots to which revisit records of these refer.';
 
 create or replace function holdfast.captures(
     p_first text, p_end text, p_from timestamptz, p_to timestamptz, p_newest boolean, p_limit bigint)

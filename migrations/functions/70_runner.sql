@@ -304,7 +304,11 @@ create or replace view holdfast.v_backlog as
                  and (c.owner_id is not null or c.seeds_left > 0 or c.retry_at < holdfast.retry_at_max()
                       or exists (select
                                    from holdfast.snapshot_queue q
-                                   where q.crawl_id = c.id and q.status <> 'paused'))) as unfinished,
+                                   where q.crawl_id = c.id and q.status <> 'paused'
+                                     and (q.owner_id is not null
+                                          or q.host <> all (array(select h.name
+                                                                    from holdfast.host h
+                                                                    where h.paused)))))) as unfinished,
          (select count(*)
             from holdfast.process p
             where p.process_type = 'worker' and p.status = 'running'
@@ -316,5 +320,5 @@ comment on column holdfast.v_backlog.snapshots_due is
   'Snapshots that are due, at most 400 of each of 50 crawls.';
 comment on column holdfast.v_backlog.held is 'Claimed snapshots, and crawls being expanded.';
 comment on column holdfast.v_backlog.unfinished is
-  'Whether anything is left, due now or later, that is not paused.';
+  'Whether anything is left, due now or later, that is not paused and of no paused host.';
 comment on column holdfast.v_backlog.workers is 'Workers that could claim it.';

@@ -186,6 +186,7 @@ begin
       where e.crawl_id = p_crawl and e.directory is not null
     on conflict do nothing;
   get diagnostics v_count = row_count;
+  perform holdfast.captures_drop(p_crawl, true);
   v_before := holdfast.set_change_sealed('on');
   delete from holdfast.crawl where id = p_crawl;
   perform holdfast.set_change_sealed(v_before);
@@ -226,8 +227,10 @@ begin
   insert into holdfast.purge (directory)
     select regexp_replace(v_sealed.directory, '/a[0-9]+$', '') where v_sealed.directory is not null
     on conflict do nothing;
+  perform holdfast.captures_keep(p_snapshot, v_crawl.id, v_sealed.directory);
   v_before := holdfast.set_change_sealed('on');
   delete from holdfast.snapshot where id = p_snapshot and crawl_id = v_crawl.id returning url into v_url;
+  perform holdfast.captures_drop(v_crawl.id, false);
   update holdfast.snapshot
     set parent_id = null, found_on = v_url
     where parent_id = p_snapshot and crawl_id = v_crawl.id;

@@ -219,7 +219,8 @@ create or replace view holdfast.v_status as
          (select count(*)
             from holdfast.process p
             where p.process_type = 'worker' and p.exit_reason = 'lease lapsed'
-              and p.ended_at > statement_timestamp() - interval '1 hour') as workers_lapsed
+              and p.ended_at > statement_timestamp() - interval '1 hour') as workers_lapsed,
+         (select coalesce(sum(t.value), 0) from holdfast.tally t where t.name like 'bytes\_saved/%') as bytes_saved
     from (select count(*) filter (where p.process_type = 'worker') as workers,
                  coalesce(sum(p.slots) filter (where p.process_type = 'worker'), 0) as slots,
                  count(*) filter (where p.worker_type = 'worker_runner') as runners
@@ -243,6 +244,8 @@ comment on column holdfast.v_status.paused is 'Who paused everything, and why; N
 comment on column holdfast.v_status.runners is
   '1: a runner leads; 0: schedules, retention and housekeeping wait.';
 comment on column holdfast.v_status.workers_lapsed is 'Workers whose lease lapsed in the last hour.';
+comment on column holdfast.v_status.bytes_saved is
+  'Bytes of WARC records that revisit records did not repeat, since the collection was created.';
 
 create or replace view holdfast.v_total as
   select count(*) as crawls, coalesce(sum(c.snapshots_total), 0) as snapshots,

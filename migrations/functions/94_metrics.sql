@@ -68,6 +68,10 @@ create or replace function holdfast.work_samples()
          case t.name when 'workers_lapsed' then 'Workers and runners whose lease has lapsed.'
                      else 'Snapshots that were taken over from lapsed workers.' end, '{}', t.value
     from holdfast.tally t
+    where t.name not like 'bytes\_saved/%'
+  union all
+  select 'bytes_saved_total', 'Bytes of WARC records that revisit records did not repeat.', '{}', v.bytes_saved
+    from holdfast.v_status v
   union all
   select v.name, v.help, jsonb_build_object('duty', d.name), v.value
     from holdfast.duty d

@@ -14,14 +14,14 @@ create or replace function holdfast.entry_points()
   select unnest(e.names::text[]), e.roles, e.as_owner
     from (values
       ('holdfast_reader, holdfast_operator, holdfast_worker', false, '{
-        retry_at_max, new_uuid, scope_refusal, url_matches, has_part}'),
+        retry_at_max, new_uuid, scope_refusal, url_matches, has_part, kept_directory, kept_file}'),
       ('holdfast_reader, holdfast_operator, holdfast_worker', true, '{
         find, why, why_webhook, search, search_query, search_names, search_window, texts_missing,
         crawl_snapshots, crawl_entries, crawl_seeds, crawl_next, next_work, sealed_files,
         directories_unknown, metrics, worker_metrics, hook_cost,
         check_invariants, reference, schedule_find, schedule_next, schedule_times, crawls_expired,
         schema_minimum, token_check, captures, captures_closest, captures_of, export_snapshots,
-        replay_score,
+        replay_score, originals_of,
         list_snapshots, list_results, list_events, list_events_after, page_due_latest}'),
       ('holdfast_worker', true, '{
         worker_join, worker_beat, worker_hooks, worker_turn, worker_leave, worker_gone, claim, finish,
@@ -29,7 +29,8 @@ create or replace function holdfast.entry_points()
         crawl_stop_step, crawl_judge_step, session_open, session_set, binary_want, binary_claim,
         binary_set, binary_known, machine_set_options, machine_options, runner_join, runner_enter,
         runner_beat, runner_leave, runner_duty, local_processes, host_rate_limited, robots_get,
-        robots_put, purge_list, purge_done, crawl_pages_stale, crawl_page_made, clock_check,
+        robots_put, purge_list, purge_done, captures_to_move, captures_moved,
+        crawl_pages_stale, crawl_page_made, clock_check,
         webhook_claim, webhook_report, webhook_release, webhook_wait, text_keep}'),
       ('holdfast_operator', true, '{
         crawl_add, crawl_add_seeds, seeds_archived, crawl_options, crawl_pause, crawl_resume,

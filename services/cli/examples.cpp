@@ -83,6 +83,7 @@ const std::map<std::string_view, std::vector<std::string_view>>& examples() {
        {"holdfast export 7f3a -o crawl.wacz", "holdfast export --tag news --since 7d --format warc -o warcs",
         "holdfast export --all -o - | ssh backup 'cat >all.wacz'"}},
       {"import", {"holdfast import archivebox --dry-run ~/archivebox"}},
+      {"import warc", {"holdfast import warc crawl.wacz", "holdfast import warc --dry-run crawl.warc.gz"}},
       {"import archivebox",
        {"holdfast import archivebox --dry-run ~/archivebox", "holdfast import archivebox --link ~/archivebox"}},
       {"verify", {"holdfast verify 7f3a", "holdfast verify --all --collect"}},

@@ -8,8 +8,10 @@
 #include "lib/base/text.hpp"
 #include "lib/store/verify.hpp"
 #include "lib/store/view.hpp"
+#include "lib/wacz/sorted_lines.hpp"
 #include "lib/wacz/writer.hpp"
 #include "lib/warc/surt.hpp"
+#include "services/cli/export_files.hpp"
 #include "services/cli/input.hpp"
 #include "services/cli/times.hpp"
 #include "services/cli/verbs.hpp"
@@ -25,6 +27,7 @@
 #include <ctime>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 #include <span>
 #include <type_traits>
 
@@ -81,7 +84,7 @@ struct Exported {
 class Sink {
 public:
   virtual ~Sink() = default;
-  virtual void warc(const std::string& name, const ArchivedFile& file) = 0;
+  virtual void warc(const std::string& name, int file, std::uint64_t size) = 0;
   virtual void capture(const warc::Capture& capture) = 0;
   virtual void page(const wacz::WrittenPage& page) = 0;
   virtual void close() = 0;
@@ -91,9 +94,7 @@ class WaczSink : public Sink {
 public:
   WaczSink(int file, const std::string& title, std::time_t now)
       : writer_(file, {title, "Holdfast " HOLDFAST_VERSION, base::utc_timestamp()}, now) {}
-  void warc(const std::string& name, const ArchivedFile& file) override {
-    writer_.add_warc(name, file.fd(), file.size());
-  }
+  void warc(const std::string& name, int file, std::uint64_t size) override { writer_.add_warc(name, file, size); }
   void capture(const warc::Capture& capture) override { writer_.add_capture(capture); }
   void page(const wacz::WrittenPage& page) override { writer_.add_page(page); }
   void close() override { writer_.close(); }
@@ -112,13 +113,13 @@ public:
       throw base::Error(base::ErrorClass::cannot_create,
                         "cannot create " + directory_.string() + ": " + error.message());
   }
-  void warc(const std::string& name, const ArchivedFile& file) override {
+  void warc(const std::string& name, int file, std::uint64_t size) override {
     std::error_code error;
-    if (fs::file_size(directory_ / name, error) == file.size() && !error) return;
+    if (fs::file_size(directory_ / name, error) == size && !error) return;
     const auto partial = directory_ / ("." + name + ".partial");
     const base::Fd copy(::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
     if (!copy) archive::throw_errno(errno, "create", partial.native());
-    archive::copy_body(file.fd(), copy.get(), file.size(), partial.native(), nullptr, [](std::string_view) {});
+    archive::copy_body(file, copy.get(), size, partial.native(), nullptr, [](std::string_view) {});
     fs::rename(partial, directory_ / name);
   }
   void capture(const warc::Capture& capture) override { lines_.add(warc::cdxj_line(capture)); }
@@ -155,7 +156,7 @@ void export_one(const archive::Root& root, const store::ExportedSnapshot& snapsh
       const ArchivedFile file(root, capture.file);
       name = file ? exported_name(snapshot.id, snapshot.directory, capture.file) : "";
       if (file) {
-        sink.warc(name, file);
+        sink.warc(name, file.fd(), file.size());
         told.bytes += file.size();
       } else {
         ++told.missing;
@@ -174,6 +175,44 @@ void export_one(const archive::Root& root, const store::ExportedSnapshot& snapsh
   }
   sink.page({snapshot.id, snapshot.url, page_date(snapshot, captures), snapshot.title,
              archive::page_text(root, snapshot.directory, kLongestText)});
+}
+
+// Records of snapshots that are not exported, to which revisit records of this one refer: as a WARC file of its own.
+void export_originals(const archive::Root& root, const std::string& snapshot,
+                      const std::vector<store::Capture>& originals, Sink& sink, Exported& told) {
+  if (originals.empty()) return;
+  const auto records = wacz::temporary_file();
+  const auto name = snapshot + "-originals.warc.gz";
+  std::vector<warc::Capture> captures;
+  std::uint64_t size = 0;
+  for (const auto& original : originals) {
+    const ArchivedFile file(root, original.file);
+    if (!file || original.offset + original.length > file.size()) {
+      ++told.missing;
+      std::cerr << "missing  " << original.file << "\n";
+      continue;
+    }
+    std::string record(original.length, '\0');
+    if (::pread(file.fd(), record.data(), record.size(), static_cast<off_t>(original.offset)) !=
+        static_cast<ssize_t>(record.size()))
+      archive::throw_errno(EIO, "read", original.file);
+    wacz::write_all(records.get(), record);
+    captures.push_back(original);
+    captures.back().file = name;
+    captures.back().offset = size;
+    size += record.size();
+  }
+  sink.warc(name, records.get(), size);
+  for (const auto& capture : captures)
+    sink.capture(capture);
+  told.captures += captures.size();
+  told.bytes += size;
+}
+
+// Whether all that a snapshot's records can refer to, those of its crawl, is exported with it.
+bool is_with_its_crawl(const store::ExportQuery& query, const store::ExportedSnapshot& snapshot) {
+  if (query.tag || query.host || query.since || query.until) return false;
+  return !query.ids || std::find(query.ids->begin(), query.ids->end(), snapshot.crawl_id) != query.ids->end();
 }
 
 void show_progress(const Exported& told, bool last) {
@@ -201,6 +240,8 @@ Exported export_all(pg::Connection& connection, const archive::Root& root, const
               return left.snapshot_id < right;
           });
       export_one(root, snapshot, {first, last}, sink, told);
+      if (!is_with_its_crawl(query, snapshot))
+        export_originals(root, snapshot.id, store::originals_of(connection, snapshot.id), sink, told);
       show_progress(told, false);
     }
     if (static_cast<std::int64_t>(batch.size()) < kSnapshotsAtOnce) break;
@@ -263,11 +304,33 @@ private:
   base::Fd file_;
 };
 
+int run_file_export(pg::Connection& connection, const archive::Root& root, const store::ExportQuery& query,
+                    const std::string& path) {
+  const bool zip = path == "-" || path.ends_with(".zip");
+  std::optional<Output> output;
+  if (zip) output.emplace(path);
+  const auto tree = zip ? zip_tree(output->fd()) : directory_tree(path);
+  const auto show = [](const ExportedFiles& told, const char* end) {
+    std::cerr << told.snapshots << " snapshots exported: " << told.files << " files, " << base::format_size(told.bytes)
+              << end << std::flush;
+  };
+  const auto told = export_files(connection, root, query, *tree, [&](const ExportedFiles& now) {
+    if (::isatty(STDERR_FILENO) == 0) return;
+    std::cerr << "\r\033[K";
+    show(now, "");
+  });
+  if (output) output->keep();
+  if (::isatty(STDERR_FILENO) != 0) std::cerr << "\r\033[K";
+  show(told, "\n");
+  return base::kExitSuccess;
+}
+
 // 1 if a file of the archive is missing.
 int run_export(Context& context, const ExportOptions& options) {
   const auto query = query_of(context, options);
   auto& connection = context.connection();
   const auto root = archive::Root::open(context.archive_root(), store::collection_id(connection), false);
+  if (options.format == "files") return run_file_export(connection, root, query, options.output);
   Exported told;
   if (options.format == "warc") {
     if (options.output == "-")
@@ -298,8 +361,11 @@ Action export_verb(CLI::App& command) {
   command.add_option("--host", options->host, "Only of this host");
   command.add_option("--since", options->since, "Only captured since: 2h, 7d, 2026-11-22");
   command.add_option("--until", options->until, "Only captured before");
-  command.add_option("--format", options->format, "wacz: one file; warc: a directory of WARC files and index.cdxj")
-      ->check(CLI::IsMember({"wacz", "warc"}))
+  command
+      .add_option("--format", options->format,
+                  "wacz: one file; warc: a directory of WARC files and index.cdxj; files: everything, as a directory "
+                  "or, if the output ends in .zip, a zip file")
+      ->check(CLI::IsMember({"wacz", "warc", "files"}))
       ->capture_default_str();
   command.add_option("-o,--output", options->output, "The file or directory to write; - is standard output")
       ->required();

@@ -9,6 +9,7 @@
 #include "lib/store/control.hpp"
 #include "lib/store/crawl.hpp"
 #include "services/cli/import_files.hpp"
+#include "services/cli/import_warc.hpp"
 #include "services/cli/importer.hpp"
 #include "services/cli/output.hpp"
 #include "services/cli/verbs.hpp"
@@ -338,6 +339,7 @@ Action import_verb(CLI::App& command) {
                             "Also add the pages that ArchiveBox has not archived, as a paused crawl");
         return [options](Context& context) { return ArchiveBoxImport(context, *options).run(); };
       });
+  group.verb("warc", "WARC and WACZ files. Each page in them becomes a snapshot of its time", import_warc_verb);
   return group.action();
 }
 

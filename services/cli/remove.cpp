@@ -10,6 +10,7 @@
 #include "services/cli/targets.hpp"
 #include "services/cli/verbs.hpp"
 #include "services/worker/crawl_page.hpp"
+#include "services/worker/kept_captures.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -70,6 +71,7 @@ void remove_files(Context& context, const std::string& collection) {
   const auto root = archive::Root::open(context.archive_root(), collection, false);
   for (auto directories = store::purge_list(connection, kDirectoriesAtOnce); !directories.empty();
        directories = store::purge_list(connection, kDirectoriesAtOnce)) {
+    worker::keep_captures(connection, root, directories);
     for (const auto& directory : directories)
       archive::remove_snapshot(root, directory);
     store::purge_done(connection, directories);

@@ -86,6 +86,7 @@ void ReplayCheck::run(const fs::path& scratch) {
 // replay.json; null: there is no WARC file. What the browser recorded comes before what other plugins fetched.
 nlohmann::json ReplayCheck::what_to_replay(const store::SealedFiles& sealed, const fs::path& scratch) {
   const auto captures = store::captures_of(context_.connection(), {sealed.snapshot_id});
+  const auto originals = store::originals_of(context_.connection(), sealed.snapshot_id);
   const auto by_browser = [&](const store::Capture& capture) {
     return capture.file.starts_with(sealed.directory + "/browser/");
   };
@@ -106,6 +107,14 @@ nlohmann::json ReplayCheck::what_to_replay(const store::SealedFiles& sealed, con
                        {"by_browser", of_browser.empty() || by_browser(capture)}});
   }
   if (records.empty()) return nullptr;
+  for (const auto& original : originals) { // only their payloads
+    if (!files.contains(original.file)) files[original.file] = local_file(original.file, scratch);
+    records.push_back({{"mime", original.mime},
+                       {"digest", original.digest},
+                       {"file", files[original.file]},
+                       {"offset", original.offset},
+                       {"length", original.length}});
+  }
   std::string picture;
   for (const char* kind : {"png", "jpg", "webp"})
     if (picture.empty()) picture = local_file(sealed.directory + "/screenshot/screenshot." + kind, scratch);

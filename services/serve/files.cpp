@@ -44,7 +44,7 @@ bool is_published(std::string_view path) {
     if (part == "." || part == "..") return false;
     rest.remove_prefix(std::min(slash + 1, rest.size()));
   }
-  if (path.starts_with("crawls/")) return true;
+  if (path.starts_with("crawls/") || path.starts_with("kept/")) return true;
   const auto digit = [&](std::size_t at) { return path[at] >= '0' && path[at] <= '9'; };
   return path.size() > 8 && digit(0) && digit(1) && digit(2) && digit(3) && path[4] == '/' && digit(5) && digit(6) &&
          path[7] == '/';

@@ -4,6 +4,7 @@
 #include "lib/base/error.hpp"
 #include "lib/store/control.hpp"
 #include "services/worker/crawl_page.hpp"
+#include "services/worker/kept_captures.hpp"
 #include "services/worker/on_thread.hpp"
 
 #include <spdlog/spdlog.h>
@@ -35,6 +36,18 @@ awaitable<int> ArchiveUpkeep::step(const archive::Root& root) {
       [this](pg::Connection& connection) { return store::purge_list(connection, kBatch, ages_.files); });
   std::vector<std::string> gone;
   std::vector<std::pair<std::string, std::string>> left;
+  std::string trouble;
+  try {
+    if (!listed.empty())
+      co_await pool_.run([&](pg::Connection& connection) { keep_captures(connection, root, listed); });
+  } catch (const base::Error& error) {
+    if (error.error_class() == base::ErrorClass::temporary) throw;
+    trouble = error.what();
+  }
+  if (!trouble.empty()) {
+    refuse("kept", "nothing is deleted: " + trouble);
+    co_return 0;
+  }
   co_await on_thread(files_, [&] {
     if (!listed.empty()) root.check();
     for (const auto& directory : listed) {

@@ -242,7 +242,7 @@ awaitable<std::string> BinaryResolver::install(const store::BinaryClaim& claim, 
   where.library_dir = options.data_dir / "lib";
   where.personas_dir = options.data_dir / "personas";
   where.last_on_path = options.last_on_path();
-  where.machine_id = process::machine_id(options.data_dir);
+  where.machine_id = process::machine_id(options.data_dir / "machine-id");
   const auto plugins = hooks::selected_plugins(catalog, "", options.hook_options);
   std::string path;
   for (const hooks::Hook* hook : catalog.hooks_for(hooks::Event::binary, plugins)) {

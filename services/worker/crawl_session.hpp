@@ -64,6 +64,7 @@ public:
 
   const std::string& crawl_id() const { return crawl_id_; }
   const SessionDirectory& directory() const { return directory_; }
+  awaitable<void> list_stored(std::string captures) { return directory_.list_stored(std::move(captures)); }
   std::shared_ptr<HookNetwork> network() const { return network_; } // of its hooks; null: the machine's
   // What crawl hooks and the persona have set for the hooks of its snapshots.
   const hooks::Options& set_options() const { return set_options_; }

@@ -16,6 +16,9 @@ CrawlSessions::Share& CrawlSessions::Share::operator=(Share&& other) noexcept {
   return *this;
 }
 const SessionDirectory& CrawlSessions::Share::directory() const { return session_->directory(); }
+awaitable<void> CrawlSessions::Share::list_stored(std::string captures) {
+  co_await session_->list_stored(std::move(captures));
+}
 std::shared_ptr<HookNetwork> CrawlSessions::Share::network() const { return session_->network(); }
 const hooks::Options& CrawlSessions::Share::options() const { return session_->set_options(); }
 

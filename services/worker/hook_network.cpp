@@ -11,9 +11,11 @@ namespace holdfast::worker {
 namespace {
 
 constexpr std::size_t kKept = 4; // networks that no session uses
-// In a network of their own, what a session's programs say to each other. Pages may be there too if private ones are
-// allowed; then it goes through the proxy, as it does where loopback is the machine's.
+// NO_PROXY in a network of their own: what a session's programs say to each other. If private pages are allowed, pages
+// may be there too; then everything goes through the proxy, as where loopback is the machine's. Chromium needs to be
+// told.
 constexpr const char* kLoopback = "localhost,127.0.0.1,::1";
+constexpr const char* kNothing = "<-loopback>";
 
 const char* proxy_in_environment() {
   for (const char* name : {"http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"})
@@ -49,7 +51,7 @@ void Route::apply(process::Command& command) const {
 HookNetworks::HookNetworks(const Options& options, const process::Sandbox& sandbox)
     : shim_(options.shim),
       listeners_(std::min(static_cast<std::size_t>(options.slots) + 2, process::PrivateNetwork::kMostListeners)),
-      direct_(options.allow_private ? "" : kLoopback),
+      direct_(options.allow_private ? kNothing : kLoopback),
       free_(std::make_shared<std::vector<std::shared_ptr<HookNetwork>>>()) {
   if (!options.egress) {
     description_ = "the machine's: hook.network is open";

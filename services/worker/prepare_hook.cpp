@@ -15,6 +15,7 @@ hooks::HookContext machine_context(const JobContext& context) {
   const bool sandboxed = context.sandbox.level != process::SandboxLevel::none;
   hook.temporary_dir = sandboxed ? "/tmp" : context.options.temporary_dir;
   hook.last_on_path = context.options.last_on_path();
+  hook.machine_id = process::machine_id(context.options.data_dir / "machine-id"); // as describe_process() says it
   return hook;
 }
 

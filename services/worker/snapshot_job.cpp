@@ -92,6 +92,7 @@ awaitable<SnapshotJob::Ending> SnapshotJob::run() {
   if (!failure || lost_.empty()) ending = co_await hand_in(failure);
   tell_traffic();
   route_.reset();
+  if (ending == Ending::sealed && !failure) co_await session_.list_stored(std::move(stored_));
   session_ = {};
   if (ending == Ending::lost || ending == Ending::cancelled) {
     const auto about = log_about(lease());
@@ -291,7 +292,7 @@ awaitable<void> SnapshotJob::publish() {
     page_.reason += (page_.reason.empty() ? "" : "; ") + lost;
   for (const auto& problem : published.captures.problems)
     spdlog::warn("{}: not indexed: {}", claim_.url, problem);
-  if (published.captures.count > 0) page_.captures = published.captures.json;
+  if (published.captures.count > 0) page_.captures = stored_ = published.captures.json;
   page_.directory = published_;
   page_.manifest = published.manifest_sha256;
   page_.bytes = published.bytes;

@@ -79,6 +79,7 @@ private:
   std::string interrupted_, lost_, broken_; // reasons; empty: not. broken_: its crawl session died
   std::string published_;                   // directory published but not yet sealed
   std::string text_;                        // of the page, for search
+  std::string stored_;                      // its captures, for the pages after it
   std::string summary_;                     // of it, for the log
   bool in_doubt_{false};                    // the seal may have been granted without our knowing
   bool handed_in_{false}, sealed_crawl_{false};

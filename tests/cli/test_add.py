@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
 import time
 import unittest
@@ -55,6 +56,37 @@ class Adding(Case):
         result = self.home.run(*arguments)
         self.assertEqual(result.code, OK, str(result))
         return result.records
+
+    def test_hooks_know_the_machine_and_tag_what_they_find(self):
+        self.addCleanup(shutil.rmtree, self.home.plugins / "finder")
+        self.home.hook(
+            "finder",
+            "on_Snapshot__60_finder.sh",
+            r"""echo "$MACHINE_ID" >machine.txt
+                [[ $url == */source ]] || exit 0
+                echo '{"type":"Snapshot","url":"https://site.test/found","title":"Found","tags":"birds"}'
+                echo '{"type":"Snapshot","url":"https://site.test/plain"}'
+                echo '{"url":"https://site.test/filed","tags":"old,birds"}' >urls.jsonl""",
+        )
+        crawl = self.add("--depth", "1", "--tag", "mine", "https://site.test/source")
+        self.work()
+        found = self.records("list", "snapshots", "--crawl", crawl["id"])
+        kept = {s["url"].rpartition("/")[2]: s for s in found}
+        tags = {"source": ["mine"], "found": ["birds", "mine"], "plain": ["mine"], "filed": ["birds", "mine", "old"]}
+        self.assertEqual({name: s["tags"] for name, s in kept.items()}, tags)
+        self.assertEqual(kept["found"]["title"], "Found")
+        [machine] = {path.read_text() for path in self.home.data.glob("archive/*/*/*/*/a*/finder/machine.txt")}
+        self.assertRegex(machine.strip(), "^[0-9a-f-]{32,36}$")
+
+    def test_run_ends_when_only_a_paused_host_is_left(self):
+        self.assertEqual(self.home.run("pause", "--host", "closed.test").code, OK)
+        crawl = self.add("https://closed.test/waits", "https://open.test/goes")
+        self.work()
+        state = {s["url"]: s["status"] for s in self.records("list", "snapshots", "--crawl", crawl["id"])}
+        self.assertEqual(state, {"https://closed.test/waits": "queued", "https://open.test/goes": "sealed"})
+        self.assertEqual(self.home.run("resume", "--host", "closed.test").code, OK)
+        self.work()
+        self.assertEqual(self.records("list", "queue", "--crawl", crawl["id"]), [])
 
     def test_in_the_background_then_run(self):
         crawl = self.add("https://site.test/bg1", "https://site.test/bg2")

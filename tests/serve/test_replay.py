@@ -44,22 +44,27 @@ class Replay(Case):
         cls.stack.callback(case.doCleanups)
         cls.home.environment["HOLDFAST_PLUGINS_PATH"] = str(ROOT / "deploy/plugins")
         cls.home.environment["CHROME_SANDBOX"] = "false"
-        site = subprocess.Popen(
-            [sys.executable, "-B", ROOT / "deploy/demo-site/serve.py"], stdout=subprocess.PIPE, text=True
-        )
-        try:
-            cls.site = site.stdout.readline().strip().rstrip("/")
+        with cls.demo_site() as cls.site:
             cls.added = cls.home.run("add", f"{cls.site}/index.html", f"{cls.site}/storm.html")
-        finally:
-            site.terminate()
-            site.wait(10)
-            site.stdout.close()
         case.assertEqual(cls.added.code, 0, str(cls.added))
         server = cls.home.start("serve", env={"HOLDFAST_SERVE_LISTEN": "127.0.0.1:0"}, stderr=subprocess.DEVNULL)
         cls.stack.callback(cls.finish, server)
         cls.port = int(re.search(r":(\d+)/", server.stdout.readline()).group(1))
         policy = cls.get(cls.port, "/")[1]["Content-Security-Policy"]
         cls.files = int(re.search(r"img-src 'self' http://127\.0\.0\.1:(\d+)", policy).group(1))
+
+    @staticmethod
+    @contextlib.contextmanager
+    def demo_site():
+        site = subprocess.Popen(
+            [sys.executable, "-B", ROOT / "deploy/demo-site/serve.py"], stdout=subprocess.PIPE, text=True
+        )
+        try:
+            yield site.stdout.readline().strip().rstrip("/")
+        finally:
+            site.terminate()
+            site.wait(10)
+            site.stdout.close()
 
     @staticmethod
     def finish(process):
@@ -210,6 +215,87 @@ class Replay(Case):
         self.assertEqual((storm["missing"], storm["missing_urls"]), (1, [f"{self.site}/storm.png"]))
         self.assertLess(storm["screenshot"], 0.999)
         self.assertEqual(storm["text"], 1)
+
+    def test_equal_bodies_of_a_crawl_are_stored_once(self):
+        home = self.place()
+        home.environment["HOLDFAST_PLUGINS_PATH"] = str(ROOT / "deploy/plugins")
+        home.environment.update(CHROME_SANDBOX="false", HOLDFAST_WORKER_SNAPSHOTS="1")
+        with self.demo_site() as site:
+            added = home.run("add", f"{site}/storm.html?a", f"{site}/storm.html?b", f"{site}/tides.html")
+        self.assertEqual(added.code, 0, str(added))
+
+        def rows(query):
+            done = home.run("psql", "-Atc", query)
+            self.assertEqual(done.code, 0, str(done))
+            return done.out.splitlines()
+
+        picture = "from holdfast.v_capture where url like '%/storm.png'"
+        self.assertEqual(rows(f"select mime {picture} order by 1"), ["image/png", "warc/revisit"])
+        self.assertGreater(int(rows("select bytes_saved from holdfast.v_status")[0]), 200_000)
+        first = rows(f"select snapshot_id {picture} and mime = 'image/png'")[0]
+        second = rows(f"select snapshot_id {picture} and mime = 'warc/revisit'")[0]
+        for warc in home.data.rglob("page.warc.gz"):
+            subprocess.run([self.bin / "warcio", "check", warc], check=True, timeout=60)
+        self.check_replays(home, 3)
+        self.check_export(home, second)
+        self.assertEqual(home.run("remove", "--yes", first).code, 0)
+        self.assertEqual(rows(f"select mime, split_part(file, '/', 1) {picture} order by 1")[0], "image/png|kept")
+        self.assertFalse(list(home.data.glob(f"archive/2*/**/{first}")), "its files are deleted")
+        verified = home.run("verify", "--all")
+        self.assertEqual(verified.code, 0, str(verified))
+        self.check_replays(home, 2)
+        self.check_export(home, second)
+        self.assertEqual(home.run("remove", "--yes", second).code, 0)
+        self.assertEqual(rows(f"select mime {picture}"), [])
+        style = [str(one.relative_to(home.data / "archive")) for one in home.data.glob("archive/kept/*/*/*/*")]
+        self.assertEqual(rows("select file from holdfast.v_capture where file like 'kept/%'"), style)
+        self.assertEqual(len(style), 1, "the last page refers to the style sheet of the first")
+        self.check_replays(home, 1)
+        self.assertEqual(home.run("remove", "--yes", home.run("list", "crawls").records[0]["id"]).code, 0)
+        self.assertFalse(list(home.data.glob("archive/kept/*")))
+        self.assertEqual(rows("select * from holdfast.check_invariants()"), [])
+
+    def check_replays(self, home, count):
+        told = home.run("verify", "--all", "--replay")
+        self.assertEqual(told.code, 0, str(told))
+        replays = [one for one in told.records if one["type"] == "Replay"]
+        self.assertEqual(len(replays), count)
+        for one in replays:
+            self.assertEqual((one["text"], one["resources"], one["missing"]), (1, 1, 0), one)
+            self.assertGreater(one["screenshot"], 0.999, one)
+
+    def check_export(self, home, snapshot):
+        """A snapshot whose picture is a revisit record is exported with the picture."""
+        path = home.path / "one.wacz"
+        done = home.run("export", snapshot, "-o", path)
+        self.assertEqual(done.code, 0, str(done))
+        with zipfile.ZipFile(path) as archive:
+            index = gzip.decompress(archive.read("indexes/index.cdx.gz")).decode().splitlines()
+            lines = [json.loads(line.split(" ", 2)[2]) for line in index if "storm.png" in line]
+            self.assertEqual({one["mime"] for one in lines}, {"image/png", "warc/revisit"})
+            one = next(one for one in lines if one["mime"] == "image/png")
+            begin, length = int(one["offset"]), int(one["length"])
+            record = gzip.decompress(archive.read("archive/" + one["filename"])[begin : begin + length])
+            self.assertTrue(record.rstrip().endswith((ROOT / "deploy/demo-site/site/storm.png").read_bytes().rstrip()))
+        subprocess.run([self.bin / "wacz", "validate", "-f", path], check=True, timeout=120, stdout=subprocess.DEVNULL)
+
+    def test_files_are_exported_for_people(self):
+        for name in ("files", "files.zip"):
+            path = self.home.path / name
+            done = self.home.run("export", "--all", "--format", "files", "-o", path)
+            self.assertEqual(done.code, 0, str(done))
+            if name.endswith(".zip"):
+                with zipfile.ZipFile(path) as archive:
+                    self.assertIsNone(archive.testzip())
+                    names, listed = archive.namelist(), archive.read("index.jsonl").decode()
+            else:
+                names = [str(one.relative_to(path)) for one in path.rglob("*") if one.is_file()]
+                listed = (path / "index.jsonl").read_text()
+            pages = [json.loads(line) for line in listed.splitlines()]
+            self.assertEqual({one["url"] for one in pages}, {f"{self.site}/index.html", f"{self.site}/storm.html"})
+            for one in pages:
+                self.assertLess({f"{one['path']}/index.html", f"{one['path']}/screenshot/screenshot.png"}, set(names))
+        self.assertIn("2 snapshots exported", self.home.run("export", "--all", "--format", "files", "-o", "files").err)
 
     def sql(self, statement):
         done = self.home.run("psql", "--role", "owner", "-qc", statement)

@@ -73,6 +73,44 @@ TEST_CASE("captures are sealed with their page, found by key and time, and remov
   CHECK(stage.value("select count(*) from holdfast.v_capture") == "0");
 }
 
+TEST_CASE("what others refer to is kept when its snapshot is removed") {
+  Stage stage;
+  stage.start({stage.seed("1"), stage.seed("2"), stage.seed("3"), stage.seed("4")});
+  const auto worker = stage.worker();
+  std::vector<std::string> snapshots, directories;
+  const auto add = [&](const std::string& mime) {
+    const auto claim = stage.claim(worker);
+    auto page = stage.sealed(claim);
+    page.captures = "[" + capture("2024-01-01T00:00:00Z") + "]";
+    page.captures.replace(page.captures.find("text/html"), 9, mime);
+    REQUIRE(stage.finish(worker, page).what == store::PageAnswer::What::sealed);
+    snapshots.push_back(claim.lease.snapshot_id);
+    directories.push_back(page.directory.substr(0, page.directory.rfind('/')));
+  };
+  add("text/html");
+  add("warc/revisit");
+  add("warc/revisit");
+  stage.seal(worker, stage.claim(worker));
+  CHECK(store::originals_of(stage.connection, snapshots[1]).at(0).snapshot_id == snapshots[0]);
+  CHECK(store::originals_of(stage.connection, snapshots[0]).empty());
+  const auto remove = [&](const std::string& snapshot) {
+    stage.run("select holdfast.snapshot_remove($1::uuid, 'test')", pg::Params::of(snapshot));
+  };
+  remove(snapshots[0]);
+  const auto moves = store::captures_to_move(stage.connection, directories);
+  REQUIRE(moves.size() == 1);
+  CHECK(moves[0].source_file.starts_with(directories[0]));
+  CHECK(store::originals_of(stage.connection, snapshots[1]).at(0).file == moves[0].source_file);
+  store::captures_moved(stage.connection, moves[0]);
+  CHECK(store::captures_to_move(stage.connection, directories).empty());
+  CHECK(store::originals_of(stage.connection, snapshots[1]).at(0).file == moves[0].file);
+  remove(snapshots[1]);
+  CHECK(stage.value("select count(*) from holdfast.kept_capture") == "1");
+  remove(snapshots[2]);
+  CHECK(stage.value("select count(*) from holdfast.v_capture") == "0");
+  CHECK(stage.value("select count(*) from holdfast.purge where directory like 'kept/%'") == "1");
+}
+
 TEST_CASE("a page that keeps no files has no captures") {
   Stage stage;
   store::NewCrawl crawl;

@@ -96,6 +96,12 @@ std::vector<BadRow> bad_rows() {
            column + "', " + value + "))).* from holdfast.snapshot_queue q, generate_series(1, " + std::to_string(rows) +
            ") where q.owner_id is not null";
   };
+  const auto kept = [](const std::string& its_crawl, int rows) {
+    return "insert into holdfast.kept_capture (snapshot_id, position, crawl_id, source_file, source_offset, "
+           "record_length, url_key, at, url, mime, digest) select snapshot_id, 1, " +
+           its_crawl + ", 'f', 0, 1, 'k', now(), 'u', 'unk', 'd' from holdfast.snapshot_queue, generate_series(1, " +
+           std::to_string(rows) + ") where owner_id is not null";
+  };
   const auto quality = [](const std::string& columns, const std::string& values, int rows = 1) {
     return "insert into holdfast.replay_quality (snapshot_id, crawl_id, " + columns +
            ") select snapshot_id, crawl_id, " + values + " from holdfast.snapshot_queue, generate_series(1, " +
@@ -232,6 +238,8 @@ std::vector<BadRow> bad_rows() {
       {"capture_status", capture("status", "99")},
       {"capture_mime", capture("mime", "'text/html; charset=utf-8'")},
       {"capture_digest", capture("digest", "''")},
+      {"kept_capture_pkey", kept("crawl_id", 2)},
+      {"kept_capture_crawl", kept("gen_random_uuid()", 1)},
       {"replay_quality_pkey", quality("missing", "0", 2)},
       {"replay_quality_sealed", quality("missing", "0")},
       {"replay_quality_screenshot", quality("screenshot", "1.1")},

@@ -161,6 +161,30 @@ class Sessions(WorkerCase):
         self.assertFalse((home.gates / "arguments").exists())
         self.assertEqual(home.run("check").records, [])
 
+    def test_the_heartbeat_follows_no_link(self):
+        home = self.worker_place()
+        victim = home.path / "victim"
+        victim.write_text("untouched\n")
+        home.hook(
+            "planter",
+            "on_CrawlSetup__10_planter.sh",
+            f"""cd "$CRAWL_DIR"
+                before=$(cat .heartbeat.json)
+                ln -s '{victim}' .heartbeat.json.new
+                for ((tries = 0; tries < 300; ++tries)); do
+                  [[ $(cat .heartbeat.json) == "$before" ]] || exit 0
+                  sleep 0.1
+                done
+                exit 3""",
+        )
+        self.pages(home)
+        home.open("one")
+        home.work()
+        home.queue("https://site.test/one", plugins="planter,page")
+        self.until_sealed(home, 1)
+        self.assertEqual(victim.read_text(), "untouched\n")
+        self.assertEqual(home.sql("select outcome from holdfast.snapshot_sealed"), [["succeeded"]])
+
     def test_the_library_of_a_session(self):
         """Hooks of a crawl keep things there for the hooks of its pages, beside what is installed."""
         home = self.worker_place()

@@ -1,0 +1,37 @@
+#include "lib/archive/published.hpp"
+
+#include "lib/archive/file_work.hpp"
+#include "lib/archive/tidy.hpp"
+#include "lib/s3/client.hpp"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+
+namespace holdfast::archive {
+
+void each_file(const std::filesystem::path& attempt, const Wanted& wanted, const Found& found) {
+  const Fd top = open_own_directory(attempt);
+  walk_tree(top.get(), attempt, [&](const TreeEntry& entry) {
+    if (!S_ISREG(entry.mode) || !wanted(entry.path)) return;
+    struct stat about {};
+    if (const Fd file = open_file_at(entry.directory, entry.name, about)) found(file.get(), entry.path);
+  });
+}
+
+void each_file(const Root& root, const std::string& directory, const Wanted& wanted, const Found& found) {
+  if (root.bucket() == nullptr) return each_file(root.path() / directory, wanted, found);
+  for (const auto& object : root.bucket()->list(directory + "/", false).objects) {
+    const auto path = object.key.substr(directory.size() + 1);
+    if (!wanted(path)) continue;
+    if (const Fd file(root.fetch(object.key)); file) found(file.get(), path);
+  }
+}
+
+std::uint64_t file_size(int file, const std::string& path) {
+  struct stat about {};
+  if (::fstat(file, &about) != 0) throw_errno(errno, "read", path);
+  return static_cast<std::uint64_t>(about.st_size);
+}
+
+} // namespace holdfast::archive

@@ -1,0 +1,176 @@
+#include "lib/warc/split.hpp"
+
+#include "lib/base/characters.hpp"
+#include "lib/warc/capture.hpp"
+#include "lib/warc/surt.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+
+namespace holdfast::warc {
+
+namespace {
+
+constexpr std::size_t kMostNames = 16; // in a group
+
+// 20260131235959; 0: it is no date.
+std::uint64_t number_of(std::string_view date) {
+  const auto digits = timestamp_of(date);
+  std::uint64_t number = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return number;
+}
+
+bool is_page_type(std::string_view mime) { return mime == "text/html" || mime == "application/xhtml+xml"; }
+
+std::uint64_t distance(std::uint64_t left, std::uint64_t right) { return left < right ? right - left : left - right; }
+
+} // namespace
+
+bool Splitter::add_page(const std::string& url, const std::string& date) {
+  listed_ = true;
+  const auto whole = whole_seconds(date);
+  if (whole.empty()) return false;
+  by_key_.emplace(url_key(url), static_cast<std::uint32_t>(pages_.size()));
+  pages_.push_back({url, whole, pages_.size(), false, 0, "", 0, 0});
+  return true;
+}
+
+void Splitter::add_file(int file, std::uint64_t size, const std::function<void(const Damaged&)>& damaged) {
+  Reader reader(file, 0, size);
+  for (;;) {
+    try {
+      const auto record = reader.next();
+      if (!record) break;
+      take(reader, *record);
+    } catch (const Damaged& damage) {
+      end_group(); // what comes next is no neighbour
+      damaged(damage);
+    }
+  }
+  end_group();
+  ++files_;
+}
+
+void Splitter::take(Reader& reader, const Record& record) {
+  const auto id = header_of(record.headers, "warc-record-id");
+  const auto refers = header_of(record.headers, "warc-concurrent-to");
+  const auto has = [&](const std::string& name) {
+    return !name.empty() && std::find(open_->names.begin(), open_->names.end(), name) != open_->names.end();
+  };
+  const bool is_response = record.type == "response" || record.type == "revisit" || record.type == "resource";
+  const bool joins =
+      open_ && open_->names.size() < kMostNames && !(is_response && open_->response.found) && (has(id) || has(refers));
+  std::optional<Open> next; // whole before it counts: the record may be damaged
+  if (joins) {
+    next = open_;
+  } else {
+    next.emplace();
+    next->group.file = files_;
+    next->group.offset = record.offset;
+    next->group.time = number_of(header_of(record.headers, "warc-date"));
+  }
+  for (const auto& name : {id, refers})
+    if (!name.empty()) next->names.push_back(name);
+  if (is_response) take_response(reader, record, *next);
+  if (record.type == "request")
+    if (const auto head = reader.read_http_head())
+      next->destination = base::lower_case(header_of(head->headers, "sec-fetch-dest"));
+  next->group.length += reader.finish();
+  if (!joins) end_group();
+  open_ = std::move(next);
+}
+
+void Splitter::take_response(Reader& reader, const Record& record, Open& open) {
+  auto& response = open.response;
+  response = {record.url, whole_seconds(header_of(record.headers, "warc-date")), 0, true, 0, "", files_, record.offset};
+  std::optional<HttpHead> head;
+  if (base::lower_case(header_of(record.headers, "content-type")).starts_with("application/http"))
+    head = reader.read_http_head();
+  response.status = head ? head->status : 0;
+  response.mime = base::lower_case(media_type(header_of(head ? head->headers : record.headers, "content-type")));
+  if (response.url.empty() || response.date.empty()) response.found = false;
+}
+
+void Splitter::end_group() {
+  if (!open_) return;
+  auto& open = *open_;
+  by_browser_ = by_browser_ || !open.destination.empty();
+  if (open.response.found) claim(open);
+  groups_.push_back(open.group);
+  open_.reset();
+}
+
+// Gives the group to the page whose response it has, or makes it a page.
+void Splitter::claim(Open& open) {
+  const auto& response = open.response;
+  if (!first_) first_ = response;
+  if (!listed_) {
+    if (!is_page_type(response.mime) || response.status >= 300) return;
+    open.group.page = static_cast<std::uint32_t>(pages_.size());
+    pages_.push_back(response);
+    is_document_.push_back(open.destination == "document");
+    return;
+  }
+  const auto [first, last] = by_key_.equal_range(url_key(response.url));
+  auto nearest = kNone;
+  for (auto it = first; it != last; ++it) {
+    const auto apart = [&](std::uint32_t page) { return distance(number_of(pages_[page].date), open.group.time); };
+    if (nearest == kNone || apart(it->second) < apart(nearest)) nearest = it->second;
+  }
+  if (nearest == kNone) return;
+  open.group.page = nearest;
+  auto& page = pages_[nearest];
+  const bool better = !page.found || (page.status / 100 != 2 && response.status / 100 == 2);
+  if (!better) return;
+  const auto listed = page.listed;
+  const auto url = page.url;
+  page = response;
+  page.listed = listed;
+  page.url = url;
+}
+
+// Documents that requests show to be frames are no pages.
+void Splitter::drop_frames() {
+  std::vector<std::uint32_t> number(pages_.size(), kNone);
+  std::vector<SplitPage> kept;
+  for (std::size_t i = 0; i < pages_.size(); ++i) {
+    if (by_browser_ && !is_document_[i]) continue;
+    number[i] = static_cast<std::uint32_t>(kept.size());
+    kept.push_back(pages_[i]);
+  }
+  if (kept.empty() && first_) kept.push_back(*first_);
+  for (auto& group : groups_)
+    if (group.page != kNone) group.page = number[group.page];
+  pages_ = std::move(kept);
+}
+
+void Splitter::finish() {
+  if (!listed_) drop_frames();
+  if (pages_.empty()) return;
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> times;
+  for (std::uint32_t i = 0; i < pages_.size(); ++i)
+    times.emplace_back(number_of(pages_[i].date), i);
+  std::sort(times.begin(), times.end());
+  for (auto& group : groups_) {
+    if (group.page != kNone) continue;
+    const auto after = std::upper_bound(times.begin(), times.end(), std::pair(group.time, kNone));
+    group.page = after == times.begin() ? times.front().second : std::prev(after)->second;
+  }
+  order_.resize(groups_.size());
+  std::iota(order_.begin(), order_.end(), 0u);
+  std::stable_sort(order_.begin(), order_.end(),
+                   [&](auto left, auto right) { return groups_[left].page < groups_[right].page; });
+}
+
+void Splitter::each_part(
+    std::size_t page,
+    const std::function<void(std::size_t file, std::uint64_t offset, std::uint64_t length)>& take) const {
+  const auto begin = std::lower_bound(order_.begin(), order_.end(), page,
+                                      [&](auto group, std::size_t wanted) { return groups_[group].page < wanted; });
+  for (auto it = begin; it != order_.end() && groups_[*it].page == page; ++it)
+    take(groups_[*it].file, groups_[*it].offset, groups_[*it].length);
+}
+
+} // namespace holdfast::warc

@@ -1,0 +1,70 @@
+#pragma once
+// Shares out the records of WARC files among the pages that were archived into them. A response, its request and what
+// belongs to them stay together. They go to the page whose own response they hold; else to the page that was archived
+// last before them. Without a list of pages, each HTML document that a browser asked for as a document is one; where
+// requests do not tell, each HTML document. Used from one thread.
+
+#include "lib/warc/reader.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace holdfast::warc {
+
+struct SplitPage {
+  std::string url, date; // "2026-01-31T23:59:59Z"
+  std::size_t listed{0}; // its place in the list of pages
+  bool found{false};     // its own response is there:
+  int status{0};
+  std::string mime;
+  std::size_t file{0};
+  std::uint64_t offset{0};
+};
+
+class Splitter {
+public:
+  // Pages first. False: the date is none of WARC.
+  bool add_page(const std::string& url, const std::string& date);
+  // A file of `size` bytes. `damaged`: called for each record that cannot be read; it is left out.
+  void add_file(int file, std::uint64_t size, const std::function<void(const Damaged&)>& damaged);
+  void finish();
+
+  const std::vector<SplitPage>& pages() const noexcept { return pages_; }
+  // The bytes of a page: file (by the order of add_file), offset and length, in order.
+  void each_part(std::size_t page,
+                 const std::function<void(std::size_t file, std::uint64_t offset, std::uint64_t length)>& take) const;
+
+private:
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+  struct Group { // records that are neighbours and belong together
+    std::uint32_t file{0}, page{kNone};
+    std::uint64_t offset{0}, length{0}, time{0};
+  };
+  struct Open { // the group that is being read
+    Group group;
+    std::vector<std::string> names; // ids of its records, and of those that they belong to
+    SplitPage response;             // found: there is one
+    std::string destination;        // Sec-Fetch-Dest of its request
+  };
+  void take(Reader& reader, const Record& record);
+  void take_response(Reader& reader, const Record& record, Open& open);
+  void end_group();
+  void claim(Open& open);
+  void drop_frames();
+
+  bool listed_{false}, by_browser_{false}; // by_browser_: requests tell what they were for
+  std::vector<SplitPage> pages_;
+  std::vector<bool> is_document_; // of each page that was found, whether its request said so
+  std::multimap<std::string, std::uint32_t> by_key_;
+  std::vector<Group> groups_;
+  std::vector<std::uint32_t> order_; // groups, by page
+  std::optional<Open> open_;
+  std::optional<SplitPage> first_; // response of all
+  std::uint32_t files_{0};
+};
+
+} // namespace holdfast::warc

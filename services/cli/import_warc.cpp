@@ -1,0 +1,316 @@
+// holdfast import warc: WARC and WACZ files that were made elsewhere become a crawl of sealed snapshots, one for each
+// page. A snapshot's WARC file holds the records of its page as they were.
+
+#include "services/cli/import_warc.hpp"
+
+#include "lib/archive/attempt.hpp"
+#include "lib/archive/file_work.hpp"
+#include "lib/base/duration.hpp"
+#include "lib/base/error.hpp"
+#include "lib/base/text.hpp"
+#include "lib/base/url.hpp"
+#include "lib/wacz/reader.hpp"
+#include "lib/warc/split.hpp"
+#include "lib/warc/surt.hpp"
+#include "services/capture/charset.hpp"
+#include "services/capture/html.hpp"
+#include "services/capture/readable.hpp"
+#include "services/capture/replay_source.hpp"
+#include "services/cli/importer.hpp"
+#include "services/cli/output.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <memory>
+
+namespace holdfast::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t kLongestPageText = 4u << 20; // of a page
+constexpr std::size_t kLongestTitle = 500;
+
+struct WarcOptions {
+  std::vector<std::string> files;
+  bool dry_run{false};
+};
+
+// A WARC file that is read: its own, or one of a WACZ file.
+struct Source {
+  std::string name; // for messages
+  base::Fd file;
+  std::uint64_t size{0};
+  bool compressed{false};
+};
+
+bool begins_with(int file, std::string_view bytes) {
+  std::array<char, 4> head{};
+  const auto got = ::pread(file, head.data(), std::min(bytes.size(), head.size()), 0);
+  return got == static_cast<ssize_t>(bytes.size()) && std::string_view(head.data(), bytes.size()) == bytes;
+}
+
+void copy_range(int from, std::uint64_t offset, std::uint64_t length, int to, const std::string& path) {
+  std::string piece(std::min<std::uint64_t>(length, 1u << 20), '\0');
+  while (length > 0) {
+    const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(length, piece.size()));
+    const auto got = ::pread(from, piece.data(), most, static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0)
+      throw base::Error(base::ErrorClass::input_output, path + " became shorter while it was read",
+                        "import it again when nothing writes to it");
+    archive::write_all(to, std::string_view(piece).substr(0, static_cast<std::size_t>(got)), path);
+    offset += static_cast<std::uint64_t>(got);
+    length -= static_cast<std::uint64_t>(got);
+  }
+}
+
+std::string title_in(const std::string& html) {
+  std::string title;
+  bool inside = false;
+  capture::scan_html(html, [&](const capture::Token& token) {
+    using Kind = capture::Token::Kind;
+    if (token.kind != Kind::text && token.text == "title") {
+      if (token.kind == Kind::end) return false;
+      inside = true;
+    } else if (inside && token.kind == Kind::text) {
+      title += token.text;
+    }
+    return title.size() < kLongestTitle;
+  });
+  return capture::one_line(title, kLongestTitle);
+}
+
+// One file that the user names.
+class WarcImport {
+public:
+  WarcImport(Importer& importer, const std::string& path);
+  std::size_t run(); // returns the number of pages
+
+private:
+  void read();
+  void add(std::size_t number);
+  void fill(std::size_t number, const fs::path& attempt, archive::SnapshotView& view);
+  void keep_text(const warc::SplitPage& page, const nlohmann::json& record, const fs::path& attempt,
+                 archive::SnapshotView& view);
+  const wacz::ReadPage* listed(const warc::SplitPage& page) const;
+
+  Importer& importer_;
+  const std::string path_, name_;
+  std::string digest_;
+  std::vector<Source> sources_;
+  wacz::ReadWacz wacz_;
+  std::vector<std::size_t> listed_; // pages of the list, by page
+  warc::Splitter splitter_;
+  IncomingCrawl crawl_;
+};
+
+WarcImport::WarcImport(Importer& importer, const std::string& path)
+    : importer_(importer), path_(path), name_(archive::printable(fs::path(path).filename().native())) {}
+
+void WarcImport::read() {
+  base::Fd file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat about {};
+  if (!file || ::fstat(file.get(), &about) != 0 || !S_ISREG(about.st_mode))
+    throw base::Error(base::ErrorClass::usage, "cannot read " + path_ + ": " + base::errno_text(errno));
+  std::uint64_t size = 0;
+  digest_ = archive::hash_rest(file.get(), path_, size);
+  ::lseek(file.get(), 0, SEEK_SET);
+  if (begins_with(file.get(), "PK\3\4")) {
+    const auto problem = [this](const std::string& entry, const std::string& what) {
+      importer_.tell_problem(path_ + ": " + entry, what);
+    };
+    wacz_ = wacz::read_wacz(file.get(), path_, problem);
+    for (auto& warc : wacz_.warcs)
+      sources_.push_back({path_ + ": " + warc.name, std::move(warc.file), warc.size, false});
+    for (std::size_t i = 0; i < wacz_.pages.size(); ++i) {
+      const auto& page = wacz_.pages[i];
+      try { // a page that cannot be kept must not take the records after it
+        base::parse_url(page.url);
+        if (splitter_.add_page(page.url, page.date))
+          listed_.push_back(i);
+        else
+          problem("pages", page.url + " has no time: \"" + page.date + "\"");
+      } catch (const base::Error& error) {
+        problem("pages", page.url + ": " + error.what());
+      }
+    }
+  } else {
+    sources_.push_back({path_, std::move(file), size, false});
+  }
+  for (auto& source : sources_) {
+    source.compressed = begins_with(source.file.get(), "\x1f\x8b");
+    splitter_.add_file(source.file.get(), source.size, [&](const warc::Damaged& damage) {
+      importer_.tell_problem(source.name + " at " + std::to_string(damage.offset()), damage.what());
+    });
+  }
+  splitter_.finish();
+}
+
+const wacz::ReadPage* WarcImport::listed(const warc::SplitPage& page) const {
+  return page.listed < listed_.size() ? &wacz_.pages[listed_[page.listed]] : nullptr;
+}
+
+std::size_t WarcImport::run() {
+  read();
+  const auto& pages = splitter_.pages();
+  if (pages.empty()) throw base::Error(base::ErrorClass::usage, path_ + " holds no page: no response can be read");
+  crawl_.name = {"warc", digest_, "crawl"};
+  crawl_.added = read_import_time(pages.front().date).value_or(ImportTime{});
+  for (const auto& page : pages)
+    if (const auto at = read_import_time(page.date)) crawl_.added = std::min(crawl_.added, *at);
+  crawl_.facts = {{"label", name_}, {"notes", "imported from " + name_}};
+  for (std::size_t i = 0; i < pages.size() && !importer_.stopped(); ++i)
+    add(i);
+  importer_.finish(); // the files are read then
+  return pages.size();
+}
+
+void WarcImport::add(std::size_t number) {
+  const auto& page = splitter_.pages()[number];
+  bool any = false;
+  splitter_.each_part(number, [&](auto, auto, auto) { any = true; });
+  if (!any) return importer_.tell_problem(path_ + ": " + page.url, "none of its records is there");
+  IncomingPage incoming;
+  try {
+    incoming.view.url = base::parse_url(page.url).text;
+  } catch (const base::Error& error) {
+    return importer_.tell_problem(path_ + ": " + page.url, error.what());
+  }
+  incoming.name = {"warc", digest_, page.date + " " + page.url};
+  incoming.crawl = crawl_;
+  incoming.added = read_import_time(page.date).value_or(ImportTime{});
+  auto& view = incoming.view;
+  view.worker = "import";
+  view.source = "warc:" + name_;
+  view.started_at = view.ended_at = written_import_time(incoming.added);
+  view.outcome = !page.found ? "partial" : page.status >= capture::kFirstError ? "failed" : "succeeded";
+  if (page.found && page.status >= 100 && page.status <= 599) view.http_status = page.status;
+  if (page.found) view.mime = page.mime;
+  if (const auto* about = listed(page)) view.title = capture::one_line(about->title, kLongestTitle);
+  incoming.fill = [this, number](const fs::path& attempt, archive::SnapshotView& filled) {
+    if (!attempt.empty()) fill(number, attempt, filled); // else it is only looked at
+  };
+  importer_.add(std::move(incoming));
+}
+
+// warc/records-1.warc.gz and so on: one file for each that the records come from.
+void WarcImport::fill(std::size_t number, const fs::path& attempt, archive::SnapshotView& view) {
+  const auto& page = splitter_.pages()[number];
+  fs::create_directory(attempt / "warc");
+  std::map<std::size_t, base::Fd> files;
+  nlohmann::json record; // of the page itself
+  std::size_t parts = 0;
+  std::uint64_t bytes = 0;
+  splitter_.each_part(number, [&](std::size_t from, std::uint64_t offset, std::uint64_t length) {
+    const auto& source = sources_[from];
+    const auto name =
+        attempt / "warc" / ("records-" + std::to_string(from + 1) + (source.compressed ? ".warc.gz" : ".warc"));
+    auto& to = files[from];
+    if (!to) to.reset(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+    if (!to) archive::throw_errno(errno, "create", name.native());
+    const auto at = static_cast<std::uint64_t>(::lseek(to.get(), 0, SEEK_CUR));
+    copy_range(source.file.get(), offset, length, to.get(), source.name);
+    if (page.found && page.file == from && page.offset >= offset && page.offset < offset + length)
+      record = {{"key", warc::url_key(page.url)},
+                {"digest", ""},
+                {"file", name.native()},
+                {"offset", at + page.offset - offset},
+                {"length", offset + length - page.offset},
+                {"mime", ""}};
+    ++parts;
+    bytes += length;
+  });
+  files.clear();
+  importer_.note_bytes(bytes);
+  archive::ResultView result;
+  result.plugin = result.title = "warc";
+  result.hook = "import";
+  result.status = "succeeded";
+  result.output = std::to_string(parts) + (parts == 1 ? " exchange" : " exchanges");
+  for (auto file : archive::scan_outputs(attempt / "warc").files) {
+    file.path = "warc/" + file.path;
+    result.files.push_back(std::move(file));
+  }
+  view.results.push_back(std::move(result));
+  keep_text(page, record, attempt, view);
+}
+
+// text/content.txt, for the search: of the list of pages, or of the document.
+void WarcImport::keep_text(const warc::SplitPage& page, const nlohmann::json& record, const fs::path& attempt,
+                           archive::SnapshotView& view) {
+  std::string text;
+  if (const auto* about = listed(page)) text = wacz_.text_of(*about);
+  if (!record.is_null() && page.mime.find("html") != std::string::npos && (text.empty() || view.title.empty())) {
+    const auto answer = capture::ReplaySource(nlohmann::json::array({record}), "/dev/null").answer("GET", page.url);
+    const auto html =
+        answer ? capture::decode_page(answer->body, capture::header_of(answer->headers, "content-type")) : "";
+    if (view.title.empty()) view.title = title_in(html);
+    if (text.empty()) text = capture::blocks_as_text(capture::readable_blocks(html));
+  }
+  text = capture::clean(text.substr(0, kLongestPageText));
+  if (text.empty()) return;
+  fs::create_directory(attempt / "text");
+  std::ofstream(attempt / "text/content.txt", std::ios::binary) << text;
+  archive::ResultView result;
+  result.plugin = result.title = "text";
+  result.hook = "import";
+  result.status = "succeeded";
+  result.output = "content.txt";
+  for (auto file : archive::scan_outputs(attempt / "text").files) {
+    file.path = "text/" + file.path;
+    result.files.push_back(std::move(file));
+  }
+  view.results.push_back(std::move(result));
+}
+
+// 1 if something could not be taken.
+int import_warc(Context& context, const WarcOptions& options) {
+  Importer importer(context, options.dry_run);
+  std::size_t pages = 0;
+  for (const auto& path : options.files)
+    if (!importer.stopped()) pages += WarcImport(importer, path).run();
+  const auto& counts = importer.counts();
+  if (context.json())
+    std::cout << nlohmann::ordered_json{{"type", "Import"},
+                                        {"dry_run", options.dry_run},
+                                        {"found", pages},
+                                        {"imported", counts.imported},
+                                        {"known", counts.known},
+                                        {"removed", counts.removed},
+                                        {"problems", counts.problems},
+                                        {"crawls", counts.crawls.size()},
+                                        {"bytes", counts.bytes}}
+                     .dump()
+              << '\n';
+  else
+    std::cout << pages << " pages found: " << counts.imported
+              << (options.dry_run ? " would be imported, " : " imported, ") << counts.known << " known, "
+              << counts.problems << " problems; " << base::format_size(counts.bytes) << '\n';
+  std::cout << std::flush;
+  if (importer.stopped()) return base::kExitInterrupted;
+  return counts.problems == 0 ? base::kExitSuccess : base::kExitFailedWork;
+}
+
+} // namespace
+
+Action import_warc_verb(CLI::App& command) {
+  const auto options = std::make_shared<WarcOptions>();
+  command.add_option("files", options->files, "WARC files (.warc, .warc.gz) and WACZ files")
+      ->required()
+      ->check(CLI::ExistingFile);
+  command.add_flag("--dry-run", options->dry_run, "Only count, and name what cannot be read");
+  return [options](Context& context) { return import_warc(context, *options); };
+}
+
+} // namespace holdfast::cli

@@ -1,0 +1,230 @@
+"""import warc: WARC and WACZ files that were made elsewhere, whole, damaged and hostile."""
+
+import gzip
+import io
+import json
+import re
+import unittest
+import zipfile
+
+from support import Case
+
+
+def record(kind, url, date, block, number, content_type="application/http;msgtype=response", length=None, more=()):
+    """A WARC record; `length`: what it claims."""
+    head = [
+        "WARC/1.1",
+        f"WARC-Type: {kind}",
+        f"WARC-Record-ID: <urn:uuid:00000000-0000-4000-8000-{number:012}>",
+        f"WARC-Date: {date}",
+        f"WARC-Target-URI: {url}",
+        f"Content-Type: {content_type}",
+        f"Content-Length: {len(block) if length is None else length}",
+        *more,
+    ]
+    return "\r\n".join(head).encode() + b"\r\n\r\n" + block + b"\r\n\r\n"
+
+
+def page(title, words, kind="text/html"):
+    body = f"<!doctype html><title>{title}</title><body><p>{words}</p></body>".encode()
+    return http(body, kind)
+
+
+def http(body, kind, status="200 OK", more=""):
+    return f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\n{more}\r\n".encode() + body
+
+
+def members(*records):
+    return b"".join(map(gzip.compress, records))
+
+
+SITE = [
+    record("response", "http://old.test/", "2019-05-01T10:00:00Z", page("First page", "an osprey over the lake"), 1),
+    record(
+        "request",
+        "http://old.test/",
+        "2019-05-01T10:00:00Z",
+        b"GET / HTTP/1.1\r\nHost: old.test\r\n\r\n",
+        2,
+        "application/http;msgtype=request",
+        more=["WARC-Concurrent-To: <urn:uuid:00000000-0000-4000-8000-000000000001>"],
+    ),
+    record("response", "http://old.test/a.css", "2019-05-01T10:00:01Z", http(b"p { color: red }", "text/css"), 3),
+    record(
+        "response",
+        "http://old.test/second",
+        "2020-06-02T11:00:00Z",
+        http(
+            gzip.compress(b"<!doctype html><title>Second page</title><p>a heron in the reeds"),
+            "text/html; charset=utf-8",
+            more="Content-Encoding: gzip\r\n",
+        ),
+        4,
+    ),
+    record("response", "http://old.test/gone", "2020-06-03T11:00:00Z", http(b"none", "text/html", "404 Not Found"), 5),
+]
+
+
+def wacz(entries, compression=zipfile.ZIP_STORED):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", compression) as archive:
+        for name, body in entries.items():
+            archive.writestr(name, body)
+    return out.getvalue()
+
+
+class ImportWarc(Case):
+    def file(self, home, name, body):
+        path = home.path / name
+        path.write_bytes(body)
+        return path
+
+    def rows(self, home, query):
+        done = home.run("psql", "-Atc", query)
+        self.assertEqual(done.code, 0, str(done))
+        return done.out.split()
+
+    def check_site(self, home):
+        pages = {one["url"]: one for one in home.run("list", "snapshots").records}
+        self.assertEqual(
+            {url: one["title"] for url, one in pages.items()},
+            {"http://old.test/": "First page", "http://old.test/second": "Second page"},
+        )
+        self.assertEqual(
+            self.rows(
+                home, "select to_char(at at time zone 'UTC', 'YYYYMMDDHH24MISS') from holdfast.v_capture order by 1"
+            ),
+            ["20190501100000", "20190501100001", "20200602110000", "20200603110000"],
+        )
+        hits = home.run("search", "heron").records
+        self.assertEqual([hit["url"] for hit in hits if "url" in hit], ["http://old.test/second"])
+        verified = home.run("verify", "--all")
+        self.assertEqual(verified.code, 0, str(verified))
+
+    def test_pages_come_with_their_time_and_leave_again(self):
+        home = self.place()
+        for body, name in ((members(*SITE), "old.warc.gz"), (b"".join(SITE), "old.warc")):
+            with self.subTest(name):
+                home = self.place()
+                done = home.run("import", "warc", self.file(home, name, body))
+                self.assertEqual(done.code, 0, str(done))
+                self.assertEqual(done.records[-1]["imported"], 2)
+                self.check_site(home)
+                again = home.run("import", "warc", home.path / name)
+                self.assertEqual((again.code, again.records[-1]["imported"], again.records[-1]["known"]), (0, 0, 2))
+        exported = home.run("export", "--all", "-o", home.path / "out.wacz")
+        self.assertEqual(exported.code, 0, str(exported))
+        other = self.place()
+        done = other.run("import", "warc", home.path / "out.wacz")
+        self.assertEqual((done.code, done.records[-1]["imported"]), (0, 2), str(done))
+        self.check_site(other)
+
+    def test_a_browser_s_requests_tell_pages_from_frames(self):
+        home = self.place()
+        records = []
+        for number, (path, destination) in enumerate((("/", "document"), ("/frame", "iframe"), ("/two", "document"))):
+            url, date = f"http://old.test{path}", f"2021-01-01T00:00:0{number}Z"
+            records.append(record("response", url, date, page(path, "words"), 10 * number + 1))
+            records.append(
+                record(
+                    "request",
+                    url,
+                    date,
+                    f"GET {path} HTTP/1.1\r\nSec-Fetch-Dest: {destination}\r\n\r\n".encode(),
+                    10 * number + 2,
+                    "application/http;msgtype=request",
+                    more=[f"WARC-Concurrent-To: <urn:uuid:00000000-0000-4000-8000-{10 * number + 1:012}>"],
+                )
+            )
+        done = home.run("import", "warc", self.file(home, "b.warc.gz", members(*records)))
+        self.assertEqual(done.code, 0, str(done))
+        urls = sorted(one["url"] for one in home.run("list", "snapshots").records)
+        self.assertEqual(urls, ["http://old.test/", "http://old.test/two"])
+        self.assertEqual(len(self.rows(home, "select url from holdfast.v_capture")), 3)
+
+    def test_damaged_records_are_named_and_the_others_kept(self):
+        home = self.place()
+        parts = [gzip.compress(one) for one in SITE]
+        where = len(parts[0]) + len(parts[1])
+        parts[2] = parts[2][:-12] + bytes(4) + parts[2][-8:]
+        path = self.file(home, "broken.warc.gz", b"".join(parts) + b"the end is no record")
+        done = home.run("import", "warc", path)
+        self.assertEqual(done.code, 1, str(done))
+        self.assertEqual(done.records[-1]["imported"], 2)
+        defects = [one["path"] for one in done.records if one["type"] == "Defect"]
+        self.assertIn(f"{path} at {where}", defects)
+        urls = self.rows(home, "select url from holdfast.v_capture order by 1")
+        self.assertEqual(urls, ["http://old.test/", "http://old.test/gone", "http://old.test/second"])
+
+    def test_a_wacz_file_has_its_own_list_of_pages(self):
+        home = self.place()
+        lines = [
+            {"format": "json-pages-1.0", "id": "pages"},
+            {
+                "url": "http://old.test/second",
+                "ts": "2020-06-02T11:00:00Z",
+                "title": "Listed",
+                "text": "a curlew calls",
+            },
+            {"url": "javascript:alert(1)", "ts": "2020-06-02T11:00:00Z"},
+            {"url": "http://old.test/", "ts": "long ago"},
+        ]
+        body = "\n".join(map(json.dumps, lines)) + "\n[}\n"
+        path = self.file(home, "x.wacz", wacz({"archive/data.warc.gz": members(*SITE), "pages/pages.jsonl": body}))
+        done = home.run("import", "warc", path)
+        self.assertEqual((done.code, done.records[-1]["imported"]), (1, 1), str(done))
+        told = " ".join(one["detail"] for one in done.records if one["type"] == "Defect")
+        for word in ("line 5 is not JSON", "long ago", "javascript"):
+            self.assertIn(word, told)
+        self.assertEqual(home.run("list", "snapshots").records[0]["title"], "Listed")
+        self.assertEqual(len(self.rows(home, "select url from holdfast.v_capture")), 4)
+        self.assertTrue(home.run("search", "curlew").records)
+
+    def test_hostile_files_end_in_clear_errors(self):
+        home = self.place()
+        home.run("status")
+        one = SITE[0]
+        whole = members(one)
+        outside = home.path.parent / "evil.warc.gz"
+        zeros = bytes(200 << 20)
+        cases = {
+            "empty.warc": (b"", "no page"),
+            "text.warc.gz": (b"this is no archive at all, but text", "no page"),
+            "short.warc.gz": (whole[: len(whole) // 2], "no page"),
+            "member.warc.gz": (gzip.compress(one + SITE[3]), "no page"),
+            "bomb.warc.gz": (gzip.compress(one + zeros), "no page"),
+            "huge.warc": (
+                record("response", "http://x.test/", "2020-01-01T00:00:00Z", b"x", 1, length=2**63),
+                "no page",
+            ),
+            "wrap.warc.gz": (
+                gzip.compress(record("response", "http://x.test/", "2020-01-01T00:00:00Z", b"x", 1, length=2**64 - 1)),
+                "no page",
+            ),
+            "minus.warc": (record("response", "http://x.test/", "2020-01-01T00:00:00Z", b"x", 1, length=-1), "no page"),
+            "long.warc": (
+                record("response", "http://x.test/", "2020-01-01T00:00:00Z", b"x", 1, length=1 << 39),
+                "no page",
+            ),
+            "head.warc": (b"WARC/1.1\r\n" + b"A: " + b"b" * (1 << 20), "no page"),
+            "not.wacz": (b"PK\3\4 and nothing more", "WACZ"),
+            "none.wacz": (wacz({"readme": b"x"}), "WACZ"),
+            "up.wacz": (wacz({"../evil.warc.gz": whole, "archive/../../evil.warc.gz": whole}), "WACZ"),
+            "bomb.wacz": (wacz({"archive/a.warc": zeros}, zipfile.ZIP_DEFLATED), "unpacks to more"),
+            "cut.wacz": (wacz({"archive/a.warc.gz": whole})[:200], "no page|WACZ"),
+        }
+        for name, (body, expected) in cases.items():
+            with self.subTest(name):
+                done = home.run("import", "warc", self.file(home, name, body))
+                self.assertNotIn(done.code, (0, 70), str(done))
+                self.assertRegex(done.err + done.out, expected)
+                self.assertIn(name, done.err + done.out)
+        self.assertFalse(outside.exists())
+        self.assertFalse(list(home.path.rglob("evil*")))
+        self.assertEqual(self.rows(home, "select count(*) from holdfast.v_snapshot"), ["0"])
+        missing = home.run("import", "warc", home.path / "none.warc")
+        self.assertEqual(missing.code, 64, str(missing))
+
+
+if __name__ == "__main__":
+    unittest.main()
