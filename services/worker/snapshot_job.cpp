@@ -88,10 +88,11 @@ awaitable<SnapshotJob::Ending> SnapshotJob::run() {
   if (failure) co_await reap();
   if (failure && !interrupted_.empty()) failure = Failure{Failure::Kind::interrupted, interrupted_};
   if (failure) co_await remove_published();
-  auto ending = Ending::lost;
-  if (!failure || lost_.empty()) ending = co_await hand_in(failure);
+  // No hook runs any more. The next page may begin in the same turn that this one ends in, and needs the way out.
   tell_traffic();
   route_.reset();
+  auto ending = Ending::lost;
+  if (!failure || lost_.empty()) ending = co_await hand_in(failure);
   if (ending == Ending::sealed && !failure) co_await session_.list_stored(std::move(stored_));
   session_ = {};
   if (ending == Ending::lost || ending == Ending::cancelled) {

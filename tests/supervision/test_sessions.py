@@ -161,6 +161,14 @@ class Sessions(WorkerCase):
         self.assertFalse((home.gates / "arguments").exists())
         self.assertEqual(home.run("check").records, [])
 
+    def test_every_page_has_a_way_out(self):
+        home = self.worker_place(WORKER_SNAPSHOTS=4)
+        home.hook("page", "on_Snapshot__50_page.sh", "echo done >page.txt")
+        home.work()
+        home.queue(*(f"https://site.test/{number}" for number in range(40)), plugins="page")
+        self.until_sealed(home, 40)
+        self.assertEqual(home.sql("select count(*) from holdfast.attempt"), [["0"]], "a page was released")
+
     def test_the_heartbeat_follows_no_link(self):
         home = self.worker_place()
         victim = home.path / "victim"
