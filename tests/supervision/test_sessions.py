@@ -162,11 +162,11 @@ class Sessions(WorkerCase):
         self.assertEqual(home.run("check").records, [])
 
     def test_every_page_has_a_way_out(self):
-        home = self.worker_place(WORKER_SNAPSHOTS=4)
-        home.hook("page", "on_Snapshot__50_page.sh", "echo done >page.txt")
+        home = self.worker_place(WORKER_SNAPSHOTS=12, HOOK_SANDBOX="auto")
+        home.hook("page", "on_Snapshot__50_page.sh", "sleep 0.3; echo done >page.txt")
         home.work()
-        home.queue(*(f"https://site.test/{number}" for number in range(40)), plugins="page")
-        self.until_sealed(home, 40)
+        home.queue(*(f"https://site.test/{number}" for number in range(72)), plugins="page")
+        self.until_sealed(home, 72)
         self.assertEqual(home.sql("select count(*) from holdfast.attempt"), [["0"]], "a page was released")
 
     def test_the_heartbeat_follows_no_link(self):
