@@ -132,17 +132,17 @@ Migrator::Migrator(std::vector<MigrationFile> numbered, std::vector<MigrationFil
   }
 }
 
-MigrationReport Migrator::migrate(Connection& connection, bool force) const {
+MigrationReport Migrator::migrate(Connection& connection, const MigrateOptions& options) const {
   for (int attempt = 1;; ++attempt) {
     try {
-      return migrate_once(connection, force);
+      return migrate_once(connection, options);
     } catch (const DatabaseError& error) {
       if (error.sqlstate() != kDeadlock || attempt == kDeadlocks) throw;
     }
   }
 }
 
-MigrationReport Migrator::migrate_once(Connection& connection, bool force) const {
+MigrationReport Migrator::migrate_once(Connection& connection, const MigrateOptions& options) const {
   MigrationReport report;
   connection.transaction([&](Transaction& transaction) {
     report = {};
@@ -156,20 +156,26 @@ MigrationReport Migrator::migrate_once(Connection& connection, bool force) const
       const int number = number_of(file.name);
       if (is_breaking(file) && !ledger.empty())
         transaction.call("select holdfast.shut_out_older_programs($1::integer, $2::boolean)",
-                         Params::of(number, force));
+                         Params::of(number, options.force));
       apply(transaction, file, number);
       report.applied.emplace_back(file.name);
     }
-    // All of them: functions depend on each other and on the tables, and the last file grants what the others define.
-    if (report.applied.empty() &&
-        std::all_of(functions_.begin(), functions_.end(), [&](const auto& file) { return is_applied(ledger, file); }))
-      return;
-    for (const auto& file : functions_) {
-      apply(transaction, file, std::nullopt);
-      report.applied.emplace_back(file.name);
-    }
+    if (!report.applied.empty() ||
+        !std::all_of(functions_.begin(), functions_.end(), [&](const auto& file) { return is_applied(ledger, file); }))
+      apply_functions(transaction, report);
+    if (!options.partition) return;
+    report.partitioned = transaction.call("select holdfast.partition_tables() as done").one().boolean("done");
+    if (report.partitioned) apply_functions(transaction, report); // views name tables that have another name now
   });
   return report;
+}
+
+// All of them: functions depend on each other and on the tables, and the last file grants what the others define.
+void Migrator::apply_functions(Transaction& transaction, MigrationReport& report) const {
+  for (const auto& file : functions_) {
+    apply(transaction, file, std::nullopt);
+    report.applied.emplace_back(file.name);
+  }
 }
 
 void Migrator::require_current(Connection& connection) const {

@@ -23,6 +23,12 @@ struct MigrationFile {
 struct MigrationReport {
   std::vector<std::string> applied; // names, in order; empty if there was nothing to do
   int revision{0};                  // highest number in the database now
+  bool partitioned{false};          // the tables were split now
+};
+
+struct MigrateOptions {
+  bool force{false};     // apply a breaking file although programs run that are too old for it
+  bool partition{false}; // split the tables that only grow by month, if they are not (holdfast.partition_tables)
 };
 
 class Migrator {
@@ -34,9 +40,9 @@ public:
   // transaction, under an advisory lock; waits at most 60 s for locks, then throws Error(temporary). Retries when
   // PostgreSQL chose it to end a deadlock with running programs. Leaves a database that is ahead as it is.
   // A breaking file is applied only if holdfast.shut_out_older_programs() agrees, else Error(refused) lists those that
-  // run; `force` applies it all the same. Throws as require_current() does if the history does not match.
+  // run. Throws as require_current() does if the history does not match.
   // A file that fails leaves nothing behind; the error names it.
-  MigrationReport migrate(Connection& connection, bool force = false) const;
+  MigrationReport migrate(Connection& connection, const MigrateOptions& options = {}) const;
 
   // Called at the start of every program. Throws Error(schema_mismatch) if the database demands a newer program or was
   // made by another build, and Error(unavailable) with the hint "holdfast migrate" if it is behind or has other
@@ -46,7 +52,8 @@ public:
   int revision() const noexcept; // highest number embedded
 
 private:
-  MigrationReport migrate_once(Connection& connection, bool force) const;
+  MigrationReport migrate_once(Connection& connection, const MigrateOptions& options) const;
+  void apply_functions(Transaction& transaction, MigrationReport& report) const;
 
   std::vector<MigrationFile> numbered_;
   std::vector<MigrationFile> functions_;

@@ -124,14 +124,15 @@ end $$;
 create or replace function holdfast.never_changes()
   returns trigger language plpgsql as $$
 -- Sealed pages, their results and their attempts are written once. Snapshots that are still open may change.
+-- Its argument is the table: a trigger of a partition is told the partition's name.
 begin
-  if tg_level = 'ROW' and tg_table_name = 'snapshot' then
+  if tg_level = 'ROW' and tg_argv[0] = 'snapshot' then
     perform from holdfast.snapshot_sealed e where e.snapshot_id = old.id and e.crawl_id = old.crawl_id;
     if not found and tg_op = 'DELETE' then return old; end if;
     if not found then return new; end if;
   end if;
   raise exception '% of % refused: sealed pages never change (by hand: set holdfast.change_sealed = on)',
-    lower(tg_op), tg_table_name using errcode = 'HF001',
+    lower(tg_op), tg_argv[0] using errcode = 'HF001',
     hint = 'holdfast.snapshot_remove() and holdfast.crawl_remove() delete a page or a crawl with its files.';
 end $$;
 
@@ -203,13 +204,13 @@ begin
     execute format(
       'create or replace trigger %1$s_never_changes before update or delete on holdfast.%1$s'
       ' for each row when (pg_trigger_depth() = 0 and not holdfast.may_change_sealed())'
-      ' execute function holdfast.never_changes()', v_table);
+      ' execute function holdfast.never_changes(%1$L)', v_table);
   end loop;
   foreach v_table in array '{crawl, snapshot, snapshot_sealed, archive_result, attempt}'::text[] loop
     execute format(
       'create or replace trigger %1$s_not_truncated before truncate on holdfast.%1$s'
       ' for each statement when (not holdfast.may_change_sealed())'
-      ' execute function holdfast.never_changes()', v_table);
+      ' execute function holdfast.never_changes(%1$L)', v_table);
   end loop;
 end $$;
 -- All but its tags, which people change at any time.
@@ -217,7 +218,7 @@ create or replace trigger snapshot_never_changes
   before delete or update of id, crawl_id, url, url_hash, depth, parent_id, found_on, title, created_at
   on holdfast.snapshot
   for each row when (not holdfast.may_change_sealed())
-  execute function holdfast.never_changes();
+  execute function holdfast.never_changes('snapshot');
 create or replace trigger snapshots_go
   after delete on holdfast.snapshot
   referencing old table as gone

@@ -12,19 +12,23 @@ namespace holdfast::cli {
 
 namespace {
 
-int migrate(Context& context, bool force) {
+int migrate(Context& context, const pg::MigrateOptions& what) {
   // Not context.connection(): that one refuses the very schema which is to be migrated.
   pg::ConnectionOptions options;
   options.statement_timeout = std::chrono::hours(1);
   pg::Connection connection(context.dsn(), options);
-  const auto report = store::migrator().migrate(connection, force);
+  const auto report = store::migrator().migrate(connection, what);
   if (context.json()) {
-    std::cout
-        << nlohmann::json{{"type", "Migration"}, {"revision", report.revision}, {"applied", report.applied}}.dump()
-        << std::endl;
+    std::cout << nlohmann::json{{"type", "Migration"},
+                                {"revision", report.revision},
+                                {"applied", report.applied},
+                                {"partitioned", report.partitioned}}
+                     .dump()
+              << std::endl;
   } else {
     for (const auto& name : report.applied)
       std::cout << "applied " << name << '\n';
+    if (report.partitioned) std::cout << "the tables that only grow are partitioned by month\n";
     std::cout << "the schema is at revision " << report.revision
               << (report.revision > store::migrator().revision() ? ", of a newer release; this program can work with it"
                   : report.applied.empty()                       ? ", nothing to do"
@@ -37,9 +41,12 @@ int migrate(Context& context, bool force) {
 } // namespace
 
 Action migrate_verb(CLI::App& command) {
-  const auto force = std::make_shared<bool>(false);
-  command.add_flag("--force", *force, "Migrate even if programs run that are too old for it");
-  return [force](Context& context) { return migrate(context, *force); };
+  const auto what = std::make_shared<pg::MigrateOptions>();
+  command.add_flag("--force", what->force, "Migrate even if programs run that are too old for it");
+  command.add_flag("--partition", what->partition,
+                   "Split the tables that only grow by month, for collections of more than 10^7 pages; locks them "
+                   "meanwhile");
+  return [what](Context& context) { return migrate(context, *what); };
 }
 
 } // namespace holdfast::cli

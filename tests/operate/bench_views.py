@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """What the views, verbs and pages for people cost in a large collection.
 
-bench_views.py [SNAPSHOTS] [--program FILE] [--markdown]
+bench_views.py [SNAPSHOTS] [--program FILE] [--markdown] [--partitioned]
     Starts a PostgreSQL of its own, fills a collection with SNAPSHOTS (default 1,000,000) and prints the median time of
     each view and function; with a built program also of each verb (the whole process) and each page. Numbers depend
     on the machine.
+    --partitioned: the tables that only grow are partitioned, with crawls of four months.
 bench_views.py --budget
-    For ctest: no times. In two collections, one four times as large as the other, each view and function reads about
-    as many pages of the database: none looks at everything. Says as well which view is not asked for here.
+    For ctest: no times. In two collections, one four times as large as the other and partitioned, each view and
+    function reads about as many pages of the database: none looks at everything. Says as well which view is not asked
+    for here.
 """
 
 import http.client
@@ -35,7 +37,12 @@ insert into holdfast.process (id, machine_id, boot_id, pid, start_ticks, process
   select holdfast.new_uuid(), 'm' || (i % 20 + 1), 'boot', i, i, 'worker', 'snapshot', 'old worker ' || i, 8, clock_timestamp(), 'exited',
          clock_timestamp() - i * interval '1 hour', 'done', clock_timestamp() - i * interval '2 hours' from generate_series(1, 5000) i;
 -- Crawls: one of half of all, one of a tenth, and many small ones.
-create temporary table c as select holdfast.new_uuid() as id, i, case i when 1 then :n / 2 when 2 then :n / 10 else (:n * 4 / 10) / 2000 end as size
+create temporary table c as
+  select case when holdfast.is_partitioned()
+              then overlay(holdfast.new_uuid()::text placing
+                     left(holdfast.first_id(holdfast.month_of(clock_timestamp(), i % 4))::text, 13) from 1)::uuid
+              else holdfast.new_uuid() end as id,
+         i, case i when 1 then :n / 2 when 2 then :n / 10 else (:n * 4 / 10) / 2000 end as size
   from generate_series(1, 2002) i;
 create temporary table s as
   select holdfast.new_uuid() as id, c.id as crawl_id, c.i, k, row_number() over () as no,
@@ -228,6 +235,7 @@ ASKS = [
     ("list webhooks", "select * from holdfast.list_webhooks(50)"),
     ("v_binary", "select * from holdfast.v_binary order by hostname, name limit 50"),
     ("v_purge", "select * from holdfast.v_purge limit 50"),
+    ("v_partition", "select * from holdfast.v_partition"),
     ("v_robots", "select * from holdfast.v_robots order by origin limit 50"),
     ("v_session_log", "select * from holdfast.v_session_log order by ended_at desc limit 50"),
     ("list binaries", "select * from holdfast.list_binaries(null, null, 50)"),
@@ -338,7 +346,7 @@ PAGES = [
 class Collection:
     """A database on the server, filled with so many snapshots."""
 
-    def __init__(self, server, name, snapshots, program=None, gap=10):
+    def __init__(self, server, name, snapshots, program=None, gap=10, partitioned=False):
         self.url = server.url(name)
         server.sql(f"create database {name}")
         if program:
@@ -354,6 +362,11 @@ class Collection:
                 (ROOT / "migrations/functions").glob("*.sql")
             )
             self.psql(text="\n".join(file.read_text() for file in files))
+        if partitioned:
+            functions = sorted((ROOT / "migrations/functions").glob("*.sql"))
+            self.psql(
+                text="\n".join(["select holdfast.partition_tables();", *(file.read_text() for file in functions)])
+            )
         self.psql("-v", f"n={snapshots}", "-v", f"gap={gap}", text=FILL)  # gap: milliseconds between two seals
         self.ids = dict(
             zip(
@@ -403,9 +416,9 @@ def times_of(call, times=9):
     return taken
 
 
-def bench(server, snapshots, program, markdown):
+def bench(server, snapshots, program, markdown, partitioned):
     print(f"filling {snapshots:,} snapshots ...", file=sys.stderr, flush=True)
-    collection = Collection(server, "bench", snapshots, program)
+    collection = Collection(server, "bench", snapshots, program, partitioned=partitioned)
     worst = 0
 
     def tell(kind, name, taken):
@@ -469,7 +482,8 @@ def bench(server, snapshots, program, markdown):
 
 
 def budget(server):
-    small, large = Collection(server, "small", 8_000, gap=300), Collection(server, "large", 32_000, gap=300)
+    small = Collection(server, "small", 8_000, gap=300)
+    large = Collection(server, "large", 32_000, gap=300, partitioned=True)
     asked = {name for _, ask in ASKS for name in re.findall(r"holdfast\.(v_\w+)", ask)}
     views = set(
         small.psql(
@@ -505,7 +519,8 @@ def main():
         if "--budget" in arguments:
             budget(server)
         else:
-            bench(server, int(numbers[0]) if numbers else 1_000_000, program, "--markdown" in arguments)
+            snapshots = int(numbers[0]) if numbers else 1_000_000
+            bench(server, snapshots, program, "--markdown" in arguments, "--partitioned" in arguments)
     finally:
         server.close()
 

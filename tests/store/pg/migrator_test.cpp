@@ -189,7 +189,7 @@ TEST_CASE("a breaking migration is refused while older programs run, and shuts t
     connection.call("update holdfast.process set lease_until = now() where label in ('d', 'e', 'f')");
     breaking.migrate(connection);
   }
-  SUBCASE("it is forced") { breaking.migrate(connection, true); }
+  SUBCASE("it is forced") { breaking.migrate(connection, {.force = true}); }
   CHECK(connection.call("select holdfast.schema_minimum() as n").one().integer("n") == 102);
   for (const auto& outcome :
        {outcome_of([&] { older().migrate(connection); }), outcome_of([&] { older().require_current(connection); })}) {
