@@ -2,8 +2,8 @@
 -- --partition` does it once. A crawl's id is a UUID of version 7, so a range of ids is a range of time; every
 -- unique and foreign key of these tables holds crawl_id; and a crawl's rows are all in one partition.
 --
--- <table>_first holds what was there before, <table>_2027_01 the crawls of a month, and <table>_other ids that
--- no month has. The duty "partitions" makes the months ahead of time.
+-- <table>_first holds what was there before, <table>_2027_01 the crawls of a month, and <table>_other ids
+-- that no month has. The duty "partitions" makes the months ahead of time.
 
 create or replace function holdfast.growing_tables()
   returns text[] language sql immutable as $$
@@ -48,12 +48,15 @@ begin
         on c.conindid = i.oid and c.conrelid = v_old and c.contype in ('p', 'u')
       where x.indrelid = v_old
   loop
-    v_renames := v_renames || format('alter index holdfast.%I rename to %I', v_one.name, v_one.name || '_first');
+    v_renames := v_renames
+      || format('alter index holdfast.%I rename to %I', v_one.name, v_one.name || '_first');
     v_makes := v_makes || v_one.statement
       || format('comment on index holdfast.%I is %L', v_one.name, v_one.about);
   end loop;
   -- The functions' files, which follow, put them on the partitioned table.
-  for v_one in select tgname as name from pg_catalog.pg_trigger where tgrelid = v_old and not tgisinternal loop
+  for v_one in
+    select tgname as name from pg_catalog.pg_trigger where tgrelid = v_old and not tgisinternal
+  loop
     execute format('drop trigger %I on holdfast.%I', v_one.name, p_table);
   end loop;
   execute format('alter table holdfast.%I rename to %I', p_table, c_first);
@@ -71,9 +74,9 @@ end $$;
 
 create or replace function holdfast.partition_tables()
   returns boolean language plpgsql as $$
--- Returns false if that is done already. No row moves, but PostgreSQL reads the tables to check them, and they
--- are locked meanwhile. Views still read the first partitions afterwards: the migrator, which calls this,
--- applies the files of functions next.
+-- Returns false if that is done already. No row moves, but PostgreSQL reads the tables to check them, and
+-- they are locked meanwhile. Views still read the first partitions afterwards: the migrator, which calls
+-- this, applies the files of functions next.
 declare
   v_bound constant uuid := holdfast.first_id(holdfast.month_of(clock_timestamp(), 1));
   v_crawl uuid;
@@ -151,7 +154,7 @@ end $$;
 
 create or replace function holdfast.partition_remove(p_month date, p_by text)
   returns bigint language plpgsql as $$
--- Removes all crawls of a month, which must be sealed, by dropping its partitions. Returns the number of crawls.
+-- Removes all crawls of a month, which must be sealed, by dropping its partitions. Returns how many crawls.
 declare
   v_from constant uuid := holdfast.first_id(holdfast.month_of(p_month::timestamp at time zone 'UTC', 0));
   v_to constant uuid := holdfast.first_id(holdfast.month_of(p_month::timestamp at time zone 'UTC', 1));

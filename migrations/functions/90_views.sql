@@ -127,8 +127,16 @@ create or replace view holdfast.v_result as
                  bigint '0', null::integer, null::integer, null::bigint, null::bigint, null::bigint,
                  started_at, null::timestamptz, jsonb '[]', process_id
             from holdfast.running_hook) r
-    join holdfast.snapshot s on s.id = r.snapshot_id and s.crawl_id = r.crawl_id
-    left join holdfast.snapshot_sealed e on e.snapshot_id = r.snapshot_id and e.crawl_id = r.crawl_id
+    -- "limit 1" tells the planner that there is one row: on partitioned tables it knows no foreign key, expects
+    -- few rows of a join over two columns, and then sorts all results to show the first.
+    cross join lateral (select s.url
+                          from holdfast.snapshot s
+                          where s.id = r.snapshot_id and s.crawl_id = r.crawl_id
+                          limit 1) s
+    left join lateral (select e.fence
+                         from holdfast.snapshot_sealed e
+                         where e.snapshot_id = r.snapshot_id and e.crawl_id = r.crawl_id
+                         limit 1) e on true
     where r.status <> 'started'
       or exists (select
                    from holdfast.snapshot_queue q
@@ -146,7 +154,10 @@ comment on column holdfast.v_result.counts is 'False if the snapshot was sealed 
 create or replace view holdfast.v_failure as
   select r.ended_at, s.url, r.plugin, r.error, r.snapshot_id, r.crawl_id, r.hook_name, r.fence, s.host
     from holdfast.archive_result r
-    join holdfast.snapshot s on s.id = r.snapshot_id and s.crawl_id = r.crawl_id
+    cross join lateral (select s.url, s.host
+                          from holdfast.snapshot s
+                          where s.id = r.snapshot_id and s.crawl_id = r.crawl_id
+                          limit 1) s -- as in v_result
     where r.status = 'failed'
       and not exists (select
                         from holdfast.attempt a

@@ -225,14 +225,30 @@ comment on function holdfast.list_running(uuid, uuid, text, bigint, text) is
 create or replace function holdfast.list_failures(p_crawl uuid,
     p_snapshot uuid, p_url text, p_limit bigint, p_plugin text default null, p_host text default null,
     p_since timestamptz default null)
-  returns setof holdfast.v_failure language sql stable as $$
-  select *
-    from holdfast.v_failure
-    where (p_crawl is null or crawl_id = p_crawl) and (p_snapshot is null or snapshot_id = p_snapshot)
-      and (p_plugin is null or plugin = p_plugin) and holdfast.has_part(url, p_url)
-      and (p_host is null or host = p_host) and (p_since is null or ended_at >= p_since)
-    order by ended_at desc limit p_limit
-$$;
+  returns setof holdfast.v_failure
+  language plpgsql stable set plan_cache_mode = force_custom_plan set jit = off as $$
+-- A part of a URL is found by the index of snapshots, all else by that of failures.
+begin
+  if p_url is null then
+    return query
+      select *
+        from holdfast.v_failure
+        where (p_crawl is null or crawl_id = p_crawl) and (p_snapshot is null or snapshot_id = p_snapshot)
+          and (p_plugin is null or plugin = p_plugin) and (p_host is null or host = p_host)
+          and (p_since is null or ended_at >= p_since)
+        order by ended_at desc limit p_limit;
+  else
+    return query
+      select f.*
+        from holdfast.snapshot s
+        join holdfast.v_failure f on f.snapshot_id = s.id and f.crawl_id = s.crawl_id
+        where holdfast.has_part(s.url, p_url) and (p_crawl is null or s.crawl_id = p_crawl)
+          and (p_snapshot is null or s.id = p_snapshot)
+          and (p_plugin is null or f.plugin = p_plugin) and (p_host is null or s.host = p_host)
+          and (p_since is null or f.ended_at >= p_since)
+        order by f.ended_at desc limit p_limit;
+  end if;
+end $$;
 comment on function holdfast.list_failures(uuid, uuid, text, bigint, text, text, timestamptz) is
   'Failures: holdfast list failures.';
 

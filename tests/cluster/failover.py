@@ -195,7 +195,8 @@ class Pair(stage.Stage):
 
 
 def kills(holdfast, synchronous, trials, keep, say):
-    """The primary is killed with all its processes, the standby promoted, the killed one made its standby, and so on."""
+    """The primary is killed with all its processes, the standby promoted, the killed one made its standby, again and
+    again."""
     with contextlib.closing(Pair(holdfast, synchronous, keep=keep)) as place:
         place.start()
         times, lost = [], 0
@@ -311,7 +312,8 @@ def split(holdfast, keep, say):
 
 
 def lost_crawl(holdfast, keep, say):
-    """A crawl that was sealed while the standby lagged is lost with the primary; verify finds its files, adopt its rows."""
+    """A crawl that was sealed while the standby lagged is lost with the primary; verify finds its files, adopt its
+    rows."""
     with contextlib.closing(Pair(holdfast, False, workers=1, keep=keep)) as place:
         place.start()
         place.add_pages("kept", 4)

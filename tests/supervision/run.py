@@ -5,7 +5,7 @@
 
 Without --full each takes seconds; with it, hostile and killed run as a plain user too (where we are root; a few of
 the hostile ones do so always), and in several rounds. All of it runs as a plain user from the start,
-too: runuser -u nobody -- ... Figures are printed.
+too: runuser -u nobody -- ... It prints figures.
 """
 
 import argparse

@@ -130,7 +130,8 @@ class Modules(unittest.TestCase):
         self.assertEqual(wrong, [])
 
     def test_sql_stands_only_in_store(self):
-        """And where the database is made and migrated, or is of another program. A command line that is shown is not ours."""
+        """And where the database is made and migrated, or is of another program. A command line that is shown is not
+        ours."""
         statement = re.compile(
             r'(?<!\\)"\s*(select|insert into|update|delete from|alter table|create table) [^"]*("|$)'
         )
