@@ -66,8 +66,8 @@ std::shared_ptr<PrivateNetwork> PrivateNetwork::make(const std::filesystem::path
   launcher.duplicate(theirs.get(), shim::kControlDescriptor);
   launcher.close_from(shim::kControlDescriptor + 1);
   boost::system::error_code failure;
-  auto helper =
-      launcher(io.get_executor(), failure, shim, std::vector<std::string>{"network", std::to_string(listeners)});
+  auto helper = launcher(io.get_executor(), failure, shim.string(),
+                         std::vector<std::string>{"network", std::to_string(listeners)});
   if (failure) throw Error(ErrorClass::system, "cannot start " + shim.string() + ": " + failure.message());
   theirs.reset();
   int error = 0;
