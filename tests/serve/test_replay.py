@@ -3,6 +3,7 @@
 import contextlib
 import gzip
 import http.client
+import http.server
 import json
 import os
 import re
@@ -10,6 +11,9 @@ import shutil
 import socket
 import subprocess
 import sys
+import tarfile
+import tempfile
+import threading
 import unittest
 import zipfile
 from pathlib import Path
@@ -23,6 +27,9 @@ ROOT = Path(__file__).resolve().parents[2]
 TOOLS = Path(os.environ.get("HOLDFAST_TEST_TOOLS", Path(PROGRAM or "/").parents[1] / "replay-tools"))
 
 
+WINDOW = (1440, 900)  # RESOLUTION: pages are captured in it
+
+
 def tools():
     """A Python environment with the field's own tools; made once."""
     if not (TOOLS / "done").exists():
@@ -30,6 +37,66 @@ def tools():
         subprocess.run([TOOLS / "bin/pip", "install", "-q", "pywb", "warcio", "wacz"], check=True, timeout=600)
         (TOOLS / "done").touch()
     return TOOLS / "bin"
+
+
+def wabac():
+    """The service worker with which ReplayWeb.page reads archives; fetched once."""
+    if not (TOOLS / "wabac.js").exists():
+        with tempfile.TemporaryDirectory(dir=TOOLS) as place:
+            pack = ["npm", "pack", "--silent", "--pack-destination", place, "@webrecorder/wabac@2"]
+            subprocess.run(pack, check=True, timeout=600, cwd=place, stdout=subprocess.DEVNULL)
+            with tarfile.open(next(Path(place).glob("*.tgz"))) as package:
+                (Path(place) / "wabac.js").write_bytes(package.extractfile("package/dist/sw.js").read())
+            (Path(place) / "wabac.js").rename(TOOLS / "wabac.js")
+    return TOOLS / "wabac.js"
+
+
+class RangesOfFiles(http.server.BaseHTTPRequestHandler):
+    """Files by name, whole or a range of one: what a replayer in a browser asks for."""
+
+    files = {}
+
+    def do_GET(self):
+        self.answer(True)
+
+    def do_HEAD(self):
+        self.answer(False)
+
+    def answer(self, with_body):
+        kind, body = self.files.get(self.path.partition("?")[0], ("text/plain", None))
+        self.send_response(200 if body is not None else 404)
+        asked = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", ""))
+        if body is not None and asked:
+            first, last = asked.groups()
+            begin = int(first) if first else len(body) - int(last)
+            end = min(int(last) + 1, len(body)) if first and last else len(body)
+            self._headers_buffer.clear()
+            self.send_response(206)
+            self.send_header("Content-Range", f"bytes {begin}-{end - 1}/{len(body)}")
+            body = body[begin:end]
+        self.send_header("Accept-Ranges", "bytes")
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body or b"")))
+        self.end_headers()
+        if with_body:
+            self.wfile.write(body or b"")
+
+    def log_message(self, *_):
+        pass
+
+
+@contextlib.contextmanager
+def served(files):
+    """An origin with these files: {path: (type, bytes)}."""
+    handler = type("Handler", (RangesOfFiles,), {"files": files})
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 @unittest.skipUnless(CHROMIUM, "chromium is not installed")
@@ -204,6 +271,65 @@ class Replay(Case):
         self.assertIn("like the capture", page)
         self.assertEqual(len(self.replays("--every", "2")), 1)
 
+    def captured(self):
+        """Of each page: its name, the time of its capture and its screenshot."""
+        for name in ("index.html", "storm.html"):
+            directory = self.home.run("list", "snapshots", "--url", name).records[0]["directory"]
+            picture = self.home.data / "archive" / directory / "screenshot/screenshot.png"
+            yield name, self.cdx(f"{self.site}/{name}")[0]["timestamp"], picture
+
+    def check_picture(self, browser, replayer, name, captured, frame=""):
+        """The page, in a frame or not, looks as it did; both pictures stay where HOLDFAST_TEST_SCREENSHOTS says."""
+        page = f"{frame}.contentDocument" if frame else "document"
+        title = re.search("<title>(.*?)</title>", (ROOT / f"deploy/demo-site/site/{name}").read_text())[1]
+        browser.until(
+            "the page is there",
+            f"(page => page.readyState == 'complete' && page.title == {json.dumps(title)} && "
+            "[...page.images].every(i => i.complete && i.naturalWidth > 0) && page.fonts.status == 'loaded')"
+            f"({page})",
+        )
+        if frame:  # as high as what is in it
+            browser.value(f"{frame}.height = {page}.documentElement.scrollHeight")
+        replayed = browser.full_page(*WINDOW)
+        score = browser.same_pixels(captured.read_bytes(), replayed)
+        place = Path(os.environ.get("HOLDFAST_TEST_SCREENSHOTS", self.home.path))
+        (place / f"{replayer}-{name}-replayed.png").write_bytes(replayed)
+        (place / f"{replayer}-{name}-captured.png").write_bytes(captured.read_bytes())
+        print(f"\n{replayer}: {name}: {score:.5f} of the pixels are equal", file=sys.stderr)
+        self.assertGreater(score, 0.999, name)
+
+    @unittest.skipUnless(shutil.which("npm"), "npm is not installed")
+    def test_wabac_replays_an_export(self):
+        path = self.home.path / "for-wabac.wacz"
+        self.assertEqual(self.home.run("export", "--all", "-o", path).code, 0)
+        files = {
+            "/": ("text/html", b"<!doctype html><title>replay</title><body style='margin: 0'></body>"),
+            "/wabac.js": ("text/javascript", wabac().read_bytes()),
+            "/all.wacz": ("application/wacz", path.read_bytes()),
+        }
+        with served(files) as origin, contextlib.closing(Chromium()) as browser:
+            browser.open(origin + "/")
+            loaded = browser.value(
+                "navigator.serviceWorker.register('/wabac.js').then(() => navigator.serviceWorker.ready)"
+                ".then(registration => new Promise(done => {"
+                "  navigator.serviceWorker.onmessage = ({data}) => {"
+                "    if (data.msg_type === 'collAdded' || data.error) done(data.error || data.msg_type);"
+                "  };"
+                f"  registration.active.postMessage({{msg_type: 'addColl', name: 'all', file: {{sourceUrl: '{origin}/all.wacz'}}}});"
+                "}))"
+            )
+            self.assertEqual(loaded, "collAdded")
+            pages = browser.value("fetch('/w/api/c/all?all=1').then(answer => answer.json()).then(all => all.pages)")
+            self.assertEqual({page["url"] for page in pages}, {f"{self.site}/index.html", f"{self.site}/storm.html"})
+            width, height = WINDOW
+            for name, stamp, picture in self.captured():
+                browser.open(origin + "/")
+                browser.value(
+                    f'document.body.innerHTML = \'<iframe style="border: 0; display: block" width={width} height={height}'
+                    f' src="/w/all/{stamp}mp_/{self.site}/{name}"></iframe>\''
+                )
+                self.check_picture(browser, "wabac", name, picture, "document.querySelector('iframe')")
+
     def test_a_replay_tells_what_is_missing(self):
         with self.index_to_change():
             self.sql("delete from holdfast.capture where url like '%/storm.png'")
@@ -353,11 +479,10 @@ class Replay(Case):
             self.assertIn(f"{self.site}/storm.png", " ".join(asked))
             for url in asked:
                 self.assertTrue(url.startswith(f"http://127.0.0.1:{port}/"), url)
-            title = browser.value("document.title")
+            for name, at, picture in self.captured():
+                browser.open(f"http://127.0.0.1:{port}/archive/{at}mp_/{self.site}/{name}")
+                self.check_picture(browser, "pywb", name, picture)
             self.check_links(port)
-        self.assertEqual(
-            title, re.search("<title>(.*?)</title>", (ROOT / "deploy/demo-site/site/storm.html").read_text())[1]
-        )
 
     def check_links(self, port):
         environment = {
