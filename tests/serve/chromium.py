@@ -35,7 +35,7 @@ SAME_PIXELS = """(async (...encoded) => {
 
 
 class Chromium:
-    def __init__(self, width=1280, height=900):
+    def __init__(self, width=1280, height=900, flags=()):
         self.profile = tempfile.mkdtemp(prefix="holdfast-browser-")
         read_commands, self.commands = os.pipe()
         self.replies, write_replies = os.pipe()
@@ -46,7 +46,7 @@ class Chromium:
             os.dup2(first, 3)
             os.dup2(second, 4)
 
-        arguments = [PROGRAM, *FLAGS, f"--user-data-dir={self.profile}", f"--window-size={width},{height}"]
+        arguments = [PROGRAM, *FLAGS, *flags, f"--user-data-dir={self.profile}", f"--window-size={width},{height}"]
         if os.geteuid() == 0:
             arguments.append("--no-sandbox")
         self.process = subprocess.Popen(

@@ -298,10 +298,9 @@ class Replay(Case):
         print(f"\n{replayer}: {name}: {score:.5f} of the pixels are equal", file=sys.stderr)
         self.assertGreater(score, 0.999, name)
 
-    @unittest.skipUnless(shutil.which("npm"), "npm is not installed")
-    def test_wabac_replays_an_export(self):
-        path = self.home.path / "for-wabac.wacz"
-        self.assertEqual(self.home.run("export", "--all", "-o", path).code, 0)
+    @contextlib.contextmanager
+    def in_wabac(self, path):
+        """Opens a WACZ file in ReplayWeb.page's reader: a browser, the URLs in its list, and what shows one of them."""
         files = {
             "/": ("text/html", b"<!doctype html><title>replay</title><body style='margin: 0'></body>"),
             "/wabac.js": ("text/javascript", wabac().read_bytes()),
@@ -315,19 +314,30 @@ class Replay(Case):
                 "  navigator.serviceWorker.onmessage = ({data}) => {"
                 "    if (data.msg_type === 'collAdded' || data.error) done(data.error || data.msg_type);"
                 "  };"
-                f"  registration.active.postMessage({{msg_type: 'addColl', name: 'all', file: {{sourceUrl: '{origin}/all.wacz'}}}});"
+                f"  const file = {{sourceUrl: '{origin}/all.wacz'}};"
+                "  registration.active.postMessage({msg_type: 'addColl', name: 'all', file});"
                 "}))"
             )
             self.assertEqual(loaded, "collAdded")
-            pages = browser.value("fetch('/w/api/c/all?all=1').then(answer => answer.json()).then(all => all.pages)")
-            self.assertEqual({page["url"] for page in pages}, {f"{self.site}/index.html", f"{self.site}/storm.html"})
-            width, height = WINDOW
-            for name, stamp, picture in self.captured():
-                browser.open(origin + "/")
+            listed = browser.value("fetch('/w/api/c/all?all=1').then(answer => answer.json()).then(all => all.pages)")
+
+            def show(url, stamp):
+                browser.open(origin + "/")  # an archived page is shown in a frame only
                 browser.value(
-                    f'document.body.innerHTML = \'<iframe style="border: 0; display: block" width={width} height={height}'
-                    f' src="/w/all/{stamp}mp_/{self.site}/{name}"></iframe>\''
+                    'document.body.innerHTML = \'<iframe style="border: 0; display: block"'
+                    f' width={WINDOW[0]} height={WINDOW[1]} src="/w/all/{stamp}mp_/{url}"></iframe>\''
                 )
+
+            yield browser, {page["url"] for page in listed}, show
+
+    @unittest.skipUnless(shutil.which("npm"), "npm is not installed")
+    def test_wabac_replays_an_export(self):
+        path = self.home.path / "for-wabac.wacz"
+        self.assertEqual(self.home.run("export", "--all", "-o", path).code, 0)
+        with self.in_wabac(path) as (browser, listed, show):
+            self.assertEqual(listed, {f"{self.site}/index.html", f"{self.site}/storm.html"})
+            for name, stamp, picture in self.captured():
+                show(f"{self.site}/{name}", stamp)
                 self.check_picture(browser, "wabac", name, picture, "document.querySelector('iframe')")
 
     def test_a_replay_tells_what_is_missing(self):
@@ -439,6 +449,71 @@ class Replay(Case):
                 " drop table public.saved"
             )
 
+    def wayback(self, directory, path, *options, **environment):
+        """pywb, which answers at this path, with what it finds in the directory: its port and process."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        with open(directory / "log", "w") as log:
+            wayback = subprocess.Popen(
+                [self.bin / "wayback", "-b", "127.0.0.1", "-p", str(port), "-d", directory, *options],
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **environment},
+            )
+        self.addCleanup(self.finish, wayback)
+
+        def listens():
+            self.assertIsNone(wayback.poll(), (directory / "log").read_text())
+            with contextlib.suppress(OSError):
+                return self.get(port, path)
+            return None
+
+        until("pywb listens", listens)
+        return port, wayback
+
+    @unittest.skipUnless(shutil.which("npm"), "npm is not installed")
+    def test_an_archive_of_other_tools_is_imported_and_replayed(self):
+        """Chromium through pywb's recorder, packed by py-wacz; imported, exported, and shown by wabac."""
+        directory = self.home.path / "recorder"
+        directory.mkdir()
+        subprocess.run([self.bin / "wb-manager", "init", "foreign"], cwd=directory, check=True, timeout=60)
+        port, recorder = self.wayback(directory, "/", "--live", "--proxy", "foreign", "--proxy-record")
+        proxy = (f"--proxy-server=127.0.0.1:{port}", "--proxy-bypass-list=<-loopback>")
+        pages = ("index.html", "storm.html")
+        with self.demo_site() as site, contextlib.closing(Chromium(flags=proxy)) as browser:
+            for name in pages:
+                browser.open(f"{site}/{name}")
+                browser.until("its pictures are there", "[...document.images].every(i => i.complete && i.naturalWidth)")
+                (directory / f"{name}.png").write_bytes(browser.full_page(*WINDOW))
+        recorder.terminate()
+        recorder.wait(60)
+        warcs = list((directory / "collections/foreign/archive").glob("*.warc.gz"))
+        made = directory / "foreign.wacz"
+        subprocess.run(
+            [self.bin / "wacz", "create", "--detect-pages", "--text", "-o", made, "-f", *warcs], check=True, timeout=120
+        )
+        home = self.place()
+        done = home.run("import", "warc", made)
+        self.assertEqual(done.code, 0, str(done))
+        urls = {one["url"] for one in home.run("list", "snapshots").records}
+        self.assertEqual(urls, {f"{site}/{name}" for name in pages})
+        verified = home.run("verify", "--all")
+        self.assertEqual(verified.code, 0, str(verified))
+        told = home.run("verify", "--all", "--replay", env={"CHROME_SANDBOX": "false"})
+        replays = [one for one in told.records if one["type"] == "Replay"]
+        self.assertEqual([(one["missing"], one["problem"]) for one in replays], [(0, "")] * 2, str(told))
+        again = home.path / "again.wacz"
+        self.assertEqual(home.run("export", "--all", "-o", again).code, 0)
+        subprocess.run([self.bin / "wacz", "validate", "-f", again], check=True, timeout=120, stdout=subprocess.DEVNULL)
+        with self.in_wabac(again) as (browser, listed, show):
+            self.assertEqual(listed, urls)
+            for name in pages:
+                show(f"{site}/{name}", "")
+                self.check_picture(
+                    browser, "foreign", name, directory / f"{name}.png", "document.querySelector('iframe')"
+                )
+
     def test_stock_pywb_replays_the_collection(self):
         directory = self.home.path / "pywb"
         directory.mkdir()
@@ -447,22 +522,7 @@ class Replay(Case):
             f"    index: cdx+http://127.0.0.1:{self.port}/cdx\n"
             f"    archive_paths: http://127.0.0.1:{self.files}/\n"
         )
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        with open(directory / "log", "w") as log:
-            wayback = subprocess.Popen(
-                [self.bin / "wayback", "-b", "127.0.0.1", "-p", str(port), "-d", directory], stdout=log, stderr=log
-            )
-        self.addCleanup(self.finish, wayback)
-
-        def listens():
-            self.assertIsNone(wayback.poll(), (directory / "log").read_text())
-            with contextlib.suppress(OSError):
-                return self.get(port, "/archive/")
-            return None
-
-        until("pywb listens", listens)
+        port, _ = self.wayback(directory, "/archive/")
         stamp = self.cdx(f"{self.site}/storm.html")[0]["timestamp"]
         with contextlib.closing(Chromium()) as browser:
             browser.open(f"http://127.0.0.1:{port}/archive/{stamp}/{self.site}/storm.html")
