@@ -22,6 +22,8 @@ from urllib.parse import quote
 from chromium import PROGRAM as CHROMIUM
 from chromium import Chromium
 from support import PROGRAM, Case, until
+from test_import_warc import brotli, members, record, zstd
+from test_import_warc import http as http_response
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = Path(os.environ.get("HOLDFAST_TEST_TOOLS", Path(PROGRAM or "/").parents[1] / "replay-tools"))
@@ -381,6 +383,7 @@ class Replay(Case):
         self.assertEqual(verified.code, 0, str(verified))
         self.check_replays(home, 2)
         self.check_export(home, second)
+        self.check_adopted(home, rows(f"select file, url, digest {picture} order by file"))
         self.assertEqual(home.run("remove", "--yes", second).code, 0)
         self.assertEqual(rows(f"select mime {picture}"), [])
         style = [str(one.relative_to(home.data / "archive")) for one in home.data.glob("archive/kept/*/*/*/*")]
@@ -390,6 +393,23 @@ class Replay(Case):
         self.assertEqual(home.run("remove", "--yes", home.run("list", "crawls").records[0]["id"]).code, 0)
         self.assertFalse(list(home.data.glob("archive/kept/*")))
         self.assertEqual(rows("select * from holdfast.check_invariants()"), [])
+
+    def check_adopted(self, home, expected):
+        """The rows that are made again from the files know what the removed snapshot has left to others."""
+        copy = self.place()
+        archive = copy.path / "archive"
+        shutil.copytree(home.data / "archive", archive, symlinks=True)
+        copy.environment.update(HOLDFAST_ARCHIVE_ROOT=str(archive), CHROME_SANDBOX="false")
+        adopted = copy.run("adopt")
+        kept = len(list(archive.glob("kept/*/*/*/*")))
+        self.assertGreater(kept, 0)
+        self.assertEqual((adopted.code, adopted.records[-1]["records"]), (0, kept), str(adopted))
+        query = "select file, url, digest from holdfast.v_capture where url like '%/storm.png' order by file"
+        self.assertEqual(copy.run("psql", "-Atc", query).out.splitlines(), expected)
+        again = copy.run("adopt")
+        self.assertEqual((again.code, again.records[-1]["records"]), (0, 0), str(again))
+        self.check_replays(copy, 2)
+        self.assertEqual(copy.run("psql", "-Atc", "select * from holdfast.check_invariants()").out, "")
 
     def check_replays(self, home, count):
         told = home.run("verify", "--all", "--replay")
@@ -449,17 +469,17 @@ class Replay(Case):
                 " drop table public.saved"
             )
 
-    def wayback(self, directory, path, *options, **environment):
+    def wayback(self, directory, path, *options, program=None, **environment):
         """pywb, which answers at this path, with what it finds in the directory: its port and process."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         with open(directory / "log", "w") as log:
             wayback = subprocess.Popen(
-                [self.bin / "wayback", "-b", "127.0.0.1", "-p", str(port), "-d", directory, *options],
+                program or [self.bin / "wayback", "-b", "127.0.0.1", "-p", str(port), "-d", directory, *options],
                 stdout=log,
                 stderr=log,
-                env={**os.environ, **environment},
+                env={**os.environ, "REPLAY_PORT": str(port), **environment},
             )
         self.addCleanup(self.finish, wayback)
 
@@ -471,6 +491,33 @@ class Replay(Case):
 
         until("pywb listens", listens)
         return port, wayback
+
+    def test_a_replay_undoes_the_codings_of_bodies(self):
+        home, url = self.place(), "http://coded.test/"
+        page = b"<!doctype html><title>Coded</title><link rel=stylesheet href=a.css><img src=b.svg>" + b" " * 300
+        style = b"body { background: #070 } " + b" " * 300
+        picture = b"<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'><rect width='9' height='9'/></svg>"
+        parts = (
+            ("", "text/html", "br", brotli(page)),
+            ("a.css", "text/css", "zstd", zstd(style)),
+            ("b.svg", "image/svg+xml", "gzip, br", brotli(gzip.compress(picture))),
+        )
+        records = [
+            record(
+                "response",
+                url + name,
+                f"2024-01-01T00:00:0{i}Z",
+                http_response(body, kind, more=f"Content-Encoding: {how}\r\n"),
+                i,
+            )
+            for i, (name, kind, how, body) in enumerate(parts)
+        ]
+        (home.path / "coded.warc.gz").write_bytes(members(*records))
+        self.assertEqual(home.run("import", "warc", home.path / "coded.warc.gz").code, 0)
+        told = home.run("verify", "--all", "--replay", env={"CHROME_SANDBOX": "false"})
+        self.assertEqual(told.code, 0, str(told))
+        replay = next(one for one in told.records if one["type"] == "Replay")
+        self.assertEqual((replay["resources"], replay["missing"], replay["problem"]), (1, 0, ""), replay)
 
     @unittest.skipUnless(shutil.which("npm"), "npm is not installed")
     def test_an_archive_of_other_tools_is_imported_and_replayed(self):
@@ -543,6 +590,37 @@ class Replay(Case):
                 browser.open(f"http://127.0.0.1:{port}/archive/{at}mp_/{self.site}/{name}")
                 self.check_picture(browser, "pywb", name, picture)
             self.check_links(port)
+
+    def test_the_pywb_of_the_compose_file_signs_in_with_its_token(self):
+        token = self.home.path / "replay_token"
+        token.write_text(self.home.run("token", "add", "pywb", "--role", "reader").out)
+        server = self.home.start(
+            "serve",
+            env={"HOLDFAST_SERVE_LISTEN": "127.0.0.1:0", "HOLDFAST_SERVE_GUEST": "none"},
+            stderr=subprocess.DEVNULL,
+        )
+        self.addCleanup(self.finish, server)
+        page = int(re.search(r":(\d+)/", server.stdout.readline()).group(1))
+        self.assertEqual(self.get(page, "/cdx?url=x")[0], 401)
+        policy = self.get(page, "/")[1]["Content-Security-Policy"]
+        files = int(re.search(r"img-src 'self' http://127\.0\.0\.1:(\d+)", policy).group(1))
+        directory = self.home.path / "replay"
+        shutil.copytree(ROOT / "deploy/replay", directory)
+        stamp = self.cdx(f"{self.site}/storm.html")[0]["timestamp"]
+        environment = {
+            "PATH": f"{self.bin}:{os.environ['PATH']}",
+            "REPLAY_TOKEN_FILE": str(token),
+            "REPLAY_PAGE": f"127.0.0.1:{page}",
+            "REPLAY_FILES": f"127.0.0.1:{files}",
+            "REPLAY_ADDRESS": "127.0.0.1",
+        }
+        port, _ = self.wayback(directory, "/archive/", program=["sh", directory / "start"], **environment)
+        status, _, body = self.get(port, f"/archive/{stamp}mp_/{self.site}/storm.html")
+        self.assertEqual(status, 200, body)
+        self.assertIn((ROOT / "deploy/demo-site/site/storm.html").read_text().splitlines()[-2], body.decode())
+        compose = (ROOT / "docker-compose.yml").read_text()
+        for part in ("entrypoint: [sh, /replay/start]", "./deploy/replay:/replay:ro", "secrets: [replay_token]"):
+            self.assertIn(part, compose)
 
     def check_links(self, port):
         environment = {
