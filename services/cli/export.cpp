@@ -217,6 +217,19 @@ void export_one(const archive::Root& root, const store::ExportedSnapshot& snapsh
              archive::page_text(root, snapshot.directory, kLongestText)});
 }
 
+// A record, which may be as large as a video, to the end of another file.
+void append_range(int from, const store::Capture& record, int to) {
+  std::string piece(std::min<std::uint64_t>(record.length, 1u << 20), '\0');
+  for (std::uint64_t at = 0; at < record.length;) {
+    const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), record.length - at));
+    const auto got = ::pread(from, piece.data(), most, static_cast<off_t>(record.offset + at));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) archive::throw_errno(got < 0 ? errno : EIO, "read", record.file);
+    wacz::write_all(to, std::string_view(piece).substr(0, static_cast<std::size_t>(got)));
+    at += static_cast<std::uint64_t>(got);
+  }
+}
+
 // Records of snapshots that are not exported, to which revisit records of this one refer: as a WARC file of its own.
 void export_originals(const archive::Root& root, const std::string& snapshot,
                       const std::vector<store::Capture>& originals, Sink& sink, Exported& told) {
@@ -232,15 +245,11 @@ void export_originals(const archive::Root& root, const std::string& snapshot,
       std::cerr << "missing  " << original.file << "\n";
       continue;
     }
-    std::string record(original.length, '\0');
-    if (::pread(file.fd(), record.data(), record.size(), static_cast<off_t>(original.offset)) !=
-        static_cast<ssize_t>(record.size()))
-      archive::throw_errno(EIO, "read", original.file);
-    wacz::write_all(records.get(), record);
+    append_range(file.fd(), original, records.get());
     captures.push_back(original);
     captures.back().file = name;
     captures.back().offset = size;
-    size += record.size();
+    size += original.length;
   }
   sink.warc(name, records.get(), size);
   for (const auto& capture : captures)
@@ -326,7 +335,7 @@ auto written_to(ExportOutput* output, Work&& work) {
 int run_file_export(pg::Connection& connection, const archive::Root& root, const store::ExportQuery& query,
                     const std::string& path) {
   const bool bucket = s3::is_location(path);
-  const bool zip = path == "-" || path.substr(0, path.find('?')).ends_with(".zip");
+  const bool zip = path == "-" || (bucket ? path.substr(0, path.find('?')) : path).ends_with(".zip");
   if (bucket && !zip)
     throw base::Error(base::ErrorClass::usage, "files go to a bucket as a zip file", "-o s3://BUCKET/archive.zip");
   const auto output = zip ? open_export_output(path) : nullptr;

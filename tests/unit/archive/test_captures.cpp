@@ -1,4 +1,5 @@
 #include "lib/archive/captures.hpp"
+#include "lib/base/fd.hpp"
 #include "tests/support/temp_dir.hpp"
 
 #include <doctest/doctest.h>
@@ -37,7 +38,7 @@ TEST_CASE("a large record gets a file of its own, and is not held in memory") {
   const TempDir dir;
   const auto root = archive::Root::open(dir / "archive", "0198f7c2-5a10-7c33-9a5e-2b1f6c0d9e21", true);
   const auto source = dir / "archive/page.warc.gz";
-  const base::Fd file(::open(source.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  const holdfast::base::Fd file(::open(source.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
   REQUIRE(::ftruncate(file.get(), kBefore + kRecord) == 0);
   REQUIRE(::pwrite(file.get(), "begin", 5, kBefore) == 5);
   REQUIRE(::pwrite(file.get(), "end", 3, kBefore + kRecord - 3) == 3);
