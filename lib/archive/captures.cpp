@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <functional>
 #include <map>
@@ -150,15 +151,19 @@ bool keep_record(const Root& root, const std::string& from, std::uint64_t offset
   const Fd file =
       root.bucket() != nullptr ? Fd(root.fetch(from)) : open_beneath(open_directory(root.path()).get(), from, O_RDONLY);
   if (!file) return false;
-  std::string record(length, '\0');
-  for (std::uint64_t at = 0; at < length;) {
-    const auto got = ::pread(file.get(), record.data() + at, length - at, static_cast<off_t>(offset + at));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw_errno(errno, "read", from);
-    if (got == 0) return false;
-    at += static_cast<std::uint64_t>(got);
-  }
-  root.write_file(to, record, "application/gzip");
+  const auto size = file_size(file.get(), from);
+  if (offset > size || length > size - offset) return false;
+  const auto end = offset + length;
+  root.write_file(to, length, "application/gzip", [&](char* buffer, std::size_t room) {
+    const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(room, end - offset));
+    for (;;) {
+      const auto got = ::pread(file.get(), buffer, most, static_cast<off_t>(offset));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) throw_errno(errno, "read", from);
+      offset += static_cast<std::uint64_t>(got);
+      return static_cast<std::size_t>(got);
+    }
+  });
   return true;
 }
 

@@ -248,6 +248,12 @@ void sync_fd(int fd, std::string_view path) {
 }
 
 void write_file_at(int directory, const std::string& name, std::string_view text, std::string_view path, bool durable) {
+  write_file_at(
+      directory, name, [&](int file) { write_all(file, text, path); }, path, durable);
+}
+
+void write_file_at(int directory, const std::string& name, const std::function<void(int file)>& fill,
+                   std::string_view path, bool durable) {
   struct stat status {};
   if (::fstatat(directory, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode))
     remove_tree_at(directory, name, path);
@@ -256,7 +262,7 @@ void write_file_at(int directory, const std::string& name, std::string_view text
   Fd fd(::openat(directory, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
   if (!fd) throw_errno(errno, "create", path);
   try {
-    write_all(fd.get(), text, path);
+    fill(fd.get());
     if (durable) sync_fd(fd.get(), path);
     if (::renameat(directory, temporary.c_str(), directory, name.c_str()) != 0) throw_errno(errno, "create", path);
   } catch (...) {

@@ -61,6 +61,9 @@ void sync_fd(int fd, std::string_view path);
 // Writes `text` under a temporary name and renames it to `name`; a directory in its place is removed. `durable`:
 // survives a power cut when it returns; leave it out where the whole tree is made durable later.
 void write_file_at(int directory, const std::string& name, std::string_view text, std::string_view path, bool durable);
+// The same with what `fill` writes into the file that it is given.
+void write_file_at(int directory, const std::string& name, const std::function<void(int file)>& fill,
+                   std::string_view path, bool durable);
 
 // Removes a file or a whole tree of any depth with a bounded number of descriptors; a missing one is fine.
 void remove_tree_at(int parent, const std::string& name, std::string_view path);

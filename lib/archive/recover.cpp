@@ -200,6 +200,19 @@ void Files::each_snapshot(const std::filesystem::path& below,
   }
 }
 
+void Files::each_kept(const std::function<void(const std::string&)>& found) const {
+  const std::filesystem::path kept = "kept";
+  for (const auto& crawl : names_in(kept)) {
+    if (!is_id(crawl)) continue;
+    for (const auto& id : names_in(kept / crawl)) {
+      if (!is_id(id)) continue;
+      for (const auto& position : names_in(kept / crawl / id))
+        if (position.size() < 10 && all_digits(position, position.size()))
+          found((kept / crawl / id / position).native());
+    }
+  }
+}
+
 std::optional<json> Files::read_snapshot(const std::string& directory, std::string& problem) const {
   const auto id = std::filesystem::path(directory).filename().native();
   problem = "it holds no attempt";

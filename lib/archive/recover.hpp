@@ -30,6 +30,8 @@ public:
   // Tells each directory of a snapshot, <yyyy>/<mm>/<host>/<id>, in order. `below`: only those in this directory,
   // relative to the root; may be empty.
   void each_snapshot(const std::filesystem::path& below, const std::function<void(const std::string&)>& found) const;
+  // Tells each directory with a record that a removed snapshot has left to others, kept/<crawl>/<snapshot>/<position>.
+  void each_kept(const std::function<void(const std::string&)>& found) const;
   // The newest complete attempt of a snapshot as the argument of holdfast.adopt(); nullopt if there is none that can
   // be read: `problem` then says why. Files are not hashed here; verify_attempt() does that.
   std::optional<nlohmann::json> read_snapshot(const std::string& directory, std::string& problem) const;

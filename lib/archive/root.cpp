@@ -151,6 +151,29 @@ void Root::write_file(const std::filesystem::path& file, const std::string& text
   write_file_atomically(path, text);
 }
 
+void Root::write_file(const std::filesystem::path& file, std::uint64_t size, const std::string& type,
+                      const Read& read) const {
+  check();
+  if (bucket_) {
+    bucket_->put_stream(file.native(), size, type, read);
+    return;
+  }
+  const auto path = path_ / file;
+  std::error_code error;
+  std::filesystem::create_directories(path.parent_path(), error);
+  if (error) throw_errno(error.value(), "create the directory", path.parent_path().native());
+  const auto fill = [&](int to) {
+    std::vector<char> piece(std::min<std::uint64_t>(size + 1, 1u << 20));
+    std::uint64_t written = 0;
+    while (const auto got = read(piece.data(), piece.size())) {
+      write_all(to, {piece.data(), got}, path.native());
+      written += got;
+    }
+    if (written != size) throw Error(ErrorClass::input_output, path.native() + " changed while it was written");
+  };
+  write_file_at(open_directory(path.parent_path()).get(), path.filename().native(), fill, path.native(), true);
+}
+
 void Root::remove_file(const std::filesystem::path& file) const {
   check();
   if (bucket_) return bucket_->remove(file.native());

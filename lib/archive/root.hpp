@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,6 +38,10 @@ public:
   std::uint64_t free_bytes() const;
   // Writes a page of ours, at once or not at all. `file`: below the root.
   void write_file(const std::filesystem::path& file, const std::string& text, const std::string& type) const;
+  // The same with `size` bytes that `read` yields (0: the end), a piece at a time.
+  using Read = std::function<std::size_t(char* buffer, std::size_t room)>;
+  void write_file(const std::filesystem::path& file, std::uint64_t size, const std::string& type,
+                  const Read& read) const;
   // Removes one of them, and the directory that it leaves empty. One that is not there is fine.
   void remove_file(const std::filesystem::path& file) const;
   // Only of a bucket: a descriptor to read a copy of a published file from, for the caller to close; -1: there is none.

@@ -27,6 +27,8 @@ namespace holdfast::s3 {
 // Objects up to this size are sent in one piece, larger ones in pieces of at least this.
 inline constexpr std::size_t kPartSize = 8u << 20;
 
+inline constexpr std::size_t kLargePart = 32u << 20; // of what has no known size
+
 struct Object {
   std::string key; // below the prefix
   std::uint64_t size{0};
@@ -61,6 +63,9 @@ public:
   // it has arrived. Returns the SHA-256 of what was sent, in hex.
   using Read = std::function<std::size_t(char* buffer, std::size_t room)>;
   std::string put_stream(const std::string& key, std::uint64_t size, const std::string& type, const Read& read);
+  // The same of what ends where `read` says so, in pieces of kLargePart. Throws Error(cannot_create) if that is more
+  // than an object can hold in such pieces, 320 GB.
+  void put_stream(const std::string& key, const std::string& type, const Read& read);
   // Everything whose key begins with `prefix`; `one_level`: what lies below a further "/" as a directory.
   Listing list(const std::string& prefix, bool one_level);
   void remove(const std::string& key); // a missing one is fine

@@ -83,21 +83,44 @@ private:
   bool done_{false};
 };
 
+namespace {
+
+// As much as there is, at most as much as fits into `piece`.
+void fill(std::string& piece, std::size_t room, const Client::Read& read) {
+  piece.resize(room);
+  std::size_t have = 0;
+  while (have < piece.size()) {
+    const auto got = read(piece.data() + have, piece.size() - have);
+    if (got == 0) break;
+    have += got;
+  }
+  piece.resize(have);
+}
+
+} // namespace
+
+void Client::put_stream(const std::string& key, const std::string& type, const Read& read) {
+  std::string piece;
+  fill(piece, kLargePart, read);
+  if (piece.size() < kLargePart) return put(key, piece, type);
+  Multipart upload(*this, key, type);
+  for (std::uint64_t parts = 0; !piece.empty(); ++parts) {
+    if (parts == kMostParts)
+      throw Error(ErrorClass::cannot_create, key + " is larger than an object of an object store can be");
+    upload.send(piece);
+    fill(piece, kLargePart, read);
+  }
+  upload.complete();
+}
+
 std::string Client::put_stream(const std::string& key, std::uint64_t size, const std::string& type, const Read& read) {
   const auto part = std::max<std::uint64_t>(kPartSize, size / (kMostParts - 1) + 1);
   base::Sha256 digest;
   std::string piece;
   const auto next = [&] {
-    piece.resize(static_cast<std::size_t>(std::min<std::uint64_t>(part, size + 1)));
-    std::size_t have = 0;
-    while (have < piece.size()) {
-      const auto got = read(piece.data() + have, piece.size() - have);
-      if (got == 0) break;
-      have += got;
-    }
-    piece.resize(have);
+    fill(piece, static_cast<std::size_t>(std::min<std::uint64_t>(part, size + 1)), read);
     digest.update(piece);
-    return have;
+    return piece.size();
   };
   next();
   if (size <= kPartSize) {

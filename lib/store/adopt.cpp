@@ -19,4 +19,8 @@ std::string adopt(pg::Connection& connection, const nlohmann::json& page) {
   return connection.call("select holdfast.adopt($1::jsonb)", json_text(page)).value();
 }
 
+bool adopt_kept(pg::Connection& connection, const std::string& directory, const nlohmann::json& record) {
+  return connection.call("select holdfast.adopt_kept($1, $2::jsonb)", directory, json_text(record)).value();
+}
+
 } // namespace holdfast::store

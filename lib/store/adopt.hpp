@@ -20,4 +20,7 @@ void collection_adopt(pg::Connection& connection, const std::string& id);
 // One snapshot with its results; "adopted", "known" or "removed". `page`: see holdfast.adopt().
 std::string adopt(pg::Connection& connection, const nlohmann::json& page);
 
+// A kept record of a removed snapshot, in kept/<crawl>/<snapshot>/<position>; false: nothing needs it, or it is known.
+bool adopt_kept(pg::Connection& connection, const std::string& directory, const nlohmann::json& record);
+
 } // namespace holdfast::store

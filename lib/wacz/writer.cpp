@@ -17,19 +17,9 @@ namespace {
 constexpr std::size_t kLinesOfBlock = 3000; // of the index, each compressed alone
 constexpr std::size_t kCopied = 1u << 18;
 
-} // namespace
-
-Writer::Writer(int file, About about, std::time_t time)
-    : zip_(file, time), about_(std::move(about)), pages_(temporary_file()) {
-  const auto head = base::json_text(nlohmann::ordered_json{
-                        {"format", "json-pages-1.0"}, {"id", "pages"}, {"title", "All Pages"}, {"hasText", true}}) +
-                    "\n";
-  write_all(pages_.get(), head);
-  pages_size_ = head.size();
-}
-
-void Writer::add_file(const std::string& path, int file, std::uint64_t size) {
-  zip_.begin(path, size);
+// Hands on the first `size` bytes of a file, or as many as there are.
+template <typename Take>
+void each_piece(int file, std::uint64_t size, const std::string& path, Take&& take) {
   std::string piece(kCopied, '\0');
   for (std::uint64_t at = 0; at < size;) {
     const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), size - at));
@@ -37,17 +27,46 @@ void Writer::add_file(const std::string& path, int file, std::uint64_t size) {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0)
       throw base::Error(base::ErrorClass::input_output, "cannot read " + path + ": " + base::errno_text(errno));
-    if (got == 0) break; // end() says so
-    zip_.write(std::string_view(piece).substr(0, static_cast<std::size_t>(got)));
+    if (got == 0) return;
+    take(std::string_view(piece).substr(0, static_cast<std::size_t>(got)));
     at += static_cast<std::uint64_t>(got);
   }
-  resources_.push_back({path, zip_.end(), size});
 }
 
-void Writer::add_text(const std::string& path, const std::string& text) {
+} // namespace
+
+Writer::Writer(int file, About about, std::time_t time)
+    : zip_(file, time), about_(std::move(about)), pages_(temporary_file()), resources_(temporary_file()) {
+  const auto head = base::json_text(nlohmann::ordered_json{
+                        {"format", "json-pages-1.0"}, {"id", "pages"}, {"title", "All Pages"}, {"hasText", true}}) +
+                    "\n";
+  write_all(pages_.get(), head);
+  pages_size_ = head.size();
+}
+
+std::string Writer::add_file(const std::string& path, int file, std::uint64_t size) {
+  zip_.begin(path, size);
+  each_piece(file, size, path, [&](std::string_view piece) { zip_.write(piece); }); // end() says if there is less
+  auto sha256 = zip_.end();
+  add_resource(path, size, sha256);
+  return sha256;
+}
+
+std::string Writer::add_text(const std::string& path, const std::string& text) {
   zip_.begin(path, text.size());
   zip_.write(text);
-  resources_.push_back({path, zip_.end(), text.size()});
+  auto sha256 = zip_.end();
+  add_resource(path, text.size(), sha256);
+  return sha256;
+}
+
+void Writer::add_resource(const std::string& path, std::uint64_t size, const std::string& sha256) {
+  const auto entry =
+      (resources_size_ == 0 ? "\n    " : ",\n    ") +
+      base::json_text(nlohmann::ordered_json{
+          {"name", path.substr(path.find('/') + 1)}, {"path", path}, {"hash", "sha256:" + sha256}, {"bytes", size}});
+  write_all(resources_.get(), entry);
+  resources_size_ += entry.size();
 }
 
 void Writer::add_warc(const std::string& name, int file, std::uint64_t size) {
@@ -101,22 +120,21 @@ void Writer::add_index() {
 void Writer::close() {
   add_file("pages/pages.jsonl", pages_.get(), pages_size_);
   add_index();
-  nlohmann::ordered_json package = {{"profile", "data-package"},
-                                    {"wacz_version", "1.1.1"},
-                                    {"title", about_.title},
-                                    {"created", about_.created},
-                                    {"software", about_.software}};
-  auto& list = package["resources"] = nlohmann::ordered_json::array();
-  for (const auto& resource : resources_)
-    list.push_back({{"name", resource.path.substr(resource.path.find('/') + 1)},
-                    {"path", resource.path},
-                    {"hash", "sha256:" + resource.sha256},
-                    {"bytes", resource.bytes}});
-  const auto text = package.dump(2) + "\n";
-  add_text("datapackage.json", text);
+  const auto description = base::json_text(nlohmann::ordered_json{{"profile", "data-package"},
+                                                                  {"wacz_version", "1.1.1"},
+                                                                  {"title", about_.title},
+                                                                  {"created", about_.created},
+                                                                  {"software", about_.software}});
+  const auto head = description.substr(0, description.size() - 1) + ",\n  \"resources\": [";
+  const std::string tail = "\n  ]\n}\n";
+  const auto package = temporary_file();
+  write_all(package.get(), head);
+  each_piece(resources_.get(), resources_size_, "the list of resources",
+             [&](std::string_view piece) { write_all(package.get(), piece); });
+  write_all(package.get(), tail);
+  const auto sha256 = add_file("datapackage.json", package.get(), head.size() + resources_size_ + tail.size());
   add_text("datapackage-digest.json",
-           nlohmann::ordered_json{{"path", "datapackage.json"}, {"hash", "sha256:" + base::sha256_hex(text)}}.dump(2) +
-               "\n");
+           nlohmann::ordered_json{{"path", "datapackage.json"}, {"hash", "sha256:" + sha256}}.dump(2) + "\n");
   zip_.close();
 }
 

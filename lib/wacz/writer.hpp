@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 namespace holdfast::wacz {
 
@@ -33,12 +32,10 @@ public:
   void close();
 
 private:
-  struct Resource {
-    std::string path, sha256;
-    std::uint64_t bytes;
-  };
-  void add_file(const std::string& path, int file, std::uint64_t size);
-  void add_text(const std::string& path, const std::string& text);
+  // Both return the SHA-256 of what they wrote.
+  std::string add_file(const std::string& path, int file, std::uint64_t size);
+  std::string add_text(const std::string& path, const std::string& text);
+  void add_resource(const std::string& path, std::uint64_t size, const std::string& sha256);
   void add_index();
 
   ZipWriter zip_;
@@ -46,7 +43,8 @@ private:
   SortedLines lines_;
   base::Fd pages_;
   std::uint64_t pages_size_{0};
-  std::vector<Resource> resources_;
+  base::Fd resources_; // the list in datapackage.json, without its brackets
+  std::uint64_t resources_size_{0};
 };
 
 } // namespace holdfast::wacz

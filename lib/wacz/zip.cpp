@@ -30,8 +30,10 @@ ZipWriter::ZipWriter(int file, std::time_t time) : archive_(::archive_write_new(
 ZipWriter::~ZipWriter() = default;
 
 void ZipWriter::fail(const std::string& what) {
-  const char* const why = ::archive_error_string(archive_of(archive_.get()));
-  throw base::Error(base::ErrorClass::cannot_create, what + (why == nullptr ? "" : ": " + std::string(why)),
+  const char* const said = ::archive_error_string(archive_of(archive_.get()));
+  const int number = ::archive_errno(archive_of(archive_.get()));
+  const std::string why = number > 0 ? base::errno_text(number) : said == nullptr ? "" : said;
+  throw base::Error(base::ErrorClass::cannot_create, what + (why.empty() ? "" : ": " + why),
                     "free some space there, then try again");
 }
 

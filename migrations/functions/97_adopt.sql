@@ -168,6 +168,30 @@ create or replace function holdfast.adopt(p_page jsonb)
     from holdfast.store_page(p_page, 'adopt') a(place)
 $$;
 
+create or replace function holdfast.adopt_kept(p_directory text, p_record jsonb)
+  returns boolean language plpgsql as $$
+-- A record of a removed snapshot, in kept/<crawl>/<snapshot>/<position>, unless nothing refers to it.
+-- p_record: as captures_add() takes them. After the snapshots.
+declare
+  v_parts constant text[] := string_to_array(p_directory, '/');
+  v_crawl constant uuid := v_parts[2];
+  v_snapshot constant uuid := v_parts[3];
+  v_position constant integer := v_parts[4];
+begin
+  insert into holdfast.kept_capture (
+      snapshot_id, position, crawl_id, source_file, source_offset, record_length, moved,
+      url_key, at, url, status, mime, digest)
+    select v_snapshot, v_position, v_crawl, holdfast.kept_file(v_snapshot, v_crawl, v_position), 0,
+           c.record_length, true, c.url_key, c.at, c.url, c.status, c.mime, c.digest
+      from jsonb_populate_record(null::holdfast.capture, p_record) c
+      join holdfast.crawl w on w.id = v_crawl
+      where holdfast.is_referred_to(v_crawl, c.url_key, c.digest, v_snapshot)
+    on conflict do nothing;
+  return found;
+end $$;
+comment on function holdfast.adopt_kept(text, jsonb) is
+  'Takes a kept record, whose file is in the archive, into the index again.';
+
 create or replace function holdfast.import_check(p_pages jsonb)
   returns table (n bigint, place text) language sql stable as $$
   select p.n, holdfast.page_place((p.page ->> 'id')::uuid, (p.page ->> 'crawl_id')::uuid, p.page ->> 'url',

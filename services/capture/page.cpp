@@ -1,10 +1,9 @@
 #include "services/capture/page.hpp"
 
 #include "services/capture/charset.hpp"
+#include "services/capture/coding.hpp"
 #include "services/capture/fetch.hpp"
 #include "services/capture/page_record.hpp"
-
-#include <zlib.h>
 
 #include <filesystem>
 #include <fstream>
@@ -28,17 +27,8 @@ std::string read_file(const fs::path& path) {
 // Some servers compress whatever the client says, and wget may keep it so.
 std::string decompressed(std::string bytes) {
   if (!bytes.starts_with("\x1f\x8b")) return bytes;
-  z_stream stream{};
-  if (::inflateInit2(&stream, 15 + 16) != Z_OK) return bytes;
-  std::string result(kLargestPage, '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(bytes.data());
-  stream.avail_in = static_cast<uInt>(bytes.size());
-  stream.next_out = reinterpret_cast<Bytef*>(result.data());
-  stream.avail_out = static_cast<uInt>(result.size());
-  const int answer = ::inflate(&stream, Z_FINISH);
-  result.resize(result.size() - stream.avail_out);
-  ::inflateEnd(&stream);
-  return answer == Z_STREAM_END || answer == Z_BUF_ERROR || answer == Z_OK ? result : bytes;
+  auto plain = decode_body(bytes, "gzip", kLargestPage).bytes;
+  return plain.empty() ? bytes : plain;
 }
 
 } // namespace

@@ -4,9 +4,9 @@
 #include "lib/warc/digest.hpp"
 #include "lib/warc/reader.hpp"
 #include "lib/warc/surt.hpp"
+#include "services/capture/coding.hpp"
 
 #include <fcntl.h>
-#include <zlib.h>
 
 #include <charconv>
 #include <fstream>
@@ -16,25 +16,6 @@ namespace holdfast::capture {
 namespace {
 
 constexpr std::size_t kLargestAnswer = 64u << 20;
-
-// nullopt: it is damaged, or larger than an answer may be.
-std::optional<std::string> inflated(const std::string& bytes) {
-  z_stream stream{};
-  if (::inflateInit2(&stream, 15 + 32) != Z_OK) return std::nullopt;
-  std::string result;
-  std::string piece(1u << 16, '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
-  stream.avail_in = static_cast<uInt>(bytes.size());
-  int answer = Z_OK;
-  while (answer == Z_OK && result.size() <= kLargestAnswer) {
-    stream.next_out = reinterpret_cast<Bytef*>(piece.data());
-    stream.avail_out = static_cast<uInt>(piece.size());
-    answer = ::inflate(&stream, Z_NO_FLUSH);
-    result.append(piece, 0, piece.size() - stream.avail_out);
-  }
-  ::inflateEnd(&stream);
-  return answer == Z_STREAM_END ? std::optional(std::move(result)) : std::nullopt;
-}
 
 std::optional<std::string> rest_of(warc::Reader& reader) {
   std::string body, piece(1u << 16, '\0');
@@ -64,20 +45,15 @@ bool open_record(OpenRecord& open, const std::string& file, std::uint64_t offset
   return true;
 }
 
-// The body as it was before the coding of its transfer. nullopt: a coding that is not known here.
+// The body as it was before the coding of its transfer. nullopt: damaged, too large, or of an unknown coding.
 std::optional<std::string> decoded(std::string body, Headers& headers) {
   if (lower(header_of(headers, "transfer-encoding")).find("chunked") != std::string::npos) body = without_chunks(body);
-  const auto coding = lower(header_of(headers, "content-encoding"));
-  std::optional<std::string> plain = body;
-  if (coding == "gzip" || coding == "x-gzip" || coding == "deflate")
-    plain = inflated(body);
-  else if (!coding.empty() && coding != "identity")
-    plain = std::nullopt;
+  auto plain = decode_body(std::move(body), header_of(headers, "content-encoding"), kLargestAnswer);
   std::erase_if(headers, [](const auto& header) {
     const auto name = lower(header.first);
     return name == "transfer-encoding" || name == "content-encoding" || name == "content-length";
   });
-  return plain;
+  return plain.whole ? std::optional(std::move(plain.bytes)) : std::nullopt;
 }
 
 } // namespace

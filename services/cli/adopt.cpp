@@ -23,7 +23,7 @@ namespace holdfast::cli {
 namespace {
 
 struct Adopted {
-  std::size_t snapshots{0}, known{0}, unreadable{0};
+  std::size_t snapshots{0}, known{0}, unreadable{0}, records{0};
   std::set<std::string> crawls;
 };
 
@@ -86,12 +86,15 @@ int adopt(Context& context, const std::string& given) {
     ++adopted.unreadable;
     tell_unreadable(context, directory, problem);
   });
+  files.each_kept([&](const std::string& directory) { // what removed snapshots have left to others
+    const auto records = nlohmann::json::parse(archive::read_captures(opened, directory).json);
+    for (const auto& record : records)
+      if (store::adopt_kept(connection, directory, record)) ++adopted.records;
+  });
   if (context.json())
-    std::cout << nlohmann::ordered_json{{"type", "Adoption"},
-                                        {"snapshots", adopted.snapshots},
-                                        {"crawls", adopted.crawls.size()},
-                                        {"known", adopted.known},
-                                        {"unreadable", adopted.unreadable}}
+    std::cout << nlohmann::ordered_json{{"type", "Adoption"},         {"snapshots", adopted.snapshots},
+                                        {"records", adopted.records}, {"crawls", adopted.crawls.size()},
+                                        {"known", adopted.known},     {"unreadable", adopted.unreadable}}
                      .dump()
               << '\n';
   else

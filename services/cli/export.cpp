@@ -6,12 +6,14 @@
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/text.hpp"
+#include "lib/s3/client.hpp"
 #include "lib/store/verify.hpp"
 #include "lib/store/view.hpp"
 #include "lib/wacz/sorted_lines.hpp"
 #include "lib/wacz/writer.hpp"
 #include "lib/warc/surt.hpp"
 #include "services/cli/export_files.hpp"
+#include "services/cli/export_output.hpp"
 #include "services/cli/input.hpp"
 #include "services/cli/times.hpp"
 #include "services/cli/verbs.hpp"
@@ -27,6 +29,7 @@
 #include <ctime>
 #include <filesystem>
 #include <iostream>
+#include <memory>
 #include <optional>
 #include <span>
 #include <type_traits>
@@ -138,6 +141,43 @@ private:
   wacz::SortedLines lines_;
 };
 
+// The same in a bucket. What is there with its size is not sent again.
+class BucketSink : public Sink {
+public:
+  explicit BucketSink(const std::string& location) : client_(s3::parse_location(location)) {}
+  void warc(const std::string& name, int file, std::uint64_t size) override {
+    const auto found = client_.list(name, false).objects;
+    if (!found.empty() && found.front().key == name && found.front().size == size) return;
+    std::uint64_t at = 0;
+    client_.put_stream(name, size, "application/warc",
+                       [&](char* buffer, std::size_t room) { return read_piece(file, at, buffer, room, name); });
+  }
+  void capture(const warc::Capture& capture) override { lines_.add(warc::cdxj_line(capture)); }
+  void page(const wacz::WrittenPage&) override {}
+  void close() override {
+    const auto index = wacz::temporary_file();
+    lines_.each([&](const std::string& line) { wacz::write_all(index.get(), line + "\n"); });
+    std::uint64_t at = 0;
+    client_.put_stream("index.cdxj", "text/plain", [&](char* buffer, std::size_t room) {
+      return read_piece(index.get(), at, buffer, room, "index.cdxj");
+    });
+  }
+
+private:
+  static std::size_t read_piece(int file, std::uint64_t& at, char* buffer, std::size_t room, const std::string& name) {
+    for (;;) {
+      const auto got = ::pread(file, buffer, room, static_cast<off_t>(at));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) archive::throw_errno(errno, "read", name);
+      at += static_cast<std::uint64_t>(got);
+      return static_cast<std::size_t>(got);
+    }
+  }
+
+  s3::Client client_;
+  wacz::SortedLines lines_;
+};
+
 // When the page itself was captured: replay looks for a record of that time.
 std::string page_date(const store::ExportedSnapshot& snapshot, std::span<const store::Capture> captures) {
   const auto key = warc::url_key(snapshot.url);
@@ -177,6 +217,19 @@ void export_one(const archive::Root& root, const store::ExportedSnapshot& snapsh
              archive::page_text(root, snapshot.directory, kLongestText)});
 }
 
+// A record, which may be as large as a video, to the end of another file.
+void append_range(int from, const store::Capture& record, int to) {
+  std::string piece(std::min<std::uint64_t>(record.length, 1u << 20), '\0');
+  for (std::uint64_t at = 0; at < record.length;) {
+    const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), record.length - at));
+    const auto got = ::pread(from, piece.data(), most, static_cast<off_t>(record.offset + at));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) archive::throw_errno(got < 0 ? errno : EIO, "read", record.file);
+    wacz::write_all(to, std::string_view(piece).substr(0, static_cast<std::size_t>(got)));
+    at += static_cast<std::uint64_t>(got);
+  }
+}
+
 // Records of snapshots that are not exported, to which revisit records of this one refer: as a WARC file of its own.
 void export_originals(const archive::Root& root, const std::string& snapshot,
                       const std::vector<store::Capture>& originals, Sink& sink, Exported& told) {
@@ -192,15 +245,11 @@ void export_originals(const archive::Root& root, const std::string& snapshot,
       std::cerr << "missing  " << original.file << "\n";
       continue;
     }
-    std::string record(original.length, '\0');
-    if (::pread(file.fd(), record.data(), record.size(), static_cast<off_t>(original.offset)) !=
-        static_cast<ssize_t>(record.size()))
-      archive::throw_errno(EIO, "read", original.file);
-    wacz::write_all(records.get(), record);
+    append_range(file.fd(), original, records.get());
     captures.push_back(original);
     captures.back().file = name;
     captures.back().offset = size;
-    size += record.size();
+    size += original.length;
   }
   sink.warc(name, records.get(), size);
   for (const auto& capture : captures)
@@ -272,52 +321,35 @@ store::ExportQuery query_of(Context& context, const ExportOptions& options) {
   return query;
 }
 
-// A file of the export's own, which gets its name when it is whole; or standard output.
-class Output {
-public:
-  explicit Output(const std::string& path) : path_(path) {
-    if (path == "-") {
-      if (::isatty(STDOUT_FILENO) != 0)
-        throw base::Error(base::ErrorClass::usage, "a WACZ file is not written to a terminal", "-o archive.wacz");
-      return;
-    }
-    partial_ = path + ".partial";
-    file_.reset(::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-    if (!file_) archive::throw_errno(errno, "create", partial_);
+// What `work` returns. If the output has failed, its reason comes before what the writer noticed of it.
+template <typename Work>
+auto written_to(ExportOutput* output, Work&& work) {
+  try {
+    return work();
+  } catch (const base::Error&) {
+    if (output != nullptr) output->give_up();
+    throw;
   }
-  ~Output() {
-    if (!partial_.empty()) ::unlink(partial_.c_str());
-  }
-  Output(const Output&) = delete;
-  Output& operator=(const Output&) = delete;
-  int fd() const { return file_ ? file_.get() : STDOUT_FILENO; }
-  void keep() {
-    if (!file_) return;
-    archive::sync_fd(file_.get(), partial_);
-    fs::rename(partial_, path_);
-    partial_.clear();
-  }
-
-private:
-  const std::string path_;
-  std::string partial_;
-  base::Fd file_;
-};
+}
 
 int run_file_export(pg::Connection& connection, const archive::Root& root, const store::ExportQuery& query,
                     const std::string& path) {
-  const bool zip = path == "-" || path.ends_with(".zip");
-  std::optional<Output> output;
-  if (zip) output.emplace(path);
+  const bool bucket = s3::is_location(path);
+  const bool zip = path == "-" || (bucket ? path.substr(0, path.find('?')) : path).ends_with(".zip");
+  if (bucket && !zip)
+    throw base::Error(base::ErrorClass::usage, "files go to a bucket as a zip file", "-o s3://BUCKET/archive.zip");
+  const auto output = zip ? open_export_output(path) : nullptr;
   const auto tree = zip ? zip_tree(output->fd()) : directory_tree(path);
   const auto show = [](const ExportedFiles& told, const char* end) {
     std::cerr << told.snapshots << " snapshots exported: " << told.files << " files, " << base::format_size(told.bytes)
               << end << std::flush;
   };
-  const auto told = export_files(connection, root, query, *tree, [&](const ExportedFiles& now) {
-    if (::isatty(STDERR_FILENO) == 0) return;
-    std::cerr << "\r\033[K";
-    show(now, "");
+  const auto told = written_to(output.get(), [&] {
+    return export_files(connection, root, query, *tree, [&](const ExportedFiles& now) {
+      if (::isatty(STDERR_FILENO) == 0) return;
+      std::cerr << "\r\033[K";
+      show(now, "");
+    });
   });
   if (output) output->keep();
   if (::isatty(STDERR_FILENO) != 0) std::cerr << "\r\033[K";
@@ -335,13 +367,15 @@ int run_export(Context& context, const ExportOptions& options) {
   if (options.format == "warc") {
     if (options.output == "-")
       throw base::Error(base::ErrorClass::usage, "--format warc writes a directory", "-o DIRECTORY");
-    DirectorySink sink(options.output);
-    told = export_all(connection, root, query, sink);
+    const bool bucket = s3::is_location(options.output);
+    const auto sink = bucket ? std::unique_ptr<Sink>(std::make_unique<BucketSink>(options.output))
+                             : std::make_unique<DirectorySink>(options.output);
+    told = export_all(connection, root, query, *sink);
   } else {
-    Output output(options.output);
-    WaczSink sink(output.fd(), "Holdfast", std::time(nullptr));
-    told = export_all(connection, root, query, sink);
-    output.keep();
+    const auto output = open_export_output(options.output);
+    WaczSink sink(output->fd(), "Holdfast", std::time(nullptr));
+    told = written_to(output.get(), [&] { return export_all(connection, root, query, sink); });
+    output->keep();
   }
   std::cerr << told.snapshots << " snapshots exported: " << told.captures << " captures, "
             << base::format_size(told.bytes) << " of WARC files";
@@ -367,7 +401,9 @@ Action export_verb(CLI::App& command) {
                   "or, if the output ends in .zip, a zip file")
       ->check(CLI::IsMember({"wacz", "warc", "files"}))
       ->capture_default_str();
-  command.add_option("-o,--output", options->output, "The file or directory to write; - is standard output")
+  command
+      .add_option("-o,--output", options->output,
+                  "The file or directory to write; - is standard output; s3://BUCKET/NAME is sent as it is made")
       ->required();
   return [options](Context& context) { return run_export(context, *options); };
 }

@@ -1,6 +1,7 @@
 #include "lib/store/token.hpp"
 
 #include "lib/base/duration.hpp"
+#include "lib/base/error.hpp"
 #include "lib/base/uuid.hpp"
 #include "services/cli/output.hpp"
 #include "services/cli/targets.hpp"

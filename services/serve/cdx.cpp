@@ -128,7 +128,7 @@ std::vector<store::Capture> find(pg::Connection& connection, const Request& requ
 
 } // namespace
 
-Response cdx(pg::Connection& connection, const Request& request) {
+Response cdx(pg::Connection& connection, const Request& request, const Files* files) {
   const auto output = field_of(request, "output");
   const auto filter = field_of(request, "filter");
   try {
@@ -136,9 +136,11 @@ Response cdx(pg::Connection& connection, const Request& request) {
       throw BadRequest("output: cdxj or json");
     passes({}, filter); // whether it can be read
     std::string body;
-    for (const auto& capture : find(connection, request))
-      if (passes(capture, filter))
-        body += (output == "json" ? warc::cdxj_object(capture, true) : warc::cdxj_line(capture)) + "\n";
+    for (auto capture : find(connection, request)) {
+      if (!passes(capture, filter)) continue;
+      if (files != nullptr) capture.file = files->href(capture.file).substr(1);
+      body += (output == "json" ? warc::cdxj_object(capture, true) : warc::cdxj_line(capture)) + "\n";
+    }
     return content(output == "json" ? "application/x-ndjson" : "text/x-cdxj", std::move(body));
   } catch (const BadRequest& bad) {
     return plain(400, std::string(bad.what()) + "\n");

@@ -3,12 +3,14 @@
 // tools ask it. Blocking, on the thread that owns the connection.
 
 #include "lib/pg/connection.hpp"
+#include "services/serve/files.hpp"
 #include "services/serve/http_message.hpp"
 
 namespace holdfast::serve {
 
 // /cdx?url=URL: matchType (exact, prefix, host, domain; or a "*" in the URL), from, to, closest (1 to 14 digits), sort
 // (default, reverse, closest), limit, filter ([!][=]field:text), output (cdxj, json).
-Response cdx(pg::Connection& connection, const Request& request);
+// The name of a file is its path at `files` (null: below the archive root), so that who may ask here may read it there.
+Response cdx(pg::Connection& connection, const Request& request, const Files* files);
 
 } // namespace holdfast::serve

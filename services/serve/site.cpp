@@ -231,7 +231,8 @@ Response Site::route(const Request& request, const Caller& caller) {
     const auto samples = connections_.with([](pg::Connection& connection) { return store::metrics(connection); });
     return content(kPrometheusType, prometheus_text(samples));
   }
-  if (path == "/cdx") return connections_.with([&](pg::Connection& connection) { return cdx(connection, request); });
+  if (path == "/cdx")
+    return connections_.with([&](pg::Connection& connection) { return cdx(connection, request, options_.files); });
   return page(request, caller);
 }
 

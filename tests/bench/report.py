@@ -18,6 +18,7 @@ TITLES = {
     "supervise": "Supervision",
     "endtoend": "The same plugins on the same pages",
     "scale": "Scale-out",
+    "export": "Exports",
     "idle": "Idle",
     "check": "Every day",
 }
@@ -37,6 +38,7 @@ PEERS = (
     "if only",
     "1 worker, if only",
     "the core of",
+    "the JSON of",
 )
 
 

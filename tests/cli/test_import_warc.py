@@ -4,10 +4,12 @@ import gzip
 import io
 import json
 import re
+import subprocess
 import unittest
 import zipfile
+import zlib
 
-from support import Case
+from support import Case, until
 
 
 def record(kind, url, date, block, number, content_type="application/http;msgtype=response", length=None, more=()):
@@ -32,6 +34,17 @@ def page(title, words, kind="text/html"):
 
 def http(body, kind, status="200 OK", more=""):
     return f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\n{more}\r\n".encode() + body
+
+
+def brotli(body):
+    """As Content-Encoding br: one piece that is not compressed."""
+    return ((len(body) - 1) << 4 | 1 << 20).to_bytes(3, "little") + body + b"\x03"
+
+
+def zstd(body):
+    """As Content-Encoding zstd: a frame of one piece that is not compressed."""
+    head = b"\x28\xb5\x2f\xfd\x60" + (len(body) - 256).to_bytes(2, "little")
+    return head + (len(body) << 3 | 1).to_bytes(3, "little") + body
 
 
 def members(*records):
@@ -142,6 +155,28 @@ class ImportWarc(Case):
         self.assertEqual(urls, ["http://old.test/", "http://old.test/two"])
         self.assertEqual(len(self.rows(home, "select url from holdfast.v_capture")), 3)
 
+    def test_bodies_are_read_in_every_coding(self):
+        home = self.place()
+        codings = {"gzip": gzip.compress, "deflate": zlib.compress, "br": brotli, "zstd": zstd, "br, gzip": None}
+        records = []
+        for number, (coding, packed) in enumerate(codings.items()):
+            words = f"<!doctype html><title>As {coding}</title><p>bird{number} in the reeds" + " " * 300
+            body = packed(words.encode()) if packed else gzip.compress(brotli(words.encode()))
+            block = http(body, "text/html", more=f"Content-Encoding: {coding}\r\n")
+            records.append(
+                record("response", f"http://old.test/{number}", f"2020-01-01T00:0{number}:00Z", block, number)
+            )
+        broken = http(b"\x00 no brotli", "text/html", more="Content-Encoding: br\r\n")
+        records.append(record("response", "http://old.test/broken", "2020-01-01T00:09:00Z", broken, 99))
+        done = home.run("import", "warc", self.file(home, "coded.warc.gz", members(*records)))
+        self.assertEqual((done.code, done.records[-1]["imported"]), (0, len(codings) + 1), str(done))
+        titles = {one["url"].rpartition("/")[2]: one["title"] for one in home.run("list", "snapshots").records}
+        expected = {str(number): f"As {coding}" for number, coding in enumerate(codings)}
+        self.assertEqual({name: title for name, title in titles.items() if title}, expected)
+        for number in range(len(codings)):
+            hits = home.run("search", f"bird{number}").records
+            self.assertEqual([hit["url"] for hit in hits if "url" in hit], [f"http://old.test/{number}"])
+
     def test_damaged_records_are_named_and_the_others_kept(self):
         home = self.place()
         parts = [gzip.compress(one) for one in SITE]
@@ -179,6 +214,69 @@ class ImportWarc(Case):
         self.assertEqual(home.run("list", "snapshots").records[0]["title"], "Listed")
         self.assertEqual(len(self.rows(home, "select url from holdfast.v_capture")), 4)
         self.assertTrue(home.run("search", "curlew").records)
+
+    def many(self, home, count):
+        """A file with so many pages."""
+        return self.file(
+            home,
+            "many.warc.gz",
+            members(
+                *(
+                    record(
+                        "response", f"http://old.test/{n}", f"2020-01-01T00:{n:02}:00Z", page(f"Page {n}", "words"), n
+                    )
+                    for n in range(count)
+                )
+            ),
+        )
+
+    def test_an_import_that_is_killed_is_completed_by_the_next(self):
+        home = self.place()
+        path = self.many(home, 50)
+        importing = home.start("import", "warc", path)
+        until("some pages are there", lambda: len(home.attempts()) >= 3, 60)
+        importing.kill()
+        importing.communicate()
+        done = home.run("import", "warc", path)
+        self.assertEqual(done.code, 0, str(done))
+        told = done.records[-1]
+        self.assertEqual(told["imported"] + told["known"], 50, told)
+        self.assertEqual(self.rows(home, "select count(*), count(distinct url) from holdfast.v_capture"), ["50|50"])
+        verified = home.run("verify", "--all")
+        self.assertEqual(verified.code, 0, str(verified))
+        self.assertEqual(self.rows(home, "select * from holdfast.check_invariants()"), [])
+
+    def test_exports_that_cannot_be_finished_leave_nothing_and_say_why(self):
+        home = self.place()
+        self.assertEqual(home.run("import", "warc", self.many(home, 5)).code, 0)
+        for kind in ("wacz", "files"):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                done = subprocess.run(
+                    home.command("export", "--all", "--format", kind, "-o", "-"),
+                    env=home.environment,
+                    cwd=home.path,
+                    stdout=full,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    timeout=60,
+                )
+            self.assertEqual(done.returncode, 73, done.stderr)
+            self.assertIn("No space left on device", done.stderr)
+        lost = next(home.data.glob("archive/2*/*/*/*/a*/warc/*.warc.gz"))
+        lost.unlink()
+        done = home.run("export", "--all", "-o", "all.wacz")
+        self.assertEqual(done.code, 1, str(done))
+        self.assertIn(str(lost.relative_to(home.data / "archive")), done.err)
+        self.assertIn("1 files are missing", done.err)
+        with zipfile.ZipFile(home.path / "all.wacz") as archive:
+            self.assertIsNone(archive.testzip())
+            self.assertEqual(sum(name.startswith("archive/") for name in archive.namelist()), 4)
+            described = json.loads(archive.read("datapackage.json"))["resources"]
+            self.assertEqual(
+                {one["path"] for one in described} | {"datapackage.json", "datapackage-digest.json"},
+                set(archive.namelist()),
+            )
+        self.assertFalse(list(home.path.glob("*.partial")))
 
     def test_hostile_files_end_in_clear_errors(self):
         home = self.place()

@@ -13,6 +13,8 @@ minutes). Each says why it is left out.
 import argparse
 import contextlib
 import glob
+import gzip
+import hashlib
 import json
 import os
 import pathlib
@@ -26,6 +28,7 @@ import tempfile
 import time
 import unittest
 import urllib.request
+import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "cluster")]
@@ -757,6 +760,59 @@ class Bucket(Case):
             [("no row", next(i for i, s in before.items() if s[0].endswith("p1")))],
         )
         self.assertEqual((verified[-1]["defects"], verified[-1]["without_row"]), (0, 1))
+
+    def test_an_export_goes_into_a_bucket_while_it_is_made(self):
+        c = self.bucket()
+        with open(c.directory / "large.warc.gz", "wb") as file:  # 45 MB: more than one piece
+            for number in range(15):
+                body = f"<!doctype html><title>{number}</title>".encode() + os.urandom(3_000_000)
+                block = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + body
+                head = (
+                    f"WARC/1.1\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:00000000-0000-4000-8000-{number:012}>\r\n"
+                    f"WARC-Date: 2026-01-01T00:00:{number:02}Z\r\nWARC-Target-URI: http://large.test/{number}\r\n"
+                    f"Content-Type: application/http;msgtype=response\r\nContent-Length: {len(block)}\r\n\r\n"
+                )
+                file.write(gzip.compress(head.encode() + block + b"\r\n\r\n", 1))
+        c.holdfast("import", "warc", c.directory / "large.warc.gz")
+        exports = self.directory / "store/archive/exports"
+
+        def place(name, port=self.port):
+            return f"s3://archive/exports{name}?endpoint=http://127.0.0.1:{port}&region=eu-test-1"
+
+        c.holdfast("export", "--all", "-o", place("/all.wacz"))
+        self.assertGreater((exports / "all.wacz").stat().st_size, 45_000_000)
+        with zipfile.ZipFile(exports / "all.wacz") as archive:
+            described = json.loads(archive.read("datapackage.json"))["resources"]
+            self.assertEqual(len([one for one in described if one["path"].startswith("archive/")]), 15)
+            for one in described:
+                body = archive.read(one["path"])
+                self.assertEqual((len(body), "sha256:" + hashlib.sha256(body).hexdigest()), (one["bytes"], one["hash"]))
+        c.holdfast("export", "--all", "--format", "files", "-o", place("/all.zip"))
+        with zipfile.ZipFile(exports / "all.zip") as archive:
+            self.assertIsNone(archive.testzip())
+        for _ in range(2):  # the second keeps what is there
+            c.holdfast("export", "--all", "--format", "warc", "-o", place("/warcs"))
+        self.assertEqual(len((exports / "warcs/index.cdxj").read_text().splitlines()), 15)
+        self.assertEqual(sum(file.stat().st_size > 3_000_000 for file in (exports / "warcs").iterdir()), 15)
+
+        bucket = place("").replace("/exports", "")
+        self.assertIn("names no file", c.holdfast("export", "--all", "-o", bucket, expect=64).stderr)
+        self.assertIn("zip", c.holdfast("export", "--all", "--format", "files", "-o", place("/x"), expect=64).stderr)
+        wrong = c.holdfast("export", "--all", "-o", place("/wrong.wacz").replace("/archive/", "/none/"), expect=69)
+        self.assertIn("NoSuchBucket", wrong.stderr)
+        proxy = Proxy(self.port)
+        self.addCleanup(proxy.close)
+        proxy.set("swallow")
+        silent = c.holdfast("export", "--all", "-o", place("/silent.wacz", proxy.port), expect=69)
+        self.assertIn("object store", silent.stderr)
+        # One that dies has begun to send: there is no object.
+        begun = set((self.directory / "store").rglob("*"))
+        proxy.set("deaf")
+        killed = c.start("export", "--all", "-o", place("/killed.wacz", proxy.port))
+        c.until("the store has begun to take it", lambda: set((self.directory / "store").rglob("*")) - begun)
+        killed.kill()
+        killed.wait()
+        self.assertEqual(sorted(file.name for file in exports.glob("*.*")), ["all.wacz", "all.zip"])
 
     def test_a_store_that_goes_away_and_a_worker_that_dies_while_it_publishes(self):
         c = self.bucket()

@@ -20,8 +20,22 @@ FLAGS = (
 ).split()  # else going back loads nothing
 
 
+# Two pictures: the share of pixels that are equal. Where only one has a pixel, it is different.
+SAME_PIXELS = """(async (...encoded) => {
+  const pictures = await Promise.all(encoded.map(async data =>
+    createImageBitmap(await (await fetch("data:image/png;base64," + data)).blob())));
+  const width = Math.max(...pictures.map(p => p.width)), height = Math.max(...pictures.map(p => p.height));
+  const [a, b] = pictures.map(picture => {
+    const pen = new OffscreenCanvas(width, height).getContext("2d");
+    pen.drawImage(picture, 0, 0);
+    return new Uint32Array(pen.getImageData(0, 0, width, height).data.buffer);
+  });
+  return a.filter((pixel, i) => pixel === b[i]).length / a.length;
+})"""
+
+
 class Chromium:
-    def __init__(self, width=1280, height=900):
+    def __init__(self, width=1280, height=900, flags=()):
         self.profile = tempfile.mkdtemp(prefix="holdfast-browser-")
         read_commands, self.commands = os.pipe()
         self.replies, write_replies = os.pipe()
@@ -32,7 +46,7 @@ class Chromium:
             os.dup2(first, 3)
             os.dup2(second, 4)
 
-        arguments = [PROGRAM, *FLAGS, f"--user-data-dir={self.profile}", f"--window-size={width},{height}"]
+        arguments = [PROGRAM, *FLAGS, *flags, f"--user-data-dir={self.profile}", f"--window-size={width},{height}"]
         if os.geteuid() == 0:
             arguments.append("--no-sandbox")
         self.process = subprocess.Popen(
@@ -178,6 +192,21 @@ class Chromium:
             "Emulation.setEmulatedMedia",
             features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}],
         )
+
+    def full_page(self, width, height):
+        """A picture of all of the page, in a window of that size."""
+        self.ask("Emulation.setScrollbarsHidden", hidden=True)
+        self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        size = self.ask("Page.getLayoutMetrics")["cssContentSize"]
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
+        picture = self.ask("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)
+        return base64.b64decode(picture["data"])
+
+    def same_pixels(self, left, right):
+        """Of two PNG files, the share of pixels that are equal."""
+        self.open("about:blank")
+        texts = (json.dumps(base64.b64encode(picture).decode()) for picture in (left, right))
+        return self.value(f"{SAME_PIXELS}({','.join(texts)})")
 
     def screenshot(self, name):
         """Kept where HOLDFAST_TEST_SCREENSHOTS says, for people to look at."""

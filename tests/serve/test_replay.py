@@ -3,6 +3,7 @@
 import contextlib
 import gzip
 import http.client
+import http.server
 import json
 import os
 import re
@@ -10,6 +11,9 @@ import shutil
 import socket
 import subprocess
 import sys
+import tarfile
+import tempfile
+import threading
 import unittest
 import zipfile
 from pathlib import Path
@@ -18,9 +22,14 @@ from urllib.parse import quote
 from chromium import PROGRAM as CHROMIUM
 from chromium import Chromium
 from support import PROGRAM, Case, until
+from test_import_warc import brotli, members, record, zstd
+from test_import_warc import http as http_response
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = Path(os.environ.get("HOLDFAST_TEST_TOOLS", Path(PROGRAM or "/").parents[1] / "replay-tools"))
+
+
+WINDOW = (1440, 900)  # RESOLUTION: pages are captured in it
 
 
 def tools():
@@ -30,6 +39,66 @@ def tools():
         subprocess.run([TOOLS / "bin/pip", "install", "-q", "pywb", "warcio", "wacz"], check=True, timeout=600)
         (TOOLS / "done").touch()
     return TOOLS / "bin"
+
+
+def wabac():
+    """The service worker with which ReplayWeb.page reads archives; fetched once."""
+    if not (TOOLS / "wabac.js").exists():
+        with tempfile.TemporaryDirectory(dir=TOOLS) as place:
+            pack = ["npm", "pack", "--silent", "--pack-destination", place, "@webrecorder/wabac@2"]
+            subprocess.run(pack, check=True, timeout=600, cwd=place, stdout=subprocess.DEVNULL)
+            with tarfile.open(next(Path(place).glob("*.tgz"))) as package:
+                (Path(place) / "wabac.js").write_bytes(package.extractfile("package/dist/sw.js").read())
+            (Path(place) / "wabac.js").rename(TOOLS / "wabac.js")
+    return TOOLS / "wabac.js"
+
+
+class RangesOfFiles(http.server.BaseHTTPRequestHandler):
+    """Files by name, whole or a range of one: what a replayer in a browser asks for."""
+
+    files = {}
+
+    def do_GET(self):
+        self.answer(True)
+
+    def do_HEAD(self):
+        self.answer(False)
+
+    def answer(self, with_body):
+        kind, body = self.files.get(self.path.partition("?")[0], ("text/plain", None))
+        self.send_response(200 if body is not None else 404)
+        asked = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", ""))
+        if body is not None and asked:
+            first, last = asked.groups()
+            begin = int(first) if first else len(body) - int(last)
+            end = min(int(last) + 1, len(body)) if first and last else len(body)
+            self._headers_buffer.clear()
+            self.send_response(206)
+            self.send_header("Content-Range", f"bytes {begin}-{end - 1}/{len(body)}")
+            body = body[begin:end]
+        self.send_header("Accept-Ranges", "bytes")
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body or b"")))
+        self.end_headers()
+        if with_body:
+            self.wfile.write(body or b"")
+
+    def log_message(self, *_):
+        pass
+
+
+@contextlib.contextmanager
+def served(files):
+    """An origin with these files: {path: (type, bytes)}."""
+    handler = type("Handler", (RangesOfFiles,), {"files": files})
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 @unittest.skipUnless(CHROMIUM, "chromium is not installed")
@@ -204,6 +273,75 @@ class Replay(Case):
         self.assertIn("like the capture", page)
         self.assertEqual(len(self.replays("--every", "2")), 1)
 
+    def captured(self):
+        """Of each page: its name, the time of its capture and its screenshot."""
+        for name in ("index.html", "storm.html"):
+            directory = self.home.run("list", "snapshots", "--url", name).records[0]["directory"]
+            picture = self.home.data / "archive" / directory / "screenshot/screenshot.png"
+            yield name, self.cdx(f"{self.site}/{name}")[0]["timestamp"], picture
+
+    def check_picture(self, browser, replayer, name, captured, frame=""):
+        """The page, in a frame or not, looks as it did; both pictures stay where HOLDFAST_TEST_SCREENSHOTS says."""
+        page = f"{frame}.contentDocument" if frame else "document"
+        title = re.search("<title>(.*?)</title>", (ROOT / f"deploy/demo-site/site/{name}").read_text())[1]
+        browser.until(
+            "the page is there",
+            f"(page => page.readyState == 'complete' && page.title == {json.dumps(title)} && "
+            "[...page.images].every(i => i.complete && i.naturalWidth > 0) && page.fonts.status == 'loaded')"
+            f"({page})",
+        )
+        if frame:  # as high as what is in it
+            browser.value(f"{frame}.height = {page}.documentElement.scrollHeight")
+        replayed = browser.full_page(*WINDOW)
+        score = browser.same_pixels(captured.read_bytes(), replayed)
+        place = Path(os.environ.get("HOLDFAST_TEST_SCREENSHOTS", self.home.path))
+        (place / f"{replayer}-{name}-replayed.png").write_bytes(replayed)
+        (place / f"{replayer}-{name}-captured.png").write_bytes(captured.read_bytes())
+        print(f"\n{replayer}: {name}: {score:.5f} of the pixels are equal", file=sys.stderr)
+        self.assertGreater(score, 0.999, name)
+
+    @contextlib.contextmanager
+    def in_wabac(self, path):
+        """Opens a WACZ file in ReplayWeb.page's reader: a browser, the URLs in its list, and what shows one of them."""
+        files = {
+            "/": ("text/html", b"<!doctype html><title>replay</title><body style='margin: 0'></body>"),
+            "/wabac.js": ("text/javascript", wabac().read_bytes()),
+            "/all.wacz": ("application/wacz", path.read_bytes()),
+        }
+        with served(files) as origin, contextlib.closing(Chromium()) as browser:
+            browser.open(origin + "/")
+            loaded = browser.value(
+                "navigator.serviceWorker.register('/wabac.js').then(() => navigator.serviceWorker.ready)"
+                ".then(registration => new Promise(done => {"
+                "  navigator.serviceWorker.onmessage = ({data}) => {"
+                "    if (data.msg_type === 'collAdded' || data.error) done(data.error || data.msg_type);"
+                "  };"
+                f"  const file = {{sourceUrl: '{origin}/all.wacz'}};"
+                "  registration.active.postMessage({msg_type: 'addColl', name: 'all', file});"
+                "}))"
+            )
+            self.assertEqual(loaded, "collAdded")
+            listed = browser.value("fetch('/w/api/c/all?all=1').then(answer => answer.json()).then(all => all.pages)")
+
+            def show(url, stamp):
+                browser.open(origin + "/")  # an archived page is shown in a frame only
+                browser.value(
+                    'document.body.innerHTML = \'<iframe style="border: 0; display: block"'
+                    f' width={WINDOW[0]} height={WINDOW[1]} src="/w/all/{stamp}mp_/{url}"></iframe>\''
+                )
+
+            yield browser, {page["url"] for page in listed}, show
+
+    @unittest.skipUnless(shutil.which("npm"), "npm is not installed")
+    def test_wabac_replays_an_export(self):
+        path = self.home.path / "for-wabac.wacz"
+        self.assertEqual(self.home.run("export", "--all", "-o", path).code, 0)
+        with self.in_wabac(path) as (browser, listed, show):
+            self.assertEqual(listed, {f"{self.site}/index.html", f"{self.site}/storm.html"})
+            for name, stamp, picture in self.captured():
+                show(f"{self.site}/{name}", stamp)
+                self.check_picture(browser, "wabac", name, picture, "document.querySelector('iframe')")
+
     def test_a_replay_tells_what_is_missing(self):
         with self.index_to_change():
             self.sql("delete from holdfast.capture where url like '%/storm.png'")
@@ -245,6 +383,7 @@ class Replay(Case):
         self.assertEqual(verified.code, 0, str(verified))
         self.check_replays(home, 2)
         self.check_export(home, second)
+        self.check_adopted(home, rows(f"select file, url, digest {picture} order by file"))
         self.assertEqual(home.run("remove", "--yes", second).code, 0)
         self.assertEqual(rows(f"select mime {picture}"), [])
         style = [str(one.relative_to(home.data / "archive")) for one in home.data.glob("archive/kept/*/*/*/*")]
@@ -254,6 +393,23 @@ class Replay(Case):
         self.assertEqual(home.run("remove", "--yes", home.run("list", "crawls").records[0]["id"]).code, 0)
         self.assertFalse(list(home.data.glob("archive/kept/*")))
         self.assertEqual(rows("select * from holdfast.check_invariants()"), [])
+
+    def check_adopted(self, home, expected):
+        """The rows that are made again from the files know what the removed snapshot has left to others."""
+        copy = self.place()
+        archive = copy.path / "archive"
+        shutil.copytree(home.data / "archive", archive, symlinks=True)
+        copy.environment.update(HOLDFAST_ARCHIVE_ROOT=str(archive), CHROME_SANDBOX="false")
+        adopted = copy.run("adopt")
+        kept = len(list(archive.glob("kept/*/*/*/*")))
+        self.assertGreater(kept, 0)
+        self.assertEqual((adopted.code, adopted.records[-1]["records"]), (0, kept), str(adopted))
+        query = "select file, url, digest from holdfast.v_capture where url like '%/storm.png' order by file"
+        self.assertEqual(copy.run("psql", "-Atc", query).out.splitlines(), expected)
+        again = copy.run("adopt")
+        self.assertEqual((again.code, again.records[-1]["records"]), (0, 0), str(again))
+        self.check_replays(copy, 2)
+        self.assertEqual(copy.run("psql", "-Atc", "select * from holdfast.check_invariants()").out, "")
 
     def check_replays(self, home, count):
         told = home.run("verify", "--all", "--replay")
@@ -313,6 +469,98 @@ class Replay(Case):
                 " drop table public.saved"
             )
 
+    def wayback(self, directory, path, *options, program=None, **environment):
+        """pywb, which answers at this path, with what it finds in the directory: its port and process."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        with open(directory / "log", "w") as log:
+            wayback = subprocess.Popen(
+                program or [self.bin / "wayback", "-b", "127.0.0.1", "-p", str(port), "-d", directory, *options],
+                stdout=log,
+                stderr=log,
+                env={**os.environ, "REPLAY_PORT": str(port), **environment},
+            )
+        self.addCleanup(self.finish, wayback)
+
+        def listens():
+            self.assertIsNone(wayback.poll(), (directory / "log").read_text())
+            with contextlib.suppress(OSError):
+                return self.get(port, path)
+            return None
+
+        until("pywb listens", listens)
+        return port, wayback
+
+    def test_a_replay_undoes_the_codings_of_bodies(self):
+        home, url = self.place(), "http://coded.test/"
+        page = b"<!doctype html><title>Coded</title><link rel=stylesheet href=a.css><img src=b.svg>" + b" " * 300
+        style = b"body { background: #070 } " + b" " * 300
+        picture = b"<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'><rect width='9' height='9'/></svg>"
+        parts = (
+            ("", "text/html", "br", brotli(page)),
+            ("a.css", "text/css", "zstd", zstd(style)),
+            ("b.svg", "image/svg+xml", "gzip, br", brotli(gzip.compress(picture))),
+        )
+        records = [
+            record(
+                "response",
+                url + name,
+                f"2024-01-01T00:00:0{i}Z",
+                http_response(body, kind, more=f"Content-Encoding: {how}\r\n"),
+                i,
+            )
+            for i, (name, kind, how, body) in enumerate(parts)
+        ]
+        (home.path / "coded.warc.gz").write_bytes(members(*records))
+        self.assertEqual(home.run("import", "warc", home.path / "coded.warc.gz").code, 0)
+        told = home.run("verify", "--all", "--replay", env={"CHROME_SANDBOX": "false"})
+        self.assertEqual(told.code, 0, str(told))
+        replay = next(one for one in told.records if one["type"] == "Replay")
+        self.assertEqual((replay["resources"], replay["missing"], replay["problem"]), (1, 0, ""), replay)
+
+    @unittest.skipUnless(shutil.which("npm"), "npm is not installed")
+    def test_an_archive_of_other_tools_is_imported_and_replayed(self):
+        """Chromium through pywb's recorder, packed by py-wacz; imported, exported, and shown by wabac."""
+        directory = self.home.path / "recorder"
+        directory.mkdir()
+        subprocess.run([self.bin / "wb-manager", "init", "foreign"], cwd=directory, check=True, timeout=60)
+        port, recorder = self.wayback(directory, "/", "--live", "--proxy", "foreign", "--proxy-record")
+        proxy = (f"--proxy-server=127.0.0.1:{port}", "--proxy-bypass-list=<-loopback>")
+        pages = ("index.html", "storm.html")
+        with self.demo_site() as site, contextlib.closing(Chromium(flags=proxy)) as browser:
+            for name in pages:
+                browser.open(f"{site}/{name}")
+                browser.until("its pictures are there", "[...document.images].every(i => i.complete && i.naturalWidth)")
+                (directory / f"{name}.png").write_bytes(browser.full_page(*WINDOW))
+        recorder.terminate()
+        recorder.wait(60)
+        warcs = list((directory / "collections/foreign/archive").glob("*.warc.gz"))
+        made = directory / "foreign.wacz"
+        subprocess.run(
+            [self.bin / "wacz", "create", "--detect-pages", "--text", "-o", made, "-f", *warcs], check=True, timeout=120
+        )
+        home = self.place()
+        done = home.run("import", "warc", made)
+        self.assertEqual(done.code, 0, str(done))
+        urls = {one["url"] for one in home.run("list", "snapshots").records}
+        self.assertEqual(urls, {f"{site}/{name}" for name in pages})
+        verified = home.run("verify", "--all")
+        self.assertEqual(verified.code, 0, str(verified))
+        told = home.run("verify", "--all", "--replay", env={"CHROME_SANDBOX": "false"})
+        replays = [one for one in told.records if one["type"] == "Replay"]
+        self.assertEqual([(one["missing"], one["problem"]) for one in replays], [(0, "")] * 2, str(told))
+        again = home.path / "again.wacz"
+        self.assertEqual(home.run("export", "--all", "-o", again).code, 0)
+        subprocess.run([self.bin / "wacz", "validate", "-f", again], check=True, timeout=120, stdout=subprocess.DEVNULL)
+        with self.in_wabac(again) as (browser, listed, show):
+            self.assertEqual(listed, urls)
+            for name in pages:
+                show(f"{site}/{name}", "")
+                self.check_picture(
+                    browser, "foreign", name, directory / f"{name}.png", "document.querySelector('iframe')"
+                )
+
     def test_stock_pywb_replays_the_collection(self):
         directory = self.home.path / "pywb"
         directory.mkdir()
@@ -321,22 +569,7 @@ class Replay(Case):
             f"    index: cdx+http://127.0.0.1:{self.port}/cdx\n"
             f"    archive_paths: http://127.0.0.1:{self.files}/\n"
         )
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        with open(directory / "log", "w") as log:
-            wayback = subprocess.Popen(
-                [self.bin / "wayback", "-b", "127.0.0.1", "-p", str(port), "-d", directory], stdout=log, stderr=log
-            )
-        self.addCleanup(self.finish, wayback)
-
-        def listens():
-            self.assertIsNone(wayback.poll(), (directory / "log").read_text())
-            with contextlib.suppress(OSError):
-                return self.get(port, "/archive/")
-            return None
-
-        until("pywb listens", listens)
+        port, _ = self.wayback(directory, "/archive/")
         stamp = self.cdx(f"{self.site}/storm.html")[0]["timestamp"]
         with contextlib.closing(Chromium()) as browser:
             browser.open(f"http://127.0.0.1:{port}/archive/{stamp}/{self.site}/storm.html")
@@ -353,11 +586,41 @@ class Replay(Case):
             self.assertIn(f"{self.site}/storm.png", " ".join(asked))
             for url in asked:
                 self.assertTrue(url.startswith(f"http://127.0.0.1:{port}/"), url)
-            title = browser.value("document.title")
+            for name, at, picture in self.captured():
+                browser.open(f"http://127.0.0.1:{port}/archive/{at}mp_/{self.site}/{name}")
+                self.check_picture(browser, "pywb", name, picture)
             self.check_links(port)
-        self.assertEqual(
-            title, re.search("<title>(.*?)</title>", (ROOT / "deploy/demo-site/site/storm.html").read_text())[1]
+
+    def test_the_pywb_of_the_compose_file_signs_in_with_its_token(self):
+        token = self.home.path / "replay_token"
+        token.write_text(self.home.run("token", "add", "pywb", "--role", "reader").out)
+        server = self.home.start(
+            "serve",
+            env={"HOLDFAST_SERVE_LISTEN": "127.0.0.1:0", "HOLDFAST_SERVE_GUEST": "none"},
+            stderr=subprocess.DEVNULL,
         )
+        self.addCleanup(self.finish, server)
+        page = int(re.search(r":(\d+)/", server.stdout.readline()).group(1))
+        self.assertEqual(self.get(page, "/cdx?url=x")[0], 401)
+        policy = self.get(page, "/")[1]["Content-Security-Policy"]
+        files = int(re.search(r"img-src 'self' http://127\.0\.0\.1:(\d+)", policy).group(1))
+        directory = self.home.path / "replay"
+        shutil.copytree(ROOT / "deploy/replay", directory)
+        stamp = self.cdx(f"{self.site}/storm.html")[0]["timestamp"]
+        environment = {
+            "PATH": f"{self.bin}:{os.environ['PATH']}",
+            "REPLAY_TOKEN_FILE": str(token),
+            "REPLAY_PAGE": f"127.0.0.1:{page}",
+            "REPLAY_FILES": f"127.0.0.1:{files}",
+            "REPLAY_ADDRESS": "127.0.0.1",
+        }
+        port, _ = self.wayback(directory, "/archive/", program=["sh", directory / "start"], **environment)
+        status, _, body = self.get(port, f"/archive/{stamp}mp_/{self.site}/storm.html")
+        self.assertEqual(status, 200, body)
+        self.assertIn((ROOT / "deploy/demo-site/site/storm.html").read_text().splitlines()[-2], body.decode())
+        compose = (ROOT / "docker-compose.yml").read_text()
+        for part in ("entrypoint: [sh, /replay/start]", "./deploy/replay:/replay:ro", "secrets: [replay_token]"):
+            self.assertIn(part, compose)
 
     def check_links(self, port):
         environment = {

@@ -1,4 +1,6 @@
+#include "lib/base/characters.hpp"
 #include "services/capture/charset.hpp"
+#include "services/capture/coding.hpp"
 #include "services/capture/html.hpp"
 #include "services/capture/icon.hpp"
 #include "services/capture/link.hpp"
@@ -42,6 +44,13 @@ std::string repeated(std::string_view piece, std::size_t times) {
   return result;
 }
 
+std::string unhex(std::string_view digits) {
+  std::string bytes;
+  for (std::size_t i = 0; i + 1 < digits.size(); i += 2)
+    bytes += static_cast<char>(holdfast::base::hex_value(digits[i]) * 16 + holdfast::base::hex_value(digits[i + 1]));
+  return bytes;
+}
+
 std::string urls_in(const std::string& bytes, const std::string& type) {
   std::string result;
   find_links({"http://example.org/", type, bytes, ""}, [&](const Link& link) {
@@ -52,6 +61,49 @@ std::string urls_in(const std::string& bytes, const std::string& type) {
 }
 
 } // namespace
+
+TEST_SUITE("content codings") {
+  const std::string kText =
+      "<p>an osprey over the lake</p><p>an osprey over the lake</p><p>an osprey over the lake</p>";
+  const std::pair<const char*, const char*> kCoded[] = {
+      {"gzip",
+       "1f8b0800000000000203b329b04bcc53c82f2e284aad54c82f4b2d5228c94855c849cc4eb5d12fb0b3a140160052b161925a000000"},
+      {"deflate", "789cb329b04bcc53c82f2e284aad54c82f4b2d5228c94855c849cc4eb5d12fb0b3a1401600a9ff1fab"},
+      {"Deflate ", "b329b04bcc53c82f2e284aad54c82f4b2d5228c94855c849cc4eb5d12fb0b3a1401600"},
+      {"br", "1b5900009c07768c980c2dc557bc21f492272caf5ede1a0ea44c6efab8cda520ef1c9416c63daafb2eec640504"},
+      {"zstd", "28b52ffd00582d0100f03c703e616e206f7370726579206f76657220746865206c616b653c2f703e01002648ca09"},
+  };
+  TEST_CASE("each is undone, and what is cut off, damaged or too large is told") {
+    for (const auto& [coding, hex] : kCoded) {
+      CAPTURE(coding);
+      const auto bytes = unhex(hex);
+      const auto whole = decode_body(bytes, coding, kText.size());
+      CHECK(whole.bytes == kText);
+      CHECK(whole.whole);
+      for (std::size_t length = 0; length < bytes.size(); ++length) {
+        const auto cut = decode_body(bytes.substr(0, length), coding, 1000);
+        CHECK(kText.starts_with(cut.bytes));
+        CHECK((!cut.whole || cut.bytes == kText));
+        if (length + 8 < bytes.size()) CHECK(!cut.whole);
+      }
+      const auto limited = decode_body(bytes, coding, 10);
+      CHECK(limited.bytes == kText.substr(0, 10));
+      CHECK(!limited.whole);
+      CHECK(!decode_body("\x1f\x8b no such thing", coding, 1000).whole);
+      CHECK(!decode_body("", coding, 1000).whole);
+    }
+  }
+  TEST_CASE("several, none and unknown ones") {
+    const auto coded = unhex(kCoded[0].second);
+    CHECK(decode_body(coded + coded, "x-gzip", 1000).bytes == kText + kText);
+    CHECK(decode_body(coded, "identity, gzip", 1000).bytes == kText);
+    CHECK(decode_body(kText, "", 1000).whole);
+    CHECK(decode_body(kText, "", 10).bytes == kText.substr(0, 10));
+    CHECK(!decode_body(kText, "", 10).whole);
+    CHECK(!decode_body(kText, "compress", 1000).whole);
+    CHECK(!decode_body(coded, "identity,identity,identity,identity,gzip,identity,", 1000).whole);
+  }
+}
 
 TEST_SUITE("HTML") {
   TEST_CASE("attributes in every style") {

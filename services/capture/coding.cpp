@@ -1,0 +1,145 @@
+#include "services/capture/coding.hpp"
+
+#include "lib/base/characters.hpp"
+
+#include <brotli/decode.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+namespace holdfast::capture {
+
+namespace {
+
+constexpr int kMostCodings = 4; // one within the other
+
+enum class Step { more, whole, damaged };
+
+class Inflater {
+public:
+  // window_bits: as zlib's inflateInit2() takes it.
+  Inflater(std::string_view bytes, int window_bits) : good_(::inflateInit2(&stream_, window_bits) == Z_OK) {
+    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+    stream_.avail_in = static_cast<uInt>(bytes.size());
+  }
+  ~Inflater() {
+    if (good_) ::inflateEnd(&stream_);
+  }
+  Inflater(const Inflater&) = delete;
+  Inflater& operator=(const Inflater&) = delete;
+
+  Step next(std::string& piece, std::size_t& got) {
+    if (!good_) return Step::damaged;
+    stream_.next_out = reinterpret_cast<Bytef*>(piece.data());
+    stream_.avail_out = static_cast<uInt>(piece.size());
+    const int answer = ::inflate(&stream_, Z_NO_FLUSH);
+    got = piece.size() - stream_.avail_out;
+    if (answer == Z_STREAM_END) { // another gzip member may follow
+      const bool another = stream_.avail_in > 1 && stream_.next_in[0] == 0x1f && stream_.next_in[1] == 0x8b;
+      return another && ::inflateReset(&stream_) == Z_OK ? Step::more : Step::whole;
+    }
+    return answer == Z_OK ? Step::more : Step::damaged; // Z_BUF_ERROR: it ends too early
+  }
+
+private:
+  z_stream stream_{};
+  const bool good_;
+};
+
+class BrotliReader {
+public:
+  explicit BrotliReader(std::string_view bytes)
+      : state_(::BrotliDecoderCreateInstance(nullptr, nullptr, nullptr), &::BrotliDecoderDestroyInstance),
+        left_(bytes.size()), at_(reinterpret_cast<const std::uint8_t*>(bytes.data())) {}
+
+  Step next(std::string& piece, std::size_t& got) {
+    if (!state_) return Step::damaged;
+    auto* out = reinterpret_cast<std::uint8_t*>(piece.data());
+    std::size_t room = piece.size();
+    const auto answer = ::BrotliDecoderDecompressStream(state_.get(), &left_, &at_, &room, &out, nullptr);
+    got = piece.size() - room;
+    if (answer == BROTLI_DECODER_RESULT_SUCCESS) return Step::whole;
+    return answer == BROTLI_DECODER_RESULT_NEEDS_MORE_OUTPUT ? Step::more : Step::damaged;
+  }
+
+private:
+  const std::unique_ptr<BrotliDecoderState, void (*)(BrotliDecoderState*)> state_;
+  std::size_t left_;
+  const std::uint8_t* at_;
+};
+
+class ZstdReader {
+public:
+  explicit ZstdReader(std::string_view bytes)
+      : context_(::ZSTD_createDCtx(), &::ZSTD_freeDCtx), in_{bytes.data(), bytes.size(), 0} {
+    // What HTTP allows (RFC 9659); a larger window would only cost us memory.
+    if (context_) ::ZSTD_DCtx_setParameter(context_.get(), ZSTD_d_windowLogMax, 23);
+  }
+
+  Step next(std::string& piece, std::size_t& got) {
+    if (!context_) return Step::damaged;
+    ZSTD_outBuffer out{piece.data(), piece.size(), 0};
+    const auto answer = ::ZSTD_decompressStream(context_.get(), &out, &in_);
+    got = out.pos;
+    if (::ZSTD_isError(answer) != 0) return Step::damaged;
+    const bool over = in_.pos == in_.size;
+    if (answer == 0) return over ? Step::whole : Step::more; // the end of a frame
+    return over && got < piece.size() ? Step::damaged : Step::more;
+  }
+
+private:
+  const std::unique_ptr<ZSTD_DCtx, std::size_t (*)(ZSTD_DCtx*)> context_;
+  ZSTD_inBuffer in_;
+};
+
+template <typename Decoder>
+DecodedBody read_all(Decoder decoder, std::size_t most) {
+  DecodedBody result;
+  std::string piece(1u << 16, '\0');
+  for (;;) {
+    std::size_t got = 0;
+    const auto step = decoder.next(piece, got);
+    const auto room = most - result.bytes.size();
+    result.bytes.append(piece, 0, std::min(got, room));
+    if (step == Step::more && got <= room) continue;
+    result.whole = step == Step::whole && got <= room;
+    return result;
+  }
+}
+
+DecodedBody undo(std::string bytes, std::string_view coding, std::size_t most) {
+  if (coding.empty() || coding == "identity") {
+    const bool fits = bytes.size() <= most;
+    bytes.resize(std::min(bytes.size(), most));
+    return {std::move(bytes), fits};
+  }
+  if (coding == "gzip" || coding == "x-gzip") return read_all(Inflater(bytes, 15 + 32), most);
+  if (coding == "deflate") { // meant is zlib's format; some servers send it without its head
+    auto result = read_all(Inflater(bytes, 15 + 32), most);
+    return result.bytes.empty() && !result.whole ? read_all(Inflater(bytes, -15), most) : result;
+  }
+  if (coding == "br") return read_all(BrotliReader(bytes), most);
+  if (coding == "zstd") return read_all(ZstdReader(bytes), most);
+  return {};
+}
+
+} // namespace
+
+DecodedBody decode_body(std::string bytes, std::string_view codings, std::size_t most) {
+  DecodedBody result{std::move(bytes), true};
+  for (int count = 0; count < kMostCodings && result.whole; ++count) {
+    const auto comma = codings.rfind(',');
+    const auto name = base::lower_case(base::trimmed(codings.substr(comma + 1))); // npos + 1 is 0
+    result = undo(std::move(result.bytes), name, most);
+    if (comma == std::string_view::npos) return result;
+    codings = codings.substr(0, comma);
+  }
+  result.whole = false;
+  return result;
+}
+
+} // namespace holdfast::capture
