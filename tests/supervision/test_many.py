@@ -48,7 +48,7 @@ class Many(WorkerCase):
 
         def lease():
             ((until_when,),) = home.sql(
-                "select extract(epoch from lease_until) from holdfast.process where kind = 'worker'"
+                "select extract(epoch from lease_until) from holdfast.process where process_type = 'worker'"
             )
             return float(until_when)
 
