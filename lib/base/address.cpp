@@ -3,8 +3,6 @@
 #include "lib/base/error.hpp"
 #include "lib/base/url.hpp"
 
-#include <fmt/format.h>
-
 #include <netdb.h>
 #include <sys/socket.h>
 
@@ -20,13 +18,13 @@ namespace {
   const int error_number = errno;
   switch (code) {
   case EAI_AGAIN:
-    throw Error(ErrorClass::temporary, fmt::format("the name server cannot resolve \"{}\" at the moment", host));
+    throw Error(ErrorClass::temporary, "the name server cannot resolve \"" + host + "\" at the moment");
   case EAI_MEMORY:
   case EAI_SYSTEM:
-    throw Error(ErrorClass::system, fmt::format("cannot resolve \"{}\": {}", host,
-                                                code == EAI_SYSTEM ? errno_text(error_number) : gai_strerror(code)));
+    throw Error(ErrorClass::system, "cannot resolve \"" + host +
+                                        "\": " + (code == EAI_SYSTEM ? errno_text(error_number) : gai_strerror(code)));
   default:
-    throw Error(ErrorClass::refused, fmt::format("cannot resolve \"{}\": {}", host, gai_strerror(code)));
+    throw Error(ErrorClass::refused, "cannot resolve \"" + host + "\": " + gai_strerror(code));
   }
 }
 
@@ -52,10 +50,10 @@ std::vector<std::string> resolve_host(const std::string& host) {
 }
 
 std::string private_address_of(const std::string& host) {
-  if (is_private_host(host)) return fmt::format("\"{}\" is not a public host", host);
+  if (is_private_host(host)) return "\"" + host + "\" is not a public host";
   for (const std::string& address : resolve_host(host))
     if (is_private_address(address))
-      return fmt::format("\"{}\" resolves to {}, which is not a public address", host, address);
+      return "\"" + host + "\" resolves to " + address + ", which is not a public address";
   return "";
 }
 

@@ -1,7 +1,5 @@
 #include "lib/base/text.hpp"
 
-#include <fmt/chrono.h>
-
 #include <algorithm>
 #include <ctime>
 #include <fstream>
@@ -42,7 +40,13 @@ std::string tail_of(const std::filesystem::path& file, std::size_t bytes) {
   return text;
 }
 
-std::string utc_timestamp() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
+std::string utc_timestamp() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  ::gmtime_r(&now, &utc);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc)};
+}
 
 std::string iso_time(std::string_view utc) {
   constexpr std::size_t kDay = 10, kTime = 19;

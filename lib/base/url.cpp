@@ -6,7 +6,6 @@
 
 #include <boost/url/parse.hpp>
 #include <boost/url/url_view.hpp>
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <iterator>
@@ -44,9 +43,7 @@ template <typename Allowed>
 std::string canonical_escapes(std::string_view text, Allowed allowed) {
   std::string canonical;
   canonical.reserve(text.size());
-  const auto escape = [&](char c) {
-    fmt::format_to(std::back_inserter(canonical), "%{:02X}", static_cast<unsigned char>(c));
-  };
+  const auto escape = [&](char c) { append_percent(canonical, c); };
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (const int byte = percent_decoded(text, i); byte >= 0) {
       const char c = static_cast<char>(byte);
@@ -97,7 +94,7 @@ std::optional<Url> canonical_url(std::string_view written, std::string& problem)
   };
   const std::string_view text = trimmed(written);
   if (text.empty()) return failed("it is empty");
-  if (text.size() > kLongestUrl) return failed(fmt::format("it is longer than {} bytes", kLongestUrl));
+  if (text.size() > kLongestUrl) return failed("it is longer than " + std::to_string(kLongestUrl) + " bytes");
   if (std::any_of(text.begin(), text.end(), is_control)) return failed("it holds a control character");
 
   Url url;
@@ -105,7 +102,7 @@ std::optional<Url> canonical_url(std::string_view written, std::string& problem)
   url.scheme = lower_case(scheme);
   if (scheme.empty()) return failed("it has no scheme (write https:// in front)");
   if (url.scheme != "http" && url.scheme != "https") {
-    return failed(fmt::format("its scheme is \"{}\", not http or https", url.scheme));
+    return failed("its scheme is \"" + url.scheme + "\", not http or https");
   }
   const unsigned short default_port = url.scheme == "http" ? 80 : 443;
 
@@ -132,12 +129,13 @@ std::optional<Url> canonical_url(std::string_view written, std::string& problem)
   url.path = without_dot_segments(
       canonical_escapes(std::string_view(rest).substr(authority_end, question - authority_end), is_path_character));
   url.text = url.scheme + "://" + (url.host.find(':') == std::string::npos ? url.host : "[" + url.host + "]");
-  if (url.port != default_port) url.text += fmt::format(":{}", url.port);
+  if (url.port != default_port) url.text += ":" + std::to_string(url.port);
   url.text += url.path;
   if (question < rest.size()) {
     url.text += "?" + canonical_escapes(std::string_view(rest).substr(question + 1), is_query_character);
   }
-  if (url.text.size() > kLongestUrl) return failed(fmt::format("it is longer than {} bytes once encoded", kLongestUrl));
+  if (url.text.size() > kLongestUrl)
+    return failed("it is longer than " + std::to_string(kLongestUrl) + " bytes once encoded");
 
   // A second parser must read the result as we do; otherwise a check and a fetch could see different hosts.
   const auto parsed = boost::urls::parse_uri(url.text);
@@ -152,7 +150,7 @@ std::string shown(std::string_view text) {
   std::string printable;
   for (const char c : trimmed(text).substr(0, kLongestShown)) {
     if (is_control(c)) {
-      fmt::format_to(std::back_inserter(printable), "\\x{:02x}", static_cast<unsigned char>(c));
+      printable += "\\x" + hex({&c, 1});
     } else {
       printable += c;
     }
@@ -172,7 +170,7 @@ std::string shown(std::string_view text) {
 Url parse_url(std::string_view text) {
   std::string problem;
   if (auto url = canonical_url(text, problem)) return *std::move(url);
-  throw Error(ErrorClass::refused, fmt::format("cannot use the URL \"{}\": {}", shown(text), problem));
+  throw Error(ErrorClass::refused, "cannot use the URL \"" + shown(text) + "\": " + problem);
 }
 
 std::optional<Url> try_parse_url(std::string_view text) noexcept {
@@ -225,7 +223,7 @@ std::string host_directory(const Url& url) {
   }
   if (name.empty() || name == "." || name == "..") name = "_";
   const bool default_port = url.port == (url.scheme == "http" ? 80 : 443);
-  const std::string port = default_port ? "" : fmt::format("_{}", url.port);
+  const std::string port = default_port ? "" : "_" + std::to_string(url.port);
   name.resize(std::min(name.size(), kLongestFileName - port.size()));
   return name + port;
 }

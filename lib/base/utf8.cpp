@@ -30,12 +30,16 @@ bool is_utf8(std::string_view text) noexcept {
 std::string repair_utf8(std::string_view text) {
   std::string clean;
   clean.reserve(text.size());
-  while (!text.empty()) {
-    const auto length = utf8_length(text);
-    clean += length > 0 ? text.substr(0, length) : kReplacement;
-    text.remove_prefix(length > 0 ? length : 1);
+  std::size_t begin = 0; // of what is valid
+  for (std::size_t at = 0; at < text.size();) {
+    const auto length = utf8_length(text.substr(at));
+    at += length;
+    if (length > 0) continue;
+    clean += text.substr(begin, at - begin);
+    clean += kReplacement;
+    begin = ++at;
   }
-  return clean;
+  return clean += text.substr(begin);
 }
 
 Character first_character(std::string_view text) noexcept {

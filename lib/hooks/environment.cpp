@@ -2,6 +2,7 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/json_text.hpp"
+#include "lib/hooks/binary.hpp"
 #include "lib/hooks/plugin_options.hpp"
 #include "lib/hooks/text.hpp"
 
@@ -21,6 +22,8 @@ namespace {
 
 using Environment = std::map<std::string, std::string>;
 
+// The program of the built-in hooks. It is started as such: to start it through /usr/bin/env takes twice the time.
+constexpr const char* kOwnInterpreter = "holdfast-capture";
 constexpr std::string_view kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
 constexpr std::string_view kUserAgent = "Mozilla/5.0 (compatible; Holdfast)";
 constexpr std::size_t kLongestEntry = 120u << 10; // the kernel takes 128 KiB a string, with name and end
@@ -281,6 +284,9 @@ std::vector<std::string> hook_arguments(const Hook& hook, const HookContext& con
     const std::string_view extension = hook.name.extension;
     arguments.emplace_back("/usr/bin/env");
     arguments.emplace_back(extension == "py" ? "python3" : extension == "js" ? "node" : "bash");
+  } else if (interpreter_of(hook) == kOwnInterpreter) {
+    if (const auto own = find_binary(kOwnInterpreter, path_directories(context.last_on_path)))
+      arguments.push_back(*own);
   }
   arguments.push_back(hook.path.string());
   if (crawl_hook(hook)) {

@@ -79,9 +79,9 @@ std::vector<std::string> hook_environment(const Catalog& catalog, const Hook& ho
                                           const HookContext& context,
                                           const std::map<std::string, std::string>& inherited);
 
-// argv: the file itself when it is executable, else interpreter (found on the hook's PATH by /usr/bin/env) and file;
-// then
-// --url= and --snapshot-id= for snapshot hooks, --url= (the first seed if the context has none), --crawl-id= and
+// argv: the file itself when it is executable (behind the program that runs it, for a built-in hook), else interpreter
+// (found on the hook's PATH by /usr/bin/env) and file; then --url= and --snapshot-id= for snapshot hooks, --url= (the
+// first seed if the context has none), --crawl-id= and
 // --source-url= for crawl hooks. Seeds beyond 64 KiB are cut at a line: the kernel takes 128 KiB an argument.
 std::vector<std::string> hook_arguments(const Hook& hook, const HookContext& context);
 

@@ -38,7 +38,7 @@ const Curl& curl() {
   static const Curl functions = [] {
     void* library = nullptr;
     for (const char* name : {"libcurl.so.4", "libcurl-gnutls.so.4"})
-      if (library == nullptr) library = ::dlopen(name, RTLD_NOW | RTLD_GLOBAL);
+      if (library == nullptr) library = ::dlopen(name, RTLD_LAZY | RTLD_GLOBAL);
     if (library == nullptr) throw skipped("libcurl is not installed (apt install libcurl4)");
     Curl loaded{};
     const auto load = [&](auto& function, const char* name) {

@@ -189,14 +189,7 @@ void Job::write(const std::string& name, std::string_view bytes) const {
 void Job::write_json(const std::string& name, const Json& value) const { write(name, json_text(value, 1) + "\n"); }
 
 Json Job::sibling(const std::string& name) const {
-  std::ifstream file(snapshot_ / name, std::ios::binary);
-  std::string text;
-  if (file) {
-    text.resize(kLargestSibling);
-    file.read(text.data(), static_cast<std::streamsize>(text.size()));
-    text.resize(static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));
-  }
-  const auto value = Json::parse(text, nullptr, false);
+  const auto value = Json::parse(read_file(snapshot_ / name, kLargestSibling), nullptr, false);
   return value.is_object() ? value : Json::object();
 }
 
@@ -215,6 +208,16 @@ void Job::report_rate_limit(const std::string& host, int status, const std::stri
   Json record = {{"type", "RateLimit"}, {"host", host}, {"status", status}};
   if (const long seconds = retry_after_seconds(retry_after); seconds >= 0) record["retry_after"] = seconds;
   emit(record);
+}
+
+std::string read_file(const fs::path& path, std::size_t most) {
+  std::error_code error;
+  const auto size = fs::file_size(path, error);
+  std::string bytes(error ? 0 : static_cast<std::size_t>(std::min<std::uintmax_t>(size, most)), '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  bytes.resize(static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+  return bytes;
 }
 
 void emit(const Json& record) { write_out(json_text(record) + "\n"); }

@@ -93,6 +93,9 @@ private:
   std::set<std::string> redirects_;
 };
 
+// At most the first `most` bytes of a file; empty if it cannot be read.
+std::string read_file(const std::filesystem::path& path, std::size_t most);
+
 void emit(const Json& record);
 void emit_result(Status status, const std::string& output, const Json& detail, const std::string& error);
 

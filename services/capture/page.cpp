@@ -6,7 +6,6 @@
 #include "services/capture/page_record.hpp"
 
 #include <filesystem>
-#include <fstream>
 
 namespace holdfast::capture {
 
@@ -15,14 +14,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t kLargestPage = 8u << 20;
-
-std::string read_file(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string bytes(kLargestPage, '\0');
-  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  bytes.resize(static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));
-  return bytes;
-}
 
 // Some servers compress whatever the client says, and wget may keep it so.
 std::string decompressed(std::string bytes) {
@@ -62,7 +53,7 @@ std::optional<Page> saved_page(Job& job, const std::string& plugin) {
   const auto directory = fs::weakly_canonical(job.snapshot() / plugin, error);
   const auto path = fs::weakly_canonical(directory / name, error);
   if (!path.string().starts_with(directory.string() + "/") || !fs::is_regular_file(path, error)) return std::nullopt;
-  page.bytes = decompressed(read_file(path));
+  page.bytes = decompressed(read_file(path, kLargestPage));
   return page;
 }
 

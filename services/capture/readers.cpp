@@ -17,6 +17,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <fstream>
 #include <map>
 #include <set>
 
@@ -122,6 +124,40 @@ Result keep_icon(const Job& job, const std::string& kind, const std::string& byt
   const auto name = "favicon." + kind;
   job.write(name, bytes);
   return {name, {{"url", url}, {"size", bytes.size()}}};
+}
+
+// Where this worker keeps what it was sent for the URL of an icon, for the other pages of the crawl; empty: nowhere.
+fs::path known_icon(const std::string& url) {
+  constexpr std::size_t kLongestName = 200;
+  const auto crawl = Job::setting("CRAWL_DIR");
+  std::string name;
+  for (const char letter : url) {
+    if (std::isalnum(static_cast<unsigned char>(letter)) != 0)
+      name += letter;
+    else
+      base::append_percent(name, letter);
+  }
+  return crawl.empty() || name.size() > kLongestName ? fs::path() : fs::path(crawl) / "favicon" / name;
+}
+
+void remember_icon(const fs::path& file, const std::string& bytes) {
+  std::error_code ignored;
+  fs::create_directories(file.parent_path(), ignored);
+  const auto partial = file.string() + "." + std::to_string(::getpid());
+  std::ofstream(partial, std::ios::binary) << bytes;
+  fs::rename(partial, file, ignored);
+}
+
+// Empty: there is none. Pages of a site mostly share theirs, and it is fetched once.
+std::string icon_at(Job& job, const std::string& url) {
+  const auto known = known_icon(url);
+  std::error_code error;
+  if (!known.empty() && fs::is_regular_file(known, error)) return read_file(known, kLargestIcon);
+  auto response = fetch(job, url, {.most_bytes = kLargestIcon, .accept = "image/*"});
+  if (response.status != 200 || response.truncated) response.body.clear();
+  const bool lasting = response.status == 200 || response.status == 404 || response.status == 410;
+  if (!known.empty() && lasting) remember_icon(known, response.body);
+  return std::move(response.body);
 }
 
 // The first <title> that is not the tool tip of a drawing.
@@ -243,10 +279,8 @@ Result save_favicon(Job& job) {
   for (const auto& url : candidates) {
     try {
       refuse_private(job.url(), url);
-      const auto response = fetch(job, url, {.most_bytes = kLargestIcon, .accept = "image/*"});
-      const auto kind = icon_kind(response.body);
-      if (response.status == 200 && !kind.empty() && !response.truncated)
-        return keep_icon(job, kind, response.body, response.url);
+      const auto bytes = icon_at(job, url);
+      if (const auto kind = icon_kind(bytes); !kind.empty()) return keep_icon(job, kind, bytes, url);
     } catch (const Ending& ending) {
       if (ending.status == Status::skipped) throw;
       continue; // the next candidate may do

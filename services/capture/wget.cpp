@@ -18,7 +18,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
-#include <fstream>
 #include <memory>
 #include <set>
 
@@ -194,13 +193,6 @@ Json missing(const std::vector<WgetExchange>& exchanges) {
   return result;
 }
 
-std::string read_log() {
-  std::ifstream file(kLog, std::ios::binary);
-  std::string text(std::istreambuf_iterator<char>(file), {});
-  text.resize(std::min(text.size(), kLargestLog));
-  return text;
-}
-
 // The browser keeps what it was sent, and what scripts asked for besides: a second copy costs the site every request
 // again. wget is for machines without a browser, and for pages that the browser could not load.
 void leave_to_browser(const Job& job) {
@@ -221,7 +213,7 @@ Result run_wget(Job& job) {
   std::error_code ignored;
   fs::create_directories("warc", ignored);
   const auto ended = run_program(job, arguments(job, program, limit), limit);
-  auto exchanges = parse_wget_log(read_log());
+  auto exchanges = parse_wget_log(read_file(kLog, kLargestLog));
   const auto led = main_exchange(exchanges);
   WgetExchange main;
   main.error = "wget did not start a request";

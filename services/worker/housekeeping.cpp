@@ -49,10 +49,11 @@ awaitable<void> Housekeeping::check_clock() {
   if (mended > 0) spdlog::warn("the clock of the database has gone back: {} due times were too far ahead", mended);
 }
 
+bool Housekeeping::lapse_due() const { return !lapsing_ && std::chrono::steady_clock::now() - lapsed_ > poll_; }
+
 awaitable<void> Housekeeping::lapse_workers() {
-  const auto now = std::chrono::steady_clock::now();
-  if (lapsing_ || now - lapsed_ <= poll_) co_return;
-  lapsed_ = now;
+  if (!lapse_due()) co_return;
+  lapsed_ = std::chrono::steady_clock::now();
   lapsing_ = true;
   std::string problem;
   try {

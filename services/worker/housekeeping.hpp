@@ -29,7 +29,9 @@ public:
   void stop();
   // The page of a crawl that has just been sealed.
   awaitable<void> make_crawl_page(std::string crawl_id);
-  // Releases the work of workers that lapsed, unless that was done just now.
+  // Whether workers that lapsed have not been looked for just now.
+  bool lapse_due() const;
+  // Releases the work of workers that lapsed.
   awaitable<void> lapse_workers();
 
 private:

@@ -10,7 +10,17 @@
 
 namespace holdfast::worker {
 
-std::string Intake::shortage() const {
+// It is in several files of /proc and of the control groups, and is asked for at each turn.
+std::optional<std::uint64_t> Intake::memory() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - memory_read_ >= std::chrono::seconds(1)) {
+    memory_ = available_memory();
+    memory_read_ = now;
+  }
+  return memory_;
+}
+
+std::string Intake::shortage() {
   // A page that could not be published in the end is not begun.
   if (!archive_.trouble().empty()) return archive_.trouble();
   auto free = scratch_.free_bytes();
@@ -23,9 +33,9 @@ std::string Intake::shortage() const {
     return "only " + base::format_size(free) + " free in " + where + ", disk.minimum_free is " +
            base::format_size(options_.minimum_free_bytes);
   if (options_.minimum_free_memory_bytes > 0) {
-    const auto memory = available_memory();
-    if (memory && *memory < options_.minimum_free_memory_bytes)
-      return "only " + base::format_size(*memory) + " of memory left, memory.minimum_free is " +
+    const auto left = memory();
+    if (left && *left < options_.minimum_free_memory_bytes)
+      return "only " + base::format_size(*left) + " of memory left, memory.minimum_free is " +
              base::format_size(options_.minimum_free_memory_bytes);
   }
   if (options_.maximum_load > 0) {

@@ -5,6 +5,9 @@
 #include "services/worker/options.hpp"
 #include "services/worker/scratch.hpp"
 
+#include <chrono>
+#include <cstdint>
+#include <optional>
 #include <string>
 
 namespace holdfast::worker {
@@ -15,7 +18,7 @@ public:
       : options_(options), scratch_(scratch), archive_(archive) {}
 
   // What this machine is short of; empty: nothing.
-  std::string shortage() const;
+  std::string shortage();
   // Looks again, and says it in the log if that has changed: then true. `draining`: why it leaves, which is said
   // already; empty: it does not.
   bool look(const std::string& draining);
@@ -23,10 +26,14 @@ public:
   const std::string& not_claiming() const noexcept { return not_claiming_; }
 
 private:
+  std::optional<std::uint64_t> memory(); // available; at most a second old
+
   const Options& options_;
   const Scratch& scratch_;
   const ArchiveWatch& archive_;
   std::string not_claiming_;
+  std::optional<std::uint64_t> memory_;
+  std::chrono::steady_clock::time_point memory_read_{};
 };
 
 } // namespace holdfast::worker

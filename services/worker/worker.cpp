@@ -331,7 +331,8 @@ awaitable<void> Worker::turn_loop() {
     }
     if (!problem.empty()) spdlog::debug("no turn: {}", problem);
     // A turn looks for lapsed workers, unless it has finished pages. A worker that makes no other turns does it here.
-    if ((claim.room == 0 || !answer.pages.empty()) && !fenced_) spawn(housekeeping_->lapse_workers());
+    if ((claim.room == 0 || !answer.pages.empty()) && !fenced_ && housekeeping_->lapse_due())
+      spawn(housekeeping_->lapse_workers()); // its end wakes this loop
     if (!answer.claims.empty() || turns_->waiting() > 0) continue;
     const bool woken = co_await sleeper_.sleep(pause_after(answer));
     if (!woken) expander_->wake();

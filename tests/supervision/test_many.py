@@ -30,7 +30,37 @@ def memory_of(pids):
     return sum(int(status_field(pid, "VmRSS") or 0) for pid in pids) // 1024
 
 
+def cpu_time(pid):
+    """Seconds, of its own threads."""
+    user, system = read(f"/proc/{pid}/stat").rsplit(b")", 1)[1].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
 class Many(WorkerCase):
+    def test_a_full_worker_waits(self):
+        """With all its slots taken, a worker has nothing to do but its heartbeat."""
+        home = self.worker_place(WORKER_SNAPSHOTS=1)
+        home.hook("page", "on_Snapshot__50_page.sh", 'gate "$name"; echo done >page.txt')
+        home.work()
+        home.queue("https://full.test/one", "https://full.test/two", plugins="page")
+        until("the first is at its gate", lambda: home.arrived("one"))
+        worker = home.worker_pid()
+
+        def lease():
+            ((until_when,),) = home.sql(
+                "select extract(epoch from lease_until) from holdfast.process where process_type = 'worker'"
+            )
+            return float(until_when)
+
+        began, used = lease(), cpu_time(worker)
+        until("its lease is renewed for some seconds", lambda: lease() > began + 5)
+        share = (cpu_time(worker) - used) / (lease() - began)
+        figure(f"a full worker used {100 * share:.1f} % of a core")
+        self.assertLess(share, 0.04)
+        home.open("one")
+        home.open("two")
+        until("both are sealed", lambda: home.sql("select count(*) from holdfast.snapshot_sealed") == [["2"]])
+
     def test_two_hundred_at_once(self):
         self.two_hundred(False)
 

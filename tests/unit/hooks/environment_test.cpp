@@ -249,6 +249,20 @@ TEST_SUITE("hook environment") {
                 "--source-url=https://e.org/\nhttps://f.org/"});
   }
 
+  TEST_CASE("a built-in hook is started by its program, not through env") {
+    Sample sample;
+    sample.dir.write("dom/on_Snapshot__57_own", "#!/usr/bin/env -S holdfast-capture\n", true);
+    sample.catalog = Catalog::load({sample.dir.path()});
+    const auto own = (sample.dir / "dom").string() + "/on_Snapshot__57_own";
+    const auto first = [&] { return hook_arguments(sample.hook("on_Snapshot__57_own"), sample.context).at(0); };
+    CHECK(first() == own); // it is not installed: env tells that
+    sample.dir.write("bin/holdfast-capture", "", true);
+    sample.context.last_on_path = "/nowhere:" + (sample.dir / "bin").string();
+    CHECK(first() == (sample.dir / "bin").string() + "/holdfast-capture");
+    CHECK(hook_arguments(sample.hook("on_Snapshot__57_own"), sample.context).at(1) == own);
+    CHECK(hook_arguments(sample.hook("on_Snapshot__53_dom.js"), sample.context).at(0) != first());
+  }
+
   TEST_CASE("a very long list of seeds still fits into an argument") {
     Sample sample;
     sample.context.source_url.clear();
