@@ -67,13 +67,14 @@ std::string sandbox_problem(const std::filesystem::path& shim, const Sandbox& sa
   asio::io_context io;
   const auto launcher = make_launcher(io.get_executor(), shim);
   Command command;
-  command.argv = {"/bin/true"};
+  command.argv = {"/bin/sh", "-c", "cd \"$0\"", directory.string()};
   command.directory = directory;
   command.sandbox = sandbox;
   std::string problem;
   const auto child = launcher->start(command);
   asio::co_spawn(io, child->wait(), [&](std::exception_ptr, Exit exit) {
-    if (!exit.clean()) problem = exit.describe();
+    if (exit.clean()) return;
+    problem = exit.start_errno == 0 && exit.signal == 0 ? "hooks cannot enter " + directory.string() : exit.describe();
   });
   io.run();
   return problem;

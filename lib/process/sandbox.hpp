@@ -62,8 +62,8 @@ struct Sandbox {
 // Error(configuration) if there is no such user, or if it is root.
 std::optional<Sandbox::User> sandbox_user(const std::string& name);
 
-// Tries a sandbox on a command that does nothing in `directory`: "" if it works here, else why not. Blocking, some
-// milliseconds.
+// Tries a sandbox on a command that enters `directory`, as hooks do on the way to theirs: "" if it works here, else why
+// not. Blocking, some milliseconds.
 std::string sandbox_problem(const std::filesystem::path& shim, const Sandbox& sandbox,
                             const std::filesystem::path& directory = "/");
 

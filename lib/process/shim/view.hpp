@@ -66,6 +66,8 @@ public:
   }
 
   bool wanted() const { return wanted_; }
+  // Rules do without: Docker's profile has no clone3.
+  bool needs_namespaces() const { return wanted_ && !by_rules_; }
   // The owner of the network must be entered first, so the child then makes its namespaces itself.
   uint64_t clone_flags() const {
     return !wanted_ || by_rules_ || owned_network_ ? 0 : CLONE_NEWNS | (other_user_ ? 0 : CLONE_NEWUSER);
