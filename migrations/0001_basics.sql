@@ -71,12 +71,14 @@ create table holdfast.collection (
   paused_at timestamptz, paused_by text,
   log_level text,
   max_attempts integer not null default 5, max_lapses integer not null default 3,
+  max_troubles integer not null default 10,
   retry_base interval not null default '5 seconds',
   retry_max interval not null default '10 minutes',
   constraint collection_is_one_row check (singleton),
   constraint collection_log_level check (log_level in ('trace', 'debug', 'info', 'warn', 'error', 'off')),
   constraint collection_max_attempts check (max_attempts > 0),
   constraint collection_max_lapses check (max_lapses > 0),
+  constraint collection_max_troubles check (max_troubles > 0),
   constraint collection_retries check (retry_base > '0' and retry_max >= retry_base)
 );
 comment on table holdfast.collection is
@@ -93,6 +95,9 @@ comment on column holdfast.collection.log_level is
 comment on column holdfast.collection.max_attempts is 'A page that failed this often is sealed as failed.';
 comment on column holdfast.collection.max_lapses is
   'A page whose worker lapsed this often is quarantined.';
+comment on column holdfast.collection.max_troubles is
+  'A page that was released this often because its worker had trouble (a full disk, an archive that is away) '
+  'is sealed as failed.';
 comment on column holdfast.collection.retry_base is 'Delay before the second attempt. It doubles each time.';
 comment on column holdfast.collection.retry_max is 'Longest delay between two attempts.';
 insert into holdfast.collection default values;

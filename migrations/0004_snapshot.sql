@@ -168,7 +168,8 @@ create table holdfast.attempt (
   constraint attempt_pkey primary key (snapshot_id, crawl_id, fence),
   constraint attempt_snapshot foreign key (snapshot_id, crawl_id)
     references holdfast.snapshot (id, crawl_id) on delete cascade,
-  constraint attempt_ending check (ending in ('released', 'interrupted', 'lapsed', 'declined', 'cancelled'))
+  constraint attempt_ending check (
+    ending in ('released', 'troubled', 'interrupted', 'lapsed', 'declined', 'cancelled'))
 );
 comment on table holdfast.attempt is 'Append-only: attempts that ended without a seal. v_attempt has all.';
 comment on column holdfast.attempt.snapshot_id is 'The snapshot.';
@@ -178,8 +179,8 @@ comment on column holdfast.attempt.process_id is 'The worker. No foreign key: pr
 comment on column holdfast.attempt.claimed_at is 'When it was claimed.';
 comment on column holdfast.attempt.ended_at is 'When it ended.';
 comment on column holdfast.attempt.ending is
-  'released (to retry); interrupted (worker stopped); lapsed (worker lapsed); declined (not begun); '
-  'cancelled.';
+  'released (to retry); troubled (the worker had trouble: a full disk, an archive that is away); interrupted '
+  '(worker stopped); lapsed (worker lapsed); declined (not begun); cancelled.';
 comment on column holdfast.attempt.reason is 'A sentence.';
 comment on column holdfast.attempt.hooks is 'Hooks that ran when the worker lapsed, as plugin/hook.';
 create index attempt_by_end on holdfast.attempt using brin (ended_at);

@@ -32,6 +32,11 @@ std::string step_name(StartStep step) {
 
 } // namespace
 
+void set_variable(std::vector<std::string>& environment, const std::string& name, const std::string& value) {
+  std::erase_if(environment, [&](const std::string& entry) { return entry.starts_with(name + "="); });
+  environment.push_back(name + "=" + value);
+}
+
 std::string Exit::describe() const {
   if (start_errno != 0) return step_name(failed_step) + ": " + base::errno_text(start_errno);
   if (shim_lost)

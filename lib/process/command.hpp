@@ -41,6 +41,9 @@ struct Command {
   base::LogSubject subject; // of what we log about it
 };
 
+// Sets a variable in an environment, in place of what has its name.
+void set_variable(std::vector<std::string>& environment, const std::string& name, const std::string& value);
+
 // CPU and memory a hook has used. From wait4 in the shim: exact for everything that was reaped below it. Where hooks
 // have cgroups, of everything.
 struct Usage {

@@ -16,7 +16,10 @@ namespace holdfast::process {
 using base::Error;
 using base::ErrorClass;
 
-std::string to_string(SandboxLevel level) { return level == SandboxLevel::full ? "full" : "none"; }
+std::string to_string(SandboxLevel level) {
+  if (level == SandboxLevel::full) return "full";
+  return level == SandboxLevel::user ? "user" : "none";
+}
 
 std::string Sandbox::text() const {
   if (level == SandboxLevel::none) return "-";
@@ -27,6 +30,15 @@ std::string Sandbox::text() const {
     lines += kind + path.string() + '\n';
   };
   if (user) lines += "U" + std::to_string(user->uid) + ":" + std::to_string(user->gid) + "\n";
+  if (level == SandboxLevel::user) {
+    lines += "L\n";
+    for (const auto& path : readable)
+      add('R', path);
+    for (const auto& path : writable)
+      add('W', path);
+    if (!temporary.empty()) add('W', temporary);
+    return lines;
+  }
   if (network) lines += network->owner() < 0 ? "N\n" : "NU\n";
   for (const auto& path : hidden)
     add('H', path);
@@ -50,17 +62,19 @@ std::optional<Sandbox::User> sandbox_user(const std::string& name) {
   return Sandbox::User{entry->pw_uid, entry->pw_gid};
 }
 
-std::string sandbox_problem(const std::filesystem::path& shim, const Sandbox& sandbox) {
+std::string sandbox_problem(const std::filesystem::path& shim, const Sandbox& sandbox,
+                            const std::filesystem::path& directory) {
   asio::io_context io;
   const auto launcher = make_launcher(io.get_executor(), shim);
   Command command;
-  command.argv = {"/bin/true"};
-  command.directory = "/";
+  command.argv = {"/bin/sh", "-c", "cd \"$0\"", directory.string()};
+  command.directory = directory;
   command.sandbox = sandbox;
   std::string problem;
   const auto child = launcher->start(command);
   asio::co_spawn(io, child->wait(), [&](std::exception_ptr, Exit exit) {
-    if (!exit.clean()) problem = exit.describe();
+    if (exit.clean()) return;
+    problem = exit.start_errno == 0 && exit.signal == 0 ? "hooks cannot enter " + directory.string() : exit.describe();
   });
   io.run();
   return problem;

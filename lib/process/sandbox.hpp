@@ -10,11 +10,16 @@
 //   - It cannot trace, or read memory, environment and open files of, any process but its own.
 //   - Where the worker is root, the hook is another user, so it cannot signal the worker either.
 //   - With `network` it has that one instead of the machine's, abstract sockets included.
+// Level user: rules of Landlock, which need no privilege and no namespace, as in a container of Docker.
+//   - What no list names cannot be opened, listed, made or removed. /tmp is closed; the hook has `temporary`.
+//   - No tracing, as above, and no abstract sockets of others.
+//   - Where the worker is root, the hook is another user.
 // Level none: a hook can do all that the worker's user can.
 //
-// Not covered at level full: signals to processes of the same user, if the worker is a plain user; the list of
-// processes and their arguments, which plugins need to find each other's browser; and what all users may read outside
-// the hidden directories.
+// Not covered at level user: the network; modes and times of files, and sockets in the file system, as far as its user
+// may. Not covered at both levels: signals to processes of the same user, if the worker is a
+// plain user; the list of processes and their arguments, which plugins need to find each other's browser; and what all
+// users may read outside the hidden directories.
 
 #include <sys/types.h>
 
@@ -28,7 +33,7 @@ namespace holdfast::process {
 
 class PrivateNetwork;
 
-enum class SandboxLevel { none, full };
+enum class SandboxLevel { none, user, full };
 
 std::string to_string(SandboxLevel level);
 
@@ -41,11 +46,12 @@ struct Sandbox {
   SandboxLevel level{SandboxLevel::none};
   std::optional<User> user; // whom the hook runs as; only root can become another
   // All absolute and without symbolic links; what does not exist is passed over.
-  std::vector<std::filesystem::path> hidden;   // directories and files that seem empty
-  std::vector<std::filesystem::path> emptied;  // the same, but writable and discarded at the end: a home directory
-  std::vector<std::filesystem::path> readable; // shown where they are, also below something hidden
+  std::vector<std::filesystem::path> hidden;  // directories and files that seem empty
+  std::vector<std::filesystem::path> emptied; // the same, but writable and discarded at the end: a home directory
+  // Shown where they are, also below something hidden. At level user: all that can be read.
+  std::vector<std::filesystem::path> readable;
   std::vector<std::filesystem::path> writable;
-  std::filesystem::path temporary;               // shown as /tmp and /var/tmp
+  std::filesystem::path temporary;               // at level full shown as /tmp and /var/tmp
   std::shared_ptr<const PrivateNetwork> network; // none: the machine's
 
   // As the shim takes it. Throws Error(configuration) for a path with a line feed.
@@ -56,7 +62,9 @@ struct Sandbox {
 // Error(configuration) if there is no such user, or if it is root.
 std::optional<Sandbox::User> sandbox_user(const std::string& name);
 
-// Tries a sandbox on a command that does nothing: "" if it works here, else why not. Blocking, some milliseconds.
-std::string sandbox_problem(const std::filesystem::path& shim, const Sandbox& sandbox);
+// Tries a sandbox on a command that enters `directory`, as hooks do on the way to theirs: "" if it works here, else why
+// not. Blocking, some milliseconds.
+std::string sandbox_problem(const std::filesystem::path& shim, const Sandbox& sandbox,
+                            const std::filesystem::path& directory = "/");
 
 } // namespace holdfast::process

@@ -168,17 +168,21 @@ create or replace function holdfast.judge_released(p_pages holdfast.finished_pag
 --   lapsed, and so did max_lapses workers by now: quarantined
 --   failed by itself (released, spend, no delay): tried again, later each time, until it has failed
 --     max_attempts times
+--   troubled: tried again, later each time, until that has happened max_troubles times
 declare
   v_page holdfast.finished_page;
   v_now record;
+  v_troubles bigint;
   v_judged holdfast.finished_page[] := '{}';
 begin
   foreach v_page in array p_pages
   loop
     if v_page.outcome is null then
-      select q.attempts, q.lapses + 1 as lapses, a.max_attempts, a.max_lapses, c.stopping_at,
+      select q.attempts, q.lapses + 1 as lapses, a.max_attempts, a.max_lapses, a.max_troubles,
+             c.stopping_at,
              coalesce(c.reason, 'its crawl was stopped') as why_stopped,
-             least(a.retry_base * 2 ^ least(q.attempts, 20), a.retry_max) as backoff
+             least(a.retry_base * 2 ^ least(q.attempts, 20), a.retry_max) as backoff,
+             extract(epoch from a.retry_max) * 1000 as longest_ms
         into strict v_now
         from holdfast.snapshot_queue q
         join holdfast.crawl c on c.id = q.crawl_id
@@ -193,6 +197,19 @@ begin
       elsif v_page.ending = 'released' and v_page.spend and v_page.delay_ms is null then
         if v_now.attempts >= v_now.max_attempts then v_page.outcome := 'failed'; end if;
         v_page.delay_ms := extract(epoch from v_now.backoff) * 1000 * (0.75 + random() / 2);
+      elsif v_page.ending = 'troubled' then
+        v_troubles := 1 + (select count(*)
+                             from holdfast.attempt o
+                             where o.snapshot_id = v_page.snapshot
+                               and o.crawl_id = v_page.crawl
+                               and o.ending = 'troubled');
+        if v_troubles >= v_now.max_troubles then
+          v_page.outcome := 'failed';
+          v_page.reason := format('released for trouble of its workers, %s times over; the last: %s',
+                                  v_troubles, v_page.reason);
+        end if;
+        v_page.delay_ms := greatest(v_page.delay_ms,
+                                    least(v_page.delay_ms * 2 ^ least(v_troubles - 1, 20), v_now.longest_ms));
       end if;
     end if;
     v_judged := array_append(v_judged, v_page);
@@ -518,7 +535,7 @@ begin
          min(format('ending %s, outcome %s', p.ending, p.outcome)) filter (
            where case
                    when p.outcome is null
-                     then coalesce(p.ending not in ('released', 'interrupted', 'declined'), true)
+                     then coalesce(p.ending not in ('released', 'troubled', 'interrupted', 'declined'), true)
                    else coalesce(p.ending, 'sealed') <> 'sealed'
                         or p.outcome not in ('succeeded', 'partial', 'failed', 'refused')
                  end) as wrong
@@ -552,7 +569,7 @@ create or replace function holdfast.finish_answer(p_page holdfast.finished_page)
   select case
            when (p_page).outcome is null then 'released'
            when (p_page).outcome in ('cancelled', 'quarantined') then 'cancelled'
-           when (p_page).ending = 'released' then 'failed'
+           when (p_page).ending in ('released', 'troubled') then 'failed'
            else 'sealed'
          end
 $$;

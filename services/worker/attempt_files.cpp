@@ -6,6 +6,7 @@
 #include "lib/hooks/text.hpp"
 #include "services/worker/hook_sandbox.hpp"
 #include "services/worker/on_thread.hpp"
+#include "services/worker/scratch.hpp"
 
 #include <spdlog/spdlog.h>
 
@@ -68,7 +69,7 @@ awaitable<void> AttemptFiles::make() {
 }
 
 fs::path AttemptFiles::temporary() const {
-  const auto name = directory_.parent_path().filename().string() + "." + directory_.filename().string();
+  const auto name = short_id(directory_.parent_path().filename().string()) + "." + directory_.filename().string();
   return context_.options.work_dir / "tmp" / name;
 }
 

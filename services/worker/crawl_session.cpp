@@ -240,9 +240,7 @@ awaitable<void> CrawlSession::run_hook(const hooks::Hook& hook) {
     note(hook, {{"status", "skipped"}, {"error", prepared.missing}});
     co_return;
   }
-  prepared.command.sandbox = context_.sandbox;
-  prepared.command.sandbox.writable = {directory_.path(), directory_.attempts()};
-  prepared.command.sandbox.temporary = directory_.temporary();
+  confine(context_, prepared.command, {directory_.path(), directory_.attempts()}, directory_.temporary());
   if (route_) route_->apply(prepared.command);
   const auto limit = prepared.limits.timeout + kReadiness;
   const auto run = running_.start(hook, std::move(prepared), directory_.path());

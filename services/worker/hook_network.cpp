@@ -23,11 +23,6 @@ const char* proxy_in_environment() {
   return nullptr;
 }
 
-void set_variable(std::vector<std::string>& environment, const std::string& name, const std::string& value) {
-  std::erase_if(environment, [&](const std::string& entry) { return entry.starts_with(name + "="); });
-  environment.push_back(name + "=" + value);
-}
-
 } // namespace
 
 Route::Route(std::shared_ptr<HookNetwork> network, std::size_t listener, std::unique_ptr<egress::Door> door,
@@ -42,10 +37,10 @@ void Route::apply(process::Command& command) const {
   if (network_) command.sandbox.network = network_->network;
   const auto url = door_->url();
   for (const char* name : {"http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"})
-    set_variable(command.environment, name, url);
+    process::set_variable(command.environment, name, url);
   for (const char* name : {"no_proxy", "NO_PROXY"})
-    set_variable(command.environment, name, direct_);
-  set_variable(command.environment, "HOLDFAST_EGRESS", url); // for the built-in hooks
+    process::set_variable(command.environment, name, direct_);
+  process::set_variable(command.environment, "HOLDFAST_EGRESS", url); // for the built-in hooks
 }
 
 HookNetworks::HookNetworks(const Options& options, const process::Sandbox& sandbox)

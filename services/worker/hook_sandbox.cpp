@@ -30,7 +30,8 @@ class Builder {
 public:
   explicit Builder(const Options& options) : options_(options) {}
 
-  process::Sandbox build(const fs::path& work_dir) {
+  process::Sandbox build(const fs::path& work_dir, process::SandboxLevel level) {
+    sandbox_.level = level;
     hide(options_.data_dir);
     hide(work_dir);
     if (!options_.archive_root.native().starts_with("s3:")) hide(options_.archive_root);
@@ -59,10 +60,14 @@ public:
           show(path);
       });
     drop_nested();
+    if (level == process::SandboxLevel::user) list_the_rest();
     return std::move(sandbox_);
   }
 
 private:
+  // More than that in one directory is not looked through for what may be shown.
+  static constexpr std::size_t kMostEntries = 512, kMostShown = 1024;
+
   template <class Visit>
   static void for_each(const std::string& list, Visit visit) {
     for (std::size_t begin = 0; begin < list.size();) {
@@ -134,7 +139,35 @@ private:
     drop(sandbox_.readable, std::vector<fs::path>(sandbox_.readable));
   }
 
+  void list_the_rest() {
+    covers_ = {"/tmp", "/var/tmp", "/dev", "/proc"};
+    covers_.insert(covers_.end(), sandbox_.hidden.begin(), sandbox_.hidden.end());
+    covers_.insert(covers_.end(), sandbox_.emptied.begin(), sandbox_.emptied.end());
+    show_uncovered("/");
+    sandbox_.hidden.clear();
+    sandbox_.emptied.clear();
+  }
+
+  // The largest directories and files below this one that neither are covered nor have something covered in them.
+  void show_uncovered(const fs::path& directory) {
+    std::error_code error;
+    std::size_t entries = 0;
+    for (fs::directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error)) {
+      if (++entries > kMostEntries || sandbox_.readable.size() >= kMostShown) return;
+      std::error_code ignored;
+      const auto& path = entry->path();
+      if (entry->is_symlink(ignored)) continue; // it leads to what is shown elsewhere, or is not
+      if (std::find(covers_.begin(), covers_.end(), path) != covers_.end()) continue;
+      const auto lies_in_it = [&](const fs::path& cover) { return within(cover, path); };
+      if (std::any_of(covers_.begin(), covers_.end(), lies_in_it))
+        show_uncovered(path);
+      else
+        sandbox_.readable.push_back(path);
+    }
+  }
+
   const Options& options_;
+  std::vector<fs::path> covers_;
   process::Sandbox sandbox_;
   std::set<fs::path> shown_;
 };
@@ -149,23 +182,28 @@ void change_owner(const fs::path& path, uid_t uid, gid_t gid) {
 
 } // namespace
 
-process::Sandbox hook_sandbox(const Options& options, const fs::path& work_dir) {
-  auto sandbox = Builder(options).build(work_dir);
-  sandbox.level = process::SandboxLevel::full;
+process::Sandbox hook_sandbox(const Options& options, const fs::path& work_dir, process::SandboxLevel level) {
+  auto sandbox = Builder(options).build(work_dir, level);
   sandbox.user = process::sandbox_user(options.hook_user);
   return sandbox;
 }
 
 SandboxState choose_sandbox(const Options& options, const fs::path& work_dir) {
+  using process::SandboxLevel;
   if (options.sandbox == "off") return {{}, "none: hook.sandbox is off"};
-  auto sandbox = hook_sandbox(options, work_dir);
+  auto sandbox = hook_sandbox(options, work_dir, SandboxLevel::full);
+  const auto as_user = sandbox.user ? ", as user " + options.hook_user : "";
   const auto problem = process::sandbox_problem(options.shim, sandbox);
-  if (problem.empty())
-    return {sandbox, process::to_string(sandbox.level) + (sandbox.user ? ", as user " + options.hook_user : "")};
+  if (problem.empty()) return {sandbox, process::to_string(sandbox.level) + as_user};
   if (options.sandbox == "required")
     throw base::Error(base::ErrorClass::unavailable, "hook.sandbox is required and does not work here: " + problem,
                       "allow user namespaces (in a container: its seccomp profile), or set hook.sandbox to auto");
-  return {{}, "none: " + problem};
+  sandbox = hook_sandbox(options, work_dir, SandboxLevel::user);
+  // Without namespaces a hook gets to its files on the way that they have.
+  const auto directory = real(work_dir).empty() ? fs::path("/") : real(work_dir);
+  const auto second = process::sandbox_problem(options.shim, sandbox, directory);
+  if (second.empty()) return {sandbox, process::to_string(sandbox.level) + as_user + " (not full: " + problem + ")"};
+  return {{}, "none: " + problem + "; nor does level user: " + second};
 }
 
 void give_to_hooks(const process::Sandbox& sandbox, const fs::path& directory) {

@@ -12,16 +12,19 @@ namespace holdfast::worker {
 
 // Hidden: data_dir, work_dir, the archive, the database's socket directory, files with secrets, the home directory,
 // /run. Shown read-only where they lie in one of these: plugins, what program options name, directories of PATH, the
-// library and the personas. `work_dir` is that of the settings, above the worker's own.
-process::Sandbox hook_sandbox(const Options& options, const std::filesystem::path& work_dir);
+// library and the personas. `work_dir` is that of the settings, above the worker's own. At level user, what is shown is
+// listed instead: these, and the largest directories in which nothing is hidden.
+process::Sandbox hook_sandbox(const Options& options, const std::filesystem::path& work_dir,
+                              process::SandboxLevel level);
 
 struct SandboxState {
   process::Sandbox sandbox; // level none: hooks have none
-  std::string description;  // "full, as user nobody", "none: ...", for the log and for holdfast doctor
+  std::string
+      description; // "full, as user nobody", "user (full: ...)", "none: ...", for the log and for holdfast doctor
 };
 
-// Decides by hook.sandbox and by what works here. Throws Error(unavailable) if a sandbox is required and does not work,
-// and Error(configuration) if hook.user is no user.
+// Decides by hook.sandbox and by what works here. Throws Error(unavailable) if level full is required and does not
+// work, and Error(configuration) if hook.user is no user.
 SandboxState choose_sandbox(const Options& options, const std::filesystem::path& work_dir);
 
 // Makes a directory, with all that is in it, the hook's own where hooks run as another user.

@@ -12,8 +12,7 @@ namespace holdfast::worker {
 hooks::HookContext machine_context(const JobContext& context) {
   hooks::HookContext hook;
   hook.data_dir = context.options.data_dir;
-  const bool sandboxed = context.sandbox.level != process::SandboxLevel::none;
-  hook.temporary_dir = sandboxed ? "/tmp" : context.options.temporary_dir;
+  hook.temporary_dir = context.sandbox.level == process::SandboxLevel::full ? "/tmp" : context.options.temporary_dir;
   hook.last_on_path = context.options.last_on_path();
   hook.machine_id = process::machine_id(context.options.data_dir / "machine-id"); // as describe_process() says it
   return hook;
@@ -54,6 +53,17 @@ PreparedHook prepare_hook(const JobContext& context, const hooks::Hook& hook, ho
   if (const auto stall = hooks::stall_timeout(*hook.plugin, options)) prepared.limits.stall = *stall;
   prepared.limits.kill_grace = context.options.kill_grace;
   return prepared;
+}
+
+void confine(const JobContext& context, process::Command& command, std::vector<std::filesystem::path> writable,
+             const std::filesystem::path& temporary) {
+  command.sandbox = context.sandbox;
+  command.sandbox.writable = std::move(writable);
+  command.sandbox.temporary = temporary;
+  if (context.sandbox.level != process::SandboxLevel::user) return;
+  const auto name = context.options.temporary_dir / temporary.filename(); // which is short
+  for (const char* variable : {"HOME", "TMPDIR", "TMP_DIR"})
+    process::set_variable(command.environment, variable, name);
 }
 
 void take_exit(store::HookResult& row, const hooks::HookOutcome& outcome) {

@@ -29,9 +29,7 @@ std::string own_identity() {
 }
 
 // Where the link to an incarnation's temporary directory is, if it needs one.
-std::filesystem::path short_name(const std::string& worker_id) {
-  return "/tmp/holdfast-" + worker_id.substr(worker_id.size() - std::min<std::size_t>(12, worker_id.size()));
-}
+std::filesystem::path short_name(const std::string& worker_id) { return "/tmp/holdfast-" + short_id(worker_id); }
 
 void remove_short_name(const std::string& worker_id) {
   std::error_code ignored;
@@ -82,6 +80,8 @@ bool is_dead(const std::filesystem::path& directory, const store::LocalProcess& 
 }
 
 } // namespace
+
+std::string short_id(const std::string& id) { return id.substr(id.size() - std::min<std::size_t>(12, id.size())); }
 
 Scratch::Scratch(const std::filesystem::path& work_dir, const std::string& worker_id)
     : path_(work_dir / "workers" / worker_id) {

@@ -11,6 +11,9 @@
 
 namespace holdfast::worker {
 
+// The end of an id, for names in paths that must be short.
+std::string short_id(const std::string& id);
+
 class Scratch {
 public:
   // Throws Error(cannot_create) if it cannot be made, naming the directory and the reason.

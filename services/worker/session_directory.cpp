@@ -10,6 +10,7 @@
 #include "lib/store/json.hpp"
 #include "services/worker/hook_sandbox.hpp"
 #include "services/worker/on_thread.hpp"
+#include "services/worker/scratch.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -57,7 +58,9 @@ std::filesystem::path SessionDirectory::library() const {
   return hooks_ && sandboxed() ? path_ / ".library" : context_.options.data_dir / "lib";
 }
 
-std::filesystem::path SessionDirectory::temporary() const { return context_.options.work_dir / "tmp" / session_id_; }
+std::filesystem::path SessionDirectory::temporary() const {
+  return context_.options.work_dir / "tmp" / short_id(session_id_);
+}
 
 std::filesystem::path SessionDirectory::attempts() const { return context_.options.work_dir / "attempts" / crawl_id_; }
 

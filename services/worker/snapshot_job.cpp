@@ -180,9 +180,7 @@ awaitable<void> SnapshotJob::run_hook(const hooks::Hook& hook) {
   auto prepared = prepare_hook(context_, hook, options_, hook_context_);
   if (!prepared.missing.empty()) co_return results_.skip(hook, prepared.missing);
   prepared.limits.output_bytes = results_.room_for(hook.plugin->name, prepared.limits.output_bytes);
-  prepared.command.sandbox = context_.sandbox;
-  prepared.command.sandbox.writable = {files_.directory(), session_.directory().path()};
-  prepared.command.sandbox.temporary = files_.temporary();
+  confine(context_, prepared.command, {files_.directory(), session_.directory().path()}, files_.temporary());
   if (route_) route_->apply(prepared.command);
   const auto readiness = prepared.limits.timeout + kReadiness;
   const auto number = results_.add(hook);

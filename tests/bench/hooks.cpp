@@ -1,9 +1,10 @@
-// Starts short programs as fast as it goes: bench-hooks spawn|supervise|sandbox HOOKS AT-ONCE SECONDS PROGRAM
-// [ARGUMENT...]. Prints one JSON object.
+// Starts short programs as fast as it goes: bench-hooks spawn|supervise|sandbox|rules HOOKS AT-ONCE SECONDS
+// PROGRAM [ARGUMENT...]. Prints one JSON object.
 //
 //   spawn      the floor: posix_spawn with two output files, nothing else
 //   supervise  lib/process: a shim for each, limits, pidfd, exact usage
-//   sandbox    the same, each in a sandbox
+//   sandbox    the same, each in a sandbox of level full
+//   rules      the same, of level user, with a rule for each directory of /usr, /etc and /var
 //   hold       supervises HOOKS programs at once that last, and tells what memory stands behind each
 //
 // One thread, as in a worker.
@@ -32,8 +33,9 @@ using Clock = std::chrono::steady_clock;
 namespace {
 
 std::vector<std::string> program;
+std::vector<std::filesystem::path> shown; // at level user
 std::filesystem::path directory;
-bool sandboxed = false;
+process::SandboxLevel level = process::SandboxLevel::none;
 int hooks = 0, at_once = 0;
 Clock::time_point end;
 extern "C" char** environ;
@@ -87,14 +89,15 @@ process::Command command(int number) {
   one.directory = directory;
   one.stdout_path = directory / (std::to_string(number) + ".out");
   one.stderr_path = directory / (std::to_string(number) + ".err");
-  if (sandboxed) {
-    one.sandbox.level = process::SandboxLevel::full;
+  if (level != process::SandboxLevel::none) {
+    one.sandbox.level = level;
     one.sandbox.user = process::sandbox_user("nobody");
     one.sandbox.hidden = {"/home", "/run"};
     one.sandbox.emptied = {"/root"};
     one.sandbox.readable = {directory.parent_path()};
     one.sandbox.writable = {directory};
     one.sandbox.temporary = directory;
+    if (level == process::SandboxLevel::user) one.sandbox.readable = shown;
   }
   one.cookie = "HOLDFAST_COOKIE=bench." + std::to_string(getpid());
   return one;
@@ -149,9 +152,14 @@ double pss_kb(const std::string& pid) {
 int main(int count, char** arguments) {
   try {
     if (count < 6)
-      throw std::runtime_error("bench-hooks spawn|supervise|sandbox|hold HOOKS AT-ONCE SECONDS PROGRAM [ARGUMENT...]");
+      throw std::runtime_error("bench-hooks spawn|supervise|sandbox|rules|hold HOOKS AT-ONCE SECONDS PROGRAM "
+                               "[ARGUMENT...]");
     const std::string what = arguments[1];
-    sandboxed = what == "sandbox";
+    if (what == "sandbox") level = process::SandboxLevel::full;
+    if (what == "rules") level = process::SandboxLevel::user;
+    for (const char* parent : {"/usr", "/etc", "/var"})
+      for (const auto& entry : std::filesystem::directory_iterator(parent))
+        shown.push_back(entry.path());
     hooks = std::stoi(arguments[2]);
     at_once = std::stoi(arguments[3]);
     end = Clock::now() + std::chrono::seconds(std::stoi(arguments[4]));

@@ -61,6 +61,7 @@ def measure(bench, figures):
             for title, what in (
                 ("holdfast", "supervise"),
                 ("holdfast, sandboxed", "sandbox"),
+                ("holdfast, by rules", "rules"),
                 ("posix_spawn", "spawn"),
             ):
                 with figures.attempt(f"{title}: {label}"):
@@ -72,13 +73,14 @@ def measure(bench, figures):
                 figures.add(f"xargs -P: {label}", "hooks/s", rate)
                 figures.add(f"xargs -P: {label}, CPU per hook", "ms", cpu)
             rows = [figures.rows.get(f"{title}: {label}, CPU per hook") for title in ("holdfast", "posix_spawn")]
-            sandboxed = figures.rows.get(f"holdfast, sandboxed: {label}, CPU per hook")
-            if all(rows) and sandboxed:
-                figures.add(
-                    f"supervision's and sandbox's CPU per hook: {label}",
-                    "ms",
-                    sandboxed["values"][-1] - rows[1]["values"][-1],
-                )
+            for title, what in (("sandboxed", "sandbox's"), ("by rules", "rules'")):
+                sandboxed = figures.rows.get(f"holdfast, {title}: {label}, CPU per hook")
+                if all(rows) and sandboxed:
+                    figures.add(
+                        f"supervision's and {what} CPU per hook: {label}",
+                        "ms",
+                        sandboxed["values"][-1] - rows[1]["values"][-1],
+                    )
             if all(rows):
                 figures.add(
                     f"supervision's own CPU per hook: {label}", "ms", rows[0]["values"][-1] - rows[1]["values"][-1]
@@ -97,3 +99,4 @@ def measure(bench, figures):
         figures.ratio(f"holdfast: {label}", f"xargs -P: {label}")
         figures.target(f"supervision's own CPU per hook: {label}", 1, less=True)
         figures.target(f"supervision's and sandbox's CPU per hook: {label}", 1, less=True)
+        figures.target(f"supervision's and rules' CPU per hook: {label}", 1, less=True)

@@ -92,6 +92,32 @@ TEST_CASE("a page that fails is tried again later each time, and sealed as faile
   CHECK(stage.value("select count(*) from holdfast.archive_result where fence = 4") == "1");
 }
 
+TEST_CASE("a page whose workers have trouble comes back unspent, later each time, and is given up in the end") {
+  Stage stage;
+  stage.start({stage.seed("1")});
+  stage.run("update holdfast.collection set max_attempts = 1, max_troubles = 4, retry_max = '50 seconds'");
+  const auto worker = stage.worker();
+  const auto troubled = [&] {
+    auto page = stage.released(stage.claim(worker), 15s, "no space left");
+    page.ending = "troubled";
+    page.spend = false;
+    return stage.finish(worker, page).what;
+  };
+  for (const int seconds : {15, 30, 50}) {
+    CHECK(troubled() == What::released);
+    CHECK(stage.value("select attempts from holdfast.snapshot_queue") == "0");
+    const auto delay =
+        std::stod(stage.value("select extract(epoch from retry_at - clock_timestamp()) from holdfast.snapshot_queue"));
+    CHECK(delay > seconds - 10);
+    CHECK(delay <= seconds);
+    stage.run("update holdfast.snapshot_queue set retry_at = clock_timestamp()");
+    stage.run("update holdfast.crawl_queue set ready_at = clock_timestamp()");
+  }
+  CHECK(troubled() == What::failed);
+  CHECK(stage.value("select reason from holdfast.v_snapshot where outcome = 'failed'") ==
+        "released for trouble of its workers, 4 times over; the last: no space left");
+}
+
 TEST_CASE("attempts that do not count, and those with a delay of their own, never use a page up") {
   Stage stage;
   stage.start({stage.seed("1")});

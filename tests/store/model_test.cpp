@@ -20,10 +20,10 @@ namespace {
 
 using What = store::PageAnswer::What;
 
-constexpr int kMaxAttempts = 2, kMaxLapses = 3; // settings of the collection
+constexpr int kMaxAttempts = 2, kMaxLapses = 3, kMaxTroubles = 2; // settings of the collection
 
 struct Page {
-  int depth{0}, attempts{0}, lapses{0};
+  int depth{0}, attempts{0}, lapses{0}, troubles{0};
   std::int64_t fence{0};
   std::string id, owner, outcome; // outcome: sealed
   std::set<std::string> hooks;    // that its worker says it runs
@@ -83,9 +83,10 @@ class Model {
 public:
   Model(Stage& stage, unsigned seed) : stage_(stage), random_(seed) {
     // What fails is tried again at once: the model has no clock.
-    stage_.run("update holdfast.collection set max_attempts = $1::integer, max_lapses = $2::integer, retry_base = "
+    stage_.run("update holdfast.collection set max_attempts = $1::integer, max_lapses = $2::integer, "
+               "max_troubles = $3::integer, retry_base = "
                "'1 microsecond', retry_max = '1 microsecond'",
-               pg::Params::of(kMaxAttempts, kMaxLapses));
+               pg::Params::of(kMaxAttempts, kMaxLapses, kMaxTroubles));
     for (int i = 0; i < 4; ++i)
       workers_.push_back(stage_.worker());
   }
@@ -358,14 +359,18 @@ private:
 
   Ending release(const Held& one) {
     Ending ending{Stage::released(one.claim(), 0ms), {What::released, 0, false}};
-    static const char* const kEndings[] = {"released", "released", "released", "interrupted", "declined"};
-    ending.page.ending = kEndings[pick(5)];
+    static const char* const kEndings[] = {"released", "released", "released", "interrupted", "declined", "troubled"};
+    ending.page.ending = kEndings[pick(6)];
+    one.page->troubles += ending.page.ending == "troubled";
     ending.page.spend = ending.page.ending == "released" && pick(3) != 0;
     if (pick(3) != 0) ending.page.delay.reset();
     if (ending.page.spend && !ending.page.delay && one.page->attempts >= kMaxAttempts) {
       ending.expected.what = What::failed;
       one.page->outcome = "failed";
       ++done["give up"];
+    } else if (ending.page.ending == "troubled" && one.page->troubles >= kMaxTroubles) {
+      ending.expected.what = What::failed;
+      one.page->outcome = "failed";
     } else if (!ending.page.spend) {
       --one.page->attempts;
     }

@@ -10,6 +10,7 @@ from worker import WorkerCase, until
 from support import ROOT
 
 SMALL_WEB = Path(__file__).with_name("small_web.py")
+DOCKER_PROFILE = Path(__file__).with_name("docker_profile.py")
 PLUGINS = Path(__file__).parents[2] / "deploy/plugins"
 
 # What a program gets that heeds the proxy variables, and one that does not.
@@ -35,12 +36,15 @@ echo '{"type":"ArchiveResult","status":"succeeded","output_str":"tried"}'
 
 @unittest.skipUnless(ROOT, "needs root for a network of its own")
 class Egress(WorkerCase):
-    def begin(self, plain, **settings):
+    def begin(self, plain, docker=False, **settings):
         home = self.worker_place(plain, URLS_ALLOW_PRIVATE="false", WORKER_SNAPSHOTS=2, **settings)
         user = home.identity.get("user", os.getuid())
         group = home.identity.get("group", os.getgid())
         program = home.command
         prefix = ["unshare", "--net", "--mount", sys.executable, "-B", SMALL_WEB, home.path, user, group]
+        if docker:
+            prefix += [sys.executable, "-B", DOCKER_PROFILE]
+            home.environment["CHROME_SANDBOX"] = "false"
         home.command = lambda *words: [*map(str, prefix), *program(*words)]
         identity, home.identity = home.identity, {}  # the prefix changes the user
         home.hook("ask", "on_Snapshot__50_ask.sh", ASK)
@@ -87,8 +91,10 @@ class Egress(WorkerCase):
         self.assertEqual(self.asked(home), "")  # the connections of the program that ignores it say nothing
         home.leave()
 
-    def built_in(self, sandbox, *plugins):
-        home = self.begin(True, HOOK_SANDBOX=sandbox)
+    def built_in(self, level, *plugins, plain=True):
+        sandbox = {"full": "required", "user": "auto", "none": "off"}[level]
+        home = self.begin(plain, docker=level == "user", HOOK_SANDBOX=sandbox)
+        self.assertIn(f"sandbox of hooks: {level}", home.log.read_text())
         home.queue("http://public.example/plain", "http://public.example/frame", plugins=",".join(plugins))
         home.queue("http://public.example/head", plugins=",".join(plugins))
         self.sealed(home, 3)
@@ -108,12 +114,16 @@ class Egress(WorkerCase):
 
     @unittest.skipUnless(shutil.which("wget"), "needs wget")
     def test_wget_archives_nothing_private(self):
-        for sandbox in ("required", "off"):
-            with self.subTest(sandbox):
-                self.built_in(sandbox, "wget")
+        for level in ("full", "user", "none"):
+            with self.subTest(level):
+                self.built_in(level, "wget")
 
     @unittest.skipUnless(shutil.which("chromium"), "needs Chromium")
     def test_chromium_archives_nothing_private(self):
-        for sandbox in ("required", "off"):
-            with self.subTest(sandbox):
-                self.built_in(sandbox, "browser", "dom")
+        for level in ("full", "user", "none"):
+            with self.subTest(level):
+                self.built_in(level, "browser", "dom")
+
+    @unittest.skipUnless(shutil.which("chromium"), "needs Chromium")
+    def test_chromium_works_as_another_user_in_docker(self):
+        self.built_in("user", "browser", "dom", plain=False)

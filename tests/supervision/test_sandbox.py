@@ -1,8 +1,10 @@
-"""What a hook that is taken over can reach: nothing but its own files, as a plain user and as root. Each attack says in
-its own output what it got."""
+"""What a hook that is taken over can reach: nothing but its own files, as a plain user and as root, with namespaces and
+as in a container of Docker. Each attack says in its own output what it got."""
 
 import os
+import sys
 import unittest
+from pathlib import Path
 
 from worker import WorkerCase
 from harness.wait import until
@@ -10,6 +12,7 @@ from harness.worker import read
 from support import ROOT
 
 SECRET = "hunter2-hunter2"
+DOCKER_PROFILE = Path(__file__).with_name("docker_profile.py")
 
 # One line "name: what happened" each. The worker is the parent of the shim, which is the parent of the hook.
 ATTACKS = r"""
@@ -17,7 +20,7 @@ worker=$(cut -d' ' -f4 /proc/$PPID/stat)
 say() { printf '%s: %s\n' "$1" "$(eval "$2" 2>/dev/null | head -c 200 | tr '\n\0' '  ')"; }
 {
   say own_files 'echo data >file && cat file; ls -d "$SNAP_DIR" "$CRAWL_DIR" | wc -l'
-  say temporary 'echo data >/tmp/mine && cat "$TMPDIR/mine"; ls /tmp | grep -c holdfast-tmp-of-others'
+  say temporary 'echo data >"$TMPDIR/mine" && cat "$TMPDIR/mine"; ls /tmp | grep -c holdfast-tmp-of-others'
   say worker_environment 'cat /proc/$worker/environ'
   say worker_files 'ls /proc/$worker/fd; readlink /proc/$worker/root /proc/$worker/cwd'
   say shim_memory 'head -c 1 /proc/$PPID/mem; cat /proc/$PPID/environ'
@@ -28,7 +31,7 @@ END'
   say database 'find / -xdev -type s -name ".s.PGSQL*"; psql -h "$DATA_DIR/postgres-run" -U holdfast -Atc "select 1"'
   say archive 'ls "$DATA_DIR/archive"; ls "$DATA_DIR" | grep -v -e personas -e lib -e work'
   say secret 'cat "{secret}" "{password}" "{config}"'
-  say home 'ls -A "$HOME" | grep -v -e data -e plugins; echo broken >"$HOME/.profile"'
+  say home 'ls -A "$HOME" | grep -v -e data -e plugins -e mine; echo broken >"$HOME/.profile"'
   say others 'find "$SNAP_DIR/../../../.." -type f -not -path "*/attack/*"; touch "$SNAP_DIR/../../planted"'
   say plugins 'touch "{plugins}/planted"; ls "{plugins}"'
   say system 'touch /usr/planted /etc/planted "{outside}/planted"; ls /usr /etc "{outside}" | grep planted'
@@ -43,8 +46,11 @@ echo '{"type":"ArchiveResult","status":"succeeded","output_str":"tried"}'
 
 
 class Sandbox(WorkerCase):
-    def attack(self, plain):
-        home = self.worker_place(plain, HOOK_SANDBOX="required", WORKER_SNAPSHOTS=2)
+    def attack(self, plain, level="full"):
+        home = self.worker_place(plain, HOOK_SANDBOX="required" if level == "full" else "auto", WORKER_SNAPSHOTS=2)
+        if level == "user":
+            program = home.command
+            home.command = lambda *words: [sys.executable, "-B", DOCKER_PROFILE, *program(*words)]
         outside = home.path / "outside"
         outside.mkdir()
         (outside / "precious").write_text("as it was\n")
@@ -69,7 +75,7 @@ class Sandbox(WorkerCase):
             .replace("{outside}", str(outside)),
         )
         home.work()
-        self.assertIn(b"sandbox of hooks: full", home.log.read_bytes())
+        self.assertIn(f"sandbox of hooks: {level}", home.log.read_text())
         home.queue("https://site.test/attack", plugins="attack")
         until("it is sealed", lambda: home.sql("select count(*) from holdfast.snapshot_sealed") == [["1"]])
         self.assertEqual(home.sql("select status, error from holdfast.archive_result"), [["succeeded", ""]])
@@ -77,7 +83,9 @@ class Sandbox(WorkerCase):
         self.assertEqual(report.stat().st_uid, home.data.stat().st_uid, "the archive is the worker's")
         got = dict(line.partition(": ")[::2] for line in report.read_text().splitlines())
         self.assertEqual((outside / "precious").read_text(), "as it was\n")
-        self.assertEqual((outside / "precious").stat().st_mode & 0o7777, 0o600)
+        other_user = not plain and ROOT
+        changed = level == "user" and not other_user  # no rule is about modes
+        self.assertEqual((outside / "precious").stat().st_mode & 0o7777, 0o777 if changed else 0o600)
         self.assertEqual([path.name for path in outside.iterdir()], ["precious"])
         self.assertFalse((home.path / ".profile").exists())
         self.assertFalse((home.plugins / "planted").exists())
@@ -91,18 +99,18 @@ class Sandbox(WorkerCase):
                 "worker_files": "",
                 "shim_memory": "",
                 "trace": "[-1, -1]",
-                "database": "",
+                "database": "1" if level == "user" and not other_user else "",
                 "archive": "",
                 "secret": "",
                 "home": "",
                 "others": "",
                 "plugins": "attack",
                 "system": "",
-                "modes": "",
+                "modes": "changed" if changed else "",
                 "uncover": "",
                 "capabilities": "CapEff: 0000000000000000".replace(" ", "\t"),
-                "signals": "" if not plain and ROOT else "may",
-                "nested_user": "0",
+                "signals": "" if other_user else "may",
+                "nested_user": "0" if level == "full" else "",
             },
         )
         home.leave()
@@ -113,6 +121,13 @@ class Sandbox(WorkerCase):
     @unittest.skipUnless(ROOT, "needs root")
     def test_a_root_worker_s_hook_is_another_user_and_reaches_only_its_own_files(self):
         self.attack(plain=False)
+
+    def test_in_docker_a_plain_user_s_hook_opens_only_its_own_files(self):
+        self.attack(plain=True, level="user")
+
+    @unittest.skipUnless(ROOT, "needs root")
+    def test_in_docker_a_root_worker_s_hook_is_another_user_and_opens_only_its_own_files(self):
+        self.attack(plain=False, level="user")
 
     def secrets_in_environments(self, plain):
         """What a hook without a sandbox, perhaps of root, finds in the environments of all processes."""

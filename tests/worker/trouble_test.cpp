@@ -262,6 +262,30 @@ TEST_CASE("a page for which the archive has no room is given up when its attempt
   unmount(stage.archive());
 }
 
+TEST_CASE("a page whose attempts always meet an archive that is away is given up in the end, and says why") {
+  WorkerStage stage;
+  stage.run("update holdfast.collection set max_troubles = 2");
+  stage.hook("page", "on_Snapshot__10_page.sh", "echo half >half.txt; gate \"${SNAP_DIR##*/}\"; echo done >page.txt");
+  stage.add({WorkerStage::url("1")});
+  auto& worker = stage.start();
+  for (int round = 1; round <= 2; ++round) {
+    const auto attempt = "a" + std::to_string(round);
+    stage.until_arrived(attempt);
+    std::filesystem::rename(stage.archive(), stage.dir / "aside");
+    stage.open(attempt);
+    stage.until("it is handed in", [&] { return stage.value("select status from holdfast.v_snapshot") != "started"; });
+    std::filesystem::rename(stage.dir / "aside", stage.archive());
+    hurry(stage);
+  }
+  stage.until_sealed();
+  stage.leave(worker);
+  CHECK(
+      stage.table("select outcome, attempts, reason like 'released for trouble of its workers, 2 times over; the last: "
+                  "%archive root%' from holdfast.v_snapshot") == "failed|1|t");
+  CHECK(stage.table("select ending from holdfast.attempt") == "troubled");
+  stage.check_disk_and_rows();
+}
+
 TEST_CASE("a page that fails again and again is given up when its attempts are used up") {
   WorkerStage stage;
   stage.run("update holdfast.collection set max_attempts = 3, retry_base = '10 ms', retry_max = '20 ms'");

@@ -375,7 +375,7 @@ int main(int argc, char** argv) {
     if (born_in_cgroup) leader = fork_into(birthplace, view.clone_flags());
     if (leader < 0) {
       born_in_cgroup = false;
-      leader = view.wanted() ? fork_into(-1, view.clone_flags()) : vfork();
+      leader = view.needs_namespaces() ? fork_into(-1, view.clone_flags()) : vfork();
     }
     if (leader == 0) become_hook(self, argv, limits);
   }

@@ -9,8 +9,11 @@
 // because the kernel locks mounts that come from a more privileged one. A process of one hook cannot be traced, and its
 // /proc not be read beyond what all may read, from another hook or towards the shim: each hook has a namespace of users
 // of its own.
+//
+// Without namespaces ("L"), the same paths are shown or closed by rules of Landlock (rules.hpp).
 
 #include "lib/process/shim/protocol.hpp"
+#include "lib/process/shim/rules.hpp"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,6 +38,7 @@ public:
   //   R path     shown, read-only; W path: shown, writable
   //   T path     shown as /tmp and /var/tmp, writable
   //   N          has the network of kNetworkDescriptor; NU: which the users of kOwnerDescriptor own
+  //   L          no namespaces: only what R and W lines name can be reached, and what every program needs
   bool read(char* text) {
     wanted_ = text[0] != '-' || text[1] != '\0';
     for (char* line = text; wanted_ && line != nullptr && *line != '\0';) {
@@ -49,6 +53,8 @@ public:
       } else if (*line == 'N') {
         network_ = true;
         owned_network_ = line[1] == 'U';
+      } else if (*line == 'L') {
+        by_rules_ = true;
       } else if (count_ == kMost || line[1] != '/') {
         return false;
       } else {
@@ -60,13 +66,16 @@ public:
   }
 
   bool wanted() const { return wanted_; }
+  // Rules do without: Docker's profile has no clone3.
+  bool needs_namespaces() const { return wanted_ && !by_rules_; }
   // The owner of the network must be entered first, so the child then makes its namespaces itself.
   uint64_t clone_flags() const {
-    return !wanted_ || owned_network_ ? 0 : CLONE_NEWNS | (other_user_ ? 0 : CLONE_NEWUSER);
+    return !wanted_ || by_rules_ || owned_network_ ? 0 : CLONE_NEWNS | (other_user_ ? 0 : CLONE_NEWUSER);
   }
 
   // In the child, before it changes its directory. 0 or an errno value.
   int make() {
+    if (by_rules_) return close_all_others();
     if (const int error = enter_network()) return error;
     if (!other_user_)
       if (const int error = map_user(getuid(), getgid())) return error;
@@ -104,6 +113,7 @@ public:
     if (syscall(SYS_setgroups, 1, &gid_) != 0 || syscall(SYS_setresgid, gid_, gid_, gid_) != 0 ||
         syscall(SYS_setresuid, uid_, uid_, uid_) != 0)
       return errno;
+    if (by_rules_) return 0;
     if (syscall(SYS_unshare, CLONE_NEWUSER) != 0) return errno;
     return map_user(uid_, gid_);
   }
@@ -121,7 +131,7 @@ public:
   }
 
 private:
-  static constexpr size_t kMost = 96;
+  static constexpr size_t kMost = 1536;
 
   struct Entry {
     char kind;
@@ -155,6 +165,19 @@ private:
     close(fd);
     errno = error;
     return written;
+  }
+
+  int close_all_others() const {
+    Rules rules;
+    if (const int error = rules.begin()) return error;
+    constexpr const char* kUsed[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
+                                     "/dev/tty",  "/dev/ptmx", "/dev/pts",  "/proc"};
+    for (const char* path : kUsed)
+      if (const int error = rules.allow(path, Rules::kUse)) return error;
+    for (size_t i = 0; i < count_; ++i)
+      if (const int error = rules.allow(entries_[i].path, entries_[i].kind == 'R' ? Rules::kRead : Rules::kWrite))
+        return error;
+    return rules.keep();
   }
 
   int enter_network() const {
@@ -223,7 +246,7 @@ private:
   size_t count_{0};
   uid_t uid_{0};
   gid_t gid_{0};
-  bool wanted_{false}, other_user_{false}, network_{false}, owned_network_{false};
+  bool wanted_{false}, other_user_{false}, network_{false}, owned_network_{false}, by_rules_{false};
 };
 
 } // namespace holdfast::process::shim
