@@ -193,7 +193,8 @@ std::vector<ShownResult> results(pg::Connection& connection, const std::string& 
             "and counts order by started_at",
             snapshot)
       .map([](const pg::Row& row) {
-        ShownResult result{row["plugin"], row["status"], row["output"], row["error"], row["files_json"], {}, 0, 0};
+        ShownResult result{
+            row["plugin"], row["hook_name"], row["status"], row["output"], row["error"], row["files_json"], {}, 0, 0};
         if (!row.is_null("wall_ms")) result.wall = std::chrono::milliseconds(row.integer("wall_ms"));
         result.peak_memory_bytes = row["peak_memory_bytes"].value_or<std::int64_t>(0);
         result.output_bytes = row["output_bytes"].value_or<std::int64_t>(0);

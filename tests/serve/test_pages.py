@@ -512,7 +512,11 @@ class Doors(Case):
         site = Site(self, listen="0.0.0.0:0", token="operator")
         self.addCleanup(site.close)
         self.assertEqual(site.get("/").status, 200)
-        self.assertEqual(site.get("/", headers={"Authorization": ""}).status, 401)
+        no_token = {"Authorization": ""}
+        self.assertEqual(site.get("/", headers=no_token).status, 401)
+        self.assertEqual(site.get("/metrics", headers=no_token).status, 401)
+        for probe in ("/healthz", "/readyz"):
+            self.assertEqual(site.get(probe, headers=no_token).status, 200, "probes have no token")
 
     def test_a_token_is_asked_for_and_known_by_header_and_cookie(self):
         site = Site(self, "--set", "serve.guest=none", token="reader")

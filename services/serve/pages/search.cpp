@@ -46,7 +46,7 @@ html::Fields found(const std::string& id, const std::string& name, const std::st
                    html::List excerpt, Html at) {
   return {{"id", id},
           {"name", name},
-          {"url", url},
+          {"url", name == url ? "" : url},
           {"state", std::move(state)},
           {"pieces", std::move(excerpt)},
           {"when", std::move(at)}};
