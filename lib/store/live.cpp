@@ -170,6 +170,17 @@ std::vector<Snapshot> crawl_snapshots(pg::Connection& connection, const std::str
       .map(&listed_snapshot);
 }
 
+namespace {
+
+std::optional<std::string> window_end(pg::Connection& connection, const std::optional<std::string>& before,
+                                      int window) {
+  return connection.call("select holdfast.search_window($1::uuid, $2::bigint)::text", before, window)
+      .value()
+      .optional<std::string>();
+}
+
+} // namespace
+
 SearchPage search_names(pg::Connection& connection, const std::string& text, const std::optional<std::string>& before,
                         int window, int limit) {
   SearchPage page;
@@ -180,10 +191,8 @@ SearchPage search_names(pg::Connection& connection, const std::string& text, con
           .map(&listed_snapshot);
   if (page.found.size() == static_cast<std::size_t>(limit))
     page.next = page.found.back().id;
-  else
-    page.next = connection.call("select holdfast.search_window($1::uuid, $2::bigint)::text", before, window)
-                    .value()
-                    .value_or("");
+  else if (const auto oldest = window_end(connection, before, window); oldest && window_end(connection, oldest, 1))
+    page.next = *oldest;
   return page;
 }
 

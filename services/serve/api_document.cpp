@@ -29,7 +29,7 @@ Json parameters_of(const ApiOperation& operation) {
     list.push_back({{"name", "If-Match"},
                     {"in", "header"},
                     {"description", "Change it only if this is its ETag"},
-                    {"schema", {{"type", "string"}, {"maxLength", 200}}}});
+                    {"schema", {{"type", "string"}}}});
   return list;
 }
 

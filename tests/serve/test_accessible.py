@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import unittest
@@ -145,12 +144,12 @@ class Accessible(Case):
         browser.value("document.querySelector('textarea').value = 'nonsense'")
         browser.click("main form.add button:not([formaction])")
         look("refused")
-        browser.open(f"{front}/snapshot/{collection.snapshots['shot-1']}")
-        written = browser.value("document.querySelector('.ways a').href")
-        browser.open(written)
+        # From the disk: served, they are in a sandbox where axe-core cannot run.
+        root = collection.place.data / "archive"
+        shot = next(one for one in collection.place.attempts() if collection.snapshots["shot-1"] in str(one))
+        browser.open(f"file://{shot}/index.html")
         look("archived-snapshot")
-        root = re.match(r"http://[^/]+/(?:[0-9a-f]{32}/)?", written).group(0)
-        browser.open(f"{root}crawls/{collection.done}/index.html")
+        browser.open(f"file://{root}/crawls/{collection.done}/index.html")
         look("archived-crawl")
 
 

@@ -70,7 +70,9 @@ class Asking(Case):
             one = {}
             while line := response.readline().decode():
                 name, _, value = line.rstrip("\n").partition(": ")
-                if name:
+                if name == ":":  # the server is still there
+                    response.readline()
+                elif name:
                     one[name] = value
                 elif one:
                     yield one.get("event"), json.loads(one["data"]), one.get("id")
@@ -458,11 +460,12 @@ class Faults(Asking):
         self.site = Site(self, "--set", "serve.guest=none", token="operator")
         self.addCleanup(self.site.close)
         self.ask("GET", "v1/status")
-        told = [self.site.get("/api/v1/status", headers={"Authorization": f"Bearer {n}"}) for n in range(30)]
-        self.assertEqual({one.status for one in told}, {401, 429})
-        self.assertGreaterEqual([one.status for one in told].count(401), 20)
+        told = []
+        while not told or told[-1].status == 401:
+            told.append(self.site.get("/api/v1/status", headers={"Authorization": f"Bearer {len(told)}"}))
+        self.assertGreaterEqual(len(told), 20)
+        self.assertEqual((told[-1].status, json.loads(told[-1].text)["status"]), (429, 429))
         self.assertGreater(int(told[-1].headers["Retry-After"]), 0)
-        self.assertEqual(json.loads(told[-1].text)["status"], 429)
         self.assertEqual(self.site.post("/sign-in", {"token": "x"}, headers={"Authorization": ""}).status, 429)
         self.ask("GET", "v1/status")  # a token that was valid
         entered = self.site.post("/sign-in", {"token": self.site.token}, headers={"Authorization": ""})
@@ -475,7 +478,7 @@ class Faults(Asking):
             self.ask("POST", "v1/resume")
         told = self.problem("POST", "v1/resume", None, 429, "temporary")
         self.assertIn("try again in", told["detail"])
-        self.assertEqual(self.site.post("/do/resumeAll", {}).headers["Retry-After"], "20")
+        self.assertGreater(int(self.site.post("/do/resumeAll", {}).headers["Retry-After"]), 0)
         self.ask("GET", "v1/status")
 
     def test_a_killed_server_costs_a_client_no_event(self):
@@ -483,29 +486,29 @@ class Faults(Asking):
         one = self.add("http://127.0.0.1:9/kill")["id"]
         seen = []
 
-        def read(events, until_event):
+        def read(events, last):
             for event, data, number in events:
                 if event == "change":
                     seen.append(int(number))
-                    if data["event"] == until_event:
+                    if last in (data["event"], data["to_state"]):
                         return
 
         read(self.stream(f"/api/v1/events/stream?crawl={one}&after=0"), "add")
         site.process.kill()
-        site.process.wait()
+        site.place.finish(site.process)
         # What happens while there is no server.
         for verb in ("pause", "resume"):
             site.place.run(verb, one)
-        site.process = site.place.start("serve", env={"HOLDFAST_SERVE_LISTEN": f"127.0.0.1:{site.port}"})
-        self.assertTrue(site.process.stdout.readline().startswith("Open http://"))
+        site.process = site.place.start("serve", env={"HOLDFAST_SERVE_LISTEN": "127.0.0.1:0"})
+        site.port = int(re.search(r"^Open http://.*:(\d+)/", site.process.stdout.readline()).group(1))
         self.addCleanup(site.close)
         again = self.stream(f"/api/v1/events/stream?crawl={one}", **{"Last-Event-ID": str(seen[-1])})
         read(again, "resume")
         self.ask("POST", f"v1/crawls/{one}/cancel")
-        read(again, "seal")
+        read(again, "sealed")
         every = [event["id"] for event in self.ask("GET", f"v1/events?crawl={one}&limit=1000").json["items"]]
         self.assertEqual(seen, every[: len(seen)], "each once, in order")
-        self.assertGreaterEqual(len(seen), 5)
+        self.assertEqual(len(seen), 4)
 
     def test_a_dead_database_is_a_problem_and_streams_go_on_after_it(self):
         self.site = site = Site(self, token="operator")

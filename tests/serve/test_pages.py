@@ -324,6 +324,21 @@ class Pages(Case):
                 wire.close()
         until("the first has its connections back", lambda: get_from("127.0.0.1") == 200)
 
+    def test_clients_that_read_nothing_hold_up_no_other(self):
+        wires = []
+        try:
+            for _ in range(40):
+                wires.append(socket.create_connection(("127.0.0.1", self.site.port), timeout=30))
+                wires[-1].setblocking(False)
+                with contextlib.suppress(OSError):  # the server stops reading when it cannot write
+                    for _ in range(200):
+                        wires[-1].send(b"GET /style.css HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 20)
+            self.assertEqual(self.site.get("/workers").status, 200)
+        finally:
+            for wire in wires:
+                wire.close()
+        self.assertEqual(self.site.get("/workers").status, 200)
+
     def test_health_does_not_wait_for_a_database_that_hangs(self):
         server = self.site.place.server()
         stopped = [
