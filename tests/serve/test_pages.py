@@ -192,6 +192,21 @@ class Pages(Case):
         self.assertIn("broken", failed.text)
         self.assertIn("with outcome", self.site.get(snapshots[0]).text)
 
+    def test_the_error_output_of_a_hook_is_one_click_away(self):
+        rows = self.site.place.run("list", "snapshots", "--url", "9/bad").records
+        shown = self.site.get(f"/snapshot/{rows[0]['id']}").text
+        found = re.search(rf'href="http://127\.0\.0\.1:{self.site.files}([^"]+)#([^"]+)"[^>]*>Error output<', shown)
+        page = self.site.get(found.group(1), self.site.files).text
+        result = page.partition(f'id="{found.group(2)}"')[2].partition('class="result"')[0]
+        self.assertRegex(result, r"(?s)<details open>.*broken &lt;b&gt;pipe&lt;/b&gt;")
+
+    def test_a_search_ends(self):
+        self.assertIn("No URL, title or tag has this.", self.site.get("/search?q=no+such+thing").text)
+        self.assertNotIn("Search older ones", self.site.get("/search?q=no+such+thing").text)
+        rows = self.site.place.run("list", "snapshots").records
+        oldest = min(row["id"] for row in rows)
+        self.assertEqual(self.site.get(f"/search?q=good&before={oldest}").status, 200)
+
     def test_search_finds_by_url_title_and_tag(self):
         for query, count in (("good", 1), ("127.0.0.1:9", 2), ("a%20tag", 2), ("no+such+thing", 0), ("", 0)):
             with self.subTest(query):
