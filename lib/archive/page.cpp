@@ -180,11 +180,10 @@ html::List cost_of(const ResultView& result) {
 
 std::string_view title_of(const ResultView& result) { return result.title.empty() ? result.plugin : result.title; }
 
-Html render_result(const ResultView& result, std::size_t number) {
+Html render_result(const ResultView& result) {
   auto files = files_of(result);
   const bool logged = !result.log.empty(), has_stderr = !result.stderr_path.empty();
-  return fill(embedded::result_html, {{"number", number},
-                                      {"hook", result.plugin + "/" + result.hook},
+  return fill(embedded::result_html, {{"hook", result.plugin + "/" + result.hook},
                                       {"title", title_of(result)},
                                       {"status", html::status_badge(result.status)},
                                       {"output", result.output},
@@ -205,10 +204,9 @@ bool is_quiet(const ResultView& result) {
   return result.files.empty() && (result.status == "skipped" || result.status == "noresults");
 }
 
-Html render_quiet(const ResultView& result, std::size_t number, std::string_view silence) {
+Html render_quiet(const ResultView& result, std::string_view silence) {
   const std::string& reason = !result.output.empty() ? result.output : result.error;
-  return fill(embedded::quiet_result_html, {{"number", number},
-                                            {"hook", result.plugin + "/" + result.hook},
+  return fill(embedded::quiet_result_html, {{"hook", result.plugin + "/" + result.hook},
                                             {"title", title_of(result)},
                                             {"reason", reason.empty() ? silence : std::string_view(reason)}});
 }
@@ -224,19 +222,18 @@ struct Groups {
 
 Groups groups_of(const SnapshotView& view) {
   Groups groups;
-  for (std::size_t i = 0; i < view.results.size(); ++i) {
-    const ResultView& result = view.results[i];
+  for (const ResultView& result : view.results) {
     if (result.status == "failed") {
-      groups.failed.items += render_result(result, i + 1);
+      groups.failed.items += render_result(result);
       ++groups.failed.count;
     } else if (!is_quiet(result)) {
-      groups.kept.items += render_result(result, i + 1);
+      groups.kept.items += render_result(result);
       if (result.status == "succeeded") ++groups.kept.count;
     } else if (result.status == "skipped") {
-      groups.skipped.items += render_quiet(result, i + 1, "No reason given");
+      groups.skipped.items += render_quiet(result, "No reason given");
       ++groups.skipped.count;
     } else {
-      groups.silent.items += render_quiet(result, i + 1, "Nothing on this page for it");
+      groups.silent.items += render_quiet(result, "Nothing on this page for it");
       ++groups.silent.count;
     }
   }

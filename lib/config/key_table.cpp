@@ -145,6 +145,8 @@ const std::vector<Key>& key_table() {
        "URL of this collection in pywb, for the links \"Open as it was\": http://127.0.0.1:8080/archive/; empty: no links."},
       {"serve.guest", Type::text, "automatic", false,
        "What requests without a token (`holdfast token`) may do: none, reader or operator. automatic: reader on this machine, none on other addresses.", 0, 0, "automatic|none|reader|operator"},
+      {"serve.changes_per_minute", Type::integer, "6000", false,
+       "How many requests that change something a token, or the address of a guest, may send in a minute; 0: any number.", 0, 1'000'000},
 
       {"search.text_limit", Type::size, "256k", false,
        "Most text of a page that `holdfast search` finds; 0: a worker stores none.", 0, kKibi * kKibi},

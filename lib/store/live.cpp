@@ -170,6 +170,17 @@ std::vector<Snapshot> crawl_snapshots(pg::Connection& connection, const std::str
       .map(&listed_snapshot);
 }
 
+namespace {
+
+std::optional<std::string> window_end(pg::Connection& connection, const std::optional<std::string>& before,
+                                      int window) {
+  return connection.call("select holdfast.search_window($1::uuid, $2::bigint)::text", before, window)
+      .value()
+      .optional<std::string>();
+}
+
+} // namespace
+
 SearchPage search_names(pg::Connection& connection, const std::string& text, const std::optional<std::string>& before,
                         int window, int limit) {
   SearchPage page;
@@ -180,10 +191,8 @@ SearchPage search_names(pg::Connection& connection, const std::string& text, con
           .map(&listed_snapshot);
   if (page.found.size() == static_cast<std::size_t>(limit))
     page.next = page.found.back().id;
-  else
-    page.next = connection.call("select holdfast.search_window($1::uuid, $2::bigint)::text", before, window)
-                    .value()
-                    .value_or("");
+  else if (const auto oldest = window_end(connection, before, window); oldest && window_end(connection, oldest, 1))
+    page.next = *oldest;
   return page;
 }
 
@@ -193,7 +202,8 @@ std::vector<ShownResult> results(pg::Connection& connection, const std::string& 
             "and counts order by started_at",
             snapshot)
       .map([](const pg::Row& row) {
-        ShownResult result{row["plugin"], row["status"], row["output"], row["error"], row["files_json"], {}, 0, 0};
+        ShownResult result{
+            row["plugin"], row["hook_name"], row["status"], row["output"], row["error"], row["files_json"], {}, 0, 0};
         if (!row.is_null("wall_ms")) result.wall = std::chrono::milliseconds(row.integer("wall_ms"));
         result.peak_memory_bytes = row["peak_memory_bytes"].value_or<std::int64_t>(0);
         result.output_bytes = row["output_bytes"].value_or<std::int64_t>(0);

@@ -66,7 +66,7 @@ SearchPage search_names(pg::Connection& connection, const std::string& text, con
 
 // What a hook did in the attempt that counts.
 struct ShownResult {
-  std::string plugin, status, output, error, files_json;
+  std::string plugin, hook, status, output, error, files_json;
   std::optional<std::chrono::milliseconds> wall;
   std::int64_t peak_memory_bytes{0}, output_bytes{0};
 };

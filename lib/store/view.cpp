@@ -89,6 +89,11 @@ std::pair<std::string, pg::Params> list_call(const ListQuery& query) {
 
 } // namespace
 
+pg::Result crawls_by(pg::Connection& connection, const std::string& order, const ListQuery& query) {
+  return connection.call("select * from holdfast.list_crawls_by($1, $2, $3, $4, $5, $6::uuid, $7::bigint)", order,
+                         query.status, query.url_contains, query.tag, query.outcome, query.before, query.limit);
+}
+
 pg::Result list(pg::Connection& connection, const ListQuery& query) {
   const auto [call, params] = list_call(query);
   return connection.call("select * from " + call, params);

@@ -31,6 +31,9 @@ struct ListQuery {
   std::optional<std::string> before;               // only crawls or snapshots with a lesser id
   std::int64_t limit{50};
 };
+// Crawls with the most of something first: failed, open, size or total. Filters: status, outcome, url_contains, tag,
+// before.
+pg::Result crawls_by(pg::Connection& connection, const std::string& order, const ListQuery& query);
 // Rows as they are, for tables.
 pg::Result list(pg::Connection& connection, const ListQuery& query);
 // The same rows, each as one line of JSON.

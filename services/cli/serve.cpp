@@ -29,10 +29,11 @@ serve::Role guest_role(const std::string& setting, bool loopback) {
   if (setting == "automatic") return loopback ? serve::Role::reader : serve::Role::none;
   const auto role = serve::role_named(setting);
   if (role == serve::Role::operator_ && !loopback)
-    throw base::Error(base::ErrorClass::configuration,
-                      "serve.guest: operator, but serve.listen can be reached from other machines: everyone could change "
-                      "the collection",
-                      "serve.guest: automatic, and holdfast token add NAME --role operator");
+    throw base::Error(
+        base::ErrorClass::configuration,
+        "serve.guest: operator, but serve.listen can be reached from other machines: everyone could change "
+        "the collection",
+        "serve.guest: automatic, and holdfast token add NAME --role operator");
   return role;
 }
 
@@ -101,6 +102,7 @@ int serve(Context& context) {
   options.files = &files;
   options.files_port = file_server.port();
   options.hosts = hosts;
+  options.changes_in_a_minute = static_cast<int>(settings.integer("serve.changes_per_minute"));
   options.replay = replay_url(settings.text("serve.replay"), endpoint, beside);
   serve::Site site(std::move(options));
   const serve::HttpServer server(

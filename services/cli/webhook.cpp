@@ -1,7 +1,6 @@
 #include "lib/store/webhook.hpp"
 
 #include "lib/base/error.hpp"
-#include "lib/base/url.hpp"
 #include "lib/store/view.hpp"
 #include "services/cli/list.hpp"
 #include "services/cli/verbs.hpp"
@@ -30,11 +29,8 @@ int say(Context& context, const std::string& name, const std::string& state, con
 }
 
 int add_webhook(Context& context, const WebhookOptions& options) {
-  const auto url = base::parse_url(options.url);
-  if (!context.settings().boolean("urls.allow_private") && base::is_private_host(url.host))
-    throw base::Error(base::ErrorClass::refused, "\"" + url.host + "\" is not a public host",
-                      "set urls.allow_private to true to send to your own network");
-  store::webhook_set(context.connection(true), options.name, url.text, options.events, user_name());
+  const auto url = store::webhook_url(options.url, context.settings().boolean("urls.allow_private"));
+  store::webhook_set(context.connection(true), options.name, url, options.events, user_name());
   return say(context, options.name, "added",
              context.settings().path("webhooks.secret_file").empty()
                  ? "\n  workers and runners send when they have a secret: webhooks.secret_file"
@@ -49,7 +45,6 @@ Action webhook_verb(CLI::App& command) {
   group.verb("add", "Add a webhook, or change and resume one", [&](CLI::App& add) {
     add.add_option("name", options->name, "Its name: lower case letters, digits, . _ -")->required();
     add.add_option("url", options->url, "Where to send")->required();
-    options->events = {"crawl.sealed", "snapshot.failed", "worker.lapsed"};
     add.add_option("--on", options->events,
                    "Events to send: crawl.sealed, snapshot.failed, worker.lapsed (default: all)")
         ->delimiter(',')

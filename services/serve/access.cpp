@@ -1,7 +1,9 @@
 #include "services/serve/access.hpp"
 
 #include "lib/base/characters.hpp"
+#include "lib/base/sha256.hpp"
 #include "lib/store/token.hpp"
+#include "lib/warc/digest.hpp"
 
 #include <algorithm>
 #include <string_view>
@@ -11,25 +13,13 @@ namespace holdfast::serve {
 namespace {
 
 constexpr std::size_t kLongestToken = 200;
+constexpr int kWrongInAMinute = 20; // tokens of one address
+constexpr std::size_t kValidRemembered = 1000;
 constexpr const char* kMonth = "2592000"; // seconds
 
-// "TmFtZTpzZWNyZXQ=" -> "Name:secret"; empty if it is no base64.
-std::string base64_decoded(std::string_view text) {
-  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  while (text.ends_with('='))
-    text.remove_suffix(1);
-  std::string out;
-  unsigned bits = 0;
-  int count = 0;
-  for (const char c : text) {
-    const auto digit = kDigits.find(c);
-    if (digit == std::string_view::npos) return {};
-    bits = bits << 6 | static_cast<unsigned>(digit);
-    if ((count += 6) < 8) continue;
-    count -= 8;
-    out += static_cast<char>(bits >> count & 0xff);
-  }
-  return out;
+// Wrong cookies count for themselves: a browser sends an old one with whatever it asks for.
+std::string client_of(const Request& request) {
+  return (request.authorization.empty() ? "cookies of " : "") + request.peer;
 }
 
 } // namespace
@@ -41,15 +31,16 @@ Role role_named(std::string_view name) {
 Access::Access(const std::string& collection_id, Role guest)
     : cookie_("holdfast_" +
               collection_id.substr(collection_id.size() - std::min<std::size_t>(collection_id.size(), 8))),
-      guest_(guest) {}
+      guest_(guest), wrong_(kWrongInAMinute) {}
 
 std::string Access::token_of(const Request& request) const {
   const std::string_view header = request.authorization;
   if (header.starts_with("Bearer ")) return std::string(base::trimmed(header.substr(7)));
   // Programs that know no bearer tokens take "http://any:TOKEN@host/".
   if (header.starts_with("Basic ")) {
-    const auto pair = base64_decoded(base::trimmed(header.substr(6)));
-    return pair.substr(std::min(pair.find(':'), pair.size() - 1) + 1);
+    const auto pair = warc::base64_decode(base::trimmed(header.substr(6)));
+    const auto colon = pair.find(':');
+    return colon == std::string::npos ? pair : pair.substr(colon + 1);
   }
   for (std::string_view rest = request.cookie; !rest.empty();) {
     const auto semicolon = std::min(rest.find(';'), rest.size());
@@ -61,12 +52,29 @@ std::string Access::token_of(const Request& request) const {
   return {};
 }
 
-Caller Access::caller(const Request& request, pg::Connection& connection) const {
+bool Access::was_valid(const std::string& token) const {
+  const std::lock_guard lock(mutex_);
+  return valid_.contains(base::sha256_hex(token));
+}
+
+std::chrono::seconds Access::wait(const Request& request) {
+  if (request.authorization.empty() || was_valid(token_of(request))) return std::chrono::seconds(0);
+  return wrong_.wait(client_of(request));
+}
+
+Caller Access::caller(const Request& request, pg::Connection& connection) {
   const auto token = token_of(request);
   if (token.empty()) return {"", request.authorization.empty() ? guest_ : Role::none};
   if (token.size() > kLongestToken) return {};
-  const auto owner = store::token_check(connection, token);
-  if (owner) return {owner->name, role_named(owner->role)};
+  const bool hurried = !was_valid(token) && wrong_.wait(client_of(request)) > std::chrono::seconds(0);
+  const auto owner = hurried ? std::nullopt : store::token_check(connection, token);
+  if (owner) {
+    const std::lock_guard lock(mutex_);
+    if (valid_.size() >= kValidRemembered) valid_.clear();
+    valid_.insert(base::sha256_hex(token));
+    return {owner->name, role_named(owner->role)};
+  }
+  wrong_.take(client_of(request));
   // A cookie may be older than its token.
   return {"", request.authorization.empty() ? guest_ : Role::none};
 }

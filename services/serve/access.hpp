@@ -1,10 +1,14 @@
 #pragma once
 // Who asks, and what they may do: a token of the database (holdfast token) in the header Authorization or in a cookie,
-// or the role of guests. Stateless but for its options; any thread.
+// or the role of guests. Who sends wrong tokens has to wait. Any thread.
 
 #include "lib/pg/connection.hpp"
 #include "services/serve/http_message.hpp"
+#include "services/serve/rates.hpp"
 
+#include <chrono>
+#include <mutex>
+#include <set>
 #include <string>
 
 namespace holdfast::serve {
@@ -31,15 +35,23 @@ public:
   Access(const std::string& collection_id, Role guest);
 
   // A token that is not valid is no guest: role none.
-  Caller caller(const Request& request, pg::Connection& connection) const;
+  Caller caller(const Request& request, pg::Connection& connection);
+  // How long the client must wait before a token in its header is looked at, because it sent wrong ones. Tokens that
+  // were valid lately never wait. Zero: it need not.
+  std::chrono::seconds wait(const Request& request);
   // The value of Set-Cookie that signs a browser in, or out if `token` is empty.
   std::string cookie(const Request& request, const std::string& token) const;
 
 private:
   std::string token_of(const Request& request) const;
 
+  bool was_valid(const std::string& token) const;
+
   const std::string cookie_;
   const Role guest_;
+  Rates wrong_; // tokens
+  mutable std::mutex mutex_;
+  std::set<std::string> valid_; // digests of tokens
 };
 
 // Whether a page of another origin makes a browser send this. Such a request may change nothing.

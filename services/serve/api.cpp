@@ -3,7 +3,6 @@
 #include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/json_text.hpp"
-#include "lib/base/sha256.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/pg/sqlstate.hpp"
 #include "lib/store/view.hpp"
@@ -81,7 +80,7 @@ void check_fields(std::span<const ApiField> fields, const nlohmann::json& values
     if (field == fields.end())
       throw base::Error(base::ErrorClass::usage, "there is no " + std::string(what) + " \"" + name + "\" here",
                         "GET /api/openapi.json");
-    check_schema(name, nlohmann::json::parse(field->schema), value);
+    check_schema(name, schema_of(*field), value);
   }
   for (const auto& field : fields)
     if (field.required && !values.contains(field.name))
@@ -107,21 +106,23 @@ nlohmann::json read_parameters(const Request& request, const ApiOperation& opera
   for (const auto& [name, text] : request.query) {
     const auto field = std::find_if(operation.parameters.begin(), operation.parameters.end(),
                                     [&, &key = name](const auto& one) { return one.name == key; });
-    values[name] = field == operation.parameters.end() ? nlohmann::json(text)
-                                                       : value_of_text(nlohmann::json::parse(field->schema), text);
+    values[name] = field == operation.parameters.end() ? nlohmann::json(text) : value_of_text(schema_of(*field), text);
   }
   check_fields(operation.parameters, values, "parameter");
   return values;
 }
 
-void tag_with_digest(const Request& request, Response& response) {
-  const auto tag = "\"" + base::sha256_hex(response.body).substr(0, 32) + "\"";
-  response.headers.emplace_back("ETag", tag);
-  response.headers.emplace_back("Cache-Control", "private, no-cache");
-  if (request.if_none_match == tag || request.if_none_match == "*") {
-    response.status = 304;
-    response.body.clear();
-  }
+// A change with If-Match: whether GET answers there with a tag that the client has seen. Nothing has a tag at a path
+// without GET.
+bool is_as_seen(const ApiCall& call) {
+  const auto& seen = call.request.if_match;
+  if (seen.empty() || base::trimmed(seen) == "*") return true;
+  const auto* const read = get_beside(call.operation);
+  if (read == nullptr) return false;
+  const auto nothing = nlohmann::json::object();
+  const auto now = read->answer(
+      {call.connection, call.request, call.caller, call.options, *read, call.id, call.new_id, nothing, nothing});
+  return now.status == 200 && names_tag(seen, tag_of(now.body));
 }
 
 std::optional<Response> refusal_of(const Caller& caller, const ApiOperation& operation) {
@@ -142,7 +143,11 @@ Response run_operation(const ApiOperation& operation, const std::string& id, con
                        const ApiOptions& options, const RunAs& run) {
   const auto new_id = base::new_uuid();
   return run(operation.changes() ? Role::operator_ : Role::reader, [&](pg::Connection& connection) {
-    return operation.answer({connection, request, caller, options, operation, id, new_id, parameters, body});
+    const ApiCall call{connection, request, caller, options, operation, id, new_id, parameters, body};
+    if (operation.changes() && !is_as_seen(call))
+      return problem(412, "refused", "this is not as you have seen it: If-Match names no present ETag",
+                     "GET it again, then repeat the change");
+    return operation.answer(call);
   });
 }
 
@@ -216,6 +221,13 @@ std::span<const ApiOperation> api_operations() {
   return all;
 }
 
+const ApiOperation* get_beside(const ApiOperation& operation) {
+  const auto all = api_operations();
+  const auto found = std::find_if(all.begin(), all.end(),
+                                  [&](const auto& one) { return one.method == "GET" && one.path == operation.path; });
+  return found == all.end() ? nullptr : &*found;
+}
+
 Response answer_api(const Request& request, const Caller& caller, const ApiOptions& options, const RunAs& run) {
   const auto match = find_operation(request);
   if (match.allowed.empty()) return problem(404, "not_found", "the API has no such path", "GET /api/openapi.json");
@@ -253,7 +265,7 @@ nlohmann::json body_of_form(const ApiOperation& operation, const Form& form) {
   for (const auto& field : operation.body)
     for (const auto& [name, text] : form) {
       if (name != field.name || text.empty()) continue;
-      const auto schema = nlohmann::json::parse(field.schema);
+      const auto& schema = schema_of(field);
       body[name] = schema["type"] == "array" ? list_of_text(text) : value_of_text(schema, text);
     }
   return body;

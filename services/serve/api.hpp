@@ -30,6 +30,8 @@ struct ApiOptions {
   std::function<PlannedAdd(const nlohmann::json& body)> plan; // throws Error(usage) or Error(refused)
   bool allow_private{false};                                  // webhooks may lead to private addresses
   Feed* feed{nullptr};                                        // for those that watch
+  // Where a file of the archive is, for a client that has asked so; empty: files are not served.
+  std::function<std::string(const Request&, const std::string& path)> file_url{};
 };
 
 // Runs work on a session of a role.

@@ -14,7 +14,6 @@ namespace {
 
 using namespace schema;
 
-constexpr ApiField kReason[] = {{"why", kText, "A reason, for others to read"}};
 constexpr ApiField kLimits[] = {{"delay", kText, "Least time between two of its pages: 5s"},
                                 {"parallel", kCount, "Most of its pages at once; 0: no limit"}};
 constexpr ApiField kWebhook[] = {
@@ -62,13 +61,8 @@ Response cancel_host(const ApiCall& call) {
 }
 
 Response set_webhook(const ApiCall& call) {
-  const auto url = base::parse_url(call.text("url"));
-  if (!call.options.allow_private && base::is_private_host(url.host))
-    throw base::Error(base::ErrorClass::refused, "\"" + url.host + "\" is not a public host",
-                      "set urls.allow_private to true to send to your own network");
-  auto events = call.texts("events");
-  if (events.empty()) events = {"crawl.sealed", "snapshot.failed", "worker.lapsed"};
-  store::webhook_set(call.connection, call.id, url.text, events, call.caller.by());
+  store::webhook_set(call.connection, call.id, store::webhook_url(call.text("url"), call.options.allow_private),
+                     call.texts("events"), call.caller.by());
   return changed(true);
 }
 

@@ -89,21 +89,16 @@ constexpr ApiField kAddSchedule[] = {
     kOverwrite,
     kKeep,
     kStrict};
-constexpr ApiField kWhy[] = {{"why", kText, "A reason, for others to read"}};
 constexpr ApiField kRetry[] = {{"ids", kIds, "Crawls and snapshots", true},
                                {"failed", kFlag, "Of crawls only what did not succeed"},
                                {"plugins", kTexts, "Only these plugins"}};
-constexpr ApiField kChangeCrawl[] = {kLabel,
-                                     kNotes,
-                                     {"add_tags", kTexts, "Tags to add"},
-                                     {"remove_tags", kTexts, "Tags to remove"},
-                                     kPriorityOf,
-                                     {"keep", kText, "How long it is kept: 90d, or forever"}};
+constexpr ApiField kChangeCrawl[] = {kLabel,      kNotes,      kAddTags,
+                                     kRemoveTags, kPriorityOf, {"keep", kText, "How long it is kept: 90d, or forever"}};
 constexpr std::string_view kLists =
     R"({"type":"object","additionalProperties":{"type":"array","items":{"type":"string","maxLength":2000}}})";
 constexpr ApiField kScope[] = {{"add", kLists, "Patterns to add to allow, deny, hosts, domains, prefixes, schemes"},
                                {"remove", kLists, "Patterns to remove"}};
-constexpr ApiField kChangeTags[] = {{"add_tags", kTexts, "Tags to add"}, {"remove_tags", kTexts, "Tags to remove"}};
+constexpr ApiField kChangeTags[] = {kAddTags, kRemoveTags};
 
 Json added(const store::NewCrawl& crawl, const PlannedAdd& planned) {
   Json json{{"id", crawl.id}, {"seeds", planned.seeds.size()}, {"left_out", planned.left_out}};
@@ -249,9 +244,9 @@ constexpr ApiOperation kCrawlOperations[] = {
      &remove_crawl,
      {},
      {}},
-    {"POST", "v1/crawls/{id}/pause", "pauseCrawl", "Pause a crawl", &on_crawl<&store::crawl_pause>, {}, kWhy},
-    {"POST", "v1/crawls/{id}/resume", "resumeCrawl", "Resume a crawl", &on_crawl<&store::crawl_resume>, {}, kWhy},
-    {"POST", "v1/crawls/{id}/cancel", "cancelCrawl", "End a crawl for ever", &on_crawl<&cancel_crawl>, {}, kWhy},
+    {"POST", "v1/crawls/{id}/pause", "pauseCrawl", "Pause a crawl", &on_crawl<&store::crawl_pause>, {}, kReason},
+    {"POST", "v1/crawls/{id}/resume", "resumeCrawl", "Resume a crawl", &on_crawl<&store::crawl_resume>, {}, kReason},
+    {"POST", "v1/crawls/{id}/cancel", "cancelCrawl", "End a crawl for ever", &on_crawl<&cancel_crawl>, {}, kReason},
     {"POST", "v1/crawls/{id}/scope", "scopeCrawl", "Change what belongs to a crawl", &change_scope, {}, kScope},
     {"POST", "v1/retry", "retry", "Try crawls and snapshots again, as one new crawl", &retry, {}, kRetry},
     {"PATCH",
@@ -268,15 +263,21 @@ constexpr ApiOperation kCrawlOperations[] = {
      &remove_snapshot,
      {},
      {}},
-    {"POST", "v1/snapshots/{id}/pause", "pauseSnapshot", "Pause a snapshot", &on_snapshot<Steer::pause>, {}, kWhy},
-    {"POST", "v1/snapshots/{id}/resume", "resumeSnapshot", "Resume a snapshot", &on_snapshot<Steer::resume>, {}, kWhy},
+    {"POST", "v1/snapshots/{id}/pause", "pauseSnapshot", "Pause a snapshot", &on_snapshot<Steer::pause>, {}, kReason},
+    {"POST",
+     "v1/snapshots/{id}/resume",
+     "resumeSnapshot",
+     "Resume a snapshot",
+     &on_snapshot<Steer::resume>,
+     {},
+     kReason},
     {"POST",
      "v1/snapshots/{id}/cancel",
      "cancelSnapshot",
      "End a snapshot for ever",
      &on_snapshot<Steer::cancel>,
      {},
-     kWhy},
+     kReason},
     {"POST", "v1/schedules", "addSchedule", "Make a schedule", &add_schedule, {}, kAddSchedule},
     {"POST",
      "v1/schedules/{id}/pause",

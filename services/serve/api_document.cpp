@@ -25,6 +25,11 @@ Json parameters_of(const ApiOperation& operation) {
                     {"in", "header"},
                     {"description", "For a day, the same key with the same body adds nothing new"},
                     {"schema", {{"type", "string"}, {"maxLength", 255}}}});
+  if (operation.changes() && get_beside(operation) != nullptr && operation.path.ends_with("{id}"))
+    list.push_back({{"name", "If-Match"},
+                    {"in", "header"},
+                    {"description", "Change it only if this is its ETag"},
+                    {"schema", {{"type", "string"}}}});
   return list;
 }
 
@@ -50,10 +55,10 @@ Json responses_of(const ApiOperation& operation) {
   if (operation.status == 201) all["200"] = {{"description", "Nothing was added"}, {"content", answer}};
   if (!operation.changes()) all["304"] = {{"description", "Not modified since the ETag of If-None-Match"}};
   const Json problem{{"$ref", "#/components/responses/Problem"}};
-  for (const char* status : {"400", "401", "404", "422", "503"})
+  for (const char* status : {"400", "401", "404", "422", "429", "503"})
     all[status] = problem;
   if (operation.changes())
-    for (const char* status : {"403", "409", "413"})
+    for (const char* status : {"403", "409", "412", "413"})
       all[status] = problem;
   return all;
 }

@@ -91,6 +91,8 @@ Response pages(const ApiCall& call) {
   auto query = query_of(call);
   query.before = call.parameter("cursor").value_or(kNewest);
   auto items = array_of(store::list_json(call.connection, query));
+  for (auto& item : items)
+    item.erase("age");
   const bool full = static_cast<std::int64_t>(items.size()) == query.limit;
   const auto cursor = full ? items.back()["id"] : Json(nullptr);
   return json_response(page(std::move(items), cursor));
@@ -104,7 +106,10 @@ Response one_of(const ApiCall& call, const char* view, std::optional<std::string
   query.*filter = call.id;
   query.limit = 1;
   const auto rows = store::list_json(call.connection, query);
-  return rows.empty() ? not_found(what) : json_response(Json::parse(rows[0]));
+  if (rows.empty()) return not_found(what);
+  auto item = Json::parse(rows[0]);
+  item.erase("age"); // it grows, and what has not changed shall have the same ETag
+  return json_response(item);
 }
 
 Response one_crawl(const ApiCall& call) { return one_of(call, "crawls", &store::ListQuery::crawl_id, "crawl"); }
@@ -203,6 +208,28 @@ Response schedules(const ApiCall& call) {
   return json_response({{"items", array_of(store::schedules(call.connection, std::nullopt).column("json"))}});
 }
 
+// Paths are relative to the snapshot's directory.
+Response files(const ApiCall& call) {
+  if (!base::is_uuid(call.id)) return not_found("snapshot");
+  const auto snapshot = store::find_snapshot(call.connection, call.id);
+  if (!snapshot) return not_found("snapshot");
+  auto items = Json::array();
+  const auto add = [&](const std::string& path, Json file) {
+    file["path"] = path;
+    file["url"] = call.options.file_url ? Json(call.options.file_url(call.request, snapshot->directory + "/" + path))
+                                        : Json(nullptr);
+    items.push_back(std::move(file));
+  };
+  if (!snapshot->directory.empty()) {
+    for (const char* name : {"index.html", "index.jsonl", "manifest-sha256.txt"})
+      add(name, Json::object());
+    for (const auto& result : store::results(call.connection, call.id))
+      for (const auto& file : Json::parse(result.files_json, nullptr, false))
+        if (file.is_object() && file.contains("path")) add(result.plugin + "/" + file["path"].get<std::string>(), file);
+  }
+  return json_response({{"items", std::move(items)}});
+}
+
 Response openapi(const ApiCall&) { return content("application/json", openapi_document()); }
 
 constexpr ApiOperation kReadOperations[] = {
@@ -224,6 +251,7 @@ constexpr ApiOperation kReadOperations[] = {
     {"GET", "v1/crawls/{id}", "crawl", "A crawl", &one_crawl, {}, {}},
     {"GET", "v1/snapshots", "listSnapshots", "Snapshots, newest first", &pages, kOfSnapshots, {}},
     {"GET", "v1/snapshots/{id}", "snapshot", "A snapshot", &one_snapshot, {}, {}},
+    {"GET", "v1/snapshots/{id}/files", "listFiles", "Files of a sealed snapshot, and where they are", &files, {}, {}},
     {"GET", "v1/results", "listResults", "What hooks did, newest first", &list, kOfResults, {}},
     {"GET", "v1/queue", "listQueue", "Open snapshots, next first", &list, kOfQueue, {}},
     {"GET", "v1/running", "listRunning", "Running hooks, longest first", &list, kOfRunning, {}},

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 
 namespace holdfast::serve {
 
@@ -65,6 +66,18 @@ void check_schema(const std::string& name, const json& schema, const json& value
   if (type == "boolean" && !value.is_boolean()) refuse_value(name, "true or false");
   if (type == "array") check_array(name, schema, value);
   if (type == "object") check_object(name, schema, value);
+}
+
+const json& schema_of(const ApiField& field) {
+  static const auto all = [] {
+    std::map<std::string_view, json> parsed;
+    for (const auto& operation : api_operations())
+      for (const auto fields : {operation.parameters, operation.body})
+        for (const auto& one : fields)
+          parsed.try_emplace(one.schema, json::parse(one.schema));
+    return parsed;
+  }();
+  return all.at(field.schema);
 }
 
 json value_of_text(const json& schema, const std::string& text) {

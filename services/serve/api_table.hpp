@@ -72,7 +72,14 @@ inline constexpr std::string_view kPriority = R"({"type":"integer","minimum":-10
 inline constexpr std::string_view kLimit = R"({"type":"integer","minimum":1,"maximum":1000})";
 } // namespace schema
 
+// Fields that several operations have.
+inline constexpr ApiField kReason[] = {{"why", schema::kText, "A reason, for others to read"}};
+inline constexpr ApiField kAddTags{"add_tags", schema::kTexts, "Tags to add"};
+inline constexpr ApiField kRemoveTags{"remove_tags", schema::kTexts, "Tags to remove"};
+
 std::span<const ApiOperation> api_operations();
+// The operation that reads what is at the path of this one; null: none.
+const ApiOperation* get_beside(const ApiOperation& operation);
 // Parts of it, in the files of these names.
 std::span<const ApiOperation> api_reads();
 std::span<const ApiOperation> api_crawls();
@@ -81,6 +88,8 @@ std::span<const ApiOperation> api_archivebox();
 
 const std::string& openapi_document();
 
+// The schema of a field of the table; parsed once.
+const nlohmann::json& schema_of(const ApiField& field);
 // Throws Error(usage), which begins with `name`, if a value does not fit its schema (api_schema.cpp).
 void check_schema(const std::string& name, const nlohmann::json& schema, const nlohmann::json& value);
 // A value that was written as text, in the type that its schema asks for.

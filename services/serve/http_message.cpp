@@ -4,12 +4,16 @@
 #include "lib/base/json_text.hpp"
 #include "lib/base/sha256.hpp"
 
+#include <zlib.h>
+
 #include <algorithm>
 #include <charconv>
 
 namespace holdfast::serve {
 
 namespace {
+
+constexpr std::string_view kCompressed = "-gzip"; // at the end of the tag of a compressed answer
 
 bool consists_of(std::string_view text, std::string_view marks) {
   return std::all_of(text.begin(), text.end(), [&](char c) {
@@ -43,6 +47,88 @@ Response problem(unsigned status, std::string_view kind, const std::string& deta
 
 Response refusal(std::string_view target, unsigned status, std::string_view kind, const std::string& detail) {
   return target.starts_with("/api/") ? problem(status, kind, detail) : plain(status, detail + "\n");
+}
+
+Response too_many(std::string_view target, std::chrono::seconds wait) {
+  const auto seconds = std::to_string(wait.count());
+  auto response = refusal(target, 429, "temporary", "too many requests; try again in " + seconds + " s");
+  response.headers = {{"Retry-After", seconds}};
+  return response;
+}
+
+std::string tag_of(std::string_view body) { return "\"" + base::sha256_hex(body).substr(0, 32) + "\""; }
+
+bool names_tag(std::string_view list, std::string_view tag) {
+  const auto bare = tag.substr(1, tag.size() - 2);
+  while (!list.empty()) {
+    const auto comma = std::min(list.find(','), list.size());
+    auto one = base::trimmed(list.substr(0, comma));
+    list.remove_prefix(std::min(comma + 1, list.size()));
+    if (one == "*") return true;
+    if (one.starts_with("W/")) one.remove_prefix(2);
+    if (one.size() < 2 || !one.starts_with('"') || !one.ends_with('"')) continue;
+    one = one.substr(1, one.size() - 2);
+    if (one.ends_with(kCompressed)) one.remove_suffix(kCompressed.size());
+    if (one == bare) return true;
+  }
+  return false;
+}
+
+void tag_with_digest(const Request& request, Response& response) {
+  const auto tag = tag_of(response.body);
+  response.headers.emplace_back("ETag", tag);
+  response.headers.emplace_back("Cache-Control", "private, no-cache");
+  if (!names_tag(request.if_none_match, tag)) return;
+  response.status = 304;
+  response.body.clear();
+}
+
+namespace {
+
+bool takes_gzip(std::string_view encodings) {
+  while (!encodings.empty()) {
+    const auto comma = std::min(encodings.find(','), encodings.size());
+    const auto one = base::trimmed(encodings.substr(0, comma));
+    const auto name = base::trimmed(one.substr(0, one.find(';')));
+    if (name == "gzip") return one.find("q=0") == std::string_view::npos || one.find("q=0.") != std::string_view::npos;
+    encodings.remove_prefix(std::min(comma + 1, encodings.size()));
+  }
+  return false;
+}
+
+bool is_text(std::string_view type) {
+  return type.starts_with("text/") || type.find("json") != std::string_view::npos || type.starts_with("image/svg");
+}
+
+// Empty: it did not work.
+std::string gzipped(const std::string& text) {
+  constexpr int kFast = 1, kGzip = 15 + 16, kMemory = 8;
+  z_stream stream{};
+  if (deflateInit2(&stream, kFast, Z_DEFLATED, kGzip, kMemory, Z_DEFAULT_STRATEGY) != Z_OK) return {};
+  std::string out(deflateBound(&stream, text.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  const bool whole = deflate(&stream, Z_FINISH) == Z_STREAM_END;
+  out.resize(whole ? stream.total_out : 0);
+  deflateEnd(&stream);
+  return out;
+}
+
+} // namespace
+
+void compress(const Request& request, Response& response) {
+  constexpr std::size_t kLeast = 1024, kMost = 256 << 20;
+  if (response.file || response.watch || !is_text(response.type) || response.body.size() > kMost) return;
+  response.headers.emplace_back("Vary", "Accept-Encoding");
+  if (response.body.size() < kLeast || !takes_gzip(request.accept_encoding)) return;
+  auto small = gzipped(response.body);
+  if (small.empty() || small.size() >= response.body.size()) return;
+  response.body = std::move(small);
+  response.headers.emplace_back("Content-Encoding", "gzip");
+  for (auto& [name, value] : response.headers)
+    if (name == "ETag") value.insert(value.size() - 1, kCompressed);
 }
 
 Response event_stream(std::shared_ptr<Watch> watch) {
@@ -138,9 +224,11 @@ bool is_plain_path(std::string_view path) {
   return path.starts_with('/') && path.find("//") == std::string_view::npos && consists_of(path, "/._~-");
 }
 
+std::string local_path(const std::string& path) { return is_plain_path(path.substr(0, path.find('?'))) ? path : "/"; }
+
 Response see_other(const std::string& path) {
   auto response = plain(303, "");
-  response.headers = {{"Location", is_plain_path(path.substr(0, path.find('?'))) ? path : "/"}};
+  response.headers = {{"Location", local_path(path)}};
   return response;
 }
 

@@ -4,6 +4,7 @@
 #include "lib/base/fd.hpp"
 #include "services/serve/watch.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -19,8 +20,9 @@ struct Request {
   std::map<std::string, std::string> query; // decoded
   std::string host;                         // as sent, without the port: letters, digits, ".-_:[]" only
   std::string authority; // the same with the port: what a browser calls our origin, behind the scheme
-  std::string authorization, cookie, if_none_match, content_type, origin, fetch_site, idempotency_key, last_event_id,
-      body;
+  std::string authorization, cookie, if_match, if_none_match, accept_encoding, content_type, origin, fetch_site,
+      idempotency_key, last_event_id, body;
+  std::string peer; // the client's address; of IPv6 its network
 
   bool changes() const noexcept { return method != "GET"; }
   std::string here() const; // path and query, encoded again
@@ -54,6 +56,18 @@ Response problem(unsigned status, std::string_view kind, const std::string& deta
 // A refusal in the language of the asker: a problem below /api/, else plain text.
 Response refusal(std::string_view target, unsigned status, std::string_view kind, const std::string& detail);
 
+// The client has to wait before it may ask this again.
+Response too_many(std::string_view target, std::chrono::seconds wait);
+
+// Entity tags: of an answer, and whether a list as in If-Match names one. A compressed answer has one of its own, which
+// names the same.
+std::string tag_of(std::string_view body);
+bool names_tag(std::string_view list, std::string_view tag);
+// Gives a good answer its tag; nothing is sent again that the client has.
+void tag_with_digest(const Request& request, Response& response);
+// Text, if the client takes it so and it is worth while.
+void compress(const Request& request, Response& response);
+
 // Server-sent events; a problem if `watch` is null: too many watch.
 Response event_stream(std::shared_ptr<Watch> watch);
 
@@ -74,7 +88,9 @@ ByteRange read_range(std::string_view header, std::uint64_t size);
 
 // Whether a path may be sent as a Location: absolute, on this host, of plain characters.
 bool is_plain_path(std::string_view path);
-// A response that leads to such a path; to the first page if it is none.
+// Such a path, with its query; "/" for anything else.
+std::string local_path(const std::string& path);
+// A response that leads there.
 Response see_other(const std::string& path);
 // Whether the names under which this server may be asked for have that of the request. Empty: any.
 bool is_named(const std::vector<std::string>& names, const Request& request);

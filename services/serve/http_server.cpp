@@ -138,7 +138,9 @@ struct HttpServer::Impl {
     if (const auto key = field("X-ArchiveBox-API-Key"); request.authorization.empty() && !key.empty())
       request.authorization = "Bearer " + key; // as programs made for ArchiveBox send it
     request.cookie = field(http::field::cookie);
+    request.if_match = field(http::field::if_match);
     request.if_none_match = field(http::field::if_none_match);
+    request.accept_encoding = field(http::field::accept_encoding);
     const std::string_view target(message.target().data(), message.target().size());
     if (!read_host(field(http::field::host), request.host) || !read_target(target, request))
       return refusal(target, 400, "usage", "bad request");
@@ -161,10 +163,15 @@ struct HttpServer::Impl {
     }
   }
 
-  asio::awaitable<Response> answer_in_lane(const Request& request) { co_return answer(request); }
+  asio::awaitable<Response> answer_in_lane(const Request& request) {
+    auto response = answer(request);
+    compress(request, response);
+    co_return response;
+  }
 
-  asio::awaitable<Response> respond(Message& message) {
+  asio::awaitable<Response> respond(Message& message, const std::string& peer) {
     Request request;
+    request.peer = peer;
     if (auto wrong = read_request(message, request)) co_return std::move(*wrong);
     const auto lane = lane_of(request);
     if (lane == Lane::immediate) co_return answer(request);
@@ -198,7 +205,7 @@ struct HttpServer::Impl {
       }
       place->set_asking(true);
       auto& message = parser.get();
-      Response response = co_await respond(message);
+      Response response = co_await respond(message, place->peer());
       stream.expires_after(kDeadline);
       bool sent = false; // not by ?: because g++ 12 destroys an awaited conditional twice
       if (response.file)

@@ -55,6 +55,7 @@ public:
   ~Place() { peers_.leave(peer_, asking_); }
   Place(const Place&) = delete;
   Place& operator=(const Place&) = delete;
+  const std::string& peer() const noexcept { return peer_; }
   void set_asking(bool asking) {
     if (asking != asking_) peers_.asked(peer_, asking ? -1 : 1);
     asking_ = asking;

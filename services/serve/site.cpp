@@ -18,8 +18,6 @@
 
 namespace holdfast::serve {
 
-namespace {
-
 // Every page. A path that ends in "/" and is not "/" is followed by an id. live: it shows news by itself.
 struct Route {
   std::string_view path, tab, what;
@@ -27,6 +25,14 @@ struct Route {
   std::optional<Page> (*page)(const PageRequest&);
   bool has_id() const { return path.size() > 1 && path.ends_with('/'); }
 };
+
+struct Found {
+  const Route* route{nullptr};
+  std::string id;
+};
+
+namespace {
+
 constexpr std::array kRoutes = {
     Route{"/", "Overview", "page", true, &overview_page},
     Route{"/crawls", "Crawls", "page", true, &crawls_page},
@@ -39,11 +45,6 @@ constexpr std::array kRoutes = {
     Route{"/search", "", "page", false, &search_page},
     Route{"/crawl/", "", "crawl", true, &crawl_page},
     Route{"/snapshot/", "", "snapshot", true, &snapshot_page},
-};
-
-struct Found {
-  const Route* route{nullptr};
-  std::string id;
 };
 
 Found find_route(const std::string& path) {
@@ -106,6 +107,20 @@ std::string page_after(const Response& answer, const std::string& back) {
   return id.is_string() && !told.contains("every") ? "/crawl/" + id.get<std::string>() : back;
 }
 
+Response problem_page(unsigned status, const std::string& heading, const std::string& detail, const std::string& hint,
+                      const std::string& back) {
+  Response response;
+  response.status = status;
+  response.body =
+      html::fill(embedded::problem_html, {{"heading", heading}, {"detail", detail}, {"hint", hint}, {"back", back}})
+          .text();
+  return response;
+}
+
+Response no_such(std::string_view what) {
+  return problem_page(404, "Not found", "There is no such " + std::string(what) + ".", "", "/");
+}
+
 Response sign_in_page(unsigned status, const std::string& next, const std::string& problem) {
   Response response;
   response.status = status;
@@ -117,8 +132,13 @@ Response sign_in_page(unsigned status, const std::string& next, const std::strin
 
 Site::Site(SiteOptions options)
     : options_(std::move(options)), access_(options_.collection_id, options_.guest), connections_(options_.dsn),
-      changing_(options_.dsn_to_change, std::chrono::seconds(10), false), feed_(options_.dsn) {
+      changing_(options_.dsn_to_change, std::chrono::seconds(10), false), feed_(options_.dsn),
+      changes_(options_.changes_in_a_minute) {
   options_.api.feed = &feed_;
+  if (options_.files != nullptr)
+    options_.api.file_url = [this](const Request& request, const std::string& path) {
+      return files_origin(request) + options_.files->href(path);
+    };
 }
 
 std::string Site::files_origin(const Request& request) const {
@@ -141,8 +161,7 @@ Response Site::answer(const Request& request) {
   header("Cross-Origin-Resource-Policy", "same-origin");
   const bool kept = std::any_of(response.headers.begin(), response.headers.end(),
                                 [](const auto& one) { return one.first == "Cache-Control"; });
-  if (!kept && !response.type.starts_with("text/css") && !response.type.starts_with("text/javascript"))
-    header("Cache-Control", "no-store");
+  if (!kept) header("Cache-Control", "no-store");
   return response;
 }
 
@@ -151,10 +170,21 @@ Response Site::admit(const Request& request) {
   if (!is_named(options_.hosts, request)) return plain(403, "ask for this page by the address it listens on\n");
   if (request.changes() && request.authorization.empty() && is_cross_site(request))
     return refusal(request.path, 403, "forbidden", "only pages of this server may send this");
-  if (auto file = asset(request.path)) return std::move(*file);
+  if (auto file = asset(request.path)) {
+    if (request.path != "/healthz") tag_with_digest(request, *file);
+    return std::move(*file);
+  }
+  if (request.path == "/readyz" && !request.changes()) { // for probes, which have no token
+    connections_.with([](pg::Connection& connection) { return store::ping(connection), true; });
+    return plain(200, "ok\n");
+  }
   if (request.path == "/sign-in" || request.path == "/sign-out") return sign_in(request);
+  if (const auto wait = access_.wait(request); wait.count() > 0) return too_many(request.path, wait);
   const auto caller =
       connections_.with([&](pg::Connection& connection) { return access_.caller(request, connection); });
+  if (request.changes() && caller.may_change())
+    if (const auto wait = changes_.take(caller.is_guest() ? request.peer : caller.by()); wait.count() > 0)
+      return too_many(request.path, wait);
   if (request.path.starts_with(kApi))
     return answer_api(request, caller, options_.api, [this](Role role, const auto& work) { return as(role, work); });
   if (caller.may_read()) return route(request, caller);
@@ -177,6 +207,11 @@ Response Site::sign_in(const Request& request) {
     auto asking = request;
     asking.cookie.clear();
     asking.authorization = "Bearer " + token;
+    if (const auto wait = access_.wait(asking); wait.count() > 0) {
+      auto response = sign_in_page(429, next, "Too many wrong tokens. Try again in a moment.");
+      response.headers = {{"Retry-After", std::to_string(wait.count())}};
+      return response;
+    }
     const auto caller =
         connections_.with([&](pg::Connection& connection) { return access_.caller(asking, connection); });
     if (caller.is_guest()) return sign_in_page(401, next, "This token is not valid.");
@@ -205,13 +240,8 @@ Response Site::form(const Request& request, const Caller& caller) {
                                   [this](Role role, const auto& work) { return as(role, work); });
   if (answer.status < 400) return see_other(page_after(answer, back));
   const auto told = nlohmann::json::parse(answer.body, nullptr, false);
-  Response response;
-  response.status = answer.status;
-  response.body = html::fill(embedded::problem_html, {{"detail", told.value("detail", "")},
-                                                      {"hint", told.value("hint", "")},
-                                                      {"back", see_other(back).headers[0].second}})
-                      .text();
-  return response;
+  return problem_page(answer.status, "That did not work", told.value("detail", ""), told.value("hint", ""),
+                      local_path(back));
 }
 
 Response Site::route(const Request& request, const Caller& caller) {
@@ -223,10 +253,6 @@ Response Site::route(const Request& request, const Caller& caller) {
     return response;
   }
   if (path == "/live.json" || path == "/live") return live(request, caller);
-  if (path == "/readyz") {
-    connections_.with([](pg::Connection& connection) { return store::ping(connection), true; });
-    return plain(200, "ok\n");
-  }
   if (path == "/metrics") {
     const auto samples = connections_.with([](pg::Connection& connection) { return store::metrics(connection); });
     return content(kPrometheusType, prometheus_text(samples));
@@ -236,9 +262,8 @@ Response Site::route(const Request& request, const Caller& caller) {
   return page(request, caller);
 }
 
-std::optional<Page> Site::page_at(pg::Connection& connection, const Request& request, const Caller& caller) const {
-  const auto found = find_route(request.path);
-  if (found.route == nullptr) return std::nullopt;
+std::optional<Page> Site::page_at(pg::Connection& connection, const Request& request, const Caller& caller,
+                                  const Found& found) const {
   const Links links{options_.files, files_origin(request), options_.replay};
   const auto before = request.parameter("before");
   const bool may_change = caller.may_change() && !options_.dsn_to_change.empty();
@@ -249,9 +274,10 @@ std::optional<Page> Site::page_at(pg::Connection& connection, const Request& req
 
 Response Site::page(const Request& request, const Caller& caller) {
   const auto found = find_route(request.path);
-  if (found.route == nullptr) return plain(404, "there is no such page\n");
-  const auto page = connections_.with([&](pg::Connection& connection) { return page_at(connection, request, caller); });
-  if (!page) return plain(404, "there is no such " + std::string(found.route->what) + "\n");
+  if (found.route == nullptr) return no_such("page");
+  const auto page =
+      connections_.with([&](pg::Connection& connection) { return page_at(connection, request, caller, found); });
+  if (!page) return no_such(found.route->what);
   Response response;
   response.body = layout(*found.route, *page, request.parameter("q"), request, caller);
   return response;
@@ -260,8 +286,9 @@ Response Site::page(const Request& request, const Caller& caller) {
 // The live sections of a page, as JSON.
 std::string Site::sections(pg::Connection& connection, const Request& shown, const Caller& caller) const {
   nlohmann::json sections = nlohmann::json::object(), digests = nlohmann::json::object();
-  const auto route = find_route(shown.path).route;
-  const auto page = route != nullptr && route->live ? page_at(connection, shown, caller) : std::nullopt;
+  const auto found = find_route(shown.path);
+  const bool live = found.route != nullptr && found.route->live;
+  const auto page = live ? page_at(connection, shown, caller, found) : std::nullopt;
   for (const auto& section : page ? page->sections : std::vector<Section>()) {
     if (!section.live) continue;
     sections[section.id] = section.html.text();

@@ -9,6 +9,7 @@
 #include "services/serve/feed.hpp"
 #include "services/serve/files.hpp"
 #include "services/serve/http_message.hpp"
+#include "services/serve/rates.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -19,6 +20,7 @@
 namespace holdfast::serve {
 
 struct Page;
+struct Found; // a page of the table of routes
 
 struct SiteOptions {
   std::string dsn;           // of sessions that read
@@ -29,6 +31,7 @@ struct SiteOptions {
   std::vector<std::string> hosts; // names under which it may be asked for; empty: any
   const Files* files{nullptr};    // may be null: no files here
   std::uint16_t files_port{0};    // where the browser finds them, on the same host
+  int changes_in_a_minute{0};     // of one client; 0: no bound
   std::string replay;             // URL of the collection in a replay tool, which has another origin; may be empty
 };
 
@@ -47,13 +50,15 @@ private:
   Response route(const Request& request, const Caller& caller);
   Response page(const Request& request, const Caller& caller);
   Response live(const Request& request, const Caller& caller);
-  std::optional<Page> page_at(pg::Connection& connection, const Request& request, const Caller& caller) const;
+  std::optional<Page> page_at(pg::Connection& connection, const Request& request, const Caller& caller,
+                              const Found& found) const;
   std::string sections(pg::Connection& connection, const Request& shown, const Caller& caller) const;
 
   SiteOptions options_;
   Access access_;
   Connections connections_, changing_;
   Feed feed_;
+  Rates changes_; // by token, or by the address of a guest
 };
 
 } // namespace holdfast::serve

@@ -225,6 +225,7 @@ ASKS = [
     ("list failures of a large crawl", "select * from holdfast.list_failures(:'large', null, null, 50)"),
     ("list crawls --url, none", "select * from holdfast.list_crawls(null, null, 'no such thing', null, 50)"),
     ("list crawls --tag, none", "select * from holdfast.list_crawls(null, null, null, 'none', 50)"),
+    ("crawls by failures", "select * from holdfast.list_crawls_by('failed', null, null, null, null, null, 100)"),
     ("list events of a large crawl", "select * from holdfast.list_events(:'large', null, 50)"),
     ("list events of a snapshot", "select * from holdfast.list_events(null, :'snapshot', 50)"),
     ("list running", "select * from holdfast.list_running(null, null, null, 50)"),

@@ -1,9 +1,12 @@
 """The HTTP API: what the verbs do, its document, its refusals, and what a client that tries everything finds."""
 
+import gzip
+import html
 import http.client
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -28,20 +31,8 @@ def tools():
     return TOOLS / "bin"
 
 
-class Api(Case):
-    @classmethod
-    def setUpClass(cls):
-        cls.owner = cls("run_nothing")
-        cls.site = Site(cls.owner, "--set", "serve.guest=none", token="operator")
-        cls.reader = cls.site.place.run("token", "add", "bert").records[0]["token"]
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.site.close()
-        cls.owner.doCleanups()
-
-    def run_nothing(self):
-        pass
+class Asking(Case):
+    """What every answer has."""
 
     def ask(self, method, path, body=None, status=200, **headers):
         if body is not None:
@@ -64,6 +55,46 @@ class Api(Case):
 
     def add(self, *urls, **options):
         return self.ask("POST", "v1/crawls", {"urls": list(urls), **options}, status=201).json
+
+    def stream(self, path, site=None, **headers):
+        """Events as they come: (event, data, id)."""
+        site = site or self.site
+        connection = http.client.HTTPConnection("127.0.0.1", site.port, timeout=60)
+        self.addCleanup(connection.close)
+        connection.request("GET", path, headers={**site.headers, **headers})
+        response = connection.getresponse()
+        self.assertEqual(response.status, 200)
+        self.assertEqual(response.headers["Content-Type"], "text/event-stream")
+
+        def events():
+            one = {}
+            while line := response.readline().decode():
+                name, _, value = line.rstrip("\n").partition(": ")
+                if name == ":":  # the server is still there
+                    response.readline()
+                elif name:
+                    one[name] = value
+                elif one:
+                    yield one.get("event"), json.loads(one["data"]), one.get("id")
+                    one = {}
+
+        return events()
+
+
+class Api(Asking):
+    @classmethod
+    def setUpClass(cls):
+        cls.owner = cls("run_nothing")
+        cls.site = Site(cls.owner, "--set", "serve.guest=none", token="operator")
+        cls.reader = cls.site.place.run("token", "add", "bert").records[0]["token"]
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.site.close()
+        cls.owner.doCleanups()
+
+    def run_nothing(self):
+        pass
 
     def test_add_lists_and_shows(self):
         told = self.ask("POST", "v1/crawls", {"urls": ["http://127.0.0.1:9/dry"], "dry_run": True}).json
@@ -235,6 +266,76 @@ class Api(Case):
         )
         self.ask("GET", "v1/schedules", **{"If-None-Match": '"other"'})
 
+    def bytes_of(self, path, **headers):
+        """An answer as it was sent, and its headers."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.site.port, timeout=30)
+        self.addCleanup(connection.close)
+        connection.request("GET", path, headers={**self.site.headers, **headers})
+        answer = connection.getresponse()
+        return answer, answer.read()
+
+    def test_text_is_compressed_for_those_who_take_it(self):
+        for path in ("/api/openapi.json", "/style.css", "/live.js", "/"):
+            whole, text = self.bytes_of(path)
+            small, data = self.bytes_of(path, **{"Accept-Encoding": "br, gzip;q=0.8"})
+            self.assertEqual((whole.headers["Content-Encoding"], small.headers["Content-Encoding"]), (None, "gzip"))
+            self.assertEqual((whole.headers["Vary"], small.headers["Vary"]), ("Accept-Encoding",) * 2)
+            self.assertLess(len(data), len(text))
+            if path != "/":  # which shows what goes on
+                self.assertEqual(gzip.decompress(data), text)
+                self.assertNotEqual(whole.headers["ETag"], small.headers["ETag"])
+                for tag in (whole.headers["ETag"], small.headers["ETag"], f'"x", W/{whole.headers["ETag"]}', "*"):
+                    again, nothing = self.bytes_of(path, **{"If-None-Match": tag, "Accept-Encoding": "gzip"})
+                    self.assertEqual((again.status, nothing), (304, b""), tag)
+            self.assertIsNone(self.bytes_of(path, **{"Accept-Encoding": "gzip;q=0"})[0].headers["Content-Encoding"])
+        self.assertIsNone(
+            self.bytes_of("/api/v1/status", **{"Accept-Encoding": "gzip"})[0].headers["Content-Encoding"], "too short"
+        )
+
+    def test_a_change_may_depend_on_what_was_seen(self):
+        one = self.add("http://127.0.0.1:9/seen", label="first")["id"]
+        tag = self.ask("GET", f"v1/crawls/{one}").headers["ETag"]
+        self.assertEqual(self.ask("GET", f"v1/crawls/{one}").headers["ETag"], tag, "as long as nothing changes")
+        self.ask("PATCH", f"v1/crawls/{one}", {"label": "second"}, **{"If-Match": f'"other", {tag}'})
+        self.problem("PATCH", f"v1/crawls/{one}", {"label": "third"}, 412, "refused", **{"If-Match": tag})
+        self.problem("DELETE", f"v1/crawls/{one}", None, 412, "refused", **{"If-Match": tag})
+        self.assertEqual(self.ask("GET", f"v1/crawls/{one}").json["label"], "second")
+        self.ask("PATCH", f"v1/crawls/{one}", {"label": "third"}, **{"If-Match": "*"})
+        self.problem("POST", f"v1/crawls/{one}/pause", None, 412, "refused", **{"If-Match": tag})
+        self.problem("PATCH", f"v1/crawls/{NEVER}", {}, 404, "not_found", **{"If-Match": "*"})
+        self.ask("POST", f"v1/crawls/{one}/cancel")
+
+    def test_files_of_a_snapshot(self):
+        (snapshot,) = self.ask("GET", "v1/snapshots?url=9/good").json["items"]
+        files = {file["path"]: file for file in self.ask("GET", f"v1/snapshots/{snapshot['id']}/files").json["items"]}
+        self.assertEqual(files["page/notes.txt"]["size"], 6)
+        self.assertIn("index.html", files)
+        path = files["page/notes.txt"]["url"].split(f":{self.site.files}", 1)[1]
+        self.assertEqual(self.site.get(path, self.site.files).text, "plain\n")
+        part = self.site.get(path, self.site.files, headers={"Range": "bytes=1-3"})
+        self.assertEqual((part.status, part.text, part.headers["Content-Range"]), (206, "lai", "bytes 1-3/6"))
+        open_one = self.add("http://127.0.0.1:9/open", priority=-9)["id"]
+        self.assertEqual(self.ask("GET", f"v1/snapshots?crawl={open_one}").json["items"], [])
+        self.problem("GET", f"v1/snapshots/{NEVER}/files", status=404, kind="not_found")
+        self.ask("POST", f"v1/crawls/{open_one}/cancel")
+
+    def test_crawls_are_sorted_over_all_of_them(self):
+        for number in range(101):
+            self.add(f"http://127.0.0.1:9/many/{number}", label=f"many {number}")
+        links = re.findall(r'href="/crawl/([^"]+)"', self.site.get("/crawls?sort=failed").text)
+        self.assertEqual(len(links), 100)
+        failed = [self.ask("GET", f"v1/crawls/{one}").json["failed"] for one in links[:3]]
+        self.assertGreater(failed[0], 0, "the oldest has failed pages")
+        self.assertEqual(failed, sorted(failed, reverse=True))
+        page = self.site.get("/crawls?sort=failed").text
+        older = html.unescape(re.search(r'class="more" href="([^"]+)"', page).group(1))
+        self.assertIn("sort=failed", older)
+        rest = re.findall(r'href="/crawl/([^"]+)"', self.site.get(older).text)
+        self.assertEqual(set(rest) & set(links), set())
+        self.assertEqual(self.site.get("/crawls?sort=nonsense").status, 200)
+        for one in self.ask("GET", "v1/crawls?url=9/many/&limit=1000").json["items"]:
+            self.ask("POST", f"v1/crawls/{one['id']}/cancel")
+
     def test_the_paths_of_archivebox(self):
         key = {"Authorization": "", "X-ArchiveBox-API-Key": self.site.token, "Origin": "chrome-extension://abc"}
         added = self.ask(
@@ -272,27 +373,6 @@ class Api(Case):
         self.assertEqual(self.site.post("/do/pauseCrawl", {"id": one}, headers=reader).status, 403)
         cross = {"Authorization": "", "Origin": "http://evil.example"}
         self.assertEqual(self.site.post("/do/pauseCrawl", {"id": one}, headers=cross).status, 403)
-
-    def stream(self, path, **headers):
-        """Events as they come: (event, data, id)."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.site.port, timeout=60)
-        self.addCleanup(connection.close)
-        connection.request("GET", path, headers={**self.site.headers, **headers})
-        response = connection.getresponse()
-        self.assertEqual(response.status, 200)
-        self.assertEqual(response.headers["Content-Type"], "text/event-stream")
-
-        def events():
-            one = {}
-            while line := response.readline().decode():
-                name, _, value = line.rstrip("\n").partition(": ")
-                if name:
-                    one[name] = value
-                elif one:
-                    yield one.get("event"), json.loads(one["data"]), one.get("id")
-                    one = {}
-
-        return events()
 
     def test_events_come_by_themselves(self):
         one = self.add("http://127.0.0.1:9/watched")["id"]
@@ -371,6 +451,85 @@ class Api(Case):
         ]
         done = subprocess.run(command, capture_output=True, text=True, timeout=800, cwd=self.site.place.path)
         self.assertEqual(done.returncode, 0, done.stdout[-6000:] + done.stderr[-2000:])
+
+
+class Faults(Asking):
+    """A server of its own for each test."""
+
+    def test_who_sends_wrong_tokens_has_to_wait(self):
+        self.site = Site(self, "--set", "serve.guest=none", token="operator")
+        self.addCleanup(self.site.close)
+        self.ask("GET", "v1/status")
+        told = []
+        while not told or told[-1].status == 401:
+            told.append(self.site.get("/api/v1/status", headers={"Authorization": f"Bearer {len(told)}"}))
+        self.assertGreaterEqual(len(told), 20)
+        self.assertEqual((told[-1].status, json.loads(told[-1].text)["status"]), (429, 429))
+        self.assertGreater(int(told[-1].headers["Retry-After"]), 0)
+        self.assertEqual(self.site.post("/sign-in", {"token": "x"}, headers={"Authorization": ""}).status, 429)
+        self.ask("GET", "v1/status")  # a token that was valid
+        entered = self.site.post("/sign-in", {"token": self.site.token}, headers={"Authorization": ""})
+        self.assertEqual(entered.status, 303)
+
+    def test_changes_are_bounded(self):
+        self.site = Site(self, "--set", "serve.guest=none", "--set", "serve.changes_per_minute=3", token="operator")
+        self.addCleanup(self.site.close)
+        for _ in range(3):
+            self.ask("POST", "v1/resume")
+        told = self.problem("POST", "v1/resume", None, 429, "temporary")
+        self.assertIn("try again in", told["detail"])
+        self.assertGreater(int(self.site.post("/do/resumeAll", {}).headers["Retry-After"]), 0)
+        self.ask("GET", "v1/status")
+
+    def test_a_killed_server_costs_a_client_no_event(self):
+        self.site = site = Site(self, token="operator")
+        one = self.add("http://127.0.0.1:9/kill")["id"]
+        seen = []
+
+        def read(events, last):
+            for event, data, number in events:
+                if event == "change":
+                    seen.append(int(number))
+                    if last in (data["event"], data["to_state"]):
+                        return
+
+        read(self.stream(f"/api/v1/events/stream?crawl={one}&after=0"), "add")
+        site.process.kill()
+        site.place.finish(site.process)
+        # What happens while there is no server.
+        for verb in ("pause", "resume"):
+            site.place.run(verb, one)
+        site.process = site.place.start("serve", env={"HOLDFAST_SERVE_LISTEN": "127.0.0.1:0"})
+        site.port = int(re.search(r"^Open http://.*:(\d+)/", site.process.stdout.readline()).group(1))
+        self.addCleanup(site.close)
+        again = self.stream(f"/api/v1/events/stream?crawl={one}", **{"Last-Event-ID": str(seen[-1])})
+        read(again, "resume")
+        self.ask("POST", f"v1/crawls/{one}/cancel")
+        read(again, "sealed")
+        every = [event["id"] for event in self.ask("GET", f"v1/events?crawl={one}&limit=1000").json["items"]]
+        self.assertEqual(seen, every[: len(seen)], "each once, in order")
+        self.assertEqual(len(seen), 4)
+
+    def test_a_dead_database_is_a_problem_and_streams_go_on_after_it(self):
+        self.site = site = Site(self, token="operator")
+        self.addCleanup(site.close)
+        one = self.add("http://127.0.0.1:9/dead")["id"]
+        stream = self.stream(f"/api/v1/events/stream?crawl={one}&after=0")
+        self.assertEqual(next(stream)[0], "change")
+        server = site.place.server()
+        os.kill(server, signal.SIGINT)
+        until("the server is gone", lambda: site.place.server() is None)
+        self.problem("GET", "v1/status", None, 503, "temporary")
+        self.problem("POST", "v1/resume", None, 503, "temporary")
+        self.assertEqual(site.get("/crawls").status, 503)
+        self.assertEqual(site.get("/healthz").status, 200)
+        self.assertEqual(site.place.run("pause", one, "--why", "afterwards").code, 0)  # starts it again
+        for event, data, _ in stream:
+            if event == "change" and data["event"] == "pause":
+                break
+        else:
+            self.fail("the stream has ended")
+        self.ask("GET", "v1/status")
 
 
 if __name__ == "__main__":

@@ -346,6 +346,11 @@ class Operator(Case):
         fill("parallel", "1")
         press("Set limits")
         self.assertIn("slow.example", browser.value("document.querySelector('#hosts').innerText"))
+        fill("delay", "90s", "#hosts")
+        press("Save")
+        self.assertIn("1 min 30 s", browser.value("document.querySelector('#hosts').innerText"))
+        press("Save")  # what it says is what it takes
+        self.assertIn("1 min 30 s", browser.value("document.querySelector('#hosts').innerText"))
         press("Pause")
         self.assertIn("Resume", browser.value("document.querySelector('#hosts').innerText"))
         browser.screenshot("hosts-operator")

@@ -192,6 +192,21 @@ class Pages(Case):
         self.assertIn("broken", failed.text)
         self.assertIn("with outcome", self.site.get(snapshots[0]).text)
 
+    def test_the_error_output_of_a_hook_is_one_click_away(self):
+        rows = self.site.place.run("list", "snapshots", "--url", "9/bad").records
+        shown = self.site.get(f"/snapshot/{rows[0]['id']}").text
+        found = re.search(rf'href="http://127\.0\.0\.1:{self.site.files}([^"]+)#([^"]+)"[^>]*>Error output<', shown)
+        page = self.site.get(found.group(1), self.site.files).text
+        result = page.partition(f'id="{found.group(2)}"')[2].partition('class="result"')[0]
+        self.assertRegex(result, r"(?s)<details open>.*broken &lt;b&gt;pipe&lt;/b&gt;")
+
+    def test_a_search_ends(self):
+        self.assertIn("No URL, title or tag has this.", self.site.get("/search?q=no+such+thing").text)
+        self.assertNotIn("Search older ones", self.site.get("/search?q=no+such+thing").text)
+        rows = self.site.place.run("list", "snapshots").records
+        oldest = min(row["id"] for row in rows)
+        self.assertEqual(self.site.get(f"/search?q=good&before={oldest}").status, 200)
+
     def test_search_finds_by_url_title_and_tag(self):
         for query, count in (("good", 1), ("127.0.0.1:9", 2), ("a%20tag", 2), ("no+such+thing", 0), ("", 0)):
             with self.subTest(query):
@@ -323,6 +338,21 @@ class Pages(Case):
             for wire in wires:
                 wire.close()
         until("the first has its connections back", lambda: get_from("127.0.0.1") == 200)
+
+    def test_clients_that_read_nothing_hold_up_no_other(self):
+        wires = []
+        try:
+            for _ in range(40):
+                wires.append(socket.create_connection(("127.0.0.1", self.site.port), timeout=30))
+                wires[-1].setblocking(False)
+                with contextlib.suppress(OSError):  # the server stops reading when it cannot write
+                    for _ in range(200):
+                        wires[-1].send(b"GET /style.css HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 20)
+            self.assertEqual(self.site.get("/workers").status, 200)
+        finally:
+            for wire in wires:
+                wire.close()
+        self.assertEqual(self.site.get("/workers").status, 200)
 
     def test_health_does_not_wait_for_a_database_that_hangs(self):
         server = self.site.place.server()
@@ -512,7 +542,11 @@ class Doors(Case):
         site = Site(self, listen="0.0.0.0:0", token="operator")
         self.addCleanup(site.close)
         self.assertEqual(site.get("/").status, 200)
-        self.assertEqual(site.get("/", headers={"Authorization": ""}).status, 401)
+        no_token = {"Authorization": ""}
+        self.assertEqual(site.get("/", headers=no_token).status, 401)
+        self.assertEqual(site.get("/metrics", headers=no_token).status, 401)
+        for probe in ("/healthz", "/readyz"):
+            self.assertEqual(site.get(probe, headers=no_token).status, 200, "probes have no token")
 
     def test_a_token_is_asked_for_and_known_by_header_and_cookie(self):
         site = Site(self, "--set", "serve.guest=none", token="reader")

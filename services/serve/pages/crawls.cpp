@@ -17,13 +17,10 @@ constexpr int kCrawlsOfPage = 100;
 constexpr std::array kCrawlStatuses = {"", "queued", "started", "paused", "sealed"};
 constexpr std::array kCrawlOutcomes = {"", "succeeded", "partial", "failed", "cancelled"};
 struct Order {
-  const char *value, *name, *column;
+  const char *value, *name; // value: of holdfast.list_crawl_rank()
 };
-constexpr Order kOrders[] = {{"", "newest", ""},
-                             {"failed", "most failed", "failed"},
-                             {"open", "most open", "open"},
-                             {"size", "largest", "bytes"},
-                             {"total", "most pages", "total"}};
+constexpr Order kOrders[] = {
+    {"", "newest"}, {"failed", "most failed"}, {"open", "most open"}, {"size", "largest"}, {"total", "most pages"}};
 
 html::List options_of(std::span<const char* const> values, const std::string& chosen) {
   html::List list;
@@ -58,19 +55,11 @@ pg::Result crawl_rows(const PageRequest& request) {
   query.url_contains = given("url");
   query.before = request.before;
   query.limit = kCrawlsOfPage;
-  return store::list(request.connection, query);
-}
-
-std::vector<pg::Row> in_order(const pg::Result& rows, const std::string& sort) {
-  std::vector<pg::Row> all;
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    all.push_back(rows[i]);
-  for (const auto& order : kOrders)
-    if (sort == order.value && !sort.empty())
-      std::stable_sort(all.begin(), all.end(), [&](const pg::Row& left, const pg::Row& right) {
-        return left[order.column].template as<std::int64_t>() > right[order.column].template as<std::int64_t>();
-      });
-  return all;
+  const auto sort = request.parameter("sort");
+  const bool known =
+      std::any_of(std::begin(kOrders), std::end(kOrders), [&](const auto& one) { return sort == one.value; });
+  return known && !sort.empty() ? store::crawls_by(request.connection, sort, query)
+                                : store::list(request.connection, query);
 }
 
 Html crawl_table(const PageRequest& request) {
@@ -79,7 +68,8 @@ Html crawl_table(const PageRequest& request) {
   if (request.may_change) columns.push_back({"Select", "nw"});
   Table table(columns, "Crawls");
   const auto rows = crawl_rows(request);
-  for (const auto& row : in_order(rows, request.parameter("sort"))) {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto row = rows[i];
     const std::string id = row["id"], label = row["label"], url = row["first_url"];
     const auto& name = label.empty() ? url : label;
     const std::int64_t total = row["total"], open = row["open"], seeds = row["seeds_left"];

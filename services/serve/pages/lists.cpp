@@ -5,6 +5,7 @@
 #include "services/serve/pages.hpp"
 #include "services/serve/parts.hpp"
 
+#include <cmath>
 #include <set>
 
 namespace holdfast::serve {
@@ -20,6 +21,12 @@ Page one_table(std::string title, std::string heading, std::string id, Html tabl
 
 Html host_form(const std::string& name, const std::string& delay, const std::string& parallel) {
   return html::fill(embedded::host_form_html, {{"name", name}, {"delay", delay}, {"parallel", parallel}});
+}
+
+// As it is typed: "90s"; empty for none.
+std::string typed(double seconds) {
+  const auto all = std::llround(seconds * 1000);
+  return all <= 0 ? "" : all % 1000 == 0 ? std::to_string(all / 1000) + "s" : std::to_string(all) + "ms";
 }
 
 std::set<std::string> paused_hosts(pg::Connection& connection) {
@@ -45,7 +52,7 @@ std::optional<Page> hosts_page(const PageRequest& request) {
     std::vector<html::Value> cells{host.name, delay, host.max_parallel, sentence(host.why)};
     if (request.may_change) {
       const bool stopped = paused.contains(host.name);
-      Html acts = host_form(host.name, delay, host.max_parallel);
+      Html acts = host_form(host.name, typed(host.delay_seconds), host.max_parallel);
       acts += buttons({{stopped ? "resumeHost" : "pauseHost", stopped ? "Resume" : "Pause", host.name},
                        {"forgetHost", "Take limits off", host.name}},
                       "/hosts");

@@ -46,7 +46,7 @@ html::Fields found(const std::string& id, const std::string& name, const std::st
                    html::List excerpt, Html at) {
   return {{"id", id},
           {"name", name},
-          {"url", url},
+          {"url", name == url ? "" : url},
           {"state", std::move(state)},
           {"pieces", std::move(excerpt)},
           {"when", std::move(at)}};
@@ -83,16 +83,18 @@ Html form(const PageRequest& request) {
 // In URLs, titles and tags, also of pages that have no text or wait.
 Html in_names(const PageRequest& request) {
   const auto page = store::search_names(request.connection, request.query, request.before, kWindow, kSnapshotsOfPage);
+  const std::string none = page.next.empty()
+                               ? "No URL, title or tag has this."
+                               : "Nothing " + std::string(request.before ? "more " : "") + "among the " +
+                                     number(kWindow) + " newest snapshots" + (request.before ? " before that." : ".");
   html::List list;
   for (const auto& snapshot : page.found)
     list.push_back(
         found(snapshot.id, snapshot.name(), snapshot.url, state_badge(snapshot.status, snapshot.outcome), {}, {}));
-  return html::fill(embedded::search_html,
-                    {{"found", std::move(list)},
-                     {"none", "Nothing " + std::string(request.before ? "more " : "") + "among the " + number(kWindow) +
-                                  " newest snapshots" + (request.before ? " before that." : ".")},
-                     {"more_name", "Search older ones"},
-                     {"more", page.next.empty() ? "" : href(request, "before", page.next)}});
+  return html::fill(embedded::search_html, {{"found", std::move(list)},
+                                            {"none", none},
+                                            {"more_name", "Search older ones"},
+                                            {"more", page.next.empty() ? "" : href(request, "before", page.next)}});
 }
 
 } // namespace

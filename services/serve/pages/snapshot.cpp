@@ -81,7 +81,13 @@ std::vector<File> files_of(const store::ShownResult& result, const std::string& 
   return files;
 }
 
-Html output_of(const store::ShownResult& result, const std::vector<File>& files) {
+// Where the error output of a failed hook is shown; empty: nowhere.
+std::string errors_of(const store::ShownResult& result, const std::string& directory, const Links& links) {
+  if (result.status != "failed" || directory.empty() || !links.shown()) return "";
+  return links.file(directory + "/index.html") + "#" + result.plugin + "/" + result.hook;
+}
+
+Html output_of(const store::ShownResult& result, const std::vector<File>& files, const std::string& errors) {
   html::List shown;
   for (std::size_t i = 0; i < std::min(files.size(), kFilesShown); ++i)
     shown.push_back({{"href", files[i].href}, {"name", files[i].name}});
@@ -89,6 +95,7 @@ Html output_of(const store::ShownResult& result, const std::vector<File>& files)
       embedded::output_html,
       {{"output", result.output},
        {"error", cut(result.error, kLongestHookError)},
+       {"errors", errors},
        {"files", std::move(shown)},
        {"more", files.size() > kFilesShown ? html::counted(files.size() - kFilesShown, "more file") : ""}});
 }
@@ -137,7 +144,8 @@ std::optional<Page> snapshot_page(const PageRequest& request) {
     for (const auto& file : files)
       if (shot.empty() && result.plugin == "screenshot" && file.type.starts_with("image/"))
         shot = html::fill(embedded::shot_html, {{"href", file.href}});
-    table.row({result.plugin, html::status_badge(result.status), output_of(result, files),
+    table.row({result.plugin, html::status_badge(result.status),
+               output_of(result, files, errors_of(result, snapshot->directory, request.links)),
                result.wall ? base::format_duration(*result.wall) : "", size_of(result.peak_memory_bytes),
                size_of(result.output_bytes)});
   }
