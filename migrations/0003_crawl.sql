@@ -31,7 +31,7 @@ create table holdfast.crawl (
   snapshots_failed bigint not null default 0, snapshots_cancelled bigint not null default 0,
   bytes bigint not null default 0,
   started_at timestamptz, deadline_at timestamptz,
-  paused_at timestamptz, stopping_at timestamptz, sealed_at timestamptz,
+  paused_at timestamptz, resume_at timestamptz, stopping_at timestamptz, sealed_at timestamptz,
   stop_reason text, outcome text, changed_by text,
   constraint crawl_status check (status in ('queued', 'started', 'paused', 'sealed')),
   constraint crawl_options_object check (jsonb_typeof(options) = 'object'),
@@ -128,6 +128,8 @@ comment on column holdfast.crawl.bytes is 'Bytes of its sealed snapshots.';
 comment on column holdfast.crawl.started_at is 'When its first seeds were expanded.';
 comment on column holdfast.crawl.deadline_at is 'When max_time is over.';
 comment on column holdfast.crawl.paused_at is 'Since when it is paused.';
+comment on column holdfast.crawl.resume_at is
+  'Until when the last resume put it off; NULL: it did not. The clock''s mending leaves this time alone.';
 comment on column holdfast.crawl.stopping_at is
   'Since when its open snapshots are being cancelled, batch by batch.';
 comment on column holdfast.crawl.sealed_at is 'When its last snapshot was sealed.';
@@ -150,7 +152,7 @@ create table holdfast.crawl_seed (
   crawl_id uuid not null, position bigint not null,
   url text not null,
   depth integer not null default 0, title text not null default '',
-  tags text[] not null default '{}',
+  tags text[] not null default '{}', bookmarked_at timestamptz,
   constraint crawl_seed_pkey primary key (crawl_id, position),
   constraint crawl_seed_url_canonical check (holdfast.host_of(url) is not null),
   constraint crawl_seed_depth check (depth between 0 and 16)
@@ -165,6 +167,7 @@ comment on column holdfast.crawl_seed.depth is
   'Depth of its snapshot; above 0 only in a crawl that retries another.';
 comment on column holdfast.crawl_seed.title is 'Title that came with it (bookmarks, feeds).';
 comment on column holdfast.crawl_seed.tags is 'Tags that came with it.';
+comment on column holdfast.crawl_seed.bookmarked_at is 'As snapshot.bookmarked_at.';
 
 create table holdfast.crawl_queue (
   crawl_id uuid primary key references holdfast.crawl (id) on delete cascade,

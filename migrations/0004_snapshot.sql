@@ -12,14 +12,18 @@ create table holdfast.snapshot (
   tags text[] not null default '{}',
   created_at timestamptz not null default clock_timestamp(),
   bookmarked_at timestamptz, source text,
+  given_title text, notes text not null default '',
+  resume_at timestamptz,
   constraint snapshot_pkey primary key (id, crawl_id),
   constraint snapshot_url_once_per_crawl unique (url_hash, crawl_id),
   constraint snapshot_url_hash check (url_hash = sha256(convert_to(url, 'UTF8'))),
   constraint snapshot_depth check (depth between 0 and 16),
+  constraint snapshot_given_title check (given_title <> ''),
   constraint snapshot_found_on_or_parent check (found_on is null or parent_id is null)
 );
 comment on table holdfast.snapshot is
-  'A URL to be archived once for one crawl. Written once, but for title and tags. See v_snapshot.';
+  'A URL to be archived once for one crawl. Written once, but for titles, tags, notes and resume_at. See '
+  'v_snapshot.';
 comment on column holdfast.snapshot.id is 'UUID version 7.';
 comment on column holdfast.snapshot.crawl_id is
   'Its crawl. No foreign key: with keys on seeds, snapshots and queue, adding a URL takes 44 us '
@@ -41,6 +45,11 @@ comment on column holdfast.snapshot.bookmarked_at is
   'When a person bookmarked the URL, as the import, feed or hook said; NULL: not known.';
 comment on column holdfast.snapshot.source is
   'Where it was imported from: archivebox:1700000000.5; NULL: archived here.';
+comment on column holdfast.snapshot.given_title is
+  'Title that a person gave it (holdfast edit); NULL: that of the page is shown.';
+comment on column holdfast.snapshot.notes is 'Notes of people.';
+comment on column holdfast.snapshot.resume_at is
+  'Until when the last resume put it off; NULL: it did not. The clock''s mending leaves this time alone.';
 create index snapshot_of_crawl on holdfast.snapshot (crawl_id, id);
 comment on index holdfast.snapshot_of_crawl is 'Snapshots of a crawl in their order, page by page.';
 comment on index holdfast.snapshot_url_once_per_crawl is 'Also finds the snapshots of a URL in other crawls.';

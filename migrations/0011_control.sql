@@ -14,7 +14,7 @@ comment on table holdfast.control is
 comment on column holdfast.control.id is 'Order of recording.';
 comment on column holdfast.control.at is 'When it took effect: after this no worker begins what it forbids.';
 comment on column holdfast.control.action is
-  'pause, resume, cancel, scope, set, back off, retry, remove, tag.';
+  'pause, resume, cancel, scope, set, back off, retry, remove, edit.';
 comment on column holdfast.control.kind is 'What it applies to: crawl, snapshot, host, worker or all.';
 comment on column holdfast.control.target is 'Which one.';
 comment on column holdfast.control.crawl_id is 'Its crawl, if any. No foreign key: commands outlive crawls.';

@@ -52,6 +52,8 @@ const std::vector<Key>& key_table() {
 
       {"worker.snapshots", Type::integer, "4", false,
        "Snapshots a worker works on at the same time.", 1, 500},
+      {"worker.snapshot_timeout", Type::duration, "1h", false,
+       "Longest time of a snapshot's hooks together; then they are ended, and the rest is skipped; 0: no limit.", 0, 7 * kDay},
       {"worker.poll", Type::duration, "5s", false,
        "How often an idle worker looks for work if no notification arrives.", 50, kHour},
       {"worker.kind", Type::text, "all", false,

@@ -162,6 +162,11 @@ const Value& Settings::value(std::string_view key) const {
   throw Error(ErrorClass::bug, fmt::format("the setting \"{}\" does not exist", key));
 }
 
+void Settings::add_hook_options(const std::map<std::string, std::string>& options, const std::string& origin) {
+  for (const auto& [name, text] : options)
+    hook_options_.try_emplace(name, Value{text, origin});
+}
+
 const std::string& Settings::text(std::string_view key) const { return value(key).text; }
 
 std::filesystem::path Settings::path(std::string_view key) const {

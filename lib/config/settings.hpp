@@ -61,6 +61,8 @@ public:
   // "hooks:" of the YAML file: scalars as written, lists and maps as JSON. Environment variables that are plugin
   // options are NOT read here: explicit only.
   const std::map<std::string, Value>& hook_options() const noexcept { return hook_options_; }
+  // Adds those that are not there yet; `origin`: where they stand.
+  void add_hook_options(const std::map<std::string, std::string>& options, const std::string& origin);
 
 private:
   std::map<std::string, Value, std::less<>> values_;

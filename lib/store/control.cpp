@@ -16,6 +16,10 @@ bool changed(pg::Connection& connection, const std::string& sql, const Values&..
   return connection.call(sql, values...).value().template as<std::int64_t>() > 0;
 }
 
+std::optional<std::string> not_before(const Command& command) {
+  return command.at.empty() ? std::nullopt : std::optional(command.at);
+}
+
 } // namespace
 
 bool crawl_pause(pg::Connection& connection, const std::string& crawl, const Command& command) {
@@ -23,7 +27,8 @@ bool crawl_pause(pg::Connection& connection, const std::string& crawl, const Com
 }
 
 bool crawl_resume(pg::Connection& connection, const std::string& crawl, const Command& command) {
-  return changed(connection, "select holdfast.crawl_resume($1::uuid, $2, $3)", crawl, command.by, command.why);
+  return changed(connection, "select holdfast.crawl_resume($1::uuid, $2, $3, $4::timestamptz)", crawl, command.by,
+                 command.why, not_before(command));
 }
 
 bool crawl_cancel(pg::Connection& connection, const std::string& crawl, const Command& command,
@@ -48,8 +53,8 @@ bool crawl_cancel(pg::Connection& connection, const std::string& crawl, const Co
 
 bool snapshot_command(pg::Connection& connection, const std::string& snapshot, const std::string& action,
                       const Command& command) {
-  return changed(connection, "select holdfast.snapshot_command($1::uuid, $2, $3, $4)", snapshot, action, command.by,
-                 command.why);
+  return changed(connection, "select holdfast.snapshot_command($1::uuid, $2, $3, $4, $5::timestamptz)", snapshot,
+                 action, command.by, command.why, not_before(command));
 }
 
 bool worker_pause(pg::Connection& connection, const std::string& worker, const Command& command) {
@@ -120,11 +125,14 @@ std::int64_t crawl_retry(pg::Connection& connection, const std::string& id, cons
 Described crawl_description(pg::Connection& connection, const std::string& crawl) {
   const auto result = connection.call("select label, notes, tags from holdfast.v_crawl where id = $1::uuid", crawl);
   const auto row = result.one();
-  return {row["label"], row["notes"], row["tags"]};
+  return {row["label"], "", row["notes"], row["tags"]};
 }
 
-std::vector<std::string> snapshot_tags(pg::Connection& connection, const std::string& snapshot) {
-  return connection.call("select tags from holdfast.v_snapshot where id = $1::uuid", snapshot).value();
+Described snapshot_description(pg::Connection& connection, const std::string& snapshot) {
+  const auto result =
+      connection.call("select title, notes, tags from holdfast.v_snapshot where id = $1::uuid", snapshot);
+  const auto row = result.one();
+  return {"", row["title"], row["notes"], row["tags"]};
 }
 
 void crawl_describe(pg::Connection& connection, const std::string& crawl, const Description& description,
@@ -133,10 +141,11 @@ void crawl_describe(pg::Connection& connection, const std::string& crawl, const 
                   description.label, description.notes, description.add_tags, description.remove_tags, by);
 }
 
-bool snapshot_describe(pg::Connection& connection, const std::string& snapshot, const std::vector<std::string>& add,
-                       const std::vector<std::string>& remove, const std::string& by) {
+bool snapshot_describe(pg::Connection& connection, const std::string& snapshot, const Description& description,
+                       const std::string& by) {
   return connection
-      .call("select holdfast.snapshot_describe($1::uuid, $2::text[], $3::text[], $4)", snapshot, add, remove, by)
+      .call("select holdfast.snapshot_describe($1::uuid, $2, $3, $4::text[], $5::text[], $6)", snapshot,
+            description.title, description.notes, description.add_tags, description.remove_tags, by)
       .value();
 }
 

@@ -19,6 +19,7 @@ namespace holdfast::store {
 
 struct Command {
   std::string by, why; // who gives it; a sentence, or empty
+  std::string at{};    // of resuming a crawl or snapshot: not before this time (ISO 8601); empty: now
 };
 
 using ScopeLists = std::map<std::string, std::vector<std::string>>; // "deny" -> patterns, as in holdfast.scope_refusal
@@ -63,21 +64,22 @@ bool crawl_priority(pg::Connection& connection, const std::string& crawl, int pr
 std::int64_t crawl_retry(pg::Connection& connection, const std::string& id, const std::vector<std::string>& of,
                          bool failed_only, const std::vector<std::string>& plugins, const std::string& by);
 
+// What people write about a crawl or snapshot. What is not set stays as it is.
 struct Description {
-  std::optional<std::string> label, notes;
+  std::optional<std::string> label, title, notes; // label: of crawls; title: of snapshots, "": that of the page
   std::vector<std::string> add_tags, remove_tags;
 };
 struct Described {
-  std::string label, notes;
+  std::string label, title, notes;
   std::vector<std::string> tags;
 };
 Described crawl_description(pg::Connection& connection, const std::string& crawl);
-std::vector<std::string> snapshot_tags(pg::Connection& connection, const std::string& snapshot);
+Described snapshot_description(pg::Connection& connection, const std::string& snapshot);
 void crawl_describe(pg::Connection& connection, const std::string& crawl, const Description& description,
                     const std::string& by);
-// Its tags; false: it has them already, and no others.
-bool snapshot_describe(pg::Connection& connection, const std::string& snapshot, const std::vector<std::string>& add,
-                       const std::vector<std::string>& remove, const std::string& by);
+// False: nothing was to change.
+bool snapshot_describe(pg::Connection& connection, const std::string& snapshot, const Description& description,
+                       const std::string& by);
 void crawl_keep(pg::Connection& connection, const std::string& crawl, std::optional<std::chrono::milliseconds> keep);
 
 // Deletes a sealed crawl; its directories are then listed by purge_list(). Returns how many.

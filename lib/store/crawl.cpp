@@ -54,19 +54,24 @@ bool crawl_add(pg::Connection& connection, const NewCrawl& crawl, const std::vec
     for (std::size_t from = 0; from < seeds.size(); from += kSeedBatch) {
       const std::size_t to = std::min(seeds.size(), from + kSeedBatch);
       std::vector<std::string> urls, titles;
+      std::vector<std::optional<std::string>> bookmarked;
       nlohmann::json tags = nlohmann::json::array();
-      bool any_titles = false, any_tags = false;
+      bool any_titles = false, any_tags = false, any_bookmarked = false;
       for (std::size_t i = from; i < to; ++i) {
         urls.push_back(seeds[i].url);
         any_titles |= !seeds[i].title.empty();
         any_tags |= !seeds[i].tags.empty();
+        any_bookmarked |= !seeds[i].bookmarked_at.empty();
       }
       for (std::size_t i = from; i < to && any_titles; ++i)
         titles.push_back(seeds[i].title);
       for (std::size_t i = from; i < to && any_tags; ++i)
         tags.push_back(seeds[i].tags);
-      transaction.call("select holdfast.crawl_add_seeds($1::uuid, $2::text[], $3::text[], $4::jsonb)", crawl.id, urls,
-                       titles, any_tags ? std::optional<std::string>(json_text(tags)) : std::nullopt);
+      for (std::size_t i = from; i < to && any_bookmarked; ++i)
+        bookmarked.push_back(seeds[i].bookmarked_at.empty() ? std::nullopt : std::optional(seeds[i].bookmarked_at));
+      transaction.call(
+          "select holdfast.crawl_add_seeds($1::uuid, $2::text[], $3::text[], $4::jsonb, $5::timestamptz[])", crawl.id,
+          urls, titles, any_tags ? std::optional<std::string>(json_text(tags)) : std::nullopt, bookmarked);
     }
   });
   return added;
@@ -91,8 +96,9 @@ std::vector<ArchivedSeed> seeds_archived(pg::Connection& connection, const NewCr
 }
 
 std::optional<CrawlLease> crawl_claim(pg::Connection& connection, const std::string& worker,
-                                      std::chrono::milliseconds lease) {
-  const auto rows = connection.call("select * from holdfast.crawl_claim($1::uuid, $2::interval)", worker, lease);
+                                      std::chrono::milliseconds lease, const std::vector<std::string>& only) {
+  const auto rows = connection.call("select * from holdfast.crawl_claim($1::uuid, $2::interval, $3::uuid[])", worker,
+                                    lease, only.empty() ? std::nullopt : std::optional(only));
   if (rows.empty()) return std::nullopt;
   return CrawlLease{rows[0]["crawl_id"], rows[0]["fence"], rows[0]["seeds_left"]};
 }

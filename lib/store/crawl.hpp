@@ -17,6 +17,7 @@ struct Seed {
   std::string url; // canonical
   std::string title;
   std::vector<std::string> tags;
+  std::string bookmarked_at{}; // as base::written_timestamp() writes it; "": not known
 };
 
 struct NewCrawl {
@@ -69,9 +70,9 @@ struct ArchivedSeed {
 std::vector<ArchivedSeed> seeds_archived(pg::Connection& connection, const NewCrawl& crawl,
                                          const std::vector<Seed>& seeds);
 
-// One due crawl, or nothing.
+// One due crawl, of `only` unless that is empty, or nothing.
 std::optional<CrawlLease> crawl_claim(pg::Connection& connection, const std::string& worker,
-                                      std::chrono::milliseconds lease);
+                                      std::chrono::milliseconds lease, const std::vector<std::string>& only = {});
 // Releases whatever crawl the worker owns, for one whose answer to a claim was lost. Returns how many.
 std::int64_t crawl_release(pg::Connection& connection, const std::string& worker);
 // Turns up to `batch` seeds into snapshots. Errors: lease_lost if the fence is stale.

@@ -99,6 +99,11 @@ pg::Result duties(pg::Connection& connection) {
       "v");
 }
 
+bool work_left(pg::Connection& connection, const std::vector<std::string>& crawls,
+               const std::vector<std::string>& snapshots) {
+  return connection.call("select holdfast.work_left($1::uuid[], $2::uuid[])", crawls, snapshots).value();
+}
+
 Backlog backlog(pg::Connection& connection) {
   const auto result = connection.call("select * from holdfast.v_backlog");
   const auto row = result.one();

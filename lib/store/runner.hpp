@@ -59,6 +59,9 @@ std::optional<DutyRun> runner_duty(pg::Connection& connection, const std::string
 std::vector<RunnerInWay> local_processes(pg::Connection& connection, const std::string& machine_id,
                                          const std::string& boot_id, const std::string& pid_namespace);
 Backlog backlog(pg::Connection& connection);
+// Whether any of these is open, and neither paused nor of a paused host.
+bool work_left(pg::Connection& connection, const std::vector<std::string>& crawls,
+               const std::vector<std::string>& snapshots);
 // The page that will be due next and what it waits for, as a sentence for people; empty: nothing waits.
 std::string next_work(pg::Connection& connection);
 // Rows of holdfast.v_runner and holdfast.v_duty as text, for people; column "json" for programs.

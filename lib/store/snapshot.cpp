@@ -77,6 +77,7 @@ nlohmann::json page_json(const Page& page) {
   for (const Seed& link : page.links) {
     nlohmann::json found = {{"url", link.url}, {"title", link.title}};
     if (!link.tags.empty()) found["tags"] = link.tags;
+    if (!link.bookmarked_at.empty()) found["bookmarked_at"] = link.bookmarked_at;
     json["links"].push_back(std::move(found));
   }
   for (const HookResult& result : page.results)
@@ -117,6 +118,10 @@ std::vector<PageAnswer> in_order(const std::vector<Page>& pages, const AnswersBy
   return ordered;
 }
 
+std::optional<std::vector<std::string>> only_of(const ClaimRequest& request) {
+  return request.only.empty() ? std::nullopt : std::optional(request.only);
+}
+
 // Columns snapshot_id, crawl_id and fence, and the others as an object in "claim".
 Claim claim_of(const pg::Row& row) {
   const auto json = nlohmann::json::parse(row.text("claim"));
@@ -129,6 +134,7 @@ Claim claim_of(const pg::Row& row) {
   take("host", claim.host);
   take("title", claim.title);
   take("created_at", claim.created_at);
+  take("bookmarked_at", claim.bookmarked_at);
   take("depth", claim.depth);
   take("max_depth", claim.max_depth);
   take("attempts", claim.attempts);
@@ -167,9 +173,9 @@ TurnAnswer worker_turn(pg::Connection& connection, const std::string& worker, co
   const auto rows = connection.call(
       "select what, snapshot_id, crawl_id, fence, children, crawl_sealed, detail, claim::text as claim from "
       "holdfast.worker_turn($1::uuid, $2::jsonb, $3::integer, $4::uuid[], $5::boolean, $6::boolean, $7::integer, "
-      "$8::integer)",
+      "$8::integer, $9::uuid[])",
       worker, pages_text(request.pages), wanted.room, wanted.open, wanted.open_only, wanted.order.newest,
-      wanted.order.from_top_n, wanted.seeds);
+      wanted.order.from_top_n, wanted.seeds, only_of(wanted));
   TurnAnswer answer;
   AnswersByLease pages;
   for (const auto row : rows) {
@@ -198,9 +204,9 @@ std::vector<PageAnswer> finish(pg::Connection& connection, const std::string& wo
 std::vector<Claim> claim(pg::Connection& connection, const std::string& worker, const ClaimRequest& request) {
   return connection
       .call("select c.snapshot_id, c.crawl_id, c.fence, to_jsonb(c)::text as claim from holdfast.claim($1::uuid, "
-            "$2::integer, $3::uuid[], $4::boolean, $5::boolean, $6::integer, $7::integer) c",
+            "$2::integer, $3::uuid[], $4::boolean, $5::boolean, $6::integer, $7::integer, false, $8::uuid[]) c",
             worker, request.room, request.open, request.open_only, request.order.newest, request.order.from_top_n,
-            request.seeds)
+            request.seeds, only_of(request))
       .map(&claim_of);
 }
 

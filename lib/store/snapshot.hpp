@@ -23,7 +23,7 @@ namespace holdfast::store {
 // A snapshot as its new owner sees it.
 struct Claim {
   Lease lease;
-  std::string url, host, title, created_at;
+  std::string url, host, title, created_at, bookmarked_at; // bookmarked_at may be empty
   int depth{0}, max_depth{0}, attempts{0}, lapses{0};
   std::vector<std::string> tags, plugins;
   std::map<std::string, std::string> options;
@@ -104,7 +104,8 @@ struct ClaimRequest {
   std::vector<std::string> open{}; // crawls that have a session here
   bool open_only{false};           // nothing of other crawls
   ClaimOrder order{};
-  int seeds{0}; // open one new crawl of at most so many seeds, if one is due; 0: none
+  int seeds{0};                    // open one new crawl of at most so many seeds, if one is due; 0: none
+  std::vector<std::string> only{}; // these snapshots; empty: any
 };
 
 struct TurnRequest {

@@ -46,6 +46,10 @@ begin
                    order by o.started_at desc
                    limit 1) before on true
     on conflict (id) do nothing;
+  if found then
+    insert into holdfast.event (lifecycle, object_id, event, to_state, process_id, detail)
+      values ('process', p_id, 'join', 'running', p_id, p_label);
+  end if;
   -- A breaking migration locks the table until it commits. So this insert comes before the migration looks
   -- for running programs, or after its end.
   if (p_machine #>> '{program,revision}')::integer < holdfast.schema_minimum() then

@@ -75,10 +75,10 @@ end $$;
 comment on function holdfast.crawl_add(uuid, jsonb) is 'Adds a crawl, queued and due at once.';
 
 create or replace function holdfast.crawl_add_seeds(
-    p_crawl uuid, p_urls text[], p_titles text[], p_tags jsonb)
+    p_crawl uuid, p_urls text[], p_titles text[], p_tags jsonb, p_bookmarked timestamptz[] default '{}')
   returns bigint language plpgsql set plan_cache_mode = force_generic_plan as $$
--- Appends seeds to a queued crawl, in the order given. p_titles may be empty; p_tags: an array of tags for
--- each seed, or NULL. Returns how many seeds the crawl has now.
+-- Appends seeds to a queued crawl, in the order given. p_titles and p_bookmarked may be empty; p_tags: an
+-- array of tags for each seed, or NULL. Returns how many seeds the crawl has now.
 declare
   v_seeds bigint;
   v_wrong text;
@@ -97,11 +97,12 @@ begin
     raise exception 'not a URL that can be archived: %', coalesce(left(v_wrong, 200), 'NULL')
       using errcode = 'HF004', hint = 'https://host/path or http://host/path';
   end if;
-  insert into holdfast.crawl_seed (crawl_id, position, url, title, tags)
+  insert into holdfast.crawl_seed (crawl_id, position, url, title, tags, bookmarked_at)
     select p_crawl, v_seeds + u.n, u.url, coalesce(u.title, ''),
            case when p_tags is null then '{}'
-                else array(select jsonb_array_elements_text(p_tags -> (u.n - 1)::integer)) end
-      from unnest(p_urls, p_titles) with ordinality u(url, title, n)
+                else array(select jsonb_array_elements_text(p_tags -> (u.n - 1)::integer)) end,
+           u.bookmarked_at
+      from unnest(p_urls, p_titles, p_bookmarked) with ordinality u(url, title, bookmarked_at, n)
       where u.n <= cardinality(p_urls);
   update holdfast.crawl
     set seeds_total = seeds_total + cardinality(p_urls),
@@ -111,7 +112,7 @@ begin
     returning seeds_total into v_seeds;
   return v_seeds;
 end $$;
-comment on function holdfast.crawl_add_seeds(uuid, text[], text[], jsonb) is
+comment on function holdfast.crawl_add_seeds(uuid, text[], text[], jsonb, timestamptz[]) is
   'Appends seeds to a queued crawl.';
 
 -- From seeds and links to snapshots -------------------------------------------------------------------------
@@ -171,10 +172,10 @@ comment on function holdfast.seeds_archived(jsonb, text[]) is
   'Seeds that a crawl with only_new would leave out, and the newest snapshot of each.';
 
 create or replace function holdfast.snapshots_describe(
-    p_crawl uuid, p_urls text[], p_titles text[], p_tags jsonb)
+    p_crawl uuid, p_urls text[], p_titles text[], p_tags jsonb, p_bookmarked timestamptz[])
   returns void language plpgsql as $$
--- For URLs that the crawl has already and that are given again: each open one keeps the longest title and all
--- tags. Row by row: no plan may read the whole crawl.
+-- For URLs that the crawl has already and that are given again: each open one keeps the longest title, all
+-- tags and the first bookmark. Row by row: no plan may read the whole crawl.
 declare
   v_one record;
 begin
@@ -185,23 +186,28 @@ begin
              array(select distinct t.tag
                      from unnest(array_agg(u.n)) m(n)
                      cross join lateral jsonb_array_elements_text(p_tags -> (m.n - 1)::integer) t(tag)
-                  ) as tags
-        from (select sha256(convert_to(g.url, 'UTF8')) as url_hash, coalesce(g.title, '') as title, g.n
-                from unnest(p_urls, p_titles) with ordinality g(url, title, n)) u
+                  ) as tags,
+             min(u.bookmarked_at) as bookmarked_at
+        from (select sha256(convert_to(g.url, 'UTF8')) as url_hash, coalesce(g.title, '') as title,
+                     g.bookmarked_at, g.n
+                from unnest(p_urls, p_titles, p_bookmarked) with ordinality g(url, title, bookmarked_at, n)) u
         group by u.url_hash
     )
-    select s.id, g.title, g.tags
+    select s.id, g.title, g.tags, g.bookmarked_at
       from given g
-      cross join lateral (select o.id, o.crawl_id, o.title, o.tags
+      cross join lateral (select o.id, o.crawl_id, o.title, o.tags, o.bookmarked_at
                             from holdfast.snapshot o
                             where o.url_hash = g.url_hash
                             offset 0) s
       where s.crawl_id = p_crawl
-        and (length(g.title) > length(s.title) or not g.tags <@ s.tags)
+        and (length(g.title) > length(s.title) or not g.tags <@ s.tags
+             or g.bookmarked_at is distinct from least(g.bookmarked_at, s.bookmarked_at)
+             or (s.bookmarked_at is null and g.bookmarked_at is not null))
   loop
     update holdfast.snapshot s
       set title = case when length(v_one.title) > length(s.title) then v_one.title else s.title end,
-          tags = holdfast.tags_of(s.tags, v_one.tags)
+          tags = holdfast.tags_of(s.tags, v_one.tags),
+          bookmarked_at = least(s.bookmarked_at, v_one.bookmarked_at)
       where s.id = v_one.id
         and s.crawl_id = p_crawl
         and exists (select from holdfast.snapshot_queue q
@@ -211,12 +217,13 @@ end $$;
 
 create or replace function holdfast.snapshots_add(
     p_crawl uuid, p_parent uuid, p_depth integer, p_urls text[], p_titles text[], p_tags jsonb,
-    p_ring boolean default true)
+    p_bookmarked timestamptz[], p_ring boolean default true)
   returns bigint language plpgsql as $$
 -- New snapshots of a crawl, in the order given: each URL once, in scope, up to max_urls. The caller holds the
 -- crawl's row lock, so "not there yet" and "room left" are exact, and has given the hosts their limits
 -- (hosts_enter). Due times a microsecond apart keep the order. p_tags: an array of tags for each URL, or
--- NULL. Returns how many are new. One long statement, because each more would cost every page with links.
+-- NULL; p_bookmarked may be NULL. Returns how many are new. One long statement, because each more would cost
+-- every page with links.
 declare
   v_now constant timestamptz := clock_timestamp();
   v_limits constant boolean := exists (select from holdfast.host);
@@ -228,13 +235,14 @@ begin
   if v_crawl.stopping_at is not null then return 0; end if;
   v_filtered := v_crawl.scope <> '{}' or v_crawl.only_new;
   if v_crawl.snapshots_total > 0
-     and (p_tags is not null or exists (select from unnest(p_titles) t where t <> '')) then
-    perform holdfast.snapshots_describe(p_crawl, p_urls, p_titles, p_tags);
+     and (p_tags is not null or p_bookmarked is not null
+          or exists (select from unnest(p_titles) t where t <> '')) then
+    perform holdfast.snapshots_describe(p_crawl, p_urls, p_titles, p_tags, p_bookmarked);
   end if;
   with given as materialized (
     select u.url, sha256(convert_to(u.url, 'UTF8')) as url_hash, holdfast.host_of(u.url) as host,
-           coalesce(u.title, '') as title, u.n
-      from unnest(p_urls, p_titles) with ordinality u(url, title, n)
+           coalesce(u.title, '') as title, u.bookmarked_at, u.n
+      from unnest(p_urls, p_titles, p_bookmarked) with ordinality u(url, title, bookmarked_at, n)
       where u.url is not null
   ), wanted as materialized ( -- in scope
     select g.*
@@ -247,9 +255,11 @@ begin
       where v_crawl.snapshots_total > 0
         and s.url_hash = any (array(select w.url_hash from wanted w))
   ), fresh as materialized ( -- new to the crawl, each once, with its longest title
-    select distinct on (w.url_hash) w.*, min(w.n) over (partition by w.url_hash) as first
+    select distinct on (w.url_hash) w.*, min(w.n) over same_url as first,
+           min(w.bookmarked_at) over same_url as bookmarked
       from wanted w
       where not exists (select from same s where s.url_hash = w.url_hash and s.crawl_id = p_crawl)
+      window same_url as (partition by w.url_hash)
       order by w.url_hash, length(w.title) desc, w.n
   ), ranked as (
     select f.*, row_number() over (order by f.first) as rank
@@ -261,8 +271,8 @@ begin
       from ranked r
       where v_crawl.max_urls = 0 or r.rank <= v_crawl.max_urls - v_crawl.snapshots_total
   ), cold as (
-    insert into holdfast.snapshot (id, crawl_id, url, url_hash, depth, parent_id, title, tags)
-      select r.id, p_crawl, r.url, r.url_hash, p_depth, p_parent, r.title,
+    insert into holdfast.snapshot (id, crawl_id, url, url_hash, depth, parent_id, title, bookmarked_at, tags)
+      select r.id, p_crawl, r.url, r.url_hash, p_depth, p_parent, r.title, r.bookmarked,
              case
                when p_tags is null then v_crawl.tags
                else holdfast.tags_of(
@@ -300,9 +310,11 @@ begin
   return v_done.added;
 end $$;
 
-create or replace function holdfast.crawl_claim(p_worker uuid, p_lease interval)
+create or replace function holdfast.crawl_claim(
+    p_worker uuid, p_lease interval, p_only uuid[] default null)
   returns table (crawl_id uuid, fence bigint, seeds_left bigint) language plpgsql as $$
--- One due crawl, to be expanded. Its retry_at moves into the future and its fence grows.
+-- One due crawl, of p_only if that is not NULL, to be expanded. Its retry_at moves into the future and its
+-- fence grows.
 begin
   perform holdfast.lease_check(p_lease);
   if not holdfast.worker_may_claim(p_worker) then return; end if;
@@ -313,6 +325,7 @@ begin
         where c.owner_id is null
           and c.retry_at <= clock_timestamp()
           and c.status in ('queued', 'started')
+          and (p_only is null or c.id = any (p_only))
         order by c.retry_at
         limit 1
         for update skip locked
@@ -324,7 +337,7 @@ begin
       where c.id = due.id
       returning c.id, c.fence, c.seeds_left;
 end $$;
-comment on function holdfast.crawl_claim(uuid, interval) is
+comment on function holdfast.crawl_claim(uuid, interval, uuid[]) is
   'Takes one crawl whose seeds wait to be expanded.';
 
 create or replace function holdfast.crawl_release(p_worker uuid)
@@ -344,7 +357,8 @@ comment on function holdfast.crawl_release(uuid) is
   'Releases the crawl that a worker owns; returns how many.';
 
 create or replace function holdfast.crawl_seeds_take(p_crawl uuid, p_batch integer)
-  returns table (depth integer, urls text[], titles text[], tags jsonb) language plpgsql
+  returns table (depth integer, urls text[], titles text[], tags jsonb, bookmarked timestamptz[])
+  language plpgsql
   set enable_bitmapscan = off set enable_sort = off as $$
 -- Takes the first seeds away, as many of one depth as come in a row. They are read in the order of the key: a
 -- plan that sorts all that are left would do so for each batch.
@@ -372,12 +386,14 @@ begin
     with taken as (
       delete from holdfast.crawl_seed s
         where s.crawl_id = p_crawl and s.position <= v_last
-        returning s.position, s.url, s.title, s.tags
+        returning s.position, s.url, s.title, s.tags, s.bookmarked_at
     )
     select v_depth,
            array_agg(t.url order by t.position),
            array_agg(t.title order by t.position),
-           case when bool_or(t.tags <> '{}') then jsonb_agg(to_jsonb(t.tags) order by t.position) end
+           case when bool_or(t.tags <> '{}') then jsonb_agg(to_jsonb(t.tags) order by t.position) end,
+           case when bool_or(t.bookmarked_at is not null)
+                then array_agg(t.bookmarked_at order by t.position) end
       from taken t;
 end $$;
 
@@ -419,7 +435,7 @@ begin
     v_taken := coalesce(cardinality(v_seeds.urls), 0);
     if v_taken > 0 then
       v_inserted := holdfast.snapshots_add(p_crawl.id, null, v_seeds.depth, v_seeds.urls, v_seeds.titles,
-                                           v_seeds.tags, p_ring);
+                                           v_seeds.tags, v_seeds.bookmarked, p_ring);
     end if;
   end if;
   -- Once the cap has cut something, it would cut the rest as well.

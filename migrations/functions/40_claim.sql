@@ -9,14 +9,15 @@
 
 create or replace view holdfast.claimed_snapshot as
   select q.snapshot_id, q.crawl_id, q.fence, s.url, s.host, s.depth, s.title, s.tags, s.created_at,
-         q.attempts, q.lapses,
+         s.bookmarked_at, q.attempts, q.lapses,
          c.plugins, c.options, c.persona, c.max_depth, c.robots, c.max_snapshot_bytes,
          -- Plugins that need not run, because the collection has their results.
          case when c.only_complete then holdfast.archived_plugins(s.url_hash, c.id, c.only_new_age)
               else '{}' end as archived
     from holdfast.snapshot_queue q
     -- Row by row: a merge or hash join, planned while the tables were small, would read all of them.
-    cross join lateral (select o.url, o.url_hash, o.host, o.depth, o.title, o.tags, o.created_at
+    cross join lateral (select o.url, o.url_hash, o.host, o.depth, o.title, o.tags, o.created_at,
+                               o.bookmarked_at
                           from holdfast.snapshot o
                           where o.id = q.snapshot_id and o.crawl_id = q.crawl_id
                           limit 1) s
@@ -31,7 +32,7 @@ comment on view holdfast.claimed_snapshot is
 create or replace function holdfast.claim(
     p_worker uuid, p_room integer, p_open uuid[] default '{}', p_open_only boolean default false,
     p_newest boolean default false, p_top_n integer default 0, p_seeds integer default 0,
-    p_finished boolean default false)
+    p_finished boolean default false, p_only uuid[] default null)
   returns setof holdfast.claimed_snapshot language plpgsql
   set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
 -- Takes up to p_room due snapshots for a worker.
@@ -43,6 +44,7 @@ create or replace function holdfast.claim(
 --                commit only
 --   p_finished   this transaction has finished pages and holds the locks of their crawls, so it may wait for
 --                no other crawl or host
+--   p_only       take only these snapshots (`holdfast run --snapshot`); NULL: any
 declare
   v_may constant boolean := holdfast.worker_may_claim(p_worker);
   v_opened uuid;
@@ -58,14 +60,14 @@ begin
   end if;
   if not v_may or p_room <= 0 then return; end if;
   if p_open <> '{}' and (p_open_only or random() < 0.5) then
-    v_ids := holdfast.claim_round(p_worker, p_room, p_room, p_open, p_newest, p_top_n);
+    v_ids := holdfast.claim_round(p_worker, p_room, p_room, p_open, p_newest, p_top_n, p_only);
   end if;
   if not p_open_only then
     foreach v_share in array array[greatest(1, p_room / 4), p_room]
     loop
       exit when cardinality(v_ids) >= p_room;
       v_ids := v_ids || holdfast.claim_round(
-        p_worker, p_room - cardinality(v_ids), v_share, null, p_newest, p_top_n);
+        p_worker, p_room - cardinality(v_ids), v_share, null, p_newest, p_top_n, p_only);
     end loop;
   end if;
   if v_opened is not null
@@ -75,11 +77,13 @@ begin
   end if;
   return query select c.* from holdfast.claimed_snapshot c where c.snapshot_id = any (v_ids);
 end $$;
-comment on function holdfast.claim(uuid, integer, uuid[], boolean, boolean, integer, integer, boolean)
+comment on function holdfast.claim(
+    uuid, integer, uuid[], boolean, boolean, integer, integer, boolean, uuid[])
   is 'Takes due snapshots for a worker and starts them; answers with what their crawls demand.';
 
 create or replace function holdfast.claim_round(
-    p_worker uuid, p_room integer, p_share integer, p_only uuid[], p_newest boolean, p_top_n integer)
+    p_worker uuid, p_room integer, p_share integer, p_crawls uuid[], p_newest boolean, p_top_n integer,
+    p_only uuid[])
   returns uuid[] language plpgsql set lock_timeout = '50ms' as $$
 -- Fairness: one walk around the ready crawls, taking at most p_share of each until p_room are taken. The
 -- crawls lie on a ring in random places and each claim starts at a random place, so no crawl waits behind
@@ -88,7 +92,7 @@ create or replace function holdfast.claim_round(
 --
 -- Seven walks of eight visit higher priorities first, and those below 0 in the second walk only. The eighth
 -- does not look at priority, so no crawl starves. Bounded: a hundred crawls on either side of the starting
--- place, and the hundred of highest priority. p_only: just these crawls.
+-- place, and the hundred of highest priority. p_crawls: just these crawls; p_only: just these snapshots.
 declare
   v_now constant timestamptz := clock_timestamp();
   v_from constant double precision := random();
@@ -100,23 +104,23 @@ begin
   for v_queue in
     (select q.*
        from holdfast.crawl_queue q
-       where q.crawl_id = any (p_only) and q.ready_at <= v_now)
+       where q.crawl_id = any (p_crawls) and q.ready_at <= v_now)
     union all
     (select q.*
        from holdfast.crawl_queue q
-       where p_only is null and v_ranked and q.priority > 0 and q.ready_at <= v_now
+       where p_crawls is null and v_ranked and q.priority > 0 and q.ready_at <= v_now
        order by q.priority desc
        limit 100)
     union all
     (select q.*
        from holdfast.crawl_queue q
-       where p_only is null and q.shuffle >= v_from and q.priority >= v_least and q.ready_at <= v_now
+       where p_crawls is null and q.shuffle >= v_from and q.priority >= v_least and q.ready_at <= v_now
        order by q.shuffle
        limit 100)
     union all
     (select q.*
        from holdfast.crawl_queue q
-       where p_only is null and q.shuffle < v_from and q.priority >= v_least and q.ready_at <= v_now
+       where p_crawls is null and q.shuffle < v_from and q.priority >= v_least and q.ready_at <= v_now
        order by q.shuffle
        limit 100)
   loop
@@ -131,13 +135,14 @@ begin
       p_worker, v_queue,
       least(case when v_ranked and v_queue.priority > 0 then greatest(p_share, p_room / 2) else p_share end,
             p_room - cardinality(v_ids)),
-      p_newest, p_top_n);
+      p_newest, p_top_n, p_only);
   end loop;
   return v_ids;
 end $$;
 
 create or replace function holdfast.claim_from_crawl(
-    p_worker uuid, p_queue holdfast.crawl_queue, p_share integer, p_newest boolean, p_top_n integer)
+    p_worker uuid, p_queue holdfast.crawl_queue, p_share integer, p_newest boolean, p_top_n integer,
+    p_only uuid[])
   returns uuid[] language plpgsql as $$
 -- Takes up to p_share due snapshots of one crawl: of its default lane, then of the lanes of hosts with
 -- limits.
@@ -149,10 +154,10 @@ begin
     v_room := least(v_room, holdfast.crawl_room(p_queue.crawl_id, p_queue.max_parallel));
     if v_room <= 0 then return '{}'; end if;
   end if;
-  v_ids := holdfast.claim_default_lane(p_worker, p_queue, v_room, p_newest, p_top_n);
+  v_ids := holdfast.claim_default_lane(p_worker, p_queue, v_room, p_newest, p_top_n, p_only);
   if cardinality(v_ids) < v_room then
     v_ids := v_ids || holdfast.claim_lanes(p_worker, p_queue.crawl_id, v_room - cardinality(v_ids), p_newest,
-                                           p_top_n);
+                                           p_top_n, p_only);
   end if;
   if v_ids <> '{}' then
     insert into holdfast.event (lifecycle, objects, crawl_id, from_state, event, to_state, process_id)
@@ -190,7 +195,8 @@ begin
 end $$;
 
 create or replace function holdfast.claim_default_lane(
-    p_worker uuid, p_queue holdfast.crawl_queue, p_room integer, p_newest boolean, p_top_n integer)
+    p_worker uuid, p_queue holdfast.crawl_queue, p_room integer, p_newest boolean, p_top_n integer,
+    p_only uuid[])
   returns uuid[] language plpgsql as $$
 -- Claimed rows leave dead index entries at the head of the lane, which stay as long as any transaction may
 -- see them. So a crawl remembers in low_at how far its claims have come, and a claim looks from there. It
@@ -204,9 +210,10 @@ declare
 begin
   loop
     if v_in_order then
-      v_due := holdfast.claim_due(p_queue.crawl_id, '', v_low, p_room - cardinality(v_ids));
+      v_due := holdfast.claim_due(p_queue.crawl_id, '', v_low, p_room - cardinality(v_ids), p_only);
     else
-      v_due := holdfast.claim_pick(p_queue.crawl_id, '', p_room - cardinality(v_ids), p_newest, p_top_n);
+      v_due := holdfast.claim_pick(p_queue.crawl_id, '', p_room - cardinality(v_ids), p_newest, p_top_n,
+                                    p_only);
     end if;
     v_ids := v_ids || holdfast.claim_take(p_worker, p_queue.crawl_id, v_due.ids);
     if v_due.limited is not null then
@@ -217,6 +224,7 @@ begin
     end if;
   end loop;
   if v_in_order
+     and p_only is null -- else it has passed over due rows
      and cardinality(v_ids) = p_room
      and p_queue.low_moved_at < clock_timestamp() - interval '100 milliseconds' then
     update holdfast.crawl_queue
@@ -232,7 +240,7 @@ begin
 end $$;
 
 create or replace function holdfast.claim_due(
-    p_crawl uuid, p_lane text, p_low timestamptz, p_room integer,
+    p_crawl uuid, p_lane text, p_low timestamptz, p_room integer, p_only uuid[],
     out ids uuid[], out limited text[], out last_at timestamptz)
   language plpgsql as $$
 -- Locks due snapshots of a lane, the earliest first. limited: hosts of rows in the default lane that have got
@@ -251,13 +259,14 @@ begin
               and q.owner_id is null
               and q.retry_at >= p_low
               and q.retry_at <= clock_timestamp()
+              and (p_only is null or q.snapshot_id = any (p_only))
             order by q.retry_at
             limit p_room
             for update skip locked) d;
 end $$;
 
 create or replace function holdfast.claim_pick(
-    p_crawl uuid, p_lane text, p_room integer, p_newest boolean, p_top_n integer,
+    p_crawl uuid, p_lane text, p_room integer, p_newest boolean, p_top_n integer, p_only uuid[],
     out ids uuid[], out limited text[], out last_at timestamptz)
   language plpgsql as $$
 -- As claim_due, in another order: the newest first, or at random among the first p_top_n of either order.
@@ -274,6 +283,7 @@ begin
                         and q.lane = p_lane
                         and q.owner_id is null
                         and q.retry_at <= v_now
+                        and (p_only is null or q.snapshot_id = any (p_only))
                       order by q.retry_at desc
                       limit v_some);
   else
@@ -283,6 +293,7 @@ begin
                         and q.lane = p_lane
                         and q.owner_id is null
                         and q.retry_at <= v_now
+                        and (p_only is null or q.snapshot_id = any (p_only))
                       order by q.retry_at
                       limit v_some);
   end if;

@@ -254,7 +254,7 @@ declare
   v_new jsonb := '{}';
 begin
   for v_page in
-    select p.snapshot, p.crawl, s.depth + 1 as depth, l.urls, l.titles, l.tags
+    select p.snapshot, p.crawl, s.depth + 1 as depth, l.urls, l.titles, l.tags, l.bookmarked
       from unnest(p_pages) with ordinality p
       cross join lateral (select o.depth
                             from holdfast.snapshot o
@@ -265,7 +265,10 @@ begin
                                  array_agg(u.link ->> 'title' order by u.n) as titles,
                                  case when bool_or(u.link ? 'tags')
                                         then jsonb_agg(coalesce(u.link -> 'tags', '[]') order by u.n)
-                                 end as tags
+                                 end as tags,
+                                 case when bool_or(u.link ? 'bookmarked_at')
+                                        then array_agg((u.link ->> 'bookmarked_at')::timestamptz order by u.n)
+                                 end as bookmarked
                             from jsonb_array_elements(p.links) with ordinality u(link, n)) l
       where p.outcome in ('succeeded', 'partial', 'failed')
         and l.urls is not null
@@ -275,7 +278,7 @@ begin
     v_new := v_new || jsonb_build_object(
       v_page.snapshot::text,
       holdfast.snapshots_add(v_page.crawl, v_page.snapshot, v_page.depth, v_page.urls, v_page.titles,
-                             v_page.tags));
+                             v_page.tags, v_page.bookmarked));
   end loop;
   return v_new;
 end $$;
@@ -442,7 +445,8 @@ begin
                   end,
           retry_at = case
                        when p_to <> 'queued' then holdfast.retry_at_max()
-                       when p.status = 'paused' then v_now
+                       when p.status = 'paused'
+                         then v_now + coalesce(p.delay_ms, 0) * interval '1 millisecond'
                        when p.delay_ms > 0 then v_now + p.delay_ms * interval '1 millisecond'
                        else least(q.retry_at, v_now)
                      end,
@@ -617,7 +621,7 @@ $$;
 
 create or replace function holdfast.worker_turn(
     p_worker uuid, p_pages jsonb, p_room integer, p_open uuid[], p_open_only boolean, p_newest boolean,
-    p_top_n integer, p_seeds integer)
+    p_top_n integer, p_seeds integer, p_only uuid[] default null)
   returns table (
     what text, snapshot_id uuid, crawl_id uuid, fence bigint, children bigint, crawl_sealed boolean,
     detail text, claim jsonb)
@@ -642,7 +646,8 @@ begin
   end if;
   return query
     select 'claimed', c.snapshot_id, c.crawl_id, c.fence, null::bigint, null::boolean, null::text, to_jsonb(c)
-      from holdfast.claim(p_worker, p_room, p_open, p_open_only, p_newest, p_top_n, p_seeds, v_finished) c;
+      from holdfast.claim(p_worker, p_room, p_open, p_open_only, p_newest, p_top_n, p_seeds, v_finished,
+                          p_only) c;
   get diagnostics v_claimed = row_count;
   if v_claimed < p_room then
     return query
@@ -652,5 +657,6 @@ begin
         where w.ms is not null;
   end if;
 end $$;
-comment on function holdfast.worker_turn(uuid, jsonb, integer, uuid[], boolean, boolean, integer, integer)
+comment on function holdfast.worker_turn(
+    uuid, jsonb, integer, uuid[], boolean, boolean, integer, integer, uuid[])
   is 'Finishes snapshots and claims others: all that a worker says of its work, in one commit.';

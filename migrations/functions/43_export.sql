@@ -19,7 +19,7 @@ create or replace function holdfast.export_snapshots(
       from holdfast.snapshot s
       where s.id = any (p_ids) and s.crawl_id <> all (p_ids) and (p_after is null or s.id > p_after)
   )
-  select s.id, s.crawl_id, s.url, coalesce(nullif(e.title, ''), s.title),
+  select s.id, s.crawl_id, s.url, coalesce(s.given_title, nullif(e.title, ''), s.title),
          coalesce(e.started_at, e.sealed_at), e.directory
     from asked s
     join holdfast.snapshot_sealed e on e.snapshot_id = s.id and e.crawl_id = s.crawl_id

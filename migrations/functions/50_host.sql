@@ -61,7 +61,7 @@ begin
 end $$;
 
 create or replace function holdfast.claim_lanes(
-    p_worker uuid, p_crawl uuid, p_room integer, p_newest boolean, p_top_n integer)
+    p_worker uuid, p_crawl uuid, p_room integer, p_newest boolean, p_top_n integer, p_only uuid[])
   returns uuid[] language plpgsql as $$
 -- Takes due snapshots of hosts with limits, lane by lane, each with the row of its host locked. So the limits
 -- of a host are exact, however many workers claim. p_newest, p_top_n: the order within a lane, see
@@ -74,7 +74,11 @@ begin
   for v_lane in
     select l.host
       from holdfast.crawl_lane l
-      where l.crawl_id = p_crawl and l.next_at <= clock_timestamp()
+      where l.crawl_id = p_crawl
+        and l.next_at <= clock_timestamp()
+        and (p_only is null or l.host in (select q.lane
+                                            from holdfast.snapshot_queue q
+                                            where q.snapshot_id = any (p_only)))
       order by l.next_at
       limit greatest(8, 2 * p_room)
       for update skip locked
@@ -85,13 +89,14 @@ begin
     continue when not found and exists (select from holdfast.host h where h.name = v_lane.host);
     v_host.name := v_lane.host;
     v_ids := v_ids || holdfast.claim_lane(p_worker, p_crawl, v_host, p_room - cardinality(v_ids), p_newest,
-                                          p_top_n);
+                                          p_top_n, p_only);
   end loop;
   return v_ids;
 end $$;
 
 create or replace function holdfast.claim_lane(
-    p_worker uuid, p_crawl uuid, p_host holdfast.host, p_room integer, p_newest boolean, p_top_n integer)
+    p_worker uuid, p_crawl uuid, p_host holdfast.host, p_room integer, p_newest boolean, p_top_n integer,
+    p_only uuid[])
   returns uuid[] language plpgsql as $$
 -- Takes what the host allows now from one lane; both rows are locked. Then sets when the lane is due again.
 declare
@@ -126,9 +131,9 @@ begin
   if v_free > 0 or v_cap is null then
     v_room := least(p_room, v_free, case when v_delay > '0' then 1 end);
     if p_newest or p_top_n > v_room then
-      v_due := holdfast.claim_pick(p_crawl, p_host.name, v_room, p_newest, p_top_n);
+      v_due := holdfast.claim_pick(p_crawl, p_host.name, v_room, p_newest, p_top_n, p_only);
     else
-      v_due := holdfast.claim_due(p_crawl, p_host.name, '-infinity', v_room);
+      v_due := holdfast.claim_due(p_crawl, p_host.name, '-infinity', v_room, p_only);
     end if;
     v_ids := holdfast.claim_take(p_worker, p_crawl, v_due.ids);
   end if;

@@ -266,6 +266,36 @@ comment on view holdfast.v_duty is
   'The runner''s duties: when each last ran, how long it took and what it changed.';
 comment on column holdfast.v_duty.due_in is 'How long until it is due; below zero: overdue.';
 
+create or replace function holdfast.crawl_unfinished(p_crawl holdfast.crawl)
+  returns boolean language sql stable as $$
+  -- Whether anything of a crawl is left, due now or later, that is not paused and of no paused host.
+  select p_crawl.status in ('queued', 'started')
+     and (p_crawl.owner_id is not null or p_crawl.seeds_left > 0
+          or p_crawl.retry_at < holdfast.retry_at_max()
+          or exists (select
+                       from holdfast.snapshot_queue q
+                       where q.crawl_id = p_crawl.id and q.status <> 'paused'
+                         and (q.owner_id is not null
+                              or q.host <> all (array(select h.name from holdfast.host h where h.paused)))))
+$$;
+
+create or replace function holdfast.work_left(p_crawls uuid[], p_snapshots uuid[])
+  returns boolean language sql stable as $$
+  -- A snapshot whose crawl is queued waits for that.
+  select exists (select from holdfast.collection a where a.paused_at is null)
+     and (exists (select
+                    from holdfast.crawl c
+                    where c.id = any (p_crawls) and holdfast.crawl_unfinished(c))
+          or exists (select
+                       from holdfast.snapshot_queue q
+                       join holdfast.crawl c on c.id = q.crawl_id and c.status in ('queued', 'started')
+                       where q.snapshot_id = any (p_snapshots) and q.status <> 'paused'
+                         and (q.owner_id is not null
+                              or q.host <> all (array(select h.name from holdfast.host h where h.paused)))))
+$$;
+comment on function holdfast.work_left(uuid[], uuid[]) is
+  'Whether any of these crawls and snapshots is open, and neither paused nor of a paused host.';
+
 create or replace view holdfast.v_backlog as
   -- Every count is bounded, so that this stays cheap in a large collection.
   select (select count(*)
@@ -300,15 +330,7 @@ create or replace view holdfast.v_backlog as
            and exists (
              select
                from holdfast.crawl c
-               where c.status in ('queued', 'started')
-                 and (c.owner_id is not null or c.seeds_left > 0 or c.retry_at < holdfast.retry_at_max()
-                      or exists (select
-                                   from holdfast.snapshot_queue q
-                                   where q.crawl_id = c.id and q.status <> 'paused'
-                                     and (q.owner_id is not null
-                                          or q.host <> all (array(select h.name
-                                                                    from holdfast.host h
-                                                                    where h.paused)))))) as unfinished,
+               where c.status in ('queued', 'started') and holdfast.crawl_unfinished(c)) as unfinished,
          (select count(*)
             from holdfast.process p
             where p.process_type = 'worker' and p.status = 'running'

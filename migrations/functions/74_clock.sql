@@ -7,17 +7,18 @@
 -- The runner's duty "clock" looks for such rows once a minute. Workers do so if no runner does. A step of
 -- less than a minute is not looked for: it costs no more than that.
 
-create or replace function holdfast.page_due_latest(p_host text)
+create or replace function holdfast.page_due_latest(p_snapshot uuid, p_crawl uuid, p_host text)
   returns timestamptz language sql stable as $$
   -- The furthest that the due time of a page can be ahead: after a failure, the longest delay with its
-  -- jitter; or, if its host asked for a pause, the end of that. A minute more, because the worker counts the
-  -- delay.
+  -- jitter; or, if its host asked for a pause, the end of that; or what a person has said. A minute more,
+  -- because the worker counts the delay.
   select greatest(clock_timestamp() + c.retry_max * 1.25 + interval '1 minute',
-                  h.backoff_until + interval '1 minute')
+                  h.backoff_until + interval '1 minute', s.resume_at + interval '1 second')
     from holdfast.collection c
     left join holdfast.host h on h.name = p_host
+    left join holdfast.snapshot s on s.id = p_snapshot and s.crawl_id = p_crawl
 $$;
-comment on function holdfast.page_due_latest(text) is
+comment on function holdfast.page_due_latest(uuid, uuid, text) is
   'The furthest that the due time of a page of a host can be ahead; v_stuck reads it.';
 
 create or replace function holdfast.lane_due_latest(p_crawl uuid, p_host text)
@@ -85,6 +86,7 @@ begin
                        and o.owner_id is null
                        and o.retry_at > p_now + interval '1 minute'
                        and o.retry_at is distinct from o.deadline_at
+                       and o.retry_at is distinct from o.resume_at
                      order by o.id
                      for no key update skip locked);
   get diagnostics v_more = row_count; v_count := v_count + v_more;
@@ -131,7 +133,7 @@ begin
               and o.retry_at > p_now + (select c.retry_max from holdfast.collection c)
               and o.retry_at < holdfast.retry_at_max()
               and o.owner_id is null
-              and o.retry_at > holdfast.page_due_latest(o.host)
+              and o.retry_at > holdfast.page_due_latest(o.snapshot_id, o.crawl_id, o.host)
             order by o.crawl_id, o.snapshot_id
             limit 5000
             for update skip locked) o

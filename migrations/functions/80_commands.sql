@@ -129,19 +129,41 @@ end $$;
 comment on function holdfast.crawl_pause(uuid, text, text) is
   'Parks a crawl; what is in work is released. Returns 0 if it was paused or ended already.';
 
-create or replace function holdfast.crawl_resume(p_crawl uuid, p_by text, p_why text)
+create or replace function holdfast.resume_reason(p_at timestamptz, p_by text, p_why text)
+  returns text language sql stable as $$
+  -- Why what was resumed for a later time waits; NULL: it does not.
+  select holdfast.control_reason('resumed', p_by, p_why) where p_at > clock_timestamp()
+$$;
+
+create or replace function holdfast.crawl_resume(
+    p_crawl uuid, p_by text, p_why text, p_at timestamptz default null)
   returns bigint language plpgsql as $$
+declare
+  v_at constant timestamptz := greatest(p_at, clock_timestamp());
 begin
+  perform holdfast.resume_check(p_at);
   perform holdfast.crawl_lock(p_crawl);
   update holdfast.crawl
-    set status = 'queued', event = 'resume', retry_at = clock_timestamp(), changed_by = p_by, reason = null,
-        deadline_at = deadline_at + coalesce(clock_timestamp() - paused_at, '0'), paused_at = null
+    set status = 'queued', event = 'resume', retry_at = v_at, resume_at = p_at, changed_by = p_by,
+        reason = holdfast.resume_reason(p_at, p_by, p_why),
+        deadline_at = deadline_at + coalesce(v_at - paused_at, '0'), paused_at = null
     where id = p_crawl and status = 'paused';
   if not found then return 0; end if;
-  return holdfast.control_done('resume', 'crawl', p_crawl::text, p_crawl, p_by, p_why, 0);
+  return holdfast.control_done('resume', 'crawl', p_crawl::text, p_crawl, p_by,
+    concat_ws(': ', 'from ' || holdfast.people_time(p_at) || ' on', nullif(p_why, '')), 0);
 end $$;
-comment on function holdfast.crawl_resume(uuid, text, text) is
-  'Puts a paused crawl back to work; its time limit stood still meanwhile. Returns 0 if it was not paused.';
+comment on function holdfast.crawl_resume(uuid, text, text, timestamptz) is
+  'Puts a paused crawl back to work, not before p_at; its time limit stood still meanwhile. Returns 0 if it '
+  'was not paused.';
+
+create or replace function holdfast.resume_check(p_at timestamptz)
+  returns void language plpgsql stable as $$
+-- retry_at_max() stands for parked.
+begin
+  if p_at >= holdfast.retry_at_max() then
+    raise exception 'nothing can be resumed at %', p_at using errcode = 'HF004';
+  end if;
+end $$;
 
 create or replace function holdfast.crawl_priority(p_crawl uuid, p_priority integer, p_by text)
   returns bigint language plpgsql as $$
@@ -241,13 +263,16 @@ comment on function holdfast.crawl_cancel(uuid, text, text) is
 
 -- Snapshots, hosts, workers, everything ------------------------------------------------------------------
 
-create or replace function holdfast.snapshot_command(p_snapshot uuid, p_action text, p_by text, p_why text)
+create or replace function holdfast.snapshot_command(
+    p_snapshot uuid, p_action text, p_by text, p_why text, p_at timestamptz default null)
   returns bigint language plpgsql as $$
--- What its crawl's scope excludes is not resumed: that takes a wider scope.
+-- What its crawl's scope excludes is not resumed: that takes a wider scope. p_at: of resume, not before this.
 declare
   v_crawl constant uuid := (select crawl_id from holdfast.snapshot where id = p_snapshot);
   v_row holdfast.snapshot_queue;
+  v_pages holdfast.finished_page[];
 begin
+  perform holdfast.resume_check(p_at);
   if p_action is null or p_action not in ('pause', 'resume', 'cancel') then
     raise exception 'a snapshot cannot be told to "%"', p_action using errcode = 'HF004',
       hint = 'pause, resume or cancel';
@@ -269,13 +294,19 @@ begin
       holdfast.pages_of(array[p_snapshot], 'interrupted', null,
                         holdfast.control_reason('paused', p_by, p_why)), 'paused');
   else
-    perform holdfast.release_pages(holdfast.pages_of(array[p_snapshot], 'interrupted', null, null));
+    v_pages := holdfast.pages_of(array[p_snapshot], 'interrupted', null,
+                                 holdfast.resume_reason(p_at, p_by, p_why));
+    v_pages[1].delay_ms := ceil(extract(epoch from greatest(p_at - clock_timestamp(), '0')) * 1000);
+    update holdfast.snapshot set resume_at = p_at where id = p_snapshot and crawl_id = v_crawl;
+    perform holdfast.release_pages(v_pages);
   end if;
-  return holdfast.control_done(p_action, 'snapshot', p_snapshot::text, v_crawl, p_by, p_why,
+  return holdfast.control_done(p_action, 'snapshot', p_snapshot::text, v_crawl, p_by,
+    concat_ws(': ', 'from ' || holdfast.people_time(p_at) || ' on', nullif(p_why, '')),
     (v_row.owner_id is not null)::integer);
 end $$;
-comment on function holdfast.snapshot_command(uuid, text, text, text) is
-  'Tells one snapshot to pause, resume or cancel (p_action); returns 0 if that changes nothing.';
+comment on function holdfast.snapshot_command(uuid, text, text, text, timestamptz) is
+  'Tells one snapshot to pause, resume (not before p_at) or cancel (p_action); returns 0 if that '
+  'changes nothing.';
 
 create or replace function holdfast.host_pause(p_host text, p_by text, p_why text)
   returns bigint language plpgsql as $$

@@ -8,12 +8,13 @@ create or replace function holdfast.retry_seeds(
 declare
   v_count bigint;
 begin
-  insert into holdfast.crawl_seed (crawl_id, position, url, title, tags, depth)
-    select p_new, row_number() over (order by u.depth, u.id), u.url, u.title, u.tags,
+  insert into holdfast.crawl_seed (crawl_id, position, url, title, tags, bookmarked_at, depth)
+    select p_new, row_number() over (order by u.depth, u.id), u.url, u.title, u.tags, u.bookmarked_at,
            -- The links of an archived page were followed.
            case when u.archived then p_max_depth else u.depth end
       from (select distinct on (s.url_hash)
-                   s.id, s.url, coalesce(nullif(e.title, ''), s.title) as title, s.tags,
+                   s.id, s.url, coalesce(s.given_title, nullif(e.title, ''), s.title) as title, s.tags,
+                   s.bookmarked_at,
                    least(s.depth, p_max_depth) as depth,
                    e.outcome in ('succeeded', 'partial') as archived
               from unnest(p_ids) i(id)
@@ -114,8 +115,9 @@ begin
       and (not coalesce(p_add, '{}') <@ s.tags or s.tags && coalesce(p_remove, '{}'));
   get diagnostics v_changed = row_count;
   if v_crawl.status = 'sealed' then perform holdfast.crawl_page_changes(p_crawl); end if;
-  perform holdfast.control_done('tag', 'crawl', p_crawl::text, p_crawl, p_by,
-    concat_ws(', ', 'label ' || p_label, case when p_notes is not null then 'notes' end,
+  perform holdfast.control_done('edit', 'crawl', p_crawl::text, p_crawl, p_by,
+    concat_ws(', ', holdfast.changed_text('label', v_crawl.label, coalesce(p_label, v_crawl.label)),
+              holdfast.changed_text('notes', v_crawl.notes, coalesce(p_notes, v_crawl.notes)),
               '+' || nullif(array_to_string(p_add, ' +'), ''),
               '-' || nullif(array_to_string(p_remove, ' -'), '')), 0);
   return v_changed;
@@ -123,25 +125,53 @@ end $$;
 comment on function holdfast.crawl_describe(uuid, text, text, text[], text[], text) is
   'Changes label, notes and tags.';
 
+create or replace function holdfast.changed_text(p_name text, p_from text, p_to text)
+  returns text language sql immutable as $$
+  -- For the record of an edit: what it was and what it is; NULL: it did not change.
+  select format('%s "%s" -> "%s"', p_name, coalesce(p_from, ''), coalesce(p_to, ''))
+    where p_from is distinct from p_to
+$$;
+
 create or replace function holdfast.snapshot_describe(
-    p_snapshot uuid, p_add text[], p_remove text[], p_by text)
+    p_snapshot uuid, p_title text, p_notes text, p_add text[], p_remove text[], p_by text)
   returns boolean language plpgsql as $$
--- Also of a sealed page: tags are no part of what was sealed. False: nothing to change.
+-- Also of a sealed page: these are no part of what was sealed. NULL: as it is; an empty p_title: that of the
+-- page again. False: nothing to change. What it was before stands in v_control.
 declare
-  v_crawl uuid;
+  v_was holdfast.snapshot;
+  v_is holdfast.snapshot;
 begin
-  update holdfast.snapshot s
-    set tags = holdfast.merged_tags(s.tags, p_add, p_remove)
-    where s.id = p_snapshot and (not p_add <@ s.tags or s.tags && p_remove)
-    returning s.crawl_id into v_crawl;
+  select * into v_was from holdfast.snapshot where id = p_snapshot for no key update;
   if not found then return false; end if;
-  perform holdfast.control_done('tag', 'snapshot', p_snapshot::text, v_crawl, p_by,
-    concat_ws(', ', '+' || nullif(array_to_string(p_add, ' +'), ''),
-              '-' || nullif(array_to_string(p_remove, ' -'), '')), 0);
+  update holdfast.snapshot s
+    set given_title = case when p_title is null then s.given_title else nullif(p_title, '') end,
+        notes = coalesce(p_notes, s.notes),
+        tags = case when coalesce(p_add, '{}') <@ s.tags and not s.tags && coalesce(p_remove, '{}') then s.tags
+                    else holdfast.merged_tags(s.tags, p_add, p_remove) end
+    where s.id = p_snapshot and s.crawl_id = v_was.crawl_id
+    returning * into v_is;
+  if (v_is.given_title, v_is.notes, v_is.tags)
+     is not distinct from (v_was.given_title, v_was.notes, v_was.tags) then
+    return false;
+  end if;
+  if v_is.given_title is distinct from v_was.given_title then
+    perform holdfast.text_keep(t.snapshot_id, t.crawl_id, e.fence, t.text)
+      from holdfast.page_text t
+      join holdfast.snapshot_sealed e on e.snapshot_id = t.snapshot_id and e.crawl_id = t.crawl_id
+      where t.snapshot_id = p_snapshot and t.crawl_id = v_was.crawl_id;
+    if exists (select from holdfast.crawl where id = v_was.crawl_id and status = 'sealed') then
+      perform holdfast.crawl_page_changes(v_was.crawl_id);
+    end if;
+  end if;
+  perform holdfast.control_done('edit', 'snapshot', p_snapshot::text, v_was.crawl_id, p_by,
+    concat_ws(', ', holdfast.changed_text('title', v_was.given_title, v_is.given_title),
+              holdfast.changed_text('notes', v_was.notes, v_is.notes),
+              holdfast.changed_text('tags', array_to_string(v_was.tags, ' '),
+                                    array_to_string(v_is.tags, ' '))), 0);
   return true;
 end $$;
-comment on function holdfast.snapshot_describe(uuid, text[], text[], text) is
-  'Adds tags to a snapshot and removes some.';
+comment on function holdfast.snapshot_describe(uuid, text, text, text[], text[], text) is
+  'Changes title, notes and tags of a snapshot.';
 
 create or replace function holdfast.crawl_keep(p_crawl uuid, p_for interval)
   returns timestamptz language plpgsql as $$

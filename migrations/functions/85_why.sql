@@ -332,7 +332,8 @@ begin
     reason := 'It waits until ' || holdfast.people_time(v_queue.retry_at)
       || coalesce(': ' || v_queue.reason, '')
       || coalesce(' (after ' || holdfast.people_count(nullif(v_queue.attempts, 0), 'attempt') || ')', '')
-      || holdfast.why_clock(v_queue.retry_at, holdfast.page_due_latest(v_queue.host)) || '.';
+      || holdfast.why_clock(v_queue.retry_at, holdfast.page_due_latest(
+           v_queue.snapshot_id, v_queue.crawl_id, v_queue.host)) || '.';
   else
     v_more := holdfast.why_host_waits(v_queue.host, v_crawl.robots);
     reason := ', but ' || v_more.reason;

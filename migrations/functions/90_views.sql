@@ -29,7 +29,7 @@ comment on column holdfast.v_crawl.age is 'How long it took, or has taken so far
 
 create or replace view holdfast.v_snapshot as
   select s.id, s.crawl_id, s.url, s.host, s.depth, coalesce(q.status, 'sealed') as status, e.outcome,
-         coalesce(nullif(e.title, ''), s.title) as title,
+         coalesce(s.given_title, nullif(e.title, ''), s.title) as title,
          case when q.owner_id is not null then p.lease_until else q.retry_at end as retry_at,
          coalesce(q.reason, e.reason) as reason, coalesce(q.fence, e.fence) as fence,
          coalesce(q.owner_id, e.owner_id) as owner_id, p.label as owner, q.claimed_at,
@@ -37,7 +37,7 @@ create or replace view holdfast.v_snapshot as
          e.bytes, e.files, coalesce(q.attempts, e.attempts) as attempts,
          coalesce(q.lapses, e.lapses) as lapses, s.parent_id,
          s.tags, s.created_at, coalesce(u.url, s.found_on) as found_on,
-         e.http_status, e.mime, s.bookmarked_at, s.source
+         e.http_status, e.mime, s.bookmarked_at, s.source, s.notes
     from holdfast.snapshot s
     left join holdfast.snapshot u on u.id = s.parent_id and u.crawl_id = s.crawl_id
     left join holdfast.snapshot_queue q on q.snapshot_id = s.id and q.crawl_id = s.crawl_id
@@ -47,7 +47,7 @@ comment on view holdfast.v_snapshot is 'Snapshots: what was asked for, the state
 comment on column holdfast.v_snapshot.id is 'The snapshot.';
 comment on column holdfast.v_snapshot.status is 'queued, started, paused or sealed.';
 comment on column holdfast.v_snapshot.title is
-  'Title found on the page, else the one that came with the URL.';
+  'Title that a person gave it, else the one found on the page, else the one that came with the URL.';
 comment on column holdfast.v_snapshot.retry_at is
   'When it is due, or until when it is owned; 9999-01-01: paused.';
 comment on column holdfast.v_snapshot.reason is 'Why it waits, or why it ended so.';

@@ -62,7 +62,7 @@ create or replace view holdfast.v_stuck as
          and q.owner_id is null
          and q.retry_at < holdfast.retry_at_max()
          and q.retry_at > statement_timestamp() + (select c.retry_max from holdfast.collection c)
-         and q.retry_at > holdfast.page_due_latest(q.host)
+         and q.retry_at > holdfast.page_due_latest(q.snapshot_id, q.crawl_id, q.host)
        limit 100)
     union all
     (select 'crawl', q.crawl_id, q.crawl_id, statement_timestamp(),

@@ -38,7 +38,7 @@ begin
   v_config := v_language::regconfig;
   insert into holdfast.page_text (snapshot_id, crawl_id, language, text, words)
     select s.id, s.crawl_id, v_language, p_text,
-           setweight(to_tsvector(v_config, coalesce(nullif(e.title, ''), s.title)), 'A')
+           setweight(to_tsvector(v_config, coalesce(s.given_title, nullif(e.title, ''), s.title)), 'A')
            || setweight(to_tsvector('simple', s.host || ' '
                                               || regexp_replace(s.url, '[^[:alnum:]]+', ' ', 'g')), 'B')
            || to_tsvector(v_config, p_text)

@@ -93,7 +93,7 @@ begin
         left join holdfast.snapshot_sealed e on e.snapshot_id = s.id and e.crawl_id = s.crawl_id
         where s.id >= v_last and (p_before is null or s.id < p_before)
           and (position(v_text in lower(s.url)) > 0
-               or position(v_text in lower(coalesce(nullif(e.title, ''), s.title))) > 0
+               or position(v_text in lower(coalesce(s.given_title, nullif(e.title, ''), s.title))) > 0
                or p_text = any (s.tags))
         order by s.id desc limit p_limit)
     select v.*
@@ -136,7 +136,8 @@ create or replace function holdfast.crawl_entries(p_crawl uuid, p_limit bigint)
   returns table (url text, title text, outcome text, depth integer,
                  bytes bigint, directory text, thumbnail text)
   language sql stable as $$
-  select s.url, coalesce(nullif(e.title, ''), s.title), e.outcome, s.depth, e.bytes, e.directory,
+  select s.url, coalesce(s.given_title, nullif(e.title, ''), s.title), e.outcome, s.depth, e.bytes,
+         e.directory,
          holdfast.thumbnail(s.id, s.crawl_id, e.fence)
     from holdfast.snapshot s
     join holdfast.snapshot_sealed e on e.snapshot_id = s.id and e.crawl_id = s.crawl_id

@@ -5,6 +5,7 @@
 #include "lib/store/live.hpp"
 #include "lib/store/view.hpp"
 #include "services/cli/checks.hpp"
+#include "services/cli/crawl_outcome.hpp"
 #include "services/cli/limits.hpp"
 #include "services/cli/output.hpp"
 #include "services/cli/plan.hpp"
@@ -13,7 +14,6 @@
 #include "services/cli/signals.hpp"
 #include "services/cli/times.hpp"
 #include "services/cli/verbs.hpp"
-#include "services/worker/crawl_page.hpp"
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -39,40 +39,6 @@ Followed follow(pg::Connection& connection, const std::string& crawl_id) {
     if (store::status(connection).workers == 0) return Followed::deserted;
   } while (!told_to_end_within(std::chrono::milliseconds(200)));
   return Followed::stopped;
-}
-
-void print_outcome(Context& context, pg::Connection& connection, const std::string& crawl_id) {
-  if (context.json()) {
-    store::ListQuery query;
-    query.crawl_id = crawl_id;
-    query.limit = 100000;
-    for (const auto& line : store::list_json(connection, query)) {
-      auto json = nlohmann::ordered_json{{"type", "Snapshot"}};
-      json.update(nlohmann::ordered_json::parse(line));
-      std::cout << json.dump() << '\n';
-    }
-    query.view = "crawls";
-    for (const auto& line : store::list_json(connection, query)) {
-      auto json = nlohmann::ordered_json{{"type", "Crawl"}};
-      json.update(nlohmann::ordered_json::parse(line));
-      json["page"] = archive::shown(context.archive_root(), worker::crawl_page_path(crawl_id));
-      std::cout << json.dump() << '\n';
-    }
-    std::cout.flush();
-    return;
-  }
-  const auto crawl = store::crawl(connection, crawl_id);
-  std::cout << "crawl " << crawl_id << ": " << (crawl.status == "sealed" ? crawl.outcome : crawl.status) << ", "
-            << crawl.total << (crawl.total == 1 ? " snapshot" : " snapshots") << ", "
-            << base::format_size(static_cast<std::uint64_t>(crawl.bytes));
-  if (crawl.partial > 0) std::cout << ", " << crawl.partial << " partial";
-  if (crawl.failed > 0) std::cout << ", " << crawl.failed << " failed";
-  if (crawl.cancelled > 0) std::cout << ", " << crawl.cancelled << " cancelled";
-  if (!crawl.stop_reason.empty()) std::cout << " (stopped by " << crawl.stop_reason << ")";
-  std::cout << '\n';
-  if (crawl.status == "sealed")
-    std::cout << "  page: " << archive::shown(context.archive_root(), worker::crawl_page_path(crawl_id)) << '\n';
-  std::cout << "  more: holdfast show " << crawl_id << std::endl;
 }
 
 // Whether there is nothing to do: every seed is archived already, which is said of each.
@@ -142,7 +108,7 @@ int add(Context& context, const AddOptions& options) {
     else
       finished = followed == Followed::to_the_end;
   }
-  print_outcome(context, connection, crawl.id);
+  print_crawl_outcome(context, crawl.id);
   const auto ended = store::crawl(connection, crawl.id);
   if (ended.status != "sealed" && !finished) {
     std::cerr << "interrupted: the crawl stays queued; holdfast run goes on with it\n";

@@ -7,6 +7,7 @@
 #include "lib/pg/timeline.hpp"
 #include "lib/process/launcher.hpp"
 #include "lib/store/schema.hpp"
+#include "services/cli/machine_plugins.hpp"
 #include "services/cli/signals.hpp"
 
 #include <pwd.h>
@@ -85,6 +86,8 @@ std::string with_password(const std::string& dsn, const std::filesystem::path& f
 } // namespace
 
 Context::Context(GlobalOptions options) : options_(std::move(options)), settings_(load(options_)) {
+  for (const auto& [file, found] : machine_options(data_dir()))
+    settings_.add_hook_options(found, file.string());
   json_ = options_.json || isatty(STDOUT_FILENO) == 0;
   const std::string format = settings_.text("log.format");
   base::configure_logging(format == "json"   ? base::LogFormat::json
@@ -135,7 +138,10 @@ pg::Connection& Context::connection(bool create) {
 std::shared_ptr<const hooks::Catalog> Context::catalog() {
   if (!catalog_) {
     auto directories = settings_.path_list("plugins.path");
-    if (directories.empty()) directories.push_back(installed_plugins());
+    if (directories.empty()) {
+      directories = machine_plugins(data_dir());
+      directories.push_back(installed_plugins()); // of two of one name, ours: they share a browser
+    }
     catalog_ = hooks::Catalog::load(directories);
   }
   return catalog_;
@@ -178,6 +184,7 @@ worker::Options Context::worker_options(bool with_database) {
   options.cgroups = settings_.boolean("hook.cgroups");
   options.allow_private = settings_.boolean("urls.allow_private");
   options.slots = static_cast<int>(settings_.integer("worker.snapshots"));
+  options.snapshot_timeout = settings_.duration("worker.snapshot_timeout");
   options.kind = settings_.text("worker.kind");
   options.claim_order = {settings_.text("claim.order") == "newest",
                          static_cast<int>(settings_.integer("claim.from_top_n"))};

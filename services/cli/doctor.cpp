@@ -240,13 +240,29 @@ HookSurroundings describe_surroundings(const worker::Options& options) {
   return found;
 }
 
-int doctor(Context& context, const std::vector<std::string>& plugins) {
+// Runs the commands that install what is missing; returns whether all of them ended well.
+bool install_packages(const std::map<std::string, std::vector<std::string>>& packages) {
+  bool good = true;
+  for (const auto& [manager, names] : packages) {
+    const auto command = hooks::Installation{manager, names}.command();
+    std::cerr << "+ " << command << std::endl;
+    good = std::system((command + " >&2").c_str()) == 0 && good;
+  }
+  return good;
+}
+
+int doctor(Context& context, const std::vector<std::string>& plugins, bool installing) {
   const auto options = context.worker_options(false);
   const auto selected = hooks::selected_plugins(*options.catalog, base::join(plugins, ","), options.hook_options);
   Examination examination(options);
   for (const auto& name : selected)
     examination.look_at(*options.catalog->find(name));
   examination.look_for_fonts();
+  if (installing && !examination.packages().empty()) {
+    const bool good = install_packages(examination.packages());
+    const int left = doctor(context, plugins, false);
+    return good ? left : std::max<int>(left, base::kExitFailedWork);
+  }
   const auto& findings = examination.findings();
   const auto missing = std::count_if(findings.begin(), findings.end(), [](const Finding& finding) {
     return finding.state == "missing" || finding.state == "wrong option";
@@ -282,9 +298,11 @@ int doctor(Context& context, const std::vector<std::string>& plugins) {
 
 Action doctor_verb(CLI::App& command) {
   const auto names = std::make_shared<std::vector<std::string>>();
+  const auto installing = std::make_shared<bool>(false);
   command.add_option("plugins", *names, "Only these (default: all that are enabled)");
+  command.add_flag("--install", *installing, "Run the commands that install what is missing");
   command.footer("Exits with 1 if something is missing.");
-  return [names](Context& context) { return doctor(context, *names); };
+  return [names, installing](Context& context) { return doctor(context, *names, *installing); };
 }
 
 } // namespace holdfast::cli

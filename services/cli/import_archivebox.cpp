@@ -12,6 +12,7 @@
 #include "services/cli/import_warc.hpp"
 #include "services/cli/importer.hpp"
 #include "services/cli/output.hpp"
+#include "services/cli/temporary_directory.hpp"
 #include "services/cli/verbs.hpp"
 
 #include <CLI/CLI.hpp>
@@ -33,28 +34,6 @@ namespace {
 struct ArchiveBoxOptions {
   std::string directory;
   bool link{false}, dry_run{false}, pending{false};
-};
-
-// An empty directory of our own, removed at the end.
-class Scratch {
-public:
-  explicit Scratch(const fs::path& below) {
-    fs::create_directories(below);
-    auto name = (below / "archivebox-XXXXXX").native();
-    if (::mkdtemp(name.data()) == nullptr)
-      throw base::Error(base::ErrorClass::cannot_create, "cannot create " + name + ": " + base::errno_text(errno));
-    path_ = name;
-  }
-  ~Scratch() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  const fs::path& path() const noexcept { return path_; }
-
-private:
-  fs::path path_;
 };
 
 bool is_final(const std::string& status) {
@@ -86,10 +65,16 @@ archive::ResultView view_of(const archivebox::Result& result) {
   view.output = result.output;
   if (result.status == "failed")
     view.error = !result.output.empty() ? result.output : !result.error.empty() ? result.error : "not recorded";
-  const auto from = read_import_time(result.started_at), to = read_import_time(result.ended_at);
-  if (to) view.ended_at = written_import_time(*to);
+  const auto from = base::read_timestamp(result.started_at), to = base::read_timestamp(result.ended_at);
+  if (to) view.ended_at = base::written_timestamp(*to);
   if (from && to && *to > *from) view.wall_time = std::chrono::duration_cast<std::chrono::milliseconds>(*to - *from);
   return view;
+}
+
+// Its timestamp is when it was bookmarked, too, unless another snapshot had it.
+std::string bookmarked_at(const archivebox::Snapshot& snapshot) {
+  const auto time = base::canonical_timestamp(snapshot.bookmarked_at);
+  return time.empty() ? base::canonical_timestamp(snapshot.timestamp) : time;
 }
 
 std::string outcome_of(const std::vector<archivebox::Result>& results, bool has_outputs) {
@@ -105,26 +90,25 @@ class ArchiveBoxImport {
 public:
   ArchiveBoxImport(Context& context, const ArchiveBoxOptions& options)
       : context_(context), options_(options), top_(fs::canonical(options.directory)),
-        scratch_(options.dry_run ? fs::temp_directory_path() : context.settings().path("work_dir")),
+        scratch_("archivebox", options.dry_run ? fs::temp_directory_path() : context.settings().path("work_dir")),
         index_(top_, scratch_.path()), directories_(top_), importer_(context, options.dry_run) {}
 
   int run();
 
 private:
   void take(const archivebox::Snapshot& snapshot);
-  IncomingPage page_of(const archivebox::Snapshot& snapshot, const std::string& url, ImportTime added);
-  const IncomingCrawl& crawl_of(const archivebox::Snapshot& snapshot, ImportTime added);
+  IncomingPage page_of(const archivebox::Snapshot& snapshot, const std::string& url, base::Timestamp added);
+  const IncomingCrawl& crawl_of(const archivebox::Snapshot& snapshot, base::Timestamp added);
   void fill(const archivebox::Snapshot& snapshot, const std::string& directory, const fs::path& attempt,
             archive::SnapshotView& view);
   bool has_outputs(const archivebox::Snapshot& snapshot, const std::optional<std::string>& directory);
   void add_waiting_urls();
   std::string add_pending();
-  void print(const std::string& pending_crawl) const;
 
   Context& context_;
   const ArchiveBoxOptions options_;
   const fs::path top_;
-  const Scratch scratch_;
+  const TemporaryDirectory scratch_;
   const archivebox::Index index_;
   const archivebox::Directories directories_;
   Importer importer_;
@@ -135,13 +119,13 @@ private:
 };
 
 // A page of version 0.7 belongs to no crawl: all of a collection become one.
-const IncomingCrawl& ArchiveBoxImport::crawl_of(const archivebox::Snapshot& snapshot, ImportTime added) {
+const IncomingCrawl& ArchiveBoxImport::crawl_of(const archivebox::Snapshot& snapshot, base::Timestamp added) {
   const auto [found, is_new] = crawls_.try_emplace(snapshot.crawl_id);
   auto& crawl = found->second;
   if (!is_new) return crawl;
   const auto row = index_.crawl(snapshot.crawl_id);
   crawl.name = {"archivebox", snapshot.crawl_id.empty() ? top_.native() : "", "crawl " + snapshot.crawl_id};
-  crawl.added = read_import_time(row.added_at).value_or(added);
+  crawl.added = base::read_timestamp(row.added_at).value_or(added);
   crawl.facts = {{"label", row.label.empty() ? "ArchiveBox " + top_.filename().native() : row.label},
                  {"notes", row.notes},
                  {"tags", base::split(row.tags, ",")},
@@ -179,7 +163,8 @@ void ArchiveBoxImport::fill(const archivebox::Snapshot& snapshot, const std::str
   importer_.note_bytes(taker.bytes());
 }
 
-IncomingPage ArchiveBoxImport::page_of(const archivebox::Snapshot& snapshot, const std::string& url, ImportTime added) {
+IncomingPage ArchiveBoxImport::page_of(const archivebox::Snapshot& snapshot, const std::string& url,
+                                       base::Timestamp added) {
   const auto results = last_results(snapshot);
   const auto directory = directories_.of(snapshot);
   IncomingPage page;
@@ -194,22 +179,20 @@ IncomingPage ArchiveBoxImport::page_of(const archivebox::Snapshot& snapshot, con
   view.depth = static_cast<int>(std::clamp<std::int64_t>(snapshot.depth, 0, 16));
   view.worker = "ArchiveBox";
   view.source = "archivebox:" + snapshot.timestamp;
-  auto bookmarked = read_import_time(snapshot.bookmarked_at);
-  if (!bookmarked) bookmarked = read_import_time(snapshot.timestamp);
-  if (bookmarked) view.bookmarked_at = written_import_time(*bookmarked);
-  auto started = ImportTime::max(), ended = ImportTime::min();
+  view.bookmarked_at = bookmarked_at(snapshot);
+  auto started = base::Timestamp::max(), ended = base::Timestamp::min();
   for (const auto& result : results) {
     view.results.push_back(view_of(result));
-    if (const auto at = read_import_time(result.started_at)) started = std::min(started, *at);
-    if (const auto at = read_import_time(result.ended_at)) ended = std::max(ended, *at);
+    if (const auto at = base::read_timestamp(result.started_at)) started = std::min(started, *at);
+    if (const auto at = base::read_timestamp(result.ended_at)) ended = std::max(ended, *at);
   }
-  if (ended == ImportTime::min()) {
-    auto at = read_import_time(snapshot.downloaded_at);
-    if (!at) at = read_import_time(snapshot.updated_at);
+  if (ended == base::Timestamp::min()) {
+    auto at = base::read_timestamp(snapshot.downloaded_at);
+    if (!at) at = base::read_timestamp(snapshot.updated_at);
     ended = at.value_or(added);
   }
-  view.started_at = written_import_time(std::min(started, ended));
-  view.ended_at = written_import_time(ended);
+  view.started_at = base::written_timestamp(std::min(started, ended));
+  view.ended_at = base::written_timestamp(ended);
   view.outcome = outcome_of(results, has_outputs(snapshot, directory));
   page.fill = [this, snapshot, directory](const fs::path& attempt, archive::SnapshotView& filled) {
     if (directory)
@@ -230,14 +213,14 @@ void ArchiveBoxImport::take(const archivebox::Snapshot& snapshot) {
     return importer_.tell_problem(where, error.what());
   }
   urls_.insert(url.text);
-  auto added = read_import_time(snapshot.added_at);
-  if (!added) added = read_import_time(snapshot.timestamp);
+  auto added = base::read_timestamp(snapshot.added_at);
+  if (!added) added = base::read_timestamp(snapshot.timestamp);
   if (!added) return importer_.tell_problem(where, "it has no time: \"" + snapshot.added_at + "\"");
   const bool is_open = snapshot.status == "queued" || snapshot.status == "started" || snapshot.status == "paused";
   const bool is_done = !last_results(snapshot).empty() || has_outputs(snapshot, directories_.of(snapshot)) ||
                        snapshot.status == "sealed";
   if (is_open || !is_done)
-    pending_.push_back({url.text, snapshot.title, snapshot.tags});
+    pending_.push_back({url.text, snapshot.title, snapshot.tags, bookmarked_at(snapshot)});
   else
     importer_.add(page_of(snapshot, url.text, *added));
 }
@@ -248,7 +231,7 @@ void ArchiveBoxImport::add_waiting_urls() {
     urls_.insert(seed.url);
   for (const auto& line : index_.waiting_urls())
     if (const auto url = base::try_parse_url(line); url && urls_.insert(url->text).second)
-      pending_.push_back({url->text, "", {}});
+      pending_.push_back({url->text, "", {}, ""});
 }
 
 // The pages that ArchiveBox has not archived yet, as a crawl that is paused. Its id is made from its URLs, so that it
@@ -269,34 +252,6 @@ std::string ArchiveBoxImport::add_pending() {
   return crawl.id;
 }
 
-void ArchiveBoxImport::print(const std::string& pending_crawl) const {
-  const auto& counts = importer_.counts();
-  if (context_.json()) {
-    nlohmann::ordered_json object = {{"type", "Import"},
-                                     {"dry_run", options_.dry_run},
-                                     {"found", seen_},
-                                     {"imported", counts.imported},
-                                     {"known", counts.known},
-                                     {"removed", counts.removed},
-                                     {"pending", pending_.size()},
-                                     {"problems", counts.problems},
-                                     {"crawls", counts.crawls.size()},
-                                     {"bytes", counts.bytes}};
-    if (!pending_crawl.empty()) object["pending_crawl"] = pending_crawl;
-    std::cout << object.dump() << '\n';
-  } else {
-    std::cout << seen_ << " pages found: " << counts.imported
-              << (options_.dry_run ? " would be imported, " : " imported, ") << counts.known << " known, "
-              << pending_.size() << " not archived by ArchiveBox, " << counts.problems << " problems; "
-              << base::format_size(counts.bytes) << '\n';
-    if (!pending_crawl.empty())
-      std::cout << "  next: holdfast resume " << pending_crawl << " archives what ArchiveBox has not\n";
-    else if (!pending_.empty())
-      std::cout << "  next: --pending adds what ArchiveBox has not archived as a crawl, paused\n";
-  }
-  std::cout << std::flush;
-}
-
 // 1 if something could not be taken.
 int ArchiveBoxImport::run() {
   const auto problem = [this](const std::string& where, const std::string& what) {
@@ -312,9 +267,7 @@ int ArchiveBoxImport::run() {
   importer_.finish();
   add_waiting_urls();
   const auto pending_crawl = importer_.stopped() ? "" : add_pending();
-  print(pending_crawl);
-  if (importer_.stopped()) return base::kExitInterrupted;
-  return importer_.counts().problems == 0 ? base::kExitSuccess : base::kExitFailedWork;
+  return importer_.report(seen_, Importer::Pending{pending_.size(), pending_crawl});
 }
 
 } // namespace

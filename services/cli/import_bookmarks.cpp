@@ -1,6 +1,7 @@
 #include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/text.hpp"
+#include "lib/base/timestamp.hpp"
 #include "lib/base/utf8.hpp"
 #include "services/cli/import.hpp"
 
@@ -119,6 +120,16 @@ std::vector<std::string> json_tags(const nlohmann::json& object) {
 
 } // namespace
 
+std::string json_bookmarked_at(const nlohmann::json& object) {
+  for (const char* name : {"bookmarked_at", "timestamp", "time_added", "time", "date_added"}) {
+    const auto found = object.find(name);
+    if (found == object.end()) continue;
+    const auto text = found->is_string() ? found->get<std::string>() : found->is_number() ? found->dump() : "";
+    if (auto time = base::canonical_timestamp(text); !time.empty()) return time;
+  }
+  return {};
+}
+
 std::vector<std::string> split_tags(std::string_view text, bool blanks) {
   const bool separated = text.find_first_of(",;|") != std::string_view::npos;
   const std::string_view separators = separated || !blanks ? ",;|" : " \t";
@@ -165,6 +176,8 @@ std::vector<Entry> read_html(std::string_view text) {
     entry.tags = split_tags(attributes["tags"], false);
     entry.where = "line " + std::to_string(line);
     entry.title = read_content(text, at, lowered);
+    const auto& added = attributes["add_date"].empty() ? attributes["time_added"] : attributes["add_date"];
+    entry.bookmarked_at = base::canonical_timestamp(added);
     if (!entry.url.empty() && entry.url[0] != '#') entries.push_back(std::move(entry));
   }
   return entries;
@@ -198,6 +211,7 @@ std::vector<Entry> read_json(std::string_view text) {
       const auto* title = first_of(item, {"title", "resolved_title", "given_title", "description"});
       if (title != nullptr) entry.title = title->get<std::string>();
       entry.tags = json_tags(item);
+      entry.bookmarked_at = json_bookmarked_at(item);
     }
     entries.push_back(std::move(entry)); // without a URL it is reported, not passed over in silence
   };
@@ -249,7 +263,7 @@ std::vector<Entry> read_csv(std::string_view text) {
   for (std::size_t i = 1; i < rows.size(); ++i) {
     if (rows[i].size() == 1 && base::trimmed(rows[i][0]).empty()) continue;
     entries.push_back({cell(rows[i], "url"), cell(rows[i], "title"), split_tags(cell(rows[i], "tags"), false),
-                       "line " + std::to_string(lines[i])});
+                       "line " + std::to_string(lines[i]), base::canonical_timestamp(cell(rows[i], "time_added"))});
   }
   return entries;
 }

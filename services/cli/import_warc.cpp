@@ -91,6 +91,21 @@ std::string title_in(const std::string& html) {
   return capture::one_line(title, kLongestTitle);
 }
 
+// The result of the import itself: the files in the directory of this name.
+void add_result(archive::SnapshotView& view, const fs::path& attempt, const std::string& plugin,
+                const std::string& output) {
+  archive::ResultView result;
+  result.plugin = result.title = plugin;
+  result.hook = "import";
+  result.status = "succeeded";
+  result.output = output;
+  for (auto file : archive::scan_outputs(attempt / plugin).files) {
+    file.path = plugin + "/" + file.path;
+    result.files.push_back(std::move(file));
+  }
+  view.results.push_back(std::move(result));
+}
+
 // One file that the user names.
 class WarcImport {
 public:
@@ -166,9 +181,9 @@ std::size_t WarcImport::run() {
   const auto& pages = splitter_.pages();
   if (pages.empty()) throw base::Error(base::ErrorClass::usage, path_ + " holds no page: no response can be read");
   crawl_.name = {"warc", digest_, "crawl"};
-  crawl_.added = read_import_time(pages.front().date).value_or(ImportTime{});
+  crawl_.added = base::read_timestamp(pages.front().date).value_or(base::Timestamp{});
   for (const auto& page : pages)
-    if (const auto at = read_import_time(page.date)) crawl_.added = std::min(crawl_.added, *at);
+    if (const auto at = base::read_timestamp(page.date)) crawl_.added = std::min(crawl_.added, *at);
   crawl_.facts = {{"label", name_}, {"notes", "imported from " + name_}};
   for (std::size_t i = 0; i < pages.size() && !importer_.stopped(); ++i)
     add(i);
@@ -189,11 +204,11 @@ void WarcImport::add(std::size_t number) {
   }
   incoming.name = {"warc", digest_, page.date + " " + page.url};
   incoming.crawl = crawl_;
-  incoming.added = read_import_time(page.date).value_or(ImportTime{});
+  incoming.added = base::read_timestamp(page.date).value_or(base::Timestamp{});
   auto& view = incoming.view;
   view.worker = "import";
   view.source = "warc:" + name_;
-  view.started_at = view.ended_at = written_import_time(incoming.added);
+  view.started_at = view.ended_at = base::written_timestamp(incoming.added);
   view.outcome = !page.found ? "partial" : page.status >= capture::kFirstError ? "failed" : "succeeded";
   if (page.found && page.status >= 100 && page.status <= 599) view.http_status = page.status;
   if (page.found) view.mime = page.mime;
@@ -233,16 +248,7 @@ void WarcImport::fill(std::size_t number, const fs::path& attempt, archive::Snap
   });
   files.clear();
   importer_.note_bytes(bytes);
-  archive::ResultView result;
-  result.plugin = result.title = "warc";
-  result.hook = "import";
-  result.status = "succeeded";
-  result.output = std::to_string(parts) + (parts == 1 ? " exchange" : " exchanges");
-  for (auto file : archive::scan_outputs(attempt / "warc").files) {
-    file.path = "warc/" + file.path;
-    result.files.push_back(std::move(file));
-  }
-  view.results.push_back(std::move(result));
+  add_result(view, attempt, "warc", std::to_string(parts) + (parts == 1 ? " exchange" : " exchanges"));
   keep_text(page, record, attempt, view);
 }
 
@@ -262,16 +268,7 @@ void WarcImport::keep_text(const warc::SplitPage& page, const nlohmann::json& re
   if (text.empty()) return;
   fs::create_directory(attempt / "text");
   std::ofstream(attempt / "text/content.txt", std::ios::binary) << text;
-  archive::ResultView result;
-  result.plugin = result.title = "text";
-  result.hook = "import";
-  result.status = "succeeded";
-  result.output = "content.txt";
-  for (auto file : archive::scan_outputs(attempt / "text").files) {
-    file.path = "text/" + file.path;
-    result.files.push_back(std::move(file));
-  }
-  view.results.push_back(std::move(result));
+  add_result(view, attempt, "text", "content.txt");
 }
 
 // 1 if something could not be taken.
@@ -280,26 +277,7 @@ int import_warc(Context& context, const WarcOptions& options) {
   std::size_t pages = 0;
   for (const auto& path : options.files)
     if (!importer.stopped()) pages += WarcImport(importer, path).run();
-  const auto& counts = importer.counts();
-  if (context.json())
-    std::cout << nlohmann::ordered_json{{"type", "Import"},
-                                        {"dry_run", options.dry_run},
-                                        {"found", pages},
-                                        {"imported", counts.imported},
-                                        {"known", counts.known},
-                                        {"removed", counts.removed},
-                                        {"problems", counts.problems},
-                                        {"crawls", counts.crawls.size()},
-                                        {"bytes", counts.bytes}}
-                     .dump()
-              << '\n';
-  else
-    std::cout << pages << " pages found: " << counts.imported
-              << (options.dry_run ? " would be imported, " : " imported, ") << counts.known << " known, "
-              << counts.problems << " problems; " << base::format_size(counts.bytes) << '\n';
-  std::cout << std::flush;
-  if (importer.stopped()) return base::kExitInterrupted;
-  return counts.problems == 0 ? base::kExitSuccess : base::kExitFailedWork;
+  return importer.report(pages);
 }
 
 } // namespace

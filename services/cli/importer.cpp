@@ -15,10 +15,6 @@
 
 #include <unistd.h>
 
-#include <array>
-#include <charconv>
-#include <cmath>
-#include <cstdio>
 #include <iostream>
 
 namespace holdfast::cli {
@@ -29,8 +25,7 @@ namespace {
 
 constexpr std::size_t kPagesAtOnce = 50;
 constexpr std::int64_t kFence = 1;
-constexpr int kMostCopies = 1000;              // of a URL in one crawl of the source
-constexpr double kLatestTime = 253402300799.0; // the end of the year 9999
+constexpr int kMostCopies = 1000; // of a URL in one crawl of the source
 
 // Cleared up whatever happens; what publish() has moved away is gone already.
 class Staging {
@@ -62,40 +57,6 @@ bool is_of_everything(const base::Error& error) {
 
 } // namespace
 
-std::optional<ImportTime> read_import_time(const std::string& text) {
-  using namespace std::chrono;
-  double seconds = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  if (error == std::errc{} && end == text.data() + text.size()) {
-    if (!std::isfinite(seconds) || seconds < 0 || seconds > kLatestTime) return std::nullopt;
-    return ImportTime(duration_cast<ImportTime::duration>(duration<double, std::micro>(std::round(seconds * 1e6))));
-  }
-  int year = 0, month = 0, day = 0, hour = 0, minute = 0;
-  double second = 0;
-  char between = 0;
-  if (std::sscanf(text.c_str(), "%4d-%2d-%2d%c%2d:%2d:%9lf", &year, &month, &day, &between, &hour, &minute, &second) !=
-      7)
-    return std::nullopt;
-  const auto date = std::chrono::year(year) / month / day;
-  if (!date.ok() || year < 1970 || hour > 23 || minute > 59 || second < 0 || second >= 61 ||
-      (between != ' ' && between != 'T'))
-    return std::nullopt;
-  return ImportTime(sys_days(date)) + hours(hour) + minutes(minute) +
-         duration_cast<ImportTime::duration>(duration<double, std::micro>(std::round(second * 1e6)));
-}
-
-std::string written_import_time(ImportTime time) {
-  const auto whole = std::chrono::floor<std::chrono::seconds>(time);
-  const auto fraction = std::chrono::floor<std::chrono::milliseconds>(time - whole).count();
-  const auto seconds = std::chrono::system_clock::to_time_t(whole);
-  std::tm parts{};
-  ::gmtime_r(&seconds, &parts);
-  std::array<char, 40> text{};
-  const auto length = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
-  std::snprintf(text.data() + length, text.size() - length, ".%03dZ", static_cast<int>(fraction));
-  return text.data();
-}
-
 Importer::Importer(Context& context, bool dry_run) : context_(context), dry_run_(dry_run) {
   if (dry_run) return;
   auto& connection = context_.connection(true);
@@ -123,7 +84,7 @@ void Importer::add(IncomingPage page) {
   waiting.place.url = page.view.url;
   const auto url = base::parse_url(page.view.url);
   waiting.place.directory =
-      archive::snapshot_directory(written_import_time(page.added), base::host_directory(url), waiting.place.id)
+      archive::snapshot_directory(base::written_timestamp(page.added), base::host_directory(url), waiting.place.id)
           .native();
   waiting.page = std::move(page);
   waiting_.push_back(std::move(waiting));
@@ -195,7 +156,7 @@ nlohmann::json Importer::publish(Waiting& waiting) {
   if (!page) throw base::Error(base::ErrorClass::bug, waiting.place.directory + ": " + problem);
   (*page)["captures"] = nlohmann::json::parse(published.captures.json);
   auto facts = waiting.page.crawl.facts;
-  facts["created_at"] = written_import_time(waiting.page.crawl.added);
+  facts["created_at"] = base::written_timestamp(waiting.page.crawl.added);
   facts["created_by"] = user_name();
   (*page)["crawl"] = std::move(facts);
   return *page;
@@ -242,6 +203,30 @@ void Importer::flush() {
   }
   waiting_.clear();
   show_progress(false);
+}
+
+int Importer::report(std::size_t found, const std::optional<Pending>& pending) const {
+  if (context_.json()) {
+    nlohmann::ordered_json object = {{"type", "Import"},       {"dry_run", dry_run_},
+                                     {"found", found},         {"imported", counts_.imported},
+                                     {"known", counts_.known}, {"removed", counts_.removed}};
+    if (pending) object["pending"] = pending->pages;
+    object.update({{"problems", counts_.problems}, {"crawls", counts_.crawls.size()}, {"bytes", counts_.bytes}});
+    if (pending && !pending->crawl.empty()) object["pending_crawl"] = pending->crawl;
+    std::cout << object.dump() << '\n';
+  } else {
+    std::cout << found << " pages found: " << counts_.imported << (dry_run_ ? " would be imported, " : " imported, ")
+              << counts_.known << " known, ";
+    if (pending) std::cout << pending->pages << " not archived by ArchiveBox, ";
+    std::cout << counts_.problems << " problems; " << base::format_size(counts_.bytes) << '\n';
+    if (pending && !pending->crawl.empty())
+      std::cout << "  next: holdfast resume " << pending->crawl << " archives what ArchiveBox has not\n";
+    else if (pending && pending->pages > 0)
+      std::cout << "  next: --pending adds what ArchiveBox has not archived as a crawl, paused\n";
+  }
+  std::cout << std::flush;
+  if (stopped()) return base::kExitInterrupted;
+  return counts_.problems == 0 ? base::kExitSuccess : base::kExitFailedWork;
 }
 
 void Importer::show_progress(bool last) {

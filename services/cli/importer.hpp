@@ -5,12 +5,12 @@
 // page are told and counted; errors of the archive or the database are thrown.
 
 #include "lib/archive/attempt.hpp"
+#include "lib/base/timestamp.hpp"
 #include "lib/store/import.hpp"
 #include "services/cli/context.hpp"
 
 #include <nlohmann/json.hpp>
 
-#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -20,22 +20,16 @@
 
 namespace holdfast::cli {
 
-using ImportTime = std::chrono::system_clock::time_point;
-
-// "2026-01-31 23:59:59.5", with "T", "Z" or "+00:00"; also seconds since 1970 ("1700000000.5"). nullopt: it is no time.
-std::optional<ImportTime> read_import_time(const std::string& text);
-std::string written_import_time(ImportTime time); // "2026-01-31T23:59:59.500Z"
-
 struct IncomingCrawl {
   store::ImportName name;
-  ImportTime added{};
+  base::Timestamp added{};
   nlohmann::json facts; // label, notes, tags, max_depth
 };
 
 struct IncomingPage {
   store::ImportName name;
   IncomingCrawl crawl; // a second page of a URL goes into another crawl, "<key>#2"
-  ImportTime added{};
+  base::Timestamp added{};
   archive::SnapshotView view;                   // all but id, crawl_id, fence, bytes and files; the URL is canonical
   archive::Bodies bodies{archive::Bodies::own}; // shared: `fill` makes hard links
   // Puts the files of the page into a directory that is empty, and lists those of each result in the view.
@@ -62,6 +56,15 @@ public:
     std::set<std::string> crawls;
   };
   const Counts& counts() const noexcept { return counts_; }
+
+  // Pages that the other program has not archived, and the crawl that they became; "": none.
+  struct Pending {
+    std::size_t pages{0};
+    std::string crawl;
+  };
+  // Prints the summary, an object of type Import or a sentence. Returns the exit code: interrupted, or 1 if something
+  // could not be taken. `found`: pages of the source.
+  int report(std::size_t found, const std::optional<Pending>& pending = std::nullopt) const;
 
 private:
   struct Waiting {

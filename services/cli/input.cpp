@@ -121,6 +121,7 @@ public:
     store::Seed seed;
     if (json.contains("title") && json["title"].is_string()) seed.title = json["title"].get<std::string>();
     if (json.contains("tags")) take_tags(json["tags"], seed.tags);
+    seed.bookmarked_at = json_bookmarked_at(json);
     take_url(json["url"].get<std::string>(), where, std::move(seed));
   }
 
@@ -182,7 +183,7 @@ private:
         if (++left_out == 1) example = entry.where + ": \"" + printable(entry.url.substr(0, 80)) + "\"";
         continue;
       }
-      seeds_.push_back({url->text, std::move(entry.title), std::move(entry.tags)});
+      seeds_.push_back({url->text, std::move(entry.title), std::move(entry.tags), std::move(entry.bookmarked_at)});
     }
     if (left_out > 0)
       note(name + ": " + std::to_string(left_out) + " of " + std::to_string(entries.size()) +
@@ -220,7 +221,7 @@ const std::map<std::string, std::string, std::less<>>& id_fields() {
                                                                          {"Event", "object_id"},
                                                                          {"Defect", "snapshot_id"},
                                                                          {"Archived", "snapshot_id"},
-                                                                         {"Tags", "id"}};
+                                                                         {"Description", "id"}};
   return fields;
 }
 

@@ -4,6 +4,7 @@
 #include "lib/process/launcher.hpp"
 #include "lib/store/runner.hpp"
 #include "services/cli/output.hpp"
+#include "services/cli/run_some.hpp"
 #include "services/cli/signals.hpp"
 #include "services/cli/verbs.hpp"
 #include "services/runner/duties.hpp"
@@ -176,8 +177,18 @@ int run(Context& context, bool daemon) {
 
 Action run_verb(CLI::App& command) {
   const auto daemon = std::make_shared<bool>(false);
-  command.add_flag("--daemon", *daemon, "Keep running and wait for more");
-  return [daemon](Context& context) { return run(context, *daemon); };
+  const auto some = std::make_shared<SomeWork>();
+  auto* const stay = command.add_flag("--daemon", *daemon, "Keep running and wait for more");
+  auto* const crawl = command.add_option("--crawl", some->crawls, "Work only on this crawl, then exit; - reads ids")
+                          ->allow_extra_args(false)
+                          ->excludes(stay);
+  command.add_option("--snapshot", some->snapshots, "Work only on this snapshot, then exit; - reads ids")
+      ->allow_extra_args(false)
+      ->excludes(stay)
+      ->excludes(crawl);
+  return [daemon, some](Context& context) {
+    return some->crawls.empty() && some->snapshots.empty() ? run(context, *daemon) : run_some(context, *some);
+  };
 }
 
 Action runner_verb(CLI::App& command) {

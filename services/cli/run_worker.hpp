@@ -6,12 +6,15 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace holdfast::cli {
 
 struct WorkerOptions {
   std::string kind;   // as the setting worker.kind; empty: as that says
   std::string parent; // id of the runner that starts it; may be empty
+  // Works only on these, as worker::Options says.
+  std::vector<std::string> only_crawls{}, only_snapshots{};
 };
 
 // Runs until a signal says stop or `done` says so. SIGTERM drains, again: stops, again: kills; SIGINT stops, again:

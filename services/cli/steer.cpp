@@ -4,6 +4,7 @@
 #include "lib/store/view.hpp"
 #include "services/cli/input.hpp"
 #include "services/cli/targets.hpp"
+#include "services/cli/times.hpp"
 #include "services/cli/verbs.hpp"
 
 #include <CLI/CLI.hpp>
@@ -18,7 +19,7 @@ constexpr int kCrawlsAtOnce = 500; // crawls
 
 struct SteerOptions {
   std::vector<std::string> ids;
-  std::string host, worker, why;
+  std::string host, worker, why, at;
   bool all{false}, yes{false};
 };
 
@@ -76,7 +77,11 @@ int steer(Context& context, const SteerOptions& options, const std::string& acti
                                    : "name ids, --host, --worker or --all, one of them",
                       "holdfast " + action + " ID... | --host HOST | --worker ID | --all");
   auto& connection = context.connection();
-  const store::Command command{user_name(), options.why};
+  store::Command command{user_name(), options.why};
+  if (!options.at.empty()) {
+    if (options.ids.empty()) throw base::Error(base::ErrorClass::usage, "--at is for crawls and snapshots");
+    command.at = time_after(options.at);
+  }
   if (options.all) return steer_everything(context, options, action, command);
   if (!options.host.empty()) return steer_host(context, options, action, command);
   if (!options.worker.empty()) {
@@ -87,6 +92,9 @@ int steer(Context& context, const SteerOptions& options, const std::string& acti
   std::vector<store::Found> found_all; // all of them before anything is done
   for (const auto& given : read_ids(options.ids))
     found_all.push_back(store::find(connection, given));
+  for (const auto& found : found_all)
+    if (!command.at.empty() && found.kind == "process")
+      throw base::Error(base::ErrorClass::usage, found.id + " is a worker; --at is for crawls and snapshots");
   for (const auto& found : found_all)
     print_change(context, action, found.kind, found.id,
                  found.kind == "crawl"      ? steer_crawl(connection, found.id, action, command)
@@ -102,6 +110,8 @@ Action steering(CLI::App& command, const std::string& action) {
   command.add_option("--worker", options->worker, "A worker");
   command.add_flag("--all", options->all, "Everything");
   command.add_option("--why", options->why, "A reason, shown to others");
+  if (action == "resume")
+    command.add_option("--at", options->at, "Not before this time: 2h, \"2026-11-22 14:00\" (crawls and snapshots)");
   command.add_flag("--yes", options->yes, "Confirm; without this, the command only shows what it would do, or refuses");
   return [options, action](Context& context) { return steer(context, *options, action); };
 }

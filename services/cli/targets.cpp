@@ -16,7 +16,7 @@ namespace {
 
 std::string past(const std::string& action) {
   static const std::map<std::string, std::string, std::less<>> irregular = {
-      {"cancel", "cancelled"}, {"drain", "draining"}, {"tag", "changed"}, {"keep", "changed"}, {"forget", "deleted"}};
+      {"cancel", "cancelled"}, {"drain", "draining"}, {"edit", "changed"}, {"keep", "changed"}, {"forget", "deleted"}};
   const auto found = irregular.find(action);
   return found == irregular.end() ? action + "d" : found->second; // pause, resume, remove
 }

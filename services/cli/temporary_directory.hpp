@@ -1,6 +1,6 @@
 #pragma once
-// A directory of our own in the system's directory for temporary files. The destructor removes it with all that it
-// holds.
+// A directory of our own in the system's directory for temporary files, or in one that is named and made if it is
+// missing. The destructor removes it with all that it holds.
 
 #include <filesystem>
 #include <string>
@@ -10,7 +10,8 @@ namespace holdfast::cli {
 class TemporaryDirectory {
 public:
   // Throws Error(cannot_create).
-  explicit TemporaryDirectory(const std::string& purpose);
+  explicit TemporaryDirectory(const std::string& purpose,
+                              std::filesystem::path parent = std::filesystem::temp_directory_path());
   ~TemporaryDirectory();
   TemporaryDirectory(const TemporaryDirectory&) = delete;
   TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;

@@ -64,6 +64,23 @@ std::string utc(std::time_t time) {
   return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts)};
 }
 
+// `direction`: of a duration, before (-1) or after (1) now.
+std::string point_in_time(const std::string& given, int direction) {
+  for (const char* form : {"%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"}) {
+    std::tm parts{};
+    parts.tm_isdst = -1;
+    const char* end = ::strptime(given.c_str(), form, &parts);
+    if (end != nullptr && *end == '\0') return utc(std::mktime(&parts));
+  }
+  try {
+    const auto distance = base::parse_duration(given) * direction;
+    return utc(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now() + distance));
+  } catch (const base::Error&) {
+    throw base::Error(base::ErrorClass::usage, "\"" + given + "\" is no time",
+                      "for example 2h, 7d, 2026-11-22, \"2026-11-22 14:00\"");
+  }
+}
+
 } // namespace
 
 std::string local_time(std::string_view utc) {
@@ -122,21 +139,8 @@ std::string written_interval(std::string_view interval) {
   return base::format_duration(std::chrono::milliseconds(std::llround(seconds * 1000)));
 }
 
-std::string time_before(const std::string& given) {
-  for (const char* form : {"%Y-%m-%d", "%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"}) {
-    std::tm parts{};
-    parts.tm_isdst = -1;
-    const char* end = ::strptime(given.c_str(), form, &parts);
-    if (end != nullptr && *end == '\0') return utc(std::mktime(&parts));
-  }
-  try {
-    const auto ago = base::parse_duration(given);
-    return utc(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now() - ago));
-  } catch (const base::Error&) {
-    throw base::Error(base::ErrorClass::usage, "\"" + given + "\" is no time",
-                      "for example 2h, 7d, 2026-11-22, \"2026-11-22 14:00\"");
-  }
-}
+std::string time_before(const std::string& given) { return point_in_time(given, -1); }
+std::string time_after(const std::string& given) { return point_in_time(given, 1); }
 
 std::string shown_cell(const pg::Result& result, std::size_t row, std::size_t column) {
   const auto text = result.cell(row, column).value_or("");

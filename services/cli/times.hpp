@@ -20,6 +20,8 @@ std::string written_interval(std::string_view interval);
 // What people write for a time in the past, in the user's zone: "2h" or "7d" (ago), "2026-11-22", "2026-11-22 14:00";
 // as PostgreSQL reads it. Throws Error(usage).
 std::string time_before(const std::string& given);
+// The same for a time to come: "2h" is in two hours.
+std::string time_after(const std::string& given);
 
 // A cell of a result; empty for NULL. Bytes are a size.
 std::string shown_cell(const pg::Result& result, std::size_t row, std::size_t column);

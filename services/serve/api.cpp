@@ -3,6 +3,7 @@
 #include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/json_text.hpp"
+#include "lib/base/timestamp.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/pg/sqlstate.hpp"
 #include "lib/store/view.hpp"
@@ -198,7 +199,13 @@ std::optional<std::string> target(const ApiCall& call, const std::string& kind) 
   }
 }
 
-store::Command command(const ApiCall& call) { return {call.caller.by(), call.text("why")}; }
+store::Command command(const ApiCall& call) {
+  store::Command given{call.caller.by(), call.text("why"), call.text("at")};
+  if (given.at.empty()) return given;
+  given.at = base::canonical_timestamp(given.at);
+  if (given.at.empty()) throw base::Error(base::ErrorClass::usage, "\"" + call.text("at") + "\" is no time");
+  return given;
+}
 
 std::optional<std::string> ApiCall::parameter(const char* name) const {
   const auto found = parameters.find(name);

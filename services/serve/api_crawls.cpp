@@ -89,6 +89,7 @@ constexpr ApiField kAddSchedule[] = {
     kOverwrite,
     kKeep,
     kStrict};
+constexpr ApiField kResume[] = {kReason[0], {"at", kText, "Not before this time: 2026-12-24T18:00:00Z"}};
 constexpr ApiField kRetry[] = {{"ids", kIds, "Crawls and snapshots", true},
                                {"failed", kFlag, "Of crawls only what did not succeed"},
                                {"plugins", kTexts, "Only these plugins"}};
@@ -98,7 +99,8 @@ constexpr std::string_view kLists =
     R"({"type":"object","additionalProperties":{"type":"array","items":{"type":"string","maxLength":2000}}})";
 constexpr ApiField kScope[] = {{"add", kLists, "Patterns to add to allow, deny, hosts, domains, prefixes, schemes"},
                                {"remove", kLists, "Patterns to remove"}};
-constexpr ApiField kChangeTags[] = {kAddTags, kRemoveTags};
+constexpr ApiField kChangeSnapshot[] = {
+    {"title", kText, "Title to show; empty: that of the page"}, {"notes", kText, "Notes on it"}, kAddTags, kRemoveTags};
 
 Json added(const store::NewCrawl& crawl, const PlannedAdd& planned) {
   Json json{{"id", crawl.id}, {"seeds", planned.seeds.size()}, {"left_out", planned.left_out}};
@@ -196,8 +198,12 @@ Response change_scope(const ApiCall& call) {
 Response change_snapshot(const ApiCall& call) {
   const auto id = target(call, "snapshot");
   if (!id) return not_found("snapshot");
-  return changed(store::snapshot_describe(call.connection, *id, call.texts("add_tags"), call.texts("remove_tags"),
-                                          call.caller.by()));
+  store::Description description;
+  if (call.body.contains("title")) description.title = call.text("title");
+  if (call.body.contains("notes")) description.notes = call.text("notes");
+  description.add_tags = call.texts("add_tags");
+  description.remove_tags = call.texts("remove_tags");
+  return changed(store::snapshot_describe(call.connection, *id, description, call.caller.by()));
 }
 
 // The runner deletes the files.
@@ -245,17 +251,17 @@ constexpr ApiOperation kCrawlOperations[] = {
      {},
      {}},
     {"POST", "v1/crawls/{id}/pause", "pauseCrawl", "Pause a crawl", &on_crawl<&store::crawl_pause>, {}, kReason},
-    {"POST", "v1/crawls/{id}/resume", "resumeCrawl", "Resume a crawl", &on_crawl<&store::crawl_resume>, {}, kReason},
+    {"POST", "v1/crawls/{id}/resume", "resumeCrawl", "Resume a crawl", &on_crawl<&store::crawl_resume>, {}, kResume},
     {"POST", "v1/crawls/{id}/cancel", "cancelCrawl", "End a crawl for ever", &on_crawl<&cancel_crawl>, {}, kReason},
     {"POST", "v1/crawls/{id}/scope", "scopeCrawl", "Change what belongs to a crawl", &change_scope, {}, kScope},
     {"POST", "v1/retry", "retry", "Try crawls and snapshots again, as one new crawl", &retry, {}, kRetry},
     {"PATCH",
      "v1/snapshots/{id}",
      "changeSnapshot",
-     "Change the tags of a snapshot",
+     "Change title, notes and tags of a snapshot",
      &change_snapshot,
      {},
-     kChangeTags},
+     kChangeSnapshot},
     {"DELETE",
      "v1/snapshots/{id}",
      "removeSnapshot",
@@ -270,7 +276,7 @@ constexpr ApiOperation kCrawlOperations[] = {
      "Resume a snapshot",
      &on_snapshot<Steer::resume>,
      {},
-     kReason},
+     kResume},
     {"POST",
      "v1/snapshots/{id}/cancel",
      "cancelSnapshot",

@@ -102,6 +102,6 @@ Response not_found(const std::string& what);
 Json array_of(const std::vector<std::string>& lines);
 // The id of the path, if it names a thing of this kind: crawl, snapshot, process.
 std::optional<std::string> target(const ApiCall& call, const std::string& kind);
-store::Command command(const ApiCall& call); // with the reason of the body
+store::Command command(const ApiCall& call); // with the reason and the time of the body
 
 } // namespace holdfast::serve

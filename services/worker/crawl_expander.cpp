@@ -47,7 +47,7 @@ awaitable<bool> CrawlExpander::expand_one() {
   if (in_doubt_) co_await release();
   in_doubt_ = true;
   const auto lease = co_await retry_.once([this](pg::Connection& connection) {
-    const auto claim = store::crawl_claim(connection, worker_, options_.lease);
+    const auto claim = store::crawl_claim(connection, worker_, options_.lease, options_.only_crawls);
     if (claim) base::test_point("after_crawl_claim");
     return claim;
   });

@@ -4,6 +4,7 @@
 #include "lib/base/duration.hpp"
 #include "lib/base/test_point.hpp"
 #include "lib/base/text.hpp"
+#include "lib/base/timestamp.hpp"
 #include "lib/base/url.hpp"
 #include "services/worker/prepare_hook.hpp"
 
@@ -55,6 +56,7 @@ HookResults::HookResults(JobContext& context, const store::Claim& claim, std::fu
   view_.depth = claim_.depth;
   view_.fence = claim_.lease.fence;
   view_.tags = claim_.tags;
+  view_.bookmarked_at = base::canonical_timestamp(claim_.bookmarked_at);
   view_.worker = context_.hostname;
 }
 
@@ -151,7 +153,7 @@ void HookResults::take_discovered(const hooks::HookOutcome& outcome) {
     const auto url = base::try_parse_url(record.url);
     if (!url) continue;
     if (!context_.options.allow_private && base::is_private_host(url->host)) continue;
-    discovered_.push_back({url->text, record.title, record.tags});
+    discovered_.push_back({url->text, record.title, record.tags, base::canonical_timestamp(record.bookmarked_at)});
     view_.discovered.push_back(url->text);
   }
   for (const auto& tag : outcome.tags)

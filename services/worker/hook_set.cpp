@@ -1,6 +1,9 @@
 #include "services/worker/hook_set.hpp"
 
+#include "lib/base/duration.hpp"
+
 #include <boost/asio/steady_timer.hpp>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <utility>
@@ -30,7 +33,10 @@ void HookSet::end_background(std::chrono::milliseconds most) {
   for (const auto& [run, number] : running_) {
     if (!run->hook().name.background) continue;
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(run->started_at() + run->timeout() - now);
-    run->end(std::min(most, std::max(left, context_.options.kill_grace)), false);
+    const auto grace = std::min(most, std::max(left, context_.options.kill_grace));
+    spdlog::debug("SIGTERM to {}/{} pid {}, SIGKILL in {}", run->hook().plugin->name, run->hook().name.name, run->pid(),
+                  base::format_duration(grace));
+    run->end(grace, false);
   }
 }
 
@@ -45,6 +51,11 @@ awaitable<void> HookSet::outlast_background() {
   }
   for (const auto& [run, number] : running)
     co_await run->finish();
+}
+
+void HookSet::end_all(std::chrono::milliseconds grace) {
+  for (const auto& [run, number] : running_)
+    run->end(grace, false);
 }
 
 void HookSet::interrupt(std::chrono::milliseconds grace) {

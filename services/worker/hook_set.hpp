@@ -39,6 +39,8 @@ public:
   awaitable<void> outlast_background();
   // TERM now, KILL after `grace`. What ends so and has said nothing was interrupted.
   void interrupt(std::chrono::milliseconds grace);
+  // Every hook is ended as one whose time is over.
+  void end_all(std::chrono::milliseconds grace);
   void interrupt_foreground(std::chrono::milliseconds grace);
   void kill();
 

@@ -40,9 +40,12 @@ struct Options {
   bool cgroups{true};                              // for hooks, where there may be some
   bool allow_private{false};
   int slots{4};
-  std::string kind{"all"};                           // all, crawl (turns seeds into snapshots), snapshot
-  std::string parent_id;                             // of the runner that started it; may be empty
-  store::ClaimOrder claim_order;                     // within a crawl
+  std::chrono::milliseconds snapshot_timeout{0}; // of all hooks of a snapshot together; 0: no limit
+  std::string kind{"all"};                       // all, crawl (turns seeds into snapshots), snapshot
+  std::string parent_id;                         // of the runner that started it; may be empty
+  store::ClaimOrder claim_order;                 // within a crawl
+  // Works only on these: crawls, and of them, unless that is empty, these snapshots. No crawls: on all.
+  std::vector<std::string> only_crawls, only_snapshots;
   int rate_limit_retries{4};                         // of a page whose site asked us to slow down
   std::chrono::milliseconds robots_delay_max{30000}; // a longer Crawl-delay is cut
   bool share_bodies{false};                          // equal files of the archive become one, by hard links

@@ -27,10 +27,22 @@
 
 namespace holdfast::worker {
 
+namespace {
+
+// How far its end went: what was asked of it, and what it left.
+std::string ladder_of(const process::Exit& exit) {
+  std::string text = exit.killed ? ", killed after SIGTERM" : exit.terminated ? ", ended by SIGTERM" : "";
+  if (exit.leftovers > 0) text += fmt::format(", {} processes that it left were killed", exit.leftovers);
+  return text;
+}
+
+} // namespace
+
 SnapshotJob::SnapshotJob(JobContext& context, store::Claim claim)
     : context_(context), claim_(std::move(claim)), options_(context_.options.hook_options),
       hook_context_(machine_context(context_)), results_(context_, claim_, [this] { check(); }), view_(results_.view()),
-      files_(results_.files()), admission_(context_, claim_, options_, [this] { check(); }), hooks_(context_) {
+      files_(results_.files()), admission_(context_, claim_, options_, [this] { check(); }), limit_(context_.executor),
+      hooks_(context_) {
   for (const auto& [key, value] : claim_.options)
     options_[key] = value;
   hook_context_.snapshot_id = claim_.lease.snapshot_id;
@@ -159,20 +171,37 @@ awaitable<void> SnapshotJob::join_session() {
     options_[key] = value;
 }
 
+// Hooks that run then are ended; those that have not begun are skipped.
+void SnapshotJob::limit_time() {
+  if (context_.options.snapshot_timeout.count() == 0) return;
+  limit_.expires_after(context_.options.snapshot_timeout);
+  limit_.async_wait([this, alive = std::weak_ptr(alive_)](const boost::system::error_code& error) {
+    if (error || alive.expired()) return;
+    overdue_ = true;
+    const auto about = log_about(lease());
+    spdlog::warn("{}: its time is over (worker.snapshot_timeout)", claim_.url);
+    hooks_.end_all(context_.options.kill_grace);
+  });
+}
+
 awaitable<void> SnapshotJob::run_hooks() {
   const auto choice = choose_hooks(context_, claim_, options_);
   page_.reason = choice.reason;
   crawl_hooks_ = choice.crawl_hooks;
   co_await files_.make();
+  limit_time();
   for (const hooks::Hook* hook : choice.hooks) {
     check();
-    if (const auto hopeless = results_.hopeless(); !hopeless.empty())
+    if (overdue_)
+      results_.skip(*hook, "the time of the page was over");
+    else if (const auto hopeless = results_.hopeless(); !hopeless.empty())
       results_.skip(*hook, "the page cannot be fetched: " + hopeless);
     else
       co_await run_hook(*hook);
   }
   check();
   co_await end_background();
+  limit_.cancel();
   check();
 }
 
@@ -207,6 +236,21 @@ awaitable<void> SnapshotJob::end_background() {
     co_await collect(one);
 }
 
+// What a hook says of this machine holds for the hooks of this page that start after it. It is not kept: a page must
+// not choose what other pages run. Only options that some plugin has: no LD_PRELOAD.
+void SnapshotJob::heed_machine(const hooks::HookOutcome& outcome) {
+  const auto set = [this](const std::string& key, const std::string& value) {
+    for (const auto& [name, plugin] : context_.options.catalog->plugins())
+      for (const auto& property : plugin.properties)
+        if (property.key == key) options_[key] = value;
+  };
+  for (const auto& record : outcome.machine_records)
+    for (const auto& [key, value] : record.config)
+      set(key, value);
+  for (const auto& record : outcome.binaries)
+    if (!record.path.empty()) set(hooks::key_prefix(record.name) + "_BINARY", record.path);
+}
+
 // Waits for a hook's end and takes what it left.
 awaitable<void> SnapshotJob::collect(HookSet::Running hook) {
   const hooks::HookOutcome outcome = co_await hook.run->finish();
@@ -220,12 +264,14 @@ awaitable<void> SnapshotJob::collect(HookSet::Running hook) {
     running.emplace_back(one.run->hook().plugin->name, one.run->hook().name.name);
   co_await results_.take(hook, outcome, std::move(running), crawl_hooks_);
   auto& result = results_.result(hook.number);
+  if (overdue_ && result.status == "failed") result.error += "; the time of the page was over";
   const auto slower = co_await admission_.heed_rate_limits(outcome, result);
   {
     const auto about = log_about(lease(), result.plugin, result.hook);
-    spdlog::debug("{} {}/{}: {} in {}", claim_.url, result.plugin, result.hook, result.status,
-                  base::format_duration(result.wall_time));
+    spdlog::debug("{} {}/{}: {} in {}{}", claim_.url, result.plugin, result.hook, result.status,
+                  base::format_duration(result.wall_time), ladder_of(outcome.exit));
   }
+  heed_machine(outcome);
   hooks_.forget(*hook.run);
   context_.running_hooks->changed();
   if (slower) throw Failure(*slower);
@@ -243,7 +289,9 @@ void SnapshotJob::list_hooks(std::vector<store::ActiveHook>& hooks) const {
 
 awaitable<void> SnapshotJob::publish() {
   const auto verdict = results_.judge();
-  view_.outcome = verdict.outcome;
+  view_.outcome = overdue_ && verdict.outcome == "succeeded" ? "partial" : verdict.outcome;
+  if (overdue_)
+    page_.reason += std::string(page_.reason.empty() ? "" : "; ") + "its time was over (worker.snapshot_timeout)";
   if (verdict.response) {
     view_.http_status = page_.http_status = verdict.response->status;
     view_.mime = page_.mime = verdict.response->mime;

@@ -15,6 +15,9 @@
 #include "services/worker/hook_set.hpp"
 #include "services/worker/job_context.hpp"
 
+#include <boost/asio/steady_timer.hpp>
+
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -51,8 +54,10 @@ private:
   awaitable<void> archive_page();
   awaitable<void> join_session();
   awaitable<void> run_hooks();
+  void limit_time();
   awaitable<void> run_hook(const hooks::Hook& hook);
   awaitable<void> end_background();
+  void heed_machine(const hooks::HookOutcome& outcome);
   awaitable<void> collect(HookSet::Running hook);
   awaitable<void> publish();
   void tell_traffic() const;
@@ -71,6 +76,9 @@ private:
   archive::SnapshotView& view_;
   AttemptFiles& files_;
   Admission admission_;
+  asio::steady_timer limit_;                              // worker.snapshot_timeout
+  std::shared_ptr<char> alive_{std::make_shared<char>()}; // for what limit_ has called, but not run yet
+  bool overdue_{false};
   bool crawl_hooks_{false}; // the crawl has hooks of its own, which may write here too
   HookSet hooks_;           // their numbers are those in results_
   store::Page page_;

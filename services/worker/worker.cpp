@@ -354,6 +354,12 @@ store::ClaimRequest Worker::claim_request() {
     crawls.insert(claim.open.begin(), claim.open.end());
     claim.open.assign(crawls.begin(), crawls.end());
   }
+  if (!options_.only_crawls.empty()) {
+    if (!claim.open_only) claim.open = options_.only_crawls;
+    claim.open_only = true;
+    claim.only = options_.only_snapshots;
+    claim.seeds = 0;
+  }
   return claim;
 }
 

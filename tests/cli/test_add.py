@@ -209,29 +209,173 @@ class Adding(Case):
             return sorted(s["url"] for s in self.records("list", "snapshots", "--tag", tag))
 
         # Of a sealed snapshot, and of a crawl, which is found by its pages too.
-        self.assertTrue(self.records("tag", one, "--add", "alone,second")[0]["changed"])
-        self.assertFalse(self.records("tag", one, "--add", "alone")[0]["changed"])
+        self.assertTrue(self.records("edit", one, "--tag", "alone,second")[0]["changed"])
+        self.assertFalse(self.records("edit", one, "--tag", "alone")[0]["changed"])
         self.assertEqual(found("alone"), [url["1"]])
-        self.records("tag", crawl, "--add", "home", "--notes", "For later")
+        self.records("edit", crawl, "--tag", "home", "--notes", "For later")
         self.assertEqual(found("home"), [url["1"], url["2"]])
         self.assertEqual([c["id"] for c in self.records("list", "crawls", "--tag", "home")], [crawl])
         # Without options it shows them, and changes nothing.
-        shown = self.records("tag", one, crawl)
+        shown = self.records("edit", one, crawl)
         self.assertEqual(
             [(r["type"], r["kind"], r["tags"]) for r in shown],
-            [("Tags", "snapshot", ["alone", "home", "second"]), ("Tags", "crawl", ["home"])],
+            [("Description", "snapshot", ["alone", "home", "second"]), ("Description", "crawl", ["home"])],
         )
         self.assertEqual((shown[1]["label"], shown[1]["notes"]), ("Tagged", "For later"))
         self.assertEqual(self.records("show", one)[0]["tags"], ["alone", "home", "second"])
-        code, text = on_terminal(self.home, "tag", one)
+        code, text = on_terminal(self.home, "edit", one)
         self.assertIn("tags alone, home, second", text)
         code, text = on_terminal(self.home, "list", "--crawl", crawl)
         self.assertIn("alone, home, second", text)
-        self.records("tag", crawl, "--remove", "home")
+        self.records("edit", crawl, "--untag", "home")
         self.assertEqual(found("home"), [])
         self.assertEqual(found("alone"), [url["1"]])
-        self.check_error(self.home.run("tag", one, "--label", "no"), USAGE, "only crawls")
+        self.check_error(self.home.run("edit", one, "--label", "no"), USAGE, "only crawls")
+        self.check_error(self.home.run("edit", crawl, "--title", "no"), USAGE, "only snapshots")
         self.assertEqual(self.records("check"), [])
+
+    def test_a_sealed_page_is_edited_and_the_edits_are_on_record(self):
+        crawl = self.add("https://site.test/edited")["id"]
+        self.work()
+        [page] = self.records("list", "snapshots", "--crawl", crawl)
+        self.assertEqual(page["title"], "Found")
+
+        def edit(*arguments):
+            return self.records("edit", page["id"], *arguments)[0]
+
+        def titled():
+            return self.records("list", "snapshots", "--crawl", crawl)[0]["title"]
+
+        self.assertTrue(edit("--title", "Wandering albatross", "--notes", "See page 2", "--tag", "birds")["changed"])
+        self.assertFalse(edit("--title", "Wandering albatross")["changed"])
+        self.assertEqual(titled(), "Wandering albatross")
+        self.assertEqual(edit()["notes"], "See page 2")
+        self.assertEqual([s["id"] for s in self.records("search", "albatross")], [page["id"]])
+        edit("--title", "")
+        self.assertEqual(titled(), "Found")
+        text = self.home.run(
+            "psql", "-At", "-c", f"select detail from holdfast.v_control where target = '{page['id']}'"
+        )
+        self.assertEqual(
+            sorted(text.out.splitlines()),
+            [
+                'title "" -> "Wandering albatross", notes "" -> "See page 2", tags "" -> "birds"',
+                'title "Wandering albatross" -> ""',
+            ],
+        )
+        self.assertEqual(self.records("check"), [])
+        [other] = self.records("retry", page["id"])
+        self.work()
+        # A new capture, with what people said of the old one.
+        [again] = self.records("list", "snapshots", "--crawl", other["id"])
+        self.assertEqual((again["tags"], again["outcome"]), (["birds"], "succeeded"))
+
+    def test_run_works_on_one_crawl_or_snapshot_alone(self):
+        left = self.add("https://site.test/left")["id"]
+        mine = self.add("https://site.test/mine1", "https://site.test/mine2", "https://site.test/mine3")["id"]
+
+        def states(crawl):
+            return sorted((s["url"].rpartition("/")[2], s["status"]) for s in self.records("list", "--crawl", crawl))
+
+        self.assertEqual(self.home.run("run", "--crawl", mine).code, OK)
+        self.assertEqual(states(mine), [("mine1", "sealed"), ("mine2", "sealed"), ("mine3", "sealed")])
+        self.assertEqual([c["status"] for c in self.records("show", left) if c["type"] == "Crawl"], ["queued"])
+
+        # Of a crawl that waits: one snapshot, the last of its queue, on a host with limits and on one without.
+        for host in ("quick.test", "slow.test"):
+            if host == "slow.test":
+                self.assertEqual(self.home.run("host", "set", host, "--parallel", "1").code, OK)
+            crawl = self.add(*[f"https://{host}/{n}" for n in range(4)])["id"]
+            self.records("pause", crawl)
+            self.assertEqual(self.home.run("run", "--crawl", crawl).code, FAILED_WORK)  # it is paused
+            self.assertEqual(states(crawl), [])
+            self.records("resume", crawl)
+            self.expand(crawl)
+            wanted = [s["id"] for s in self.records("list", "--crawl", crawl) if s["url"].endswith("/3")]
+            done = self.home.run("run", "--snapshot", *wanted)
+            self.assertEqual(done.code, OK, str(done))
+            self.assertEqual([(r["id"], r["outcome"]) for r in done.records], [(wanted[0], "succeeded")])
+            self.assertEqual(states(crawl), [("0", "queued"), ("1", "queued"), ("2", "queued"), ("3", "sealed")])
+            # What is sealed is not run again.
+            self.assertEqual(self.home.run("run", "--snapshot", *wanted).code, OK)
+        self.assertEqual([status for _, status in states(left)], ["queued"])  # expanded with the others
+        self.check_error(self.home.run("run", "--snapshot", mine), USAGE, "is a crawl")
+        self.check_error(self.home.run("run", "--daemon", "--crawl", mine), USAGE, "--daemon")
+        self.work()
+
+    def expand(self, crawl, count=4):
+        """Its seeds become snapshots, and none of these is worked on."""
+        worker = self.home.start("worker", "--kind", "crawl")
+        until("the crawl is expanded", lambda: len(self.records("list", "--crawl", crawl)) == count)
+        worker.terminate()
+        self.assertEqual(self.home.finish(worker).code, OK)
+
+    def test_resume_at_a_time(self):
+        later = self.add("https://site.test/later")["id"]
+        partly = self.add("https://site.test/partly1", "https://site.test/partly2")["id"]
+        self.records("pause", later)
+        self.records("resume", later, "--at", "2h", "--why", "tonight")
+        shown = self.records("show", later)[0]
+        self.assertEqual((shown["status"], shown["reason"]), ("queued", f"resumed by {shown['changed_by']}: tonight"))
+        self.assertIn("resumed by", self.home.run("why", later).out)
+        due = datetime.fromisoformat(shown["retry_at"].replace("Z", "+00:00"))
+        self.assertGreater(due.timestamp(), time.time() + 7000)
+        self.records("pause", later)
+        self.records("resume", later)
+        self.expand(partly, 2)
+        page = self.records("list", "--crawl", partly)[0]["id"]
+        self.records("pause", page)
+        self.records("resume", page, "--at", "3h")
+        self.assertEqual(self.home.run("run", "--snapshot", page, "--crawl", partly).code, USAGE)
+        waiting = self.records("show", page)[0]
+        self.assertEqual(waiting["status"], "queued")
+        self.records("pause", page)
+        self.records("resume", page)
+        self.check_error(self.home.run("resume", "--all", "--at", "2h"), USAGE, "--at")
+        self.check_error(self.home.run("resume", partly, "--at", "tomorrowish"), USAGE, "tomorrowish")
+        self.work()
+
+    def test_when_it_was_bookmarked(self):
+        file = self.home.path / "marks.html"
+        file.write_text(
+            '<!DOCTYPE NETSCAPE-Bookmark-file-1>\n<DT><A HREF="https://site.test/marked" ADD_DATE="1614834367" '
+            'TAGS="birds">Marked</A>\n'
+        )
+        lines = [
+            {"url": "https://site.test/zoned", "bookmarked_at": "2021-03-04T06:06:07+01:00"},
+            {"url": "https://site.test/stamped", "timestamp": "1614834367.89"},
+            {"url": "https://site.test/wrong", "bookmarked_at": "last week"},
+        ]
+        jsonl = self.home.path / "marks.jsonl"
+        jsonl.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        self.addCleanup(shutil.rmtree, self.home.plugins / "marks")
+        self.home.hook(
+            "marks",
+            "on_Snapshot__60_marks.sh",
+            r"""[[ $url == */marked ]] || exit 0
+                echo '{"type":"Snapshot","url":"https://site.test/inner","bookmarked_at":"2020-01-02 03:04:05"}'""",
+        )
+        crawl = self.add("--depth", "1", file, jsonl)["id"]
+        self.work()
+        pages = {s["url"].rpartition("/")[2]: s for s in self.records("list", "snapshots", "--crawl", crawl)}
+        self.assertEqual(
+            {name: (s["bookmarked_at"] or "")[:19] for name, s in pages.items()},
+            {
+                "marked": "2021-03-04T05:06:07",
+                "zoned": "2021-03-04T05:06:07",
+                "stamped": "2021-03-04T05:06:07",
+                "wrong": "",
+                "inner": "2020-01-02T03:04:05",
+            },
+        )
+        # It is in the files, too, from which a lost database is restored.
+        index = self.home.data / "archive" / pages["marked"]["directory"] / "index.jsonl"
+        first = json.loads(index.read_text().splitlines()[0])
+        self.assertEqual(first["bookmarked_at"][:19], "2021-03-04T05:06:07")
+        again = self.records("retry", pages["marked"]["id"])[0]["id"]
+        self.work()
+        [page] = self.records("list", "snapshots", "--crawl", again)
+        self.assertEqual(page["bookmarked_at"][:19], "2021-03-04T05:06:07")
 
     def test_labels_do_not_grow(self):
         crawl = self.add("--label", "Once", "https://site.test/label")["id"]
@@ -267,7 +411,7 @@ class Adding(Case):
         crawl = self.add("https://site.test/together")["id"]
         for verb in (
             ["pause", crawl, "ffffffffffff"],
-            ["tag", crawl, "ffffffffffff", "--add", "x"],
+            ["edit", crawl, "ffffffffffff", "--tag", "x"],
             ["priority", "5", crawl, "ffffffffffff"],
             ["keep", "1d", crawl, "ffffffffffff"],
         ):
@@ -372,7 +516,7 @@ class Adding(Case):
             [record["type"] for record in self.home.run("why", "-", given=results).records], ["Why", "Why"]
         )
         for verb in (
-            ["tag", "-", "--add", "piped"],
+            ["edit", "-", "--tag", "piped"],
             ["priority", "5", "-"],
             ["keep", "90d", "-"],
             ["remove", "--yes", "-"],

@@ -82,7 +82,7 @@ class Lists(Case):
         self.assertEqual(
             self.records("show", "http://one.test/good")[0]["id"], self.records("list", "-n", "1")[0]["id"]
         )
-        self.check_error(self.home.run("tag", "Both", "--add", "x"), REFUSED, "more than one crawl", "the newest is")
+        self.check_error(self.home.run("edit", "Both", "--tag", "x"), REFUSED, "more than one crawl", "the newest is")
         self.check_error(self.home.run("show", "http://three.test/"), REFUSED, "http://three.test/")
 
     def test_totals_and_types(self):

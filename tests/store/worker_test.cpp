@@ -50,6 +50,9 @@ TEST_CASE("joining again with the same id is a repeat while the process runs, an
   store::worker_join(stage.connection, process, 30s);
   CHECK(stage.value("select count(*) from holdfast.process") == "1");
   CHECK(stage.value("select count(*) from holdfast.machine") == "1");
+  CHECK(stage.value(
+            "select string_agg(event || ' ' || detail, ', ') from holdfast.v_event where lifecycle = 'process'") ==
+        "join worker on host.test");
   stage.expire(process.id);
   CHECK(store::lapse_workers(stage.connection) == 0);
   CHECK(refusal([&] { store::worker_join(stage.connection, process, 30s); }) == pg::kLeaseLapsed);

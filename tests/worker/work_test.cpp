@@ -108,6 +108,44 @@ TEST_CASE("background hooks alone get the time they need") {
   CHECK(read_file(stage.published(WorkerStage::url("page")) / "slow/done.txt") == "done\n");
 }
 
+TEST_CASE("a page whose time is over is sealed with what it has: hooks that run are ended, the others skipped") {
+  WorkerStage stage;
+  stage.options.snapshot_timeout = 1500ms;
+  stage.hook("first", "on_Snapshot__10_first.sh", "echo x >first.txt");
+  stage.hook("beside", "on_Snapshot__20_beside.daemon.bg.sh",
+             "trap 'exit 0' TERM; echo ready; echo y >beside.txt; for ((i = 0; i < 6000; i++)); do sleep 0.01; done");
+  stage.hook("slow", "on_Snapshot__30_slow.sh", "for ((i = 0; i < 6000; i++)); do sleep 0.01; done");
+  stage.hook("never", "on_Snapshot__40_never.sh", "echo z >never.txt");
+  stage.add({WorkerStage::url("page")});
+  stage.work();
+  CHECK(stage.table("select plugin, status, error from holdfast.v_result order by hook_name") ==
+        "first|succeeded|\nbeside|succeeded|\nslow|failed|killed by SIGTERM; the time of the page was over\n"
+        "never|skipped|the time of the page was over");
+  CHECK(stage.value("select outcome || ': ' || reason from holdfast.v_snapshot") ==
+        "partial: its time was over (worker.snapshot_timeout)");
+  stage.check_disk_and_rows();
+}
+
+TEST_CASE("what a hook says of its machine holds for the later hooks of its page, and for no other page") {
+  WorkerStage stage;
+  const auto plugin = [&](const std::string& name, const std::string& hook, const std::string& script) {
+    stage.hook(name, hook, script);
+    std::ofstream(stage.dir / "plugins" / name / "config.json")
+        << R"({"properties": {"OLDTOOL_BINARY": {"type": "string", "default": "oldtool"},
+                              "OLD_WORD": {"type": "string", "default": "none"}}})";
+  };
+  plugin("old", "on_Snapshot__10_old.sh",
+         "[[ $url == */one ]] || exit 0\n"
+         "echo '{\"type\":\"Machine\",\"config\":{\"OLD_WORD\":\"told\",\"LD_PRELOAD\":\"/tmp/evil.so\"}}'\n"
+         "echo '{\"type\":\"Binary\",\"name\":\"oldtool\",\"abspath\":\"/bin/true\",\"binprovider\":\"env\"}'");
+  plugin("say", "on_Snapshot__20_say.sh", "echo \"$OLD_WORD $OLDTOOL_BINARY ${LD_PRELOAD:-safe}\" >said.txt");
+  stage.options.slots = 1;
+  stage.add({WorkerStage::url("one"), WorkerStage::url("two")});
+  stage.work();
+  CHECK(read_file(stage.published(WorkerStage::url("one")) / "say/said.txt") == "told /bin/true safe\n");
+  CHECK(read_file(stage.published(WorkerStage::url("two")) / "say/said.txt") == "none oldtool safe\n");
+}
+
 TEST_CASE("each way a hook can end is told apart") {
   WorkerStage stage;
   stage.hook("a_good", "on_Snapshot__10_good.sh", "echo x >x.txt");

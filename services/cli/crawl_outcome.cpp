@@ -1,0 +1,50 @@
+#include "services/cli/crawl_outcome.hpp"
+
+#include "lib/archive/root.hpp"
+#include "lib/base/duration.hpp"
+#include "lib/store/view.hpp"
+#include "services/cli/output.hpp"
+#include "services/worker/crawl_page.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <iostream>
+
+namespace holdfast::cli {
+
+void print_crawl_outcome(Context& context, const std::string& crawl_id) {
+  auto& connection = context.connection();
+  if (context.json()) {
+    store::ListQuery query;
+    query.crawl_id = crawl_id;
+    query.limit = 100000;
+    for (const auto& line : store::list_json(connection, query)) {
+      auto json = nlohmann::ordered_json{{"type", "Snapshot"}};
+      json.update(nlohmann::ordered_json::parse(line));
+      std::cout << json.dump() << '\n';
+    }
+    query.view = "crawls";
+    for (const auto& line : store::list_json(connection, query)) {
+      auto json = nlohmann::ordered_json{{"type", "Crawl"}};
+      json.update(nlohmann::ordered_json::parse(line));
+      json["page"] = archive::shown(context.archive_root(), worker::crawl_page_path(crawl_id));
+      std::cout << json.dump() << '\n';
+    }
+    std::cout.flush();
+    return;
+  }
+  const auto crawl = store::crawl(connection, crawl_id);
+  std::cout << "crawl " << crawl_id << ": " << (crawl.status == "sealed" ? crawl.outcome : crawl.status) << ", "
+            << crawl.total << (crawl.total == 1 ? " snapshot" : " snapshots") << ", "
+            << base::format_size(static_cast<std::uint64_t>(crawl.bytes));
+  if (crawl.partial > 0) std::cout << ", " << crawl.partial << " partial";
+  if (crawl.failed > 0) std::cout << ", " << crawl.failed << " failed";
+  if (crawl.cancelled > 0) std::cout << ", " << crawl.cancelled << " cancelled";
+  if (!crawl.stop_reason.empty()) std::cout << " (stopped by " << crawl.stop_reason << ")";
+  std::cout << '\n';
+  if (crawl.status == "sealed")
+    std::cout << "  page: " << archive::shown(context.archive_root(), worker::crawl_page_path(crawl_id)) << '\n';
+  std::cout << "  more: holdfast show " << crawl_id << std::endl;
+}
+
+} // namespace holdfast::cli
