@@ -203,14 +203,14 @@ create or replace function holdfast.claim_default_lane(
 -- looks from the start when that does not fill its room, and in one claim of a hundred, to find what a failed
 -- claim left.
 declare
-  v_in_order constant boolean := not p_newest and p_top_n <= p_room;
+  v_in_order constant boolean := not p_newest and p_top_n <= p_room and p_only is null;
   v_low timestamptz := case when random() < 0.01 then '-infinity' else p_queue.low_at end;
   v_ids uuid[] := '{}';
   v_due record;
 begin
   loop
     if v_in_order then
-      v_due := holdfast.claim_due(p_queue.crawl_id, '', v_low, p_room - cardinality(v_ids), p_only);
+      v_due := holdfast.claim_due(p_queue.crawl_id, '', v_low, p_room - cardinality(v_ids));
     else
       v_due := holdfast.claim_pick(p_queue.crawl_id, '', p_room - cardinality(v_ids), p_newest, p_top_n,
                                     p_only);
@@ -224,7 +224,6 @@ begin
     end if;
   end loop;
   if v_in_order
-     and p_only is null -- else it has passed over due rows
      and cardinality(v_ids) = p_room
      and p_queue.low_moved_at < clock_timestamp() - interval '100 milliseconds' then
     update holdfast.crawl_queue
@@ -240,7 +239,7 @@ begin
 end $$;
 
 create or replace function holdfast.claim_due(
-    p_crawl uuid, p_lane text, p_low timestamptz, p_room integer, p_only uuid[],
+    p_crawl uuid, p_lane text, p_low timestamptz, p_room integer,
     out ids uuid[], out limited text[], out last_at timestamptz)
   language plpgsql as $$
 -- Locks due snapshots of a lane, the earliest first. limited: hosts of rows in the default lane that have got
@@ -259,7 +258,6 @@ begin
               and q.owner_id is null
               and q.retry_at >= p_low
               and q.retry_at <= clock_timestamp()
-              and (p_only is null or q.snapshot_id = any (p_only))
             order by q.retry_at
             limit p_room
             for update skip locked) d;
@@ -269,21 +267,22 @@ create or replace function holdfast.claim_pick(
     p_crawl uuid, p_lane text, p_room integer, p_newest boolean, p_top_n integer, p_only uuid[],
     out ids uuid[], out limited text[], out last_at timestamptz)
   language plpgsql as $$
--- As claim_due, in another order: the newest first, or at random among the first p_top_n of either order.
--- Looks at twice as many as needed: other claims will have locked some.
+-- As claim_due, in another order: the newest first, or at random among the first p_top_n of either order; or
+-- just those of p_only. Looks at twice as many as needed: other claims will have locked some.
 declare
   v_now constant timestamptz := clock_timestamp();
   v_some constant integer := greatest(p_top_n, 2 * p_room + 8);
   v_seen uuid[];
 begin
-  if p_newest then
+  if p_only is not null then
+    v_seen := p_only;
+  elsif p_newest then
     v_seen := array(select q.snapshot_id
                       from holdfast.snapshot_queue q
                       where q.crawl_id = p_crawl
                         and q.lane = p_lane
                         and q.owner_id is null
                         and q.retry_at <= v_now
-                        and (p_only is null or q.snapshot_id = any (p_only))
                       order by q.retry_at desc
                       limit v_some);
   else
@@ -293,11 +292,10 @@ begin
                         and q.lane = p_lane
                         and q.owner_id is null
                         and q.retry_at <= v_now
-                        and (p_only is null or q.snapshot_id = any (p_only))
                       order by q.retry_at
                       limit v_some);
   end if;
-  if p_top_n > p_room then
+  if p_only is null and p_top_n > p_room then
     v_seen := array(select u.id
                       from unnest(v_seen[:p_top_n]) u(id)
                       order by random()

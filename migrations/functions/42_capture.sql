@@ -243,6 +243,27 @@ $$;
 comment on function holdfast.replay_judged(uuid, jsonb) is
   'Stores how a sealed snapshot replays; returns its score.';
 
+create or replace function holdfast.replays_due(p_every integer, p_limit integer)
+  returns table (snapshot_id uuid, url text, created_at timestamptz, directory text, manifest_sha256 text)
+  language sql stable as $$
+  -- By the last digits of their ids, so that all who ask take the same sample. Without a capture there is
+  -- nothing to replay.
+  select s.id, s.url, s.created_at, e.directory, e.manifest_sha256
+    from holdfast.snapshot_sealed e
+    join holdfast.snapshot s on s.id = e.snapshot_id and s.crawl_id = e.crawl_id
+    where e.sealed_at > statement_timestamp() - interval '1 day'
+      and ('x' || right(e.snapshot_id::text, 7))::bit(28)::integer % p_every = 0
+      and not exists (select
+                        from holdfast.replay_quality q
+                        where q.snapshot_id = e.snapshot_id and q.crawl_id = e.crawl_id)
+      and exists (select
+                    from holdfast.capture c
+                    where c.snapshot_id = e.snapshot_id and c.crawl_id = e.crawl_id)
+    order by e.sealed_at desc limit p_limit
+$$;
+comment on function holdfast.replays_due(integer, integer) is
+  'Of p_every snapshots sealed within a day one, unless it was replayed: the newest, for holdfast verify.';
+
 create or replace function holdfast.replay_score(p_snapshot uuid)
   returns real language sql stable as $$
   select v.score from holdfast.v_replay_quality v where v.snapshot_id = p_snapshot limit 1

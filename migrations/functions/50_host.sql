@@ -130,10 +130,10 @@ begin
   end if;
   if v_free > 0 or v_cap is null then
     v_room := least(p_room, v_free, case when v_delay > '0' then 1 end);
-    if p_newest or p_top_n > v_room then
+    if p_only is not null or p_newest or p_top_n > v_room then
       v_due := holdfast.claim_pick(p_crawl, p_host.name, v_room, p_newest, p_top_n, p_only);
     else
-      v_due := holdfast.claim_due(p_crawl, p_host.name, '-infinity', v_room, p_only);
+      v_due := holdfast.claim_due(p_crawl, p_host.name, '-infinity', v_room);
     end if;
     v_ids := holdfast.claim_take(p_worker, p_crawl, v_due.ids);
   end if;

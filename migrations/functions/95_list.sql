@@ -56,7 +56,7 @@ $$;
 comment on function holdfast.list_crawls(uuid, text, text, text, bigint, text, timestamptz, uuid) is
   'Crawls: holdfast list crawls.';
 
-create or replace function holdfast.list_crawl_rank(p_order text, p_crawl holdfast.v_crawl)
+create or replace function holdfast.crawl_rank(p_order text, p_crawl holdfast.v_crawl)
   returns bigint language sql immutable as $$
   select case p_order
            when 'failed' then p_crawl.failed
@@ -65,7 +65,7 @@ create or replace function holdfast.list_crawl_rank(p_order text, p_crawl holdfa
            when 'total' then p_crawl.total
          end
 $$;
-comment on function holdfast.list_crawl_rank(text, holdfast.v_crawl) is
+comment on function holdfast.crawl_rank(text, holdfast.v_crawl) is
   'What crawls are ordered by: failed, open, size or total.';
 
 create or replace function holdfast.list_crawls_by(p_order text,
@@ -76,14 +76,14 @@ create or replace function holdfast.list_crawls_by(p_order text,
     where (p_status is null or v.status = p_status) and (p_outcome is null or v.outcome = p_outcome)
       and holdfast.has_part(v.first_url, p_url) and (p_tag is null or p_tag = any (v.tags))
       and (p_before is null
-           or (holdfast.list_crawl_rank(p_order, v), v.id)
-              < (select holdfast.list_crawl_rank(p_order, b), b.id
+           or (holdfast.crawl_rank(p_order, v), v.id)
+              < (select holdfast.crawl_rank(p_order, b), b.id
                    from holdfast.v_crawl b
                    where b.id = p_before))
-    order by holdfast.list_crawl_rank(p_order, v) desc, v.id desc limit p_limit
+    order by holdfast.crawl_rank(p_order, v) desc, v.id desc limit p_limit
 $$;
 comment on function holdfast.list_crawls_by(text, text, text, text, text, uuid, bigint) is
-  'Crawls, those with the most (list_crawl_rank) first; behind the crawl p_before.';
+  'Crawls, those with the most (crawl_rank) first; behind the crawl p_before.';
 
 create or replace function holdfast.snapshots_found(
     p_crawl uuid, p_url text, p_host text, p_tag text, p_before uuid, p_limit bigint)

@@ -14,15 +14,17 @@ create or replace function holdfast.entry_points()
   select unnest(e.names::text[]), e.roles, e.as_owner
     from (values
       ('holdfast_reader, holdfast_operator, holdfast_worker', false, '{
-        retry_at_max, new_uuid, scope_refusal, url_matches, has_part, kept_directory, kept_file}'),
+        retry_at_max, new_uuid, scope_refusal, url_matches, has_part, crawl_rank, kept_directory,
+        kept_file}'),
       ('holdfast_reader, holdfast_operator, holdfast_worker', true, '{
         find, why, why_webhook, search, search_query, search_names, search_window, texts_missing,
-        crawl_snapshots, crawl_entries, crawl_seeds, crawl_next, next_work, work_left, sealed_files,
+        crawl_snapshots, crawl_entries, crawl_seeds, crawl_next, next_work, work_left, crawl_unfinished,
+        sealed_files,
         directories_unknown, metrics, worker_metrics, hook_cost,
         check_invariants, reference, schedule_find, schedule_next, schedule_times, crawls_expired,
         schema_minimum, token_check, captures, captures_closest, captures_of, export_snapshots,
-        replay_score, originals_of,
-        list_snapshots, list_results, list_events, list_events_after, page_due_latest}'),
+        replay_score, replays_due, originals_of,
+        list_snapshots, list_results, list_failures, list_events, list_events_after, page_due_latest}'),
       ('holdfast_worker', true, '{
         worker_join, worker_beat, worker_hooks, worker_turn, worker_leave, worker_gone, claim, finish,
         lapse_workers, archive_begun, control_apply, log_level_of, crawl_claim, crawl_expand, crawl_release,

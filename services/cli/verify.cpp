@@ -10,6 +10,7 @@
 #include "lib/store/view.hpp"
 #include "services/cli/input.hpp"
 #include "services/cli/output.hpp"
+#include "services/cli/signals.hpp"
 #include "services/cli/unknown_directories.hpp"
 #include "services/cli/verbs.hpp"
 #include "services/cli/verify_replay.hpp"
@@ -17,7 +18,10 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include <sys/resource.h>
+
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <iostream>
 #include <optional>
@@ -26,11 +30,14 @@ namespace holdfast::cli {
 
 namespace {
 
+constexpr std::chrono::seconds kReplayPoll{10};
+
 struct VerifyOptions {
   std::vector<std::string> ids; // crawls or snapshots, whole or shortened
   bool all{false};
   bool collect{false}; // remove what lost attempts left beside them
   bool replay{false};
+  bool follow{false};
   int every{1};         // of the snapshots that are replayed
   std::string pictures; // where their screenshots go
 };
@@ -138,14 +145,31 @@ int verify_replay(Context& context, const VerifyOptions& options, const archive:
   return told.failed == 0 ? base::kExitSuccess : base::kExitFailedWork;
 }
 
+// At the lowest priority, which Chromium inherits, until a signal comes.
+int follow_replays(Context& context, const VerifyOptions& options, const archive::Root& root) {
+  ::setpriority(PRIO_PROCESS, 0, 19);
+  ReplayCheck check(context, root, options.pictures);
+  Replayed told;
+  while (!told_to_end()) {
+    // One at a time: the next newest may have been sealed meanwhile, or replayed by another process.
+    const auto due = store::replays_due(context.connection(), options.every, 1);
+    if (due.empty())
+      told_to_end_within(kReplayPoll);
+    else
+      replay_one(context, check, due.front(), told);
+  }
+  return base::kExitInterrupted;
+}
+
 // 1 if any file is missing, changed, unreadable, or should not be there, if the index of the WARC files is wrong, or if
 // a snapshot's directory has no row.
 int verify(Context& context, const VerifyOptions& options) {
-  if (options.ids.empty() != options.all)
+  if (!options.follow && options.ids.empty() != options.all)
     throw base::Error(base::ErrorClass::usage, "nothing to verify: name crawls or snapshots, or use --all",
                       "holdfast verify ID..., or holdfast verify --all");
   auto& connection = context.connection();
   const auto root = archive::Root::open(context.archive_root(), store::collection_id(connection), false);
+  if (options.follow) return follow_replays(context, options, root);
   std::vector<std::optional<std::string>> targets;
   if (options.all) targets.emplace_back(std::nullopt);
   for (const auto& id : read_ids(options.ids))
@@ -199,14 +223,20 @@ int verify(Context& context, const VerifyOptions& options) {
 
 Action verify_verb(CLI::App& command) {
   const auto options = std::make_shared<VerifyOptions>();
-  command.add_option("ids", options->ids, "Crawls or snapshots; - reads them from standard input");
-  command.add_flag("--all", options->all, "Everything");
+  const auto ids = command.add_option("ids", options->ids, "Crawls or snapshots; - reads them from standard input");
+  const auto all = command.add_flag("--all", options->all, "Everything");
   command.add_flag("--collect", options->collect, "Also remove files of lost attempts");
   const auto replay = command.add_flag(
       "--replay", options->replay, "Open each from its WARC files, without a network, and compare it with the capture");
   command.add_option("--every", options->every, "Replay only one of so many snapshots")
       ->check(CLI::PositiveNumber)
       ->needs(replay);
+  command
+      .add_flag("--follow", options->follow,
+                "Replay what is sealed, also what was on this day, at the lowest priority, until it is stopped")
+      ->needs(replay)
+      ->excludes(ids)
+      ->excludes(all);
   command.add_option("--pictures", options->pictures, "Keep the screenshots of capture and replay in this directory")
       ->needs(replay);
   return [options](Context& context) { return verify(context, *options); };

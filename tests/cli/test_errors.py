@@ -74,7 +74,7 @@ class CommandLine(Case):
             (["shell"], "holdfast psql"),
             (["install"], "holdfast doctor"),
             (["oneshot", URL], "holdfast add URL"),
-            (["plugins"], "holdfast doctor"),
+            (["plugin"], "holdfast plugins list"),
             (["config", "--set", "TIMEOUT=60"], "holdfast.yaml"),
             (["schedule", "lsit"], "did you mean holdfast schedule list?"),
             (["host", "frobnicate"], "set|forget|list"),

@@ -273,6 +273,17 @@ class Replay(Case):
         self.assertIn("like the capture", page)
         self.assertEqual(len(self.replays("--every", "2")), 1)
 
+    def test_what_is_sealed_is_replayed_at_the_lowest_priority(self):
+        self.sql("delete from holdfast.replay_quality")
+        following = self.home.start("verify", "--replay", "--follow")
+        judged = ("psql", "-Atc", "select count(*) from holdfast.v_replay_quality where score > 0.999")
+        until("both are replayed", lambda: self.home.run(*judged).out.strip() == "2", 120)
+        self.assertEqual(os.getpriority(os.PRIO_PROCESS, following.pid), 19)
+        following.terminate()
+        told = self.home.finish(following)
+        self.assertEqual(told.code, 130, str(told))
+        self.assertEqual(told.out.count('"Replay"'), 2, str(told))  # none of them twice
+
     def captured(self):
         """Of each page: its name, the time of its capture and its screenshot."""
         for name in ("index.html", "storm.html"):

@@ -194,6 +194,7 @@ std::vector<BadRow> bad_rows() {
       {"host", "insert into holdfast.snapshot (id, crawl_id, url, url_hash) select gen_random_uuid(), id, u, "
                "sha256(convert_to(u, 'UTF8')) from holdfast.crawl, (values ('https://user@site.test/')) v(u)"},
       {"snapshot_depth", "update holdfast.snapshot set depth = 17"},
+      {"snapshot_given_title", "update holdfast.snapshot set given_title = ''"},
       {"snapshot_found_on_or_parent", "update holdfast.snapshot set parent_id = id, found_on = url"},
       {"snapshot_queue_pkey", "insert into holdfast.snapshot_queue select * from holdfast.snapshot_queue"},
       {"snapshot_queue_status", queue("status = 'sealed' where owner_id is null")},

@@ -43,7 +43,7 @@ class Egress(WorkerCase):
         program = home.command
         prefix = ["unshare", "--net", "--mount", sys.executable, "-B", SMALL_WEB, home.path, user, group]
         if docker:
-            prefix += [sys.executable, "-B", DOCKER_PROFILE]
+            prefix += ["/usr/bin/python3", "-B", DOCKER_PROFILE]
             home.environment["CHROME_SANDBOX"] = "false"
         home.command = lambda *words: [*map(str, prefix), *program(*words)]
         identity, home.identity = home.identity, {}  # the prefix changes the user

@@ -17,7 +17,7 @@ constexpr int kCrawlsOfPage = 100;
 constexpr std::array kCrawlStatuses = {"", "queued", "started", "paused", "sealed"};
 constexpr std::array kCrawlOutcomes = {"", "succeeded", "partial", "failed", "cancelled"};
 struct Order {
-  const char *value, *name; // value: of holdfast.list_crawl_rank()
+  const char *value, *name; // value: of holdfast.crawl_rank()
 };
 constexpr Order kOrders[] = {
     {"", "newest"}, {"failed", "most failed"}, {"open", "most open"}, {"size", "largest"}, {"total", "most pages"}};
