@@ -268,7 +268,6 @@ comment on column holdfast.v_duty.due_in is 'How long until it is due; below zer
 
 create or replace function holdfast.crawl_unfinished(p_crawl holdfast.crawl)
   returns boolean language sql stable as $$
-  -- Whether anything of a crawl is left, due now or later, that is not paused and of no paused host.
   select p_crawl.status in ('queued', 'started')
      and (p_crawl.owner_id is not null or p_crawl.seeds_left > 0
           or p_crawl.retry_at < holdfast.retry_at_max()
@@ -278,6 +277,9 @@ create or replace function holdfast.crawl_unfinished(p_crawl holdfast.crawl)
                          and (q.owner_id is not null
                               or q.host <> all (array(select h.name from holdfast.host h where h.paused)))))
 $$;
+
+comment on function holdfast.crawl_unfinished(holdfast.crawl) is
+  'Whether anything of a crawl is left, due now or later, that is not paused and of no paused host.';
 
 create or replace function holdfast.work_left(p_crawls uuid[], p_snapshots uuid[])
   returns boolean language sql stable as $$
