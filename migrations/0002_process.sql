@@ -42,7 +42,7 @@ create table holdfast.process (
   stats jsonb not null default '{}',
   ended_at timestamptz, exit_code integer, exit_reason text,
   constraint process_status check (status in ('running', 'exited')),
-  constraint process_type_known check (process_type in ('runner', 'worker')),
+  constraint process_type_known check (process_type in ('runner', 'worker', 'serve', 'command')),
   constraint process_exited_has_end check ((status = 'exited') = (ended_at is not null)),
   constraint process_request_known check (request in ('drain', 'stop', 'leave')),
   constraint process_lease_has_beat check (lease_until is null or beat_at is not null),
@@ -50,7 +50,7 @@ create table holdfast.process (
   constraint process_log_level check (log_level in ('trace', 'debug', 'info', 'warn', 'error', 'off'))
 ) with (fillfactor = 50);
 comment on table holdfast.process is
-  'Workers and runners, past and present. One lease covers all that one holds.';
+  'Workers, runners, servers and long commands, past and present. One lease covers all that one holds.';
 comment on column holdfast.process.id is
   'One incarnation: a process that lost its lease joins again with a new id.';
 comment on column holdfast.process.machine_id is 'Where it runs.';
@@ -62,9 +62,11 @@ comment on column holdfast.process.pid_namespace is
 comment on column holdfast.process.start_ticks is
   'Start in clock ticks since boot (/proc/PID/stat field 22).';
 comment on column holdfast.process.parent_id is 'The process that started it, if that one is in this table.';
-comment on column holdfast.process.process_type is 'worker or runner.';
+comment on column holdfast.process.process_type is
+  'worker, runner, serve, or command (an import, an export, a verification).';
 comment on column holdfast.process.worker_type is
-  'Worker: all, crawl (expands seeds) or snapshot. Runner: worker_runner (holds the gate) or runner_waiting.';
+  'Worker: all, crawl (expands seeds) or snapshot. Runner: worker_runner (holds the gate) or runner_waiting. '
+  'serve: where it listens. command: its verb.';
 comment on column holdfast.process.label is 'For people: "worker on host pid 123".';
 comment on column holdfast.process.version is 'Version of its program.';
 comment on column holdfast.process.revision is
@@ -83,7 +85,7 @@ comment on column holdfast.process.paused_at is
 comment on column holdfast.process.paused_by is 'Who paused it, and why.';
 comment on column holdfast.process.log_level is 'Log level of this process; NULL: that of the collection.';
 comment on column holdfast.process.standby is
-  'A runner that waits for the holder to end instead of asking it to.';
+  'It waits for the one that leads, or that listens there, to end.';
 comment on column holdfast.process.epoch is 'Runner that holds the gate: number of its term.';
 comment on column holdfast.process.slots is 'How many snapshots it works on at once.';
 comment on column holdfast.process.stats is 'Its last report: held, free disk, why it does not claim.';

@@ -118,6 +118,7 @@ create table holdfast.snapshot_sealed (
   bytes bigint not null default 0, files bigint not null default 0,
   title text not null default '',
   http_status integer, mime text,
+  requests bigint, requests_refused bigint, received_bytes bigint,
   attempts integer not null default 0, lapses integer not null default 0,
   started_at timestamptz,
   sealed_at timestamptz not null default clock_timestamp(),
@@ -136,7 +137,8 @@ create table holdfast.snapshot_sealed (
   constraint snapshot_sealed_mime check (mime ~ '^[a-z0-9!#$&^_.+-]+/[a-z0-9!#$&^_.+-]+$'),
   constraint snapshot_sealed_directory check (
     directory is null or holdfast.is_attempt_directory(directory, snapshot_id, fence)),
-  constraint snapshot_sealed_numbers check (least(fence, bytes, files, attempts, lapses) >= 0)
+  constraint snapshot_sealed_numbers check (least(fence, bytes, files, attempts, lapses) >= 0),
+  constraint snapshot_sealed_traffic check (least(requests, requests_refused, received_bytes) >= 0)
 );
 comment on table holdfast.snapshot_sealed is
   'How each snapshot ended. Never changes: this row is the commit.';
@@ -157,6 +159,12 @@ comment on column holdfast.snapshot_sealed.title is 'Title found on the page.';
 comment on column holdfast.snapshot_sealed.http_status is
   'HTTP status of the page; with 400 and above its outcome is failed. NULL: unknown.';
 comment on column holdfast.snapshot_sealed.mime is 'Media type of that answer, without parameters.';
+comment on column holdfast.snapshot_sealed.requests is
+  'Requests of its hooks, as the egress proxy counted them: a TLS connection counts once. The crawl''s browser '
+  'counts apart. NULL: its hooks did not go through the proxy.';
+comment on column holdfast.snapshot_sealed.requests_refused is
+  'Of these, those that the proxy refused: private addresses, above all.';
+comment on column holdfast.snapshot_sealed.received_bytes is 'Bytes that its hooks received through the proxy.';
 comment on column holdfast.snapshot_sealed.attempts is 'Attempts spent.';
 comment on column holdfast.snapshot_sealed.lapses is 'Workers that lapsed while they had it.';
 comment on column holdfast.snapshot_sealed.started_at is 'When that attempt was claimed; NULL: it never was.';
@@ -221,7 +229,9 @@ create type holdfast.finished_page as (
   snapshot uuid, crawl uuid, fence bigint,
   ending text, outcome text, reason text, delay_ms bigint, spend boolean,
   directory text, manifest text, bytes bigint, files bigint, title text, tags text[],
-  links jsonb, results jsonb, http_status integer, mime text, captures jsonb
+  links jsonb, results jsonb, http_status integer, mime text, captures jsonb,
+  originals jsonb, bytes_saved bigint,
+  requests bigint, requests_refused bigint, received_bytes bigint
 );
 comment on type holdfast.finished_page is
   'A page that a worker has finished: one element of the argument of finish().';

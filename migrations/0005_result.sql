@@ -12,12 +12,15 @@ create table holdfast.archive_result (
   exit_code integer, exit_signal integer,
   wall_ms bigint, user_ms bigint, system_ms bigint,
   peak_memory_bytes bigint, read_bytes bigint, written_bytes bigint,
+  started_with jsonb,
   constraint archive_result_pkey primary key (snapshot_id, crawl_id, fence, plugin, hook_name),
   constraint archive_result_snapshot foreign key (snapshot_id, crawl_id)
     references holdfast.snapshot (id, crawl_id) on delete cascade,
   constraint archive_result_status check (status in ('succeeded', 'failed', 'skipped', 'noresults')),
   constraint archive_result_failure_has_error check (status <> 'failed' or error <> ''),
   constraint archive_result_files_array check (jsonb_typeof(output_files) = 'array'),
+  constraint archive_result_started_with check (
+    jsonb_typeof(started_with) = 'object' and length(started_with::text) <= 16384),
   constraint archive_result_numbers check (
     least(fence, output_bytes, wall_ms, user_ms, system_ms, peak_memory_bytes, read_bytes, written_bytes)
       >= 0)
@@ -50,6 +53,8 @@ comment on column holdfast.archive_result.peak_memory_bytes is
   'Largest resident set of one of its processes.';
 comment on column holdfast.archive_result.read_bytes is 'Bytes read from storage.';
 comment on column holdfast.archive_result.written_bytes is 'Bytes written to storage.';
+comment on column holdfast.archive_result.started_with is
+  'What a hook that failed was started with: {command, directory, environment}, without secrets.';
 create index archive_result_failed on holdfast.archive_result (ended_at) where status = 'failed';
 comment on index holdfast.archive_result_failed is 'The latest failures.';
 create index archive_result_unusual on holdfast.archive_result (status, snapshot_id, crawl_id)
@@ -64,6 +69,7 @@ create unlogged table holdfast.running_hook (
   background boolean not null default false,
   pid integer,
   started_at timestamptz not null, timeout_ms bigint, no_progress_since timestamptz,
+  started_with jsonb,
   constraint running_hook_pkey primary key (snapshot_id, plugin, hook_name)
 ) with (fillfactor = 50);
 comment on table holdfast.running_hook is
@@ -81,5 +87,7 @@ comment on column holdfast.running_hook.started_at is 'When it was started.';
 comment on column holdfast.running_hook.timeout_ms is 'Time it may take, in milliseconds.';
 comment on column holdfast.running_hook.no_progress_since is
   'Since when it has neither computed nor written.';
+comment on column holdfast.running_hook.started_with is
+  'What it was started with: {command, directory, environment}, without secrets; NULL in its first second.';
 create index running_hook_by_process on holdfast.running_hook (process_id);
 comment on index holdfast.running_hook_by_process is 'What a worker runs.';

@@ -43,6 +43,7 @@ create table holdfast.session_hook (
   exit_code integer, exit_signal integer,
   wall_ms bigint, user_ms bigint, system_ms bigint,
   peak_memory_bytes bigint, read_bytes bigint, written_bytes bigint,
+  started_with jsonb,
   constraint session_hook_pkey primary key (session_id, plugin, hook_name),
   constraint session_hook_status check (status in ('started', 'succeeded', 'failed', 'skipped', 'noresults')),
   constraint session_hook_ended check ((status = 'started') = (ended_at is null))
@@ -68,3 +69,5 @@ comment on column holdfast.session_hook.system_ms is 'System CPU time of its pro
 comment on column holdfast.session_hook.peak_memory_bytes is 'Largest resident set of one of its processes.';
 comment on column holdfast.session_hook.read_bytes is 'Bytes read from storage.';
 comment on column holdfast.session_hook.written_bytes is 'Bytes written to storage.';
+comment on column holdfast.session_hook.started_with is
+  'What it was started with: {command, directory, environment}, without secrets.';

@@ -35,6 +35,13 @@ comment on column holdfast.capture.mime is
 comment on column holdfast.capture.digest is 'Digest of the payload, as sha1:...';
 create index capture_by_url on holdfast.capture (url_key, at);
 comment on index holdfast.capture_by_url is 'Captures of a URL, of a host, or of what begins with a URL.';
+-- A payload is known by its URL and digest. The hash of both is small and quick to compare.
+create index capture_payload on holdfast.capture (hashtextextended(url_key || ' ' || digest, 0))
+  where mime <> 'warc/revisit';
+comment on index holdfast.capture_payload is 'Records that hold a payload.';
+create index capture_revisit on holdfast.capture (hashtextextended(url_key || ' ' || digest, 0))
+  where mime = 'warc/revisit';
+comment on index holdfast.capture_revisit is 'Revisit records that refer to a payload.';
 
 create table holdfast.kept_capture (
   snapshot_id uuid not null, position integer not null,
@@ -45,14 +52,13 @@ create table holdfast.kept_capture (
   at timestamptz not null,
   url text not null,
   status integer, mime text not null, digest text not null,
-  constraint kept_capture_pkey primary key (snapshot_id, crawl_id, position),
-  constraint kept_capture_crawl foreign key (crawl_id) references holdfast.crawl (id) on delete cascade
+  constraint kept_capture_pkey primary key (snapshot_id, crawl_id, position)
 );
 comment on table holdfast.kept_capture is
   'A record of a removed snapshot to which revisit records of other snapshots refer. Kept until these are gone.';
 comment on column holdfast.kept_capture.snapshot_id is 'The removed snapshot. No foreign key: it is gone.';
 comment on column holdfast.kept_capture.position is 'Which of its kept records: 1, 2, ...';
-comment on column holdfast.kept_capture.crawl_id is 'Its crawl, as that of what refers to it.';
+comment on column holdfast.kept_capture.crawl_id is 'Its crawl. No foreign key: it may be gone too.';
 comment on column holdfast.kept_capture.source_file is 'The WARC file that held it, below the archive root.';
 comment on column holdfast.kept_capture.source_offset is 'Where it began there.';
 comment on column holdfast.kept_capture.record_length is 'Bytes that it takes.';
@@ -66,8 +72,8 @@ comment on column holdfast.kept_capture.mime is 'As capture.mime.';
 comment on column holdfast.kept_capture.digest is 'As capture.digest.';
 create index kept_capture_by_url on holdfast.kept_capture (url_key, at);
 comment on index holdfast.kept_capture_by_url is 'As capture_by_url.';
-create index kept_capture_of_crawl on holdfast.kept_capture (crawl_id);
-comment on index holdfast.kept_capture_of_crawl is 'What a crawl keeps.';
+create index kept_capture_payload on holdfast.kept_capture (hashtextextended(url_key || ' ' || digest, 0));
+comment on index holdfast.kept_capture_payload is 'As capture_payload.';
 
 create table holdfast.replay_quality (
   snapshot_id uuid not null, crawl_id uuid not null,

@@ -45,6 +45,10 @@ Fd open_output(int top, const TreeEntry& entry, struct stat& status) {
 
 } // namespace
 
+std::vector<std::string> tidy(const std::filesystem::path& attempt, Cancelled cancelled) {
+  return tidy_tree(open_own_directory(attempt).get(), attempt, 0, cancelled).lost;
+}
+
 ScanReport scan_outputs(const std::filesystem::path& directory, const ScanLimits& limits) {
   const Fd top = open_own_directory(directory);
   ScanReport report;
@@ -123,12 +127,12 @@ void drop_outputs(const std::filesystem::path& directory) {
 }
 
 void remove_directory(const std::filesystem::path& directory) {
-  remove_tree_at(open_directory(directory.parent_path()).get(), directory.filename().native(), directory.native());
+  remove_tree_at(open_own_parent(directory).get(), directory.filename().native(), directory.native());
 }
 
 void remove_attempt(const std::filesystem::path& attempt) {
   const auto parent = attempt.parent_path();
-  if (const Fd above = open_directory(parent.parent_path());
+  if (const Fd above = open_own_parent(parent);
       ::faccessat(above.get(), parent.filename().c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
     remove_tree_at(open_own_directory(parent).get(), attempt.filename().native(), attempt.native());
     ::unlinkat(above.get(), parent.filename().c_str(), AT_REMOVEDIR); // only if no other attempt is there

@@ -47,6 +47,10 @@ struct ScanReport {
 // 3000 bytes there, is removed and named.
 ScanReport scan_outputs(const std::filesystem::path& directory, const ScanLimits& limits = {});
 
+// Does the same to a whole attempt, for what lies outside of the plugins' directories. Returns what is removed because
+// its path is too long or too deep.
+std::vector<std::string> tidy(const std::filesystem::path& attempt, const std::atomic<bool>* cancelled = nullptr);
+
 // What lies below one name in an attempt's directory, measured without reading any file. A file with several names
 // counts for each, since each gets a body of its own.
 struct Weight {

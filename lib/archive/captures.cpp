@@ -4,6 +4,7 @@
 #include "lib/archive/published.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/json_text.hpp"
+#include "lib/base/read_at.hpp"
 #include "lib/base/utf8.hpp"
 #include "lib/warc/capture.hpp"
 
@@ -22,10 +23,6 @@ namespace holdfast::archive {
 namespace {
 
 constexpr std::size_t kMostProblems = 20;
-
-bool is_warc(std::string_view path) {
-  return (path.ends_with(".warc.gz") || path.ends_with(".warc")) && base::is_utf8(path);
-}
 
 class Collector {
 public:
@@ -134,6 +131,10 @@ private:
 
 } // namespace
 
+bool is_warc(std::string_view path) {
+  return (path.ends_with(".warc.gz") || path.ends_with(".warc")) && base::is_utf8(path);
+}
+
 Captures read_captures(const std::filesystem::path& attempt, Cancelled cancelled) {
   Collector collector(cancelled);
   each_file(attempt, is_warc, [&](int file, const std::string& path) { collector.read(file, path); });
@@ -156,13 +157,10 @@ bool keep_record(const Root& root, const std::string& from, std::uint64_t offset
   const auto end = offset + length;
   root.write_file(to, length, "application/gzip", [&](char* buffer, std::size_t room) {
     const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(room, end - offset));
-    for (;;) {
-      const auto got = ::pread(file.get(), buffer, most, static_cast<off_t>(offset));
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) throw_errno(errno, "read", from);
-      offset += static_cast<std::uint64_t>(got);
-      return static_cast<std::size_t>(got);
-    }
+    const auto got = base::read_at(file.get(), buffer, most, offset);
+    if (got < 0) throw_errno(errno, "read", from);
+    offset += static_cast<std::uint64_t>(got);
+    return static_cast<std::size_t>(got);
   });
   return true;
 }

@@ -9,11 +9,15 @@
 #include <atomic>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace holdfast::archive {
 
 inline constexpr std::size_t kMostCaptures = 20000; // of one attempt
+
+// Whether a file of an attempt is one by its name.
+bool is_warc(std::string_view path);
 
 struct Captures {
   std::string json; // the argument of holdfast.captures_add(): an array

@@ -2,6 +2,8 @@
 
 #include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/no_links.hpp"
+#include "lib/base/read_at.hpp"
 #include "lib/base/utf8.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/base/write_all.hpp"
@@ -99,10 +101,20 @@ Fd open_directory(const std::filesystem::path& directory) {
   return fd;
 }
 
+Fd open_own_parent(const std::filesystem::path& path) {
+  Fd fd = base::open_no_links(path.parent_path(), O_RDONLY | O_DIRECTORY);
+  if (!fd) throw_errno(errno, "open the directory", path.parent_path().native());
+  return fd;
+}
+
 Fd open_own_directory(const std::filesystem::path& directory) {
-  const auto open = [&] { return Fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)); };
-  Fd fd = open();
-  if (!fd && errno == EACCES && ::fchmodat(AT_FDCWD, directory.c_str(), 0700, AT_SYMLINK_NOFOLLOW) == 0) fd = open();
+  Fd fd = base::open_no_links(directory, O_RDONLY | O_DIRECTORY);
+  if (!fd && errno == EACCES) {
+    const Fd parent = open_own_parent(directory);
+    const auto name = directory.filename();
+    if (::fchmodat(parent.get(), name.c_str(), 0700, AT_SYMLINK_NOFOLLOW) == 0)
+      fd = open_directory_at(parent.get(), name);
+  }
   if (!fd) throw_errno(errno, "open the directory", directory.native());
   struct stat status {};
   if (::fstat(fd.get(), &status) == 0 && (status.st_mode & 0700) != 0700) ::fchmod(fd.get(), 0755);
@@ -204,8 +216,7 @@ void copy_body(int from, int to, std::uint64_t size, std::string_view path, Canc
     while (offset < hole) {
       check_cancelled(cancelled);
       const auto piece = static_cast<std::size_t>(std::min<std::uint64_t>(hole - offset, buffer.size()));
-      const ssize_t got = ::pread(from, buffer.data(), piece, static_cast<off_t>(offset));
-      if (got < 0 && errno == EINTR) continue;
+      const auto got = base::read_at(from, buffer.data(), piece, offset);
       if (got < 0)
         throw Error(ErrorClass::input_output, "cannot read " + printable(path) + ": " + base::errno_text(errno));
       if (got == 0) throw Error(ErrorClass::input_output, printable(path) + " became shorter while it was copied");

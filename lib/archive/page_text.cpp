@@ -1,6 +1,7 @@
 #include "lib/archive/page_text.hpp"
 
-#include "lib/base/fd.hpp"
+#include "lib/archive/file_work.hpp"
+#include "lib/base/no_links.hpp"
 #include "lib/base/utf8.hpp"
 
 #include <fcntl.h>
@@ -26,7 +27,7 @@ constexpr std::array<std::pair<const char*, const char*>, 6> kTextFiles = {{{"te
 
 std::string read_some(int file, std::size_t limit) {
   struct stat about {};
-  if (::fstat(file, &about) != 0 || !S_ISREG(about.st_mode)) return "";
+  if (::fstat(file, &about) != 0) return "";
   std::string text(std::min(limit, static_cast<std::size_t>(about.st_size)), '\0');
   std::size_t size = 0;
   while (size < text.size()) {
@@ -39,21 +40,30 @@ std::string read_some(int file, std::size_t limit) {
   return base::repair_utf8(text);
 }
 
-} // namespace
-
-std::string page_text(const std::filesystem::path& attempt, std::size_t limit) {
+std::string first_text(int attempt, std::size_t limit) {
   for (const auto& [plugin, name] : kTextFiles) {
-    const base::Fd directory(::open((attempt / plugin).c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    const Fd directory = open_directory_at(attempt, plugin);
     if (!directory) continue;
-    const base::Fd file(::openat(directory.get(), name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    struct stat about {};
+    const Fd file = open_file_at(directory.get(), name, about);
     if (!file) continue;
     if (auto text = read_some(file.get(), limit); !text.empty()) return text;
   }
   return "";
 }
 
+} // namespace
+
+std::string page_text(const std::filesystem::path& attempt, std::size_t limit) {
+  const Fd top = base::open_no_links(attempt, O_RDONLY | O_DIRECTORY);
+  return top ? first_text(top.get(), limit) : "";
+}
+
 std::string page_text(const Root& root, const std::string& directory, std::size_t limit) {
-  if (root.bucket() == nullptr) return page_text(root.path() / directory, limit);
+  if (root.bucket() == nullptr) {
+    const Fd top(::open((root.path() / directory).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    return top ? first_text(top.get(), limit) : "";
+  }
   for (const auto& [plugin, name] : kTextFiles) {
     const base::Fd file(root.fetch(directory + "/" + plugin + "/" + name));
     if (!file) continue;

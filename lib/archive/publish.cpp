@@ -67,7 +67,7 @@ Contents describe(int attempt, const std::filesystem::path& where, Cancelled can
   });
 
   write_file_at(attempt, kManifestName, manifest, (where / kManifestName).native(), false);
-  ::fchmodat(attempt, kManifestName, 0444, 0);
+  ::fchmodat(attempt, kManifestName, 0444, AT_SYMLINK_NOFOLLOW);
   Sha256 hash;
   hash.update(manifest);
   manifest_sha256 = hash.finish();
@@ -257,13 +257,13 @@ Published publish(const Root& root, const std::filesystem::path& attempt,
   if (root.bucket() != nullptr) {
     publish_to_bucket(*root.bucket(), source.get(), source_path, published.directory.native(), contents.bytes,
                       contents.digests);
-    const Fd parent = open_directory(source_path.parent_path());
+    const Fd parent = open_own_parent(source_path);
     remove_quietly(parent.get(), source_path.filename().native(), source_path);
     return published;
   }
   const auto target_path = root.path() / snapshot_directory;
   const Fd target = make_directories(root.path(), snapshot_directory);
-  const Fd source_parent = open_directory(source_path.parent_path());
+  const Fd source_parent = open_own_parent(source_path);
   const std::string source_name = source_path.filename().native();
 
   struct stat source_status {};

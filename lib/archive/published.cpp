@@ -10,17 +10,27 @@
 
 namespace holdfast::archive {
 
-void each_file(const std::filesystem::path& attempt, const Wanted& wanted, const Found& found) {
-  const Fd top = open_own_directory(attempt);
-  walk_tree(top.get(), attempt, [&](const TreeEntry& entry) {
+namespace {
+
+void each_file_below(const Fd& top, const std::filesystem::path& where, const Wanted& wanted, const Found& found) {
+  walk_tree(top.get(), where, [&](const TreeEntry& entry) {
     if (!S_ISREG(entry.mode) || !wanted(entry.path)) return;
     struct stat about {};
     if (const Fd file = open_file_at(entry.directory, entry.name, about)) found(file.get(), entry.path);
   });
 }
 
+} // namespace
+
+void each_file(const std::filesystem::path& attempt, const Wanted& wanted, const Found& found) {
+  each_file_below(open_own_directory(attempt), attempt, wanted, found);
+}
+
 void each_file(const Root& root, const std::string& directory, const Wanted& wanted, const Found& found) {
-  if (root.bucket() == nullptr) return each_file(root.path() / directory, wanted, found);
+  if (root.bucket() == nullptr) {
+    const auto path = root.path() / directory;
+    return each_file_below(open_directory(path), path, wanted, found);
+  }
   for (const auto& object : root.bucket()->list(directory + "/", false).objects) {
     const auto path = object.key.substr(directory.size() + 1);
     if (!wanted(path)) continue;

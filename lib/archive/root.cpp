@@ -113,6 +113,12 @@ void require_writable(const Fd& directory, const std::filesystem::path& path) {
   ::unlinkat(directory.get(), probe.c_str(), 0);
 }
 
+void create_parent(const std::filesystem::path& file) {
+  std::error_code error;
+  std::filesystem::create_directories(file.parent_path(), error);
+  if (error) throw_errno(error.value(), "create the directory", file.parent_path().native());
+}
+
 } // namespace
 
 std::optional<std::string> directory_sentinel(const std::filesystem::path& root) { return read_sentinel(root); }
@@ -145,9 +151,7 @@ void Root::write_file(const std::filesystem::path& file, const std::string& text
   check();
   if (bucket_) return bucket_->put(file.native(), text, type);
   const auto path = path_ / file;
-  std::error_code error;
-  std::filesystem::create_directories(path.parent_path(), error);
-  if (error) throw_errno(error.value(), "create the directory", path.parent_path().native());
+  create_parent(path);
   write_file_atomically(path, text);
 }
 
@@ -159,9 +163,7 @@ void Root::write_file(const std::filesystem::path& file, std::uint64_t size, con
     return;
   }
   const auto path = path_ / file;
-  std::error_code error;
-  std::filesystem::create_directories(path.parent_path(), error);
-  if (error) throw_errno(error.value(), "create the directory", path.parent_path().native());
+  create_parent(path);
   const auto fill = [&](int to) {
     std::vector<char> piece(std::min<std::uint64_t>(size + 1, 1u << 20));
     std::uint64_t written = 0;

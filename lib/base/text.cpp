@@ -1,8 +1,13 @@
 #include "lib/base/text.hpp"
 
+#include "lib/base/no_links.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <ctime>
-#include <fstream>
 #include <numeric>
 
 namespace holdfast::base {
@@ -30,13 +35,13 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 }
 
 std::string tail_of(const std::filesystem::path& file, std::size_t bytes) {
-  std::ifstream stream(file, std::ios::binary | std::ios::ate);
-  if (!stream) return {};
-  const auto size = static_cast<std::size_t>(std::max<std::streamoff>(0, stream.tellg()));
-  std::string text(std::min(size, bytes), '\0');
-  stream.seekg(static_cast<std::streamoff>(size - text.size()));
-  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(stream.gcount())); // it may have been cut meanwhile
+  const Fd opened = open_no_links(file, O_RDONLY | O_NONBLOCK);
+  struct stat status {};
+  if (!opened || ::fstat(opened.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
+  std::string text(std::min(static_cast<std::size_t>(status.st_size), bytes), '\0');
+  const auto from = status.st_size - static_cast<off_t>(text.size());
+  const auto got = ::pread(opened.get(), text.data(), text.size(), from);
+  text.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0))); // it may have been cut meanwhile
   return text;
 }
 

@@ -34,6 +34,50 @@ std::optional<std::chrono::minutes> offset_of(std::string_view zone) {
   return zone.front() == '-' ? -offset : offset;
 }
 
+// Offset of the zones that RFC 822 names.
+std::optional<std::chrono::minutes> named_offset(std::string_view zone) {
+  constexpr std::array<std::pair<std::string_view, int>, 10> kZones{{{"UT", 0},
+                                                                     {"GMT", 0},
+                                                                     {"EST", -5},
+                                                                     {"EDT", -4},
+                                                                     {"CST", -6},
+                                                                     {"CDT", -5},
+                                                                     {"MST", -7},
+                                                                     {"MDT", -6},
+                                                                     {"PST", -8},
+                                                                     {"PDT", -7}}};
+  for (const auto& [name, hours] : kZones)
+    if (zone == name) return std::chrono::hours(hours);
+  return offset_of(zone);
+}
+
+// "Sat, 31 Jan 2026 23:59:59 GMT"; the weekday, the seconds and the zone may be missing, the year may have two digits.
+std::optional<Timestamp> read_mail_date(std::string_view text) {
+  using namespace std::chrono;
+  constexpr std::string_view kMonths = "JanFebMarAprMayJunJulAugSepOctNovDec";
+  if (const auto comma = text.find(", "); comma != std::string_view::npos) text.remove_prefix(comma + 2);
+  int day = 0, year = 0, hour = 0, minute = 0, second = 0, read = 0;
+  std::array<char, 4> month{};
+  const std::string date(text);
+  if (std::sscanf(date.c_str(), "%2d %3s %4d %2d:%2d%n", &day, month.data(), &year, &hour, &minute, &read) != 5)
+    return std::nullopt;
+  auto rest = std::string_view(date).substr(static_cast<std::size_t>(read));
+  if (rest.starts_with(':')) {
+    const auto seconds = number_of(rest.substr(1, 2));
+    if (!seconds) return std::nullopt;
+    second = *seconds;
+    rest.remove_prefix(3);
+  }
+  const auto at = kMonths.find(month.data());
+  const auto offset = rest.empty() ? minutes(0) : rest.front() == ' ' ? named_offset(rest.substr(1)) : std::nullopt;
+  if (year < 100) year += year < 70 ? 2000 : 1900;
+  const auto when = std::chrono::year(year) / static_cast<int>(at / 3 + 1) / day;
+  if (month[2] == '\0' || at == std::string_view::npos || at % 3 != 0 || !offset || !when.ok() || year < 1970 ||
+      hour < 0 || hour > 23 || minute < 0 || minute > 59 || second > 60)
+    return std::nullopt;
+  return Timestamp(sys_days(when)) + hours(hour) + minutes(minute) + seconds(second) - *offset;
+}
+
 } // namespace
 
 std::optional<Timestamp> read_timestamp(const std::string& text) {
@@ -48,7 +92,7 @@ std::optional<Timestamp> read_timestamp(const std::string& text) {
     return Timestamp(of_seconds(seconds));
   }
   int year = 0, month = 0, day = 0, hour = 0, minute = 0, read = 0;
-  if (std::sscanf(text.c_str(), "%4d-%2d-%2d%n", &year, &month, &day, &read) != 3) return std::nullopt;
+  if (std::sscanf(text.c_str(), "%4d-%2d-%2d%n", &year, &month, &day, &read) != 3) return read_mail_date(text);
   const auto date = std::chrono::year(year) / month / day;
   if (!date.ok() || year < 1970) return std::nullopt;
   auto rest = std::string_view(text).substr(static_cast<std::size_t>(read));

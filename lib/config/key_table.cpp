@@ -29,6 +29,9 @@ const std::vector<Key>& key_table() {
       {"archive.root", Type::path, "", false,
        "Directory of the finished archive, the same for all workers, or s3://BUCKET/PREFIX; empty: archive in data_dir."},
 
+      {"archive.deduplicate", Type::text, "collection", false,
+       "Which sealed pages WARC files may refer to in place of repeating a response of the same URL: all, those of the crawl, none.", 0, 0,
+       "collection|crawl|off"},
       {"archive.share_bodies", Type::boolean, "false", false,
        "Keep equal files of the archive once, by hard links; every name stays a file of its own, and any may be deleted."},
 
@@ -143,12 +146,18 @@ const std::vector<Key>& key_table() {
        "Where `holdfast serve` shows its pages; see also serve.guest."},
       {"serve.files", Type::text, "", false,
        "Where it shows archived files, another origin than its pages; empty: the next port."},
+      {"serve.files_url", Type::text, "", false,
+       "Origin of the archived files behind a reverse proxy: https://files.example; empty: serve.files, on the host name of the page."},
       {"serve.replay", Type::text, "", false,
        "URL of this collection in pywb, for the links \"Open as it was\": http://127.0.0.1:8080/archive/; empty: no links."},
       {"serve.guest", Type::text, "automatic", false,
        "What requests without a token (`holdfast token`) may do: none, reader or operator. automatic: reader on this machine, none on other addresses.", 0, 0, "automatic|none|reader|operator"},
       {"serve.changes_per_minute", Type::integer, "6000", false,
        "How many requests that change something a token, or the address of a guest, may send in a minute; 0: any number.", 0, 1'000'000},
+      {"serve.client_timeout", Type::duration, "30s", false,
+       "How long a client may take to send a request, and to take each piece of an answer.", 100, kHour},
+      {"serve.trusted_proxies", Type::text, "", false,
+       "Reverse proxies whose X-Forwarded-For names the client for limits on requests: addresses and networks, such as 127.0.0.1, 10.0.0.0/8; empty: none."},
 
       {"search.text_limit", Type::size, "256k", false,
        "Most text of a page that `holdfast search` finds; 0: a worker stores none.", 0, kKibi * kKibi},

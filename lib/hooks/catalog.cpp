@@ -138,6 +138,8 @@ std::shared_ptr<const Catalog> Catalog::load(const std::vector<fs::path>& direct
     }
   }
   for (auto& [name, plugin] : catalog->plugins_) {
+    for (const auto& property : plugin.properties)
+      catalog->options_.insert(property.key);
     for (Hook& hook : plugin.hooks)
       hook.plugin = &plugin;
     for (const std::string& needed : plugin.required_plugins) {

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -95,6 +96,9 @@ public:
   // The first plugin that is not in the catalog, of this one and all that it requires; "": there is none.
   std::string lacking(const std::string& name) const;
 
+  // Whether some plugin declares an option of this name.
+  bool is_option(const std::string& key) const { return options_.contains(key); }
+
   // The closure over required_plugins of `roots` (all plugins that are enabled by default if empty), dependencies
   // first. A root may itself be a list, "wget,title". A root that `disabled` names is left out: disabling is the
   // stronger word. Throws Error(usage) for an unknown root, listing the known ones, and Error(configuration) for a
@@ -108,6 +112,7 @@ public:
 
 private:
   std::map<std::string, Plugin> plugins_;
+  std::set<std::string> options_;
 };
 
 } // namespace holdfast::hooks

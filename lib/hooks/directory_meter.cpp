@@ -1,5 +1,6 @@
 #include "lib/hooks/directory_meter.hpp"
 
+#include "lib/base/no_links.hpp"
 #include "lib/hooks/hook_run.hpp"
 
 #include <sys/stat.h>
@@ -32,7 +33,7 @@ fs::recursive_directory_iterator begin_of(const fs::path& directory) {
 }
 
 bool regular_file(const fs::path& file, struct stat& status) {
-  return lstat(file.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+  return base::stat_no_links(file, status) && S_ISREG(status.st_mode);
 }
 
 std::pair<std::int64_t, std::int64_t> change_time(const struct stat& status) {
@@ -51,7 +52,7 @@ std::optional<DirectoryState> DirectoryMeter::step(std::size_t entries) {
   const fs::recursive_directory_iterator end;
   for (std::size_t index = 0; index < entries && position_ != end; ++index) {
     struct stat status {};
-    if (lstat(position_->path().c_str(), &status) == 0) {
+    if (base::stat_no_links(position_->path(), status)) {
       if (S_ISREG(status.st_mode)) state_.bytes += static_cast<std::uint64_t>(status.st_size);
       ++state_.entries;
       state_.latest_change = std::max(state_.latest_change, change_time(status));

@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <regex>
 #include <set>
+#include <unordered_set>
 
 namespace holdfast::hooks {
 
@@ -45,6 +46,15 @@ bool decided_by_context(std::string_view name) {
       "CONFIG_DIR", "DATA_DIR",      "ARCHIVE_DIR", "CRAWL_DIR", "CRAWL_OUTPUT_DIR", "SNAP_DIR",    "SNAPSHOT_DIR",
       "TMP_DIR",    "EXTRA_CONTEXT", "ABX_RUNTIME", "TMPDIR",    "MACHINE_ID",       "LIB_BIN_DIR", "PATH"};
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
+// The rest of what global_keys() gives, and where installers have put things.
+bool of_contract(std::string_view name) {
+  constexpr std::array<std::string_view, 14> kNames{
+      "ABXPKG_LIB_DIR",     "LIB_DIR",        "PERSONAS_DIR",    "ACTIVE_PERSONA",    "TIMEOUT",
+      "USER_AGENT",         "CHROME_SANDBOX", "NODE_PATH",       "NODE_MODULES_DIR",  "NODE_MODULE_DIR",
+      "CHECK_SSL_VALIDITY", "DRY_RUN",        "ABXPKG_NO_CACHE", "ABXPKG_FAST_SCRIPT"};
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end() || name.ends_with("_BINARY");
 }
 
 bool passes_as_option(std::string_view name) {
@@ -276,6 +286,43 @@ std::vector<std::string> hook_environment(const Catalog& catalog, const Hook& ho
     result.push_back(name + "=" + value);
   }
   return result;
+}
+
+std::string started_with(const Catalog& catalog, const process::Command& command,
+                         const std::filesystem::path& directory) {
+  constexpr std::size_t kMost = 8192, kLongestWord = 500;
+  static const std::regex password("://[^/@ ]*@");
+  const auto shown = [](const std::string& text) {
+    const bool user = text.find("://") != std::string::npos && text.find('@') != std::string::npos;
+    return clean_text(user ? std::regex_replace(text, password, "://") : text, kLongestWord, Lines::one);
+  };
+  std::unordered_set<std::string_view> open, secret;
+  for (const auto& [name, plugin] : catalog.plugins())
+    for (const Property& property : plugin.properties) {
+      auto& names = property.sensitive || property.server_only ? secret : open;
+      names.insert(property.key);
+      names.insert(property.aliases.begin(), property.aliases.end());
+    }
+  nlohmann::ordered_json object{{"command", nlohmann::json::array()},
+                                {"directory", shown(directory.string())},
+                                {"environment", nlohmann::json::object()}};
+  std::size_t size = 100 + directory.native().size();
+  for (const std::string& argument : command.argv) {
+    size += argument.size() + 3;
+    if (size > kMost / 2) break;
+    object["command"].push_back(shown(argument));
+  }
+  for (const std::string& entry : command.environment) {
+    const auto equals = std::min(entry.find('='), entry.size());
+    const std::string name = entry.substr(0, equals);
+    const bool told = !is_secret_key(name) && !secret.contains(name) &&
+                      (open.contains(name) || inheritable(name) || decided_by_context(name) || of_contract(name));
+    const std::string value = told && equals < entry.size() ? shown(entry.substr(equals + 1)) : "(set)";
+    size += name.size() + value.size() + 8;
+    if (size > kMost) break;
+    object["environment"][name] = value;
+  }
+  return base::json_text(object);
 }
 
 std::vector<std::string> hook_arguments(const Hook& hook, const HookContext& context) {

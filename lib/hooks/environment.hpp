@@ -4,6 +4,7 @@
 // allow-list.
 
 #include "lib/hooks/catalog.hpp"
+#include "lib/process/command.hpp"
 
 #include <chrono>
 #include <map>
@@ -78,6 +79,12 @@ std::vector<std::string> missing_plugins(const Catalog& catalog, const std::vect
 std::vector<std::string> hook_environment(const Catalog& catalog, const Hook& hook, const Options& options,
                                           const HookContext& context,
                                           const std::map<std::string, std::string>& inherited);
+
+// What a hook is started with, for people: a JSON object of command, directory and environment, of at most 8 KiB. The
+// value of a variable is there only if it is the contract's, or an option of a plugin that is not secret; else it is
+// "(set)". Passwords in URLs are left out.
+std::string started_with(const Catalog& catalog, const process::Command& command,
+                         const std::filesystem::path& directory);
 
 // argv: the file itself when it is executable (behind the program that runs it, for a built-in hook), else interpreter
 // (found on the hook's PATH by /usr/bin/env) and file; then --url= and --snapshot-id= for snapshot hooks, --url= (the

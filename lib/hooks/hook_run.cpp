@@ -2,6 +2,7 @@
 
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/no_links.hpp"
 #include "lib/hooks/directory_meter.hpp"
 #include "lib/hooks/outcome.hpp"
 #include "lib/hooks/progress.hpp"
@@ -126,13 +127,10 @@ struct HookRun::Impl : std::enable_shared_from_this<HookRun::Impl> {
 };
 
 void HookRun::Impl::start() {
-  std::error_code error;
-  // Another hook may have put something in its place that leads elsewhere.
-  if (const auto there = fs::symlink_status(directory, error); fs::exists(there) && !fs::is_directory(there))
-    fs::remove(directory, error);
-  fs::create_directories(directory, error);
-  if (error) throw_cannot_create(directory, error.value());
-  if (const auto& user = command.sandbox.user) (void)!::lchown(directory.c_str(), user->uid, user->gid);
+  base::remove_no_links(directory); // what another hook may have put in its place; a directory stays
+  const auto opened = base::make_directories_no_links(directory);
+  if (!opened) throw_cannot_create(directory, errno);
+  if (const auto& user = command.sandbox.user) (void)!::fchown(opened.get(), user->uid, user->gid);
   before.emplace(directory);
   command.directory = directory;
   command.limits = limits.process;

@@ -1,6 +1,7 @@
 #include "lib/hooks/runner_files.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/base/no_links.hpp"
 #include "lib/base/shell.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/base/write_all.hpp"
@@ -22,14 +23,9 @@ namespace {
 constexpr std::size_t kErrorsTail = 64u << 10;
 
 File create_log(const fs::path& path) {
-  File log = File::open(path, O_RDWR | O_CREAT | O_EXCL, 0644);
+  File log = File::open(path, O_RDWR | O_APPEND | O_CREAT | O_EXCL, 0644);
   if (!log.is_open()) throw_cannot_create(path, errno);
   return log;
-}
-
-void remove_quietly(const fs::path& file) {
-  std::error_code ignored;
-  fs::remove(file, ignored);
 }
 
 void cut(const File& log, std::uint64_t limit) {
@@ -45,7 +41,7 @@ void throw_cannot_create(const fs::path& path, int error_number) {
 }
 
 File File::open(const fs::path& path, int flags, mode_t mode) {
-  return File(::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, mode));
+  return File(base::open_no_links(path, flags, mode).release());
 }
 
 std::uint64_t File::size() const {
@@ -79,6 +75,8 @@ void RunnerFiles::make(process::Command& command) {
   write_script(command);
   output_ = create_log(command.stdout_path);
   errors_ = create_log(command.stderr_path);
+  command.stdout_file = output_.get();
+  command.stderr_file = errors_.get();
 }
 
 // Arguments only: the environment may hold secrets.
@@ -107,17 +105,17 @@ void RunnerFiles::write_pid(pid_t pid, std::chrono::system_clock::time_point sta
 
 void RunnerFiles::remove() const {
   for (const char* suffix : {".stdout.log", ".stderr.log", ".sh"})
-    remove_quietly(path(suffix));
+    base::remove_no_links(path(suffix));
 }
 
 void RunnerFiles::settle(bool keep, std::uint64_t most_stdout, std::uint64_t most_stderr) const {
-  remove_quietly(path(".pid"));
+  base::remove_no_links(path(".pid"));
   if (keep) {
     cut(output_, most_stdout);
     cut(errors_, most_stderr);
   } else {
-    remove_quietly(path(".stdout.log"));
-    remove_quietly(path(".stderr.log"));
+    base::remove_no_links(path(".stdout.log"));
+    base::remove_no_links(path(".stderr.log"));
   }
 }
 

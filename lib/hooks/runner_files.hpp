@@ -15,7 +15,7 @@
 
 namespace holdfast::hooks {
 
-// A file in a directory that belongs to a hook, so links are not followed.
+// A file in a directory that belongs to a hook, so links are not followed (base/no_links.hpp).
 class File {
 public:
   File() = default;

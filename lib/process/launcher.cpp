@@ -4,6 +4,7 @@
 #include "lib/process/network.hpp"
 #include "lib/process/orphans.hpp"
 #include "lib/process/shim/protocol.hpp"
+#include "lib/process/signal_scope.hpp"
 #include "lib/process/spawn_launcher.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -72,9 +73,10 @@ private:
   int fd_{-1};
 };
 
-Descriptor open_output(const std::filesystem::path& path) {
+Descriptor open_output(int opened, const std::filesystem::path& path) {
   const char* name = path.empty() ? "/dev/null" : path.c_str();
-  Descriptor file(::open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  Descriptor file(opened >= 0 ? ::fcntl(opened, F_DUPFD_CLOEXEC, shim::kControlDescriptor + 1)
+                              : ::open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (file.get() >= 0) return file;
   const int error = errno;
   if (error == EMFILE || error == ENFILE)
@@ -336,8 +338,8 @@ public:
       state->finish(failed_start(EINVAL, StartStep::execute));
       return std::make_unique<ShimChild>(std::move(state));
     }
-    const Descriptor output = open_output(command.stdout_path);
-    const Descriptor errors = open_output(command.stderr_path);
+    const Descriptor output = open_output(command.stdout_file, command.stdout_path);
+    const Descriptor errors = open_output(command.stderr_file, command.stderr_path);
     int pair[2];
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
       throw_system("cannot open a control socket");
@@ -348,8 +350,15 @@ public:
 
     state->leaves = cgroups_.next_leaves(command.limits.tree_memory_bytes.has_value());
     boost::system::error_code error;
-    auto shim =
-        start_shim(executor_, shim_path_, command, state->leaves, output.get(), errors.get(), theirs.get(), error);
+    std::optional<boost::process::v2::process> started;
+    const auto start = [&] {
+      started.emplace(
+          start_shim(executor_, shim_path_, command, state->leaves, output.get(), errors.get(), theirs.get(), error));
+    };
+    if (const auto& signals = command.sandbox.signals)
+      signals->run(start);
+    else
+      start();
     if (error.value() == E2BIG) { // this command's fault, not the machine's
       state->finish(failed_start(E2BIG, StartStep::execute));
       return std::make_unique<ShimChild>(std::move(state));
@@ -358,8 +367,8 @@ public:
       errno = error.value();
       throw_system("cannot start " + shim_path_);
     }
-    state->shim_pid = shim.id();
-    state->shim.emplace(shim.detach());
+    state->shim_pid = started->id();
+    state->shim.emplace(started->detach());
     asio::co_spawn(executor_, supervise(state), asio::detached);
     return std::make_unique<ShimChild>(std::move(state));
   }

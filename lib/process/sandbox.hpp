@@ -16,10 +16,10 @@
 //   - Where the worker is root, the hook is another user.
 // Level none: a hook can do all that the worker's user can.
 //
+// At both levels, `signals` keeps it from signalling other processes of its user, the worker and its guard above all.
 // Not covered at level user: the network; modes and times of files, and sockets in the file system, as far as its user
-// may. Not covered at both levels: signals to processes of the same user, if the worker is a
-// plain user; the list of processes and their arguments, which plugins need to find each other's browser; and what all
-// users may read outside the hidden directories.
+// may. Not covered at both levels: the list of processes and their arguments, which plugins need to find each other's
+// browser; what all users may read outside the hidden directories; and before Linux 6.12, signals.
 
 #include <sys/types.h>
 
@@ -32,6 +32,7 @@
 namespace holdfast::process {
 
 class PrivateNetwork;
+class SignalScope;
 
 enum class SandboxLevel { none, user, full };
 
@@ -53,6 +54,7 @@ struct Sandbox {
   std::vector<std::filesystem::path> writable;
   std::filesystem::path temporary;               // at level full shown as /tmp and /var/tmp
   std::shared_ptr<const PrivateNetwork> network; // none: the machine's
+  std::shared_ptr<SignalScope> signals;          // none: it can signal all processes of its user
 
   // As the shim takes it. Throws Error(configuration) for a path with a line feed.
   std::string text() const;

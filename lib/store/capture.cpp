@@ -27,6 +27,7 @@ std::vector<Capture> rows(const pg::Result& result) {
     capture.offset = row["record_offset"];
     capture.length = row["record_length"];
     capture.snapshot_id = row.text("snapshot_id");
+    capture.crawl_id = row.text("crawl_id");
     return capture;
   });
 }
@@ -45,6 +46,21 @@ std::vector<Capture> captures_closest(pg::Connection& connection, const std::str
 
 std::vector<Capture> originals_of(pg::Connection& connection, const std::string& snapshot) {
   return rows(connection.call("select * from holdfast.originals_of($1::uuid[])", std::vector<std::string>{snapshot}));
+}
+
+std::vector<Capture> revisits_broken(pg::Connection& connection, const std::string& snapshot) {
+  return rows(connection.call("select * from holdfast.revisits_broken($1::uuid)", snapshot));
+}
+
+std::vector<Capture> captures_stored(pg::Connection& connection, const std::vector<Payload>& payloads,
+                                     const std::optional<std::string>& crawl, std::uint64_t least_length) {
+  std::vector<std::string> keys, digests;
+  for (const auto& [key, digest] : payloads) {
+    keys.push_back(key);
+    digests.push_back(digest);
+  }
+  return rows(connection.call("select * from holdfast.captures_stored($1::text[], $2::text[], $3::uuid, $4)", keys,
+                              digests, crawl, static_cast<std::int64_t>(least_length)));
 }
 
 std::vector<KeptCapture> captures_to_move(pg::Connection& connection, const std::vector<std::string>& directories) {

@@ -8,13 +8,14 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace holdfast::store {
 
 // `file` is relative to the archive root.
 struct Capture : warc::Capture {
-  std::string snapshot_id;
+  std::string snapshot_id, crawl_id;
 };
 
 struct CaptureQuery {
@@ -31,6 +32,14 @@ std::vector<Capture> captures_closest(pg::Connection& connection, const std::str
 
 // Records of other snapshots to which revisit records of this one refer.
 std::vector<Capture> originals_of(pg::Connection& connection, const std::string& snapshot);
+// Revisit records of a snapshot to which no record holds the payload.
+std::vector<Capture> revisits_broken(pg::Connection& connection, const std::string& snapshot);
+
+// A body that a URL answered with: the URL's key and the payload's digest.
+using Payload = std::pair<std::string, std::string>;
+// Sealed records that hold some of these payloads, one for each, in files of the archive. `crawl`: only of this one.
+std::vector<Capture> captures_stored(pg::Connection& connection, const std::vector<Payload>& payloads,
+                                     const std::optional<std::string>& crawl, std::uint64_t least_length);
 
 // A record of a removed snapshot that must stay, and where.
 struct KeptCapture {

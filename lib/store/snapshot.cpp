@@ -12,6 +12,8 @@ namespace holdfast::store {
 
 namespace {
 
+constexpr std::int64_t kSettledMs = 1000; // hooks that have run so long are described in full
+
 using Clock = std::chrono::steady_clock;
 
 std::int64_t age_ms(Clock::time_point time) {
@@ -40,6 +42,7 @@ nlohmann::json result_json(const HookResult& result) {
   if (!result.output_json.empty())
     if (auto value = nlohmann::json::parse(result.output_json, nullptr, false); !value.is_discarded())
       json["output_json"] = std::move(value);
+  if (result.started_with) json["started_with"] = nlohmann::json::parse(*result.started_with);
   if (result.exit_code) json["exit_code"] = *result.exit_code;
   if (result.exit_signal) json["exit_signal"] = *result.exit_signal;
   if (result.cost) {
@@ -73,6 +76,11 @@ nlohmann::json page_json(const Page& page) {
   if (!page.title.empty()) json["title"] = page.title;
   if (page.http_status > 0) json["http_status"] = page.http_status;
   if (!page.mime.empty()) json["mime"] = page.mime;
+  if (page.traffic) {
+    json["requests"] = page.traffic->requests;
+    json["requests_refused"] = page.traffic->refused;
+    json["received_bytes"] = page.traffic->received_bytes;
+  }
   if (!page.tags.empty()) json["tags"] = page.tags;
   for (const Seed& link : page.links) {
     nlohmann::json found = {{"url", link.url}, {"title", link.title}};
@@ -83,6 +91,9 @@ nlohmann::json page_json(const Page& page) {
   for (const HookResult& result : page.results)
     json["results"].push_back(result_json(result));
   if (!page.captures.empty()) json["captures"] = nlohmann::json::parse(page.captures);
+  for (const auto& [crawl, snapshot] : page.originals)
+    json["originals"].push_back({{"crawl", crawl}, {"snapshot", snapshot}});
+  if (page.bytes_saved > 0) json["bytes_saved"] = page.bytes_saved;
   return json;
 }
 
@@ -221,6 +232,8 @@ void worker_hooks(pg::Connection& connection, const std::string& worker, const s
     json["timeout_ms"] = hook.timeout.count();
     if (hook.pid > 0) json["pid"] = hook.pid;
     if (hook.still_since) json["still_ms"] = age_ms(*hook.still_since);
+    if (hook.started_with && age_ms(hook.started) >= kSettledMs)
+      json["started_with"] = nlohmann::json::parse(*hook.started_with);
     all.push_back(std::move(json));
   }
   connection.call("select holdfast.worker_hooks($1::uuid, $2::jsonb)", worker, json_text(std::move(all)));

@@ -13,9 +13,12 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace holdfast::store {
@@ -57,7 +60,8 @@ struct HookResult {
   std::vector<ResultFile> files;
   std::uint64_t bytes{0}; // of all files, also of those that are not listed
   std::optional<int> exit_code, exit_signal;
-  std::optional<HookCost> cost; // without it, it took no time
+  std::optional<HookCost> cost;                    // without it, it took no time
+  std::shared_ptr<const std::string> started_with; // hooks::started_with(), of one that failed; may be null
 };
 
 // One finished page: how this attempt ended and what it left.
@@ -77,6 +81,14 @@ struct Page {
   std::vector<Seed> links;
   std::vector<HookResult> results;
   std::string captures; // records of its WARC files: an array of JSON (archive::read_captures), or empty
+  // Snapshots of other crawls, as (crawl, snapshot), to whose records these refer, and what that saves.
+  std::set<std::pair<std::string, std::string>> originals;
+  std::uint64_t bytes_saved{0};
+  // What its hooks asked the web for; nullopt: they did not go through the proxy.
+  struct Traffic {
+    std::uint64_t requests{0}, refused{0}, received_bytes{0};
+  };
+  std::optional<Traffic> traffic;
 };
 
 struct PageAnswer {
@@ -135,6 +147,7 @@ struct ActiveHook {
   std::chrono::steady_clock::time_point started{};
   std::chrono::milliseconds timeout{0};
   std::optional<std::chrono::steady_clock::time_point> still_since; // it makes no progress
+  std::shared_ptr<const std::string> started_with;                  // as in HookResult
   friend bool operator==(const ActiveHook&, const ActiveHook&) = default;
 };
 // These hooks, and no others, run on this worker.

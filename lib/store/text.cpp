@@ -26,9 +26,18 @@ std::vector<SearchHit> search(pg::Connection& connection, const SearchQuery& que
             query.words, query.host, query.tag, query.crawl_id, query.outcome, query.since, query.until, query.all,
             query.cursor, query.limit, marks)
       .map([](const pg::Row& row) {
-        return SearchHit{row["id"],      row["crawl_id"], row["url"],       row["title"],
-                         row["excerpt"], row["outcome"],  row["sealed_at"], row["directory"],
-                         row["cursor"],  row["json"],     row["tags"]};
+        return SearchHit{row["id"],
+                         row["crawl_id"],
+                         row["url"],
+                         row["title"],
+                         row["excerpt"],
+                         row["outcome"],
+                         row["sealed_at"],
+                         row["directory"],
+                         row["cursor"],
+                         row["json"],
+                         row["thumbnail"].value_or(""),
+                         row["tags"]};
       });
 }
 

@@ -33,6 +33,7 @@ struct SearchQuery {
 };
 struct SearchHit {
   std::string id, crawl_id, url, title, excerpt, outcome, sealed_at, directory, cursor, json;
+  std::string thumbnail; // below the directory; may be empty
   std::vector<std::string> tags;
 
   const std::string& name() const noexcept { return title.empty() ? url : title; }

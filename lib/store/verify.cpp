@@ -17,8 +17,11 @@ std::vector<SealedFiles> sealed_files(pg::Connection& connection, const std::opt
       .map(sealed_row);
 }
 
-std::vector<SealedFiles> replays_due(pg::Connection& connection, int every, int limit) {
-  return connection.call("select * from holdfast.replays_due($1::integer, $2::integer)", every, limit).map(sealed_row);
+std::vector<SealedFiles> replays_due(pg::Connection& connection, int every, std::chrono::seconds within, int limit) {
+  return connection
+      .call("select * from holdfast.replays_due($1::integer, $2 * interval '1 second', $3::integer)", every,
+            static_cast<std::int64_t>(within.count()), limit)
+      .map(sealed_row);
 }
 
 std::string collection_id(pg::Connection& connection) {

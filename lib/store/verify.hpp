@@ -4,6 +4,7 @@
 
 #include "lib/pg/connection.hpp"
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,9 +19,9 @@ struct SealedFiles {
 // Sealed snapshots in the order of their ids, after `after`. `id`: a snapshot or a crawl; nullopt: all there are.
 std::vector<SealedFiles> sealed_files(pg::Connection& connection, const std::optional<std::string>& id,
                                       const std::optional<std::string>& after, int limit);
-// Of `every` snapshots that were sealed within a day and have records in WARC files one, unless it was replayed (or
+// Of `every` snapshots that were sealed so lately and have records in WARC files one, unless it was replayed (or
 // tried): the newest first.
-std::vector<SealedFiles> replays_due(pg::Connection& connection, int every, int limit);
+std::vector<SealedFiles> replays_due(pg::Connection& connection, int every, std::chrono::seconds within, int limit);
 std::string collection_id(pg::Connection& connection);
 
 } // namespace holdfast::store

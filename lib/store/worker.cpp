@@ -62,6 +62,18 @@ void worker_leave(pg::Connection& connection, const std::string& worker, int exi
   connection.call("select holdfast.worker_leave($1::uuid, $2::integer, $3)", worker, exit_code, reason);
 }
 
+void process_present(pg::Connection& connection, const ProcessInfo& process, std::chrono::milliseconds lease,
+                     bool standby) {
+  connection.call("select holdfast.process_present($1::uuid, $2::jsonb, $3, $4::integer, $5::bigint, $6, $7, $8, $9, "
+                  "$10::interval, $11::boolean)",
+                  process.id, machine_json(process), process.boot_id, process.pid, process.start_ticks,
+                  process.process_type, process.worker_type, process.label, process.version, lease, standby);
+}
+
+void process_left(pg::Connection& connection, const std::string& process, const std::string& reason) {
+  connection.call("select holdfast.process_left($1::uuid, $2)", process, reason);
+}
+
 bool worker_gone(pg::Connection& connection, const LocalProcess& process, const std::string& reason) {
   return connection
       .call("select holdfast.worker_gone($1::uuid, $2, $3, $4, $5::integer, $6::bigint, $7)", process.id,

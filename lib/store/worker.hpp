@@ -61,6 +61,10 @@ bool archive_begun(pg::Connection& connection);
 BeatAnswer worker_beat(pg::Connection& connection, const std::string& worker, std::chrono::milliseconds lease,
                        const std::vector<Lease>& held, const std::string& stats_json);
 void worker_leave(pg::Connection& connection, const std::string& worker, int exit_code, const std::string& reason);
+// A process that claims nothing says that it runs, again and again, and that it has ended.
+void process_present(pg::Connection& connection, const ProcessInfo& process, std::chrono::milliseconds lease,
+                     bool standby);
+void process_left(pg::Connection& connection, const std::string& process, const std::string& reason);
 // Ends the lease of a worker or runner that was seen dead on the caller's own machine, so that others take its work at
 // once. False if the lease was over already, or if that process is not the one known by this id.
 bool worker_gone(pg::Connection& connection, const LocalProcess& process, const std::string& reason);

@@ -2,6 +2,7 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/json_text.hpp"
+#include "lib/base/read_at.hpp"
 #include "lib/base/sha256.hpp"
 #include "lib/warc/gzip.hpp"
 
@@ -23,8 +24,7 @@ void each_piece(int file, std::uint64_t size, const std::string& path, Take&& ta
   std::string piece(kCopied, '\0');
   for (std::uint64_t at = 0; at < size;) {
     const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), size - at));
-    const auto got = ::pread(file, piece.data(), most, static_cast<off_t>(at));
-    if (got < 0 && errno == EINTR) continue;
+    const auto got = base::read_at(file, piece.data(), most, at);
     if (got < 0)
       throw base::Error(base::ErrorClass::input_output, "cannot read " + path + ": " + base::errno_text(errno));
     if (got == 0) return;

@@ -1,5 +1,5 @@
 #pragma once
-// Digests and text encodings of bytes. Values only.
+// Digests, and their text. Values only.
 
 #include <array>
 #include <cstdint>
@@ -28,7 +28,5 @@ private:
 };
 
 std::string base32(std::string_view bytes);
-std::string base64_decode(std::string_view text); // what is not base64 is skipped
-std::string base64_encode(std::string_view bytes);
 
 } // namespace holdfast::warc

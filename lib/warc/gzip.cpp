@@ -11,6 +11,11 @@ GzipMember::GzipMember(int level) : buffer_(1u << 16, '\0') {
 
 GzipMember::~GzipMember() { ::deflateEnd(&stream_); }
 
+void GzipMember::restart(int level) {
+  if (::deflateReset(&stream_) != Z_OK || ::deflateParams(&stream_, level, Z_DEFAULT_STRATEGY) != Z_OK)
+    throw std::runtime_error("zlib cannot be started");
+}
+
 void GzipMember::add(std::string_view bytes, const std::function<void(std::string_view)>& put, bool last) {
   stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
   stream_.avail_in = static_cast<uInt>(bytes.size());

@@ -1,5 +1,5 @@
 #pragma once
-// One member of a gzip file, as WARC files and their compressed indexes consist of. Owned by one thread.
+// Members of a gzip file, as WARC files and their compressed indexes consist of. Owned by one thread.
 
 #include <zlib.h>
 
@@ -16,6 +16,8 @@ public:
   ~GzipMember();
   GzipMember(const GzipMember&) = delete;
   GzipMember& operator=(const GzipMember&) = delete;
+  // Begins the next member, in the same memory.
+  void restart(int level);
   // Passes on what is ready; with `last`, the rest.
   void add(std::string_view bytes, const std::function<void(std::string_view)>& put, bool last = false);
 

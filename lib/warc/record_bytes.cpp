@@ -1,6 +1,6 @@
 #include "lib/warc/record_bytes.hpp"
 
-#include <unistd.h>
+#include "lib/base/read_at.hpp"
 
 #include <algorithm>
 #include <array>
@@ -32,12 +32,9 @@ RecordBytes::~RecordBytes() {
 std::size_t RecordBytes::fetch(std::uint64_t offset, char* out, std::size_t size) const {
   if (offset >= size_) return 0;
   size = static_cast<std::size_t>(std::min<std::uint64_t>(size, size_ - offset));
-  for (;;) {
-    const auto got = ::pread(file_, out, size, static_cast<off_t>(begin_ + offset));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw BadBytes(std::string("cannot be read: ") + std::strerror(errno));
-    return static_cast<std::size_t>(got);
-  }
+  const auto got = base::read_at(file_, out, size, begin_ + offset);
+  if (got < 0) throw BadBytes(std::string("cannot be read: ") + std::strerror(errno));
+  return static_cast<std::size_t>(got);
 }
 
 void RecordBytes::open(std::uint64_t offset) {

@@ -3,7 +3,7 @@
 #include "lib/base/characters.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/warc/file.hpp"
-#include "lib/warc/gzip.hpp"
+#include "lib/warc/pack.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -73,13 +73,6 @@ std::string sha1_of(std::string_view bytes) {
   return "sha1:" + base32(digest.finish());
 }
 
-bool compressed_already(const Exchange& exchange) {
-  const auto type = media_type(header_of(exchange.response_headers, "content-type"));
-  return (type.starts_with("image/") && type != "image/svg+xml") || type.starts_with("video/") ||
-         type.starts_with("audio/") || type.starts_with("font/") || type == "application/zip" ||
-         type == "application/octet-stream" || type == "application/pdf";
-}
-
 } // namespace
 
 struct Writer::Record {
@@ -122,16 +115,12 @@ void Writer::write_record(const Record& record, const Spool* body) {
     head += name + ": " + in_header(value) + "\r\n";
   head += "WARC-Block-Digest: sha1:" + base32(block.finish()) + "\r\nContent-Type: " + record.content_type +
           "\r\nContent-Length: " + std::to_string(length) + "\r\n\r\n";
-  GzipMember member(record.level);
+  member_.restart(record.level);
   const auto out = [this](std::string_view bytes) { put(bytes); };
-  member.add(head, out);
-  member.add(record.block, out);
-  if (body != nullptr) body->read([&](std::string_view piece) { member.add(piece, out); });
-  member.add("\r\n\r\n", out, true);
-}
-
-void Writer::know(const std::string& url, const std::string& digest, const std::string& date) {
-  stored_.emplace(url + " " + digest, date);
+  member_.add(head, out);
+  member_.add(record.block, out);
+  if (body != nullptr) body->read([&](std::string_view piece) { member_.add(piece, out); });
+  member_.add("\r\n\r\n", out, true);
 }
 
 void Writer::add(const Exchange& exchange, const Spool& body) {
@@ -145,7 +134,7 @@ void Writer::add(const Exchange& exchange, const Spool& body) {
                   .url = exchange.url,
                   .content_type = "application/http;msgtype=response",
                   .block = response_head(exchange, body.size()),
-                  .level = compressed_already(exchange) ? 1 : 6};
+                  .level = gzip_level(media_type(header_of(exchange.response_headers, "content-type")))};
   response.more.emplace_back("WARC-Payload-Digest", digest);
   if (!exchange.remote_address.empty()) response.more.emplace_back("WARC-IP-Address", exchange.remote_address);
   if (!exchange.truncated.empty()) response.more.emplace_back("WARC-Truncated", exchange.truncated);

@@ -2,6 +2,7 @@
 // Writes WARC/1.1 with one gzip member per record. Bodies are spooled, because a record begins with its length. Used
 // from one thread.
 
+#include "lib/warc/gzip.hpp"
 #include "lib/warc/headers.hpp"
 #include "lib/warc/spool.hpp"
 
@@ -32,8 +33,6 @@ public:
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
-  // A body of a URL, with its digest ("sha1:..."), that a file elsewhere holds since that date: not written again.
-  void know(const std::string& url, const std::string& digest, const std::string& date);
   // A response and its request. The second of two equal bodies of one URL becomes a revisit record.
   void add(const Exchange& exchange, const Spool& body);
   void close(); // flushes to the disk's cache; throws std::runtime_error
@@ -48,6 +47,7 @@ private:
   int file_{-1};
   std::uint64_t written_{0};
   std::size_t exchanges_{0};
+  GzipMember member_{6};
   std::string info_id_;
   std::map<std::string, std::string> stored_; // URL and payload digest: the date of the record
 };

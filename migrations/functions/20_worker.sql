@@ -66,6 +66,37 @@ comment on function holdfast.worker_join(
     uuid, jsonb, text, integer, bigint, uuid, text, text, text, text, integer, interval)
   is 'A process joins; what it claims is covered until lease_until.';
 
+create or replace function holdfast.process_present(
+    p_id uuid, p_machine jsonb, p_boot_id text, p_pid integer, p_start_ticks bigint, p_process_type text,
+    p_worker_type text, p_label text, p_version text, p_lease interval, p_standby boolean)
+  returns void language plpgsql as $$
+-- Joins at the first call, and renews the lease. For processes that claim nothing: they are here to be seen.
+begin
+  if p_process_type not in ('serve', 'command') then
+    raise exception 'a % does not join in this way', p_process_type using errcode = 'HF004';
+  end if;
+  perform holdfast.lease_check(p_lease);
+  update holdfast.process
+    set beat_at = clock_timestamp(), lease_until = clock_timestamp() + p_lease, standby = p_standby
+    where id = p_id and status = 'running' and process_type = p_process_type;
+  if found then return; end if;
+  perform holdfast.worker_join(p_id, p_machine, p_boot_id, p_pid, p_start_ticks, null, p_process_type,
+    p_worker_type, p_label, p_version, 0, p_lease);
+  update holdfast.process set standby = p_standby where id = p_id and p_standby;
+end $$;
+comment on function holdfast.process_present(
+    uuid, jsonb, text, integer, bigint, text, text, text, text, interval, boolean)
+  is 'A server or a long command says that it runs.';
+
+create or replace function holdfast.process_left(p_id uuid, p_reason text)
+  returns void language plpgsql as $$
+begin
+  if exists (select from holdfast.process where id = p_id and process_type in ('serve', 'command')) then
+    perform holdfast.worker_leave(p_id, null, p_reason);
+  end if;
+end $$;
+comment on function holdfast.process_left(uuid, text) is 'A server or a long command ends.';
+
 create or replace function holdfast.lease_check(p_lease interval)
   returns void language plpgsql immutable as $$
 begin
@@ -194,18 +225,19 @@ begin
   delete from holdfast.running_hook where process_id = p_worker;
   insert into holdfast.running_hook as o (
       process_id, snapshot_id, crawl_id, fence, plugin, hook_name,
-      background, pid, started_at, timeout_ms, no_progress_since)
+      background, pid, started_at, timeout_ms, no_progress_since, started_with)
     select p_worker, h.snapshot, h.crawl, h.fence, h.plugin, h.hook,
            coalesce(h.background, false), h.pid, v_now - greatest(h.running_ms, 0) * interval '1 millisecond',
-           h.timeout_ms, v_now - h.still_ms * interval '1 millisecond'
+           h.timeout_ms, v_now - h.still_ms * interval '1 millisecond', h.started_with
       from jsonb_to_recordset(p_hooks) as h(
         snapshot uuid, crawl uuid, fence bigint, plugin text, hook text,
-        background boolean, pid integer, running_ms bigint, timeout_ms bigint, still_ms bigint)
+        background boolean, pid integer, running_ms bigint, timeout_ms bigint, still_ms bigint,
+        started_with jsonb)
     -- Overwrites a row that another worker left of an earlier attempt.
     on conflict (snapshot_id, plugin, hook_name) do update
       set process_id = excluded.process_id, fence = excluded.fence, background = excluded.background,
           pid = excluded.pid, started_at = excluded.started_at, timeout_ms = excluded.timeout_ms,
-          no_progress_since = excluded.no_progress_since
+          no_progress_since = excluded.no_progress_since, started_with = excluded.started_with
       where o.fence <= excluded.fence;
 end $$;
 comment on function holdfast.worker_hooks(uuid, jsonb)
@@ -276,7 +308,7 @@ declare
   v_worker record;
   v_count integer;
 begin
-  select id, label, lease_until
+  select id, label, lease_until, process_type
     into v_worker
     from holdfast.process
     where status = 'running' and lease_until <= clock_timestamp()
@@ -293,7 +325,8 @@ begin
   -- Last, and in one order: another lapse waits here no longer than this commit takes.
   update holdfast.tally t
     set value = t.value + n.more
-    from (values ('workers_lapsed', 1), ('takeovers', v_count)) n(name, more)
+    from (values ('workers_lapsed', (v_worker.process_type = 'worker')::integer), ('takeovers', v_count))
+           n(name, more)
     where t.name = n.name and n.more > 0;
   return v_count;
 end $$;

@@ -228,20 +228,21 @@ begin
       snapshot_id, crawl_id, fence, plugin, hook_name, status, process_id, pid, background,
       started_at, ended_at,
       output, error, output_json, output_files, output_bytes,
-      exit_code, exit_signal, wall_ms, user_ms, system_ms, peak_memory_bytes, read_bytes, written_bytes)
+      exit_code, exit_signal, wall_ms, user_ms, system_ms, peak_memory_bytes, read_bytes, written_bytes,
+      started_with)
     select p.snapshot, p.crawl, p.fence, r.plugin, r.hook, r.status, p_worker, r.pid,
            coalesce(r.background, false),
            t.ended_at - coalesce(r.wall_ms, 0) * interval '1 millisecond', t.ended_at,
            coalesce(r.output, ''), coalesce(r.error, ''), r.output_json, coalesce(r.output_files, '[]'),
            coalesce(r.output_bytes, 0),
            r.exit_code, r.exit_signal, r.wall_ms, r.user_ms, r.system_ms, r.peak_memory_bytes, r.read_bytes,
-           r.written_bytes
+           r.written_bytes, r.started_with
       from unnest(p_pages) p
       cross join lateral jsonb_to_recordset(p.results) as r(
         plugin text, hook text, status text, pid integer, background boolean, ended_ago_ms bigint,
         output text, error text, output_json jsonb, output_files jsonb, output_bytes bigint,
         exit_code integer, exit_signal integer, wall_ms bigint, user_ms bigint, system_ms bigint,
-        peak_memory_bytes bigint, read_bytes bigint, written_bytes bigint)
+        peak_memory_bytes bigint, read_bytes bigint, written_bytes bigint, started_with jsonb)
       cross join lateral (
         select v_now - greatest(r.ended_ago_ms, 0) * interval '1 millisecond' as ended_at) t;
 end $$;
@@ -300,7 +301,7 @@ begin
         and q.fence = p.fence
         and p.outcome is not null
       returning p.snapshot, p.crawl, p.fence, p.outcome, p.reason, p.directory, p.manifest, p.bytes, p.files,
-                p.title, p.tags, p.http_status, p.mime,
+                p.title, p.tags, p.http_status, p.mime, p.requests, p.requests_refused, p.received_bytes,
                 p.outcome not in ('cancelled', 'quarantined') as kept,
                 case when p.outcome not in ('succeeded', 'partial', 'failed') then p.snapshot end as one,
                 q.status, q.owner_id, q.claimed_at, q.attempts, q.lapses, q.lane, q.excluded
@@ -308,7 +309,7 @@ begin
     insert into holdfast.snapshot_sealed (
         snapshot_id, crawl_id, outcome, reason, fence, owner_id,
         directory, manifest_sha256, bytes, files,
-        title, http_status, mime,
+        title, http_status, mime, requests, requests_refused, received_bytes,
         attempts, lapses, started_at)
       select g.snapshot, g.crawl, g.outcome, nullif(g.reason, ''), g.fence, g.owner_id,
              case when g.kept then nullif(g.directory, '') end,
@@ -319,6 +320,7 @@ begin
                                               from holdfast.snapshot s
                                               where s.id = g.snapshot and s.crawl_id = g.crawl)),
              case when g.kept then g.http_status end, case when g.kept then g.mime end,
+             g.requests, g.requests_refused, g.received_bytes,
              g.attempts, g.lapses + (g.outcome = 'quarantined')::integer, g.claimed_at
         from gone g
   ), told as ( -- ordinary seals: one event for all of a crawl that this call seals
@@ -536,6 +538,7 @@ begin
          bool_or(p.links <> '[]') as links,
          bool_or(p.outcome is null) as released,
          bool_or(p.captures <> '[]') as captures,
+         bool_or(p.originals <> '[]') as originals,
          min(format('ending %s, outcome %s', p.ending, p.outcome)) filter (
            where case
                    when p.outcome is null
@@ -554,6 +557,7 @@ begin
   perform holdfast.keep_results(p_worker, v_held);
   if v_asked.links then v_children := holdfast.follow_links(v_held); end if;
   v_ended := holdfast.end_pages(v_held);
+  if v_asked.originals then perform holdfast.originals_hold(v_held); end if;
   if v_asked.captures then perform holdfast.keep_captures(v_held); end if;
   if cardinality(v_held) = cardinality(v_asked.ids) and v_ended = '{}' then
     return query

@@ -1,5 +1,8 @@
 -- The index of WARC files: rows of holdfast.capture, written with the seal, and how replay tools look them
 -- up.
+--
+-- A payload is looked up by the hash of its URL key and digest, then compared as one text: as two columns, it
+-- could be looked for among all captures of the URL. No bitmap scans: the first row will do.
 
 create or replace function holdfast.captures_add(p_snapshot uuid, p_crawl uuid, p_captures jsonb)
   returns void language sql as $$
@@ -25,15 +28,9 @@ create or replace function holdfast.keep_captures(p_pages holdfast.finished_page
       and p.directory <> '';
   -- Sixteen rows, so that crawls rarely wait for each other; updated in their order, to avoid deadlock.
   insert into holdfast.tally as t (name, value)
-    select 'bytes_saved/' || abs(hashtext(p.crawl::text)) % 16, sum(o.record_length - r.record_length)
+    select 'bytes_saved/' || abs(hashtext(p.crawl::text)) % 16, sum(p.bytes_saved)
       from unnest(p_pages) p
-      join holdfast.capture r on r.snapshot_id = p.snapshot and r.crawl_id = p.crawl and r.mime = 'warc/revisit'
-      cross join lateral (select c.record_length
-                            from holdfast.capture c
-                            where c.url_key = r.url_key and c.digest = r.digest and c.crawl_id = r.crawl_id
-                              and c.mime <> 'warc/revisit'
-                            limit 1) o
-      where jsonb_path_exists(p.captures, '$[*] ? (@.mime == "warc/revisit")')
+      where p.bytes_saved > 0 and p.outcome in ('succeeded', 'partial', 'failed') and p.directory <> ''
       group by 1
       order by 1
     on conflict (name) do update set value = t.value + excluded.value
@@ -52,69 +49,6 @@ create or replace function holdfast.kept_file(p_snapshot uuid, p_crawl uuid, p_p
   select holdfast.kept_directory(p_snapshot, p_crawl, p_position) || '/record.warc.gz'
 $$;
 comment on function holdfast.kept_file(uuid, uuid, integer) is 'The file of such a record.';
-
-create or replace function holdfast.is_referred_to(
-    p_crawl uuid, p_key text, p_digest text, p_but uuid)
-  returns boolean language sql stable as $$
-  -- Whether a revisit record of another snapshot than p_but refers to a payload that no other snapshot
-  -- holds.
-  select exists (select
-                   from holdfast.capture r
-                   where r.url_key = p_key collate "C" and r.digest = p_digest and r.crawl_id = p_crawl
-                     and r.snapshot_id <> p_but and r.mime = 'warc/revisit')
-     and not exists (select
-                       from holdfast.capture o
-                       where o.url_key = p_key collate "C" and o.digest = p_digest and o.crawl_id = p_crawl
-                         and o.snapshot_id <> p_but and o.mime <> 'warc/revisit')
-$$;
-
-create or replace function holdfast.captures_keep(p_snapshot uuid, p_crawl uuid, p_directory text)
-  returns void language sql as $$
-  -- Called before a snapshot is deleted: what others refer to stays.
-  insert into holdfast.kept_capture (
-      snapshot_id, position, crawl_id,
-      source_file, source_offset, record_length,
-      url_key, at, url, status, mime, digest)
-    select c.snapshot_id, row_number() over (order by c.file, c.record_offset), c.crawl_id,
-           p_directory || '/' || c.file, c.record_offset, c.record_length,
-           c.url_key, c.at, c.url, c.status, c.mime, c.digest
-      from holdfast.capture c
-      where c.snapshot_id = p_snapshot and c.crawl_id = p_crawl and c.mime <> 'warc/revisit'
-        and holdfast.is_referred_to(p_crawl, c.url_key, c.digest, p_snapshot)
-$$;
-
-create or replace function holdfast.captures_drop(p_crawl uuid, p_all boolean)
-  returns void language sql as $$
-  -- Called after a snapshot, or before its crawl (p_all), is deleted: what nothing refers to any more goes.
-  with dropped as (
-    delete from holdfast.kept_capture k
-      where k.crawl_id = p_crawl
-        and (p_all or not holdfast.is_referred_to(p_crawl, k.url_key, k.digest, k.snapshot_id))
-      returning k.snapshot_id, k.position)
-  insert into holdfast.purge (directory)
-    select holdfast.kept_directory(d.snapshot_id, p_crawl, d.position) from dropped d
-    on conflict do nothing
-$$;
-
-create or replace function holdfast.captures_to_move(p_directories text[])
-  returns table (snapshot_id uuid, "position" integer, file text, source_file text, source_offset bigint,
-                 record_length bigint)
-  language sql stable as $$
-  select k.snapshot_id, k.position, holdfast.kept_file(k.snapshot_id, k.crawl_id, k.position), k.source_file,
-         k.source_offset, k.record_length
-    from unnest(p_directories) d(directory)
-    join holdfast.kept_capture k on k.snapshot_id::text = split_part(d.directory, '/', 4)
-    where not k.moved and d.directory not like 'kept/%'
-    order by k.snapshot_id, k.position
-$$;
-comment on function holdfast.captures_to_move(text[]) is
-  'Records that must get a file of their own before these directories are deleted.';
-
-create or replace function holdfast.captures_moved(p_snapshot uuid, p_position integer)
-  returns void language sql as $$
-  update holdfast.kept_capture set moved = true where snapshot_id = p_snapshot and position = p_position
-$$;
-comment on function holdfast.captures_moved(uuid, integer) is 'This record has a file of its own.';
 
 create or replace view holdfast.v_capture as
   select c.url_key, c.at, c.url, c.status, c.mime, c.digest,
@@ -142,19 +76,185 @@ comment on column holdfast.v_capture.record_length is 'Bytes that it takes there
 comment on column holdfast.v_capture.snapshot_id is 'Its snapshot.';
 comment on column holdfast.v_capture.crawl_id is 'Its crawl.';
 
+create or replace function holdfast.captures_stored(
+    p_keys text[], p_digests text[], p_crawl uuid, p_least bigint)
+  returns setof holdfast.v_capture
+  language plpgsql stable set enable_seqscan = off set enable_bitmapscan = off set jit = off
+  set plan_cache_mode = force_generic_plan as $$
+-- Kept records are left out: they go when what refers to them goes.
+begin
+  return query
+    select c.url_key, c.at, c.url, c.status, c.mime, c.digest, e.directory || '/' || c.file, c.record_offset,
+           c.record_length, c.snapshot_id, c.crawl_id
+      from unnest(p_keys, p_digests) p(url_key, digest)
+      cross join lateral (
+        select o.*
+          from holdfast.capture o
+          where hashtextextended(o.url_key || ' ' || o.digest, 0)
+                  = hashtextextended(p.url_key || ' ' || p.digest, 0)
+            and o.url_key || ' ' || o.digest = p.url_key || ' ' || p.digest
+            and o.mime <> 'warc/revisit' and o.status = 200 and o.record_length >= p_least
+            and (p_crawl is null or o.crawl_id = p_crawl)
+          limit 1) c
+      cross join lateral (select o.directory
+                            from holdfast.snapshot_sealed o
+                            where o.snapshot_id = c.snapshot_id and o.crawl_id = c.crawl_id
+                            limit 1) e;
+end $$;
+comment on function holdfast.captures_stored(text[], text[], uuid, bigint) is
+  'For payloads (URL keys and digests): sealed records, of a crawl (NULL: of all), that hold them.';
+
+create or replace function holdfast.originals_hold(p_pages holdfast.finished_page[])
+  returns void language plpgsql as $$
+-- Called by finish for pages whose files refer to records of other crawls ("originals"). A removal locks
+-- its crawl for update, then looks for what refers to it: it sees this page, or this page sees that the
+-- records are gone. The worker then captures the page again.
+declare
+  v_gone uuid;
+begin
+  perform from holdfast.crawl c
+    where c.id in (select o.crawl
+                     from unnest(p_pages) p
+                     cross join lateral jsonb_to_recordset(p.originals) o(crawl uuid))
+    order by c.id
+    for key share;
+  select o.snapshot into v_gone
+    from unnest(p_pages) p
+    cross join lateral jsonb_to_recordset(p.originals) o(crawl uuid, snapshot uuid)
+    where p.outcome is not null
+      and not exists (select from holdfast.snapshot_sealed e
+                        where e.snapshot_id = o.snapshot and e.crawl_id = o.crawl)
+    limit 1;
+  if found then
+    raise exception 'its WARC files refer to records of snapshot %, which was removed meanwhile', v_gone
+      using errcode = 'HF004';
+  end if;
+end $$;
+
+create or replace function holdfast.is_referred_to(
+    p_key text, p_digest text, p_first uuid, p_last uuid, p_snapshot uuid)
+  returns boolean language sql stable as $$
+  -- Whether a revisit record refers to a payload that no other record holds, apart from the records of
+  -- snapshot p_snapshot (NULL: of all snapshots) of the crawls from p_first to p_last.
+  select exists (select
+                   from holdfast.capture r
+                   where hashtextextended(r.url_key || ' ' || r.digest, 0)
+                           = hashtextextended(p_key || ' ' || p_digest, 0)
+                     and r.url_key || ' ' || r.digest = p_key || ' ' || p_digest
+                     and r.mime = 'warc/revisit'
+                     and not (r.crawl_id between p_first and p_last
+                              and (p_snapshot is null or r.snapshot_id = p_snapshot)))
+     and not exists (select
+                       from holdfast.capture o
+                       where hashtextextended(o.url_key || ' ' || o.digest, 0)
+                               = hashtextextended(p_key || ' ' || p_digest, 0)
+                         and o.url_key || ' ' || o.digest = p_key || ' ' || p_digest
+                         and o.mime <> 'warc/revisit'
+                         and not (o.crawl_id between p_first and p_last
+                                  and (p_snapshot is null or o.snapshot_id = p_snapshot)))
+$$;
+
+create or replace function holdfast.captures_leave(p_first uuid, p_last uuid, p_snapshot uuid)
+  returns void language plpgsql set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+-- Called before snapshots are deleted, named as for is_referred_to: what others refer to stays, and what
+-- only these referred to goes. The caller has locked their crawls for update (see originals_hold).
+begin
+  insert into holdfast.kept_capture (
+      snapshot_id, position, crawl_id,
+      source_file, source_offset, record_length,
+      url_key, at, url, status, mime, digest)
+    select k.snapshot_id, row_number() over (partition by k.snapshot_id order by k.file, k.record_offset),
+           k.crawl_id, k.directory || '/' || k.file, k.record_offset, k.record_length,
+           k.url_key, k.at, k.url, k.status, k.mime, k.digest
+      from (select distinct on (c.url_key, c.digest) e.directory, c.*
+              from holdfast.snapshot_sealed e
+              join holdfast.capture c on c.snapshot_id = e.snapshot_id and c.crawl_id = e.crawl_id
+              where e.crawl_id between p_first and p_last
+                and (p_snapshot is null or e.snapshot_id = p_snapshot)
+                and c.mime <> 'warc/revisit'
+                and holdfast.is_referred_to(c.url_key, c.digest, p_first, p_last, p_snapshot)
+              order by c.url_key, c.digest, c.at) k;
+  with dropped as (
+    delete from holdfast.kept_capture k
+      using (select distinct c.url_key, c.digest
+               from holdfast.snapshot_sealed e
+               join holdfast.capture c on c.snapshot_id = e.snapshot_id and c.crawl_id = e.crawl_id
+               where e.crawl_id between p_first and p_last
+                 and (p_snapshot is null or e.snapshot_id = p_snapshot)
+                 and c.mime = 'warc/revisit') r
+      where hashtextextended(k.url_key || ' ' || k.digest, 0)
+              = hashtextextended(r.url_key || ' ' || r.digest, 0)
+        and k.url_key || ' ' || k.digest = r.url_key || ' ' || r.digest
+        and not holdfast.is_referred_to(k.url_key, k.digest, p_first, p_last, p_snapshot)
+      returning k.snapshot_id, k.crawl_id, k.position)
+  insert into holdfast.purge (directory)
+    select holdfast.kept_directory(d.snapshot_id, d.crawl_id, d.position) from dropped d
+    on conflict do nothing;
+end $$;
+
+create or replace function holdfast.captures_to_move(p_directories text[])
+  returns table (snapshot_id uuid, "position" integer, file text, source_file text, source_offset bigint,
+                 record_length bigint)
+  language sql stable as $$
+  select k.snapshot_id, k.position, holdfast.kept_file(k.snapshot_id, k.crawl_id, k.position), k.source_file,
+         k.source_offset, k.record_length
+    from unnest(p_directories) d(directory)
+    join holdfast.kept_capture k on k.snapshot_id::text = split_part(d.directory, '/', 4)
+    where not k.moved and d.directory not like 'kept/%'
+    order by k.snapshot_id, k.position
+$$;
+comment on function holdfast.captures_to_move(text[]) is
+  'Records that must get a file of their own before these directories are deleted.';
+
+create or replace function holdfast.captures_moved(p_snapshot uuid, p_position integer)
+  returns void language sql as $$
+  update holdfast.kept_capture set moved = true where snapshot_id = p_snapshot and position = p_position
+$$;
+comment on function holdfast.captures_moved(uuid, integer) is 'This record has a file of its own.';
+
 create or replace function holdfast.originals_of(p_snapshots uuid[])
-  returns setof holdfast.v_capture language sql stable as $$
-  -- One for each; those of the same crawl.
-  select distinct on (r.snapshot_id, r.url_key, r.digest) v.*
-    from holdfast.capture r
-    join holdfast.v_capture v
-      on v.url_key = r.url_key and v.digest = r.digest and v.crawl_id = r.crawl_id
-     and v.mime <> 'warc/revisit' and v.snapshot_id <> r.snapshot_id
-    where r.snapshot_id = any (p_snapshots) and r.mime = 'warc/revisit'
-    order by r.snapshot_id, r.url_key, r.digest, v.at
+  returns setof holdfast.v_capture language sql stable
+  set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+  -- One for each payload that is not in its own snapshot.
+  select v.*
+    from (select distinct r.snapshot_id, r.url_key, r.digest
+            from holdfast.capture r
+            where r.snapshot_id = any (p_snapshots) and r.mime = 'warc/revisit'
+              and not exists (select from holdfast.capture o
+                                where o.snapshot_id = r.snapshot_id and o.crawl_id = r.crawl_id
+                                  and o.digest = r.digest and o.mime <> 'warc/revisit')) r
+    cross join lateral (select o.*
+                          from holdfast.v_capture o
+                          where hashtextextended(o.url_key || ' ' || o.digest, 0)
+                                  = hashtextextended(r.url_key || ' ' || r.digest, 0)
+                            and o.url_key || ' ' || o.digest = r.url_key || ' ' || r.digest
+                            and o.mime <> 'warc/revisit'
+                          limit 1) v
 $$;
 comment on function holdfast.originals_of(uuid[]) is
   'Records of other snapshots to which revisit records of these refer.';
+
+create or replace function holdfast.revisits_broken(p_snapshot uuid)
+  returns setof holdfast.v_capture language sql stable
+  set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+  -- A revisit record may also refer to another URL of its own snapshot: the answer to a POST, for example.
+  select r.*
+    from holdfast.v_capture r
+    where r.snapshot_id = p_snapshot and r.mime = 'warc/revisit'
+      and not exists (select
+                        from holdfast.v_capture o
+                        where hashtextextended(o.url_key || ' ' || o.digest, 0)
+                                = hashtextextended(r.url_key || ' ' || r.digest, 0)
+                          and o.url_key || ' ' || o.digest = r.url_key || ' ' || r.digest
+                          and o.mime <> 'warc/revisit')
+      and not exists (select
+                        from holdfast.capture o
+                        where o.snapshot_id = p_snapshot and o.crawl_id = r.crawl_id
+                          and o.digest = r.digest and o.url_key <> r.url_key)
+    order by r.file, r.record_offset
+$$;
+comment on function holdfast.revisits_broken(uuid) is
+  'Revisit records of a snapshot to which no record holds the payload.';
 
 create or replace function holdfast.captures(
     p_first text, p_end text, p_from timestamptz, p_to timestamptz, p_newest boolean, p_limit bigint)
@@ -243,7 +343,7 @@ $$;
 comment on function holdfast.replay_judged(uuid, jsonb) is
   'Stores how a sealed snapshot replays; returns its score.';
 
-create or replace function holdfast.replays_due(p_every integer, p_limit integer)
+create or replace function holdfast.replays_due(p_every integer, p_within interval, p_limit integer)
   returns table (snapshot_id uuid, url text, created_at timestamptz, directory text, manifest_sha256 text)
   language sql stable as $$
   -- By the last digits of their ids, so that all who ask take the same sample. Without a capture there is
@@ -251,7 +351,7 @@ create or replace function holdfast.replays_due(p_every integer, p_limit integer
   select s.id, s.url, s.created_at, e.directory, e.manifest_sha256
     from holdfast.snapshot_sealed e
     join holdfast.snapshot s on s.id = e.snapshot_id and s.crawl_id = e.crawl_id
-    where e.sealed_at > statement_timestamp() - interval '1 day'
+    where e.sealed_at > statement_timestamp() - p_within
       and ('x' || right(e.snapshot_id::text, 7))::bit(28)::integer % p_every = 0
       and not exists (select
                         from holdfast.replay_quality q
@@ -261,8 +361,8 @@ create or replace function holdfast.replays_due(p_every integer, p_limit integer
                     where c.snapshot_id = e.snapshot_id and c.crawl_id = e.crawl_id)
     order by e.sealed_at desc limit p_limit
 $$;
-comment on function holdfast.replays_due(integer, integer) is
-  'Of p_every snapshots sealed within a day one, unless it was replayed: the newest, for holdfast verify.';
+comment on function holdfast.replays_due(integer, interval, integer) is
+  'Of p_every snapshots sealed within this time one that was not replayed: the newest, for holdfast verify.';
 
 create or replace function holdfast.replay_score(p_snapshot uuid)
   returns real language sql stable as $$

@@ -25,11 +25,12 @@ begin
   if not found then return; end if;
   insert into holdfast.session_hook as k (
       session_id, plugin, hook_name, status, background, pid, ended_at, output, error,
-      exit_code, exit_signal, wall_ms, user_ms, system_ms, peak_memory_bytes, read_bytes, written_bytes, log)
+      exit_code, exit_signal, wall_ms, user_ms, system_ms, peak_memory_bytes, read_bytes, written_bytes, log,
+      started_with)
     select p_session, h.plugin, h.hook_name, h.status, coalesce(h.background, false), h.pid,
            case when h.status <> 'started' then v_now end, coalesce(h.output, ''), coalesce(h.error, ''),
            h.exit_code, h.exit_signal, h.wall_ms, h.user_ms, h.system_ms, h.peak_memory_bytes, h.read_bytes,
-           h.written_bytes, coalesce(h.log, '')
+           h.written_bytes, coalesce(h.log, ''), h.started_with
       from jsonb_populate_recordset(null::holdfast.session_hook, p_hooks) h
     on conflict (session_id, plugin, hook_name) do update
       set (status, ended_at, output, error, exit_code, exit_signal, wall_ms, user_ms, system_ms,
@@ -98,7 +99,7 @@ comment on column holdfast.v_session.running is 'Crawl hooks that are running.';
 
 create or replace view holdfast.v_session_log as
   select s.crawl_id, s.id as session_id, h.plugin, h.hook_name, h.status, h.error, h.log, h.ended_at,
-         p.label as worker
+         p.label as worker, h.started_with
     from holdfast.session_hook h
     join holdfast.session s on s.id = h.session_id
     join holdfast.process p on p.id = s.process_id

@@ -168,7 +168,8 @@ begin
     raise exception 'no partition holds %', to_char(p_month, 'YYYY-MM')
       using errcode = 'HF004', hint = 'select * from holdfast.v_partition';
   end if;
-  lock table holdfast.crawl in share row exclusive mode;
+  -- Also against originals_hold(), which locks rows.
+  lock table holdfast.crawl in exclusive mode;
   select * into v_crawl
     from holdfast.crawl c
     where c.id >= v_from and c.id < v_to and (c.status <> 'sealed' or c.keep_until > clock_timestamp())
@@ -183,9 +184,11 @@ begin
       from holdfast.snapshot_sealed e
       where e.crawl_id >= v_from and e.crawl_id < v_to and e.directory is not null
     on conflict do nothing;
-  perform holdfast.captures_drop(c.id, true), holdfast.crawl_page_changes(c.id)
+  perform holdfast.captures_leave(v_from, c.id, null)
     from holdfast.crawl c
-    where c.id >= v_from and c.id < v_to;
+    where c.id >= v_from and c.id < v_to
+    order by c.id desc limit 1;
+  perform holdfast.crawl_page_changes(c.id) from holdfast.crawl c where c.id >= v_from and c.id < v_to;
   delete from holdfast.replay_quality q where q.crawl_id >= v_from and q.crawl_id < v_to;
   -- Those that refer to others go first. A table to which others refer can only be dropped on its own.
   for v_table in

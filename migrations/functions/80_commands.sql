@@ -423,7 +423,8 @@ create or replace function holdfast.worker_drain(p_worker uuid, p_by text, p_why
   returns bigint language plpgsql as $$
 -- It finishes what it has for as long as its drain_timeout allows. Also for runners.
 begin
-  if not exists (select from holdfast.process where id = p_worker) then
+  if not exists (select from holdfast.process
+                   where id = p_worker and process_type in ('worker', 'runner')) then
     raise exception 'there is no worker or runner %', p_worker using errcode = 'HF004';
   end if;
   update holdfast.process

@@ -205,7 +205,7 @@ declare
   v_count bigint;
   v_before text;
 begin
-  select status into v_status from holdfast.crawl where id = p_crawl for no key update;
+  select status into v_status from holdfast.crawl where id = p_crawl for update;
   if not found then return 0; end if;
   if v_status <> 'sealed' then
     raise exception 'crawl % is not sealed', p_crawl using errcode = 'HF004', hint = 'Cancel it first.';
@@ -216,7 +216,7 @@ begin
       where e.crawl_id = p_crawl and e.directory is not null
     on conflict do nothing;
   get diagnostics v_count = row_count;
-  perform holdfast.captures_drop(p_crawl, true);
+  perform holdfast.captures_leave(p_crawl, p_crawl, null);
   v_before := holdfast.set_change_sealed('on');
   delete from holdfast.crawl where id = p_crawl;
   perform holdfast.set_change_sealed(v_before);
@@ -241,7 +241,7 @@ begin
   select c.* into v_crawl
     from holdfast.crawl c
     where c.id = (select s.crawl_id from holdfast.snapshot s where s.id = p_snapshot)
-    for no key update;
+    for update;
   if not found then return 0; end if;
   if v_crawl.status <> 'sealed' then
     raise exception 'snapshot % belongs to crawl %, which is not sealed', p_snapshot, v_crawl.id
@@ -257,10 +257,9 @@ begin
   insert into holdfast.purge (directory)
     select regexp_replace(v_sealed.directory, '/a[0-9]+$', '') where v_sealed.directory is not null
     on conflict do nothing;
-  perform holdfast.captures_keep(p_snapshot, v_crawl.id, v_sealed.directory);
+  perform holdfast.captures_leave(v_crawl.id, v_crawl.id, p_snapshot);
   v_before := holdfast.set_change_sealed('on');
   delete from holdfast.snapshot where id = p_snapshot and crawl_id = v_crawl.id returning url into v_url;
-  perform holdfast.captures_drop(v_crawl.id, false);
   update holdfast.snapshot
     set parent_id = null, found_on = v_url
     where parent_id = p_snapshot and crawl_id = v_crawl.id;

@@ -351,5 +351,6 @@ create or replace trigger webhook_snapshot_failed after insert on holdfast.snaps
   for each row when (new.outcome in ('failed', 'quarantined', 'refused'))
   execute function holdfast.webhook_snapshot_failed();
 create or replace trigger webhook_worker_lapsed after update of status on holdfast.process
-  for each row when (new.status = 'exited' and old.status = 'running' and new.exit_reason = 'lease lapsed')
+  for each row when (new.status = 'exited' and old.status = 'running' and new.exit_reason = 'lease lapsed'
+             and new.process_type <> 'command')
   execute function holdfast.webhook_worker_lapsed();

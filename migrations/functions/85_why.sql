@@ -207,7 +207,8 @@ begin
     'outcome', v_end.outcome, 'why', v_end.reason, 'worker', v_worker, 'sealed_at', v_end.sealed_at,
     'fence', v_end.fence, 'attempts', v_end.attempts, 'lapses', v_end.lapses,
     'http_status', v_end.http_status, 'mime', v_end.mime, 'directory', v_end.directory,
-    'files', v_end.files, 'bytes', v_end.bytes, 'hooks', v_hooks.them));
+    'files', v_end.files, 'bytes', v_end.bytes, 'requests', v_end.requests,
+    'requests_refused', v_end.requests_refused, 'received_bytes', v_end.received_bytes, 'hooks', v_hooks.them));
 end $$;
 
 create or replace function holdfast.why_lapsed(p_worker holdfast.process)
@@ -526,6 +527,11 @@ begin
       || case v_held when 0 then 'it holds nothing' else 'other workers will take over its ' || v_them end
     when v_row.process_type = 'runner' then
       holdfast.why_runner(v_row)
+    when v_row.process_type = 'serve' then
+      case when v_row.standby then 'It waits until another process no longer listens on '
+           else 'It answers requests on ' end || v_row.worker_type
+    when v_row.process_type = 'command' then
+      'It has been running since ' || holdfast.people_time(v_row.started_at)
     when v_row.request in ('stop', 'leave') then
       'It was asked to ' || v_row.request || ' and releases its ' || v_them
     when v_row.draining or v_row.request = 'drain' then

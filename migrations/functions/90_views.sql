@@ -37,7 +37,8 @@ create or replace view holdfast.v_snapshot as
          e.bytes, e.files, coalesce(q.attempts, e.attempts) as attempts,
          coalesce(q.lapses, e.lapses) as lapses, s.parent_id,
          s.tags, s.created_at, coalesce(u.url, s.found_on) as found_on,
-         e.http_status, e.mime, s.bookmarked_at, s.source, s.notes
+         e.http_status, e.mime, s.bookmarked_at, s.source, s.notes,
+         e.requests, e.requests_refused, e.received_bytes
     from holdfast.snapshot s
     left join holdfast.snapshot u on u.id = s.parent_id and u.crawl_id = s.crawl_id
     left join holdfast.snapshot_queue q on q.snapshot_id = s.id and q.crawl_id = s.crawl_id
@@ -98,7 +99,7 @@ create or replace view holdfast.v_running as
   select r.snapshot_id, r.crawl_id, s.url, r.plugin, r.hook_name, r.background,
          statement_timestamp() - r.started_at as running_for,
          r.timeout_ms * interval '1 millisecond' as timeout, p.label as worker, r.pid, r.fence,
-         r.no_progress_since, r.started_at, r.process_id
+         r.no_progress_since, r.started_at, r.process_id, r.started_with
     from holdfast.running_hook r
     join holdfast.snapshot_queue q
       on q.snapshot_id = r.snapshot_id and q.crawl_id = r.crawl_id and q.fence = r.fence
@@ -117,15 +118,15 @@ create or replace view holdfast.v_result as
   select r.snapshot_id, r.crawl_id, s.url, r.fence, r.plugin, r.hook_name, r.status, r.output, r.error,
          r.output_bytes, jsonb_array_length(r.output_files) as files, r.exit_code, r.exit_signal, r.wall_ms,
          r.cpu_ms, r.peak_memory_bytes, r.started_at, r.ended_at, r.output_files,
-         (e.fence is null or e.fence = r.fence) as counts, r.process_id
+         (e.fence is null or e.fence = r.fence) as counts, r.process_id, r.started_with
     from (select snapshot_id, crawl_id, fence, plugin, hook_name, status, output, error, output_bytes,
                  exit_code, exit_signal, wall_ms, user_ms + system_ms as cpu_ms, peak_memory_bytes,
-                 started_at, ended_at, output_files, process_id
+                 started_at, ended_at, output_files, process_id, started_with
             from holdfast.archive_result
           union all
           select snapshot_id, crawl_id, fence, plugin, hook_name, text 'started', text '', text '',
                  bigint '0', null::integer, null::integer, null::bigint, null::bigint, null::bigint,
-                 started_at, null::timestamptz, jsonb '[]', process_id
+                 started_at, null::timestamptz, jsonb '[]', process_id, started_with
             from holdfast.running_hook) r
     -- "limit 1" tells the planner that there is one row: on partitioned tables it knows no foreign key, expects
     -- few rows of a join over two columns, and then sorts all results to show the first.
@@ -149,6 +150,8 @@ comment on column holdfast.v_result.status is
 comment on column holdfast.v_result.files is 'Number of files it left.';
 comment on column holdfast.v_result.cpu_ms is
   'CPU time of the hook and everything it started, in milliseconds.';
+comment on column holdfast.v_result.started_with is
+  'What it was started with: {command, directory, environment}, without secrets; of hooks that run or failed.';
 comment on column holdfast.v_result.counts is 'False if the snapshot was sealed by another attempt.';
 
 create or replace view holdfast.v_failure as

@@ -124,6 +124,7 @@ create or replace view holdfast.v_process as
                 when p.stats ->> 'not_claiming' is not null then 'not claiming'
                 when p.worker_type = 'worker_runner' then 'leads'
                 when p.worker_type = 'runner_waiting' then 'waits'
+                when p.standby then 'stands by'
                 else 'runs' end as state, t.hostname, p.pid, statement_timestamp() - p.started_at as age,
            p.lease_until - statement_timestamp() as lease_left, p.id as process_id,
            null::uuid as snapshot_id, null::uuid as crawl_id

@@ -159,27 +159,42 @@ create or replace function holdfast.search(
     p_all boolean default false, p_cursor text default null, p_limit integer default 20,
     p_marks text[] default '{«,»}')
   returns table (id uuid, crawl_id uuid, url text, title text, excerpt text, rank real, outcome text,
-                 sealed_at timestamptz, tags text[], directory text, cursor text)
+                 sealed_at timestamptz, tags text[], directory text, thumbnail text,
+                 cursor text)
   language plpgsql stable
   set enable_seqscan = off set jit = off set plan_cache_mode = force_custom_plan as $$
 -- The newest 200 pages found are ranked and listed, then the next 200, so that a word of half of all pages
 -- need not be ranked in all of them. A cursor is "<bound> <rank> <id>" of its row: the batch that it stands
 -- in begins below the bound.
+-- An index of words does not know which pages are new: each page with the words would be read to find the
+-- newest. So a batch is first looked for in a window of the newest pages. If there are too few, the number
+-- found there tells how large a window is needed, or that all pages with the words are few.
+-- Whether words follow each other is only known from the page's row. Pages that have all words of a phrase
+-- are found first, and then looked at one by one until there are enough.
 #variable_conflict use_column
 declare
   c_batch constant integer := 200;
+  c_window constant integer := 20000;
+  c_widest constant integer := 200000; -- to find where a wider window ends costs more than it saves
   c_first constant uuid := 'ffffffff-ffff-ffff-ffff-ffffffffffff';
   c_filtered constant boolean := num_nonnulls(p_tag, p_outcome, p_since, p_until) > 0;
   v_query tsquery := holdfast.search_query(p_query);
+  v_words tsquery; -- the same, with any order of the words of a phrase
+  v_phrase boolean;
   v_bound uuid := c_first;
   v_rank real := 'infinity';
   v_id uuid := c_first;
   v_left integer := least(greatest(p_limit, 1), 200);
   v_batch uuid[];
+  v_window integer; -- NULL: all pages
+  v_oldest uuid;
   v_count integer;
 begin
   if numnode(v_query) = 0 then return; end if;
   if p_host is not null then v_query := v_query && quote_literal('host:' || lower(p_host))::tsquery; end if;
+  v_phrase := v_query::text ~ '<(-|[0-9]+)>' and v_query::text !~ '!'; -- what a phrase excludes has an order
+  v_words := case when v_phrase then regexp_replace(v_query::text, '<(-|[0-9]+)>', '&', 'g')::tsquery
+               else v_query end;
   if p_cursor is not null then
     if p_cursor !~ '^[0-9a-f-]{36} [0-9.]+(e-[0-9]+)? [0-9a-f-]{36}$' then
       raise exception 'not a cursor of search(): %', p_cursor using errcode = 'HF004';
@@ -189,15 +204,32 @@ begin
     v_id := split_part(p_cursor, ' ', 3);
   end if;
   loop
-    v_batch := array(
-      select t.snapshot_id
-        from holdfast.page_text t
-        where t.words @@ v_query
-          and t.snapshot_id < v_bound
-          and (p_crawl is null or t.crawl_id = p_crawl)
-          and (not c_filtered
-               or holdfast.search_passes(t.snapshot_id, t.crawl_id, p_tag, p_outcome, p_since, p_until))
-        order by t.snapshot_id desc limit c_batch);
+    v_window := c_window;
+    loop
+      v_oldest := case when v_window is not null then
+        (select t.snapshot_id
+           from holdfast.page_text t
+           where t.snapshot_id < v_bound
+           order by t.snapshot_id desc offset v_window limit 1) end;
+      v_batch := array(
+        select c.snapshot_id
+          from (select t.snapshot_id, t.words
+                  from holdfast.page_text t
+                  where t.words @@ v_words
+                    and t.snapshot_id < v_bound
+                    and (v_oldest is null or t.snapshot_id >= v_oldest)
+                    and (p_crawl is null or t.crawl_id = p_crawl)
+                    and (not c_filtered
+                         or holdfast.search_passes(t.snapshot_id, t.crawl_id, p_tag, p_outcome, p_since,
+                                                   p_until))
+                  order by t.snapshot_id desc limit case when not v_phrase then c_batch end) c
+          where not v_phrase or c.words @@ v_query
+          order by c.snapshot_id desc limit c_batch);
+      v_count := cardinality(v_batch);
+      exit when v_oldest is null or v_count = c_batch;
+      v_window := case when v_window = c_window and v_count * c_widest >= 2 * c_batch * c_window
+                    then 2 * c_batch * c_window / v_count end;
+    end loop;
     return query
       with hit as materialized (
         select t.snapshot_id, t.crawl_id, s.url, s.title, s.tags, t.text, t.language, r.rank
@@ -219,6 +251,7 @@ begin
       select h.snapshot_id, h.crawl_id, h.url, coalesce(nullif(e.title, ''), h.title),
              holdfast.search_excerpt(h.text, h.language, v_query, p_marks), h.rank,
              e.outcome, e.sealed_at, h.tags, e.directory,
+             holdfast.thumbnail(h.snapshot_id, h.crawl_id, e.fence),
              v_bound || ' ' || h.rank || ' ' || h.snapshot_id
         from hit h
         join holdfast.snapshot_sealed e on e.snapshot_id = h.snapshot_id and e.crawl_id = h.crawl_id

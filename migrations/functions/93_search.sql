@@ -107,13 +107,14 @@ comment on function holdfast.search_names(text, uuid, bigint, bigint) is
 
 create or replace function holdfast.thumbnail(p_snapshot uuid, p_crawl uuid, p_fence bigint)
   returns text language sql stable as $$
-  -- The picture to show for a snapshot, as a path below its directory.
+  -- The picture to show for a snapshot in a list, as a path below its directory. Only our screenshot plugin
+  -- makes a thumbnail. Another picture is shown if it is small, because a list has up to a hundred.
   select r.plugin || '/' || (f.file ->> 'path')
     from holdfast.archive_result r
     cross join lateral jsonb_array_elements(r.output_files) f(file)
     where r.snapshot_id = p_snapshot and r.crawl_id = p_crawl and r.fence = p_fence
-      and r.plugin = 'screenshot' and f.file ->> 'type' like 'image/%'
-    limit 1
+      and r.plugin = 'screenshot' and f.file ->> 'type' like 'image/%' and (f.file ->> 'size')::bigint <= 262144
+    order by f.file ->> 'path' <> 'thumbnail.jpg' limit 1
 $$;
 
 create or replace function holdfast.crawl_snapshots(p_crawl uuid, p_before uuid, p_limit bigint)

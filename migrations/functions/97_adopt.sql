@@ -184,8 +184,7 @@ begin
     select v_snapshot, v_position, v_crawl, holdfast.kept_file(v_snapshot, v_crawl, v_position), 0,
            c.record_length, true, c.url_key, c.at, c.url, c.status, c.mime, c.digest
       from jsonb_populate_record(null::holdfast.capture, p_record) c
-      join holdfast.crawl w on w.id = v_crawl
-      where holdfast.is_referred_to(v_crawl, c.url_key, c.digest, v_snapshot)
+      where holdfast.is_referred_to(c.url_key, c.digest, v_crawl, v_crawl, v_snapshot)
     on conflict do nothing;
   return found;
 end $$;

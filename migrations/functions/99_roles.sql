@@ -23,7 +23,7 @@ create or replace function holdfast.entry_points()
         directories_unknown, metrics, worker_metrics, hook_cost,
         check_invariants, reference, schedule_find, schedule_next, schedule_times, crawls_expired,
         schema_minimum, token_check, captures, captures_closest, captures_of, export_snapshots,
-        replay_score, replays_due, originals_of,
+        replay_score, replays_due, originals_of, revisits_broken,
         list_snapshots, list_results, list_failures, list_events, list_events_after, page_due_latest}'),
       ('holdfast_worker', true, '{
         worker_join, worker_beat, worker_hooks, worker_turn, worker_leave, worker_gone, claim, finish,
@@ -32,6 +32,7 @@ create or replace function holdfast.entry_points()
         binary_set, binary_known, machine_set_options, machine_options, runner_join, runner_enter,
         runner_beat, runner_leave, runner_duty, local_processes, host_rate_limited, robots_get,
         robots_put, purge_list, purge_done, captures_to_move, captures_moved,
+        captures_stored,
         crawl_pages_stale, crawl_page_made, clock_check,
         webhook_claim, webhook_report, webhook_release, webhook_wait, text_keep}'),
       ('holdfast_operator', true, '{
@@ -44,6 +45,7 @@ create or replace function holdfast.entry_points()
         worker_drain, collection_pause, collection_resume, host_set, host_forget, host_pause, host_resume,
         host_cancel, schedule_add, schedule_enable, schedule_remove, schedule_run, webhook_set,
         webhook_enable, webhook_remove, webhook_retry, webhook_test, log_level_set, binary_recheck,
+        process_present, process_left,
         text_keep, texts_drop, replay_judged, archive_begun, import_check, import_pages,
         token_add, token_revoke, api_request_once,
         crawl_judge_step}')) e(roles, as_owner, names)

@@ -278,6 +278,19 @@ std::string json_text(const Json& value, int indent) {
   return value.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
+Json joined(const Headers& headers) {
+  Json result = Json::object();
+  for (const auto& [name, value] : headers) {
+    const auto key = lower(name);
+    const auto before = result.find(key);
+    if (before == result.end())
+      result[key] = value;
+    else
+      result[key] = before->get<std::string>() + (key == "set-cookie" ? "\n" : ", ") + value;
+  }
+  return result;
+}
+
 long retry_after_seconds(const std::string& value) {
   const auto begin = value.find_first_not_of(" \t");
   if (begin == std::string::npos) return -1;

@@ -105,6 +105,8 @@ std::string one_line(std::string_view text, std::size_t limit);
 std::string clean(std::string_view text);
 std::string lower(std::string_view text);
 std::string json_text(const Json& value, int indent = -1);
+// Names in lower case; a name sent twice has its values joined.
+Json joined(const Headers& headers);
 // Seconds of a Retry-After header: a number or a date; negative: neither.
 long retry_after_seconds(const std::string& value);
 

@@ -32,20 +32,6 @@ constexpr std::size_t kLargestPlain = 4u << 20;
 constexpr std::size_t kLongestTitle = 1000, kLongestLinkTitle = 300;
 constexpr std::size_t kMostIcons = 4;
 
-// Names in lower case; a name sent twice has its values joined.
-Json joined(const Headers& headers) {
-  Json result = Json::object();
-  for (const auto& [name, value] : headers) {
-    const auto key = lower(name);
-    const auto before = result.find(key);
-    if (before == result.end())
-      result[key] = value;
-    else
-      result[key] = before->get<std::string>() + (key == "set-cookie" ? "\n" : ", ") + value;
-  }
-  return result;
-}
-
 Result headers_result(int status, const std::string& reason, const std::string& url, std::size_t redirects) {
   auto text = "HTTP " + std::to_string(status) + " " + reason;
   text.erase(text.find_last_not_of(' ') + 1);
@@ -76,6 +62,26 @@ std::optional<Result> headers_of_browser(Job& job) {
                                   {"redirects", redirects},
                                   {"method", "GET"}});
   return headers_result(page->status, page->reason, page->url, page->redirects.size());
+}
+
+// What wget was answered, when it has asked already.
+std::optional<Result> headers_of_wget(Job& job) {
+  auto page = job.sibling("wget/page.json");
+  const int status = page.value("status", 0);
+  const auto headers = page.value("headers", Json::object()), redirects = page.value("redirects", Json::array());
+  if (status == 0 || headers.empty()) return std::nullopt;
+  const auto url = page.value("url", job.url()), reason = page.value("reason", ""),
+             type = page.value("content_type", "");
+  job.report_response(url, status, type);
+  job.write_json("headers.json", {{"url", job.url()},
+                                  {"final_url", url},
+                                  {"status", status},
+                                  {"reason", reason},
+                                  {"content_type", type},
+                                  {"headers", headers},
+                                  {"redirects", redirects},
+                                  {"method", "GET"}});
+  return headers_result(status, reason, url, redirects.size());
 }
 
 // Many servers answer HEAD wrongly or not at all; then only GET is the truth. Its body is not read.
@@ -235,6 +241,7 @@ std::vector<std::string> regular_files(const Job& job) {
 
 Result save_headers(Job& job) {
   if (auto result = headers_of_browser(job)) return *result;
+  if (auto result = headers_of_wget(job)) return *result;
   std::string method;
   Response response;
   try {

@@ -1,5 +1,6 @@
 #include "services/capture/recorder.hpp"
 
+#include "lib/base/base64.hpp"
 #include "lib/base/text.hpp"
 #include "services/capture/browser_page.hpp"
 #include "services/capture/charset.hpp"
@@ -162,7 +163,7 @@ void Recorder::ask_for_bytes(const std::shared_ptr<Entry>& entry) {
                 [this, entry](const Json& result, const std::string& error) {
                   if (error.empty()) {
                     entry->streaming = true;
-                    add_bytes(*entry, warc::base64_decode(text_of(result, "bufferedData")));
+                    add_bytes(*entry, base::base64_decode(text_of(result, "bufferedData")));
                   }
                   let_go(entry->request_id);
                 });
@@ -258,7 +259,7 @@ void Recorder::data_received(const Json& parameters) {
   auto& entry = *found->second;
   entry.announced += parameters.value("dataLength", std::uint64_t{0});
   if (const auto data = parameters.find("data"); data != parameters.end() && data->is_string())
-    add_bytes(entry, warc::base64_decode(data->get_ref<const std::string&>()));
+    add_bytes(entry, base::base64_decode(data->get_ref<const std::string&>()));
 }
 
 void Recorder::loading_finished(const Json& parameters) {
@@ -285,7 +286,7 @@ void Recorder::fetch_body(const std::shared_ptr<Entry>& entry) {
                   if (error.empty() && entry->body.size() == 0) {
                     const auto text = text_of(result, "body");
                     if (result.value("base64Encoded", false))
-                      add_bytes(*entry, warc::base64_decode(text));
+                      add_bytes(*entry, base::base64_decode(text));
                     else
                       add_bytes(*entry, encode_text(text, entry->charset));
                   } else {
@@ -357,7 +358,7 @@ void Recorder::read_stream() {
                   const auto data = result.find("data");
                   if (error.empty() && data != result.end()) {
                     const auto& text = data->get_ref<const std::string&>();
-                    add_bytes(*taking_->entry, result.value("base64Encoded", false) ? warc::base64_decode(text) : text);
+                    add_bytes(*taking_->entry, result.value("base64Encoded", false) ? base::base64_decode(text) : text);
                   }
                   if (!error.empty() || full_)
                     end_taking(false);

@@ -1,7 +1,7 @@
 #include "services/capture/replay_source.hpp"
 
+#include "lib/base/base64.hpp"
 #include "lib/base/fd.hpp"
-#include "lib/warc/digest.hpp"
 #include "lib/warc/reader.hpp"
 #include "lib/warc/surt.hpp"
 #include "services/capture/coding.hpp"
@@ -145,7 +145,7 @@ void answer_from(ReplaySource& source, DevTools& browser, const Json& paused, co
   Json parameters = {{"requestId", paused["requestId"]},
                      {"responseCode", answer->status},
                      {"responseHeaders", headers},
-                     {"body", warc::base64_encode(answer->body)}};
+                     {"body", base::base64_encode(answer->body)}};
   if (!answer->reason.empty()) parameters["responsePhrase"] = answer->reason;
   browser.send("Fetch.fulfillRequest", parameters, session);
 }

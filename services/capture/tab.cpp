@@ -11,7 +11,6 @@
 #include "services/capture/icon.hpp"
 #include "services/capture/page_record.hpp"
 #include "services/capture/recorder.hpp"
-#include "services/capture/stored.hpp"
 
 #include <signal.h>
 #include <unistd.h>
@@ -62,8 +61,6 @@ public:
                       {"isPartOf", job.url()}}),
         recorder_(browser_, warc_, rules()) {
     page_.url = job.url();
-    if (source == nullptr && Job::flag("BROWSER_DEDUPLICATE", true))
-      know_stored(std::filesystem::path(Job::setting("CRAWL_DIR", ".")) / "stored", warc_);
   }
   Result run();
 

@@ -1,6 +1,6 @@
 #include "services/capture/view.hpp"
 
-#include "lib/warc/digest.hpp"
+#include "lib/base/base64.hpp"
 #include "services/capture/browser_page.hpp"
 #include "services/capture/chromium.hpp"
 #include "services/capture/page.hpp"
@@ -11,6 +11,8 @@
 namespace holdfast::capture {
 
 namespace {
+
+constexpr double kThumbnailWidth = 480; // pixels
 
 // The tab that the browser plugin keeps, looked at by another hook.
 class View {
@@ -30,7 +32,7 @@ public:
     return browser_.call(method, std::move(parameters), session_, job_.deadline());
   }
   std::string bytes(const std::string& method, Json parameters) {
-    auto data = warc::base64_decode(text_of(call(method, std::move(parameters)), "data"));
+    auto data = base::base64_decode(text_of(call(method, std::move(parameters)), "data"));
     refuse_error_page();
     return data;
   }
@@ -103,6 +105,15 @@ Result take_screenshot(Job& job) {
   if (format != "png") parameters["quality"] = static_cast<int>(Job::number("SCREENSHOT_QUALITY", 85));
   const auto file = "screenshot." + (format == "jpeg" ? "jpg" : format);
   job.write(file, view.bytes("Page.captureScreenshot", parameters));
+  // For lists of pages: the top of the page, as wide as kThumbnailWidth.
+  const Json top = {{"x", 0},
+                    {"y", 0},
+                    {"width", clip["width"]},
+                    {"height", std::min(clip["width"].get<double>() * 10 / 16, clip["height"].get<double>())},
+                    {"scale", kThumbnailWidth / std::max(clip["width"].get<double>(), 1.0)}};
+  job.write("thumbnail.jpg",
+            view.bytes("Page.captureScreenshot",
+                       {{"format", "jpeg"}, {"quality", 75}, {"clip", top}, {"captureBeyondViewport", true}}));
   return view.result(file);
 }
 

@@ -2,7 +2,9 @@
 
 #include "lib/base/pidfd.hpp"
 #include "lib/base/url.hpp"
+#include "lib/warc/pack.hpp"
 #include "services/capture/egress.hpp"
+#include "services/capture/fetch.hpp"
 #include "services/capture/link.hpp"
 #include "services/capture/page_record.hpp"
 #include "services/capture/wget_log.hpp"
@@ -58,7 +60,8 @@ std::vector<std::string> arguments(const Job& job, const std::string& program, s
   result.push_back("--timeout=" + std::to_string(std::clamp(static_cast<int>(job.remaining()), 1, 30)));
   result.push_back("--quota=" + std::to_string(limit));
   if (Job::flag("WGET_WARC", true))
-    result.insert(result.end(), {"--warc-file=warc/page", "--warc-tempdir=warc", "--no-warc-keep-log"});
+    result.insert(result.end(),
+                  {"--warc-file=warc/page", "--no-warc-compression", "--warc-tempdir=warc", "--no-warc-keep-log"});
   if (const auto agent = Job::setting("USER_AGENT"); !agent.empty()) result.push_back("--user-agent=" + agent);
   if (const auto cookies = Job::setting("COOKIES_FILE"); !cookies.empty())
     result.push_back("--load-cookies=" + cookies);
@@ -112,6 +115,14 @@ Ended run_program(const Job& job, const std::vector<std::string>& command, std::
   ::waitpid(pid, &ended.status, 0);
   child = 0;
   return ended;
+}
+
+// wget packs everything at the highest level, pictures too, which takes more time than all else that it does.
+void pack_warc() {
+  std::error_code none;
+  if (!fs::is_regular_file("warc/page.warc", none)) return;
+  warc::pack("warc/page.warc", "warc/page.warc.gz");
+  fs::remove("warc/page.warc");
 }
 
 // A line of a WARC, without its end; false at the end of the file.
@@ -204,28 +215,45 @@ void leave_to_browser(const Job& job) {
     throw skipped("the browser has recorded the page (WGET_ALWAYS=true runs wget all the same)");
 }
 
+// wget goes wherever it is led. Where no proxy of the worker judges each address, we look first where the page leads.
+void refuse_private_redirects(Job& job) {
+  if (!egress_proxy().empty()) return;
+  constexpr double kShare = 0.1; // of the time: wget needs the rest
+  try {
+    if (fetch(job, job.url(), {.head = true, .share = kShare}).status >= kFirstError)
+      fetch(job, job.url(), {.share = kShare}); // many servers answer HEAD wrongly
+  } catch (const Ending& ending) {
+    if (ending.reason.starts_with("refused: ")) throw;
+  }
+}
+
 } // namespace
 
 Result run_wget(Job& job) {
   leave_to_browser(job);
   const auto program = Job::program("WGET_BINARY", {"wget"}, "wget");
+  refuse_private_redirects(job);
   const auto limit = Job::size("WGET_MAX_SIZE", "1g");
   std::error_code ignored;
   fs::create_directories("warc", ignored);
   const auto ended = run_program(job, arguments(job, program, limit), limit);
+  pack_warc();
   auto exchanges = parse_wget_log(read_file(kLog, kLargestLog));
   const auto led = main_exchange(exchanges);
   WgetExchange main;
   main.error = "wget did not start a request";
   if (led > 0) main = exchanges[led - 1];
   std::set<std::string> told;
+  Json redirects = Json::array();
   for (std::size_t i = 0; i < led; ++i) {
     const auto& exchange = exchanges[i];
     const bool limited = exchange.status == 429 || exchange.status == 503;
     if (limited && told.insert(host_in(exchange.url)).second)
       job.report_rate_limit(host_in(exchange.url), exchange.status, exchange.header("retry-after"));
-    if (i + 1 < led && !exchange.redirect.empty())
+    if (i + 1 < led && !exchange.redirect.empty()) {
       job.report_redirect(exchange.url, exchange.redirect, exchange.status);
+      redirects.push_back({{"url", exchange.url}, {"status", exchange.status}, {"location", exchange.redirect}});
+    }
   }
   const auto url = main.url.empty() ? job.url() : main.url;
   const auto type = main.header("content-type");
@@ -237,7 +265,10 @@ Result run_wget(Job& job) {
   const bool converted = !main.saved_to.empty() && fs::is_regular_file(original, ignored);
   job.write_json("page.json", {{"url", url},
                                {"status", main.status},
+                               {"reason", main.reason},
                                {"content_type", type},
+                               {"headers", joined(main.headers)},
+                               {"redirects", redirects},
                                {"path", converted ? original : main.saved_to},
                                {"complete", main.complete}});
   const auto files = std::count_if(exchanges.begin(), exchanges.end(), [](const auto& one) { return one.complete; });

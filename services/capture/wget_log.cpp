@@ -41,6 +41,7 @@ bool take_response_line(std::string_view line, WgetExchange& exchange) {
     const auto* const end = digits.data() + digits.size();
     if (digits.size() != 3 || std::from_chars(digits.data(), end, status).ptr != end) return false;
     exchange.status = status;
+    exchange.reason = line.substr(std::min(blank + 5, line.size()));
     exchange.headers.clear();
     return true;
   }

@@ -13,6 +13,7 @@ struct WgetExchange {
   std::string url;
   bool retry{false};
   int status{0};
+  std::string reason; // beside the status
   std::vector<std::pair<std::string, std::string>> headers;
   std::string redirect; // where it leads
   std::string saved_to;

@@ -172,10 +172,10 @@ public:
   const std::map<std::string, std::vector<std::string>>& packages() const { return packages_; }
 
 private:
-  // The stand-in for abxpkg is what hooks find last.
+  // The stand-in for abxpkg, and our own programs, are what hooks find last.
   std::optional<std::string> locate(const std::string& name) {
     auto path = binaries_.locate(name);
-    if (!path && !options_.libexec.empty()) path = hooks::find_binary(name, {options_.libexec});
+    if (!path) path = hooks::find_binary(name, hooks::path_directories(options_.last_on_path()));
     return path;
   }
 

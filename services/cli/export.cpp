@@ -5,6 +5,8 @@
 #include "lib/archive/root.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/json_text.hpp"
+#include "lib/base/read_at.hpp"
 #include "lib/base/text.hpp"
 #include "lib/s3/client.hpp"
 #include "lib/store/verify.hpp"
@@ -15,6 +17,7 @@
 #include "services/cli/export_files.hpp"
 #include "services/cli/export_output.hpp"
 #include "services/cli/input.hpp"
+#include "services/cli/presence.hpp"
 #include "services/cli/times.hpp"
 #include "services/cli/verbs.hpp"
 
@@ -165,13 +168,10 @@ public:
 
 private:
   static std::size_t read_piece(int file, std::uint64_t& at, char* buffer, std::size_t room, const std::string& name) {
-    for (;;) {
-      const auto got = ::pread(file, buffer, room, static_cast<off_t>(at));
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) archive::throw_errno(errno, "read", name);
-      at += static_cast<std::uint64_t>(got);
-      return static_cast<std::size_t>(got);
-    }
+    const auto got = base::read_at(file, buffer, room, at);
+    if (got < 0) archive::throw_errno(errno, "read", name);
+    at += static_cast<std::uint64_t>(got);
+    return static_cast<std::size_t>(got);
   }
 
   s3::Client client_;
@@ -218,51 +218,96 @@ void export_one(const archive::Root& root, const store::ExportedSnapshot& snapsh
 }
 
 // A record, which may be as large as a video, to the end of another file.
-void append_range(int from, const store::Capture& record, int to) {
+void append_range(int from, const warc::Capture& record, int to) {
   std::string piece(std::min<std::uint64_t>(record.length, 1u << 20), '\0');
   for (std::uint64_t at = 0; at < record.length;) {
     const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), record.length - at));
-    const auto got = ::pread(from, piece.data(), most, static_cast<off_t>(record.offset + at));
-    if (got < 0 && errno == EINTR) continue;
+    const auto got = base::read_at(from, piece.data(), most, record.offset + at);
     if (got <= 0) archive::throw_errno(got < 0 ? errno : EIO, "read", record.file);
     wacz::write_all(to, std::string_view(piece).substr(0, static_cast<std::size_t>(got)));
     at += static_cast<std::uint64_t>(got);
   }
 }
 
-// Records of snapshots that are not exported, to which revisit records of this one refer: as a WARC file of its own.
-void export_originals(const archive::Root& root, const std::string& snapshot,
-                      const std::vector<store::Capture>& originals, Sink& sink, Exported& told) {
-  if (originals.empty()) return;
-  const auto records = wacz::temporary_file();
-  const auto name = snapshot + "-originals.warc.gz";
-  std::vector<warc::Capture> captures;
-  std::uint64_t size = 0;
-  for (const auto& original : originals) {
-    const ArchivedFile file(root, original.file);
-    if (!file || original.offset + original.length > file.size()) {
-      ++told.missing;
-      std::cerr << "missing  " << original.file << "\n";
-      continue;
-    }
-    append_range(file.fd(), original, records.get());
-    captures.push_back(original);
-    captures.back().file = name;
-    captures.back().offset = size;
-    size += original.length;
+// Records of snapshots that are not exported, to which revisit records of exported ones refer. They follow in WARC
+// files of their own. What is noted is sorted outside of memory: by snapshot, then those of a file together.
+class Originals {
+public:
+  void exported(const std::string& snapshot) { lines_.add(snapshot); }
+  void wanted(const store::Capture& original) {
+    lines_.add(original.snapshot_id + " " +
+               base::json_text(nlohmann::ordered_json{{"file", original.file},
+                                                      {"offset", original.offset},
+                                                      {"length", original.length},
+                                                      {"key", original.key},
+                                                      {"date", original.date},
+                                                      {"url", original.url},
+                                                      {"mime", original.mime},
+                                                      {"status", original.status},
+                                                      {"digest", original.digest}}));
   }
-  sink.warc(name, records.get(), size);
-  for (const auto& capture : captures)
-    sink.capture(capture);
-  told.captures += captures.size();
-  told.bytes += size;
-}
 
-// Whether all that a snapshot's records can refer to, those of its crawl, is exported with it.
-bool is_with_its_crawl(const store::ExportQuery& query, const store::ExportedSnapshot& snapshot) {
-  if (query.tag || query.host || query.since || query.until) return false;
-  return !query.ids || std::find(query.ids->begin(), query.ids->end(), snapshot.crawl_id) != query.ids->end();
-}
+  void write(const archive::Root& root, Sink& sink, Exported& told) {
+    std::string before, exported;
+    lines_.each([&](const std::string& line) {
+      if (line == before) return;
+      before = line;
+      const auto blank = line.find(' ');
+      if (blank == std::string::npos)
+        exported = line;
+      else if (line.compare(0, blank, exported) != 0)
+        add(root, nlohmann::json::parse(line.substr(blank + 1)), sink, told);
+    });
+    end_file(sink, told);
+  }
+
+private:
+  static constexpr std::uint64_t kEnough = std::uint64_t{256} << 20; // of one file, which is made in a temporary one
+
+  void add(const archive::Root& root, const nlohmann::json& row, Sink& sink, Exported& told) {
+    warc::Capture record{row["key"],    row["date"], row["url"],    row["mime"],  row["status"],
+                         row["digest"], row["file"], row["offset"], row["length"]};
+    if (record.file != path_) {
+      path_ = record.file;
+      source_.emplace(root, path_);
+    }
+    if (!*source_ || record.offset + record.length > source_->size()) {
+      ++told.missing;
+      std::cerr << "missing  " << record.file << "\n";
+      return;
+    }
+    if (!file_) file_ = wacz::temporary_file();
+    append_range(source_->fd(), record, file_.get());
+    record.file = "originals-" + std::to_string(files_ + 1) + ".warc.gz";
+    record.offset = size_;
+    size_ += record.length;
+    captures_.push_back(std::move(record));
+    if (size_ >= kEnough || captures_.size() >= kMostHeld) end_file(sink, told);
+  }
+
+  void end_file(Sink& sink, Exported& told) {
+    if (captures_.empty()) return;
+    sink.warc(captures_.front().file, file_.get(), size_);
+    for (const auto& capture : captures_)
+      sink.capture(capture);
+    told.captures += captures_.size();
+    told.bytes += size_;
+    captures_.clear();
+    file_.reset();
+    size_ = 0;
+    ++files_;
+  }
+
+  static constexpr std::size_t kMostHeld = 20000;
+
+  wacz::SortedLines lines_;
+  std::string path_;
+  std::optional<ArchivedFile> source_;
+  base::Fd file_;
+  std::uint64_t size_{0};
+  std::size_t files_{0};
+  std::vector<warc::Capture> captures_;
+};
 
 void show_progress(const Exported& told, bool last) {
   if (::isatty(STDERR_FILENO) == 0) return;
@@ -273,6 +318,7 @@ void show_progress(const Exported& told, bool last) {
 Exported export_all(pg::Connection& connection, const archive::Root& root, const store::ExportQuery& query,
                     Sink& sink) {
   Exported told;
+  Originals originals;
   std::optional<std::string> after;
   for (;;) {
     const auto batch = store::export_snapshots(connection, query, after, kSnapshotsAtOnce);
@@ -289,13 +335,16 @@ Exported export_all(pg::Connection& connection, const archive::Root& root, const
               return left.snapshot_id < right;
           });
       export_one(root, snapshot, {first, last}, sink, told);
-      if (!is_with_its_crawl(query, snapshot))
-        export_originals(root, snapshot.id, store::originals_of(connection, snapshot.id), sink, told);
+      originals.exported(snapshot.id);
+      if (std::any_of(first, last, [](const auto& capture) { return capture.mime == "warc/revisit"; }))
+        for (const auto& original : store::originals_of(connection, snapshot.id))
+          originals.wanted(original);
       show_progress(told, false);
     }
     if (static_cast<std::int64_t>(batch.size()) < kSnapshotsAtOnce) break;
     after = batch.back().id;
   }
+  originals.write(root, sink, told);
   sink.close();
   show_progress(told, true);
   return told;
@@ -362,6 +411,7 @@ int run_export(Context& context, const ExportOptions& options) {
   const auto query = query_of(context, options);
   auto& connection = context.connection();
   const auto root = archive::Root::open(context.archive_root(), store::collection_id(connection), false);
+  const Presence presence(context, "command", "export");
   if (options.format == "files") return run_file_export(connection, root, query, options.output);
   Exported told;
   if (options.format == "warc") {

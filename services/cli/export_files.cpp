@@ -4,6 +4,7 @@
 #include "lib/archive/published.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/json_text.hpp"
+#include "lib/base/read_at.hpp"
 #include "lib/base/url.hpp"
 #include "lib/wacz/sorted_lines.hpp"
 #include "lib/wacz/zip.hpp"
@@ -60,8 +61,7 @@ public:
     zip_.begin(path, size);
     std::string piece(1u << 18, '\0');
     for (std::uint64_t at = 0; at < size;) {
-      const auto got = ::pread(file, piece.data(), piece.size(), static_cast<off_t>(at));
-      if (got < 0 && errno == EINTR) continue;
+      const auto got = base::read_at(file, piece.data(), piece.size(), at);
       if (got < 0) archive::throw_errno(errno, "read", path);
       if (got == 0) break; // end() says so
       zip_.write(std::string_view(piece).substr(0, static_cast<std::size_t>(got)));

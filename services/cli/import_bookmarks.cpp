@@ -121,7 +121,7 @@ std::vector<std::string> json_tags(const nlohmann::json& object) {
 } // namespace
 
 std::string json_bookmarked_at(const nlohmann::json& object) {
-  for (const char* name : {"bookmarked_at", "timestamp", "time_added", "time", "date_added"}) {
+  for (const char* name : {"bookmarked_at", "timestamp", "time_added", "time", "date_added", "date_published"}) {
     const auto found = object.find(name);
     if (found == object.end()) continue;
     const auto text = found->is_string() ? found->get<std::string>() : found->is_number() ? found->dump() : "";

@@ -1,4 +1,5 @@
 #include "lib/base/error.hpp"
+#include "lib/base/timestamp.hpp"
 #include "services/cli/import.hpp"
 
 #include <algorithm>
@@ -17,6 +18,13 @@ std::string_view local_name(const pugi::xml_node& node) {
 std::string text_of(const pugi::xml_node& node, std::string_view child) {
   for (const auto& one : node.children())
     if (local_name(one) == child) return one.text().as_string();
+  return {};
+}
+
+// When the entry of a feed was published, or else last changed.
+std::string time_of(const pugi::xml_node& item) {
+  for (const auto* name : {"published", "pubDate", "date", "updated"})
+    if (auto time = base::canonical_timestamp(text_of(item, name)); !time.empty()) return time;
   return {};
 }
 
@@ -41,6 +49,7 @@ void take_feed_entry(const pugi::xml_node& item, std::vector<Entry>& entries) {
   }
   if (entry.url.empty() && std::string_view(item.child("guid").attribute("isPermaLink").as_string("true")) == "true")
     entry.url = text_of(item, "guid");
+  entry.bookmarked_at = time_of(item);
   entries.push_back(std::move(entry));
 }
 
@@ -71,7 +80,8 @@ std::vector<Entry> read_xml(std::string_view text) {
       } else if (name == "post" && node.attribute("href")) { // Pinboard, Delicious
         entries.push_back({node.attribute("href").as_string(), node.attribute("description").as_string(),
                            split_tags(node.attribute("tag").as_string(), true),
-                           "post " + std::to_string(entries.size() + 1)});
+                           "post " + std::to_string(entries.size() + 1),
+                           base::canonical_timestamp(node.attribute("time").as_string())});
       } else if (name == "sitemapindex") {
         index = true;
       }

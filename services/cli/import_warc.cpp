@@ -7,6 +7,7 @@
 #include "lib/archive/file_work.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/read_at.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/url.hpp"
 #include "lib/wacz/reader.hpp"
@@ -64,8 +65,7 @@ void copy_range(int from, std::uint64_t offset, std::uint64_t length, int to, co
   std::string piece(std::min<std::uint64_t>(length, 1u << 20), '\0');
   while (length > 0) {
     const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(length, piece.size()));
-    const auto got = ::pread(from, piece.data(), most, static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
+    const auto got = base::read_at(from, piece.data(), most, offset);
     if (got <= 0)
       throw base::Error(base::ErrorClass::input_output, path + " became shorter while it was read",
                         "import it again when nothing writes to it");

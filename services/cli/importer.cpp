@@ -30,7 +30,7 @@ constexpr int kMostCopies = 1000; // of a URL in one crawl of the source
 // Cleared up whatever happens; what publish() has moved away is gone already.
 class Staging {
 public:
-  Staging(const fs::path& parent, std::string name) : parent_(parent), name_(std::move(name)) {
+  Staging(const fs::path& parent, std::string name) : parent_(fs::canonical(parent)), name_(std::move(name)) {
     if (::mkdirat(archive::open_directory(parent_).get(), name_.c_str(), 0755) != 0)
       archive::throw_errno(errno, "create the directory", path().native());
   }
@@ -63,6 +63,7 @@ Importer::Importer(Context& context, bool dry_run) : context_(context), dry_run_
   root_ =
       archive::Root::open(context.archive_root(), store::collection_id(connection), !store::archive_begun(connection));
   text_limit_ = context.settings().size("search.text_limit");
+  presence_.emplace(context, "command", "import");
 }
 
 bool Importer::stopped() const { return told_to_end(); }

@@ -7,7 +7,7 @@
 #include "lib/archive/attempt.hpp"
 #include "lib/base/timestamp.hpp"
 #include "lib/store/import.hpp"
-#include "services/cli/context.hpp"
+#include "services/cli/presence.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -81,6 +81,7 @@ private:
 
   Context& context_;
   const bool dry_run_;
+  std::optional<Presence> presence_; // not of a dry run
   std::optional<archive::Root> root_;
   std::size_t text_limit_{0};
   std::vector<Waiting> waiting_;

@@ -108,7 +108,7 @@ Action install_action(CLI::App& command) {
       ->allow_extra_args(false);
   command.add_flag("--dry-run", options->dry_run, "Only show the plan");
   command.add_flag("--yes", options->yes, "Do not ask");
-  command.footer("Needs python3 and npm. Debian packages are installed as root, and else named.");
+  command.footer("Needs python3. Debian packages (npm, too) are installed as root, and else named.");
   return [options](Context& context) { return run_installer(context, *options); };
 }
 

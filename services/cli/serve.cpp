@@ -3,6 +3,7 @@
 #include "lib/pg/conninfo.hpp"
 #include "lib/store/token.hpp"
 #include "lib/store/verify.hpp"
+#include "services/cli/presence.hpp"
 #include "services/cli/serve_plan.hpp"
 #include "services/cli/signals.hpp"
 #include "services/cli/verbs.hpp"
@@ -17,6 +18,8 @@
 
 #include <chrono>
 #include <iostream>
+#include <memory>
+#include <optional>
 
 namespace holdfast::cli {
 
@@ -57,17 +60,46 @@ std::string replay_url(const std::string& given, const serve::Endpoint& endpoint
   return url->text.ends_with('/') ? url->text : url->text + "/";
 }
 
+// Where browsers find archived files; empty: at the port of the files.
+std::string files_origin(const std::string& given) {
+  if (given.empty()) return "";
+  const auto url = base::try_parse_url(given);
+  if (!url || url->text.find_first_of("/?", url->scheme.size() + 3) != url->text.size() - 1)
+    throw base::Error(base::ErrorClass::configuration,
+                      "serve.files_url: \"" + given + "\" is no origin: scheme, host and port",
+                      "serve.files_url: https://files.example");
+  return url->text.substr(0, url->text.size() - 1);
+}
+
 // For sessions that act as a role of the database, whatever the login may do beyond that.
 std::string dsn_as(pg::Connection& connection, const std::string& dsn, const std::string& role) {
   const auto name = store::role_of_requests(connection, role);
   return name.empty() ? dsn : pg::conninfo_with_role(dsn, name);
 }
 
-int serve(Context& context) {
+// Listens; with `standby`, as soon as no other process does. False: it was told to end before.
+bool listen(std::optional<serve::HttpServer>& server, Presence& presence, bool standby, const serve::Endpoint& endpoint,
+            const serve::HttpOptions& options, const serve::Handler& handler) {
+  constexpr std::chrono::milliseconds kLookAgain{500};
+  for (bool waits = false;; waits = true) {
+    try {
+      server.emplace(endpoint, options, handler);
+      return true;
+    } catch (const base::Error& error) {
+      if (!standby || error.error_class() != base::ErrorClass::unavailable) throw;
+      if (!waits) spdlog::info("stands by: {}", error.what());
+    }
+    presence.set_standby(true);
+    if (told_to_end_within(kLookAgain)) return false;
+  }
+}
+
+int serve(Context& context, bool standby) {
   const auto& settings = context.settings();
   const auto endpoint = serve::parse_endpoint(settings.text("serve.listen"), "serve.listen");
   serve::Endpoint beside = endpoint;
   beside.port = endpoint.port == 0 ? std::uint16_t{0} : static_cast<std::uint16_t>(endpoint.port + 1);
+  beside.setting = "serve.files";
   if (!settings.text("serve.files").empty())
     beside = serve::parse_endpoint(settings.text("serve.files"), "serve.files");
   const bool loopback = endpoint.loopback && beside.loopback;
@@ -87,8 +119,14 @@ int serve(Context& context) {
              beside.address,
              "[" + beside.address + "]"};
   const serve::Files files(context.archive_root(), collection, files_key, hosts);
-  const serve::HttpServer file_server(beside, 2,
-                                      [&files](const serve::Request& request) { return files.answer(request); });
+  const serve::TrustedProxies proxies(settings.text("serve.trusted_proxies"), "serve.trusted_proxies");
+  const auto patience = settings.duration("serve.client_timeout");
+  Presence presence(context, "serve", settings.text("serve.listen"));
+  std::optional<serve::HttpServer> file_server, server;
+  const serve::HttpOptions of_files{2, 0, patience, proxies};
+  if (!listen(file_server, presence, standby, beside, of_files,
+              [&files](const serve::Request& request) { return files.answer(request); }))
+    return base::kExitSuccess;
   serve::SiteOptions options;
   options.dsn = dsn_as(connection, context.dsn(), "reader");
   try {
@@ -100,17 +138,22 @@ int serve(Context& context) {
   options.collection_id = collection;
   options.guest = guest;
   options.files = &files;
-  options.files_port = file_server.port();
+  options.files_port = file_server->port();
+  options.files_origin = files_origin(settings.text("serve.files_url"));
   options.hosts = hosts;
   options.changes_in_a_minute = static_cast<int>(settings.integer("serve.changes_per_minute"));
   options.replay = replay_url(settings.text("serve.replay"), endpoint, beside);
   serve::Site site(std::move(options));
-  const serve::HttpServer server(
-      endpoint, 3, [&site](const serve::Request& request) { return site.answer(request); }, kLargestBody);
-  std::cout << "Open " << shown(endpoint, server.port()) << "\n";
+  const serve::HttpOptions of_pages{3, kLargestBody, patience, proxies};
+  if (!listen(server, presence, standby, endpoint, of_pages,
+              [&site](const serve::Request& request) { return site.answer(request); }))
+    return base::kExitSuccess;
+  presence.set_standby(false);
+  std::cout << "Open " << shown(endpoint, server->port()) << "\n";
   if (guest != serve::Role::operator_) std::cout << "  sign in with a token: holdfast token add NAME --role operator\n";
   std::cout << std::flush;
-  spdlog::info("pages on {}, archived files on {}", shown(endpoint, server.port()), shown(beside, file_server.port()));
+  spdlog::info("pages on {}, archived files on {}", shown(endpoint, server->port()),
+               shown(beside, file_server->port()));
   while (!told_to_end_within(std::chrono::milliseconds(100)))
     ;
   return base::kExitSuccess;
@@ -121,7 +164,9 @@ int serve(Context& context) {
 Action serve_verb(CLI::App& command) {
   command.footer("Listens on serve.listen (127.0.0.1:8118), and on serve.files (the next port) for archived files. "
                  "On other\naddresses than this machine's a token is required: holdfast token.");
-  return &serve;
+  const auto standby = std::make_shared<bool>(false);
+  command.add_flag("--standby", *standby, "Wait while another process listens there, and take over when it ends");
+  return [standby](Context& context) { return serve(context, *standby); };
 }
 
 } // namespace holdfast::cli

@@ -5,11 +5,13 @@
 #include "lib/base/error.hpp"
 #include "lib/base/json_text.hpp"
 #include "lib/base/url.hpp"
+#include "lib/store/capture.hpp"
 #include "lib/store/export.hpp"
 #include "lib/store/verify.hpp"
 #include "lib/store/view.hpp"
 #include "services/cli/input.hpp"
 #include "services/cli/output.hpp"
+#include "services/cli/presence.hpp"
 #include "services/cli/signals.hpp"
 #include "services/cli/unknown_directories.hpp"
 #include "services/cli/verbs.hpp"
@@ -31,6 +33,8 @@ namespace holdfast::cli {
 namespace {
 
 constexpr std::chrono::seconds kReplayPoll{10};
+constexpr std::chrono::hours kFollowed{24};     // before it was started
+constexpr std::chrono::minutes kLongestSeal{5}; // far longer than its transaction may take
 
 struct VerifyOptions {
   std::vector<std::string> ids; // crawls or snapshots, whole or shortened
@@ -59,9 +63,32 @@ void print(Context& context, const std::string& kind, const std::string& snapsho
     std::cout << kind << std::string(kind.size() < 12 ? 12 - kind.size() : 1, ' ') << printable(path) << '\n';
 }
 
+// Where the attempts at a snapshot are, relative to the root. Throws Error for a row that the constraints of its tables
+// do not let in: a superuser can switch them off.
+std::filesystem::path place_of(const store::SealedFiles& sealed) {
+  if (sealed.directory.empty())
+    return archive::snapshot_directory(sealed.created_at, base::host_directory(base::parse_url(sealed.url)),
+                                       sealed.snapshot_id);
+  constexpr int kParts = 5; // yyyy/mm/host/id/a<fence>
+  const std::filesystem::path directory = sealed.directory;
+  const auto place = directory.parent_path();
+  if (directory.is_absolute() || directory.lexically_normal() != directory ||
+      std::distance(directory.begin(), directory.end()) != kParts || *directory.begin() == ".." ||
+      place.filename() != sealed.snapshot_id)
+    throw base::Error(base::ErrorClass::bug, "not the directory of an attempt: \"" + sealed.directory + "\"");
+  return place;
+}
+
 void verify_one(Context& context, const archive::Root& root, const store::SealedFiles& sealed, bool collect,
                 Tally& tally) {
   ++tally.snapshots;
+  std::filesystem::path place;
+  try {
+    place = place_of(sealed);
+  } catch (const base::Error& error) {
+    ++tally.defects;
+    return print(context, "bad row", sealed.snapshot_id, error.what());
+  }
   if (sealed.directory.empty()) {
     ++tally.without_files; // refused, cancelled, quarantined, or failed before anything was published
   } else {
@@ -69,18 +96,15 @@ void verify_one(Context& context, const archive::Root& root, const store::Sealed
     const auto captures = store::captures_of(context.connection(), {sealed.snapshot_id});
     for (auto& defect : archive::verify_captures(root, sealed.directory, {captures.begin(), captures.end()}))
       defects.push_back(std::move(defect));
+    for (const auto& revisit : store::revisits_broken(context.connection(), sealed.snapshot_id))
+      defects.push_back({"no original", revisit.file + " at " + std::to_string(revisit.offset)});
     for (const auto& defect : defects) {
       ++tally.defects;
       print(context, defect.kind, sealed.snapshot_id, defect.path);
     }
   }
-  const std::filesystem::path directory =
-      sealed.directory.empty()
-          ? archive::snapshot_directory(sealed.created_at, base::host_directory(base::parse_url(sealed.url)),
-                                        sealed.snapshot_id)
-          : std::filesystem::path(sealed.directory).parent_path();
   const std::string kept = std::filesystem::path(sealed.directory).filename().native();
-  for (const auto& leftover : archive::find_leftovers(root, directory, kept)) {
+  for (const auto& leftover : archive::find_leftovers(root, place, kept)) {
     ++tally.leftovers;
     if (collect) {
       archive::remove_leftover(root, leftover);
@@ -150,25 +174,32 @@ int follow_replays(Context& context, const VerifyOptions& options, const archive
   ::setpriority(PRIO_PROCESS, 0, 19);
   ReplayCheck check(context, root, options.pictures);
   Replayed told;
+  // What was sealed before the last answer without any, less the time that a seal takes to be seen, is not read again.
+  auto begin = std::chrono::steady_clock::now() - kFollowed;
   while (!told_to_end()) {
+    const auto now = std::chrono::steady_clock::now();
     // One at a time: the next newest may have been sealed meanwhile, or replayed by another process.
-    const auto due = store::replays_due(context.connection(), options.every, 1);
-    if (due.empty())
+    const auto within = std::chrono::duration_cast<std::chrono::seconds>(now - begin);
+    const auto due = store::replays_due(context.connection(), options.every, within, 1);
+    if (due.empty()) {
+      begin = now - kLongestSeal;
       told_to_end_within(kReplayPoll);
-    else
+    } else {
       replay_one(context, check, due.front(), told);
+    }
   }
   return base::kExitInterrupted;
 }
 
 // 1 if any file is missing, changed, unreadable, or should not be there, if the index of the WARC files is wrong, or if
-// a snapshot's directory has no row.
+// a snapshot's directory has no row, or if a row is none that the database lets in.
 int verify(Context& context, const VerifyOptions& options) {
   if (!options.follow && options.ids.empty() != options.all)
     throw base::Error(base::ErrorClass::usage, "nothing to verify: name crawls or snapshots, or use --all",
                       "holdfast verify ID..., or holdfast verify --all");
   auto& connection = context.connection();
   const auto root = archive::Root::open(context.archive_root(), store::collection_id(connection), false);
+  const Presence presence(context, "command", "verify");
   if (options.follow) return follow_replays(context, options, root);
   std::vector<std::optional<std::string>> targets;
   if (options.all) targets.emplace_back(std::nullopt);

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <set>
@@ -93,6 +94,9 @@ nlohmann::json ReplayCheck::what_to_replay(const store::SealedFiles& sealed, con
   std::set<std::string> of_browser;
   for (const auto& capture : captures)
     if (by_browser(capture)) of_browser.insert(capture.key);
+  // An imported page may hold records that no page before it has claimed: it did not load them.
+  auto begin = sealed.created_at.substr(0, std::string_view("2026-01-31 23:59:59").size());
+  std::replace(begin.begin(), begin.end(), ' ', 'T');
   std::map<std::string, std::string> files;
   auto records = nlohmann::json::array();
   for (const auto& capture : captures) {
@@ -104,7 +108,7 @@ nlohmann::json ReplayCheck::what_to_replay(const store::SealedFiles& sealed, con
                        {"file", files[capture.file]},
                        {"offset", capture.offset},
                        {"length", capture.length},
-                       {"by_browser", of_browser.empty() || by_browser(capture)}});
+                       {"by_browser", (of_browser.empty() || by_browser(capture)) && capture.date >= begin}});
   }
   if (records.empty()) return nullptr;
   for (const auto& original : originals) { // only their payloads

@@ -1,5 +1,6 @@
 #include "services/egress/request_head.hpp"
 
+#include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
 
 #include <algorithm>
@@ -12,13 +13,6 @@ namespace {
 constexpr std::string_view kEnd = "\r\n";
 
 [[noreturn]] void refuse(const std::string& why) { throw base::Error(base::ErrorClass::configuration, why); }
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(),
-                 [](unsigned char c) { return static_cast<char>(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c); });
-  return result;
-}
 
 // Takes the next line off, without its end.
 std::string_view next_line(std::string_view& text) {
@@ -39,7 +33,7 @@ void set_authority(RequestHead& request, std::string_view authority, std::uint16
   if (closing == std::string_view::npos) refuse("the address in the request has no \"]\"");
   auto host = authority.substr(0, std::min(colon, authority.size()));
   if (bracket) host = authority.substr(1, closing - 1);
-  request.host = lower(host);
+  request.host = base::lower_case(host);
   request.port = otherwise;
   const bool sound = !request.host.empty() && request.host.size() <= 255 &&
                      std::all_of(request.host.begin(), request.host.end(),
@@ -76,7 +70,7 @@ RequestHead parse_request(std::string_view head) {
     return request;
   }
   constexpr std::string_view kScheme = "http://";
-  if (lower(target.substr(0, kScheme.size())) != kScheme) refuse("a proxy takes CONNECT and http:// URLs");
+  if (base::lower_case(target.substr(0, kScheme.size())) != kScheme) refuse("a proxy takes CONNECT and http:// URLs");
   target.remove_prefix(kScheme.size());
   const auto slash = std::min(target.find_first_of("/?#"), target.size());
   const auto authority = target.substr(0, slash);
@@ -88,10 +82,11 @@ RequestHead parse_request(std::string_view head) {
   // One name for the server, that of the target: it was judged.
   const auto named = authority.substr(authority.rfind('@') == std::string_view::npos ? 0 : authority.rfind('@') + 1);
   std::string lines;
-  const bool upgrade = lower(head).find("\r\nupgrade:") != std::string::npos || lower(head).starts_with("upgrade:");
+  const bool upgrade = base::lower_case(head).find("\r\nupgrade:") != std::string::npos ||
+                       base::lower_case(head).starts_with("upgrade:");
   bool host = false;
   for (auto line = next_line(head); !line.empty(); line = next_line(head)) {
-    const auto name = lower(name_of(line));
+    const auto name = base::lower_case(name_of(line));
     if (of_this_hop(name, upgrade)) continue;
     if (name == "host") {
       if (!host) lines += std::string(line.substr(0, name.size())) + ": " + std::string(named) + "\r\n";
@@ -119,7 +114,7 @@ std::string closing_response(std::string_view head) {
     return std::string(head);
   std::string result = std::string(next_line(head)) + "\r\n";
   for (auto line = next_line(head); !line.empty(); line = next_line(head))
-    if (const auto name = lower(name_of(line));
+    if (const auto name = base::lower_case(name_of(line));
         name != "connection" && name != "keep-alive" && name != "proxy-connection")
       result += std::string(line) + "\r\n";
   return result + "Connection: close\r\n\r\n";

@@ -1,9 +1,9 @@
 #include "services/serve/access.hpp"
 
+#include "lib/base/base64.hpp"
 #include "lib/base/characters.hpp"
 #include "lib/base/sha256.hpp"
 #include "lib/store/token.hpp"
-#include "lib/warc/digest.hpp"
 
 #include <algorithm>
 #include <string_view>
@@ -38,7 +38,7 @@ std::string Access::token_of(const Request& request) const {
   if (header.starts_with("Bearer ")) return std::string(base::trimmed(header.substr(7)));
   // Programs that know no bearer tokens take "http://any:TOKEN@host/".
   if (header.starts_with("Basic ")) {
-    const auto pair = warc::base64_decode(base::trimmed(header.substr(6)));
+    const auto pair = base::base64_decode(base::trimmed(header.substr(6)));
     const auto colon = pair.find(':');
     return colon == std::string::npos ? pair : pair.substr(colon + 1);
   }

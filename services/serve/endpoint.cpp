@@ -29,6 +29,7 @@ Endpoint parse_endpoint(const std::string& text, const std::string& setting) {
   endpoint.address = parsed.to_string();
   endpoint.port = static_cast<std::uint16_t>(number);
   endpoint.loopback = parsed.is_loopback();
+  endpoint.setting = setting;
   return endpoint;
 }
 

@@ -11,6 +11,7 @@ struct Endpoint {
   std::string address;
   std::uint16_t port{0};
   bool loopback{true};
+  std::string setting; // that names it
 };
 // Throws Error(configuration) naming `setting`.
 Endpoint parse_endpoint(const std::string& text, const std::string& setting);

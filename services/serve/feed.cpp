@@ -130,7 +130,9 @@ void Feed::look(pg::Connection& connection) {
   const auto newest = store::last_event(connection);
   const bool news = newest != last_;
   quiet_ = news ? 0 : quiet_ + 1;
-  if (last_ < 0) last_ = newest;
+  // After a failover to an asynchronous standby, the last events are gone and their ids are given again.
+  if (newest < last_) recent_.clear();
+  if (last_ < 0 || newest < last_) last_ = newest;
   send_events(connection, newest);
   send_states(connection, news);
 }

@@ -85,11 +85,9 @@ Response described(const std::string& path, std::string_view begin, base::Fd fil
 
 Files::Files(const std::filesystem::path& root, const std::string& collection_id, std::string key,
              std::vector<std::string> hosts)
-    : key_(std::move(key)), hosts_(std::move(hosts)) {
+    : directory_(root), key_(std::move(key)), hosts_(std::move(hosts)) {
   if (s3::is_location(root.native()))
     bucket_ = std::make_unique<archive::Root>(archive::Root::open(root, collection_id, false));
-  else
-    root_.reset(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
 std::string Files::href(const std::string& path) const {
@@ -105,12 +103,14 @@ Response Files::answer(const Request& request) const {
       return refusal(403, "this address is not known; come by way of the page\n");
     path.erase(0, slash + 1);
   }
-  if (!root_ && !bucket_) return refusal(503, "the archive is not here\n");
+  // The first page that is archived makes the directory; it may also be mounted later, or again.
+  const base::Fd root(bucket_ ? -1 : ::open(directory_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root && !bucket_) return refusal(503, "the archive is not here\n");
   if (!is_published(path)) return refusal(404, "there is no such file\n");
   if (path.ends_with('/')) path += "index.html";
   base::Fd file;
   try {
-    file.reset(bucket_ ? bucket_->fetch(path) : open_beneath(root_.get(), path, O_RDONLY));
+    file.reset(bucket_ ? bucket_->fetch(path) : open_beneath(root.get(), path, O_RDONLY));
   } catch (const base::Error& error) {
     spdlog::warn("{}", error.what());
     return refusal(503, "the archive does not answer\n");

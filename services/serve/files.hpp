@@ -24,7 +24,7 @@ public:
   std::string href(const std::string& path) const;
 
 private:
-  base::Fd root_;
+  std::filesystem::path directory_;
   std::unique_ptr<archive::Root> bucket_;
   std::string key_;
   std::vector<std::string> hosts_;

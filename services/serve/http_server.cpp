@@ -1,6 +1,7 @@
 #include "services/serve/http_server.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/base/read_at.hpp"
 #include "services/serve/peers.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -35,7 +36,6 @@ namespace {
 
 using Message = http::request<http::string_body>;
 
-constexpr std::chrono::seconds kDeadline{30};
 constexpr std::string_view kStillHere = ":\n\n";
 constexpr std::chrono::seconds kSilence{10}; // between server-sent events
 constexpr std::uint32_t kHeaderLimit = 32 * 1024;
@@ -43,15 +43,20 @@ constexpr std::size_t kPiece = 128 * 1024;
 constexpr std::size_t kMostDiscarded = 64 << 20; // of a body that is too large
 
 // An IPv6 network counts as one peer, because its hosts choose their addresses.
-template <class Socket>
-std::string peer_of(const Socket& socket) {
-  boost::system::error_code error;
-  const auto address = socket.remote_endpoint(error).address();
-  if (error) return "";
+std::string peer_of(const asio::ip::address& address) {
   if (!address.is_v6() || address.to_v6().is_v4_mapped() || address.is_loopback()) return address.to_string();
   auto bytes = address.to_v6().to_bytes();
   std::fill(bytes.begin() + 8, bytes.end(), std::uint8_t{0});
   return asio::ip::make_address_v6(bytes).to_string();
+}
+
+// Proxies that do not extend a header of that name add another one.
+std::string forwarded_for(const Message& message) {
+  std::string all;
+  const auto [begin, end] = message.equal_range("X-Forwarded-For");
+  for (auto one = begin; one != end; ++one)
+    (all += all.empty() ? "" : ",") += std::string(one->value());
+  return all;
 }
 
 template <class Reply>
@@ -74,8 +79,8 @@ Lane lane_of(const Request& request) {
 }
 
 struct HttpServer::Impl {
-  Impl(const Endpoint& endpoint, int threads, Handler handle, std::size_t body_limit)
-      : handler(std::move(handle)), largest_body(body_limit), pages(static_cast<std::size_t>(threads)),
+  Impl(const Endpoint& endpoint, HttpOptions given, Handler handle)
+      : options(std::move(given)), handler(std::move(handle)), pages(static_cast<std::size_t>(options.threads)),
         acceptor(asio::make_strand(wire)) {
     const tcp::endpoint where(asio::ip::make_address(endpoint.address), endpoint.port);
     try {
@@ -87,7 +92,7 @@ struct HttpServer::Impl {
       throw base::Error(base::ErrorClass::unavailable,
                         "cannot listen on " + endpoint.address + ":" + std::to_string(endpoint.port) + ": " +
                             error.code().message(),
-                        "another address or port");
+                        "is another holdfast running? Else set " + endpoint.setting + " to another address or port");
     }
     port = acceptor.local_endpoint().port();
     asio::co_spawn(acceptor.get_executor(), accept(), asio::detached);
@@ -109,10 +114,15 @@ struct HttpServer::Impl {
         co_await pause.async_wait(asio::as_tuple(asio::use_awaitable));
         continue;
       }
-      auto peer = peer_of(socket);
-      if (!peers.enter(peer)) continue; // the socket closes
+      boost::system::error_code gone;
+      const auto address = socket.remote_endpoint(gone).address();
+      if (gone) continue;
+      auto peer = peer_of(address);
+      // The clients of a proxy share its connections.
+      if (!peers.enter(peer, options.proxies.contains(address) ? Peers::Bound::of_all : Peers::Bound::of_peer))
+        continue; // the socket closes
       const auto executor = socket.get_executor();
-      asio::co_spawn(executor, converse(std::move(socket), std::make_unique<Place>(peers, std::move(peer))),
+      asio::co_spawn(executor, converse(std::move(socket), address, std::make_unique<Place>(peers, std::move(peer))),
                      asio::detached);
     }
   }
@@ -120,7 +130,7 @@ struct HttpServer::Impl {
   // What is wrong with a request itself; empty: nothing, and `request` is complete.
   std::optional<Response> read_request(Message& message, Request& request) const {
     const bool reads = message.method() == http::verb::get || message.method() == http::verb::head;
-    if (!reads && largest_body == 0) {
+    if (!reads && options.largest_body == 0) {
       auto response = plain(405, "only GET and HEAD\n");
       response.headers = {{"Allow", "GET, HEAD"}};
       return response;
@@ -169,9 +179,9 @@ struct HttpServer::Impl {
     co_return response;
   }
 
-  asio::awaitable<Response> respond(Message& message, const std::string& peer) {
+  asio::awaitable<Response> respond(Message& message, const asio::ip::address& address) {
     Request request;
-    request.peer = peer;
+    request.peer = peer_of(options.proxies.client(address, forwarded_for(message)));
     if (auto wrong = read_request(message, request)) co_return std::move(*wrong);
     const auto lane = lane_of(request);
     if (lane == Lane::immediate) co_return answer(request);
@@ -179,25 +189,25 @@ struct HttpServer::Impl {
     co_return co_await asio::co_spawn(pool, answer_in_lane(request), asio::use_awaitable);
   }
 
-  asio::awaitable<void> converse(tcp::socket socket, std::unique_ptr<Place> place) {
+  asio::awaitable<void> converse(tcp::socket socket, asio::ip::address address, std::unique_ptr<Place> place) {
+    boost::system::error_code ignored;
     beast::tcp_stream stream(std::move(socket));
     beast::flat_buffer buffer;
     for (;;) {
       http::request_parser<http::string_body> parser;
       parser.header_limit(kHeaderLimit);
-      parser.body_limit(largest_body);
-      stream.expires_after(kDeadline);
+      parser.body_limit(options.largest_body);
+      stream.expires_after(options.patience);
       place->set_asking(false);
       const auto [read_error, read] =
           co_await http::async_read(stream, buffer, parser, asio::as_tuple(asio::use_awaitable));
-      boost::system::error_code ignored;
       if (read_error) {
         if (read_error == http::error::end_of_stream) stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
-        const bool too_much = read_error == http::error::body_limit && largest_body > 0;
+        const bool too_much = read_error == http::error::body_limit && options.largest_body > 0;
         if (!too_much) co_return;
         auto too_large = refusal({parser.get().target().data(), parser.get().target().size()}, 413, "usage",
-                                 "the body is larger than " + std::to_string(largest_body) + " bytes");
-        stream.expires_after(kDeadline);
+                                 "the body is larger than " + std::to_string(options.largest_body) + " bytes");
+        stream.expires_after(options.patience);
         co_await send_body(stream, parser.get(), too_large);
         stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
         co_await discard(stream, buffer);
@@ -205,8 +215,8 @@ struct HttpServer::Impl {
       }
       place->set_asking(true);
       auto& message = parser.get();
-      Response response = co_await respond(message, place->peer());
-      stream.expires_after(kDeadline);
+      Response response = co_await respond(message, address);
+      stream.expires_after(options.patience);
       bool sent = false; // not by ?: because g++ 12 destroys an awaited conditional twice
       if (response.file)
         sent = co_await send_file(stream, message, response);
@@ -223,8 +233,8 @@ struct HttpServer::Impl {
   }
 
   // A client that still sends would not see the answer if the connection were closed at once.
-  static asio::awaitable<void> discard(beast::tcp_stream& stream, beast::flat_buffer& buffer) {
-    stream.expires_after(kDeadline);
+  asio::awaitable<void> discard(beast::tcp_stream& stream, beast::flat_buffer& buffer) {
+    stream.expires_after(options.patience);
     for (std::size_t all = 0; all < kMostDiscarded;) {
       buffer.clear();
       const auto [error, got] =
@@ -235,7 +245,7 @@ struct HttpServer::Impl {
   }
 
   // Until the client or the feed ends it; the connection is not used again.
-  static asio::awaitable<bool> send_events(beast::tcp_stream& stream, const Message& message, Response& response) {
+  asio::awaitable<bool> send_events(beast::tcp_stream& stream, const Message& message, Response& response) {
     http::response<http::empty_body> reply;
     fill_head(reply, message, response);
     reply.keep_alive(false);
@@ -252,7 +262,7 @@ struct HttpServer::Impl {
     for (bool closed = false; !closed;) {
       const auto messages = response.watch->take(closed);
       for (const auto& one : messages) {
-        stream.expires_after(kDeadline);
+        stream.expires_after(options.patience);
         const auto [error, sent] =
             co_await asio::async_write(stream, asio::buffer(*one), asio::as_tuple(asio::use_awaitable));
         if (error) co_return false;
@@ -261,7 +271,7 @@ struct HttpServer::Impl {
       timer->expires_after(kSilence);
       const auto [interrupted] = co_await timer->async_wait(asio::as_tuple(asio::use_awaitable));
       if (interrupted) continue;
-      stream.expires_after(kDeadline);
+      stream.expires_after(options.patience);
       const auto [error, sent] =
           co_await asio::async_write(stream, asio::buffer(kStillHere), asio::as_tuple(asio::use_awaitable));
       if (error) co_return false;
@@ -270,7 +280,7 @@ struct HttpServer::Impl {
   }
 
   // Both return whether all was sent.
-  static asio::awaitable<bool> send_file(beast::tcp_stream& stream, const Message& message, Response& response) {
+  asio::awaitable<bool> send_file(beast::tcp_stream& stream, const Message& message, Response& response) {
     struct stat about {};
     if (::fstat(response.file.get(), &about) != 0) co_return false;
     const auto size = static_cast<std::uint64_t>(about.st_size);
@@ -295,9 +305,9 @@ struct HttpServer::Impl {
     std::string piece(kPiece, '\0');
     for (auto at = range.begin; message.method() != http::verb::head && at < range.end;) {
       const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), range.end - at));
-      const auto got = ::pread(response.file.get(), piece.data(), most, static_cast<off_t>(at));
+      const auto got = base::read_at(response.file.get(), piece.data(), most, at);
       if (got <= 0) co_return false;
-      stream.expires_after(kDeadline);
+      stream.expires_after(options.patience);
       const auto [body_error, more] = co_await asio::async_write(
           stream, asio::buffer(piece.data(), static_cast<std::size_t>(got)), asio::as_tuple(asio::use_awaitable));
       if (body_error) co_return false;
@@ -306,7 +316,7 @@ struct HttpServer::Impl {
     co_return true;
   }
 
-  static asio::awaitable<bool> send_body(beast::tcp_stream& stream, const Message& message, Response& response) {
+  asio::awaitable<bool> send_body(beast::tcp_stream& stream, const Message& message, Response& response) {
     const bool head = message.method() == http::verb::head;
     http::response<http::string_body> reply;
     fill_head(reply, message, response);
@@ -324,8 +334,8 @@ struct HttpServer::Impl {
     co_return !error;
   }
 
-  Handler handler;
-  const std::size_t largest_body;
+  const HttpOptions options;
+  const Handler handler;
   Peers peers;
   asio::thread_pool wire{1}; // before the lanes: their coroutines hold sockets
   asio::thread_pool numbers{1}, pages;
@@ -333,8 +343,8 @@ struct HttpServer::Impl {
   std::uint16_t port{0};
 };
 
-HttpServer::HttpServer(const Endpoint& endpoint, int threads, Handler handler, std::size_t largest_body)
-    : impl_(std::make_unique<Impl>(endpoint, threads, std::move(handler), largest_body)) {}
+HttpServer::HttpServer(const Endpoint& endpoint, HttpOptions options, Handler handler)
+    : impl_(std::make_unique<Impl>(endpoint, std::move(options), std::move(handler))) {}
 HttpServer::~HttpServer() = default;
 std::uint16_t HttpServer::port() const noexcept { return impl_->port; }
 

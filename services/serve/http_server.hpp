@@ -6,7 +6,9 @@
 
 #include "services/serve/endpoint.hpp"
 #include "services/serve/http_message.hpp"
+#include "services/serve/proxies.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -20,11 +22,17 @@ using Handler = std::function<Response(const Request&)>;
 enum class Lane { immediate, numbers, pages };
 Lane lane_of(const Request& request); // /healthz, /metrics, the rest
 
+struct HttpOptions {
+  int threads{1};                             // of the lane `pages`
+  std::size_t largest_body{0};                // of requests that change something; 0: GET and HEAD only
+  std::chrono::milliseconds patience{30'000}; // for a whole request, and for each piece of an answer
+  TrustedProxies proxies{};                   // whose X-Forwarded-For names the client
+};
+
 class HttpServer {
 public:
-  // Listens at once; throws Error(unavailable) if the port is taken. Port 0: any. `threads`: of the lane `pages`.
-  // `largest_body`: of requests that change something; 0: GET and HEAD only.
-  HttpServer(const Endpoint& endpoint, int threads, Handler handler, std::size_t largest_body = 0);
+  // Listens at once; throws Error(unavailable) if the port is taken. Port 0: any.
+  HttpServer(const Endpoint& endpoint, HttpOptions options, Handler handler);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;

@@ -23,6 +23,10 @@ struct Links {
 
   bool shown() const noexcept { return files != nullptr; }
   std::string file(const std::string& path) const { return origin + files->href(path); }
+  // Of a snapshot, for lists; empty: there is none.
+  std::string picture(const std::string& directory, const std::string& thumbnail) const {
+    return shown() && !directory.empty() && !thumbnail.empty() ? file(directory + "/" + thumbnail) : "";
+  }
 };
 
 struct PageRequest {

@@ -16,11 +16,15 @@ public:
   static constexpr int kOfPeer = 640; // connections of one address
   static constexpr int kUnasked = 32; // of those, connections without a complete request
 
-  bool enter(const std::string& peer) {
+  enum class Bound { of_peer, of_all }; // which bounds hold for a peer
+
+  bool enter(const std::string& peer, Bound bound) {
     const std::lock_guard lock(mutex_);
     if (all_ >= kAll) return false;
     const auto known = peers_.find(peer);
-    if (known != peers_.end() && (known->second.all >= kOfPeer || known->second.unasked >= kUnasked)) return false;
+    if (bound == Bound::of_peer && known != peers_.end() &&
+        (known->second.all >= kOfPeer || known->second.unasked >= kUnasked))
+      return false;
     ++all_;
     auto& counts = peers_[peer];
     ++counts.all;
@@ -55,7 +59,6 @@ public:
   ~Place() { peers_.leave(peer_, asking_); }
   Place(const Place&) = delete;
   Place& operator=(const Place&) = delete;
-  const std::string& peer() const noexcept { return peer_; }
   void set_asking(bool asking) {
     if (asking != asking_) peers_.asked(peer_, asking ? -1 : 1);
     asking_ = asking;

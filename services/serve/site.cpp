@@ -36,13 +36,13 @@ namespace {
 constexpr std::array kRoutes = {
     Route{"/", "Overview", "page", true, &overview_page},
     Route{"/crawls", "Crawls", "page", true, &crawls_page},
+    Route{"/search", "Snapshots", "page", false, &search_page},
     Route{"/add", "Add", "page", false, &add_page},
     Route{"/schedules", "Schedules", "page", true, &schedules_page},
     Route{"/workers", "Workers", "page", true, &workers_page},
     Route{"/hosts", "Hosts", "page", true, &hosts_page},
     Route{"/failures", "Failures", "page", true, &failures_page},
     Route{"/events", "Events", "page", true, &events_page},
-    Route{"/search", "", "page", false, &search_page},
     Route{"/crawl/", "", "crawl", true, &crawl_page},
     Route{"/snapshot/", "", "snapshot", true, &snapshot_page},
 };
@@ -142,6 +142,7 @@ Site::Site(SiteOptions options)
 }
 
 std::string Site::files_origin(const Request& request) const {
+  if (!options_.files_origin.empty()) return options_.files_origin;
   return "http://" + request.host + ":" + std::to_string(options_.files_port);
 }
 

@@ -33,7 +33,7 @@ std::vector<base::Sample> worker_samples(pg::Connection& connection) {
 struct WorkerEndpoint::Impl {
   Impl(const std::string& listen, const std::string& dsn)
       : connections(dsn, std::chrono::seconds(3)), // below what a scraper waits
-        server(parse_endpoint(listen, "http.listen"), 1,
+        server(parse_endpoint(listen, "http.listen"), {},
                [this](const Request& request) { return unkept(answer(request)); }) {}
 
   Response answer(const Request& request) {

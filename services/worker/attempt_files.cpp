@@ -1,7 +1,9 @@
 #include "services/worker/attempt_files.hpp"
 
+#include "lib/archive/file_work.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/no_links.hpp"
 #include "lib/base/text.hpp"
 #include "lib/hooks/text.hpp"
 #include "services/worker/hook_sandbox.hpp"
@@ -10,10 +12,10 @@
 
 #include <spdlog/spdlog.h>
 
-#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <iterator>
 #include <system_error>
 
@@ -32,10 +34,20 @@ std::string shortened(const std::vector<std::string>& names) {
   return text;
 }
 
+[[noreturn]] void throw_cannot_create(const fs::path& directory) {
+  const int error = errno;
+  if (error == ELOOP || error == ENOTDIR)
+    throw base::Error(base::ErrorClass::refused,
+                      "a hook of its crawl has left a link or a file in place of its directory");
+  throw base::Error(base::ErrorClass::cannot_create,
+                    "cannot create " + directory.string() + ": " + base::errno_text(error),
+                    "check owner, permissions and free space of work_dir");
+}
+
 // A hook may have removed its own directory, or put something else there: then it left nothing.
 archive::ScanReport scan(const fs::path& directory, const std::atomic<bool>& cancelled) {
-  std::error_code gone;
-  if (!fs::is_directory(fs::symlink_status(directory, gone))) return {};
+  struct stat status {};
+  if (!base::stat_no_links(directory, status) || !S_ISDIR(status.st_mode)) return {};
   archive::ScanLimits limits;
   limits.cancelled = &cancelled;
   return archive::scan_outputs(directory, limits);
@@ -50,19 +62,12 @@ std::uint64_t logs_in(const archive::Weight& weight, const hooks::HookLimits& li
 
 awaitable<void> AttemptFiles::make() {
   co_await on_thread(context_.files, [this] {
-    std::error_code error;
-    fs::create_directories(directory_, error);
-    if (error)
-      throw base::Error(base::ErrorClass::cannot_create,
-                        "cannot create " + directory_.string() + ": " + error.message(),
-                        "check owner, permissions and free space of work_dir");
+    const auto made = base::make_directories_no_links(directory_);
+    if (!made) throw_cannot_create(directory_);
     struct stat status {};
-    if (lstat(directory_.c_str(), &status) == 0) inode_ = {status.st_dev, status.st_ino};
+    if (::fstat(made.get(), &status) == 0) inode_ = {status.st_dev, status.st_ino};
     if (context_.sandbox.level == process::SandboxLevel::none) return;
-    fs::create_directories(temporary(), error);
-    if (error)
-      throw base::Error(base::ErrorClass::cannot_create,
-                        "cannot create " + temporary().string() + ": " + error.message());
+    if (!base::make_directories_no_links(temporary())) throw_cannot_create(temporary());
     give_to_hooks(context_.sandbox, directory_);
     give_to_hooks(context_.sandbox, temporary());
   });
@@ -75,9 +80,9 @@ fs::path AttemptFiles::temporary() const {
 
 void AttemptFiles::check() const {
   struct stat status {};
-  if (lstat(directory_.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
+  if (base::stat_no_links(directory_, status) && S_ISDIR(status.st_mode) &&
       inode_ == std::pair<std::uint64_t, std::uint64_t>(status.st_dev, status.st_ino)) {
-    if ((status.st_mode & 0700) != 0700) fchmodat(AT_FDCWD, directory_.c_str(), 0700, AT_SYMLINK_NOFOLLOW);
+    archive::open_own_directory(directory_); // unlocks it
     return;
   }
   throw base::Error(base::ErrorClass::refused, "a hook has taken away the directory of its snapshot");
@@ -154,7 +159,7 @@ void AttemptFiles::check_weight() const {
 void AttemptFiles::check_room(const archive::Root& root) const {
   struct stat here {
   }, there{};
-  if (::stat(directory_.c_str(), &here) != 0 || ::stat(root.path().c_str(), &there) != 0) return;
+  if (::stat(context_.options.work_dir.c_str(), &here) != 0 || ::stat(root.path().c_str(), &there) != 0) return;
   const auto free = root.free_bytes();
   if (here.st_dev == there.st_dev || free < context_.options.minimum_free_bytes) return;
   std::uint64_t all = 0;
@@ -234,15 +239,14 @@ std::map<std::string, AttemptFiles::Change> AttemptFiles::changes_beside(const s
 // Blocking. What lies ready for a plugin that has yet to run would pass for its own.
 std::vector<std::string> AttemptFiles::remove_planted() {
   std::vector<std::string> planted;
-  std::error_code error;
-  for (fs::directory_iterator entry(directory_, error), end; !error && entry != end; entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
+  const auto top = archive::open_own_directory(directory_);
+  for (const auto& name : archive::list_names(top.get(), directory_.native())) {
     const bool has_run =
         std::any_of(results_.begin(), results_.end(), [&](const auto& result) { return result.plugin == name; });
     if (!has_run && context_.options.catalog->find(name) != nullptr) planted.push_back(name);
   }
   for (auto& name : planted) {
-    fs::remove_all(directory_ / name, error);
+    archive::remove_tree_at(top.get(), name, (directory_ / name).native());
     name += "/ (taken away)";
   }
   return planted;
@@ -289,9 +293,8 @@ std::uint64_t AttemptFiles::bytes_of(const std::string& plugin) const {
 
 awaitable<void> AttemptFiles::drop(const std::vector<archive::OutputFile>& files) {
   co_await on_thread(context_.files, [&] {
-    std::error_code ignored;
     for (const auto& file : files)
-      fs::remove(directory_ / file.path, ignored);
+      base::remove_no_links(directory_ / file.path);
   });
 }
 

@@ -6,6 +6,7 @@
 #include "lib/base/text.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/hooks/persona.hpp"
+#include "lib/process/signal_scope.hpp"
 #include "lib/store/json.hpp"
 #include "lib/store/session.hpp"
 #include "lib/store/view.hpp"
@@ -162,6 +163,7 @@ awaitable<void> CrawlSession::open() {
   std::string problem;
   try {
     co_await directory_.make();
+    if (context_.sandbox.level != process::SandboxLevel::none) signals_ = process::SignalScope::make();
     network_ = context_.networks.enter();
     route_ = context_.networks.route(network_, "", 0);
     if (has_hooks()) co_await run_first_hooks();
@@ -213,6 +215,8 @@ void CrawlSession::note(const hooks::Hook& hook, nlohmann::json columns) {
   columns["plugin"] = hook.plugin->name;
   columns["hook_name"] = hook.name.name;
   columns["background"] = hook.name.background;
+  for (const auto& one : running_.running())
+    if (one.run->hook().path == hook.path) columns["started_with"] = nlohmann::json::parse(*one.started_with);
   notes_[hook.plugin->name + "/" + hook.name.name] = store::json_text(columns);
 }
 
@@ -241,6 +245,7 @@ awaitable<void> CrawlSession::run_hook(const hooks::Hook& hook) {
     co_return;
   }
   confine(context_, prepared.command, {directory_.path(), directory_.attempts()}, directory_.temporary());
+  prepared.command.sandbox.signals = signals_;
   if (route_) route_->apply(prepared.command);
   const auto limit = prepared.limits.timeout + kReadiness;
   const auto run = running_.start(hook, std::move(prepared), directory_.path());
@@ -251,8 +256,8 @@ awaitable<void> CrawlSession::run_hook(const hooks::Hook& hook) {
     run->end(context_.options.kill_grace, false);
   }
   const auto outcome = co_await run->finish();
-  if (!hook.name.background) running_.forget(*run);
   note(hook, outcome);
+  if (!hook.name.background) running_.forget(*run);
   check();
   if (!outcome.binaries.empty()) {
     co_await context_.binary_resolver->provide(outcome.binaries, hook.plugin->name);

@@ -64,8 +64,8 @@ public:
 
   const std::string& crawl_id() const { return crawl_id_; }
   const SessionDirectory& directory() const { return directory_; }
-  awaitable<void> list_stored(std::string captures) { return directory_.list_stored(std::move(captures)); }
-  std::shared_ptr<HookNetwork> network() const { return network_; } // of its hooks; null: the machine's
+  std::shared_ptr<HookNetwork> network() const { return network_; }          // of its hooks; null: the machine's
+  std::shared_ptr<process::SignalScope> signals() const { return signals_; } // of its hooks; null: there is none
   // What crawl hooks and the persona have set for the hooks of its snapshots.
   const hooks::Options& set_options() const { return set_options_; }
   bool has_hooks() const { return !hooks_.empty(); }
@@ -114,6 +114,7 @@ private:
   SessionDirectory directory_;
   hooks::HookContext hook_context_;
   std::shared_ptr<HookNetwork> network_;
+  std::shared_ptr<process::SignalScope> signals_;
   std::unique_ptr<Route> route_; // null: hooks have the machine's network
   std::vector<const hooks::Hook*> hooks_, last_hooks_;
   SessionState state_{SessionState::opening};

@@ -16,10 +16,8 @@ CrawlSessions::Share& CrawlSessions::Share::operator=(Share&& other) noexcept {
   return *this;
 }
 const SessionDirectory& CrawlSessions::Share::directory() const { return session_->directory(); }
-awaitable<void> CrawlSessions::Share::list_stored(std::string captures) {
-  co_await session_->list_stored(std::move(captures));
-}
 std::shared_ptr<HookNetwork> CrawlSessions::Share::network() const { return session_->network(); }
+std::shared_ptr<process::SignalScope> CrawlSessions::Share::signals() const { return session_->signals(); }
 const hooks::Options& CrawlSessions::Share::options() const { return session_->set_options(); }
 
 CrawlSessions::CrawlSessions(JobContext& context, std::function<void()> changed)

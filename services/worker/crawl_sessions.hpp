@@ -29,9 +29,9 @@ public:
     Share(Share&& other) noexcept;
     Share& operator=(Share&& other) noexcept;
     const SessionDirectory& directory() const;
-    awaitable<void> list_stored(std::string captures); // as SessionDirectory
     // Of its hooks; null: the machine's.
     std::shared_ptr<HookNetwork> network() const;
+    std::shared_ptr<process::SignalScope> signals() const;
     // What crawl hooks have set for the hooks after them.
     const hooks::Options& options() const;
 

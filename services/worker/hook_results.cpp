@@ -100,6 +100,8 @@ awaitable<void> HookResults::take(const HookSet::Running& ended, const hooks::Ho
   result.peak_memory_bytes = outcome.exit.usage.peak_memory_bytes;
   if (result.status == "failed") {
     if (result.error.empty()) result.error = outcome.exit.describe();
+    if (overdue_) add_error(result, kTimeOver);
+    rows_[ended.number].started_with = ended.started_with;
     if (!outcome.stderr_log.empty()) {
       result.log = base::tail_of(outcome.stderr_log, kLogTail);
       result.stderr_path = outcome.stderr_log.lexically_relative(files_.directory()).string();
@@ -172,12 +174,13 @@ bool HookResults::only_background() const {
 }
 
 Verdict HookResults::judge() const {
-  auto verdict = judge_hooks(ends_, unreachable_);
+  auto verdict = judge_hooks(ends_, unreachable_, overdue_);
   // It may be that no hook could be blamed for it.
   if (const auto& spoiled = files_.spoiled(); verdict.outcome != "failed" && !spoiled.empty()) {
     verdict.outcome = "partial";
-    verdict.reason =
-        "another hook changed the files of " + base::join({spoiled.begin(), spoiled.end()}, ", ") + " afterwards";
+    verdict.reason +=
+        (verdict.reason.empty() ? "" : "; ") +
+        ("another hook changed the files of " + base::join({spoiled.begin(), spoiled.end()}, ", ") + " afterwards");
   }
   return verdict;
 }

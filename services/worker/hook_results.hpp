@@ -45,8 +45,9 @@ public:
 
   // What the page still may have, for a hook of that plugin: `most` bytes or fewer.
   std::uint64_t room_for(const std::string& plugin, std::uint64_t most) const;
-  // Why no further hook can get the page, which none has captured; empty: none has said so.
-  std::string hopeless() const { return is_captured(ends_) ? "" : unreachable_; }
+  // The time of the page is over (worker.snapshot_timeout).
+  void set_overdue() { overdue_ = true; }
+  std::string reason_to_skip() const { return worker::reason_to_skip(ends_, unreachable_, overdue_); }
   // No foreground hook has run.
   bool only_background() const;
   Verdict judge() const;
@@ -66,7 +67,8 @@ private:
   std::vector<HookEnd> ends_;           // beside them, for the verdict
   AttemptFiles files_;
   std::vector<store::Seed> discovered_;
-  std::string unreachable_;     // why no hook can get the page; empty: none has said so
+  std::string unreachable_; // why no hook can get the page; empty: none has said so
+  bool overdue_{false};
   std::uint64_t left_bytes_{0}; // by hooks so far, for claim_.max_snapshot_bytes
 };
 

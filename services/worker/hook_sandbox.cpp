@@ -1,7 +1,10 @@
 #include "services/worker/hook_sandbox.hpp"
 
+#include "lib/archive/file_work.hpp"
+#include "lib/archive/tidy.hpp"
 #include "lib/base/error.hpp"
 
+#include <fcntl.h>
 #include <pwd.h>
 #include <unistd.h>
 
@@ -172,12 +175,20 @@ private:
   std::set<fs::path> shown_;
 };
 
+// Hooks may work in the tree: each entry is changed in its open directory, so no path can lead elsewhere meanwhile.
+void change_owner_below(int directory, const fs::path& path, int depth, uid_t uid, gid_t gid) {
+  for (const auto& name : archive::list_names(directory, path.native())) {
+    (void)!::fchownat(directory, name.c_str(), uid, gid, AT_SYMLINK_NOFOLLOW);
+    if (depth == archive::kMaximumDepth) continue; // what lies deeper is not kept
+    if (const auto inner = archive::open_directory_at(directory, name))
+      change_owner_below(inner.get(), path / name, depth + 1, uid, gid);
+  }
+}
+
 void change_owner(const fs::path& path, uid_t uid, gid_t gid) {
-  std::error_code error;
-  (void)!::lchown(path.c_str(), uid, gid);
-  if (!fs::is_directory(fs::symlink_status(path, error))) return;
-  for (fs::recursive_directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error))
-    (void)!::lchown(entry->path().c_str(), uid, gid);
+  const auto top = archive::open_own_directory(path);
+  (void)!::fchown(top.get(), uid, gid);
+  change_owner_below(top.get(), path, 0, uid, gid);
 }
 
 } // namespace

@@ -19,17 +19,19 @@ process::Sandbox hook_sandbox(const Options& options, const std::filesystem::pat
 
 struct SandboxState {
   process::Sandbox sandbox; // level none: hooks have none
-  std::string
-      description; // "full, as user nobody", "user (full: ...)", "none: ...", for the log and for holdfast doctor
+  // For the log and for holdfast doctor: the level, the user that hooks run as if it is another one, and why the level
+  // is not a higher one. "full, as user nobody", "user (not full: cannot enter its sandbox: ...)", "none: ...".
+  std::string description;
 };
 
 // Decides by hook.sandbox and by what works here. Throws Error(unavailable) if level full is required and does not
 // work, and Error(configuration) if hook.user is no user.
 SandboxState choose_sandbox(const Options& options, const std::filesystem::path& work_dir);
 
-// Makes a directory, with all that is in it, the hook's own where hooks run as another user.
+// Makes a directory, with all that is in it, the hook's own where hooks run as another user. Links are not followed.
+// Throws Error if the directory is not there.
 void give_to_hooks(const process::Sandbox& sandbox, const std::filesystem::path& directory);
-// Takes it back, before it is published. Links are not followed.
+// Takes it back, before it is published.
 void take_from_hooks(const process::Sandbox& sandbox, const std::filesystem::path& directory);
 
 } // namespace holdfast::worker

@@ -3,8 +3,8 @@
 #include "lib/archive/attempt.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/fd.hpp"
 #include "lib/base/log.hpp"
+#include "lib/base/no_links.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/write_all.hpp"
 #include "lib/store/json.hpp"
@@ -18,7 +18,6 @@
 #include <spdlog/spdlog.h>
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -29,17 +28,14 @@ namespace holdfast::worker {
 namespace {
 
 constexpr std::chrono::seconds kHeartbeat{5};
-constexpr int kStoredStatus = 200;
-constexpr std::uint64_t kLeastStored = 1024; // bytes of a record; a revisit record needs half of it
-constexpr off_t kLongestList = 64 << 20;
 constexpr int kHeartbeatKills = 180; // seconds without a heartbeat after which hooks take a session for dead
 
 // Hooks may write in the directory: a link that one of them left there must not lead our write elsewhere. If something
 // stands in the way, the heartbeat is left out.
 void write_heartbeat(const std::filesystem::path& file, const std::string& text) {
   const auto partial = file.string() + ".new";
-  ::unlink(partial.c_str());
-  const base::Fd fd(::open(partial.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+  base::remove_no_links(partial);
+  const auto fd = base::open_no_links(partial, O_WRONLY | O_CREAT | O_EXCL, 0644);
   if (fd && base::write_all(fd.get(), text)) ::rename(partial.c_str(), file.c_str());
 }
 
@@ -103,35 +99,17 @@ awaitable<void> SessionDirectory::keep_heartbeat() {
   }
 }
 
-awaitable<void> SessionDirectory::list_stored(std::string captures) {
-  if (!hooks_) co_return;
-  co_await on_thread(context_.files, [this, &captures] {
-    std::string lines;
-    const auto rows = nlohmann::json::parse(captures, nullptr, false);
-    for (const auto& row : rows.is_array() ? rows : nlohmann::json::array())
-      if (row.value("status", 0) == kStoredStatus && row.value("mime", "") != "warc/revisit" &&
-          row.value("record_length", std::uint64_t{0}) >= kLeastStored)
-        lines += row.value("digest", "") + " " + row.value("at", "") + " " + row.value("url", "") + "\n";
-    // Hooks may write in this directory: what lies there under the name may be a link.
-    constexpr int kFlags = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-    const base::Fd list(::open((path_ / "stored").c_str(), kFlags, 0644));
-    struct stat about {};
-    if (!list || ::fstat(list.get(), &about) != 0 || !S_ISREG(about.st_mode) || about.st_nlink != 1) return;
-    if (about.st_size < kLongestList && ::write(list.get(), lines.data(), lines.size()) < 0)
-      spdlog::debug("the list of stored bodies is not written: {}", base::errno_text(errno));
-  });
-}
-
 awaitable<void> SessionDirectory::remove() {
   pulse_.cancel();
   co_await on_thread(context_.files, [this] {
     std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
     std::filesystem::remove(attempts(), ignored); // only if no attempt is there
-    try {
-      if (sandboxed()) archive::remove_directory(temporary());
-    } catch (const base::Error& error) {
-      spdlog::warn("left behind: {}", error.what());
+    for (const auto& directory : {path_, sandboxed() ? temporary() : path_}) {
+      try {
+        archive::remove_directory(directory);
+      } catch (const base::Error& error) {
+        spdlog::warn("left behind: {}", error.what());
+      }
     }
   });
 }

@@ -32,9 +32,6 @@ public:
   awaitable<void> make(); // throws Error(cannot_create)
   // Until remove(). Hooks that sweep up take a crawl directory without a fresh heartbeat for abandoned.
   awaitable<void> keep_heartbeat();
-  // Lists the bodies of a sealed page (`captures`: as in store::Page), for the pages after it: their WARC files may
-  // refer to them. Snapshots of an open crawl are not removed, so that what is listed stays.
-  awaitable<void> list_stored(std::string captures);
   awaitable<void> remove();
 
 private:

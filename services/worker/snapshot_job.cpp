@@ -1,5 +1,6 @@
 #include "services/worker/snapshot_job.hpp"
 
+#include "lib/archive/deduplicate.hpp"
 #include "lib/archive/page_text.hpp"
 #include "lib/archive/share.hpp"
 #include "lib/archive/verify.hpp"
@@ -10,6 +11,7 @@
 #include "lib/base/text.hpp"
 #include "lib/base/url.hpp"
 #include "lib/pg/sqlstate.hpp"
+#include "lib/store/capture.hpp"
 #include "lib/store/text.hpp"
 #include "services/worker/hook_choice.hpp"
 #include "services/worker/hook_sandbox.hpp"
@@ -105,7 +107,6 @@ awaitable<SnapshotJob::Ending> SnapshotJob::run() {
   route_.reset();
   auto ending = Ending::lost;
   if (!failure || lost_.empty()) ending = co_await hand_in(failure);
-  if (ending == Ending::sealed && !failure) co_await session_.list_stored(std::move(stored_));
   session_ = {};
   if (ending == Ending::lost || ending == Ending::cancelled) {
     const auto about = log_about(lease());
@@ -175,12 +176,13 @@ awaitable<void> SnapshotJob::join_session() {
 void SnapshotJob::limit_time() {
   if (context_.options.snapshot_timeout.count() == 0) return;
   limit_.expires_after(context_.options.snapshot_timeout);
-  limit_.async_wait([this, alive = std::weak_ptr(alive_)](const boost::system::error_code& error) {
-    if (error || alive.expired()) return;
-    overdue_ = true;
-    const auto about = log_about(lease());
-    spdlog::warn("{}: its time is over (worker.snapshot_timeout)", claim_.url);
-    hooks_.end_all(context_.options.kill_grace);
+  limit_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
+    const auto job = weak.lock();
+    if (error || !job) return;
+    job->results_.set_overdue();
+    const auto about = log_about(job->lease());
+    spdlog::warn("{}: its time is over (worker.snapshot_timeout)", job->claim_.url);
+    job->hooks_.end_all(job->context_.options.kill_grace);
   });
 }
 
@@ -192,10 +194,8 @@ awaitable<void> SnapshotJob::run_hooks() {
   limit_time();
   for (const hooks::Hook* hook : choice.hooks) {
     check();
-    if (overdue_)
-      results_.skip(*hook, "the time of the page was over");
-    else if (const auto hopeless = results_.hopeless(); !hopeless.empty())
-      results_.skip(*hook, "the page cannot be fetched: " + hopeless);
+    if (const auto reason = results_.reason_to_skip(); !reason.empty())
+      results_.skip(*hook, reason);
     else
       co_await run_hook(*hook);
   }
@@ -210,13 +210,14 @@ awaitable<void> SnapshotJob::run_hook(const hooks::Hook& hook) {
   if (!prepared.missing.empty()) co_return results_.skip(hook, prepared.missing);
   prepared.limits.output_bytes = results_.room_for(hook.plugin->name, prepared.limits.output_bytes);
   confine(context_, prepared.command, {files_.directory(), session_.directory().path()}, files_.temporary());
+  prepared.command.sandbox.signals = session_.signals();
   if (route_) route_->apply(prepared.command);
   const auto readiness = prepared.limits.timeout + kReadiness;
   const auto number = results_.add(hook);
   const auto run = hooks_.start(hook, std::move(prepared), files_.directory(), number);
   results_.set_started(number, run->started_at());
   context_.running_hooks->changed();
-  const HookSet::Running started{run, number};
+  const HookSet::Running started = hooks_.running().back();
   if (hook.name.background)
     co_await run->ready(readiness);
   else
@@ -240,9 +241,7 @@ awaitable<void> SnapshotJob::end_background() {
 // not choose what other pages run. Only options that some plugin has: no LD_PRELOAD.
 void SnapshotJob::heed_machine(const hooks::HookOutcome& outcome) {
   const auto set = [this](const std::string& key, const std::string& value) {
-    for (const auto& [name, plugin] : context_.options.catalog->plugins())
-      for (const auto& property : plugin.properties)
-        if (property.key == key) options_[key] = value;
+    if (context_.options.catalog->is_option(key)) options_[key] = value;
   };
   for (const auto& record : outcome.machine_records)
     for (const auto& [key, value] : record.config)
@@ -264,7 +263,6 @@ awaitable<void> SnapshotJob::collect(HookSet::Running hook) {
     running.emplace_back(one.run->hook().plugin->name, one.run->hook().name.name);
   co_await results_.take(hook, outcome, std::move(running), crawl_hooks_);
   auto& result = results_.result(hook.number);
-  if (overdue_ && result.status == "failed") result.error += "; the time of the page was over";
   const auto slower = co_await admission_.heed_rate_limits(outcome, result);
   {
     const auto about = log_about(lease(), result.plugin, result.hook);
@@ -279,9 +277,10 @@ awaitable<void> SnapshotJob::collect(HookSet::Running hook) {
 }
 
 void SnapshotJob::list_hooks(std::vector<store::ActiveHook>& hooks) const {
-  for (const auto& [run, number] : hooks_.running()) {
+  for (const auto& [run, number, started_with] : hooks_.running()) {
     const auto& row = results_.row(number);
-    store::ActiveHook hook{lease(), row.plugin, row.hook, row.background, run->pid(), row.started, run->timeout(), {}};
+    store::ActiveHook hook{lease(),     row.plugin,     row.hook, row.background, run->pid(),
+                           row.started, run->timeout(), {},       started_with};
     if (const auto stillness = run->stillness(); stillness.limit.count() > 0) hook.still_since = stillness.since;
     hooks.push_back(std::move(hook));
   }
@@ -289,9 +288,7 @@ void SnapshotJob::list_hooks(std::vector<store::ActiveHook>& hooks) const {
 
 awaitable<void> SnapshotJob::publish() {
   const auto verdict = results_.judge();
-  view_.outcome = overdue_ && verdict.outcome == "succeeded" ? "partial" : verdict.outcome;
-  if (overdue_)
-    page_.reason += std::string(page_.reason.empty() ? "" : "; ") + "its time was over (worker.snapshot_timeout)";
+  view_.outcome = verdict.outcome;
   if (verdict.response) {
     view_.http_status = page_.http_status = verdict.response->status;
     view_.mime = page_.mime = verdict.response->mime;
@@ -300,19 +297,23 @@ awaitable<void> SnapshotJob::publish() {
   // What fails for want of room on this worker's disk is not the page's failure: elsewhere, or later, it will do.
   if (view_.outcome != "succeeded") {
     std::error_code error;
-    const auto space = std::filesystem::space(files_.directory(), error);
+    const auto space = std::filesystem::space(context_.options.work_dir, error);
     if (!error && space.available < context_.options.minimum_free_bytes / 8)
       throw base::Error(base::ErrorClass::cannot_create,
                         "hooks failed with " + base::format_size(space.available) + " free in work_dir");
   }
   const auto url = base::parse_url(claim_.url);
   const auto directory = archive::snapshot_directory(claim_.created_at, base::host_directory(url), lease().snapshot_id);
-  const auto published = co_await on_thread(context_.files, [&] {
+  const auto lost = co_await on_thread(context_.files, [this] {
     context_.archive_root.check();
     files_.check();
     files_.check_weight();
-    files_.check_room(context_.archive_root);
     take_from_hooks(context_.sandbox, files_.directory());
+    return archive::tidy(files_.directory(), &files_.abandoned());
+  });
+  co_await deduplicate();
+  const auto published = co_await on_thread(context_.files, [&] {
+    files_.check_room(context_.archive_root);
     text_ = archive::page_text(files_.directory(), context_.options.text_bytes);
     archive::remove_partials(context_.archive_root, directory, lease().fence);
     archive::remove_lost_attempts(context_.archive_root, directory, lease().fence);
@@ -335,11 +336,10 @@ awaitable<void> SnapshotJob::publish() {
     page_.reason += (page_.reason.empty() ? "" : "; ") +
                     ("its hooks were cut off after " + base::format_size(claim_.max_snapshot_bytes) +
                      " from the network (max_snapshot_bytes)");
-  if (const auto lost = AttemptFiles::describe_lost(published.lost); !lost.empty())
-    page_.reason += (page_.reason.empty() ? "" : "; ") + lost;
+  if (!lost.empty()) page_.reason += (page_.reason.empty() ? "" : "; ") + AttemptFiles::describe_lost(lost);
   for (const auto& problem : published.captures.problems)
     spdlog::warn("{}: not indexed: {}", claim_.url, problem);
-  if (published.captures.count > 0) page_.captures = stored_ = published.captures.json;
+  if (published.captures.count > 0) page_.captures = published.captures.json;
   page_.directory = published_;
   page_.manifest = published.manifest_sha256;
   page_.bytes = published.bytes;
@@ -349,10 +349,43 @@ awaitable<void> SnapshotJob::publish() {
   if (claim_.depth < claim_.max_depth) page_.links = results_.discovered();
 }
 
+// Payloads that sealed pages hold leave the WARC files. The seal sees to it that these pages are still there.
+awaitable<void> SnapshotJob::deduplicate() {
+  const auto& scope = context_.options.deduplicate;
+  if (scope == "off") co_return;
+  const auto payloads = co_await on_thread(
+      context_.files, [this] { return archive::payloads_of(files_.directory(), &files_.abandoned()); });
+  if (payloads.empty()) co_return;
+  const auto crawl = scope == "crawl" ? std::optional(lease().crawl_id) : std::nullopt;
+  const auto call = [&](pg::Connection& connection) {
+    return store::captures_stored(connection, payloads, crawl, archive::kLeastRepeated);
+  };
+  const auto stored = co_await context_.retry.repeat(call);
+  if (stored.empty()) co_return;
+  std::map<archive::Payload, warc::Capture> originals;
+  for (const auto& capture : stored)
+    originals.emplace(archive::Payload(capture.key, capture.digest), capture);
+  const auto done = co_await on_thread(context_.files, [&] {
+    return archive::deduplicate(context_.archive_root, files_.directory(), originals, &files_.abandoned());
+  });
+  for (const auto& capture : stored)
+    if (capture.crawl_id != lease().crawl_id && done.left_out.contains({capture.key, capture.digest}))
+      page_.originals.emplace(capture.crawl_id, capture.snapshot_id);
+  page_.bytes_saved = done.bytes_saved;
+  for (const auto& written : done.files)
+    for (auto& result : view_.results)
+      for (auto& file : result.files)
+        if (file.path == written.path) {
+          file.size = written.size;
+          file.sha256 = written.sha256;
+        }
+}
+
 // What its hooks asked for through the egress proxy.
-void SnapshotJob::tell_traffic() const {
+void SnapshotJob::tell_traffic() {
   if (!route_) return;
   const auto traffic = route_->traffic();
+  traffic_ = {traffic.requests, traffic.refused, traffic.bytes};
   base::count("holdfast_worker_egress_requests_total", {}, static_cast<double>(traffic.requests));
   base::count("holdfast_worker_egress_refused_total", {}, static_cast<double>(traffic.refused));
   base::count("holdfast_worker_egress_received_bytes_total", {}, static_cast<double>(traffic.bytes));
@@ -387,6 +420,7 @@ awaitable<SnapshotJob::Ending> SnapshotJob::hand_in(const std::optional<Failure>
   for (bool again = false;; again = true) {
     store::Page page = why ? page_after(lease(), *why) : std::move(page_);
     if (why && why->kind == Failure::Kind::error && page.delay) page.delay = base::jittered(*page.delay);
+    page.traffic = traffic_;
     if (!again) page.results = results_.take_rows(why ? why->reason : "");
     handed_in_ = true;
     in_doubt_ = !page.directory.empty();

@@ -24,7 +24,7 @@
 
 namespace holdfast::worker {
 
-class SnapshotJob {
+class SnapshotJob : public std::enable_shared_from_this<SnapshotJob> {
 public:
   enum class Ending { sealed, released, cancelled, lost };
 
@@ -60,7 +60,8 @@ private:
   void heed_machine(const hooks::HookOutcome& outcome);
   awaitable<void> collect(HookSet::Running hook);
   awaitable<void> publish();
-  void tell_traffic() const;
+  awaitable<void> deduplicate();
+  void tell_traffic();
   awaitable<void> reap();
   awaitable<Ending> hand_in(const std::optional<Failure>& failure);
   void log_answer(const store::PageAnswer& answer, const std::optional<Failure>& failure) const;
@@ -76,20 +77,18 @@ private:
   archive::SnapshotView& view_;
   AttemptFiles& files_;
   Admission admission_;
-  asio::steady_timer limit_;                              // worker.snapshot_timeout
-  std::shared_ptr<char> alive_{std::make_shared<char>()}; // for what limit_ has called, but not run yet
-  bool overdue_{false};
-  bool crawl_hooks_{false}; // the crawl has hooks of its own, which may write here too
-  HookSet hooks_;           // their numbers are those in results_
+  asio::steady_timer limit_; // worker.snapshot_timeout
+  bool crawl_hooks_{false};  // the crawl has hooks of its own, which may write here too
+  HookSet hooks_;            // their numbers are those in results_
   store::Page page_;
   CrawlSessions::Share session_;
   std::unique_ptr<Route> route_;            // null: hooks have the machine's network
   std::string interrupted_, lost_, broken_; // reasons; empty: not. broken_: its crawl session died
   std::string published_;                   // directory published but not yet sealed
   std::string text_;                        // of the page, for search
-  std::string stored_;                      // its captures, for the pages after it
   std::string summary_;                     // of it, for the log
-  bool in_doubt_{false};                    // the seal may have been granted without our knowing
+  std::optional<store::Page::Traffic> traffic_;
+  bool in_doubt_{false}; // the seal may have been granted without our knowing
   bool handed_in_{false}, sealed_crawl_{false};
 };
 

@@ -18,14 +18,19 @@ std::optional<hooks::ResponseRecord> response_of(const std::vector<HookEnd>& hoo
   return best == nullptr ? std::nullopt : best->response;
 }
 
-} // namespace
-
 bool is_captured(const std::vector<HookEnd>& hooks) {
   return std::any_of(hooks.begin(), hooks.end(),
                      [](const HookEnd& hook) { return hook.captures_page && succeeded(hook); });
 }
 
-Verdict judge_hooks(const std::vector<HookEnd>& hooks, const std::string& unreachable) {
+} // namespace
+
+std::string reason_to_skip(const std::vector<HookEnd>& hooks, const std::string& unreachable, bool overdue) {
+  if (overdue) return kTimeOver;
+  return unreachable.empty() || is_captured(hooks) ? "" : "the page cannot be fetched: " + unreachable;
+}
+
+Verdict judge_hooks(const std::vector<HookEnd>& hooks, const std::string& unreachable, bool overdue) {
   Verdict verdict{"failed", "", response_of(hooks)};
   const bool any_succeeded = std::any_of(hooks.begin(), hooks.end(), succeeded);
   const bool any_failed =
@@ -42,7 +47,8 @@ Verdict judge_hooks(const std::vector<HookEnd>& hooks, const std::string& unreac
   else if (can_capture && !captured)
     verdict.reason = "no plugin captured the page";
   else
-    verdict.outcome = any_failed ? "partial" : "succeeded";
+    verdict.outcome = any_failed || overdue ? "partial" : "succeeded";
+  if (overdue && verdict.outcome == "partial") verdict.reason = "its time was over (worker.snapshot_timeout)";
   return verdict;
 }
 

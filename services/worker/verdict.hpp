@@ -25,10 +25,14 @@ struct Verdict {
 // The page is archived if a hook that captures pages has succeeded; if no such hook was selected, any hook will do. It
 // is partial if some other hook failed. An answer of 400 or above is never a page: then it has failed, whatever hooks
 // have saved of it. The response that counts is that of the last hook that captured the page, else the last one told.
-// `unreachable`: what a hook has said of a page that cannot be had; empty: nothing.
-Verdict judge_hooks(const std::vector<HookEnd>& hooks, const std::string& unreachable);
+// `unreachable`: what a hook has said of a page that cannot be had; empty: nothing. `overdue`: the time of the page was
+// over before its hooks had ended: then it is partial at best.
+Verdict judge_hooks(const std::vector<HookEnd>& hooks, const std::string& unreachable, bool overdue = false);
 
-// True if a hook that captures pages has succeeded so far.
-bool is_captured(const std::vector<HookEnd>& hooks);
+// Why no further hook of the page is started; empty: the next one is.
+std::string reason_to_skip(const std::vector<HookEnd>& hooks, const std::string& unreachable, bool overdue);
+
+// What the error of a hook that failed after the time of its page says besides.
+inline constexpr const char* kTimeOver = "the time of the page was over";
 
 } // namespace holdfast::worker

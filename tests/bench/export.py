@@ -75,13 +75,7 @@ def measure(bench, figures):
         with figures.attempt(f"{size} captures"), bench.scratch() as scratch:
             bench.say(f"export: importing {size:,} captures")
             with bench.server.database(bench.migrated()) as database:
-                environment = {k: v for k, v in os.environ.items() if not k.startswith(("HOLDFAST_", "PG"))}
-                environment |= {
-                    "HOLDFAST_DATABASE_URL": bench.server.dsn(database),
-                    "HOLDFAST_DATA_DIR": str(scratch / "data"),
-                    "HOLDFAST_ARCHIVE_ROOT": str(scratch / "archive"),
-                    "HOLDFAST_DISK_MINIMUM_FREE": "0",
-                }
+                environment = bench.environment(database, scratch)
                 write_warc(scratch / "site.warc.gz", size)
                 seconds, memory = run(bench, environment, scratch, "import", "warc", scratch / "site.warc.gz")
                 figures.add(f"import of {size:,} captures", "s", seconds)

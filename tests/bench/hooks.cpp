@@ -10,6 +10,7 @@
 // One thread, as in a worker.
 
 #include "lib/process/launcher.hpp"
+#include "lib/process/signal_scope.hpp"
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
@@ -98,6 +99,8 @@ process::Command command(int number) {
     one.sandbox.writable = {directory};
     one.sandbox.temporary = directory;
     if (level == process::SandboxLevel::user) one.sandbox.readable = shown;
+    static const auto signals = process::SignalScope::make();
+    one.sandbox.signals = signals;
   }
   one.cookie = "HOLDFAST_COOKIE=bench." + std::to_string(getpid());
   return one;
@@ -159,7 +162,7 @@ int main(int count, char** arguments) {
     if (what == "rules") level = process::SandboxLevel::user;
     for (const char* parent : {"/usr", "/etc", "/var"})
       for (const auto& entry : std::filesystem::directory_iterator(parent))
-        shown.push_back(entry.path());
+        if (!entry.is_symlink()) shown.push_back(entry.path());
     hooks = std::stoi(arguments[2]);
     at_once = std::stoi(arguments[3]);
     end = Clock::now() + std::chrono::seconds(std::stoi(arguments[4]));

@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
-"""Full-text search over generated pages: search.py DATABASE_URL [PAGES]. The database must be empty and migrated.
+"""Full-text search over generated pages, and what its index costs a seal: search.py DATABASE_URL [PAGES].
 
-Prints the median and the slowest of 100 queries of each kind, and what the text costs on disk. Words have the
-frequencies of a natural language (Zipf); a page is five of 4,000 paragraphs of 60 words."""
+The database must be migrated, and empty or filled by this program; the login must be a superuser on this machine,
+because processor time is read from /proc. Prints the median and the slowest of 100 queries of each kind, what the
+text costs on disk, and what a seal costs with and without keeping text, in turns. Words have the frequencies of a
+natural language (Zipf); a page is five of 4,000 paragraphs of 60 words."""
 
 import statistics
 import subprocess
 import sys
 import time
+
+from drain import TURN, WORKERS
 
 FILL = """
 set synchronous_commit = off;
@@ -52,9 +56,37 @@ KINDS = {
     "two words": "w2{n} w7{n}",
     "a phrase of a page": None,
     "a prefix": "w31{n:02d}*",
-    "a word on one host": "host w5{n}",
+    "a word on one host": "w5{n}', p_host => 'site{n}.example",
+    "a word, by outcome and date": "w6{n:02d}', p_outcome => 'succeeded', p_since => '2000-01-01",
     "a title": "title w9{n:02d}",
 }
+CPU = "select split_part(pg_read_file('/proc/self/schedstat'), ' ', 1)::bigint"  # nanoseconds of this session
+
+SEALS = 300  # in a row
+REPEATS = 3
+CRAWL = """
+select holdfast.new_uuid() as crawl \\gset
+begin;
+select holdfast.crawl_add(:'crawl', '{}') \\g /dev/null
+select holdfast.crawl_add_seeds(:'crawl', array(select 'https://site' || n % 200 || '.example/seal/' || n
+    from generate_series(1, {count}) n), '{}', null) \\g /dev/null
+commit;
+select crawl_id as id, fence from holdfast.crawl_claim(lpad('1', 32, '0')::uuid, '1 hour', array[:'crawl'::uuid]) \\gset
+select holdfast.crawl_expand(lpad('1', 32, '0')::uuid, :'id', :fence, {count}) \\g /dev/null
+"""
+# A turn seals the page that the turn before has claimed.
+SEAL = f"""
+\\set before :pages
+{CPU} as cpu, clock_timestamp() as at \\gset
+{TURN.split(chr(10), 1)[1].replace(":pages", ":'pages'").replace(":batch", "1").replace(":worker", "1")}
+{CPU} - :cpu as turn_cpu, extract(epoch from clock_timestamp() - :'at') as turn, clock_timestamp() as at \\gset
+{CPU} as cpu \\gset
+"""
+KEEP = """
+select count(holdfast.text_keep((p ->> 'snapshot')::uuid, (p ->> 'crawl')::uuid, (p ->> 'fence')::bigint, t.text))
+  from jsonb_array_elements(:'before'::jsonb) p
+  cross join lateral (select text from holdfast.page_text order by snapshot_id offset {n} limit 1) t \\g /dev/null
+"""
 
 
 def sql(url, text):
@@ -67,53 +99,74 @@ def sql(url, text):
 
 
 def timed(url, calls):
-    """Milliseconds of each call, as the server sees them, and the rows that all have found."""
+    """Milliseconds of each call, as the server sees them; of those, processor time; and the rows that all found."""
     script = ["set statement_timeout = '30s';"]
     for call in calls:
-        script.append(f"select clock_timestamp() as t \\gset\nselect count(*) as n from {call} \\gset")
-        script.append("select extract(epoch from clock_timestamp() - :'t') * 1000, :n;")
+        script.append(f"{CPU} as cpu, clock_timestamp() as at \\gset\nselect count(*) as n from {call} \\gset")
+        script.append(f"select extract(epoch from clock_timestamp() - :'at') * 1000, (({CPU}) - :cpu) / 1e6, :n;")
     rows = [line.split("|") for line in sql(url, "\n".join(script)).splitlines()]
-    return [float(ms) for ms, _ in rows], sum(int(n) for _, n in rows)
+    return [float(row[0]) for row in rows], [float(row[1]) for row in rows], sum(int(row[2]) for row in rows)
+
+
+def phrases(url):
+    """Three words that follow each other in a page, of 20 pages."""
+    select = "select array_to_string((string_to_array(text, ' '))[5:7], ' ') from holdfast.page_text"
+    return [sql(url, f"{select} offset {n * 37} limit 1") for n in range(20)]
+
+
+def queries(url):
+    for what, how in KINDS.items():
+        if how is None:
+            calls = [f"'\"{words}\"'" for words in phrases(url)]
+        else:
+            calls = ["'" + how.format(n=n) + "'" for n in range(100)]
+        times, cpu, found = timed(url, [f"holdfast.search({call})" for call in calls])
+        print(
+            f"{what:34} median {statistics.median(times):6.1f} ms (CPU {statistics.median(cpu):6.1f} ms), slowest "
+            f"{max(times):6.1f} ms, {found / len(times):.1f} rows",
+            flush=True,
+        )
+
+
+def seals(url):
+    """A worker's turns with a page each, and the text that it keeps after each."""
+    sql(url, WORKERS + ";" + CRAWL.replace("{count}", str(2 * REPEATS * (SEALS + 1))))
+    found = {False: [], True: []}
+    for _ in range(REPEATS):
+        for keeps in found:
+            script = ["\\set pages '[]'"]
+            for n in range(SEALS):
+                script.append(SEAL)
+                script.append(KEEP.replace("{n}", str(n)) if keeps else "")
+                script.append(
+                    "select :turn * 1000, :turn_cpu / 1e6, extract(epoch from clock_timestamp() - :'at') * 1000, "
+                    f"(({CPU}) - :cpu) / 1e6;"
+                )
+            rows = sql(url, "\n".join(script)).splitlines()
+            found[keeps] += [[float(value) for value in row.split("|")] for row in rows[1:]]
+    turn = {keeps: [statistics.median(row[i] for row in rows) for i in range(4)] for keeps, rows in found.items()}
+    for keeps, (ms, cpu, *_) in turn.items():
+        print(f"a seal, {'text kept after it' if keeps else 'no text':20} median {ms:.2f} ms (CPU {cpu:.2f} ms)")
+    print(f"text kept: median {turn[True][2]:.2f} ms (CPU {turn[True][3]:.2f} ms)")
+    print(
+        f"a seal takes {turn[True][0] / turn[False][0]:.2f} x the time, {turn[True][1] / turn[False][1]:.2f} x the CPU"
+    )
 
 
 def main():
     url, pages = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 100000
     began = time.monotonic()
-    sql(url, FILL.replace("{pages}", str(pages)))
-    sql(
-        url,
-        "vacuum analyze holdfast.page_text; vacuum analyze holdfast.snapshot; vacuum analyze holdfast.snapshot_sealed",
+    if sql(url, "select exists (select from holdfast.page_text)") == "f":
+        sql(url, FILL.replace("{pages}", str(pages)))
+        for table in ("page_text", "snapshot", "snapshot_sealed"):
+            sql(url, f"vacuum analyze holdfast.{table}")
+        print(f"{pages} pages, filled in {time.monotonic() - began:.0f} s", flush=True)
+    queries(url)
+    seals(url)
+    print("text and words:", sql(url, "select pg_size_pretty(pg_total_relation_size('holdfast.page_text'))"))
+    print(
+        "of which the index of words:", sql(url, "select pg_size_pretty(pg_relation_size('holdfast.page_text_words'))")
     )
-    print(f"{pages} pages, filled in {time.monotonic() - began:.0f} s")
-    for what, how in KINDS.items():
-        calls = []
-        for n in range(100):
-            if how is None:
-                words = (
-                    sql(
-                        url,
-                        "select array_to_string((string_to_array(text, ' '))[5:7], ' ') from holdfast.page_text "
-                        f"offset {n * 37} limit 1",
-                    )
-                    if n < 20
-                    else None
-                )
-                text = f"'\"{words}\"'" if words else None
-            elif how.startswith("host "):
-                text = f"'{how[5:].format(n=n)}', p_host => 'site{n}.example'"
-            else:
-                text = f"'{how.format(n=n)}'"
-            if text:
-                calls.append(f"holdfast.search({text})")
-        times, found = timed(url, calls)
-        print(
-            f"{what:34} median {statistics.median(times):6.1f} ms, slowest {max(times):6.1f} ms, "
-            f"{found / len(times):.1f} rows"
-        )
-    for name in ("page_text", "page_text_words"):
-        print(
-            f"{name:34} {sql(url, f'''select pg_size_pretty(pg_{'total_relation' if name == 'page_text' else 'relation'}_size('holdfast.{name}'))''')}"
-        )
 
 
 if __name__ == "__main__":

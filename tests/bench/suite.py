@@ -354,19 +354,23 @@ class Bench:
         finally:
             shutil.rmtree(path, ignore_errors=True)
 
+    def environment(self, database, scratch):
+        """Of a program whose collection is `database`, with its files in `scratch`."""
+        return {k: v for k, v in os.environ.items() if not k.startswith(("HOLDFAST_", "PG"))} | {
+            "HOLDFAST_DATABASE_URL": self.server.dsn(database),
+            "HOLDFAST_DATA_DIR": str(scratch / "data"),
+            "HOLDFAST_ARCHIVE_ROOT": str(scratch / "archive"),
+            "HOLDFAST_DISK_MINIMUM_FREE": "0",
+        }
+
 
 class Program:
     """A holdfast service in the background; stopped (TERM, then KILL) at the end."""
 
     def __init__(self, bench, database, scratch, *arguments, plugins=None, settings=()):
-        environment = {k: v for k, v in os.environ.items() if not k.startswith(("HOLDFAST_", "PG"))}
-        environment |= {
-            "HOLDFAST_DATABASE_URL": bench.server.dsn(database),
-            "HOLDFAST_DATA_DIR": str(scratch / "data"),
-            "HOLDFAST_ARCHIVE_ROOT": str(scratch / "archive"),
+        environment = bench.environment(database, scratch) | {
             "HOLDFAST_URLS_ALLOW_PRIVATE": "true",
             "HOLDFAST_LOG_LEVEL": "error",
-            "HOLDFAST_DISK_MINIMUM_FREE": "0",
             "HOLDFAST_MEMORY_MINIMUM_FREE": "0",
             "HOLDFAST_POLITENESS_PARALLEL": "0",
             **dict(settings),

@@ -227,8 +227,8 @@ class Database(Server):
 
     PASSWORD = "correct horse"
 
-    def __init__(self):
-        super().__init__(user="holdfast", port=free_port(), password=self.PASSWORD)
+    def __init__(self, directory=None, **settings):
+        super().__init__(directory, user="holdfast", port=free_port(), password=self.PASSWORD, **settings)
         self.__enter__()
 
     def url(self, name="postgres", password=PASSWORD, user="holdfast"):

@@ -53,6 +53,7 @@ class CommandLine(Case):
             (["add", "--plugins", "page,nosuch", URL], ["nosuch"]),
             (["config", "no.such.key"], ["no.such.key"]),
             (["inspect", "lifecycle", "nosuch"], ["nosuch"]),
+            (["worker", "--kind", "other"], ["other", "all,crawl,snapshot"]),
             (["--set", "lease", "status"], ["--set lease", "KEY=VALUE"]),
             (["show"], ["id"]),
         ):

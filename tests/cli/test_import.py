@@ -14,7 +14,7 @@ from pathlib import Path
 
 from archivebox_directory import Directory
 from harness.wait import until
-from support import FAILED_WORK, OK, REFUSED, USAGE, Case
+from support import FAILED_WORK, OK, REFUSED, USAGE, Case, Database
 
 PAGES = 60
 
@@ -208,6 +208,52 @@ class Use(Import):
                 sorted(done),
                 sorted(old.pending) if version == "0.7" else ["https://later.test/a", "https://later.test/b"],
             )
+
+
+class Cluster(Import):
+    def test_what_waits_goes_on_on_three_workers(self):
+        database = Database()
+        self.addCleanup(database.close)
+        self.home.environment["HOLDFAST_DATABASE_URL"] = database.url()
+        self.home.environment["HOLDFAST_WORKER_SNAPSHOTS"] = "1"
+        self.home.hook("page", "on_Snapshot__10_page.sh", 'gate "$name"; echo "$url" >page.txt')
+        self.assertEqual(self.home.run("migrate").code, OK)
+        old = Directory(self.home.path / "old", "0.7", PAGES)
+        old.add_pending(40)
+        summary, _ = self.take(old.data, "--pending")
+        self.assertEqual((summary["imported"], summary["pending"]), (PAGES, 40))
+        crawl = summary["pending_crawl"]
+
+        workers = [self.home.start("worker") for _ in range(3)]
+        self.records("resume", crawl)
+        # Each has one of them, because each has one slot.
+        names = [url.rpartition("/")[2] for url in old.pending]
+        until("three pages are in work", lambda: sum(map(self.home.arrived, names)) == 3)
+        self.home.open("all")
+        until(
+            "it is done", lambda: database.sql(f"select status from holdfast.v_crawl where id = '{crawl}'") == "sealed"
+        )
+        for worker in workers:
+            worker.terminate()
+        for worker in workers:
+            self.assertEqual(self.home.finish(worker).code, OK)
+
+        done = self.records("list", "snapshots", "--crawl", crawl, "--limit", "100")
+        self.assertEqual(sorted(s["url"] for s in done), sorted(old.pending))
+        self.assertEqual({(s["status"], s["outcome"], s["attempts"]) for s in done}, {("sealed", "succeeded", 1)})
+        owners = database.sql(
+            f"select count(distinct owner_id) from holdfast.snapshot_sealed where crawl_id = '{crawl}'"
+        )
+        self.assertEqual(owners, "3")
+        self.assertEqual(len(self.home.attempts()), PAGES + 40)
+        self.assertEqual(self.records("check"), [])
+        verification = self.records("verify", "--all")[-1]
+        self.assertEqual(
+            (verification["snapshots"], verification["defects"], verification["without_row"]), (PAGES + 40, 0, 0)
+        )
+        again, _ = self.take(old.data, "--pending")
+        self.assertEqual((again["imported"], again["known"]), (0, PAGES))
+        self.assertEqual(len(self.records("list", "crawls")), 2)
 
 
 class Interrupted(Import):

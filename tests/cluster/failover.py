@@ -12,11 +12,14 @@ may be lost; then it is archived again, or made again from its files.
 
 import argparse
 import contextlib
+import http.client
 import os
 import pathlib
 import shutil
 import signal
+import subprocess
 import sys
+import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -25,8 +28,56 @@ sys.dont_write_bytecode = True
 import stage
 from harness.postgres import find_programs
 from harness.proxy import Proxy
-from harness.wait import Failure, end_in_order, until
+from harness.wait import Failure, end_in_order, free_port, until
 from harness.worker import processes_below, read
+
+
+class Program:
+    """`holdfast serve` or `holdfast runner`, with sessions to both servers."""
+
+    def __init__(self, place, *words):
+        self.port = free_port()
+        environment = place.workers[0].environment() | {
+            "HOLDFAST_DATABASE_URL": place.url(*(server.port for server in place.servers)),
+            "HOLDFAST_SERVE_LISTEN": f"127.0.0.1:{self.port}",
+            "HOLDFAST_HTTP_LISTEN": "",
+        }
+        environment.pop("LD_PRELOAD", None)
+        with open(place.directory / f"{words[0]}.log", "ab") as log:
+            self.process = subprocess.Popen(
+                [place.holdfast, *words], env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+
+    def status(self, path):
+        """Of the answer to a request; 0: no answer."""
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+            connection.request("GET", path)
+            return connection.getresponse().status
+        return 0
+
+    def events(self):
+        """The ids of the event stream, in a list that a thread appends to as long as the connection lasts."""
+        ids = []
+
+        def read_all():
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
+                connection.request("GET", "/api/v1/events/stream")
+                for line in connection.getresponse():
+                    if line.startswith(b"id: "):
+                        ids.append(int(line[4:]))
+
+        threading.Thread(target=read_all, daemon=True).start()
+        return ids
+
+    def close(self):
+        self.process.terminate()
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise Failure(f"{self.process.args[1]} does not end") from None
 
 
 class Server(stage.Postgres):
@@ -336,12 +387,55 @@ def lost_crawl(holdfast, keep, say):
         place.run_holdfast("verify", "--all")
 
 
+def page_and_runner(holdfast, keep, say):
+    """A page, a stream of events and a runner go over to the new primary, which lacks the last events of the old one.
+    Between the two, requests are answered with 503."""
+    with contextlib.ExitStack() as ends:
+        place = ends.enter_context(contextlib.closing(Pair(holdfast, False, workers=2, keep=keep)))
+        page = ends.enter_context(contextlib.closing(Program(place, "serve")))
+        runner = ends.enter_context(contextlib.closing(Program(place, "runner")))
+        terms = "select max(epoch) from holdfast.runner_term where ended_at is null and valid_until > clock_timestamp()"
+        until("the runner leads", lambda: place.value(terms), 30)
+        until("the page answers", lambda: page.status("/") == 200, 30)
+        seen = page.events()
+        place.start()
+        place.add_pages("p", 400)
+        place.wait_for_seals(8)
+        place.caught_up()
+        kept = int(place.value("select max(id) from holdfast.event"))
+        place.link.set("refuse")
+        until("events come that the standby will lack", lambda: place.tend() or seen and seen[-1] > kept + 250, 60)
+        place.postgres.kill()
+        killed = time.monotonic()
+        until("requests are refused for now", lambda: page.status("/") == 503, 30)
+        if (status := page.status("/api/v1/crawls")) != 503:
+            raise Failure(f"the API answers {status} without a database")
+        count = len(seen)
+        place.promote()
+        until("the page answers", lambda: page.status("/") == 200, 30)
+        answered = time.monotonic() - killed
+        epoch = place.value("select max(epoch) from holdfast.runner_term where began_at < now()")
+        until("a runner leads", lambda: place.value(terms), 30)
+        led = time.monotonic() - killed
+        until("the stream goes on", lambda: place.tend() or any(number < kept + 150 for number in seen[count:]), 60)
+        if runner.process.poll() is not None or page.process.poll() is not None:
+            raise Failure("the runner or the page has ended")
+        say(f"  page: answers {answered:.1f} s after the kill; runner: leads after {led:.1f} s; epoch {epoch}")
+        keep_if_wrong(place, lambda: place.wait_until_sealed(180))
+        ran = "select coalesce(max(ended_at), '-infinity') > (select max(began_at) from holdfast.runner_term) from holdfast.duty_run"
+        until("the runner does its duties", lambda: place.value(ran) == "t", 30)
+        for program in (runner, page):
+            program.close()
+        keep_if_wrong(place, place.prove)
+
+
 SCENARIOS = {
     "kill, synchronous": kill_synchronous,
     "kill, asynchronous": kill_asynchronous,
     "old primary returns": old_primary_returns,
     "split": split,
     "lost crawl": lost_crawl,
+    "page and runner": page_and_runner,
 }
 
 

@@ -1,5 +1,6 @@
 // What other programs export, read as they write it.
 #include "lib/base/error.hpp"
+#include "lib/base/timestamp.hpp"
 #include "services/cli/gunzip.hpp"
 #include "services/cli/import.hpp"
 #include "services/cli/input.hpp"
@@ -60,6 +61,43 @@ TEST_CASE("feeds: RSS, Atom, RDF") {
   REQUIRE(entries.size() == 1);
   CHECK(entries[0].url == "https://a.test/page");
   CHECK(entries[0].tags == std::vector<std::string>{"y"});
+}
+
+TEST_CASE("when the entry of a feed was published is when it was bookmarked") {
+  const auto time_of = [](const std::string& item) {
+    const auto entries = read_xml("<rss><item><link>https://a.test/</link>" + item + "</item></rss>");
+    return entries.at(0).bookmarked_at;
+  };
+  CHECK(time_of("<pubDate>Thu, 04 Mar 2021 06:06:07 +0100</pubDate>") == "2021-03-04T05:06:07.000Z");
+  CHECK(time_of("<dc:date>2021-03-04T05:06:07Z</dc:date>") == "2021-03-04T05:06:07.000Z");
+  CHECK(time_of("<updated>2022-01-01T00:00:00Z</updated><published>2021-03-04T05:06:07Z</published>") ==
+        "2021-03-04T05:06:07.000Z");
+  CHECK(time_of("<pubDate>soon</pubDate><updated>2022-01-01</updated>") == "2022-01-01T00:00:00.000Z");
+  CHECK(time_of("").empty());
+  CHECK(read_xml(R"(<posts><post href="https://a.test/" time="2021-03-04T05:06:07Z"/></posts>)").at(0).bookmarked_at ==
+        "2021-03-04T05:06:07.000Z");
+}
+
+TEST_CASE("dates of mail and RSS") {
+  const std::vector<std::pair<std::string, std::string>> dates = {
+      {"Thu, 04 Mar 2021 05:06:07 GMT", "2021-03-04T05:06:07.000Z"},
+      {"4 Mar 2021 00:06 EST", "2021-03-04T05:06:00.000Z"},
+      {"4 Mar 21 05:06:07", "2021-03-04T05:06:07.000Z"},
+      {"4 Mar 99 05:06:07 UT", "1999-03-04T05:06:07.000Z"},
+      {"31 Dec 2021 23:30:00 -0200", "2022-01-01T01:30:00.000Z"},
+      {"31 Feb 2021 05:06:07 GMT", ""},
+      {"4 Mrz 2021 05:06:07 GMT", ""},
+      {"4 anF 2021 05:06:07 GMT", ""},
+      {"4 Mar 2021 25:06:07 GMT", ""},
+      {"4 Mar 2021 05:06: GMT", ""},
+      {"4 Mar 2021 05:06:07 MARS", ""},
+      {"4 Mar 2021 05:06:07GMT", ""},
+      {"Thu, ", ""},
+      {"", ""}};
+  for (const auto& [text, time] : dates) {
+    CAPTURE(text);
+    CHECK(base::canonical_timestamp(text) == time);
+  }
 }
 
 TEST_CASE("sitemaps, but not an index of them") {

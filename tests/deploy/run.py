@@ -400,6 +400,42 @@ class Restore(Case):
 
 
 @unittest.skipUnless(network_namespaces(), "needs root and network namespaces")
+class BadRows(Case):
+    def test_verify_names_rows_that_no_constraint_lets_in_and_goes_on(self):
+        """A superuser can switch constraints and triggers off."""
+        c = self.collection()
+        c.holdfast("migrate")
+        worker = c.start("worker")
+        c.add(4)
+        c.all_sealed(4)
+        worker.terminate()
+        self.assertEqual(worker.wait(30), 0)
+        outside = c.directory / "outside"
+        (outside / "a7").mkdir(parents=True)
+        ids = dict(c.server.rows("select right(url, 1), id from holdfast.snapshot"))
+        c.server.rows(
+            """
+            set session_replication_role = replica;
+            alter table holdfast.snapshot alter column host drop not null;
+            alter table holdfast.snapshot_sealed drop constraint snapshot_sealed_directory,
+                                                 drop constraint snapshot_sealed_has_files;
+            update holdfast.snapshot set url = 'file:///etc/passwd', url_hash = sha256('file:///etc/passwd')
+              where url like '%0';
+            update holdfast.snapshot_sealed set directory = null, outcome = 'failed'
+              where snapshot_id = (select id from holdfast.snapshot where url like 'file:%');
+            update holdfast.snapshot_sealed set directory = '../outside/a1'
+              where snapshot_id = (select id from holdfast.snapshot where url like '%1');
+            """
+        )
+        # One that is sound, after these: found as well.
+        next(c.directory.rglob(f"{ids['3']}/a*/page/page.txt")).write_text("forged")
+        told = c.lines("verify", "--all", "--collect", expect=1)
+        defects = [(line["kind"], line["snapshot_id"]) for line in told if line["type"] == "Defect"]
+        self.assertEqual(set(defects), {("bad row", ids["0"]), ("bad row", ids["1"]), ("changed", ids["3"])}, told)
+        self.assertEqual(told[-1]["snapshots"], 4)
+        self.assertTrue((outside / "a7").exists())
+
+
 class Machines(Case):
     def test_two_machines_work_on_one_crawl_and_one_is_cut_off(self):
         c = self.collection()

@@ -101,7 +101,11 @@ class Documents(unittest.TestCase):
     def test_no_banned_word(self):
         found = []
         for name in tracked():
-            if name == "tests/documents/run.py" or name in GENERATED or Path(name).suffix not in {*WIDTH, ".yml", ".html", ".txt", ""}:
+            if (
+                name == "tests/documents/run.py"
+                or name in GENERATED
+                or Path(name).suffix not in {*WIDTH, ".yml", ".html", ".txt", ""}
+            ):
                 continue
             for number, line in enumerate(text_of(name).splitlines(), 1):
                 if re.search(rf"\b({BANNED})\b", re.sub(NOT_PROSE, "", line), re.I):
@@ -157,7 +161,9 @@ class Documents(unittest.TestCase):
         wrong = []
         for name in files:
             text = text_of(name)
-            set_here = re.findall(r"^\s*(?:ENV )?(HOLDFAST_[A-Z_]+)[:=]|name: (HOLDFAST_[A-Z_]+)|=(HOLDFAST_[A-Z_]+)=", text, re.M)
+            set_here = re.findall(
+                r"^\s*(?:ENV )?(HOLDFAST_[A-Z_]+)[:=]|name: (HOLDFAST_[A-Z_]+)|=(HOLDFAST_[A-Z_]+)=", text, re.M
+            )
             wrong += [f"{name}: {''.join(found)}" for found in set_here if "".join(found) not in known]
         self.assertGreater(len(files), 8)
         self.none_of(wrong, "variables that are no settings")

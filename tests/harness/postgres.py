@@ -125,7 +125,7 @@ class Server:
         """SIGQUIT: at once; SIGINT: sessions are ended."""
         if self.process:
             self.process.send_signal(how)
-            self.process.wait(60)
+            self.process.wait(600)
 
     def restart(self, how=signal.SIGINT, **settings):
         self.settings |= settings

@@ -29,6 +29,10 @@ $$;
 create function race.page_id(n integer) returns uuid language sql stable as $$
   select coalesce((select id from holdfast.snapshot where url = race.url(n)), race.worker(0))
 $$;
+-- NULL of NULL.
+create function race.page_ids(p_list text) returns uuid[] language sql stable as $$
+  select array_agg(race.page_id(n)) from unnest(race.list(p_list)) n
+$$;
 create function race.crawl_of(n integer) returns uuid language sql stable as $$
   select coalesce((select crawl_id from holdfast.snapshot where url = race.url(n)), race.crawl(1))
 $$;
@@ -53,7 +57,8 @@ begin
   truncate holdfast.machine, holdfast.crawl, holdfast.crawl_seed, holdfast.snapshot,
     holdfast.snapshot_queue, holdfast.attempt, holdfast.archive_result, holdfast.snapshot_sealed,
     holdfast.running_hook, holdfast.event, holdfast.host, holdfast.robots, holdfast.control,
-    holdfast.purge, holdfast.superseded, holdfast.crawl_page_stale, holdfast.webhook cascade;
+    holdfast.purge, holdfast.kept_capture, holdfast.superseded, holdfast.crawl_page_stale,
+    holdfast.webhook cascade;
   update holdfast.collection set paused_at = null, paused_by = null;
   perform holdfast.worker_join(race.worker(n), '{"id": "machine", "hostname": "race"}', 'boot', n,
       n, null, 'worker', 'snapshot', 'worker ' || n, '1', 8, '1 hour')
@@ -139,6 +144,31 @@ begin
              f(snapshot_id, crawl_id, fence, answer, children, crawl_sealed, n)));
 end $$;
 
+-- A page whose file has one record, which is the payload of a URL, or refers to that of page p_refers.
+create procedure race.finish_record(worker integer, page integer, p_refers integer default null)
+  language plpgsql as $$
+begin
+  perform race.finish_all(worker, jsonb_build_array(
+    race.page(page, 1) || jsonb_build_object(
+      'captures', jsonb_build_array(jsonb_build_object(
+        'file', 'browser/page.warc.gz', 'record_offset', 0, 'record_length', 2000,
+        'url_key', 'test,race)/picture', 'at', '2026-01-01T00:00:00Z',
+        'url', 'https://race.test/picture', 'status', 200, 'digest', 'sha1:X',
+        'mime', case when p_refers is null then 'image/png' else 'warc/revisit' end)))
+    || case when p_refers is null then '{}' else jsonb_build_object(
+         'originals', jsonb_build_array(jsonb_build_object(
+           'crawl', race.crawl_of(p_refers), 'snapshot', race.page_id(p_refers)))) end));
+exception when sqlstate 'HF004' then
+  raise notice 'worker %: refused', worker;
+end $$;
+
+-- Records that can be replayed, and whether their page is still there.
+create function race.records() returns table (mime text, has_page boolean) language sql stable as $$
+  select c.mime, c.snapshot_id in (select s.id from holdfast.snapshot s)
+    from holdfast.v_capture c
+    order by c.mime
+$$;
+
 -- All are sealed, each with the fence at its place (without fences: 1) and with the same links.
 create procedure race.finish(worker integer, pages text, fences text default '',
     links text default '') language plpgsql as $$
@@ -154,19 +184,20 @@ begin
   perform race.finish_all(worker, jsonb_build_array(race.page(page, fence, '', ending, delay)));
 end $$;
 
--- crawl: the worker has a session open for this one and may open no other.
+-- crawl: the worker has a session open for this one and may open no other. named: only these pages.
 create procedure race.claim(worker integer, room integer, crawl integer default null,
-    seeds integer default 0, newest boolean default false) language plpgsql as $$
+    seeds integer default 0, newest boolean default false, named text default null)
+  language plpgsql as $$
 begin
   perform race.tell(worker, (
     select 'claims ' || string_agg(race.number(c.url) || ' a' || c.fence, ', ' order by c.url)
       from holdfast.claim(race.worker(worker), room, array[race.crawl(crawl)], crawl is not null,
-                          newest, 0, seeds) c));
+                          newest, 0, seeds, p_only => race.page_ids(named)) c));
 end $$;
 
 -- Seals pages, each with fence 1, and claims so many others.
 create procedure race.turn(worker integer, pages text, room integer, crawl integer default null,
-    seeds integer default 0) language plpgsql as $$
+    seeds integer default 0, named text default null) language plpgsql as $$
 declare
   v_pages constant jsonb := (
     select coalesce(jsonb_agg(race.page(p.n, 1) order by p.place), '[]')
@@ -177,7 +208,7 @@ begin
                         else race.answer(t.snapshot_id, t.what, t.children, t.crawl_sealed) end,
                       '; ' order by t.what = 'claimed', p.number)
       from holdfast.worker_turn(race.worker(worker), v_pages, room, array[race.crawl(crawl)],
-                                crawl is not null, false, 0, seeds) t
+                                crawl is not null, false, 0, seeds, race.page_ids(named)) t
       cross join lateral (select coalesce(race.number(t.claim ->> 'url'),
                                           race.page_of(t.snapshot_id)) as number) p
       where t.what <> 'wait'));

@@ -469,6 +469,18 @@ TEST_CASE("processes") {
   stage.run("update holdfast.process set request = 'stop' where id = $1::uuid", pg::Params::of(worker));
   stage.ask(worker, "process", {"asked to stop and releases its 0 snapshots"});
 
+  const auto present = [&](const std::string& type, const std::string& what, bool standby) {
+    const auto id = base::new_uuid();
+    stage.run(
+        R"(select holdfast.process_present($1::uuid, '{"id":"m","hostname":"h"}', 'boot', 1, 1, $2, $3, 'label', 'v', interval '1 hour', $4))",
+        pg::Params::of(id, type, what, standby));
+    return id;
+  };
+  stage.ask(present("serve", "127.0.0.1:8118", false), "process", {"It answers requests on 127.0.0.1:8118"});
+  stage.ask(present("serve", "127.0.0.1:8118", true), "process",
+            {"It waits until another process no longer listens on 127.0.0.1:8118"});
+  stage.ask(present("command", "export", false), "process", {"It has been running since"});
+
   const auto runner = [&](const std::string& label, bool standby) {
     const auto id = base::new_uuid();
     stage.run(

@@ -125,6 +125,10 @@ class Browser(BrowserTest):
         width, height = png_size(outcome.file("screenshot.png"))
         self.assertEqual(width, 800)
         self.assertGreater(height, 5000)
+        small = outcome.file("thumbnail.jpg")
+        frame = small.index(b"\xff\xc0")  # start of frame: length, precision, height, width
+        self.assertEqual(struct.unpack(">HH", small[frame + 5 : frame + 9]), (300, 480))
+        self.assertLess(len(small), 65536)
 
     def test_a_tall_page_is_cut(self):
         outcome = self.view("screenshot", "/links500", SCREENSHOT_MAX_HEIGHT="1000", RESOLUTION="640,480")

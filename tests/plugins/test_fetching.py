@@ -3,10 +3,12 @@
 import gzip
 import http.server
 import json
+import subprocess
 import threading
 import unittest
+from pathlib import Path
 
-from support import HookTest, needs_wget, refused_url
+from support import HookTest, hook_file, needs_wget, refused_url
 
 
 class Headers(HookTest):
@@ -95,9 +97,9 @@ class Headers(HookTest):
         for plugin, path, status, mime in (
             ("title", "/article.html", 200, "text/html"),  # fetches the page while no other plugin has it
             ("headers", "/article.html", 200, "text/html"),
+            ("headers", "/missing", 404, "text/html"),
             ("wget", "/article.html", 200, "text/html"),
             ("wget", "/report.pdf", 200, "application/pdf"),
-            ("headers", "/missing", 404, "text/html"),
             ("wget", "/missing", 404, "text/html"),
         ):
             with self.subTest(f"{plugin} {path}"):
@@ -130,6 +132,39 @@ class Wget(HookTest):
         about = self.run_hook("wget", "/redirect").json("page.json")
         self.assertEqual(about["url"], self.url("/article.html"))
         self.assertEqual((about["status"], about["complete"]), (200, True))
+
+    def test_what_the_site_answered_is_not_asked_again(self):
+        self.run_hook("wget", "/redirect")
+        outcome = self.run_hook("headers", "/redirect")
+        self.assert_status(outcome, "succeeded")
+        about = outcome.json("headers.json")
+        self.assertEqual((about["status"], about["reason"], about["method"]), (200, "OK", "GET"))  # its own is HEAD
+        self.assertEqual(about["final_url"], self.url("/article.html"))
+        self.assertEqual(about["redirects"][-1]["location"], self.url("/article.html"))
+        self.assertTrue(about["headers"]["content-type"].startswith("text/html"))
+
+    def test_it_is_not_led_inside(self):
+        isolated = [
+            "unshare",
+            "--map-root-user",
+            "--net",
+            "/usr/bin/python3",
+            str(Path(__file__).parent / "led_inside.py"),
+        ]
+        if subprocess.run([*isolated[:3], "true"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("no namespaces for users")
+        for plugin in ("wget", "headers"):
+            with self.subTest(plugin):
+                done = subprocess.run(
+                    [*isolated, hook_file(plugin)],
+                    env=self.environment({}),
+                    cwd=self.temporary,
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                )
+                self.assertIn("refused: 93.184.216.34 points to the private address 127.0.0.1", done.stdout)
+                self.assertNotIn("/inside", done.stderr)
 
     def test_an_http_error_of_the_page_is_a_failure(self):
         self.assert_failed(self.run_hook("wget", "/missing"), "HTTP 404")

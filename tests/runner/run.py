@@ -15,6 +15,7 @@ import os
 import pathlib
 import random
 import re
+import shutil
 import signal
 import sys
 import time
@@ -374,7 +375,10 @@ class Work(Case):
         log = c.log_of(run)
         self.assertTrue(self.sealed(c, crawl, 12), log)
         self.assertRegex(log, r"tick:.* snapshot=\d+q/\d+w")
-        self.assertIn("nothing left to do", log)
+        ticks = re.findall(r'tick:[^"\n]*', log)
+        self.assertTrue(all(re.search("[1-9]", tick) for tick in ticks), ticks)
+        self.assertTrue(all(tick != last for last, tick in zip(ticks, ticks[1:])), ticks)
+        self.assertEqual(log.count("nothing left to do"), 1)
         self.assertEqual(c.sql(f"select status from holdfast.crawl where id = '{paused}'"), "paused")
         self.assertEqual(c.sql("select count(*) from holdfast.process where status = 'running'"), "0")
         self.assertEqual(c.sql("select string_agg(left(ending, 10), ',') from holdfast.runner_term"), "left: done")
@@ -433,6 +437,26 @@ class Work(Case):
         run = c.start("run", HOLDFAST_WORK_DIR=str(c.directory / "blocked" / "work"))
         self.assertEqual(run.wait(timeout=90), 71, c.log_of(run))
         self.assertIn("workers keep crashing", c.log_of(run))
+
+    def test_a_worker_that_cannot_be_started_is_tried_again_in_the_next_round(self):
+        c = self.collection()
+        programs, away = c.directory / "bin", c.directory / "away"
+        programs.mkdir()
+        for program in pathlib.Path(OPTIONS.holdfast).resolve().parent.glob("holdfast*"):
+            shutil.copy(program, programs)
+        c.program = programs / "holdfast"
+        run = c.start("run", "--daemon", HOLDFAST_RUNNER_POLL_INTERVAL="1s")
+        c.until("it is idle", lambda: "waiting for work" in c.log_of(run))
+        c.program = OPTIONS.holdfast
+        (programs / "holdfast").rename(away)
+        crawl = c.add(1)
+        c.until("a start has failed", lambda: f"cannot start {programs}/holdfast" in c.log_of(run))
+        away.rename(programs / "holdfast")
+        c.until("it was done", lambda: self.sealed(c, crawl, 1))
+        run.send_signal(signal.SIGTERM)
+        self.assertEqual(run.wait(timeout=60), 0, c.log_of(run))
+        # It was idle twice, and said so once each time.
+        self.assertLessEqual(c.log_of(run).count("waiting for work"), 2)
 
     def test_with_nothing_due_it_says_which_page_is_next_and_why_it_waits(self):
         c = self.collection()

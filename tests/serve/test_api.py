@@ -134,6 +134,33 @@ class Api(Asking):
         self.assertIn("seal", [event["event"] for event in events["items"]])
         self.assertEqual(self.ask("GET", f"v1/events?after={events['cursor']}&crawl={made['id']}").json["items"], [])
 
+    def test_titles_notes_and_times(self):
+        made = self.add("http://127.0.0.1:9/edited")["id"]
+        self.site.place.run("run", "--crawl", made)
+        [page] = self.ask("GET", f"v1/snapshots?crawl={made}").json["items"]
+        path = f"v1/snapshots/{page['id']}"
+        change = {"title": "Wandering <b>albatross</b>", "notes": "See page 2", "add_tags": ["birds"]}
+        self.assertTrue(self.ask("PATCH", path, change).json["changed"])
+        self.assertFalse(self.ask("PATCH", path, {"title": change["title"]}).json["changed"])
+        shown = self.ask("GET", path).json
+        self.assertEqual((shown["title"], shown["notes"], shown["tags"]), (*list(change.values())[:2], ["birds"]))
+        self.ask("PATCH", path, {"title": "", "remove_tags": ["birds"]})
+        shown = self.ask("GET", path).json
+        self.assertEqual((shown["title"], shown["notes"], shown["tags"]), (page["title"], "See page 2", []))
+        self.problem("PATCH", path, {"title": 5})
+        self.problem("PATCH", path, {"title": "t"}, 403, "forbidden", Authorization="Bearer " + self.reader)
+
+        later = self.add("http://127.0.0.1:9/later")["id"]
+        self.assertTrue(self.ask("POST", f"v1/crawls/{later}/pause").json["changed"])
+        self.problem("POST", f"v1/crawls/{later}/resume", {"at": "tomorrowish"})
+        self.assertEqual(self.ask("GET", f"v1/crawls/{later}").json["status"], "paused")
+        at = {"at": "2099-12-24T18:00:00+01:00", "why": "that evening"}
+        self.assertTrue(self.ask("POST", f"v1/crawls/{later}/resume", at).json["changed"])
+        shown = self.ask("GET", f"v1/crawls/{later}").json
+        self.assertEqual((shown["status"], shown["retry_at"][:19]), ("queued", "2099-12-24T17:00:00"))
+        self.assertIn("that evening", shown["reason"])
+        self.ask("POST", f"v1/crawls/{later}/cancel")
+
     def test_a_key_adds_once(self):
         body = {"urls": ["http://127.0.0.1:9/once"]}
         first = self.ask("POST", "v1/crawls", body, 201, **{"Idempotency-Key": "k1"})
@@ -396,7 +423,7 @@ class Api(Asking):
         self.problem("GET", f"v1/events/stream?crawl={NEVER}", status=404, kind="not_found")
         pages = self.stream(f"/live?at=/crawl/{one}")
         event, data, _ = next(pages)
-        self.assertEqual((event, set(data["sections"])), ("sections", {"crawl", "acts", "gallery"}))
+        self.assertEqual((event, set(data["sections"])), ("sections", {"crawl", "acts", "shown", "gallery"}))
         self.ask("POST", f"v1/crawls/{one}/cancel")
         self.assertNotEqual(next(pages)[1]["digests"]["crawl"], data["digests"]["crawl"])
 

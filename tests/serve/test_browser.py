@@ -334,7 +334,7 @@ class Operator(Case):
 
         browser.open(front + "/crawls?sort=failed&tag=x")
         self.assertEqual(browser.value("document.querySelectorAll('#crawls tbody tr').length"), 1)
-        browser.value("document.querySelector('input[name=id][form=bulk]').click()")
+        browser.value("document.querySelector('[data-all]').click()")  # all that is shown
         press("Retry failed")
         self.assertNotEqual(browser.value("location.pathname"), crawl, "a new crawl")
         press("Cancel for ever")

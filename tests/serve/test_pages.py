@@ -18,7 +18,7 @@ from pathlib import Path
 
 from chromium import Chromium
 from metrics_text import check_metrics
-from support import CONFIGURATION, REFUSED, Case, until
+from support import CONFIGURATION, REFUSED, UNAVAILABLE, Case, until
 
 HOSTILE = """<!doctype html><title>hostile</title><body><p id=p>as it was</p>
 <img src=x onerror="document.getElementById('p').textContent='OWNED by onerror'">
@@ -64,7 +64,9 @@ printf '{{"type": "ArchiveResult", "status": "succeeded", "output_str": "<script
             "on_Snapshot__20_screenshot.sh",
             f"""
 [[ $name == shot* ]] || exit 10
-base64 -d >screenshot.png <<<{base64.b64encode(picture(300, 900)).decode()}""",
+base64 -d >screenshot.png <<<{base64.b64encode(picture(300, 900)).decode()}
+[[ $name != *small ]] || cp screenshot.png thumbnail.jpg
+[[ $name != *large* ]] || head -c 300000 /dev/zero >>screenshot.png""",
         )
         done = self.place.run(
             "add",
@@ -88,7 +90,8 @@ base64 -d >screenshot.png <<<{base64.b64encode(picture(300, 900)).decode()}""",
         self.port = int(re.search(r":(\d+)/", line).group(1))
         self.headers = {"Authorization": f"Bearer {self.token}"} if token else {}
         policy = self.get("/").headers["Content-Security-Policy"]
-        self.files = int(re.search(r"img-src 'self' http://127\.0\.0\.1:(\d+)", policy).group(1))
+        files = re.search(r"img-src 'self' http://127\.0\.0\.1:(\d+)", policy)
+        self.files = files and int(files.group(1))
 
     def post(self, path, fields, headers=None):
         body = urllib.parse.urlencode(fields).encode()
@@ -200,6 +203,12 @@ class Pages(Case):
         result = page.partition(f'id="{found.group(2)}"')[2].partition('class="result"')[0]
         self.assertRegex(result, r"(?s)<details open>.*broken &lt;b&gt;pipe&lt;/b&gt;")
 
+    def test_without_words_the_newest_snapshots_are_listed(self):
+        self.assertIn(">http://127.0.0.1:9/bad<", self.site.get("/search").text)
+        self.assertIn(">http://127.0.0.1:9/bad<", self.site.get("/search?tag=a+tag&outcome=failed").text)
+        self.assertNotIn(">http://127.0.0.1:9/bad<", self.site.get("/search?outcome=succeeded").text)
+        self.assertIn("There are no such snapshots.", self.site.get("/search?host=other.example").text)
+
     def test_a_search_ends(self):
         self.assertIn("No URL, title or tag has this.", self.site.get("/search?q=no+such+thing").text)
         self.assertNotIn("Search older ones", self.site.get("/search?q=no+such+thing").text)
@@ -208,7 +217,7 @@ class Pages(Case):
         self.assertEqual(self.site.get(f"/search?q=good&before={oldest}").status, 200)
 
     def test_search_finds_by_url_title_and_tag(self):
-        for query, count in (("good", 1), ("127.0.0.1:9", 2), ("a%20tag", 2), ("no+such+thing", 0), ("", 0)):
+        for query, count in (("good", 1), ("127.0.0.1:9", 2), ("a%20tag", 2), ("no+such+thing", 0), ("", 2)):
             with self.subTest(query):
                 page = self.site.get(f"/search?q={query}")
                 self.assertEqual(page.status, 200)
@@ -226,9 +235,9 @@ class Pages(Case):
             ("/schedules", {"schedules"}),
             ("/failures", {"failures"}),
             ("/events", {"events"}),
-            (f"/crawl/{crawl}", {"crawl", "gallery"}),
-            (f"/crawl/{crawl}?outcome=failed", {"crawl", "snapshots"}),
-            (f"/crawl/{crawl}?before={snapshot}", {"crawl"}),
+            (f"/crawl/{crawl}", {"crawl", "shown", "gallery"}),
+            (f"/crawl/{crawl}?outcome=failed", {"crawl", "shown", "snapshots"}),
+            (f"/crawl/{crawl}?before={snapshot}", {"crawl", "shown"}),
             (f"/snapshot/{snapshot}", {"head", "shot", "results"}),
             ("/search", set()),
             ("/rubbish", set()),
@@ -498,6 +507,176 @@ class Pages(Case):
         live.open(f"http://127.0.0.1:{self.site.port}/")
         self.assertEqual(live.value("document.querySelector('h1').innerText"), "Overview")
         live.until("the script has run", "!!document.querySelector('time[title]')")
+
+
+class SlowClients(Case):
+    """Each comes from an address of its own, so that the bound on one peer does not refuse it."""
+
+    def setUp(self):
+        self.site = Site(self, "--set", "serve.client_timeout=2s")
+        self.addCleanup(self.site.close)
+        self.wires = []
+        self.addCleanup(lambda: [wire.close() for wire in self.wires])
+
+    def connect(self, number, port=None):
+        wire = socket.create_connection(("127.0.0.1", port or self.site.port), 30, (f"127.0.1.{number}", 0))
+        self.wires.append(wire)
+        return wire
+
+    def threads(self):
+        return len(os.listdir(f"/proc/{self.site.process.pid}/task"))
+
+    def connections(self):
+        """Sockets that the server holds."""
+        held = 0
+        for entry in Path(f"/proc/{self.site.process.pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                held += os.readlink(entry).startswith("socket:")
+        return held
+
+    def drip(self, wire, byte):
+        """Sends one byte, and returns whether the server has hung up. Waiting for the answer is the pause."""
+        try:
+            wire.send(byte)
+            return bool(select.select([wire], [], [], 0.05)[0]) and wire.recv(1) == b""
+        except OSError:
+            return True
+
+    def test_one_that_sends_byte_by_byte_is_ended_while_others_are_served(self):
+        self.assertEqual(self.site.get("/").status, 200)
+        threads = self.threads()
+        heads = [self.connect(n) for n in range(1, 101)]
+        bodies = [self.connect(n) for n in range(101, 201)]
+        for wire in heads:
+            wire.sendall(b"GET / HTTP/1.1\r\nX-")
+        for wire in bodies:
+            wire.sendall(b"POST /api/v1/crawls HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000000\r\n\r\n")
+        self.assertEqual([self.site.get(path).status for path in ("/", "/crawls", "/healthz")], [200] * 3)
+        self.assertEqual(self.threads(), threads)
+        for wire in (heads[0], bodies[0]):
+            until("it is ended although it always sends", lambda wire=wire: self.drip(wire, b"x"))
+        for wire in heads + bodies:  # and all that have stopped
+            with contextlib.suppress(ConnectionResetError):
+                self.assertEqual(wire.recv(1), b"")
+
+    def test_one_that_never_reads_is_ended(self):
+        place = self.site.place
+        page = json.loads(place.run("list", "snapshots", "--json").out.splitlines()[0])
+        (directory,) = place.data.glob(f"**/archive/**/{page['id']}/a*")
+        # More than the buffers of a connection take.
+        with open(directory / "page/large.bin", "wb") as file:
+            file.truncate(200 << 20)
+        path = str(directory / "page/large.bin").split("/archive/")[1]
+        self.assertEqual(self.site.get(f"/{path}", self.site.files, "HEAD").status, 200)
+        before = self.connections()
+        for number in range(1, 51):
+            wire = self.connect(number, self.site.files)
+            wire.sendall(f"GET /{path} HTTP/1.1\r\nHost: 127.0.0.1:{self.site.files}\r\n\r\n".encode())
+            wire.recv(1, socket.MSG_PEEK)
+        self.assertEqual(self.site.get("/", self.site.files).status, 404, "others are served")
+        until("their connections are closed", lambda: self.connections() <= before)
+
+
+class BehindProxies(Case):
+    """The limit on changes counts each client for itself, whatever a client claims to be."""
+
+    def ask(self, site, forwarded, *more):
+        data = "".join(f"X-Forwarded-For: {one}\r\n" for one in (forwarded, *more) if one)
+        answer = site.raw(
+            f"POST /api/v1/resume HTTP/1.1\r\nHost: 127.0.0.1:{site.port}\r\n{data}Content-Length: 0\r\n"
+            "Connection: close\r\n\r\n".encode()
+        )
+        return int(answer.split()[1])
+
+    def site(self, *settings):
+        site = Site(self, "--set", "serve.guest=operator", "--set", "serve.changes_per_minute=1", *settings)
+        self.addCleanup(site.close)
+        return site
+
+    def test_the_header_of_a_trusted_proxy_names_the_client(self):
+        site = self.site("--set", "serve.trusted_proxies=127.0.0.0/8, 10.1.0.0/16, fd00::1")
+        self.assertEqual(self.ask(site, "203.0.113.1"), 200)
+        self.assertEqual(self.ask(site, "203.0.113.1"), 429)
+        self.assertEqual(self.ask(site, "203.0.113.2"), 200)
+        # What a client claims stands before its address. Proxies may be in a row, and write ports.
+        self.assertEqual(self.ask(site, "198.51.100.7, 203.0.113.2"), 429)
+        self.assertEqual(self.ask(site, "198.51.100.7", "203.0.113.2:4711, 10.1.2.3, ::ffff:10.1.2.4"), 429)
+        self.assertEqual(self.ask(site, "[2001:db8::1]:80, fd00::1"), 200)
+        self.assertEqual(self.ask(site, "2001:db8::ffff"), 429, "an IPv6 network is one client")
+        self.assertEqual(self.ask(site, "rubbish"), 200, "the proxy itself")
+        self.assertEqual(self.ask(site, None), 429)
+
+    def test_without_the_setting_the_header_means_nothing(self):
+        site = self.site()
+        self.assertEqual(self.ask(site, "203.0.113.1"), 200)
+        self.assertEqual(self.ask(site, "203.0.113.2"), 429)
+
+    def test_archived_files_may_have_a_public_address(self):
+        site = self.site("--set", "serve.files_url=https://files.example/")
+        self.assertIn("img-src 'self' https://files.example", site.get("/").headers["Content-Security-Policy"])
+
+    def test_wrong_settings_are_refused(self):
+        place = self.place()
+        place.run("add", "--bg", "http://127.0.0.1:9/")
+        for setting in (
+            "serve.trusted_proxies=10.0.0.0/33",
+            "serve.trusted_proxies=proxy.example",
+            "serve.files_url=https://files.example/sub/",
+        ):
+            done = place.run("serve", "--set", setting)
+            self.assertEqual(done.code, CONFIGURATION, str(done))
+            self.assertIn(setting.split("=")[0], done.err)
+
+
+class Early(Case):
+    def test_files_of_an_archive_that_was_made_later_are_shown(self):
+        place = self.place()
+        place.hook("page", "on_Snapshot__10_page.sh", "echo text >notes.txt")
+        place.run("add", "--bg", "http://127.0.0.1:9/early")
+        server = place.start("serve", env={"HOLDFAST_SERVE_LISTEN": "127.0.0.1:0"})
+        self.addCleanup(lambda: (server.terminate(), place.finish(server)))
+        port = int(re.search(r":(\d+)/", server.stdout.readline()).group(1))
+
+        def get(port, path):
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+            self.addCleanup(connection.close)
+            connection.request("GET", path)
+            response = connection.getresponse()
+            return response.status, response.read().decode()
+
+        place.run("run")
+        snapshot = place.run("list", "snapshots").records[0]["id"]
+        _, page = get(port, f"/snapshot/{snapshot}")
+        files, path = re.search(r'href="http://127\.0\.0\.1:(\d+)(/[^"]*notes\.txt)"', page).groups()
+        self.assertEqual(get(int(files), path), (200, "text\n"))
+
+
+class Thumbnails(Case):
+    def test_lists_show_small_pictures_only(self):
+        site = Site(self)
+        self.addCleanup(site.close)
+        urls = [f"http://127.0.0.1:9/{name}" for name in ("shot", "shot-large", "shot-large-and-small")]
+        done = site.place.run("add", *urls)
+        self.assertEqual(done.code, 0, str(done))
+        page = site.get(f"/crawl/{done.records[0]['crawl_id']}").text
+        shown = re.findall(rf'<img loading="lazy" alt="" src="http://127.0.0.1:{site.files}/([^"]+)"', page)
+        self.assertEqual(sorted(path.rsplit("/", 1)[1] for path in shown), ["screenshot.png", "thumbnail.jpg"])
+        for path in shown:
+            self.assertEqual(site.get(f"/{path}", site.files).status, 200, path)
+
+
+class Ports(Case):
+    def test_a_busy_port_of_the_files_is_named(self):
+        with socket.socket() as busy:
+            busy.bind(("127.0.0.1", 0))
+            busy.listen()
+            port = busy.getsockname()[1]
+            place = self.place()
+            place.run("add", "--bg", "http://127.0.0.1:9/")
+            done = place.run("serve", "--set", f"serve.listen=127.0.0.1:{port - 1}")
+            self.assertEqual(done.code, UNAVAILABLE, str(done))
+            self.assertIn(f"cannot listen on 127.0.0.1:{port}", done.err)
+            self.assertIn("set serve.files to another address or port", done.err)
 
 
 class Removed(Case):

@@ -242,6 +242,7 @@ class Replay(Case):
             (f"update holdfast.capture set record_offset = record_offset + 7 {storm}", "no record"),
             (f"update holdfast.capture set file = 'browser/none.warc.gz' {storm}", "no record"),
             (f"delete from holdfast.capture {storm}", "not indexed"),
+            (f"update holdfast.capture set mime = 'warc/revisit' {storm}", "no original"),
         ):
             with self.subTest(change), self.index_to_change():
                 self.sql(change)
@@ -405,6 +406,79 @@ class Replay(Case):
         self.assertFalse(list(home.data.glob("archive/kept/*")))
         self.assertEqual(rows("select * from holdfast.check_invariants()"), [])
 
+    def test_payloads_of_other_crawls_are_not_stored_again(self):
+        home = self.place()
+        home.environment.update(HOLDFAST_PLUGINS_PATH=str(ROOT / "deploy/plugins"), CHROME_SANDBOX="false")
+
+        def rows(query):
+            done = home.run("psql", "-Atc", query)
+            self.assertEqual(done.code, 0, str(done))
+            return done.out.splitlines()
+
+        def records(crawl):
+            where = f"from holdfast.v_capture where crawl_id = '{crawl}' and file not like 'kept/%'"
+            return dict(row.split("|") for row in rows(f"select substring(url from '[^/]*$'), mime {where}"))
+
+        def warcs(crawl):
+            return sum(
+                (home.data / "archive" / file).stat().st_size
+                for file in rows(f"select distinct file from holdfast.v_capture where crawl_id = '{crawl}'")
+            )
+
+        with self.demo_site() as site:
+            for more in ({}, {}, {"HOLDFAST_ARCHIVE_DEDUPLICATE": "off"}):
+                added = home.run("add", f"{site}/storm.html", env=more)
+                self.assertEqual(added.code, 0, str(added))
+        first, second, third = sorted(rows("select id from holdfast.v_crawl"))
+        self.assertEqual(records(first)["storm.png"], "image/png")
+        self.assertEqual({records(second)[name] for name in ("storm.html", "storm.png")}, {"warc/revisit"})
+        self.assertEqual(records(third), records(first))
+        self.assertLess(10 * warcs(second), warcs(first))
+        self.assertGreater(int(rows("select bytes_saved from holdfast.v_status")[0]), 200_000)
+        for warc in home.data.rglob("page.warc.gz"):
+            subprocess.run([self.bin / "warcio", "check", warc], check=True, timeout=60)
+        self.assertEqual(home.run("remove", "--yes", third).code, 0)
+        self.check_replays(home, 2)
+        self.check_alone(home, second, site)
+        # The first goes: what the second refers to stays, alone.
+        self.assertEqual(home.run("remove", "--yes", first).code, 0)
+        self.assertFalse(list(home.data.glob("archive/2*/**/*.png.warc.gz")))
+        self.assertEqual({row.split("|")[0] for row in rows("select id from holdfast.v_crawl")}, {second})
+        self.assertTrue(list(home.data.glob(f"archive/kept/{first}/*/*/record.warc.gz")))
+        self.check_replays(home, 1)
+        self.check_alone(home, second, site)
+        self.check_export(home, rows(f"select id from holdfast.v_snapshot where crawl_id = '{second}'")[0])
+        lost = next(home.data.glob(f"archive/kept/{first}/*/*/record.warc.gz"))
+        lost.rename(home.path / "lost")
+        told = home.run("export", second, "-o", home.path / "lost.wacz")
+        self.assertEqual((told.code, "missing  kept/" in told.err), (1, True), str(told))
+        (home.path / "lost").rename(lost)
+        self.assertEqual(home.run("remove", "--yes", second).code, 0)
+        self.assertEqual(rows("select * from holdfast.v_capture"), [])
+        self.assertFalse([one for one in home.data.glob("archive/*/**/*") if one.suffix == ".gz"])
+        self.assertEqual(rows("select * from holdfast.check_invariants()"), [])
+
+    def check_alone(self, home, crawl, site):
+        """The crawl is exported with all that it refers to: it replays in wabac, and in another collection."""
+        path = home.path / "alone.wacz"
+        done = home.run("export", crawl, "-o", path)
+        self.assertEqual(done.code, 0, str(done))
+        subprocess.run([self.bin / "wacz", "validate", "-f", path], check=True, timeout=120, stdout=subprocess.DEVNULL)
+        picture = next((home.data / "archive").glob("2*/**/screenshot.png"))
+        if shutil.which("npm"):
+            with self.in_wabac(path) as (browser, _, show):
+                show(f"{site}/storm.html", "")
+                self.check_picture(browser, "wabac-alone", "storm.html", picture, "document.querySelector('iframe')")
+        other = self.place()
+        for said in ("1 imported", "1 known"):
+            done = other.run("import", "warc", path)
+            self.assertEqual(done.code, 0, f"{said}: {done}")
+        self.assertEqual(len(other.run("list", "snapshots").records), 1)
+        self.assertEqual(other.run("verify", "--all").code, 0)
+        told = other.run("verify", "--all", "--replay", env={"CHROME_SANDBOX": "false"})
+        replay = next(one for one in told.records if one["type"] == "Replay")
+        self.assertEqual((told.code, replay["missing"], replay["problem"]), (0, 0, ""), str(told))
+
     def check_adopted(self, home, expected):
         """The rows that are made again from the files know what the removed snapshot has left to others."""
         copy = self.place()
@@ -529,6 +603,18 @@ class Replay(Case):
         self.assertEqual(told.code, 0, str(told))
         replay = next(one for one in told.records if one["type"] == "Replay")
         self.assertEqual((replay["resources"], replay["missing"], replay["problem"]), (1, 0, ""), replay)
+
+    def test_what_browsers_do_not_show_replays_if_it_is_sent(self):
+        home = self.place()
+        home.environment["HOLDFAST_PLUGINS_PATH"] = str(ROOT / "deploy/plugins")
+        home.environment["CHROME_SANDBOX"] = "false"
+        with self.demo_site() as site:
+            self.assertEqual(home.run("add", f"{site}/regulations.pdf").code, 0)
+        told = home.run("verify", "--all", "--replay")
+        self.assertEqual(told.code, 0, str(told))
+        replay = next(one for one in told.records if one["type"] == "Replay")
+        shown = [replay[name] for name in ("score", "screenshot", "text", "resources", "missing", "problem")]
+        self.assertEqual(shown, [1, None, None, 1, 0, ""], replay)
 
     @unittest.skipUnless(shutil.which("npm"), "npm is not installed")
     def test_an_archive_of_other_tools_is_imported_and_replayed(self):
@@ -685,6 +771,25 @@ class Replay(Case):
         (self.home.path / "piped.wacz").write_bytes(piped.stdout)
         with zipfile.ZipFile(self.home.path / "piped.wacz") as archive:
             self.assertIsNone(archive.testzip())
+
+    def test_an_export_that_finds_no_room_leaves_nothing_that_looks_whole(self):
+        little = {"prefix": ("prlimit", "--fsize=100000"), "restore_signals": False}  # SIGXFSZ stays ignored
+        for name, kind in (("full.wacz", "wacz"), ("full.zip", "files")):
+            done = self.home.run("export", "--all", "--format", kind, "-o", name, **little)
+            self.assertIn(done.code, (73, 74), str(done))
+            self.assertIn("File too large", done.err)
+            self.assertFalse(list(self.home.path.glob(f"*{name}*")))
+        directory = self.home.path / "full-warcs"
+        export = ("export", "--all", "--format", "warc", "-o", directory)
+        done = self.home.run(*export, **little)
+        self.assertIn(done.code, (73, 74), str(done))
+        self.assertIn("File too large", done.err)
+        self.assertFalse((directory / "index.cdxj").exists())
+        done = self.home.run(*export)
+        self.assertEqual(done.code, 0, str(done))
+        self.assertEqual({one.name[0] for one in directory.iterdir()} & {"."}, set())
+        for warc in directory.glob("*.warc.gz"):
+            subprocess.run([self.bin / "warcio", "check", warc], check=True, timeout=60)
 
     def test_what_is_exported_can_be_chosen(self):
         snapshot = self.home.run("list", "snapshots", "--url", "storm.html").records[0]["id"]

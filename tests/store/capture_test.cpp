@@ -111,6 +111,105 @@ TEST_CASE("what others refer to is kept when its snapshot is removed") {
   CHECK(stage.value("select count(*) from holdfast.purge where directory like 'kept/%'") == "1");
 }
 
+namespace {
+
+// A crawl of one page whose file has this one record, with the time of 2024 if it has the payload. Returns the page.
+store::Page crawl_with(Stage& stage, const std::string& worker, const std::string& mime,
+                       const std::vector<store::Page>& originals = {}) {
+  stage.start({stage.seed("1")});
+  const auto claim = stage.claim(worker);
+  auto page = stage.sealed(claim);
+  page.captures = "[" + capture("2024-01-01T00:00:00Z") + "]";
+  page.captures.replace(page.captures.find("text/html"), 9, mime);
+  for (const auto& original : originals)
+    page.originals.emplace(original.lease.crawl_id, original.lease.snapshot_id);
+  if (!originals.empty()) page.bytes_saved = 7;
+  return page;
+}
+
+void remove_crawl(Stage& stage, const store::Page& page) {
+  stage.run("select holdfast.crawl_remove($1::uuid, 'test')", pg::Params::of(page.lease.crawl_id));
+}
+
+std::size_t stored(Stage& stage, const std::optional<std::string>& crawl = {}, std::uint64_t least = 1,
+                   const std::string& digest = "sha1:X") {
+  return store::captures_stored(stage.connection, {{"test,site)/1", digest}}, crawl, least).size();
+}
+
+} // namespace
+
+TEST_CASE("sealed payloads are found, in all crawls or in one") {
+  Stage stage;
+  const auto worker = stage.worker();
+  const auto first = crawl_with(stage, worker, "text/html");
+  CHECK(stored(stage) == 0); // not sealed yet
+  CHECK(stage.finish(worker, first).crawl_sealed);
+  REQUIRE(stored(stage) == 1);
+  const auto found = store::captures_stored(stage.connection, {{"a", "b"}, {"test,site)/1", "sha1:X"}}, {}, 1).at(0);
+  CHECK(found.file == first.directory + "/p/a.warc.gz");
+  CHECK(found.crawl_id == first.lease.crawl_id);
+  CHECK(stored(stage, first.lease.crawl_id) == 1);
+  CHECK(stored(stage, first.lease.snapshot_id) == 0);
+  CHECK(stored(stage, {}, 11) == 0);
+  CHECK(stored(stage, {}, 1, "sha1:Y") == 0);
+  const auto second = crawl_with(stage, worker, "warc/revisit", {first});
+  CHECK(stage.finish(worker, second).crawl_sealed);
+  CHECK(stored(stage, second.lease.crawl_id) == 0);
+  CHECK(stage.value("select bytes_saved from holdfast.v_status") == "7");
+}
+
+TEST_CASE("what other crawls refer to is kept when its crawl is removed") {
+  Stage stage;
+  const auto worker = stage.worker();
+  const auto first = crawl_with(stage, worker, "text/html");
+  stage.finish(worker, first);
+  const auto second = crawl_with(stage, worker, "warc/revisit", {first});
+  stage.finish(worker, second);
+  const auto third = crawl_with(stage, worker, "warc/revisit", {first});
+  stage.finish(worker, third);
+  CHECK(store::originals_of(stage.connection, second.lease.snapshot_id).at(0).snapshot_id == first.lease.snapshot_id);
+  CHECK(store::revisits_broken(stage.connection, second.lease.snapshot_id).empty());
+  remove_crawl(stage, first);
+  CHECK(stored(stage) == 0); // nothing new refers to what is kept
+  CHECK(store::originals_of(stage.connection, second.lease.snapshot_id).at(0).snapshot_id == first.lease.snapshot_id);
+  CHECK(store::revisits_broken(stage.connection, second.lease.snapshot_id).empty());
+  CHECK(store::captures_to_move(stage.connection, {first.directory.substr(0, first.directory.rfind('/'))}).size() == 1);
+  remove_crawl(stage, second);
+  CHECK(stage.value("select count(*) from holdfast.kept_capture") == "1");
+  remove_crawl(stage, third);
+  CHECK(stage.value("select count(*) from holdfast.v_capture") == "0");
+  CHECK(stage.value("select count(*) from holdfast.purge where directory like 'kept/%'") == "1");
+}
+
+TEST_CASE("a payload that another snapshot holds too is not kept twice") {
+  Stage stage;
+  const auto worker = stage.worker();
+  const auto first = crawl_with(stage, worker, "text/html"), second = crawl_with(stage, worker, "text/html");
+  stage.finish(worker, first);
+  stage.finish(worker, second);
+  const auto third = crawl_with(stage, worker, "warc/revisit", {first});
+  stage.finish(worker, third);
+  remove_crawl(stage, first);
+  CHECK(stage.value("select count(*) from holdfast.kept_capture") == "0");
+  CHECK(store::originals_of(stage.connection, third.lease.snapshot_id).at(0).snapshot_id == second.lease.snapshot_id);
+  stage.run("delete from holdfast.kept_capture");
+  stage.force("delete from holdfast.capture where snapshot_id = '" + second.lease.snapshot_id + "'");
+  CHECK(store::revisits_broken(stage.connection, third.lease.snapshot_id).size() == 1);
+}
+
+TEST_CASE("a page that refers to what was removed meanwhile is refused") {
+  Stage stage;
+  const auto worker = stage.worker();
+  const auto first = crawl_with(stage, worker, "text/html");
+  stage.finish(worker, first);
+  auto second = crawl_with(stage, worker, "warc/revisit", {first});
+  remove_crawl(stage, first);
+  CHECK(refusal([&] { stage.finish(worker, second); }) == "HF004");
+  CHECK(stage.status(second.lease) == "started");
+  second.originals.clear();
+  CHECK(stage.finish(worker, second).what == store::PageAnswer::What::sealed);
+}
+
 TEST_CASE("a page that keeps no files has no captures") {
   Stage stage;
   store::NewCrawl crawl;

@@ -104,3 +104,47 @@ TEST_CASE("a due time within its maximum stays as it is when the clock is looked
   CHECK(stage.value("select count(*) from holdfast.crawl_lane where next_at > clock_timestamp() + interval '19 "
                     "hours'") == "1");
 }
+
+TEST_CASE("a time that a person has said stays, also of a page whose host has limits") {
+  Stage stage;
+  const std::string at = stage.value("select clock_timestamp() + interval '30 hours'");
+  stage.run("insert into holdfast.host (name, min_delay, max_parallel) values ('site.test', '10 seconds', 1)");
+  stage.start(stage.seeds(1, 2));
+  const auto worker = stage.worker();
+  auto free = Stage::seed("");
+  free.url = "https://free.test/";
+  stage.start({free});
+  for (const auto* url : {"https://site.test/1", "https://site.test/2", "https://free.test/"}) {
+    const auto page = stage.value("select id from holdfast.snapshot where url = $1", pg::Params::of(url));
+    REQUIRE(store::snapshot_command(stage.connection, page, "pause", {"me", "", ""}));
+    REQUIRE(store::snapshot_command(stage.connection, page, "resume", {"me", "", at}));
+  }
+  const auto untouched = [&] {
+    return stage.value("select bool_and(abs(extract(epoch from retry_at - $1::timestamptz)) < 1) from "
+                       "holdfast.snapshot_queue",
+                       pg::Params::of(at));
+  };
+  REQUIRE(untouched() == "t");
+  // A claim parks the crawls, and the host's lane, until then.
+  stage.run("select holdfast.crawl_wake(crawl_id, clock_timestamp()) from holdfast.crawl_queue");
+  CHECK(stage.claim_many(worker, 10).empty());
+  CHECK(stage.value("select holdfast.clock_went_back()") == "0");
+  CHECK(store::clock_check(stage.connection) == 0);
+  CHECK(untouched() == "t");
+  CHECK(stage.value("select count(*) from holdfast.v_stuck") == "0");
+  // The host's clock has gone back: that is mended, and the pages still wait.
+  stage.run("update holdfast.host set last_at = clock_timestamp() + interval '40 hours'");
+  stage.run("update holdfast.crawl_lane set next_at = clock_timestamp() + interval '50 hours'");
+  stage.run("update holdfast.duty set next_at = clock_timestamp() + interval '2 hours'");
+  CHECK(store::clock_check(stage.connection) > 0);
+  CHECK(untouched() == "t");
+  CHECK(stage.claim_many(worker, 10).empty());
+  CHECK(stage.value("select bool_and(next_at < $1::timestamptz + interval '1 second') from holdfast.crawl_lane",
+                    pg::Params::of(at)) == "t");
+  // When the time has come, they are claimed.
+  stage.run("update holdfast.snapshot_queue set retry_at = clock_timestamp()");
+  stage.run("update holdfast.host set last_at = '-infinity'");
+  stage.run("update holdfast.crawl_lane set next_at = clock_timestamp()");
+  stage.run("select holdfast.crawl_wake(crawl_id, clock_timestamp()) from holdfast.crawl_queue");
+  CHECK(stage.claim_many(worker, 10).size() == 2); // one of the host, which takes one at a time
+}

@@ -263,3 +263,27 @@ TEST_CASE("opening and expanding read each seed a few times and nothing else, wi
     });
   }
 }
+
+TEST_CASE("a payload is found among many captures of its URL, and among many records that refer to it") {
+  Stage stage;
+  stage.run("analyze");
+  stage.force(
+      R"(insert into holdfast.capture (snapshot_id, crawl_id, file, record_offset, record_length, url_key, at, url,
+                                               status, mime, digest)
+      select gen_random_uuid(), gen_random_uuid(), 'p/a.warc.gz', 0, 2000, 'test,site)/', now(), 'https://site.test/', 200,
+             case when n % 2 = 0 then 'warc/revisit' else 'text/html' end,
+             case when n % 2 = 0 then 'sha1:1' else 'sha1:' || n end
+        from generate_series(1, 20000) n)");
+  for (const char* then : {"select", "analyze"}) {
+    CAPTURE(then);
+    stage.run(then);
+    stage.connection.transaction([&](pg::Transaction& transaction) {
+      const auto before = reads_of(transaction, "capture");
+      transaction.call("select * from holdfast.captures_stored(array['test,site)/', 'test,site)/', 'test,site)/'], "
+                       "array['sha1:1', 'sha1:501', 'sha1:none'], null, 1000)");
+      const auto after = reads_of(transaction, "capture");
+      CHECK(after.whole == before.whole);
+      CHECK(after.tuples - before.tuples <= 2);
+    });
+  }
+}

@@ -1,5 +1,6 @@
 // What people read: finding by a short id, lists with their filters, and every view.
 #include "lib/base/error.hpp"
+#include "lib/store/control.hpp"
 #include "tests/store/stage.hpp"
 
 #include <doctest/doctest.h>
@@ -189,6 +190,35 @@ TEST_CASE("every view can be read") {
     CAPTURE(views[i].text("name"));
     CHECK(refusal([&] { library.run("select * from holdfast." + views[i].text("name") + " limit 100"); }) == "");
   }
+}
+
+TEST_CASE("pages are found by their state, with the time at which each is due") {
+  Stage stage;
+  const auto worker = stage.worker();
+  stage.start(stage.seeds(1, 5));
+  const auto page = [&](int number) { // the one that is claimed next
+    const auto claim = stage.claim(worker);
+    CHECK(claim.url == Stage::seed(std::to_string(number)).url);
+    return claim;
+  };
+  stage.seal(worker, page(1));
+  stage.release(worker, page(2), 1h);
+  const auto paused = page(3);
+  stage.release(worker, paused);
+  REQUIRE(store::snapshot_command(stage.connection, paused.lease.snapshot_id, "pause", {"me", "", ""}));
+  page(4);
+  const auto found = [&](const std::string& condition) {
+    return stage.value("select string_agg(right(url, 1), '' order by url) from holdfast.v_snapshot where " + condition);
+  };
+  CHECK(found("status = 'sealed'") == "1");
+  CHECK(found("status = 'started'") == "4");
+  CHECK(found("status = 'paused' and retry_at = holdfast.retry_at_max()") == "3");
+  CHECK(found("status = 'queued' and retry_at <= clock_timestamp()") == "5");
+  CHECK(found("status = 'queued' and retry_at > clock_timestamp() + interval '50 minutes'") == "2");
+  CHECK(found("status = 'sealed' and retry_at is not null") == "");
+  CHECK(stage.value("select string_agg(state, ', ' order by url) from holdfast.v_queue where state like 'wait%'") !=
+        "");
+  CHECK(stage.value("select status from holdfast.v_crawl") == "started");
 }
 
 TEST_CASE("an event is recorded for every change of state, with who and why") {

@@ -96,12 +96,10 @@ std::vector<BadRow> bad_rows() {
            column + "', " + value + "))).* from holdfast.snapshot_queue q, generate_series(1, " + std::to_string(rows) +
            ") where q.owner_id is not null";
   };
-  const auto kept = [](const std::string& its_crawl, int rows) {
-    return "insert into holdfast.kept_capture (snapshot_id, position, crawl_id, source_file, source_offset, "
-           "record_length, url_key, at, url, mime, digest) select snapshot_id, 1, " +
-           its_crawl + ", 'f', 0, 1, 'k', now(), 'u', 'unk', 'd' from holdfast.snapshot_queue, generate_series(1, " +
-           std::to_string(rows) + ") where owner_id is not null";
-  };
+  const char* const kept_twice =
+      "insert into holdfast.kept_capture (snapshot_id, position, crawl_id, source_file, source_offset, record_length, "
+      "url_key, at, url, mime, digest) select snapshot_id, 1, crawl_id, 'f', 0, 1, 'k', now(), 'u', 'unk', 'd' from "
+      "holdfast.snapshot_queue, generate_series(1, 2) where owner_id is not null";
   const auto quality = [](const std::string& columns, const std::string& values, int rows = 1) {
     return "insert into holdfast.replay_quality (snapshot_id, crawl_id, " + columns +
            ") select snapshot_id, crawl_id, " + values + " from holdfast.snapshot_queue, generate_series(1, " +
@@ -221,6 +219,8 @@ std::vector<BadRow> bad_rows() {
        sealed("outcome, directory", "'failed', '2026/01/site.test/' || snapshot_id || '/a2'")},
       {"snapshot_sealed_numbers", sealed("outcome, bytes", "'failed', -1")},
       {"snapshot_sealed_numbers", sealed("outcome, files", "'failed', -1")},
+      {"snapshot_sealed_traffic", sealed("outcome, requests", "'failed', -1")},
+      {"snapshot_sealed_traffic", sealed("outcome, received_bytes", "'failed', -1")},
       {"snapshot_sealed_snapshot", "insert into holdfast.snapshot_sealed (snapshot_id, crawl_id, fence, outcome) "
                                    "select gen_random_uuid(), id, 1, 'failed' from holdfast.crawl"},
       {"attempt_ending", "insert into holdfast.attempt (snapshot_id, crawl_id, fence, process_id, claimed_at, ending) "
@@ -240,8 +240,7 @@ std::vector<BadRow> bad_rows() {
       {"capture_status", capture("status", "99")},
       {"capture_mime", capture("mime", "'text/html; charset=utf-8'")},
       {"capture_digest", capture("digest", "''")},
-      {"kept_capture_pkey", kept("crawl_id", 2)},
-      {"kept_capture_crawl", kept("gen_random_uuid()", 1)},
+      {"kept_capture_pkey", kept_twice},
       {"replay_quality_pkey", quality("missing", "0", 2)},
       {"replay_quality_sealed", quality("missing", "0")},
       {"replay_quality_screenshot", quality("screenshot", "1.1")},
@@ -253,6 +252,9 @@ std::vector<BadRow> bad_rows() {
       {"archive_result_files_array", result("status, output_files", "'succeeded', '{}'")},
       {"archive_result_numbers", result("status, output_bytes", "'succeeded', -1")},
       {"archive_result_numbers", result("status, wall_ms", "'succeeded', -1")},
+      {"archive_result_started_with", result("status, started_with", "'succeeded', '[]'")},
+      {"archive_result_started_with",
+       result("status, started_with", "'succeeded', jsonb_build_object('command', repeat('x', 20000))")},
       {"archive_result_snapshot",
        "insert into holdfast.archive_result (snapshot_id, crawl_id, fence, plugin, hook_name, status, process_id, "
        "started_at, ended_at) select gen_random_uuid(), id, 1, 'p', 'h', 'succeeded', id, now(), now() from "

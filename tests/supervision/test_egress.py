@@ -77,6 +77,14 @@ class Egress(WorkerCase):
         self.assertEqual(set(self.report(home).values()), {"Network is unreachable"})
         self.assertEqual(self.asked(home), "")
         self.assertRegex(home.log.read_text(), "requests of its hooks were refused: .*is not a public")
+        (counted,) = home.sql("select requests, requests_refused, received_bytes from holdfast.v_snapshot")
+        requests, refused, received = map(int, counted)
+        self.assertGreater(requests, refused)
+        self.assertGreater(refused, 0)
+        self.assertGreater(received, 0)
+        (snapshot,) = home.sql("select id from holdfast.snapshot")
+        shown = home.run("show", *snapshot, **home.identity)
+        self.assertRegex(str(shown), rf"requests_refused\W+{refused}")
         home.leave()
 
     def test_a_plain_user_s_sandboxed_hooks_have_no_other_way_than_the_proxy(self):

@@ -1,6 +1,7 @@
 """What a hook that is taken over can reach: nothing but its own files, as a plain user and as root, with namespaces and
 as in a container of Docker. Each attack says in its own output what it got."""
 
+import ctypes
 import os
 import unittest
 from pathlib import Path
@@ -13,9 +14,10 @@ from support import ROOT
 SECRET = "hunter2-hunter2"
 DOCKER_PROFILE = Path(__file__).with_name("docker_profile.py")
 
-# One line "name: what happened" each. The worker is the parent of the shim, which is the parent of the hook.
+# One line "name: what happened" each. The guard is the parent of the worker, that of the shim, that of the hook.
 ATTACKS = r"""
 worker=$(cut -d' ' -f4 /proc/$PPID/stat)
+guard=$(cut -d' ' -f4 /proc/$worker/stat)
 say() { printf '%s: %s\n' "$1" "$(eval "$2" 2>/dev/null | head -c 200 | tr '\n\0' '  ')"; }
 {
   say own_files 'echo data >file && cat file; ls -d "$SNAP_DIR" "$CRAWL_DIR" | wc -l'
@@ -31,25 +33,54 @@ END'
   say archive 'ls "$DATA_DIR/archive"; ls "$DATA_DIR" | grep -v -e personas -e lib -e work'
   say secret 'cat "{secret}" "{password}" "{config}"'
   say home 'ls -A "$HOME" | grep -v -e data -e plugins -e mine; echo broken >"$HOME/.profile"'
-  say others 'find "$SNAP_DIR/../../../.." -type f -not -path "*/attack/*"; touch "$SNAP_DIR/../../planted"'
+  say others 'find "$SNAP_DIR/../../../.." -type f -not -path "*/attack/*" -not -name .heartbeat.json; touch "$SNAP_DIR/../../planted"'
   say plugins 'touch "{plugins}/planted"; ls "{plugins}"'
   say system 'touch /usr/planted /etc/planted "{outside}/planted"; ls /usr /etc "{outside}" | grep planted'
   say modes 'chmod 777 "{outside}/precious" && echo changed'
   say uncover 'umount -l "$DATA_DIR"; unshare -Urm umount -l "$DATA_DIR"; unshare -Urm mount -o remount,rw /; ls "$DATA_DIR"/archive'
   say capabilities 'grep CapEff /proc/self/status'
-  say signals 'kill -0 $worker && echo may'
+  say signals 'for pid in $worker $guard; do kill -STOP $pid && kill -CONT $pid && echo may; done'
+  say session_signals 'kill -0 $(cat "$CRAWL_DIR/attack/daemon.pid") && echo may'
   say nested_user 'unshare -Ur id -u'
 } >report.txt
 echo '{"type":"ArchiveResult","status":"succeeded","output_str":"tried"}'
 """
 
 
+# Two hooks of a crawl, which may fail, leave other things in place of their logs. The daemon leaves a link in place of
+# the next attempt's directory, and ends, so that its pages are released and tried again.
+LINK_FOR_LOG = 'for log in *_link_*.log; do ln -sf "{outside}/precious" "$log"; done; exit 1'
+FIFO_FOR_LOG = 'for log in *_fifo_*.log; do rm "$log"; mkfifo "$log"; done; exit 1'
+LINK_FOR_ATTEMPT = """
+echo ready
+until [ -s "$CRAWL_DIR/where" ]; do sleep 0.05; done
+ln -s "{outside}" "$(dirname "$(cat "$CRAWL_DIR/where")")/a2"
+exit 1
+"""
+LINK_FOR_PLUGIN = """
+echo planted >"$SNAP_DIR/planted"
+case $SNAP_DIR in */a1) echo "$SNAP_DIR" >"$CRAWL_DIR/where"; exec sleep 600;; esac
+mv "$SNAP_DIR/links" "$SNAP_DIR/aside"
+ln -s "{outside}" "$SNAP_DIR/links"
+"""
+
+
+def scopes_signals():
+    """Whether the kernel keeps hooks from signalling others: the sixth version of Landlock."""
+    create_ruleset, version = 444, 1
+    return ctypes.CDLL(None).syscall(create_ruleset, None, ctypes.c_size_t(0), version) >= 6
+
+
 class Sandbox(WorkerCase):
-    def attack(self, plain, level="full"):
+    def place_at(self, plain, level):
         home = self.worker_place(plain, HOOK_SANDBOX="required" if level == "full" else "auto", WORKER_SNAPSHOTS=2)
         if level == "user":
             program = home.command
             home.command = lambda *words: ["/usr/bin/python3", "-B", DOCKER_PROFILE, *program(*words)]
+        return home
+
+    def attack(self, plain, level="full"):
+        home = self.place_at(plain, level)
         outside = home.path / "outside"
         outside.mkdir()
         (outside / "precious").write_text("as it was\n")
@@ -73,6 +104,7 @@ class Sandbox(WorkerCase):
             .replace("{plugins}", str(home.plugins))
             .replace("{outside}", str(outside)),
         )
+        home.hook("attack", "on_CrawlSetup__90_attack.daemon.bg.sh", "echo $$ >daemon.pid; echo ready; exec sleep 600")
         home.work()
         self.assertIn(f"sandbox of hooks: {level}", home.log.read_text())
         home.queue("https://site.test/attack", plugins="attack")
@@ -108,7 +140,8 @@ class Sandbox(WorkerCase):
                 "modes": "changed" if changed else "",
                 "uncover": "",
                 "capabilities": "CapEff: 0000000000000000".replace(" ", "\t"),
-                "signals": "" if other_user else "may",
+                "signals": "" if other_user or scopes_signals() else "may may",
+                "session_signals": "may",
                 "nested_user": "0" if level == "full" else "",
             },
         )
@@ -127,6 +160,51 @@ class Sandbox(WorkerCase):
     @unittest.skipUnless(ROOT, "needs root")
     def test_in_docker_a_root_worker_s_hook_is_another_user_and_opens_only_its_own_files(self):
         self.attack(plain=False, level="user")
+
+    def links(self, plain, level):
+        """Links that hooks leave where their worker works: it follows none."""
+        home = self.place_at(plain, level)
+        outside = home.path / "outside"
+        outside.mkdir()
+        (outside / "precious").write_text("hunter2\n")
+        (outside / "urls.jsonl").write_text('{"type":"Snapshot","url":"https://hunter2.test/"}\n')
+        for path in (outside, *outside.iterdir()):
+            path.chmod(0o755 if path.is_dir() else 0o600)
+            if home.identity:
+                os.chown(path, home.identity["user"], home.identity["group"])
+        for name, script in {
+            "on_CrawlSetup__10_link_kill_zombies.sh": LINK_FOR_LOG,
+            "on_CrawlSetup__11_fifo_kill_zombies.sh": FIFO_FOR_LOG,
+            "on_CrawlSetup__90_links.daemon.bg.sh": LINK_FOR_ATTEMPT,
+            "on_Snapshot__50_links.sh": LINK_FOR_PLUGIN,
+        }.items():
+            home.hook("links", name, script.format(outside=outside))
+        home.work()
+        self.assertIn(f"sandbox of hooks: {level}", home.log.read_text())
+        home.queue("https://site.test/links", plugins="links")
+        until("it is sealed", lambda: home.sql("select count(*) from holdfast.snapshot_sealed") == [["1"]])
+        self.assertEqual(sorted(path.name for path in outside.iterdir()), ["precious", "urls.jsonl"])
+        if plain or not ROOT:  # else the hooks' user may not write beside the attempts
+            ((outcome, reason),) = home.sql("select outcome, reason from holdfast.snapshot_sealed")
+            self.assertEqual(outcome, "failed")
+            self.assertIn("has left a link", reason)
+        logs = home.sql("select hook_name, log from holdfast.session_hook where status = 'failed'")
+        self.assertIn("kill_zombies", str(logs))
+        self.assertNotIn("hunter2", str(logs))
+        for path in (home.data / "archive").rglob("*"):
+            if path.is_file():
+                self.assertNotIn(b"hunter2", path.read_bytes())
+        home.leave()
+
+    def test_no_link_of_a_plain_user_s_hook_is_followed(self):
+        self.links(plain=True, level="full")
+
+    def test_in_docker_no_link_of_a_plain_user_s_hook_is_followed(self):
+        self.links(plain=True, level="user")
+
+    @unittest.skipUnless(ROOT, "needs root")
+    def test_no_link_of_another_user_s_hook_is_followed(self):
+        self.links(plain=False, level="full")
 
     def secrets_in_environments(self, plain):
         """What a hook without a sandbox, perhaps of root, finds in the environments of all processes."""

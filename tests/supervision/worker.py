@@ -114,7 +114,7 @@ class WorkerPlace(Place):
         return [line.split("\t") for line in done.stdout.splitlines()]
 
     def survivors(self):
-        """Living processes of any hook of ours: by cookie, or by a path of ours in the arguments."""
+        """Living processes of any hook of ours: by cookie, or by a path of ours in the arguments or as directory."""
         mark = str(self.path).encode()
         server = self.server()
         found = []
@@ -124,12 +124,12 @@ class WorkerPlace(Place):
             environment, arguments = read(f"/proc/{pid}/environ"), read(f"/proc/{pid}/cmdline")
             cookie = b"HOLDFAST_COOKIE=" in environment and mark in environment
             first = arguments.split(b"\0")[0]
-            ours = (
-                Path(PROGRAM).parent == Path(os.fsdecode(first)).parent
-                and b"shim" not in first
-                and b"misbehave" not in first
-            )
-            named = mark in arguments and b"postgres" not in first and pid != server and not ours
+            ours = os.fsdecode(first) in (PROGRAM, PROGRAM + "-guard")
+            place = b""
+            with contextlib.suppress(OSError):  # it has ended, or is another user's
+                place = os.readlink(f"/proc/{pid}/cwd").encode()
+            # A built-in hook has no path of ours in its arguments, but works in its attempt.
+            named = (mark in arguments or mark in place) and b"postgres" not in first and pid != server and not ours
             if cookie or named:
                 found.append((pid, arguments.replace(b"\0", b" ").decode(errors="replace")[:120]))
         return found

@@ -59,6 +59,15 @@ TEST_CASE("the outcome of a page by how its hooks ended") {
     CHECK(judged({about(kBad), about(kGood)}, "connection refused") == "failed: connection refused");
     CHECK(judged({page(kGood), page(kBad)}, "connection reset") == "partial"); // another hook had it
   }
+  SUBCASE("a page whose time is over") {
+    const auto overdue = [](const std::vector<HookEnd>& hooks) {
+      const auto verdict = worker::judge_hooks(hooks, "", true);
+      return verdict.outcome + ": " + verdict.reason;
+    };
+    CHECK(overdue({page(kGood)}) == "partial: its time was over (worker.snapshot_timeout)");
+    CHECK(overdue({page(kGood), page(kBad)}) == "partial: its time was over (worker.snapshot_timeout)");
+    CHECK(overdue({page(kBad)}) == "failed: no hook succeeded");
+  }
   SUBCASE("an answer that is an error") {
     CHECK(judged({about(kGood, 404), page(kBad, 404)}) == "failed 404: HTTP 404");
     CHECK(judged({page(kGood, 404)}) == "failed 404: HTTP 404");
@@ -69,4 +78,15 @@ TEST_CASE("the outcome of a page by how its hooks ended") {
     CHECK(judged({page(kGood, 200), page(kBad, 503)}) == "partial 200");
     CHECK(judged({about(kGood, 200), page(kBad, 404)}) == "failed 404: HTTP 404"); // HEAD and GET differ
   }
+}
+
+TEST_CASE("why no further hook of a page is started") {
+  CHECK(worker::reason_to_skip({}, "", false).empty());
+  CHECK(worker::reason_to_skip({page(kBad)}, "", false).empty());
+  CHECK(worker::reason_to_skip({page(kBad)}, "connection refused", false) ==
+        "the page cannot be fetched: connection refused");
+  CHECK(worker::reason_to_skip({page(kGood)}, "connection refused", false).empty()); // another hook had it
+  CHECK(worker::reason_to_skip({about(kGood)}, "connection refused", false) ==
+        "the page cannot be fetched: connection refused");
+  CHECK(worker::reason_to_skip({page(kGood)}, "", true) == "the time of the page was over");
 }

@@ -6,6 +6,8 @@
 //
 // Wants the third version of Landlock (Linux 6.2): before it, files could be cut that may not be written.
 
+#include "lib/base/openat2.hpp"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/landlock.h>
@@ -41,12 +43,13 @@ public:
     return fd_ < 0 ? errno : 0;
   }
 
-  // What is not there, or closed to us anyway, is passed over.
+  // What is not there, or closed to us anyway, is passed over. ELOOP: a link on the way, which another hook may have
+  // left there.
   int allow(const char* path, uint64_t access) const {
     constexpr uint64_t kOfFiles =
         LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | kTruncate;
-    const int fd = open(path, O_PATH | O_CLOEXEC);
-    if (fd < 0) return 0;
+    const int fd = base::open_no_links_at(AT_FDCWD, path, O_PATH);
+    if (fd < 0) return errno == ELOOP ? ELOOP : 0;
     struct stat status;
     landlock_path_beneath_attr rule{};
     rule.parent_fd = fd;

@@ -120,7 +120,8 @@ pid_t fork_into(int directory, uint64_t namespaces) {
     if (const int error = view.make()) give_up(error);
   syscall(SYS_close_range, kControlDescriptor, ~0u, 0); // not in every C library
   failure->step = shim::Step::directory;
-  if (argv[4][0] != '\0' && chdir(argv[4]) != 0) give_up(errno);
+  if (argv[4][0] != '\0')
+    if (const int error = view.enter(argv[4])) give_up(error);
   prefer_as_victim();
   failure->step = shim::Step::limits;
   if (const int error = shim::apply_limits(limits.of_process)) give_up(error);

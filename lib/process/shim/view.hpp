@@ -12,6 +12,7 @@
 //
 // Without namespaces ("L"), the same paths are shown or closed by rules of Landlock (rules.hpp).
 
+#include "lib/base/openat2.hpp"
 #include "lib/process/shim/protocol.hpp"
 #include "lib/process/shim/rules.hpp"
 
@@ -81,8 +82,10 @@ public:
       if (const int error = map_user(getuid(), getgid())) return error;
     if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return errno;
     for (size_t i = 0; i < count_; ++i) // before anything is covered
-      if (strchr("RWT", entries_[i].kind) != nullptr) entries_[i].tree = copy_of(entries_[i].path);
-    const int temporary = of_kind('T') == nullptr ? -1 : copy_of(of_kind('T')->path);
+      if (strchr("RWT", entries_[i].kind) != nullptr && !copy_of(entries_[i].path, entries_[i].tree)) return errno;
+    int temporary = -1;
+    if (const Entry* const shown = of_kind('T'))
+      if (!copy_of(shown->path, temporary)) return errno;
     if (!set_flags(AT_FDCWD, "/", AT_RECURSIVE, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID, 0)) return errno;
     (void)set_flags(AT_FDCWD, "/proc", 0, 0, MOUNT_ATTR_RDONLY); // refused if it was read-only before
     if (!private_memory()) return errno;
@@ -99,6 +102,16 @@ public:
           !set_flags(AT_FDCWD, entries_[i].path, 0, MOUNT_ATTR_RDONLY, 0))
         return errno;
     return 0;
+  }
+
+  // Of the hook. 0 or an errno value.
+  int enter(const char* directory) const {
+    if (!wanted_) return chdir(directory) == 0 ? 0 : errno;
+    const int fd = base::open_no_links_at(AT_FDCWD, directory, O_PATH | O_DIRECTORY);
+    if (fd < 0) return errno;
+    const int error = fchdir(fd) == 0 ? 0 : errno;
+    close(fd);
+    return error;
   }
 
   // In the shim, once the child is there.
@@ -151,9 +164,15 @@ private:
     return syscall(SYS_mount_setattr, directory, path, how, &attributes, sizeof attributes) == 0;
   }
 
-  // Another mount of what is there, which keeps its flags; -1: there is nothing.
-  static int copy_of(const char* path) {
-    return static_cast<int>(syscall(SYS_open_tree, AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE));
+  // Another mount of what is there, which keeps its flags; -1: there is nothing. False: a link is on the way. Another
+  // hook may have left it there, to have what it leads to shown to this one.
+  static bool copy_of(const char* path, int& tree) {
+    const int fd = base::open_no_links_at(AT_FDCWD, path, O_PATH);
+    if (fd < 0) return errno != ELOOP;
+    constexpr unsigned kFlags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH;
+    tree = static_cast<int>(syscall(SYS_open_tree, fd, "", kFlags));
+    close(fd);
+    return true;
   }
 
   static bool write_file(const char* path, const char* text) {
@@ -172,8 +191,8 @@ private:
     if (const int error = rules.begin()) return error;
     constexpr const char* kUsed[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
                                      "/dev/tty",  "/dev/ptmx", "/dev/pts",  "/proc"};
-    for (const char* path : kUsed)
-      if (const int error = rules.allow(path, Rules::kUse)) return error;
+    for (const char* path : kUsed) // /dev/ptmx may be a link into /dev/pts
+      if (const int error = rules.allow(path, Rules::kUse); error != 0 && error != ELOOP) return error;
     for (size_t i = 0; i < count_; ++i)
       if (const int error = rules.allow(entries_[i].path, entries_[i].kind == 'R' ? Rules::kRead : Rules::kWrite))
         return error;

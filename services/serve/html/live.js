@@ -67,8 +67,12 @@
   addEventListener("pagehide", rest);
   addEventListener("pageshow", follow);
   document.addEventListener("input", (event) => { event.target.dataset.touched = ""; });
+  // Needs a script, so it is hidden without one.
+  for (const one of document.querySelectorAll("[data-all]")) one.parentElement.hidden = false;
   // A file becomes text of the form.
   document.addEventListener("change", async ({target}) => {
+    if ("all" in target.dataset)
+      for (const one of document.querySelectorAll("input[name=id][form=bulk]")) one.checked = target.checked;
     if (target.type === "file" && target.files.length) {
       const into = target.form.elements[target.dataset.into];
       into.value = (into.value ? into.value + "\n" : "") + await target.files[0].text();

@@ -40,9 +40,8 @@ Html gallery(const PageRequest& request) {
   for (const auto& snapshot : snapshots) {
     const auto where = html::without_scheme(snapshot.url);
     const auto name = snapshot.title.empty() ? std::string(where) : snapshot.title;
-    const bool pictured = request.links.shown() && !snapshot.thumbnail.empty() && !snapshot.directory.empty();
     tiles.push_back({{"id", snapshot.id},
-                     {"picture", pictured ? request.links.file(snapshot.directory + "/" + snapshot.thumbnail) : ""},
+                     {"picture", request.links.picture(snapshot.directory, snapshot.thumbnail)},
                      {"short_name", name.substr(0, 60)},
                      {"name", name},
                      {"where", where},
@@ -80,29 +79,40 @@ constexpr Shown kShown[] = {{"All", "", ""},
                             {"Started", "status", "started"},
                             {"Paused", "status", "paused"}};
 
-Html shown_links(const PageRequest& request) {
+std::string count_of(const store::Crawl& crawl, std::string_view outcome) {
+  return outcome == "failed"      ? number(crawl.failed)
+         : outcome == "partial"   ? number(crawl.partial)
+         : outcome == "succeeded" ? number(crawl.succeeded)
+                                  : "";
+}
+
+Html shown_links(const PageRequest& request, const store::Crawl& crawl) {
   html::List links;
   for (const auto& one : kShown) {
     const bool all = *one.filter == '\0';
     links.push_back({{"href", "/crawl/" + request.id + (all ? "" : std::string("?") + one.filter + "=" + one.value)},
                      {"name", one.name},
+                     {"count", all ? number(crawl.total) : count_of(crawl, one.value)},
                      {"current", all ? request.parameter("outcome").empty() && request.parameter("status").empty()
                                      : request.parameter(one.filter) == one.value}});
   }
   return html::fill(embedded::shown_links_html, {{"links", std::move(links)}});
 }
 
-Html snapshot_table(const PageRequest& request) {
+pg::Result snapshot_rows(const PageRequest& request) {
   store::ListQuery query;
   query.crawl_id = request.id;
   if (const auto outcome = request.parameter("outcome"); !outcome.empty()) query.outcome = outcome;
   if (const auto status = request.parameter("status"); !status.empty()) query.status = status;
   query.before = request.before.value_or("ffffffff-ffff-ffff-ffff-ffffffffffff");
   query.limit = kSnapshotsOfTable;
+  return store::list(request.connection, query);
+}
+
+Html snapshot_table(const PageRequest& request, const pg::Result& rows) {
   std::vector<Table::Column> columns{{"Snapshot", "long"}, {"State", "nw"}, {"Response", "n"}, {"Size", "n"}};
   if (request.may_change) columns.push_back({"Select", "nw"});
   Table table(columns, "Snapshots");
-  const auto rows = store::list(request.connection, query);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto row = rows[i];
     const std::string id = row["id"], url = row["url"];
@@ -112,7 +122,7 @@ Html snapshot_table(const PageRequest& request) {
     if (request.may_change) cells.emplace_back(select_box(id, url));
     table.row(std::move(cells));
   }
-  auto all = table.html("No snapshot is like this.");
+  auto all = table.html("There are none in this crawl.");
   if (static_cast<int>(rows.size()) == kSnapshotsOfTable) {
     std::string address = "/crawl/" + request.id + "?";
     for (const char* name : {"outcome", "status"})
@@ -138,12 +148,13 @@ std::optional<Page> crawl_page(const PageRequest& request) {
          html::fill(embedded::crawl_edit_html, {{"id", crawl->id}, {"back", request.here}, {"label", crawl->label}}),
          "", false, false});
   }
-  sections.push_back({"shown", shown_links(request), earlier ? "Snapshots, earlier" : "Snapshots", true, false});
-  if (chosen && request.may_change)
-    sections.push_back({"selected", bulk_bar("snapshots", request.here), "", false, false});
-  if (chosen)
-    sections.push_back({"snapshots", snapshot_table(request), "", false, !earlier});
-  else
+  sections.push_back({"shown", shown_links(request, *crawl), earlier ? "Snapshots, earlier" : "Snapshots"});
+  if (chosen) {
+    const auto rows = snapshot_rows(request);
+    if (request.may_change && rows.size() > 0)
+      sections.push_back({"selected", bulk_bar("snapshots", request.here), "", false, false});
+    sections.push_back({"snapshots", snapshot_table(request, rows), "", false, !earlier});
+  } else
     sections.push_back({"gallery", gallery(request), "", false, !earlier});
   return Page{crawl->name(), crawl->name(), std::move(sections), {}, "Crawl " + request.id};
 }

@@ -63,8 +63,8 @@ pg::Result crawl_rows(const PageRequest& request) {
 }
 
 Html crawl_table(const PageRequest& request) {
-  std::vector<Table::Column> columns{{"Crawl", "long"}, {"State", "nw"}, {"Progress", "nw"},
-                                     {"Failed", "n"},   {"Size", "n"},   {"Added", "nw"}};
+  std::vector<Table::Column> columns{{"Crawl", "long"}, {"State", "nw"}, {"Progress", "nw"}, {"Failed", "n"},
+                                     {"Partial", "n"},  {"Size", "n"},   {"Added", "nw"}};
   if (request.may_change) columns.push_back({"Select", "nw"});
   Table table(columns, "Crawls");
   const auto rows = crawl_rows(request);
@@ -73,16 +73,19 @@ Html crawl_table(const PageRequest& request) {
     const std::string id = row["id"], label = row["label"], url = row["first_url"];
     const auto& name = label.empty() ? url : label;
     const std::int64_t total = row["total"], open = row["open"], seeds = row["seeds_left"];
-    std::vector<html::Value> cells{crawl_link(id, name),
+    auto named = crawl_link(id, name);
+    named += tag_links(row["tags"]);
+    std::vector<html::Value> cells{std::move(named),
                                    state_badge(row["status"], row["outcome"].value_or("")),
                                    progress(total - open, total + seeds),
                                    number_unless_zero(row["failed"]),
+                                   number_unless_zero(row["partial"]),
                                    size_of(row["bytes"]),
                                    when(row.text("created_at"))};
     if (request.may_change) cells.emplace_back(select_box(id, name));
     table.row(std::move(cells));
   }
-  auto all = table.html("No crawl is like this.");
+  auto all = table.html("No crawl matches these filters.");
   if (static_cast<int>(rows.size()) == kCrawlsOfPage) {
     std::string address = "/crawls?";
     for (const char* name : {"status", "outcome", "tag", "url", "sort"})

@@ -2,6 +2,7 @@
 #include "lib/html/parts.hpp"
 #include "lib/store/live.hpp"
 #include "lib/store/text.hpp"
+#include "lib/store/view.hpp"
 #include "services/serve/embedded.hpp"
 #include "services/serve/pages.hpp"
 #include "services/serve/parts.hpp"
@@ -43,8 +44,9 @@ html::List pieces(const std::string& excerpt) {
 }
 
 html::Fields found(const std::string& id, const std::string& name, const std::string& url, Html state,
-                   html::List excerpt, Html at) {
+                   html::List excerpt, Html at, const std::string& picture) {
   return {{"id", id},
+          {"picture", picture},
           {"name", name},
           {"url", name == url ? "" : url},
           {"state", std::move(state)},
@@ -90,21 +92,50 @@ Html in_names(const PageRequest& request) {
   html::List list;
   for (const auto& snapshot : page.found)
     list.push_back(
-        found(snapshot.id, snapshot.name(), snapshot.url, state_badge(snapshot.status, snapshot.outcome), {}, {}));
+        found(snapshot.id, snapshot.name(), snapshot.url, state_badge(snapshot.status, snapshot.outcome), {}, {}, ""));
   return html::fill(embedded::search_html, {{"found", std::move(list)},
                                             {"none", none},
                                             {"more_name", "Search older ones"},
                                             {"more", page.next.empty() ? "" : href(request, "before", page.next)}});
 }
 
+// Without words: the newest that pass the filters.
+Html newest(const PageRequest& request) {
+  store::ListQuery query;
+  query.host = filter(request, "host");
+  query.tag = filter(request, "tag");
+  query.outcome = filter(request, "outcome");
+  query.since = date(request, "since");
+  query.before = request.before.value_or("ffffffff-ffff-ffff-ffff-ffffffffffff");
+  query.limit = kSnapshotsOfPage;
+  const auto rows = store::list(request.connection, query);
+  html::List list;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto row = rows[i];
+    const std::string url = row["url"], title = row["title"];
+    list.push_back(found(row["id"], title.empty() ? url : title, url,
+                         state_badge(row["status"], row["outcome"].value_or("")), {}, when(row.text("created_at")),
+                         ""));
+  }
+  const bool full = static_cast<int>(rows.size()) == kSnapshotsOfPage;
+  return html::fill(embedded::search_html,
+                    {{"found", std::move(list)},
+                     {"none", "There are no such snapshots."},
+                     {"more_name", "Earlier ones"},
+                     {"more", full ? href(request, "before", rows[rows.size() - 1].text("id")) : ""}});
+}
+
 } // namespace
 
 std::optional<Page> search_page(const PageRequest& request) {
-  Page page{request.query.empty() ? "Search" : request.query,
-            request.query.empty() ? "Search" : "“" + request.query + "”",
+  Page page{request.query.empty() ? "Snapshots" : request.query,
+            request.query.empty() ? "Snapshots" : "“" + request.query + "”",
             {},
             form(request)};
-  if (request.query.empty()) return page;
+  if (request.query.empty()) {
+    if (request.parameter("until").empty()) page.body += newest(request);
+    return page;
+  }
   if (request.before) {
     page.body += in_names(request);
     return page;
@@ -125,7 +156,7 @@ std::optional<Page> search_page(const PageRequest& request) {
   const auto hits = store::search(request.connection, query);
   for (const auto& hit : hits)
     list.push_back(found(hit.id, hit.name(), hit.url, state_badge("sealed", hit.outcome), pieces(hit.excerpt),
-                         when(hit.sealed_at)));
+                         when(hit.sealed_at), request.links.picture(hit.directory, hit.thumbnail)));
   const bool full = hits.size() == kHits;
   page.body +=
       html::fill(embedded::search_html, {{"found", std::move(list)},

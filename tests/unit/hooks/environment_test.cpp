@@ -233,6 +233,28 @@ TEST_SUITE("hook environment") {
                          "option UNDECLARED is longer than 120 KiB and cannot be passed to a hook", Error);
   }
 
+  TEST_CASE("what a hook is started with is told without secrets, and within bounds") {
+    const Sample sample;
+    holdfast::process::Command command;
+    command.argv = {"/p/dom/on_Snapshot__53_dom.js", "--url=https://e.org/"};
+    command.environment = {"CUSTOM=hunter2",    "DOM_HIDDEN=hunter2",    "HTTP_PROXY=http://me:hunter2@proxy:3128/",
+                           "LANG=C.UTF-8",      "OTHER_COLOUR=red",      "OTHER_API_KEY=hunter2",
+                           "OTHER_OLD=hunter2", "SESSION_TOKEN=hunter2", "SNAP_DIR=/scratch/snap"};
+    const std::string text = started_with(*sample.catalog, command, "/scratch/snap/dom");
+    CHECK(text.find("hunter2") == std::string::npos);
+    const auto told = nlohmann::json::parse(text);
+    CHECK(told["command"] == command.argv);
+    CHECK(told["directory"] == "/scratch/snap/dom");
+    const nlohmann::json environment = {
+        {"CUSTOM", "(set)"},    {"DOM_HIDDEN", "(set)"},    {"HTTP_PROXY", "http://proxy:3128/"},
+        {"LANG", "C.UTF-8"},    {"OTHER_COLOUR", "red"},    {"OTHER_API_KEY", "(set)"},
+        {"OTHER_OLD", "(set)"}, {"SESSION_TOKEN", "(set)"}, {"SNAP_DIR", "/scratch/snap"}};
+    CHECK(told["environment"] == environment);
+    command.argv.assign(1000, std::string(10000, 'x'));
+    command.environment.assign(1000, "LANG=" + std::string(100000, 'x') + "\xff\x01");
+    CHECK(started_with(*sample.catalog, command, "/").size() <= 8192);
+  }
+
   TEST_CASE("arguments follow the event, the interpreter follows the extension") {
     Sample sample;
     const auto path = [&](const char* name) { return (sample.dir / "dom").string() + "/" + name; };

@@ -54,6 +54,18 @@ TEST_SUITE("hostile hooks") {
     CHECK_FALSE(outcome.timed_out);
   }
 
+  TEST_CASE("what a link in place of its directory leads to is not read") {
+    HookStage stage;
+    const auto outcome = stage.outcome_of(R"(
+      mkdir ../outside
+      echo '{"type":"Snapshot","url":"https://secret.test/"}' >../outside/urls.jsonl
+      echo secret >../outside/page.html
+      mv ../sample ../aside
+      ln -s outside ../sample)");
+    CHECK(outcome.discovered.empty());
+    CHECK(outcome.output.empty());
+  }
+
   TEST_CASE("too many bytes in its temporary directory end the hook") {
     HookStage stage;
     stage.limits.output_bytes = 1u << 20;

@@ -1,4 +1,6 @@
 #include "lib/warc/capture.hpp"
+#include "lib/warc/gzip.hpp"
+#include "lib/warc/pack.hpp"
 #include "lib/warc/reader.hpp"
 #include "lib/warc/writer.hpp"
 #include "tests/support/temp_dir.hpp"
@@ -11,26 +13,13 @@
 #include <zlib.h>
 
 #include <fstream>
+#include <iterator>
 #include <sstream>
 
 using namespace holdfast::warc;
 using holdfast::test::TempDir;
 
 namespace {
-
-std::string gzip(std::string_view text) {
-  z_stream stream{};
-  REQUIRE(deflateInit2(&stream, 9, Z_DEFLATED, 31, 8, Z_DEFAULT_STRATEGY) == Z_OK);
-  std::string out(deflateBound(&stream, text.size()) + 64, '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-  stream.avail_in = static_cast<uInt>(text.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  REQUIRE(deflate(&stream, Z_FINISH) == Z_STREAM_END);
-  out.resize(out.size() - stream.avail_out);
-  deflateEnd(&stream);
-  return out;
-}
 
 std::string record(const std::string& url, const std::string& body, const std::string& length = "",
                    const std::string& type = "response", const std::string& date = "2026-01-31T23:59:59Z") {
@@ -76,6 +65,24 @@ TEST_SUITE("reading WARC files") {
     CHECK(told(directory.write("members.warc.gz", first + second)) ==
           line(0, first.size(), "http://example.com/1") + line(first.size(), second.size(), "http://example.com/2"));
     CHECK(told(directory.write("empty.warc", "")).empty());
+  }
+  TEST_CASE("a plain file is packed record by record; what was cut off is left out") {
+    const TempDir directory;
+    const auto page = record("http://example.com/page", std::string(5000, 'x'));
+    auto picture = record("http://example.com/picture", "\1\2 the bytes of a picture");
+    picture.replace(picture.find("text/html"), 9, "image/png");
+    const auto whole = page + picture;
+    const auto plain = directory.write("page.warc", whole + page.substr(0, 300));
+    const auto packed = directory / "page.warc.gz";
+    pack(plain, packed);
+    std::ifstream file(packed, std::ios::binary);
+    const std::string bytes((std::istreambuf_iterator<char>(file)), {});
+    CHECK(bytes.size() < whole.size() / 4);
+    CHECK(bytes.find("\1\2 the bytes of a picture") != std::string::npos); // stored
+    const auto second = bytes.find("\x1f\x8b", 1);
+    CHECK(told(packed) == line(0, second, "http://example.com/page") +
+                              line(second, bytes.size() - second, "http://example.com/picture"));
+    CHECK_THROWS(pack(directory / "none", packed));
   }
   TEST_CASE("what a record says is in its capture") {
     const TempDir directory;

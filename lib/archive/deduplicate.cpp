@@ -1,0 +1,184 @@
+#include "lib/archive/deduplicate.hpp"
+
+#include "lib/archive/captures.hpp"
+#include "lib/archive/file_work.hpp"
+#include "lib/archive/published.hpp"
+#include "lib/archive/tidy.hpp"
+#include "lib/base/error.hpp"
+#include "lib/base/read_at.hpp"
+#include "lib/warc/revisit.hpp"
+#include "lib/warc/surt.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <functional>
+#include <optional>
+
+namespace holdfast::archive {
+
+namespace {
+
+constexpr int kFound = 200;
+constexpr const char* kRevisit = "warc/revisit";
+
+// Its URL was asked for, not sent something: what answers a POST has a key of its own.
+bool was_asked_for(const warc::Capture& capture) { return capture.key == warc::url_key(capture.url); }
+
+bool may_be_left_out(const warc::Capture& capture) {
+  return capture.status == kFound && capture.mime != kRevisit && capture.length >= kLeastRepeated &&
+         capture.digest.starts_with("sha1:") && was_asked_for(capture);
+}
+
+std::vector<warc::Capture> captures_in(int file, const std::string& path, Cancelled cancelled) {
+  std::vector<warc::Capture> captures;
+  warc::each_capture(
+      file, 0, file_size(file, path),
+      [&](warc::Capture capture) {
+        check_cancelled(cancelled);
+        captures.push_back(std::move(capture));
+        return captures.size() < kMostCaptures;
+      },
+      [&](const warc::Damaged&) { check_cancelled(cancelled); }); // stays as it is
+  return captures;
+}
+
+struct Replaced {
+  std::uint64_t offset{0}, length{0};
+  std::string record;
+};
+
+// Writes bytes of a file to the end of another.
+void copy_range(int from, std::uint64_t begin, std::uint64_t end, const std::string& path,
+                const std::function<void(std::string_view)>& put) {
+  std::string piece(1u << 18, '\0');
+  while (begin < end) {
+    const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), end - begin));
+    const auto got = base::read_at(from, piece.data(), most, begin);
+    if (got <= 0) throw_errno(got < 0 ? errno : EIO, "read", path);
+    put(std::string_view(piece).substr(0, static_cast<std::size_t>(got)));
+    begin += static_cast<std::uint64_t>(got);
+  }
+}
+
+class Deduplicator {
+public:
+  Deduplicator(const Root& root, const std::map<Payload, warc::Capture>& originals, Cancelled cancelled)
+      : root_(root), originals_(originals), cancelled_(cancelled) {}
+
+  void file(int directory, const std::string& name, const std::string& path, int file) {
+    const auto captures = captures_in(file, path, cancelled_);
+    std::set<Payload> left_out;
+    std::vector<Replaced> replaced;
+    for (const auto& capture : captures) {
+      const Payload payload{capture.key, capture.digest};
+      // What repeats a response of this file refers to the response's original too.
+      const bool repeats = capture.mime == kRevisit && left_out.contains({warc::url_key(capture.url), capture.digest});
+      if (!repeats && (!may_be_left_out(capture) || !is_held(payload))) continue;
+      const auto original = originals_.find({warc::url_key(capture.url), capture.digest});
+      if (original == originals_.end()) continue;
+      auto record = warc::revisit_of(file, capture, original->second);
+      if (!record || (!repeats && record->size() >= capture.length)) continue;
+      if (!repeats) left_out.insert(payload);
+      replaced.push_back({capture.offset, capture.length, std::move(*record)});
+    }
+    if (replaced.empty()) return;
+    try {
+      const auto before = file_size(file, path);
+      done_.files.push_back(write(directory, name, path, file, replaced, cancelled_));
+      done_.bytes_saved += before - std::min(before, done_.files.back().size);
+      done_.left_out.merge(left_out);
+    } catch (const base::Error& error) { // a hook may have locked its directory
+      if (error.error_class() == base::ErrorClass::temporary) throw;
+      spdlog::debug("not deduplicated: {}", error.what());
+    }
+  }
+
+  Deduplicated take() { return std::move(done_); }
+
+private:
+  // Whether the archive has this payload, and it can be read.
+  bool is_held(const Payload& payload) {
+    const auto [known, is_new] = held_.try_emplace(payload, false);
+    if (!is_new) return known->second;
+    const auto found = originals_.find(payload);
+    if (found == originals_.end()) return false;
+    check_cancelled(cancelled_);
+    const auto& original = found->second;
+    const int file = open(original.file);
+    return known->second = file >= 0 && warc::holds_payload(file, original.offset, original.length, original.digest);
+  }
+
+  // Originals of a page are often neighbours.
+  int open(const std::string& path) {
+    if (path != open_path_) {
+      open_file_ = root_.bucket() != nullptr ? Fd(root_.fetch(path))
+                                             : open_beneath(open_directory(root_.path()).get(), path, O_RDONLY);
+      open_path_ = path;
+    }
+    return open_file_ ? open_file_.get() : -1;
+  }
+
+  static OutputFile write(int directory, const std::string& name, const std::string& path, int from,
+                          const std::vector<Replaced>& replaced, Cancelled cancelled) {
+    OutputFile written{path, "", 0, ""};
+    Sha256 digest;
+    const auto size = file_size(from, path);
+    const auto fill = [&](int to) {
+      const auto put = [&](std::string_view bytes) {
+        write_all(to, bytes, path);
+        digest.update(bytes);
+        written.size += bytes.size();
+      };
+      std::uint64_t at = 0;
+      for (const auto& one : replaced) {
+        check_cancelled(cancelled);
+        copy_range(from, at, one.offset, path, put);
+        put(one.record);
+        at = one.offset + one.length;
+      }
+      copy_range(from, at, size, path, put);
+    };
+    write_file_at(directory, name, fill, path, false);
+    written.sha256 = digest.finish();
+    return written;
+  }
+
+  const Root& root_;
+  const std::map<Payload, warc::Capture>& originals_;
+  const Cancelled cancelled_;
+  std::map<Payload, bool> held_;
+  std::string open_path_;
+  Fd open_file_;
+  Deduplicated done_;
+};
+
+} // namespace
+
+std::vector<Payload> payloads_of(const std::filesystem::path& attempt, Cancelled cancelled) {
+  std::set<Payload> payloads;
+  each_file(attempt, is_warc, [&](int file, const std::string& path) {
+    for (const auto& capture : captures_in(file, path, cancelled))
+      if (may_be_left_out(capture)) payloads.emplace(capture.key, capture.digest);
+  });
+  return {payloads.begin(), payloads.end()};
+}
+
+Deduplicated deduplicate(const Root& root, const std::filesystem::path& attempt,
+                         const std::map<Payload, warc::Capture>& originals, Cancelled cancelled) {
+  Deduplicator work(root, originals, cancelled);
+  const Fd top = open_own_directory(attempt);
+  walk_tree(top.get(), attempt, [&](const TreeEntry& entry) {
+    if (!S_ISREG(entry.mode) || !is_warc(entry.path)) return;
+    struct stat about {};
+    if (const Fd file = open_file_at(entry.directory, entry.name, about))
+      work.file(entry.directory, entry.name, entry.path, file.get());
+  });
+  return work.take();
+}
+
+} // namespace holdfast::archive

@@ -1,0 +1,93 @@
+// What a sandbox shows: never what a link on the way to a directory leads to. Another hook may have left it there.
+
+#include "lib/process/sandbox.hpp"
+#include "lib/process/signal_scope.hpp"
+#include "tests/process/stage.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cerrno>
+
+using namespace holdfast;
+using namespace holdfast::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+process::Sandbox sandbox_at(process::SandboxLevel level) {
+  process::Sandbox sandbox;
+  sandbox.level = level;
+  sandbox.user = process::sandbox_user("nobody");
+  if (level == process::SandboxLevel::user) sandbox.readable = {"/usr", "/etc"};
+  return sandbox;
+}
+
+process::Command shell(const Stage& stage, const std::string& script) {
+  auto command = stage.command({});
+  command.argv = {"/bin/sh", "-c", script};
+  return command;
+}
+
+} // namespace
+
+TEST_CASE("what a link leads to is not shown for writing") {
+  for (const auto level : {process::SandboxLevel::full, process::SandboxLevel::user}) {
+    CAPTURE(process::to_string(level));
+    Stage stage;
+    fs::create_directories(stage.dir / "mine/inner");
+    fs::create_directories(stage.dir / "outside/inner");
+    fs::create_directory_symlink("outside", stage.dir / "link");
+    for (const char* open : {".", "mine", "outside", "mine/inner", "outside/inner"})
+      fs::permissions(stage.dir / open, fs::perms::all);
+    auto command = shell(stage, "echo >" + (stage.dir / "mine/inner/written").string() + " && echo >" +
+                                    (stage.dir / "outside/inner/planted").string());
+    command.sandbox = sandbox_at(level);
+    command.sandbox.writable = {stage.dir / "mine/inner"};
+    command.directory = stage.dir / "mine/inner";
+    const auto usual = stage.run(command);
+    if (usual.failed_step == process::StartStep::sandbox) {
+      MESSAGE("skipped, there is no such sandbox here: " << usual.describe());
+      continue;
+    }
+    CHECK(fs::exists(stage.dir / "mine/inner/written"));
+    CHECK_FALSE(fs::exists(stage.dir / "outside/inner/planted"));
+    for (const char* way : {"link", "link/inner"}) {
+      CAPTURE(way);
+      command.sandbox.writable = {stage.dir / "mine/inner", stage.dir / way};
+      const auto exit = stage.run(command);
+      CHECK(exit.failed_step == process::StartStep::sandbox);
+      CHECK(exit.start_errno == ELOOP);
+      CHECK_FALSE(fs::exists(stage.dir / "outside/inner/planted"));
+    }
+    command.sandbox.writable = {stage.dir / "mine/inner"};
+    command.directory = stage.dir / "link/inner";
+    CHECK(stage.run(command).failed_step == process::StartStep::directory);
+  }
+}
+
+TEST_CASE("what is started in a scope signals what is in it, and nothing else") {
+  const auto scope = process::SignalScope::make();
+  if (!scope) {
+    MESSAGE("skipped: Linux 6.12 has what it takes");
+    return;
+  }
+  Stage stage;
+  const auto outside = stage.start({"stay"});
+  auto second = stage.command({"stay"});
+  second.stdout_path = stage.dir / "second";
+  second.sandbox.signals = scope;
+  const auto inside = stage.start(second);
+  REQUIRE(stage.pump_until([&] { return outside->pid() > 0 && inside->pid() > 0; }));
+  const auto may_signal = [&](const process::Child& child) {
+    auto command =
+        shell(stage, "kill -STOP " + std::to_string(child.pid()) + " && kill -CONT " + std::to_string(child.pid()));
+    command.sandbox.signals = scope;
+    return stage.run(command).clean();
+  };
+  CHECK(may_signal(*inside));
+  CHECK_FALSE(may_signal(*outside));
+  for (auto* child : {inside.get(), outside.get()}) {
+    child->kill();
+    stage.finish(*child);
+  }
+}
