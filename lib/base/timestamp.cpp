@@ -69,11 +69,13 @@ std::optional<Timestamp> read_mail_date(std::string_view text) {
     rest.remove_prefix(3);
   }
   const auto at = kMonths.find(month.data());
-  const auto offset = rest.empty() ? minutes(0) : rest.front() == ' ' ? named_offset(rest.substr(1)) : std::nullopt;
+  if (!rest.empty() && rest.front() != ' ') return std::nullopt;
+  const auto offset = named_offset(rest.empty() ? "GMT" : rest.substr(1));
+  if (!offset) return std::nullopt;
   if (year < 100) year += year < 70 ? 2000 : 1900;
   const auto when = std::chrono::year(year) / static_cast<int>(at / 3 + 1) / day;
-  if (month[2] == '\0' || at == std::string_view::npos || at % 3 != 0 || !offset || !when.ok() || year < 1970 ||
-      hour < 0 || hour > 23 || minute < 0 || minute > 59 || second > 60)
+  if (month[2] == '\0' || at == std::string_view::npos || at % 3 != 0 || !when.ok() || year < 1970 || hour < 0 ||
+      hour > 23 || minute < 0 || minute > 59 || second > 60)
     return std::nullopt;
   return Timestamp(sys_days(when)) + hours(hour) + minutes(minute) + seconds(second) - *offset;
 }

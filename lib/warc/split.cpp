@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 #include <numeric>
+#include <tuple>
 
 namespace holdfast::warc {
 
@@ -149,14 +150,19 @@ void Splitter::drop_frames() {
 void Splitter::finish() {
   if (!listed_) drop_frames();
   if (pages_.empty()) return;
-  std::vector<std::pair<std::uint64_t, std::uint32_t>> times;
-  for (std::uint32_t i = 0; i < pages_.size(); ++i)
-    times.emplace_back(number_of(pages_[i].date), i);
-  std::sort(times.begin(), times.end());
-  for (auto& group : groups_) {
+  // WARC dates are whole seconds: pages and records of one second are told apart by their place in the files.
+  std::vector<std::size_t> places(pages_.size(), groups_.size());
+  for (std::size_t i = 0; i < groups_.size(); ++i)
+    if (groups_[i].page != kNone) places[groups_[i].page] = std::min(places[groups_[i].page], i);
+  std::vector<std::tuple<std::uint64_t, std::size_t, std::uint32_t>> begins;
+  for (std::uint32_t page = 0; page < pages_.size(); ++page)
+    begins.emplace_back(number_of(pages_[page].date), places[page], page);
+  std::sort(begins.begin(), begins.end());
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    auto& group = groups_[i];
     if (group.page != kNone) continue;
-    const auto after = std::upper_bound(times.begin(), times.end(), std::pair(group.time, kNone));
-    group.page = after == times.begin() ? times.front().second : std::prev(after)->second;
+    const auto after = std::upper_bound(begins.begin(), begins.end(), std::tuple(group.time, i, kNone));
+    group.page = std::get<2>(after == begins.begin() ? begins.front() : *std::prev(after));
   }
   order_.resize(groups_.size());
   std::iota(order_.begin(), order_.end(), 0u);

@@ -132,6 +132,29 @@ class ImportWarc(Case):
         self.assertEqual((done.code, done.records[-1]["imported"]), (0, 2), str(done))
         self.check_site(other)
 
+    def test_pages_of_one_second_share_records_by_their_order(self):
+        home = self.place()
+        parts = ("one", "one.css", "two", "two.css")
+        records = [
+            record(
+                "response",
+                f"http://old.test/{name}",
+                "2021-01-01T00:00:00Z",
+                http(b"p { color: red }", "text/css") if name.endswith(".css") else page(name, "words"),
+                number,
+            )
+            for number, name in enumerate(parts)
+        ]
+        done = home.run("import", "warc", self.file(home, "fast.warc", b"".join(records)))
+        self.assertEqual(done.code, 0, str(done))
+        captures = self.rows(
+            home, "select s.url, c.url from v_capture c join v_snapshot s on s.id = c.snapshot_id order by 1, 2"
+        )
+        self.assertEqual(
+            [one.replace("http://old.test/", "") for one in captures],
+            ["one|one", "one|one.css", "two|two", "two|two.css"],
+        )
+
     def test_a_browser_s_requests_tell_pages_from_frames(self):
         home = self.place()
         records = []
