@@ -116,8 +116,7 @@ private:
   // Originals of a page are often neighbours.
   int open(const std::string& path) {
     if (path != open_path_) {
-      open_file_ = root_.bucket() != nullptr ? Fd(root_.fetch(path))
-                                             : open_beneath(open_directory(root_.path()).get(), path, O_RDONLY);
+      open_file_ = root_.bucket() != nullptr ? Fd(root_.fetch(path)) : open_file_below(root_.path(), path);
       open_path_ = path;
     }
     return open_file_ ? open_file_.get() : -1;

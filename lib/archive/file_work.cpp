@@ -135,16 +135,41 @@ Fd open_file_at(int parent, const std::string& name, struct stat& status) {
   return {};
 }
 
-Fd open_beneath(int top, const std::string& path, int flags) {
+namespace {
+
+Fd open_resolved(int top, const std::string& path, int flags, std::uint64_t resolve) {
   open_how how{};
-  how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC | ((flags & O_PATH) != 0 ? 0U : O_NONBLOCK);
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+  how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC | ((flags & O_PATH) != 0 ? 0U : O_NONBLOCK | O_NOCTTY);
+  how.resolve = resolve;
   // EAGAIN: a rename happened anywhere on the machine while ".." was being resolved.
   for (int attempts = 0; attempts < 1000; ++attempts) {
     const long fd = ::syscall(SYS_openat2, top, path.c_str(), &how, sizeof how);
     if (fd >= 0) return Fd(static_cast<int>(fd));
     if (errno != EAGAIN && errno != EINTR) break;
   }
+  return {};
+}
+
+} // namespace
+
+Fd open_beneath(int top, const std::string& path, int flags) {
+  return open_resolved(top, path, flags, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
+}
+
+Fd open_below(const std::filesystem::path& root, const std::filesystem::path& relative, int flags) {
+  const Fd top(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!top) return {};
+  return open_resolved(top.get(), relative.empty() ? "." : relative.native(), flags,
+                       RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+}
+
+Fd open_file_below(const std::filesystem::path& root, const std::filesystem::path& file) {
+  Fd fd = open_below(root, file, O_RDONLY);
+  struct stat status {};
+  if (!fd || ::fstat(fd.get(), &status) != 0) return {};
+  if (S_ISREG(status.st_mode)) return fd;
+  fd.reset();
+  errno = EINVAL;
   return {};
 }
 
@@ -170,6 +195,18 @@ std::vector<std::string> list_names(int directory, std::string_view path) {
   }
   std::sort(names.begin(), names.end());
   return names;
+}
+
+std::string read_rest(int fd, std::string_view path) {
+  std::string text;
+  char buffer[65536];
+  for (;;) {
+    const ssize_t got = ::read(fd, buffer, sizeof buffer);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw_errno(errno, "read", path);
+    if (got == 0) return text;
+    text.append(buffer, static_cast<std::size_t>(got));
+  }
 }
 
 void check_cancelled(Cancelled cancelled) {
@@ -356,7 +393,7 @@ Fd make_directories(const std::filesystem::path& top, const std::filesystem::pat
     } else if (errno != EEXIST) {
       throw_errno(errno, "create the directory", sofar.native());
     }
-    Fd next(::openat(directory.get(), part.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    Fd next = open_directory_at(directory.get(), part.native());
     if (!next) throw_errno(errno, "open the directory", sofar.native());
     directory = std::move(next);
   }

@@ -43,6 +43,11 @@ Fd open_file_at(int parent, const std::string& name, struct stat& status);
 // Opens what `path` leads to for reading if all of the way stays beneath `top`; empty otherwise. `flags`: O_RDONLY,
 // O_PATH.
 Fd open_beneath(int top, const std::string& path, int flags);
+// Opens `relative` below an archive's root, or below another directory of ours that hooks of its user may write to. The
+// way to `root` may have links; below it none is followed. Empty, with errno, if it fails: ELOOP for a link.
+Fd open_below(const std::filesystem::path& root, const std::filesystem::path& relative, int flags);
+// The same for a regular file, for reading; EINVAL if it is something else.
+Fd open_file_below(const std::filesystem::path& root, const std::filesystem::path& file);
 
 // Names in a directory but "." and "..", in byte order, so that everything derived from a tree is deterministic.
 std::vector<std::string> list_names(int directory, std::string_view path);
@@ -51,6 +56,8 @@ std::vector<std::string> list_names(int directory, std::string_view path);
 using Cancelled = const std::atomic<bool>*;
 void check_cancelled(Cancelled cancelled);
 
+// The rest of an open file.
+std::string read_rest(int fd, std::string_view path);
 // SHA-256 of the rest of an open file; adds the bytes read to `bytes`.
 std::string hash_rest(int fd, std::string_view path, std::uint64_t& bytes, Cancelled cancelled = nullptr);
 // Copies `from`, which has `size` bytes, into the empty file `to`, and keeps its holes. `seen` gets every byte in
@@ -70,7 +77,8 @@ void write_file_at(int directory, const std::string& name, const std::function<v
 // Removes a file or a whole tree of any depth with a bounded number of descriptors; a missing one is fine.
 void remove_tree_at(int parent, const std::string& name, std::string_view path);
 
-// Creates the directories of `relative` below `top`, each durable in its parent, and returns the last one.
+// Creates the directories of `relative` below `top`, each durable in its parent, and returns the last one. Below `top`,
+// no link is followed.
 Fd make_directories(const std::filesystem::path& top, const std::filesystem::path& relative);
 
 } // namespace holdfast::archive

@@ -61,7 +61,7 @@ std::string page_text(const std::filesystem::path& attempt, std::size_t limit) {
 
 std::string page_text(const Root& root, const std::string& directory, std::size_t limit) {
   if (root.bucket() == nullptr) {
-    const Fd top(::open((root.path() / directory).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const Fd top = open_below(root.path(), directory, O_RDONLY | O_DIRECTORY);
     return top ? first_text(top.get(), limit) : "";
   }
   for (const auto& [plugin, name] : kTextFiles) {

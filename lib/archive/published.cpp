@@ -29,7 +29,9 @@ void each_file(const std::filesystem::path& attempt, const Wanted& wanted, const
 void each_file(const Root& root, const std::string& directory, const Wanted& wanted, const Found& found) {
   if (root.bucket() == nullptr) {
     const auto path = root.path() / directory;
-    return each_file_below(open_directory(path), path, wanted, found);
+    const Fd top = open_below(root.path(), directory, O_RDONLY | O_DIRECTORY);
+    if (!top) throw_errno(errno, "open the directory", path.native());
+    return each_file_below(top, path, wanted, found);
   }
   for (const auto& object : root.bucket()->list(directory + "/", false).objects) {
     const auto path = object.key.substr(directory.size() + 1);

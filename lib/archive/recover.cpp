@@ -9,11 +9,11 @@
 #include <nlohmann/json.hpp>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <fstream>
 #include <sstream>
 #include <vector>
 
@@ -124,7 +124,7 @@ std::vector<std::string> Files::names_in(const std::filesystem::path& directory)
     }
   } else {
     const auto path = root_ / directory;
-    const Fd opened(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    const Fd opened = open_below(root_, directory, O_RDONLY | O_DIRECTORY);
     if (!opened) {
       if (errno == ENOTDIR || errno == ENOENT || errno == ELOOP) return {};
       throw_errno(errno, "open the directory", path.native());
@@ -140,11 +140,8 @@ std::optional<std::string> Files::text_of(const std::string& file) const {
     std::string text;
     return bucket_->get(file, text) ? std::optional(std::move(text)) : std::nullopt;
   }
-  std::ifstream stream(root_ / file, std::ios::binary);
-  if (!stream) return std::nullopt;
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return stream ? std::optional(text.str()) : std::nullopt;
+  const Fd opened = open_file_below(root_, file);
+  return opened ? std::optional(read_rest(opened.get(), (root_ / file).native())) : std::nullopt;
 }
 
 // As it was counted when it was published: links to other files of the attempt are not. In a bucket they are copies.
@@ -158,10 +155,13 @@ Files::Size Files::size_of(const std::string& attempt) const {
     return size;
   }
   const auto path = root_ / attempt;
-  walk_tree(open_directory(path).get(), path, [&](const TreeEntry& entry) {
-    std::error_code error;
+  const Fd top = open_below(root_, attempt, O_RDONLY | O_DIRECTORY);
+  if (!top) throw_errno(errno, "open the directory", path.native());
+  walk_tree(top.get(), path, [&](const TreeEntry& entry) {
+    struct stat status {};
     if (S_ISLNK(entry.mode)) return;
-    size.bytes += static_cast<std::int64_t>(std::filesystem::file_size(path / entry.path, error));
+    if (::fstatat(entry.directory, entry.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0)
+      size.bytes += static_cast<std::int64_t>(status.st_size);
     ++size.files;
   });
   return size;

@@ -30,7 +30,7 @@ constexpr std::string_view kOwnPrefix = ".holdfast-";
 // The id in the sentinel, or nullopt if there is no sentinel.
 std::optional<std::string> read_sentinel(const std::filesystem::path& directory) {
   const auto file = directory / kSentinel;
-  const Fd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  const Fd fd = open_file_below(directory, kSentinel);
   if (!fd) {
     if (errno == ENOENT || errno == ENOTDIR) return std::nullopt;
     throw Error(ErrorClass::unavailable, "cannot read " + printable(file.native()) + ": " + base::errno_text(errno));
@@ -113,12 +113,6 @@ void require_writable(const Fd& directory, const std::filesystem::path& path) {
   ::unlinkat(directory.get(), probe.c_str(), 0);
 }
 
-void create_parent(const std::filesystem::path& file) {
-  std::error_code error;
-  std::filesystem::create_directories(file.parent_path(), error);
-  if (error) throw_errno(error.value(), "create the directory", file.parent_path().native());
-}
-
 } // namespace
 
 std::optional<std::string> directory_sentinel(const std::filesystem::path& root) { return read_sentinel(root); }
@@ -150,9 +144,8 @@ void Root::check() const { require_sentinel(path_, bucket_.get(), id_); }
 void Root::write_file(const std::filesystem::path& file, const std::string& text, const std::string& type) const {
   check();
   if (bucket_) return bucket_->put(file.native(), text, type);
-  const auto path = path_ / file;
-  create_parent(path);
-  write_file_atomically(path, text);
+  const Fd directory = make_directories(path_, file.parent_path());
+  write_file_at(directory.get(), file.filename().native(), text, (path_ / file).native(), true);
 }
 
 void Root::write_file(const std::filesystem::path& file, std::uint64_t size, const std::string& type,
@@ -163,7 +156,7 @@ void Root::write_file(const std::filesystem::path& file, std::uint64_t size, con
     return;
   }
   const auto path = path_ / file;
-  create_parent(path);
+  const Fd directory = make_directories(path_, file.parent_path());
   const auto fill = [&](int to) {
     std::vector<char> piece(std::min<std::uint64_t>(size + 1, 1u << 20));
     std::uint64_t written = 0;
@@ -173,17 +166,19 @@ void Root::write_file(const std::filesystem::path& file, std::uint64_t size, con
     }
     if (written != size) throw Error(ErrorClass::input_output, path.native() + " changed while it was written");
   };
-  write_file_at(open_directory(path.parent_path()).get(), path.filename().native(), fill, path.native(), true);
+  write_file_at(directory.get(), path.filename().native(), fill, path.native(), true);
 }
 
 void Root::remove_file(const std::filesystem::path& file) const {
   check();
   if (bucket_) return bucket_->remove(file.native());
-  std::error_code error;
-  std::filesystem::remove(path_ / file, error);
-  if (error && error != std::errc::no_such_file_or_directory && error != std::errc::not_a_directory)
-    throw_errno(error.value(), "remove", (path_ / file).native());
-  std::filesystem::remove((path_ / file).parent_path(), error);
+  const auto parent = file.parent_path();
+  const Fd directory = open_below(path_, parent, O_RDONLY | O_DIRECTORY);
+  if ((!directory || ::unlinkat(directory.get(), file.filename().c_str(), 0) != 0) && errno != ENOENT &&
+      errno != ENOTDIR)
+    throw_errno(errno, "remove", (path_ / file).native());
+  if (const Fd above = open_below(path_, parent.parent_path(), O_RDONLY | O_DIRECTORY))
+    ::unlinkat(above.get(), parent.filename().c_str(), AT_REMOVEDIR); // only if nothing else is there
 }
 
 int Root::fetch(const std::string& file) const {

@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <fstream>
+#include <sstream>
 
 namespace holdfast::archive {
 
@@ -27,9 +27,11 @@ struct Named {
 };
 
 // Lines as manifest_line() writes them; those with an escaped name are left out, they are rare.
-std::vector<Named> read_manifest(const fs::path& directory) {
+std::vector<Named> read_manifest(const fs::path& root, const fs::path& attempt) {
   std::vector<Named> named;
-  std::ifstream stream(directory / kManifestName);
+  const Fd file = open_file_below(root, attempt / kManifestName);
+  if (!file) return named;
+  std::istringstream stream(read_rest(file.get(), (root / attempt / kManifestName).native()));
   for (std::string line; std::getline(stream, line);) {
     if (line.size() < 67 || line.compare(64, 2, "  ") != 0) continue;
     Named one{line.substr(0, 64), line.substr(66)};
@@ -98,7 +100,7 @@ Shared share_bodies(const Root& root, const fs::path& directory) noexcept {
   if (root.bucket() != nullptr) return shared; // an object has one name
   try {
     const fs::path top = root.path() / directory;
-    for (const auto& [digest, path] : read_manifest(top)) {
+    for (const auto& [digest, path] : read_manifest(root.path(), directory)) {
       const fs::path file = top / path;
       struct stat status {
       }, body_status{};
@@ -133,11 +135,12 @@ Shared share_bodies(const Root& root, const fs::path& directory) noexcept {
   return shared;
 }
 
-std::vector<std::string> bodies_below(const fs::path& snapshot_directory) {
+std::vector<std::string> bodies_below(const fs::path& root, const fs::path& snapshot_directory) {
   std::vector<std::string> digests;
-  std::error_code error;
-  for (const auto& attempt : fs::directory_iterator(snapshot_directory, error))
-    for (auto& named : read_manifest(attempt.path()))
+  const Fd directory = open_below(root, snapshot_directory, O_RDONLY | O_DIRECTORY);
+  if (!directory) return digests;
+  for (const auto& attempt : list_names(directory.get(), (root / snapshot_directory).native()))
+    for (auto& named : read_manifest(root, snapshot_directory / attempt))
       digests.push_back(std::move(named.digest));
   std::sort(digests.begin(), digests.end());
   digests.erase(std::unique(digests.begin(), digests.end()), digests.end());

@@ -27,7 +27,8 @@ struct Shared {
 Shared share_bodies(const Root& root, const std::filesystem::path& directory) noexcept;
 
 // Digests that the manifests of a snapshot's attempts name; for drop_bodies().
-std::vector<std::string> bodies_below(const std::filesystem::path& snapshot_directory);
+std::vector<std::string> bodies_below(const std::filesystem::path& root,
+                                      const std::filesystem::path& snapshot_directory);
 // Removes the names below .bodies of those that no snapshot has any more.
 void drop_bodies(const std::filesystem::path& root, const std::vector<std::string>& digests) noexcept;
 

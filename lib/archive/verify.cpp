@@ -47,16 +47,9 @@ std::string unescaped(std::string_view path) {
   return text;
 }
 
-std::string read_all(int fd, const std::string& path) {
-  std::string text;
-  char buffer[65536];
-  for (;;) {
-    const ssize_t got = ::read(fd, buffer, sizeof buffer);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw_errno(errno, "read", path);
-    if (got == 0) return text;
-    text.append(buffer, static_cast<std::size_t>(got));
-  }
+bool remove_if_empty(const Root& root, const std::filesystem::path& directory) {
+  const Fd parent = open_below(root.path(), directory.parent_path(), O_RDONLY | O_DIRECTORY);
+  return parent && ::unlinkat(parent.get(), directory.filename().c_str(), AT_REMOVEDIR) == 0;
 }
 
 } // namespace
@@ -81,7 +74,7 @@ std::vector<Defect> verify_attempt(const Root& root, const std::filesystem::path
   if (root.bucket() != nullptr) return verify_bucket_attempt(*root.bucket(), directory.native(), manifest_sha256);
   std::vector<Defect> defects;
   const auto path = root.path() / directory;
-  const Fd top(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Fd top = open_below(root.path(), directory, O_RDONLY | O_DIRECTORY);
   if (!top) return {{errno == ENOENT ? "missing" : "unreadable", directory.native()}};
   const auto report = [&](const char* kind, const std::string& file) {
     defects.push_back({kind, (directory / file).native()});
@@ -89,7 +82,7 @@ std::vector<Defect> verify_attempt(const Root& root, const std::filesystem::path
   struct stat status {};
   const Fd manifest = open_file_at(top.get(), kManifestName, status);
   if (!manifest) return {{"missing", (directory / kManifestName).native()}};
-  const std::string text = read_all(manifest.get(), (path / kManifestName).native());
+  const std::string text = read_rest(manifest.get(), (path / kManifestName).native());
   Sha256 hash;
   hash.update(text);
   if (!manifest_sha256.empty() && hash.finish() != manifest_sha256) report("changed", kManifestName);
@@ -102,10 +95,7 @@ std::vector<Defect> verify_attempt(const Root& root, const std::filesystem::path
     if (entry.path == kManifestName) return;
     const auto expected = listed->find(entry.path);
     if (expected == listed->end()) {
-      struct stat target {};
-      const bool link_to_directory = S_ISLNK(entry.mode) &&
-                                     ::fstatat(entry.directory, entry.name.c_str(), &target, 0) == 0 &&
-                                     S_ISDIR(target.st_mode);
+      const bool link_to_directory = S_ISLNK(entry.mode) && open_beneath(top.get(), entry.path, O_PATH | O_DIRECTORY);
       if (!link_to_directory) report("extra", entry.path);
       return;
     }
@@ -138,9 +128,9 @@ std::vector<std::filesystem::path> find_leftovers(const Root& root, const std::f
     return leftovers;
   }
   const auto path = root.path() / snapshot_directory;
-  const Fd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const Fd directory = open_below(root.path(), snapshot_directory, O_RDONLY | O_DIRECTORY);
   if (!directory) {
-    if (errno == ENOENT) return leftovers;
+    if (errno == ENOENT || errno == ELOOP || errno == ENOTDIR) return leftovers; // verify_attempt() tells it
     throw_errno(errno, "open the directory", path.native());
   }
   for (const std::string& name : list_names(directory.get(), path.native()))
@@ -150,12 +140,11 @@ std::vector<std::filesystem::path> find_leftovers(const Root& root, const std::f
 
 void remove_leftover(const Root& root, const std::filesystem::path& leftover) {
   if (root.bucket() != nullptr) return remove_from_bucket(*root.bucket(), leftover.native());
-  const auto parent = root.path() / leftover.parent_path();
-  {
-    const Fd directory = open_directory(parent);
-    remove_tree_at(directory.get(), leftover.filename().native(), (root.path() / leftover).native());
-  }
-  ::rmdir(parent.c_str()); // only if nothing else is there
+  const auto parent = leftover.parent_path();
+  const Fd directory = open_below(root.path(), parent, O_RDONLY | O_DIRECTORY);
+  if (!directory) throw_errno(errno, "open the directory", (root.path() / parent).native());
+  remove_tree_at(directory.get(), leftover.filename().native(), (root.path() / leftover).native());
+  remove_if_empty(root, parent);
 }
 
 void remove_lost_attempts(const Root& root, const std::filesystem::path& snapshot_directory, std::int64_t fence) {
@@ -181,12 +170,11 @@ void remove_snapshot(const Root& root, const std::string& directory) {
     if (errno == ENOENT) return;
     throw_errno(errno, "open, without following links, the directory", (root.path() / path.parent_path()).native());
   }
-  const auto bodies = bodies_below(root.path() / path);
+  const auto bodies = bodies_below(root.path(), path);
   remove_tree_at(host.get(), path.filename().native(), (root.path() / path).native());
   drop_bodies(root.path(), bodies);
-  std::error_code not_empty;
-  for (auto above = path.parent_path(); !above.empty(); above = above.parent_path())
-    if (!std::filesystem::remove(root.path() / above, not_empty)) break;
+  for (auto above = path.parent_path(); !above.empty() && remove_if_empty(root, above);)
+    above = above.parent_path();
 }
 
 } // namespace holdfast::archive

@@ -59,7 +59,7 @@ public:
     if (root.bucket() != nullptr)
       file_.reset(root.fetch(path));
     else
-      file_ = archive::open_beneath(archive::open_directory(root.path()).get(), path, O_RDONLY);
+      file_ = archive::open_file_below(root.path(), path);
     if (file_ && (::fstat(file_.get(), &about_) != 0 || !S_ISREG(about_.st_mode))) file_.reset();
   }
   explicit operator bool() const { return static_cast<bool>(file_); }

@@ -1,3 +1,4 @@
+#include "lib/archive/file_work.hpp"
 #include "lib/archive/manifest.hpp"
 #include "lib/archive/root.hpp"
 #include "lib/base/duration.hpp"
@@ -52,31 +53,35 @@ bool parse_log_name(const std::string& name, std::string& hook, std::string& str
   return false;
 }
 
+// Names in a directory below `top`; none if it is gone or is a link, which a hook may have left in its place: people
+// run this verb as root, and its output goes further than the files that root may read.
+std::vector<std::string> names_below(const fs::path& top, const fs::path& relative) {
+  const auto directory = archive::open_below(top, relative, O_RDONLY | O_DIRECTORY);
+  if (!directory) return {};
+  try {
+    return archive::list_names(directory.get(), (top / relative).native());
+  } catch (const base::Error&) { // removed meanwhile
+    return {};
+  }
+}
+
 // Prints files as they grow. A file is known by its name, which is drawn by lot: it is the same in the archive as it
 // was in the scratch directory.
 class Printer {
 public:
   Printer(Context& context, std::string plugin) : json_(context.json()), plugin_(std::move(plugin)) {}
 
-  // Everything new in the logs below a directory of a snapshot; true if there was something.
-  bool look(const fs::path& directory, const std::string& url) {
-    bool any = false;
-    std::vector<fs::path> files;
-    std::error_code error;
-    for (fs::directory_iterator plugin(directory, error), end; !error && plugin != end; plugin.increment(error)) {
-      if (!plugin->is_directory(error) || plugin->is_symlink(error)) continue;
-      if (!plugin_.empty() && plugin->path().filename() != plugin_) continue;
-      std::error_code inner;
-      for (fs::directory_iterator file(plugin->path(), inner), last; !inner && file != last; file.increment(inner))
-        files.push_back(file->path());
+  // Everything new in the logs of a snapshot's directory, relative to `top`.
+  void look(const fs::path& top, const fs::path& directory, const std::string& url) {
+    for (const auto& plugin : names_below(top, directory)) {
+      if (!plugin_.empty() && plugin != plugin_) continue;
+      for (const auto& name : names_below(top, directory / plugin)) {
+        std::string hook, stream;
+        const auto file = directory / plugin / name;
+        if (parse_log_name(name, hook, stream))
+          print_file(archive::open_file_below(top, file).release(), file, url, hook, stream);
+      }
     }
-    std::sort(files.begin(), files.end());
-    for (const auto& file : files) {
-      std::string hook, stream;
-      if (!parse_log_name(file.filename().string(), hook, stream)) continue;
-      any |= print_file(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), file, url, hook, stream);
-    }
-    return any;
   }
 
   // The same of an attempt that was published into a bucket: its manifest says which logs there are.
@@ -134,10 +139,10 @@ public:
 
 private:
   // Closes the descriptor; -1: there is no such file. `file`: its plugin and its name.
-  bool print_file(int opened, const fs::path& file, const std::string& url, const std::string& hook,
+  void print_file(int opened, const fs::path& file, const std::string& url, const std::string& hook,
                   const std::string& stream) {
     const base::Fd descriptor(opened);
-    if (opened < 0) return false;
+    if (opened < 0) return;
     struct stat status {};
     bool any = false;
     if (::fstat(opened, &status) == 0 && S_ISREG(status.st_mode)) {
@@ -159,7 +164,6 @@ private:
       }
       offsets_[file.filename().string()] = from;
     }
-    return any;
   }
 
   const bool json_;
@@ -169,20 +173,15 @@ private:
   std::map<std::string, std::uint64_t> offsets_;
 };
 
-// Attempts at a snapshot that run on this machine.
+// Attempts at a snapshot that run on this machine, relative to the work directory.
 std::vector<fs::path> running_here(const fs::path& work_dir, const std::string& snapshot) {
   std::vector<fs::path> found;
-  std::error_code error;
-  for (fs::directory_iterator worker(work_dir / "workers", error), end; !error && worker != end;
-       worker.increment(error)) {
-    std::error_code inner;
-    for (fs::directory_iterator crawl(worker->path() / "attempts", inner), after; !inner && crawl != after;
-         crawl.increment(inner)) {
-      std::error_code innermost;
-      for (fs::directory_iterator attempt(crawl->path() / snapshot, innermost), last; !innermost && attempt != last;
-           attempt.increment(innermost))
-        found.push_back(attempt->path());
-    }
+  const fs::path workers = "workers";
+  for (const auto& worker : names_below(work_dir, workers)) {
+    const auto crawls = workers / worker / "attempts";
+    for (const auto& crawl : names_below(work_dir, crawls))
+      for (const auto& attempt : names_below(work_dir, crawls / crawl / snapshot))
+        found.push_back(crawls / crawl / snapshot / attempt);
   }
   return found;
 }
@@ -231,14 +230,14 @@ int logs(Context& context, const LogOptions& options) {
         if (!directory.empty() && in_bucket)
           printer.look_in_bucket(*bucket, directory, url);
         else if (!directory.empty())
-          printer.look(context.archive_root() / directory, url);
+          printer.look(context.archive_root(), directory, url);
         done.insert(id);
         continue;
       }
       open = true;
       const auto places = running_here(work_dir, id);
       for (const auto& place : places)
-        printer.look(place, url);
+        printer.look(work_dir, place, url);
       if (places.empty() && rows[i].text("status") == "started") elsewhere = rows[i]["owner"].value_or("");
     }
     std::cout << std::flush;

@@ -11,7 +11,6 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -40,6 +39,7 @@ ReplayCheck::ReplayCheck(Context& context, const archive::Root& root, fs::path p
 
 std::optional<ReplayCheck::Quality> ReplayCheck::check(const store::SealedFiles& sealed) {
   const TemporaryDirectory scratch("replay");
+  files_.clear();
   const auto wanted = what_to_replay(sealed, scratch.path());
   if (wanted.is_null()) return std::nullopt;
   std::ofstream(scratch.path() / "replay.json") << base::json_text(wanted);
@@ -128,21 +128,17 @@ nlohmann::json ReplayCheck::what_to_replay(const store::SealedFiles& sealed, con
           {"dom", local_file(sealed.directory + "/dom/output.html", scratch)}};
 }
 
-// A file of the archive, as one of this machine; empty: it is not there.
-std::string ReplayCheck::local_file(const std::string& path, const fs::path& scratch) const {
-  if (root_.bucket() == nullptr) {
-    const auto file = archive::open_beneath(archive::open_directory(root_.path()).get(), path, O_RDONLY);
-    return file ? (root_.path() / path).string() : "";
-  }
-  const base::Fd file(root_.fetch(path));
-  struct stat about {};
-  if (!file || ::fstat(file.get(), &about) != 0) return "";
-  const auto copy = scratch / (base::random_hex32() + fs::path(path).extension().string());
-  const base::Fd to(::open(copy.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!to) archive::throw_errno(errno, "create", copy.native());
-  archive::copy_body(file.get(), to.get(), static_cast<std::uint64_t>(about.st_size), copy.native(), nullptr,
-                     [](std::string_view) {});
-  return copy;
+// A name for a file of the archive; empty: it is not there. It leads to our open file, because a path into the archive
+// may have become a link by the time when it is opened.
+std::string ReplayCheck::local_file(const std::string& path, const fs::path& scratch) {
+  base::Fd file(root_.bucket() != nullptr ? root_.fetch(path) : archive::open_file_below(root_.path(), path).release());
+  if (!file) return "";
+  const auto directory = scratch / "archived" / std::to_string(files_.size());
+  fs::create_directories(directory);
+  const auto name = directory / fs::path(path).filename();
+  fs::create_symlink("/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(file.get()), name);
+  files_.push_back(std::move(file));
+  return name;
 }
 
 } // namespace holdfast::cli

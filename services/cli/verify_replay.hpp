@@ -3,6 +3,7 @@
 // was captured: holdfast-capture replay. Main thread only; blocks for some seconds for each snapshot.
 
 #include "lib/archive/root.hpp"
+#include "lib/base/fd.hpp"
 #include "lib/process/launcher.hpp"
 #include "lib/store/verify.hpp"
 #include "services/cli/context.hpp"
@@ -14,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace holdfast::cli {
 
@@ -32,11 +34,12 @@ public:
 private:
   void run(const std::filesystem::path& scratch);
   nlohmann::json what_to_replay(const store::SealedFiles& sealed, const std::filesystem::path& scratch);
-  std::string local_file(const std::string& path, const std::filesystem::path& scratch) const;
+  std::string local_file(const std::string& path, const std::filesystem::path& scratch);
 
   Context& context_;
   const archive::Root& root_;
   const std::filesystem::path pictures_;
+  std::vector<base::Fd> files_; // of the archive, while a snapshot is replayed
   asio::io_context io_;
   std::unique_ptr<process::Launcher> launcher_;
 };
