@@ -206,6 +206,50 @@ class Sandbox(WorkerCase):
     def test_no_link_of_another_user_s_hook_is_followed(self):
         self.links(plain=False, level="full")
 
+    def logs_past_links(self, plain):
+        """`holdfast logs`, perhaps of root, shows what hooks have written, and nothing that a link of theirs leads to."""
+        home = self.worker_place(plain, HOOK_SANDBOX="off")
+        outside = home.path / "outside"
+        (outside / "other").mkdir(parents=True)
+        name = "on_Snapshot__10_other.%s.stderr.log"
+        (outside / "other" / (name % ("0" * 32))).write_text(SECRET + "\n")
+        home.hook(
+            "links",
+            "on_Snapshot__50_links.sh",
+            f"""
+            echo mine
+            ln -s "{outside}" "$SNAP_DIR/../a9"
+            ln -s "{outside}/other" "$SNAP_DIR/other"
+            ln -s "{outside}/other/{name % ("0" * 32)}" "{name % ("1" * 32)}"
+            mkfifo "{name % ("2" * 32)}"
+            gate links
+            exit 1
+            """,
+        )
+        home.work()
+        home.queue("https://site.test/links", plugins="links")
+        until("the links are there", lambda: home.arrived("links"))
+        ((snapshot,),) = home.sql("select id from holdfast.snapshot")
+        result = home.run("logs", snapshot)
+        self.assertEqual([record["text"] for record in result.records], ["mine\n"], str(result))
+        home.open("links")
+        until("it is sealed", lambda: home.sql("select count(*) from holdfast.snapshot_sealed") == [["1"]])
+        result = home.run("logs", snapshot)
+        self.assertEqual([record["text"] for record in result.records], ["mine\n"], str(result))
+        attempt = home.data / "archive" / home.sql("select directory from holdfast.snapshot_sealed")[0][0]
+        attempt.rename(home.path / "moved")
+        attempt.symlink_to(outside)
+        result = home.run("logs", snapshot)
+        self.assertEqual((result.code, result.records), (0, []), str(result))
+        home.leave()
+
+    def test_logs_of_a_plain_user_s_hook_follow_no_link(self):
+        self.logs_past_links(plain=True)
+
+    @unittest.skipUnless(ROOT, "needs root")
+    def test_logs_of_root_s_hook_follow_no_link(self):
+        self.logs_past_links(plain=False)
+
     def secrets_in_environments(self, plain):
         """What a hook without a sandbox, perhaps of root, finds in the environments of all processes."""
         home = self.worker_place(plain, HOOK_SANDBOX="off")
