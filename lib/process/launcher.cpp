@@ -1,6 +1,7 @@
 #include "lib/process/launcher.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/process/file_rules.hpp"
 #include "lib/process/network.hpp"
 #include "lib/process/orphans.hpp"
 #include "lib/process/shim/protocol.hpp"
@@ -112,11 +113,11 @@ std::vector<std::string> environment_of(const Command& command) {
   return environment;
 }
 
-// Starts the shim with exactly four descriptors, or six with a network, and a session of its own, so that the
-// terminal's signals do not reach it.
+// Starts the shim with exactly four descriptors, five with `rules` (-1: none) or six with a network, and a session of
+// its own, so that the terminal's signals do not reach it.
 boost::process::v2::process start_shim(const asio::any_io_executor& executor, const std::string& shim_path,
                                        const Command& command, const std::string& leaves, int output, int errors,
-                                       int control, boost::system::error_code& error) {
+                                       int control, int rules, boost::system::error_code& error) {
   std::vector<std::string> arguments{limits_text(command), leaves, command.sandbox.text(), command.directory.string()};
   arguments.insert(arguments.end(), command.argv.begin(), command.argv.end());
   const std::vector<std::string> environment = environment_of(command);
@@ -132,10 +133,12 @@ boost::process::v2::process start_shim(const asio::any_io_executor& executor, co
   launcher.duplicate(output, STDOUT_FILENO);
   launcher.duplicate(errors, STDERR_FILENO);
   launcher.duplicate(control, shim::kControlDescriptor);
+  if (rules >= 0) launcher.duplicate(rules, shim::kRulesDescriptor);
   const auto& network = command.sandbox.network;
   if (network) launcher.duplicate(network->descriptor(), shim::kNetworkDescriptor);
   if (network && network->owner() >= 0) launcher.duplicate(network->owner(), shim::kOwnerDescriptor);
-  const int last = !network               ? shim::kControlDescriptor
+  const int last = rules >= 0             ? shim::kRulesDescriptor
+                   : !network             ? shim::kControlDescriptor
                    : network->owner() < 0 ? shim::kNetworkDescriptor
                                           : shim::kOwnerDescriptor;
   launcher.close_from(last + 1);
@@ -338,6 +341,12 @@ public:
       state->finish(failed_start(EINVAL, StartStep::execute));
       return std::make_unique<ShimChild>(std::move(state));
     }
+    int rules = -1, refused = 0;
+    if (command.sandbox.level == SandboxLevel::user) rules = rules_.of(command.sandbox, refused);
+    if (refused != 0) {
+      state->finish(failed_start(refused, StartStep::sandbox));
+      return std::make_unique<ShimChild>(std::move(state));
+    }
     const Descriptor output = open_output(command.stdout_file, command.stdout_path);
     const Descriptor errors = open_output(command.stderr_file, command.stderr_path);
     int pair[2];
@@ -352,8 +361,8 @@ public:
     boost::system::error_code error;
     std::optional<boost::process::v2::process> started;
     const auto start = [&] {
-      started.emplace(
-          start_shim(executor_, shim_path_, command, state->leaves, output.get(), errors.get(), theirs.get(), error));
+      started.emplace(start_shim(executor_, shim_path_, command, state->leaves, output.get(), errors.get(),
+                                 theirs.get(), rules, error));
     };
     if (const auto& signals = command.sandbox.signals)
       signals->run(start);
@@ -385,6 +394,7 @@ private:
   asio::any_io_executor executor_;
   std::string shim_path_;
   Cgroups cgroups_;
+  FileRules rules_;
 };
 
 } // namespace

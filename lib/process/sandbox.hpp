@@ -56,7 +56,8 @@ struct Sandbox {
   std::shared_ptr<const PrivateNetwork> network; // none: the machine's
   std::shared_ptr<SignalScope> signals;          // none: it can signal all processes of its user
 
-  // As the shim takes it. Throws Error(configuration) for a path with a line feed.
+  // As the shim takes it, without the rules of level user (file_rules.hpp). Throws Error(configuration) for a path with
+  // a line feed.
   std::string text() const;
 };
 

@@ -15,6 +15,8 @@ namespace holdfast::process::shim {
 inline constexpr int kControlDescriptor = 3;
 // Of a hook with a network of its own: that network, and the namespace of users that owns it unless the shim is root.
 inline constexpr int kNetworkDescriptor = 4, kOwnerDescriptor = 5, kFirstFree = 6;
+// Of a hook in a sandbox of level user, which has no such network: the rules that it takes on.
+inline constexpr int kRulesDescriptor = 4;
 inline constexpr unsigned kMostListeners = 250; // of one network; the kernel passes 253 descriptors at once
 inline constexpr int kLimitCount = 5;           // of the kernel
 inline constexpr int kWatchedCount = 3;         // of the shim

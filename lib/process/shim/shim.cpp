@@ -386,7 +386,7 @@ int main(int argc, char** argv) {
   }
   // The hook has its own files: no reader waits for ours to be closed.
   syscall(SYS_close_range, 0, kControlDescriptor - 1, 0);
-  view.leave_network();
+  view.close_descriptors();
 
   if (leader > 0) {
     report.pid = leader;

@@ -10,11 +10,11 @@
 // /proc not be read beyond what all may read, from another hook or towards the shim: each hook has a namespace of users
 // of its own.
 //
-// Without namespaces ("L"), the same paths are shown or closed by rules of Landlock (rules.hpp).
+// Without namespaces ("L"), the same paths are shown or closed by rules of Landlock, which the launcher has made
+// (lib/process/file_rules.hpp).
 
 #include "lib/base/openat2.hpp"
 #include "lib/process/shim/protocol.hpp"
-#include "lib/process/shim/rules.hpp"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +39,7 @@ public:
   //   R path     shown, read-only; W path: shown, writable
   //   T path     shown as /tmp and /var/tmp, writable
   //   N          has the network of kNetworkDescriptor; NU: which the users of kOwnerDescriptor own
-  //   L          no namespaces: only what R and W lines name can be reached, and what every program needs
+  //   L          no namespaces: takes on the rules of kRulesDescriptor
   bool read(char* text) {
     wanted_ = text[0] != '-' || text[1] != '\0';
     for (char* line = text; wanted_ && line != nullptr && *line != '\0';) {
@@ -76,7 +76,7 @@ public:
 
   // In the child, before it changes its directory. 0 or an errno value.
   int make() {
-    if (by_rules_) return close_all_others();
+    if (by_rules_) return take_on_rules();
     if (const int error = enter_network()) return error;
     if (!other_user_)
       if (const int error = map_user(getuid(), getgid())) return error;
@@ -115,7 +115,8 @@ public:
   }
 
   // In the shim, once the child is there.
-  void leave_network() const {
+  void close_descriptors() const {
+    if (by_rules_) close(kRulesDescriptor);
     if (network_) close(kNetworkDescriptor);
     if (owned_network_) close(kOwnerDescriptor);
   }
@@ -186,17 +187,10 @@ private:
     return written;
   }
 
-  int close_all_others() const {
-    Rules rules;
-    if (const int error = rules.begin()) return error;
-    constexpr const char* kUsed[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
-                                     "/dev/tty",  "/dev/ptmx", "/dev/pts",  "/proc"};
-    for (const char* path : kUsed) // /dev/ptmx may be a link into /dev/pts
-      if (const int error = rules.allow(path, Rules::kUse); error != 0 && error != ELOOP) return error;
-    for (size_t i = 0; i < count_; ++i)
-      if (const int error = rules.allow(entries_[i].path, entries_[i].kind == 'R' ? Rules::kRead : Rules::kWrite))
-        return error;
-    return rules.keep();
+  // Of this process, for good.
+  static int take_on_rules() {
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return errno;
+    return syscall(SYS_landlock_restrict_self, kRulesDescriptor, 0) == 0 ? 0 : errno;
   }
 
   int enter_network() const {
