@@ -37,7 +37,7 @@ bool is_runner_file(std::string_view name) {
 
 // A link that stays inside is listed like the file that it leads to; its bytes are counted there only.
 Fd open_output(int top, const TreeEntry& entry, struct stat& status) {
-  if (!S_ISLNK(entry.mode)) return open_file_at(entry.directory, entry.name, status);
+  if (entry.type != S_IFLNK) return open_file_at(entry.directory, entry.name, status);
   Fd fd = open_beneath(top, entry.path, O_RDONLY);
   if (!fd || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
   return fd;
@@ -71,7 +71,7 @@ ScanReport scan_outputs(const std::filesystem::path& directory, const ScanLimits
     file.path = entry.path;
     file.type = media_type(entry.name, {head.data(), head_size});
     file.sha256 = hash_rest(fd.get(), (directory / entry.path).native(), file.size, limits.cancelled);
-    if (!S_ISLNK(entry.mode)) report.bytes += file.size;
+    if (entry.type != S_IFLNK) report.bytes += file.size;
     report.files.push_back(std::move(file));
   });
   std::sort(report.files.begin(), report.files.end(),

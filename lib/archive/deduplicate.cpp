@@ -172,7 +172,7 @@ Deduplicated deduplicate(const Root& root, const std::filesystem::path& attempt,
   Deduplicator work(root, originals, cancelled);
   const Fd top = open_own_directory(attempt);
   walk_tree(top.get(), attempt, [&](const TreeEntry& entry) {
-    if (!S_ISREG(entry.mode) || !is_warc(entry.path)) return;
+    if (entry.type != S_IFREG || !is_warc(entry.path)) return;
     struct stat about {};
     if (const Fd file = open_file_at(entry.directory, entry.name, about))
       work.file(entry.directory, entry.name, entry.path, file.get());

@@ -17,7 +17,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <memory>
 #include <new>
 
 namespace holdfast::archive {
@@ -173,27 +172,34 @@ Fd open_file_below(const std::filesystem::path& root, const std::filesystem::pat
   return {};
 }
 
-std::vector<std::string> list_names(int directory, std::string_view path) {
-  const int copy = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); // its own position, unlike dup
-  if (copy < 0) throw_errno(errno, "read the directory", path);
-  const std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(copy), &::closedir);
-  if (!stream) {
-    const int error_number = errno;
-    ::close(copy);
-    throw_errno(error_number, "read the directory", path);
-  }
-  std::vector<std::string> names;
+std::vector<DirectoryEntry> list_entries(int directory, std::string_view path) {
+  if (::lseek(directory, 0, SEEK_SET) < 0) throw_errno(errno, "read the directory", path);
+  std::vector<DirectoryEntry> entries;
+  alignas(dirent64) std::array<char, 32 * 1024> buffer;
   for (;;) {
-    errno = 0;
-    const dirent* entry = ::readdir(stream.get());
-    if (entry == nullptr) {
-      if (errno != 0) throw_errno(errno, "read the directory", path);
-      break;
+    const ssize_t got = ::getdents64(directory, buffer.data(), buffer.size());
+    if (got < 0) throw_errno(errno, "read the directory", path);
+    if (got == 0) break;
+    for (ssize_t at = 0; at < got;) {
+      const auto* entry = reinterpret_cast<const dirent64*>(buffer.data() + at);
+      at += entry->d_reclen;
+      const std::string_view name = entry->d_name;
+      if (name == "." || name == "..") continue;
+      struct stat status {};
+      status.st_mode = DTTOIF(entry->d_type);
+      // Not every file system tells. What is gone by now has no type.
+      if (entry->d_type == DT_UNKNOWN) ::fstatat(directory, entry->d_name, &status, AT_SYMLINK_NOFOLLOW);
+      entries.push_back({std::string(name), status.st_mode & S_IFMT});
     }
-    const std::string_view name = entry->d_name;
-    if (name != "." && name != "..") names.emplace_back(name);
   }
-  std::sort(names.begin(), names.end());
+  std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  return entries;
+}
+
+std::vector<std::string> list_names(int directory, std::string_view path) {
+  std::vector<std::string> names;
+  for (auto& entry : list_entries(directory, path))
+    names.push_back(std::move(entry.name));
   return names;
 }
 

@@ -49,7 +49,13 @@ Fd open_below(const std::filesystem::path& root, const std::filesystem::path& re
 // The same for a regular file, for reading; EINVAL if it is something else.
 Fd open_file_below(const std::filesystem::path& root, const std::filesystem::path& file);
 
-// Names in a directory but "." and "..", in byte order, so that everything derived from a tree is deterministic.
+// What is in a directory but "." and "..", in byte order of the names, so that everything derived from a tree is
+// deterministic. The type is S_IFREG, S_IFDIR, S_IFLNK and so on, of a link itself; 0: it is gone.
+struct DirectoryEntry {
+  std::string name;
+  mode_t type{0};
+};
+std::vector<DirectoryEntry> list_entries(int directory, std::string_view path);
 std::vector<std::string> list_names(int directory, std::string_view path);
 
 // Long work looks at it between two pieces and throws Error(temporary) once it is true; null: goes on to the end.

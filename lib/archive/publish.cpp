@@ -46,7 +46,7 @@ Contents describe(int attempt, const std::filesystem::path& where, Cancelled can
   walk_tree(attempt, where, [&](const TreeEntry& entry) {
     if (entry.path == kManifestName) return; // of an earlier try
     const std::string full = (where / entry.path).native();
-    if (S_ISLNK(entry.mode)) {
+    if (entry.type == S_IFLNK) {
       const Fd target = open_beneath(attempt, entry.path, O_RDONLY);
       struct stat status {};
       if (!target || ::fstat(target.get(), &status) != 0 || !S_ISREG(status.st_mode)) return; // a directory
@@ -88,7 +88,7 @@ std::string render_with_size(int attempt, const std::filesystem::path& where, Sn
     struct stat status {};
     if (::fstatat(entry.directory, entry.name.c_str(), &status, 0) != 0 || !S_ISREG(status.st_mode)) return;
     manifest += manifest_line(dummy, entry.path).size();
-    if (S_ISLNK(entry.mode)) return;
+    if (entry.type == S_IFLNK) return;
     others += static_cast<std::uint64_t>(status.st_size);
     ++view.files;
   });
@@ -111,15 +111,15 @@ void start_writing(int directory, const std::filesystem::path& where) {
 
 // Makes a tree durable, from its leaves to its top.
 void sync_tree(int directory, const std::string& where) {
-  for (const std::string& name : list_names(directory, where)) {
-    struct stat status {};
+  for (const auto& [name, type] : list_entries(directory, where)) {
     const std::string path = where + "/" + name;
-    if (::fstatat(directory, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) throw_changed(path);
-    if (S_ISDIR(status.st_mode)) {
+    if (type == 0) throw_changed(path);
+    if (type == S_IFDIR) {
       const Fd subdirectory = open_directory_at(directory, name);
       if (!subdirectory) throw_changed(path);
       sync_tree(subdirectory.get(), path);
-    } else if (S_ISREG(status.st_mode)) {
+    } else if (type == S_IFREG) {
+      struct stat status {};
       const Fd file = open_file_at(directory, name, status);
       if (!file) throw_changed(path);
       sync_fd(file.get(), path);

@@ -14,7 +14,7 @@ namespace {
 
 void each_file_below(const Fd& top, const std::filesystem::path& where, const Wanted& wanted, const Found& found) {
   walk_tree(top.get(), where, [&](const TreeEntry& entry) {
-    if (!S_ISREG(entry.mode) || !wanted(entry.path)) return;
+    if (entry.type != S_IFREG || !wanted(entry.path)) return;
     struct stat about {};
     if (const Fd file = open_file_at(entry.directory, entry.name, about)) found(file.get(), entry.path);
   });

@@ -159,7 +159,7 @@ Files::Size Files::size_of(const std::string& attempt) const {
   if (!top) throw_errno(errno, "open the directory", path.native());
   walk_tree(top.get(), path, [&](const TreeEntry& entry) {
     struct stat status {};
-    if (S_ISLNK(entry.mode)) return;
+    if (entry.type == S_IFLNK) return;
     if (::fstatat(entry.directory, entry.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0)
       size.bytes += static_cast<std::int64_t>(status.st_size);
     ++size.files;

@@ -46,17 +46,15 @@ public:
       : top_(top), where_(where.native()), below_(below), cancelled_(cancelled) {
     while (where_.size() > 1 && where_.back() == '/')
       where_.pop_back();
-    // A hook knows its directory by one spelling or by the canonical one.
-    std::error_code ignored;
-    canonical_ = std::filesystem::canonical(where, ignored).native();
   }
 
   Removed run() {
     tidy_directory(top_, "", 0);
     // Only now: what a link leads to may just have been removed, renamed or replaced.
-    walk_tree(top_, where_, [this](const TreeEntry& entry) {
-      if (S_ISLNK(entry.mode)) mend_link(entry);
-    });
+    if (!spellings_.empty())
+      walk_tree(top_, where_, [this](const TreeEntry& entry) {
+        if (entry.type == S_IFLNK) mend_link(entry);
+      });
     return removed_;
   }
 
@@ -76,6 +74,7 @@ private:
       } else if (S_ISREG(status.st_mode)) {
         tidy_file(directory, name, entry_path, status);
       } else if (S_ISLNK(status.st_mode)) {
+        find_spellings();
         make_link_relative(directory, name, depth);
       } else {
         remove_tree_at(directory, name, full_path(entry_path));
@@ -146,11 +145,18 @@ private:
     throw_errno(EEXIST, "rename", full_path(child_path(path, name)));
   }
 
+  // A hook knows its directory by one spelling or by the canonical one.
+  void find_spellings() {
+    if (!spellings_.empty()) return;
+    std::error_code ignored;
+    spellings_ = {where_, std::filesystem::canonical(where_, ignored).native()};
+  }
+
   // An absolute link into the tree would break when the tree is moved into the archive.
   void make_link_relative(int directory, const std::string& name, int depth) {
     const auto target = read_link(directory, name);
     if (!target || !target->starts_with('/')) return;
-    for (const std::string& prefix : {where_, canonical_}) {
+    for (const std::string& prefix : spellings_) {
       if (prefix.empty() || !target->starts_with(prefix)) continue;
       if (target->size() > prefix.size() && (*target)[prefix.size()] != '/') continue;
       std::string relative;
@@ -196,7 +202,7 @@ private:
 
   int top_;
   std::string where_;
-  std::string canonical_;
+  std::vector<std::string> spellings_; // of it; empty until there is a link
   int below_;
   Cancelled cancelled_;
   Removed removed_;
@@ -204,12 +210,11 @@ private:
 
 void walk_directory(int directory, const std::string& where, const std::string& path, int depth,
                     const std::function<void(const TreeEntry&)>& visit) {
-  for (const std::string& name : list_names(directory, where + "/" + path)) {
-    struct stat status {};
-    if (::fstatat(directory, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+  for (const auto& [name, type] : list_entries(directory, where + "/" + path)) {
+    if (type == 0) continue;
     const std::string entry_path = child_path(path, name);
-    if (!S_ISDIR(status.st_mode)) {
-      visit({directory, name, entry_path, depth, status.st_mode});
+    if (type != S_IFDIR) {
+      visit({directory, name, entry_path, depth, type});
       continue;
     }
     if (depth + 1 >= kMaximumDepth)

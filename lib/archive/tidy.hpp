@@ -31,7 +31,7 @@ struct TreeEntry {
   const std::string& name; // in that directory
   const std::string& path; // relative to the top, "/" separated
   int depth;               // 0 directly below the top
-  mode_t mode;
+  mode_t type;             // as DirectoryEntry has it
 };
 void walk_tree(int top, const std::filesystem::path& where, const std::function<void(const TreeEntry&)>& visit);
 

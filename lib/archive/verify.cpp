@@ -95,11 +95,11 @@ std::vector<Defect> verify_attempt(const Root& root, const std::filesystem::path
     if (entry.path == kManifestName) return;
     const auto expected = listed->find(entry.path);
     if (expected == listed->end()) {
-      const bool link_to_directory = S_ISLNK(entry.mode) && open_beneath(top.get(), entry.path, O_PATH | O_DIRECTORY);
+      const bool link_to_directory = entry.type == S_IFLNK && open_beneath(top.get(), entry.path, O_PATH | O_DIRECTORY);
       if (!link_to_directory) report("extra", entry.path);
       return;
     }
-    const Fd file = S_ISLNK(entry.mode) ? open_beneath(top.get(), entry.path, O_RDONLY)
+    const Fd file = entry.type == S_IFLNK ? open_beneath(top.get(), entry.path, O_RDONLY)
                                         : open_file_at(entry.directory, entry.name, status);
     if (!file) {
       report("unreadable", entry.path);
