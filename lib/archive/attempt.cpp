@@ -101,10 +101,12 @@ void weigh_directory(int directory, const std::string& where, int depth, bool pl
 
 } // namespace
 
-std::map<std::string, Weight> weigh_attempt(const std::filesystem::path& attempt) {
+std::map<std::string, Weight> weigh_attempt(const std::filesystem::path& attempt,
+                                            const std::function<bool(const std::string& name)>& wanted) {
   const Fd top = open_own_directory(attempt);
   std::map<std::string, Weight> weights;
   for (const std::string& name : list_names(top.get(), attempt.native())) {
+    if (wanted && !wanted(name)) continue;
     auto& weight = weights[name];
     struct stat status {};
     if (::fstatat(top.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;

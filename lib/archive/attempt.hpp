@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <map>
 #include <string>
@@ -59,7 +60,9 @@ struct Weight {
   std::uint64_t logs{0};      // of the apparent bytes, those in files of the runner
   std::uint64_t most() const noexcept { return apparent > allocated ? apparent : allocated; }
 };
-std::map<std::string, Weight> weigh_attempt(const std::filesystem::path& attempt);
+// `wanted`: names to look below; nullptr: all.
+std::map<std::string, Weight> weigh_attempt(const std::filesystem::path& attempt,
+                                            const std::function<bool(const std::string& name)>& wanted = nullptr);
 // Removes everything from a plugin's directory but the runner's own files.
 void drop_outputs(const std::filesystem::path& directory);
 // Removes an attempt, also what its hooks have locked, and the directory above it if nothing else is there.

@@ -92,7 +92,9 @@ awaitable<AttemptFiles::Left> AttemptFiles::left_by(const archive::ResultView& r
   Left left;
   auto scanned = co_await on_thread(context_.files, [&] {
     check();
-    const auto weights = archive::weigh_attempt(directory_);
+    const auto weights = archive::weigh_attempt(directory_, [&](const std::string& name) {
+      return name == result.plugin || context_.options.catalog->find(name) == nullptr;
+    });
     refuse_astray(weights);
     left.refusal = overweight(weights, result.plugin);
     if (!left.refusal.empty()) archive::drop_outputs(directory_ / result.plugin);
