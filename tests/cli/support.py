@@ -59,9 +59,9 @@ class Result:
 class Place:
     """A directory with plugins, gates and room for a collection. close() fails if anything of it still runs."""
 
-    def __init__(self):
+    def __init__(self, parent=None):
         # The database's user, when we are root, must be able to pass.
-        self.path = Path(tempfile.mkdtemp(prefix="holdfast-cli-"))
+        self.path = Path(tempfile.mkdtemp(prefix="holdfast-cli-", dir=parent))
         self.path.chmod(0o755)
         self.data = self.path / "data"
         self.gates = self.path / "gates"

@@ -30,10 +30,10 @@ def status_field(pid, name):
 
 
 class WorkerPlace(Place):
-    """One worker, its own database, its hooks. `plain`: as nobody, if we are root."""
+    """One worker, its own database, its hooks. `plain`: as nobody, if we are root. `parent`: of its directory."""
 
-    def __init__(self, plain=False, **settings):
-        super().__init__()
+    def __init__(self, plain=False, parent=None, **settings):
+        super().__init__(parent)
         self.identity = as_plain_user() if plain else {}
         self.environment["HOLDFAST_KILL_GRACE"] = "500ms"
         self.environment["HOLDFAST_WORKER_POLL"] = "200ms"
