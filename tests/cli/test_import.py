@@ -223,6 +223,10 @@ class Cluster(Import):
         summary, _ = self.take(old.data, "--pending")
         self.assertEqual((summary["imported"], summary["pending"]), (PAGES, 40))
         crawl = summary["pending_crawl"]
+        # It was never there without its pause, so no worker can have claimed it between two commits.
+        told = f"from holdfast.event where crawl_id = '{crawl}' and lifecycle = 'crawl'"
+        self.assertEqual(database.sql(f"select string_agg(event, ' ' order by id) {told}"), "add pause")
+        self.assertEqual(database.sql(f"select count(distinct xmin::text) {told}"), "1")
 
         workers = [self.home.start("worker") for _ in range(3)]
         self.records("resume", crawl)
