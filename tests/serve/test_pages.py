@@ -688,7 +688,7 @@ class Thumbnails(Case):
         place = self.place()
         for name in ("browser", "screenshot"):
             shutil.copytree(Path(__file__).resolve().parents[2] / "deploy/plugins" / name, place.plugins / name)
-        place.environment["HOLDFAST_SERVE_LISTEN"] = "127.0.0.1:0"
+        place.environment |= {"BROWSER_BINARY": BROWSER, "HOLDFAST_SERVE_LISTEN": "127.0.0.1:0"}
         folder = place.path / "site"
         folder.mkdir()
         (folder / "index.html").write_text(COLOURFUL)
@@ -696,8 +696,7 @@ class Thumbnails(Case):
         with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as origin:
             threading.Thread(target=origin.serve_forever, daemon=True).start()
             self.addCleanup(origin.shutdown)
-            options = ("--option", f"BROWSER_BINARY={BROWSER}", "--plugins", "browser,screenshot")
-            done = place.run("add", *options, f"http://127.0.0.1:{origin.server_port}/")
+            done = place.run("add", "--plugins", "browser,screenshot", f"http://127.0.0.1:{origin.server_port}/")
             origin.shutdown()
         self.assertEqual(done.code, 0, str(done))
         server = place.start("serve")
