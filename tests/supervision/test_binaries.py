@@ -152,7 +152,8 @@ class Programs(WorkerCase):
 
     def test_doctor_installs(self):
         """The stand-in of apt-get has one of the two packages."""
-        home = self.worker_place(BINARIES_PATH="tools", PATH=f"tools:{os.environ['PATH']}")
+        home = self.worker_place(BINARIES_PATH="tools")
+        home.environment["PATH"] = f"{home.path}/tools:{home.environment['PATH']}"
         self.needy(home)
         program(
             home.path / "tools/apt-get",
@@ -182,9 +183,9 @@ class Programs(WorkerCase):
 
     def test_doctor_leaves_the_plugins_of_archivebox_to_their_installer(self):
         home = self.worker_place(BINARIES_PATH="tools")
-        own = home.data / "lib/abx/plugins"
-        own.mkdir(parents=True)
-        plugins, home.plugins = home.plugins, own
+        home.plugins = home.data / "lib/abx/plugins"
+        home.plugins.mkdir(parents=True)
+        home.environment["HOLDFAST_PLUGINS_PATH"] = str(home.plugins)
         program(home.path / "tools/here", "#!/bin/sh\necho here 1.0.1\n")
         programs = [
             {"name": str(home.data / "lib/abx/bin/gone"), "binproviders": "env,npm"},
@@ -192,7 +193,6 @@ class Programs(WorkerCase):
             {"name": "extension", "binproviders": "env,chromewebstore"},
         ]
         self.plugin(home, "foreign", {"required_binaries": programs})
-        home.plugins = plugins
         result = home.run("doctor", "foreign")
         self.assertEqual(result.code, FAILED_WORK, str(result))
         needs = {record["binary"].rpartition("/")[2]: record for record in result.records if record["type"] == "Need"}
