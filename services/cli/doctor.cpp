@@ -277,14 +277,26 @@ bool install_with(const Context& context, const hooks::Installation& installatio
     return run_command(base::shell_quoted(program.native()) + " --data-dir " +
                        base::shell_quoted(context.data_dir().native()) + command.substr(command.find(' ')) + " --yes");
   }
+  if (installation.manager != "apt-get") return run_command(command);
+  // What a browser recommends is a desktop: 300 packages.
+  const auto needed = command + " --no-install-recommends";
   // apt-get asks before it installs more than it was told. That needs a terminal.
-  if (installation.manager == "apt-get" && ::isatty(STDIN_FILENO) != 1)
-    return run_command("DEBIAN_FRONTEND=noninteractive " + command + " -y");
-  return run_command(command);
+  return run_command(::isatty(STDIN_FILENO) == 1 ? needed : "DEBIAN_FRONTEND=noninteractive " + needed + " -y");
+}
+
+using Packages = std::map<std::string, std::vector<std::string>>; // by manager
+
+// Those of `wanted` that are not in `tried`, which they join.
+Packages untried(const Packages& wanted, std::set<std::pair<std::string, std::string>>& tried) {
+  Packages fresh;
+  for (const auto& [manager, names] : wanted)
+    for (const auto& name : names)
+      if (tried.emplace(manager, name).second) fresh[manager].push_back(name);
+  return fresh;
 }
 
 // Runs the commands that install what is missing; returns whether all of them ended well.
-bool install_packages(const Context& context, const std::map<std::string, std::vector<std::string>>& packages) {
+bool install_packages(const Context& context, const Packages& packages) {
   bool good = true;
   for (const auto& [manager, names] : packages) {
     if (manager == "apt-get" && ::geteuid() != 0) {
@@ -303,16 +315,18 @@ bool install_packages(const Context& context, const std::map<std::string, std::v
   return good;
 }
 
-int doctor(Context& context, const std::vector<std::string>& plugins, bool installing) {
+int doctor(Context& context, const std::vector<std::string>& plugins, bool installing,
+           std::set<std::pair<std::string, std::string>> tried = {}) {
   const auto options = context.worker_options(false);
   const auto selected = hooks::selected_plugins(*options.catalog, base::join(plugins, ","), options.hook_options);
   Examination examination(options);
   for (const auto& name : selected)
     examination.look_at(*options.catalog->find(name));
   examination.look_for_fonts();
-  if (installing && !examination.packages().empty()) {
-    const bool good = install_packages(context, examination.packages());
-    const int left = doctor(context, plugins, false);
+  if (const auto packages = installing ? untried(examination.packages(), tried) : Packages(); !packages.empty()) {
+    const bool good = install_packages(context, packages);
+    // What is there now may need more: a browser needs fonts.
+    const int left = doctor(context, plugins, true, std::move(tried));
     return good ? left : std::max<int>(left, base::kExitFailedWork);
   }
   const auto& findings = examination.findings();

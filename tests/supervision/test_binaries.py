@@ -171,9 +171,9 @@ class Programs(WorkerCase):
             (home.path / "apt.log").read_text().splitlines()[:4],
             [
                 " update -q",
-                "noninteractive install needed-utils needed-doc -y",
-                "noninteractive install needed-utils -y",
-                "noninteractive install needed-doc -y",
+                "noninteractive install needed-utils needed-doc --no-install-recommends -y",
+                "noninteractive install needed-utils --no-install-recommends -y",
+                "noninteractive install needed-doc --no-install-recommends -y",
             ],
         )
         found = {record["binary"]: record["state"] for record in result.records if record["type"] == "Need"}
