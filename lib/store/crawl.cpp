@@ -73,6 +73,9 @@ bool crawl_add(pg::Connection& connection, const NewCrawl& crawl, const std::vec
           "select holdfast.crawl_add_seeds($1::uuid, $2::text[], $3::text[], $4::jsonb, $5::timestamptz[])", crawl.id,
           urls, titles, any_tags ? std::optional<std::string>(json_text(tags)) : std::nullopt, bookmarked);
     }
+    // In the same commit, so that no worker can claim it before.
+    if (!crawl.paused_why.empty())
+      transaction.call("select holdfast.crawl_pause($1::uuid, $2, $3)", crawl.id, crawl.created_by, crawl.paused_why);
   });
   return added;
 }

@@ -42,6 +42,7 @@ struct NewCrawl {
   std::chrono::milliseconds keep{0};         // removed after this; 0: never
   std::int64_t max_snapshot_bytes{0};        // that the hooks of one snapshot may leave together
   bool robots{false};                        // robots.txt is honoured
+  std::string paused_why{};                  // not empty: it is added paused, for this reason
 };
 
 struct CrawlLease {

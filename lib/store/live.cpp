@@ -170,6 +170,15 @@ std::vector<Snapshot> crawl_snapshots(pg::Connection& connection, const std::str
       .map(&listed_snapshot);
 }
 
+std::map<std::string, std::string> thumbnails(pg::Connection& connection, const std::vector<std::string>& ids) {
+  const auto rows = connection.call(
+      "select id::text, thumbnail from holdfast.thumbnails($1::uuid[]) where thumbnail is not null", ids);
+  std::map<std::string, std::string> found;
+  for (const auto row : rows)
+    found.emplace(row.text("id"), row.text("thumbnail"));
+  return found;
+}
+
 namespace {
 
 std::optional<std::string> window_end(pg::Connection& connection, const std::optional<std::string>& before,
@@ -189,6 +198,13 @@ SearchPage search_names(pg::Connection& connection, const std::string& text, con
           .call("select *, null::text as thumbnail from holdfast.search_names($1, $2::uuid, $3::bigint, $4::bigint)",
                 text, before, window, limit)
           .map(&listed_snapshot);
+  std::vector<std::string> ids;
+  for (const auto& snapshot : page.found)
+    ids.push_back(snapshot.id);
+  const auto pictures = thumbnails(connection, ids);
+  for (auto& snapshot : page.found)
+    if (const auto picture = pictures.find(snapshot.id); picture != pictures.end())
+      snapshot.thumbnail = picture->second;
   if (page.found.size() == static_cast<std::size_t>(limit))
     page.next = page.found.back().id;
   else if (const auto oldest = window_end(connection, before, window); oldest && window_end(connection, oldest, 1))

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -45,7 +46,7 @@ std::vector<Crawl> latest_crawls(pg::Connection& connection, int limit);
 struct Snapshot {
   std::string id, crawl_id, url, title, status, outcome, directory, mime, owner, created_at, sealed_at, manifest_sha256;
   std::vector<std::string> tags;
-  std::string thumbnail; // relative to the directory; only of a crawl's and a search's snapshots
+  std::string thumbnail; // relative to the directory; not of find_snapshot()
   int depth{0}, http_status{0};
   std::int64_t bytes{0}, files{0}, attempts{0}, lapses{0};
 
@@ -55,6 +56,9 @@ std::optional<Snapshot> find_snapshot(pg::Connection& connection, const std::str
 // Those of a crawl older than `before`, newest first.
 std::vector<Snapshot> crawl_snapshots(pg::Connection& connection, const std::string& crawl,
                                       const std::optional<std::string>& before, int limit);
+
+// The pictures of these snapshots, by id, as Snapshot::thumbnail. Those without one are missing.
+std::map<std::string, std::string> thumbnails(pg::Connection& connection, const std::vector<std::string>& ids);
 
 struct SearchPage {
   std::vector<Snapshot> found;

@@ -117,6 +117,15 @@ create or replace function holdfast.thumbnail(p_snapshot uuid, p_crawl uuid, p_f
     order by f.file ->> 'path' <> 'thumbnail.jpg' limit 1
 $$;
 
+create or replace function holdfast.thumbnails(p_snapshots uuid[])
+  returns table (id uuid, thumbnail text) language sql stable as $$
+  select e.snapshot_id, holdfast.thumbnail(e.snapshot_id, e.crawl_id, e.fence)
+    from holdfast.snapshot_sealed e
+    where e.snapshot_id = any (p_snapshots)
+$$;
+comment on function holdfast.thumbnails(uuid[]) is
+  'The pictures of snapshots for a list, as paths below their directories. NULL: it has none.';
+
 create or replace function holdfast.crawl_snapshots(p_crawl uuid, p_before uuid, p_limit bigint)
   returns table (id uuid, url text, title text, status text, outcome text, depth integer,
                  sealed_at timestamptz, directory text, bytes bigint, reason text, thumbnail text)

@@ -1,5 +1,6 @@
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/shell.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/hooks/binary.hpp"
@@ -17,6 +18,8 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <nlohmann/json.hpp>
+
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -59,6 +62,15 @@ private:
   std::unique_ptr<process::Launcher> launcher_;
   std::map<std::string, std::string> versions_;
 };
+
+// The plugins of ArchiveBox and what they need are installed together, into a directory of their own, which the options
+// of its plugins name. What apt-get or npm would put elsewhere is not found there.
+constexpr const char* kInstaller = "plugins install abx";
+
+std::string command_of(const hooks::Installation& installation) {
+  if (installation.manager != kInstaller) return installation.command();
+  return std::string("holdfast ") + kInstaller + " -p " + base::join(installation.packages, ",");
+}
 
 struct Finding {
   std::string plugin, binary, state, path, version, wanted, install;
@@ -125,8 +137,8 @@ class Examination {
 public:
   explicit Examination(const worker::Options& options)
       : options_(options), binaries_(options.binary_directories, options.data_dir / "lib") {
-    for (const char* manager : {"apt-get", "brew", "npm", "pipx", "cargo"})
-      if (binaries_.locate(manager)) available_.emplace_back(manager);
+    for (const auto& manager : kManagers)
+      if (binaries_.locate(manager)) available_.push_back(manager);
   }
 
   void look_at(const hooks::Plugin& plugin) {
@@ -140,7 +152,7 @@ public:
     }
     const auto before = findings_.size();
     for (const auto& binary : needs_of(plugin, resolved))
-      look_for(name, binary);
+      look_for(plugin, binary);
     if (findings_.size() == before) findings_.push_back({name, "", "needs nothing", "", "", "", ""});
   }
 
@@ -172,6 +184,8 @@ public:
   const std::map<std::string, std::vector<std::string>>& packages() const { return packages_; }
 
 private:
+  static inline const std::vector<std::string> kManagers{"apt-get", "brew", "npm", "pipx", "cargo"};
+
   // The stand-in for abxpkg, and our own programs, are what hooks find last.
   std::optional<std::string> locate(const std::string& name) {
     auto path = binaries_.locate(name);
@@ -179,8 +193,18 @@ private:
     return path;
   }
 
-  void look_for(const std::string& plugin, const hooks::WantedBinary& binary) {
-    Finding finding{plugin, binary.name, "", "", "", binary.min_version, ""};
+  // How the binary of a plugin is installed here, or nothing.
+  std::optional<hooks::Installation> way_to(const hooks::Plugin& plugin, const hooks::WantedBinary& binary) const {
+    const auto set = (options_.data_dir / "lib/abx").lexically_normal().native() + "/";
+    if (!plugin.directory.lexically_normal().native().starts_with(set))
+      return hooks::installation_of(binary, available_);
+    // Others come from places that the installer does not know either.
+    if (!hooks::installation_of(binary, kManagers)) return std::nullopt;
+    return hooks::Installation{kInstaller, {plugin.name}};
+  }
+
+  void look_for(const hooks::Plugin& plugin, const hooks::WantedBinary& binary) {
+    Finding finding{plugin.name, binary.name, "", "", "", binary.min_version, ""};
     if (const auto path = locate(binary.name)) {
       finding.path = *path;
       finding.version = versions_.of(*path);
@@ -189,9 +213,10 @@ private:
       finding.state = binary.from_environment ? "missing" : "left to the hook";
     }
     if (finding.state == "missing" || finding.state == "old") {
-      if (const auto installation = hooks::installation_of(binary, available_)) {
-        finding.install = installation->command();
-        want(*installation);
+      if (const auto installation = way_to(plugin, binary)) {
+        finding.install = command_of(*installation);
+        // The installer has taken the newest already.
+        if (finding.state == "missing" || installation->manager != kInstaller) want(*installation);
       } else {
         finding.install =
             "by hand (" + (binary.providers.empty() ? std::string("no provider named") : binary.providers) + ")";
@@ -240,27 +265,68 @@ HookSurroundings describe_surroundings(const worker::Options& options) {
   return found;
 }
 
+bool run_command(const std::string& command) {
+  std::cerr << "+ " << command << std::endl;
+  return std::system((command + " >&2").c_str()) == 0;
+}
+
+bool install_with(const Context& context, const hooks::Installation& installation) {
+  const auto command = command_of(installation);
+  if (installation.manager == kInstaller) {
+    const auto program = process::executable_directory() / "holdfast";
+    return run_command(base::shell_quoted(program.native()) + " --data-dir " +
+                       base::shell_quoted(context.data_dir().native()) + command.substr(command.find(' ')) + " --yes");
+  }
+  if (installation.manager != "apt-get") return run_command(command);
+  // What a browser recommends is a desktop: 300 packages.
+  const auto needed = command + " --no-install-recommends";
+  // apt-get asks before it installs more than it was told. That needs a terminal.
+  return run_command(::isatty(STDIN_FILENO) == 1 ? needed : "DEBIAN_FRONTEND=noninteractive " + needed + " -y");
+}
+
+using Packages = std::map<std::string, std::vector<std::string>>; // by manager
+
+// Those of `wanted` that are not in `tried`, which they join.
+Packages untried(const Packages& wanted, std::set<std::pair<std::string, std::string>>& tried) {
+  Packages fresh;
+  for (const auto& [manager, names] : wanted)
+    for (const auto& name : names)
+      if (tried.emplace(manager, name).second) fresh[manager].push_back(name);
+  return fresh;
+}
+
 // Runs the commands that install what is missing; returns whether all of them ended well.
-bool install_packages(const std::map<std::string, std::vector<std::string>>& packages) {
+bool install_packages(const Context& context, const Packages& packages) {
   bool good = true;
   for (const auto& [manager, names] : packages) {
-    const auto command = hooks::Installation{manager, names}.command();
-    std::cerr << "+ " << command << std::endl;
-    good = std::system((command + " >&2").c_str()) == 0 && good;
+    if (manager == "apt-get" && ::geteuid() != 0) {
+      std::cerr << "as root: " << command_of({manager, names}) << std::endl;
+      good = false;
+      continue;
+    }
+    // A fresh system has no list of packages yet. If this fails, the next command says why.
+    if (manager == "apt-get") run_command("apt-get update -q");
+    if (install_with(context, {manager, names})) continue;
+    good = false;
+    // A package that does not exist must not keep away the others.
+    for (const auto& name : names)
+      if (names.size() > 1 && manager != kInstaller) install_with(context, {manager, {name}});
   }
   return good;
 }
 
-int doctor(Context& context, const std::vector<std::string>& plugins, bool installing) {
+int doctor(Context& context, const std::vector<std::string>& plugins, bool installing,
+           std::set<std::pair<std::string, std::string>> tried = {}) {
   const auto options = context.worker_options(false);
   const auto selected = hooks::selected_plugins(*options.catalog, base::join(plugins, ","), options.hook_options);
   Examination examination(options);
   for (const auto& name : selected)
     examination.look_at(*options.catalog->find(name));
   examination.look_for_fonts();
-  if (installing && !examination.packages().empty()) {
-    const bool good = install_packages(examination.packages());
-    const int left = doctor(context, plugins, false);
+  if (const auto packages = installing ? untried(examination.packages(), tried) : Packages(); !packages.empty()) {
+    const bool good = install_packages(context, packages);
+    // What is there now may need more: a browser needs fonts.
+    const int left = doctor(context, plugins, true, std::move(tried));
     return good ? left : std::max<int>(left, base::kExitFailedWork);
   }
   const auto& findings = examination.findings();
@@ -282,7 +348,7 @@ int doctor(Context& context, const std::vector<std::string>& plugins, bool insta
     if (selected.empty()) std::cout << "no plugin is enabled: set plugins.path\n";
     if (!examination.packages().empty()) std::cout << "\nTo install what can be:\n";
     for (const auto& [manager, names] : examination.packages())
-      std::cout << "  " << hooks::Installation{manager, names}.command() << '\n';
+      std::cout << "  " << command_of({manager, names}) << '\n';
     if (missing == 0 && !selected.empty()) std::cout << "\nNothing is missing on this machine.\n";
     std::cout << "\nArchive: " << printable(space_at(context.archive_root()))
               << "\nWork directory: " << printable(space_at(options.work_dir)) << '\n';

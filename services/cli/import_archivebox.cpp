@@ -6,7 +6,6 @@
 #include "lib/base/error.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/url.hpp"
-#include "lib/store/control.hpp"
 #include "lib/store/crawl.hpp"
 #include "services/cli/import_files.hpp"
 #include "services/cli/import_warc.hpp"
@@ -246,9 +245,8 @@ std::string ArchiveBoxImport::add_pending() {
   crawl.label = "ArchiveBox " + top_.filename().native() + ", not archived yet";
   crawl.created_by = user_name();
   crawl.only_new = true;
-  auto& connection = context_.connection();
-  if (store::crawl_add(connection, crawl, pending_))
-    store::crawl_pause(connection, crawl.id, {user_name(), "imported from ArchiveBox"});
+  crawl.paused_why = "imported from ArchiveBox";
+  store::crawl_add(context_.connection(), crawl, pending_);
   return crawl.id;
 }
 

@@ -13,6 +13,15 @@ namespace {
 
 constexpr std::size_t kTime = 19; // of "2026-11-22 02:48:46"
 
+Html time_element(std::string_view time, bool relative) {
+  if (time.size() < kTime) return html::escaped(time);
+  if (time.starts_with("9999")) return html::Literal("never");
+  const auto iso = base::iso_time(time);
+  return html::fill(
+      embedded::when_html,
+      {{"iso", iso}, {"relative", relative}, {"text", iso.substr(0, 10) + " " + iso.substr(11, 8) + " UTC"}});
+}
+
 } // namespace
 
 std::string short_id(const std::string& id) { return id.size() > 8 ? id.substr(id.size() - 8) : id; }
@@ -36,13 +45,8 @@ std::string cut(const std::string& text, std::size_t limit) {
   return text.size() > limit ? text.substr(0, limit) + " …" : text;
 }
 
-Html when(std::string_view time) {
-  if (time.size() < kTime) return html::escaped(time);
-  if (time.starts_with("9999")) return html::Literal("never");
-  const auto iso = base::iso_time(time);
-  return html::fill(embedded::when_html,
-                    {{"iso", iso}, {"text", iso.substr(0, 10) + " " + iso.substr(11, 8) + " UTC"}});
-}
+Html when(std::string_view time) { return time_element(time, false); }
+Html ago(std::string_view time) { return time_element(time, true); }
 
 Html sentence(std::string_view text) {
   Html out;

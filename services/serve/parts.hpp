@@ -26,6 +26,8 @@ std::string duration(std::optional<double> seconds); // empty for none
 std::string cut(const std::string& text, std::size_t limit);
 // A time of the database, in UTC; the page's script shows it in the reader's zone. Empty for an empty text.
 Html when(std::string_view time);
+// The same, for lists of what is past: the script says how long ago it was.
+Html ago(std::string_view time);
 // A sentence of holdfast.why(), with its times as above.
 Html sentence(std::string_view text);
 Html crawl_link(const std::string& id, std::string_view text);

@@ -20,6 +20,11 @@ def identity(*names):
     return hashlib.md5("/".join(map(str, names)).encode()).hexdigest()
 
 
+def abid(prefix, key):
+    """As release 0.8 reads it: a ULID behind the name of its kind."""
+    return f"{prefix}_0{key[:25].upper()}"
+
+
 class Directory:
     """`data`: an empty directory, or one in which `archivebox init` was run. `pages`: how many are archived."""
 
@@ -63,7 +68,7 @@ class Directory:
         key = identity("tag", name)
         more = {"slug": identity("slug", name)} if "slug" in self.columns("core_tag") else {}
         if "abid" in self.columns("core_tag"):
-            more |= {"id": key, "abid": key[:26]}
+            more |= {"id": key, "abid": abid("tag", key)}
         row = self.insert("core_tag", name=name, **more)
         return more.get("id", row)
 
@@ -87,14 +92,15 @@ class Directory:
         key = key or identity("snapshot", number)
         added = START + datetime.timedelta(hours=number)
         stamp = f"{added.replace(tzinfo=datetime.timezone.utc).timestamp():.6f}"
-        if self.version == "0.7":
+        if self.legacy:
             title = title or None  # an empty one ends its own list
+        if self.version == "0.7":
             more |= {"added": str(added), "updated": str(added + datetime.timedelta(minutes=9))}
         else:
             more |= {"created_at": str(added), "bookmarked_at": str(added - datetime.timedelta(days=1))}
             more |= {"modified_at": str(added), "downloaded_at": str(added + datetime.timedelta(minutes=9))}
         if "abid" in self.columns("core_snapshot"):
-            more["abid"] = key[:26]
+            more["abid"] = abid("snp", key)
         if not self.legacy:
             more = {"status": "sealed", "crawl_id": self.crawl, "fs_version": "0.9.0"} | more
         more = {"timestamp": stamp} | more
@@ -117,7 +123,7 @@ class Directory:
         else:
             more["id"] = row
         if "abid" in self.columns("core_archiveresult"):
-            more["abid"] = row[:26]
+            more["abid"] = abid("res", row)
         self.insert("core_archiveresult", snapshot_id=snapshot, **more)
 
     def place(self, key, stamp, host):
@@ -209,15 +215,15 @@ class Directory:
         self.index.commit()
         return report
 
-    def add_pending(self, count=5):
+    def add_pending(self, count=5, site="https://later.test"):
         more = {} if self.legacy else {"status": "queued"}
         for number in range(2000, 2000 + count):
-            url = f"https://later.test/{number}"
+            url = f"{site}/{number}"
             self.snapshot(number, url, "Later", ["birds"], **more)
             self.pending.append(url)
         if not self.legacy:
-            self.crawl_row("Waiting", "queued", "https://later.test/a\n# comment\nhttps://later.test/b\n")
-            self.pending += ["https://later.test/a", "https://later.test/b"]
+            self.crawl_row("Waiting", "queued", f"{site}/a\n# comment\n{site}/b\n")
+            self.pending += [f"{site}/a", f"{site}/b"]
         self.index.commit()
 
     def state(self):

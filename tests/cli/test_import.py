@@ -9,6 +9,7 @@ import shutil
 import signal
 import sqlite3
 import unittest
+import urllib.request
 import zipfile
 from pathlib import Path
 
@@ -17,6 +18,15 @@ from harness.wait import until
 from support import FAILED_WORK, OK, REFUSED, USAGE, Case, Database
 
 PAGES = 60
+
+
+GUIDE = (Path(__file__).resolve().parents[2] / "deploy/archivebox.md").read_text()
+
+
+def guide(part):
+    """The commands below a heading of deploy/archivebox.md."""
+    block = re.search(r"```sh\n(.*?)```", GUIDE[re.search(rf"^#+ {part}$", GUIDE, re.M).end() :], re.S)[1]
+    return [line.split(" #")[0].strip() for line in block.splitlines()]
 
 
 class Import(Case):
@@ -211,21 +221,45 @@ class Use(Import):
 
 
 class Cluster(Import):
+    def given(self, commands):
+        """The part "On several machines" of the guide, with the addresses of here; the answer of the import."""
+        summary = None
+        for command in commands:
+            for there, here in (
+                ("postgresql://holdfast@db.example/holdfast", self.database.url()),
+                ("/srv/archive", str(self.home.data / "archive")),
+                ("~", str(self.home.path)),
+            ):
+                command = command.replace(there, shlex.quote(here))
+            program, *words = shlex.split(command)
+            if program == "export":
+                self.home.environment |= [words[0].split("=", 1)]
+            elif words[0] == "import":
+                *_, summary = self.records(*words)
+            else:
+                self.assertEqual(self.home.run(*words).code, OK, command)
+        return summary
+
     def test_what_waits_goes_on_on_three_workers(self):
-        database = Database()
+        database = self.database = Database()
         self.addCleanup(database.close)
-        self.home.environment["HOLDFAST_DATABASE_URL"] = database.url()
         self.home.environment["HOLDFAST_WORKER_SNAPSHOTS"] = "1"
         self.home.hook("page", "on_Snapshot__10_page.sh", 'gate "$name"; echo "$url" >page.txt')
-        self.assertEqual(self.home.run("migrate").code, OK)
-        old = Directory(self.home.path / "old", "0.7", PAGES)
+        old = Directory(self.home.path / "archivebox", "0.7", PAGES)
         old.add_pending(40)
-        summary, _ = self.take(old.data, "--pending")
+        *commands, worker = guide("On several machines")
+        self.assertEqual(worker, "holdfast worker")
+        at = next(n for n, command in enumerate(commands) if "resume" in command)
+        summary = self.given(commands[:at])
         self.assertEqual((summary["imported"], summary["pending"]), (PAGES, 40))
         crawl = summary["pending_crawl"]
+        # It was never there without its pause, so no worker can have claimed it between two commits.
+        told = f"from holdfast.event where crawl_id = '{crawl}' and lifecycle = 'crawl'"
+        self.assertEqual(database.sql(f"select string_agg(event, ' ' order by id) {told}"), "add pause")
+        self.assertEqual(database.sql(f"select count(distinct xmin::text) {told}"), "1")
 
         workers = [self.home.start("worker") for _ in range(3)]
-        self.records("resume", crawl)
+        self.given(commands[at:])
         # Each has one of them, because each has one slot.
         names = [url.rpartition("/")[2] for url in old.pending]
         until("three pages are in work", lambda: sum(map(self.home.arrived, names)) == 3)
@@ -289,14 +323,37 @@ class Guide(Import):
 
     STAY = ("serve", "psql", "run --daemon", "worker")  # they do not end by themselves
 
+    def look(self):
+        """The overview as `holdfast serve` shows it."""
+        self.home.environment["HOLDFAST_SERVE_LISTEN"] = "127.0.0.1:0"
+        server = self.home.start("serve")
+        try:
+            with urllib.request.urlopen(re.search(r"http://\S+", server.stdout.readline())[0], timeout=60) as page:
+                return page.read().decode()
+        finally:
+            server.terminate()
+            self.assertEqual(self.home.finish(server).code, OK)
+
+    def test_the_whole_way(self):
+        """Import, run, look. tests/deploy/package.py runs the first line, the installation."""
+        old = Directory(self.home.path / "archivebox", "0.7", 8)
+        old.add_pending()
+        install, *commands, serve = guide("Coming from ArchiveBox")
+        self.assertEqual((install, serve), ("apt install ./holdfast_*.deb", "holdfast serve"))
+        for command in commands:
+            done = self.home.run(*shlex.split(command.replace("~", str(self.home.path)))[1:])
+            self.assertEqual(done.code, OK, f"{command}: {done}")
+        snapshots = self.records("list", "snapshots", "--limit", "100")
+        self.assertEqual({s["status"] for s in snapshots}, {"sealed"})
+        own = [s["url"] for s in snapshots if not s["source"]]
+        self.assertEqual(sorted(own), sorted(old.pending))
+        self.assertIn("ArchiveBox archivebox, not archived yet", self.look())
+
     def test_commands(self):
-        text = (Path(__file__).resolve().parents[2] / "deploy/archivebox.md").read_text()
         old = Directory(self.home.path / "archivebox", "0.9", 8)
         old.add_pending()
-        block = re.search(r"```sh\n(.*?)```", text, re.S)[1]
-        table = re.search(r"^## Commands\n(.*?)^## ", text, re.S | re.M)[1]
-        commands = [line.split("#")[0].strip() for line in block.splitlines()]
-        commands += [
+        table = re.search(r"^## Commands\n(.*?)^## ", GUIDE, re.S | re.M)[1]
+        commands = [f"holdfast import archivebox {old.data}"] + [
             c for line in table.splitlines() for c in re.findall(r"`(holdfast [^`]*)`", line.split(" | ", 1)[-1])
         ]
         self.assertGreater(len(commands), 25)

@@ -34,6 +34,14 @@ SAME_PIXELS = """(async (...encoded) => {
 })"""
 
 
+COLOURS = """(async (encoded) => {
+  const picture = await createImageBitmap(await (await fetch("data:;base64," + encoded)).blob());
+  const pen = new OffscreenCanvas(picture.width, picture.height).getContext("2d");
+  pen.drawImage(picture, 0, 0);
+  return new Set(new Uint32Array(pen.getImageData(0, 0, picture.width, picture.height).data.buffer)).size;
+})"""
+
+
 class Chromium:
     def __init__(self, width=1280, height=900, flags=()):
         self.profile = tempfile.mkdtemp(prefix="holdfast-browser-")
@@ -207,6 +215,11 @@ class Chromium:
         self.open("about:blank")
         texts = (json.dumps(base64.b64encode(picture).decode()) for picture in (left, right))
         return self.value(f"{SAME_PIXELS}({','.join(texts)})")
+
+    def colours(self, picture):
+        """How many different colours a picture (of any kind that the browser reads) has."""
+        self.open("about:blank")
+        return self.value(f"{COLOURS}({json.dumps(base64.b64encode(picture).decode())})")
 
     def screenshot(self, name):
         """Kept where HOLDFAST_TEST_SCREENSHOTS says, for people to look at."""

@@ -92,6 +92,7 @@ class Collection:
             "events": "/events",
             "search": "/search",
             "search-found": "/search?q=solar&host=127.0.0.1",
+            "search-names": "/search?q=127.0.0.1:9/shot",
             "search-none": "/search?q=nothing-like-this",
             "crawl": crawl,
             "crawl-failed": crawl + "?outcome=failed",

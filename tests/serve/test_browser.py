@@ -149,19 +149,39 @@ class Browser(Case):
     def test_times_are_those_of_the_reader(self):
         browser = self.browser
         browser.ask("Emulation.setTimezoneOverride", timezoneId="America/New_York")
-        for page in ("", "events", "failures"):
+        browser.open(self.front)
+        browser.open(browser.value("document.querySelector('a[href^=\"/crawl/\"]').href"))
+        crawl = browser.value("location.pathname.slice(1)")
+        # Lists of what is past say how long ago; the time is in the title.
+        for page, relative in ((crawl, 0), ("events", 0), ("", 1), ("crawls", 1), ("failures", 1), ("search", 1)):
             browser.open(self.front + page)
             right = browser.value(
                 """[...document.querySelectorAll('time')].map((e) => {
-              const words = e.textContent.split(' '), zone = words.pop();
+              const words = ('ago' in e.dataset ? e.title : e.textContent).split(' '), zone = words.pop();
               return [zone, Math.abs(new Date(words.join('T')) - new Date(e.dateTime)) < 1000];
             })"""
             )
+            texts = browser.value("[...document.querySelectorAll('time[data-ago]')].map((e) => e.textContent)")
+            self.assertEqual(bool(texts), bool(relative), page)
+            for text in texts:
+                self.assertRegex(text, r"^(just now|[1-9]\d? (minute|hour)s? ago)$")
             self.assertTrue(right)
             for zone, same in right:
                 self.assertRegex(zone, "^(EST|EDT|GMT-[45])$")
                 self.assertTrue(same)
         self.assert_quiet()
+
+    def test_ages_grow_while_a_page_is_open(self):
+        browser = self.browser
+        browser.open(self.front + "failures")
+        ages = "[...new Set([...document.querySelectorAll('time[data-ago]')].map((e) => e.textContent))].join()"
+        self.assertRegex(browser.value(ages), "^(just now|[0-9]+ minutes? ago)$")
+        # The clock of the page, with its timers, is moved on.
+        for hours, text in ((3, "3 hours ago"), (24, "1 day ago"), (24 * 4, "5 days ago")):
+            browser.ask("Emulation.setVirtualTimePolicy", policy="advance", budget=hours * 3_600_000 + 60_000)
+            browser.until(f"it says {text}", f"{ages} === {json.dumps(text)}")
+        browser.ask("Emulation.setVirtualTimePolicy", policy="advance", budget=30 * 24 * 3_600_000)
+        browser.until("it says the date", f"/^\\d{{4}}-\\d\\d-\\d\\d$/.test({ages})")
 
     def test_by_keyboard(self):
         browser = self.browser

@@ -2,7 +2,9 @@
 
 import base64
 import contextlib
+import functools
 import http.client
+import http.server
 import json
 import os
 import re
@@ -12,10 +14,13 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
+import unittest
 import urllib.parse
 import zlib
 from pathlib import Path
 
+from chromium import PROGRAM as BROWSER
 from chromium import Chromium
 from metrics_text import check_metrics
 from support import CONFIGURATION, REFUSED, UNAVAILABLE, Case, until
@@ -38,6 +43,16 @@ def picture(width, height):
     header = width.to_bytes(4, "big") + height.to_bytes(4, "big") + bytes([8, 2, 0, 0, 0])
     rows = (b"\0" + bytes([10, 86, 107]) * width) * height
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+# A picture of it has hundreds of colours; a blank one has one.
+COLOURFUL = """<!doctype html><title>Colours</title><body style="margin:0;height:100vh;
+background:linear-gradient(90deg, #c00, #cc0, #0c0, #0cc, #00c)"><h1>A page with colours</h1></body>"""
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *arguments):
+        pass
 
 
 class Site:
@@ -663,6 +678,45 @@ class Thumbnails(Case):
         self.assertEqual(sorted(path.rsplit("/", 1)[1] for path in shown), ["screenshot.png", "thumbnail.jpg"])
         for path in shown:
             self.assertEqual(site.get(f"/{path}", site.files).status, 200, path)
+        # The newest snapshots, and those whose name matches: the same pictures.
+        for path in ("/search", "/search?q=127.0.0.1:9/shot"):
+            found = re.findall(rf'src="http://127.0.0.1:{site.files}/([^"]+)"', site.get(path).text)
+            self.assertEqual(sorted(found), sorted(shown), path)
+
+    @unittest.skipUnless(BROWSER, "no Chromium here")
+    def test_the_picture_of_a_real_page_is_not_blank(self):
+        place = self.place()
+        for name in ("browser", "screenshot"):
+            shutil.copytree(Path(__file__).resolve().parents[2] / "deploy/plugins" / name, place.plugins / name)
+        place.environment |= {"BROWSER_BINARY": BROWSER, "HOLDFAST_SERVE_LISTEN": "127.0.0.1:0"}
+        folder = place.path / "site"
+        folder.mkdir()
+        (folder / "index.html").write_text(COLOURFUL)
+        handler = functools.partial(Quiet, directory=folder)
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as origin:
+            threading.Thread(target=origin.serve_forever, daemon=True).start()
+            self.addCleanup(origin.shutdown)
+            done = place.run("add", "--plugins", "browser,screenshot", f"http://127.0.0.1:{origin.server_port}/")
+            origin.shutdown()
+        self.assertEqual(done.code, 0, str(done))
+        server = place.start("serve")
+        browser = Chromium()
+        try:
+            front = re.search(r"http://\S+", server.stdout.readline())[0]
+            crawl = done.records[0]["crawl_id"]
+            for page in (f"crawl/{crawl}", "search", "search?q=127.0.0.1"):
+                browser.open(front + page)
+                source = browser.until("it has a picture", "document.querySelector('.thumb img')?.src")
+                self.assertTrue(source.endswith("/screenshot/thumbnail.jpg"), source)
+                browser.until("it is shown", "document.querySelector('.thumb img').naturalWidth > 200")
+            (file,) = place.data.glob("archive/**/screenshot/thumbnail.jpg")
+            self.assertGreater(browser.colours(file.read_bytes()), 200)
+            (whole,) = place.data.glob("archive/**/screenshot/screenshot.png")
+            self.assertGreater(browser.colours(whole.read_bytes()), 200)
+        finally:
+            browser.close()
+            server.terminate()
+            place.finish(server)
 
 
 class Ports(Case):

@@ -150,6 +150,61 @@ class Programs(WorkerCase):
         self.assertFalse(home.data.exists(), "it needs no database")
         self.check_error(home.run("doctor", "nothing"), USAGE, "nothing")
 
+    def test_doctor_installs(self):
+        """The stand-in of apt-get has one of the two packages."""
+        home = self.worker_place(BINARIES_PATH="tools")
+        home.environment["PATH"] = f"{home.path}/tools:{home.environment['PATH']}"
+        self.needy(home)
+        program(
+            home.path / "tools/apt-get",
+            "#!/bin/sh\n"
+            'echo "$DEBIAN_FRONTEND $*" >>apt.log\n'
+            "case $* in update*) ;; *needed-doc*) exit 100 ;; *needed-utils*) cp tools/apt-get tools/needed ;; esac\n"
+            "echo 1.2.3\n",
+        )
+        result = home.run("doctor", "needy", "--install")
+        if os.geteuid() != 0:
+            self.assertEqual(result.code, FAILED_WORK, str(result))
+            self.assertIn("as root: apt-get install needed-utils needed-doc", result.err)
+            return
+        self.assertEqual(
+            (home.path / "apt.log").read_text().splitlines()[:4],
+            [
+                " update -q",
+                "noninteractive install needed-utils needed-doc --no-install-recommends -y",
+                "noninteractive install needed-utils --no-install-recommends -y",
+                "noninteractive install needed-doc --no-install-recommends -y",
+            ],
+        )
+        found = {record["binary"]: record["state"] for record in result.records if record["type"] == "Need"}
+        self.assertEqual(found["needed"], "found")
+        self.assertEqual(result.code, FAILED_WORK, "one package is not there")
+        self.assertEqual(home.run("doctor", "needy", "--install").code, OK, "nothing is left to install")
+
+    def test_doctor_leaves_the_plugins_of_archivebox_to_their_installer(self):
+        home = self.worker_place(BINARIES_PATH="tools")
+        home.plugins = home.data / "lib/abx/plugins"
+        home.plugins.mkdir(parents=True)
+        home.environment["HOLDFAST_PLUGINS_PATH"] = str(home.plugins)
+        program(home.path / "tools/here", "#!/bin/sh\necho here 1.0.1\n")
+        programs = [
+            {"name": str(home.data / "lib/abx/bin/gone"), "binproviders": "env,npm"},
+            {"name": "here", "binproviders": "env,apt", "min_version": "2.0"},
+            {"name": "extension", "binproviders": "env,chromewebstore"},
+        ]
+        self.plugin(home, "foreign", {"required_binaries": programs})
+        result = home.run("doctor", "foreign")
+        self.assertEqual(result.code, FAILED_WORK, str(result))
+        needs = {record["binary"].rpartition("/")[2]: record for record in result.records if record["type"] == "Need"}
+        self.assertEqual(
+            {name: (need["state"], need["install"]) for name, need in needs.items() if need["state"] != "found"},
+            {
+                "gone": ("missing", "holdfast plugins install abx -p foreign"),
+                "here": ("old", "holdfast plugins install abx -p foreign"),
+                "extension": ("missing", "by hand (env,chromewebstore)"),
+            },
+        )
+
     def test_doctor_misses_fonts(self):
         """Only where a browser is wanted. The stand-ins say what fontconfig says of a machine with one font."""
         home = self.worker_place(BINARIES_PATH="tools")

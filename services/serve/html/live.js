@@ -2,6 +2,23 @@
 (() => {
   const note = document.getElementById("live");
   const two = (number) => String(number).padStart(2, "0");
+  const units = [["day", 86400], ["hour", 3600], ["minute", 60]];
+  const words = new Intl.RelativeTimeFormat("en");
+  const dateOf = (at) => at.getFullYear() + "-" + two(at.getMonth() + 1) + "-" + two(at.getDate());
+  // "3 minutes ago"; after a month, the date. A server whose clock is ahead says "just now".
+  function ago(at) {
+    const seconds = (Date.now() - at) / 1000;
+    if (seconds < 60) return "just now";
+    if (seconds > 30 * 86400) return dateOf(at);
+    const [unit, length] = units.find((one) => seconds >= one[1]);
+    return words.format(-Math.floor(seconds / length), unit);
+  }
+  function age() {
+    for (const time of document.querySelectorAll("time[data-ago]")) {
+      const text = ago(new Date(time.dateTime));
+      if (time.textContent !== text) time.textContent = text;
+    }
+  }
   // Times of the server are in UTC; the reader's zone is known here alone.
   function localise(place) {
     for (const time of place.querySelectorAll("time[datetime]")) {
@@ -9,9 +26,11 @@
       if (Number.isNaN(at.getTime())) continue;
       const zone = new Intl.DateTimeFormat(undefined, {timeZoneName: "short"}).formatToParts(at)
         .find((part) => part.type === "timeZoneName").value;
-      time.title = time.dateTime;
-      time.textContent = at.getFullYear() + "-" + two(at.getMonth() + 1) + "-" + two(at.getDate()) + " " +
-        two(at.getHours()) + ":" + two(at.getMinutes()) + ":" + two(at.getSeconds()) + " " + zone;
+      const text = dateOf(at) + " " + two(at.getHours()) + ":" + two(at.getMinutes()) + ":" + two(at.getSeconds()) +
+        " " + zone;
+      const relative = "ago" in time.dataset;
+      time.title = relative ? text : time.dateTime;
+      time.textContent = relative ? ago(at) : text;
     }
   }
   // Keeps what has not changed in place, so that no picture is loaded again.
@@ -63,7 +82,11 @@
     if (source) source.close();
     source = undefined;
   }
-  document.addEventListener("visibilitychange", () => document.hidden ? rest() : follow());
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) return rest();
+    age();
+    follow();
+  });
   addEventListener("pagehide", rest);
   addEventListener("pageshow", follow);
   document.addEventListener("input", (event) => { event.target.dataset.touched = ""; });
@@ -80,6 +103,7 @@
   });
   remember(document);
   localise(document);
+  setInterval(() => document.hidden || age(), 30000);
   follow();
   document.addEventListener("keydown", (event) => {
     if (event.key === "/" && !event.ctrlKey && !event.metaKey && !/^(INPUT|TEXTAREA)$/.test(document.activeElement.tagName)) {

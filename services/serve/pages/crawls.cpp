@@ -81,7 +81,7 @@ Html crawl_table(const PageRequest& request) {
                                    number_unless_zero(row["failed"]),
                                    number_unless_zero(row["partial"]),
                                    size_of(row["bytes"]),
-                                   when(row.text("created_at"))};
+                                   ago(row.text("created_at"))};
     if (request.may_change) cells.emplace_back(select_box(id, name));
     table.row(std::move(cells));
   }

@@ -68,7 +68,7 @@ std::optional<Page> hosts_page(const PageRequest& request) {
 std::optional<Page> failures_page(const PageRequest& request) {
   Table table({{"When", "nw"}, {"Plugin", "nw"}, {"Why", "long"}, {"Snapshot", "long"}}, "Hooks that failed");
   for (const auto& failure : store::latest_failures(request.connection, kFailures))
-    table.row({when(failure.ended_at), failure.plugin, cut(failure.error, kLongestError),
+    table.row({ago(failure.ended_at), failure.plugin, cut(failure.error, kLongestError),
                snapshot_link(failure.snapshot_id, failure.url)});
   return one_table("Failures", "Latest failures", "failures", table.html("No hook has failed."));
 }

@@ -59,7 +59,7 @@ Html crawls(pg::Connection& connection) {
   for (const auto& crawl : store::latest_crawls(connection, kCrawls))
     table.row({crawl_link(crawl.id, crawl.name()), state_badge(crawl.status, crawl.outcome),
                progress(crawl.total - crawl.open, crawl.total + crawl.seeds_left), number_unless_zero(crawl.failed),
-               number_unless_zero(crawl.partial), size_of(crawl.bytes), when(crawl.created_at)});
+               number_unless_zero(crawl.partial), size_of(crawl.bytes), ago(crawl.created_at)});
   return table.html(Html(html::Literal(embedded::no_crawls_html)));
 }
 

@@ -91,8 +91,8 @@ Html in_names(const PageRequest& request) {
                                      number(kWindow) + " newest snapshots" + (request.before ? " before that." : ".");
   html::List list;
   for (const auto& snapshot : page.found)
-    list.push_back(
-        found(snapshot.id, snapshot.name(), snapshot.url, state_badge(snapshot.status, snapshot.outcome), {}, {}, ""));
+    list.push_back(found(snapshot.id, snapshot.name(), snapshot.url, state_badge(snapshot.status, snapshot.outcome), {},
+                         {}, request.links.picture(snapshot.directory, snapshot.thumbnail)));
   return html::fill(embedded::search_html, {{"found", std::move(list)},
                                             {"none", none},
                                             {"more_name", "Search older ones"},
@@ -109,13 +109,14 @@ Html newest(const PageRequest& request) {
   query.before = request.before.value_or("ffffffff-ffff-ffff-ffff-ffffffffffff");
   query.limit = kSnapshotsOfPage;
   const auto rows = store::list(request.connection, query);
+  auto pictures = store::thumbnails(request.connection, rows.column("id"));
   html::List list;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const auto row = rows[i];
     const std::string url = row["url"], title = row["title"];
     list.push_back(found(row["id"], title.empty() ? url : title, url,
-                         state_badge(row["status"], row["outcome"].value_or("")), {}, when(row.text("created_at")),
-                         ""));
+                         state_badge(row["status"], row["outcome"].value_or("")), {}, ago(row.text("created_at")),
+                         request.links.picture(row["directory"].value_or(""), pictures[row.text("id")])));
   }
   const bool full = static_cast<int>(rows.size()) == kSnapshotsOfPage;
   return html::fill(embedded::search_html,
@@ -156,7 +157,7 @@ std::optional<Page> search_page(const PageRequest& request) {
   const auto hits = store::search(request.connection, query);
   for (const auto& hit : hits)
     list.push_back(found(hit.id, hit.name(), hit.url, state_badge("sealed", hit.outcome), pieces(hit.excerpt),
-                         when(hit.sealed_at), request.links.picture(hit.directory, hit.thumbnail)));
+                         ago(hit.sealed_at), request.links.picture(hit.directory, hit.thumbnail)));
   const bool full = hits.size() == kHits;
   page.body +=
       html::fill(embedded::search_html, {{"found", std::move(list)},

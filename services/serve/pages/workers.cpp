@@ -47,7 +47,7 @@ Html tree(pg::Connection& connection) {
 Html ended(pg::Connection& connection) {
   Table table({{"Process", "long"}, {"Machine", ""}, {"Ended", "nw"}, {"Why", "long"}}, "Processes that ended");
   for (const auto& process : store::ended_processes(connection, kEnded))
-    table.row({process.label, process.hostname, when(process.ended_at), process.exit_reason});
+    table.row({process.label, process.hostname, ago(process.ended_at), process.exit_reason});
   return table.html("None has ended yet.");
 }
 
