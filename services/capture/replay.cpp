@@ -3,6 +3,8 @@
 #include "lib/base/base64.hpp"
 #include "services/capture/browser_host.hpp"
 #include "services/capture/browser_page.hpp"
+#include "services/capture/icon.hpp"
+#include "services/capture/link.hpp"
 #include "services/capture/page_record.hpp"
 #include "services/capture/readable.hpp"
 #include "services/capture/replay_source.hpp"
@@ -32,6 +34,7 @@ namespace {
 
 constexpr std::size_t kLargestFile = 128u << 20; // that is compared
 constexpr std::size_t kMissingTold = 20;
+constexpr int kWindowHeight = 900; // for a picture that tells only the height of the page
 constexpr Seconds kComparison{60};
 constexpr const char* kNoProxy = "http://127.0.0.1:9"; // nothing listens there
 
@@ -140,6 +143,7 @@ public:
     ::setenv("CRAWL_DIR", (directory_ / "crawl").c_str(), 1);
     ::setenv("SNAP_DIR", (directory_ / "snapshot").c_str(), 1);
     leave_the_network();
+    look_as_captured();
     fs::create_directories(directory_ / "snapshot");
     Child host(run_browser_host);
     if (!host.ready()) throw failed("Chromium cannot be started");
@@ -208,6 +212,7 @@ private:
     for (const auto& record : asked_.at("records"))
       if (const auto key = record.value("key", ""); !key.empty() && record.value("by_browser", false))
         captured.insert(key);
+    const auto icons = icon_keys();
     Json missing_urls = Json::array();
     std::ifstream requests(directory_ / "requests");
     for (std::string sign, method, url; requests >> sign >> method >> url;) {
@@ -215,6 +220,8 @@ private:
       const bool is_new = (found ? loaded : missing).insert(replay_key(method, url)).second;
       if (!found && is_new && missing_urls.size() < kMissingTold) missing_urls.push_back(url);
     }
+    // A browser without a window may do without the icon.
+    std::erase_if(captured, [&](const auto& key) { return icons.contains(key) && !loaded.contains(key); });
     auto all = captured;
     all.insert(loaded.begin(), loaded.end());
     all.insert(missing.begin(), missing.end());
@@ -223,6 +230,26 @@ private:
     result["resources"] = captured.empty() ? Json() : Json(static_cast<double>(both) / static_cast<double>(all.size()));
     result["missing"] = missing.size();
     result["missing_urls"] = missing_urls;
+  }
+
+  std::set<std::string> icon_keys() const {
+    auto icons = linked_icons(bytes_of(directory_ / "snapshot/dom/output.html"), url_);
+    if (const auto usual = join_url(url_, "/favicon.ico")) icons.push_back(*usual);
+    std::set<std::string> keys;
+    for (const auto& icon : icons)
+      keys.insert(replay_key("GET", icon));
+    return keys;
+  }
+
+  // A picture that another program made has sides of its own.
+  void look_as_captured() const {
+    const int width = asked_.value("width", 0), height = asked_.value("height", 0);
+    if (width < 1 || width > kLargestSide || height < 1) return;
+    const auto window = std::to_string(width) + "," + std::to_string(kWindowHeight);
+    ::setenv("BROWSER_RESOLUTION", window.c_str(), 1);
+    ::setenv("SCREENSHOT_RESOLUTION", window.c_str(), 1);
+    ::setenv("SCREENSHOT_MAX_HEIGHT", std::to_string(height).c_str(), 1);
+    ::setenv("SCREENSHOT_FORMAT", "png", 1);
   }
 
   const fs::path directory_;
