@@ -35,21 +35,26 @@ namespace {
 constexpr std::size_t kLargestFile = 128u << 20; // that is compared
 constexpr std::size_t kMissingTold = 20;
 constexpr int kWindowHeight = 900; // for a picture that tells only the height of the page
+constexpr int kScrollBar = 15;     // the width of Chromium's
 constexpr Seconds kComparison{60};
 constexpr const char* kNoProxy = "http://127.0.0.1:9"; // nothing listens there
 
 // Two pictures, as data: URLs: the share of pixels that are equal. Colours that differ by less than text is smoothed
-// count as equal; where only one picture has a pixel, it is different.
-constexpr const char* kCompare = R"((async (left, right) => {
+// count as equal; where only one picture has a pixel, it is different. What is transparent is white. `as_left`: of the
+// right one, what is beyond the width of the left one does not count.
+constexpr const char* kCompare = R"((async (left, right, asLeft) => {
   const open = async (url) => createImageBitmap(await (await fetch(url)).blob());
   const pictures = [await open(left), await open(right)];
-  const width = Math.max(...pictures.map(p => p.width)), height = Math.max(...pictures.map(p => p.height));
+  const width = asLeft ? pictures[0].width : Math.max(...pictures.map(p => p.width));
+  const height = Math.max(...pictures.map(p => p.height));
   const band = 256, most = 24;
   const pen = new OffscreenCanvas(width, band).getContext('2d', {willReadFrequently: true});
   let different = 0;
   for (let top = 0; top < height; top += band) {
     const [a, b] = pictures.map(picture => {
       pen.clearRect(0, 0, width, band);
+      pen.fillStyle = 'white';
+      pen.fillRect(0, -top, picture.width, picture.height);
       pen.drawImage(picture, 0, -top);
       return pen.getImageData(0, 0, width, band).data;
     });
@@ -143,7 +148,7 @@ public:
     ::setenv("CRAWL_DIR", (directory_ / "crawl").c_str(), 1);
     ::setenv("SNAP_DIR", (directory_ / "snapshot").c_str(), 1);
     leave_the_network();
-    look_as_captured();
+    look_as_captured(0);
     fs::create_directories(directory_ / "snapshot");
     Child host(run_browser_host);
     if (!host.ready()) throw failed("Chromium cannot be started");
@@ -165,6 +170,7 @@ public:
       Child([this] { return run_hook("screenshot", url_, take_screenshot); }).wait();
       Child([this] { return run_hook("dom", url_, save_dom); }).wait();
       result["screenshot"] = compare_pictures();
+      if (has_own_size()) result["screenshot"] = compare_with_scroll_bar(result["screenshot"]);
       result["text"] = compare_texts();
     }
     tab.end();
@@ -191,7 +197,8 @@ private:
     const auto session = text_of(
         browser.call("Target.attachToTarget", {{"targetId", target}, {"flatten", true}}, "", until), "sessionId");
     const auto answer = browser.call("Runtime.evaluate",
-                                     {{"expression", std::string(kCompare) + "(" + url(left) + "," + url(right) + ")"},
+                                     {{"expression", std::string(kCompare) + "(" + url(left) + "," + url(right) + "," +
+                                                         (has_own_size() ? "true" : "false") + ")"},
                                       {"awaitPromise", true},
                                       {"returnByValue", true}},
                                      session, until);
@@ -242,14 +249,31 @@ private:
   }
 
   // A picture that another program made has sides of its own.
-  void look_as_captured() const {
-    const int width = asked_.value("width", 0), height = asked_.value("height", 0);
-    if (width < 1 || width > kLargestSide || height < 1) return;
-    const auto window = std::to_string(width) + "," + std::to_string(kWindowHeight);
+  bool has_own_size() const {
+    const int width = asked_.value("width", 0);
+    return width > 0 && width <= kLargestSide - kScrollBar && asked_.value("height", 0) > 0;
+  }
+  void look_as_captured(int more) const {
+    if (!has_own_size()) return;
+    const auto window = std::to_string(asked_.value("width", 0) + more) + "," + std::to_string(kWindowHeight);
     ::setenv("BROWSER_RESOLUTION", window.c_str(), 1);
     ::setenv("SCREENSHOT_RESOLUTION", window.c_str(), 1);
-    ::setenv("SCREENSHOT_MAX_HEIGHT", std::to_string(height).c_str(), 1);
+    ::setenv("SCREENSHOT_MAX_HEIGHT", std::to_string(asked_.value("height", 0)).c_str(), 1);
     ::setenv("SCREENSHOT_FORMAT", "png", 1);
+  }
+  // A picture may be narrower, by the scroll bar, than the window in which the page was laid out for it. The better
+  // of both.
+  Json compare_with_scroll_bar(const Json& without) {
+    const auto picture = directory_ / "snapshot/screenshot/screenshot.png", first = directory_ / "first.png";
+    std::error_code error;
+    fs::rename(picture, first, error);
+    if (error) return without;
+    look_as_captured(kScrollBar);
+    Child([this] { return run_hook("screenshot", url_, take_screenshot); }).wait();
+    auto with = compare_pictures();
+    if (with.is_number() && (!without.is_number() || with > without)) return with;
+    fs::rename(first, picture, error);
+    return without;
   }
 
   const fs::path directory_;
