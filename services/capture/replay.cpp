@@ -34,8 +34,8 @@ namespace {
 
 constexpr std::size_t kLargestFile = 128u << 20; // that is compared
 constexpr std::size_t kMissingTold = 20;
-constexpr int kWindowHeight = 900; // for a picture that tells only the height of the page
-constexpr int kScrollBar = 15;     // the width of Chromium's
+constexpr int kHighestWindow = 1080; // a lower picture is as high as its window, or shows all of the page anyway
+constexpr int kScrollBar = 15;       // the width of Chromium's
 constexpr Seconds kComparison{60};
 constexpr const char* kNoProxy = "http://127.0.0.1:9"; // nothing listens there
 
@@ -255,10 +255,12 @@ private:
   }
   void look_as_captured(int more) const {
     if (!has_own_size()) return;
-    const auto window = std::to_string(asked_.value("width", 0) + more) + "," + std::to_string(kWindowHeight);
+    const int height = asked_.value("height", 0);
+    const auto window =
+        std::to_string(asked_.value("width", 0) + more) + "," + std::to_string(std::min(height, kHighestWindow));
     ::setenv("BROWSER_RESOLUTION", window.c_str(), 1);
     ::setenv("SCREENSHOT_RESOLUTION", window.c_str(), 1);
-    ::setenv("SCREENSHOT_MAX_HEIGHT", std::to_string(asked_.value("height", 0)).c_str(), 1);
+    ::setenv("SCREENSHOT_MAX_HEIGHT", std::to_string(height).c_str(), 1);
     ::setenv("SCREENSHOT_FORMAT", "png", 1);
   }
   // A picture may be narrower, by the scroll bar, than the window in which the page was laid out for it. The better

@@ -619,7 +619,8 @@ class Replay(Case):
 
     def test_an_imported_page_replays_with_what_its_browser_had_in_the_cache(self):
         """As Browsertrix leaves it: the style sheet is a record of the first page alone; a picture is a revisit record
-        of another URL; the page's own picture has no background, and was laid out for a window with a scroll bar."""
+        of another URL; the pictures of the pages have no background. The first was laid out for a window with a scroll
+        bar, the second page is shorter than its window."""
         home, site, width = self.place(), "http://cached.test/", 800
         html = (
             b"<!doctype html><title>T</title><link rel=stylesheet href=a.css><link rel=icon href=i.svg><img src=%s.svg>"
@@ -627,6 +628,7 @@ class Replay(Case):
         style = (
             b"body { margin: 0; height: 1000px; background: none } img { position: absolute; left: 50%; top: 900px }"
         )
+        short = b"<style>body { height: 300px } img { top: 200px }</style>"
         svg = b"<svg xmlns='http://www.w3.org/2000/svg' width='99' height='60'><rect width='99' height='60' fill='#00f'/></svg>"
         icon = svg.replace(b"#00f", b"#f00")
 
@@ -637,7 +639,7 @@ class Replay(Case):
             ("response", "one", 0, whole(html % b"one", "text/html")),
             ("response", "a.css", 1, whole(style, "text/css")),
             ("response", "one.svg", 1, whole(svg, "image/svg+xml")),
-            ("response", "two", 4, whole(html % b"two", "text/html")),
+            ("response", "two", 4, whole(html % b"two" + short, "text/html")),
             ("revisit", "two.svg", 5, {**whole(svg, "image/svg+xml"), "block": http_response(b"", "image/svg+xml")}),
             ("response", "i.svg", 5, whole(icon, "image/svg+xml")),
         )
@@ -648,13 +650,12 @@ class Replay(Case):
                 more += [f"WARC-Refers-To-Target-URI: {site}one.svg", "WARC-Refers-To-Date: 2024-01-01T00:00:01Z"]
             date = f"2024-01-01T00:00:0{second}Z"
             records.append(record(kind, site + name, date, made["block"], number, more=more))
-        # RGBA: a blue box in the middle of the window, which is wider than the picture, and nothing else
+        # RGBA: a blue box in the middle of the window, and nothing else
         box, empty = b"\0\0\xff\xff", bytes(4)
-        seen = width - 15
-        row = empty * (width // 2) + box * 99 + empty * (seen - width // 2 - 99)
-        rows = [b"\0" + (row if 900 <= y < 960 else empty * seen) for y in range(1000)]
-        picture = png_of(seen, 1000, 6, b"".join(rows))
-        for number, name in enumerate(("one", "two")):
+        for number, (name, seen, height, top) in enumerate((("one", width - 15, 1000, 900), ("two", width, 1020, 200))):
+            row = empty * (width // 2) + box * 99 + empty * (seen - width // 2 - 99)
+            rows = [b"\0" + (row if top <= y < top + 60 else empty * seen) for y in range(height)]
+            picture = png_of(seen, height, 6, b"".join(rows))
             url, date = f"urn:fullPage:{site}{name}", f"2024-01-01T00:00:0{2 + 4 * number}Z"
             records.append(record("resource", url, date, picture, 50 + number, "image/png"))
         (home.path / "cached.warc.gz").write_bytes(members(*records))
