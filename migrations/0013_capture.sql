@@ -8,6 +8,7 @@ create table holdfast.capture (
   at timestamptz not null,
   url text not null,
   status integer, mime text not null, digest text not null,
+  refers_to text collate "C",
   constraint capture_pkey primary key (snapshot_id, crawl_id, file, record_offset),
   constraint capture_sealed foreign key (snapshot_id, crawl_id)
     references holdfast.snapshot_sealed (snapshot_id, crawl_id) on delete cascade,
@@ -17,7 +18,10 @@ create table holdfast.capture (
   constraint capture_url check (url ~ '^[!-~]+$'),
   constraint capture_status check (status between 100 and 599),
   constraint capture_mime check (mime ~ '^[!-~]+$'),
-  constraint capture_digest check (digest ~ '^[!-~]+$')
+  constraint capture_digest check (digest ~ '^[!-~]+$'),
+  constraint capture_refers_to check (
+    refers_to is null
+    or mime = 'warc/revisit' and octet_length(refers_to) <= 2000 and refers_to ~ '^[!-~]+$')
 );
 comment on table holdfast.capture is
   'One record of a WARC file that can be replayed. Written with the seal; see v_capture.';
@@ -33,13 +37,16 @@ comment on column holdfast.capture.status is 'HTTP status; NULL: none.';
 comment on column holdfast.capture.mime is
   'Media type; warc/revisit: a repetition of another record; unk: unknown.';
 comment on column holdfast.capture.digest is 'Digest of the payload, as sha1:...';
+comment on column holdfast.capture.refers_to is
+  'Of a revisit record: the URL key whose record holds the payload, if it is another than url_key.';
 create index capture_by_url on holdfast.capture (url_key, at);
 comment on index holdfast.capture_by_url is 'Captures of a URL, of a host, or of what begins with a URL.';
 -- A payload is known by its URL and digest. The hash of both is small and quick to compare.
 create index capture_payload on holdfast.capture (hashtextextended(url_key || ' ' || digest, 0))
   where mime <> 'warc/revisit';
 comment on index holdfast.capture_payload is 'Records that hold a payload.';
-create index capture_revisit on holdfast.capture (hashtextextended(url_key || ' ' || digest, 0))
+create index capture_revisit
+  on holdfast.capture (hashtextextended(coalesce(refers_to, url_key) || ' ' || digest, 0))
   where mime = 'warc/revisit';
 comment on index holdfast.capture_revisit is 'Revisit records that refer to a payload.';
 

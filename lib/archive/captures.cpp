@@ -61,6 +61,7 @@ private:
                           {"mime", capture.mime},
                           {"digest", capture.digest}};
     if (capture.status >= 100) row["status"] = capture.status;
+    if (!capture.refers_to.empty()) row["refers_to"] = capture.refers_to;
     rows_.push_back(std::move(row));
     return true;
   }
@@ -113,7 +114,7 @@ private:
     const auto& row = *found->second;
     const bool same = row.length == record.length && row.key == record.key && row.url == record.url &&
                       row.date == record.date && row.status == (record.status >= 100 ? record.status : 0) &&
-                      row.mime == record.mime && row.digest == record.digest;
+                      row.mime == record.mime && row.digest == record.digest && row.refers_to == record.refers_to;
     if (!same) add("other record", path, record.offset);
     rows_.erase(found);
   }

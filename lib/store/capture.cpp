@@ -28,6 +28,7 @@ std::vector<Capture> rows(const pg::Result& result) {
     capture.length = row["record_length"];
     capture.snapshot_id = row.text("snapshot_id");
     capture.crawl_id = row.text("crawl_id");
+    capture.refers_to = row["refers_to"].value_or("");
     return capture;
   });
 }

@@ -121,7 +121,8 @@ private:
     const auto object = nlohmann::json::parse(line_, nullptr, false);
     if (!object.is_object()) return tell("is not JSON");
     if (object.contains("format")) return;
-    ReadPage page{text_at(object, "url"), text_at(object, "ts"), text_at(object, "title"), texts_size_, 0};
+    ReadPage page{
+        text_at(object, "id"), text_at(object, "url"), text_at(object, "ts"), text_at(object, "title"), texts_size_, 0};
     if (page.url.empty()) return tell("has no url");
     if (read_.pages.size() == kMostPages) return tell("is left out: there are too many pages");
     const auto text = text_at(object, "text");

@@ -12,7 +12,7 @@
 namespace holdfast::wacz {
 
 struct ReadPage {
-  std::string url, date, title;               // date: as it is written there
+  std::string id, url, date, title;           // as they are written there
   std::uint64_t text_offset{0}, text_size{0}; // of its text in ReadWacz::texts
 };
 

@@ -61,6 +61,8 @@ std::optional<Capture> capture_of(Reader& reader, const Record& record) {
   if (content_type.starts_with("application/http")) head = reader.read_http_head();
   if (head) capture.status = head->status <= 599 ? head->status : 0;
   capture.mime = revisit ? "warc/revisit" : mime_of(head ? head->headers : record.headers);
+  if (const auto original = url_of(record.headers, "warc-refers-to-target-uri"); revisit && !original.empty())
+    if (auto key = url_key(original); key != capture.key) capture.refers_to = std::move(key);
   capture.digest = header_of(record.headers, "warc-payload-digest");
   if (!is_word(capture.digest)) capture.digest = payload_digest(reader);
   capture.offset = record.offset;

@@ -18,6 +18,7 @@ struct Capture {
   std::string digest; // of the payload, as "sha1:..."
   std::string file;   // the WARC file
   std::uint64_t offset{0}, length{0};
+  std::string refers_to{}; // of a revisit record: the key of the URL whose record holds the payload, if it is another
 };
 
 // "20260131235959"; empty if this is no date of WARC.

@@ -10,6 +10,11 @@ std::string header_of(const Headers& headers, std::string_view name) {
   return {};
 }
 
+std::string url_of(const Headers& headers, std::string_view name) {
+  auto url = header_of(headers, name);
+  return url.size() > 1 && url.front() == '<' && url.back() == '>' ? url.substr(1, url.size() - 2) : url;
+}
+
 std::string media_type(std::string_view content_type) {
   return base::lower_case(base::trimmed(content_type.substr(0, content_type.find(';'))));
 }

@@ -11,6 +11,8 @@ namespace holdfast::warc {
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
 std::string header_of(const Headers& headers, std::string_view name); // the first; empty: none
+// A URL without the brackets around it that some writers have: "<http://example.com/>".
+std::string url_of(const Headers& headers, std::string_view name);
 // "text/html; charset=x" -> "text/html"
 std::string media_type(std::string_view content_type);
 

@@ -38,11 +38,6 @@ int status_of(std::string_view line) {
   return failure == std::errc{} && status >= 100 && status <= 999 ? status : -1;
 }
 
-// "<http://...>", as some writers have it.
-std::string without_brackets(std::string url) {
-  return url.size() > 1 && url.front() == '<' && url.back() == '>' ? url.substr(1, url.size() - 2) : url;
-}
-
 } // namespace
 
 struct Reader::Impl {
@@ -118,7 +113,7 @@ std::optional<Record> Reader::next() {
         record.length > kLongestBlock || !my.bytes.may_hold(record.length))
       throw BadBytes("Content-Length is \"" + length.substr(0, 40) + "\", which this file cannot hold");
     record.type = base::lower_case(header_of(record.headers, "warc-type"));
-    record.url = without_brackets(header_of(record.headers, "warc-target-uri"));
+    record.url = url_of(record.headers, "warc-target-uri");
     my.length = my.left = record.length;
     my.open = true;
     return std::optional(std::move(record));

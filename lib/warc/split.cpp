@@ -15,12 +15,31 @@ namespace {
 
 constexpr std::size_t kMostNames = 16; // in a group
 
-// 20260131235959; 0: it is no date.
+constexpr std::size_t kFractionAt = std::string_view("2026-01-31T23:59:59").size();
+constexpr std::uint64_t kSecond = 1000; // of a time
+
+bool has_fraction(std::string_view date) { return date.size() > kFractionAt && date[kFractionAt] == '.'; }
+
+// 20260131235959123, with milliseconds; 0: it is no date.
 std::uint64_t number_of(std::string_view date) {
-  const auto digits = timestamp_of(date);
+  auto digits = timestamp_of(date);
+  if (digits.empty()) return 0;
+  for (std::size_t i = 1; i <= 3; ++i) {
+    const auto at = kFractionAt + i;
+    digits += has_fraction(date) && at < date.size() && base::is_digit(date[at]) ? date[at] : '0';
+  }
   std::uint64_t number = 0;
   std::from_chars(digits.data(), digits.data() + digits.size(), number);
   return number;
+}
+
+// "urn:text:http://example.com/" -> "http://example.com/": what was made of a page, such as its picture. Else empty.
+std::string_view page_named_by(std::string_view url) {
+  if (!url.starts_with("urn:")) return {};
+  const auto colon = url.find(':', std::string_view("urn:").size());
+  if (colon == std::string_view::npos) return {};
+  url.remove_prefix(colon + 1);
+  return url.find("://") == std::string_view::npos ? std::string_view() : url;
 }
 
 bool is_page_type(std::string_view mime) { return mime == "text/html" || mime == "application/xhtml+xml"; }
@@ -29,11 +48,14 @@ std::uint64_t distance(std::uint64_t left, std::uint64_t right) { return left < 
 
 } // namespace
 
-bool Splitter::add_page(const std::string& url, const std::string& date) {
+bool Splitter::add_page(const std::string& url, const std::string& date, const std::string& id) {
   listed_ = true;
   const auto whole = whole_seconds(date);
   if (whole.empty()) return false;
+  exact_ = exact_ && has_fraction(date);
   by_key_.emplace(url_key(url), static_cast<std::uint32_t>(pages_.size()));
+  if (!id.empty()) by_id_.emplace(id, static_cast<std::uint32_t>(pages_.size()));
+  begins_.push_back(number_of(date));
   pages_.push_back({url, whole, pages_.size(), false, 0, "", 0, 0});
   return true;
 }
@@ -70,8 +92,11 @@ void Splitter::take(Reader& reader, const Record& record) {
     next.emplace();
     next->group.file = files_;
     next->group.offset = record.offset;
-    next->group.time = number_of(header_of(record.headers, "warc-date"));
+    const auto date = header_of(record.headers, "warc-date");
+    next->group.time = number_of(date);
+    exact_ = exact_ && has_fraction(date);
   }
+  if (next->page_id.empty()) next->page_id = header_of(record.headers, "warc-page-id");
   for (const auto& name : {id, refers})
     if (!name.empty()) next->names.push_back(name);
   if (is_response) take_response(reader, record, *next);
@@ -98,7 +123,11 @@ void Splitter::end_group() {
   if (!open_) return;
   auto& open = *open_;
   by_browser_ = by_browser_ || !open.destination.empty();
-  if (open.response.found) claim(open);
+  if (const auto named = by_id_.find(open.page_id); named != by_id_.end()) open.group.page = named->second;
+  if (const auto about = page_named_by(open.response.url); !about.empty())
+    about_.emplace_back(groups_.size(), url_key(about));
+  else if (open.response.found)
+    claim(open);
   groups_.push_back(open.group);
   open_.reset();
 }
@@ -111,18 +140,29 @@ void Splitter::claim(Open& open) {
     if (!is_page_type(response.mime) || response.status >= 300) return;
     open.group.page = static_cast<std::uint32_t>(pages_.size());
     pages_.push_back(response);
+    begins_.push_back(open.group.time);
     is_document_.push_back(open.destination == "document");
+    return;
+  }
+  if (open.group.page != kNone) { // of the page, but perhaps no response of its URL
+    if (url_key(response.url) == url_key(pages_[open.group.page].url)) found(open.group.page, open);
     return;
   }
   const auto [first, last] = by_key_.equal_range(url_key(response.url));
   auto nearest = kNone;
   for (auto it = first; it != last; ++it) {
-    const auto apart = [&](std::uint32_t page) { return distance(number_of(pages_[page].date), open.group.time); };
+    const auto apart = [&](std::uint32_t page) { return distance(begins_[page], open.group.time); };
     if (nearest == kNone || apart(it->second) < apart(nearest)) nearest = it->second;
   }
   if (nearest == kNone) return;
   open.group.page = nearest;
-  auto& page = pages_[nearest];
+  found(nearest, open);
+}
+
+// This is a response of the page's URL.
+void Splitter::found(std::uint32_t number, const Open& open) {
+  const auto& response = open.response;
+  auto& page = pages_[number];
   const bool better = !page.found || (page.status / 100 != 2 && response.status / 100 == 2);
   if (!better) return;
   const auto listed = page.listed;
@@ -130,33 +170,72 @@ void Splitter::claim(Open& open) {
   page = response;
   page.listed = listed;
   page.url = url;
+  begins_[number] = open.group.time;
 }
 
 // Documents that requests show to be frames are no pages.
 void Splitter::drop_frames() {
   std::vector<std::uint32_t> number(pages_.size(), kNone);
   std::vector<SplitPage> kept;
+  std::vector<std::uint64_t> begins;
   for (std::size_t i = 0; i < pages_.size(); ++i) {
     if (by_browser_ && !is_document_[i]) continue;
     number[i] = static_cast<std::uint32_t>(kept.size());
     kept.push_back(pages_[i]);
+    begins.push_back(begins_[i]);
   }
-  if (kept.empty() && first_) kept.push_back(*first_);
+  if (kept.empty() && first_) {
+    kept.push_back(*first_);
+    begins.push_back(number_of(first_->date));
+  }
   for (auto& group : groups_)
     if (group.page != kNone) group.page = number[group.page];
   pages_ = std::move(kept);
+  begins_ = std::move(begins);
+  for (std::uint32_t i = 0; i < pages_.size(); ++i)
+    by_key_.emplace(url_key(pages_[i].url), i);
+}
+
+// A picture of a page was made after the page had begun, and before the same URL was archived again.
+void Splitter::place_by_url() {
+  for (const auto& [number, key] : about_) {
+    auto& group = groups_[number];
+    if (group.page != kNone) continue;
+    const auto rank = [&](std::uint32_t page) {
+      const auto begin = begins_[page];
+      return begin <= group.time ? std::pair(true, begin) : std::pair(false, UINT64_MAX - begin);
+    };
+    const auto [first, last] = by_key_.equal_range(key);
+    for (auto it = first; it != last; ++it)
+      if (group.page == kNone || rank(it->second) > rank(group.page)) group.page = it->second;
+  }
 }
 
 void Splitter::finish() {
   if (!listed_) drop_frames();
   if (pages_.empty()) return;
-  // WARC dates are whole seconds: pages and records of one second are told apart by their place in the files.
+  if (!exact_) { // a time that has a fraction must not be after one of the same second that has none
+    for (auto& time : begins_)
+      time -= time % kSecond;
+    for (auto& group : groups_)
+      group.time -= group.time % kSecond;
+  }
+  place_by_url();
+  place_by_time();
+  order_.resize(groups_.size());
+  std::iota(order_.begin(), order_.end(), 0u);
+  std::stable_sort(order_.begin(), order_.end(),
+                   [&](auto left, auto right) { return groups_[left].page < groups_[right].page; });
+}
+
+// Pages and records of one time are told apart by their place in the files.
+void Splitter::place_by_time() {
   std::vector<std::size_t> places(pages_.size(), groups_.size());
   for (std::size_t i = 0; i < groups_.size(); ++i)
     if (groups_[i].page != kNone) places[groups_[i].page] = std::min(places[groups_[i].page], i);
   std::vector<std::tuple<std::uint64_t, std::size_t, std::uint32_t>> begins;
   for (std::uint32_t page = 0; page < pages_.size(); ++page)
-    begins.emplace_back(number_of(pages_[page].date), places[page], page);
+    begins.emplace_back(begins_[page], places[page], page);
   std::sort(begins.begin(), begins.end());
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     auto& group = groups_[i];
@@ -164,10 +243,6 @@ void Splitter::finish() {
     const auto after = std::upper_bound(begins.begin(), begins.end(), std::tuple(group.time, i, kNone));
     group.page = std::get<2>(after == begins.begin() ? begins.front() : *std::prev(after));
   }
-  order_.resize(groups_.size());
-  std::iota(order_.begin(), order_.end(), 0u);
-  std::stable_sort(order_.begin(), order_.end(),
-                   [&](auto left, auto right) { return groups_[left].page < groups_[right].page; });
 }
 
 void Splitter::each_part(

@@ -1,7 +1,8 @@
 #pragma once
 // Shares out the records of WARC files among the pages that were archived into them. A response, its request and what
-// belongs to them stay together. They go to the page whose own response they hold; else to the page that was archived
-// last before them. Without a list of pages, each HTML document that a browser asked for as a document is one; where
+// belongs to them stay together. They go to the page that they name (WARC-Page-ID, or urn:text:URL and the like, as
+// Browsertrix writes them); else to the page whose own response they hold; else to the page that was archived last
+// before them. Without a list of pages, each HTML document that a browser asked for as a document is one; where
 // requests do not tell, each HTML document. Used from one thread.
 
 #include "lib/warc/reader.hpp"
@@ -27,8 +28,8 @@ struct SplitPage {
 
 class Splitter {
 public:
-  // Pages first. False: the date is none of WARC.
-  bool add_page(const std::string& url, const std::string& date);
+  // Pages first. `id`: as records name the page; empty: none. False: the date is none of WARC.
+  bool add_page(const std::string& url, const std::string& date, const std::string& id);
   // A file of `size` bytes. `damaged`: called for each record that cannot be read; it is left out.
   void add_file(int file, std::uint64_t size, const std::function<void(const Damaged&)>& damaged);
   void finish();
@@ -42,24 +43,32 @@ private:
   static constexpr std::uint32_t kNone = UINT32_MAX;
   struct Group { // records that are neighbours and belong together
     std::uint32_t file{0}, page{kNone};
-    std::uint64_t offset{0}, length{0}, time{0};
+    std::uint64_t offset{0}, length{0}, time{0}; // time: see number_of() in the source
   };
   struct Open { // the group that is being read
     Group group;
     std::vector<std::string> names; // ids of its records, and of those that they belong to
     SplitPage response;             // found: there is one
     std::string destination;        // Sec-Fetch-Dest of its request
+    std::string page_id;
   };
   void take(Reader& reader, const Record& record);
   void take_response(Reader& reader, const Record& record, Open& open);
   void end_group();
   void claim(Open& open);
+  void found(std::uint32_t page, const Open& open);
   void drop_frames();
+  void place_by_url();
+  void place_by_time();
 
   bool listed_{false}, by_browser_{false}; // by_browser_: requests tell what they were for
+  bool exact_{true};                       // all dates have a fraction of a second
   std::vector<SplitPage> pages_;
-  std::vector<bool> is_document_; // of each page that was found, whether its request said so
+  std::vector<std::uint64_t> begins_; // of each page
+  std::vector<bool> is_document_;     // of each page that was found, whether its request said so
   std::multimap<std::string, std::uint32_t> by_key_;
+  std::map<std::string, std::uint32_t> by_id_;
+  std::vector<std::pair<std::size_t, std::string>> about_; // groups that a page's URL names: their number, its key
   std::vector<Group> groups_;
   std::vector<std::uint32_t> order_; // groups, by page
   std::optional<Open> open_;

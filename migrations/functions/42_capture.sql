@@ -2,19 +2,20 @@
 -- up.
 --
 -- A payload is looked up by the hash of its URL key and digest, then compared as one text: as two columns, it
--- could be looked for among all captures of the URL. No bitmap scans: the first row will do.
+-- could be looked for among all captures of the URL. No bitmap scans: the first row will do. A revisit record
+-- may refer to a record of another URL (refers_to): Browsertrix writes such ones.
 
 create or replace function holdfast.captures_add(p_snapshot uuid, p_crawl uuid, p_captures jsonb)
   returns void language sql as $$
   -- What a sealed page's WARC files hold.
   insert into holdfast.capture (
       snapshot_id, crawl_id, file, record_offset, record_length,
-      url_key, at, url, status, mime, digest)
+      url_key, at, url, status, mime, digest, refers_to)
     select p_snapshot, p_crawl, c.file, c.record_offset, c.record_length,
-           c.url_key, c.at, c.url, c.status, c.mime, c.digest
+           c.url_key, c.at, c.url, c.status, c.mime, c.digest, c.refers_to
       from jsonb_to_recordset(p_captures) as c(
         file text, record_offset bigint, record_length bigint, url_key text, at timestamptz, url text,
-        status integer, mime text, digest text)
+        status integer, mime text, digest text, refers_to text)
     on conflict do nothing
 $$;
 
@@ -52,14 +53,16 @@ comment on function holdfast.kept_file(uuid, uuid, integer) is 'The file of such
 
 create or replace view holdfast.v_capture as
   select c.url_key, c.at, c.url, c.status, c.mime, c.digest,
-         e.directory || '/' || c.file as file, c.record_offset, c.record_length, c.snapshot_id, c.crawl_id
+         e.directory || '/' || c.file as file, c.record_offset, c.record_length, c.snapshot_id, c.crawl_id,
+         c.refers_to
     from holdfast.capture c
     join holdfast.snapshot_sealed e on e.snapshot_id = c.snapshot_id and e.crawl_id = c.crawl_id
   union all
   select k.url_key, k.at, k.url, k.status, k.mime, k.digest,
          case when k.moved then holdfast.kept_file(k.snapshot_id, k.crawl_id, k.position)
               else k.source_file end,
-         case when k.moved then 0 else k.source_offset end, k.record_length, k.snapshot_id, k.crawl_id
+         case when k.moved then 0 else k.source_offset end, k.record_length, k.snapshot_id, k.crawl_id,
+         null::text
     from holdfast.kept_capture k;
 comment on view holdfast.v_capture is
   'Records of WARC files that can be replayed, by URL key and time: what a CDX index has. '
@@ -75,6 +78,8 @@ comment on column holdfast.v_capture.record_offset is 'Where the record begins t
 comment on column holdfast.v_capture.record_length is 'Bytes that it takes there.';
 comment on column holdfast.v_capture.snapshot_id is 'Its snapshot.';
 comment on column holdfast.v_capture.crawl_id is 'Its crawl.';
+comment on column holdfast.v_capture.refers_to is
+  'Of a revisit record: the URL key whose record holds the payload, if it is another than url_key.';
 
 create or replace function holdfast.captures_stored(
     p_keys text[], p_digests text[], p_crawl uuid, p_least bigint)
@@ -85,7 +90,7 @@ create or replace function holdfast.captures_stored(
 begin
   return query
     select c.url_key, c.at, c.url, c.status, c.mime, c.digest, e.directory || '/' || c.file, c.record_offset,
-           c.record_length, c.snapshot_id, c.crawl_id
+           c.record_length, c.snapshot_id, c.crawl_id, c.refers_to
       from unnest(p_keys, p_digests) p(url_key, digest)
       cross join lateral (
         select o.*
@@ -138,9 +143,9 @@ create or replace function holdfast.is_referred_to(
   -- snapshot p_snapshot (NULL: of all snapshots) of the crawls from p_first to p_last.
   select exists (select
                    from holdfast.capture r
-                   where hashtextextended(r.url_key || ' ' || r.digest, 0)
+                   where hashtextextended(coalesce(r.refers_to, r.url_key) || ' ' || r.digest, 0)
                            = hashtextextended(p_key || ' ' || p_digest, 0)
-                     and r.url_key || ' ' || r.digest = p_key || ' ' || p_digest
+                     and coalesce(r.refers_to, r.url_key) || ' ' || r.digest = p_key || ' ' || p_digest
                      and r.mime = 'warc/revisit'
                      and not (r.crawl_id between p_first and p_last
                               and (p_snapshot is null or r.snapshot_id = p_snapshot)))
@@ -176,7 +181,7 @@ begin
               order by c.url_key, c.digest, c.at) k;
   with dropped as (
     delete from holdfast.kept_capture k
-      using (select distinct c.url_key, c.digest
+      using (select distinct coalesce(c.refers_to, c.url_key) as url_key, c.digest
                from holdfast.snapshot_sealed e
                join holdfast.capture c on c.snapshot_id = e.snapshot_id and c.crawl_id = e.crawl_id
                where e.crawl_id between p_first and p_last
@@ -217,7 +222,7 @@ create or replace function holdfast.originals_of(p_snapshots uuid[])
   set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
   -- One for each payload that is not in its own snapshot.
   select v.*
-    from (select distinct r.snapshot_id, r.url_key, r.digest
+    from (select distinct r.snapshot_id, coalesce(r.refers_to, r.url_key) as url_key, r.digest
             from holdfast.capture r
             where r.snapshot_id = any (p_snapshots) and r.mime = 'warc/revisit'
               and not exists (select from holdfast.capture o
@@ -244,8 +249,9 @@ create or replace function holdfast.revisits_broken(p_snapshot uuid)
       and not exists (select
                         from holdfast.v_capture o
                         where hashtextextended(o.url_key || ' ' || o.digest, 0)
-                                = hashtextextended(r.url_key || ' ' || r.digest, 0)
-                          and o.url_key || ' ' || o.digest = r.url_key || ' ' || r.digest
+                                = hashtextextended(coalesce(r.refers_to, r.url_key) || ' ' || r.digest, 0)
+                          and o.url_key || ' ' || o.digest
+                                = coalesce(r.refers_to, r.url_key) || ' ' || r.digest
                           and o.mime <> 'warc/revisit')
       and not exists (select
                         from holdfast.capture o

@@ -1,6 +1,8 @@
 #include "services/capture/icon.hpp"
 
 #include "services/capture/hook.hpp"
+#include "services/capture/html.hpp"
+#include "services/capture/link.hpp"
 
 namespace holdfast::capture {
 
@@ -33,6 +35,27 @@ std::string icon_kind(std::string_view bytes) {
   if (bytes.starts_with("\xff\xd8\xff")) return "jpg";
   if (bytes.starts_with("RIFF") && bytes.substr(0, 12).ends_with("WEBP")) return "webp";
   return is_svg(bytes) ? "svg" : "";
+}
+
+std::vector<std::string> linked_icons(const std::string& html, const std::string& url) {
+  std::string base = url;
+  std::vector<std::string> icons, touch_icons;
+  scan_html(html, [&](const Token& token) {
+    if (token.kind != Token::Kind::start) return true;
+    const auto& href = token.attribute("href");
+    if (token.text == "base" && !href.empty()) base = join_url(url, href).value_or(url);
+    if (token.text == "link" && !href.empty()) {
+      const auto words = " " + lower(token.attribute("rel")) + " ";
+      const auto icon = absolute_link(base, href);
+      if (icon && words.find(" icon ") != std::string::npos)
+        icons.push_back(*icon);
+      else if (icon && words.find(" apple-touch-icon ") != std::string::npos)
+        touch_icons.push_back(*icon);
+    }
+    return token.text != "body";
+  });
+  icons.insert(icons.end(), touch_icons.begin(), touch_icons.end());
+  return icons;
 }
 
 } // namespace holdfast::capture

@@ -98,7 +98,7 @@ std::pair<std::string, Response> ask(Job& job) {
 }
 
 // The page's final URL and the icons it links, best first.
-std::pair<std::string, std::vector<std::string>> linked_icons(Job& job) {
+std::pair<std::string, std::vector<std::string>> icons_of_page(Job& job) {
   std::optional<Page> page;
   try {
     page = load_html(job, {"wget", "browser", "dom", "tab"});
@@ -106,24 +106,7 @@ std::pair<std::string, std::vector<std::string>> linked_icons(Job& job) {
     if (ending.status != Status::noresults) throw;
     return {job.url(), {}};
   }
-  std::string base = page->url;
-  std::vector<std::string> icons, touch_icons;
-  scan_html(page->text(), [&](const Token& token) {
-    if (token.kind != Token::Kind::start) return true;
-    const auto& href = token.attribute("href");
-    if (token.text == "base" && !href.empty()) base = join_url(page->url, href).value_or(page->url);
-    if (token.text == "link" && !href.empty()) {
-      const auto words = " " + lower(token.attribute("rel")) + " ";
-      const auto url = absolute_link(base, href);
-      if (url && words.find(" icon ") != std::string::npos)
-        icons.push_back(*url);
-      else if (url && words.find(" apple-touch-icon ") != std::string::npos)
-        touch_icons.push_back(*url);
-    }
-    return token.text != "body";
-  });
-  icons.insert(icons.end(), touch_icons.begin(), touch_icons.end());
-  return {page->url, icons};
+  return {page->url, linked_icons(page->text(), page->url)};
 }
 
 Result keep_icon(const Job& job, const std::string& kind, const std::string& bytes, const std::string& url) {
@@ -280,7 +263,7 @@ Result save_favicon(Job& job) {
         if (const auto kind = icon_kind(bytes); !kind.empty()) return keep_icon(job, kind, bytes, page->icon_url);
       }
   }
-  auto [base, candidates] = linked_icons(job);
+  auto [base, candidates] = icons_of_page(job);
   candidates.resize(std::min(candidates.size(), kMostIcons));
   if (const auto usual = join_url(base, "/favicon.ico")) candidates.push_back(*usual);
   for (const auto& url : candidates) {

@@ -3,6 +3,8 @@
 #include "lib/base/base64.hpp"
 #include "services/capture/browser_host.hpp"
 #include "services/capture/browser_page.hpp"
+#include "services/capture/icon.hpp"
+#include "services/capture/link.hpp"
 #include "services/capture/page_record.hpp"
 #include "services/capture/readable.hpp"
 #include "services/capture/replay_source.hpp"
@@ -32,21 +34,27 @@ namespace {
 
 constexpr std::size_t kLargestFile = 128u << 20; // that is compared
 constexpr std::size_t kMissingTold = 20;
+constexpr int kHighestWindow = 1080; // a lower picture is as high as its window, or shows all of the page anyway
+constexpr int kScrollBar = 15;       // the width of Chromium's
 constexpr Seconds kComparison{60};
 constexpr const char* kNoProxy = "http://127.0.0.1:9"; // nothing listens there
 
 // Two pictures, as data: URLs: the share of pixels that are equal. Colours that differ by less than text is smoothed
-// count as equal; where only one picture has a pixel, it is different.
-constexpr const char* kCompare = R"((async (left, right) => {
+// count as equal; where only one picture has a pixel, it is different. What is transparent is white. `as_left`: of the
+// right one, what is beyond the width of the left one does not count.
+constexpr const char* kCompare = R"((async (left, right, asLeft) => {
   const open = async (url) => createImageBitmap(await (await fetch(url)).blob());
   const pictures = [await open(left), await open(right)];
-  const width = Math.max(...pictures.map(p => p.width)), height = Math.max(...pictures.map(p => p.height));
+  const width = asLeft ? pictures[0].width : Math.max(...pictures.map(p => p.width));
+  const height = Math.max(...pictures.map(p => p.height));
   const band = 256, most = 24;
   const pen = new OffscreenCanvas(width, band).getContext('2d', {willReadFrequently: true});
   let different = 0;
   for (let top = 0; top < height; top += band) {
     const [a, b] = pictures.map(picture => {
       pen.clearRect(0, 0, width, band);
+      pen.fillStyle = 'white';
+      pen.fillRect(0, -top, picture.width, picture.height);
       pen.drawImage(picture, 0, -top);
       return pen.getImageData(0, 0, width, band).data;
     });
@@ -140,6 +148,7 @@ public:
     ::setenv("CRAWL_DIR", (directory_ / "crawl").c_str(), 1);
     ::setenv("SNAP_DIR", (directory_ / "snapshot").c_str(), 1);
     leave_the_network();
+    look_as_captured(0);
     fs::create_directories(directory_ / "snapshot");
     Child host(run_browser_host);
     if (!host.ready()) throw failed("Chromium cannot be started");
@@ -161,6 +170,7 @@ public:
       Child([this] { return run_hook("screenshot", url_, take_screenshot); }).wait();
       Child([this] { return run_hook("dom", url_, save_dom); }).wait();
       result["screenshot"] = compare_pictures();
+      if (has_own_size()) result["screenshot"] = compare_with_scroll_bar(result["screenshot"]);
       result["text"] = compare_texts();
     }
     tab.end();
@@ -187,7 +197,8 @@ private:
     const auto session = text_of(
         browser.call("Target.attachToTarget", {{"targetId", target}, {"flatten", true}}, "", until), "sessionId");
     const auto answer = browser.call("Runtime.evaluate",
-                                     {{"expression", std::string(kCompare) + "(" + url(left) + "," + url(right) + ")"},
+                                     {{"expression", std::string(kCompare) + "(" + url(left) + "," + url(right) + "," +
+                                                         (has_own_size() ? "true" : "false") + ")"},
                                       {"awaitPromise", true},
                                       {"returnByValue", true}},
                                      session, until);
@@ -208,6 +219,7 @@ private:
     for (const auto& record : asked_.at("records"))
       if (const auto key = record.value("key", ""); !key.empty() && record.value("by_browser", false))
         captured.insert(key);
+    const auto icons = icon_keys();
     Json missing_urls = Json::array();
     std::ifstream requests(directory_ / "requests");
     for (std::string sign, method, url; requests >> sign >> method >> url;) {
@@ -215,6 +227,8 @@ private:
       const bool is_new = (found ? loaded : missing).insert(replay_key(method, url)).second;
       if (!found && is_new && missing_urls.size() < kMissingTold) missing_urls.push_back(url);
     }
+    // A browser without a window may do without the icon.
+    std::erase_if(captured, [&](const auto& key) { return icons.contains(key) && !loaded.contains(key); });
     auto all = captured;
     all.insert(loaded.begin(), loaded.end());
     all.insert(missing.begin(), missing.end());
@@ -223,6 +237,45 @@ private:
     result["resources"] = captured.empty() ? Json() : Json(static_cast<double>(both) / static_cast<double>(all.size()));
     result["missing"] = missing.size();
     result["missing_urls"] = missing_urls;
+  }
+
+  std::set<std::string> icon_keys() const {
+    auto icons = linked_icons(bytes_of(directory_ / "snapshot/dom/output.html"), url_);
+    if (const auto usual = join_url(url_, "/favicon.ico")) icons.push_back(*usual);
+    std::set<std::string> keys;
+    for (const auto& icon : icons)
+      keys.insert(replay_key("GET", icon));
+    return keys;
+  }
+
+  // A picture that another program made has sides of its own.
+  bool has_own_size() const {
+    const int width = asked_.value("width", 0);
+    return width > 0 && width <= kLargestSide - kScrollBar && asked_.value("height", 0) > 0;
+  }
+  void look_as_captured(int more) const {
+    if (!has_own_size()) return;
+    const int height = asked_.value("height", 0);
+    const auto window =
+        std::to_string(asked_.value("width", 0) + more) + "," + std::to_string(std::min(height, kHighestWindow));
+    ::setenv("BROWSER_RESOLUTION", window.c_str(), 1);
+    ::setenv("SCREENSHOT_RESOLUTION", window.c_str(), 1);
+    ::setenv("SCREENSHOT_MAX_HEIGHT", std::to_string(height).c_str(), 1);
+    ::setenv("SCREENSHOT_FORMAT", "png", 1);
+  }
+  // A picture may be narrower, by the scroll bar, than the window in which the page was laid out for it. The better
+  // of both.
+  Json compare_with_scroll_bar(const Json& without) {
+    const auto picture = directory_ / "snapshot/screenshot/screenshot.png", first = directory_ / "first.png";
+    std::error_code error;
+    fs::rename(picture, first, error);
+    if (error) return without;
+    look_as_captured(kScrollBar);
+    Child([this] { return run_hook("screenshot", url_, take_screenshot); }).wait();
+    auto with = compare_pictures();
+    if (with.is_number() && (!without.is_number() || with > without)) return with;
+    fs::rename(first, picture, error);
+    return without;
   }
 
   const fs::path directory_;

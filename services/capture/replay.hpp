@@ -9,7 +9,8 @@
 
 namespace holdfast::capture {
 
-// replay.json: {url, records (see ReplaySource), picture, dom}; the last two are files of the capture, or empty.
+// replay.json: {url, records (see ReplaySource), picture, dom, width, height}; picture and dom are files of the
+// capture, or empty; width and height: of the picture, if another program made it.
 // result.json: {screenshot, text, resources, missing, missing_urls, problem}; the first three are shares of what is
 // equal, or null.
 int run_replay(const std::filesystem::path& directory);

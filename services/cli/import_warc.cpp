@@ -152,7 +152,7 @@ void WarcImport::read() {
       const auto& page = wacz_.pages[i];
       try { // a page that cannot be kept must not take the records after it
         base::parse_url(page.url);
-        if (splitter_.add_page(page.url, page.date))
+        if (splitter_.add_page(page.url, page.date, page.id))
           listed_.push_back(i);
         else
           problem("pages", page.url + " has no time: \"" + page.date + "\"");

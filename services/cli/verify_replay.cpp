@@ -5,6 +5,7 @@
 #include "lib/base/json_text.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/store/export.hpp"
+#include "services/capture/replay_source.hpp"
 #include "services/cli/temporary_directory.hpp"
 
 #include <boost/asio/co_spawn.hpp>
@@ -25,10 +26,27 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::minutes kLongestReplay{4};
+constexpr int kMostRuns = 4;                             // of an imported page: what was borrowed may ask for more
+constexpr std::int64_t kCandidates = 50;                 // captures of a URL, of all crawls
+constexpr std::string_view kPictureOf = "urn:fullPage:"; // what Browsertrix calls the picture of a page
 
 nlohmann::json read_json(const fs::path& path) {
   std::ifstream file(path);
   return nlohmann::json::parse(file, nullptr, false);
+}
+
+// Width and height of a PNG file; zeros: it is none.
+std::pair<std::uint32_t, std::uint32_t> size_of_png(std::string_view bytes) {
+  using namespace std::string_view_literals;
+  constexpr std::size_t kSizeAt = 16;
+  if (!bytes.starts_with("\x89PNG\r\n\x1a\n"sv) || bytes.size() < kSizeAt + 8) return {0, 0};
+  const auto number = [&](std::size_t at) {
+    std::uint32_t value = 0;
+    for (std::size_t i = 0; i < 4; ++i)
+      value = value << 8 | static_cast<unsigned char>(bytes[at + i]);
+    return value;
+  };
+  return {number(kSizeAt), number(kSizeAt + 4)};
 }
 
 } // namespace
@@ -40,16 +58,22 @@ ReplayCheck::ReplayCheck(Context& context, const archive::Root& root, fs::path p
 std::optional<ReplayCheck::Quality> ReplayCheck::check(const store::SealedFiles& sealed) {
   const TemporaryDirectory scratch("replay");
   files_.clear();
-  const auto wanted = what_to_replay(sealed, scratch.path());
-  if (wanted.is_null()) return std::nullopt;
-  std::ofstream(scratch.path() / "replay.json") << base::json_text(wanted);
-  run(scratch.path());
-  Quality quality{std::nullopt, read_json(scratch.path() / "result.json")};
+  auto wanted = what_to_replay(sealed, scratch.path());
+  if (wanted.replay.is_null()) return std::nullopt;
+  fs::path directory;
+  for (int runs = 1;; ++runs) {
+    directory = scratch.path() / std::to_string(runs);
+    fs::create_directory(directory);
+    std::ofstream(directory / "replay.json") << base::json_text(wanted.replay);
+    run(directory);
+    if (runs == kMostRuns || !borrow(wanted, sealed, directory)) break;
+  }
+  Quality quality{std::nullopt, read_json(directory / "result.json")};
   if (!quality.detail.is_object()) quality.detail = {{"problem", "the replay was ended: it took too long, or crashed"}};
   if (!pictures_.empty()) {
     fs::create_directories(pictures_);
-    const fs::path captured = wanted.value("picture", "");
-    const auto replayed = scratch.path() / "snapshot/screenshot" / captured.filename();
+    const fs::path captured = wanted.replay.value("picture", "");
+    const auto replayed = directory / "snapshot/screenshot" / captured.filename();
     const auto overwrite = fs::copy_options::overwrite_existing;
     for (const auto& [from, what] : {std::pair{captured, "captured"}, std::pair{replayed, "replayed"}})
       if (!captured.empty() && fs::exists(from))
@@ -60,13 +84,13 @@ std::optional<ReplayCheck::Quality> ReplayCheck::check(const store::SealedFiles&
 }
 
 // In a shim, which ends everything that Chromium has started.
-void ReplayCheck::run(const fs::path& scratch) {
+void ReplayCheck::run(const fs::path& directory) {
   process::Command command;
-  command.argv = {process::executable_directory() / "holdfast-capture", "replay", scratch.string()};
+  command.argv = {process::executable_directory() / "holdfast-capture", "replay", directory.string()};
   for (char** variable = environ; *variable != nullptr; ++variable)
     command.environment.emplace_back(*variable);
-  command.directory = scratch;
-  command.stdout_path = command.stderr_path = scratch / "log";
+  command.directory = directory;
+  command.stdout_path = command.stderr_path = directory / "log";
   command.cookie = "HOLDFAST_COOKIE=replay." + base::random_hex32();
   const auto supervised = [&]() -> asio::awaitable<void> {
     const std::shared_ptr<process::Child> child = launcher_->start(command);
@@ -84,48 +108,92 @@ void ReplayCheck::run(const fs::path& scratch) {
   if (failure) std::rethrow_exception(failure);
 }
 
-// replay.json; null: there is no WARC file. What the browser recorded comes before what other plugins fetched.
-nlohmann::json ReplayCheck::what_to_replay(const store::SealedFiles& sealed, const fs::path& scratch) {
+// What the browser recorded comes before what other plugins fetched.
+ReplayCheck::Wanted ReplayCheck::what_to_replay(const store::SealedFiles& sealed, const fs::path& scratch) {
+  Wanted wanted{nullptr, scratch, {}, ""};
   const auto captures = store::captures_of(context_.connection(), {sealed.snapshot_id});
-  const auto originals = store::originals_of(context_.connection(), sealed.snapshot_id);
   const auto by_browser = [&](const store::Capture& capture) {
     return capture.file.starts_with(sealed.directory + "/browser/");
   };
   std::set<std::string> of_browser;
-  for (const auto& capture : captures)
+  for (const auto& capture : captures) {
     if (by_browser(capture)) of_browser.insert(capture.key);
+    if (capture.file.starts_with(sealed.directory + "/warc/records-")) wanted.crawl = capture.crawl_id;
+  }
   // An imported page may hold records that no page before it has claimed: it did not load them.
   auto begin = sealed.created_at.substr(0, std::string_view("2026-01-31 23:59:59").size());
   std::replace(begin.begin(), begin.end(), ' ', 'T');
-  std::map<std::string, std::string> files;
   auto records = nlohmann::json::array();
   for (const auto& capture : captures) {
     if (!by_browser(capture) && of_browser.contains(capture.key)) continue;
-    if (!files.contains(capture.file)) files[capture.file] = local_file(capture.file, scratch);
-    records.push_back({{"key", capture.key},
-                       {"mime", capture.mime},
-                       {"digest", capture.digest},
-                       {"file", files[capture.file]},
-                       {"offset", capture.offset},
-                       {"length", capture.length},
-                       {"by_browser", (of_browser.empty() || by_browser(capture)) && capture.date >= begin}});
+    records.push_back(record_of(wanted, capture));
+    records.back()["by_browser"] = (of_browser.empty() || by_browser(capture)) && capture.date >= begin &&
+                                   !capture.url.starts_with("urn:"); // what was made of the page
   }
-  if (records.empty()) return nullptr;
-  for (const auto& original : originals) { // only their payloads
-    if (!files.contains(original.file)) files[original.file] = local_file(original.file, scratch);
-    records.push_back({{"mime", original.mime},
-                       {"digest", original.digest},
-                       {"file", files[original.file]},
-                       {"offset", original.offset},
-                       {"length", original.length}});
+  if (records.empty()) return wanted;
+  for (const auto& original : store::originals_of(context_.connection(), sealed.snapshot_id)) {
+    records.push_back(record_of(wanted, original));
+    records.back().erase("key"); // only their payloads
   }
   std::string picture;
   for (const char* kind : {"png", "jpg", "webp"})
     if (picture.empty()) picture = local_file(sealed.directory + "/screenshot/screenshot." + kind, scratch);
-  return {{"url", sealed.url},
-          {"records", records},
-          {"picture", picture},
-          {"dom", local_file(sealed.directory + "/dom/output.html", scratch)}};
+  wanted.replay = {{"url", sealed.url},
+                   {"records", records},
+                   {"picture", picture},
+                   {"dom", local_file(sealed.directory + "/dom/output.html", scratch)}};
+  if (picture.empty()) add_picture(wanted, captures);
+  return wanted;
+}
+
+// The picture that is among the records of an imported page.
+void ReplayCheck::add_picture(Wanted& wanted, const std::vector<store::Capture>& captures) {
+  for (const auto& capture : captures) {
+    if (!capture.url.starts_with(kPictureOf) || capture.mime != "image/png") continue;
+    const auto records = nlohmann::json::array({record_of(wanted, capture)});
+    const auto answer = capture::ReplaySource(records, "/dev/null").answer("GET", capture.url);
+    const auto [width, height] = size_of_png(answer ? answer->body : "");
+    if (width == 0) continue;
+    const auto file = wanted.scratch / "screenshot.png";
+    std::ofstream(file, std::ios::binary) << answer->body;
+    wanted.replay["picture"] = file.string();
+    wanted.replay["width"] = width;
+    wanted.replay["height"] = height;
+    return;
+  }
+}
+
+// The browser that archived an imported page had some of it in its cache, from other pages of the crawl. Adds the
+// records of what the page has asked for in vain. False: there are none.
+bool ReplayCheck::borrow(Wanted& wanted, const store::SealedFiles& sealed, const fs::path& directory) {
+  if (wanted.crawl.empty()) return false;
+  std::set<std::string> missing;
+  std::ifstream requests(directory / "requests");
+  for (std::string sign, method, url; requests >> sign >> method >> url;)
+    if (sign == "-") missing.insert(capture::replay_key(method, url));
+  auto& records = wanted.replay["records"];
+  for (const auto& record : records) // found, but damaged
+    missing.erase(record.value("key", ""));
+  bool any = false;
+  for (const auto& key : missing) {
+    const auto found = store::captures_closest(context_.connection(), key, sealed.created_at, kCandidates);
+    const auto one = std::find_if(found.begin(), found.end(), [&](const store::Capture& capture) {
+      return capture.crawl_id == wanted.crawl && capture.mime != "warc/revisit";
+    });
+    if (one == found.end()) continue;
+    records.push_back(record_of(wanted, *one));
+    records.back()["by_browser"] = true;
+    any = true;
+  }
+  return any;
+}
+
+// As ReplaySource reads it.
+nlohmann::json ReplayCheck::record_of(Wanted& wanted, const store::Capture& capture) {
+  auto& file = wanted.files[capture.file];
+  if (file.empty()) file = local_file(capture.file, wanted.scratch);
+  return {{"key", capture.key}, {"mime", capture.mime},     {"digest", capture.digest},
+          {"file", file},       {"offset", capture.offset}, {"length", capture.length}};
 }
 
 // A name for a file of the archive; empty: it is not there. It leads to our open file, because a path into the archive

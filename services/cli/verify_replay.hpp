@@ -5,6 +5,7 @@
 #include "lib/archive/root.hpp"
 #include "lib/base/fd.hpp"
 #include "lib/process/launcher.hpp"
+#include "lib/store/capture.hpp"
 #include "lib/store/verify.hpp"
 #include "services/cli/context.hpp"
 
@@ -12,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,8 +34,17 @@ public:
   std::optional<Quality> check(const store::SealedFiles& sealed);
 
 private:
-  void run(const std::filesystem::path& scratch);
-  nlohmann::json what_to_replay(const store::SealedFiles& sealed, const std::filesystem::path& scratch);
+  struct Wanted {
+    nlohmann::json replay; // replay.json; null: there is no WARC file
+    std::filesystem::path scratch;
+    std::map<std::string, std::string> files; // of the archive: where they are on this machine
+    std::string crawl;                        // of an imported page; else empty
+  };
+  void run(const std::filesystem::path& directory);
+  Wanted what_to_replay(const store::SealedFiles& sealed, const std::filesystem::path& scratch);
+  void add_picture(Wanted& wanted, const std::vector<store::Capture>& captures);
+  bool borrow(Wanted& wanted, const store::SealedFiles& sealed, const std::filesystem::path& directory);
+  nlohmann::json record_of(Wanted& wanted, const store::Capture& capture);
   std::string local_file(const std::string& path, const std::filesystem::path& scratch);
 
   Context& context_;

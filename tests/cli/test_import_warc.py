@@ -1,6 +1,7 @@
 """import warc: WARC and WACZ files that were made elsewhere, whole, damaged and hostile."""
 
 import gzip
+import hashlib
 import io
 import json
 import re
@@ -84,6 +85,24 @@ def wacz(entries, compression=zipfile.ZIP_STORED):
         for name, body in entries.items():
             archive.writestr(name, body)
     return out.getvalue()
+
+
+PIXEL = b"\x89PNG\r\n\x1a\n and some bytes of a picture"
+
+
+def page_list(*pages):
+    """pages.jsonl of a WACZ file: (URL, time, id)."""
+    lines = [{"format": "json-pages-1.0", "id": "pages"}]
+    lines += [{"id": name, "url": url, "ts": date, "title": name} for url, date, name in pages]
+    return "\n".join(map(json.dumps, lines)) + "\n"
+
+
+def revisit(url, date, of, number, body, more=()):
+    """A record that refers to (URL, time), with another digest than SHA-1, as Browsertrix writes it."""
+    digest = f"WARC-Payload-Digest: sha256:{hashlib.sha256(body).hexdigest()}"
+    refers = (f"WARC-Refers-To-Target-URI: {of[0]}", f"WARC-Refers-To-Date: {of[1]}", digest)
+    profile = "WARC-Profile: http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
+    return record("revisit", url, date, http(b"", "image/png"), number, more=(profile, *refers, *more))
 
 
 class ImportWarc(Case):
@@ -237,6 +256,132 @@ class ImportWarc(Case):
         self.assertEqual(home.run("list", "snapshots").records[0]["title"], "Listed")
         self.assertEqual(len(self.rows(home, "select url from holdfast.v_capture")), 4)
         self.assertTrue(home.run("search", "curlew").records)
+
+    def shared(self, home):
+        """The URLs of each page's captures, as "page|capture", without the site."""
+        query = "select s.url, c.url from v_capture c join v_snapshot s on s.id = c.snapshot_id order by 1, 2"
+        return [one.replace("http://old.test/", "") for one in self.rows(home, query)]
+
+    def test_records_of_pages_that_loaded_at_once_name_their_page(self):
+        home, site = self.place(), "http://old.test/"
+        named = {name: (f"WARC-Page-ID: id-{name}",) for name in ("one", "two")}
+        parts = (  # in the order in which they arrived; .png: one that another page loads under this name, too
+            ("two.css", "two", "00.300", http(b"p { color: red }", "text/css")),
+            ("one", "one", "00.100", page("One", "words")),
+            ("frame", "one", "00.150", page("A frame", "words")),
+            ("two", "two", "00.200", page("Two", "words")),
+            ("one.css", "one", "00.900", http(b"p { color: red }", "text/css")),
+            ("frame", "frame", "09.000", page("The frame as a page", "words")),
+        )
+        named["frame"] = ("WARC-Page-ID: id-frame",)
+        records = [
+            record("response", site + name, f"2024-01-01T00:00:{second}Z", block, number, more=named[of])
+            for number, (name, of, second, block) in enumerate(parts)
+        ]
+        made = (
+            ("urn:text:{}two", "01", "text/plain"),
+            ("urn:fullPage:{}one", "02", "image/png"),
+            ("urn:pageinfo:{}frame", "10", "application/json"),
+            ("urn:text:{}one", "20", "text/plain"),
+            ("urn:fullPage:{}one", "30", "image/png"),  # of the second time that the page was archived
+        )
+        made = [
+            record("resource", name.format(site), f"2024-01-01T00:00:{second}.500Z", PIXEL, 50 + number, kind)
+            for number, (name, second, kind) in enumerate(made)
+        ]
+        again = record("response", site + "one", "2024-01-01T00:00:29.000Z", page("One", "again"), 90)
+        dates = {"one": "00.100", "two": "00.200", "frame": "09.000"}
+        files = {
+            "archive/rec.warc.gz": members(*records, again),
+            "archive/screenshots.warc.gz": members(*made),
+            "pages/pages.jsonl": page_list((site + "one", "2024-01-01T00:00:00.100Z", "id-one")),
+            "pages/extraPages.jsonl": page_list(
+                *((site + name, f"2024-01-01T00:00:{dates[name]}Z", f"id-{name}") for name in ("two", "frame")),
+                (site + "one", "2024-01-01T00:00:29.000Z", "id-again"),
+            ),
+        }
+        done = home.run("import", "warc", self.file(home, "btx.wacz", wacz(files)))
+        self.assertEqual((done.code, done.records[-1]["imported"]), (0, 4), str(done))
+        query = "select s.title, c.url from v_capture c join v_snapshot s on s.id = c.snapshot_id order by 1, 2"
+        self.assertEqual(
+            [one.replace(site, "").replace("id-", "") for one in self.rows(home, query)],
+            [
+                "again|one",
+                "again|urn:fullPage:one",
+                "frame|frame",
+                "frame|urn:pageinfo:frame",
+                "one|frame",
+                "one|one",
+                "one|one.css",
+                "one|urn:fullPage:one",
+                "one|urn:text:one",
+                "two|two",
+                "two|two.css",
+                "two|urn:text:two",
+            ],
+        )
+
+    def test_fractions_of_a_second_tell_pages_apart(self):
+        parts = (("one", "00.100"), ("one.css", "00.200"), ("two.css", "00.700"), ("two", "00.600"))
+        records = [
+            record("response", f"http://old.test/{name}", f"2024-01-01T00:00:{second}Z", page(name, "words"), number)
+            for number, (name, second) in enumerate(parts)
+        ]
+        listed = [(f"http://old.test/{name}", f"2024-01-01T00:00:{second}Z", "") for name, second in parts]
+        pages = page_list(listed[0], listed[3])
+        for name, more in (("all", ()), ("not all", (record("warcinfo", "", "2024-01-01T00:00:00Z", b"", 9),))):
+            with self.subTest(name):
+                home = self.place()
+                files = {"archive/a.warc.gz": members(*more, *records), "pages/pages.jsonl": pages}
+                self.assertEqual(home.run("import", "warc", self.file(home, "a.wacz", wacz(files))).code, 0)
+                # Whole seconds say nothing here: what stands before the document of the second is of the first.
+                owner = "two" if name == "all" else "one"
+                self.assertEqual(
+                    sorted(self.shared(home)), sorted(["one|one", "one|one.css", f"{owner}|two.css", "two|two"])
+                )
+
+    def test_a_revisit_record_may_refer_to_another_url(self):
+        home, site, date = self.place(), "http://old.test/", "2024-01-01T00:00:0{}Z"
+        digest = f"WARC-Payload-Digest: sha256:{hashlib.sha256(PIXEL).hexdigest()}"
+        first = (site + "a.png", date.format(1))
+        records = [
+            record("response", site + "one", date.format(0), page("One", "words"), 1),
+            record("response", *first, http(PIXEL, "image/png"), 2, more=(digest,)),
+            record("response", site + "two", date.format(4), page("Two", "words"), 3),
+            revisit(site + "b.png", date.format(5), first, 4, PIXEL),
+        ]
+        path = self.file(home, "two.warc.gz", members(*records))
+        self.assertEqual(home.run("import", "warc", path).code, 0)
+        self.assertEqual(self.shared(home), ["one|a.png", "one|one", "two|b.png", "two|two"])
+        refers = "select url, refers_to from v_capture where mime = 'warc/revisit'"
+        self.assertEqual(self.rows(home, refers), [f"{site}b.png|test,old)/a.png"])
+        self.check_whole(home)
+        ids = {one["url"]: one["id"] for one in home.run("list", "snapshots").records}
+        done = home.run("export", ids[site + "two"], "-o", home.path / "two.wacz")
+        self.assertEqual(done.code, 0, str(done))
+        with zipfile.ZipFile(home.path / "two.wacz") as archive:
+            held = b"".join(gzip.decompress(archive.read(one)) for one in archive.namelist() if "/originals-" in one)
+        self.assertIn(PIXEL, held)
+        self.assertEqual(home.run("remove", "--yes", ids[site + "one"]).code, 0)
+        self.assertEqual(self.shared(home), ["two|b.png", "two|two"])
+        kept = "select count(*) from v_capture where file like 'kept/%' and url like '%/a.png'"
+        self.assertEqual(self.rows(home, kept), ["1"])
+        self.check_whole(home)
+        other = self.place()
+        self.assertEqual(other.run("import", "warc", home.path / "two.wacz").code, 0)
+        self.check_whole(other)
+        self.assertEqual(home.run("remove", "--yes", ids[site + "two"]).code, 0)
+        self.assertEqual(self.rows(home, "select count(*) from v_capture"), ["0"])
+        # Without its original, the record is told.
+        path = self.file(home, "alone.warc.gz", members(*records[2:]))
+        self.assertEqual(home.run("import", "warc", path).code, 0)
+        told = home.run("verify", "--all")
+        self.assertEqual([one["kind"] for one in told.records if one["type"] == "Defect"], ["no original"], str(told))
+
+    def check_whole(self, home):
+        verified = home.run("verify", "--all")
+        self.assertEqual(verified.code, 0, str(verified))
+        self.assertEqual(self.rows(home, "select * from holdfast.check_invariants()"), [])
 
     def many(self, home, count):
         """A file with so many pages."""

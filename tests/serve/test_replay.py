@@ -2,6 +2,7 @@
 
 import contextlib
 import gzip
+import hashlib
 import http.client
 import http.server
 import json
@@ -9,6 +10,7 @@ import os
 import re
 import shutil
 import socket
+import struct
 import subprocess
 import sys
 import tarfile
@@ -16,6 +18,7 @@ import tempfile
 import threading
 import unittest
 import zipfile
+import zlib
 from pathlib import Path
 from urllib.parse import quote
 
@@ -51,6 +54,16 @@ def wabac():
                 (Path(place) / "wabac.js").write_bytes(package.extractfile("package/dist/sw.js").read())
             (Path(place) / "wabac.js").rename(TOOLS / "wabac.js")
     return TOOLS / "wabac.js"
+
+
+def png_of(width, height, colours, rows):
+    """A PNG file: `colours` 6 is RGBA; each of the rows begins with its filter, 0."""
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = struct.pack(">IIBBBBB", width, height, 8, colours, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
 class RangesOfFiles(http.server.BaseHTTPRequestHandler):
@@ -603,6 +616,57 @@ class Replay(Case):
         self.assertEqual(told.code, 0, str(told))
         replay = next(one for one in told.records if one["type"] == "Replay")
         self.assertEqual((replay["resources"], replay["missing"], replay["problem"]), (1, 0, ""), replay)
+
+    def test_an_imported_page_replays_with_what_its_browser_had_in_the_cache(self):
+        """As Browsertrix leaves it: the style sheet is a record of the first page alone; a picture is a revisit record
+        of another URL; the pictures of the pages have no background. The first was laid out for a window with a scroll
+        bar, the second page is shorter than its window."""
+        home, site, width = self.place(), "http://cached.test/", 800
+        html = (
+            b"<!doctype html><title>T</title><link rel=stylesheet href=a.css><link rel=icon href=i.svg><img src=%s.svg>"
+        )
+        style = (
+            b"body { margin: 0; height: 1000px; background: none } img { position: absolute; left: 50%; top: 900px }"
+        )
+        short = b"<style>body { height: 300px } img { top: 200px }</style>"
+        svg = b"<svg xmlns='http://www.w3.org/2000/svg' width='99' height='60'><rect width='99' height='60' fill='#00f'/></svg>"
+        icon = svg.replace(b"#00f", b"#f00")
+
+        def whole(body, kind):
+            return {"block": http_response(body, kind), "digest": hashlib.sha256(body).hexdigest()}
+
+        parts = (
+            ("response", "one", 0, whole(html % b"one", "text/html")),
+            ("response", "a.css", 1, whole(style, "text/css")),
+            ("response", "one.svg", 1, whole(svg, "image/svg+xml")),
+            ("response", "two", 4, whole(html % b"two" + short, "text/html")),
+            ("revisit", "two.svg", 5, {**whole(svg, "image/svg+xml"), "block": http_response(b"", "image/svg+xml")}),
+            ("response", "i.svg", 5, whole(icon, "image/svg+xml")),
+        )
+        records = []
+        for number, (kind, name, second, made) in enumerate(parts):
+            more = [f"WARC-Payload-Digest: sha256:{made['digest']}"]
+            if kind == "revisit":
+                more += [f"WARC-Refers-To-Target-URI: {site}one.svg", "WARC-Refers-To-Date: 2024-01-01T00:00:01Z"]
+            date = f"2024-01-01T00:00:0{second}Z"
+            records.append(record(kind, site + name, date, made["block"], number, more=more))
+        # RGBA: a blue box in the middle of the window, and nothing else
+        box, empty = b"\0\0\xff\xff", bytes(4)
+        for number, (name, seen, height, top) in enumerate((("one", width - 15, 1000, 900), ("two", width, 1020, 200))):
+            row = empty * (width // 2) + box * 99 + empty * (seen - width // 2 - 99)
+            rows = [b"\0" + (row if top <= y < top + 60 else empty * seen) for y in range(height)]
+            picture = png_of(seen, height, 6, b"".join(rows))
+            url, date = f"urn:fullPage:{site}{name}", f"2024-01-01T00:00:0{2 + 4 * number}Z"
+            records.append(record("resource", url, date, picture, 50 + number, "image/png"))
+        (home.path / "cached.warc.gz").write_bytes(members(*records))
+        self.assertEqual(home.run("import", "warc", home.path / "cached.warc.gz").code, 0)
+        told = home.run("verify", "--all", "--replay", "--pictures", home.path, env={"CHROME_SANDBOX": "false"})
+        self.assertEqual(told.code, 0, str(told))
+        replays = [one for one in told.records if one["type"] == "Replay"]
+        for one in replays:
+            print(f"\n{one}", file=sys.stderr)
+        shown = [[one[name] for name in ("url", "screenshot", "resources", "missing", "problem")] for one in replays]
+        self.assertEqual(shown, [[f"{site}{name}", 1, 1, 0, ""] for name in ("one", "two")])
 
     def test_what_browsers_do_not_show_replays_if_it_is_sent(self):
         home = self.place()

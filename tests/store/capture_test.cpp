@@ -197,6 +197,26 @@ TEST_CASE("a payload that another snapshot holds too is not kept twice") {
   CHECK(store::revisits_broken(stage.connection, third.lease.snapshot_id).size() == 1);
 }
 
+TEST_CASE("a revisit record may refer to a record of another URL") {
+  Stage stage;
+  const auto worker = stage.worker();
+  const auto first = crawl_with(stage, worker, "text/html");
+  auto second = crawl_with(stage, worker, "warc/revisit");
+  const std::string key = "\"url_key\": \"test,site)/1\"";
+  second.captures.replace(second.captures.find(key), key.size(),
+                          R"("url_key": "test,site)/2", "refers_to": "test,site)/1")");
+  stage.finish(worker, second);
+  CHECK(store::revisits_broken(stage.connection, second.lease.snapshot_id).size() == 1);
+  stage.finish(worker, first);
+  CHECK(store::revisits_broken(stage.connection, second.lease.snapshot_id).empty());
+  CHECK(store::captures_of(stage.connection, {second.lease.snapshot_id}).at(0).refers_to == "test,site)/1");
+  CHECK(store::originals_of(stage.connection, second.lease.snapshot_id).at(0).snapshot_id == first.lease.snapshot_id);
+  remove_crawl(stage, first);
+  CHECK(store::originals_of(stage.connection, second.lease.snapshot_id).at(0).snapshot_id == first.lease.snapshot_id);
+  remove_crawl(stage, second);
+  CHECK(stage.value("select count(*) from holdfast.v_capture") == "0");
+}
+
 TEST_CASE("a page that refers to what was removed meanwhile is refused") {
   Stage stage;
   const auto worker = stage.worker();

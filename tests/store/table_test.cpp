@@ -240,6 +240,7 @@ std::vector<BadRow> bad_rows() {
       {"capture_status", capture("status", "99")},
       {"capture_mime", capture("mime", "'text/html; charset=utf-8'")},
       {"capture_digest", capture("digest", "''")},
+      {"capture_refers_to", capture("refers_to", "'test,site)/2'")},
       {"kept_capture_pkey", kept_twice},
       {"replay_quality_pkey", quality("missing", "0", 2)},
       {"replay_quality_sealed", quality("missing", "0")},
