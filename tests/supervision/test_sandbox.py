@@ -3,6 +3,8 @@ as in a container of Docker. Each attack says in its own output what it got."""
 
 import ctypes
 import os
+import shutil
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -90,8 +92,9 @@ class Sandbox(WorkerCase):
 
     def attack(self, plain, level="full"):
         home = self.place_at(plain, level)
-        outside = home.path / "outside"
-        outside.mkdir()
+        # Hidden from none, and open to all: what protects it is that it is read-only.
+        outside = Path(tempfile.mkdtemp(prefix="holdfast-outside-", dir=home.path.parent))
+        self.addCleanup(shutil.rmtree, outside)
         (outside / "precious").write_text("as it was\n")
         secret, password = home.path / "secret", home.path / "password"
         for path in (secret, password):
@@ -99,7 +102,7 @@ class Sandbox(WorkerCase):
         config = home.path / "holdfast.yaml"
         config.write_text("# hunter2\n")
         for path in (outside, outside / "precious", secret, password, config):
-            path.chmod(0o755 if path.is_dir() else 0o600 if path.parent == outside else 0o644)
+            path.chmod(0o777 if path.is_dir() else 0o600 if path.parent == outside else 0o644)
             if home.identity:
                 os.chown(path, home.identity["user"], home.identity["group"])
         home.environment["HOLDFAST_WEBHOOKS_SECRET_FILE"] = str(secret)
