@@ -169,7 +169,9 @@ public:
       return versions_.output_of(std::move(argv));
     };
     const bool apt = std::find(available_.begin(), available_.end(), "apt-get") != available_.end();
-    for (const auto& need : font_needs(run)) {
+    // Without the programs of fontconfig it cannot be said which fonts are there.
+    for (const auto& need :
+         locate("fc-list") ? font_needs(run) : std::vector<FontNeed>{{"fc-list", "fontconfig", ""}}) {
       Finding finding{"fonts", need.what, need.found.empty() ? "missing" : "found", need.found, "", "", ""};
       const hooks::Installation installation{"apt-get", {need.package}};
       if (need.found.empty()) {

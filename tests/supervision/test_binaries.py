@@ -227,6 +227,16 @@ class Programs(WorkerCase):
         self.assertIn("fonts-noto-cjk", needs["font for Chinese"]["install"])
         self.assertIn("fonts-noto-color-emoji", needs["font for emoji"]["install"])
 
+    def test_doctor_without_fontconfig(self):
+        """Which fonts are there is not known then."""
+        home = self.worker_place(BINARIES_PATH="tools")
+        self.plugin(home, "browser", {"required_binaries": [{"name": "chromium", "binproviders": "env"}]})
+        for name in ("chromium", "bash", "sh"):
+            program(home.path / "tools" / name, "#!/bin/sh\necho Chromium 140.0.1\n")
+        home.environment["PATH"] = str(home.path / "tools")
+        fonts = [record for record in home.run("doctor").records if record.get("plugin") == "fonts"]
+        self.assertEqual([(font["binary"], font["state"]) for font in fonts], [("fc-list", "missing")])
+
     def test_options(self):
         home = self.worker_place()
         self.plugin(
