@@ -378,6 +378,34 @@ class ImportWarc(Case):
         told = home.run("verify", "--all")
         self.assertEqual([one["kind"] for one in told.records if one["type"] == "Defect"], ["no original"], str(told))
 
+    def test_a_page_is_exported_with_what_its_browser_had_in_the_cache(self):
+        site, date = "http://old.test/", "2024-01-01T00:00:0{}Z"
+        style = b"p { color: red }"
+        noted = json.dumps({"urls": {site + name: {"status": 200} for name in ("two", "a.css", "none.css")}}).encode()
+        records = [
+            record("response", site + "one", date.format(0), page("One", "words"), 1),
+            record("response", site + "a.css", date.format(1), http(style, "text/css"), 2),
+            record("response", site + "b.css", date.format(1), http(style + b" ", "text/css"), 3),
+            record("response", site + "two", date.format(4), page("Two", "words"), 4),
+            record("resource", f"urn:pageinfo:{site}two", date.format(5), noted, 5, "application/json"),
+            record("resource", f"urn:pageinfo:{site}two", date.format(6), b"[", 6, "application/json"),
+        ]
+        for name, taken in (("noted", records[:5]), ("damaged", (*records[:4], records[5]))):
+            with self.subTest(name):
+                home = self.place()
+                path = self.file(home, name + ".warc.gz", members(*taken))
+                done = home.run("import", "warc", path)
+                self.assertEqual((done.code, done.records[-1]["imported"]), (0, 2), str(done))
+                crawl = home.run("list", "crawls").records[0]["id"]
+                two = home.run("list", "snapshots", "--crawl", crawl, "--url", "two").records[0]["id"]
+                for chosen, extra in ((two, ["a.css"] if name == "noted" else []), (crawl, [])):
+                    done = home.run("export", chosen, "--format", "warc", "-o", home.path / chosen)
+                    self.assertEqual(done.code, 0, str(done))
+                    lines = (home.path / chosen / "index.cdxj").read_text().splitlines()
+                    captures = [json.loads(line.split(" ", 2)[2]) for line in lines]
+                    added = [one["url"] for one in captures if one["filename"].startswith("originals-")]
+                    self.assertEqual(added, [site + name for name in extra])
+
     def check_whole(self, home):
         verified = home.run("verify", "--all")
         self.assertEqual(verified.code, 0, str(verified))
