@@ -54,7 +54,7 @@ bool Splitter::add_page(const std::string& url, const std::string& date, const s
   if (whole.empty()) return false;
   exact_ = exact_ && has_fraction(date);
   by_key_.emplace(url_key(url), static_cast<std::uint32_t>(pages_.size()));
-  if (!id.empty()) by_id_.emplace(id, static_cast<std::uint32_t>(pages_.size()));
+  if (!id.empty()) page_of_id_[number_of_id(id)] = static_cast<std::uint32_t>(pages_.size());
   begins_.push_back(number_of(date));
   pages_.push_back({url, whole, pages_.size(), false, 0, "", 0, 0});
   return true;
@@ -123,13 +123,23 @@ void Splitter::end_group() {
   if (!open_) return;
   auto& open = *open_;
   by_browser_ = by_browser_ || !open.destination.empty();
-  if (const auto named = by_id_.find(open.page_id); named != by_id_.end()) open.group.page = named->second;
+  if (!open.page_id.empty()) open.group.id = number_of_id(open.page_id);
+  if (listed_ && open.group.id != kNone) open.group.page = page_of_id_[open.group.id];
   if (const auto about = page_named_by(open.response.url); !about.empty())
     about_.emplace_back(groups_.size(), url_key(about));
   else if (open.response.found)
     claim(open);
+  const bool is_page = listed_ ? open.group.page != kNone : open.destination == "document";
+  if (is_page && open.group.id != kNone && page_of_id_[open.group.id] == kNone)
+    page_of_id_[open.group.id] = open.group.page;
   groups_.push_back(open.group);
   open_.reset();
+}
+
+std::uint32_t Splitter::number_of_id(const std::string& id) {
+  const auto [known, is_new] = ids_.emplace(id, static_cast<std::uint32_t>(page_of_id_.size()));
+  if (is_new) page_of_id_.push_back(kNone);
+  return known->second;
 }
 
 // Gives the group to the page whose response it has, or makes it a page.
@@ -190,10 +200,17 @@ void Splitter::drop_frames() {
   }
   for (auto& group : groups_)
     if (group.page != kNone) group.page = number[group.page];
+  for (auto& page : page_of_id_)
+    if (page != kNone) page = number[page];
   pages_ = std::move(kept);
   begins_ = std::move(begins);
   for (std::uint32_t i = 0; i < pages_.size(); ++i)
     by_key_.emplace(url_key(pages_[i].url), i);
+}
+
+void Splitter::place_by_id() {
+  for (auto& group : groups_)
+    if (group.page == kNone && group.id != kNone) group.page = page_of_id_[group.id];
 }
 
 // A picture of a page was made after the page had begun, and before the same URL was archived again.
@@ -220,6 +237,7 @@ void Splitter::finish() {
     for (auto& group : groups_)
       group.time -= group.time % kSecond;
   }
+  place_by_id();
   place_by_url();
   place_by_time();
   order_.resize(groups_.size());

@@ -41,9 +41,9 @@ public:
 
 private:
   static constexpr std::uint32_t kNone = UINT32_MAX;
-  struct Group { // records that are neighbours and belong together
-    std::uint32_t file{0}, page{kNone};
-    std::uint64_t offset{0}, length{0}, time{0}; // time: see number_of() in the source
+  struct Group {                                   // records that are neighbours and belong together
+    std::uint32_t file{0}, page{kNone}, id{kNone}; // id: its number in page_of_id_
+    std::uint64_t offset{0}, length{0}, time{0};   // time: see number_of() in the source
   };
   struct Open { // the group that is being read
     Group group;
@@ -56,8 +56,10 @@ private:
   void take_response(Reader& reader, const Record& record, Open& open);
   void end_group();
   void claim(Open& open);
+  std::uint32_t number_of_id(const std::string& id);
   void found(std::uint32_t page, const Open& open);
   void drop_frames();
+  void place_by_id();
   void place_by_url();
   void place_by_time();
 
@@ -67,7 +69,8 @@ private:
   std::vector<std::uint64_t> begins_; // of each page
   std::vector<bool> is_document_;     // of each page that was found, whether its request said so
   std::multimap<std::string, std::uint32_t> by_key_;
-  std::map<std::string, std::uint32_t> by_id_;
+  std::map<std::string, std::uint32_t> ids_;               // WARC-Page-ID: its number
+  std::vector<std::uint32_t> page_of_id_;                  // as the list says, or the page's own response
   std::vector<std::pair<std::size_t, std::string>> about_; // groups that a page's URL names: their number, its key
   std::vector<Group> groups_;
   std::vector<std::uint32_t> order_; // groups, by page

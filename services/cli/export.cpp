@@ -17,6 +17,7 @@
 #include "services/cli/export_files.hpp"
 #include "services/cli/export_output.hpp"
 #include "services/cli/input.hpp"
+#include "services/cli/page_info.hpp"
 #include "services/cli/presence.hpp"
 #include "services/cli/times.hpp"
 #include "services/cli/verbs.hpp"
@@ -229,8 +230,9 @@ void append_range(int from, const warc::Capture& record, int to) {
   }
 }
 
-// Records of snapshots that are not exported, to which revisit records of exported ones refer. They follow in WARC
-// files of their own. What is noted is sorted outside of memory: by snapshot, then those of a file together.
+// Records of snapshots that are not exported, to which revisit records of exported ones refer, or which a browser had
+// in its cache. They follow in WARC files of their own. What is noted is sorted outside of memory: by snapshot, then
+// those of a file together.
 class Originals {
 public:
   void exported(const std::string& snapshot) { lines_.add(snapshot); }
@@ -339,6 +341,8 @@ Exported export_all(pg::Connection& connection, const archive::Root& root, const
       if (std::any_of(first, last, [](const auto& capture) { return capture.mime == "warc/revisit"; }))
         for (const auto& original : store::originals_of(connection, snapshot.id))
           originals.wanted(original);
+      for (const auto& lent : captures_from_cache(connection, root, {first, last}))
+        originals.wanted(lent);
       show_progress(told, false);
     }
     if (static_cast<std::int64_t>(batch.size()) < kSnapshotsAtOnce) break;

@@ -6,6 +6,7 @@
 #include "lib/base/uuid.hpp"
 #include "lib/store/export.hpp"
 #include "services/capture/replay_source.hpp"
+#include "services/cli/page_info.hpp"
 #include "services/cli/temporary_directory.hpp"
 
 #include <boost/asio/co_spawn.hpp>
@@ -27,7 +28,6 @@ namespace fs = std::filesystem;
 
 constexpr std::chrono::minutes kLongestReplay{4};
 constexpr int kMostRuns = 4;                             // of an imported page: what was borrowed may ask for more
-constexpr std::int64_t kCandidates = 50;                 // captures of a URL, of all crawls
 constexpr std::string_view kPictureOf = "urn:fullPage:"; // what Browsertrix calls the picture of a page
 
 nlohmann::json read_json(const fs::path& path) {
@@ -176,11 +176,8 @@ bool ReplayCheck::borrow(Wanted& wanted, const store::SealedFiles& sealed, const
     missing.erase(record.value("key", ""));
   bool any = false;
   for (const auto& key : missing) {
-    const auto found = store::captures_closest(context_.connection(), key, sealed.created_at, kCandidates);
-    const auto one = std::find_if(found.begin(), found.end(), [&](const store::Capture& capture) {
-      return capture.crawl_id == wanted.crawl && capture.mime != "warc/revisit";
-    });
-    if (one == found.end()) continue;
+    const auto one = capture_in_crawl(context_.connection(), wanted.crawl, key, sealed.created_at);
+    if (!one) continue;
     records.push_back(record_of(wanted, *one));
     records.back()["by_browser"] = true;
     any = true;
