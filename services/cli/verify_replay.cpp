@@ -131,6 +131,11 @@ ReplayCheck::Wanted ReplayCheck::what_to_replay(const store::SealedFiles& sealed
                                    !capture.url.starts_with("urn:"); // what was made of the page
   }
   if (records.empty()) return wanted;
+  if (!wanted.crawl.empty())
+    for (const auto& lent : captures_from_cache(context_.connection(), root_, captures)) {
+      records.push_back(record_of(wanted, lent));
+      records.back()["by_browser"] = true;
+    }
   for (const auto& original : store::originals_of(context_.connection(), sealed.snapshot_id)) {
     records.push_back(record_of(wanted, original));
     records.back().erase("key"); // only their payloads
