@@ -37,7 +37,7 @@ std::string noise(std::uint32_t seed) {
 const std::string kBody = noise(1);
 
 std::string sha1(const std::string& bytes) {
-  warc::Digest digest(warc::Digest::Kind::sha1);
+  warc::Digest digest;
   digest.add(bytes);
   return "sha1:" + warc::base32(digest.finish());
 }
