@@ -1,5 +1,6 @@
 #include "lib/archive/attempt.hpp"
 
+#include "lib/archive/bucket.hpp"
 #include "lib/archive/file_work.hpp"
 #include "lib/archive/media_type.hpp"
 #include "lib/archive/tidy.hpp"
@@ -43,10 +44,30 @@ Fd open_output(int top, const TreeEntry& entry, struct stat& status) {
   return fd;
 }
 
+Trace::mapped_type trace_of(const struct stat& status) {
+  return {static_cast<std::int64_t>(status.st_ino),         static_cast<std::int64_t>(status.st_size),
+          static_cast<std::int64_t>(status.st_mtim.tv_sec), static_cast<std::int64_t>(status.st_mtim.tv_nsec),
+          static_cast<std::int64_t>(status.st_ctim.tv_sec), static_cast<std::int64_t>(status.st_ctim.tv_nsec)};
+}
+
+Trace::mapped_type trace_of(const TreeEntry& entry) {
+  struct stat status {};
+  ::fstatat(entry.directory, entry.name.c_str(), &status, AT_SYMLINK_NOFOLLOW);
+  return trace_of(status);
+}
+
 } // namespace
 
-std::vector<std::string> tidy(const std::filesystem::path& attempt, Cancelled cancelled) {
-  return tidy_tree(open_own_directory(attempt).get(), attempt, 0, cancelled).lost;
+std::vector<std::string> tidy(const Root& root, const std::filesystem::path& attempt,
+                              const std::filesystem::path& snapshot_directory, std::int64_t fence,
+                              Cancelled cancelled) {
+  const Fd top = open_own_directory(attempt);
+  auto lost = tidy_tree(top.get(), attempt, 0, cancelled).lost;
+  if (root.bucket() != nullptr) {
+    const auto key = (snapshot_directory / ("a" + std::to_string(fence))).native();
+    shorten_paths(top.get(), attempt, root.bucket()->location().prefix.size() + key.size() + 1);
+  }
+  return lost;
 }
 
 ScanReport scan_outputs(const std::filesystem::path& directory, const ScanLimits& limits) {
@@ -59,6 +80,7 @@ ScanReport scan_outputs(const std::filesystem::path& directory, const ScanLimits
     if (entry.depth == 0 && is_runner_file(entry.name)) return;
     struct stat status {};
     const Fd fd = open_output(top.get(), entry, status);
+    report.trace[entry.path] = entry.type == S_IFREG && fd ? trace_of(status) : trace_of(entry);
     if (!fd) return; // a link to a directory, or gone
     if (report.files.size() >= limits.files) {
       ++report.skipped;
@@ -147,12 +169,7 @@ Trace trace_outputs(const std::filesystem::path& directory) {
     const Fd top = open_own_directory(directory);
     walk_tree(top.get(), directory, [&](const TreeEntry& entry) {
       if (entry.depth == 0 && is_runner_file(entry.name)) return;
-      struct stat status {};
-      ::fstatat(entry.directory, entry.name.c_str(), &status, AT_SYMLINK_NOFOLLOW);
-      trace[entry.path] = {
-          static_cast<std::int64_t>(status.st_ino),         static_cast<std::int64_t>(status.st_size),
-          static_cast<std::int64_t>(status.st_mtim.tv_sec), static_cast<std::int64_t>(status.st_mtim.tv_nsec),
-          static_cast<std::int64_t>(status.st_ctim.tv_sec), static_cast<std::int64_t>(status.st_ctim.tv_nsec)};
+      trace[entry.path] = trace_of(entry);
     });
   } catch (const base::Error&) {
     static std::atomic<std::int64_t> unique{0};

@@ -2,7 +2,6 @@
 // One attempt at a snapshot on disk: scanned, described, published. Blocking file work;
 // used by the "files" thread. Hostile input: file names and contents come from hooks.
 
-#include "lib/archive/captures.hpp"
 #include "lib/archive/root.hpp"
 
 #include <nlohmann/json_fwd.hpp>
@@ -33,8 +32,14 @@ struct ScanLimits {
   const std::atomic<bool>* cancelled{nullptr}; // once true, the scan ends with Error(temporary)
 };
 
+// What a directory holds, cheaply: inode, size and times of every file, the runner's left out. While it stays the same
+// nothing of it was changed; a directory that cannot be read, or is none, is like no other.
+using Trace = std::map<std::string, std::array<std::int64_t, 6>>;
+Trace trace_outputs(const std::filesystem::path& directory);
+
 struct ScanReport {
   std::vector<OutputFile> files; // sorted by path; runner files left out
+  Trace trace;                   // of the directory as it was scanned
   std::uint64_t bytes{0};
   std::size_t skipped{0};        // beyond the limit, sockets, devices
   std::vector<std::string> lost; // paths that are too long or too deep: removed
@@ -48,9 +53,12 @@ struct ScanReport {
 // 3000 bytes there, is removed and named.
 ScanReport scan_outputs(const std::filesystem::path& directory, const ScanLimits& limits = {});
 
-// Does the same to a whole attempt, for what lies outside of the plugins' directories. Returns what is removed because
-// its path is too long or too deep.
-std::vector<std::string> tidy(const std::filesystem::path& attempt, const std::atomic<bool>* cancelled = nullptr);
+// Makes a whole attempt one that may be published, once its hooks have all ended: as above, also outside of the
+// plugins' directories, and with paths that fit into the keys of a bucket. Returns what is removed because its path is
+// too long or too deep.
+std::vector<std::string> tidy(const Root& root, const std::filesystem::path& attempt,
+                              const std::filesystem::path& snapshot_directory, std::int64_t fence,
+                              const std::atomic<bool>* cancelled = nullptr);
 
 // What lies below one name in an attempt's directory, measured without reading any file. A file with several names
 // counts for each, since each gets a body of its own.
@@ -69,11 +77,6 @@ void drop_outputs(const std::filesystem::path& directory);
 void remove_attempt(const std::filesystem::path& attempt);
 // Removes a directory of the worker's own, also what hooks have locked in it. A missing one is fine.
 void remove_directory(const std::filesystem::path& directory);
-
-// What a directory holds, cheaply: inode, size and times of every file, the runner's left out. While it stays the same
-// nothing of it was changed; a directory that cannot be read, or is none, is like no other.
-using Trace = std::map<std::string, std::array<std::int64_t, 6>>;
-Trace trace_outputs(const std::filesystem::path& directory);
 
 // One card of the page.
 struct ResultView {
@@ -136,18 +139,15 @@ struct Published {
   std::string manifest_sha256;     // of manifest-sha256.txt
   std::uint64_t bytes{0};
   std::size_t files{0};
-  std::vector<std::string> lost; // paths in the attempt that are too long or too deep: removed
-  Captures captures;             // the index of its WARC files
 };
 
 // Writes index.jsonl, index.html and manifest-sha256.txt (every file of the attempt but the manifest itself, checkable
-// with `sha256sum -c`) into `attempt`, makes everything durable and moves it to <root>/<snapshot_directory>/a<fence>:
-// rename on the same file system, else copy to a temporary name beside the target, fsync, rename. An a<fence> that
-// exists already is of this very attempt (fences are unique): it is replaced. Throws Error(cannot_create) on a full
-// disk with nothing half-written under the final name; `attempt` is then still there. Holes of files are kept.
-// `cancelled`: once true, it ends with Error(temporary), in the same way.
-// Bodies::shared: files may be hard links to files outside. They stay that, and keep their modes. The caller has made
-// the tree, and it is tidy.
+// with `sha256sum -c`) into `attempt`, which is tidy, makes everything durable and moves it to
+// <root>/<snapshot_directory>/a<fence>: rename on the same file system, else copy to a temporary name beside the
+// target, fsync, rename. An a<fence> that exists already is of this very attempt (fences are unique): it is replaced.
+// Throws Error(cannot_create) on a full disk with nothing half-written under the final name; `attempt` is then still
+// there. Holes of files are kept. `cancelled`: once true, it ends with Error(temporary), in the same way.
+// Bodies::shared: files may be hard links to files outside. They stay that, and keep their modes.
 enum class Bodies { own, shared };
 Published publish(const Root& root, const std::filesystem::path& attempt,
                   const std::filesystem::path& snapshot_directory, const SnapshotView& view,

@@ -128,7 +128,7 @@ void shorten_paths(int attempt, const std::filesystem::path& where, std::size_t 
 
 void publish_to_bucket(s3::Client& bucket, int attempt, const std::filesystem::path& where,
                        const std::string& directory, std::uint64_t bytes,
-                       const std::unordered_map<std::string, std::string>& digests) {
+                       const std::map<std::string, std::string>& digests) {
   const std::string top = directory + "/";
   // Of an earlier try of ours, which broke off: the fence is ours alone. Its manifest goes first, so that what is being
   // replaced does not count meanwhile.
@@ -136,7 +136,6 @@ void publish_to_bucket(s3::Client& bucket, int attempt, const std::filesystem::p
   if (!earlier.objects.empty()) remove_from_bucket(bucket, directory);
 
   std::vector<std::pair<std::string, std::string>> files(digests.begin(), digests.end());
-  std::sort(files.begin(), files.end());
   const auto manifest =
       std::find_if(files.begin(), files.end(), [](const auto& file) { return file.first == kManifestName; });
   if (manifest == files.end()) throw Error(ErrorClass::bug, "an attempt without a manifest");

@@ -8,9 +8,9 @@
 #include "lib/s3/client.hpp"
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 namespace holdfast::archive {
@@ -25,7 +25,7 @@ void shorten_paths(int attempt, const std::filesystem::path& where, std::size_t 
 // Error(unavailable) when that takes far longer than so many files with so many bytes should.
 void publish_to_bucket(s3::Client& bucket, int attempt, const std::filesystem::path& where,
                        const std::string& directory, std::uint64_t bytes,
-                       const std::unordered_map<std::string, std::string>& digests);
+                       const std::map<std::string, std::string>& digests);
 
 std::vector<Defect> verify_bucket_attempt(s3::Client& bucket, const std::string& directory,
                                           const std::string& manifest_sha256);

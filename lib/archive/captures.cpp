@@ -30,7 +30,7 @@ public:
 
   void read(int file, const std::string& path) {
     warc::each_capture(
-        file, 0, file_size(file, path), [&](const warc::Capture& capture) { return add(capture, path); },
+        file, 0, file_size(file, path), [&](warc::Capture capture) { return add(std::move(capture), path); },
         [&](const warc::Damaged& damage) {
           check_cancelled(cancelled_);
           if (found_.problems.size() < kMostProblems)
@@ -39,35 +39,21 @@ public:
         });
   }
 
-  Captures take() {
-    found_.count = rows_.size();
-    found_.json = base::json_text(rows_);
-    return std::move(found_);
-  }
+  Captures take() { return std::move(found_); }
 
 private:
-  bool add(const warc::Capture& capture, const std::string& path) {
+  bool add(warc::Capture capture, const std::string& path) {
     check_cancelled(cancelled_);
-    if (rows_.size() == kMostCaptures) {
+    if (found_.records.size() == kMostCaptures) {
       found_.problems.push_back(printable(path) + ": more than " + std::to_string(kMostCaptures) + " captures");
       return false;
     }
-    nlohmann::json row = {{"file", path},
-                          {"record_offset", capture.offset},
-                          {"record_length", capture.length},
-                          {"url_key", capture.key},
-                          {"at", capture.date},
-                          {"url", capture.url},
-                          {"mime", capture.mime},
-                          {"digest", capture.digest}};
-    if (capture.status >= 100) row["status"] = capture.status;
-    if (!capture.refers_to.empty()) row["refers_to"] = capture.refers_to;
-    rows_.push_back(std::move(row));
+    capture.file = path;
+    found_.records.push_back(std::move(capture));
     return true;
   }
 
   Cancelled cancelled_;
-  nlohmann::json rows_ = nlohmann::json::array();
   Captures found_;
 };
 
@@ -134,6 +120,24 @@ private:
 
 bool is_warc(std::string_view path) {
   return (path.ends_with(".warc.gz") || path.ends_with(".warc")) && base::is_utf8(path);
+}
+
+std::string captures_json(const Captures& captures) {
+  auto rows = nlohmann::json::array();
+  for (const auto& capture : captures.records) {
+    nlohmann::json row = {{"file", capture.file},
+                          {"record_offset", capture.offset},
+                          {"record_length", capture.length},
+                          {"url_key", capture.key},
+                          {"at", capture.date},
+                          {"url", capture.url},
+                          {"mime", capture.mime},
+                          {"digest", capture.digest}};
+    if (capture.status >= 100) row["status"] = capture.status;
+    if (!capture.refers_to.empty()) row["refers_to"] = capture.refers_to;
+    rows.push_back(std::move(row));
+  }
+  return base::json_text(rows);
 }
 
 Captures read_captures(const std::filesystem::path& attempt, Cancelled cancelled) {

@@ -20,10 +20,11 @@ inline constexpr std::size_t kMostCaptures = 20000; // of one attempt
 bool is_warc(std::string_view path);
 
 struct Captures {
-  std::string json; // the argument of holdfast.captures_add(): an array
-  std::size_t count{0};
-  std::vector<std::string> problems; // "browser/x.warc.gz at 1234: ends within its gzip data"
+  std::vector<warc::Capture> records; // by file and offset; files relative to the attempt
+  std::vector<std::string> problems;  // "browser/x.warc.gz at 1234: ends within its gzip data"
 };
+// The argument of holdfast.captures_add(): an array.
+std::string captures_json(const Captures& captures);
 
 // Reads every *.warc and *.warc.gz of an attempt. `cancelled`: once true, it ends with Error(temporary).
 Captures read_captures(const std::filesystem::path& attempt, const std::atomic<bool>* cancelled = nullptr);

@@ -1,9 +1,7 @@
 #include "lib/archive/deduplicate.hpp"
 
-#include "lib/archive/captures.hpp"
 #include "lib/archive/file_work.hpp"
 #include "lib/archive/published.hpp"
-#include "lib/archive/tidy.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/read_at.hpp"
 #include "lib/warc/revisit.hpp"
@@ -18,6 +16,7 @@
 #include <cerrno>
 #include <functional>
 #include <optional>
+#include <span>
 
 namespace holdfast::archive {
 
@@ -32,19 +31,6 @@ bool was_asked_for(const warc::Capture& capture) { return capture.key == warc::u
 bool may_be_left_out(const warc::Capture& capture) {
   return capture.status == kFound && capture.mime != kRevisit && capture.length >= kLeastRepeated &&
          capture.digest.starts_with("sha1:") && was_asked_for(capture);
-}
-
-std::vector<warc::Capture> captures_in(int file, const std::string& path, Cancelled cancelled) {
-  std::vector<warc::Capture> captures;
-  warc::each_capture(
-      file, 0, file_size(file, path),
-      [&](warc::Capture capture) {
-        check_cancelled(cancelled);
-        captures.push_back(std::move(capture));
-        return captures.size() < kMostCaptures;
-      },
-      [&](const warc::Damaged&) { check_cancelled(cancelled); }); // stays as it is
-  return captures;
 }
 
 struct Replaced {
@@ -70,8 +56,9 @@ public:
   Deduplicator(const Root& root, const std::map<Payload, warc::Capture>& originals, Cancelled cancelled)
       : root_(root), originals_(originals), cancelled_(cancelled) {}
 
-  void file(int directory, const std::string& name, const std::string& path, int file) {
-    const auto captures = captures_in(file, path, cancelled_);
+  // `captures`: of this file.
+  void file(int directory, const std::string& name, const std::string& path, int file,
+            std::span<const warc::Capture> captures) {
     std::set<Payload> left_out;
     std::vector<Replaced> replaced;
     for (const auto& capture : captures) {
@@ -158,25 +145,26 @@ private:
 
 } // namespace
 
-std::vector<Payload> payloads_of(const std::filesystem::path& attempt, Cancelled cancelled) {
+std::vector<Payload> payloads_of(const Captures& captures) {
   std::set<Payload> payloads;
-  each_file(attempt, is_warc, [&](int file, const std::string& path) {
-    for (const auto& capture : captures_in(file, path, cancelled))
-      if (may_be_left_out(capture)) payloads.emplace(capture.key, capture.digest);
-  });
+  for (const auto& capture : captures.records)
+    if (may_be_left_out(capture)) payloads.emplace(capture.key, capture.digest);
   return {payloads.begin(), payloads.end()};
 }
 
-Deduplicated deduplicate(const Root& root, const std::filesystem::path& attempt,
+Deduplicated deduplicate(const Root& root, const std::filesystem::path& attempt, const Captures& captures,
                          const std::map<Payload, warc::Capture>& originals, Cancelled cancelled) {
   Deduplicator work(root, originals, cancelled);
-  const Fd top = open_own_directory(attempt);
-  walk_tree(top.get(), attempt, [&](const TreeEntry& entry) {
-    if (entry.type != S_IFREG || !is_warc(entry.path)) return;
+  const auto& records = captures.records;
+  for (auto begin = records.begin(); begin != records.end();) {
+    const auto end = std::find_if(begin, records.end(), [&](const auto& record) { return record.file != begin->file; });
+    const std::filesystem::path path = begin->file;
+    const Fd directory = open_below(attempt, path.parent_path(), O_RDONLY | O_DIRECTORY);
     struct stat about {};
-    if (const Fd file = open_file_at(entry.directory, entry.name, about))
-      work.file(entry.directory, entry.name, entry.path, file.get());
-  });
+    if (const Fd file = directory ? open_file_at(directory.get(), path.filename(), about) : Fd())
+      work.file(directory.get(), path.filename(), begin->file, file.get(), {begin, end});
+    begin = end;
+  }
   return work.take();
 }
 

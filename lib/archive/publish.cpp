@@ -4,6 +4,7 @@
 #include "lib/archive/manifest.hpp"
 #include "lib/archive/tidy.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/sha256.hpp"
 #include "lib/base/uuid.hpp"
 
 #include <spdlog/spdlog.h>
@@ -13,8 +14,8 @@
 
 #include <cerrno>
 #include <charconv>
+#include <map>
 #include <optional>
-#include <unordered_map>
 
 namespace holdfast::archive {
 
@@ -26,87 +27,82 @@ namespace {
 constexpr const char* kIndexName = "index.jsonl";
 constexpr const char* kPageName = "index.html";
 
-// What is to be published, and the digest of each of its files by path.
+// What is to be published: the digest of each file by its path, and how much it is.
 struct Contents {
-  std::unordered_map<std::string, std::string> digests;
+  std::map<std::string, std::string> digests;
   std::uint64_t bytes{0};
   std::size_t files{0};
+
+  void add(const std::string& path, const std::string& digest, std::uint64_t size) {
+    digests.emplace(path, digest);
+    bytes += size;
+    ++files;
+  }
+
+  std::string manifest() const {
+    std::string text;
+    for (const auto& [path, digest] : digests)
+      text += manifest_line(digest, path);
+    return text;
+  }
 };
 
 [[noreturn]] void throw_changed(const std::string& path) {
   throw Error(ErrorClass::input_output, printable(path) + " changed while it was being published");
 }
 
-// Hashes every file, makes it read-only if it is our own, and writes the manifest. Digests are computed again: a later
-// hook may have changed what was scanned after an earlier one.
-Contents describe(int attempt, const std::filesystem::path& where, Cancelled cancelled, Bodies bodies,
-                  std::string& manifest_sha256) {
+// Hashes every file, and makes it read-only if it is our own. Digests are computed again: a later hook may have changed
+// what was scanned after an earlier one. `to_disk`: starts writing each file, so that making all of them durable one by
+// one waits about once.
+Contents describe(int attempt, const std::filesystem::path& where, Cancelled cancelled, Bodies bodies, bool to_disk) {
   Contents contents;
-  std::string manifest;
   walk_tree(attempt, where, [&](const TreeEntry& entry) {
-    if (entry.path == kManifestName) return; // of an earlier try
     const std::string full = (where / entry.path).native();
+    struct stat status {};
+    std::uint64_t size = 0;
     if (entry.type == S_IFLNK) {
       const Fd target = open_beneath(attempt, entry.path, O_RDONLY);
-      struct stat status {};
-      if (!target || ::fstat(target.get(), &status) != 0 || !S_ISREG(status.st_mode)) return; // a directory
-      std::uint64_t ignored = 0;
-      const std::string digest = hash_rest(target.get(), full, ignored, cancelled);
-      manifest += manifest_line(digest, entry.path);
-      contents.digests.emplace(entry.path, digest);
+      if (target && ::fstat(target.get(), &status) == 0 && S_ISREG(status.st_mode)) // else a directory
+        contents.digests.emplace(entry.path, hash_rest(target.get(), full, size, cancelled));
       return;
     }
-    struct stat status {};
     const Fd fd = open_file_at(entry.directory, entry.name, status);
     if (!fd) throw_changed(full);
     if (bodies == Bodies::own && ::fchmod(fd.get(), 0444) != 0) throw_errno(errno, "make read-only", full);
-    const std::string digest = hash_rest(fd.get(), full, contents.bytes, cancelled);
-    ++contents.files;
-    manifest += manifest_line(digest, entry.path);
-    contents.digests.emplace(entry.path, digest);
+    const auto digest = hash_rest(fd.get(), full, size, cancelled);
+    contents.add(entry.path, digest, size);
+    if (to_disk) ::sync_file_range(fd.get(), 0, 0, SYNC_FILE_RANGE_WRITE);
   });
-
-  write_file_at(attempt, kManifestName, manifest, (where / kManifestName).native(), false);
-  ::fchmodat(attempt, kManifestName, 0444, AT_SYMLINK_NOFOLLOW);
-  Sha256 hash;
-  hash.update(manifest);
-  manifest_sha256 = hash.finish();
-  contents.digests.emplace(kManifestName, manifest_sha256);
-  contents.bytes += manifest.size();
-  ++contents.files;
   return contents;
 }
 
+// Writes a file of ours.
+void add_file(int attempt, const std::filesystem::path& where, const char* name, std::string_view text,
+              Contents& contents) {
+  write_file_at(attempt, name, text, (where / name).native(), false);
+  ::fchmodat(attempt, name, 0444, AT_SYMLINK_NOFOLLOW);
+  contents.add(name, base::sha256_hex(text), text.size());
+}
+
 // The page, which says how much the attempt holds, itself and the manifest included.
-std::string render_with_size(int attempt, const std::filesystem::path& where, SnapshotView view) {
-  std::string dummy(64, '0');
-  std::uint64_t others = 0;
-  std::size_t manifest = manifest_line(dummy, kPageName).size();
-  view.files = 2; // the page and the manifest
-  walk_tree(attempt, where, [&](const TreeEntry& entry) {
-    if (entry.path == kManifestName || entry.path == kPageName) return; // of an earlier try
-    struct stat status {};
-    if (::fstatat(entry.directory, entry.name.c_str(), &status, 0) != 0 || !S_ISREG(status.st_mode)) return;
-    manifest += manifest_line(dummy, entry.path).size();
-    if (entry.type == S_IFLNK) return;
-    others += static_cast<std::uint64_t>(status.st_size);
-    ++view.files;
-  });
+std::string render_with_size(const Contents& contents, SnapshotView view) {
+  const auto others =
+      contents.bytes + contents.manifest().size() + manifest_line(std::string(64, '0'), kPageName).size();
+  view.files = contents.files + 2;
   std::string page;
   do { // a longer number makes a longer page
-    view.bytes = others + manifest + page.size();
+    view.bytes = others + page.size();
     page = render_snapshot_html(view);
-  } while (view.bytes < others + manifest + page.size());
+  } while (view.bytes < others + page.size());
   return page;
 }
 
-// Starts writing all of a tree to the disk, so that making its files durable one by one waits about once.
-void start_writing(int directory, const std::filesystem::path& where) {
-  walk_tree(directory, where, [](const TreeEntry& entry) {
-    struct stat status {};
-    if (const Fd file = open_file_at(entry.directory, entry.name, status))
-      ::sync_file_range(file.get(), 0, 0, SYNC_FILE_RANGE_WRITE);
-  });
+// Whether an attempt can be moved into the archive without a copy.
+bool on_disk_of(const Root& root, int source) {
+  struct stat here {};
+  struct stat there {};
+  return root.bucket() == nullptr && ::fstat(source, &here) == 0 && ::stat(root.path().c_str(), &there) == 0 &&
+         here.st_dev == there.st_dev;
 }
 
 // Makes a tree durable, from its leaves to its top.
@@ -239,20 +235,18 @@ Published publish(const Root& root, const std::filesystem::path& attempt,
 
   const std::filesystem::path source_path = std::filesystem::absolute(attempt).lexically_normal();
   const Fd source = open_own_directory(source_path);
-  Published published;
-  if (bodies == Bodies::own) published.lost = tidy_tree(source.get(), source_path, 0, cancelled).lost;
   const std::string final_name = "a" + std::to_string(view.fence);
-  if (root.bucket() != nullptr)
-    shorten_paths(source.get(), source_path,
-                  root.bucket()->location().prefix.size() + (snapshot_directory / final_name).native().size() + 1);
-  published.captures = read_captures(source_path, cancelled);
+  for (const char* name : {kPageName, kManifestName}) // of an earlier try, or of a hook
+    remove_tree_at(source.get(), name, (source_path / name).native());
   write_file_at(source.get(), kIndexName, render_index_jsonl(view), (source_path / kIndexName).native(), false);
-  write_file_at(source.get(), kPageName, render_with_size(source.get(), source_path, view),
-                (source_path / kPageName).native(), false);
-  const Contents contents = describe(source.get(), source_path, cancelled, bodies, published.manifest_sha256);
+  auto contents = describe(source.get(), source_path, cancelled, bodies, on_disk_of(root, source.get()));
+  add_file(source.get(), source_path, kPageName, render_with_size(contents, view), contents);
+  add_file(source.get(), source_path, kManifestName, contents.manifest(), contents);
+
+  Published published;
+  published.manifest_sha256 = contents.digests.at(kManifestName);
   published.bytes = contents.bytes;
   published.files = contents.files;
-
   published.directory = snapshot_directory / final_name;
   if (root.bucket() != nullptr) {
     publish_to_bucket(*root.bucket(), source.get(), source_path, published.directory.native(), contents.bytes,
@@ -271,7 +265,6 @@ Published publish(const Root& root, const std::filesystem::path& attempt,
   if (::fstat(source.get(), &source_status) != 0) throw_errno(errno, "look at", source_path.native());
   if (::fstat(target.get(), &target_status) != 0) throw_errno(errno, "look at", target_path.native());
   if (source_status.st_dev == target_status.st_dev) {
-    start_writing(source.get(), source_path);
     sync_tree(source.get(), source_path.native());
     int error_number = 0;
     move_into_place(source_parent.get(), source_name, target.get(), final_name, target_path, error_number);

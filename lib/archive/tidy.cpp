@@ -97,6 +97,7 @@ private:
   }
 
   void tidy_file(int directory, const std::string& name, const std::string& path, const struct stat& seen) {
+    if (seen.st_nlink == 1 && (seen.st_mode & 07511) == 0400) return; // nothing to do
     if ((seen.st_mode & 0400) == 0) ::fchmodat(directory, name.c_str(), 0600, AT_SYMLINK_NOFOLLOW);
     struct stat status {};
     const Fd fd = open_file_at(directory, name, status);

@@ -1,8 +1,8 @@
 #pragma once
-// SHA-256 as 64 lower-case hexadecimal digits (libcrypto). A Sha256 belongs to one thread; sha256_hex may be called on
-// any.
+// SHA-256 as 64 lower-case hexadecimal digits. A Sha256 belongs to one thread; sha256_hex may be called on any.
 
-#include <memory>
+#include <nettle/sha2.h>
+
 #include <string>
 #include <string_view>
 
@@ -10,12 +10,12 @@ namespace holdfast::base {
 
 class Sha256 {
 public:
-  Sha256();
+  Sha256() { sha256_init(&context_); }
   void update(std::string_view bytes);
-  std::string finish(); // once
+  std::string finish(); // it begins anew
 
 private:
-  std::unique_ptr<void, void (*)(void*)> context_; // EVP_MD_CTX
+  sha256_ctx context_{};
 };
 
 std::string sha256_hex(std::string_view text);

@@ -99,6 +99,7 @@ struct HookRun::Impl : std::enable_shared_from_this<HookRun::Impl> {
   const fs::path directory;
   const HookLimits limits;
   RunnerFiles files;
+  std::shared_ptr<const std::string> started_with;
 
   std::unique_ptr<process::Child> child;
   Clock::time_point started{};
@@ -399,6 +400,12 @@ const Hook& HookRun::hook() const noexcept { return impl_->hook; }
 Clock::time_point HookRun::started_at() const noexcept { return impl_->started; }
 pid_t HookRun::pid() const noexcept { return impl_->child ? impl_->child->pid() : 0; }
 milliseconds HookRun::timeout() const noexcept { return impl_->limits.timeout; }
+
+std::shared_ptr<const std::string> HookRun::started_with(const Catalog& catalog) const {
+  auto& text = impl_->started_with;
+  if (!text) text = std::make_shared<const std::string>(hooks::started_with(catalog, impl_->command, impl_->directory));
+  return text;
+}
 
 Stillness HookRun::stillness() const noexcept {
   if (!impl_->stalls() || impl_->exited || Clock::now() - impl_->progress.since() < impl_->limits.stall / kStillShare)

@@ -82,6 +82,8 @@ public:
   std::chrono::steady_clock::time_point started_at() const noexcept;
   pid_t pid() const noexcept;
   std::chrono::milliseconds timeout() const noexcept;
+  // What it was started with, for people: hooks::started_with(), made when it is first asked for.
+  std::shared_ptr<const std::string> started_with(const Catalog& catalog) const;
   // Since when it has made no progress and how long it may, once a tenth of that is over; limit 0: nothing to tell.
   Stillness stillness() const noexcept;
 

@@ -34,7 +34,7 @@ std::string mime_of(const Headers& headers) {
 
 // Of the rest of the block.
 std::string payload_digest(Reader& reader) {
-  Digest digest(Digest::Kind::sha1);
+  Digest digest;
   std::string piece(1u << 16, '\0');
   while (const auto got = reader.read(piece.data(), piece.size()))
     digest.add(std::string_view(piece).substr(0, got));

@@ -1,30 +1,22 @@
 #pragma once
 // Digests, and their text. Values only.
 
-#include <array>
-#include <cstdint>
-#include <memory>
+#include <nettle/sha1.h>
+
 #include <string>
 #include <string_view>
 
 namespace holdfast::warc {
 
-// A running SHA-1 or SHA-256.
+// A running SHA-1.
 class Digest {
 public:
-  enum class Kind { sha1, sha256 };
-  explicit Digest(Kind kind);
-  Digest(const Digest& other);
-  Digest& operator=(const Digest&) = delete;
-  ~Digest();
+  Digest() { sha1_init(&context_); }
   void add(std::string_view bytes);
-  std::string finish(); // the raw digest; once
+  std::string finish(); // the raw digest; it begins anew
 
 private:
-  struct Closer {
-    void operator()(void* context) const;
-  };
-  std::unique_ptr<void, Closer> context_;
+  sha1_ctx context_{};
 };
 
 std::string base32(std::string_view bytes);

@@ -40,7 +40,7 @@ std::optional<Block> read_block(Reader& reader) {
     text.append(piece, 0, got);
     end = end_of_head(text);
   }
-  Digest digest(Digest::Kind::sha1);
+  Digest digest;
   digest.add(std::string_view(text).substr(end));
   while (const auto got = reader.read(piece.data(), piece.size()))
     digest.add(std::string_view(piece).substr(0, got));
@@ -95,7 +95,7 @@ std::optional<std::string> revisit_of(int file, const Capture& response, const C
   }
   if (!block || (record->type == "response" ? block->digest != original.digest : record->type != "revisit"))
     return std::nullopt;
-  Digest digest(Digest::Kind::sha1);
+  Digest digest;
   digest.add(block->head);
   std::string text = "WARC/1.1\r\nWARC-Type: revisit\r\n";
   for (const auto& [name, value] : record->headers)

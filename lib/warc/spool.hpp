@@ -41,7 +41,7 @@ private:
   std::string memory_;
   int file_{-1};
   std::uint64_t size_{0};
-  Digest digest_{Digest::Kind::sha1};
+  Digest digest_;
 };
 
 } // namespace holdfast::warc

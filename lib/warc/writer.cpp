@@ -68,7 +68,7 @@ std::string request_block(const Exchange& exchange) {
 }
 
 std::string sha1_of(std::string_view bytes) {
-  Digest digest(Digest::Kind::sha1);
+  Digest digest;
   digest.add(bytes);
   return "sha1:" + base32(digest.finish());
 }
@@ -103,7 +103,7 @@ void Writer::put(std::string_view bytes) {
 }
 
 void Writer::write_record(const Record& record, const Spool* body) {
-  Digest block(Digest::Kind::sha1);
+  Digest block;
   block.add(record.block);
   if (body != nullptr) body->read([&](std::string_view piece) { block.add(piece); });
   const auto length = record.block.size() + (body == nullptr ? 0 : body->size());

@@ -1,7 +1,7 @@
 #include "services/capture/readers.hpp"
 
 #include "lib/base/characters.hpp"
-#include "lib/warc/digest.hpp"
+#include "lib/base/sha256.hpp"
 #include "services/capture/fetch.hpp"
 #include "services/capture/html.hpp"
 #include "services/capture/icon.hpp"
@@ -369,28 +369,28 @@ Result save_outlinks(Job& job) {
 Result save_hashes(Job& job) {
   Json files = Json::array();
   std::uint64_t total = 0;
-  warc::Digest root(warc::Digest::Kind::sha256);
+  base::Sha256 root;
   std::string piece(1u << 18, '\0');
   for (const auto& path : regular_files(job)) {
     const int descriptor = ::open((job.snapshot() / path).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (descriptor < 0) continue; // gone meanwhile: a background hook's temporary file
-    warc::Digest digest(warc::Digest::Kind::sha256);
+    base::Sha256 digest;
     std::uint64_t size = 0;
     for (;;) {
       const auto count = ::read(descriptor, piece.data(), piece.size());
       if (count <= 0) break;
-      digest.add(std::string_view(piece).substr(0, static_cast<std::size_t>(count)));
+      digest.update(std::string_view(piece).substr(0, static_cast<std::size_t>(count)));
       size += static_cast<std::uint64_t>(count);
     }
     ::close(descriptor);
-    const auto sum = base::hex(digest.finish());
+    const auto sum = digest.finish();
     const auto name = clean(path);
-    root.add(sum + "  " + name + "\n");
+    root.update(sum + "  " + name + "\n");
     files.push_back({{"path", name}, {"size", size}, {"sha256", sum}});
     total += size;
   }
   if (files.empty()) throw no_results("no other plugin has left a file");
-  const auto root_hash = base::hex(root.finish());
+  const auto root_hash = root.finish();
   const auto count = files.size();
   job.write_json("hashes.json", {{"root_hash", root_hash}, {"total_size", total}, {"files", std::move(files)}});
   return {root_hash, {{"files", count}, {"total_size", total}}};

@@ -68,7 +68,7 @@ int adopt(Context& context, const std::string& given) {
     try {
       if (auto page = files.read_snapshot(directory, problem)) {
         const auto captures = archive::read_captures(opened, (*page)["directory"].get<std::string>());
-        (*page)["captures"] = nlohmann::json::parse(captures.json);
+        (*page)["captures"] = nlohmann::json::parse(archive::captures_json(captures));
         const auto answer = store::adopt(connection, *page);
         if (answer == "adopted") {
           ++adopted.snapshots;
@@ -87,7 +87,7 @@ int adopt(Context& context, const std::string& given) {
     tell_unreadable(context, directory, problem);
   });
   files.each_kept([&](const std::string& directory) { // what removed snapshots have left to others
-    const auto records = nlohmann::json::parse(archive::read_captures(opened, directory).json);
+    const auto records = nlohmann::json::parse(archive::captures_json(archive::read_captures(opened, directory)));
     for (const auto& record : records)
       if (store::adopt_kept(connection, directory, record)) ++adopted.records;
   });

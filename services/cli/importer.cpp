@@ -1,5 +1,6 @@
 #include "services/cli/importer.hpp"
 
+#include "lib/archive/captures.hpp"
 #include "lib/archive/file_work.hpp"
 #include "lib/archive/page_text.hpp"
 #include "lib/archive/recover.hpp"
@@ -142,20 +143,23 @@ nlohmann::json Importer::publish(Waiting& waiting) {
     archive::make_directories(root_->path(), directory);
   archive::remove_partials(*root_, directory);
   archive::Published published;
+  archive::Captures captures;
   {
     // Beside its final place, under the name of an unfinished publication: a rename is then all that is left to do.
     const Staging staging(parent, ".a" + std::to_string(kFence) + ".partial-" + base::random_hex32());
     waiting.page.fill(staging.path(), view);
+    if (waiting.page.bodies == archive::Bodies::own || bucket)
+      for (const auto& path : archive::tidy(*root_, staging.path(), directory, kFence))
+        tell_problem((directory / path).native(), "its path is too long");
+    captures = archive::read_captures(staging.path());
     published = archive::publish(*root_, staging.path(), directory, view, nullptr, waiting.page.bodies);
   }
-  for (const auto& path : published.lost)
-    tell_problem(published.directory.native() + "/" + path, "its path is too long");
-  for (const auto& problem : published.captures.problems)
+  for (const auto& problem : captures.problems)
     tell_problem(published.directory.native(), problem);
   std::string problem;
   auto page = archive::Files(*root_).read_snapshot(waiting.place.directory, problem);
   if (!page) throw base::Error(base::ErrorClass::bug, waiting.place.directory + ": " + problem);
-  (*page)["captures"] = nlohmann::json::parse(published.captures.json);
+  (*page)["captures"] = nlohmann::json::parse(archive::captures_json(captures));
   auto facts = waiting.page.crawl.facts;
   facts["created_at"] = base::written_timestamp(waiting.page.crawl.added);
   facts["created_by"] = user_name();

@@ -1,11 +1,12 @@
 #include "services/webhook/signature.hpp"
 
+#include "lib/base/base64.hpp"
 #include "lib/base/error.hpp"
 
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
+#include <nettle/hmac.h>
 
 #include <array>
+#include <cstdint>
 #include <fstream>
 #include <sstream>
 
@@ -25,15 +26,8 @@ constexpr std::size_t kLeastKey = 16;
 
 // Empty: not base64.
 std::string decoded(const std::string& text) {
-  if (text.empty() || text.size() % 4 != 0) return "";
-  std::string bytes(text.size() / 4 * 3, '\0');
-  const int length =
-      EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
-                      reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size()));
-  if (length < 0) return "";
-  const std::size_t padding = text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0;
-  bytes.resize(static_cast<std::size_t>(length) - padding);
-  return bytes;
+  auto bytes = base::base64_decode(text);
+  return base::base64_encode(bytes) == text ? bytes : "";
 }
 
 } // namespace
@@ -81,14 +75,12 @@ std::string signature(const std::string& key, std::string_view message_id, std::
   std::string text(message_id);
   ((text += '.') += timestamp) += '.';
   text += body;
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned int length = 0;
-  if (HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), reinterpret_cast<const unsigned char*>(text.data()),
-           text.size(), digest.data(), &length) == nullptr)
-    throw base::Error(base::ErrorClass::bug, "libcrypto cannot compute an HMAC");
-  std::array<unsigned char, 4 * ((EVP_MAX_MD_SIZE + 2) / 3) + 1> encoded{};
-  const int size = EVP_EncodeBlock(encoded.data(), digest.data(), static_cast<int>(length));
-  return "v1," + std::string(reinterpret_cast<const char*>(encoded.data()), static_cast<std::size_t>(size));
+  hmac_sha256_ctx context{};
+  hmac_sha256_set_key(&context, key.size(), reinterpret_cast<const std::uint8_t*>(key.data()));
+  hmac_sha256_update(&context, text.size(), reinterpret_cast<const std::uint8_t*>(text.data()));
+  std::array<std::uint8_t, SHA256_DIGEST_SIZE> digest{};
+  hmac_sha256_digest(&context, digest.size(), digest.data());
+  return "v1," + base::base64_encode({reinterpret_cast<const char*>(digest.data()), digest.size()});
 }
 
 } // namespace holdfast::webhook

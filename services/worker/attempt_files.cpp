@@ -113,6 +113,7 @@ awaitable<AttemptFiles::Left> AttemptFiles::left_by(const archive::ResultView& r
     file.path = result.plugin + "/" + file.path;
     if (!of_others.contains(file.path)) left.files.push_back(std::move(file));
   }
+  left.trace = std::move(scanned.trace);
   left.lost = std::move(scanned.lost);
   co_return left;
 }
@@ -192,7 +193,8 @@ std::string AttemptFiles::describe_lost(const std::vector<std::string>& lost) {
          "): " + shortened(names);
 }
 
-awaitable<std::string> AttemptFiles::find_meddling(const hooks::Hook& hook, Names running, bool beside_crawl_hooks) {
+awaitable<std::string> AttemptFiles::find_meddling(const hooks::Hook& hook, Left& left, Names running,
+                                                   bool beside_crawl_hooks) {
   std::set<std::string> busy;
   std::vector<std::string> names;
   for (const auto& [plugin, name] : running) {
@@ -203,10 +205,11 @@ awaitable<std::string> AttemptFiles::find_meddling(const hooks::Hook& hook, Name
   auto suspects = base::join(names, ", ");
   if (!certain) suspects = "one of " + suspects + (beside_crawl_hooks ? ", hooks of the crawl" : "");
 
-  std::map<std::string, Change> changes; // by plugin
+  std::map<std::string, archive::ScanReport> changes; // by plugin
   std::vector<std::string> done;
   co_await on_thread(context_.files, [&] {
-    left_[hook.plugin->name] = archive::trace_outputs(directory_ / hook.plugin->name);
+    left_[hook.plugin->name] =
+        left.refusal.empty() ? std::move(left.trace) : archive::trace_outputs(directory_ / hook.plugin->name);
     changes = changes_beside(busy);
     done = remove_planted();
   });
@@ -228,13 +231,11 @@ awaitable<std::string> AttemptFiles::find_meddling(const hooks::Hook& hook, Name
 }
 
 // Blocking. Directories that are not as their plugins' last hooks left them.
-std::map<std::string, AttemptFiles::Change> AttemptFiles::changes_beside(const std::set<std::string>& busy) {
-  std::map<std::string, Change> changes;
-  for (const auto& [plugin, trace] : left_) {
-    if (busy.contains(plugin) || archive::trace_outputs(directory_ / plugin) == trace) continue;
-    auto files = scan(directory_ / plugin, abandoned_).files;
-    changes[plugin] = {std::move(files), archive::trace_outputs(directory_ / plugin)};
-  }
+std::map<std::string, archive::ScanReport> AttemptFiles::changes_beside(const std::set<std::string>& busy) {
+  std::map<std::string, archive::ScanReport> changes;
+  for (const auto& [plugin, trace] : left_)
+    if (!busy.contains(plugin) && archive::trace_outputs(directory_ / plugin) != trace)
+      changes[plugin] = scan(directory_ / plugin, abandoned_);
   return changes;
 }
 

@@ -38,6 +38,7 @@ public:
   // hook.output_limit or the page may have, its files are removed, and `refusal` says so.
   struct Left {
     std::vector<archive::OutputFile> files;
+    archive::Trace trace;          // of the plugin's directory
     std::vector<std::string> lost; // paths too long or too deep to be kept
     std::string refusal;
   };
@@ -57,7 +58,8 @@ public:
   // are made to list what is there now, and to name the suspects. Returns what `hook`, which has just ended, has
   // changed, if it can only have been that one. `running`: plugin and name of `hook` and of those that run beside it.
   using Names = std::vector<std::pair<std::string, std::string>>;
-  awaitable<std::string> find_meddling(const hooks::Hook& hook, Names running, bool beside_crawl_hooks);
+  // `left`: by `hook`.
+  awaitable<std::string> find_meddling(const hooks::Hook& hook, Left& left, Names running, bool beside_crawl_hooks);
   // Plugins whose files were changed after they had ended.
   const std::set<std::string>& spoiled() const noexcept { return spoiled_; }
 
@@ -70,11 +72,7 @@ public:
   static std::string describe_lost(const std::vector<std::string>& lost);
 
 private:
-  struct Change {
-    std::vector<archive::OutputFile> files;
-    archive::Trace trace;
-  };
-  std::map<std::string, Change> changes_beside(const std::set<std::string>& busy);
+  std::map<std::string, archive::ScanReport> changes_beside(const std::set<std::string>& busy);
   using Weights = std::map<std::string, archive::Weight>;
   std::string overweight(const Weights& weights, const std::string& plugin) const;
   void refuse_astray(const Weights& weights) const;

@@ -216,7 +216,8 @@ void CrawlSession::note(const hooks::Hook& hook, nlohmann::json columns) {
   columns["hook_name"] = hook.name.name;
   columns["background"] = hook.name.background;
   for (const auto& one : running_.running())
-    if (one.run->hook().path == hook.path) columns["started_with"] = nlohmann::json::parse(*one.started_with);
+    if (one.run->hook().path == hook.path)
+      columns["started_with"] = nlohmann::json::parse(*one.run->started_with(*context_.options.catalog));
   notes_[hook.plugin->name + "/" + hook.name.name] = store::json_text(columns);
 }
 

@@ -101,7 +101,7 @@ awaitable<void> HookResults::take(const HookSet::Running& ended, const hooks::Ho
   if (result.status == "failed") {
     if (result.error.empty()) result.error = outcome.exit.describe();
     if (overdue_) add_error(result, kTimeOver);
-    rows_[ended.number].started_with = ended.started_with;
+    rows_[ended.number].started_with = ended.run->started_with(*context_.options.catalog);
     if (!outcome.stderr_log.empty()) {
       result.log = base::tail_of(outcome.stderr_log, kLogTail);
       result.stderr_path = outcome.stderr_log.lexically_relative(files_.directory()).string();
@@ -125,7 +125,7 @@ awaitable<void> HookResults::take_files(const hooks::Hook& hook, archive::Result
   auto left = co_await files_.left_by(result);
   base::test_point("after_scan");
   check_();
-  const std::string meddled = co_await files_.find_meddling(hook, std::move(running), beside_crawl_hooks);
+  const std::string meddled = co_await files_.find_meddling(hook, left, std::move(running), beside_crawl_hooks);
   check_();
   result.status = hooks::to_string(outcome.status);
   result.output = outcome.output;

@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <pwd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -177,9 +178,9 @@ private:
 
 // Hooks may work in the tree: each entry is changed in its open directory, so no path can lead elsewhere meanwhile.
 void change_owner_below(int directory, const fs::path& path, int depth, uid_t uid, gid_t gid) {
-  for (const auto& name : archive::list_names(directory, path.native())) {
+  for (const auto& [name, type] : archive::list_entries(directory, path.native())) {
     (void)!::fchownat(directory, name.c_str(), uid, gid, AT_SYMLINK_NOFOLLOW);
-    if (depth == archive::kMaximumDepth) continue; // what lies deeper is not kept
+    if (type != S_IFDIR || depth == archive::kMaximumDepth) continue; // what lies deeper is not kept
     if (const auto inner = archive::open_directory_at(directory, name))
       change_owner_below(inner.get(), path / name, depth + 1, uid, gid);
   }

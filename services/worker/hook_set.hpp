@@ -21,7 +21,6 @@ public:
   struct Running {
     std::shared_ptr<hooks::HookRun> run;
     std::size_t number; // the owner's
-    std::shared_ptr<const std::string> started_with{};
   };
 
   explicit HookSet(JobContext& context) : context_(context) {}

@@ -277,10 +277,11 @@ awaitable<void> SnapshotJob::collect(HookSet::Running hook) {
 }
 
 void SnapshotJob::list_hooks(std::vector<store::ActiveHook>& hooks) const {
-  for (const auto& [run, number, started_with] : hooks_.running()) {
+  for (const auto& [run, number] : hooks_.running()) {
     const auto& row = results_.row(number);
-    store::ActiveHook hook{lease(),     row.plugin,     row.hook, row.background, run->pid(),
-                           row.started, run->timeout(), {},       started_with};
+    store::ActiveHook hook{lease(),        row.plugin, row.hook,
+                           row.background, run->pid(), row.started,
+                           run->timeout(), {},         run->started_with(*context_.options.catalog)};
     if (const auto stillness = run->stillness(); stillness.limit.count() > 0) hook.still_since = stillness.since;
     hooks.push_back(std::move(hook));
   }
@@ -304,12 +305,15 @@ awaitable<void> SnapshotJob::publish() {
   }
   const auto url = base::parse_url(claim_.url);
   const auto directory = archive::snapshot_directory(claim_.created_at, base::host_directory(url), lease().snapshot_id);
-  const auto lost = co_await on_thread(context_.files, [this] {
+  const auto lost = co_await on_thread(context_.files, [&] {
     context_.archive_root.check();
     files_.check();
     files_.check_weight();
     take_from_hooks(context_.sandbox, files_.directory());
-    return archive::tidy(files_.directory(), &files_.abandoned());
+    auto removed =
+        archive::tidy(context_.archive_root, files_.directory(), directory, lease().fence, &files_.abandoned());
+    captures_ = archive::read_captures(files_.directory(), &files_.abandoned());
+    return removed;
   });
   co_await deduplicate();
   const auto published = co_await on_thread(context_.files, [&] {
@@ -337,9 +341,9 @@ awaitable<void> SnapshotJob::publish() {
                     ("its hooks were cut off after " + base::format_size(claim_.max_snapshot_bytes) +
                      " from the network (max_snapshot_bytes)");
   if (!lost.empty()) page_.reason += (page_.reason.empty() ? "" : "; ") + AttemptFiles::describe_lost(lost);
-  for (const auto& problem : published.captures.problems)
+  for (const auto& problem : captures_.problems)
     spdlog::warn("{}: not indexed: {}", claim_.url, problem);
-  if (published.captures.count > 0) page_.captures = published.captures.json;
+  if (!captures_.records.empty()) page_.captures = archive::captures_json(captures_);
   page_.directory = published_;
   page_.manifest = published.manifest_sha256;
   page_.bytes = published.bytes;
@@ -353,8 +357,7 @@ awaitable<void> SnapshotJob::publish() {
 awaitable<void> SnapshotJob::deduplicate() {
   const auto& scope = context_.options.deduplicate;
   if (scope == "off") co_return;
-  const auto payloads = co_await on_thread(
-      context_.files, [this] { return archive::payloads_of(files_.directory(), &files_.abandoned()); });
+  const auto payloads = archive::payloads_of(captures_);
   if (payloads.empty()) co_return;
   const auto crawl = scope == "crawl" ? std::optional(lease().crawl_id) : std::nullopt;
   const auto call = [&](pg::Connection& connection) {
@@ -366,7 +369,10 @@ awaitable<void> SnapshotJob::deduplicate() {
   for (const auto& capture : stored)
     originals.emplace(archive::Payload(capture.key, capture.digest), capture);
   const auto done = co_await on_thread(context_.files, [&] {
-    return archive::deduplicate(context_.archive_root, files_.directory(), originals, &files_.abandoned());
+    auto result =
+        archive::deduplicate(context_.archive_root, files_.directory(), captures_, originals, &files_.abandoned());
+    if (!result.files.empty()) captures_ = archive::read_captures(files_.directory(), &files_.abandoned());
+    return result;
   });
   for (const auto& capture : stored)
     if (capture.crawl_id != lease().crawl_id && done.left_out.contains({capture.key, capture.digest}))

@@ -3,6 +3,7 @@
 // a coroutine that never throws: however it ends, the hooks it started are gone, and the page was handed in - sealed,
 // released - or its lease was lost and nothing was written.
 
+#include "lib/archive/captures.hpp"
 #include "lib/base/async.hpp"
 #include "lib/base/log.hpp"
 #include "lib/hooks/hook_run.hpp"
@@ -86,6 +87,7 @@ private:
   std::string interrupted_, lost_, broken_; // reasons; empty: not. broken_: its crawl session died
   std::string published_;                   // directory published but not yet sealed
   std::string text_;                        // of the page, for search
+  archive::Captures captures_;              // the records of its WARC files
   std::string summary_;                     // of it, for the log
   std::optional<store::Page::Traffic> traffic_;
   bool in_doubt_{false}; // the seal may have been granted without our knowing

@@ -37,7 +37,7 @@ std::string noise(std::uint32_t seed) {
 const std::string kBody = noise(1);
 
 std::string sha1(const std::string& bytes) {
-  warc::Digest digest(warc::Digest::Kind::sha1);
+  warc::Digest digest;
   digest.add(bytes);
   return "sha1:" + warc::base32(digest.finish());
 }
@@ -72,7 +72,7 @@ struct Place {
   std::map<archive::Payload, warc::Capture> stored(const std::string& record) {
     write(dir / "archive/old.warc.gz", record);
     std::map<archive::Payload, warc::Capture> originals;
-    for (const auto& payload : archive::payloads_of(attempt, nullptr)) {
+    for (const auto& payload : archive::payloads_of(archive::read_captures(attempt))) {
       warc::Capture original;
       original.url = kUrl;
       original.date = "2026-01-01T00:00:00Z";
@@ -84,7 +84,7 @@ struct Place {
     return originals;
   }
   archive::Deduplicated deduplicate(const std::string& record) {
-    return archive::deduplicate(root, attempt, stored(record), nullptr);
+    return archive::deduplicate(root, attempt, archive::read_captures(attempt), stored(record), nullptr);
   }
 };
 
@@ -145,7 +145,7 @@ TEST_CASE("a digest that a header claims is not believed") {
 TEST_CASE("what is short, truncated, or answers something else than GET is not looked up or left out") {
   Place place;
   write(place.warc, warc::gzip(response("short", sha1("short"))));
-  CHECK(archive::payloads_of(place.attempt, nullptr).empty());
+  CHECK(archive::payloads_of(archive::read_captures(place.attempt)).empty());
   const auto honest = warc::gzip(response(kBody, sha1(kBody)));
   write(place.warc, warc::gzip(response(kBody, sha1(kBody), "WARC-Truncated: length\r\n")));
   CHECK(place.deduplicate(honest).files.empty());
@@ -154,7 +154,7 @@ TEST_CASE("what is short, truncated, or answers something else than GET is not l
             warc::gzip("WARC/1.0\r\nWARC-Type: request\r\nWARC-Concurrent-To: <urn:uuid:1>\r\n"
                        "WARC-Date: 2026-02-02T00:00:00Z\r\nContent-Type: application/http;msgtype=request\r\n"
                        "Content-Length: 27\r\n\r\nPOST /picture HTTP/1.1\r\n\r\n \r\n\r\n"));
-  CHECK(archive::payloads_of(place.attempt, nullptr).empty());
+  CHECK(archive::payloads_of(archive::read_captures(place.attempt)).empty());
 }
 
 TEST_CASE("a file that cannot be written again stays as it is") {
@@ -164,7 +164,8 @@ TEST_CASE("a file that cannot be written again stays as it is") {
   const auto originals = place.stored(picture);
   if (::geteuid() == 0) return; // no mode keeps root out
   ::chmod(place.warc.parent_path().c_str(), 0500);
-  CHECK(archive::deduplicate(place.root, place.attempt, originals, nullptr).files.empty());
+  CHECK(archive::deduplicate(place.root, place.attempt, archive::read_captures(place.attempt), originals, nullptr)
+            .files.empty());
   ::chmod(place.warc.parent_path().c_str(), 0700);
   CHECK(read(place.warc) == picture);
 }
