@@ -27,6 +27,7 @@ private:
   std::unique_ptr<void, Closer> context_;
 };
 
-std::string base32(std::string_view bytes);
+// As a WARC header has it: "sha1:" and the digest in base32.
+std::string sha1_text(std::string_view digest);
 
 } // namespace holdfast::warc
