@@ -203,16 +203,17 @@ std::vector<std::string> list_names(int directory, std::string_view path) {
   return names;
 }
 
-std::string read_rest(int fd, std::string_view path) {
+std::string read_rest(int fd, std::string_view path, std::size_t limit) {
   std::string text;
   char buffer[65536];
-  for (;;) {
-    const ssize_t got = ::read(fd, buffer, sizeof buffer);
+  while (text.size() < limit) {
+    const ssize_t got = ::read(fd, buffer, std::min(sizeof buffer, limit - text.size()));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw_errno(errno, "read", path);
-    if (got == 0) return text;
+    if (got == 0) break;
     text.append(buffer, static_cast<std::size_t>(got));
   }
+  return text;
 }
 
 void check_cancelled(Cancelled cancelled) {

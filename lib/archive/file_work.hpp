@@ -62,8 +62,8 @@ std::vector<std::string> list_names(int directory, std::string_view path);
 using Cancelled = const std::atomic<bool>*;
 void check_cancelled(Cancelled cancelled);
 
-// The rest of an open file.
-std::string read_rest(int fd, std::string_view path);
+// The rest of an open file, or its first `limit` bytes.
+std::string read_rest(int fd, std::string_view path, std::size_t limit = SIZE_MAX);
 // SHA-256 of the rest of an open file; adds the bytes read to `bytes`.
 std::string hash_rest(int fd, std::string_view path, std::uint64_t& bytes, Cancelled cancelled = nullptr);
 // Copies `from`, which has `size` bytes, into the empty file `to`, and keeps its holes. `seen` gets every byte in

@@ -200,31 +200,36 @@ void read_results(Query& query, Snapshot& snapshot) {
 
 } // namespace
 
-void Index::each_snapshot(const std::function<bool(const Snapshot&)>& found,
-                          const std::function<void(const std::string&, const std::string&)>& problem) const {
+Index::Queries Index::queries() const {
   const auto column = [&](const std::vector<std::string>& names, int length = 64) {
     return first_column("core_snapshot", names, length);
   };
   const auto of_result = [&](const std::vector<std::string>& names, int length = 64) {
     return first_column("core_archiveresult", names, length);
   };
-  const std::string snapshots = "select " + column({"id"}) + ", " + column({"timestamp"}) + ", " +
-                                column({"url"}, 9000) + ", " + column({"title"}, 2000) + ", " + column({"status"}) +
-                                ", " + column({"notes"}, kLongestText) + ", " + column({"created_at", "added"}) + ", " +
-                                column({"bookmarked_at"}) + ", " + column({"downloaded_at"}) + ", " +
-                                column({"modified_at", "updated"}) + ", " + column({"crawl_id"}) + ", " +
-                                column({"depth"}) + ", id from core_snapshot where rowid = ?1";
-  const bool processes = of_result({"process_id"}) != "''" && has_table("machine_process");
-  const std::string results =
-      "select " + of_result({"plugin", "extractor"}) + ", " + of_result({"hook_name"}, 255) + ", " +
-      of_result({"status"}) + ", " + of_result({"output_str", "output"}, 4000) + ", " + of_result({"start_ts"}) + ", " +
-      of_result({"end_ts"}) + ", " +
-      (processes ? "(select substr(cast(p.stderr as text), -2000) from machine_process p where p.id = process_id)"
-                 : "''") +
-      " from core_archiveresult where snapshot_id = ?1 order by start_ts limit " + std::to_string(kLongestResults);
-  const bool has_results = has_table("core_archiveresult");
-  const bool has_tags = has_table("core_snapshot_tags") && has_table("core_tag");
+  Queries queries;
+  queries.snapshot = "select " + column({"id"}) + ", " + column({"timestamp"}) + ", " + column({"url"}, 9000) + ", " +
+                     column({"title"}, 2000) + ", " + column({"status"}) + ", " + column({"notes"}, kLongestText) +
+                     ", " + column({"created_at", "added"}) + ", " + column({"bookmarked_at"}) + ", " +
+                     column({"downloaded_at"}) + ", " + column({"modified_at", "updated"}) + ", " +
+                     column({"crawl_id"}) + ", " + column({"depth"}) + ", id from core_snapshot where rowid = ?1";
+  if (has_table("core_archiveresult")) {
+    const bool processes = of_result({"process_id"}) != "''" && has_table("machine_process");
+    queries.results =
+        "select " + of_result({"plugin", "extractor"}) + ", " + of_result({"hook_name"}, 255) + ", " +
+        of_result({"status"}) + ", " + of_result({"output_str", "output"}, 4000) + ", " + of_result({"start_ts"}) +
+        ", " + of_result({"end_ts"}) + ", " +
+        (processes ? "(select substr(cast(p.stderr as text), -2000) from machine_process p where p.id = process_id)"
+                   : "''") +
+        " from core_archiveresult where snapshot_id = ?1 order by start_ts limit " + std::to_string(kLongestResults);
+  }
+  if (has_table("core_snapshot_tags") && has_table("core_tag"))
+    queries.tags = "select substr(cast(t.name as text), 1, 255) from core_snapshot_tags s join core_tag t "
+                   "on t.id = s.tag_id where s.snapshot_id = ?1 order by t.name";
+  return queries;
+}
 
+std::vector<std::int64_t> Index::rows(const Problem& problem) const {
   std::vector<std::int64_t> rows;
   try {
     Query ids(database_, "select rowid from core_snapshot order by id");
@@ -233,45 +238,49 @@ void Index::each_snapshot(const std::function<bool(const Snapshot&)>& found,
   } catch (const Error& error) {
     problem("table core_snapshot after " + std::to_string(rows.size()) + " rows", error.what());
   }
-  for (const auto row : rows) {
-    const auto where = "row " + std::to_string(row) + " of core_snapshot";
-    Snapshot snapshot;
+  return rows;
+}
+
+std::optional<Snapshot> Index::snapshot(const Queries& queries, std::int64_t row) const {
+  Query query(database_, queries.snapshot);
+  if (!query.with(row).next()) return std::nullopt;
+  const auto id = query.text(0);
+  Snapshot snapshot{plain_id(id),
+                    query.text(1),
+                    query.text(2),
+                    query.text(3),
+                    query.text(4),
+                    query.text(5),
+                    query.text(6),
+                    query.text(7),
+                    query.text(8),
+                    query.text(9),
+                    plain_id(query.text(10)),
+                    query.number(11),
+                    {},
+                    {}};
+  if (snapshot.id.empty()) throw Error(ErrorClass::refused, "its id is not a UUID");
+  if (!queries.tags.empty()) {
+    Query tags(database_, queries.tags);
+    read_tags(tags.with(id), snapshot);
+  }
+  if (!queries.results.empty()) {
+    Query results(database_, queries.results);
+    read_results(results.with(id), snapshot);
+  }
+  return snapshot;
+}
+
+void Index::each_snapshot(const std::function<bool(const Snapshot&)>& found, const Problem& problem) const {
+  const auto queries = this->queries();
+  for (const auto row : rows(problem)) {
+    std::optional<Snapshot> one;
     try {
-      Query query(database_, snapshots);
-      if (!query.with(row).next()) continue;
-      const auto id = query.text(0);
-      snapshot = {plain_id(id),
-                  query.text(1),
-                  query.text(2),
-                  query.text(3),
-                  query.text(4),
-                  query.text(5),
-                  query.text(6),
-                  query.text(7),
-                  query.text(8),
-                  query.text(9),
-                  plain_id(query.text(10)),
-                  query.number(11),
-                  {},
-                  {}};
-      if (snapshot.id.empty()) {
-        problem(where, "its id is not a UUID");
-        continue;
-      }
-      if (has_tags) {
-        Query tags(database_, "select substr(cast(t.name as text), 1, 255) from core_snapshot_tags s join core_tag t "
-                              "on t.id = s.tag_id where s.snapshot_id = ?1 order by t.name");
-        read_tags(tags.with(id), snapshot);
-      }
-      if (has_results) {
-        Query of_it(database_, results);
-        read_results(of_it.with(id), snapshot);
-      }
+      one = snapshot(queries, row);
     } catch (const Error& error) {
-      problem(where, error.what());
-      continue;
+      problem("row " + std::to_string(row) + " of core_snapshot", error.what());
     }
-    if (!found(snapshot)) return;
+    if (one && !found(*one)) return;
   }
 }
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,14 +51,23 @@ public:
   std::int64_t count() const; // rows of snapshots
   // In the order of ids. `problem` is told rows that cannot be read: "row 12 of core_snapshot", why. False from
   // `found` ends it.
-  void each_snapshot(const std::function<bool(const Snapshot&)>& found,
-                     const std::function<void(const std::string&, const std::string&)>& problem) const;
+  using Problem = std::function<void(const std::string& where, const std::string& why)>;
+  void each_snapshot(const std::function<bool(const Snapshot&)>& found, const Problem& problem) const;
   // Empty if there is none.
   Crawl crawl(const std::string& id) const;
   // Lines of crawls that have not ended and may be URLs; only since version 0.9.
   std::vector<std::string> waiting_urls() const;
 
 private:
+  // With the columns that this version has; empty: it has no such table.
+  struct Queries {
+    std::string snapshot;      // by rowid
+    std::string tags, results; // by id
+  };
+  Queries queries() const;
+  std::vector<std::int64_t> rows(const Problem& problem) const;
+  // Empty if the row is gone. Throws Error if it cannot be read.
+  std::optional<Snapshot> snapshot(const Queries& queries, std::int64_t row) const;
   std::string first_column(const std::string& table, const std::vector<std::string>& names, int length) const;
   bool has_table(const std::string& table) const;
 

@@ -18,6 +18,24 @@ constexpr std::array<std::int8_t, 256> base64_values() {
   return values;
 }
 
+// Digits of `width` bits each, filled up with "=" to a multiple of `group`.
+std::string encode(std::string_view bytes, std::string_view digits, int width, std::size_t group) {
+  const auto most = digits.size() - 1;
+  std::string result;
+  result.reserve((bytes.size() * 8 / static_cast<std::size_t>(width) / group + 1) * group);
+  std::uint32_t bits = 0;
+  int count = 0;
+  for (const char letter : bytes) {
+    bits = bits << 8 | static_cast<unsigned char>(letter);
+    for (count += 8; count >= width; count -= width)
+      result += digits[bits >> (count - width) & most];
+  }
+  if (count > 0) result += digits[bits << (width - count) & most];
+  while (result.size() % group != 0)
+    result += '=';
+  return result;
+}
+
 } // namespace
 
 std::string base64_decode(std::string_view text) {
@@ -52,20 +70,8 @@ std::string base64_decode(std::string_view text) {
   return result;
 }
 
-std::string base64_encode(std::string_view bytes) {
-  std::string result;
-  result.reserve((bytes.size() + 2) / 3 * 4);
-  std::uint32_t bits = 0;
-  int count = 0;
-  for (const char letter : bytes) {
-    bits = bits << 8 | static_cast<unsigned char>(letter);
-    for (count += 8; count >= 6; count -= 6)
-      result += kBase64[bits >> (count - 6) & 63];
-  }
-  if (count > 0) result += kBase64[bits << (6 - count) & 63];
-  while (result.size() % 4 != 0)
-    result += '=';
-  return result;
-}
+std::string base64_encode(std::string_view bytes) { return encode(bytes, kBase64, 6, 4); }
+
+std::string base32_encode(std::string_view bytes) { return encode(bytes, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", 5, 8); }
 
 } // namespace holdfast::base

@@ -172,10 +172,12 @@ std::vector<Snapshot> crawl_snapshots(pg::Connection& connection, const std::str
 
 std::map<std::string, std::string> thumbnails(pg::Connection& connection, const std::vector<std::string>& ids) {
   const auto rows = connection.call(
-      "select id::text, thumbnail from holdfast.thumbnails($1::uuid[]) where thumbnail is not null", ids);
+      "select s.id::text, holdfast.thumbnail(s.id, s.crawl_id, s.fence) as thumbnail from holdfast.v_snapshot s "
+      "where s.id = any ($1::uuid[])",
+      ids);
   std::map<std::string, std::string> found;
   for (const auto row : rows)
-    found.emplace(row.text("id"), row.text("thumbnail"));
+    found.emplace(row.text("id"), row["thumbnail"].value_or(""));
   return found;
 }
 
@@ -193,18 +195,11 @@ std::optional<std::string> window_end(pg::Connection& connection, const std::opt
 SearchPage search_names(pg::Connection& connection, const std::string& text, const std::optional<std::string>& before,
                         int window, int limit) {
   SearchPage page;
-  page.found =
-      connection
-          .call("select *, null::text as thumbnail from holdfast.search_names($1, $2::uuid, $3::bigint, $4::bigint)",
-                text, before, window, limit)
-          .map(&listed_snapshot);
-  std::vector<std::string> ids;
-  for (const auto& snapshot : page.found)
-    ids.push_back(snapshot.id);
-  const auto pictures = thumbnails(connection, ids);
-  for (auto& snapshot : page.found)
-    if (const auto picture = pictures.find(snapshot.id); picture != pictures.end())
-      snapshot.thumbnail = picture->second;
+  page.found = connection
+                   .call("select s.*, holdfast.thumbnail(s.id, s.crawl_id, s.fence) as thumbnail "
+                         "from holdfast.search_names($1, $2::uuid, $3::bigint, $4::bigint) s",
+                         text, before, window, limit)
+                   .map(&listed_snapshot);
   if (page.found.size() == static_cast<std::size_t>(limit))
     page.next = page.found.back().id;
   else if (const auto oldest = window_end(connection, before, window); oldest && window_end(connection, oldest, 1))

@@ -57,7 +57,7 @@ std::optional<Snapshot> find_snapshot(pg::Connection& connection, const std::str
 std::vector<Snapshot> crawl_snapshots(pg::Connection& connection, const std::string& crawl,
                                       const std::optional<std::string>& before, int limit);
 
-// The pictures of these snapshots, by id, as Snapshot::thumbnail. Those without one are missing.
+// The pictures of these snapshots, by id, as Snapshot::thumbnail; empty: it has none.
 std::map<std::string, std::string> thumbnails(pg::Connection& connection, const std::vector<std::string>& ids);
 
 struct SearchPage {

@@ -38,7 +38,7 @@ std::string payload_digest(Reader& reader) {
   std::string piece(1u << 16, '\0');
   while (const auto got = reader.read(piece.data(), piece.size()))
     digest.add(std::string_view(piece).substr(0, got));
-  return "sha1:" + base32(digest.finish());
+  return sha1_text(digest.finish());
 }
 
 // The capture that a record is; nullopt: none. Throws Damaged.

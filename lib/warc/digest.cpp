@@ -1,5 +1,7 @@
 #include "lib/warc/digest.hpp"
 
+#include "lib/base/base64.hpp"
+
 #include <cstdint>
 
 namespace holdfast::warc {
@@ -14,20 +16,6 @@ std::string Digest::finish() {
   return result;
 }
 
-std::string base32(std::string_view bytes) {
-  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
-  std::string result;
-  std::uint32_t bits = 0;
-  int count = 0;
-  for (const char letter : bytes) {
-    bits = bits << 8 | static_cast<unsigned char>(letter);
-    for (count += 8; count >= 5; count -= 5)
-      result += kDigits[bits >> (count - 5) & 31];
-  }
-  if (count > 0) result += kDigits[bits << (5 - count) & 31];
-  while (result.size() % 8 != 0)
-    result += '=';
-  return result;
-}
+std::string sha1_text(std::string_view digest) { return "sha1:" + base::base32_encode(digest); }
 
 } // namespace holdfast::warc

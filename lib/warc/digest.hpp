@@ -19,6 +19,7 @@ private:
   sha1_ctx context_{};
 };
 
-std::string base32(std::string_view bytes);
+// As a WARC header has it: "sha1:" and the digest in base32.
+std::string sha1_text(std::string_view digest);
 
 } // namespace holdfast::warc

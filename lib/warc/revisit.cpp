@@ -15,8 +15,6 @@ namespace {
 constexpr std::size_t kLongestHttpHead = 256u << 10; // of an HTTP message
 constexpr const char* kProfile = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
 
-std::string digest_text(Digest& digest) { return "sha1:" + base32(digest.finish()); }
-
 struct Block {
   std::string head, digest; // the HTTP head with its empty line; the digest of what follows
 };
@@ -45,7 +43,7 @@ std::optional<Block> read_block(Reader& reader) {
   while (const auto got = reader.read(piece.data(), piece.size()))
     digest.add(std::string_view(piece).substr(0, got));
   text.resize(end);
-  return Block{std::move(text), digest_text(digest)};
+  return Block{std::move(text), sha1_text(digest.finish())};
 }
 
 bool is_whole_http(const Record& record) {
@@ -100,7 +98,7 @@ std::optional<std::string> revisit_of(int file, const Capture& response, const C
   std::string text = "WARC/1.1\r\nWARC-Type: revisit\r\n";
   for (const auto& [name, value] : record->headers)
     if (stays(name)) text += name + ": " + value + "\r\n";
-  text += "WARC-Payload-Digest: " + original.digest + "\r\nWARC-Block-Digest: " + digest_text(digest) +
+  text += "WARC-Payload-Digest: " + original.digest + "\r\nWARC-Block-Digest: " + sha1_text(digest.finish()) +
           "\r\nWARC-Profile: " + kProfile + "\r\nWARC-Refers-To-Target-URI: " + original.url +
           "\r\nWARC-Refers-To-Date: " + original.date + "\r\nContent-Length: " + std::to_string(block->head.size()) +
           "\r\n\r\n" + block->head + "\r\n\r\n";

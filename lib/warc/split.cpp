@@ -246,20 +246,36 @@ void Splitter::finish() {
                    [&](auto left, auto right) { return groups_[left].page < groups_[right].page; });
 }
 
-// Pages and records of one time are told apart by their place in the files.
+// Pages and records of one time are told apart by their place in the files. Of pages that began at the same time, one
+// of the record's own file is taken first: the last one before it there, or the first one behind.
 void Splitter::place_by_time() {
+  using Begin = std::tuple<std::uint64_t, std::size_t, std::uint32_t>; // time, place, page
   std::vector<std::size_t> places(pages_.size(), groups_.size());
   for (std::size_t i = 0; i < groups_.size(); ++i)
     if (groups_[i].page != kNone) places[groups_[i].page] = std::min(places[groups_[i].page], i);
-  std::vector<std::tuple<std::uint64_t, std::size_t, std::uint32_t>> begins;
+  std::vector<Begin> begins;
   for (std::uint32_t page = 0; page < pages_.size(); ++page)
     begins.emplace_back(begins_[page], places[page], page);
   std::sort(begins.begin(), begins.end());
+  const auto first_after = [&](std::uint64_t time, std::size_t place) {
+    return std::upper_bound(begins.begin(), begins.end(), Begin(time, place, kNone));
+  };
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     auto& group = groups_[i];
     if (group.page != kNone) continue;
-    const auto after = std::upper_bound(begins.begin(), begins.end(), std::tuple(group.time, i, kNone));
-    group.page = std::get<2>(after == begins.begin() ? begins.front() : *std::prev(after));
+    const auto later = first_after(group.time, i);
+    const Begin* begin = later == begins.begin() ? &begins.front() : &*std::prev(later);
+    const auto time = std::get<0>(*begin);
+    const auto is_near = [&](const Begin& other) {
+      const auto place = std::get<1>(other);
+      return std::get<0>(other) == time && place < groups_.size() && groups_[place].file == group.file;
+    };
+    const auto behind = first_after(time, i);
+    if (behind != begins.begin() && is_near(*std::prev(behind)))
+      begin = &*std::prev(behind);
+    else if (behind != begins.end() && is_near(*behind))
+      begin = &*behind;
+    group.page = std::get<2>(*begin);
   }
 }
 

@@ -1,9 +1,10 @@
 #pragma once
-// Shares out the records of WARC files among the pages that were archived into them. A response, its request and what
-// belongs to them stay together. They go to the page that they name (WARC-Page-ID, or urn:text:URL and the like, as
-// Browsertrix writes them); else to the page whose own response they hold; else to the page that was archived last
-// before them. Without a list of pages, each HTML document that a browser asked for as a document is one; where
-// requests do not tell, each HTML document. Used from one thread.
+// Shares out the records of WARC files among the pages that were archived into them. A response, its request and
+// what belongs to them stay together. They go to the page that they name (WARC-Page-ID, or urn:text:URL and the
+// like, as Browsertrix writes them); else to the page whose own response they hold; else to the page that was
+// archived last before them. Of several pages of that time, one in the same file is preferred. Without a list of
+// pages, each HTML document that a browser asked for as a document is one; where requests do not tell, each HTML
+// document. Used from one thread.
 
 #include "lib/warc/reader.hpp"
 

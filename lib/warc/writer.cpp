@@ -70,7 +70,7 @@ std::string request_block(const Exchange& exchange) {
 std::string sha1_of(std::string_view bytes) {
   Digest digest;
   digest.add(bytes);
-  return "sha1:" + base32(digest.finish());
+  return sha1_text(digest.finish());
 }
 
 } // namespace
@@ -113,7 +113,7 @@ void Writer::write_record(const Record& record, const Spool* body) {
   if (record.id != info_id_) head += "WARC-Warcinfo-ID: <urn:uuid:" + info_id_ + ">\r\n";
   for (const auto& [name, value] : record.more)
     head += name + ": " + in_header(value) + "\r\n";
-  head += "WARC-Block-Digest: sha1:" + base32(block.finish()) + "\r\nContent-Type: " + record.content_type +
+  head += "WARC-Block-Digest: " + sha1_text(block.finish()) + "\r\nContent-Type: " + record.content_type +
           "\r\nContent-Length: " + std::to_string(length) + "\r\n\r\n";
   member_.restart(record.level);
   const auto out = [this](std::string_view bytes) { put(bytes); };
@@ -125,7 +125,7 @@ void Writer::write_record(const Record& record, const Spool* body) {
 
 void Writer::add(const Exchange& exchange, const Spool& body) {
   const auto response_id = base::new_uuid();
-  const auto digest = "sha1:" + base32(body.payload_digest());
+  const auto digest = sha1_text(body.payload_digest());
   const auto known = stored_.find(exchange.url + " " + digest);
   const bool again = known != stored_.end() && body.size() > 0;
   Record response{.type = again ? "revisit" : "response",

@@ -1,22 +1,20 @@
 -- Full-text search: the text of sealed pages, and the search in it.
 
 create or replace function holdfast.text_language_of(p_code text)
-  returns text language sql stable as $$
-  -- The text search configuration for a language tag ("de", "pt-BR"); "simple" if there is none.
-  select coalesce(
-    (select c.cfgname::text
-       from (values ('ar', 'arabic'), ('ca', 'catalan'), ('da', 'danish'), ('de', 'german'), ('el', 'greek'),
-                    ('en', 'english'), ('es', 'spanish'), ('eu', 'basque'), ('fi', 'finnish'),
-                    ('fr', 'french'), ('ga', 'irish'), ('hi', 'hindi'), ('hu', 'hungarian'),
-                    ('hy', 'armenian'), ('id', 'indonesian'), ('it', 'italian'), ('lt', 'lithuanian'),
-                    ('nb', 'norwegian'), ('ne', 'nepali'), ('nl', 'dutch'), ('nn', 'norwegian'),
-                    ('no', 'norwegian'), ('pt', 'portuguese'), ('ro', 'romanian'), ('ru', 'russian'),
-                    ('sr', 'serbian'), ('sv', 'swedish'), ('ta', 'tamil'), ('tr', 'turkish'),
-                    ('yi', 'yiddish')) known(code, name)
-       join pg_catalog.pg_ts_config c
-         on c.cfgname = known.name and c.cfgnamespace = 'pg_catalog'::regnamespace
-       where known.code = lower(split_part(translate(p_code, '_', '-'), '-', 1))),
-    'simple')
+  returns text language sql immutable as $$
+  -- The text search configuration for a language tag ("de", "pt-BR"); "simple" if there is none. An
+  -- expression, because PL/pgSQL evaluates that without planning a query in each call.
+  select case lower(split_part(translate(p_code, '_', '-'), '-', 1))
+           when 'ar' then 'arabic' when 'ca' then 'catalan' when 'da' then 'danish' when 'de' then 'german'
+           when 'el' then 'greek' when 'en' then 'english' when 'es' then 'spanish' when 'eu' then 'basque'
+           when 'fi' then 'finnish' when 'fr' then 'french' when 'ga' then 'irish' when 'hi' then 'hindi'
+           when 'hu' then 'hungarian' when 'hy' then 'armenian' when 'id' then 'indonesian'
+           when 'it' then 'italian' when 'lt' then 'lithuanian' when 'nb' then 'norwegian'
+           when 'ne' then 'nepali' when 'nl' then 'dutch' when 'nn' then 'norwegian'
+           when 'no' then 'norwegian' when 'pt' then 'portuguese' when 'ro' then 'romanian'
+           when 'ru' then 'russian' when 'sr' then 'serbian' when 'sv' then 'swedish' when 'ta' then 'tamil'
+           when 'tr' then 'turkish' when 'yi' then 'yiddish'
+           else 'simple' end
 $$;
 
 create or replace function holdfast.text_keep(
@@ -29,12 +27,13 @@ declare
   v_config regconfig;
 begin
   perform set_config('synchronous_commit', 'off', true);
-  v_language := holdfast.text_language_of(
-    (select r.output_json ->> 'language'
-       from holdfast.archive_result r
-       where r.snapshot_id = p_snapshot and r.crawl_id = p_crawl and r.fence = p_fence
-         and jsonb_typeof(r.output_json) = 'object' and r.output_json ? 'language'
-       limit 1));
+  select r.output_json ->> 'language'
+    into v_language
+    from holdfast.archive_result r
+    where r.snapshot_id = p_snapshot and r.crawl_id = p_crawl and r.fence = p_fence
+      and jsonb_typeof(r.output_json) = 'object' and r.output_json ? 'language'
+    limit 1;
+  v_language := holdfast.text_language_of(v_language);
   v_config := v_language::regconfig;
   insert into holdfast.page_text (snapshot_id, crawl_id, language, text, words)
     select s.id, s.crawl_id, v_language, p_text,
@@ -50,7 +49,8 @@ begin
     on conflict (snapshot_id, crawl_id) do update
       set language = excluded.language, text = excluded.text, words = excluded.words;
   if not found then return false; end if;
-  if not exists (select from holdfast.text_language l where l.language = v_language) then
+  if v_language <> 'simple'
+     and not exists (select from holdfast.text_language l where l.language = v_language) then
     insert into holdfast.text_language values (v_language) on conflict do nothing;
   end if;
   return true;

@@ -107,8 +107,8 @@ comment on function holdfast.search_names(text, uuid, bigint, bigint) is
 
 create or replace function holdfast.thumbnail(p_snapshot uuid, p_crawl uuid, p_fence bigint)
   returns text language sql stable as $$
-  -- The picture to show for a snapshot in a list, as a path below its directory. Only our screenshot plugin
-  -- makes a thumbnail. Another picture is shown if it is small, because a list has up to a hundred.
+  -- Only our screenshot plugin makes a thumbnail. Another picture is shown if it is small, because a list has
+  -- up to a hundred.
   select r.plugin || '/' || (f.file ->> 'path')
     from holdfast.archive_result r
     cross join lateral jsonb_array_elements(r.output_files) f(file)
@@ -116,15 +116,8 @@ create or replace function holdfast.thumbnail(p_snapshot uuid, p_crawl uuid, p_f
       and r.plugin = 'screenshot' and f.file ->> 'type' like 'image/%' and (f.file ->> 'size')::bigint <= 262144
     order by f.file ->> 'path' <> 'thumbnail.jpg' limit 1
 $$;
-
-create or replace function holdfast.thumbnails(p_snapshots uuid[])
-  returns table (id uuid, thumbnail text) language sql stable as $$
-  select e.snapshot_id, holdfast.thumbnail(e.snapshot_id, e.crawl_id, e.fence)
-    from holdfast.snapshot_sealed e
-    where e.snapshot_id = any (p_snapshots)
-$$;
-comment on function holdfast.thumbnails(uuid[]) is
-  'The pictures of snapshots for a list, as paths below their directories. NULL: it has none.';
+comment on function holdfast.thumbnail(uuid, uuid, bigint) is
+  'The picture of a snapshot for a list, as a path below its directory. NULL: it has none.';
 
 create or replace function holdfast.crawl_snapshots(p_crawl uuid, p_before uuid, p_limit bigint)
   returns table (id uuid, url text, title text, status text, outcome text, depth integer,

@@ -18,7 +18,7 @@ create or replace function holdfast.entry_points()
         kept_file}'),
       ('holdfast_reader, holdfast_operator, holdfast_worker', true, '{
         find, why, why_webhook, search, search_query, search_names, search_window, texts_missing,
-        thumbnails, crawl_snapshots, crawl_entries, crawl_seeds, crawl_next, next_work, work_left,
+        thumbnail, crawl_snapshots, crawl_entries, crawl_seeds, crawl_next, next_work, work_left,
         crawl_unfinished, sealed_files, directories_unknown, metrics, worker_metrics, hook_cost,
         check_invariants, reference, schedule_find, schedule_next, schedule_times, crawls_expired,
         schema_minimum, token_check, captures, captures_closest, captures_of, export_snapshots,

@@ -186,6 +186,54 @@ std::vector<fs::path> running_here(const fs::path& work_dir, const std::string& 
   return found;
 }
 
+// The snapshots whose logs are printed, each sealed one once.
+class Snapshots {
+public:
+  Snapshots(Context& context, Printer& printer)
+      : context_(context), printer_(printer), work_dir_(context.settings().path("work_dir")) {}
+
+  // Prints what is new. False: all are sealed.
+  bool look(const pg::Result& rows) {
+    bool open = false;
+    elsewhere_.clear();
+    for (const auto row : rows) {
+      const auto id = row.text("id");
+      if (done_.contains(id)) continue;
+      if (row.text("status") == "sealed") {
+        look_in_archive(row["directory"].value_or(""), row.text("url"));
+        done_.insert(id);
+        continue;
+      }
+      open = true;
+      const auto places = running_here(work_dir_, id);
+      for (const auto& place : places)
+        printer_.look(work_dir_, place, row.text("url"));
+      if (places.empty() && row.text("status") == "started") elsewhere_ = row["owner"].value_or("");
+    }
+    std::cout << std::flush;
+    return open;
+  }
+
+  // The worker on another machine that one of them runs on; empty: there is none.
+  const std::string& elsewhere() const { return elsewhere_; }
+
+private:
+  void look_in_archive(const std::string& directory, const std::string& url) {
+    if (directory.empty()) return;
+    const auto root = context_.archive_root();
+    if (!root.native().starts_with("s3:")) return printer_.look(root, directory, url);
+    if (!bucket_) bucket_ = archive::Root::open(root, store::collection_id(context_.connection()), false);
+    printer_.look_in_bucket(*bucket_, directory, url);
+  }
+
+  Context& context_;
+  Printer& printer_;
+  const fs::path work_dir_;
+  std::set<std::string> done_;
+  std::optional<archive::Root> bucket_; // opened when something is to be read from it
+  std::string elsewhere_;
+};
+
 struct LogOptions {
   std::string id, plugin;
   bool follow{false};
@@ -197,57 +245,27 @@ int logs(Context& context, const LogOptions& options) {
   if (found.kind == "process")
     throw base::Error(base::ErrorClass::refused, "hooks have logs, processes have not",
                       "holdfast logs takes the id of a snapshot or a crawl; holdfast why " + options.id);
-  const auto work_dir = context.settings().path("work_dir");
   Printer printer(context, options.plugin);
   if (options.follow) printer.follow();
-  std::set<std::string> done; // sealed and printed
-  const bool in_bucket = context.archive_root().native().starts_with("s3:");
-  std::optional<archive::Root> bucket; // opened when something is to be read from it
-  std::string elsewhere;
   if (found.kind == "crawl") {
     for (const auto& one : store::session_logs(connection, found.id))
       if (options.plugin.empty() || one.plugin == options.plugin)
         printer.print("crawl " + found.id + " on " + one.worker, one.plugin, one.hook_name, "log", one.log);
   }
+  store::ListQuery query;
+  query.view = "snapshots";
+  query.crawl_id = found.kind == "crawl" ? found.id : found.crawl_id;
+  if (found.kind == "snapshot") query.snapshot_id = found.id;
+  query.limit = 100000;
+  Snapshots snapshots(context, printer);
   for (;;) {
     const bool ending = told_to_end();
-    store::ListQuery query;
-    query.view = "snapshots";
-    query.crawl_id = found.kind == "crawl" ? found.id : found.crawl_id;
-    if (found.kind == "snapshot") query.snapshot_id = found.id;
-    query.limit = 100000;
-    const auto rows = store::list(connection, query);
-    bool open = false;
-    elsewhere.clear();
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      const auto id = rows[i].text("id");
-      const auto url = rows[i].text("url");
-      if (done.contains(id)) continue;
-      if (rows[i].text("status") == "sealed") {
-        const auto directory = rows[i]["directory"].value_or("");
-        if (!directory.empty() && in_bucket && !bucket)
-          bucket = archive::Root::open(context.archive_root(), store::collection_id(connection), false);
-        if (!directory.empty() && in_bucket)
-          printer.look_in_bucket(*bucket, directory, url);
-        else if (!directory.empty())
-          printer.look(context.archive_root(), directory, url);
-        done.insert(id);
-        continue;
-      }
-      open = true;
-      const auto places = running_here(work_dir, id);
-      for (const auto& place : places)
-        printer.look(work_dir, place, url);
-      if (places.empty() && rows[i].text("status") == "started") elsewhere = rows[i]["owner"].value_or("");
-    }
-    std::cout << std::flush;
-    if (!options.follow || !open || ending || !std::cout) {
-      if (ending) return base::kExitInterrupted;
-      break;
-    }
+    const bool open = snapshots.look(store::list(connection, query));
+    if (ending) return base::kExitInterrupted;
+    if (!options.follow || !open || !std::cout) break;
     told_to_end_within(kLogPoll);
   }
-  if (!elsewhere.empty() && !context.json())
+  if (const auto& elsewhere = snapshots.elsewhere(); !elsewhere.empty() && !context.json())
     std::cerr << "it runs on another machine (" << printable(elsewhere)
               << "): what runs there is to be seen there alone\n";
   else if (!printer.printed() && !context.json())

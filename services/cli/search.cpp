@@ -35,7 +35,19 @@ std::optional<std::string> unless_empty(const std::string& text) {
   return text.empty() ? std::nullopt : std::optional(text);
 }
 
-// From the files of the archive. Returns how many pages have a text now that had none.
+// False: the page has no text now, because its file cannot be read.
+bool keep_text(Context& context, const archive::Root& root, const store::TextMissing& page, std::size_t limit) {
+  try {
+    const auto text = archive::page_text(root, page.directory, limit);
+    return store::text_keep(context.connection(), page.lease, text);
+  } catch (const base::Error& error) {
+    if (error.error_class() != base::ErrorClass::input_output) throw;
+    std::cerr << error.what() << '\n';
+    return false;
+  }
+}
+
+// From the files of the archive.
 int rebuild(Context& context, bool all) {
   auto& connection = context.connection();
   const auto root = archive::Root::open(context.archive_root(), store::collection_id(connection), false);
@@ -46,7 +58,7 @@ int rebuild(Context& context, bool all) {
   for (;;) {
     const auto missing = store::texts_missing(connection, after, kTextsAtOnce);
     for (const auto& page : missing)
-      if (store::text_keep(connection, page.lease, archive::page_text(root, page.directory, limit))) ++count;
+      if (keep_text(context, root, page, limit)) ++count;
     if (missing.size() < kTextsAtOnce) break;
     after = missing.back().lease.snapshot_id;
   }

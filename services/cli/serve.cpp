@@ -20,6 +20,9 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace holdfast::cli {
 
@@ -94,39 +97,33 @@ bool listen(std::optional<serve::HttpServer>& server, Presence& presence, bool s
   }
 }
 
-int serve(Context& context, bool standby) {
-  const auto& settings = context.settings();
-  const auto endpoint = serve::parse_endpoint(settings.text("serve.listen"), "serve.listen");
-  serve::Endpoint beside = endpoint;
-  beside.port = endpoint.port == 0 ? std::uint16_t{0} : static_cast<std::uint16_t>(endpoint.port + 1);
-  beside.setting = "serve.files";
-  if (!settings.text("serve.files").empty())
-    beside = serve::parse_endpoint(settings.text("serve.files"), "serve.files");
-  const bool loopback = endpoint.loopback && beside.loopback;
-  const auto guest = guest_role(settings.text("serve.guest"), loopback);
-  auto& connection = context.connection(); // there is a collection, and its schema is ours
-  const auto collection = store::collection_id(connection);
-  const auto files_key = guest == serve::Role::none ? store::files_key(connection) : "";
-  told_to_end();
+// Where archived files are: at a port of their own, so that a page in the archive cannot act as ours.
+serve::Endpoint files_endpoint(const config::Settings& settings, const serve::Endpoint& pages) {
+  if (const auto& given = settings.text("serve.files"); !given.empty())
+    return serve::parse_endpoint(given, "serve.files");
+  auto endpoint = pages;
+  endpoint.port = pages.port == 0 ? std::uint16_t{0} : static_cast<std::uint16_t>(pages.port + 1);
+  endpoint.setting = "serve.files";
+  return endpoint;
+}
 
-  std::vector<std::string> hosts;
-  if (guest != serve::Role::none && loopback) // a name that leads here, but is not ours, is a trick
-    hosts = {"localhost",
-             "127.0.0.1",
-             "[::1]",
-             endpoint.address,
-             "[" + endpoint.address + "]",
-             beside.address,
-             "[" + beside.address + "]"};
-  const serve::Files files(context.archive_root(), collection, files_key, hosts);
-  const serve::TrustedProxies proxies(settings.text("serve.trusted_proxies"), "serve.trusted_proxies");
-  const auto patience = settings.duration("serve.client_timeout");
-  Presence presence(context, "serve", settings.text("serve.listen"));
-  std::optional<serve::HttpServer> file_server, server;
-  const serve::HttpOptions of_files{2, 0, patience, proxies};
-  if (!listen(file_server, presence, standby, beside, of_files,
-              [&files](const serve::Request& request) { return files.answer(request); }))
-    return base::kExitSuccess;
+// The host names of requests that are answered: without sign-in, a name that leads here, but is not ours, is a trick.
+// Empty: all.
+std::vector<std::string> own_hosts(serve::Role guest, const serve::Endpoint& pages, const serve::Endpoint& files) {
+  if (guest == serve::Role::none || !pages.loopback || !files.loopback) return {};
+  return {"localhost",
+          "127.0.0.1",
+          "[::1]",
+          pages.address,
+          "[" + pages.address + "]",
+          files.address,
+          "[" + files.address + "]"};
+}
+
+// Without what depends on the ports.
+serve::SiteOptions site_options(Context& context) {
+  const auto& settings = context.settings();
+  auto& connection = context.connection();
   serve::SiteOptions options;
   options.dsn = dsn_as(connection, context.dsn(), "reader");
   try {
@@ -135,13 +132,36 @@ int serve(Context& context, bool standby) {
     spdlog::warn("{}; nothing can be changed", error.what());
   }
   options.api = {plan_of_requests(context), settings.boolean("urls.allow_private")};
-  options.collection_id = collection;
+  options.collection_id = store::collection_id(connection);
+  options.files_origin = files_origin(settings.text("serve.files_url"));
+  options.changes_in_a_minute = static_cast<int>(settings.integer("serve.changes_per_minute"));
+  return options;
+}
+
+int serve(Context& context, bool standby) {
+  const auto& settings = context.settings();
+  const auto endpoint = serve::parse_endpoint(settings.text("serve.listen"), "serve.listen");
+  const auto beside = files_endpoint(settings, endpoint);
+  const auto guest = guest_role(settings.text("serve.guest"), endpoint.loopback && beside.loopback);
+  auto& connection = context.connection(); // there is a collection, and its schema is ours
+  const auto files_key = guest == serve::Role::none ? store::files_key(connection) : "";
+  told_to_end();
+
+  const auto hosts = own_hosts(guest, endpoint, beside);
+  const serve::Files files(context.archive_root(), store::collection_id(connection), files_key, hosts);
+  const serve::TrustedProxies proxies(settings.text("serve.trusted_proxies"), "serve.trusted_proxies");
+  const auto patience = settings.duration("serve.client_timeout");
+  Presence presence(context, "serve", settings.text("serve.listen"));
+  std::optional<serve::HttpServer> file_server, server;
+  const serve::HttpOptions of_files{2, 0, patience, proxies};
+  if (!listen(file_server, presence, standby, beside, of_files,
+              [&files](const serve::Request& request) { return files.answer(request); }))
+    return base::kExitSuccess;
+  auto options = site_options(context);
   options.guest = guest;
   options.files = &files;
   options.files_port = file_server->port();
-  options.files_origin = files_origin(settings.text("serve.files_url"));
   options.hosts = hosts;
-  options.changes_in_a_minute = static_cast<int>(settings.integer("serve.changes_per_minute"));
   options.replay = replay_url(settings.text("serve.replay"), endpoint, beside);
   serve::Site site(std::move(options));
   const serve::HttpOptions of_pages{3, kLargestBody, patience, proxies};

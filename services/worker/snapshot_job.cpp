@@ -331,16 +331,22 @@ awaitable<void> SnapshotJob::publish() {
   check();
   if (context_.options.share_bodies)
     co_await on_thread(context_.files, [&] { archive::share_bodies(context_.archive_root, published.directory); });
+  fill_page(published, verdict, lost);
+}
+
+// What the seal says of the page. `lost`: files that were left out.
+void SnapshotJob::fill_page(const archive::Published& published, const Verdict& verdict,
+                            const std::vector<std::string>& lost) {
+  const auto add_reason = [this](const std::string& why) { page_.reason += (page_.reason.empty() ? "" : "; ") + why; };
   page_.outcome = view_.outcome;
   if (page_.outcome == "failed")
     page_.reason = verdict.reason;
   else if (!verdict.reason.empty())
-    page_.reason += (page_.reason.empty() ? "" : "; ") + verdict.reason;
+    add_reason(verdict.reason);
   if (route_ && route_->traffic().over_limit)
-    page_.reason += (page_.reason.empty() ? "" : "; ") +
-                    ("its hooks were cut off after " + base::format_size(claim_.max_snapshot_bytes) +
-                     " from the network (max_snapshot_bytes)");
-  if (!lost.empty()) page_.reason += (page_.reason.empty() ? "" : "; ") + AttemptFiles::describe_lost(lost);
+    add_reason("its hooks were cut off after " + base::format_size(claim_.max_snapshot_bytes) +
+               " from the network (max_snapshot_bytes)");
+  if (!lost.empty()) add_reason(AttemptFiles::describe_lost(lost));
   for (const auto& problem : captures_.problems)
     spdlog::warn("{}: not indexed: {}", claim_.url, problem);
   if (!captures_.records.empty()) page_.captures = archive::captures_json(captures_);

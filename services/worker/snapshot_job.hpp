@@ -61,6 +61,7 @@ private:
   void heed_machine(const hooks::HookOutcome& outcome);
   awaitable<void> collect(HookSet::Running hook);
   awaitable<void> publish();
+  void fill_page(const archive::Published& published, const Verdict& verdict, const std::vector<std::string>& lost);
   awaitable<void> deduplicate();
   void tell_traffic();
   awaitable<void> reap();

@@ -6,6 +6,7 @@ because processor time is read from /proc. Prints the median and the slowest of 
 text costs on disk, and what a seal costs with and without keeping text, in turns. Words have the frequencies of a
 natural language (Zipf); a page is five of 4,000 paragraphs of 60 words."""
 
+import json
 import statistics
 import subprocess
 import sys
@@ -62,8 +63,10 @@ KINDS = {
 }
 CPU = "select split_part(pg_read_file('/proc/self/schedstat'), ' ', 1)::bigint"  # nanoseconds of this session
 
-SEALS = 300  # in a row
-REPEATS = 3
+ROUNDS = 5
+BLOCKS = 20  # of each kind in a round; they take turns
+SEALS = 12  # in a block
+SETTLE = 2  # of these, seals that the block before still slows down
 CRAWL = """
 select holdfast.new_uuid() as crawl \\gset
 begin;
@@ -79,14 +82,15 @@ SEAL = f"""
 \\set before :pages
 {CPU} as cpu, clock_timestamp() as at \\gset
 {TURN.split(chr(10), 1)[1].replace(":pages", ":'pages'").replace(":batch", "1").replace(":worker", "1")}
-{CPU} - :cpu as turn_cpu, extract(epoch from clock_timestamp() - :'at') as turn, clock_timestamp() as at \\gset
-{CPU} as cpu \\gset
+{CPU} - :cpu as turn_cpu, extract(epoch from clock_timestamp() - :'at') as turn \\gset
 """
-KEEP = """
-select count(holdfast.text_keep((p ->> 'snapshot')::uuid, (p ->> 'crawl')::uuid, (p ->> 'fence')::bigint, t.text))
-  from jsonb_array_elements(:'before'::jsonb) p
-  cross join lateral (select text from holdfast.page_text order by snapshot_id offset {n} limit 1) t \\g /dev/null
+# Both as a worker does it: it knows which page it was, and has its text.
+SEALED = """
+select p ->> 'snapshot' as snapshot, p ->> 'crawl' as crawl, p ->> 'fence' as fence
+  from jsonb_array_elements(:'before'::jsonb) p \\gset
 """
+PREPARE = "prepare keep (uuid, uuid, bigint, text) as select holdfast.text_keep($1, $2, $3, $4);"
+KEEP = "execute keep (:'snapshot', :'crawl', :'fence', '{text}') \\g /dev/null"
 
 
 def sql(url, text):
@@ -129,28 +133,37 @@ def queries(url):
 
 
 def seals(url):
-    """A worker's turns with a page each, and the text that it keeps after each."""
-    sql(url, WORKERS + ";" + CRAWL.replace("{count}", str(2 * REPEATS * (SEALS + 1))))
-    found = {False: [], True: []}
-    for _ in range(REPEATS):
-        for keeps in found:
-            script = ["\\set pages '[]'"]
+    """A worker's turns with a page each, and the text that it keeps after each. Blocks with and without text take turns
+    every few milliseconds, because a shared machine gets faster and slower in the meantime."""
+    sql(url, WORKERS + ";" + CRAWL.replace("{count}", str(ROUNDS * (2 * BLOCKS * SEALS + 1))))
+    texts = "select json_agg(text) from (select text from holdfast.page_text limit 200) t"
+    texts = [text.replace("'", "''") for text in json.loads(sql(url, texts))]
+    rounds = []
+    for _ in range(ROUNDS):
+        script = [PREPARE, "\\set pages '[]'", SEAL]
+        for block in range(2 * BLOCKS):
+            keeps = block % 2 == 1
             for n in range(SEALS):
-                script.append(SEAL)
-                script.append(KEEP.replace("{n}", str(n)) if keeps else "")
+                script += [SEAL, SEALED, f"{CPU} as cpu, clock_timestamp() as at \\gset"]
+                if keeps:
+                    script.append(KEEP.replace("{text}", texts[(block * SEALS + n) % len(texts)]))
                 script.append(
-                    "select :turn * 1000, :turn_cpu / 1e6, extract(epoch from clock_timestamp() - :'at') * 1000, "
-                    f"(({CPU}) - :cpu) / 1e6;"
+                    f"select {int(keeps)}, {n}, :turn * 1000, :turn_cpu / 1e6, "
+                    f"extract(epoch from clock_timestamp() - :'at') * 1000, (({CPU}) - :cpu) / 1e6;"
                 )
-            rows = sql(url, "\n".join(script)).splitlines()
-            found[keeps] += [[float(value) for value in row.split("|")] for row in rows[1:]]
-    turn = {keeps: [statistics.median(row[i] for row in rows) for i in range(4)] for keeps, rows in found.items()}
-    for keeps, (ms, cpu, *_) in turn.items():
-        print(f"a seal, {'text kept after it' if keeps else 'no text':20} median {ms:.2f} ms (CPU {cpu:.2f} ms)")
-    print(f"text kept: median {turn[True][2]:.2f} ms (CPU {turn[True][3]:.2f} ms)")
-    print(
-        f"a seal takes {turn[True][0] / turn[False][0]:.2f} x the time, {turn[True][1] / turn[False][1]:.2f} x the CPU"
-    )
+        found = {False: [], True: []}
+        for line in sql(url, "\n".join(script)).splitlines():
+            keeps, n, *values = line.split("|")
+            if int(n) >= SETTLE:
+                found[keeps == "1"].append([float(value) for value in values])
+        rounds.append({keeps: [statistics.median(column) for column in zip(*rows)] for keeps, rows in found.items()})
+    middle = {keeps: [statistics.median(column) for column in zip(*(one[keeps] for one in rounds))] for keeps in found}
+    for keeps, (ms, cpu, *_) in middle.items():
+        print(f"a seal, {'text kept before it' if keeps else 'no text':20} median {ms:.2f} ms (CPU {cpu:.2f} ms)")
+    print(f"text kept: median {middle[True][2]:.2f} ms (CPU {middle[True][3]:.2f} ms)")
+    for i, what in enumerate(("the time", "the CPU")):
+        ratios = sorted(one[True][i] / one[False][i] for one in rounds)
+        print(f"a seal takes {statistics.median(ratios):.2f} x {what} ({ratios[0]:.2f} .. {ratios[-1]:.2f})")
 
 
 def main():
