@@ -97,9 +97,10 @@ class ControlPlane:
         (self.directory / "kubeconfig").write_text(json.dumps(config))
 
     def _start(self, name, *words):
-        log = (self.directory / f"{name}.log").open("w")
         command = [PROGRAMS[name], *map(str, words)]
-        self.processes.append((name, subprocess.Popen(command, stdout=log, stderr=log, env=self.environment)))
+        with (self.directory / f"{name}.log").open("w") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log, env=self.environment)
+        self.processes.append((name, process))
 
     def _wait_for(self, what, condition):
         def ended_or_true():
