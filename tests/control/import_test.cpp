@@ -149,6 +149,7 @@ TEST_CASE("JSON: lists, JSON Feed, Pinboard, Pocket") {
   CHECK(entries[0].tags == std::vector<std::string>{"late"});
   CHECK(read_json(R"({"items": [{"url": "https://f.test/"}]})").size() == 1);
   CHECK_THROWS_AS(read_json("[{"), base::Error);
+  CHECK_THROWS_AS(read_json(R"([{"url": "https://a.test/", "time": 1e999}])"), base::Error);
 }
 
 TEST_CASE("Pocket's table, and Pinboard's XML") {
