@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <ctime>
 #include <string_view>
@@ -12,7 +13,11 @@ namespace holdfast::base {
 
 namespace {
 
-constexpr double kLatest = 253402300799.0; // the end of the year 9999
+// A Timestamp counts nanoseconds in 64 bits, which end in April 2262.
+constexpr int kLastYear = 2261;
+constexpr double kEnd = 9214646400; // the end of that year, in seconds since 1970
+static_assert(std::chrono::sys_days(std::chrono::year(kLastYear + 1) / 1 / 1) ==
+              std::chrono::sys_seconds(std::chrono::seconds(static_cast<std::int64_t>(kEnd))));
 
 std::optional<int> number_of(std::string_view digits) {
   int number = 0;
@@ -74,8 +79,8 @@ std::optional<Timestamp> read_mail_date(std::string_view text) {
   if (!offset) return std::nullopt;
   if (year < 100) year += year < 70 ? 2000 : 1900;
   const auto when = std::chrono::year(year) / static_cast<int>(at / 3 + 1) / day;
-  if (month[2] == '\0' || at == std::string_view::npos || at % 3 != 0 || !when.ok() || year < 1970 || hour < 0 ||
-      hour > 23 || minute < 0 || minute > 59 || second > 60)
+  if (month[2] == '\0' || at == std::string_view::npos || at % 3 != 0 || !when.ok() || year < 1970 ||
+      year > kLastYear || hour < 0 || hour > 23 || minute < 0 || minute > 59 || second > 60)
     return std::nullopt;
   return Timestamp(sys_days(when)) + hours(hour) + minutes(minute) + seconds(second) - *offset;
 }
@@ -90,13 +95,13 @@ std::optional<Timestamp> read_timestamp(const std::string& text) {
   double seconds = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
   if (error == std::errc{} && end == text.data() + text.size()) {
-    if (!std::isfinite(seconds) || seconds < 0 || seconds > kLatest) return std::nullopt;
+    if (!std::isfinite(seconds) || seconds < 0 || seconds >= kEnd) return std::nullopt;
     return Timestamp(of_seconds(seconds));
   }
   int year = 0, month = 0, day = 0, hour = 0, minute = 0, read = 0;
   if (std::sscanf(text.c_str(), "%4d-%2d-%2d%n", &year, &month, &day, &read) != 3) return read_mail_date(text);
   const auto date = std::chrono::year(year) / month / day;
-  if (!date.ok() || year < 1970) return std::nullopt;
+  if (!date.ok() || year < 1970 || year > kLastYear) return std::nullopt;
   auto rest = std::string_view(text).substr(static_cast<std::size_t>(read));
   if (rest.empty()) return Timestamp(sys_days(date));
   if (rest.front() != ' ' && rest.front() != 'T') return std::nullopt;

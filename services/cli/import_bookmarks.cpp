@@ -188,7 +188,7 @@ std::vector<Entry> read_json(std::string_view text) {
   nlohmann::json document;
   try {
     document = nlohmann::json::parse(text);
-  } catch (const nlohmann::json::parse_error& error) {
+  } catch (const nlohmann::json::exception& error) { // also a number out of range
     throw base::Error(base::ErrorClass::refused, std::string("not valid JSON: ") + error.what());
   }
   const nlohmann::json* list = &document;

@@ -100,6 +100,21 @@ TEST_CASE("dates of mail and RSS") {
   }
 }
 
+TEST_CASE("dates far ahead are refused, they would come out as others") {
+  const std::vector<std::pair<std::string, std::string>> dates = {
+      {"2261-12-31T23:59:59-14:00", "2262-01-01T13:59:59.000Z"},
+      {"2262-01-01", ""},
+      {"9999-12-31 23:59:59", ""},
+      {"31 Dec 9999 23:59:59 GMT", ""},
+      {"9214646399", "2261-12-31T23:59:59.000Z"},
+      {"9214646400", ""},
+      {"1.7e10", ""}};
+  for (const auto& [text, time] : dates) {
+    CAPTURE(text);
+    CHECK(base::canonical_timestamp(text) == time);
+  }
+}
+
 TEST_CASE("sitemaps, but not an index of them") {
   const auto entries = read_xml("<?xml version='1.0'?><urlset><url><loc> https://a.test/1 </loc></url>"
                                 "<url><loc>https://a.test/2</loc></url></urlset>");
@@ -134,6 +149,7 @@ TEST_CASE("JSON: lists, JSON Feed, Pinboard, Pocket") {
   CHECK(entries[0].tags == std::vector<std::string>{"late"});
   CHECK(read_json(R"({"items": [{"url": "https://f.test/"}]})").size() == 1);
   CHECK_THROWS_AS(read_json("[{"), base::Error);
+  CHECK_THROWS_AS(read_json(R"([{"url": "https://a.test/", "time": 1e999}])"), base::Error);
 }
 
 TEST_CASE("Pocket's table, and Pinboard's XML") {

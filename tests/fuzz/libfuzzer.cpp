@@ -11,6 +11,9 @@ const holdfast::fuzz::Target* target = nullptr;
 
 } // namespace
 
+// Undefined behaviour is a finding: it ends the run, and its input is kept.
+extern "C" const char* __ubsan_default_options() { return "halt_on_error=1"; }
+
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
   const char* name = std::getenv("HOLDFAST_FUZZ_TARGET");
   target = holdfast::fuzz::find_target(name == nullptr ? "" : name);
