@@ -233,8 +233,8 @@ create table holdfast.removed_page (
 comment on table holdfast.removed_page is
   'Pages of removed months whose directories are not in purge yet. It is empty itself: partition_remove() '
   'makes partitions of snapshot_sealed its children, and removed_list() empties and drops them.';
-comment on column holdfast.removed_page.snapshot_id is 'The removed snapshot.';
-comment on column holdfast.removed_page.crawl_id is 'Its crawl.';
+comment on column holdfast.removed_page.snapshot_id is 'The removed snapshot. No foreign key: it is gone.';
+comment on column holdfast.removed_page.crawl_id is 'Its crawl. No foreign key: it is gone too.';
 comment on column holdfast.removed_page.directory is 'As snapshot_sealed.directory.';
 comment on column holdfast.removed_page.removed_at is 'When its month was removed.';
 

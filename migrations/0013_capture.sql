@@ -93,8 +93,8 @@ create table holdfast.removed_capture (
 );
 comment on table holdfast.removed_capture is
   'Records of the pages in removed_page, as in capture; they are replayed until their page is in purge.';
-comment on column holdfast.removed_capture.snapshot_id is 'The removed snapshot.';
-comment on column holdfast.removed_capture.crawl_id is 'Its crawl.';
+comment on column holdfast.removed_capture.snapshot_id is 'The removed snapshot. No foreign key: it is gone.';
+comment on column holdfast.removed_capture.crawl_id is 'Its crawl. No foreign key: it is gone too.';
 comment on column holdfast.removed_capture.file is 'As capture.file.';
 comment on column holdfast.removed_capture.record_offset is 'As capture.record_offset.';
 comment on column holdfast.removed_capture.record_length is 'As capture.record_length.';

@@ -74,7 +74,7 @@ def day(bench, session, runner, database, pages, begins):
     claim = bench.queue("claims", database, samples=200, batch=8)
     # The workers of the simulation end with what they hold. Their lease is over on the next day, at the latest.
     bench.queue(
-        "simulate", database, workers=4, slots=8, page_ms=100, beat_ms=100, hooks=3, warm_ms=0, seconds=bench.pick(2, 5)
+        "simulate", database, workers=4, slots=8, page_ms=100, beat_ms=100, hooks=3, warm_ms=0, seconds=2
     )
     session.ask("update holdfast.process set lease_until = clock_timestamp() where status = 'running' and slots > 0")
     runner.duty("lapsed")
