@@ -73,9 +73,7 @@ def day(bench, session, runner, database, pages, begins):
     bench.queue("fill", database, items=pages, crawls=20)
     claim = bench.queue("claims", database, samples=200, batch=8)
     # The workers of the simulation end with what they hold. Their lease is over on the next day, at the latest.
-    bench.queue(
-        "simulate", database, workers=4, slots=8, page_ms=100, beat_ms=100, hooks=3, warm_ms=0, seconds=2
-    )
+    bench.queue("simulate", database, workers=4, slots=8, page_ms=100, beat_ms=100, hooks=3, warm_ms=0, seconds=2)
     session.ask("update holdfast.process set lease_until = clock_timestamp() where status = 'running' and slots > 0")
     runner.duty("lapsed")
     bench.queue("drain", database, claimers=4, batch=50, hooks=3, seconds=600)
