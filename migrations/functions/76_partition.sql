@@ -2,8 +2,8 @@
 -- --partition` does it once. A crawl's id is a UUID of version 7, so a range of ids is a range of time; every
 -- unique and foreign key of these tables holds crawl_id; and a crawl's rows are all in one partition.
 --
--- Foreign keys between these tables are those of partitions of the same month. A key of a whole table would be
--- checked against all months whenever one is removed.
+-- Foreign keys between these tables are those of partitions of the same month. A key of a whole table would
+-- be checked against all months whenever one is removed.
 --
 -- <table>_first holds what was there before, <table>_2027_01 the crawls of a month, and <table>_other ids
 -- that no month has. The duty "partitions" makes the months ahead of time.
