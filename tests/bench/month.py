@@ -2,8 +2,9 @@
 
 Each day adds crawls, claims, completes and seals their pages, lets a few workers die with pages in their hands, and
 then runs the runner's duties, which remove the crawls, events, attempts and workers of a week ago. The clock of the
-server cannot be moved, so keep_until and duty.keep are set to the beginning of that day. A day takes seconds, so autovacuum
-looks every second instead of every minute; its other settings are PostgreSQL's own, and those of the tables.
+server cannot be moved, so keep_until and duty.keep are set to the beginning of that day. A day takes seconds, so
+autovacuum looks every second instead of every minute; its other settings are PostgreSQL's own, and those of the
+tables.
 """
 
 import os
