@@ -58,6 +58,12 @@ create or replace view holdfast.v_capture as
     from holdfast.capture c
     join holdfast.snapshot_sealed e on e.snapshot_id = c.snapshot_id and e.crawl_id = c.crawl_id
   union all
+  select c.url_key, c.at, c.url, c.status, c.mime, c.digest,
+         e.directory || '/' || c.file, c.record_offset, c.record_length, c.snapshot_id, c.crawl_id,
+         c.refers_to
+    from holdfast.removed_capture c
+    join holdfast.removed_page e on e.snapshot_id = c.snapshot_id and e.crawl_id = c.crawl_id
+  union all
   select k.url_key, k.at, k.url, k.status, k.mime, k.digest,
          case when k.moved then holdfast.kept_file(k.snapshot_id, k.crawl_id, k.position)
               else k.source_file end,
@@ -159,34 +165,54 @@ create or replace function holdfast.is_referred_to(
                                   and (p_snapshot is null or o.snapshot_id = p_snapshot)))
 $$;
 
-create or replace function holdfast.captures_leave(p_first uuid, p_last uuid, p_snapshot uuid)
+create or replace function holdfast.captures_leaving(
+    p_first uuid, p_last uuid, p_snapshot uuid, p_removed uuid[])
+  returns setof holdfast.v_capture language sql stable as $$
+  -- Records of snapshots that are deleted, named as for is_referred_to; or of p_removed, which are in
+  -- removed_page.
+  select c.url_key, c.at, c.url, c.status, c.mime, c.digest, e.directory || '/' || c.file, c.record_offset,
+         c.record_length, c.snapshot_id, c.crawl_id, c.refers_to
+    from holdfast.snapshot_sealed e
+    join holdfast.capture c on c.snapshot_id = e.snapshot_id and c.crawl_id = e.crawl_id
+    where p_removed is null and e.crawl_id between p_first and p_last
+      and (p_snapshot is null or e.snapshot_id = p_snapshot)
+  union all
+  select c.url_key, c.at, c.url, c.status, c.mime, c.digest, e.directory || '/' || c.file, c.record_offset,
+         c.record_length, c.snapshot_id, c.crawl_id, c.refers_to
+    from holdfast.removed_page e
+    join holdfast.removed_capture c on c.snapshot_id = e.snapshot_id and c.crawl_id = e.crawl_id
+    where e.snapshot_id = any (p_removed)
+$$;
+
+create or replace function holdfast.captures_kept(
+    p_first uuid, p_last uuid, p_snapshot uuid, p_removed uuid[])
   returns void language plpgsql set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
--- Called before snapshots are deleted, named as for is_referred_to: what others refer to stays, and what
--- only these referred to goes. The caller has locked their crawls for update (see originals_hold).
+-- Called before snapshots are deleted, named as for captures_leaving: what others refer to stays, and what
+-- only these referred to goes. The caller has locked their crawls for update (see originals_hold), or the
+-- crawls are gone.
 begin
   insert into holdfast.kept_capture (
       snapshot_id, position, crawl_id,
       source_file, source_offset, record_length,
       url_key, at, url, status, mime, digest)
     select k.snapshot_id, row_number() over (partition by k.snapshot_id order by k.file, k.record_offset),
-           k.crawl_id, k.directory || '/' || k.file, k.record_offset, k.record_length,
+           k.crawl_id, k.file, k.record_offset, k.record_length,
            k.url_key, k.at, k.url, k.status, k.mime, k.digest
-      from (select distinct on (c.url_key, c.digest) e.directory, c.*
-              from holdfast.snapshot_sealed e
-              join holdfast.capture c on c.snapshot_id = e.snapshot_id and c.crawl_id = e.crawl_id
-              where e.crawl_id between p_first and p_last
-                and (p_snapshot is null or e.snapshot_id = p_snapshot)
-                and c.mime <> 'warc/revisit'
+      from (select distinct on (c.url_key, c.digest) c.*
+              from holdfast.captures_leaving(p_first, p_last, p_snapshot, p_removed) c
+              where c.mime <> 'warc/revisit'
                 and holdfast.is_referred_to(c.url_key, c.digest, p_first, p_last, p_snapshot)
+                and not exists (select
+                                  from holdfast.kept_capture o
+                                  where hashtextextended(o.url_key || ' ' || o.digest, 0)
+                                          = hashtextextended(c.url_key || ' ' || c.digest, 0)
+                                    and o.url_key || ' ' || o.digest = c.url_key || ' ' || c.digest)
               order by c.url_key, c.digest, c.at) k;
   with dropped as (
     delete from holdfast.kept_capture k
       using (select distinct coalesce(c.refers_to, c.url_key) as url_key, c.digest
-               from holdfast.snapshot_sealed e
-               join holdfast.capture c on c.snapshot_id = e.snapshot_id and c.crawl_id = e.crawl_id
-               where e.crawl_id between p_first and p_last
-                 and (p_snapshot is null or e.snapshot_id = p_snapshot)
-                 and c.mime = 'warc/revisit') r
+               from holdfast.captures_leaving(p_first, p_last, p_snapshot, p_removed) c
+               where c.mime = 'warc/revisit') r
       where hashtextextended(k.url_key || ' ' || k.digest, 0)
               = hashtextextended(r.url_key || ' ' || r.digest, 0)
         and k.url_key || ' ' || k.digest = r.url_key || ' ' || r.digest

@@ -2,6 +2,9 @@
 -- --partition` does it once. A crawl's id is a UUID of version 7, so a range of ids is a range of time; every
 -- unique and foreign key of these tables holds crawl_id; and a crawl's rows are all in one partition.
 --
+-- Foreign keys between these tables are those of partitions of the same month. A key of a whole table would
+-- be checked against all months whenever one is removed.
+--
 -- <table>_first holds what was there before, <table>_2027_01 the crawls of a month, and <table>_other ids
 -- that no month has. The duty "partitions" makes the months ahead of time.
 
@@ -72,6 +75,26 @@ begin
   execute format('create table holdfast.%I partition of holdfast.%I default', p_table || '_other', p_table);
 end $$;
 
+create or replace function holdfast.partition_keys(p_suffix text)
+  returns void language plpgsql as $$
+-- Gives the partitions of one month the foreign keys that the first ones have among each other.
+declare
+  v_key record;
+begin
+  for v_key in
+    select replace(k.conrelid::regclass::text, '_first', p_suffix) as on_table, k.conname as name,
+           replace(pg_get_constraintdef(k.oid), '_first(', p_suffix || '(') as definition
+      from pg_catalog.pg_constraint k
+      where k.contype = 'f' and k.conparentid = 0
+        and k.conrelid = any (select ('holdfast.' || t || '_first')::regclass
+                                from unnest(holdfast.growing_tables()) t)
+        and k.confrelid = any (select ('holdfast.' || t || '_first')::regclass
+                                 from unnest(holdfast.growing_tables()) t)
+  loop
+    execute format('alter table %s add constraint %I %s', v_key.on_table, v_key.name, v_key.definition);
+  end loop;
+end $$;
+
 create or replace function holdfast.partition_tables()
   returns boolean language plpgsql as $$
 -- Returns false if that is done already. No row moves, but PostgreSQL reads the tables to check them, and
@@ -95,8 +118,8 @@ begin
     select k.conrelid::regclass as on_table, k.conname as name, pg_get_constraintdef(k.oid) as definition
       from pg_catalog.pg_constraint k
       where k.contype = 'f'
-        and (k.conrelid = any (select ('holdfast.' || t)::regclass from unnest(holdfast.growing_tables()) t)
-             or k.confrelid = any (select ('holdfast.' || t)::regclass from unnest(holdfast.growing_tables()) t))
+        and (k.conrelid = any (select ('holdfast.' || t)::regclass from unnest(holdfast.growing_tables()) t))
+            <> (k.confrelid = any (select ('holdfast.' || t)::regclass from unnest(holdfast.growing_tables()) t))
   loop
     v_keys := v_keys
       || format('alter table %s add constraint %I %s', v_key.on_table, v_key.name, v_key.definition);
@@ -105,6 +128,7 @@ begin
   foreach v_one in array holdfast.growing_tables() loop
     perform holdfast.partition_table(v_one, v_bound);
   end loop;
+  perform holdfast.partition_keys('_other');
   foreach v_one in array v_keys loop
     execute v_one;
   end loop;
@@ -124,7 +148,7 @@ declare
   v_from uuid;
   v_to uuid;
   v_table text;
-  v_part text;
+  v_suffix text;
   v_count bigint := 0;
 begin
   for i in 1..3 loop
@@ -132,13 +156,14 @@ begin
     v_from := holdfast.first_id(v_month);
     v_to := holdfast.first_id(holdfast.month_of(v_month, 1));
     continue when exists (select from holdfast.crawl c where c.id >= v_from and c.id < v_to);
+    v_suffix := to_char(v_month at time zone 'UTC', '_YYYY_MM');
+    continue when to_regclass('holdfast.snapshot' || v_suffix) is not null;
     foreach v_table in array holdfast.growing_tables() loop
-      v_part := v_table || to_char(v_month at time zone 'UTC', '_YYYY_MM');
-      continue when to_regclass('holdfast.' || v_part) is not null;
       execute format('create table holdfast.%I partition of holdfast.%I for values from (%L) to (%L)',
-                     v_part, v_table, v_from, v_to);
+                     v_table || v_suffix, v_table, v_from, v_to);
       v_count := v_count + 1;
     end loop;
+    perform holdfast.partition_keys(v_suffix);
   end loop;
   return v_count;
 end $$;
@@ -152,9 +177,32 @@ begin
   return holdfast.partitions_ahead();
 end $$;
 
+create or replace function holdfast.partition_hand_over(p_partition text, p_to text)
+  returns void language plpgsql as $$
+-- Makes a partition that was detached a child of removed_page or removed_capture.
+declare
+  v_name constant text := p_to || '_' || pg_current_xact_id()::text;
+  v_key text;
+begin
+  for v_key in
+    select k.conname from pg_catalog.pg_constraint k
+      where k.conrelid = ('holdfast.' || p_partition)::regclass and k.contype = 'f'
+  loop
+    execute format('alter table holdfast.%I drop constraint %I', p_partition, v_key);
+  end loop;
+  if p_to = 'removed_page' then
+    execute format('alter table holdfast.%I add column removed_at timestamptz not null default now()',
+                   p_partition);
+  end if;
+  execute format('alter table holdfast.%I rename to %I', p_partition, v_name);
+  execute format('alter table holdfast.%I inherit holdfast.%I', v_name, p_to);
+end $$;
+
 create or replace function holdfast.partition_remove(p_month date, p_by text)
-  returns bigint language plpgsql as $$
--- Removes all crawls of a month, which must be sealed, by dropping its partitions. Returns how many crawls.
+  returns bigint language plpgsql set lock_timeout = '2s' as $$
+-- Removes all crawls of a month, which must be sealed, with its partitions. Returns how many crawls. Workers
+-- wait for the locks that this takes, so it reads no pages: the partitions that name directories and records
+-- are handed to removed_page and removed_capture, and removed_list() reads them batch by batch.
 declare
   v_from constant uuid := holdfast.first_id(holdfast.month_of(p_month::timestamp at time zone 'UTC', 0));
   v_to constant uuid := holdfast.first_id(holdfast.month_of(p_month::timestamp at time zone 'UTC', 1));
@@ -168,8 +216,17 @@ begin
     raise exception 'no partition holds %', to_char(p_month, 'YYYY-MM')
       using errcode = 'HF004', hint = 'select * from holdfast.v_partition';
   end if;
-  -- Also against originals_hold(), which locks rows.
-  lock table holdfast.crawl in exclusive mode;
+  begin
+    -- Also against originals_hold(), which locks rows.
+    lock table holdfast.crawl in exclusive mode;
+    foreach v_table in array holdfast.growing_tables() loop
+      execute format('lock table holdfast.%I in access exclusive mode', v_table);
+    end loop;
+  exception when lock_not_available then
+    raise exception 'others use the pages at the moment, and workers would have to wait for them'
+      using errcode = 'HF004',
+        hint = 'Try again, or see what takes so long: select * from pg_stat_activity order by xact_start';
+  end;
   select * into v_crawl
     from holdfast.crawl c
     where c.id >= v_from and c.id < v_to and (c.status <> 'sealed' or c.keep_until > clock_timestamp())
@@ -179,15 +236,6 @@ begin
       case when v_crawl.status = 'sealed' then 'kept until ' || v_crawl.keep_until else v_crawl.status end
       using errcode = 'HF004', hint = 'Wait until it has ended, or cancel it; holdfast keep changes how long.';
   end if;
-  insert into holdfast.purge (directory)
-    select regexp_replace(e.directory, '/a[0-9]+$', '')
-      from holdfast.snapshot_sealed e
-      where e.crawl_id >= v_from and e.crawl_id < v_to and e.directory is not null
-    on conflict do nothing;
-  perform holdfast.captures_leave(v_from, c.id, null)
-    from holdfast.crawl c
-    where c.id >= v_from and c.id < v_to
-    order by c.id desc limit 1;
   perform holdfast.crawl_page_changes(c.id) from holdfast.crawl c where c.id >= v_from and c.id < v_to;
   delete from holdfast.replay_quality q where q.crawl_id >= v_from and q.crawl_id < v_to;
   -- Those that refer to others go first. A table to which others refer can only be dropped on its own.
@@ -195,7 +243,11 @@ begin
     select t from unnest(holdfast.growing_tables()) with ordinality u(t, n) order by n desc
   loop
     execute format('alter table holdfast.%I detach partition holdfast.%I', v_table, v_table || c_suffix);
-    execute format('drop table holdfast.%I', v_table || c_suffix);
+    case v_table
+      when 'snapshot_sealed' then perform holdfast.partition_hand_over(v_table || c_suffix, 'removed_page');
+      when 'capture' then perform holdfast.partition_hand_over(v_table || c_suffix, 'removed_capture');
+      else execute format('drop table holdfast.%I', v_table || c_suffix);
+    end case;
   end loop;
   v_before := holdfast.set_change_sealed('on');
   delete from holdfast.crawl c where c.id >= v_from and c.id < v_to;
@@ -206,7 +258,7 @@ begin
   return v_count;
 end $$;
 comment on function holdfast.partition_remove(date, text) is
-  'Removes all crawls of a month at once, if none is open or kept; their files are listed in purge.';
+  'Removes all crawls of a month at once, if none is open or kept; purge_list() lists their files, in batches.';
 
 create or replace view holdfast.v_partition as
   select p.relname::text as table_name, c.relname::text as name,
@@ -215,12 +267,14 @@ create or replace view holdfast.v_partition as
     from pg_catalog.pg_inherits i
     join pg_catalog.pg_class c on c.oid = i.inhrelid
     join pg_catalog.pg_class p on p.oid = i.inhparent
-    where p.relnamespace = 'holdfast'::regnamespace and p.relkind = 'p'
+    where p.relnamespace = 'holdfast'::regnamespace
+      and (p.relkind = 'p' or p.relname in ('removed_page', 'removed_capture'))
     order by p.relname, c.relname;
 comment on view holdfast.v_partition is
-  'Partitions of the tables that only grow; no row: they are not partitioned.';
+  'Partitions of the tables that only grow; no row: they are not partitioned. Also what is left of removed '
+  'months until their files are listed in purge.';
 comment on column holdfast.v_partition.table_name is 'The table.';
-comment on column holdfast.v_partition.name is 'The partition: first, a month, or other.';
+comment on column holdfast.v_partition.name is 'The partition: first, a month, other, or what is left.';
 comment on column holdfast.v_partition.holds is 'The ids of crawls whose rows it holds.';
 comment on column holdfast.v_partition.rows_estimated is 'About how many rows; counted by the last analyze.';
 comment on column holdfast.v_partition.bytes is 'Bytes that it takes with its indexes.';

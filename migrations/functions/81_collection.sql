@@ -216,7 +216,7 @@ begin
       where e.crawl_id = p_crawl and e.directory is not null
     on conflict do nothing;
   get diagnostics v_count = row_count;
-  perform holdfast.captures_leave(p_crawl, p_crawl, null);
+  perform holdfast.captures_kept(p_crawl, p_crawl, null, null);
   v_before := holdfast.set_change_sealed('on');
   delete from holdfast.crawl where id = p_crawl;
   perform holdfast.set_change_sealed(v_before);
@@ -257,7 +257,7 @@ begin
   insert into holdfast.purge (directory)
     select regexp_replace(v_sealed.directory, '/a[0-9]+$', '') where v_sealed.directory is not null
     on conflict do nothing;
-  perform holdfast.captures_leave(v_crawl.id, v_crawl.id, p_snapshot);
+  perform holdfast.captures_kept(v_crawl.id, v_crawl.id, p_snapshot, null);
   v_before := holdfast.set_change_sealed('on');
   delete from holdfast.snapshot where id = p_snapshot and crawl_id = v_crawl.id returning url into v_url;
   update holdfast.snapshot
@@ -318,13 +318,60 @@ begin
   return v_count;
 end $$;
 
+create or replace function holdfast.removed_list(p_limit bigint)
+  returns bigint language plpgsql set enable_seqscan = off set jit = off as $$
+-- Lists the directories of pages of removed months, so many at a time; returns how many. Drops what is empty
+-- then. Others may do the same at that moment; what they have locked is theirs.
+declare
+  c_none constant uuid := '00000000-0000-0000-0000-000000000000'; -- no crawl: these are gone already
+  v_pages uuid[];
+  v_table regclass;
+  v_empty boolean;
+begin
+  v_pages := array(select r.snapshot_id
+                     from holdfast.removed_page r
+                     order by r.snapshot_id limit p_limit for update skip locked);
+  if v_pages <> '{}' then
+    perform holdfast.captures_kept(c_none, c_none, null, v_pages);
+    insert into holdfast.purge (directory, requested_at)
+      select regexp_replace(r.directory, '/a[0-9]+$', ''), r.removed_at
+        from holdfast.removed_page r
+        where r.snapshot_id = any (v_pages) and r.directory is not null
+      on conflict do nothing;
+    delete from holdfast.removed_capture where snapshot_id = any (v_pages);
+    delete from holdfast.removed_page where snapshot_id = any (v_pages);
+    return cardinality(v_pages);
+  end if;
+  for v_table in
+    select i.inhrelid
+      from pg_catalog.pg_inherits i
+      where i.inhparent in ('holdfast.removed_page'::regclass, 'holdfast.removed_capture'::regclass)
+      order by i.inhrelid
+  loop
+    begin
+      execute format('lock table %s in access exclusive mode nowait', v_table);
+      execute format('select not exists (select from %s)', v_table) into v_empty;
+      if v_empty then execute format('drop table %s', v_table); end if;
+    exception
+      when lock_not_available or undefined_table then null;
+    end;
+  end loop;
+  return 0;
+end $$;
+
 create or replace function holdfast.purge_list(p_limit bigint, p_age interval default '0')
-  returns setof text language sql stable as $$
-  select directory
-    from holdfast.purge
-    where requested_at <= clock_timestamp() - p_age
-    order by requested_at limit p_limit
-$$;
+  returns setof text language plpgsql as $$
+-- Of removed months, a batch is listed whenever few others are: purge stays small.
+begin
+  if (select count(*) from (select from holdfast.purge limit p_limit) p) < p_limit then
+    perform holdfast.removed_list(greatest(p_limit, 500));
+  end if;
+  return query
+    select p.directory
+      from holdfast.purge p
+      where p.requested_at <= clock_timestamp() - p_age
+      order by p.requested_at limit p_limit;
+end $$;
 comment on function holdfast.purge_list(bigint, interval) is
   'Directories to be deleted, listed for at least p_age.';
 

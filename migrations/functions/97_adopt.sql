@@ -7,6 +7,8 @@ create or replace function holdfast.directories_unknown(p_directories text[])
     from unnest(p_directories) with ordinality d(directory, n)
     where not exists (select from holdfast.snapshot s where s.id = split_part(d.directory, '/', 4)::uuid)
       and not exists (select from holdfast.purge p where p.directory = d.directory)
+      and not exists (select from holdfast.removed_page r
+                        where r.snapshot_id = split_part(d.directory, '/', 4)::uuid)
     order by d.n
 $$;
 comment on function holdfast.directories_unknown(text[]) is
@@ -91,6 +93,7 @@ create or replace function holdfast.page_place(p_id uuid, p_crawl uuid, p_url te
   select case
            when exists (select from holdfast.purge p
                           where p.directory = regexp_replace(p_directory, '/a[0-9]+$', '')) then 'removed'
+           when exists (select from holdfast.removed_page r where r.snapshot_id = p_id) then 'removed'
            when exists (select from holdfast.snapshot s where s.id = p_id) then 'known'
            when exists (select from holdfast.snapshot s
                           where s.url_hash = sha256(convert_to(p_url, 'UTF8')) and s.crawl_id = p_crawl)

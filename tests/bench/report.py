@@ -20,6 +20,7 @@ TITLES = {
     "scale": "Scale-out",
     "export": "Exports",
     "idle": "Idle",
+    "month": "A month of steady work",
     "check": "Every day",
 }
 PEERS = (

@@ -63,6 +63,7 @@ KINDS = {
 }
 CPU = "select split_part(pg_read_file('/proc/self/schedstat'), ' ', 1)::bigint"  # nanoseconds of this session
 
+WORKER = str(int(time.time()))  # another one in each run: the lease of the last one is over
 ROUNDS = 5
 BLOCKS = 20  # of each kind in a round; they take turns
 SEALS = 12  # in a block
@@ -74,14 +75,14 @@ select holdfast.crawl_add(:'crawl', '{}') \\g /dev/null
 select holdfast.crawl_add_seeds(:'crawl', array(select 'https://site' || n % 200 || '.example/seal/' || n
     from generate_series(1, {count}) n), '{}', null) \\g /dev/null
 commit;
-select crawl_id as id, fence from holdfast.crawl_claim(lpad('1', 32, '0')::uuid, '1 hour', array[:'crawl'::uuid]) \\gset
-select holdfast.crawl_expand(lpad('1', 32, '0')::uuid, :'id', :fence, {count}) \\g /dev/null
+select crawl_id as id, fence from holdfast.crawl_claim(lpad(to_hex({worker}), 32, '0')::uuid, '1 hour', array[:'crawl'::uuid]) \\gset
+select holdfast.crawl_expand(lpad(to_hex({worker}), 32, '0')::uuid, :'id', :fence, {count}) \\g /dev/null
 """
 # A turn seals the page that the turn before has claimed.
 SEAL = f"""
 \\set before :pages
 {CPU} as cpu, clock_timestamp() as at \\gset
-{TURN.split(chr(10), 1)[1].replace(":pages", ":'pages'").replace(":batch", "1").replace(":worker", "1")}
+{TURN.split(chr(10), 1)[1].replace(":pages", ":'pages'").replace(":batch", "1").replace(":worker", WORKER)}
 {CPU} - :cpu as turn_cpu, extract(epoch from clock_timestamp() - :'at') as turn \\gset
 """
 # Both as a worker does it: it knows which page it was, and has its text.
@@ -135,7 +136,8 @@ def queries(url):
 def seals(url):
     """A worker's turns with a page each, and the text that it keeps after each. Blocks with and without text take turns
     every few milliseconds, because a shared machine gets faster and slower in the meantime."""
-    sql(url, WORKERS + ";" + CRAWL.replace("{count}", str(ROUNDS * (2 * BLOCKS * SEALS + 1))))
+    crawl = CRAWL.replace("{worker}", WORKER).replace("{count}", str(ROUNDS * (2 * BLOCKS * SEALS + 1)))
+    sql(url, WORKERS.replace("generate_series(1, 64)", f"generate_series({WORKER}, {WORKER})") + ";" + crawl)
     texts = "select json_agg(text) from (select text from holdfast.page_text limit 200) t"
     texts = [text.replace("'", "''") for text in json.loads(sql(url, texts))]
     rounds = []

@@ -1,6 +1,8 @@
 // The index of WARC files: written with the seal, read by key and time, gone with the snapshot.
 #include "lib/store/capture.hpp"
+#include "lib/store/control.hpp"
 #include "lib/store/export.hpp"
+#include "lib/store/schema.hpp"
 #include "tests/store/stage.hpp"
 
 #include <doctest/doctest.h>
@@ -115,8 +117,10 @@ namespace {
 
 // A crawl of one page whose file has this one record, with the time of 2024 if it has the payload. Returns the page.
 store::Page crawl_with(Stage& stage, const std::string& worker, const std::string& mime,
-                       const std::vector<store::Page>& originals = {}) {
-  stage.start({stage.seed("1")});
+                       const std::vector<store::Page>& originals = {}, const std::string& id = "") {
+  store::NewCrawl crawl;
+  if (!id.empty()) crawl.id = id;
+  stage.start({stage.seed("1")}, crawl);
   const auto claim = stage.claim(worker);
   auto page = stage.sealed(claim);
   page.captures = "[" + capture("2024-01-01T00:00:00Z") + "]";
@@ -179,6 +183,30 @@ TEST_CASE("what other crawls refer to is kept when its crawl is removed") {
   remove_crawl(stage, third);
   CHECK(stage.value("select count(*) from holdfast.v_capture") == "0");
   CHECK(stage.value("select count(*) from holdfast.purge where directory like 'kept/%'") == "1");
+}
+
+TEST_CASE("what others refer to is found at any time, while its month is removed") {
+  Stage stage;
+  store::migrator().migrate(stage.connection, {.partition = true});
+  const auto worker = stage.worker();
+  const auto first = crawl_with(stage, worker, "text/html", {},
+                                stage.value("select holdfast.first_id(holdfast.month_of(clock_timestamp(), 1))"));
+  stage.finish(worker, first);
+  const auto second = crawl_with(stage, worker, "warc/revisit", {first});
+  stage.finish(worker, second);
+  const auto late = crawl_with(stage, worker, "warc/revisit", {first});
+  const auto original = [&] {
+    return store::originals_of(stage.connection, second.lease.snapshot_id).at(0).snapshot_id;
+  };
+  stage.run("select holdfast.partition_remove((holdfast.month_of(clock_timestamp(), 1) at time zone 'UTC')::date, "
+            "'ann')");
+  CHECK(stored(stage) == 0); // nothing new refers to it
+  CHECK(refusal([&] { stage.finish(worker, late); }) == pg::kRefused);
+  CHECK(original() == first.lease.snapshot_id);
+  const auto directories = store::purge_list(stage.connection, 10);
+  CHECK(store::captures_to_move(stage.connection, directories).size() == 1);
+  CHECK(original() == first.lease.snapshot_id);
+  CHECK(store::revisits_broken(stage.connection, second.lease.snapshot_id).empty());
 }
 
 TEST_CASE("a payload that another snapshot holds too is not kept twice") {

@@ -1,4 +1,5 @@
 // Partitioned tables: what was there stays as it was, what comes finds its month, a month goes at once.
+#include "lib/store/control.hpp"
 #include "lib/store/schema.hpp"
 #include "tests/store/stage.hpp"
 
@@ -104,7 +105,7 @@ TEST_CASE("the crawls of a month are removed at once, if none of them is open or
   CHECK(remove() == "1");
   CHECK(stage.value("select string_agg(id::text, ' ') from holdfast.v_crawl") == other);
   CHECK(stage.value("select count(*) from holdfast.v_snapshot") == "1");
-  CHECK(stage.value("select directory from holdfast.purge") == directory);
+  CHECK(store::purge_list(stage.connection, 10) == std::vector{directory});
   CHECK(stage.value("select count(*) from holdfast.v_control where action = 'remove'") == "1");
   CHECK(refusal([&] { remove(); }) == pg::kRefused); // there is no such partition any more
 }
@@ -121,4 +122,104 @@ TEST_CASE("a crawl whose id lies in a later month is named, and nothing is chang
     CHECK(std::string(error.what()).find(crawl) != std::string::npos);
   }
   CHECK(stage.value("select holdfast.is_partitioned()") == "f");
+}
+
+namespace {
+
+// The first day of a month that has three removed pages; `pages`: what claimed them.
+struct Removed {
+  std::string month;
+  std::vector<store::Claim> pages{};
+  std::vector<std::string> directories{}; // in the order of their ids
+};
+Removed remove_month(Stage& stage, const std::string& worker) {
+  Removed removed{stage.value("select (holdfast.month_of(clock_timestamp(), 1) at time zone 'UTC')::date")};
+  store::NewCrawl crawl;
+  crawl.id = id_in(stage, 1);
+  stage.start(Stage::seeds(1, 3), crawl);
+  for (int i = 0; i < 3; ++i) {
+    removed.pages.push_back(stage.claim(worker));
+    stage.seal(worker, removed.pages.back());
+  }
+  const auto rows = stage.connection.call("select regexp_replace(directory, '/a[0-9]+$', '') as d "
+                                          "from holdfast.snapshot_sealed order by snapshot_id");
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    removed.directories.push_back(rows[i].text("d"));
+  stage.run("select holdfast.partition_remove($1::date, 'ann')", pg::Params::of(removed.month));
+  // Workers wait for its locks, so it leaves the listing to others.
+  CHECK(stage.value("select count(*) from holdfast.purge") == "0");
+  return removed;
+}
+
+// Tables of removed months that are left.
+std::string left(Stage& stage) { return stage.value("select count(*) from holdfast.v_partition where holds is null"); }
+
+} // namespace
+
+TEST_CASE("the directories of a removed month are listed in batches, while workers claim and seal") {
+  Stage stage;
+  partition(stage);
+  const auto worker = stage.worker();
+  const auto removed = remove_month(stage, worker);
+  CHECK(left(stage) == "2");
+  stage.start(Stage::seeds(7, 8));
+  pg::Connection other(stage.dsn());
+  struct Killed {};
+  const auto list = [&](bool dies) {
+    other.transaction([&](pg::Transaction& transaction) {
+      CHECK(transaction.call("select holdfast.removed_list(2) as n").one().integer("n") == 2);
+      CHECK(stage.seal(worker, stage.claim(worker)).what == store::PageAnswer::What::sealed);
+      if (dies) throw Killed{};
+    });
+  };
+  CHECK_THROWS_AS(list(true), Killed);
+  CHECK(stage.value("select count(*) from holdfast.purge") == "0");
+  list(false);
+  CHECK(stage.value("select string_agg(directory, ' ' order by directory) from holdfast.purge") ==
+        removed.directories[0] + " " + removed.directories[1]);
+  store::purge_done(stage.connection, store::purge_list(stage.connection, 2));
+  CHECK(left(stage) == "2");
+  CHECK(store::purge_list(stage.connection, 10) == std::vector{removed.directories[2]});
+  CHECK(left(stage) == "2");
+  store::purge_done(stage.connection, {removed.directories[2]});
+  CHECK(store::purge_list(stage.connection, 10).empty());
+  CHECK(left(stage) == "0");
+}
+
+TEST_CASE("a page of a removed month is not adopted while its files wait to be deleted") {
+  Stage stage;
+  partition(stage);
+  const auto removed = remove_month(stage, stage.worker());
+  const auto unknown = [&] {
+    return stage.value("select count(*) from holdfast.directories_unknown($1::text[])",
+                       pg::Params::of(removed.directories));
+  };
+  const auto place = [&] {
+    const auto& lease = removed.pages[0].lease;
+    return stage.value("select holdfast.page_place($1::uuid, $2::uuid, 'https://site.test/1', $3)",
+                       pg::Params::of(lease.snapshot_id, lease.crawl_id, removed.directories[0]));
+  };
+  CHECK(unknown() == "0");
+  CHECK(place() == "removed");
+  store::purge_list(stage.connection, 10);
+  CHECK(unknown() == "0");
+  store::purge_done(stage.connection, removed.directories);
+  CHECK(unknown() == "3");
+  CHECK(place() == "new");
+}
+
+TEST_CASE("a month is not removed while a query reads its pages, and nothing is changed then") {
+  Stage stage;
+  partition(stage);
+  const auto crawl = sealed_crawl(stage, stage.worker(), id_in(stage, 1), "goes");
+  pg::Connection reader(stage.dsn());
+  reader.transaction([&](pg::Transaction& transaction) {
+    transaction.call("select count(*) from holdfast.v_snapshot");
+    CHECK(refusal([&] {
+            stage.run("select holdfast.partition_remove((holdfast.month_of(clock_timestamp(), 1) at time zone "
+                      "'UTC')::date, 'ann')");
+          }) == pg::kRefused);
+  });
+  CHECK(stage.value("select count(*) from holdfast.v_snapshot where crawl_id = $1::uuid", pg::Params::of(crawl)) ==
+        "1");
 }
