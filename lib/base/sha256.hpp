@@ -12,7 +12,7 @@ class Sha256 {
 public:
   Sha256() { sha256_init(&context_); }
   void update(std::string_view bytes);
-  std::string finish(); // it begins anew
+  std::string finish(); // and starts over
 
 private:
   sha256_ctx context_{};

@@ -13,7 +13,7 @@ class Digest {
 public:
   Digest() { sha1_init(&context_); }
   void add(std::string_view bytes);
-  std::string finish(); // the raw digest; it begins anew
+  std::string finish(); // the raw digest; starts over
 
 private:
   sha1_ctx context_{};
