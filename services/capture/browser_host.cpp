@@ -12,9 +12,9 @@
 
 #include <array>
 #include <charconv>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <iostream>
 #include <list>
 #include <unordered_map>
 #include <vector>
@@ -29,6 +29,13 @@ constexpr std::size_t kMostQueued = 512u << 20; // for a hook that does not read
 constexpr int kPagesPerBrowser = 500;           // then another Chromium is started, once no page is open
 
 volatile sig_atomic_t stopping = 0;
+
+// Not with a stream of C++: <iostream> sets up its locales in each start of the program.
+void say(std::FILE* stream, std::string text) {
+  text += '\n';
+  std::fputs(text.c_str(), stream);
+  std::fflush(stream);
+}
 
 // The session that a message of Chromium belongs to: its last member, or empty.
 std::string_view session_of(std::string_view message) {
@@ -275,7 +282,7 @@ bool Host::round() {
     }
   }
   if (!alive) {
-    std::cerr << "Chromium has ended by itself; the next page starts another" << std::endl;
+    say(stderr, "Chromium has ended by itself; the next page starts another");
     end_browser();
   } else if (browser_.runs() && !browser_.flush()) {
     end_browser();
@@ -303,7 +310,7 @@ int Host::run() {
   program_ = browser_program();
   listen();
   launch();
-  std::cout << "Chromium is started: " << program_ << std::endl; // which says that we are ready
+  say(stdout, "Chromium is started: " + program_); // which says that we are ready
   try {
     while (round()) {
     }
@@ -322,10 +329,10 @@ int run_browser_host() {
   try {
     return Host().run();
   } catch (const Ending& ending) {
-    std::cerr << ending.reason << std::endl;
+    say(stderr, ending.reason);
     return ending.status == Status::skipped ? 10 : 1;
   } catch (const std::exception& error) {
-    std::cerr << error.what() << std::endl;
+    say(stderr, error.what());
     return 1;
   }
 }

@@ -1,10 +1,13 @@
 #include "services/capture/hook.hpp"
 
+#include "lib/base/fd.hpp"
+#include "lib/base/read_at.hpp"
 #include "lib/base/utf8.hpp"
 #include "lib/base/write_all.hpp"
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -13,7 +16,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
-#include <fstream>
 #include <iterator>
 
 namespace holdfast::capture {
@@ -177,13 +179,8 @@ double Job::remaining() const { return std::max(0.1, Seconds(deadline_ - Clock::
 
 void Job::write(const std::string& name, std::string_view bytes) const {
   const auto partial = name + ".part";
-  {
-    std::ofstream file(partial, std::ios::binary | std::ios::trunc);
-    file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    file.close();
-    if (!file) throw failed("cannot write " + name + ": " + std::strerror(errno));
-  }
-  if (::rename(partial.c_str(), name.c_str()) != 0) throw failed("cannot write " + name + ": " + std::strerror(errno));
+  if (!write_file(partial, bytes) || ::rename(partial.c_str(), name.c_str()) != 0)
+    throw failed("cannot write " + name + ": " + std::strerror(errno));
 }
 
 void Job::write_json(const std::string& name, const Json& value) const { write(name, json_text(value, 1) + "\n"); }
@@ -211,13 +208,23 @@ void Job::report_rate_limit(const std::string& host, int status, const std::stri
 }
 
 std::string read_file(const fs::path& path, std::size_t most) {
-  std::error_code error;
-  const auto size = fs::file_size(path, error);
-  std::string bytes(error ? 0 : static_cast<std::size_t>(std::min<std::uintmax_t>(size, most)), '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  bytes.resize(static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+  const base::Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat status {};
+  if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
+  std::string bytes(static_cast<std::size_t>(std::min<std::uintmax_t>(status.st_size, most)), '\0');
+  std::size_t size = 0;
+  while (size < bytes.size()) {
+    const auto got = base::read_at(file.get(), bytes.data() + size, bytes.size() - size, size);
+    if (got <= 0) break;
+    size += static_cast<std::size_t>(got);
+  }
+  bytes.resize(size);
   return bytes;
+}
+
+bool write_file(const fs::path& path, std::string_view bytes) {
+  const base::Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  return file && base::write_all(file.get(), bytes);
 }
 
 void emit(const Json& record) { write_out(json_text(record) + "\n"); }

@@ -95,6 +95,8 @@ private:
 
 // At most the first `most` bytes of a file; empty if it cannot be read.
 std::string read_file(const std::filesystem::path& path, std::size_t most);
+// False, with errno, if it cannot be written; a part of it may be there then.
+bool write_file(const std::filesystem::path& path, std::string_view bytes);
 
 void emit(const Json& record);
 void emit_result(Status status, const std::string& output, const Json& detail, const std::string& error);

@@ -3,14 +3,20 @@
 #include "services/capture/html_entities.hpp"
 
 #include <algorithm>
-#include <utility>
+#include <iterator>
 
 namespace holdfast::capture {
 
 namespace {
 
+// Arrays, not pointers: those would have to be relocated at each start of the program.
+struct Entity {
+  char name[33];
+  char text[8];
+};
+
 // clang-format off
-constexpr std::pair<std::string_view, std::string_view> kEntities[] = {
+constexpr Entity kEntities[] = {
     {"AElig", "\303\206"}, {"AElig;", "\303\206"}, {"AMP", "&"}, {"AMP;", "&"}, {"Aacute", "\303\201"},
     {"Aacute;", "\303\201"}, {"Abreve;", "\304\202"}, {"Acirc", "\303\202"}, {"Acirc;", "\303\202"},
     {"Acy;", "\320\220"}, {"Afr;", "\360\235\224\204"}, {"Agrave", "\303\200"}, {"Agrave;", "\303\200"},
@@ -653,8 +659,8 @@ constexpr std::pair<std::string_view, std::string_view> kEntities[] = {
 
 std::string_view entity(std::string_view name) {
   const auto* found = std::lower_bound(std::begin(kEntities), std::end(kEntities), name,
-                                       [](const auto& one, std::string_view wanted) { return one.first < wanted; });
-  return found != std::end(kEntities) && found->first == name ? found->second : std::string_view();
+                                       [](const Entity& one, std::string_view wanted) { return one.name < wanted; });
+  return found != std::end(kEntities) && found->name == name ? found->text : std::string_view();
 }
 
 } // namespace holdfast::capture

@@ -8,8 +8,8 @@
 #include "services/capture/view.hpp"
 #include "services/capture/wget.hpp"
 
+#include <cstdio>
 #include <filesystem>
-#include <iostream>
 #include <map>
 
 using namespace holdfast::capture;
@@ -26,7 +26,7 @@ const std::map<std::string, Result (*)(Job&)> kHooks = {
 
 int main(int count, char** arguments) {
   if (count < 2) {
-    std::cerr << "usage: holdfast-capture HOOK --url=URL\n";
+    std::fputs("usage: holdfast-capture HOOK --url=URL\n", stderr);
     return 64;
   }
   if (count == 3 && std::string_view(arguments[1]) == "replay") return run_replay(arguments[2]);
@@ -35,7 +35,7 @@ int main(int count, char** arguments) {
   if (script.filename().string().starts_with("on_CrawlSetup")) return run_browser_host();
   const auto hook = kHooks.find(plugin);
   if (hook == kHooks.end()) {
-    std::cerr << "holdfast-capture has no hook for the plugin \"" << plugin << "\"\n";
+    std::fprintf(stderr, "holdfast-capture has no hook for the plugin \"%s\"\n", plugin.c_str());
     return 64;
   }
   std::string url;

@@ -18,7 +18,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <fstream>
 #include <map>
 #include <set>
 
@@ -133,8 +132,10 @@ void remember_icon(const fs::path& file, const std::string& bytes) {
   std::error_code ignored;
   fs::create_directories(file.parent_path(), ignored);
   const auto partial = file.string() + "." + std::to_string(::getpid());
-  std::ofstream(partial, std::ios::binary) << bytes;
-  fs::rename(partial, file, ignored);
+  if (write_file(partial, bytes))
+    fs::rename(partial, file, ignored);
+  else
+    fs::remove(partial, ignored);
 }
 
 // Empty: there is none. Pages of a site mostly share theirs, and it is fetched once.
