@@ -3,6 +3,7 @@
 #include "lib/base/async.hpp"
 #include "lib/base/error.hpp"
 #include "services/egress/request_head.hpp"
+#include "services/egress/response_end.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -23,6 +24,7 @@
 #include <mutex>
 #include <set>
 #include <thread>
+#include <utility>
 
 namespace holdfast::egress {
 
@@ -90,7 +92,7 @@ struct Door::State {
   }
 };
 
-// One client and the server that it asked for.
+// One client and the server that it asked for last.
 struct Connection : std::enable_shared_from_this<Connection> {
   Connection(std::shared_ptr<Door::State> of, tcp::socket socket)
       : door(std::move(of)), client(std::move(socket)), server(client.get_executor()), timer(client.get_executor()) {
@@ -117,15 +119,18 @@ struct Connection : std::enable_shared_from_this<Connection> {
 
   awaitable<void> run();
   awaitable<bool> read_head(tcp::socket& socket, std::string& buffer, std::size_t& length);
-  awaitable<void> serve(const RequestHead& request, std::string rest);
+  awaitable<bool> serve(const RequestHead& request, std::string rest);
+  awaitable<bool> reach(const RequestHead& request);
   awaitable<std::string> connect(const std::vector<std::string>& addresses, std::uint16_t port);
   awaitable<void> answer(int status, std::string reason);
-  awaitable<bool> pass_response_head();
+  awaitable<std::size_t> await_response(std::string& buffer);
+  awaitable<bool> pass_response(const RequestHead& request, std::string buffer, std::size_t length);
   awaitable<void> pass(tcp::socket& from, tcp::socket& to, bool counted);
   awaitable<bool> send(tcp::socket& to, std::string bytes);
 
   std::shared_ptr<Door::State> door;
   tcp::socket client, server;
+  std::pair<std::string, std::uint16_t> reached; // host and port of the server
   asio::steady_timer timer;
 };
 
@@ -190,26 +195,54 @@ awaitable<void> Connection::pass(tcp::socket& from, tcp::socket& to, bool counte
   close();
 }
 
-// The response must not make the client believe that it may ask for something else on this connection.
-awaitable<bool> Connection::pass_response_head() {
-  std::string buffer;
+// Waits for the head of the response, which stays in the buffer; interim ones before it are passed on. Its length; 0:
+// what came is no head, and it may be no HTTP/1.
+awaitable<std::size_t> Connection::await_response(std::string& buffer) {
   for (;;) {
     std::size_t length = 0;
     const bool whole = co_await read_head(server, buffer, length);
-    if (!door->count_bytes(buffer.size())) co_return false;
-    if (!whole || length == 0) co_return co_await send(client, std::move(buffer)); // as it is: it may be no HTTP/1
+    if (!whole || length == 0) co_return 0;
     const std::string head = buffer.substr(0, length);
-    if (!is_interim(head)) co_return co_await send(client, closing_response(head) + buffer.substr(length));
-    if (!co_await send(client, head)) co_return false;
+    if (!is_interim(head)) co_return length;
+    if (!door->count_bytes(length) || !co_await send(client, head)) {
+      close();
+      co_return 0;
+    }
     buffer.erase(0, length);
   }
 }
 
-awaitable<void> Connection::serve(const RequestHead& request, std::string rest) {
-  if (!door->count_request(request.host)) {
-    co_await answer(403, "the page has received as many bytes as it may");
-    co_return;
+// Passes on a response whose head, of `length` bytes, is in the buffer. True: the client may ask for something else on
+// its connection, and the server be asked.
+awaitable<bool> Connection::pass_response(const RequestHead& request, std::string buffer, std::size_t length) {
+  ResponseEnd end(request.method);
+  end.take(buffer);
+  if (!door->count_bytes(buffer.size())) {
+    close();
+    co_return false;
   }
+  if (!request.lasts || !end.leaves_open() || end.behind() > 0) {
+    const auto head = closing_response(std::string_view(buffer).substr(0, length));
+    if (co_await send(client, head + buffer.substr(length))) co_await pass(server, client, true);
+    close(); // a server that has answered has nothing more to say
+    co_return false;
+  }
+  bool passed = co_await send(client, std::move(buffer));
+  std::string piece(end.found() ? 0 : kPiece, '\0');
+  while (passed && !end.found()) {
+    const auto [error, count] = co_await server.async_read_some(asio::buffer(piece), kResult);
+    if (error || !door->count_bytes(count)) break;
+    end.take(std::string_view(piece).substr(0, count));
+    const auto [failure, written] = co_await asio::async_write(client, asio::buffer(piece.data(), count), kResult);
+    passed = !failure;
+  }
+  if (passed && end.found() && end.behind() == 0) co_return true;
+  close();
+  co_return false;
+}
+
+// Connects to the server, if it may be asked; else the client is told why not.
+awaitable<bool> Connection::reach(const RequestHead& request) {
   const auto judging = [this, &request]() -> awaitable<Destination> {
     co_return judge(request.host, door->page_host, door->rules.allow_private, door->rules.resolve);
   };
@@ -217,45 +250,64 @@ awaitable<void> Connection::serve(const RequestHead& request, std::string rest) 
   if (!found.refused.empty()) {
     door->count_refusal(found.refused);
     co_await answer(403, "refused: " + found.refused);
-    co_return;
+    co_return false;
   }
   std::string trouble = found.unreachable;
   if (trouble.empty()) trouble = co_await connect(found.addresses, request.port);
-  if (!trouble.empty()) {
-    co_await answer(502, request.host + ": " + trouble);
-    co_return;
+  if (!trouble.empty()) co_await answer(502, request.host + ": " + trouble);
+  reached = {request.host, request.port};
+  co_return trouble.empty();
+}
+
+// True: the client may send another request.
+awaitable<bool> Connection::serve(const RequestHead& request, std::string rest) {
+  if (!door->count_request(request.host)) {
+    co_await answer(403, "the page has received as many bytes as it may");
+    co_return false;
   }
-  if (request.tunnel) {
-    if (!co_await send(client, "HTTP/1.1 200 Connection established\r\n\r\n")) co_return;
-    if (!rest.empty() && !co_await send(server, std::move(rest))) co_return;
-  } else if (!co_await send(server, request.forwarded + rest)) {
-    co_return;
-  }
+  // A server that was judged and reached is not judged again while its connection lasts.
+  bool used = request.lasts && server.is_open() && reached == std::pair(request.host, request.port);
+  if (!used && !co_await reach(request)) co_return false;
   const auto self = shared_from_this();
-  asio::co_spawn(client.get_executor(), pass(client, server, false), [self](std::exception_ptr) {});
-  if (!request.tunnel && !co_await pass_response_head()) co_return;
-  co_await pass(server, client, true);
-  if (request.tunnel) co_return;
-  close(); // a server that has answered has nothing more to say
+  if (request.tunnel) {
+    if (!co_await send(client, "HTTP/1.1 200 Connection established\r\n\r\n")) co_return false;
+    if (!rest.empty() && !co_await send(server, std::move(rest))) co_return false;
+    asio::co_spawn(client.get_executor(), pass(client, server, false), [self](std::exception_ptr) {});
+    co_await pass(server, client, true);
+    co_return false;
+  }
+  for (;;) {
+    std::string buffer;
+    std::size_t length = 0;
+    if (co_await send(server, request.forwarded + rest)) {
+      if (!request.lasts)
+        asio::co_spawn(client.get_executor(), pass(client, server, false), [self](std::exception_ptr) {});
+      length = co_await await_response(buffer);
+    }
+    if (!used || !buffer.empty() || !client.is_open())
+      co_return co_await pass_response(request, std::move(buffer), length);
+    used = false; // it had ended the connection while that was idle
+    if (!co_await reach(request)) co_return false;
+  }
 }
 
 awaitable<void> Connection::run() {
-  std::string buffer;
-  std::size_t length = 0;
   boost::system::error_code ignored;
   client.set_option(tcp::no_delay(true), ignored);
-  if (!co_await read_head(client, buffer, length)) co_return;
-  RequestHead request;
-  std::string wrong;
-  try {
-    request = parse_request(std::string_view(buffer).substr(0, length));
-  } catch (const Error& error) {
-    wrong = error.what();
+  for (bool more = true; more;) {
+    std::string buffer;
+    std::size_t length = 0;
+    if (!co_await read_head(client, buffer, length)) co_return;
+    RequestHead request;
+    std::string wrong;
+    try {
+      request = parse_request(std::string_view(buffer).substr(0, length), length == buffer.size());
+    } catch (const Error& error) {
+      wrong = error.what();
+    }
+    if (!wrong.empty()) co_return co_await answer(400, wrong);
+    more = co_await serve(request, buffer.substr(length));
   }
-  if (wrong.empty())
-    co_await serve(request, buffer.substr(length));
-  else
-    co_await answer(400, wrong);
 }
 
 namespace {

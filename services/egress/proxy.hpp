@@ -2,7 +2,9 @@
 // The proxy through which hooks reach the web. It judges each address when it connects to it, so that neither a
 // redirect, a frame, another spelling nor a name that changes its address leads to a private machine.
 //
-// Plain HTTP is passed on one request per connection; CONNECT is a tunnel of bytes. The proxy adds nothing to them.
+// Plain HTTP is passed on request by request. A connection is used again for the same server where the length of each
+// message is beyond doubt; else it ends with the response, and the response says so. CONNECT is a tunnel of bytes. The
+// proxy adds nothing else to them.
 // What it does not fetch it answers itself, with 403 or 502 and the reason in kReasonHeader.
 //
 // One thread of its own ("egress") serves all connections, four more resolve names. A Door may be used from any thread.

@@ -49,6 +49,15 @@ void set_authority(RequestHead& request, std::string_view authority, std::uint16
     refuse("the port in the request is no number from 1 to 65535");
 }
 
+// Whether a header of this name, in lower case, has `word` in its value.
+bool says(std::string_view lower_head, std::string_view name, std::string_view word) {
+  for (auto line = next_line(lower_head); !line.empty(); line = next_line(lower_head))
+    if (name_of(line) == name && line.find(word, name.size()) != std::string_view::npos) return true;
+  return false;
+}
+
+bool has_header(std::string_view lower_head, std::string_view name) { return says(lower_head, name, ":"); }
+
 bool of_this_hop(const std::string& name, bool upgrade) {
   return name == "proxy-connection" || name == "proxy-authorization" ||
          (!upgrade && (name == "connection" || name == "keep-alive"));
@@ -56,7 +65,7 @@ bool of_this_hop(const std::string& name, bool upgrade) {
 
 } // namespace
 
-RequestHead parse_request(std::string_view head) {
+RequestHead parse_request(std::string_view head, bool alone) {
   RequestHead request;
   const auto first = next_line(head);
   const auto space = first.find(' '), last = first.rfind(' ');
@@ -82,8 +91,12 @@ RequestHead parse_request(std::string_view head) {
   // One name for the server, that of the target: it was judged.
   const auto named = authority.substr(authority.rfind('@') == std::string_view::npos ? 0 : authority.rfind('@') + 1);
   std::string lines;
-  const bool upgrade = base::lower_case(head).find("\r\nupgrade:") != std::string::npos ||
-                       base::lower_case(head).starts_with("upgrade:");
+  const auto lower = base::lower_case(head);
+  const bool upgrade = has_header(lower, "upgrade");
+  request.lasts = alone && !upgrade && (request.method == "GET" || request.method == "HEAD") &&
+                  first.ends_with(" HTTP/1.1") && !has_header(lower, "content-length") &&
+                  !has_header(lower, "transfer-encoding") && !says(lower, "connection", "close") &&
+                  !says(lower, "proxy-connection", "close");
   bool host = false;
   for (auto line = next_line(head); !line.empty(); line = next_line(head)) {
     const auto name = base::lower_case(name_of(line));
@@ -97,7 +110,7 @@ RequestHead parse_request(std::string_view head) {
   }
   if (!host) request.forwarded += "Host: " + std::string(named) + "\r\n";
   request.forwarded += lines;
-  if (!upgrade) request.forwarded += "Connection: close\r\n";
+  if (!upgrade && !request.lasts) request.forwarded += "Connection: close\r\n";
   request.forwarded += kEnd;
   return request;
 }

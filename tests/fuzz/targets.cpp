@@ -15,6 +15,7 @@
 #include "services/cli/gunzip.hpp"
 #include "services/cli/import.hpp"
 #include "services/egress/request_head.hpp"
+#include "services/egress/response_end.hpp"
 #include "services/serve/http_message.hpp"
 
 #include <sys/mman.h>
@@ -163,6 +164,13 @@ void read_proxy(std::string_view input) {
   });
   (void)egress::closing_response(input);
   (void)egress::is_interim(input);
+  egress::ResponseEnd whole("GET"), parted("GET");
+  whole.take(input);
+  parted.take(input.substr(0, input.size() / 2));
+  parted.take(input.substr(input.size() / 2));
+  must(whole.found() == parted.found() && whole.leaves_open() == parted.leaves_open() &&
+           (!whole.found() || whole.behind() == parted.behind()),
+       "a response ends in one place, however it comes");
 }
 
 void read_yaml(std::string_view input) {

@@ -21,26 +21,20 @@ using asio::ip::tcp;
 
 namespace {
 
-// Answers each connection with a body, and keeps what it was sent.
+// Answers requests with a body, and keeps what it was sent. `each`: requests that a connection has answered before it
+// is closed, without a word.
 class Site {
 public:
-  explicit Site(std::string body = "private things") : body_(std::move(body)) {
-    thread_ = std::thread([this] {
+  explicit Site(std::string body = "private things", int each = 1) : body_(std::move(body)) {
+    thread_ = std::thread([this, each] {
       for (;;) {
         boost::system::error_code error;
         tcp::socket socket(io_);
         acceptor_.accept(socket, error);
         if (error || over_) return;
-        asio::streambuf head;
-        asio::read_until(socket, head, "\r\n\r\n", error);
-        {
-          const std::lock_guard lock(mutex_);
-          requests_.emplace_back(asio::buffers_begin(head.data()), asio::buffers_end(head.data()));
+        ++connections_;
+        for (int i = 0; i < each && answer(socket); ++i) {
         }
-        asio::write(
-            socket,
-            asio::buffer("HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(body_.size()) + "\r\n\r\n" + body_),
-            error);
       }
     });
   }
@@ -56,23 +50,46 @@ public:
     return requests_;
   }
 
+  int connections() const { return connections_; }
+
 private:
+  bool answer(tcp::socket& socket) {
+    boost::system::error_code error;
+    asio::streambuf head;
+    asio::read_until(socket, head, "\r\n\r\n", error);
+    if (error) return false;
+    {
+      const std::lock_guard lock(mutex_);
+      requests_.emplace_back(asio::buffers_begin(head.data()), asio::buffers_end(head.data()));
+    }
+    asio::write(socket,
+                asio::buffer("HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(body_.size()) + "\r\n\r\n" + body_),
+                error);
+    return !error;
+  }
+
   asio::io_context io_;
   tcp::acceptor acceptor_{io_, {asio::ip::address_v4::loopback(), 0}};
   std::string body_;
   mutable std::mutex mutex_;
   std::vector<std::string> requests_;
   std::atomic<bool> over_{false};
+  std::atomic<int> connections_{0};
   std::thread thread_;
 };
 
-// Sends `request` through the door and returns all that comes back.
-std::string ask(const egress::Door& door, const std::string& request) {
-  asio::io_context io;
+tcp::socket connected(asio::io_context& io, const egress::Door& door) {
   tcp::socket socket(io);
   const auto url = door.url();
   socket.connect(
       {asio::ip::address_v4::loopback(), static_cast<unsigned short>(std::stoi(url.substr(url.rfind(':') + 1)))});
+  return socket;
+}
+
+// Sends `request` through the door and returns all that comes back.
+std::string ask(const egress::Door& door, const std::string& request) {
+  asio::io_context io;
+  auto socket = connected(io, door);
   asio::write(socket, asio::buffer(request));
   std::string answer;
   boost::system::error_code end;
@@ -81,7 +98,7 @@ std::string ask(const egress::Door& door, const std::string& request) {
 }
 
 std::string get(const egress::Door& door, const std::string& url) {
-  return ask(door, "GET " + url + " HTTP/1.1\r\nHost: whatever\r\n\r\n");
+  return ask(door, "GET " + url + " HTTP/1.1\r\nHost: whatever\r\nConnection: close\r\n\r\n");
 }
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
@@ -163,6 +180,65 @@ TEST_SUITE("proxy") {
     CHECK(has(ask(*door, "CONNECT a.example:" + closed + " HTTP/1.1\r\n\r\n"),
               "X-Holdfast-Egress: a.example: Connection refused\r\n"));
     CHECK(has(get(*door, "/"), "HTTP/1.1 400 "));
+  }
+
+  TEST_CASE("requests of one connection go to their servers, each on one connection") {
+    Site first("one", 9), second("two", 9);
+    egress::Proxy proxy({true, here});
+    const auto door = proxy.open({});
+    asio::io_context io;
+    auto socket = connected(io, *door);
+    const auto next = [&socket](const std::string& port, const std::string& ending) {
+      asio::write(socket, asio::buffer("GET http://a.example:" + port + "/ HTTP/1.1\r\nHost: a.example\r\n\r\n"));
+      asio::streambuf answer;
+      asio::read_until(socket, answer, ending);
+      return std::string(asio::buffers_begin(answer.data()), asio::buffers_end(answer.data()));
+    };
+    for (int i = 0; i < 3; ++i)
+      CHECK(next(first.port(), "one") == "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\none");
+    CHECK(first.requests().size() == 3);
+    CHECK(first.connections() == 1);
+    CHECK_FALSE(has(first.requests().back(), "Connection:"));
+    CHECK(has(next(second.port(), "two"), "two"));
+    CHECK(has(next(first.port(), "one"), "one"));
+    CHECK(first.connections() == 2);
+    CHECK(second.connections() == 1);
+    CHECK(door->traffic().requests == 5);
+  }
+
+  TEST_CASE("a server that ends an idle connection is asked on another one") {
+    Site site("again");
+    egress::Proxy proxy({true, here});
+    const auto door = proxy.open({});
+    asio::io_context io;
+    auto socket = connected(io, *door);
+    for (int i = 0; i < 3; ++i) {
+      asio::write(socket, asio::buffer("GET http://a.example:" + site.port() + "/ HTTP/1.1\r\n\r\n"));
+      asio::streambuf answer;
+      asio::read_until(socket, answer, "again");
+    }
+    CHECK(site.requests().size() == 3);
+    CHECK(site.connections() == 3);
+  }
+
+  TEST_CASE("another host of the same port is judged by itself, also on a connection that was allowed the first") {
+    Site site("first", 9);
+    egress::Proxy proxy({true, [](const std::string& host) -> std::vector<std::string> {
+                           if (host == "other.example") throw base::Error(base::ErrorClass::refused, "no such name");
+                           return {"127.0.0.1"};
+                         }});
+    const auto door = proxy.open({});
+    asio::io_context io;
+    auto socket = connected(io, *door);
+    asio::write(socket, asio::buffer("GET http://a.example:" + site.port() + "/ HTTP/1.1\r\n\r\n"));
+    asio::streambuf answer;
+    asio::read_until(socket, answer, "first");
+    asio::write(socket, asio::buffer("GET http://other.example:" + site.port() + "/ HTTP/1.1\r\n\r\n"));
+    std::string refusal;
+    boost::system::error_code end;
+    asio::read(socket, asio::dynamic_buffer(refusal), end);
+    CHECK(has(refusal, "HTTP/1.1 502 other.example: "));
+    CHECK(site.requests().size() == 1);
   }
 
   TEST_CASE("a tunnel passes bytes both ways, also those sent ahead") {

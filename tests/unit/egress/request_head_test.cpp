@@ -28,10 +28,29 @@ TEST_SUITE("request_head") {
                       "Accept: */*\r\nProxy-Connection: keep-alive\r\nConnection: keep-alive\r\n\r\n");
     CHECK(request.host == "example.org");
     CHECK(request.port == 8080);
-    CHECK(request.forwarded ==
-          "GET /?a=b HTTP/1.1\r\nhost: Example.org:8080\r\nAccept: */*\r\nConnection: close\r\n\r\n");
+    CHECK(request.forwarded == "GET /?a=b HTTP/1.1\r\nhost: Example.org:8080\r\nAccept: */*\r\n\r\n");
     CHECK(parse_request("GET HTTP://a.example/x HTTP/1.0\r\n\r\n").forwarded ==
           "GET /x HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n");
+  }
+
+  TEST_CASE("a connection lasts if the client means it to, and nothing can be taken for the next request") {
+    const auto lasts = [](const std::string& method, const std::string& rest, bool alone = true) {
+      const auto request = parse_request(method + " http://a.example/x " + rest + "\r\n\r\n", alone);
+      const bool closes = request.forwarded.ends_with("\r\nConnection: close\r\n\r\n");
+      CHECK(closes != request.lasts);
+      return request.lasts;
+    };
+    CHECK(lasts("GET", "HTTP/1.1"));
+    CHECK(lasts("HEAD", "HTTP/1.1\r\nConnection: Keep-Alive"));
+    CHECK_FALSE(lasts("GET", "HTTP/1.1", false));
+    CHECK_FALSE(lasts("GET", "HTTP/1.0"));
+    CHECK_FALSE(lasts("POST", "HTTP/1.1"));
+    for (const char* header : {"Connection: Close", "Proxy-Connection: close", "Connection: keep-alive, close",
+                               "Content-Length: 0", "transfer-encoding: chunked"}) {
+      CAPTURE(header);
+      CHECK_FALSE(lasts("GET", std::string("HTTP/1.1\r\nA: b\r\n") + header));
+    }
+    CHECK_FALSE(parse_request("GET http://a.example/ HTTP/1.1\r\nUpgrade: h2c\r\n\r\n").lasts);
   }
 
   TEST_CASE("what no proxy takes is refused") {
