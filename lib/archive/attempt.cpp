@@ -78,6 +78,7 @@ ScanReport scan_outputs(const std::filesystem::path& directory, const ScanLimits
   report.lost = std::move(removed.lost);
   walk_tree(top.get(), directory, [&](const TreeEntry& entry) {
     if (entry.depth == 0 && is_runner_file(entry.name)) return;
+    check_cancelled(limits.cancelled);
     struct stat status {};
     const Fd fd = open_output(top.get(), entry, status);
     report.trace[entry.path] = entry.type == S_IFREG && fd ? trace_of(status) : trace_of(entry);
@@ -92,7 +93,7 @@ ScanReport scan_outputs(const std::filesystem::path& directory, const ScanLimits
     OutputFile file;
     file.path = entry.path;
     file.type = media_type(entry.name, {head.data(), head_size});
-    file.sha256 = hash_rest(fd.get(), (directory / entry.path).native(), file.size, limits.cancelled);
+    file.size = static_cast<std::uint64_t>(status.st_size);
     if (entry.type != S_IFLNK) report.bytes += file.size;
     report.files.push_back(std::move(file));
   });
@@ -103,45 +104,47 @@ ScanReport scan_outputs(const std::filesystem::path& directory, const ScanLimits
 
 namespace {
 
-// Deeper directories are never kept, so they are not measured.
-void weigh_directory(int directory, const std::string& where, int depth, bool plugin, Weight& weight) {
-  for (const std::string& name : list_names(directory, where)) {
-    struct stat status {};
-    if (::fstatat(directory, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    if (S_ISREG(status.st_mode)) {
-      const auto size = static_cast<std::uint64_t>(status.st_size);
-      weight.apparent += size;
-      weight.allocated += static_cast<std::uint64_t>(status.st_blocks) * 512;
-      if (plugin && is_runner_file(name)) weight.logs += size;
-    } else if (S_ISDIR(status.st_mode) && depth < kMaximumDepth) {
-      if ((status.st_mode & 0700) != 0700) ::fchmodat(directory, name.c_str(), 0755, AT_SYMLINK_NOFOLLOW);
-      if (const Fd inner = open_directory_at(directory, name))
-        weigh_directory(inner.get(), where + "/" + name, depth + 1, false, weight);
-    }
-  }
+// Makes a trace one that is like no other.
+void spoil(Trace& trace) {
+  static std::atomic<std::int64_t> unique{0};
+  trace[""] = {++unique};
+}
+
+void survey_entry(int parent, const std::string& name, const std::filesystem::path& where, const std::string& path,
+                  int depth, Outputs& outputs);
+
+// Deeper directories are never kept, so they are not looked into.
+void survey_directory(int parent, const std::string& name, mode_t mode, const std::filesystem::path& where,
+                      const std::string& path, int depth, Outputs& outputs) {
+  if ((mode & 0700) != 0700) ::fchmodat(parent, name.c_str(), 0755, AT_SYMLINK_NOFOLLOW);
+  const Fd directory = depth < kMaximumDepth ? open_directory_at(parent, name) : Fd();
+  if (!directory) return spoil(outputs.trace);
+  for (const auto& inner : list_names(directory.get(), (where / path).native()))
+    survey_entry(directory.get(), inner, where, path.empty() ? inner : path + "/" + inner, depth + 1, outputs);
+}
+
+void survey_entry(int parent, const std::string& name, const std::filesystem::path& where, const std::string& path,
+                  int depth, Outputs& outputs) {
+  struct stat status {};
+  if (::fstatat(parent, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return;
+  if (S_ISDIR(status.st_mode)) return survey_directory(parent, name, status.st_mode, where, path, depth, outputs);
+  const bool of_runner = depth == 1 && is_runner_file(name);
+  if (!of_runner) outputs.trace[path] = trace_of(status);
+  if (!S_ISREG(status.st_mode)) return;
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  outputs.apparent += size;
+  outputs.allocated += static_cast<std::uint64_t>(status.st_blocks) * 512;
+  if (of_runner) outputs.logs += size;
 }
 
 } // namespace
 
-std::map<std::string, Weight> weigh_attempt(const std::filesystem::path& attempt,
-                                            const std::function<bool(const std::string& name)>& wanted) {
+Survey survey_attempt(const std::filesystem::path& attempt) {
   const Fd top = open_own_directory(attempt);
-  std::map<std::string, Weight> weights;
-  for (const std::string& name : list_names(top.get(), attempt.native())) {
-    if (wanted && !wanted(name)) continue;
-    auto& weight = weights[name];
-    struct stat status {};
-    if (::fstatat(top.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    if (S_ISREG(status.st_mode)) {
-      weight.apparent = static_cast<std::uint64_t>(status.st_size);
-      weight.allocated = static_cast<std::uint64_t>(status.st_blocks) * 512;
-    } else if (S_ISDIR(status.st_mode)) {
-      if ((status.st_mode & 0700) != 0700) ::fchmodat(top.get(), name.c_str(), 0755, AT_SYMLINK_NOFOLLOW);
-      if (const Fd directory = open_directory_at(top.get(), name))
-        weigh_directory(directory.get(), (attempt / name).native(), 1, true, weight);
-    }
-  }
-  return weights;
+  Survey survey;
+  for (const auto& name : list_names(top.get(), attempt.native()))
+    survey_entry(top.get(), name, attempt / name, "", 0, survey[name]);
+  return survey;
 }
 
 void drop_outputs(const std::filesystem::path& directory) {
@@ -161,21 +164,6 @@ void remove_attempt(const std::filesystem::path& attempt) {
     remove_tree_at(open_own_directory(parent).get(), attempt.filename().native(), attempt.native());
     ::unlinkat(above.get(), parent.filename().c_str(), AT_REMOVEDIR); // only if no other attempt is there
   }
-}
-
-Trace trace_outputs(const std::filesystem::path& directory) {
-  Trace trace;
-  try {
-    const Fd top = open_own_directory(directory);
-    walk_tree(top.get(), directory, [&](const TreeEntry& entry) {
-      if (entry.depth == 0 && is_runner_file(entry.name)) return;
-      trace[entry.path] = trace_of(entry);
-    });
-  } catch (const base::Error&) {
-    static std::atomic<std::int64_t> unique{0};
-    trace[""] = {++unique};
-  }
-  return trace;
 }
 
 std::filesystem::path snapshot_directory(std::string_view created_at_utc, std::string_view host_directory,

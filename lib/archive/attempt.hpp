@@ -24,7 +24,7 @@ struct OutputFile {
   std::string path; // relative to the scanned directory, "/" separated, valid UTF-8 (other bytes percent-encoded)
   std::string type; // MIME type by extension and first bytes: "text/html"
   std::uint64_t size{0};
-  std::string sha256; // 64 hex digits
+  std::string sha256; // 64 hex digits; empty until it is published
 };
 
 struct ScanLimits {
@@ -35,7 +35,6 @@ struct ScanLimits {
 // What a directory holds, cheaply: inode, size and times of every file, the runner's left out. While it stays the same
 // nothing of it was changed; a directory that cannot be read, or is none, is like no other.
 using Trace = std::map<std::string, std::array<std::int64_t, 6>>;
-Trace trace_outputs(const std::filesystem::path& directory);
 
 struct ScanReport {
   std::vector<OutputFile> files; // sorted by path; runner files left out
@@ -47,10 +46,10 @@ struct ScanReport {
 
 // Walks a plugin's directory: strips executable and set-id bits, replaces every symbolic link that leaves the directory
 // (or dangles) by a text file "<name>.broken-symlink.txt" saying where it pointed, removes sockets, fifos and devices,
-// hashes every file. Never follows a link out, never leaves the directory. Names that are not UTF-8 are renamed to the
-// path reported, hard links are replaced by copies, an absolute link to inside becomes a relative one; a link to a file
-// inside is listed like that file. What would lie more than 100 directories deep in the attempt, or have a path over
-// 3000 bytes there, is removed and named.
+// and tells the type of every file. Never follows a link out, never leaves the directory. Names that are not UTF-8 are
+// renamed to the path reported, hard links are replaced by copies, an absolute link to inside becomes a relative one; a
+// link to a file inside is listed like that file. What would lie more than 100 directories deep in the attempt, or have
+// a path over 3000 bytes there, is removed and named.
 ScanReport scan_outputs(const std::filesystem::path& directory, const ScanLimits& limits = {});
 
 // Makes a whole attempt one that may be published, once its hooks have all ended: as above, also outside of the
@@ -60,17 +59,17 @@ std::vector<std::string> tidy(const Root& root, const std::filesystem::path& att
                               const std::filesystem::path& snapshot_directory, std::int64_t fence,
                               const std::atomic<bool>* cancelled = nullptr);
 
-// What lies below one name in an attempt's directory, measured without reading any file. A file with several names
-// counts for each, since each gets a body of its own.
-struct Weight {
+// What lies below one name in an attempt's directory, told without reading any file. A file with several names counts
+// for each, since each gets a body of its own.
+struct Outputs {
   std::uint64_t apparent{0};  // bytes as files have them, holes included
   std::uint64_t allocated{0}; // bytes on the disk
   std::uint64_t logs{0};      // of the apparent bytes, those in files of the runner
+  Trace trace;
   std::uint64_t most() const noexcept { return apparent > allocated ? apparent : allocated; }
 };
-// `wanted`: names to look below; nullptr: all.
-std::map<std::string, Weight> weigh_attempt(const std::filesystem::path& attempt,
-                                            const std::function<bool(const std::string& name)>& wanted = nullptr);
+using Survey = std::map<std::string, Outputs>; // by name
+Survey survey_attempt(const std::filesystem::path& attempt);
 // Removes everything from a plugin's directory but the runner's own files.
 void drop_outputs(const std::filesystem::path& directory);
 // Removes an attempt, also what its hooks have locked, and the directory above it if nothing else is there.
@@ -141,8 +140,9 @@ struct Published {
   std::size_t files{0};
 };
 
-// Writes index.jsonl, index.html and manifest-sha256.txt (every file of the attempt but the manifest itself, checkable
-// with `sha256sum -c`) into `attempt`, which is tidy, makes everything durable and moves it to
+// Hashes every file of `attempt`, which is tidy, and fills in sizes and digests of those that `view` lists. Writes
+// index.jsonl, index.html and manifest-sha256.txt (every file of the attempt but the manifest itself, checkable with
+// `sha256sum -c`) there, makes everything durable and moves it to
 // <root>/<snapshot_directory>/a<fence>: rename on the same file system, else copy to a temporary name beside the
 // target, fsync, rename. An a<fence> that exists already is of this very attempt (fences are unique): it is replaced.
 // Throws Error(cannot_create) on a full disk with nothing half-written under the final name; `attempt` is then still
@@ -150,7 +150,7 @@ struct Published {
 // Bodies::shared: files may be hard links to files outside. They stay that, and keep their modes.
 enum class Bodies { own, shared };
 Published publish(const Root& root, const std::filesystem::path& attempt,
-                  const std::filesystem::path& snapshot_directory, const SnapshotView& view,
+                  const std::filesystem::path& snapshot_directory, SnapshotView& view,
                   const std::atomic<bool>* cancelled = nullptr, Bodies bodies = Bodies::own);
 
 // Removes what crashed publications of this snapshot left beside its attempts (".a<fence>.partial-*",

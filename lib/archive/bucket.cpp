@@ -127,20 +127,16 @@ void shorten_paths(int attempt, const std::filesystem::path& where, std::size_t 
 }
 
 void publish_to_bucket(s3::Client& bucket, int attempt, const std::filesystem::path& where,
-                       const std::string& directory, std::uint64_t bytes,
-                       const std::map<std::string, std::string>& digests) {
+                       const std::string& directory, std::uint64_t bytes, PublishedFiles contents) {
   const std::string top = directory + "/";
   // Of an earlier try of ours, which broke off: the fence is ours alone. Its manifest goes first, so that what is being
   // replaced does not count meanwhile.
   const auto earlier = bucket.list(top, false);
   if (!earlier.objects.empty()) remove_from_bucket(bucket, directory);
 
-  std::vector<std::pair<std::string, std::string>> files(digests.begin(), digests.end());
-  const auto manifest =
-      std::find_if(files.begin(), files.end(), [](const auto& file) { return file.first == kManifestName; });
-  if (manifest == files.end()) throw Error(ErrorClass::bug, "an attempt without a manifest");
-  const auto last = *manifest;
-  files.erase(manifest);
+  const auto manifest = contents.extract(kManifestName);
+  if (manifest.empty()) throw Error(ErrorClass::bug, "an attempt without a manifest");
+  const std::vector<PublishedFiles::value_type> files(contents.begin(), contents.end());
   // A store may answer each request in time, and still be too slow to wait for: others want this thread, and a worker
   // that is to end waits for it.
   const auto seconds = kPublishSeconds + files.size() / 4 + bytes / kSlowest;
@@ -151,10 +147,11 @@ void publish_to_bucket(s3::Client& bucket, int attempt, const std::filesystem::p
                                                std::to_string(files.size()) + " files with " + std::to_string(bytes) +
                                                " bytes in " + std::to_string(seconds) + " s");
   };
-  in_parallel(files.size(), [&](std::size_t i) {
-    send(bucket, attempt, where, files[i].first, top + files[i].first, files[i].second, check_time);
-  });
-  send(bucket, attempt, where, last.first, top + last.first, last.second, check_time);
+  const auto send_file = [&](const std::string& path, const PublishedFile& file) {
+    send(bucket, attempt, where, path, top + path, file.sha256, check_time);
+  };
+  in_parallel(files.size(), [&](std::size_t i) { send_file(files[i].first, files[i].second); });
+  send_file(manifest.key(), manifest.mapped());
 }
 
 std::vector<Defect> verify_bucket_attempt(s3::Client& bucket, const std::string& directory,

@@ -4,6 +4,7 @@
 // same one. Used by root.cpp, publish.cpp and verify.cpp, which say what the functions promise. Blocking; any thread.
 
 #include "lib/archive/attempt.hpp"
+#include "lib/archive/manifest.hpp"
 #include "lib/archive/verify.hpp"
 #include "lib/s3/client.hpp"
 
@@ -21,11 +22,10 @@ std::string bucket_sentinel(s3::Client& bucket, const std::string& id, bool crea
 // Renames what has a longer key than S3 takes (1,024 bytes), so that the manifest names it as it will be kept.
 void shorten_paths(int attempt, const std::filesystem::path& where, std::size_t key_bytes_before);
 
-// Sends a described attempt: everything that `digests` names and the targets of links, the manifest last. Throws
-// Error(unavailable) when that takes far longer than so many files with so many bytes should.
+// Sends an attempt: all of `contents`, with the targets of links, and the manifest last. Throws Error(unavailable) when
+// that takes far longer than so many files with so many bytes should.
 void publish_to_bucket(s3::Client& bucket, int attempt, const std::filesystem::path& where,
-                       const std::string& directory, std::uint64_t bytes,
-                       const std::map<std::string, std::string>& digests);
+                       const std::string& directory, std::uint64_t bytes, PublishedFiles contents);
 
 std::vector<Defect> verify_bucket_attempt(s3::Client& bucket, const std::string& directory,
                                           const std::string& manifest_sha256);

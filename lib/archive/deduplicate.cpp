@@ -76,8 +76,7 @@ public:
     if (replaced.empty()) return;
     try {
       const auto before = file_size(file, path);
-      done_.files.push_back(write(directory, name, path, file, replaced, cancelled_));
-      done_.bytes_saved += before - std::min(before, done_.files.back().size);
+      done_.bytes_saved += before - std::min(before, write(directory, name, path, file, replaced, cancelled_));
       done_.left_out.merge(left_out);
     } catch (const base::Error& error) { // a hook may have locked its directory
       if (error.error_class() == base::ErrorClass::temporary) throw;
@@ -109,16 +108,15 @@ private:
     return open_file_ ? open_file_.get() : -1;
   }
 
-  static OutputFile write(int directory, const std::string& name, const std::string& path, int from,
-                          const std::vector<Replaced>& replaced, Cancelled cancelled) {
-    OutputFile written{path, "", 0, ""};
-    Sha256 digest;
+  // Returns its size.
+  static std::uint64_t write(int directory, const std::string& name, const std::string& path, int from,
+                             const std::vector<Replaced>& replaced, Cancelled cancelled) {
+    std::uint64_t written = 0;
     const auto size = file_size(from, path);
     const auto fill = [&](int to) {
       const auto put = [&](std::string_view bytes) {
         write_all(to, bytes, path);
-        digest.update(bytes);
-        written.size += bytes.size();
+        written += bytes.size();
       };
       std::uint64_t at = 0;
       for (const auto& one : replaced) {
@@ -130,7 +128,6 @@ private:
       copy_range(from, at, size, path, put);
     };
     write_file_at(directory, name, fill, path, false);
-    written.sha256 = digest.finish();
     return written;
   }
 

@@ -27,8 +27,7 @@ inline constexpr std::uint64_t kLeastRepeated = 1024;
 std::vector<Payload> payloads_of(const Captures& captures);
 
 struct Deduplicated {
-  std::vector<OutputFile> files; // that were written again: path, size and digest
-  std::set<Payload> left_out;
+  std::set<Payload> left_out; // none: no file was written again
   std::uint64_t bytes_saved{0};
 };
 // `captures`: the records of the attempt; those of files that are written again change. `originals`: records of the

@@ -27,22 +27,22 @@ namespace {
 constexpr const char* kIndexName = "index.jsonl";
 constexpr const char* kPageName = "index.html";
 
-// What is to be published: the digest of each file by its path, and how much it is.
+// What is to be published, and how much it is: links to files count as what they lead to in `all`, not in the sums.
 struct Contents {
-  std::map<std::string, std::string> digests;
+  PublishedFiles all;
   std::uint64_t bytes{0};
   std::size_t files{0};
 
-  void add(const std::string& path, const std::string& digest, std::uint64_t size) {
-    digests.emplace(path, digest);
-    bytes += size;
+  void add(const std::string& path, PublishedFile file) {
+    bytes += file.size;
     ++files;
+    all.emplace(path, std::move(file));
   }
 
   std::string manifest() const {
     std::string text;
-    for (const auto& [path, digest] : digests)
-      text += manifest_line(digest, path);
+    for (const auto& [path, file] : all)
+      text += manifest_line(file.sha256, path);
     return text;
   }
 };
@@ -51,26 +51,26 @@ struct Contents {
   throw Error(ErrorClass::input_output, printable(path) + " changed while it was being published");
 }
 
-// Hashes every file, and makes it read-only if it is our own. Digests are computed again: a later hook may have changed
-// what was scanned after an earlier one. `to_disk`: starts writing each file, so that making all of them durable one by
-// one waits about once.
+// Hashes every file, and makes it read-only if it is our own. Not earlier: a later hook may change what an earlier one
+// left. `to_disk`: starts writing each file, so that making all of them durable one by one waits about once.
 Contents describe(int attempt, const std::filesystem::path& where, Cancelled cancelled, Bodies bodies, bool to_disk) {
   Contents contents;
   walk_tree(attempt, where, [&](const TreeEntry& entry) {
     const std::string full = (where / entry.path).native();
     struct stat status {};
-    std::uint64_t size = 0;
+    PublishedFile file;
     if (entry.type == S_IFLNK) {
       const Fd target = open_beneath(attempt, entry.path, O_RDONLY);
-      if (target && ::fstat(target.get(), &status) == 0 && S_ISREG(status.st_mode)) // else a directory
-        contents.digests.emplace(entry.path, hash_rest(target.get(), full, size, cancelled));
+      if (!target || ::fstat(target.get(), &status) != 0 || !S_ISREG(status.st_mode)) return; // a directory
+      file.sha256 = hash_rest(target.get(), full, file.size, cancelled);
+      contents.all.emplace(entry.path, std::move(file));
       return;
     }
     const Fd fd = open_file_at(entry.directory, entry.name, status);
     if (!fd) throw_changed(full);
     if (bodies == Bodies::own && ::fchmod(fd.get(), 0444) != 0) throw_errno(errno, "make read-only", full);
-    const auto digest = hash_rest(fd.get(), full, size, cancelled);
-    contents.add(entry.path, digest, size);
+    file.sha256 = hash_rest(fd.get(), full, file.size, cancelled);
+    contents.add(entry.path, std::move(file));
     if (to_disk) ::sync_file_range(fd.get(), 0, 0, SYNC_FILE_RANGE_WRITE);
   });
   return contents;
@@ -81,7 +81,17 @@ void add_file(int attempt, const std::filesystem::path& where, const char* name,
               Contents& contents) {
   write_file_at(attempt, name, text, (where / name).native(), false);
   ::fchmodat(attempt, name, 0444, AT_SYMLINK_NOFOLLOW);
-  contents.add(name, base::sha256_hex(text), text.size());
+  contents.add(name, {base::sha256_hex(text), text.size()});
+}
+
+// A listed file that is not there any more keeps what is known of it: the manifest tells what is.
+void fill(SnapshotView& view, const Contents& contents) {
+  for (auto& result : view.results)
+    for (auto& file : result.files)
+      if (const auto found = contents.all.find(file.path); found != contents.all.end()) {
+        file.size = found->second.size;
+        file.sha256 = found->second.sha256;
+      }
 }
 
 // The page, which says how much the attempt holds, itself and the manifest included.
@@ -171,8 +181,8 @@ private:
     Sha256 hash;
     copy_body(source.get(), target.get(), static_cast<std::uint64_t>(status.st_size), full, cancelled_,
               [&](std::string_view bytes) { hash.update(bytes); });
-    const auto expected = contents_.digests.find(path);
-    if (expected == contents_.digests.end() || expected->second != hash.finish()) throw_changed(full);
+    const auto expected = contents_.all.find(path);
+    if (expected == contents_.all.end() || expected->second.sha256 != hash.finish()) throw_changed(full);
     const timespec times[2] = {status.st_atim, status.st_mtim};
     ::futimens(target.get(), times);
     if (::fchmod(target.get(), 0444) != 0 && errno != EPERM) throw_errno(errno, "make read-only", full);
@@ -226,7 +236,7 @@ std::optional<Leftover> parse_leftover(std::string_view name) {
 } // namespace
 
 Published publish(const Root& root, const std::filesystem::path& attempt,
-                  const std::filesystem::path& snapshot_directory, const SnapshotView& view, Cancelled cancelled,
+                  const std::filesystem::path& snapshot_directory, SnapshotView& view, Cancelled cancelled,
                   Bodies bodies) {
   if (snapshot_directory.is_absolute() || snapshot_directory.empty() ||
       snapshot_directory.lexically_normal().native().starts_with(".."))
@@ -236,21 +246,22 @@ Published publish(const Root& root, const std::filesystem::path& attempt,
   const std::filesystem::path source_path = std::filesystem::absolute(attempt).lexically_normal();
   const Fd source = open_own_directory(source_path);
   const std::string final_name = "a" + std::to_string(view.fence);
-  for (const char* name : {kPageName, kManifestName}) // of an earlier try, or of a hook
+  for (const char* name : {kIndexName, kPageName, kManifestName}) // of an earlier try, or of a hook
     remove_tree_at(source.get(), name, (source_path / name).native());
-  write_file_at(source.get(), kIndexName, render_index_jsonl(view), (source_path / kIndexName).native(), false);
   auto contents = describe(source.get(), source_path, cancelled, bodies, on_disk_of(root, source.get()));
+  fill(view, contents);
+  add_file(source.get(), source_path, kIndexName, render_index_jsonl(view), contents);
   add_file(source.get(), source_path, kPageName, render_with_size(contents, view), contents);
   add_file(source.get(), source_path, kManifestName, contents.manifest(), contents);
 
   Published published;
-  published.manifest_sha256 = contents.digests.at(kManifestName);
+  published.manifest_sha256 = contents.all.at(kManifestName).sha256;
   published.bytes = contents.bytes;
   published.files = contents.files;
   published.directory = snapshot_directory / final_name;
   if (root.bucket() != nullptr) {
     publish_to_bucket(*root.bucket(), source.get(), source_path, published.directory.native(), contents.bytes,
-                      contents.digests);
+                      std::move(contents.all));
     const Fd parent = open_own_parent(source_path);
     remove_quietly(parent.get(), source_path.filename().native(), source_path);
     return published;

@@ -100,7 +100,7 @@ std::vector<Defect> verify_attempt(const Root& root, const std::filesystem::path
       return;
     }
     const Fd file = entry.type == S_IFLNK ? open_beneath(top.get(), entry.path, O_RDONLY)
-                                        : open_file_at(entry.directory, entry.name, status);
+                                          : open_file_at(entry.directory, entry.name, status);
     if (!file) {
       report("unreadable", entry.path);
     } else {

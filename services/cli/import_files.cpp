@@ -4,7 +4,6 @@
 #include "lib/archive/media_type.hpp"
 #include "lib/archive/tidy.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/sha256.hpp"
 
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -100,6 +99,7 @@ void FileTaker::take_file(int parent, const std::string& name, const std::string
 
   archive::OutputFile file;
   file.path = to;
+  file.size = static_cast<std::uint64_t>(about.st_size);
   const auto target = attempt / to;
   std::error_code error;
   fs::create_directories(target.parent_path(), error);
@@ -108,11 +108,10 @@ void FileTaker::take_file(int parent, const std::string& name, const std::string
       if (errno == EEXIST) return tell(path, "another file has the same name in the archive");
       archive::throw_errno(errno, "make a hard link of", (where_ / path).native());
     }
-    file.sha256 = archive::hash_rest(from.get(), (where_ / path).native(), file.size);
   } else if (::faccessat(AT_FDCWD, target.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
     return tell(path, "another file has the same name in the archive");
   } else {
-    take_body(from, static_cast<std::uint64_t>(about.st_size), target, file);
+    take_body(from, static_cast<std::uint64_t>(about.st_size), target);
   }
   std::array<char, 512> head{};
   const auto got = std::max<ssize_t>(0, ::pread(from.get(), head.data(), head.size(), 0));
@@ -120,18 +119,11 @@ void FileTaker::take_file(int parent, const std::string& name, const std::string
   taken_.push_back(std::move(file));
 }
 
-void FileTaker::take_body(const base::Fd& from, std::uint64_t size, const fs::path& target, archive::OutputFile& file) {
+void FileTaker::take_body(const base::Fd& from, std::uint64_t size, const fs::path& target) {
   const base::Fd copy(::open(target.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
   if (!copy) archive::throw_errno(errno, "create", target.native());
-  if (::ioctl(copy.get(), FICLONE, from.get()) == 0) {
-    file.sha256 = archive::hash_rest(copy.get(), target.native(), file.size);
-  } else {
-    base::Sha256 hash;
-    archive::copy_body(from.get(), copy.get(), size, target.native(), nullptr,
-                       [&](std::string_view bytes) { hash.update(bytes); });
-    file.size = size;
-    file.sha256 = hash.finish();
-  }
+  if (::ioctl(copy.get(), FICLONE, from.get()) != 0)
+    archive::copy_body(from.get(), copy.get(), size, target.native(), nullptr, [](std::string_view) {});
   struct stat about {};
   if (::fstat(from.get(), &about) == 0) {
     const timespec times[2] = {about.st_atim, about.st_mtim};

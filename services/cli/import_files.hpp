@@ -41,8 +41,7 @@ private:
                       int depth);
   void take_file(int parent, const std::string& name, const std::string& path, const std::filesystem::path& attempt,
                  const std::string& to);
-  void take_body(const base::Fd& from, std::uint64_t size, const std::filesystem::path& target,
-                 archive::OutputFile& file);
+  void take_body(const base::Fd& from, std::uint64_t size, const std::filesystem::path& target);
   void tell(const std::string& path, const std::string& problem) const;
 
   const std::filesystem::path where_;

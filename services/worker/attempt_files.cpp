@@ -18,6 +18,7 @@
 #include <cerrno>
 #include <iterator>
 #include <system_error>
+#include <utility>
 
 namespace holdfast::worker {
 
@@ -54,8 +55,14 @@ archive::ScanReport scan(const fs::path& directory, const std::atomic<bool>& can
 }
 
 // Logs have limits of their own, and a hook that passes one may write on until it is killed.
-std::uint64_t logs_in(const archive::Weight& weight, const hooks::HookLimits& limits) {
-  return std::min(weight.logs, 4 * (limits.stdout_bytes + limits.stderr_bytes));
+std::uint64_t logs_in(const archive::Outputs& outputs, const hooks::HookLimits& limits) {
+  return std::min(outputs.logs, 4 * (limits.stdout_bytes + limits.stderr_bytes));
+}
+
+const archive::Trace& trace_in(const archive::Survey& survey, const std::string& plugin) {
+  static const archive::Trace none;
+  const auto found = survey.find(plugin);
+  return found == survey.end() ? none : found->second.trace;
 }
 
 } // namespace
@@ -92,14 +99,13 @@ awaitable<AttemptFiles::Left> AttemptFiles::left_by(const archive::ResultView& r
   Left left;
   auto scanned = co_await on_thread(context_.files, [&] {
     check();
-    const auto weights = archive::weigh_attempt(directory_, [&](const std::string& name) {
-      return name == result.plugin || context_.options.catalog->find(name) == nullptr;
-    });
-    refuse_astray(weights);
-    left.refusal = overweight(weights, result.plugin);
+    left.survey = archive::survey_attempt(directory_);
+    refuse_astray(left.survey);
+    left.refusal = overweight(left.survey, result.plugin);
     if (!left.refusal.empty()) archive::drop_outputs(directory_ / result.plugin);
-    return left.refusal.empty() ? scan(directory_ / result.plugin, abandoned_) : archive::ScanReport();
+    return scan(directory_ / result.plugin, abandoned_);
   });
+  left.survey[result.plugin].trace = std::move(scanned.trace);
   if (!left.refusal.empty()) {
     forget_files_of(result);
     co_return left;
@@ -113,33 +119,32 @@ awaitable<AttemptFiles::Left> AttemptFiles::left_by(const archive::ResultView& r
     file.path = result.plugin + "/" + file.path;
     if (!of_others.contains(file.path)) left.files.push_back(std::move(file));
   }
-  left.trace = std::move(scanned.trace);
   left.lost = std::move(scanned.lost);
   co_return left;
 }
 
 // Why the directory of a plugin is not looked into; "": it is not too large.
-std::string AttemptFiles::overweight(const Weights& weights, const std::string& plugin) const {
-  const auto found = weights.find(plugin);
-  if (found == weights.end()) return "";
+std::string AttemptFiles::overweight(const archive::Survey& survey, const std::string& plugin) const {
+  const auto found = survey.find(plugin);
+  if (found == survey.end()) return "";
   const auto& limits = context_.options.hook_limits;
-  const auto& weight = found->second;
-  const auto logs = logs_in(weight, limits);
+  const auto& outputs = found->second;
+  const auto logs = logs_in(outputs, limits);
   const auto more_than = [&](const char* limit, std::uint64_t bytes) {
-    return plugin + "/ holds " + base::format_size(weight.most()) + ", more than " + limit + " (" +
+    return plugin + "/ holds " + base::format_size(outputs.most()) + ", more than " + limit + " (" +
            base::format_size(bytes) + "); its files are not kept";
   };
-  if (weight.most() > limits.output_bytes + logs) return more_than("hook.output_limit", limits.output_bytes);
-  if (most_ > 0 && weight.apparent > most_ + logs) return more_than("max_snapshot_bytes", most_);
+  if (outputs.most() > limits.output_bytes + logs) return more_than("hook.output_limit", limits.output_bytes);
+  if (most_ > 0 && outputs.apparent > most_ + logs) return more_than("max_snapshot_bytes", most_);
   return "";
 }
 
 // What lies outside the plugins' directories is no output, but it would be published too.
-void AttemptFiles::refuse_astray(const Weights& weights) const {
+void AttemptFiles::refuse_astray(const archive::Survey& survey) const {
   const auto limit = context_.options.hook_limits.output_bytes;
   std::uint64_t astray = 0;
-  for (const auto& [name, weight] : weights)
-    if (context_.options.catalog->find(name) == nullptr) astray += weight.most();
+  for (const auto& [name, outputs] : survey)
+    if (context_.options.catalog->find(name) == nullptr) astray += outputs.most();
   if (astray > limit)
     throw base::Error(base::ErrorClass::refused, "its hooks left " + base::format_size(astray) +
                                                      " outside their directories, more than hook.output_limit (" +
@@ -147,12 +152,12 @@ void AttemptFiles::refuse_astray(const Weights& weights) const {
 }
 
 void AttemptFiles::check_weight() const {
-  const auto weights = archive::weigh_attempt(directory_);
-  refuse_astray(weights);
+  const auto survey = archive::survey_attempt(directory_);
+  refuse_astray(survey);
   const auto& limits = context_.options.hook_limits;
   std::uint64_t all = 0;
-  for (const auto& [name, weight] : weights)
-    all += weight.apparent - logs_in(weight, limits);
+  for (const auto& [name, outputs] : survey)
+    all += outputs.apparent - logs_in(outputs, limits);
   if (most_ > 0 && all > most_)
     throw base::Error(base::ErrorClass::refused, "its hooks left " + base::format_size(all) +
                                                      ", more than max_snapshot_bytes (" + base::format_size(most_) +
@@ -166,8 +171,8 @@ void AttemptFiles::check_room(const archive::Root& root) const {
   const auto free = root.free_bytes();
   if (here.st_dev == there.st_dev || free < context_.options.minimum_free_bytes) return;
   std::uint64_t all = 0;
-  for (const auto& [name, weight] : archive::weigh_attempt(directory_))
-    all += weight.allocated;
+  for (const auto& [name, outputs] : archive::survey_attempt(directory_))
+    all += outputs.allocated;
   if (all > free)
     throw base::Error(base::ErrorClass::input_output, "its files have " + base::format_size(all) +
                                                           ", and the archive has room for " + base::format_size(free));
@@ -193,8 +198,8 @@ std::string AttemptFiles::describe_lost(const std::vector<std::string>& lost) {
          "): " + shortened(names);
 }
 
-awaitable<std::string> AttemptFiles::find_meddling(const hooks::Hook& hook, Left& left, Names running,
-                                                   bool beside_crawl_hooks) {
+awaitable<std::string> AttemptFiles::find_meddling(const hooks::Hook& hook, const archive::Survey& survey,
+                                                   Names running, bool beside_crawl_hooks) {
   std::set<std::string> busy;
   std::vector<std::string> names;
   for (const auto& [plugin, name] : running) {
@@ -208,15 +213,14 @@ awaitable<std::string> AttemptFiles::find_meddling(const hooks::Hook& hook, Left
   std::map<std::string, archive::ScanReport> changes; // by plugin
   std::vector<std::string> done;
   co_await on_thread(context_.files, [&] {
-    left_[hook.plugin->name] =
-        left.refusal.empty() ? std::move(left.trace) : archive::trace_outputs(directory_ / hook.plugin->name);
-    changes = changes_beside(busy);
-    done = remove_planted();
+    changes = changes_beside(survey, busy);
+    done = remove_planted(survey);
   });
+  left_[hook.plugin->name] = trace_in(survey, hook.plugin->name);
   for (auto& [plugin, change] : changes) {
-    left_[plugin] = std::move(change.trace);
-    const auto what = correct(plugin, std::move(change.files));
-    if (what.empty()) continue; // touched, but the same
+    const auto before = std::exchange(left_[plugin], std::move(change.trace));
+    const auto what = correct(plugin, std::move(change.files), before);
+    if (what.empty()) continue; // as it was, once it has been tidied up
     done.insert(done.end(), what.begin(), what.end());
     spoiled_.insert(plugin);
     for (auto& result : results_)
@@ -231,23 +235,25 @@ awaitable<std::string> AttemptFiles::find_meddling(const hooks::Hook& hook, Left
 }
 
 // Blocking. Directories that are not as their plugins' last hooks left them.
-std::map<std::string, archive::ScanReport> AttemptFiles::changes_beside(const std::set<std::string>& busy) {
+std::map<std::string, archive::ScanReport> AttemptFiles::changes_beside(const archive::Survey& survey,
+                                                                        const std::set<std::string>& busy) const {
   std::map<std::string, archive::ScanReport> changes;
   for (const auto& [plugin, trace] : left_)
-    if (!busy.contains(plugin) && archive::trace_outputs(directory_ / plugin) != trace)
+    if (!busy.contains(plugin) && trace_in(survey, plugin) != trace)
       changes[plugin] = scan(directory_ / plugin, abandoned_);
   return changes;
 }
 
 // Blocking. What lies ready for a plugin that has yet to run would pass for its own.
-std::vector<std::string> AttemptFiles::remove_planted() {
+std::vector<std::string> AttemptFiles::remove_planted(const archive::Survey& survey) const {
   std::vector<std::string> planted;
-  const auto top = archive::open_own_directory(directory_);
-  for (const auto& name : archive::list_names(top.get(), directory_.native())) {
+  for (const auto& [name, outputs] : survey) {
     const bool has_run =
         std::any_of(results_.begin(), results_.end(), [&](const auto& result) { return result.plugin == name; });
     if (!has_run && context_.options.catalog->find(name) != nullptr) planted.push_back(name);
   }
+  if (planted.empty()) return planted;
+  const auto top = archive::open_own_directory(directory_);
   for (auto& name : planted) {
     archive::remove_tree_at(top.get(), name, (directory_ / name).native());
     name += "/ (taken away)";
@@ -255,8 +261,15 @@ std::vector<std::string> AttemptFiles::remove_planted() {
   return planted;
 }
 
-// Makes the plugin's results list these files. Returns what is different.
-std::vector<std::string> AttemptFiles::correct(const std::string& plugin, std::vector<archive::OutputFile> files) {
+// Makes the plugin's results list these files. Returns what is different from what was there `before`.
+std::vector<std::string> AttemptFiles::correct(const std::string& plugin, std::vector<archive::OutputFile> files,
+                                               const archive::Trace& before) {
+  const archive::Trace& after = left_[plugin];
+  const auto touched = [&](const std::string& path) {
+    const auto name = path.substr(plugin.size() + 1);
+    const auto was = before.find(name), is = after.find(name);
+    return was == before.end() || is == after.end() || was->second != is->second;
+  };
   std::map<std::string, archive::OutputFile> now;
   for (auto& file : files) {
     file.path = plugin + "/" + file.path;
@@ -270,7 +283,7 @@ std::vector<std::string> AttemptFiles::correct(const std::string& plugin, std::v
     std::vector<archive::OutputFile> kept;
     for (auto& file : result.files) {
       const auto found = now.find(file.path);
-      if (found == now.end() || found->second.sha256 != file.sha256)
+      if (found == now.end() || touched(file.path))
         what.push_back(file.path + (found == now.end() ? " (gone)" : " (changed)"));
       if (found == now.end()) continue;
       kept.push_back(std::move(found->second));

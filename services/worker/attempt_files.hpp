@@ -38,7 +38,7 @@ public:
   // hook.output_limit or the page may have, its files are removed, and `refusal` says so.
   struct Left {
     std::vector<archive::OutputFile> files;
-    archive::Trace trace;          // of the plugin's directory
+    archive::Survey survey;        // of the attempt, once the plugin's directory is tidy
     std::vector<std::string> lost; // paths too long or too deep to be kept
     std::string refusal;
   };
@@ -58,8 +58,9 @@ public:
   // are made to list what is there now, and to name the suspects. Returns what `hook`, which has just ended, has
   // changed, if it can only have been that one. `running`: plugin and name of `hook` and of those that run beside it.
   using Names = std::vector<std::pair<std::string, std::string>>;
-  // `left`: by `hook`.
-  awaitable<std::string> find_meddling(const hooks::Hook& hook, Left& left, Names running, bool beside_crawl_hooks);
+  // `survey`: after `hook`.
+  awaitable<std::string> find_meddling(const hooks::Hook& hook, const archive::Survey& survey, Names running,
+                                       bool beside_crawl_hooks);
   // Plugins whose files were changed after they had ended.
   const std::set<std::string>& spoiled() const noexcept { return spoiled_; }
 
@@ -72,13 +73,14 @@ public:
   static std::string describe_lost(const std::vector<std::string>& lost);
 
 private:
-  std::map<std::string, archive::ScanReport> changes_beside(const std::set<std::string>& busy);
-  using Weights = std::map<std::string, archive::Weight>;
-  std::string overweight(const Weights& weights, const std::string& plugin) const;
-  void refuse_astray(const Weights& weights) const;
+  std::map<std::string, archive::ScanReport> changes_beside(const archive::Survey& survey,
+                                                            const std::set<std::string>& busy) const;
+  std::string overweight(const archive::Survey& survey, const std::string& plugin) const;
+  void refuse_astray(const archive::Survey& survey) const;
   void forget_files_of(const archive::ResultView& culprit);
-  std::vector<std::string> remove_planted();
-  std::vector<std::string> correct(const std::string& plugin, std::vector<archive::OutputFile> files);
+  std::vector<std::string> remove_planted(const archive::Survey& survey) const;
+  std::vector<std::string> correct(const std::string& plugin, std::vector<archive::OutputFile> files,
+                                   const archive::Trace& before);
 
   JobContext& context_;
   const std::filesystem::path directory_;

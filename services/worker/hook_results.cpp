@@ -125,7 +125,7 @@ awaitable<void> HookResults::take_files(const hooks::Hook& hook, archive::Result
   auto left = co_await files_.left_by(result);
   base::test_point("after_scan");
   check_();
-  const std::string meddled = co_await files_.find_meddling(hook, left, std::move(running), beside_crawl_hooks);
+  const std::string meddled = co_await files_.find_meddling(hook, left.survey, std::move(running), beside_crawl_hooks);
   check_();
   result.status = hooks::to_string(outcome.status);
   result.output = outcome.output;

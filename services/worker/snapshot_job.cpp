@@ -377,20 +377,13 @@ awaitable<void> SnapshotJob::deduplicate() {
   const auto done = co_await on_thread(context_.files, [&] {
     auto result =
         archive::deduplicate(context_.archive_root, files_.directory(), captures_, originals, &files_.abandoned());
-    if (!result.files.empty()) captures_ = archive::read_captures(files_.directory(), &files_.abandoned());
+    if (!result.left_out.empty()) captures_ = archive::read_captures(files_.directory(), &files_.abandoned());
     return result;
   });
   for (const auto& capture : stored)
     if (capture.crawl_id != lease().crawl_id && done.left_out.contains({capture.key, capture.digest}))
       page_.originals.emplace(capture.crawl_id, capture.snapshot_id);
   page_.bytes_saved = done.bytes_saved;
-  for (const auto& written : done.files)
-    for (auto& result : view_.results)
-      for (auto& file : result.files)
-        if (file.path == written.path) {
-          file.size = written.size;
-          file.sha256 = written.sha256;
-        }
 }
 
 // What its hooks asked for through the egress proxy.

@@ -46,6 +46,11 @@ SnapshotView attempt_view(std::int64_t fence = 3) {
   return view;
 }
 
+archive::Published publish_sample(const Root& root, const TempDir& dir, std::int64_t fence = 3) {
+  auto view = attempt_view(fence);
+  return publish(root, dir / "attempt", kSnapshot, view);
+}
+
 // Runs the real `sha256sum -c --strict` in `directory`; its exit code.
 int check_with_sha256sum(const fs::path& directory) {
   const std::string command =
@@ -129,7 +134,7 @@ TEST_CASE("an attempt on the archive's own file system is moved into place, comp
   const TempDir dir;
   make_attempt(dir);
   const auto root = Root::open(dir / "archive", kCollection, true);
-  check_published(root, publish(root, dir / "attempt", kSnapshot, attempt_view()));
+  check_published(root, publish_sample(root, dir));
   CHECK_FALSE(fs::exists(dir / "attempt"));
 }
 
@@ -143,7 +148,7 @@ TEST_CASE("an attempt on another file system is copied into place and its source
   make_attempt(dir);
   fs::create_symlink("title.txt", dir / "attempt/title/link");
   const auto root = Root::open(other.path() / "archive", kCollection, true);
-  const auto published = publish(root, dir / "attempt", kSnapshot, attempt_view());
+  const auto published = publish_sample(root, dir);
   CHECK(fs::read_symlink(root.path() / published.directory / "title/link") == "title.txt");
   fs::remove(root.path() / published.directory / "title/link");
   CHECK_FALSE(fs::exists(dir / "attempt"));
@@ -160,7 +165,7 @@ TEST_CASE("the copy on another file system passes the same checks as a move") {
   }
   make_attempt(dir);
   const auto root = Root::open(other.path() / "archive", kCollection, true);
-  check_published(root, publish(root, dir / "attempt", kSnapshot, attempt_view()));
+  check_published(root, publish_sample(root, dir));
 }
 
 TEST_CASE("a copy on another file system keeps the holes of files") {
@@ -176,7 +181,7 @@ TEST_CASE("a copy on another file system keeps the holes of files") {
   std::fstream(dir / "attempt/page/sparse", std::ios::in | std::ios::out).seekp(32u << 20) << "middle";
   const auto digest = archive::sha256_file(dir / "attempt/page/sparse");
   const auto root = Root::open(other.path() / "archive", kCollection, true);
-  const auto copy = root.path() / publish(root, dir / "attempt", kSnapshot, attempt_view()).directory / "page/sparse";
+  const auto copy = root.path() / publish_sample(root, dir).directory / "page/sparse";
   struct stat status {};
   REQUIRE(::stat(copy.c_str(), &status) == 0);
   CHECK(status.st_size == kSize);
@@ -189,12 +194,32 @@ TEST_CASE("a publication that is cancelled publishes nothing and keeps the attem
   make_attempt(dir);
   const auto root = Root::open(dir / "archive", kCollection, true);
   const std::atomic<bool> cancelled{true};
-  const auto error = error_of([&] { publish(root, dir / "attempt", kSnapshot, attempt_view(), &cancelled); });
+  auto view = attempt_view();
+  const auto error = error_of([&] { publish(root, dir / "attempt", kSnapshot, view, &cancelled); });
   REQUIRE(error);
   CHECK(error->error_class() == ErrorClass::temporary);
   CHECK_FALSE(fs::exists(root.path() / kSnapshot));
   CHECK(fs::exists(dir / "attempt/title/title.txt"));
-  publish(root, dir / "attempt", kSnapshot, attempt_view());
+  publish_sample(root, dir);
+}
+
+TEST_CASE("what is listed gets the size and the digest that it is published with") {
+  const TempDir dir;
+  dir.write("attempt/p/a.txt", "abc");
+  fs::create_symlink("a.txt", dir / "attempt/p/link.txt");
+  auto view = attempt_view();
+  view.results.resize(1);
+  view.results[0].plugin = "p";
+  view.results[0].files = {{"p/a.txt", "text/plain", 9, ""}, {"p/link.txt", "text/plain", 9, ""}};
+  const auto root = Root::open(dir / "archive", kCollection, true);
+  const auto published = publish(root, dir / "attempt", kSnapshot, view);
+  const std::string digest = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+  for (const auto& file : view.results[0].files) {
+    CHECK(file.size == 3);
+    CHECK(file.sha256 == digest);
+  }
+  const auto index = text_of(root.path() / published.directory / "index.jsonl");
+  CHECK(index.find(digest) != std::string::npos);
 }
 
 TEST_CASE("sha256sum checks the manifest whatever the files are called, and finds a changed byte") {
@@ -204,7 +229,7 @@ TEST_CASE("sha256sum checks the manifest whatever the files are called, and find
     dir.write(std::string("attempt/p/") + name, name);
   dir.write("attempt/line\nin directory/file", "x");
   const auto root = Root::open(dir / "archive", kCollection, true);
-  const auto published = publish(root, dir / "attempt", kSnapshot, attempt_view());
+  const auto published = publish_sample(root, dir);
   const auto directory = root.path() / published.directory;
   REQUIRE(check_with_sha256sum(directory) == 0);
   const std::string manifest = text_of(directory / "manifest-sha256.txt");
@@ -218,18 +243,18 @@ TEST_CASE("publishing the same attempt again replaces what an earlier try left")
   const TempDir dir;
   const auto root = Root::open(dir / "archive", kCollection, true);
   dir.write("attempt/old/only.txt", "old");
-  publish(root, dir / "attempt", kSnapshot, attempt_view());
+  publish_sample(root, dir);
   make_attempt(dir);
-  check_published(root, publish(root, dir / "attempt", kSnapshot, attempt_view()));
+  check_published(root, publish_sample(root, dir));
 }
 
 TEST_CASE("attempts with other fences stay untouched") {
   const TempDir dir;
   const auto root = Root::open(dir / "archive", kCollection, true);
   make_attempt(dir);
-  publish(root, dir / "attempt", kSnapshot, attempt_view(3));
+  publish_sample(root, dir, 3);
   make_attempt(dir);
-  publish(root, dir / "attempt", kSnapshot, attempt_view(4));
+  publish_sample(root, dir, 4);
   CHECK(names_in(root.path() / kSnapshot) == Names{"a3", "a4"});
   CHECK(check_with_sha256sum(root.path() / kSnapshot / "a3") == 0);
 }
@@ -242,7 +267,7 @@ TEST_CASE("what hooks put in the place of our own files does not lead us astray"
   dir.write("attempt/index.html/file", "a directory here");
   dir.write("attempt/manifest-sha256.txt", "forged");
   const auto root = Root::open(dir / "archive", kCollection, true);
-  const auto published = publish(root, dir / "attempt", kSnapshot, attempt_view());
+  const auto published = publish_sample(root, dir);
   const auto directory = root.path() / published.directory;
   CHECK(text_of(secret) == "secret");
   CHECK(fs::is_regular_file(fs::symlink_status(directory / "index.jsonl")));
@@ -261,7 +286,7 @@ TEST_CASE("a full disk publishes nothing, leaves nothing and keeps the attempt")
     make_attempt(dir);
     dir.write("attempt/wget/big.bin", std::string(4 << 20, 'x'));
     const auto root = Root::open(dir / "archive", kCollection, true);
-    const auto error = error_of([&] { publish(root, dir / "attempt", kSnapshot, attempt_view()); });
+    const auto error = error_of([&] { publish_sample(root, dir); });
     REQUIRE(error);
     CHECK(error->error_class() == ErrorClass::cannot_create);
     CHECK_FALSE(error->hint().empty());
@@ -272,7 +297,7 @@ TEST_CASE("a full disk publishes nothing, leaves nothing and keeps the attempt")
     // Once there is room again, the same attempt goes through.
     fs::remove(dir / "attempt/wget/big.bin");
     fs::remove(dir / "attempt/wget");
-    check_published(root, publish(root, dir / "attempt", kSnapshot, attempt_view()));
+    check_published(root, publish_sample(root, dir));
   }
   test::unmount(dir / "archive");
 }
@@ -282,7 +307,7 @@ TEST_CASE("a vanished sentinel stops a publication before anything is written") 
   make_attempt(dir);
   const auto root = Root::open(dir / "archive", kCollection, true);
   fs::remove(dir / "archive/.holdfast-archive");
-  const auto error = error_of([&] { publish(root, dir / "attempt", kSnapshot, attempt_view()); });
+  const auto error = error_of([&] { publish_sample(root, dir); });
   REQUIRE(error);
   CHECK(error->error_class() == ErrorClass::unavailable);
   CHECK(names_in(dir / "archive").empty());
@@ -293,8 +318,9 @@ TEST_CASE("a target outside the root is refused") {
   const TempDir dir;
   make_attempt(dir);
   const auto root = Root::open(dir / "archive", kCollection, true);
-  CHECK_THROWS_AS(publish(root, dir / "attempt", "../elsewhere", attempt_view()), base::Error);
-  CHECK_THROWS_AS(publish(root, dir / "attempt", dir / "elsewhere", attempt_view()), base::Error);
+  auto view = attempt_view();
+  CHECK_THROWS_AS(publish(root, dir / "attempt", "../elsewhere", view), base::Error);
+  CHECK_THROWS_AS(publish(root, dir / "attempt", dir / "elsewhere", view), base::Error);
 }
 
 TEST_CASE("leftovers of crashed publications are collected, attempts and later owners are spared") {
