@@ -65,7 +65,8 @@ begin
   execute format('alter table holdfast.%I rename to %I', p_table, c_first);
   execute format(
     'create table holdfast.%I (like holdfast.%I including defaults including generated including constraints'
-    ' including storage including comments) partition by range (crawl_id)', p_table, c_first);
+    ' including storage including compression including comments) partition by range (crawl_id)',
+    p_table, c_first);
   execute format('comment on table holdfast.%I is %L', p_table, v_about);
   execute format('alter table holdfast.%I attach partition holdfast.%I for values from (minvalue) to (%L)',
                  p_table, c_first, p_bound);

@@ -49,6 +49,8 @@ TEST_CASE("tables are partitioned once, with all that was in them, and work goes
   CHECK(stage.value("select string_agg(relname, ' ' order by relname) from pg_class "
                     "where relnamespace = 'holdfast'::regnamespace and relname = any (string_to_array($1, ' '))",
                     pg::Params::of(indexes)) == indexes);
+  CHECK(stage.value("select count(distinct attcompression) from pg_attribute join pg_class on oid = attrelid "
+                    "where relname like 'page\\_text%' and relkind in ('r', 'p') and attname = 'text'") == "1");
   CHECK(refusal([&] { stage.run("delete from holdfast.snapshot_sealed"); }) == pg::kBrokenInvariant);
   CHECK(refusal([&] { stage.run("delete from holdfast.snapshot_sealed_first"); }) == pg::kBrokenInvariant);
   CHECK(refusal([&] { stage.run("truncate holdfast.archive_result"); }) == pg::kBrokenInvariant);
