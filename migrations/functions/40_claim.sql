@@ -322,13 +322,15 @@ create or replace function holdfast.claim_take(p_worker uuid, p_crawl uuid, p_sn
   returns uuid[] language plpgsql as $$
 -- Gives snapshots, which are due and locked by this claim, to the worker and starts them. The fence grows.
 declare
-  v_floor constant bigint := holdfast.fence_floor();
+  v_floor bigint;
 begin
+  if p_snapshots is null then return '{}'; end if; -- nothing was due
+  v_floor := holdfast.fence_floor();
   update holdfast.snapshot_queue q
     set owner_id = p_worker, claimed_at = clock_timestamp(), status = 'started', event = 'start',
         fence = greatest(q.fence, v_floor) + 1, attempts = q.attempts + 1, reason = null
     where q.snapshot_id = any (p_snapshots) and q.crawl_id = p_crawl;
-  return coalesce(p_snapshots, '{}');
+  return p_snapshots;
 end $$;
 
 create or replace function holdfast.claim_park(p_crawl uuid, p_wakes bigint)
