@@ -1,6 +1,6 @@
 #pragma once
-// Small file systems of a test's own, for full and read-only disks, and files that cannot be read. They live in a mount namespace of this process and
-// vanish with it, however it ends.
+// Small file systems of a test's own, for full and read-only disks, and files that cannot be read. They live in a mount
+// namespace of this process and vanish with it, however it ends.
 
 #include <filesystem>
 
