@@ -226,16 +226,13 @@ comment on column holdfast.purge.directory is 'Relative to the archive root.';
 comment on column holdfast.purge.requested_at is 'When its snapshot was removed.';
 
 create table holdfast.removed_page (
-  snapshot_id uuid not null, crawl_id uuid not null,
-  directory text,
+  like holdfast.snapshot_sealed including comments,
   removed_at timestamptz not null default now()
 );
 comment on table holdfast.removed_page is
   'Pages of removed months whose directories are not in purge yet. It is empty itself: partition_remove() '
-  'makes partitions of snapshot_sealed its children, and removed_list() empties and drops them.';
-comment on column holdfast.removed_page.snapshot_id is 'The removed snapshot. No foreign key: it is gone.';
-comment on column holdfast.removed_page.crawl_id is 'Its crawl. No foreign key: it is gone too.';
-comment on column holdfast.removed_page.directory is 'As snapshot_sealed.directory.';
+  'makes partitions of snapshot_sealed its children, and purge_fill() empties and drops them. No foreign '
+  'keys: snapshot and crawl are gone.';
 comment on column holdfast.removed_page.removed_at is 'When its month was removed.';
 
 create type holdfast.finished_page as (

@@ -82,29 +82,10 @@ comment on index holdfast.kept_capture_by_url is 'As capture_by_url.';
 create index kept_capture_payload on holdfast.kept_capture (hashtextextended(url_key || ' ' || digest, 0));
 comment on index holdfast.kept_capture_payload is 'As capture_payload.';
 
-create table holdfast.removed_capture (
-  snapshot_id uuid not null, crawl_id uuid not null,
-  file text not null, record_offset bigint not null, record_length bigint not null,
-  url_key text not null collate "C",
-  at timestamptz not null,
-  url text not null,
-  status integer, mime text not null, digest text not null,
-  refers_to text collate "C"
-);
+create table holdfast.removed_capture (like holdfast.capture including comments);
 comment on table holdfast.removed_capture is
-  'Records of the pages in removed_page, as in capture; they are replayed until their page is in purge.';
-comment on column holdfast.removed_capture.snapshot_id is 'The removed snapshot. No foreign key: it is gone.';
-comment on column holdfast.removed_capture.crawl_id is 'Its crawl. No foreign key: it is gone too.';
-comment on column holdfast.removed_capture.file is 'As capture.file.';
-comment on column holdfast.removed_capture.record_offset is 'As capture.record_offset.';
-comment on column holdfast.removed_capture.record_length is 'As capture.record_length.';
-comment on column holdfast.removed_capture.url_key is 'As capture.url_key.';
-comment on column holdfast.removed_capture.at is 'As capture.at.';
-comment on column holdfast.removed_capture.url is 'As capture.url.';
-comment on column holdfast.removed_capture.status is 'As capture.status.';
-comment on column holdfast.removed_capture.mime is 'As capture.mime.';
-comment on column holdfast.removed_capture.digest is 'As capture.digest.';
-comment on column holdfast.removed_capture.refers_to is 'As capture.refers_to.';
+  'Records of the pages in removed_page, replayed until their page is in purge. Its children were partitions '
+  'of capture. No foreign keys: page and crawl are gone.';
 
 create table holdfast.replay_quality (
   snapshot_id uuid not null, crawl_id uuid not null,

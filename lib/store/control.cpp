@@ -165,6 +165,8 @@ std::vector<std::string> crawls_expired(pg::Connection& connection, std::int64_t
   return connection.call("select id from holdfast.crawls_expired($1::bigint) as id", limit).column("id");
 }
 
+void purge_fill(pg::Connection& connection) { connection.call("select holdfast.purge_fill()"); }
+
 std::vector<std::string> purge_list(pg::Connection& connection, std::int64_t limit, std::chrono::milliseconds age) {
   return connection.call("select directory from holdfast.purge_list($1::bigint, $2::interval) as directory", limit, age)
       .column("directory");

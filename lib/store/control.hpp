@@ -82,11 +82,13 @@ bool snapshot_describe(pg::Connection& connection, const std::string& snapshot, 
                        const std::string& by);
 void crawl_keep(pg::Connection& connection, const std::string& crawl, std::optional<std::chrono::milliseconds> keep);
 
-// Deletes a sealed crawl; its directories are then listed by purge_list(). Returns how many.
+// Deletes a sealed crawl; purge_list() then lists its directories. Returns how many.
 std::int64_t crawl_remove(pg::Connection& connection, const std::string& crawl, const std::string& by);
 // Deletes one snapshot of a sealed crawl. False: there was none.
 bool snapshot_remove(pg::Connection& connection, const std::string& snapshot, const std::string& by);
 std::vector<std::string> crawls_expired(pg::Connection& connection, std::int64_t limit);
+// Lists directories of removed months for purge_list(), a batch at a time; nothing while many are listed.
+void purge_fill(pg::Connection& connection);
 // Those that have waited for `age`.
 std::vector<std::string> purge_list(pg::Connection& connection, std::int64_t limit, std::chrono::milliseconds age = {});
 // A crawl's page in the archive that no longer says what is so.

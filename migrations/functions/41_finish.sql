@@ -539,6 +539,7 @@ begin
          bool_or(p.outcome is null) as released,
          bool_or(p.captures <> '[]') as captures,
          bool_or(p.originals <> '[]') as originals,
+         bool_or(p.bytes_saved > 0) as saved,
          min(format('ending %s, outcome %s', p.ending, p.outcome)) filter (
            where case
                    when p.outcome is null
@@ -559,6 +560,7 @@ begin
   v_ended := holdfast.end_pages(v_held);
   if v_asked.originals then perform holdfast.originals_hold(v_held); end if;
   if v_asked.captures then perform holdfast.keep_captures(v_held); end if;
+  if v_asked.saved then perform holdfast.count_saved(v_held); end if;
   if cardinality(v_held) = cardinality(v_asked.ids) and v_ended = '{}' then
     return query
       select h.snapshot, h.crawl, h.fence, holdfast.finish_answer(h),

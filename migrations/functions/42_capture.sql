@@ -6,8 +6,9 @@
 -- may refer to a record of another URL (refers_to): Browsertrix writes such ones.
 
 create or replace function holdfast.captures_add(p_snapshot uuid, p_crawl uuid, p_captures jsonb)
-  returns void language sql as $$
-  -- What a sealed page's WARC files hold.
+  returns void language plpgsql as $$
+-- What a sealed page's WARC files hold.
+begin
   insert into holdfast.capture (
       snapshot_id, crawl_id, file, record_offset, record_length,
       url_key, at, url, status, mime, digest, refers_to)
@@ -16,26 +17,32 @@ create or replace function holdfast.captures_add(p_snapshot uuid, p_crawl uuid, 
       from jsonb_to_recordset(p_captures) as c(
         file text, record_offset bigint, record_length bigint, url_key text, at timestamptz, url text,
         status integer, mime text, digest text, refers_to text)
-    on conflict do nothing
-$$;
+    on conflict do nothing;
+end $$;
 
 create or replace function holdfast.keep_captures(p_pages holdfast.finished_page[])
-  returns void language sql as $$
-  -- Of the pages that were sealed with their files.
-  select holdfast.captures_add(p.snapshot, p.crawl, p.captures)
+  returns void language plpgsql as $$
+-- Of the pages that were sealed with their files.
+begin
+  perform holdfast.captures_add(p.snapshot, p.crawl, p.captures)
     from unnest(p_pages) p
     where p.captures <> '[]'
       and p.outcome in ('succeeded', 'partial', 'failed')
       and p.directory <> '';
-  -- Sixteen rows, so that crawls rarely wait for each other; updated in their order, to avoid deadlock.
+end $$;
+
+create or replace function holdfast.count_saved(p_pages holdfast.finished_page[])
+  returns void language plpgsql as $$
+-- Sixteen rows, so that crawls rarely wait for each other; updated in their order, to avoid deadlock.
+begin
   insert into holdfast.tally as t (name, value)
     select 'bytes_saved/' || abs(hashtext(p.crawl::text)) % 16, sum(p.bytes_saved)
       from unnest(p_pages) p
       where p.bytes_saved > 0 and p.outcome in ('succeeded', 'partial', 'failed') and p.directory <> ''
       group by 1
       order by 1
-    on conflict (name) do update set value = t.value + excluded.value
-$$;
+    on conflict (name) do update set value = t.value + excluded.value;
+end $$;
 
 create or replace function holdfast.kept_directory(p_snapshot uuid, p_crawl uuid, p_position integer)
   returns text language sql immutable as $$
@@ -51,18 +58,25 @@ create or replace function holdfast.kept_file(p_snapshot uuid, p_crawl uuid, p_p
 $$;
 comment on function holdfast.kept_file(uuid, uuid, integer) is 'The file of such a record.';
 
-create or replace view holdfast.v_capture as
+create or replace view holdfast.capture_of_page as
   select c.url_key, c.at, c.url, c.status, c.mime, c.digest,
-         e.directory || '/' || c.file as file, c.record_offset, c.record_length, c.snapshot_id, c.crawl_id,
-         c.refers_to
+         e.directory || '/' || c.file as file, c.record_offset, c.record_length, e.snapshot_id, e.crawl_id,
+         c.refers_to, false as removed
     from holdfast.capture c
     join holdfast.snapshot_sealed e on e.snapshot_id = c.snapshot_id and e.crawl_id = c.crawl_id
   union all
   select c.url_key, c.at, c.url, c.status, c.mime, c.digest,
-         e.directory || '/' || c.file, c.record_offset, c.record_length, c.snapshot_id, c.crawl_id,
-         c.refers_to
+         e.directory || '/' || c.file, c.record_offset, c.record_length, e.snapshot_id, e.crawl_id,
+         c.refers_to, true
     from holdfast.removed_capture c
-    join holdfast.removed_page e on e.snapshot_id = c.snapshot_id and e.crawl_id = c.crawl_id
+    join holdfast.removed_page e on e.snapshot_id = c.snapshot_id and e.crawl_id = c.crawl_id;
+comment on view holdfast.capture_of_page is
+  'Records of the WARC files of pages; removed: of a month that was removed, and waits for purge_fill().';
+
+create or replace view holdfast.v_capture as
+  select p.url_key, p.at, p.url, p.status, p.mime, p.digest, p.file, p.record_offset, p.record_length,
+         p.snapshot_id, p.crawl_id, p.refers_to
+    from holdfast.capture_of_page p
   union all
   select k.url_key, k.at, k.url, k.status, k.mime, k.digest,
          case when k.moved then holdfast.kept_file(k.snapshot_id, k.crawl_id, k.position)
@@ -170,18 +184,16 @@ create or replace function holdfast.captures_leaving(
   returns setof holdfast.v_capture language sql stable as $$
   -- Records of snapshots that are deleted, named as for is_referred_to; or of p_removed, which are in
   -- removed_page.
-  select c.url_key, c.at, c.url, c.status, c.mime, c.digest, e.directory || '/' || c.file, c.record_offset,
-         c.record_length, c.snapshot_id, c.crawl_id, c.refers_to
-    from holdfast.snapshot_sealed e
-    join holdfast.capture c on c.snapshot_id = e.snapshot_id and c.crawl_id = e.crawl_id
-    where p_removed is null and e.crawl_id between p_first and p_last
-      and (p_snapshot is null or e.snapshot_id = p_snapshot)
+  select c.url_key, c.at, c.url, c.status, c.mime, c.digest, c.file, c.record_offset, c.record_length,
+         c.snapshot_id, c.crawl_id, c.refers_to
+    from holdfast.capture_of_page c
+    where not c.removed and p_removed is null and c.crawl_id between p_first and p_last
+      and (p_snapshot is null or c.snapshot_id = p_snapshot)
   union all
-  select c.url_key, c.at, c.url, c.status, c.mime, c.digest, e.directory || '/' || c.file, c.record_offset,
-         c.record_length, c.snapshot_id, c.crawl_id, c.refers_to
-    from holdfast.removed_page e
-    join holdfast.removed_capture c on c.snapshot_id = e.snapshot_id and c.crawl_id = e.crawl_id
-    where e.snapshot_id = any (p_removed)
+  select c.url_key, c.at, c.url, c.status, c.mime, c.digest, c.file, c.record_offset, c.record_length,
+         c.snapshot_id, c.crawl_id, c.refers_to
+    from holdfast.capture_of_page c
+    where c.removed and c.snapshot_id = any (p_removed)
 $$;
 
 create or replace function holdfast.captures_kept(

@@ -65,7 +65,8 @@ begin
   execute format('alter table holdfast.%I rename to %I', p_table, c_first);
   execute format(
     'create table holdfast.%I (like holdfast.%I including defaults including generated including constraints'
-    ' including storage including comments) partition by range (crawl_id)', p_table, c_first);
+    ' including storage including compression including comments) partition by range (crawl_id)',
+    p_table, c_first);
   execute format('comment on table holdfast.%I is %L', p_table, v_about);
   execute format('alter table holdfast.%I attach partition holdfast.%I for values from (minvalue) to (%L)',
                  p_table, c_first, p_bound);
@@ -202,7 +203,7 @@ create or replace function holdfast.partition_remove(p_month date, p_by text)
   returns bigint language plpgsql set lock_timeout = '2s' as $$
 -- Removes all crawls of a month, which must be sealed, with its partitions. Returns how many crawls. Workers
 -- wait for the locks that this takes, so it reads no pages: the partitions that name directories and records
--- are handed to removed_page and removed_capture, and removed_list() reads them batch by batch.
+-- are handed to removed_page and removed_capture, and purge_fill() reads them batch by batch.
 declare
   v_from constant uuid := holdfast.first_id(holdfast.month_of(p_month::timestamp at time zone 'UTC', 0));
   v_to constant uuid := holdfast.first_id(holdfast.month_of(p_month::timestamp at time zone 'UTC', 1));
@@ -258,7 +259,7 @@ begin
   return v_count;
 end $$;
 comment on function holdfast.partition_remove(date, text) is
-  'Removes all crawls of a month at once, if none is open or kept; purge_list() lists their files, in batches.';
+  'Removes all crawls of a month at once, if none is open or kept; purge_fill() lists their directories.';
 
 create or replace view holdfast.v_partition as
   select p.relname::text as table_name, c.relname::text as name,

@@ -318,16 +318,17 @@ begin
   return v_count;
 end $$;
 
-create or replace function holdfast.removed_list(p_limit bigint)
+create or replace function holdfast.purge_fill(p_limit bigint default 500)
   returns bigint language plpgsql set enable_seqscan = off set jit = off as $$
--- Lists the directories of pages of removed months, so many at a time; returns how many. Drops what is empty
--- then. Others may do the same at that moment; what they have locked is theirs.
+-- In batches, so that purge stays small. When all pages of a month are listed, drops what is left of it.
+-- Others may do the same at that moment; what they have locked is theirs.
 declare
   c_none constant uuid := '00000000-0000-0000-0000-000000000000'; -- no crawl: these are gone already
   v_pages uuid[];
   v_table regclass;
   v_empty boolean;
 begin
+  if (select count(*) from (select from holdfast.purge limit p_limit) p) >= p_limit then return 0; end if;
   v_pages := array(select r.snapshot_id
                      from holdfast.removed_page r
                      order by r.snapshot_id limit p_limit for update skip locked);
@@ -358,20 +359,16 @@ begin
   end loop;
   return 0;
 end $$;
+comment on function holdfast.purge_fill(bigint) is
+  'Lists directories of removed months in purge, unless so many are listed already. Returns how many.';
 
 create or replace function holdfast.purge_list(p_limit bigint, p_age interval default '0')
-  returns setof text language plpgsql as $$
--- Of removed months, a batch is listed whenever few others are: purge stays small.
-begin
-  if (select count(*) from (select from holdfast.purge limit p_limit) p) < p_limit then
-    perform holdfast.removed_list(greatest(p_limit, 500));
-  end if;
-  return query
-    select p.directory
-      from holdfast.purge p
-      where p.requested_at <= clock_timestamp() - p_age
-      order by p.requested_at limit p_limit;
-end $$;
+  returns setof text language sql stable as $$
+  select p.directory
+    from holdfast.purge p
+    where p.requested_at <= clock_timestamp() - p_age
+    order by p.requested_at limit p_limit
+$$;
 comment on function holdfast.purge_list(bigint, interval) is
   'Directories to be deleted, listed for at least p_age.';
 

@@ -19,7 +19,8 @@ $$;
 
 create or replace function holdfast.text_keep(
     p_snapshot uuid, p_crawl uuid, p_fence bigint, p_text text)
-  returns boolean language plpgsql as $$
+  returns boolean language plpgsql
+  set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
 -- The language is what a hook reported in its output_json. The commit does not wait for the disk: a text that
 -- a crash of the server loses is made again by `holdfast search --rebuild`.
 declare

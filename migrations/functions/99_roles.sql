@@ -30,7 +30,7 @@ create or replace function holdfast.entry_points()
         crawl_stop_step, crawl_judge_step, session_open, session_set, binary_want, binary_claim,
         binary_set, binary_known, machine_set_options, machine_options, runner_join, runner_enter,
         runner_beat, runner_leave, runner_duty, local_processes, host_rate_limited, robots_get,
-        robots_put, purge_list, purge_done, captures_to_move, captures_moved,
+        robots_put, purge_fill, purge_list, purge_done, captures_to_move, captures_moved,
         captures_stored,
         crawl_pages_stale, crawl_page_made, clock_check,
         webhook_claim, webhook_report, webhook_release, webhook_wait, text_keep}'),

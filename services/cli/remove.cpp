@@ -67,6 +67,7 @@ Targets targets_of(pg::Connection& connection, const RemoveOptions& options) {
 void remove_files(Context& context, const std::string& collection) {
   auto& connection = context.connection();
   const auto now = std::chrono::milliseconds(0);
+  store::purge_fill(connection);
   if (store::purge_list(connection, 1).empty() && store::crawl_pages_stale(connection, 1, now, {}).empty()) return;
   const auto root = archive::Root::open(context.archive_root(), collection, false);
   for (auto directories = store::purge_list(connection, kDirectoriesAtOnce); !directories.empty();
@@ -75,6 +76,7 @@ void remove_files(Context& context, const std::string& collection) {
     for (const auto& directory : directories)
       archive::remove_snapshot(root, directory);
     store::purge_done(connection, directories);
+    store::purge_fill(connection);
   }
   while (worker::refresh_crawl_pages(connection, root, now) > 0) {
   }

@@ -26,14 +26,17 @@ void ArchiveUpkeep::refuse(const std::string& what, const std::string& why) {
 
 awaitable<bool> ArchiveUpkeep::due() {
   co_return co_await pool_.run([this](pg::Connection& connection) {
+    store::purge_fill(connection);
     return !store::purge_list(connection, 1, ages_.files).empty() ||
            !store::crawl_pages_stale(connection, 1, ages_.pages, {}).empty();
   });
 }
 
 awaitable<int> ArchiveUpkeep::step(const archive::Root& root) {
-  const auto listed = co_await pool_.run(
-      [this](pg::Connection& connection) { return store::purge_list(connection, kBatch, ages_.files); });
+  const auto listed = co_await pool_.run([this](pg::Connection& connection) {
+    store::purge_fill(connection);
+    return store::purge_list(connection, kBatch, ages_.files);
+  });
   std::vector<std::string> gone;
   std::vector<std::pair<std::string, std::string>> left;
   std::string trouble;

@@ -283,8 +283,10 @@ std::vector<std::string> AttemptFiles::correct(const std::string& plugin, std::v
     std::vector<archive::OutputFile> kept;
     for (auto& file : result.files) {
       const auto found = now.find(file.path);
-      if (found == now.end() || touched(file.path))
-        what.push_back(file.path + (found == now.end() ? " (gone)" : " (changed)"));
+      if (found == now.end())
+        what.push_back(file.path + " (gone)");
+      else if (touched(file.path))
+        what.push_back(file.path + (found->second.size == file.size ? " (touched)" : " (changed)"));
       if (found == now.end()) continue;
       kept.push_back(std::move(found->second));
       now.erase(found);

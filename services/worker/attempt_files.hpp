@@ -54,7 +54,8 @@ public:
   const std::atomic<bool>& abandoned() const noexcept { return abandoned_; }
 
   // Hooks of one snapshot run as the same user and read each other's files, so nothing keeps one from writing there.
-  // What was changed in the directory of a plugin whose hooks have all ended is not what that plugin made: its results
+  // What was changed, or only touched, in the directory of a plugin whose hooks have all ended may not be what that
+  // plugin made (the files are not hashed before they are published, and a hook can set times back): its results
   // are made to list what is there now, and to name the suspects. Returns what `hook`, which has just ended, has
   // changed, if it can only have been that one. `running`: plugin and name of `hook` and of those that run beside it.
   using Names = std::vector<std::pair<std::string, std::string>>;

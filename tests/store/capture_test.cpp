@@ -203,6 +203,7 @@ TEST_CASE("what others refer to is found at any time, while its month is removed
   CHECK(stored(stage) == 0); // nothing new refers to it
   CHECK(refusal([&] { stage.finish(worker, late); }) == pg::kRefused);
   CHECK(original() == first.lease.snapshot_id);
+  store::purge_fill(stage.connection);
   const auto directories = store::purge_list(stage.connection, 10);
   CHECK(store::captures_to_move(stage.connection, directories).size() == 1);
   CHECK(original() == first.lease.snapshot_id);

@@ -49,6 +49,8 @@ TEST_CASE("tables are partitioned once, with all that was in them, and work goes
   CHECK(stage.value("select string_agg(relname, ' ' order by relname) from pg_class "
                     "where relnamespace = 'holdfast'::regnamespace and relname = any (string_to_array($1, ' '))",
                     pg::Params::of(indexes)) == indexes);
+  CHECK(stage.value("select count(distinct attcompression) from pg_attribute join pg_class on oid = attrelid "
+                    "where relname like 'page\\_text%' and relkind in ('r', 'p') and attname = 'text'") == "1");
   CHECK(refusal([&] { stage.run("delete from holdfast.snapshot_sealed"); }) == pg::kBrokenInvariant);
   CHECK(refusal([&] { stage.run("delete from holdfast.snapshot_sealed_first"); }) == pg::kBrokenInvariant);
   CHECK(refusal([&] { stage.run("truncate holdfast.archive_result"); }) == pg::kBrokenInvariant);
@@ -105,6 +107,8 @@ TEST_CASE("the crawls of a month are removed at once, if none of them is open or
   CHECK(remove() == "1");
   CHECK(stage.value("select string_agg(id::text, ' ') from holdfast.v_crawl") == other);
   CHECK(stage.value("select count(*) from holdfast.v_snapshot") == "1");
+  CHECK(store::purge_list(stage.connection, 10).empty()); // it only reads
+  store::purge_fill(stage.connection);
   CHECK(store::purge_list(stage.connection, 10) == std::vector{directory});
   CHECK(stage.value("select count(*) from holdfast.v_control where action = 'remove'") == "1");
   CHECK(refusal([&] { remove(); }) == pg::kRefused); // there is no such partition any more
@@ -167,7 +171,7 @@ TEST_CASE("the directories of a removed month are listed in batches, while worke
   struct Killed {};
   const auto list = [&](bool dies) {
     other.transaction([&](pg::Transaction& transaction) {
-      CHECK(transaction.call("select holdfast.removed_list(2) as n").one().integer("n") == 2);
+      CHECK(transaction.call("select holdfast.purge_fill(2) as n").one().integer("n") == 2);
       CHECK(stage.seal(worker, stage.claim(worker)).what == store::PageAnswer::What::sealed);
       if (dies) throw Killed{};
     });
@@ -177,11 +181,14 @@ TEST_CASE("the directories of a removed month are listed in batches, while worke
   list(false);
   CHECK(stage.value("select string_agg(directory, ' ' order by directory) from holdfast.purge") ==
         removed.directories[0] + " " + removed.directories[1]);
+  CHECK(stage.value("select holdfast.purge_fill(2)") == "0"); // so many are listed
   store::purge_done(stage.connection, store::purge_list(stage.connection, 2));
   CHECK(left(stage) == "2");
+  store::purge_fill(stage.connection);
   CHECK(store::purge_list(stage.connection, 10) == std::vector{removed.directories[2]});
   CHECK(left(stage) == "2");
   store::purge_done(stage.connection, {removed.directories[2]});
+  store::purge_fill(stage.connection);
   CHECK(store::purge_list(stage.connection, 10).empty());
   CHECK(left(stage) == "0");
 }
@@ -201,7 +208,7 @@ TEST_CASE("a page of a removed month is not adopted while its files wait to be d
   };
   CHECK(unknown() == "0");
   CHECK(place() == "removed");
-  store::purge_list(stage.connection, 10);
+  store::purge_fill(stage.connection);
   CHECK(unknown() == "0");
   store::purge_done(stage.connection, removed.directories);
   CHECK(unknown() == "3");

@@ -305,10 +305,11 @@ class Hostile(WorkerCase):
         self.assertEqual(home.run("verify", "--all").code, 0)
 
     def test_siblings_beside_others(self):
-        """Several hooks run at once: the culprit is unknown, so none is blamed alone; touching or reading is no crime."""
+        """Several hooks run at once: the culprit is unknown, so none is blamed alone; reading is no crime."""
         home = self.stage(False)
         home.hook("victim", "on_Snapshot__50_victim.sh", "echo mine >mine.txt; " + SUCCESS % "mine")
         home.hook("whole", "on_Snapshot__51_whole.sh", "echo mine >mine.txt; " + SUCCESS % "mine")
+        home.hook("handled", "on_Snapshot__52_handled.sh", "echo mine >mine.txt; " + SUCCESS % "mine")
         home.hook(
             "thief",
             "on_Snapshot__60_thief.bg.sh",
@@ -317,33 +318,42 @@ class Hostile(WorkerCase):
         home.hook(
             "reader",
             "on_Snapshot__70_reader.sh",
-            "until [ ! -e ../victim/mine.txt ]; do sleep 0.1; done; cat ../whole/mine.txt >copy.txt; touch ../whole/mine.txt; ln ../whole/mine.txt hard; "
+            "until [ ! -e ../victim/mine.txt ]; do sleep 0.1; done; cat ../whole/mine.txt >copy.txt; touch -d @1 ../handled/mine.txt; ln ../handled/mine.txt hard; "
             + SUCCESS % "read",
         )
         home.work()
-        home.queue("https://site.test/beside", plugins="victim,whole,thief,reader", TIMEOUT=LONG)
+        home.queue("https://site.test/beside", plugins="victim,whole,handled,thief,reader", TIMEOUT=LONG)
         until("it is sealed", lambda: home.sql("select count(*) from holdfast.snapshot_sealed") == [["1"]])
         rows = self.rows(home)
         self.assertEqual(
             {name: row["status"] for name, row in rows.items()},
-            {"victim": "succeeded", "whole": "succeeded", "thief": "noresults", "reader": "succeeded"},
+            {
+                "victim": "succeeded",
+                "whole": "succeeded",
+                "handled": "succeeded",
+                "thief": "noresults",
+                "reader": "succeeded",
+            },
         )
+        changed = "after it had ended, its files were changed by one of thief/on_Snapshot__60_thief.bg, reader/on_Snapshot__70_reader: "
         self.assertEqual(
             {name: row["error"] for name, row in rows.items()},
             {
-                "victim": "after it had ended, its files were changed by one of thief/on_Snapshot__60_thief.bg, reader/on_Snapshot__70_reader: victim/mine.txt (gone)",
+                "victim": changed + "victim/mine.txt (gone)",
+                "handled": changed + "handled/mine.txt (touched)",
                 "whole": "",
                 "thief": "",
                 "reader": "",
             },
         )
         self.assertEqual(
-            {name: row["files"] for name, row in rows.items()}, {"victim": 0, "whole": 1, "thief": 0, "reader": 2}
+            {name: row["files"] for name, row in rows.items()},
+            {"victim": 0, "whole": 1, "handled": 1, "thief": 0, "reader": 2},
         )
         # No hook has failed, but what is there is not what they made.
         self.assertEqual(
             home.sql("select outcome, reason from holdfast.snapshot_sealed"),
-            [["partial", "another hook changed the files of victim afterwards"]],
+            [["partial", "another hook changed the files of handled, victim afterwards"]],
         )
         home.leave()
         self.assertEqual(home.run("verify", "--all").code, 0)

@@ -42,6 +42,11 @@ bool mount_small_disk(const std::filesystem::path& directory, unsigned long byte
   return enter_namespace() && mount("tmpfs", directory.c_str(), "tmpfs", 0, options.c_str()) == 0;
 }
 
+bool make_unreadable(const std::filesystem::path& file) {
+  // A process has no memory at address 0.
+  return enter_namespace() && mount("/proc/self/mem", file.c_str(), nullptr, MS_BIND, nullptr) == 0;
+}
+
 void make_read_only(const std::filesystem::path& directory) {
   REQUIRE(mount("tmpfs", directory.c_str(), "tmpfs", MS_REMOUNT | MS_RDONLY, nullptr) == 0);
 }

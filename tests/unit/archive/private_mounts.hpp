@@ -1,6 +1,6 @@
 #pragma once
-// Small file systems of a test's own, for full and read-only disks. They live in a mount namespace of this process and
-// vanish with it, however it ends.
+// Small file systems of a test's own, for full and read-only disks, and files that cannot be read. They live in a mount
+// namespace of this process and vanish with it, however it ends.
 
 #include <filesystem>
 
@@ -8,6 +8,8 @@ namespace holdfast::test {
 
 // Mounts an empty tmpfs of `bytes` on `directory`. False if the system does not let us: say so and skip the case.
 bool mount_small_disk(const std::filesystem::path& directory, unsigned long bytes);
+// Lets every read of a file fail with EIO; it is opened as before. False: as above.
+bool make_unreadable(const std::filesystem::path& file);
 void make_read_only(const std::filesystem::path& directory);
 void unmount(const std::filesystem::path& directory);
 
