@@ -95,9 +95,4 @@ private:
   Impl* impl_;
 };
 
-// Calls `work` until it succeeds, the error is not `temporary`, or `deadline` has passed; then rethrows. Only for calls
-// that may be repeated (every Holdfast function is idempotent on its arguments; see migrations/README.md). Waits with
-// exponential back-off and jitter from 50 ms to 2 s. Blocking: for side threads and the command line.
-void retry_temporary(std::chrono::steady_clock::time_point deadline, const std::function<void()>& work);
-
 } // namespace holdfast::pg

@@ -1,11 +1,14 @@
 #include "tests/bench/measure.hpp"
 
+#include "lib/base/backoff.hpp"
+#include "lib/base/error.hpp"
 #include "lib/base/uuid.hpp"
 
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <iostream>
+#include <thread>
 
 namespace holdfast::bench {
 
@@ -36,6 +39,24 @@ void Times::report(nlohmann::json& answer, const std::string& name) {
   answer[name + "_p99_ms"] = all[all.size() * 99 / 100];
 }
 
+void repeat_temporary(const std::function<void()>& work) {
+  base::Backoff backoff(std::chrono::milliseconds(50), std::chrono::seconds(2));
+  for (int left = 30;; --left) {
+    try {
+      return work();
+    } catch (const base::Error& error) {
+      if (error.error_class() != base::ErrorClass::temporary || left == 0) throw;
+    }
+    std::this_thread::sleep_for(backoff.next());
+  }
+}
+
+pg::Connection connect(const std::string& dsn) {
+  pg::ConnectionOptions options;
+  options.connect_timeout = options.statement_timeout = options.lock_timeout = options.answer_timeout = kLease;
+  return pg::Connection(dsn, options);
+}
+
 std::string join(pg::Connection& connection) {
   store::ProcessInfo process;
   process.id = base::new_uuid();
@@ -45,7 +66,7 @@ std::string join(pg::Connection& connection) {
   process.worker_type = "snapshot";
   process.label = "bench";
   process.slots = 1000;
-  store::worker_join(connection, process, std::chrono::hours(1));
+  store::worker_join(connection, process, kLease);
   return process.id;
 }
 

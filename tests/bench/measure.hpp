@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -32,7 +33,14 @@ struct Times {
   void report(nlohmann::json& answer, const std::string& name); // <name>_p50_ms and <name>_p99_ms
 };
 
-// A worker with a lease of a day. Returns its id.
+// A machine that stands still (a frozen control group, a suspended laptop) lets all deadlines pass. A measurement lives
+// through an hour of that: with this lease, in sessions with such deadlines, and with calls that are tried again 30
+// times, whatever the clock says, because claims wait only 50 ms for a lock.
+constexpr std::chrono::hours kLease{1};
+pg::Connection connect(const std::string& dsn);
+void repeat_temporary(const std::function<void()>& work); // while its error is temporary; pauses as a worker does
+
+// A worker with this lease. Returns its id.
 std::string join(pg::Connection& connection);
 
 // A hook's name, by its place on the page, and what it leaves.

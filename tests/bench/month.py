@@ -103,13 +103,13 @@ def tell(figures, days, tables):
             + f". Updates that wrote no index: {sizes[-1][4]} %. Vacuums: {sizes[-1][5]}."
         )
         # The largest of the last days of both halves: in between, vacuum comes and goes.
-        for what, part in ("half", sizes[: days // 2][-3:]), ("end", sizes[-3:]):
+        for what, part in ("half", sizes[: max(1, days // 2)][-3:]), ("end", sizes[-3:]):
             figures.add(f"{name}, {what} of the month", "MB", max(heap + indexes for heap, indexes, *_ in part) / 1e6)
         figures.ratio(f"{name}, end of the month", f"{name}, half of the month")
 
 
 def measure(bench, figures):
-    days, pages = bench.pick(16, 30), bench.options.items or bench.pick(2_000, 20_000)
+    days, pages = bench.options.days or bench.pick(16, 30), bench.options.items or bench.pick(2_000, 20_000)
     server, begins, tables = bench.server, [], {}
     server.sql("postgres", "alter system set autovacuum_naptime = '1s'")
     server.sql("postgres", "select pg_reload_conf()")

@@ -35,7 +35,7 @@ namespace {
 nlohmann::json fill(const std::string& dsn, const Settings& settings) {
   const int items = number(settings, "items", 1000), crawls = number(settings, "crawls", 20),
             hosts = number(settings, "hosts", 200);
-  pg::Connection connection(dsn);
+  pg::Connection connection = connect(dsn);
   const std::string worker = join(connection);
   std::vector<std::vector<store::Seed>> seeds(static_cast<std::size_t>(crawls));
   for (int n = 0; n < items; ++n)
@@ -51,7 +51,7 @@ nlohmann::json fill(const std::string& dsn, const Settings& settings) {
   nlohmann::json answer{{"items", items}, {"add_seconds", seconds_since(from)}};
   begin_phase("expand");
   from = Clock::now();
-  while (const auto lease = store::crawl_claim(connection, worker, 1h))
+  while (const auto lease = store::crawl_claim(connection, worker, kLease))
     while (store::crawl_expand(connection, worker, *lease, 5000).seeds_left > 0) {
     }
   answer["expand_seconds"] = seconds_since(from);
@@ -78,8 +78,7 @@ struct Drain {
 // One turn. Returns how many pages it finished; then `request` holds those that it claimed.
 std::size_t turn(pg::Connection& connection, const std::string& worker, store::TurnRequest& request, int hooks) {
   store::TurnAnswer answer;
-  pg::retry_temporary(Clock::now() + 30s,
-                      [&] { answer = store::worker_turn(connection, worker, request); }); // as a worker
+  repeat_temporary([&] { answer = store::worker_turn(connection, worker, request); });
   for (const auto& page : answer.pages)
     if (page.what != store::PageAnswer::What::sealed)
       throw std::runtime_error("a page was " + std::string(to_string(page.what)) + " instead of sealed");
@@ -90,7 +89,7 @@ std::size_t turn(pg::Connection& connection, const std::string& worker, store::T
 }
 
 void claimer(Drain& drain) {
-  pg::Connection connection(drain.dsn);
+  pg::Connection connection = connect(drain.dsn);
   const std::string worker = join(connection);
   store::TurnRequest request;
   request.claim.room = 1;
@@ -166,14 +165,14 @@ double backend_cpu_ms(int pid) {
 
 nlohmann::json claims(const std::string& dsn, const Settings& settings) {
   const int samples = number(settings, "samples", 100), batch = number(settings, "batch", 8);
-  pg::Connection connection(dsn);
+  pg::Connection connection = connect(dsn);
   const std::string worker = join(connection);
   store::ClaimRequest request;
   request.room = batch;
   Times times, cpu;
   std::size_t taken = 0;
   const auto end = Clock::now() + std::chrono::seconds(number(settings, "seconds", 30));
-  for (int i = 0; i < samples + 10 && Clock::now() < end; ++i) {
+  for (int i = 0; i < samples + 10 && (i <= 10 || Clock::now() < end); ++i) {
     const double before = backend_cpu_ms(connection.backend_pid());
     const auto from = Clock::now();
     const auto claimed = store::claim(connection, worker, request);
@@ -231,7 +230,7 @@ nlohmann::json listen(const std::string& dsn, const Settings& settings) {
 }
 
 nlohmann::json migrate(const std::string& dsn, const Settings&) {
-  pg::Connection connection(dsn);
+  pg::Connection connection = connect(dsn);
   store::migrator().migrate(connection);
   return nlohmann::json::object();
 }

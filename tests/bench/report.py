@@ -83,7 +83,7 @@ def table(part, result):
         ]
         lines.append(f"| {' | '.join(cells)} |")
     lines += ["\n" + wrapped(note) for note in result.get("notes", [])]
-    lines += ["\n" + wrapped(f"Not measured: {failure.strip().splitlines()[0]}") for failure in result["failures"]]
+    lines += ["\n" + wrapped("Not measured: " + " ".join(failure.split())) for failure in result["failures"]]
     return "\n".join(lines) + "\n"
 
 

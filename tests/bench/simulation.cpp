@@ -32,7 +32,8 @@ struct Plan {
 
 class Worker {
 public:
-  Worker(Plan& plan, unsigned seed) : plan_(plan), connection_(plan.dsn), id_(join(connection_)), random_(seed) {}
+  Worker(Plan& plan, unsigned seed)
+      : plan_(plan), connection_(connect(plan.dsn)), id_(join(connection_)), random_(seed) {}
 
   void run() {
     while (!plan_.over) {
@@ -73,8 +74,7 @@ private:
     request.claim.room = plan_.slots - static_cast<int>(running_.size());
     const auto from = Clock::now();
     store::TurnAnswer answer;
-    pg::retry_temporary(from + std::chrono::seconds(30),
-                        [&] { answer = store::worker_turn(connection_, id_, request); }); // as a worker does
+    repeat_temporary([&] { answer = store::worker_turn(connection_, id_, request); });
     if (plan_.measuring) {
       times_.add(from);
       ++turns_;
@@ -111,7 +111,7 @@ private:
     std::vector<store::Lease> held;
     for (const auto& page : running_)
       held.push_back(page.claim.lease);
-    store::worker_beat(connection_, id_, 60s, held, "{}");
+    store::worker_beat(connection_, id_, kLease, held, "{}");
     next_beat_ = Clock::now() + plan_.beat;
     if (std::exchange(joined_, true)) return;
     ++plan_.ready;

@@ -436,6 +436,7 @@ class BadRows(Case):
         self.assertTrue((outside / "a7").exists())
 
 
+@unittest.skipUnless(network_namespaces(), "needs root and network namespaces")
 class Machines(Case):
     def test_two_machines_work_on_one_crawl_and_one_is_cut_off(self):
         c = self.collection()

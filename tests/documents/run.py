@@ -3,6 +3,7 @@
 import ast
 import io
 import re
+import shutil
 import subprocess
 import sys
 import tokenize
@@ -25,10 +26,11 @@ NOT_PROSE = r"\"nobody\"|'nobody'|-u nobody|kNobody|as nobody|nobody\.invalid|ht
 
 def tracked():
     """The tracked files, below the work tree, or every file where there is no git (a release's archive)."""
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
-    if listed.returncode == 0 and listed.stdout:
-        names = [name for name in listed.stdout.split("\0") if name]
-    else:
+    listed = ""
+    if shutil.which("git"):
+        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True).stdout
+    names = [name for name in listed.split("\0") if name]
+    if not names:
         names = [str(path.relative_to(ROOT)) for path in ROOT.rglob("*") if path.is_file()]
         names = [name for name in names if not name.startswith(("build", ".git/"))]
     return [name for name in sorted(names) if (ROOT / name).is_file() and not name.startswith(CONTENT)]
