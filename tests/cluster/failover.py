@@ -291,6 +291,7 @@ def old_primary_returns(holdfast, keep, say):
         place.add_pages("p", 150)
         place.wait_for_seals(8)
         place.caught_up()
+        freezes_at = place.postgres.value("select clock_timestamp()")
         place.postgres.signal_all(signal.SIGSTOP)
         frozen = time.monotonic()
         place.promote()
@@ -300,6 +301,13 @@ def old_primary_returns(holdfast, keep, say):
         old = place.standby
         old.signal_all(signal.SIGCONT)
         until("it is back", lambda: old.value("select 1") == "1", 30)
+        # What it was sent before it froze it does now, and the standby never had it.
+        of_before = f"application_name like '%worker%' and backend_start < '{freezes_at}'"
+        until(
+            "its sessions of before have ended",
+            lambda: old.value(f"select count(*) from pg_stat_activity where {of_before}") == "0",
+            30,
+        )
         # A blip: every session ends, and both servers would take new ones.
         before = old.value("select count(*) from holdfast.snapshot_sealed")
         place.postgres.sql(
