@@ -274,7 +274,8 @@ void Recorder::loading_finished(const Json& parameters) {
 }
 
 // The bytes did not come by themselves: the document was over before it could be asked for. Chromium then gives its
-// text, which goes back to the charset that it was read with.
+// text, which goes back to the charset that it was read with. What was not valid in that charset, and a byte order
+// mark, are lost on the way: the length tells.
 void Recorder::fetch_body(const std::shared_ptr<Entry>& entry) {
   if (entry->type == "Document" && entry->charset.empty())
     browser_.send("Runtime.evaluate", {{"expression", "document.characterSet"}, {"returnByValue", true}},
@@ -289,6 +290,8 @@ void Recorder::fetch_body(const std::shared_ptr<Entry>& entry) {
                       add_bytes(*entry, base::base64_decode(text));
                     else
                       add_bytes(*entry, encode_text(text, entry->charset));
+                    if (!entry->overfull && entry->body.size() != entry->announced)
+                      entry->exchange.truncated = "unspecified";
                   } else {
                     entry->exchange.truncated = "disconnect";
                   }
