@@ -17,6 +17,7 @@ namespace holdfast::capture {
 namespace {
 
 constexpr std::size_t kLargestMessage = 256u << 20;
+constexpr const char* kReplaced = "Inspected target navigated or closed"; // Chromium's words
 constexpr const char* kEnded = "the browser ended by itself";
 
 // The path of a socket may have 107 bytes only, so its directory is opened and named by its descriptor.
@@ -94,6 +95,7 @@ Json DevTools::call(const std::string& method, Json parameters, const std::strin
     *answer = {true, result, error};
   });
   if (!pump(until, [&] { return answer->there; })) throw failed("the browser did not answer in time (" + method + ")");
+  if (answer->error == kReplaced) throw Replaced{failed(method + ": " + answer->error)};
   if (!answer->error.empty()) throw failed(method + ": " + answer->error);
   return std::move(answer->result);
 }

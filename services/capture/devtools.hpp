@@ -12,6 +12,9 @@
 
 namespace holdfast::capture {
 
+// The page was replaced by another one before it had answered.
+struct Replaced : Ending {};
+
 class DevTools {
 public:
   using Reply = std::function<void(const Json& result, const std::string& error)>; // error: empty if it worked
@@ -27,7 +30,8 @@ public:
 
   // Sends a command; `reply` is called from pump().
   void send(const std::string& method, Json parameters, const std::string& session, Reply reply = {});
-  // Sends a command and waits. Throws Ending(failed): refused, not answered by `until`, the browser has ended.
+  // Sends a command and waits. Throws Replaced, and Ending(failed): refused, not answered by `until`, the browser has
+  // ended.
   Json call(const std::string& method, Json parameters, const std::string& session, Clock::time_point until);
 
   // Takes in what the browser says until done() or until the time is up; true if done. Throws Ending(failed) if the

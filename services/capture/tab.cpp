@@ -25,7 +25,8 @@ namespace {
 constexpr std::size_t kLargestSource = 8u << 20; // of a document that other hooks read
 constexpr Seconds kQuiet{0.25};                  // without a request: the page has settled
 constexpr Seconds kLongestSettling{8};
-constexpr Seconds kAnswer{3}; // a page that works answers within it
+constexpr Seconds kAnswer{3};    // a page that works answers within it
+constexpr int kMostReplaced = 3; // pages that lead on while they are looked at
 constexpr const char* kWarc = "page.warc.gz";
 constexpr const char* kSource = "source";
 
@@ -332,7 +333,14 @@ void Tab::settle() {
 void Tab::load() {
   navigate();
   wait(give_up_, [this] { return over(); });
-  if (loaded_) settle();
+  for (int left = kMostReplaced;; --left) {
+    try {
+      if (loaded_) settle();
+      return judge();
+    } catch (const Replaced&) { // the page has led on while we looked: what it led to is the page
+      if (left == 0) throw;
+    }
+  }
 }
 
 // What came of it. Throws if there is no page to look at.
@@ -392,7 +400,6 @@ Result Tab::run() {
   try {
     open();
     load();
-    judge();
   } catch (const Ending& ending) {
     page_.ending = ending;
   }
