@@ -88,8 +88,8 @@ DEEDS = {
     "many_records": ("50", """yes '{"type":"Tag","name":"x"}' | head -n 200000; exit 4""", "failed", r"exit 4"),
     "links": (
         "50",
-        "ln -s /etc/passwd passwd; ln -s / root; ln -s /dev/zero endless; ln -s loop loop; ln '{outside}/precious' hard; mkfifo urls.jsonl; "
-        + SUCCESS % "linked",
+        "ln -s /etc/passwd passwd; ln -s / root; ln -s /dev/zero endless; ln -s loop loop; "
+        "ln '{outside}/precious' hard; mkfifo urls.jsonl; " + SUCCESS % "linked",
         "succeeded",
         "",
     ),
@@ -219,9 +219,7 @@ class Hostile(WorkerCase):
                 # Its time, the grace, and room for a busy machine: it was ended, not lost.
                 self.assertLess(row["wall"], 1000 * (self.timeout(name) + 20))
         outcomes = dict(
-            home.sql(
-                "select s.url, d.outcome from holdfast.snapshot_sealed d join holdfast.snapshot s on s.id = d.snapshot_id"
-            )
+            home.sql("select url, outcome from holdfast.snapshot_sealed join holdfast.snapshot on id = snapshot_id")
         )
         for name in names:
             expected = "succeeded" if DEEDS[name][2] == "succeeded" else "failed"
@@ -253,16 +251,16 @@ class Hostile(WorkerCase):
             self.one_round(False, list(DEEDS))
 
     def test_siblings(self):
-        """A hook that writes into another's directory has failed and says so; what it changed is in the other's row, what it had laid
-        ready for a later one is gone."""
+        """A hook that writes into another's directory has failed and says so. What it changed is in the other's row;
+        what it had laid ready for a later one is gone."""
         home = self.stage(False)
         home.hook("victim", "on_Snapshot__50_victim.sh", "echo mine >mine.txt; " + SUCCESS % "mine")
         home.hook("later", "on_Snapshot__70_later.sh", "echo 'a word' >&2; exit 3")
         home.hook(
             "thief",
             "on_Snapshot__60_thief.sh",
-            "echo changed >../victim/mine.txt; echo more >../victim/more.txt; mkdir -p ../later; echo x >../later/x.txt; "
-            + SUCCESS % "stolen",
+            "echo changed >../victim/mine.txt; echo more >../victim/more.txt; "
+            "mkdir -p ../later; echo x >../later/x.txt; " + SUCCESS % "stolen",
         )
         home.hook(
             "mover",
@@ -292,7 +290,8 @@ class Hostile(WorkerCase):
         # The rows list what was sealed.
         (attempt,) = home.attempts()
         listed = home.sql(
-            "select r.plugin || '/' || (f ->> 'path'), f ->> 'sha256', f ->> 'size' from holdfast.archive_result r, jsonb_array_elements(r.output_files) f order by 1"
+            """select r.plugin || '/' || (f ->> 'path'), f ->> 'sha256', f ->> 'size'
+               from holdfast.archive_result r, jsonb_array_elements(r.output_files) f order by 1"""
         )
         self.assertEqual([name for name, *_ in listed], ["last/y.txt", "victim/mine.txt", "victim/more.txt"])
         for name, digest, size in listed:
@@ -318,8 +317,8 @@ class Hostile(WorkerCase):
         home.hook(
             "reader",
             "on_Snapshot__70_reader.sh",
-            "until [ ! -e ../victim/mine.txt ]; do sleep 0.1; done; cat ../whole/mine.txt >copy.txt; touch -d @1 ../handled/mine.txt; ln ../handled/mine.txt hard; "
-            + SUCCESS % "read",
+            "until [ ! -e ../victim/mine.txt ]; do sleep 0.1; done; cat ../whole/mine.txt >copy.txt; "
+            "touch -d @1 ../handled/mine.txt; ln ../handled/mine.txt hard; " + SUCCESS % "read",
         )
         home.work()
         home.queue("https://site.test/beside", plugins="victim,whole,handled,thief,reader", TIMEOUT=LONG)
@@ -335,7 +334,8 @@ class Hostile(WorkerCase):
                 "reader": "succeeded",
             },
         )
-        changed = "after it had ended, its files were changed by one of thief/on_Snapshot__60_thief.bg, reader/on_Snapshot__70_reader: "
+        suspects = "thief/on_Snapshot__60_thief.bg, reader/on_Snapshot__70_reader"
+        changed = f"after it had ended, its files were changed by one of {suspects}: "
         self.assertEqual(
             {name: row["error"] for name, row in rows.items()},
             {
@@ -386,7 +386,7 @@ class Hostile(WorkerCase):
         home.leave()
 
     def test_directory_of_the_snapshot(self):
-        """A hook that puts a link in the place of its snapshot's directory makes the snapshot fail, and nothing else."""
+        """A hook that puts a link in place of its snapshot's directory fails the snapshot, and nothing else."""
         home = self.stage(False)
         home.hook(
             "usurper",
