@@ -125,8 +125,10 @@ class WorkerPlace(Place):
             place = b""
             with contextlib.suppress(OSError):  # it has ended, or is another user's
                 place = os.readlink(f"/proc/{pid}/cwd").encode()
-            # A built-in hook has no path of ours in its arguments, but works in its attempt.
-            named = (mark in arguments or mark in place) and b"postgres" not in first and pid != server and not ours
+            # A built-in hook has no path of ours in its arguments, but works in its attempt. What has no arguments any
+            # more has given its memory back and is ending; whether it was a server's cannot be told.
+            at_work = mark in arguments or (arguments and mark in place)
+            named = at_work and b"postgres" not in first and pid != server and not ours
             if cookie or named:
                 found.append((pid, arguments.replace(b"\0", b" ").decode(errors="replace")[:120]))
         return found
