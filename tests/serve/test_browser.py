@@ -176,7 +176,7 @@ class Browser(Case):
         browser.open(self.front + "failures")
         ages = "[...new Set([...document.querySelectorAll('time[data-ago]')].map((e) => e.textContent))].join()"
         self.assertRegex(browser.value(ages), "^(just now|[0-9]+ minutes? ago)$")
-        # The clock of the page jumps, and its timers run for a minute. Running them for days takes a minute of CPU time.
+        # The clock of the page jumps and its timers run for a minute: running them for days takes a minute of CPU time.
         hours = 3_600_000
         for jump, shown in (
             (3 * hours, "=== '3 hours ago'"),
