@@ -37,6 +37,9 @@ constexpr std::array<std::string_view, 3> kImages = {"image/png", "image/jpeg", 
 constexpr std::array<std::string_view, 2> kPages = {"text/html", "application/xhtml+xml"};
 constexpr std::array<std::string_view, 1> kPdf = {"application/pdf"};
 constexpr std::array<std::string_view, 3> kVideo = {"video/mp4", "video/webm", "video/x-matroska"};
+constexpr std::array<std::string_view, 9> kMedia = {"application/pdf", "image/png",  "image/jpeg",
+                                                    "image/gif",       "image/webp", "video/mp4",
+                                                    "video/webm",      "audio/mpeg", "audio/ogg"};
 constexpr std::array<std::string_view, 5> kIcons = {"image/x-icon", "image/vnd.microsoft.icon", "image/png",
                                                     "image/svg+xml", "image/gif"};
 
@@ -83,15 +86,16 @@ html::List ways(const SnapshotView& view) {
     Types types;
     std::string_view word;
   };
-  static constexpr std::array<Way, 9> kWays = {{{"singlefile", kPages, "Single file"},
-                                                {"readability", kPages, "Reader view"},
-                                                {"screenshot", kImages, "Screenshot"},
-                                                {"pdf", kPdf, "PDF"},
-                                                {"wget", kPages, "Mirror"},
-                                                {"dom", kPages, "DOM"},
-                                                {"ytdlp", kVideo, "Video"},
-                                                {"mercury", kPages, "Article"},
-                                                {"defuddle", kPages, "Article"}}};
+  static constexpr std::array<Way, 10> kWays = {{{"singlefile", kPages, "Single file"},
+                                                 {"readability", kPages, "Reader view"},
+                                                 {"screenshot", kImages, "Screenshot"},
+                                                 {"pdf", kPdf, "PDF"},
+                                                 {"wget", kPages, "Mirror"},
+                                                 {"dom", kPages, "DOM"},
+                                                 {"browser", kMedia, "File"},
+                                                 {"ytdlp", kVideo, "Video"},
+                                                 {"mercury", kPages, "Article"},
+                                                 {"defuddle", kPages, "Article"}}};
   html::List list;
   for (const Way& way : kWays)
     if (const OutputFile* file = main_file(view, way.plugin, way.types))

@@ -19,7 +19,7 @@ struct PageRecord {
   std::string reason, content_type;
   Json headers = Json::object(); // names in lower case
   std::vector<Redirect> redirects;
-  std::string source;           // the file with the document as it was sent; empty: it is not kept
+  std::string source;           // the file with the document as it was sent; empty: it is only in the WARC
   std::string icon, icon_url;   // the icon that the browser fetched, and its file
   std::string target;           // of the tab; empty: there is none
   bool complete{false};         // the document itself was parsed to its end

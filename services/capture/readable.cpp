@@ -1,5 +1,6 @@
 #include "services/capture/readable.hpp"
 
+#include "lib/base/text.hpp"
 #include "services/capture/html.hpp"
 
 #include <algorithm>
@@ -17,11 +18,10 @@ const Names kNever{"script", "style",  "template", "noscript", "svg",   "head",
                    "select", "button", "textarea", "iframe",   "object"};
 const Names kSurroundings{"nav", "footer", "aside", "dialog", "menu"};
 const Names kMain{"article", "main"};
-const Names kBlocks{"h1",  "h2",         "h3", "h4", "h5", "h6", "p",          "li",
+const Names kBlocks{"h1",  "h2",         "h3", "h4", "h5", "h6", "p",          "li",     "tr",
                     "pre", "blockquote", "dt", "dd", "td", "th", "figcaption", "caption"};
-const Names kOtherBreaks{"address", "body",  "center", "details", "div", "dl",     "fieldset",
-                         "figure",  "form",  "header", "hr",      "ol",  "option", "section",
-                         "summary", "table", "tbody",  "tr",      "ul"};
+const Names kOtherBreaks{"address", "body", "center", "details", "div",     "dl",      "fieldset", "figure", "form",
+                         "header",  "hr",   "ol",     "option",  "section", "summary", "table",    "tbody",  "ul"};
 constexpr std::size_t kMostBlocks = 100'000;
 constexpr std::size_t kEnoughMain = 200; // characters: less is not the page
 
@@ -81,10 +81,13 @@ private:
     const bool start = token.kind == Token::Kind::start;
     const bool counted =
         kNever.contains(name) || kSurroundings.contains(name) || kMain.contains(name) || name == "a" || name == "pre";
-    const bool breaks =
-        kBlocks.contains(name) || kSurroundings.contains(name) || kMain.contains(name) || kOtherBreaks.contains(name);
+    const bool cell = current_.tag == "tr" && (name == "td" || name == "th");
+    const bool breaks = !cell && (kBlocks.contains(name) || kSurroundings.contains(name) || kMain.contains(name) ||
+                                  kOtherBreaks.contains(name));
     if (name == "br")
       current_.pieces += '\n';
+    else if (cell && start)
+      current_.cells.push_back(current_.pieces.size());
     else if (breaks)
       end_block();
     if (found_.size() >= kMostBlocks) return false;
@@ -104,6 +107,24 @@ private:
   int never_{0}, surroundings_{0}, main_{0}, anchor_{0}, pre_{0};
 };
 
+std::string without_breaks(std::string_view text) {
+  std::string result;
+  bool blank = false;
+  for (const char letter : text) {
+    if (letter == ' ' || (letter >= '\t' && letter <= '\r')) {
+      blank = !result.empty();
+      continue;
+    }
+    if (blank) result += ' ';
+    blank = false;
+    result += letter;
+  }
+  return result;
+}
+
+// The element around blocks of a kind; empty: they stand alone.
+std::string_view group_of(const Block& block) { return block.tag == "li" ? "ul" : block.tag == "tr" ? "table" : ""; }
+
 bool is_heading(const Block& block) { return block.tag[0] == 'h'; }
 
 bool is_menu(const Block& block) {
@@ -115,18 +136,16 @@ bool is_menu(const Block& block) {
 
 std::string Block::text() const {
   if (tag == "pre") return std::string(trimmed(pieces, "\r\n"));
-  std::string result;
-  bool blank = false;
-  for (const char letter : pieces) {
-    if (letter == ' ' || (letter >= '\t' && letter <= '\r')) {
-      blank = !result.empty();
-      continue;
-    }
-    if (blank) result += ' ';
-    blank = false;
-    result += letter;
-  }
-  return result;
+  return base::join(row(), "\t");
+}
+
+std::vector<std::string> Block::row() const {
+  std::vector<std::string> texts;
+  std::size_t begin = 0; // text in front of the first cell belongs to it
+  for (std::size_t i = 1; i < cells.size(); begin = cells[i++])
+    texts.push_back(without_breaks(std::string_view(pieces).substr(begin, cells[i] - begin)));
+  texts.push_back(without_breaks(std::string_view(pieces).substr(begin)));
+  return texts;
 }
 
 std::vector<Block> readable_blocks(const std::string& html) {
@@ -147,27 +166,46 @@ std::vector<Block> readable_blocks(const std::string& html) {
 
 std::string blocks_as_text(const std::vector<Block>& blocks) {
   std::string text;
-  for (const auto& block : blocks)
-    text += (text.empty() ? "" : "\n\n") + (block.tag == "li" ? "- " + block.text() : block.text());
+  bool in_table = false;
+  for (const auto& block : blocks) {
+    const bool row = block.tag == "tr";
+    if (!text.empty()) text += in_table && row ? "\n" : "\n\n";
+    text += (block.tag == "li" ? "- " : "") + block.text();
+    in_table = row;
+  }
   return text + "\n";
 }
 
 std::string blocks_as_html(const std::vector<Block>& blocks, const std::string& title, const std::string& url) {
   std::string html = "<!doctype html>\n<html><head><meta charset=\"utf-8\">\n<title>" + escape_html(title) +
                      "</title>\n<style>body{max-width:40em;margin:2em auto;padding:0 1em;font:18px/1.6 serif}"
-                     "pre{overflow:auto}</style>\n</head><body><p><small>" +
+                     "pre{overflow:auto}td{padding-right:1em;vertical-align:top}</style>\n</head><body><p><small>" +
                      escape_html(url) + "</small></p>\n";
-  bool in_list = false;
+  const auto element = [&](const std::string& tag, const std::string& text) {
+    html += "<" + tag + ">" + escape_html(text) + "</" + tag + ">";
+  };
+  std::string group;
+  const auto enter = [&](std::string_view next) {
+    if (group == next) return;
+    if (!group.empty()) html += "</" + group + ">\n";
+    group = next;
+    if (!group.empty()) html += "<" + group + ">\n";
+  };
   for (const auto& block : blocks) {
-    if ((block.tag == "li") != in_list) {
-      in_list = !in_list;
-      html += in_list ? "<ul>\n" : "</ul>\n";
+    enter(group_of(block));
+    if (block.tag == "tr") {
+      html += "<tr>";
+      for (const auto& cell : block.row())
+        element("td", cell);
+      html += "</tr>\n";
+      continue;
     }
     const bool own = is_heading(block) || block.tag == "li" || block.tag == "pre" || block.tag == "blockquote";
-    const std::string tag = own ? block.tag : "p";
-    html += "<" + tag + ">" + escape_html(block.text()) + "</" + tag + ">\n";
+    element(own ? block.tag : "p", block.text());
+    html += "\n";
   }
-  return html + (in_list ? "</ul>\n" : "") + "</body></html>\n";
+  enter("");
+  return html + "</body></html>\n";
 }
 
 } // namespace holdfast::capture

@@ -1,7 +1,7 @@
 #pragma once
-// The part of a page that people read, as a list of plain blocks: headings, paragraphs, list items. What counts is
-// inside <article> or <main> if there is one; menus, footers and lists of links are left out. If nothing would remain,
-// nothing is left out. Pure functions.
+// The part of a page that people read, as a list of plain blocks: headings, paragraphs, list items, rows of tables.
+// What counts is inside <article> or <main> if there is one; menus, footers and lists of links are left out. If nothing
+// would remain, nothing is left out. Pure functions.
 
 #include <string>
 #include <vector>
@@ -11,9 +11,11 @@ namespace holdfast::capture {
 struct Block {
   std::string tag, pieces;
   bool in_main{false}, in_surroundings{false};
-  std::size_t size{0}, linked{0}; // characters; of them inside links
+  std::size_t size{0}, linked{0};   // characters; of them inside links
+  std::vector<std::size_t> cells{}; // of a row: where each begins in `pieces`
 
-  std::string text() const;
+  std::string text() const;             // one line, unless it is <pre>; the cells of a row are parted by tabs
+  std::vector<std::string> row() const; // each cell's text
 };
 
 std::vector<Block> readable_blocks(const std::string& html);

@@ -355,11 +355,11 @@ Result save_outlinks(Job& job) {
       return true;
     });
   }
+  if (records.empty()) throw no_results("no links");
   std::string lines;
   for (const auto& record : records)
     lines += json_text(record) + "\n";
   job.write("urls.jsonl", lines);
-  if (records.empty()) throw no_results("no links");
   auto text = std::to_string(records.size()) + (records.size() == 1 ? " link" : " links");
   if (cut) text += ", the first of more (OUTLINKS_MAX=" + std::to_string(most) + ")";
   return {text, {{"links", records.size()}}};

@@ -2,8 +2,10 @@
 
 #include "lib/base/address.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/fd.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/url.hpp"
+#include "lib/base/write_all.hpp"
 #include "services/capture/browser_page.hpp"
 #include "services/capture/cookies.hpp"
 #include "services/capture/egress.hpp"
@@ -12,10 +14,15 @@
 #include "services/capture/page_record.hpp"
 #include "services/capture/recorder.hpp"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstring>
 #include <set>
 
 namespace holdfast::capture {
@@ -29,6 +36,7 @@ constexpr Seconds kAnswer{3};    // a page that works answers within it
 constexpr int kMostReplaced = 3; // pages that lead on while they are looked at
 constexpr const char* kWarc = "page.warc.gz";
 constexpr const char* kSource = "source";
+constexpr const char* kFiles = "file"; // a directory: what a site calls its file must not be one of ours
 
 // Errors that say nothing about the page.
 constexpr std::string_view kOwnTrouble[] = {"net::ERR_ABORTED", "net::ERR_BLOCKED_BY_CLIENT",
@@ -36,6 +44,20 @@ constexpr std::string_view kOwnTrouble[] = {"net::ERR_ABORTED", "net::ERR_BLOCKE
                                             "net::ERR_NETWORK_CHANGED"};
 
 volatile sig_atomic_t told_to_end = 0;
+
+// The last part of a URL's path, without what means something to a shell or a file system.
+std::string file_name(const std::string& url) {
+  constexpr std::size_t kLongest = 100; // its end says what it is
+  const auto path = url.substr(0, url.find_first_of("?#"));
+  auto name = path.substr(path.rfind('/') + 1);
+  if (name.size() > kLongest) name.erase(0, name.size() - kLongest);
+  name.erase(0, name.find_first_not_of("-."));
+  for (char& letter : name)
+    if (std::isalnum(static_cast<unsigned char>(letter)) == 0 &&
+        std::string_view("%-._~").find(letter) == std::string_view::npos)
+      letter = '_';
+  return name.empty() ? "file" : name;
+}
 
 Clock::time_point after(Seconds seconds) { return Clock::now() + std::chrono::duration_cast<Clock::duration>(seconds); }
 
@@ -70,6 +92,7 @@ private:
   std::string refuse(const std::string& url, const std::string& type, const std::string& frame);
   bool keep_from_browser(const Json& paused);
   void finished(const Recorder::Finished& exchange);
+  void keep_file(const warc::Spool& body);
   void take(const std::string& method, const Json& parameters, const std::string& session);
   void request_sent(const Json& parameters);
   Json call(const std::string& method, Json parameters = nullptr, std::optional<Clock::time_point> until = {});
@@ -189,11 +212,28 @@ void Tab::take(const std::string& method, const Json& parameters, const std::str
   recorder_.take(method, parameters, session);
 }
 
+// A PDF, picture or download, as a file to open: nobody can look into a WARC without a program for it.
+void Tab::keep_file(const warc::Spool& body) {
+  const auto name = std::string(kFiles) + "/" + file_name(page_.url), partial = name + ".part";
+  ::mkdir(kFiles, 0777);
+  const base::Fd file(::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  bool written = static_cast<bool>(file);
+  body.read([&](std::string_view piece) { written = written && base::write_all(file.get(), piece); });
+  if (!written || ::rename(partial.c_str(), name.c_str()) != 0)
+    throw failed("cannot write " + name + ": " + std::strerror(errno));
+  page_.source = name;
+  page_.complete = page_.finished = true;
+}
+
 void Tab::finished(const Recorder::Finished& ended) {
   const auto& exchange = ended.exchange;
-  if (ended.frame == frame_ && ended.type == "Document" && exchange.status >= 200 && exchange.status < 300 && !kept_) {
-    job_.write(kSource, ended.body.head(kLargestSource));
-    page_.source = kSource;
+  if (ended.frame == frame_ && ended.type == "Document" && exchange.status >= 200 && exchange.status < 300) {
+    if (!kept_) {
+      job_.write(kSource, ended.body.head(kLargestSource));
+      page_.source = kSource;
+    } else if (exchange.truncated.empty()) {
+      keep_file(ended.body);
+    }
   }
   if (ended.type != "Other" || exchange.status != 200 || !exchange.truncated.empty() ||
       ended.body.size() > kLargestIcon)
@@ -374,7 +414,7 @@ Result Tab::close() {
   ::unlink(kSource);
   ::unlink("icon");
   auto kept = page_;
-  kept.source.clear();
+  if (kept.source == kSource) kept.source.clear();
   kept.icon.clear();
   kept.target.clear();
   save_page_record(job_, kept);
@@ -382,7 +422,8 @@ Result Tab::close() {
   about["requests"] = warc_.exchanges();
   about["failed_requests"] = recorder_.failed_requests();
   about["bytes"] = warc_.bytes();
-  if (page_.ending && page_.ending->status == Status::noresults) return {kWarc, about}; // the file is in the record
+  if (page_.ending && page_.ending->status == Status::noresults) // nothing to show, and all of it kept
+    return {kept.source.empty() ? kWarc : kept.source, about};
   if (page_.ending) {
     auto ending = *page_.ending;
     ending.detail = about;

@@ -216,7 +216,29 @@ class Browser(BrowserTest):
                 status, body = self.responses(self.recorded)[path]
                 self.assertEqual(status, 200)
                 self.assertTrue(body.startswith(start))
+                self.assertEqual(self.recorded.output, "file" + path.partition("?")[0])
+                self.assertEqual(self.recorded.file(self.recorded.output), body)
         self.assertEqual(len(body), 3 << 20)
+
+    def test_what_is_no_page_is_read_as_a_file(self):
+        self.assertEqual(self.view("title", "/download").output, "Download")
+        self.assertEqual(self.recorded.output, "file/download")
+        self.assertEqual(self.paths(self.view("outlinks", "/list.jsonl")), ["/leaf/1", "/leaf/2"])
+
+    def test_the_name_of_a_file_is_harmless(self):
+        for path, name in (
+            ("/files/..%2f..%2f$(id);x.pdf", "%2f..%2f__id__x.pdf"),
+            ("/files/.bashrc", "bashrc"),
+            ("/files/?of=the-directory.pdf", "file"),
+            ("/files/" + "long" * 100 + ".pdf", "long" * 24 + ".pdf"),
+            ("/files/page.warc.gz", "page.warc.gz"),
+        ):
+            with self.subTest(path):
+                outcome = self.record(path)
+                self.assert_status(outcome, "succeeded")
+                self.assertEqual(outcome.output, "file/" + name)
+                self.assertTrue(outcome.file(outcome.output).startswith(b"%PDF-"))
+                self.assertEqual(len(self.responses(outcome)), 1)  # the record is still one
 
     def test_a_record_beyond_the_limit_is_cut(self):
         outcome = self.record("/large.bin", BROWSER_MAX_SIZE="2m")

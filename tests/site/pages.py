@@ -196,6 +196,12 @@ def report(request):
     request.send(pictures.pdf(["Harbour report", "Water: low", "Boats: nine"]), "application/pdf")
 
 
+@page(r"/files/(\S*)")
+def named(request, _):
+    """A file under any name."""
+    report(request)
+
+
 @page("/cookies")
 def cookies(request):
     """Answers only to a client that brings the cookie back."""

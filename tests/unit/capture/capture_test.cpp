@@ -135,6 +135,18 @@ TEST_SUITE("HTML") {
     REQUIRE(blocks.size() == 1);
     CHECK(blocks[0].text() == "bottom");
   }
+  TEST_CASE("readable text of a table") {
+    const auto blocks = readable_blocks("<p>Tides<table><thead><tr><th>Moon<th>High water</tr></thead><tr><td>New</td>"
+                                        "<td></td><td>a &lt; <b>b</b></td></tr></table><p>So it is.");
+    CHECK(blocks_as_text(blocks) == "Tides\n\nMoon\tHigh water\nNew\t\ta < b\n\nSo it is.\n");
+    CHECK(blocks_as_html(blocks, "", "")
+              .find("<table>\n<tr><td>Moon</td><td>High water</td></tr>\n<tr><td>New</td>"
+                    "<td></td><td>a &lt; b</td></tr>\n</table>\n<p>So") != std::string::npos);
+  }
+  TEST_CASE("readable text of a table that only places blocks") {
+    const auto blocks = readable_blocks("<table><tr><td><h1>A</h1><p>b<p>c</td><td>d</table>e");
+    CHECK(blocks_as_text(blocks) == "A\n\nb\n\nc\n\nd\n\ne\n");
+  }
 }
 
 TEST_SUITE("charsets") {
