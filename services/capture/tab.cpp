@@ -212,7 +212,7 @@ void Tab::take(const std::string& method, const Json& parameters, const std::str
   recorder_.take(method, parameters, session);
 }
 
-// A PDF, picture or download, as a file to open: nobody can look into a WARC without a program for it.
+// A PDF, picture or download: the reader opens the file, and needs no replay tool.
 void Tab::keep_file(const warc::Spool& body) {
   const auto name = std::string(kFiles) + "/" + file_name(page_.url), partial = name + ".part";
   ::mkdir(kFiles, 0777);
