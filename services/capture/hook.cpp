@@ -178,8 +178,12 @@ std::string Job::program(const char* setting_name, const std::vector<std::string
 double Job::remaining() const { return std::max(0.1, Seconds(deadline_ - Clock::now()).count()); }
 
 void Job::write(const std::string& name, std::string_view bytes) const {
+  write_pieces(name, [&](const auto& take) { take(bytes); });
+}
+
+void Job::write_pieces(const std::string& name, const Pieces& pieces) const {
   const auto partial = name + ".part";
-  if (!write_file(partial, bytes) || ::rename(partial.c_str(), name.c_str()) != 0)
+  if (!write_file(partial, pieces) || ::rename(partial.c_str(), name.c_str()) != 0)
     throw failed("cannot write " + name + ": " + std::strerror(errno));
 }
 
@@ -222,9 +226,11 @@ std::string read_file(const fs::path& path, std::size_t most) {
   return bytes;
 }
 
-bool write_file(const fs::path& path, std::string_view bytes) {
+bool write_file(const fs::path& path, const Pieces& pieces) {
   const base::Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  return file && base::write_all(file.get(), bytes);
+  bool written = static_cast<bool>(file);
+  if (written) pieces([&](std::string_view piece) { written = written && base::write_all(file.get(), piece); });
+  return written;
 }
 
 void emit(const Json& record) { write_out(json_text(record) + "\n"); }

@@ -52,6 +52,9 @@ inline Ending unreachable(std::string reason, Json detail = nullptr) {
 inline Ending no_results(std::string reason) { return {Status::noresults, std::move(reason), nullptr, false}; }
 inline Ending skipped(std::string reason) { return {Status::skipped, std::move(reason), nullptr, false}; }
 
+// Content that need not fit into memory: calls take() for each piece of it.
+using Pieces = std::function<void(const std::function<void(std::string_view piece)>& take)>;
+
 class Job {
 public:
   // Makes the plugin's directory below SNAP_DIR and changes to it. Throws Ending for a setting that is wrong.
@@ -76,6 +79,7 @@ public:
 
   // Writes a file of the own directory whole or not at all.
   void write(const std::string& name, std::string_view bytes) const;
+  void write_pieces(const std::string& name, const Pieces& pieces) const;
   void write_json(const std::string& name, const Json& value) const;
   // A small JSON object of another plugin ("headers/headers.json"); an empty object if there is none.
   Json sibling(const std::string& name) const;
@@ -96,7 +100,7 @@ private:
 // At most the first `most` bytes of a file; empty if it cannot be read.
 std::string read_file(const std::filesystem::path& path, std::size_t most);
 // False, with errno, if it cannot be written; a part of it may be there then.
-bool write_file(const std::filesystem::path& path, std::string_view bytes);
+bool write_file(const std::filesystem::path& path, const Pieces& pieces);
 
 void emit(const Json& record);
 void emit_result(Status status, const std::string& output, const Json& detail, const std::string& error);

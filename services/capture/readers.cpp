@@ -132,7 +132,7 @@ void remember_icon(const fs::path& file, const std::string& bytes) {
   std::error_code ignored;
   fs::create_directories(file.parent_path(), ignored);
   const auto partial = file.string() + "." + std::to_string(::getpid());
-  if (write_file(partial, bytes))
+  if (write_file(partial, [&](const auto& take) { take(bytes); }))
     fs::rename(partial, file, ignored);
   else
     fs::remove(partial, ignored);

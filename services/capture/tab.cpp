@@ -2,10 +2,8 @@
 
 #include "lib/base/address.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/fd.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/url.hpp"
-#include "lib/base/write_all.hpp"
 #include "services/capture/browser_page.hpp"
 #include "services/capture/cookies.hpp"
 #include "services/capture/egress.hpp"
@@ -14,15 +12,12 @@
 #include "services/capture/page_record.hpp"
 #include "services/capture/recorder.hpp"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
-#include <cerrno>
-#include <cstring>
 #include <set>
 
 namespace holdfast::capture {
@@ -212,15 +207,11 @@ void Tab::take(const std::string& method, const Json& parameters, const std::str
   recorder_.take(method, parameters, session);
 }
 
-// A PDF, picture or download: the reader opens the file, and needs no replay tool.
+// A PDF, picture or download, so that people can open it without a replay tool.
 void Tab::keep_file(const warc::Spool& body) {
-  const auto name = std::string(kFiles) + "/" + file_name(page_.url), partial = name + ".part";
-  ::mkdir(kFiles, 0777);
-  const base::Fd file(::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  bool written = static_cast<bool>(file);
-  body.read([&](std::string_view piece) { written = written && base::write_all(file.get(), piece); });
-  if (!written || ::rename(partial.c_str(), name.c_str()) != 0)
-    throw failed("cannot write " + name + ": " + std::strerror(errno));
+  const auto name = std::string(kFiles) + "/" + file_name(page_.url);
+  ::mkdir(kFiles, 0777); // if it fails, the file cannot be written either
+  job_.write_pieces(name, [&](const auto& take) { body.read(take); });
   page_.source = name;
   page_.complete = page_.finished = true;
 }
