@@ -12,6 +12,7 @@
 
 #include <array>
 #include <charconv>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -26,6 +27,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t kMostQueued = 512u << 20; // for a hook that does not read
+constexpr std::chrono::seconds kStartTime{45};  // until its first answer, on a machine that is busy
 constexpr int kPagesPerBrowser = 500;           // then another Chromium is started, once no page is open
 
 volatile sig_atomic_t stopping = 0;
@@ -67,6 +69,7 @@ private:
 
   void listen();
   void launch();
+  bool start_browser();
   void end_browser();
   void accept_client();
   void read_client(Client& client);
@@ -81,6 +84,7 @@ private:
 
   int listener_{-1};
   int pages_{0}, last_id_{0};
+  bool sandboxed_{may_be_sandboxed()};
   std::string program_;
   Chromium browser_;
   std::list<Client> clients_;
@@ -102,12 +106,43 @@ void Host::listen() {
     throw failed(std::string("cannot listen on ") + kBrowserSocket + ": " + std::strerror(errno));
 }
 
-// Starts Chromium if it does not run.
+// Starts Chromium. A container gives it no namespaces for its own sandbox, and a kernel may not: whether it starts with
+// one is seen by trying. Without one it has the sandbox of its hook.
 void Host::launch() {
-  browser_.start(program_);
+  if (start_browser()) return;
+  auto reason = browser_.last_words();
+  end_browser();
+  if (sandboxed_ && stopping == 0) {
+    say(stderr, "Chromium does not start with its own sandbox here, so it runs without: " + reason);
+    sandboxed_ = false;
+    if (start_browser()) return;
+    reason = browser_.last_words();
+    end_browser();
+  }
+  throw failed("Chromium does not start: " + (reason.empty() ? "it ends without a word" : reason));
+}
+
+// False if it ends before its first answer.
+bool Host::start_browser() {
+  browser_.start(program_, sandboxed_);
   pages_ = 0;
   command("Target.setDiscoverTargets", {{"discover", true}});
   command("Browser.setDownloadBehavior", {{"behavior", "deny"}});
+  bool answered = false;
+  for (const auto until = Clock::now() + kStartTime; !answered;) {
+    if (!browser_.flush()) return false;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
+    if (left <= 0 || stopping != 0) throw failed("Chromium has not answered within 45 s of its start");
+    pollfd waiting{browser_.answers(), POLLIN, 0};
+    ::poll(&waiting, 1, static_cast<int>(std::min<long>(left, 200)));
+    if (waiting.revents != 0 && !browser_.read([&](std::string_view message) {
+          answered = true;
+          take_message(message);
+        }))
+      return false;
+    static_cast<void>(browser_.last_words());
+  }
+  return true;
 }
 
 void Host::end_browser() {
@@ -253,6 +288,7 @@ bool Host::round() {
   if (browser_.runs()) {
     waiting.push_back({browser_.answers(), POLLIN, 0});
     waiting.push_back({browser_.commands(), static_cast<short>(browser_.outgoing.bytes.empty() ? 0 : POLLOUT), 0});
+    waiting.push_back({browser_.errors(), POLLIN, 0});
   }
   const auto first_client = waiting.size();
   for (const auto& client : clients_)
@@ -265,6 +301,7 @@ bool Host::round() {
   if (first_client > 1) {
     if (waiting[1].revents != 0) alive = browser_.read([this](std::string_view message) { take_message(message); });
     if ((waiting[2].revents & POLLERR) != 0) alive = false;
+    if (waiting[3].revents != 0) static_cast<void>(browser_.last_words());
   }
   auto place = waiting.begin() + static_cast<std::ptrdiff_t>(first_client);
   for (auto& client : clients_) {
@@ -282,7 +319,7 @@ bool Host::round() {
     }
   }
   if (!alive) {
-    say(stderr, "Chromium has ended by itself; the next page starts another");
+    say(stderr, "Chromium has ended by itself (" + browser_.last_words() + "); the next page starts another");
     end_browser();
   } else if (browser_.runs() && !browser_.flush()) {
     end_browser();
@@ -310,7 +347,8 @@ int Host::run() {
   program_ = browser_program();
   listen();
   launch();
-  say(stdout, "Chromium is started: " + program_); // which says that we are ready
+  // This says that we are ready.
+  say(stdout, "Chromium is started: " + program_ + (sandboxed_ ? ", with" : ", without") + " a sandbox of its own");
   try {
     while (round()) {
     }

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -43,7 +44,7 @@ void add_proxy(std::vector<std::string>& arguments) {
   arguments.emplace_back("--force-webrtc-ip-handling-policy=disable_non_proxied_udp");
 }
 
-std::vector<std::string> chromium_arguments(const std::string& program, const std::string& profile) {
+std::vector<std::string> chromium_arguments(const std::string& program, const std::string& profile, bool sandboxed) {
   std::vector<std::string> arguments{program,
                                      "--headless=new",
                                      "--remote-debugging-pipe",
@@ -74,7 +75,7 @@ std::vector<std::string> chromium_arguments(const std::string& program, const st
                                      "--disable-ipc-flooding-protection",
                                      "--disable-hang-monitor",
                                      "--disable-prompt-on-repost"};
-  if (::geteuid() == 0 || !Job::flag("CHROME_SANDBOX", true)) arguments.emplace_back("--no-sandbox");
+  if (!sandboxed) arguments.emplace_back("--no-sandbox");
   if (!Job::flag("CHECK_SSL_VALIDITY", true)) arguments.emplace_back("--ignore-certificate-errors");
   add_proxy(arguments);
   arguments.emplace_back("about:blank");
@@ -82,7 +83,7 @@ std::vector<std::string> chromium_arguments(const std::string& program, const st
 }
 
 // In the child: DevTools' pipe is 3 and 4.
-[[noreturn]] void become_chromium(char** arguments, int commands, int answers) {
+[[noreturn]] void become_chromium(char** arguments, int commands, int answers, int errors) {
   ::setsid();
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   sigset_t none;
@@ -90,8 +91,9 @@ std::vector<std::string> chromium_arguments(const std::string& program, const st
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   ::signal(SIGPIPE, SIG_DFL);
   const int null = ::open("/dev/null", O_RDWR);
-  for (int descriptor = 0; descriptor < 3; ++descriptor)
-    ::dup2(null, descriptor);
+  ::dup2(null, STDIN_FILENO);
+  ::dup2(null, STDOUT_FILENO);
+  ::dup2(errors, STDERR_FILENO);
   // Moved out of the way first: 3 and 4 may be in use by the pipes themselves.
   const int in = ::fcntl(commands, F_DUPFD, 10), out = ::fcntl(answers, F_DUPFD, 10);
   ::dup2(in, 3);
@@ -133,13 +135,15 @@ std::string browser_program() {
                       "chromium-headless-shell");
 }
 
-void Chromium::start(const std::string& program) {
+bool may_be_sandboxed() { return ::geteuid() != 0 && Job::flag("CHROME_SANDBOX", true); }
+
+void Chromium::start(const std::string& program, bool sandboxed) {
   std::error_code ignored;
   fs::remove_all(kProfile, ignored);
   const auto profile = (fs::current_path() / kProfile).string();
-  const auto arguments = chromium_arguments(program, profile);
-  int down[2], up[2];
-  if (::pipe2(down, O_CLOEXEC) != 0 || ::pipe2(up, O_CLOEXEC) != 0)
+  const auto arguments = chromium_arguments(program, profile, sandboxed);
+  int down[2], up[2], errors[2];
+  if (::pipe2(down, O_CLOEXEC) != 0 || ::pipe2(up, O_CLOEXEC) != 0 || ::pipe2(errors, O_CLOEXEC) != 0)
     throw failed(std::string("cannot make a pipe: ") + std::strerror(errno));
   std::vector<char*> pointers;
   for (const auto& argument : arguments)
@@ -149,13 +153,16 @@ void Chromium::start(const std::string& program) {
   ::setenv("XDG_CACHE_HOME", profile.c_str(), 1);
   pid_ = ::fork();
   if (pid_ < 0) throw failed(std::string("cannot start Chromium: ") + std::strerror(errno));
-  if (pid_ == 0) become_chromium(pointers.data(), down[0], up[1]);
+  if (pid_ == 0) become_chromium(pointers.data(), down[0], up[1], errors[1]);
   ::close(down[0]);
   ::close(up[1]);
+  ::close(errors[1]);
   commands_ = down[1];
   answers_ = up[0];
-  ::fcntl(commands_, F_SETFL, O_NONBLOCK);
-  ::fcntl(answers_, F_SETFL, O_NONBLOCK);
+  errors_ = errors[0];
+  words_.clear();
+  for (const int descriptor : {commands_, answers_, errors_})
+    ::fcntl(descriptor, F_SETFL, O_NONBLOCK);
 }
 
 void Chromium::end() {
@@ -166,6 +173,7 @@ void Chromium::end() {
   pid_ = -1;
   ::close(commands_);
   ::close(answers_);
+  ::close(errors_);
   incoming_.clear();
   outgoing = {};
   std::error_code ignored;
@@ -186,6 +194,20 @@ bool Chromium::read(const Take& take) {
     if (count <= 0) return false;
     split_messages(incoming_, before, take);
   }
+}
+
+std::string Chromium::last_words() {
+  constexpr std::size_t kKept = 4096;
+  std::array<char, kKept> piece;
+  ssize_t count = 0;
+  while ((count = ::read(errors_, piece.data(), piece.size())) > 0) {
+    words_.append(piece.data(), static_cast<std::size_t>(count));
+    if (words_.size() > kKept) words_.erase(0, words_.size() - kKept);
+  }
+  const auto end = words_.find_last_not_of(" \n");
+  if (end == std::string::npos) return {};
+  const auto begin = words_.rfind('\n', end) + 1;
+  return words_.substr(begin, end + 1 - begin);
 }
 
 } // namespace holdfast::capture

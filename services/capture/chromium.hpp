@@ -31,10 +31,14 @@ void split_messages(std::string& buffer, std::size_t searched, const Take& take)
 // Ending(skipped) if there is none.
 std::string browser_program();
 
+// Whether Chromium may be given its own sandbox: not as root, which it refuses, and not if CHROME_SANDBOX is false.
+bool may_be_sandboxed();
+
 class Chromium {
 public:
-  // Throws Ending if it cannot be started.
-  void start(const std::string& program);
+  // Throws Ending if it cannot be started. Whether it runs shows only with its first answer: without the namespaces
+  // that its sandbox needs, it ends at once.
+  void start(const std::string& program, bool sandboxed);
   void end();
   bool runs() const { return pid_ >= 0; }
 
@@ -44,13 +48,16 @@ public:
 
   int commands() const { return commands_; } // for poll()
   int answers() const { return answers_; }
+  int errors() const { return errors_; }
+  // The last line that it has written to stderr so far. To be called when errors() can be read, lest it blocks there.
+  std::string last_words();
 
   Outgoing outgoing; // commands
 
 private:
   pid_t pid_{-1};
-  int commands_{-1}, answers_{-1};
-  std::string incoming_;
+  int commands_{-1}, answers_{-1}, errors_{-1};
+  std::string incoming_, words_;
 };
 
 } // namespace holdfast::capture
