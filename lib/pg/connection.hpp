@@ -43,8 +43,9 @@ class Transaction;
 
 class Connection {
 public:
-  // dsn: a libpq URI or keyword string. Blocks for at most connect_timeout. Session settings: timezone = UTC,
-  // client_min_messages = warning, and the timeouts above (sent in the startup options).
+  // dsn: a libpq URI or keyword string. Blocks for at most connect_timeout. Session settings: those that
+  // could change a result (kPinned, session.cpp); client_min_messages = warning and the timeouts above, sent in the
+  // startup options.
   explicit Connection(const std::string& dsn, const ConnectionOptions& options = {});
   ~Connection();
   Connection(const Connection&) = delete;

@@ -22,7 +22,7 @@ std::string session_settings(const ConnectionOptions& options) {
   const auto timeout = [](const char* name, milliseconds value) {
     return " -c " + std::string(name) + "=" + std::to_string(value.count());
   };
-  return "-c timezone=UTC -c client_min_messages=warning" + timeout("statement_timeout", options.statement_timeout) +
+  return "-c client_min_messages=warning" + timeout("statement_timeout", options.statement_timeout) +
          timeout("lock_timeout", options.lock_timeout) +
          timeout("idle_in_transaction_session_timeout", options.idle_in_transaction_timeout);
 }

@@ -51,6 +51,26 @@ std::unique_ptr<pqxx::connection> connect(const std::string& dsn, const Connecti
   }
 }
 
+// What changes the text of a value, or the meaning of a statement. Set after connecting: the startup options are
+// ignored by PgBouncer, and an administrator may give roles and databases settings of their own. PgBouncer keeps those
+// that it hears of (DateStyle, TimeZone, IntervalStyle) for each client, also in transaction mode.
+constexpr const char* kPinned =
+    "set datestyle = 'ISO, MDY'; set timezone = 'UTC'; set intervalstyle = 'postgres'; set bytea_output = 'hex';"
+    "set extra_float_digits = 1; set standard_conforming_strings = on; set transform_null_equals = off;"
+    "set array_nulls = on; set quote_all_identifiers = off; set xmlbinary = 'base64'; set row_security = on;"
+    "set gin_fuzzy_search_limit = 0; set default_transaction_isolation = 'read committed';"
+    "set search_path = public, holdfast";
+
+void pin_settings(pqxx::connection& session, const ConnectionOptions& options) {
+  const AnswerDeadline deadline(session.sock(), options.connect_timeout);
+  try {
+    pqxx::nontransaction(session).exec(kPinned);
+  } catch (const std::exception& error) {
+    throw DatabaseError(ErrorClass::temporary, kSessionLost,
+                        "cannot set up the database session: " + in_one_line(error.what()));
+  }
+}
+
 // The timeline is that of the WAL being written: the control file has the new one only after a checkpoint.
 SessionTimeline ask_timeline(pqxx::connection& session, const ConnectionOptions& options) {
   const AnswerDeadline deadline(session.sock(), options.connect_timeout);
@@ -81,6 +101,7 @@ DatabaseError old_primary(const std::string& server, const SessionTimeline& time
 
 Session open_one(const std::string& dsn, const ConnectionOptions& options) {
   Session opened{connect(dsn, options), {}};
+  pin_settings(*opened.connection, options);
   opened.timeline = ask_timeline(*opened.connection, options);
   if (!opened.timeline.superseded()) return opened;
   const char* host = opened.connection->hostname();

@@ -52,6 +52,7 @@ std::string_view session_of(std::string_view message) {
 class Host {
 public:
   int run();
+  int start_and_end();
 
 private:
   struct Client {
@@ -67,6 +68,7 @@ private:
     std::string method;
   };
 
+  void prepare();
   void listen();
   void launch();
   bool start_browser();
@@ -328,7 +330,8 @@ bool Host::round() {
   return stopping == 0;
 }
 
-int Host::run() {
+// Goes to its directory, and lets signals through only while it waits.
+void Host::prepare() {
   struct sigaction action {};
   action.sa_handler = [](int) { stopping = 1; };
   sigset_t blocked;
@@ -345,10 +348,22 @@ int Host::run() {
     fs::current_path(fs::path(crawl) / "browser");
   }
   program_ = browser_program();
+}
+
+int Host::start_and_end() {
+  prepare();
+  launch();
+  say(stdout,
+      program_ + (sandboxed_ ? ", with its own sandbox" : ", without its own sandbox: it has that of its hook"));
+  end_browser();
+  return 0;
+}
+
+int Host::run() {
+  prepare();
   listen();
   launch();
-  // This says that we are ready.
-  say(stdout, "Chromium is started: " + program_ + (sandboxed_ ? ", with" : ", without") + " a sandbox of its own");
+  say(stdout, "Chromium is started: " + program_); // which says that we are ready
   try {
     while (round()) {
     }
@@ -361,11 +376,10 @@ int Host::run() {
   return 0;
 }
 
-} // namespace
-
-int run_browser_host() {
+// The exit status of a hook.
+int run(int (Host::*work)()) {
   try {
-    return Host().run();
+    return (Host().*work)();
   } catch (const Ending& ending) {
     say(stderr, ending.reason);
     return ending.status == Status::skipped ? 10 : 1;
@@ -374,5 +388,11 @@ int run_browser_host() {
     return 1;
   }
 }
+
+} // namespace
+
+int run_browser_host() { return run(&Host::run); }
+
+int try_browser() { return run(&Host::start_and_end); }
 
 } // namespace holdfast::capture

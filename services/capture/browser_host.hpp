@@ -15,4 +15,7 @@ inline constexpr const char* kBrowserSocket = "browser.sock"; // in CRAWL_DIR/br
 // Runs until SIGTERM. Returns the exit status.
 int run_browser_host();
 
+// Starts the browser and ends it. Returns the exit status.
+int try_browser();
+
 } // namespace holdfast::capture

@@ -1,5 +1,6 @@
 // holdfast-capture SCRIPT [--url=URL ...]: the built-in hooks. SCRIPT is the hook's file; it names this program as its
-// interpreter, and its directory is the plugin. For holdfast-capture replay DIRECTORY, see replay.hpp.
+// interpreter, and its directory is the plugin. For holdfast-capture replay DIRECTORY, see replay.hpp. holdfast-capture
+// browser starts the browser, says so, and ends it.
 #include "services/capture/browser_host.hpp"
 #include "services/capture/hook.hpp"
 #include "services/capture/readers.hpp"
@@ -30,6 +31,7 @@ int main(int count, char** arguments) {
     return 64;
   }
   if (count == 3 && std::string_view(arguments[1]) == "replay") return run_replay(arguments[2]);
+  if (count == 2 && std::string_view(arguments[1]) == "browser") return try_browser();
   const std::filesystem::path script = arguments[1];
   const auto plugin = script.parent_path().filename().string();
   if (script.filename().string().starts_with("on_CrawlSetup")) return run_browser_host();

@@ -7,6 +7,7 @@
 #include "services/capture/egress.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace holdfast::capture {
 
@@ -307,7 +308,10 @@ void Recorder::loading_failed(const Json& parameters) {
   if (taking_ && taking_->entry == entry && !taking_->over) return; // we ended it ourselves
   ++failed_;
   if (entry->exchange.truncated.empty()) entry->exchange.truncated = "disconnect";
-  end(entry);
+  if (entry->type != "Document" || !parameters.value("canceled", false)) return end(entry);
+  let_go(entry->request_id);
+  entries_.erase(found);
+  dropped_.push_back(entry);
 }
 
 void Recorder::end(const std::shared_ptr<Entry>& entry) {
@@ -337,6 +341,7 @@ void Recorder::take_body(const Json& parameters, const std::string& session) {
   taking_->entry = found == entries_.end() ? std::make_shared<Entry>() : found->second;
   auto& entry = *taking_->entry;
   if (entry.exchange.url.empty()) entry.exchange.url = text_of(parameters["request"], "url");
+  std::erase_if(dropped_, [&](const auto& dropped) { return dropped->exchange.url == entry.exchange.url; });
   if (entry.exchange.date.empty()) entry.exchange.date = base::utc_timestamp();
   entry.responded = true;
   entry.exchange.status = parameters.value("responseStatusCode", 0);
@@ -395,6 +400,8 @@ void Recorder::finish(const std::string& why) {
     if (entry->exchange.truncated.empty()) entry->exchange.truncated = why;
     end(entry);
   }
+  for (const auto& entry : std::exchange(dropped_, {}))
+    write(*entry);
 }
 
 } // namespace holdfast::capture

@@ -16,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 namespace holdfast::capture {
 
@@ -103,8 +104,11 @@ private:
   warc::Writer& warc_;
   const Rules rules_;
   std::unordered_map<std::string, std::shared_ptr<Entry>> entries_; // by request
-  std::unordered_map<std::string, Held> held_;                      // by request
-  std::unordered_map<std::string, Extra> extra_;                    // by request
+  // Documents that the browser has dropped, such as downloads. They are written at the end, unless one has been asked
+  // for again and taken.
+  std::vector<std::shared_ptr<Entry>> dropped_;
+  std::unordered_map<std::string, Held> held_;   // by request
+  std::unordered_map<std::string, Extra> extra_; // by request
   std::optional<Taking> taking_;
   std::uint64_t kept_{0};
   std::size_t failed_{0};

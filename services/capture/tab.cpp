@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <cctype>
 #include <set>
+#include <utility>
 
 namespace holdfast::capture {
 
@@ -29,6 +30,7 @@ constexpr Seconds kQuiet{0.25};                  // without a request: the page 
 constexpr Seconds kLongestSettling{8};
 constexpr Seconds kAnswer{3};    // a page that works answers within it
 constexpr int kMostReplaced = 3; // pages that lead on while they are looked at
+constexpr const char* kDownload = "not a page for a browser: the server sent a download";
 constexpr const char* kWarc = "page.warc.gz";
 constexpr const char* kSource = "source";
 constexpr const char* kFiles = "file"; // a directory: what a site calls its file must not be one of ours
@@ -59,7 +61,7 @@ Clock::time_point after(Seconds seconds) { return Clock::now() + std::chrono::du
 // What a browser shows as a page; empty: that. Else why not.
 std::string not_a_page(const std::string& content_type, const std::string& disposition) {
   const auto type = media_type(content_type);
-  if (lower(disposition).starts_with("attachment")) return "not a page for a browser: the server sent a download";
+  if (lower(disposition).starts_with("attachment")) return kDownload;
   const bool shown = type.empty() || type.starts_with("text/") || type == "application/xhtml+xml" ||
                      type == "application/xml" || type == "application/json" ||
                      (type.ends_with("+xml") && type != "image/svg+xml");
@@ -96,6 +98,7 @@ private:
   void load();
   std::string not_fetched(const std::string& error) const;
   void navigate();
+  void take_download();
   void settle();
   bool scroll(Clock::time_point until);
   void judge();
@@ -117,7 +120,7 @@ private:
       navigation_error_; // the main frame's last request for a document, and why that brought none
   std::string document_; // the request that brought it
   std::string not_page_, broken_, crashed_, refused_;
-  bool loaded_{false}, kept_{false}, navigating_{false}, source_cut_{false};
+  bool loaded_{false}, kept_{false}, navigating_{false}, downloads_{false};
   std::optional<bool> page_is_private_;
   std::set<std::string> judged_; // hosts
 };
@@ -155,6 +158,7 @@ bool Tab::keep_from_browser(const Json& paused) {
   const int status = paused.value("responseStatusCode", 0);
   if (status >= 300) return false;
   not_page_ = not_a_page(header_of(headers, "content-type"), header_of(headers, "content-disposition"));
+  if (not_page_.empty() && downloads_) not_page_ = kDownload;
   if (not_page_.empty()) return false;
   kept_ = true;
   page_.url = text_of(paused["request"], "url");
@@ -309,14 +313,22 @@ void Tab::navigate() {
   const auto error = answer->error.empty() ? text_of(answer->result, "errorText") : answer->error;
   if (error.empty()) return;
   if (!refused_.empty()) throw failed(refused_);
-  if (answer->result.value("isDownload", false))
-    throw no_results("not a page for a browser: the server sent a download");
+  if (answer->result.value("isDownload", false)) return take_download();
   if (const auto reason = not_fetched(error); !reason.empty()) throw egress_ending(reason);
   if (error == "net::ERR_HTTP_RESPONSE_CODE_FAILURE") // an error status without a body
     throw failed("HTTP " + std::to_string(page_.status));
   if (std::find(std::begin(kOwnTrouble), std::end(kOwnTrouble), error) != std::end(kOwnTrouble))
     throw failed(site() + ": " + error);
   throw unreachable(site() + ": " + error);
+}
+
+// Chromium has looked at the first bytes and takes the page for a download. It is asked for once more and kept from it.
+void Tab::take_download() {
+  if (std::exchange(downloads_, true)) throw failed("the server sent a download, then none");
+  page_.redirects.clear();
+  broken_.clear();
+  navigation_error_.clear();
+  navigate();
 }
 
 // A page can lead on, by script or refresh, to where there is nothing. Chromium then shows a page of its own in the

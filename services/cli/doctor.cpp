@@ -8,6 +8,7 @@
 #include "services/cli/fonts.hpp"
 #include "services/cli/output.hpp"
 #include "services/cli/temporary_directory.hpp"
+#include "services/cli/try_browser.hpp"
 #include "services/cli/verbs.hpp"
 #include "services/worker/binary_lookup.hpp"
 #include "services/worker/binary_resolver.hpp"
@@ -253,14 +254,16 @@ void print_json(const std::vector<Finding>& findings) {
 
 struct HookSurroundings {
   std::string sandbox, network;
+  std::optional<BrowserState> browser; // none: no plugin needs it, or it is missing
 };
 
-HookSurroundings describe_surroundings(const worker::Options& options) {
+HookSurroundings describe_surroundings(const worker::Options& options, const std::string& browser) {
   HookSurroundings found;
   try {
     const auto chosen = worker::choose_sandbox(options, options.work_dir);
     found.sandbox = chosen.description;
     found.network = worker::HookNetworks(options, chosen.sandbox).description();
+    if (!browser.empty()) found.browser = try_browser(options, chosen.sandbox, browser);
   } catch (const base::Error& error) {
     (found.sandbox.empty() ? found.sandbox : found.network) = std::string("none: ") + error.what();
   }
@@ -335,14 +338,19 @@ int doctor(Context& context, const std::vector<std::string>& plugins, bool insta
   const auto missing = std::count_if(findings.begin(), findings.end(), [](const Finding& finding) {
     return finding.state == "missing" || finding.state == "wrong option";
   });
-  const auto hooks = describe_surroundings(options);
+  const auto browser = std::find_if(findings.begin(), findings.end(), [](const Finding& finding) {
+    return finding.plugin == "browser" && finding.state == "found";
+  });
+  const auto hooks = describe_surroundings(options, browser == findings.end() ? "" : browser->path);
+  const auto of_browser = hooks.browser ? hooks.browser->description : "none";
   const std::string cgroups = (options.cgroups ? process::Cgroups::find() : process::Cgroups()).describe();
   if (context.json()) {
     print_json(findings);
     std::cout << nlohmann::ordered_json{{"type", "Machine"},
                                         {"cgroups", cgroups},
                                         {"sandbox", hooks.sandbox},
-                                        {"network", hooks.network}}
+                                        {"network", hooks.network},
+                                        {"browser", of_browser}}
                      .dump()
               << '\n';
   } else {
@@ -356,10 +364,11 @@ int doctor(Context& context, const std::vector<std::string>& plugins, bool insta
               << "\nWork directory: " << printable(space_at(options.work_dir)) << '\n';
     std::cout << "\nCgroups of hooks that are started from here: " << cgroups << '\n'
               << "Sandbox of hooks that are started from here: " << hooks.sandbox << '\n'
-              << "Network of hooks that are started from here: " << hooks.network << '\n';
+              << "Network of hooks that are started from here: " << hooks.network << '\n'
+              << "Browser: " << of_browser << '\n';
   }
   std::cout << std::flush;
-  return missing == 0 ? base::kExitSuccess : base::kExitFailedWork;
+  return missing == 0 && (!hooks.browser || hooks.browser->starts) ? base::kExitSuccess : base::kExitFailedWork;
 }
 
 } // namespace
@@ -369,7 +378,7 @@ Action doctor_verb(CLI::App& command) {
   const auto installing = std::make_shared<bool>(false);
   command.add_option("plugins", *names, "Only these (default: all that are enabled)");
   command.add_flag("--install", *installing, "Run the commands that install what is missing");
-  command.footer("Exits with 1 if something is missing.");
+  command.footer("Exits with 1 if something is missing, or if the browser does not start.");
   return [names, installing](Context& context) { return doctor(context, *names, *installing); };
 }
 

@@ -3,16 +3,21 @@
 import base64
 import gzip
 import hashlib
+import itertools
 import os
 import re
 import signal
 import struct
+import sys
 import time
 import unittest
 from pathlib import Path
 from urllib.parse import quote
 
-from support import DEMO, BrowserTest, Server, descendants_of, needs_chromium, processes_of, refused_url
+from support import DEMO, SITE, BrowserTest, Server, descendants_of, needs_chromium, processes_of, refused_url
+
+sys.path.append(str(SITE.parent))
+from pages import BODIES  # noqa: E402
 
 
 def png_size(data):
@@ -219,6 +224,15 @@ class Browser(BrowserTest):
                 self.assertEqual(self.recorded.output, "file" + path.partition("?")[0])
                 self.assertEqual(self.recorded.file(self.recorded.output), body)
         self.assertEqual(len(body), 3 << 20)
+
+    def test_no_body_is_lost_whatever_the_browser_makes_of_its_type(self):
+        types = ("", "text/plain", "text/csv", "text/calendar", "application/rtf")
+        for number, (of, kind) in enumerate(itertools.product(BODIES, types)):
+            path = f"/body?of={of}&type={kind}" + ("&chunked=1" if number % 2 else "")
+            with self.subTest(path):
+                outcome = self.record(path)
+                self.assert_status(outcome, "succeeded")
+                self.assertEqual(self.responses(outcome)[path], (200, BODIES[of]))
 
     def test_what_is_no_page_is_read_as_a_file(self):
         self.assertEqual(self.view("title", "/download").output, "Download")

@@ -125,7 +125,6 @@ class Replay(Case):
         cls.home = case.place()
         cls.stack.callback(case.doCleanups)
         cls.home.environment["HOLDFAST_PLUGINS_PATH"] = str(ROOT / "deploy/plugins")
-        cls.home.environment["CHROME_SANDBOX"] = "false"
         with cls.demo_site() as cls.site:
             cls.added = cls.home.run("add", f"{cls.site}/index.html", f"{cls.site}/storm.html")
         case.assertEqual(cls.added.code, 0, str(cls.added))
@@ -382,7 +381,7 @@ class Replay(Case):
     def test_equal_bodies_of_a_crawl_are_stored_once(self):
         home = self.place()
         home.environment["HOLDFAST_PLUGINS_PATH"] = str(ROOT / "deploy/plugins")
-        home.environment.update(CHROME_SANDBOX="false", HOLDFAST_WORKER_SNAPSHOTS="1")
+        home.environment.update(HOLDFAST_WORKER_SNAPSHOTS="1")
         with self.demo_site() as site:
             added = home.run("add", f"{site}/storm.html?a", f"{site}/storm.html?b", f"{site}/tides.html")
         self.assertEqual(added.code, 0, str(added))
@@ -421,7 +420,7 @@ class Replay(Case):
 
     def test_payloads_of_other_crawls_are_not_stored_again(self):
         home = self.place()
-        home.environment.update(HOLDFAST_PLUGINS_PATH=str(ROOT / "deploy/plugins"), CHROME_SANDBOX="false")
+        home.environment.update(HOLDFAST_PLUGINS_PATH=str(ROOT / "deploy/plugins"))
 
         def rows(query):
             done = home.run("psql", "-Atc", query)
@@ -488,7 +487,7 @@ class Replay(Case):
             self.assertEqual(done.code, 0, f"{said}: {done}")
         self.assertEqual(len(other.run("list", "snapshots").records), 1)
         self.assertEqual(other.run("verify", "--all").code, 0)
-        told = other.run("verify", "--all", "--replay", env={"CHROME_SANDBOX": "false"})
+        told = other.run("verify", "--all", "--replay")
         replay = next(one for one in told.records if one["type"] == "Replay")
         self.assertEqual((told.code, replay["missing"], replay["problem"]), (0, 0, ""), str(told))
 
@@ -497,7 +496,7 @@ class Replay(Case):
         copy = self.place()
         archive = copy.path / "archive"
         shutil.copytree(home.data / "archive", archive, symlinks=True)
-        copy.environment.update(HOLDFAST_ARCHIVE_ROOT=str(archive), CHROME_SANDBOX="false")
+        copy.environment.update(HOLDFAST_ARCHIVE_ROOT=str(archive))
         adopted = copy.run("adopt")
         kept = len(list(archive.glob("kept/*/*/*/*")))
         self.assertGreater(kept, 0)
@@ -612,7 +611,7 @@ class Replay(Case):
         ]
         (home.path / "coded.warc.gz").write_bytes(members(*records))
         self.assertEqual(home.run("import", "warc", home.path / "coded.warc.gz").code, 0)
-        told = home.run("verify", "--all", "--replay", env={"CHROME_SANDBOX": "false"})
+        told = home.run("verify", "--all", "--replay")
         self.assertEqual(told.code, 0, str(told))
         replay = next(one for one in told.records if one["type"] == "Replay")
         self.assertEqual((replay["resources"], replay["missing"], replay["problem"]), (1, 0, ""), replay)
@@ -660,7 +659,7 @@ class Replay(Case):
             records.append(record("resource", url, date, picture, 50 + number, "image/png"))
         (home.path / "cached.warc.gz").write_bytes(members(*records))
         self.assertEqual(home.run("import", "warc", home.path / "cached.warc.gz").code, 0)
-        told = home.run("verify", "--all", "--replay", "--pictures", home.path, env={"CHROME_SANDBOX": "false"})
+        told = home.run("verify", "--all", "--replay", "--pictures", home.path)
         self.assertEqual(told.code, 0, str(told))
         replays = [one for one in told.records if one["type"] == "Replay"]
         for one in replays:
@@ -671,7 +670,6 @@ class Replay(Case):
     def test_what_browsers_do_not_show_replays_if_it_is_sent(self):
         home = self.place()
         home.environment["HOLDFAST_PLUGINS_PATH"] = str(ROOT / "deploy/plugins")
-        home.environment["CHROME_SANDBOX"] = "false"
         with self.demo_site() as site:
             self.assertEqual(home.run("add", f"{site}/regulations.pdf").code, 0)
         told = home.run("verify", "--all", "--replay")
@@ -708,7 +706,7 @@ class Replay(Case):
         self.assertEqual(urls, {f"{site}/{name}" for name in pages})
         verified = home.run("verify", "--all")
         self.assertEqual(verified.code, 0, str(verified))
-        told = home.run("verify", "--all", "--replay", env={"CHROME_SANDBOX": "false"})
+        told = home.run("verify", "--all", "--replay")
         replays = [one for one in told.records if one["type"] == "Replay"]
         self.assertEqual([(one["missing"], one["problem"]) for one in replays], [(0, "")] * 2, str(told))
         again = home.path / "again.wacz"

@@ -304,6 +304,25 @@ def download(request):
     request.send(document("Download", PARAGRAPH), headers=headers)
 
 
+BODIES = {
+    "table": b"name,year\r\nHollow Skerry,1871\r\n",
+    "calendar": b"BEGIN:VCALENDAR\r\nVERSION:2.0\r\nEND:VCALENDAR\r\n",
+    "pdf": b"%PDF-1.4\n1 0 obj<</Type/Catalog>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n",
+    "zip": b"PK\x05\x06" + bytes(18),
+}
+
+
+@page("/body")
+def body(request):
+    """?of= one of BODIES, with ?type= or without a type, and with its length unless ?chunked=1."""
+    sent = BODIES[request.query["of"]]
+    headers = [("Content-Type", request.query["type"])] if request.query.get("type") else []
+    chunked = "chunked" in request.query
+    headers.append(("Transfer-Encoding", "chunked") if chunked else ("Content-Length", str(len(sent))))
+    request.start(200, headers)
+    request.write(b"%x\r\n%s\r\n0\r\n\r\n" % (len(sent), sent) if chunked else sent)
+
+
 @page("/endless")
 def endless(request):
     """A byte each 100 ms, for ever; HTML or ?type=. No link in it: what a crawl finds must not depend on its patience."""

@@ -44,7 +44,6 @@ class Egress(WorkerCase):
         prefix = ["unshare", "--net", "--mount", sys.executable, "-B", SMALL_WEB, home.path, user, group]
         if docker:
             prefix += ["/usr/bin/python3", "-B", DOCKER_PROFILE]
-            home.environment["CHROME_SANDBOX"] = "false"
         home.command = lambda *words: [*map(str, prefix), *program(*words)]
         identity, home.identity = home.identity, {}  # the prefix changes the user
         home.hook("ask", "on_Snapshot__50_ask.sh", ASK)

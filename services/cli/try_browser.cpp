@@ -1,0 +1,62 @@
+#include "services/cli/try_browser.hpp"
+
+#include "lib/base/text.hpp"
+#include "lib/base/uuid.hpp"
+#include "lib/process/launcher.hpp"
+#include "services/cli/temporary_directory.hpp"
+#include "services/worker/hook_sandbox.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <cstdlib>
+
+namespace holdfast::cli {
+
+namespace {
+
+constexpr std::chrono::seconds kLongest{60};
+
+// The last line of a log, without its end.
+std::string last_line(const std::filesystem::path& log) {
+  const auto lines = base::split(base::tail_of(log, 4096), "\n");
+  return lines.empty() ? std::string() : lines.back();
+}
+
+} // namespace
+
+BrowserState try_browser(const worker::Options& options, const process::Sandbox& sandbox, const std::string& program) {
+  const TemporaryDirectory place("browser", options.work_dir), log("browser-log");
+  process::Command command;
+  command.argv = {process::executable_directory() / "holdfast-capture", "browser"};
+  command.environment = {"PATH=/usr/bin:/bin", "BROWSER_BINARY=" + program, "HOME=" + place.path().native(),
+                         "TMPDIR=" + place.path().native(), "CRAWL_DIR=" + place.path().native()};
+  if (const char* own = std::getenv("CHROME_SANDBOX"))
+    process::set_variable(command.environment, "CHROME_SANDBOX", own);
+  command.directory = place.path();
+  command.stdout_path = log.path() / "stdout";
+  command.stderr_path = log.path() / "stderr";
+  command.cookie = "HOLDFAST_COOKIE=doctor." + base::random_hex32();
+  command.sandbox = sandbox;
+  command.sandbox.writable = {place.path()};
+  worker::give_to_hooks(sandbox, place.path());
+
+  asio::io_context io;
+  const auto launcher = process::make_launcher(io.get_executor(), options.shim);
+  const std::shared_ptr<process::Child> child = launcher->start(command);
+  asio::steady_timer limit(io, kLongest);
+  limit.async_wait([child](const boost::system::error_code& error) {
+    if (!error) child->kill();
+  });
+  bool clean = false;
+  asio::co_spawn(io, child->wait(), [&](std::exception_ptr, process::Exit exit) {
+    clean = exit.clean();
+    limit.cancel();
+  });
+  io.run();
+  const auto words = last_line(clean ? command.stdout_path : command.stderr_path);
+  return {clean, clean ? words : "does not start: " + (words.empty() ? "it ends without a word" : words)};
+}
+
+} // namespace holdfast::cli

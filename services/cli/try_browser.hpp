@@ -1,0 +1,19 @@
+#pragma once
+// Starts the browser of the built-in plugins once, as its crawl hook would: in the sandbox of hooks. Blocking, about a
+// second.
+
+#include "services/worker/options.hpp"
+
+#include <string>
+
+namespace holdfast::cli {
+
+// What can be said of it here: "with its own sandbox", "without its own sandbox, in that of its hook", or why it does
+// not start. Finding out needs work_dir; nothing stays there.
+struct BrowserState {
+  bool starts{false};
+  std::string description;
+};
+BrowserState try_browser(const worker::Options& options, const process::Sandbox& sandbox, const std::string& program);
+
+} // namespace holdfast::cli
