@@ -80,9 +80,9 @@ comment on column holdfast.crawl.priority is 'Higher goes first.';
 comment on column holdfast.crawl.scope is
   'What belongs to it: {hosts, domains, prefixes: any of these; allow, deny: patterns; schemes}. See '
   'scope_refusal().';
-comment on column holdfast.crawl.host_delay is 'min_delay of hosts that it meets first.';
+comment on column holdfast.crawl.host_delay is 'min_delay of hosts that have none of their own.';
 comment on column holdfast.crawl.host_parallel is
-  'max_parallel of hosts that it meets first; NULL: no limit.';
+  'max_parallel of hosts that have none of their own; NULL: no limit.';
 comment on column holdfast.crawl.robots is
   'Pages that robots.txt forbids are refused, and Crawl-delay is kept.';
 comment on column holdfast.crawl.only_new is 'URLs that the collection has already are left out.';

@@ -2,7 +2,7 @@
 
 create table holdfast.host (
   name text primary key,
-  min_delay interval not null default '0', robots_delay interval not null default '0',
+  min_delay interval, robots_delay interval not null default '0',
   max_parallel integer,
   last_at timestamptz, backoff_until timestamptz,
   backoff_level integer not null default 0,
@@ -11,16 +11,16 @@ create table holdfast.host (
   updated_at timestamptz not null default clock_timestamp(),
   constraint host_delay check (min_delay >= '0'),
   constraint host_robots_delay check (robots_delay >= '0'),
-  constraint host_parallel check (max_parallel > 0),
+  constraint host_parallel check (max_parallel >= 0),
   constraint host_backoff_level check (backoff_level >= 0)
 );
-comment on table holdfast.host is 'Hosts with limits. A host without a row has none.';
+comment on table holdfast.host is 'Hosts that crawls with limits have met, or people have set.';
 comment on column holdfast.host.name is 'Host name, as snapshot.host.';
-comment on column holdfast.host.min_delay is 'Least time between the starts of two of its pages.';
+comment on column holdfast.host.min_delay is 'Least time between the starts of two of its pages; NULL: the host_delay of each crawl.';
 comment on column holdfast.host.robots_delay is
   'Crawl-delay of its robots.txt. Only crawls that follow robots.txt keep it.';
 comment on column holdfast.host.max_parallel is
-  'Most of its pages at once in the whole cluster; NULL: no limit.';
+  'Most of its pages at once in the whole cluster; 0: no limit; NULL: the host_parallel of each crawl.';
 comment on column holdfast.host.last_at is
   'When its last page started, or ended where one at a time is allowed. The delays count from here.';
 comment on column holdfast.host.backoff_until is 'It asked for a pause until then (429, 503, Retry-After).';

@@ -299,11 +299,12 @@ std::vector<TreeLine> process_tree(pg::Connection& connection, int limit) {
 std::vector<LimitedHost> limited_hosts(pg::Connection& connection, int limit) {
   return connection
       .call("select h.name, coalesce(extract(epoch from greatest(h.min_delay, h.robots_delay)), 0) as delay_seconds, "
-            "h.max_parallel::text, w.reason from holdfast.v_host h cross join lateral holdfast.why(h.name) w "
+            "h.max_parallel::text, h.paused, w.reason from holdfast.v_host h cross join lateral holdfast.why(h.name) w "
             "order by h.backoff_until desc nulls last, h.paused desc, h.name limit $1::integer",
             limit)
       .map([](const pg::Row& row) {
-        return LimitedHost{row["name"], row["max_parallel"].value_or(""), row["reason"], row["delay_seconds"]};
+        return LimitedHost{row["name"], row["max_parallel"].value_or(""), row["reason"], row["delay_seconds"],
+                           row["paused"]};
       });
 }
 

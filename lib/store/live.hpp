@@ -116,6 +116,7 @@ std::vector<TreeLine> process_tree(pg::Connection& connection, int limit);
 struct LimitedHost {
   std::string name, max_parallel, why;
   double delay_seconds{0};
+  bool paused{false};
 };
 std::vector<LimitedHost> limited_hosts(pg::Connection& connection, int limit);
 

@@ -56,8 +56,7 @@ RunnerBeat runner_beat(pg::Connection& connection, const std::string& runner, st
   const auto result = connection.call("select * from holdfast.runner_beat($1::uuid, $2::interval, $3::jsonb)", runner,
                                       lease, stats_json);
   const auto row = result.one();
-  return {row["leads"], row["request"].value_or(""), row["rival"].value_or(""),
-          connection.call("select holdfast.log_level_of($1::uuid)", runner).value().value_or("")};
+  return {row["leads"], row["request"].value_or(""), row["rival"].value_or(""), row["log_level"].value_or("")};
 }
 
 void runner_leave(pg::Connection& connection, const std::string& runner, int exit_code, const std::string& reason) {

@@ -39,9 +39,9 @@ begin
             where snapshot_id = any (p_snapshots) and crawl_id = any (p_crawls)
             order by crawl_id, snapshot_id
             for update) q;
-  if v_lanes then -- only a host with a delay is written when one of its snapshots ends (lane_end)
+  if v_lanes then -- only a host where a delay is kept is written when one of its snapshots ends (lane_end)
     perform from holdfast.host h
-      where greatest(h.min_delay, h.robots_delay) > '0'
+      where (h.last_at is not null or greatest(h.min_delay, h.robots_delay) > '0')
         and h.name in (select q.lane from holdfast.snapshot_queue q where q.snapshot_id = any (p_snapshots))
       order by h.name
       for no key update;

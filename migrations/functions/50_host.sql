@@ -1,4 +1,5 @@
--- Hosts and their limits. A host with a row in holdfast.host has limits: its snapshots are claimed through
+-- Hosts and their limits: those that people have set, else those of each crawl (host_limits). The snapshots
+-- of a host with a row in holdfast.host are claimed through
 -- lanes (a row of crawl_lane for each crawl and host), so that a host that has to wait costs one lane and not
 -- a scan over its rows. Changes take effect with the next claim of any worker.
 
@@ -69,6 +70,7 @@ create or replace function holdfast.claim_lanes(
 declare
   v_lane record;
   v_host holdfast.host;
+  v_crawl holdfast.crawl;
   v_ids uuid[] := '{}';
 begin
   for v_lane in
@@ -85,66 +87,81 @@ begin
   loop
     exit when cardinality(v_ids) >= p_room;
     select * into v_host from holdfast.host h where h.name = v_lane.host for update skip locked;
-    -- Without a row the host has no limits: its row was deleted after its lane was made.
+    -- Without a row only the limits of the crawl hold: the row was deleted after the lane was made.
     continue when not found and exists (select from holdfast.host h where h.name = v_lane.host);
     v_host.name := v_lane.host;
-    v_ids := v_ids || holdfast.claim_lane(p_worker, p_crawl, v_host, p_room - cardinality(v_ids), p_newest,
+    if v_crawl.id is null then
+      select * into v_crawl from holdfast.crawl c where c.id = p_crawl;
+    end if;
+    v_ids := v_ids || holdfast.claim_lane(p_worker, v_crawl, v_host, p_room - cardinality(v_ids), p_newest,
                                           p_top_n, p_only);
   end loop;
   return v_ids;
 end $$;
 
+create or replace function holdfast.host_limits(
+    p_host holdfast.host, p_crawl holdfast.crawl, out delay interval, out cap integer)
+  language plpgsql immutable as $$
+-- What a crawl keeps at a host. Limits that people have set for the host count before the crawl's own. A
+-- Crawl-delay counts only in crawls that follow robots.txt.
+declare
+  v_robots constant boolean := p_crawl.robots and p_host.robots_delay > '0';
+begin
+  delay := greatest(coalesce(p_host.min_delay, p_crawl.host_delay),
+                    case when v_robots then p_host.robots_delay end);
+  -- Where one page at a time is allowed, the delay counts from the end of one to the start of the next: with
+  -- a Crawl-delay, and with a delay without a cap.
+  cap := case when v_robots then 1
+              else coalesce(nullif(coalesce(p_host.max_parallel, p_crawl.host_parallel), 0),
+                            case when delay > '0' then 1 end) end;
+end $$;
+
 create or replace function holdfast.claim_lane(
-    p_worker uuid, p_crawl uuid, p_host holdfast.host, p_room integer, p_newest boolean, p_top_n integer,
-    p_only uuid[])
+    p_worker uuid, p_crawl holdfast.crawl, p_host holdfast.host, p_room integer, p_newest boolean,
+    p_top_n integer, p_only uuid[])
   returns uuid[] language plpgsql as $$
 -- Takes what the host allows now from one lane; both rows are locked. Then sets when the lane is due again.
 declare
   v_now constant timestamptz := clock_timestamp();
-  -- A Crawl-delay counts only in crawls that follow robots.txt.
-  v_robots constant boolean := p_host.robots_delay > '0'
-    and exists (select from holdfast.crawl c where c.id = p_crawl and c.robots);
-  v_delay constant interval := greatest(p_host.min_delay, case when v_robots then p_host.robots_delay end);
-  -- Where one page at a time is allowed, the delay counts from the end of one to the start of the next: with
-  -- a Crawl-delay, and with a delay without a cap.
-  v_cap constant integer := case when v_robots then 1
-                                 else coalesce(p_host.max_parallel, case when v_delay > '0' then 1 end) end;
+  v_limits constant record := holdfast.host_limits(p_host, p_crawl);
   v_free integer;
   v_room integer;
   v_full boolean;
   v_due record;
   v_ids uuid[] := '{}';
   v_next timestamptz := case when p_host.paused then 'infinity'
-                             else greatest(p_host.last_at + v_delay, p_host.backoff_until) end;
+                             else greatest(p_host.last_at + v_limits.delay, p_host.backoff_until) end;
 begin
   if v_next > v_now then
-    update holdfast.crawl_lane set next_at = v_next where crawl_id = p_crawl and host = p_host.name;
+    update holdfast.crawl_lane set next_at = v_next where crawl_id = p_crawl.id and host = p_host.name;
     return v_ids;
   end if;
-  if v_cap is not null then
-    select v_cap - count(*)
+  if v_limits.cap is not null then
+    select v_limits.cap - count(*)
       into v_free
       from (select from holdfast.snapshot_queue q
               where q.lane = p_host.name and q.owner_id is not null and q.lane <> ''
-              limit v_cap) held;
+              limit v_limits.cap) held;
   end if;
-  if v_free > 0 or v_cap is null then
-    v_room := least(p_room, v_free, case when v_delay > '0' then 1 end);
+  if v_free > 0 or v_limits.cap is null then
+    v_room := least(p_room, v_free, case when v_limits.delay > '0' then 1 end);
     if p_only is not null or p_newest or p_top_n > v_room then
-      v_due := holdfast.claim_pick(p_crawl, p_host.name, v_room, p_newest, p_top_n, p_only);
+      v_due := holdfast.claim_pick(p_crawl.id, p_host.name, v_room, p_newest, p_top_n, p_only);
     else
-      v_due := holdfast.claim_due(p_crawl, p_host.name, '-infinity', v_room);
+      v_due := holdfast.claim_due(p_crawl.id, p_host.name, '-infinity', v_room);
     end if;
-    v_ids := holdfast.claim_take(p_worker, p_crawl, v_due.ids);
+    v_ids := holdfast.claim_take(p_worker, p_crawl.id, v_due.ids);
   end if;
-  if v_ids <> '{}' and greatest(p_host.min_delay, p_host.robots_delay) > '0' then
+  -- Once a crawl has kept a delay at the host, pages of all crawls count for it.
+  if v_ids <> '{}'
+     and (p_host.last_at is not null or v_limits.delay > '0' or p_host.robots_delay > '0') then
     p_host.last_at := clock_timestamp();
     update holdfast.host set last_at = p_host.last_at where name = p_host.name;
   end if;
   select min(q.retry_at)
     into v_next
     from holdfast.snapshot_queue q
-    where q.crawl_id = p_crawl and q.lane = p_host.name and q.owner_id is null;
+    where q.crawl_id = p_crawl.id and q.lane = p_host.name and q.owner_id is null;
   -- A full host is looked at again when one of its snapshots ends, and after a second at the latest. A lane
   -- that was served goes behind those that were not. An empty lane is opened by the transaction that puts
   -- work into it; should that ever fail, work that is held now and comes back waits a minute, not for ever.
@@ -157,13 +174,13 @@ begin
                              where q.lane = p_host.name
                                and q.owner_id is not null
                                and q.lane <> ''
-                               and q.crawl_id = p_crawl)
+                               and q.crawl_id = p_crawl.id)
             then v_now + interval '1 minute'
           when v_next is null or v_next = holdfast.retry_at_max() then 'infinity'
           when v_full then greatest(v_next, v_now + interval '1 second')
-          else greatest(v_next, p_host.last_at + v_delay, v_now)
+          else greatest(v_next, p_host.last_at + v_limits.delay, v_now)
         end
-    where crawl_id = p_crawl and host = p_host.name;
+    where crawl_id = p_crawl.id and host = p_host.name;
   return v_ids;
 end $$;
 
@@ -204,9 +221,11 @@ begin
     set last_at = clock_timestamp()
     where name in (select h.name
                      from holdfast.host h
+                     join holdfast.crawl c on c.id = p_crawl
+                     cross join lateral holdfast.host_limits(h, c) l
                      where h.name = p_host
-                       and (h.robots_delay > '0' or h.min_delay > '0' and coalesce(h.max_parallel, 1) = 1)
-                     for no key update skip locked);
+                       and (h.robots_delay > '0' or l.delay > '0' and l.cap = 1)
+                     for no key update of h skip locked);
   -- Read without a lock: if a claim is just setting wants_room, it has counted this snapshot as ended, or it
   -- looks again in a second.
   if exists (select from holdfast.crawl_lane where crawl_id = p_crawl and host = p_host and wants_room) then
@@ -242,11 +261,11 @@ end $$;
 
 create or replace function holdfast.hosts_enter(p_crawls uuid[], p_hosts text[])
   returns void language plpgsql as $$
--- Hosts of found URLs get the limits that their crawls have for hosts without any; p_crawls names the crawl
--- of each. In one order, and before anything of crawl_queue is locked.
+-- Hosts of found URLs whose crawls have limits get their row; p_crawls names the crawl of each. The limits
+-- stay the crawl's. In one order, and before anything of crawl_queue is locked.
 begin
-  insert into holdfast.host (name, min_delay, max_parallel, updated_by)
-    select distinct on (u.host) u.host, c.host_delay, c.host_parallel, 'default of crawl ' || c.id
+  insert into holdfast.host (name, updated_by)
+    select distinct on (u.host) u.host, 'crawl ' || c.id
       from unnest(p_crawls, p_hosts) u(crawl, host)
       join holdfast.crawl c
         on c.id = u.crawl and c.stopping_at is null and (c.host_delay > '0' or c.host_parallel is not null)
@@ -336,13 +355,13 @@ begin
   perform holdfast.host_enter(p_host, p_by);
   update holdfast.host
     set min_delay = coalesce(p_delay, min_delay),
-        max_parallel = case when p_parallel is null then max_parallel else nullif(p_parallel, 0) end,
+        max_parallel = coalesce(p_parallel, max_parallel),
         updated_by = p_by, updated_at = clock_timestamp()
     where name = p_host;
   perform holdfast.host_wake(p_host);
   perform holdfast.control_done('set', 'host', p_host, null, p_by,
     (select concat_ws(', ', 'delay ' || min_delay,
-                      coalesce('at most ' || max_parallel || ' at once', 'no cap'))
+                      case max_parallel when 0 then 'no cap' else 'at most ' || max_parallel || ' at once' end)
        from holdfast.host
        where name = p_host), 0);
 end $$;

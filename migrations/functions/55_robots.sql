@@ -29,8 +29,10 @@ begin
     return query
       select v_row.state, v_row.rules, v_row.error, false,
              exists (select from holdfast.snapshot_queue q
-                       join holdfast.host h on h.name = q.host and greatest(h.min_delay, h.robots_delay) > '0'
-                       where q.snapshot_id = p_snapshot
+                       join holdfast.crawl c on c.id = q.crawl_id
+                       join holdfast.host h on h.name = q.host
+                       where greatest(coalesce(h.min_delay, c.host_delay), h.robots_delay) > '0'
+                         and q.snapshot_id = p_snapshot
                          and q.crawl_id = p_crawl
                          and (q.lane = '' or q.claimed_at < v_row.fetched_at));
   else
@@ -45,7 +47,7 @@ create or replace function holdfast.robots_put(
     p_keep interval)
   returns boolean language plpgsql as $$
 -- p_error: it could not be fetched. p_delay: the site's Crawl-delay, capped by the caller. Returns whether
--- the host has a delay, so that this request was the one for now.
+-- the host has a delay (of its own, or of a crawl whose page the worker has), so that this request was the one for now.
 begin
   perform from holdfast.robots
     where origin = p_origin and fetcher_id = p_worker
@@ -59,7 +61,11 @@ begin
         status = p_status, rules = p_rules, error = p_error, fetcher_id = null, fetch_until = null,
         fetched_at = clock_timestamp(), expires_at = clock_timestamp() + p_keep
     where origin = p_origin and fetcher_id = p_worker;
-  return exists (select from holdfast.host where name = p_host and greatest(min_delay, robots_delay) > '0');
+  return exists (select from holdfast.host h
+                   left join (holdfast.snapshot_queue q join holdfast.crawl c on c.id = q.crawl_id)
+                     on q.owner_id = p_worker and q.host = h.name
+                   where h.name = p_host
+                     and greatest(coalesce(h.min_delay, c.host_delay), h.robots_delay) > '0');
 end $$;
 comment on function holdfast.robots_put(uuid, text, text, integer, text, text, interval, interval)
   is 'Stores robots.txt of a site, as just fetched.';

@@ -128,9 +128,9 @@ end $$;
 comment on function holdfast.runner_enter(uuid, interval) is 'One attempt to become the leading runner.';
 
 create or replace function holdfast.runner_beat(p_id uuid, p_lease interval, p_stats jsonb)
-  returns table (leads boolean, epoch bigint, request text, rival text) language plpgsql as $$
+  returns table (leads boolean, epoch bigint, request text, rival text, log_level text) language plpgsql as $$
 -- A lead whose lease has lapsed is over, even if no other runner has taken it yet. rival: the label of the
--- runner that wants to lead.
+-- runner that wants to lead. log_level: see log_level_of.
 #variable_conflict use_column
 declare
   v_now constant timestamptz := clock_timestamp();
@@ -151,7 +151,8 @@ begin
              (select p.label
                 from holdfast.process p
                 where p.process_type = 'runner' and p.status = 'running' and p.id <> p_id and not p.standby
-                order by p.started_at desc, p.id desc limit 1) end;
+                order by p.started_at desc, p.id desc limit 1) end,
+           holdfast.log_level_of(p_id);
 end $$;
 comment on function holdfast.runner_beat(uuid, interval, jsonb) is 'Renews a runner''s lease.';
 

@@ -24,13 +24,14 @@ comment on function holdfast.page_due_latest(uuid, uuid, text) is
 create or replace function holdfast.lane_due_latest(p_crawl uuid, p_host text)
   returns timestamptz language sql stable as $$
   -- The furthest that a lane can be ahead: a minute, or until its host or the first of its pages is due.
-  select greatest(clock_timestamp() + interval '1 minute', h.last_at + greatest(h.min_delay, h.robots_delay),
-                  h.backoff_until,
+  select greatest(clock_timestamp() + interval '1 minute',
+                  h.last_at + greatest(coalesce(h.min_delay, c.host_delay), h.robots_delay), h.backoff_until,
                   (select min(q.retry_at)
                      from holdfast.snapshot_queue q
                      where q.crawl_id = p_crawl and q.lane = p_host and q.owner_id is null))
     from (values (1)) one
     left join holdfast.host h on h.name = p_host
+    left join holdfast.crawl c on c.id = p_crawl
 $$;
 
 create or replace function holdfast.clock_mend_leases(p_now timestamptz)

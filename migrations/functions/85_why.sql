@@ -98,27 +98,24 @@ begin
   if v_all then reason := 'no running worker has the plugins that its crawl names: ' || lacking; end if;
 end $$;
 
-create or replace function holdfast.why_host_waits(p_host text, p_robots boolean,
+create or replace function holdfast.why_host_waits(p_host text, p_crawl holdfast.crawl,
     out reason text, out facts jsonb)
   language plpgsql stable as $$
--- What keeps snapshots of a host from being claimed now. p_robots: of a crawl that follows robots.txt.
+-- What keeps snapshots of a crawl and host from being claimed now.
 declare
   v_host holdfast.host;
-  v_cap bigint; -- as in claim_lane
-  v_delay interval;
+  v_limits record;
   v_next timestamptz;
   v_held bigint;
 begin
   select * into v_host from holdfast.host h where h.name = p_host;
-  v_delay := greatest(v_host.min_delay, case when p_robots then v_host.robots_delay end);
-  v_next := v_host.last_at + v_delay;
-  v_cap := case when p_robots and v_host.robots_delay > '0' then 1
-                else coalesce(v_host.max_parallel, case when v_delay > '0' then 1 end) end;
+  v_limits := holdfast.host_limits(v_host, p_crawl);
+  v_next := v_host.last_at + v_limits.delay;
   select count(*) into v_held
     from (select
             from holdfast.snapshot_queue q
             where q.lane = p_host and q.lane <> '' and q.owner_id is not null
-            limit v_cap) x;
+            limit v_limits.cap) x;
   reason := 'its host ' || p_host || case
     when v_host.paused then
       ' is paused' || holdfast.command_text(v_host.reason)
@@ -126,11 +123,12 @@ begin
       ' is in back-off until ' || holdfast.people_time(v_host.backoff_until)
       || coalesce(': ' || v_host.reason, '')
     when v_next > clock_timestamp() then
-      ' is limited to one page every ' || holdfast.people_duration(v_delay)
-      || case when v_delay > v_host.min_delay then ' by crawls that follow its robots.txt' else '' end
+      ' is limited to one page every ' || holdfast.people_duration(v_limits.delay)
+      || case when v_limits.delay > coalesce(v_host.min_delay, p_crawl.host_delay, '0')
+              then ' by crawls that follow its robots.txt' else '' end
       || ', the next at ' || holdfast.people_time(v_next)
-      || holdfast.why_clock(v_next, clock_timestamp() + v_delay + interval '1 minute')
-    when v_held >= v_cap then
+      || holdfast.why_clock(v_next, clock_timestamp() + v_limits.delay + interval '1 minute')
+    when v_held >= v_limits.cap then
       ' has reached its limit of ' || holdfast.people_count(v_held, 'snapshot') || ' at once' end;
   facts := jsonb_strip_nulls(jsonb_build_object('host', to_jsonb(v_host), 'host_held', v_held));
 end $$;
@@ -336,7 +334,7 @@ begin
       || holdfast.why_clock(v_queue.retry_at, holdfast.page_due_latest(
            v_queue.snapshot_id, v_queue.crawl_id, v_queue.host)) || '.';
   else
-    v_more := holdfast.why_host_waits(v_queue.host, v_crawl.robots);
+    v_more := holdfast.why_host_waits(v_queue.host, v_crawl);
     reason := ', but ' || v_more.reason;
     if reason is null then
       v_more := holdfast.why_not_claimed();
@@ -577,7 +575,9 @@ begin
            coalesce('It' || substr(w.reason, length('its host ' || h.name) + 1) || '.',
                     'Nothing holds it back now.'), to_jsonb(h)
       from holdfast.host h
-      cross join lateral holdfast.why_host_waits(h.name, true) w
+      -- Without a crawl: what holds for all that follow its robots.txt.
+      cross join lateral holdfast.why_host_waits(
+        h.name, jsonb_populate_record(null::holdfast.crawl, jsonb_build_object('robots', true))) w
       where h.name = lower(p_text)
     union all
     select 'webhook', null, w.reason, w.facts from holdfast.why_webhook(p_text) w

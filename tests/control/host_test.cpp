@@ -210,7 +210,7 @@ TEST_CASE("a site that asks for time gets it, twice as long each time it has to 
   CHECK(claimed(stage, worker) == 4);
 }
 
-TEST_CASE("a crawl's own politeness is given to all hosts that have no rule yet") {
+TEST_CASE("the limits of a crawl hold at all hosts that have none of their own, and for no other crawl") {
   Stage stage;
   store::host_set(stage.connection, "site.test", {std::nullopt, 5}, "ann");
   store::NewCrawl polite;
@@ -218,8 +218,36 @@ TEST_CASE("a crawl's own politeness is given to all hosts that have no rule yet"
   stage.start(
       {stage.seed("1"), {"https://other.test/", "", {}}, {"http://127.0.0.1/", "", {}}, {"http://nas.local/", "", {}}},
       polite);
-  CHECK(stage.value("select string_agg(name || ' ' || max_parallel, ', ' order by name) from holdfast.v_host") ==
-        "127.0.0.1 2, nas.local 2, other.test 2, site.test 5");
+  CHECK(stage.value("select string_agg(concat_ws(' ', name, min_delay, max_parallel), ', ' order by name) from "
+                    "holdfast.v_host") == "127.0.0.1, nas.local, other.test, site.test 5");
+}
+
+TEST_CASE("a crawl keeps its own delay at a host that other crawls have met before") {
+  Stage stage;
+  store::NewCrawl quick, slow;
+  quick.host_parallel = slow.host_parallel = 20;
+  slow.host_delay = 1h;
+  const auto first = stage.start(stage.seeds(1, 2), quick);
+  const auto worker = stage.worker();
+  CHECK(claimed(stage, worker) == 2);
+  const auto late = stage.start(stage.seeds(3, 5), slow);
+  CHECK(claimed(stage, worker) == 1);
+  pass(stage, "59 minutes");
+  CHECK(claimed(stage, worker) == 0);
+  pass(stage, "1 minute");
+  CHECK(claimed(stage, worker) == 1);
+  // Pages of other crawls count; these crawls do not wait.
+  pass(stage, "1 hour");
+  stage.start(stage.seeds(6, 6), quick);
+  stage.run("update holdfast.crawl_lane set next_at = 'infinity' where crawl_id = $1::uuid", pg::Params::of(late));
+  CHECK(claimed(stage, worker) == 1);
+  stage.run("update holdfast.crawl_lane set next_at = now() where crawl_id = $1::uuid", pg::Params::of(late));
+  CHECK(claimed(stage, worker) == 0);
+  CHECK(stage.value("select count(*) from holdfast.v_queue where state like "
+                    "'waits: its host is limited to one page every 01:00:00'") == "1");
+  // What people set counts before the crawl's own.
+  store::host_set(stage.connection, "site.test", {0s, 0}, "ann");
+  CHECK(claimed(stage, worker) == 1);
 }
 
 TEST_CASE("a page that is released for later, or whose worker lapsed, comes back through its lane") {

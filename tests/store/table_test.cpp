@@ -266,7 +266,7 @@ std::vector<BadRow> bad_rows() {
       // Hosts, binaries.
       {"host_delay", "insert into holdfast.host (name, min_delay) values ('h', '-1 second')"},
       {"host_robots_delay", "insert into holdfast.host (name, robots_delay) values ('h', '-1 second')"},
-      {"host_parallel", "insert into holdfast.host (name, max_parallel) values ('h', 0)"},
+      {"host_parallel", "insert into holdfast.host (name, max_parallel) values ('h', -1)"},
       {"host_backoff_level", "insert into holdfast.host (name, backoff_level) values ('h', -1)"},
       {"robots_state",
        "insert into holdfast.robots (origin, state, fetched_at, expires_at) values ('o', 'x', now(), now())"},

@@ -1,12 +1,10 @@
 // The pages that are one table: hosts, failures, events.
 #include "lib/store/live.hpp"
-#include "lib/store/view.hpp"
 #include "services/serve/embedded.hpp"
 #include "services/serve/pages.hpp"
 #include "services/serve/parts.hpp"
 
 #include <cmath>
-#include <set>
 
 namespace holdfast::serve {
 
@@ -29,31 +27,18 @@ std::string typed(double seconds) {
   return all <= 0 ? "" : all % 1000 == 0 ? std::to_string(all / 1000) + "s" : std::to_string(all) + "ms";
 }
 
-std::set<std::string> paused_hosts(pg::Connection& connection) {
-  store::ListQuery query;
-  query.view = "hosts";
-  query.limit = kHosts;
-  std::set<std::string> paused;
-  const auto rows = store::list(connection, query);
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    if (rows[i].boolean("paused")) paused.insert(rows[i].text("name"));
-  return paused;
-}
-
 } // namespace
 
 std::optional<Page> hosts_page(const PageRequest& request) {
   std::vector<Table::Column> columns{{"Host", "long"}, {"Min delay", "nw"}, {"Max parallel", "n"}, {"Now", "long"}};
   if (request.may_change) columns.push_back({"Change", ""});
   Table table(columns, "Hosts with limits");
-  const auto paused = paused_hosts(request.connection);
   for (const auto& host : store::limited_hosts(request.connection, kHosts)) {
     const auto delay = host.delay_seconds > 0 ? duration(host.delay_seconds) : "";
     std::vector<html::Value> cells{host.name, delay, host.max_parallel, sentence(host.why)};
     if (request.may_change) {
-      const bool stopped = paused.contains(host.name);
       Html acts = host_form(host.name, typed(host.delay_seconds), host.max_parallel);
-      acts += buttons({{stopped ? "resumeHost" : "pauseHost", stopped ? "Resume" : "Pause", host.name},
+      acts += buttons({{host.paused ? "resumeHost" : "pauseHost", host.paused ? "Resume" : "Pause", host.name},
                        {"forgetHost", "Take limits off", host.name}},
                       "/hosts");
       cells.emplace_back(std::move(acts));
