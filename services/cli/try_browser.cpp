@@ -27,7 +27,7 @@ std::string last_line(const std::filesystem::path& log) {
 } // namespace
 
 BrowserState try_browser(const worker::Options& options, const process::Sandbox& sandbox, const std::string& program) {
-  const TemporaryDirectory place("browser", options.work_dir), log("browser-log");
+  const TemporaryDirectory place("browser"), log("browser-log");
   process::Command command;
   command.argv = {process::executable_directory() / "holdfast-capture", "browser"};
   command.environment = {"PATH=/usr/bin:/bin", "BROWSER_BINARY=" + program, "HOME=" + place.path().native(),
@@ -40,6 +40,7 @@ BrowserState try_browser(const worker::Options& options, const process::Sandbox&
   command.cookie = "HOLDFAST_COOKIE=doctor." + base::random_hex32();
   command.sandbox = sandbox;
   command.sandbox.writable = {place.path()};
+  command.sandbox.temporary = place.path();
   worker::give_to_hooks(sandbox, place.path());
 
   asio::io_context io;

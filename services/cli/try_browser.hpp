@@ -9,7 +9,7 @@
 namespace holdfast::cli {
 
 // What can be said of it here: "with its own sandbox", "without its own sandbox, in that of its hook", or why it does
-// not start. Finding out needs work_dir; nothing stays there.
+// not start.
 struct BrowserState {
   bool starts{false};
   std::string description;
