@@ -194,9 +194,4 @@ std::string sha256_file(const std::filesystem::path& file) {
   return hash_rest(fd.get(), file.native(), bytes);
 }
 
-void write_file_atomically(const std::filesystem::path& file, std::string_view text) {
-  const auto parent = file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
-  write_file_at(open_directory(parent).get(), file.filename().native(), text, file.native(), true);
-}
-
 } // namespace holdfast::archive

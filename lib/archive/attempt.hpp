@@ -161,7 +161,5 @@ void remove_partials(const Root& root, const std::filesystem::path& snapshot_dir
 
 // Hash of one file; throws Error(input_output).
 std::string sha256_file(const std::filesystem::path& file);
-// Writes through a temporary name, fsync, rename.
-void write_file_atomically(const std::filesystem::path& file, std::string_view text);
 
 } // namespace holdfast::archive

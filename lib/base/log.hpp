@@ -1,7 +1,7 @@
 #pragma once
 // Logging for every module: spdlog's default logger, text on a terminal, one JSON object a line otherwise. Logs go to
 // standard error; standard output belongs to results. Configure once in main, then use spdlog::info and friends from
-// any thread. No secret is ever logged: URLs of databases go through redact_dsn().
+// any thread.
 
 #include <cstdint>
 #include <functional>
@@ -51,8 +51,5 @@ private:
   LogSubject subject_;
   const LogAbout* outer_;
 };
-
-// "postgresql://u:secret@h/db?password=x" -> the same with every password replaced by "***".
-std::string redact_dsn(std::string_view dsn);
 
 } // namespace holdfast::base

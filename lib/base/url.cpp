@@ -182,40 +182,6 @@ std::optional<Url> try_parse_url(std::string_view text) noexcept {
   }
 }
 
-std::optional<Url> resolve_url(const Url& base, std::string_view reference) noexcept {
-  try {
-    // Pages break long attributes over lines; browsers drop these characters.
-    std::string target(trimmed(reference));
-    std::erase_if(target, [](char c) { return c == '\t' || c == '\n' || c == '\r'; });
-    std::string problem;
-    if (!scheme_of(target).empty()) return canonical_url(target, problem);
-
-    target.resize(std::min(target.find('#'), target.size()));
-    const auto question = std::min(target.find('?'), target.size());
-    std::replace(target.begin(), target.begin() + static_cast<std::ptrdiff_t>(question), '\\', '/');
-
-    const std::string_view base_text = base.text;
-    const auto authority = base_text.find("//");
-    if (authority == base_text.npos) return std::nullopt;
-    const auto path = std::min(base_text.find('/', authority + 2), base_text.size());
-    const auto query = std::min(base_text.find('?'), base_text.size());
-    if (query < path) return std::nullopt; // not a canonical base
-    std::size_t kept = base_text.size();
-    if (target.starts_with("//")) {
-      kept = authority;
-    } else if (target.starts_with('/')) {
-      kept = path;
-    } else if (target.starts_with('?')) {
-      kept = query;
-    } else if (!target.empty()) {
-      kept = base_text.substr(0, query).rfind('/') + 1;
-    }
-    return canonical_url(std::string(base_text.substr(0, kept)) + target, problem);
-  } catch (...) {
-    return std::nullopt;
-  }
-}
-
 std::string host_directory(const Url& url) {
   std::string name = lower_case(url.host);
   for (char& c : name) {

@@ -30,9 +30,6 @@ Url parse_url(std::string_view text);
 // As parse_url, but nullopt instead of an error; for hostile input such as hook output.
 std::optional<Url> try_parse_url(std::string_view text) noexcept;
 
-// Resolves a reference found on a page ("../a?b#c") against its base. nullopt if the result is not an http(s) URL.
-std::optional<Url> resolve_url(const Url& base, std::string_view reference) noexcept;
-
 // True if the host itself names a place that is not public: an address literal (every spelling that inet_aton accepts,
 // IPv4 inside IPv6 too) in a private, loopback, link-local, multicast, documentation or unspecified range, or a name
 // that never leaves the machine or the site ("localhost", "*.localhost", "*.localdomain", "*.local", "*.internal",

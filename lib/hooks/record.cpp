@@ -287,7 +287,6 @@ std::vector<Record> RecordReader::feed(std::string_view bytes) {
       partial_ += piece;
     }
     if (newline == std::string_view::npos) break;
-    ++lines_;
     if (overlong_) {
       ++dropped_;
       overlong_ = false;

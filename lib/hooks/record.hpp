@@ -82,7 +82,6 @@ public:
   std::vector<Record> finish();
 
   bool saw_output() const noexcept { return bytes_ > 0; } // anything at all
-  bool saw_line() const noexcept { return lines_ > 0; }   // a first complete line: readiness of a background hook
   std::size_t ignored_lines() const noexcept { return ignored_; } // prose, wrong JSON, unknown types
   std::size_t dropped_lines() const noexcept { return dropped_; } // over a limit
 
@@ -92,7 +91,7 @@ private:
   std::string partial_;
   bool overlong_{false};
   std::uint64_t bytes_{0};
-  std::size_t lines_{0}, ignored_{0}, dropped_{0}, records_{0};
+  std::size_t ignored_{0}, dropped_{0}, records_{0};
 };
 
 // Discovered URLs by first appearance, one for each URL as printed: of two records the longer title wins, missing

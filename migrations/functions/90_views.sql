@@ -84,7 +84,8 @@ create or replace view holdfast.v_queue as
     cross join holdfast.collection a
     left join holdfast.host h on h.name = q.host
     left join lateral (
-      select greatest(coalesce(h.min_delay, c.host_delay), case when c.robots then h.robots_delay end) as delay) d on true
+      select greatest(coalesce(h.min_delay, c.host_delay),
+                      case when c.robots then h.robots_delay end) as delay) d on true
     left join holdfast.process p on p.id = q.owner_id
     where q.status <> ''; -- always true: see snapshot_queue_by_time
 comment on view holdfast.v_queue is 'Everything that is not sealed. Always use a limit on a large queue.';

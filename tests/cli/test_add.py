@@ -270,6 +270,17 @@ class Adding(Case):
         [again] = self.records("list", "snapshots", "--crawl", other["id"])
         self.assertEqual((again["tags"], again["outcome"]), (["birds"], "succeeded"))
 
+    def test_a_delay_holds_at_a_host_that_was_archived_before(self):
+        defaults = {"HOLDFAST_POLITENESS_PARALLEL": "4"}  # of the product
+        self.add("https://known.test/0", env=defaults)
+        self.work()
+        crawl = self.add("--delay", "1s", *[f"https://known.test/{n}" for n in (1, 2, 3)], env=defaults)["id"]
+        self.work()
+        started = sorted(datetime.fromisoformat(s["started_at"]) for s in self.records("list", "--crawl", crawl))
+        self.assertEqual(len(started), 3)
+        for one, other in zip(started, started[1:]):
+            self.assertGreater(other - one, timedelta(seconds=0.9))
+
     def test_run_works_on_one_crawl_or_snapshot_alone(self):
         left = self.add("https://site.test/left")["id"]
         mine = self.add("https://site.test/mine1", "https://site.test/mine2", "https://site.test/mine3")["id"]

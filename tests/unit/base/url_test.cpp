@@ -284,59 +284,6 @@ TEST_SUITE("url") {
     CHECK_FALSE(try_parse_url("http://" + longest + "a/"));
   }
 
-  TEST_CASE("references resolve against the page they stand on") {
-    const Url base = parse_url("https://example.com:8443/a/b/c?d=e");
-    const std::pair<const char*, std::string_view> cases[] = {
-        {"", "https://example.com:8443/a/b/c?d=e"},
-        {"#f", "https://example.com:8443/a/b/c?d=e"},
-        {"?x", "https://example.com:8443/a/b/c?x"},
-        {"?", "https://example.com:8443/a/b/c?"},
-        {"g", "https://example.com:8443/a/b/g"},
-        {"./g/", "https://example.com:8443/a/b/g/"},
-        {".", "https://example.com:8443/a/b/"},
-        {"..", "https://example.com:8443/a/"},
-        {"../g?y#z", "https://example.com:8443/a/g?y"},
-        {"../../../../g", "https://example.com:8443/g"},
-        {"/g", "https://example.com:8443/g"},
-        {"//other.example/g", "https://other.example/g"},
-        {"\\\\other.example\\g", "https://other.example/g"},
-        {"/\\other.example", "https://other.example/"},
-        {"http://other.example", "http://other.example/"},
-        {"HTTP://other.example#x", "http://other.example/"},
-        {"  g\n h  ", "https://example.com:8443/a/b/g%20h"},
-        {"ht\ntp://other.example/", "http://other.example/"},
-        {"g;x=1/y", "https://example.com:8443/a/b/g;x=1/y"},
-        {"ä?ö", "https://example.com:8443/a/b/%C3%A4?%C3%B6"},
-        {"a?b:c/../d", "https://example.com:8443/a/b/a?b:c/../d"},
-        {"./a:b", "https://example.com:8443/a/b/a:b"},
-        {"a?x#y?z", "https://example.com:8443/a/b/a?x"},
-    };
-    for (const auto& [reference, expected] : cases) {
-      CAPTURE(reference);
-      const auto url = resolve_url(base, reference);
-      REQUIRE(url);
-      CHECK(url->text == expected);
-    }
-  }
-
-  TEST_CASE("references that lead to no web page resolve to nothing") {
-    const Url base = parse_url("https://example.com/a?q=/x/y");
-    for (const char* reference :
-         {"mailto:a@b.example", "javascript:void(0)", "data:,x", "ftp://x/", "tel:1", "a:b", "http:", "http:g", "//",
-          "//u@x/", "///", "http://[", "\x01", "//a b/", "j\navascript:x"}) {
-      CAPTURE(reference);
-      CHECK_FALSE(resolve_url(base, reference));
-    }
-    CHECK(resolve_url(base, "b")->text == "https://example.com/b"); // slashes of the query are not of the path
-  }
-
-  TEST_CASE("a base that is no canonical url resolves nothing that is relative") {
-    CHECK_FALSE(resolve_url(Url{}, "a"));
-    Url odd;
-    odd.text = "http://x?y/z";
-    CHECK_FALSE(resolve_url(odd, "a"));
-  }
-
   TEST_CASE("hosts become safe names of directories") {
     const std::pair<const char*, std::string_view> cases[] = {
         {"http://example.com/", "example.com"},
