@@ -314,8 +314,8 @@ BODIES = {
 
 @page("/body")
 def body(request):
-    """?of= one of BODIES, with ?type= or without a type, and with its length unless ?chunked=1."""
-    sent = BODIES[request.query["of"]]
+    """?of= one of BODIES, as ?type= or without a type; with its length unless ?chunked=1."""
+    sent = BODIES[request.query.get("of", "table")]
     headers = [("Content-Type", request.query["type"])] if request.query.get("type") else []
     chunked = "chunked" in request.query
     headers.append(("Transfer-Encoding", "chunked") if chunked else ("Content-Length", str(len(sent))))
