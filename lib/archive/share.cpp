@@ -93,6 +93,37 @@ void tell_once(const fs::path& body) {
     spdlog::warn("equal files stay copies: cannot link {}: {}", body.native(), base::errno_text(error));
 }
 
+// Lets `file` share the body of that path with others. False: this file system has no links.
+bool share_file(const fs::path& file, const fs::path& body, Shared& shared) {
+  struct stat status {
+  }, body_status{};
+  const Fd fd = open_plain(file, status);
+  if (!fd || static_cast<std::uint64_t>(status.st_size) < kLeastShared) return true;
+  const Fd body_fd = open_plain(body, body_status);
+  if (body_fd && body_status.st_dev == status.st_dev && body_status.st_ino == status.st_ino) return true;
+  if (body_fd && body_status.st_size == status.st_size &&
+      same_content(fd.get(), body_fd.get(), static_cast<std::uint64_t>(status.st_size))) {
+    if (put_link(body, file, body.parent_path())) {
+      ++shared.files;
+      shared.bytes += static_cast<std::uint64_t>(status.st_size);
+      return true;
+    }
+    if (errno != EMLINK && errno != ENOENT) { // too many names: ours begins a new body
+      tell_once(body);
+      return false;
+    }
+  }
+  fs::create_directories(body.parent_path());
+  if (!body_fd) { // of two workers that have an equal file now, one is first
+    if (::link(file.c_str(), body.c_str()) == 0) return true;
+    if (errno == EEXIST && open_plain(body, body_status)) return share_file(file, body, shared);
+  }
+  // One that has been damaged or is full: ours takes its place. Snapshots that have the old one keep it.
+  if (put_link(file, body, body.parent_path())) return true;
+  tell_once(body);
+  return false;
+}
+
 } // namespace
 
 Shared share_bodies(const Root& root, const fs::path& directory) noexcept {
@@ -100,35 +131,8 @@ Shared share_bodies(const Root& root, const fs::path& directory) noexcept {
   if (root.bucket() != nullptr) return shared; // an object has one name
   try {
     const fs::path top = root.path() / directory;
-    for (const auto& [digest, path] : read_manifest(root.path(), directory)) {
-      const fs::path file = top / path;
-      struct stat status {
-      }, body_status{};
-      const Fd fd = open_plain(file, status);
-      if (!fd || static_cast<std::uint64_t>(status.st_size) < kLeastShared) continue;
-      const fs::path body = body_path(root.path(), digest);
-      const Fd body_fd = open_plain(body, body_status);
-      if (body_fd && body_status.st_dev == status.st_dev && body_status.st_ino == status.st_ino) continue;
-      if (body_fd && body_status.st_size == status.st_size &&
-          same_content(fd.get(), body_fd.get(), static_cast<std::uint64_t>(status.st_size))) {
-        if (put_link(body, file, body.parent_path())) {
-          ++shared.files;
-          shared.bytes += static_cast<std::uint64_t>(status.st_size);
-          continue;
-        }
-        if (errno != EMLINK && errno != ENOENT) { // too many names: ours begins a new body
-          tell_once(body);
-          return shared;
-        }
-      }
-      // None yet, or one that has been damaged or is full: ours takes its place. Snapshots that have the old one keep
-      // it.
-      fs::create_directories(body.parent_path());
-      if (!put_link(file, body, body.parent_path())) {
-        tell_once(body);
-        return shared;
-      }
-    }
+    for (const auto& [digest, path] : read_manifest(root.path(), directory))
+      if (!share_file(top / path, body_path(root.path(), digest), shared)) break;
   } catch (const std::exception& error) {
     spdlog::warn("equal files of {} stay copies: {}", directory.native(), error.what());
   }

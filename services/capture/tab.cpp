@@ -344,8 +344,8 @@ void Tab::refuse_error_page() {
 // Pictures that are loaded when they come into view: down in steps of a window, then back to the top.
 bool Tab::scroll(Clock::time_point until) {
   const double most = Job::number("BROWSER_SCROLL_HEIGHT", 16000);
-  const std::string step = "scrollBy(0, innerHeight); scrollY + innerHeight + 1 >= Math.min(" + std::to_string(most) +
-                           ", document.documentElement.scrollHeight)";
+  const std::string step = "scrollBy({top: innerHeight, behavior: 'instant'}); scrollY + innerHeight + 1 >= Math.min(" +
+                           std::to_string(most) + ", document.documentElement.scrollHeight)";
   for (int steps = 0; steps < 200 && Clock::now() < until; ++steps) {
     const auto answer =
         call("Runtime.evaluate", {{"expression", step}, {"returnByValue", true}}, std::min(until, after(kAnswer)));
@@ -355,7 +355,9 @@ bool Tab::scroll(Clock::time_point until) {
     wait(std::min(until, after(Seconds(0.05))), [] { return false; });
     if (bottom) break;
   }
-  call("Runtime.evaluate", {{"expression", "scrollTo(0, 0)"}}, std::min(until, after(kAnswer)));
+  // However late it is: the page is looked at next.
+  call("Runtime.evaluate", {{"expression", "scrollTo({top: 0, behavior: 'instant'})"}},
+       std::min(job_.deadline(), after(kAnswer)));
   return true;
 }
 

@@ -155,6 +155,11 @@ class Browser(BrowserTest):
         self.assertIn("/image/lazy.png", self.responses(outcome))
         self.assertNotIn("/image/lazy.png", self.responses(self.record("/lazy.html", BROWSER_SCROLL="false")))
 
+    def test_a_page_that_scrolls_smoothly_is_scrolled_at_once(self):
+        outcome = self.record("/smooth")
+        self.assert_status(outcome, "succeeded")
+        self.assertIn("/photo.jpg", self.responses(outcome))
+
     def test_error_pages_are_failures_and_leave_nothing(self):
         for plugin in ("dom", "screenshot", "pdf"):
             outcome = self.view(plugin, "/missing")

@@ -323,6 +323,13 @@ def body(request):
     request.write(b"%x\r\n%s\r\n0\r\n\r\n" % (len(sent), sent) if chunked else sent)
 
 
+@page("/smooth")
+def smooth(request):
+    """Scrolls smoothly, as many style sheets ask for; a picture at its end waits to be seen."""
+    style = "<style>html{scroll-behavior:smooth}div{height:12000px}</style>"
+    request.send(document("Smooth", style + "<div></div><img loading=lazy src=/photo.jpg>"))
+
+
 @page("/endless")
 def endless(request):
     """A byte each 100 ms, for ever; HTML or ?type=. No link in it: what a crawl finds must not depend on its patience."""

@@ -162,6 +162,21 @@ TEST_SUITE("charsets") {
          {"rot13", "base64", "utf-7", "idna", "unicode_escape", "no-such-thing", "", "cp99999", "//IGNORE"})
       CHECK(decode_page("a+b\\u0041", "text/html; charset=" + label) == "a+b\\u0041");
   }
+  TEST_CASE("labels of the Encoding standard") {
+    const std::tuple<const char*, const char*, const char*> known[] = {{"iso-8859-8-i", "\xF9\xEC\xE5\xED", "שלום"},
+                                                                       {"visual", "\xF9", "ש"},
+                                                                       {"latin2", "\xB9", "š"},
+                                                                       {" \"Latin1\" ", "\x80", "€"},
+                                                                       {"x-sjis", "\x93\x94", "灯"},
+                                                                       {"csisolatin9", "\xA4", "€"},
+                                                                       {"unicodefffe", "\x70\x6F", "灯"},
+                                                                       {"dos-874", "\xA1", "ก"},
+                                                                       {"greek8", "\xE1", "α"}};
+    for (const auto& [label, bytes, text] : known) {
+      CHECK(decode_page(bytes, std::string("text/plain; charset=") + label) == text);
+      if (std::string_view(label).front() != ' ') CHECK(encode_text(text, label) == bytes);
+    }
+  }
   TEST_CASE("every byte decodes to something") {
     std::string bytes;
     for (int i = 0; i < 1024; ++i)
