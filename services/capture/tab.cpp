@@ -324,7 +324,8 @@ void Tab::navigate() {
 
 // Chromium has looked at the first bytes and takes the page for a download. It is asked for once more and kept from it.
 void Tab::take_download() {
-  if (std::exchange(downloads_, true)) throw failed("the server sent a download, then none");
+  if (source_ != nullptr) throw no_results(kDownload); // its bytes are those of the record
+  if (std::exchange(downloads_, true)) throw failed("the server sent a download, then another that could not be kept");
   page_.redirects.clear();
   broken_.clear();
   navigation_error_.clear();

@@ -40,6 +40,8 @@ constexpr std::string_view kStillHere = ":\n\n";
 constexpr std::chrono::seconds kSilence{10}; // between server-sent events
 constexpr std::uint32_t kHeaderLimit = 32 * 1024;
 constexpr std::size_t kPiece = 128 * 1024;
+// What is read and not yet understood. A chunk's extensions and a trailer have no limit in the parser.
+constexpr std::size_t kMostBuffered = 2 * kPiece;
 constexpr std::size_t kMostDiscarded = 64 << 20; // of a body that is too large
 
 // An IPv6 network counts as one peer, because its hosts choose their addresses.
@@ -192,7 +194,7 @@ struct HttpServer::Impl {
   asio::awaitable<void> converse(tcp::socket socket, asio::ip::address address, std::unique_ptr<Place> place) {
     boost::system::error_code ignored;
     beast::tcp_stream stream(std::move(socket));
-    beast::flat_buffer buffer;
+    beast::flat_buffer buffer(kMostBuffered);
     for (;;) {
       http::request_parser<http::string_body> parser;
       parser.header_limit(kHeaderLimit);

@@ -363,6 +363,27 @@ class Pages(Case):
                 wire.close()
         until("the first has its connections back", lambda: get_from("127.0.0.1") == 200)
 
+    def test_what_has_no_end_is_cut_off(self):
+        """Nothing that a client sends is kept beyond a bound; it is not even read on."""
+        head = f"POST /api/v1/crawls HTTP/1.1\r\nHost: 127.0.0.1:{self.site.port}\r\n"
+        chunked = head + "Transfer-Encoding: chunked\r\n\r\n"
+        for what, begin, piece in (
+            ("a request line", "GET /", "x"),
+            ("a header", head + "X: ", "x"),
+            ("headers", head, "X: y\r\n"),
+            ("a chunk's extension", chunked + "5;a=", "x"),
+            ("a chunk's length", chunked, "0"),
+            ("a trailer", chunked + "0\r\nX: ", "x"),
+            ("trailers", chunked + "0\r\n", "X: y\r\n"),
+        ):
+            with self.subTest(what):
+                with socket.create_connection(("127.0.0.1", self.site.port), timeout=30) as wire:
+                    wire.sendall(begin.encode())
+                    with self.assertRaises(OSError, msg="it took 64 MB"):
+                        for _ in range(64):
+                            wire.sendall(piece.encode() * ((1 << 20) // len(piece)))
+        self.assertEqual(self.site.get("/healthz").status, 200)
+
     def test_clients_that_read_nothing_hold_up_no_other(self):
         wires = []
         try:
