@@ -409,4 +409,24 @@ std::unique_ptr<Launcher> make_launcher(asio::any_io_executor executor, const st
   return std::make_unique<ShimLauncher>(std::move(executor), shim_path.string(), std::move(cgroups));
 }
 
+Exit run_to_end(const std::filesystem::path& shim_path, const Command& command, std::chrono::milliseconds limit) {
+  asio::io_context io;
+  const auto launcher = make_launcher(io.get_executor(), shim_path);
+  const std::shared_ptr<Child> child = launcher->start(command);
+  asio::steady_timer timer(io, limit);
+  timer.async_wait([child](const boost::system::error_code& error) {
+    if (!error) child->kill();
+  });
+  Exit result;
+  std::exception_ptr failure;
+  asio::co_spawn(io, child->wait(), [&](std::exception_ptr thrown, Exit exit) {
+    failure = thrown;
+    result = std::move(exit);
+    timer.cancel();
+  });
+  io.run();
+  if (failure) std::rethrow_exception(failure);
+  return result;
+}
+
 } // namespace holdfast::process

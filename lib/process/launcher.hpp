@@ -57,6 +57,10 @@ public:
 std::unique_ptr<Launcher> make_launcher(asio::any_io_executor executor, const std::filesystem::path& shim_path,
                                         Cgroups cgroups = {});
 
+// Runs one command in a shim to its end, and kills it after `limit`. Blocking. Throws as make_launcher(), start() and
+// wait() do.
+Exit run_to_end(const std::filesystem::path& shim_path, const Command& command, std::chrono::milliseconds limit);
+
 // Makes this process the parent of whatever is orphaned below it (PR_SET_CHILD_SUBREAPER), so that it can end and reap
 // what a killed shim leaves behind. Call it once, early in main. Orphans are reaped by their pids, never by
 // waitpid(-1), which would steal the exit statuses of other people's children. Throws Error(system).

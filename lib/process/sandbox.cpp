@@ -4,8 +4,6 @@
 #include "lib/process/launcher.hpp"
 #include "lib/process/network.hpp"
 
-#include <boost/asio/co_spawn.hpp>
-
 #include <pwd.h>
 #include <unistd.h>
 
@@ -15,6 +13,12 @@ namespace holdfast::process {
 
 using base::Error;
 using base::ErrorClass;
+
+namespace {
+
+constexpr std::chrono::minutes kLongestTry{1};
+
+} // namespace
 
 std::string to_string(SandboxLevel level) {
   if (level == SandboxLevel::full) return "full";
@@ -58,20 +62,13 @@ std::optional<Sandbox::User> sandbox_user(const std::string& name) {
 
 std::string sandbox_problem(const std::filesystem::path& shim, const Sandbox& sandbox,
                             const std::filesystem::path& directory) {
-  asio::io_context io;
-  const auto launcher = make_launcher(io.get_executor(), shim);
   Command command;
   command.argv = {"/bin/sh", "-c", "cd \"$0\"", directory.string()};
   command.directory = directory;
   command.sandbox = sandbox;
-  std::string problem;
-  const auto child = launcher->start(command);
-  asio::co_spawn(io, child->wait(), [&](std::exception_ptr, Exit exit) {
-    if (exit.clean()) return;
-    problem = exit.start_errno == 0 && exit.signal == 0 ? "hooks cannot enter " + directory.string() : exit.describe();
-  });
-  io.run();
-  return problem;
+  const auto exit = run_to_end(shim, command, kLongestTry);
+  if (exit.clean()) return {};
+  return exit.start_errno == 0 && exit.signal == 0 ? "hooks cannot enter " + directory.string() : exit.describe();
 }
 
 } // namespace holdfast::process

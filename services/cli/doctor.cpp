@@ -259,14 +259,15 @@ struct HookSurroundings {
 
 HookSurroundings describe_surroundings(const worker::Options& options, const std::string& browser) {
   HookSurroundings found;
+  std::optional<worker::SandboxState> chosen;
   try {
-    const auto chosen = worker::choose_sandbox(options, options.work_dir);
-    found.sandbox = chosen.description;
-    found.network = worker::HookNetworks(options, chosen.sandbox).description();
-    if (!browser.empty()) found.browser = try_browser(options, chosen.sandbox, browser);
+    chosen = worker::choose_sandbox(options, options.work_dir);
+    found.sandbox = chosen->description;
+    found.network = worker::HookNetworks(options, chosen->sandbox).description();
   } catch (const base::Error& error) {
     (found.sandbox.empty() ? found.sandbox : found.network) = std::string("none: ") + error.what();
   }
+  if (chosen && !browser.empty()) found.browser = try_browser(options, chosen->sandbox, browser);
   return found;
 }
 

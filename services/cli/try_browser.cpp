@@ -6,10 +6,6 @@
 #include "services/cli/temporary_directory.hpp"
 #include "services/worker/hook_sandbox.hpp"
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
-
 #include <cstdlib>
 
 namespace holdfast::cli {
@@ -43,21 +39,9 @@ BrowserState try_browser(const worker::Options& options, const process::Sandbox&
   command.sandbox.temporary = place.path();
   worker::give_to_hooks(sandbox, place.path());
 
-  asio::io_context io;
-  const auto launcher = process::make_launcher(io.get_executor(), options.shim);
-  const std::shared_ptr<process::Child> child = launcher->start(command);
-  asio::steady_timer limit(io, kLongest);
-  limit.async_wait([child](const boost::system::error_code& error) {
-    if (!error) child->kill();
-  });
-  bool clean = false;
-  asio::co_spawn(io, child->wait(), [&](std::exception_ptr, process::Exit exit) {
-    clean = exit.clean();
-    limit.cancel();
-  });
-  io.run();
-  const auto words = last_line(clean ? command.stdout_path : command.stderr_path);
-  return {clean, clean ? words : "does not start: " + (words.empty() ? "it ends without a word" : words)};
+  const bool starts = process::run_to_end(options.shim, command, kLongest).clean();
+  const auto words = last_line(starts ? command.stdout_path : command.stderr_path);
+  return {starts, words.empty() ? "the browser does not start" : words};
 }
 
 } // namespace holdfast::cli

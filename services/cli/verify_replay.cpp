@@ -9,9 +9,6 @@
 #include "services/cli/page_info.hpp"
 #include "services/cli/temporary_directory.hpp"
 
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/steady_timer.hpp>
-
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -52,8 +49,7 @@ std::pair<std::uint32_t, std::uint32_t> size_of_png(std::string_view bytes) {
 } // namespace
 
 ReplayCheck::ReplayCheck(Context& context, const archive::Root& root, fs::path pictures)
-    : context_(context), root_(root), pictures_(std::move(pictures)),
-      launcher_(process::make_launcher(io_.get_executor(), process::executable_directory() / "holdfast-shim")) {}
+    : context_(context), root_(root), pictures_(std::move(pictures)) {}
 
 std::optional<ReplayCheck::Quality> ReplayCheck::check(const store::SealedFiles& sealed) {
   const TemporaryDirectory scratch("replay");
@@ -92,20 +88,7 @@ void ReplayCheck::run(const fs::path& directory) {
   command.directory = directory;
   command.stdout_path = command.stderr_path = directory / "log";
   command.cookie = "HOLDFAST_COOKIE=replay." + base::random_hex32();
-  const auto supervised = [&]() -> asio::awaitable<void> {
-    const std::shared_ptr<process::Child> child = launcher_->start(command);
-    asio::steady_timer limit(io_, kLongestReplay);
-    limit.async_wait([child](const boost::system::error_code& error) {
-      if (!error) child->kill();
-    });
-    co_await child->wait();
-    limit.cancel();
-  };
-  std::exception_ptr failure;
-  asio::co_spawn(io_, supervised, [&](std::exception_ptr thrown) { failure = thrown; });
-  io_.restart();
-  io_.run();
-  if (failure) std::rethrow_exception(failure);
+  process::run_to_end(process::executable_directory() / "holdfast-shim", command, kLongestReplay);
 }
 
 // What the browser recorded comes before what other plugins fetched.

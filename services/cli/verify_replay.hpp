@@ -9,7 +9,6 @@
 #include "lib/store/verify.hpp"
 #include "services/cli/context.hpp"
 
-#include <boost/asio/io_context.hpp>
 #include <nlohmann/json.hpp>
 
 #include <filesystem>
@@ -51,8 +50,6 @@ private:
   const archive::Root& root_;
   const std::filesystem::path pictures_;
   std::vector<base::Fd> files_; // of the archive, while a snapshot is replayed
-  asio::io_context io_;
-  std::unique_ptr<process::Launcher> launcher_;
 };
 
 } // namespace holdfast::cli
