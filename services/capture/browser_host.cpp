@@ -114,7 +114,7 @@ void Host::launch() {
   if (start_browser()) return;
   auto reason = browser_.last_words();
   end_browser();
-  if (sandboxed_ && stopping == 0) {
+  if (sandboxed_) {
     say(stderr, "Chromium does not start with its own sandbox here, so it runs without: " + reason);
     sandboxed_ = false;
     if (start_browser()) return;
@@ -124,25 +124,29 @@ void Host::launch() {
   throw failed("Chromium does not start: " + (reason.empty() ? "it ends without a word" : reason));
 }
 
-// False if it ends before its first answer.
+// False if it ends before its first answer. True also if we are told to end meanwhile.
 bool Host::start_browser() {
   browser_.start(program_, sandboxed_);
   pages_ = 0;
   command("Target.setDiscoverTargets", {{"discover", true}});
   command("Browser.setDownloadBehavior", {{"behavior", "deny"}});
   bool answered = false;
-  for (const auto until = Clock::now() + kStartTime; !answered;) {
+  sigset_t none;
+  ::sigemptyset(&none);
+  for (const auto until = Clock::now() + kStartTime; !answered && stopping == 0;) {
     if (!browser_.flush()) return false;
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();
-    if (left <= 0 || stopping != 0) throw failed("Chromium has not answered within 45 s of its start");
-    pollfd waiting{browser_.answers(), POLLIN, 0};
-    ::poll(&waiting, 1, static_cast<int>(std::min<long>(left, 200)));
-    if (waiting.revents != 0 && !browser_.read([&](std::string_view message) {
+    const auto left = std::chrono::ceil<std::chrono::seconds>(until - Clock::now());
+    if (left.count() <= 0)
+      throw failed("Chromium has not answered within " + std::to_string(kStartTime.count()) + " s of its start");
+    std::array<pollfd, 2> waiting{pollfd{browser_.answers(), POLLIN, 0}, pollfd{browser_.errors(), POLLIN, 0}};
+    const timespec longest{left.count(), 0};
+    if (::ppoll(waiting.data(), waiting.size(), &longest, &none) < 0) continue;
+    if (waiting[1].revents != 0) browser_.read_errors();
+    if (waiting[0].revents != 0 && !browser_.read([&](std::string_view message) {
           answered = true;
           take_message(message);
         }))
       return false;
-    static_cast<void>(browser_.last_words());
   }
   return true;
 }
@@ -303,7 +307,7 @@ bool Host::round() {
   if (first_client > 1) {
     if (waiting[1].revents != 0) alive = browser_.read([this](std::string_view message) { take_message(message); });
     if ((waiting[2].revents & POLLERR) != 0) alive = false;
-    if (waiting[3].revents != 0) static_cast<void>(browser_.last_words());
+    if (waiting[3].revents != 0) browser_.read_errors();
   }
   auto place = waiting.begin() + static_cast<std::ptrdiff_t>(first_client);
   for (auto& client : clients_) {
@@ -321,7 +325,9 @@ bool Host::round() {
     }
   }
   if (!alive) {
-    say(stderr, "Chromium has ended by itself (" + browser_.last_words() + "); the next page starts another");
+    const auto words = browser_.last_words();
+    say(stderr,
+        "Chromium has ended by itself" + (words.empty() ? "" : " (" + words + ")") + "; the next page starts another");
     end_browser();
   } else if (browser_.runs() && !browser_.flush()) {
     end_browser();
@@ -353,6 +359,7 @@ void Host::prepare() {
 int Host::start_and_end() {
   prepare();
   launch();
+  if (stopping != 0) return 1;
   say(stdout,
       program_ + (sandboxed_ ? ", with its own sandbox" : ", without its own sandbox: it has that of its hook"));
   end_browser();
@@ -363,9 +370,9 @@ int Host::run() {
   prepare();
   listen();
   launch();
-  say(stdout, "Chromium is started: " + program_); // which says that we are ready
+  if (stopping == 0) say(stdout, "Chromium is started: " + program_); // which says that we are ready
   try {
-    while (round()) {
+    while (stopping == 0 && round()) {
     }
   } catch (...) {
     end_browser();

@@ -196,7 +196,7 @@ bool Chromium::read(const Take& take) {
   }
 }
 
-std::string Chromium::last_words() {
+void Chromium::read_errors() {
   constexpr std::size_t kKept = 4096;
   std::array<char, kKept> piece;
   ssize_t count = 0;
@@ -204,6 +204,10 @@ std::string Chromium::last_words() {
     words_.append(piece.data(), static_cast<std::size_t>(count));
     if (words_.size() > kKept) words_.erase(0, words_.size() - kKept);
   }
+}
+
+std::string Chromium::last_words() {
+  read_errors();
   const auto end = words_.find_last_not_of(" \n");
   if (end == std::string::npos) return {};
   const auto begin = words_.rfind('\n', end) + 1;

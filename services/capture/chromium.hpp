@@ -49,7 +49,9 @@ public:
   int commands() const { return commands_; } // for poll()
   int answers() const { return answers_; }
   int errors() const { return errors_; }
-  // The last line that it has written to stderr so far. To be called when errors() can be read, lest it blocks there.
+  // To be called when errors() can be read, lest Chromium blocks there.
+  void read_errors();
+  // The last line that it has written to stderr so far.
   std::string last_words();
 
   Outgoing outgoing; // commands
