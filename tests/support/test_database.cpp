@@ -80,6 +80,15 @@ DatabaseServer::DatabaseServer() : directory_(make_directory()), watcher_(std::m
   server::EmbeddedServer::Options options;
   options.durable = false;
   server_ = server::EmbeddedServer::start(directory_, options);
+  pg::Connection administrator(dsn("postgres"));
+  // What an administrator may have set: no result of ours depends on it.
+  for (const char* setting :
+       {"datestyle = 'SQL, DMY'", "timezone = 'Asia/Kolkata'", "intervalstyle = 'sql_standard'",
+        "bytea_output = 'escape'", "extra_float_digits = -3", "standard_conforming_strings = off",
+        "transform_null_equals = on", "array_nulls = off", "quote_all_identifiers = on", "row_security = off",
+        "gin_fuzzy_search_limit = 1", "default_transaction_isolation = 'serializable'", "search_path = pg_catalog",
+        "lc_monetary = 'C'", "default_text_search_config = 'pg_catalog.turkish'"})
+    administrator.call(std::string("alter role all set ") + setting);
 }
 
 DatabaseServer::~DatabaseServer() {
@@ -105,14 +114,6 @@ std::string DatabaseServer::create_database(bool migrated) {
   }
   const std::string name = "test_" + std::to_string(++databases_);
   connection.call("create database " + name + (migrated ? std::string(" template ") + kTemplate : ""));
-  // What an administrator may have set: no result of ours depends on it.
-  for (const char* setting :
-       {"datestyle = 'SQL, DMY'", "timezone = 'Asia/Kolkata'", "intervalstyle = 'sql_standard'",
-        "bytea_output = 'escape'", "extra_float_digits = -3", "standard_conforming_strings = off",
-        "transform_null_equals = on", "array_nulls = off", "quote_all_identifiers = on", "row_security = off",
-        "gin_fuzzy_search_limit = 1", "default_transaction_isolation = 'serializable'", "search_path = pg_catalog",
-        "lc_monetary = 'C'", "default_text_search_config = 'pg_catalog.turkish'"})
-    connection.call("alter database " + name + " set " + setting);
   return name;
 }
 
