@@ -47,8 +47,8 @@ create or replace function holdfast.robots_put(
     p_keep interval)
   returns boolean language plpgsql as $$
 -- p_error: it could not be fetched. p_delay: the site's Crawl-delay, capped by the caller. Returns whether
--- the host has a delay (its own, or of a crawl whose page
--- the worker has), so that this request was the one for now.
+-- the host has a delay (its own, or of a crawl whose page the worker has), so that this request was the one
+-- for now.
 begin
   perform from holdfast.robots
     where origin = p_origin and fetcher_id = p_worker
