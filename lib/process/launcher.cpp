@@ -90,7 +90,7 @@ std::string limits_text(const Command& command) {
   const Limits& limits = command.limits;
   std::string text;
   for (const auto& limit : {limits.address_space_bytes, limits.file_bytes, limits.open_files, limits.core_bytes,
-                            limits.processes, limits.tree_memory_bytes, limits.tree_processes}) {
+                            limits.tree_memory_bytes, limits.tree_processes}) {
     if (!text.empty()) text += ',';
     text += limit ? std::to_string(*limit) : "-";
   }
@@ -129,7 +129,7 @@ boost::process::v2::process start_shim(const asio::any_io_executor& executor, co
   SpawnLauncher launcher;
   launcher.env = variables.data();
   launcher.own_session();
-  launcher.no_input();
+  launcher.duplicate(-1, STDIN_FILENO);
   launcher.duplicate(output, STDOUT_FILENO);
   launcher.duplicate(errors, STDERR_FILENO);
   launcher.duplicate(control, shim::kControlDescriptor);

@@ -62,7 +62,7 @@ std::shared_ptr<PrivateNetwork> PrivateNetwork::make(const std::filesystem::path
   auto theirs = out_of_the_way(pair[1]);
   asio::io_context io;
   SpawnLauncher launcher;
-  launcher.no_input();
+  launcher.duplicate(-1, STDIN_FILENO);
   launcher.duplicate(theirs.get(), shim::kControlDescriptor);
   launcher.close_from(shim::kControlDescriptor + 1);
   boost::system::error_code failure;

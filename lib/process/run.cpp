@@ -13,10 +13,7 @@ namespace holdfast::process {
 std::optional<int> run_to_end(const Program& program, std::chrono::milliseconds limit) {
   SpawnLauncher launcher;
   launcher.own_session();
-  if (program.input < 0)
-    launcher.no_input();
-  else
-    launcher.duplicate(program.input, STDIN_FILENO);
+  launcher.duplicate(program.input, STDIN_FILENO);
   launcher.duplicate(program.output, STDOUT_FILENO);
   launcher.duplicate(program.output, STDERR_FILENO);
   launcher.close_from(STDERR_FILENO + 1);

@@ -13,7 +13,7 @@ struct Program {
   std::vector<std::string> argv;        // argv[0] is the path to execute; no PATH search, no shell
   std::vector<std::string> environment; // the whole environment, "NAME=value" each
   int input{-1};                        // descriptor for stdin; -1: /dev/null
-  int output{-1};                       // descriptor for stdout and stderr
+  int output{-1};                       // descriptor for stdout and stderr; -1: /dev/null
 };
 
 // The exit status (128 + signal if it was killed); nothing if it took longer than `limit` and was killed for that. It

@@ -4,9 +4,6 @@
 #include "lib/process/launcher.hpp"
 #include "lib/process/network.hpp"
 
-#include <pwd.h>
-#include <unistd.h>
-
 #include <cerrno>
 
 namespace holdfast::process {
@@ -48,16 +45,6 @@ std::string Sandbox::text() const {
     add('W', path);
   if (!temporary.empty()) add('T', temporary);
   return lines;
-}
-
-std::optional<Sandbox::User> sandbox_user(const std::string& name) {
-  if (::geteuid() != 0) return std::nullopt;
-  const passwd* const entry = ::getpwnam(name.c_str());
-  if (entry == nullptr)
-    throw Error(ErrorClass::configuration, "there is no user \"" + name + "\" to run hooks as",
-                "set hook.user to an account of this machine");
-  if (entry->pw_uid == 0) throw Error(ErrorClass::configuration, "hook.user: hooks cannot be run as root");
-  return Sandbox::User{entry->pw_uid, entry->pw_gid};
 }
 
 std::string sandbox_problem(const std::filesystem::path& shim, const Sandbox& sandbox,

@@ -45,7 +45,7 @@ struct Sandbox {
   };
 
   SandboxLevel level{SandboxLevel::none};
-  std::optional<User> user; // whom the hook runs as; only root can become another
+  std::optional<User> user; // whom the hook runs as (hook_users.hpp); none: as this process
   // All absolute and without symbolic links; what does not exist is passed over.
   std::vector<std::filesystem::path> hidden;  // directories and files that seem empty
   std::vector<std::filesystem::path> emptied; // the same, but writable and discarded at the end: a home directory
@@ -60,10 +60,6 @@ struct Sandbox {
   // a line feed.
   std::string text() const;
 };
-
-// The user that hooks of a root worker run as ("nobody" by default); none if this process is a plain user. Throws
-// Error(configuration) if there is no such user, or if it is root.
-std::optional<Sandbox::User> sandbox_user(const std::string& name);
 
 // Tries a sandbox on a command that enters `directory`, as hooks do on the way to theirs: "" if it works here, else why
 // not. Blocking, some milliseconds.

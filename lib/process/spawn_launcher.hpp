@@ -47,8 +47,11 @@ public:
   SpawnLauncher& operator=(const SpawnLauncher&) = delete;
 
   // The child's descriptors, in this order; an inherited one survives only below `first` of close_from.
-  void no_input() { note(::posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0)); }
-  void duplicate(int from, int to) { note(::posix_spawn_file_actions_adddup2(&actions_, from, to)); }
+  // `from` -1: /dev/null.
+  void duplicate(int from, int to) {
+    note(from < 0 ? ::posix_spawn_file_actions_addopen(&actions_, to, "/dev/null", O_RDWR, 0)
+                  : ::posix_spawn_file_actions_adddup2(&actions_, from, to));
+  }
   void close_from(int first) { note(::posix_spawn_file_actions_addclosefrom_np(&actions_, first)); }
   // A session, or a process group, of its own.
   void own_session() { flags_ |= POSIX_SPAWN_SETSID; }

@@ -2,14 +2,17 @@
 
 #include "lib/base/error.hpp"
 #include "lib/base/sha256.hpp"
+#include "lib/base/uuid.hpp"
 #include "lib/store/control.hpp"
 
 namespace holdfast::store {
 
-void token_add(pg::Connection& connection, const std::string& name, const std::string& role, const std::string& token,
-               std::optional<std::chrono::milliseconds> keep, const std::string& by) {
+std::string token_add(pg::Connection& connection, const std::string& name, const std::string& role,
+                      std::optional<std::chrono::milliseconds> keep, const std::string& by) {
+  auto token = "hf_" + base::random_hex32() + base::random_hex32();
   connection.call("select holdfast.token_add($1, $2, $3, $4::interval, $5)", name, role, base::sha256_hex(token), keep,
                   by);
+  return token;
 }
 
 bool token_revoke(pg::Connection& connection, const std::string& name, const std::string& by) {

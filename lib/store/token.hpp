@@ -10,9 +10,10 @@
 
 namespace holdfast::store {
 
-// role: reader or operator. Throws Error(refused) for a name that is taken or not allowed.
-void token_add(pg::Connection& connection, const std::string& name, const std::string& role, const std::string& token,
-               std::optional<std::chrono::milliseconds> keep, const std::string& by);
+// Makes a token of 256 random bits. role: reader or operator. Throws Error(refused) for a name that is taken or not
+// allowed.
+std::string token_add(pg::Connection& connection, const std::string& name, const std::string& role,
+                      std::optional<std::chrono::milliseconds> keep, const std::string& by);
 // False: it was revoked before. Throws Error(refused) for an unknown name.
 bool token_revoke(pg::Connection& connection, const std::string& name, const std::string& by);
 // Rows of v_token.

@@ -178,7 +178,7 @@ worker::Options Context::worker_options(bool with_database) {
   // One file alone cannot outgrow the limit between two looks. Browsers measure their shared memory by this as well.
   options.hook_limits.process.file_bytes = std::max(options.hook_limits.output_bytes, std::uint64_t{1} << 30);
   options.sandbox = settings_.text("hook.sandbox");
-  options.hook_user = settings_.text("hook.user");
+  options.hook_users = settings_.text("hook.users");
   options.egress = settings_.text("hook.network") == "auto";
   options.secret_paths = secret_paths(settings_, options.dsn);
   options.cgroups = settings_.boolean("hook.cgroups");

@@ -263,11 +263,11 @@ HookSurroundings describe_surroundings(const worker::Options& options, const std
   try {
     chosen = worker::choose_sandbox(options, options.work_dir);
     found.sandbox = chosen->description;
-    found.network = worker::HookNetworks(options, chosen->sandbox).description();
+    found.network = worker::HookNetworks(options, *chosen).description();
   } catch (const base::Error& error) {
     (found.sandbox.empty() ? found.sandbox : found.network) = std::string("none: ") + error.what();
   }
-  if (chosen && !browser.empty()) found.browser = try_browser(options, chosen->sandbox, browser);
+  if (chosen && !browser.empty()) found.browser = try_browser(options, *chosen, browser);
   return found;
 }
 

@@ -170,7 +170,11 @@ int serve(Context& context, bool standby) {
     return base::kExitSuccess;
   presence.set_standby(false);
   std::cout << "Open " << shown(endpoint, server->port()) << "\n";
-  if (guest != serve::Role::operator_) std::cout << "  sign in with a token: holdfast token add NAME --role operator\n";
+  if (guest != serve::Role::operator_) {
+    if (const auto link = site.sign_in_link(); !link.empty())
+      std::cout << "  sign in, once: " << shown(endpoint, server->port()) << link << "\n";
+    std::cout << "  sign in with a token: holdfast token add NAME --role operator\n";
+  }
   std::cout << std::flush;
   spdlog::info("pages on {}, archived files on {}", shown(endpoint, server->port()),
                shown(beside, file_server->port()));

@@ -2,7 +2,6 @@
 
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
-#include "lib/base/uuid.hpp"
 #include "services/cli/output.hpp"
 #include "services/cli/targets.hpp"
 #include "services/cli/verbs.hpp"
@@ -25,8 +24,7 @@ struct TokenOptions {
 int add_token(Context& context, const TokenOptions& options) {
   std::optional<std::chrono::milliseconds> keep;
   if (!options.expires.empty()) keep = base::parse_duration(options.expires);
-  const auto token = "hf_" + base::random_hex32() + base::random_hex32();
-  store::token_add(context.connection(true), options.name, options.role, token, keep, user_name());
+  const auto token = store::token_add(context.connection(true), options.name, options.role, keep, user_name());
   if (context.json())
     std::cout << nlohmann::ordered_json{{"type", "Token"},
                                         {"name", options.name},

@@ -4,7 +4,6 @@
 #include "lib/base/uuid.hpp"
 #include "lib/process/launcher.hpp"
 #include "services/cli/temporary_directory.hpp"
-#include "services/worker/hook_sandbox.hpp"
 
 #include <cstdlib>
 
@@ -22,7 +21,8 @@ std::string last_line(const std::filesystem::path& log) {
 
 } // namespace
 
-BrowserState try_browser(const worker::Options& options, const process::Sandbox& sandbox, const std::string& program) {
+BrowserState try_browser(const worker::Options& options, const worker::SandboxState& state,
+                         const std::string& program) {
   const TemporaryDirectory place("browser"), log("browser-log");
   process::Command command;
   command.argv = {process::executable_directory() / "holdfast-capture", "browser"};
@@ -34,10 +34,11 @@ BrowserState try_browser(const worker::Options& options, const process::Sandbox&
   command.stdout_path = log.path() / "stdout";
   command.stderr_path = log.path() / "stderr";
   command.cookie = "HOLDFAST_COOKIE=doctor." + base::random_hex32();
-  command.sandbox = sandbox;
+  const auto user = state.users.lease();
+  command.sandbox = state.with(user);
   command.sandbox.writable = {place.path()};
   command.sandbox.temporary = place.path();
-  worker::give_to_hooks(sandbox, place.path());
+  worker::give_to_hooks(command.sandbox, place.path());
 
   const bool starts = process::run_to_end(options.shim, command, kLongest).clean();
   const auto words = last_line(starts ? command.stdout_path : command.stderr_path);

@@ -2,7 +2,7 @@
 // Starts the browser of the built-in plugins once, as its crawl hook would: in the sandbox of hooks. Blocking, about a
 // second.
 
-#include "services/worker/options.hpp"
+#include "services/worker/hook_sandbox.hpp"
 
 #include <string>
 
@@ -14,6 +14,6 @@ struct BrowserState {
   bool starts{false};
   std::string description;
 };
-BrowserState try_browser(const worker::Options& options, const process::Sandbox& sandbox, const std::string& program);
+BrowserState try_browser(const worker::Options& options, const worker::SandboxState& state, const std::string& program);
 
 } // namespace holdfast::cli

@@ -33,7 +33,7 @@ awaitable<void> incarnations(asio::io_context& io, Context& context, base::StopS
     options.parent_id = given.parent;
     options.only_crawls = given.only_crawls;
     options.only_snapshots = given.only_snapshots;
-    const auto gone = worker::collect_leftovers(options.work_dir, process::machine_id(options.data_dir / "machine-id"));
+    const auto gone = worker::collect_leftovers(options, process::machine_id(options.data_dir / "machine-id"));
     bool again = false;
     std::string problem;
     try {

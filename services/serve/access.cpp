@@ -3,6 +3,7 @@
 #include "lib/base/base64.hpp"
 #include "lib/base/characters.hpp"
 #include "lib/base/sha256.hpp"
+#include "lib/base/uuid.hpp"
 #include "lib/store/token.hpp"
 
 #include <algorithm>
@@ -15,7 +16,6 @@ namespace {
 constexpr std::size_t kLongestToken = 200;
 constexpr int kWrongInAMinute = 20; // tokens of one address
 constexpr std::size_t kValidRemembered = 1000;
-constexpr const char* kMonth = "2592000"; // seconds
 
 // Wrong cookies count for themselves: a browser sends an old one with whatever it asks for.
 std::string client_of(const Request& request) {
@@ -79,9 +79,24 @@ Caller Access::caller(const Request& request, pg::Connection& connection) {
   return {"", request.authorization.empty() ? guest_ : Role::none};
 }
 
+std::string Access::make_link() {
+  auto secret = base::random_hex32() + base::random_hex32();
+  const std::lock_guard lock(mutex_);
+  link_ = base::sha256_hex(secret);
+  return secret;
+}
+
+bool Access::use_link(const std::string& secret) {
+  const std::lock_guard lock(mutex_);
+  if (link_.empty() || base::sha256_hex(secret) != link_) return false;
+  link_.clear();
+  return true;
+}
+
 std::string Access::cookie(const Request& request, const std::string& token) const {
   const bool secure = request.origin.starts_with("https://"); // a proxy speaks TLS for us
-  return cookie_ + "=" + token + "; Path=/; HttpOnly; SameSite=Strict; Max-Age=" + (token.empty() ? "0" : kMonth) +
+  return cookie_ + "=" + token +
+         "; Path=/; HttpOnly; SameSite=Strict; Max-Age=" + (token.empty() ? "0" : std::to_string(kSignedIn.count())) +
          (secure ? "; Secure" : "");
 }
 

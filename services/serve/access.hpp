@@ -13,6 +13,8 @@
 
 namespace holdfast::serve {
 
+constexpr std::chrono::seconds kSignedIn{30 * 24 * 3600}; // how long a browser keeps its cookie
+
 enum class Role { none, reader, operator_ };
 // "reader" -> Role::reader; none for any other text.
 Role role_named(std::string_view name);
@@ -39,6 +41,11 @@ public:
   // How long the client must wait before a token in its header is looked at, because it sent wrong ones. Tokens that
   // were valid lately never wait. Zero: it need not.
   std::chrono::seconds wait(const Request& request);
+  // A secret that signs one browser in, as an operator, once: for the link that an operator of this machine is shown.
+  // It is kept in memory alone, and takes the place of one made before.
+  std::string make_link();
+  // Whether this is that secret, which it then is no more.
+  bool use_link(const std::string& secret);
   // The value of Set-Cookie that signs a browser in, or out if `token` is empty.
   std::string cookie(const Request& request, const std::string& token) const;
 
@@ -52,6 +59,7 @@ private:
   Rates wrong_; // tokens
   mutable std::mutex mutex_;
   std::set<std::string> valid_; // digests of tokens
+  std::string link_;            // digest of the secret; empty: there is none
 };
 
 // Whether a page of another origin makes a browser send this. Such a request may change nothing.

@@ -6,6 +6,7 @@
 #include "lib/base/uuid.hpp"
 #include "lib/html/parts.hpp"
 #include "lib/store/live.hpp"
+#include "lib/store/token.hpp"
 #include "services/serve/cdx.hpp"
 #include "services/serve/embedded.hpp"
 #include "services/serve/metrics.hpp"
@@ -121,10 +122,14 @@ Response no_such(std::string_view what) {
   return problem_page(404, "Not found", "There is no such " + std::string(what) + ".", "", "/");
 }
 
-Response sign_in_page(unsigned status, const std::string& next, const std::string& problem) {
+// `link`: the secret of the link that leads here; empty: a token is asked for.
+Response sign_in_page(unsigned status, const std::string& next, const std::string& problem,
+                      const std::string& link = "") {
   Response response;
   response.status = status;
-  response.body = html::fill(embedded::sign_in_html, {{"next", next}, {"problem", problem}}).text();
+  response.body = html::fill(embedded::sign_in_html,
+                             {{"next", next}, {"problem", problem}, {"link", link}, {"by_token", link.empty()}})
+                      .text();
   return response;
 }
 
@@ -194,13 +199,29 @@ Response Site::admit(const Request& request) {
   return refusal;
 }
 
+std::string Site::sign_in_link() { return options_.dsn_to_change.empty() ? "" : "sign-in?link=" + access_.make_link(); }
+
+// A browser that only looks ahead at the link does not use it up: that takes the form behind it.
+Response Site::sign_in_by_link(const Request& request, const std::string& secret) {
+  if (!access_.use_link(secret))
+    return sign_in_page(401, "/", "This link has been used, or the server has been started again since.");
+  const auto token = changing_.with([](pg::Connection& connection) {
+    const auto name = "link-" + base::utc_timestamp().substr(0, 10) + "-" + base::random_hex32().substr(0, 6);
+    return store::token_add(connection, name, "operator", kSignedIn, "a sign-in link");
+  });
+  auto response = see_other("/");
+  response.headers.emplace_back("Set-Cookie", access_.cookie(request, token));
+  return response;
+}
+
 Response Site::sign_in(const Request& request) {
-  if (!request.changes()) return sign_in_page(200, request.parameter("next"), "");
+  if (!request.changes()) return sign_in_page(200, request.parameter("next"), "", request.parameter("link"));
   Form form;
   if (request.method != "POST" || !read_form(request.body, form)) return plain(400, "this is no form\n");
-  std::string token, next = "/";
+  std::string token, link, next = "/";
   for (const auto& [name, value] : form)
-    (name == "token" ? token : next) = value;
+    (name == "token" ? token : name == "link" ? link : next) = value;
+  if (!link.empty()) return sign_in_by_link(request, link);
   token = base::trimmed(token);
   if (request.path == "/sign-out") {
     token.clear();

@@ -42,10 +42,14 @@ public:
 
   Response answer(const Request& request);
 
+  // The path of a link that signs one browser in, once; empty: the login in database.url may not make the token for it.
+  std::string sign_in_link();
+
 private:
   std::string files_origin(const Request& request) const;
   Response admit(const Request& request);
   Response sign_in(const Request& request);
+  Response sign_in_by_link(const Request& request, const std::string& secret);
   Response as(Role role, const std::function<Response(pg::Connection&)>& work);
   Response form(const Request& request, const Caller& caller);
   Response route(const Request& request, const Caller& caller);

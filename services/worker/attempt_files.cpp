@@ -67,16 +67,16 @@ const archive::Trace& trace_in(const archive::Survey& survey, const std::string&
 
 } // namespace
 
-awaitable<void> AttemptFiles::make() {
-  co_await on_thread(context_.files, [this] {
+awaitable<void> AttemptFiles::make(const process::Sandbox& sandbox) {
+  co_await on_thread(context_.files, [this, &sandbox] {
     const auto made = base::make_directories_no_links(directory_);
     if (!made) throw_cannot_create(directory_);
     struct stat status {};
     if (::fstat(made.get(), &status) == 0) inode_ = {status.st_dev, status.st_ino};
-    if (context_.sandbox.level == process::SandboxLevel::none) return;
+    if (sandbox.level == process::SandboxLevel::none) return;
     if (!base::make_directories_no_links(temporary())) throw_cannot_create(temporary());
-    give_to_hooks(context_.sandbox, directory_);
-    give_to_hooks(context_.sandbox, temporary());
+    give_to_hooks(sandbox, directory_);
+    give_to_hooks(sandbox, temporary());
   });
 }
 

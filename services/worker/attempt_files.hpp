@@ -27,7 +27,8 @@ public:
       : context_(context), directory_(std::move(directory)), results_(results), most_(most) {}
 
   const std::filesystem::path& directory() const noexcept { return directory_; }
-  awaitable<void> make();
+  // For hooks in this sandbox.
+  awaitable<void> make(const process::Sandbox& sandbox);
   // /tmp of the hooks in their sandbox.
   std::filesystem::path temporary() const;
   // Blocking. Throws Error(refused) unless the directory is still the one that was made: what is not must not be

@@ -245,7 +245,8 @@ awaitable<void> CrawlSession::run_hook(const hooks::Hook& hook) {
     note(hook, {{"status", "skipped"}, {"error", prepared.missing}});
     co_return;
   }
-  confine(context_, prepared.command, {directory_.path(), directory_.attempts()}, directory_.temporary());
+  confine(context_, directory_.sandbox(), prepared.command, {directory_.path(), directory_.attempts()},
+          directory_.temporary());
   prepared.command.sandbox.signals = signals_;
   if (route_) route_->apply(prepared.command);
   const auto limit = prepared.limits.timeout + kReadiness;

@@ -43,7 +43,7 @@ void Route::apply(process::Command& command) const {
   process::set_variable(command.environment, "HOLDFAST_EGRESS", url); // for the built-in hooks
 }
 
-HookNetworks::HookNetworks(const Options& options, const process::Sandbox& sandbox)
+HookNetworks::HookNetworks(const Options& options, const SandboxState& state)
     : shim_(options.shim),
       listeners_(std::min(static_cast<std::size_t>(options.slots) + 2, process::PrivateNetwork::kMostListeners)),
       direct_(options.allow_private ? kNothing : kLoopback),
@@ -60,14 +60,15 @@ HookNetworks::HookNetworks(const Options& options, const process::Sandbox& sandb
   rules.allow_private = options.allow_private;
   proxy_ = std::make_unique<egress::Proxy>(std::move(rules));
   description_ = "the egress proxy";
-  if (sandbox.level != process::SandboxLevel::full) {
+  if (state.sandbox.level != process::SandboxLevel::full) {
     proxy_->open({}); // a machine without loopback shows now, not with each page
     return;
   }
   std::string problem;
   try {
     auto first = make();
-    auto tried = sandbox;
+    const auto user = state.users.lease();
+    auto tried = state.with(user);
     tried.network = first->network;
     problem = process::sandbox_problem(shim_, tried);
     free_->push_back(std::move(first));

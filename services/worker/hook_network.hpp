@@ -7,7 +7,7 @@
 #include "lib/process/command.hpp"
 #include "lib/process/network.hpp"
 #include "services/egress/proxy.hpp"
-#include "services/worker/options.hpp"
+#include "services/worker/hook_sandbox.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -44,7 +44,7 @@ class HookNetworks {
 public:
   // Decides by hook.network and by what works here. Throws Error(unavailable) if a sandbox is required and its network
   // does not work, Error(system) if the proxy cannot listen.
-  HookNetworks(const Options& options, const process::Sandbox& sandbox);
+  HookNetworks(const Options& options, const SandboxState& state);
   ~HookNetworks();
 
   const std::string& description() const noexcept { return description_; } // for the log and for holdfast doctor

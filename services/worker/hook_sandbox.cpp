@@ -195,27 +195,42 @@ void change_owner(const fs::path& path, uid_t uid, gid_t gid) {
 } // namespace
 
 process::Sandbox hook_sandbox(const Options& options, const fs::path& work_dir, process::SandboxLevel level) {
-  auto sandbox = Builder(options).build(work_dir, level);
-  sandbox.user = process::sandbox_user(options.hook_user);
-  return sandbox;
+  return Builder(options).build(work_dir, level);
+}
+
+process::Sandbox SandboxState::with(const std::shared_ptr<const process::HookUser>& user) const {
+  auto result = sandbox;
+  if (user) result.user = user->user();
+  return result;
 }
 
 SandboxState choose_sandbox(const Options& options, const fs::path& work_dir) {
   using process::SandboxLevel;
-  if (options.sandbox == "off") return {{}, "none: hook.sandbox is off"};
-  auto sandbox = hook_sandbox(options, work_dir, SandboxLevel::full);
-  const auto as_user = sandbox.user ? ", as user " + options.hook_user : "";
-  const auto problem = process::sandbox_problem(options.shim, sandbox);
-  if (problem.empty()) return {sandbox, process::to_string(sandbox.level) + as_user};
+  SandboxState state{{}, {options.hook_users, options.shim}, ""};
+  if (options.sandbox == "off") {
+    state.description = "none: hook.sandbox is off";
+    return state;
+  }
+  const auto user = state.users.lease(); // for the tries
+  const auto try_level = [&](SandboxLevel level, const fs::path& directory) {
+    state.sandbox = hook_sandbox(options, work_dir, level);
+    state.description = process::to_string(level) + (user ? ", " + state.users.description() : "");
+    return process::sandbox_problem(options.shim, state.with(user), directory);
+  };
+  const auto problem = try_level(SandboxLevel::full, "/");
+  if (problem.empty()) return state;
   if (options.sandbox == "required")
     throw base::Error(base::ErrorClass::unavailable, "hook.sandbox is required and does not work here: " + problem,
                       "allow user namespaces (in a container: its seccomp profile), or set hook.sandbox to auto");
-  sandbox = hook_sandbox(options, work_dir, SandboxLevel::user);
   // Without namespaces a hook gets to its files on the way that they have.
-  const auto directory = real(work_dir).empty() ? fs::path("/") : real(work_dir);
-  const auto second = process::sandbox_problem(options.shim, sandbox, directory);
-  if (second.empty()) return {sandbox, process::to_string(sandbox.level) + as_user + " (not full: " + problem + ")"};
-  return {{}, "none: " + problem + "; nor does level user: " + second};
+  const auto second = try_level(SandboxLevel::user, real(work_dir).empty() ? fs::path("/") : real(work_dir));
+  if (second.empty()) {
+    state.description += " (not full: " + problem + ")";
+    return state;
+  }
+  state.sandbox = {};
+  state.description = "none: " + problem + "; nor does level user: " + second;
+  return state;
 }
 
 void give_to_hooks(const process::Sandbox& sandbox, const fs::path& directory) {

@@ -2,6 +2,7 @@
 // What the hooks of this worker may see: the part of each sandbox that is the same for all of them. A pure function of
 // the worker's options and of the paths that exist.
 
+#include "lib/process/hook_users.hpp"
 #include "lib/process/sandbox.hpp"
 #include "services/worker/options.hpp"
 
@@ -19,13 +20,18 @@ process::Sandbox hook_sandbox(const Options& options, const std::filesystem::pat
 
 struct SandboxState {
   process::Sandbox sandbox; // level none: hooks have none
-  // For the log and for holdfast doctor: the level, the user that hooks run as if it is another one, and why the level
-  // is not a higher one. "full, as user nobody", "user (not full: cannot enter its sandbox: ...)", "none: ...".
+  process::HookUsers users; // whom hooks in it run as
+  // For the log and for holdfast doctor: the level, the users that hooks run as if they are others, and why the level
+  // is not a higher one. "full, each crawl's as a user of their own (50000 to 59999)", "user (not full: cannot enter
+  // its sandbox: ...)", "none: ...".
   std::string description;
+
+  // For the hooks of one crawl: as the user who was leased for them, if any.
+  process::Sandbox with(const std::shared_ptr<const process::HookUser>& user) const;
 };
 
 // Decides by hook.sandbox and by what works here. Throws Error(unavailable) if level full is required and does not
-// work, and Error(configuration) if hook.user is no user.
+// work, and Error(configuration) if hook.users is no range.
 SandboxState choose_sandbox(const Options& options, const std::filesystem::path& work_dir);
 
 // Makes a directory, with all that is in it, the hook's own where hooks run as another user. Links are not followed.

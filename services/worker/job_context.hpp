@@ -4,8 +4,8 @@
 #include "lib/archive/root.hpp"
 #include "lib/base/async.hpp"
 #include "lib/base/log.hpp"
+#include "lib/process/hook_users.hpp"
 #include "lib/process/launcher.hpp"
-#include "lib/process/sandbox.hpp"
 #include "lib/store/snapshot.hpp"
 #include "services/worker/binary_lookup.hpp"
 #include "services/worker/options.hpp"
@@ -34,7 +34,8 @@ struct JobContext {
   asio::thread_pool& resolver; // name resolution
   const archive::Root& archive_root;
   asio::any_io_executor executor;
-  const process::Sandbox& sandbox; // of every hook of a page or a crawl; each gets its own directories on top
+  const process::Sandbox& sandbox;      // of every hook of a page or a crawl; each gets its own directories on top
+  const process::HookUsers& hook_users; // ... and its crawl a user
   HookNetworks& networks;
   std::string cookie; // HOLDFAST_COOKIE value of this incarnation
   CrawlSessions* sessions{nullptr};

@@ -34,7 +34,7 @@ struct Options {
   std::vector<std::string> environment_names;      // further variables of ours that hooks may see
   hooks::HookLimits hook_limits;                   // timeout: default for hooks without one
   std::string sandbox{"off"};                      // of hooks: auto, required, off
-  std::string hook_user{"nobody"};                 // whom hooks run as in it, if we are root
+  std::string hook_users{"50000-59999"};           // whom hooks run as in it, if we are root
   bool egress{false};                              // hooks reach the web through a proxy of ours
   std::vector<std::filesystem::path> secret_paths; // files and directories that no hook may see
   bool cgroups{true};                              // for hooks, where there may be some

@@ -55,12 +55,12 @@ PreparedHook prepare_hook(const JobContext& context, const hooks::Hook& hook, ho
   return prepared;
 }
 
-void confine(const JobContext& context, process::Command& command, std::vector<std::filesystem::path> writable,
-             const std::filesystem::path& temporary) {
-  command.sandbox = context.sandbox;
+void confine(const JobContext& context, const process::Sandbox& sandbox, process::Command& command,
+             std::vector<std::filesystem::path> writable, const std::filesystem::path& temporary) {
+  command.sandbox = sandbox;
   command.sandbox.writable = std::move(writable);
   command.sandbox.temporary = temporary;
-  if (context.sandbox.level != process::SandboxLevel::user) return;
+  if (sandbox.level != process::SandboxLevel::user) return;
   const auto name = context.options.temporary_dir / temporary.filename(); // which is short
   for (const char* variable : {"HOME", "TMPDIR", "TMP_DIR"})
     process::set_variable(command.environment, variable, name);

@@ -26,9 +26,9 @@ hooks::HookContext machine_context(const JobContext& context);
 PreparedHook prepare_hook(const JobContext& context, const hooks::Hook& hook, hooks::Options options,
                           const hooks::HookContext& hook_context);
 
-// Puts a hook into this worker's sandbox, in which it may write to `writable` and `temporary`.
-void confine(const JobContext& context, process::Command& command, std::vector<std::filesystem::path> writable,
-             const std::filesystem::path& temporary);
+// Puts a hook into its crawl's sandbox, in which it may write to `writable` and `temporary`.
+void confine(const JobContext& context, const process::Sandbox& sandbox, process::Command& command,
+             std::vector<std::filesystem::path> writable, const std::filesystem::path& temporary);
 
 // What a finished hook cost and how it ended.
 void take_exit(store::HookResult& row, const hooks::HookOutcome& outcome);

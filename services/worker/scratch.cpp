@@ -2,6 +2,7 @@
 
 #include "lib/archive/attempt.hpp"
 #include "lib/base/error.hpp"
+#include "lib/process/hook_users.hpp"
 #include "lib/process/launcher.hpp"
 
 #include <spdlog/spdlog.h>
@@ -19,6 +20,7 @@ namespace holdfast::worker {
 namespace {
 
 constexpr const char* kOwner = "owner";
+constexpr const char* kSessions = "crawls"; // each owned by the user of its hooks
 constexpr std::chrono::milliseconds kSweepGrace{2000};
 constexpr std::size_t kLongTemporary = 48; // what is made below it may add another 59 characters
 
@@ -86,7 +88,7 @@ std::string short_id(const std::string& id) { return id.substr(id.size() - std::
 Scratch::Scratch(const std::filesystem::path& work_dir, const std::string& worker_id)
     : path_(work_dir / "workers" / worker_id) {
   std::error_code error;
-  for (const char* name : {"attempts", "crawls", "tmp"}) {
+  for (const char* name : {"attempts", kSessions, "tmp"}) {
     std::filesystem::create_directories(path_ / name, error);
     if (!error) path_ = std::filesystem::canonical(path_, error); // in it, no link is followed (base/no_links.hpp)
     if (error)
@@ -120,17 +122,21 @@ std::uint64_t Scratch::free_bytes() const {
   return error ? 0 : space.available;
 }
 
-std::vector<store::LocalProcess> collect_leftovers(const std::filesystem::path& work_dir,
-                                                   const std::string& machine_id) {
+std::vector<store::LocalProcess> collect_leftovers(const Options& options, const std::string& machine_id) {
+  const process::HookUsers users(options.hook_users, options.shim);
   remove_dangling_names();
   std::vector<store::LocalProcess> gone;
   std::error_code error;
-  for (std::filesystem::directory_iterator it(work_dir / "workers", error), end; !error && it != end;
+  for (std::filesystem::directory_iterator it(options.work_dir / "workers", error), end; !error && it != end;
        it.increment(error)) {
     auto owner = owner_of(it->path());
     if (!is_dead(it->path(), owner)) continue;
     const int processes = process::sweep("HOLDFAST_COOKIE", owner.id + ".", kSweepGrace);
     if (processes > 0) spdlog::warn("ended {} processes that an earlier worker left behind", processes);
+    for (std::filesystem::directory_iterator session(it->path() / kSessions, error), last; !error && session != last;
+         session.increment(error))
+      users.end_owner_of(session->path());
+    error.clear();
     remove_short_name(owner.id);
     remove_logged(it->path());
     owner.machine_id = machine_id;

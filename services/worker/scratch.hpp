@@ -3,6 +3,7 @@
 // Blocking file work. Owned by Worker; the destructor removes the directory.
 
 #include "lib/store/worker.hpp"
+#include "services/worker/options.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -36,7 +37,6 @@ private:
 // Ends the processes and removes the directories that incarnations which are no longer alive left on this machine.
 // Returns these incarnations: nothing of them runs any more, so their leases may end (store::worker_gone). Those whose
 // directory does not say which process made it are left out.
-std::vector<store::LocalProcess> collect_leftovers(const std::filesystem::path& work_dir,
-                                                   const std::string& machine_id);
+std::vector<store::LocalProcess> collect_leftovers(const Options& options, const std::string& machine_id);
 
 } // namespace holdfast::worker

@@ -44,7 +44,7 @@ void write_heartbeat(const std::filesystem::path& file, const std::string& text)
 SessionDirectory::SessionDirectory(JobContext& context, const std::string& crawl_id, const std::string& session_id,
                                    const std::string& persona)
     : context_(context), crawl_id_(crawl_id), session_id_(session_id), persona_(persona),
-      path_(context.options.work_dir / "crawls" / session_id), pulse_(context.executor) {}
+      path_(context.options.work_dir / "crawls" / session_id), sandbox_(context.sandbox), pulse_(context.executor) {}
 
 std::filesystem::path SessionDirectory::personas() const {
   return hooks_ ? path_ / ".persona" : context_.options.data_dir / "personas";
@@ -69,8 +69,10 @@ awaitable<void> SessionDirectory::make() {
                         "check owner, permissions and free space of work_dir");
     for (const auto& needed : {attempts(), sandboxed() ? temporary() : path_})
       std::filesystem::create_directories(needed, error);
-    give_to_hooks(context_.sandbox, temporary());
-    give_to_hooks(context_.sandbox, path_);
+    if (sandboxed()) user_ = context_.hook_users.lease();
+    if (user_) sandbox_.user = user_->user();
+    give_to_hooks(sandbox_, temporary());
+    give_to_hooks(sandbox_, path_);
     if (!hooks_) return;
     std::filesystem::create_directories(library(), error);
     if (sandboxed())
@@ -81,7 +83,7 @@ awaitable<void> SessionDirectory::make() {
     std::filesystem::copy(context_.options.data_dir / "personas" / persona_, persona,
                           std::filesystem::copy_options::recursive | std::filesystem::copy_options::copy_symlinks,
                           error);
-    give_to_hooks(context_.sandbox, path_);
+    give_to_hooks(sandbox_, path_);
   });
 }
 
@@ -102,6 +104,7 @@ awaitable<void> SessionDirectory::keep_heartbeat() {
 awaitable<void> SessionDirectory::remove() {
   pulse_.cancel();
   co_await on_thread(context_.files, [this] {
+    user_.reset(); // before what its processes may still write is removed
     std::error_code ignored;
     std::filesystem::remove(attempts(), ignored); // only if no attempt is there
     for (const auto& directory : {path_, sandboxed() ? temporary() : path_}) {

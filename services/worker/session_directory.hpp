@@ -29,7 +29,10 @@ public:
   // The crawl's browser saves what it downloads into the directories of its pages.
   std::filesystem::path attempts() const;
 
-  awaitable<void> make(); // throws Error(cannot_create)
+  // Also leases the user of its hooks. Throws Error(cannot_create) and what HookUsers::lease() does.
+  awaitable<void> make();
+  // Of all hooks of the crawl on this worker; from make() on.
+  const process::Sandbox& sandbox() const { return sandbox_; }
   // Until remove(). Hooks that sweep up take a crawl directory without a fresh heartbeat for abandoned.
   awaitable<void> keep_heartbeat();
   awaitable<void> remove();
@@ -40,6 +43,8 @@ private:
   JobContext& context_;
   const std::string crawl_id_, session_id_, persona_;
   const std::filesystem::path path_;
+  process::Sandbox sandbox_;
+  std::shared_ptr<const process::HookUser> user_; // null: hooks run as this process does
   bool hooks_{false};
   asio::steady_timer pulse_;
 };

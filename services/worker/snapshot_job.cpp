@@ -190,7 +190,7 @@ awaitable<void> SnapshotJob::run_hooks() {
   const auto choice = choose_hooks(context_, claim_, options_);
   page_.reason = choice.reason;
   crawl_hooks_ = choice.crawl_hooks;
-  co_await files_.make();
+  co_await files_.make(session_.directory().sandbox());
   limit_time();
   for (const hooks::Hook* hook : choice.hooks) {
     check();
@@ -209,7 +209,8 @@ awaitable<void> SnapshotJob::run_hook(const hooks::Hook& hook) {
   auto prepared = prepare_hook(context_, hook, options_, hook_context_);
   if (!prepared.missing.empty()) co_return results_.skip(hook, prepared.missing);
   prepared.limits.output_bytes = results_.room_for(hook.plugin->name, prepared.limits.output_bytes);
-  confine(context_, prepared.command, {files_.directory(), session_.directory().path()}, files_.temporary());
+  confine(context_, session_.directory().sandbox(), prepared.command, {files_.directory(), session_.directory().path()},
+          files_.temporary());
   prepared.command.sandbox.signals = session_.signals();
   if (route_) route_->apply(prepared.command);
   const auto readiness = prepared.limits.timeout + kReadiness;
@@ -309,7 +310,7 @@ awaitable<void> SnapshotJob::publish() {
     context_.archive_root.check();
     files_.check();
     files_.check_weight();
-    take_from_hooks(context_.sandbox, files_.directory());
+    take_from_hooks(session_.directory().sandbox(), files_.directory());
     auto removed =
         archive::tidy(context_.archive_root, files_.directory(), directory, lease().fence, &files_.abandoned());
     captures_ = archive::read_captures(files_.directory(), &files_.abandoned());

@@ -52,7 +52,7 @@ Worker::Worker(asio::io_context& io, Options options, base::StopSignal& stop, st
     spdlog::warn("sandbox of hooks: {}; they can do all that user {} can", sandbox_.description, ::geteuid());
   else
     spdlog::info("sandbox of hooks: {}", sandbox_.description);
-  networks_ = std::make_unique<HookNetworks>(options_, sandbox_.sandbox);
+  networks_ = std::make_unique<HookNetworks>(options_, sandbox_);
   spdlog::info("network of hooks: {}", networks_->description());
   options_.work_dir = scratch_.path();
   options_.temporary_dir = scratch_.temporary();
@@ -97,8 +97,8 @@ void Worker::make_parts(pg::Connection& connection) {
 
   context_ = std::unique_ptr<JobContext>(new JobContext{options_, id(), membership_.process().machine.hostname, *retry_,
                                                         *launcher_, binaries_, files_, resolver_, *archive_root_,
-                                                        executor, sandbox_.sandbox, *networks_, id(), nullptr, nullptr,
-                                                        running_hooks_.get(), turns_.get()});
+                                                        executor, sandbox_.sandbox, sandbox_.users, *networks_, id(),
+                                                        nullptr, nullptr, running_hooks_.get(), turns_.get()});
   sessions_ = std::make_unique<CrawlSessions>(*context_, [this] { wake(); });
   context_->sessions = sessions_.get();
   jobs_ = std::make_unique<Jobs>(*context_, *turns_,

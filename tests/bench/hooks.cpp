@@ -9,6 +9,7 @@
 //
 // One thread, as in a worker.
 
+#include "lib/process/hook_users.hpp"
 #include "lib/process/launcher.hpp"
 #include "lib/process/signal_scope.hpp"
 
@@ -92,7 +93,9 @@ process::Command command(int number) {
   one.stderr_path = directory / (std::to_string(number) + ".err");
   if (level != process::SandboxLevel::none) {
     one.sandbox.level = level;
-    one.sandbox.user = process::sandbox_user("nobody");
+    static const auto user =
+        process::HookUsers("50000-59999", process::executable_directory() / "holdfast-shim").lease();
+    if (user) one.sandbox.user = user->user();
     one.sandbox.hidden = {"/home", "/run"};
     one.sandbox.emptied = {"/root"};
     one.sandbox.readable = {directory.parent_path()};

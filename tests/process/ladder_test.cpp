@@ -163,12 +163,7 @@ TEST_CASE("a long chain of processes is ended from top to bottom") {
 
 TEST_CASE("a fork bomb is ended") {
   Stage stage;
-  auto command = stage.command({"bomb", "400"});
-  if (::geteuid() != 0) { // a real one, against the limit; root is exempt from it
-    command = stage.command({"bomb", "1000000"});
-    command.limits.processes = 400;
-  }
-  const auto child = stage.start(command);
+  const auto child = stage.start(stage.command({"bomb", "400"}));
   REQUIRE(stage.wait_ready());
   child->terminate(kShort);
   const auto exit = stage.finish(*child);

@@ -80,6 +80,10 @@ TEST_CASE("memory that processes share counts once") {
 }
 
 TEST_CASE("a tree of more processes than it may have is killed as a whole") {
+  if (::geteuid() == 0) {
+    MESSAGE("skipped: the kernel's limit does not hold for root; hook_users_test.cpp has hooks of a root worker");
+    return;
+  }
   Stage stage;
   check_bomb_is_ended(stage);
 }

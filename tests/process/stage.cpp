@@ -177,9 +177,10 @@ bool Stage::pump_until(const std::function<bool()>& condition) {
   return condition();
 }
 
-void check_bomb_is_ended(Stage& stage) {
-  auto command = stage.command({"bomb", "2000"});
-  command.limits.tree_processes = 50;
+void check_bomb_is_ended(Stage& stage, const process::Sandbox& sandbox) {
+  auto command = stage.command({"bomb", "4000"}); // it stops there itself, if we do not stop it
+  command.limits.tree_processes = 500;            // as hooks have it
+  command.sandbox = sandbox;
   const auto exit = stage.run(command);
   CHECK(exit.exceeded == process::TreeLimit::processes);
   CHECK(exit.signal == SIGKILL);

@@ -79,6 +79,6 @@ public:
 };
 
 // A fork bomb of 2,000 below a limit of 50 processes is killed as a whole, in a cgroup or without one.
-void check_bomb_is_ended(Stage& stage);
+void check_bomb_is_ended(Stage& stage, const process::Sandbox& sandbox = {});
 
 } // namespace holdfast::test

@@ -802,6 +802,27 @@ class Doors(Case):
         for probe in ("/healthz", "/readyz"):
             self.assertEqual(site.get(probe, headers=no_token).status, 200, "probes have no token")
 
+    def test_the_link_that_serve_prints_signs_one_browser_in(self):
+        site = Site(self, "--set", "serve.guest=none", token="reader")
+        self.addCleanup(site.close)
+        path, secret = re.search(r"http://127\.0\.0\.1:\d+(/sign-in\?link=(\w+))$", site.process.stdout.readline()).groups()
+        stranger = {"Authorization": ""}
+        for _ in range(2):  # a browser may look ahead
+            self.assertIn(secret, site.get(path, headers=stranger).text)
+        wrong = site.post("/sign-in", {"link": secret[:-1] + "x"}, headers=stranger)
+        self.assertEqual((wrong.status, wrong.headers["Set-Cookie"]), (401, None))
+        elsewhere = site.post("/sign-in", {"link": secret}, headers={**stranger, "Origin": "http://evil.example"})
+        self.assertEqual(elsewhere.status, 403)
+        entered = site.post("/sign-in", {"link": secret}, headers=stranger)
+        self.assertEqual((entered.status, entered.headers["Location"]), (303, "/"))
+        known = {**stranger, "Cookie": entered.headers["Set-Cookie"].split(";")[0]}
+        self.assertIn("Sign out", site.get("/", headers=known).text)
+        self.assertEqual(site.post("/do/pauseAll", {}, headers=known).status, 303, "an operator")
+        self.assertEqual(site.post("/sign-in", {"link": secret}, headers=stranger).status, 401, "once")
+        listed = site.place.run("token", "list").out
+        self.assertRegex(listed, r"link-\d{4}-\d\d-\d\d-\w{6}\",\"role\":\"operator\",\"state\":\"valid")
+        self.assertNotIn(secret, listed)
+
     def test_a_token_is_asked_for_and_known_by_header_and_cookie(self):
         site = Site(self, "--set", "serve.guest=none", token="reader")
         self.addCleanup(site.close)

@@ -259,11 +259,11 @@ TEST_CASE("what a dead incarnation left on this machine is cleared away") {
                   process::pid_namespace_id() + " " + process::boot_id() + " " + std::to_string(getpid()) + " 1\n");
   stage.dir.write("data/work/workers/" + dead + "/attempts/x", "");
   const pid_t left = spawn({"/bin/sleep", "600"}, {"HOLDFAST_COOKIE=" + dead + ".1"}, stage.dir / "out");
-  CHECK(worker::collect_leftovers(stage.options.work_dir, "machine").size() == 1);
+  CHECK(worker::collect_leftovers(stage.options, "machine").size() == 1);
   CHECK(!std::filesystem::exists(workers / dead));
   waitpid(left, nullptr, WNOHANG); // unless an earlier worker of this process has reaped it
   CHECK(carriers("HOLDFAST_COOKIE=" + dead).empty());
-  CHECK(worker::collect_leftovers(stage.options.work_dir, "machine").empty());
+  CHECK(worker::collect_leftovers(stage.options, "machine").empty());
 }
 
 TEST_CASE("short names in /tmp go with the directories they lead to, also after a kill") {
@@ -278,7 +278,7 @@ TEST_CASE("short names in /tmp go with the directories they lead to, also after 
   const auto living = link(there.substr(24), there);
   const auto foreign = link("another-" + gone.substr(24), gone);
   std::filesystem::create_directories(stage.dir / "elsewhere/workers" / there);
-  worker::collect_leftovers(stage.options.work_dir, "machine");
+  worker::collect_leftovers(stage.options, "machine");
   CHECK(!std::filesystem::is_symlink(dangling));
   CHECK(std::filesystem::is_symlink(living));
   CHECK(std::filesystem::is_symlink(foreign));

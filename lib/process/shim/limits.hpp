@@ -1,6 +1,7 @@
 #pragma once
 // The limits of one hook, as the launcher writes them into the shim's arguments. Headers of C only.
 
+#include "lib/process/shim/process_tree.hpp"
 #include "lib/process/shim/protocol.hpp"
 
 #include <errno.h>
@@ -18,7 +19,7 @@ struct Limits {
   uint64_t tell_ms;                 // between two reports of the CPU time
 };
 
-// Reads "n,n,-,n,-,n,-,n". False if it is anything else.
+// Reads "n,n,-,n,n,-,n". False if it is anything else.
 inline bool read_limits(const char* text, Limits& limits) {
   const auto read_one = [&text](uint64_t& limit) {
     char* end = nullptr;
@@ -38,19 +39,41 @@ inline bool read_limits(const char* text, Limits& limits) {
   return read_one(limits.memory) && read_one(limits.processes) && read_one(limits.tell_ms);
 }
 
-// Sets those that the kernel knows; never raises one above the one inherited. 0 or an errno value.
+using Resource = decltype(RLIMIT_AS); // an enumeration in one C library, a number in another
+
+// Never above the one inherited. 0 or an errno value.
+inline int lower_limit(Resource resource, uint64_t most) {
+  rlimit limit;
+  if (most == kUnlimited) return 0;
+  if (getrlimit(resource, &limit) != 0) return errno;
+  if (limit.rlim_max == RLIM_INFINITY || most < limit.rlim_max) limit.rlim_max = most;
+  limit.rlim_cur = limit.rlim_max;
+  return setrlimit(resource, &limit) == 0 ? 0 : errno;
+}
+
+// Sets those that the kernel knows. 0 or an errno value.
 inline int apply_limits(const uint64_t (&limits)[kLimitCount]) {
-  constexpr decltype(RLIMIT_AS) resources[kLimitCount] = {RLIMIT_AS, RLIMIT_FSIZE, RLIMIT_NOFILE, RLIMIT_CORE,
-                                                          RLIMIT_NPROC};
-  for (int i = 0; i < kLimitCount; ++i) {
-    if (limits[i] == kUnlimited) continue;
-    rlimit limit;
-    if (getrlimit(resources[i], &limit) != 0) return errno;
-    if (limit.rlim_max == RLIM_INFINITY || limits[i] < limit.rlim_max) limit.rlim_max = limits[i];
-    limit.rlim_cur = limit.rlim_max;
-    if (setrlimit(resources[i], &limit) != 0) return errno;
-  }
+  constexpr Resource resources[kLimitCount] = {RLIMIT_AS, RLIMIT_FSIZE, RLIMIT_NOFILE, RLIMIT_CORE};
+  for (int i = 0; i < kLimitCount; ++i)
+    if (const int error = lower_limit(resources[i], limits[i])) return error;
   return 0;
+}
+
+// Threads and processes that a hook's user may have, where its tree may have `processes`. The shim counts those of the
+// tree a few times a second; a hook that forks without end is kept within this between two counts, or it would outrun
+// them. A user of the hook's own has what hooks start alone. Else the kernel counts whatever the worker's
+// user runs on the machine, some of it out of our sight: so much is allowed besides as all users run there.
+inline uint64_t most_tasks(uint64_t processes, bool own_user) {
+  constexpr uint64_t kTasksEach = 4, kMost = 1u << 22; // a browser has some 10 processes and 150 threads
+  if (processes > kMost / kTasksEach) return kUnlimited;
+  uint64_t others = 0;
+  if (!own_user) {
+    char text[128]; // "0.10 0.20 0.30 1/234 5678"
+    const char* slash = tree::read_small_file("/proc/loadavg", text, sizeof text) > 0 ? strchr(text, '/') : nullptr;
+    if (slash == nullptr) return kUnlimited;
+    others = strtoull(slash + 1, nullptr, 10);
+  }
+  return others + processes * kTasksEach;
 }
 
 } // namespace holdfast::process::shim

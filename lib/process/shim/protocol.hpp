@@ -3,10 +3,11 @@
 // Plain values in the machine's own layout: both programs come from one build. Used by the shim, so no library types.
 //
 // Command line of the shim: holdfast-shim LIMITS CGROUPS VIEW DIRECTORY PROGRAM [ARGUMENT...]; its environment is the
-// hook's. LIMITS is eight decimal numbers or "-" joined by commas: address space, file size, open files, core size and
-// processes of the user, which the kernel enforces on each process; memory and processes of the whole tree, which the
-// shim watches; and the milliseconds between two reports of the CPU time used. CGROUPS is what cgroup.hpp takes, VIEW
-// what view.hpp does. "holdfast-shim network COUNT" makes a network for hooks (network.hpp).
+// hook's. LIMITS is seven decimal numbers or "-" joined by commas: address space, file size, open files and core size,
+// which the kernel enforces on each process; memory and processes of the whole tree, which the shim watches; and the
+// milliseconds between two reports of the CPU time used. CGROUPS is what cgroup.hpp takes, VIEW what view.hpp does.
+// "holdfast-shim network COUNT" makes a network for hooks (network.hpp); "holdfast-shim end UID" ends every process of
+// a user (user.hpp).
 
 #include <stdint.h>
 
@@ -18,7 +19,7 @@ inline constexpr int kNetworkDescriptor = 4, kOwnerDescriptor = 5, kFirstFree = 
 // Of a hook in a sandbox of level user, which has no such network: the rules that it takes on.
 inline constexpr int kRulesDescriptor = 4;
 inline constexpr unsigned kMostListeners = 250; // of one network; the kernel passes 253 descriptors at once
-inline constexpr int kLimitCount = 5;           // of the kernel
+inline constexpr int kLimitCount = 4;           // of the kernel
 inline constexpr int kWatchedCount = 3;         // of the shim
 
 // Launcher to shim.

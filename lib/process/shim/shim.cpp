@@ -10,6 +10,7 @@
 #include "lib/process/shim/network.hpp"
 #include "lib/process/shim/process_tree.hpp"
 #include "lib/process/shim/protocol.hpp"
+#include "lib/process/shim/user.hpp"
 #include "lib/process/shim/view.hpp"
 
 #include <errno.h>
@@ -40,9 +41,7 @@ constexpr int64_t kLeftoverGrace = 200'000; // TERM to KILL for what a hook left
 constexpr int64_t kUnkillable = 10'000'000; // first KILL to giving up: a process stuck in the kernel cannot be killed
 constexpr int64_t kLook = 100'000;          // between two looks at the memory of the tree
 constexpr int64_t kLookAtCount = 250'000;   // ... at the number of its processes alone
-// The kernel's limit counts threads too, and is there for what grows between two looks.
-constexpr uint64_t kTasksEach = 8, kMostTasks = 1u << 22;
-constexpr int kEndFirst = 500;                                  // oom_score_adj: before the worker and its database
+constexpr int kEndFirst = 500;              // oom_score_adj: before the worker and its database
 constexpr int64_t kFirstRetry = 2'000, kLongestRetry = 200'000; // from one round of KILL to the next
 
 // One shim supervises one hook: its state is the program's state. `list` is large and mostly never touched. Nothing is
@@ -125,6 +124,8 @@ pid_t fork_into(int directory, uint64_t namespaces) {
   prefer_as_victim();
   failure->step = shim::Step::limits;
   if (const int error = shim::apply_limits(limits.of_process)) give_up(error);
+  if (const int error = shim::lower_limit(RLIMIT_NPROC, shim::most_tasks(limits.processes, view.user() != 0)))
+    give_up(error);
   failure->step = shim::Step::sandbox;
   if (view.wanted()) {
     if (const int error = view.change_user()) give_up(error);
@@ -224,8 +225,13 @@ private:
       if (leader_gone_) ending_leftovers_ = true;
     }
     bool found = cgroup.kill_all(list);
+    // A thousand processes that fork leave us no time to stop them one by one. What else runs as their user, the hooks
+    // of its crawl, stands still for the moment.
+    const bool crowd = report_.excess == shim::Excess::processes && view.user() != 0;
+    if (crowd) shim::signal_user(view.user(), SIGSTOP);
     found |= tree::freeze_and_kill(list) > 0;   // what has left its cgroup, or never had one
     if (!leader_gone_) kill(-leader_, SIGKILL); // also where /proc cannot be read
+    if (crowd) shim::signal_user(view.user(), SIGCONT);
     if (found && report_.terminated != 0) report_.killed = 1;
     kill_at_ = now_us() + retry_;
     retry_ = sooner(retry_ * 2, kLongestRetry);
@@ -345,6 +351,10 @@ private:
 
 int main(int argc, char** argv) {
   if (argc == 3 && strcmp(argv[1], "network") == 0) return shim::network_main(argv[2]);
+  if (argc == 3 && strcmp(argv[1], "end") == 0) {
+    if (const auto uid = static_cast<uid_t>(strtoul(argv[2], nullptr, 10)); uid != 0) shim::signal_user(uid, SIGKILL);
+    return 0;
+  }
   if (argc < 6) {
     constexpr char usage[] = "holdfast-shim: started by holdfast for each hook; not to be run by hand\n";
     (void)!write(STDERR_FILENO, usage, sizeof usage - 1);
@@ -368,9 +378,8 @@ int main(int argc, char** argv) {
   const pid_t self = getpid();
   pid_t leader = -1;
   if (signals >= 0 && understood) {
-    const bool crowd = limits.processes <= kMostTasks / kTasksEach; // not, if there is no limit
-    cgroup.make(argv[2], limits.memory == shim::kUnlimited ? 0 : limits.memory,
-                crowd ? limits.processes * kTasksEach : 0);
+    const uint64_t tasks = shim::most_tasks(limits.processes, true);
+    cgroup.make(argv[2], limits.memory == shim::kUnlimited ? 0 : limits.memory, tasks == shim::kUnlimited ? 0 : tasks);
     const int birthplace = cgroup.birthplace();
     born_in_cgroup = birthplace >= 0;
     if (born_in_cgroup) leader = fork_into(birthplace, view.clone_flags());

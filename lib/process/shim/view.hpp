@@ -67,6 +67,8 @@ public:
   }
 
   bool wanted() const { return wanted_; }
+  // Whom the hook runs as, if not as the shim; 0: it does.
+  uid_t user() const { return uid_; }
   // Rules do without: Docker's profile has no clone3.
   bool needs_namespaces() const { return wanted_ && !by_rules_; }
   // The owner of the network must be entered first, so the child then makes its namespaces itself.
