@@ -157,14 +157,18 @@ const Plugin* Catalog::find(const std::string& name) const {
   return found == plugins_.end() ? nullptr : &found->second;
 }
 
-std::string Catalog::lacking(const std::string& name) const {
+std::vector<std::string> Catalog::with_required(const std::string& name) const {
   std::vector<std::string> names{name};
-  for (std::size_t index = 0; index < names.size(); ++index) {
-    const Plugin* plugin = find(names[index]);
-    if (plugin == nullptr) return names[index];
-    for (const std::string& needed : plugin->required_plugins)
-      if (std::find(names.begin(), names.end(), needed) == names.end()) names.push_back(needed);
-  }
+  for (std::size_t index = 0; index < names.size(); ++index)
+    if (const Plugin* plugin = find(names[index]))
+      for (const std::string& needed : plugin->required_plugins)
+        if (std::find(names.begin(), names.end(), needed) == names.end()) names.push_back(needed);
+  return names;
+}
+
+std::string Catalog::lacking(const std::string& name) const {
+  for (const auto& one : with_required(name))
+    if (find(one) == nullptr) return one;
   return {};
 }
 

@@ -11,4 +11,8 @@ Why why(pg::Connection& connection, const std::string& name) {
   return {row["kind"], row["id"].value_or(""), row["reason"], row["facts"]};
 }
 
+std::string crawl_lacks(pg::Connection& connection, const std::string& crawl) {
+  return connection.call("select coalesce(holdfast.crawl_lacks($1::uuid), '')", crawl).value();
+}
+
 } // namespace holdfast::store

@@ -17,4 +17,7 @@ struct Why {
 // `name`: an id, the head or tail of one, or a host.
 Why why(pg::Connection& connection, const std::string& name);
 
+// What all running workers lack for a crawl of which nothing is in work, for people; empty: one of them can take it.
+std::string crawl_lacks(pg::Connection& connection, const std::string& crawl);
+
 } // namespace holdfast::store

@@ -30,6 +30,10 @@ std::string worker_join(pg::Connection& connection, const ProcessInfo& process, 
       .value();
 }
 
+void worker_able(pg::Connection& connection, const std::string& worker, const std::string& capabilities_json) {
+  connection.call("select holdfast.worker_able($1::uuid, $2::jsonb)", worker, capabilities_json);
+}
+
 bool archive_begun(pg::Connection& connection) { return connection.call("select holdfast.archive_begun()").value(); }
 
 BeatAnswer worker_beat(pg::Connection& connection, const std::string& worker, std::chrono::milliseconds lease,

@@ -66,6 +66,24 @@ comment on function holdfast.worker_join(
     uuid, jsonb, text, integer, bigint, uuid, text, text, text, text, integer, interval)
   is 'A process joins; what it claims is covered until lease_until.';
 
+create or replace function holdfast.can_run(p_capabilities jsonb, p_plugins text[])
+  returns boolean language sql immutable as $$
+  -- Whether a worker has what a crawl names; one that names no plugins wants all that are enabled.
+  select case when p_plugins = '{}' then not p_capabilities ? 'lacks'
+              else coalesce(p_capabilities -> 'plugins' ?& p_plugins, true) end
+$$;
+comment on function holdfast.can_run(jsonb, text[]) is
+  'Whether a worker with these capabilities takes a crawl with these plugins.';
+
+create or replace function holdfast.worker_able(p_id uuid, p_capabilities jsonb)
+  returns void language plpgsql as $$
+begin
+  update holdfast.process set capabilities = p_capabilities where id = p_id and status = 'running';
+  if not found then raise exception 'process % has lapsed', p_id using errcode = 'HF002'; end if;
+end $$;
+comment on function holdfast.worker_able(uuid, jsonb) is
+  'What a worker can do has changed: its browser starts, or does not. Claims leave other crawls out.';
+
 create or replace function holdfast.process_present(
     p_id uuid, p_machine jsonb, p_boot_id text, p_pid integer, p_start_ticks bigint, p_process_type text,
     p_worker_type text, p_label text, p_version text, p_lease interval, p_standby boolean)

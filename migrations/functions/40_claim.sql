@@ -98,6 +98,7 @@ declare
   v_from constant double precision := random();
   v_ranked constant boolean := random() < 0.875;
   v_least constant integer := case when v_ranked and p_share < p_room then 0 else -2147483648 end;
+  v_can constant jsonb := coalesce((select w.capabilities from holdfast.process w where w.id = p_worker), '{}');
   v_queue holdfast.crawl_queue;
   v_ids uuid[] := '{}';
 begin
@@ -126,11 +127,7 @@ begin
   loop
     exit when cardinality(v_ids) >= p_room;
     continue when v_queue.stop_at <= v_now; -- its time is over
-    if v_queue.plugins <> '{}' then
-      continue when exists (select
-                              from holdfast.process w
-                              where w.id = p_worker and not w.capabilities -> 'plugins' ?& v_queue.plugins);
-    end if;
+    continue when not holdfast.can_run(v_can, v_queue.plugins);
     v_ids := v_ids || holdfast.claim_from_crawl(
       p_worker, v_queue,
       least(case when v_ranked and v_queue.priority > 0 then greatest(p_share, p_room / 2) else p_share end,

@@ -82,21 +82,35 @@ end $$;
 
 create or replace function holdfast.why_plugins(p_plugins text[], out reason text, out lacking text)
   language plpgsql stable as $$
--- lacking: which running workers lack some of these plugins, for people. reason: if that is all of them.
+-- lacking: which running workers cannot run these plugins, for people. reason: if that is all of them.
 declare
   v_all boolean;
 begin
-  select bool_and(n.names is not null),
-         string_agg(p.label || ' has no plugin ' || n.names, ', ' order by p.started_at)
-           filter (where n.names is not null)
+  select bool_and(not holdfast.can_run(p.capabilities, p_plugins)),
+         string_agg(p.label || case when p.capabilities ? 'lacks' then ': ' || (p.capabilities ->> 'lacks')
+                                    else ' has no plugin ' || n.names end, ', ' order by p.started_at)
+           filter (where not holdfast.can_run(p.capabilities, p_plugins))
     into v_all, lacking
     from holdfast.process p
     cross join lateral (select string_agg('"' || w.name || '"', ', ' order by w.name) as names
                           from unnest(p_plugins) w(name)
                           where not p.capabilities -> 'plugins' ? w.name) n
     where p.process_type = 'worker' and p.status = 'running' and p.lease_until > clock_timestamp();
-  if v_all then reason := 'no running worker has the plugins that its crawl names: ' || lacking; end if;
+  if v_all then reason := 'no running worker can run the plugins of its crawl: ' || lacking; end if;
 end $$;
+
+create or replace function holdfast.crawl_lacks(p_crawl uuid)
+  returns text language sql stable as $$
+  select (holdfast.why_plugins(holdfast.plugin_names(c.plugins))).lacking
+    from holdfast.crawl c
+    where c.id = p_crawl
+      and (holdfast.why_plugins(holdfast.plugin_names(c.plugins))).reason is not null
+      and not exists (select
+                        from holdfast.snapshot_queue q
+                        where q.crawl_id = p_crawl and q.owner_id is not null)
+$$;
+comment on function holdfast.crawl_lacks(uuid) is
+  'What all running workers lack for a crawl of which nothing is in work; NULL: one of them can take it.';
 
 create or replace function holdfast.why_host_waits(p_host text, p_crawl holdfast.crawl,
     out reason text, out facts jsonb)

@@ -17,7 +17,7 @@ create or replace function holdfast.entry_points()
         retry_at_max, new_uuid, scope_refusal, url_matches, has_part, crawl_rank, kept_directory,
         kept_file}'),
       ('holdfast_reader, holdfast_operator, holdfast_worker', true, '{
-        find, why, why_webhook, search, search_query, search_names, search_window, texts_missing,
+        find, why, crawl_lacks, why_webhook, search, search_query, search_names, search_window, texts_missing,
         thumbnail, crawl_snapshots, crawl_entries, crawl_seeds, crawl_next, next_work, work_left,
         crawl_unfinished, sealed_files, directories_unknown, metrics, worker_metrics, hook_cost,
         check_invariants, reference, schedule_find, schedule_next, schedule_times, crawls_expired,
@@ -25,7 +25,7 @@ create or replace function holdfast.entry_points()
         replay_score, replays_due, originals_of, revisits_broken,
         list_snapshots, list_results, list_failures, list_events, list_events_after, page_due_latest}'),
       ('holdfast_worker', true, '{
-        worker_join, worker_beat, worker_hooks, worker_turn, worker_leave, worker_gone, claim, finish,
+        worker_join, worker_able, worker_beat, worker_hooks, worker_turn, worker_leave, worker_gone, claim, finish,
         lapse_workers, archive_begun, control_apply, log_level_of, crawl_claim, crawl_expand, crawl_release,
         crawl_stop_step, crawl_judge_step, session_open, session_set, binary_want, binary_claim,
         binary_set, binary_known, machine_set_options, machine_options, runner_join, runner_enter,

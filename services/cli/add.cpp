@@ -4,6 +4,7 @@
 #include "lib/store/crawl.hpp"
 #include "lib/store/live.hpp"
 #include "lib/store/view.hpp"
+#include "lib/store/why.hpp"
 #include "services/cli/checks.hpp"
 #include "services/cli/crawl_outcome.hpp"
 #include "services/cli/limits.hpp"
@@ -22,6 +23,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <set>
@@ -32,10 +34,10 @@ namespace {
 
 enum class Followed { to_the_end, deserted, stopped };
 
-// Follows a crawl that others work on until it is sealed, or no worker is left.
-Followed follow(pg::Connection& connection, const std::string& crawl_id) {
+// Follows a crawl that others work on until it is over, or no worker is left.
+Followed follow(pg::Connection& connection, const std::function<bool(pg::Connection&)>& over) {
   do {
-    if (store::crawl(connection, crawl_id).status == "sealed") return Followed::to_the_end;
+    if (over(connection)) return Followed::to_the_end;
     if (store::status(connection).workers == 0) return Followed::deserted;
   } while (!told_to_end_within(std::chrono::milliseconds(200)));
   return Followed::stopped;
@@ -98,17 +100,23 @@ int add(Context& context, const AddOptions& options) {
   }
 
   bool finished = true;
+  std::string lacking;
+  const auto over = [&](pg::Connection& own) {
+    if (store::crawl(own, crawl.id).status == "sealed") return true;
+    lacking = store::crawl_lacks(own, crawl.id);
+    return !lacking.empty();
+  };
   {
     const Progress progress(context.dsn(), crawl.id);
     // The worker that is there may be another add's, which leaves when its own crawl is done.
-    const auto followed = follow(connection, crawl.id);
+    const auto followed = follow(connection, over);
     if (followed == Followed::deserted)
-      finished = !run_worker(context,
-                             [id = crawl.id](pg::Connection& own) { return store::crawl(own, id).status == "sealed"; });
+      finished = !run_worker(context, over);
     else
       finished = followed == Followed::to_the_end;
   }
   print_crawl_outcome(context, crawl.id);
+  if (!lacking.empty()) throw_unable(crawl.id, lacking);
   const auto ended = store::crawl(connection, crawl.id);
   if (ended.status != "sealed" && !finished) {
     std::cerr << "interrupted: the crawl stays queued; holdfast run goes on with it\n";

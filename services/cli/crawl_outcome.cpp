@@ -2,6 +2,7 @@
 
 #include "lib/archive/root.hpp"
 #include "lib/base/duration.hpp"
+#include "lib/base/error.hpp"
 #include "lib/store/view.hpp"
 #include "services/cli/output.hpp"
 #include "services/worker/crawl_page.hpp"
@@ -45,6 +46,11 @@ void print_crawl_outcome(Context& context, const std::string& crawl_id) {
   if (crawl.status == "sealed")
     std::cout << "  page: " << archive::shown(context.archive_root(), worker::crawl_page_path(crawl_id)) << '\n';
   std::cout << "  more: holdfast show " << crawl_id << std::endl;
+}
+
+void throw_unable(const std::string& crawl_id, const std::string& lacking) {
+  throw base::Error(base::ErrorClass::unavailable, "no worker here can archive it: " + lacking,
+                    "holdfast doctor says more; the crawl stays queued: holdfast why " + crawl_id);
 }
 
 } // namespace holdfast::cli

@@ -8,12 +8,12 @@
 #include "services/cli/fonts.hpp"
 #include "services/cli/output.hpp"
 #include "services/cli/temporary_directory.hpp"
-#include "services/cli/try_browser.hpp"
 #include "services/cli/verbs.hpp"
 #include "services/worker/binary_lookup.hpp"
 #include "services/worker/binary_resolver.hpp"
 #include "services/worker/hook_network.hpp"
 #include "services/worker/hook_sandbox.hpp"
+#include "services/worker/try_browser.hpp"
 
 #include <CLI/CLI.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -254,7 +254,7 @@ void print_json(const std::vector<Finding>& findings) {
 
 struct HookSurroundings {
   std::string sandbox, network;
-  std::optional<BrowserState> browser; // none: no plugin needs it, or it is missing
+  std::optional<worker::BrowserState> browser; // none: no plugin needs it, or it is missing
 };
 
 HookSurroundings describe_surroundings(const worker::Options& options, const std::string& browser) {
@@ -267,7 +267,8 @@ HookSurroundings describe_surroundings(const worker::Options& options, const std
   } catch (const base::Error& error) {
     (found.sandbox.empty() ? found.sandbox : found.network) = std::string("none: ") + error.what();
   }
-  if (chosen && !browser.empty()) found.browser = try_browser(options, *chosen, browser);
+  if (chosen && !browser.empty())
+    found.browser = worker::try_browser(options, *chosen, browser, TemporaryDirectory("browser").path());
   return found;
 }
 

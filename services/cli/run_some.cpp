@@ -6,6 +6,7 @@
 #include "lib/store/live.hpp"
 #include "lib/store/runner.hpp"
 #include "lib/store/view.hpp"
+#include "lib/store/why.hpp"
 #include "services/cli/crawl_outcome.hpp"
 #include "services/cli/input.hpp"
 #include "services/cli/output.hpp"
@@ -70,9 +71,17 @@ int run_some(Context& context, const SomeWork& work) {
   options.only_crawls.assign(touched.begin(), touched.end());
   options.only_snapshots = snapshots;
   bool interrupted = false;
-  if (store::work_left(connection, crawls, snapshots))
-    interrupted = run_worker(
-        context, [&](pg::Connection& own) { return !store::work_left(own, crawls, snapshots); }, options);
+  std::string unable, lacking;
+  const auto over = [&](pg::Connection& own) {
+    if (!store::work_left(own, crawls, snapshots)) return true;
+    for (const auto& crawl : touched) {
+      if (store::crawl(own, crawl).status == "sealed") continue;
+      lacking = store::crawl_lacks(own, unable = crawl);
+      if (lacking.empty()) return false; // this one can go on
+    }
+    return !lacking.empty();
+  };
+  if (store::work_left(connection, crawls, snapshots)) interrupted = run_worker(context, over, options);
   bool all = true;
   for (const auto& id : crawls) {
     print_crawl_outcome(context, id);
@@ -80,6 +89,7 @@ int run_some(Context& context, const SomeWork& work) {
   }
   for (const auto& id : snapshots)
     all = print_snapshot_outcome(context, id) && all;
+  if (!lacking.empty()) throw_unable(unable, lacking);
   if (interrupted && store::work_left(connection, crawls, snapshots)) return base::kExitInterrupted;
   return all ? base::kExitSuccess : base::kExitFailedWork;
 }

@@ -11,6 +11,7 @@
 #include "lib/store/session.hpp"
 #include "lib/store/view.hpp"
 #include "services/worker/binary_resolver.hpp"
+#include "services/worker/browser_watch.hpp"
 #include "services/worker/prepare_hook.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -174,6 +175,7 @@ awaitable<void> CrawlSession::open() {
   if (!problem.empty() && become(SessionState::failed, problem)) {
     const auto about = log_about();
     spdlog::warn("crawl {} could not be opened here: {}", crawl_id_, problem);
+    context_.browser->suspect();
   }
   if (!become(SessionState::ready, "")) co_return co_await wind_up(false);
   for (const auto& one : running_.running())

@@ -20,6 +20,7 @@ namespace holdfast::worker {
 class CrawlSessions;
 class HookNetworks;
 class BinaryResolver;
+class BrowserWatch;
 class RunningHooks;
 class Turns;
 
@@ -42,6 +43,7 @@ struct JobContext {
   BinaryResolver* binary_resolver{nullptr};
   RunningHooks* running_hooks{nullptr};
   Turns* turns{nullptr};
+  BrowserWatch* browser{nullptr};
 };
 
 // What is logged while it lives is about this attempt, and a hook of it.

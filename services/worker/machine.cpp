@@ -1,6 +1,7 @@
 #include "services/worker/machine.hpp"
 
 #include "lib/base/uuid.hpp"
+#include "lib/hooks/environment.hpp"
 #include "lib/process/launcher.hpp"
 #include "lib/store/json.hpp"
 
@@ -10,22 +11,26 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <thread>
 
 namespace holdfast::worker {
 
-namespace {
-
-std::string capabilities(const Options& options) {
-  // A claim leaves out the crawls that name other plugins.
-  nlohmann::json plugins = nlohmann::json::array();
-  for (const auto& plugin : options.catalog->plugins())
-    if (options.catalog->lacking(plugin.first).empty()) plugins.push_back(plugin.first);
-  const bool bucket = options.archive_root.native().starts_with("s3:");
-  return store::json_text({{"plugins", plugins}, {"archive", bucket ? "s3" : "directory"}});
+std::string capabilities_json(const Options& options, const BrowserState& browser) {
+  const auto& catalog = *options.catalog;
+  const auto works = [&](const std::string& name) {
+    const auto needed = catalog.with_required(name);
+    return browser.starts || std::find(needed.begin(), needed.end(), kBrowserPlugin) == needed.end();
+  };
+  nlohmann::json can = {{"plugins", nlohmann::json::array()},
+                        {"archive", options.archive_root.native().starts_with("s3:") ? "s3" : "directory"}};
+  for (const auto& [name, plugin] : catalog.plugins())
+    if (catalog.lacking(name).empty() && works(name)) can["plugins"].push_back(name);
+  for (const auto& name : hooks::selected_plugins(catalog, "", options.hook_options))
+    if (!works(name)) can["lacks"] = "its browser does not start (" + browser.description + ")";
+  if (!browser.description.empty()) can["browser"] = (browser.starts ? "" : "does not start: ") + browser.description;
+  return store::json_text(can);
 }
-
-} // namespace
 
 store::ProcessInfo describe_process(const std::string& process_type, const std::string& worker_type,
                                     const std::string& version, int slots, const std::filesystem::path& keep_in) {
@@ -60,7 +65,7 @@ store::ProcessInfo describe_process(const std::string& process_type, const std::
 store::ProcessInfo describe_worker(const Options& options) {
   auto process = describe_process("worker", options.kind, options.version, options.slots, options.data_dir);
   process.parent_id = options.parent_id;
-  process.capabilities_json = capabilities(options);
+  process.capabilities_json = capabilities_json(options, {true, ""});
   return process;
 }
 

@@ -5,6 +5,7 @@
 #include "lib/base/log.hpp"
 #include "lib/base/metrics.hpp"
 #include "lib/base/test_point.hpp"
+#include "services/worker/browser_watch.hpp"
 #include "services/worker/connections.hpp"
 #include "services/worker/machine.hpp"
 
@@ -110,6 +111,8 @@ void Worker::make_parts(pg::Connection& connection) {
                                                  [this](awaitable<void> work) { spawn(std::move(work)); }});
   binary_resolver_ = std::make_unique<BinaryResolver>(*context_);
   context_->binary_resolver = binary_resolver_.get();
+  browser_ = std::make_unique<BrowserWatch>(*context_, sandbox_);
+  context_->browser = browser_.get();
   for (const auto& binary : store::binary_known(connection, id()))
     if (!binary.path.empty()) binaries_.remember(binary.name, binary.path);
   binaries_.add_machine_options(store::machine_options(connection, id()));
@@ -141,6 +144,7 @@ awaitable<Worker::Ending> Worker::run() {
   asio::cancellation_signal stop_watching;
   spawn(watch_stop(), stop_watching.slot());
   spawn(binary_resolver_->run());
+  spawn(browser_->run());
   spawn(running_hooks_->run());
   spawn(housekeeping_->run());
   if (options_.kind != "snapshot") spawn(expand());
@@ -249,6 +253,7 @@ void Worker::fence(const std::string& reason) {
   jobs_->lose_all("this worker is no longer trusted: " + reason);
   sessions_->hasten(Haste::kill, "this worker is no longer trusted: " + reason);
   binary_resolver_->stop();
+  browser_->stop();
   expander_->stop();
   housekeeping_->stop();
   if (watchdog_) watchdog_->stand_down(); // last: it watches over the lines above
@@ -277,6 +282,7 @@ awaitable<void> Worker::watch_stop() {
   co_await stop_.reached(base::Strength::drain);
   draining_ = true;
   binary_resolver_->stop();
+  browser_->stop();
   expander_->stop();
   housekeeping_->stop();
   intake_->look(drain_reason()); // for why()

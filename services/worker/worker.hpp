@@ -105,6 +105,7 @@ private:
   std::unique_ptr<JobContext> context_;
   std::unique_ptr<CrawlSessions> sessions_;
   std::unique_ptr<BinaryResolver> binary_resolver_;
+  std::unique_ptr<BrowserWatch> browser_;
   std::unique_ptr<ArchiveWatch> archive_;
   std::unique_ptr<Intake> intake_;
   std::unique_ptr<Turns> turns_;

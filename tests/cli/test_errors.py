@@ -198,6 +198,21 @@ class CommandLine(Case):
         (self.home.plugins / "broken/config.json").write_text('{\n  "properties": {\n    oops\n')
         self.check_error(self.home.run("add", URL), CONFIGURATION, "broken/config.json:3")
 
+    def test_a_browser_that_does_not_start(self):
+        place = self.place()
+        place.hook("browser", "on_CrawlSetup__90_browser.sh", "echo no display >&2; exit 1")
+        place.hook("browser", "on_Snapshot__20_browser.sh", "exit 1")
+        (place.plugins / "browser" / "config.json").write_text(
+            '{"properties": {"BROWSER_BINARY": {"type": "string", "default": "/bin/false"}}}'
+        )
+        added = place.run("add", "http://127.0.0.1:9/")
+        self.assertEqual(added.code, UNAVAILABLE, str(added))
+        for words in ("holdfast: no worker here can archive it", "its browser does not start", "holdfast why"):
+            self.assertIn(words, added.err)
+        self.assertEqual([one["status"] for one in place.run("list", "snapshots").records], ["queued"])
+        done = place.run("add", "http://127.0.0.1:9/", "-p", "page")
+        self.assertEqual(done.code, OK, str(done))
+
     def test_plugins_that_are_not_there(self):
         self.check_error(
             self.home.run("add", URL, env={"HOLDFAST_PLUGINS_PATH": "/no/such/place"}), UNAVAILABLE, "/no/such/place"

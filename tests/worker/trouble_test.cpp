@@ -90,11 +90,10 @@ TEST_CASE("a worker leaves pages to those that have the plugins for them") {
   });
   for (const auto& [crawl, plugin] : {std::pair{fetch, "fetch"}, std::pair{needy, "needy"}}) {
     const auto why = stage.value("select reason from holdfast.why('" + crawl + "')");
-    CHECK_MESSAGE(why.find("no running worker has the plugins that its crawl names: worker on ") != std::string::npos,
-                  why);
+    CHECK_MESSAGE(why.find("no running worker can run the plugins of its crawl: worker on ") != std::string::npos, why);
     CHECK_MESSAGE(why.find(std::string("has no plugin \"") + plugin + "\"") != std::string::npos, why);
   }
-  CHECK(stage.number("select count(*) from holdfast.v_stuck where what = 'no worker has its plugins'") == 2);
+  CHECK(stage.number("select count(*) from holdfast.v_stuck where what = 'no worker can run its plugins'") == 2);
   CHECK(stage.number("select sum(fence + attempts) from holdfast.snapshot_queue") == 0); // nothing of them was claimed
 
   auto& has = stage.start();
@@ -103,7 +102,42 @@ TEST_CASE("a worker leaves pages to those that have the plugins for them") {
   stage.leave(has);
   CHECK(stage.table("select outcome, attempts, count(*) from holdfast.v_snapshot group by 1, 2") == "succeeded|1|4");
   CHECK(stage.number("select count(*) from holdfast.attempt") == 0);
-  CHECK(stage.number("select count(*) from holdfast.v_stuck where what = 'no worker has its plugins'") == 0);
+  CHECK(stage.number("select count(*) from holdfast.v_stuck where what = 'no worker can run its plugins'") == 0);
+}
+
+TEST_CASE("a worker whose browser does not start leaves what needs it to others") {
+  WorkerStage stage;
+  stage.hook("browser", "on_Snapshot__10_browser.sh", kTroublePage);
+  stage.config("browser", R"({"properties": {"BROWSER_BINARY": {"type": "string", "default": "/bin/false"}}})");
+  stage.hook("other", "on_Snapshot__10_other.sh", kTroublePage);
+  auto& broken = stage.start();
+  stage.until("it says so",
+              [&] { return stage.value("select browser from holdfast.v_worker").starts_with("does not start: "); });
+  store::NewCrawl named, without;
+  named.plugins = {"browser"};
+  without.plugins = {"other"};
+  const auto all = stage.add({WorkerStage::url("1")}); // every plugin that is enabled
+  const auto needs = stage.add({WorkerStage::url("2")}, named);
+  const auto other = stage.add({WorkerStage::url("3")}, without);
+  stage.until("what it can do is done",
+              [&] { return stage.value("select status from holdfast.crawl where id = '" + other + "'") == "sealed"; });
+  stage.until("the others are due", [&] {
+    return stage.number("select count(*) from holdfast.crawl_queue where ready_at <= clock_timestamp()") == 2;
+  });
+  for (const auto& crawl : {all, needs}) {
+    const auto why = stage.value("select reason from holdfast.why('" + crawl + "')");
+    CHECK_MESSAGE(why.find("no running worker can run the plugins of its crawl: worker on ") != std::string::npos, why);
+    CHECK_MESSAGE(why.find(": its browser does not start (") != std::string::npos, why);
+  }
+  CHECK(stage.number("select count(*) from holdfast.v_stuck where what = 'no worker can run its plugins'") == 2);
+  CHECK(stage.number("select sum(fence + attempts) from holdfast.snapshot_queue") == 0);
+
+  stage.options.hook_options["BROWSER_BINARY"] = "/none"; // not installed: its hooks would say so
+  auto& good = stage.start();
+  stage.until_sealed();
+  stage.leave(broken);
+  stage.leave(good);
+  CHECK(stage.table("select outcome, attempts, count(*) from holdfast.v_snapshot group by 1, 2") == "succeeded|1|3");
 }
 
 TEST_CASE("a worker without any plugin for a page releases it unspent") {
