@@ -244,17 +244,11 @@ Json Tab::call(const std::string& method, Json parameters, std::optional<Clock::
   return browser_.call(method, std::move(parameters), session_, until.value_or(job_.deadline()));
 }
 
-// As pump(), but looks at the held requests, and ends the hook when it is told to.
+// As pump(), but ends the hook when it is told to.
 bool Tab::wait(Clock::time_point until, const std::function<bool()>& done) {
-  for (;;) {
-    const auto soon = std::min(until, after(Seconds(0.5)));
-    if (browser_.pump(soon, [&] { return told_to_end != 0 || done(); })) {
-      if (told_to_end != 0) ::_exit(128 + SIGTERM);
-      return true;
-    }
-    if (Clock::now() >= until) return false;
-    recorder_.let_go_of_old();
-  }
+  const bool is_done = browser_.pump(until, [&] { return told_to_end != 0 || done(); });
+  if (told_to_end != 0) ::_exit(128 + SIGTERM);
+  return is_done;
 }
 
 void Tab::open() {

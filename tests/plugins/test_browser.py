@@ -106,6 +106,32 @@ class Browser(BrowserTest):
         body = self.responses(self.record("/gzip"))["/gzip"][1]
         self.assertIn(b"<title>Compressed</title>", body)
 
+    def test_the_record_keeps_each_document_of_a_chain(self):
+        responses = self.responses(self.record("/led-by-script"))
+        self.assertIn(b"<title>Stub</title>", responses["/led-by-script"][1])
+        self.assertIn("/article.html", responses)
+
+    def test_the_record_keeps_the_bytes_of_headers(self):
+        outcome = self.record("/raw-location")
+        ((_, block),) = [
+            (fields, block)
+            for fields, block in warc_records(outcome.directory / "page.warc.gz")
+            if fields["WARC-Type"] == "response" and fields["WARC-Target-URI"].endswith("/raw-location")
+        ]
+        self.assertIn("\r\nLocation: /größe/ÀÁÍ-€?n=ü\r\n".encode(), block)
+        self.assertIn(b"\r\nX-Latin: \xe9t\xe9\r\n", block)
+
+    def test_the_record_keeps_what_had_come_of_a_broken_page(self):
+        for path, kept in (("/broken-off", b"It was a dark and"), ("/wrong-length", b"The harbour at low water")):
+            with self.subTest(path):
+                outcome = self.record(path)
+                self.assert_failed(outcome, "kept what there was")
+                ((fields, block),) = [
+                    r for r in warc_records(outcome.directory / "page.warc.gz") if r[0]["WARC-Type"] == "response"
+                ]
+                self.assertEqual(fields["WARC-Truncated"], "disconnect")
+                self.assertIn(kept, block)
+
     def test_the_page_knows_where_redirects_led(self):
         outcome = self.view("dom", "/redirect")
         self.assertEqual(outcome.json("page.json")["url"], self.url("/article.html"))

@@ -172,10 +172,8 @@ TEST_SUITE("charsets") {
                                                                        {"unicodefffe", "\x70\x6F", "灯"},
                                                                        {"dos-874", "\xA1", "ก"},
                                                                        {"greek8", "\xE1", "α"}};
-    for (const auto& [label, bytes, text] : known) {
+    for (const auto& [label, bytes, text] : known)
       CHECK(decode_page(bytes, std::string("text/plain; charset=") + label) == text);
-      if (std::string_view(label).front() != ' ') CHECK(encode_text(text, label) == bytes);
-    }
   }
   TEST_CASE("every byte decodes to something") {
     std::string bytes;
@@ -184,11 +182,6 @@ TEST_SUITE("charsets") {
     for (const std::string label :
          {"utf-8", "utf-16", "shift_jis", "big5", "gbk", "euc-kr", "windows-1252", "iso-2022-jp"})
       CHECK_FALSE(decode_page(bytes, "text/html; charset=" + label).empty());
-  }
-  TEST_CASE("text goes back to the page's charset") {
-    CHECK(encode_text("Маяк", "windows-1251") == "\xCC\xE0\xFF\xEA");
-    CHECK(encode_text("灯", "windows-1251") == "灯"); // it lacks the character
-    CHECK(encode_text("x", "no-such-thing") == "x");
   }
 }
 
