@@ -22,7 +22,9 @@ std::string host_in(const std::string& url) {
 }
 
 Json PageRecord::about() const {
-  return {{"url", url}, {"status", status}, {"complete", complete}, {"finished", finished}};
+  Json about = {{"url", url}, {"status", status}, {"complete", complete}, {"finished", finished}};
+  if (!cut.empty()) about["cut"] = cut;
+  return about;
 }
 
 void PageRecord::report(Job& job) const {

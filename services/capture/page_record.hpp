@@ -25,6 +25,7 @@ struct PageRecord {
   bool complete{false};         // the document itself was parsed to its end
   bool finished{false};         // and everything that it asked for has come
   std::string broken;           // why the document did not arrive whole, if it was not merely slow
+  std::vector<std::string> cut; // steps that time ended: "scroll", "settle", "script"
   std::optional<Ending> ending; // why there is no page to show
 
   Json about() const;

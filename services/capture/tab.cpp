@@ -92,6 +92,7 @@ private:
   void keep_file(const warc::Spool& body);
   void take(const std::string& method, const Json& parameters, const std::string& session);
   void request_sent(const Json& parameters);
+  void answered(const Json& response);
   Json call(const std::string& method, Json parameters = nullptr, std::optional<Clock::time_point> until = {});
   bool wait(Clock::time_point until, const std::function<bool()>& done);
   void open();
@@ -100,7 +101,8 @@ private:
   void navigate();
   void take_download();
   void settle();
-  bool scroll(Clock::time_point until);
+  void scroll(Clock::time_point until);
+  std::string what_came() const { return document_bytes_ > 0 ? "; kept what there was" : "; nothing of it came"; }
   void judge();
   void refuse_error_page();
   Result close();
@@ -119,6 +121,9 @@ private:
   std::string navigation_url_, navigation_,
       navigation_error_; // the main frame's last request for a document, and why that brought none
   std::string document_; // the request that brought it
+  bool document_whole_{false};
+  std::uint64_t document_bytes_{0}; // of it in the record
+  std::string proxy_reason_;        // why the egress proxy has answered in place of its server
   std::string not_page_, broken_, crashed_, refused_;
   bool loaded_{false}, kept_{false}, navigating_{false}, downloads_{false};
   std::optional<bool> page_is_private_;
@@ -182,23 +187,30 @@ void Tab::request_sent(const Json& parameters) {
       {text_of(*response, "url"), text_of(parameters["request"], "url"), response->value("status", 0)});
 }
 
+// A document's response has come, of the site or of the egress proxy in its place.
+void Tab::answered(const Json& response) {
+  Json headers = Json::object();
+  const auto sent = response.value("headers", Json::object());
+  for (const auto& [name, value] : sent.items())
+    headers[lower(name)] = value;
+  proxy_reason_ = egress_reason(Headers{{kEgressHeader, text_of(headers, kEgressHeader)}});
+  if (!proxy_reason_.empty()) return; // no server has said this
+  page_.url = text_of(response, "url");
+  page_.status = response.value("status", 0);
+  page_.reason = text_of(response, "statusText");
+  page_.content_type = headers.value("content-type", text_of(response, "mimeType"));
+  page_.headers = std::move(headers);
+}
+
 void Tab::take(const std::string& method, const Json& parameters, const std::string& session) {
   if (method == "Network.requestWillBeSent") request_sent(parameters);
   close_dialog(browser_, method, parameters, session);
   const auto request = text_of(parameters, "requestId");
   if (method == "Network.responseReceived" && text_of(parameters, "type") == "Document" &&
       text_of(parameters, "frameId") == frame_ && text_of(parameters["response"], "url").starts_with("http")) {
-    const auto& response = parameters["response"];
     document_ = request;
-    page_.url = text_of(response, "url");
-    page_.status = response.value("status", 0);
-    page_.reason = text_of(response, "statusText");
-    page_.content_type.clear();
-    page_.headers = Json::object();
-    const auto headers = response.value("headers", Json::object());
-    for (const auto& [name, value] : headers.items())
-      page_.headers[lower(name)] = value;
-    page_.content_type = page_.headers.value("content-type", text_of(response, "mimeType"));
+    document_whole_ = false;
+    answered(parameters["response"]);
   } else if (method == "Network.loadingFailed") {
     const auto error = text_of(parameters, "errorText");
     if (request == navigation_ && error != "net::ERR_ABORTED") navigation_error_ = error; // which says nothing
@@ -222,6 +234,10 @@ void Tab::keep_file(const warc::Spool& body) {
 
 void Tab::finished(const Recorder::Finished& ended) {
   const auto& exchange = ended.exchange;
+  if (ended.request_id == document_) {
+    document_whole_ = exchange.truncated.empty();
+    document_bytes_ = ended.body.size();
+  }
   if (ended.frame == frame_ && ended.type == "Document" && exchange.status >= 200 && exchange.status < 300) {
     if (!kept_) {
       job_.write(kSource, ended.body.head(kLargestSource));
@@ -283,10 +299,7 @@ void Tab::open() {
 // Why the egress proxy did not fetch the document that was asked for last; empty: it did.
 std::string Tab::not_fetched(const std::string& error) const {
   if (error == "net::ERR_TUNNEL_CONNECTION_FAILED") return egress_reason(navigation_url_);
-  Headers headers;
-  for (const auto& [name, value] : page_.headers.items())
-    headers.emplace_back(name, value.is_string() ? value.get<std::string>() : "");
-  return egress_reason(headers);
+  return proxy_reason_;
 }
 
 void Tab::navigate() {
@@ -337,30 +350,34 @@ void Tab::refuse_error_page() {
 }
 
 // Pictures that are loaded when they come into view: down in steps of a window, then back to the top.
-bool Tab::scroll(Clock::time_point until) {
+void Tab::scroll(Clock::time_point until) {
   const double most = Job::number("BROWSER_SCROLL_HEIGHT", 16000);
   const std::string step = "scrollBy({top: innerHeight, behavior: 'instant'}); scrollY + innerHeight + 1 >= Math.min(" +
                            std::to_string(most) + ", document.documentElement.scrollHeight)";
-  for (int steps = 0; steps < 200 && Clock::now() < until; ++steps) {
+  bool bottom = false;
+  for (int steps = 0; steps < 200 && !bottom && Clock::now() < until; ++steps) {
     const auto answer =
         call("Runtime.evaluate", {{"expression", step}, {"returnByValue", true}}, std::min(until, after(kAnswer)));
     const auto value = answer.value("result", Json::object()).value("value", Json());
-    const bool bottom = !value.is_boolean() || value.get<bool>();
-    if (bottom && steps == 0) return true; // it has one window's height: nothing is out of view
+    bottom = !value.is_boolean() || value.get<bool>();
+    if (bottom && steps == 0) return; // it has one window's height: nothing is out of view
     wait(std::min(until, after(Seconds(0.05))), [] { return false; });
-    if (bottom) break;
   }
+  if (!bottom) page_.cut.emplace_back("scroll");
   // However late it is: the page is looked at next.
   call("Runtime.evaluate", {{"expression", "scrollTo({top: 0, behavior: 'instant'})"}},
        std::min(job_.deadline(), after(kAnswer)));
-  return true;
 }
 
-// Until there was no request for a moment.
+// Until there was no request for a moment. A page that does not answer is kept as it is.
 void Tab::settle() {
   const auto until = std::min(give_up_, after(kLongestSettling));
   const auto least = after(Seconds(Job::number("CHROME_DELAY_AFTER_LOAD", 0.5)));
-  if (Job::flag("BROWSER_SCROLL", true)) scroll(until);
+  try {
+    if (Job::flag("BROWSER_SCROLL", true)) scroll(until);
+  } catch (const Silent&) {
+    page_.cut.emplace_back("scroll");
+  }
   const auto crashed = [&] { return !crashed_.empty(); };
   wait(std::min(least, until), crashed);
   while (Clock::now() < until && !crashed()) {
@@ -368,12 +385,14 @@ void Tab::settle() {
     if (recorder_.open_requests() == 0 && Clock::now() >= quiet) return;
     wait(std::min(until, recorder_.open_requests() == 0 ? quiet : after(kQuiet)), crashed);
   }
+  if (!crashed()) page_.cut.emplace_back("settle");
 }
 
 void Tab::load() {
   navigate();
   wait(give_up_, [this] { return over(); });
   for (int left = kMostReplaced;; --left) {
+    page_.cut.clear();
     try {
       if (loaded_) settle();
       return judge();
@@ -395,14 +414,31 @@ void Tab::judge() {
     throw no_results(not_page_);
   }
   if (!crashed_.empty()) throw failed(crashed_);
-  if (const auto reason = not_fetched(navigation_error_); !reason.empty())
+  if (const auto reason = not_fetched(navigation_error_); !reason.empty()) {
+    if (page_.status == 0 && page_.redirects.empty()) throw egress_ending(reason);
     throw failed("the page led to " + navigation_url_.substr(0, 500) + ": " + reason);
-  if (broken_.empty()) refuse_error_page();
+  }
+  bool busy = false; // a script does not end
+  const auto ask = [&](const auto& question) {
+    try {
+      if (!busy) question();
+    } catch (const Silent&) {
+      busy = true;
+    }
+  };
+  if (broken_.empty()) ask([this] { refuse_error_page(); });
   if (page_.status >= kFirstError) throw failed("HTTP " + std::to_string(page_.status));
   if (const auto why = not_a_page(page_.content_type, ""); !why.empty()) throw no_results(why);
-  const auto state = call("Runtime.evaluate", {{"expression", "document.readyState"}, {"returnByValue", true}},
-                          std::min(job_.deadline(), after(kAnswer)));
-  page_.complete = state.value("result", Json::object()).value("value", "loading") != "loading" && broken_.empty();
+  ask([this] {
+    const auto state = call("Runtime.evaluate", {{"expression", "document.readyState"}, {"returnByValue", true}},
+                            std::min(job_.deadline(), after(kAnswer)));
+    page_.complete = state.value("result", Json::object()).value("value", "loading") != "loading" && broken_.empty();
+  });
+  if (busy) {
+    recorder_.finish("time");
+    page_.complete = document_whole_;
+    page_.cut.emplace_back("script");
+  }
   page_.finished = loaded_;
   page_.broken = broken_;
 }
@@ -432,8 +468,9 @@ Result Tab::close() {
   if (recorder_.full())
     throw failed("the page is larger than BROWSER_MAX_SIZE (" + std::to_string(limit_) + " bytes); kept its beginning",
                  about);
-  if (!broken_.empty()) throw failed("the page broke off: " + broken_ + "; kept what there was", about);
-  if (!page_.complete) throw failed("the page did not arrive whole within the time limit; kept what there was", about);
+  if (!broken_.empty()) throw failed("the page broke off: " + broken_ + what_came(), about);
+  if (!page_.complete) throw failed("the page did not arrive whole within the time limit" + what_came(), about);
+  if (source_ == nullptr && !document_whole_) throw failed("the record of the page is not whole" + what_came(), about);
   return {kWarc, about};
 }
 

@@ -753,7 +753,14 @@ def allocate(request):
 @page("/busy.html")
 def busy(request):
     """Its script never ends."""
-    request.send("<!doctype html><title>Busy</title><p>Busy.<script>for (;;);</script>")
+    request.send("<!doctype html><title>Busy</title><p>Before the script.<script>for (;;);</script>")
+
+
+@page("/busy-late.html")
+def busy_late(request):
+    """Its script never ends, once the page has loaded."""
+    script = "addEventListener('load', () => { for (;;); })"
+    request.send(f"<!doctype html><title>Busy</title><p>Before the script.<script>{script}</script>")
 
 
 # --- the bounded sub-site for depth tests: expected.json holds what a crawl of it must find ----------------
