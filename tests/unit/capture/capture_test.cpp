@@ -1,4 +1,6 @@
 #include "lib/base/characters.hpp"
+#include "lib/base/fd.hpp"
+#include "lib/warc/capture.hpp"
 #include "services/capture/charset.hpp"
 #include "services/capture/coding.hpp"
 #include "services/capture/html.hpp"
@@ -9,9 +11,15 @@
 #include "services/capture/replay.hpp"
 #include "services/capture/replay_source.hpp"
 #include "services/capture/wget_log.hpp"
+#include "tests/support/temp_dir.hpp"
 
 #include <doctest/doctest.h>
 
+#include <fcntl.h>
+
+#include <fstream>
+
+using namespace holdfast;
 using namespace holdfast::capture;
 
 namespace {
@@ -262,6 +270,53 @@ TEST_CASE("texts are compared word by word") {
   CHECK(same_words("a", "b") == 0);
   CHECK(same_words("", "") == 1);
   CHECK(same_words("", "a") == 0);
+}
+
+TEST_CASE("a record that lost its body is no answer") {
+  const test::TempDir directory;
+  const auto file = (directory.path() / "page.warc").string();
+  struct Sent {
+    const char *name, *body, *length, *truncated;
+    bool found;
+  };
+  const Sent all[] = {{"whole", "words", "5", "", true}, {"half", "wor", "5", "disconnect", true},
+                      {"nothing", "", "5", "", false},   {"cut", "", "", "disconnect", false},
+                      {"empty", "", "0", "", true},      {"open", "", "", "", true}};
+  const auto url = [](const Sent& sent) { return std::string("http://a.example/") + sent.name; };
+  {
+    std::ofstream records(file, std::ios::binary);
+    for (const auto& sent : all) {
+      std::string block = "HTTP/1.1 200 OK\r\n";
+      if (*sent.length != '\0') block += std::string("Content-Length: ") + sent.length + "\r\n";
+      block += std::string("\r\n") + sent.body;
+      records << "WARC/1.1\r\nWARC-Type: response\r\nWARC-Target-URI: " << url(sent)
+              << "\r\nWARC-Date: 2026-01-31T23:59:59Z\r\nWARC-Record-ID: <urn:" << sent.name
+              << ">\r\nContent-Type: application/http;msgtype=response\r\n";
+      if (*sent.truncated != '\0') records << "WARC-Truncated: " << sent.truncated << "\r\n";
+      records << "Content-Length: " << block.size() << "\r\n\r\n" << block << "\r\n\r\n";
+    }
+  }
+  Json records = Json::array();
+  const base::Fd open(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  warc::each_capture(
+      open.get(), 0, std::filesystem::file_size(file),
+      [&](const warc::Capture& one) {
+        records.push_back({{"key", one.key},
+                           {"mime", one.mime},
+                           {"digest", one.digest},
+                           {"file", file},
+                           {"offset", one.offset},
+                           {"length", one.length}});
+        return true;
+      },
+      [](const warc::Damaged&) {});
+  ReplaySource source(records, directory.path() / "requests");
+  for (const auto& sent : all) {
+    const auto answer = source.answer("GET", url(sent));
+    INFO(std::string(sent.name));
+    CHECK(answer.has_value() == sent.found);
+    if (answer) CHECK(answer->body == sent.body);
+  }
 }
 
 TEST_CASE("chunks are taken as far as they can be read") {
