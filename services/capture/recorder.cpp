@@ -189,6 +189,7 @@ void Recorder::request_sent(const Json& parameters, const std::string& session) 
   entry->exchange.request_headers = headers_from(request.value("headers", Json::object()));
   entry->exchange.request_body = text_of(request, "postData");
   entries_[id] = entry;
+  asked_.insert(url.substr(0, url.find('#')));
   if (entry->type != "Document") stream(entry);
 }
 
@@ -275,11 +276,15 @@ void Recorder::loading_finished(const Json& parameters) {
   if (found == entries_.end()) return;
   last_change_ = Clock::now();
   const auto entry = found->second;
-  if (entry->skip || entry->overfull || entry->body.size() >= entry->announced) return end(entry);
-  fetch_body(entry, [this, entry] {
-    if (!entry->overfull && entry->body.size() != entry->announced) entry->exchange.truncated = "unspecified";
+  const auto ended = [this, entry] {
+    const auto& sent = entry->exchange;
+    const bool has_body = sent.method != "HEAD" && sent.status != 304 && !entry->skip;
+    const bool is_short = entry->body.size() < entry->announced || compared(sent, entry->body.size()) == Length::wrong;
+    if (has_body && !entry->overfull && is_short) entry->exchange.truncated = "unspecified";
     end(entry);
-  });
+  };
+  if (entry->skip || entry->overfull || entry->body.size() >= entry->announced) return ended();
+  fetch_body(entry, ended);
 }
 
 // What Chromium keeps of a body: the bytes, whatever the browser makes of them.
@@ -304,6 +309,7 @@ void Recorder::loading_failed(const Json& parameters) {
   const auto entry = found->second;
   if (taking_ && taking_->entry == entry && !taking_->over) return; // we ended it ourselves
   ++failed_;
+  entry->error = text_of(parameters, "errorText");
   const bool dropped = entry->type == "Document" && parameters.value("canceled", false);
   if (!entry->responded) return end(entry);
   fetch_body(entry, [this, entry, dropped] {
@@ -322,7 +328,24 @@ void Recorder::end(const std::shared_ptr<Entry>& entry) {
   if (rules_.finished) rules_.finished({entry->exchange, entry->body, entry->request_id, entry->type, entry->frame});
 }
 
+// What a page has itself given up is nothing that the record lacks.
+void Recorder::count(const Entry& entry) {
+  if (entry.skip || entry.type == "Preflight" || entry.type == "Ping") return;
+  std::string why;
+  if (const auto refused = egress_reason(entry.exchange.response_headers); !refused.empty())
+    why = refused.starts_with("refused:") ? "refused" : "not reached";
+  else if (entry.responded)
+    why = entry.exchange.truncated.empty() ? "" : "cut (" + entry.exchange.truncated + ")";
+  else if (entry.error == "net::ERR_ABORTED")
+    return;
+  else
+    why = entry.error == "net::ERR_BLOCKED_BY_CLIENT" ? "refused" : entry.error.empty() ? "no answer" : entry.error;
+  ++requests_;
+  if (!why.empty()) missing_.emplace_back(entry.exchange.url, why);
+}
+
 void Recorder::write(Entry& entry) {
+  count(entry);
   if (!entry.responded || entry.skip || entry.exchange.status == 0) return;
   if (const auto found = extra_.find(entry.request_id); found != extra_.end()) {
     auto& [request, response] = found->second;

@@ -19,6 +19,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -60,6 +61,10 @@ public:
   std::uint64_t taken_bytes() const { return taking_ && taking_->entry ? taking_->entry->body.size() : 0; }
   bool full() const { return full_; }
   std::size_t failed_requests() const { return failed_; }
+  // What was asked for and is not in the record, or not whole: URL and reason. `requests`: all that was asked for.
+  const std::vector<std::pair<std::string, std::string>>& missing() const { return missing_; }
+  std::size_t requests() const { return requests_; }
+  bool has_asked_for(const std::string& url) const { return asked_.contains(url); }
 
   // Writes what has not ended, as truncated.
   void finish(const std::string& why);
@@ -68,7 +73,7 @@ private:
   struct Entry {
     warc::Exchange exchange;
     warc::Spool body;
-    std::string request_id, type, frame, session;
+    std::string request_id, type, frame, session, error;
     std::size_t hop{0};         // of its redirects
     std::uint64_t announced{0}; // bytes that Chromium said have come
     bool asked{false}, streaming{false}, fetching{false}, responded{false}, overfull{false}, skip{false};
@@ -97,6 +102,7 @@ private:
   void end(const std::shared_ptr<Entry>& entry);
   void take_response(Entry& entry, const Json& response);
   void write(Entry& entry);
+  void count(const Entry& entry);
 
   DevTools& browser_;
   warc::Writer& warc_;
@@ -108,6 +114,9 @@ private:
   std::unordered_map<std::string, Extra> extra_; // by request
   std::optional<Taking> taking_;
   std::uint64_t kept_{0};
+  std::set<std::string> asked_; // URLs
+  std::vector<std::pair<std::string, std::string>> missing_;
+  std::size_t requests_{0};
   std::size_t failed_{0}, awaited_{0}; // awaited: answers that bring bytes
   bool full_{false};
   Clock::time_point last_change_{Clock::now()};

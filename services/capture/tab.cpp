@@ -105,6 +105,8 @@ private:
   std::string what_came() const { return document_bytes_ > 0 ? "; kept what there was" : "; nothing of it came"; }
   void judge();
   void refuse_error_page();
+  std::vector<std::string> not_asked_for();
+  void count_resources();
   Result close();
   bool over() const { return loaded_ || !broken_.empty() || (kept_ && recorder_.taken()) || !crashed_.empty(); }
   std::string site() const { return host_in(job_.url()); }
@@ -443,10 +445,45 @@ void Tab::judge() {
   page_.broken = broken_;
 }
 
+// Files that the document names now and that were not asked for, such as what Chromium has no viewer for.
+std::vector<std::string> Tab::not_asked_for() {
+  constexpr const char* kNamed = R"((() => {
+    const named = new Set();
+    for (const e of document.querySelectorAll('img,link[rel~=stylesheet],frame,iframe,embed,object,audio,video,' +
+        'source[src],track,input[type=image],script[src]:not([nomodule])')) {
+      const url = e.currentSrc || e.src || e.data || e.href;
+      const script = e.localName !== 'script' || /^(|module|.*(java|ecma)script)$/i.test(e.type);
+      if (script && /^https?:/.test(url)) named.add(url.split('#')[0]);
+      if (named.size >= 5000) break;
+    }
+    return [...named];
+  })())";
+  std::vector<std::string> found;
+  const auto answer = call("Runtime.evaluate", {{"expression", kNamed}, {"returnByValue", true}}, after(kAnswer));
+  for (const auto& url : answer.value("result", Json::object()).value("value", Json::array()))
+    if (url.is_string() && !recorder_.has_asked_for(url.get<std::string>())) found.push_back(url.get<std::string>());
+  return found;
+}
+
+// Reads the record back against what was asked for and what the document names.
+void Tab::count_resources() {
+  page_.missing = recorder_.missing();
+  auto count = recorder_.requests();
+  if (!page_.ending && crashed_.empty() && page_.cut.empty()) try {
+      for (auto& url : not_asked_for()) {
+        page_.missing.emplace_back(std::move(url), "not asked for");
+        ++count;
+      }
+    } catch (const Ending&) { // the page does not answer
+    }
+  job_.report_resources(count, page_.missing);
+}
+
 // Ends the record, and takes away what only the hooks of this page read.
 Result Tab::close() {
   recorder_.finish("time");
   warc_.close();
+  if (source_ == nullptr) count_resources();
   ::unlink(kSource);
   ::unlink("icon");
   auto kept = page_;

@@ -111,6 +111,18 @@ class Browser(BrowserTest):
         self.assertIn(b"<title>Stub</title>", responses["/led-by-script"][1])
         self.assertIn("/article.html", responses)
 
+    def test_the_record_counts_what_it_lacks(self):
+        outcome = self.record("/lacking.html")
+        self.assert_status(outcome, "succeeded")
+        (told,) = [record for record in outcome.records if record["type"] == "Resources"]
+        reasons = {"cut (unspecified)": 1, "net::ERR_NAME_NOT_RESOLVED": 1, "not asked for": 2}
+        self.assertEqual(told["missing"], reasons)
+        paths = ("/wrong-length", "/report.pdf?in=embed", "/report.pdf")
+        listed = {one["url"] for one in outcome.json("page.json")["missing"]}
+        self.assertEqual(listed, {*map(self.url, paths), "http://no-such-host.invalid/a.png"})
+        (told,) = [record for record in self.record("/article.html").records if record["type"] == "Resources"]
+        self.assertEqual(told["missing"], {})
+
     def test_the_record_keeps_the_bytes_of_headers(self):
         outcome = self.record("/raw-location")
         ((_, block),) = [

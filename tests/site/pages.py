@@ -477,6 +477,14 @@ def slow_image(request):
     request.send(document("Slow image", PARAGRAPH + '<img src="/endless?type=image/png" alt="never">'))
 
 
+@page("/lacking.html")
+def lacking(request):
+    """A page that names what cannot be had: a picture that breaks off, a host that is not there, a paper."""
+    files = "<img src='/wrong-length'><img src='http://no-such-host.invalid/a.png'><img src='/missing.png'>"
+    papers = "<embed src='/report.pdf?in=embed' type='application/pdf'><object data='/report.pdf' type='application/pdf'>"
+    request.send(document("Lacking", PARAGRAPH + files + papers + "</object><script type=text/template src=/none.js></script>"))
+
+
 @page("/broken-off")
 def broken_off(request):
     """Closes the connection in the middle of a chunked body."""
