@@ -19,6 +19,7 @@
 namespace holdfast::capture {
 
 inline constexpr int kFirstError = 400; // of the statuses of HTTP
+inline constexpr int kNoContent = 204;
 
 using warc::header_of;
 using warc::Headers;

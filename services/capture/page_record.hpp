@@ -13,6 +13,7 @@ struct PageRecord {
   struct Redirect {
     std::string url, location;
     int status{0};
+    std::string how; // "http"; "refresh" or "script" if the document of `url` led on
   };
   std::string url; // after redirects
   int status{0};
@@ -30,6 +31,7 @@ struct PageRecord {
   std::optional<Ending> ending;                             // why there is no page to show
 
   Json about() const;
+  Json redirect_list() const;
   // The answer of the site, its redirects and its rate limit, as records.
   void report(Job& job) const;
 };

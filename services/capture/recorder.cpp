@@ -321,10 +321,19 @@ void Recorder::loading_failed(const Json& parameters) {
   });
 }
 
+std::vector<std::string> Recorder::dropped() const {
+  std::vector<std::string> urls;
+  for (const auto& entry : dropped_)
+    if (!entry->exchange.truncated.empty()) urls.push_back(entry->exchange.url);
+  return urls;
+}
+
 void Recorder::end(const std::shared_ptr<Entry>& entry) {
   if (const auto found = entries_.find(entry->request_id); found != entries_.end() && found->second == entry)
     entries_.erase(found);
   write(*entry);
+  if (entry->responded && entry->exchange.truncated.empty())
+    std::erase_if(dropped_, [&](const auto& dropped) { return dropped->exchange.url == entry->exchange.url; });
   if (rules_.finished) rules_.finished({entry->exchange, entry->body, entry->request_id, entry->type, entry->frame});
 }
 

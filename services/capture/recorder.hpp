@@ -63,6 +63,8 @@ public:
   std::size_t failed_requests() const { return failed_; }
   // What was asked for and is not in the record, or not whole: URL and reason. `requests`: all that was asked for.
   const std::vector<std::pair<std::string, std::string>>& missing() const { return missing_; }
+  // URLs of documents that the browser has dropped before they were whole.
+  std::vector<std::string> dropped() const;
   std::size_t requests() const { return requests_; }
   bool has_asked_for(const std::string& url) const { return asked_.contains(url); }
 

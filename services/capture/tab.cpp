@@ -31,6 +31,9 @@ constexpr Seconds kLongestSettling{8};
 constexpr Seconds kAnswer{3};    // a page that works answers within it
 constexpr int kMostReplaced = 3; // pages that lead on while they are looked at
 constexpr const char* kDownload = "not a page for a browser: the server sent a download";
+constexpr std::string_view kNamers = // elements that name files which a page shows
+    "img,link[rel~=stylesheet],frame,iframe,embed,object,audio,video,source[src],track,input[type=image],"
+    "script[src]:not([nomodule])";
 constexpr const char* kWarc = "page.warc.gz";
 constexpr const char* kSource = "source";
 constexpr const char* kFiles = "file"; // a directory: what a site calls its file must not be one of ours
@@ -105,7 +108,9 @@ private:
   std::string what_came() const { return document_bytes_ > 0 ? "; kept what there was" : "; nothing of it came"; }
   void judge();
   void refuse_error_page();
-  std::vector<std::string> not_asked_for();
+  std::vector<std::string> not_asked_for(std::string_view elements);
+  void fetch_files();
+  void step(const char* name, const std::function<void()>& work);
   void count_resources();
   Result close();
   bool over() const { return loaded_ || !broken_.empty() || (kept_ && recorder_.taken()) || !crashed_.empty(); }
@@ -126,6 +131,7 @@ private:
   bool document_whole_{false};
   std::uint64_t document_bytes_{0}; // of it in the record
   std::string proxy_reason_;        // why the egress proxy has answered in place of its server
+  std::string led_by_;              // how the document asks for the next one: "script", "refresh"
   std::string not_page_, broken_, crashed_, refused_;
   bool loaded_{false}, kept_{false}, navigating_{false}, downloads_{false};
   std::optional<bool> page_is_private_;
@@ -183,10 +189,11 @@ void Tab::request_sent(const Json& parameters) {
   navigation_ = text_of(parameters, "requestId");
   navigation_url_ = text_of(parameters["request"], "url");
   navigation_error_.clear();
-  const auto response = parameters.find("redirectResponse");
-  if (response == parameters.end()) return;
-  page_.redirects.push_back(
-      {text_of(*response, "url"), text_of(parameters["request"], "url"), response->value("status", 0)});
+  const auto how = std::exchange(led_by_, "");
+  if (const auto response = parameters.find("redirectResponse"); response != parameters.end())
+    page_.redirects.push_back({text_of(*response, "url"), navigation_url_, response->value("status", 0), "http"});
+  else if (!how.empty() && page_.status != 0 && navigation_url_ != page_.url)
+    page_.redirects.push_back({page_.url, navigation_url_, page_.status, how});
 }
 
 // A document's response has come, of the site or of the egress proxy in its place.
@@ -213,6 +220,8 @@ void Tab::take(const std::string& method, const Json& parameters, const std::str
     document_ = request;
     document_whole_ = false;
     answered(parameters["response"]);
+  } else if (method == "Page.frameRequestedNavigation" && text_of(parameters, "frameId") == frame_) {
+    led_by_ = text_of(parameters, "reason").find("Refresh") == std::string::npos ? "script" : "refresh";
   } else if (method == "Network.loadingFailed") {
     const auto error = text_of(parameters, "errorText");
     if (request == navigation_ && error != "net::ERR_ABORTED") navigation_error_ = error; // which says nothing
@@ -324,6 +333,7 @@ void Tab::navigate() {
   if (!refused_.empty()) throw failed(refused_);
   if (answer->result.value("isDownload", false)) return take_download();
   if (const auto reason = not_fetched(error); !reason.empty()) throw egress_ending(reason);
+  if (page_.status == kNoContent) throw failed("the server sent no content (HTTP 204)");
   if (error == "net::ERR_HTTP_RESPONSE_CODE_FAILURE") // an error status without a body
     throw failed("HTTP " + std::to_string(page_.status));
   if (std::find(std::begin(kOwnTrouble), std::end(kOwnTrouble), error) != std::end(kOwnTrouble))
@@ -371,15 +381,20 @@ void Tab::scroll(Clock::time_point until) {
        std::min(job_.deadline(), after(kAnswer)));
 }
 
-// Until there was no request for a moment. A page that does not answer is kept as it is.
+// What a page can do without. One that does not answer in time is kept as it is.
+void Tab::step(const char* name, const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Silent&) {
+    page_.cut.emplace_back(name);
+  }
+}
+
+// Until there was no request for a moment.
 void Tab::settle() {
   const auto until = std::min(give_up_, after(kLongestSettling));
   const auto least = after(Seconds(Job::number("CHROME_DELAY_AFTER_LOAD", 0.5)));
-  try {
-    if (Job::flag("BROWSER_SCROLL", true)) scroll(until);
-  } catch (const Silent&) {
-    page_.cut.emplace_back("scroll");
-  }
+  if (Job::flag("BROWSER_SCROLL", true)) step("scroll", [&] { scroll(until); });
   const auto crashed = [&] { return !crashed_.empty(); };
   wait(std::min(least, until), crashed);
   while (Clock::now() < until && !crashed()) {
@@ -390,13 +405,53 @@ void Tab::settle() {
   if (!crashed()) page_.cut.emplace_back("settle");
 }
 
+// Files that the document names now and that were not asked for, such as what Chromium has no viewer for.
+std::vector<std::string> Tab::not_asked_for(std::string_view elements) {
+  constexpr std::string_view kNamed = R"((elements => {
+    const named = new Set();
+    for (const e of document.querySelectorAll(elements)) {
+      const url = e.currentSrc || e.src || e.data || e.href;
+      const script = e.localName !== 'script' || /^(|module|.*(java|ecma)script)$/i.test(e.type);
+      if (script && /^https?:/.test(url)) named.add(url.split('#')[0]);
+      if (named.size >= 5000) break;
+    }
+    return [...named];
+  }))";
+  std::vector<std::string> found;
+  const auto expression = std::string(kNamed) + "('" + std::string(elements) + "')";
+  const auto answer = call("Runtime.evaluate", {{"expression", expression}, {"returnByValue", true}}, after(kAnswer));
+  for (const auto& url : answer.value("result", Json::object()).value("value", Json::array()))
+    if (url.is_string() && !recorder_.has_asked_for(url.get<std::string>())) found.push_back(url.get<std::string>());
+  return found;
+}
+
+// What frames would download, and what Chromium has no viewer for, is fetched for the record.
+void Tab::fetch_files() {
+  auto urls = recorder_.dropped();
+  for (auto& url : not_asked_for("embed,object"))
+    urls.push_back(std::move(url));
+  if (urls.empty()) return;
+  const auto world = call("Page.createIsolatedWorld", {{"frameId", frame_}}, after(kAnswer))["executionContextId"];
+  const auto expression = "Promise.allSettled(" + json_text(urls) +
+                          ".map(url => fetch(url, {mode: 'no-cors', credentials: 'include'})"
+                          ".then(response => response.arrayBuffer()))).then(() => true)";
+  const auto over = std::make_shared<bool>(false);
+  browser_.send("Runtime.evaluate", {{"expression", expression}, {"contextId", world}, {"awaitPromise", true}},
+                session_, [over](const Json&, const std::string&) { *over = true; });
+  if (!wait(std::min(give_up_, after(kLongestSettling)), [&] { return *over || !crashed_.empty(); }))
+    page_.cut.emplace_back("files");
+}
+
 void Tab::load() {
   navigate();
   wait(give_up_, [this] { return over(); });
   for (int left = kMostReplaced;; --left) {
     page_.cut.clear();
     try {
-      if (loaded_) settle();
+      if (loaded_) {
+        settle();
+        step("files", [this] { fetch_files(); });
+      }
       return judge();
     } catch (const Replaced&) { // the page has led on while we looked: what it led to is the page
       if (left == 0) throw;
@@ -445,32 +500,12 @@ void Tab::judge() {
   page_.broken = broken_;
 }
 
-// Files that the document names now and that were not asked for, such as what Chromium has no viewer for.
-std::vector<std::string> Tab::not_asked_for() {
-  constexpr const char* kNamed = R"((() => {
-    const named = new Set();
-    for (const e of document.querySelectorAll('img,link[rel~=stylesheet],frame,iframe,embed,object,audio,video,' +
-        'source[src],track,input[type=image],script[src]:not([nomodule])')) {
-      const url = e.currentSrc || e.src || e.data || e.href;
-      const script = e.localName !== 'script' || /^(|module|.*(java|ecma)script)$/i.test(e.type);
-      if (script && /^https?:/.test(url)) named.add(url.split('#')[0]);
-      if (named.size >= 5000) break;
-    }
-    return [...named];
-  })())";
-  std::vector<std::string> found;
-  const auto answer = call("Runtime.evaluate", {{"expression", kNamed}, {"returnByValue", true}}, after(kAnswer));
-  for (const auto& url : answer.value("result", Json::object()).value("value", Json::array()))
-    if (url.is_string() && !recorder_.has_asked_for(url.get<std::string>())) found.push_back(url.get<std::string>());
-  return found;
-}
-
 // Reads the record back against what was asked for and what the document names.
 void Tab::count_resources() {
   page_.missing = recorder_.missing();
   auto count = recorder_.requests();
   if (!page_.ending && crashed_.empty() && page_.cut.empty()) try {
-      for (auto& url : not_asked_for()) {
+      for (auto& url : not_asked_for(kNamers)) {
         page_.missing.emplace_back(std::move(url), "not asked for");
         ++count;
       }

@@ -115,11 +115,12 @@ class Browser(BrowserTest):
         outcome = self.record("/lacking.html")
         self.assert_status(outcome, "succeeded")
         (told,) = [record for record in outcome.records if record["type"] == "Resources"]
-        reasons = {"cut (unspecified)": 1, "net::ERR_NAME_NOT_RESOLVED": 1, "not asked for": 2}
+        reasons = {"cut (unspecified)": 1, "net::ERR_NAME_NOT_RESOLVED": 1}
         self.assertEqual(told["missing"], reasons)
-        paths = ("/wrong-length", "/report.pdf?in=embed", "/report.pdf")
         listed = {one["url"] for one in outcome.json("page.json")["missing"]}
-        self.assertEqual(listed, {*map(self.url, paths), "http://no-such-host.invalid/a.png"})
+        self.assertEqual(listed, {self.url("/wrong-length"), "http://no-such-host.invalid/a.png"})
+        for path in ("/report.pdf?in=embed", "/report.pdf"):
+            self.assertTrue(self.responses(outcome)[path][1].startswith(b"%PDF-"), path)
         (told,) = [record for record in self.record("/article.html").records if record["type"] == "Resources"]
         self.assertEqual(told["missing"], {})
 
@@ -244,6 +245,27 @@ class Browser(BrowserTest):
         self.assert_status(outcome, "succeeded")
         self.assertNotIn("The real content", outcome.text("output.html"))
         self.assertEqual(outcome.json("page.json")["url"], self.url("/article.html"))
+
+    def test_a_chain_says_how_each_document_led_on(self):
+        for how in ("script", "refresh"):
+            with self.subTest(how):
+                path = f"/lead?how={how}&to=/redirect"
+                chain = self.record(path).json("page.json")["redirects"]
+                self.assertEqual(
+                    [(step["url"].replace(self.site.url, "/"), step["how"], step["status"]) for step in chain],
+                    [(path, how, 200), ("/redirect", "http", 301), ("/redirect/second", "http", 302)],
+                )
+
+    def test_wget_is_left_out_only_if_the_record_is_whole(self):
+        for path, status in (("/article.html", "skipped"), ("/report.pdf", "skipped"), ("/wrong-length", "failed")):
+            with self.subTest(path):
+                self.record(path)
+                self.assert_status(self.run_hook("wget", path), status)
+
+    def test_no_content_is_said(self):
+        self.assert_failed(self.record("/no-content"), "no content")
+        self.assert_failed(self.run_hook("wget", "/no-content", WGET_ALWAYS="true"), "no content")
+        self.assert_status(self.run_hook("wget", "/no-content"), "skipped")
 
     def test_a_site_that_asks_to_slow_down(self):
         limit = {"type": "RateLimit", "host": "127.0.0.1", "status": 503, "retry_after": 7}

@@ -241,6 +241,11 @@ def loop_back(request):
     request.redirect(302, "/loop")
 
 
+@page("/no-content")
+def no_content(request):
+    request.start(204, [])
+
+
 @page("/raw-location")
 def raw_location(request):
     """Header values that are no ASCII: UTF-8 in Location, Latin-1 in another."""
