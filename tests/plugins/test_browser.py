@@ -111,6 +111,15 @@ class Browser(BrowserTest):
         self.assertIn(b"<title>Stub</title>", responses["/led-by-script"][1])
         self.assertIn("/article.html", responses)
 
+    def test_plain_text_is_read_from_its_bytes(self):
+        for kind in ("text/plain", "application/json", "text/x-log"):
+            with self.subTest(kind):
+                path = f"/body?type={kind}&charset=unsaid"
+                process = self.load(path)
+                self.run_hook("dom", path)
+                self.assertIn("Größe, чайка, 灯台", self.run_hook("text", path).text("content.txt"))
+                self.close_tab(process)
+
     def test_the_record_counts_what_it_lacks(self):
         outcome = self.record("/lacking.html")
         self.assert_status(outcome, "succeeded")

@@ -55,7 +55,7 @@ class Site(HookTest):
             if (
                 "missing" not in path
                 and "/status/" not in path
-                and path not in ("/error", "/no-head", "/cookies", "/password")
+                and path not in ("/error", "/no-head", "/cookies", "/password", "/no-content")
             ):
                 self.assertEqual(status, 200, path)
 

@@ -339,6 +339,7 @@ BODIES = {
 TEXTS = {
     "": ("Ebb tide", "ascii"),
     "utf-8": ("Größe, чайка, 灯台", "utf-8"),
+    "unsaid": ("Größe, чайка, 灯台", "utf-8"),
     "marked": ("\ufeffGröße, чайка, 灯台", "utf-8"),
     "windows-1251": ("Журнал маяка", "cp1251"),
     "iso-8859-8-i": ("יומן המגדלור", "iso-8859-8"),
@@ -402,7 +403,7 @@ def body(request):
     query = request.query
     sent = body_of(query)
     kind, charset = query.get("type", ""), query.get("charset", "")
-    if charset in ("marked", "broken", "file"):
+    if charset in ("unsaid", "marked", "broken", "file"):
         charset = ""
     headers = [("Content-Type", kind + (f"; charset={charset}" if charset else ""))] if kind else []
     if "disposition" in query:
@@ -428,7 +429,7 @@ def body(request):
 @page("/matrix")
 def matrix_page(request):
     """A page with frames that show a part of the matrix: ?from= and ?count=."""
-    begin, count = int(request.query["from"]), int(request.query["count"])
+    begin, count = int(request.query.get("from", 0)), int(request.query.get("count", 2))
     frames = [f"<iframe src='/body?{html.escape(query)}'></iframe>" for query in itertools.islice(matrix(), begin, begin + count)]
     request.send("<!doctype html><title>Matrix</title>" + "\n".join(frames))
 

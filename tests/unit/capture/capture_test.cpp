@@ -143,6 +143,23 @@ TEST_SUITE("HTML") {
     REQUIRE(blocks.size() == 1);
     CHECK(blocks[0].text() == "bottom");
   }
+  TEST_CASE("a post is not dropped for its comments") {
+    const auto words = [](const char* of) { return repeated(std::string("The keeper wrote about ") + of + ". ", 20); };
+    const auto text = [](const std::string& html) { return blocks_as_text(readable_blocks(html)); };
+    const auto comments = "<article>" + words("thanks") + "</article><article>" + words("copies") + "</article>";
+    const auto post = "<div><h1>Horn</h1><p>" + words("fog") + "</div>";
+    CHECK(text(post + comments).find("about fog") != std::string::npos);
+    CHECK(text(post + "<main>" + comments + "</main>").find("about fog") == std::string::npos);
+    CHECK(text("<p>Aside<article>" + words("fog") + "</article>").find("Aside") == std::string::npos);
+    CHECK(text("<p>Aside" + comments).find("Aside") == std::string::npos); // a page of articles
+  }
+  TEST_CASE("a heading may be a button") {
+    const auto text =
+        blocks_as_text(readable_blocks("<h2><button>When is it lit?</button></h2><p>At "
+                                       "dusk.<button>Share</button><h3><span><button>Why?</button></span>"
+                                       "</h3><p>For ships.<dl><dt><button>Where?</button><dd>There.</dl>"));
+    CHECK(text == "When is it lit?\n\nAt dusk.\n\nWhy?\n\nFor ships.\n\nWhere?\n\nThere.\n");
+  }
   TEST_CASE("readable text of a table") {
     const auto blocks = readable_blocks("<p>Tides<table><thead><tr><th>Moon<th>High water</tr></thead><tr><td>New</td>"
                                         "<td></td><td>a &lt; <b>b</b></td></tr></table><p>So it is.");
