@@ -99,6 +99,7 @@ enum class Length { unknown, right, wrong };
 
 // What the site announced, beside what has come. The length of a coded body is that of its code.
 Length compared(const warc::Exchange& exchange, std::uint64_t size) {
+  if (exchange.method == "HEAD" || exchange.status == 204 || exchange.status == 304) return Length::right;
   const auto length = header_of(exchange.response_headers, "content-length");
   if (length.empty() || !header_of(exchange.response_headers, "content-encoding").empty()) return Length::unknown;
   return length == std::to_string(size) ? Length::right : Length::wrong;
@@ -277,10 +278,9 @@ void Recorder::loading_finished(const Json& parameters) {
   last_change_ = Clock::now();
   const auto entry = found->second;
   const auto ended = [this, entry] {
-    const auto& sent = entry->exchange;
-    const bool has_body = sent.method != "HEAD" && sent.status != 304 && !entry->skip;
-    const bool is_short = entry->body.size() < entry->announced || compared(sent, entry->body.size()) == Length::wrong;
-    if (has_body && !entry->overfull && is_short) entry->exchange.truncated = "unspecified";
+    const bool is_short =
+        entry->body.size() < entry->announced || compared(entry->exchange, entry->body.size()) == Length::wrong;
+    if (!entry->skip && !entry->overfull && is_short) entry->exchange.truncated = "unspecified";
     end(entry);
   };
   if (entry->skip || entry->overfull || entry->body.size() >= entry->announced) return ended();

@@ -272,7 +272,10 @@ class Browser(BrowserTest):
                 self.assert_status(self.run_hook("wget", path), status)
 
     def test_no_content_is_said(self):
-        self.assert_failed(self.record("/no-content"), "no content")
+        outcome = self.record("/no-content")
+        self.assert_failed(outcome, "no content")
+        for fields, _ in warc_records(outcome.directory / "page.warc.gz"):
+            self.assertNotIn("WARC-Truncated", fields)
         self.assert_failed(self.run_hook("wget", "/no-content", WGET_ALWAYS="true"), "no content")
         self.assert_status(self.run_hook("wget", "/no-content"), "skipped")
 
