@@ -207,7 +207,8 @@ void Tab::answered(const Json& response) {
   page_.url = text_of(response, "url");
   page_.status = response.value("status", 0);
   page_.reason = text_of(response, "statusText");
-  page_.content_type = headers.value("content-type", text_of(response, "mimeType"));
+  page_.content_type = headers.value("content-type", "");
+  if (media_type(page_.content_type).empty()) page_.content_type = text_of(response, "mimeType");
   page_.headers = std::move(headers);
 }
 

@@ -111,6 +111,16 @@ class Browser(BrowserTest):
         self.assertIn(b"<title>Stub</title>", responses["/led-by-script"][1])
         self.assertIn("/article.html", responses)
 
+    def test_a_type_that_is_none_is_what_the_browser_takes_it_for(self):
+        for kind in ("html", "unknown/unknown", "*/*", "application/unknown"):
+            with self.subTest(kind):
+                path = f"/body?type={quote(kind)}&charset=html"
+                process = self.load(path)
+                self.assertEqual(self.run_hook("title", path).output, "Untyped")
+                self.assert_status(self.close_tab(process), "succeeded")
+                (told,) = [r for r in process.outcome.records if r["type"] == "Response"]
+                self.assertEqual(told["mime"], "text/html")
+
     def test_plain_text_is_read_from_its_bytes(self):
         for kind in ("text/plain", "application/json", "text/x-log"):
             with self.subTest(kind):

@@ -391,6 +391,8 @@ def body_of(query):
         return BODIES[query["of"]]
     if charset == "file":
         return FILES[kind]
+    if charset == "html":
+        return b"<!doctype html><title>Untyped</title><p>A page."
     text, codec = TEXTS[charset]
     mark = "\ufeff" if text.startswith("\ufeff") else ""
     return (mark + TEXT_TYPES[kind].format(text[len(mark) :])).encode(codec)
@@ -403,7 +405,7 @@ def body(request):
     query = request.query
     sent = body_of(query)
     kind, charset = query.get("type", ""), query.get("charset", "")
-    if charset in ("unsaid", "marked", "broken", "file"):
+    if charset in ("unsaid", "marked", "broken", "file", "html"):
         charset = ""
     headers = [("Content-Type", kind + (f"; charset={charset}" if charset else ""))] if kind else []
     if "disposition" in query:
