@@ -119,6 +119,7 @@ create table holdfast.snapshot_sealed (
   title text not null default '',
   http_status integer, mime text,
   requests bigint, requests_refused bigint, received_bytes bigint,
+  resources integer, resources_missing integer, missing_reasons jsonb,
   attempts integer not null default 0, lapses integer not null default 0,
   started_at timestamptz,
   sealed_at timestamptz not null default clock_timestamp(),
@@ -138,7 +139,10 @@ create table holdfast.snapshot_sealed (
   constraint snapshot_sealed_directory check (
     directory is null or holdfast.is_attempt_directory(directory, snapshot_id, fence)),
   constraint snapshot_sealed_numbers check (least(fence, bytes, files, attempts, lapses) >= 0),
-  constraint snapshot_sealed_traffic check (least(requests, requests_refused, received_bytes) >= 0)
+  constraint snapshot_sealed_traffic check (least(requests, requests_refused, received_bytes) >= 0),
+  constraint snapshot_sealed_resources check (
+    num_nulls(resources, resources_missing, missing_reasons) in (0, 3)
+    and resources_missing between 0 and resources and jsonb_typeof(missing_reasons) = 'object')
 );
 comment on table holdfast.snapshot_sealed is
   'How each snapshot ended. Never changes: this row is the commit.';
@@ -165,6 +169,11 @@ comment on column holdfast.snapshot_sealed.requests is
 comment on column holdfast.snapshot_sealed.requests_refused is
   'Of these, those that the proxy refused: private addresses, above all.';
 comment on column holdfast.snapshot_sealed.received_bytes is 'Bytes that its hooks received through the proxy.';
+comment on column holdfast.snapshot_sealed.resources is
+  'URLs that the page asked for or names, as its browser told. NULL: no browser recorded it.';
+comment on column holdfast.snapshot_sealed.resources_missing is
+  'Of these, those that are not in the record, or not whole.';
+comment on column holdfast.snapshot_sealed.missing_reasons is 'Why, with the number of each reason.';
 comment on column holdfast.snapshot_sealed.attempts is 'Attempts spent.';
 comment on column holdfast.snapshot_sealed.lapses is 'Workers that lapsed while they had it.';
 comment on column holdfast.snapshot_sealed.started_at is 'When that attempt was claimed; NULL: it never was.';
@@ -173,6 +182,8 @@ create index snapshot_sealed_by_crawl on holdfast.snapshot_sealed (crawl_id, sea
 comment on index holdfast.snapshot_sealed_by_crawl is 'What a crawl sealed last.';
 create index snapshot_sealed_by_time on holdfast.snapshot_sealed (sealed_at);
 comment on index holdfast.snapshot_sealed_by_time is 'What was sealed last: pages, v_status, throughput.';
+create index snapshot_sealed_incomplete on holdfast.snapshot_sealed (sealed_at) where resources_missing > 0;
+comment on index holdfast.snapshot_sealed_incomplete is 'Pages whose record lacks something.';
 create index snapshot_sealed_failures on holdfast.snapshot_sealed (sealed_at) where outcome <> 'succeeded';
 comment on index holdfast.snapshot_sealed_failures is 'The latest failures.';
 
@@ -241,7 +252,8 @@ create type holdfast.finished_page as (
   directory text, manifest text, bytes bigint, files bigint, title text, tags text[],
   links jsonb, results jsonb, http_status integer, mime text, captures jsonb,
   originals jsonb, bytes_saved bigint,
-  requests bigint, requests_refused bigint, received_bytes bigint
+  requests bigint, requests_refused bigint, received_bytes bigint,
+  resources integer, resources_missing integer, missing_reasons jsonb
 );
 comment on type holdfast.finished_page is
   'A page that a worker has finished: one element of the argument of finish().';

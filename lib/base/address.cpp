@@ -24,7 +24,7 @@ namespace {
     throw Error(ErrorClass::system, "cannot resolve \"" + host +
                                         "\": " + (code == EAI_SYSTEM ? errno_text(error_number) : gai_strerror(code)));
   default:
-    throw Error(ErrorClass::refused, "cannot resolve \"" + host + "\": " + gai_strerror(code));
+    throw Error(ErrorClass::refused, host + ": the host name does not resolve");
   }
 }
 

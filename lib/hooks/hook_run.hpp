@@ -48,9 +48,10 @@ struct HookOutcome {
   std::vector<BinaryRecord> binaries;
   std::vector<MachineRecord> machine_records;
   std::vector<RateLimitRecord> rate_limits;
-  std::vector<std::string> redirects;     // URLs that the page led to, in order, not yet validated
-  std::optional<ResponseRecord> response; // the last one told
-  std::string unreachable;                // why no hook can get the page; empty: it has not said so
+  std::vector<std::string> redirects;       // URLs that the page led to, in order, not yet validated
+  std::optional<ResponseRecord> response;   // the last one told
+  std::optional<ResourcesRecord> resources; // the last one told
+  std::string unreachable;                  // why no hook can get the page; empty: it has not said so
   std::size_t ignored_lines{0}, dropped_lines{0};
   std::filesystem::path stdout_log, stderr_log; // kept only if the hook failed, else empty
 };

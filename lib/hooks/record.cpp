@@ -31,6 +31,8 @@ constexpr std::size_t kLongestJson = 64u << 10;
 constexpr std::size_t kLongestUrl = 8192; // base::parse_url refuses longer ones
 constexpr std::size_t kLongestWord = 256; // tags, binaries, hosts
 constexpr std::size_t kMostTags = 100;
+constexpr std::size_t kMostReasons = 20;
+constexpr std::uint32_t kMostResources = 1000000; // of a page
 constexpr std::size_t kMostSettings = 1000;
 
 std::string text_of(const json& object, const char* key, std::size_t limit, Lines lines = Lines::one) {
@@ -224,8 +226,27 @@ std::optional<Record> unreachable_record(const json& object) {
   return record;
 }
 
+std::optional<Record> resources_record(const json& object) {
+  const auto bounded = [](std::optional<double> number) {
+    return static_cast<std::uint32_t>(std::clamp(number.value_or(0), 0.0, static_cast<double>(kMostResources)));
+  };
+  ResourcesRecord record;
+  json reasons = json::object();
+  if (const auto missing = object.find("missing"); missing != object.end() && missing->is_object())
+    for (const auto& [reason, number] : missing->items()) {
+      const auto text = clean_text(reason, kLongestWord, Lines::one);
+      const auto count = bounded(number_of(*missing, reason.c_str()));
+      if (text.empty() || count == 0 || reasons.size() >= kMostReasons) continue;
+      reasons[text] = count;
+      record.missing += count;
+    }
+  record.count = std::max(bounded(number_of(object, "count")), record.missing);
+  record.reasons = reasons.dump();
+  return record;
+}
+
 using Maker = std::optional<Record> (*)(const json&);
-constexpr std::array<std::pair<std::string_view, Maker>, 10> kMakers{{{"ArchiveResult", result_record},
+constexpr std::array<std::pair<std::string_view, Maker>, 11> kMakers{{{"ArchiveResult", result_record},
                                                                       {"Snapshot", snapshot_record},
                                                                       {"Tag", tag_record},
                                                                       {"Binary", binary_record},
@@ -234,7 +255,8 @@ constexpr std::array<std::pair<std::string_view, Maker>, 10> kMakers{{{"ArchiveR
                                                                       {"RateLimit", rate_limit_record},
                                                                       {"Redirect", redirect_record},
                                                                       {"Response", response_record},
-                                                                      {"Unreachable", unreachable_record}}};
+                                                                      {"Unreachable", unreachable_record},
+                                                                      {"Resources", resources_record}}};
 
 std::optional<Record> make_record(const json& object, RecordSource source) {
   const auto type = object.find("type");

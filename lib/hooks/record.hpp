@@ -63,8 +63,15 @@ struct UnreachableRecord { // no hook can get the page: {"type":"Unreachable","r
   std::string reason;
 };
 
+// What a page asked for or names, and how much of that is not in the record, by reason:
+// {"type":"Resources","count":14,"missing":{"net::ERR_CONNECTION_REFUSED":2}}
+struct ResourcesRecord {
+  std::uint32_t count{0}, missing{0};
+  std::string reasons; // a JSON object
+};
+
 using Record = std::variant<ResultRecord, SnapshotRecord, TagRecord, BinaryRecord, MachineRecord, RateLimitRecord,
-                            RedirectRecord, ResponseRecord, UnreachableRecord>;
+                            RedirectRecord, ResponseRecord, UnreachableRecord, ResourcesRecord>;
 
 // Where the lines come from. A urls.jsonl holds discovered URLs and nothing else, so their "type" may be missing there.
 enum class RecordSource { standard_output, urls_file };
@@ -81,7 +88,7 @@ public:
   // End of stream: the last line without a newline.
   std::vector<Record> finish();
 
-  bool saw_output() const noexcept { return bytes_ > 0; } // anything at all
+  bool saw_output() const noexcept { return bytes_ > 0; }         // anything at all
   std::size_t ignored_lines() const noexcept { return ignored_; } // prose, wrong JSON, unknown types
   std::size_t dropped_lines() const noexcept { return dropped_; } // over a limit
 

@@ -26,6 +26,8 @@ void RecordSink::take(std::vector<Record> records) {
       outcome_.redirects.push_back(std::move(redirect->location));
     } else if (auto* response = std::get_if<ResponseRecord>(&record)) {
       outcome_.response = std::move(*response);
+    } else if (auto* resources = std::get_if<ResourcesRecord>(&record)) {
+      outcome_.resources = std::move(*resources);
     } else if (auto* unreachable = std::get_if<UnreachableRecord>(&record)) {
       outcome_.unreachable = std::move(unreachable->reason);
     }

@@ -49,6 +49,8 @@ struct Snapshot {
   std::string thumbnail; // relative to the directory; not of find_snapshot()
   int depth{0}, http_status{0};
   std::int64_t bytes{0}, files{0}, attempts{0}, lapses{0};
+  std::optional<int> resources; // not of lists
+  int resources_missing{0};
 
   const std::string& name() const noexcept { return title.empty() ? url : title; }
 };

@@ -81,6 +81,11 @@ nlohmann::json page_json(const Page& page) {
     json["requests_refused"] = page.traffic->refused;
     json["received_bytes"] = page.traffic->received_bytes;
   }
+  if (page.resources) {
+    json["resources"] = page.resources->count;
+    json["resources_missing"] = page.resources->missing;
+    json["missing_reasons"] = nlohmann::json::parse(page.resources->reasons);
+  }
   if (!page.tags.empty()) json["tags"] = page.tags;
   for (const Seed& link : page.links) {
     nlohmann::json found = {{"url", link.url}, {"title", link.title}};

@@ -89,6 +89,12 @@ struct Page {
     std::uint64_t requests{0}, refused{0}, received_bytes{0};
   };
   std::optional<Traffic> traffic;
+  // What the page asked for or names, and what of that its record lacks; nullopt: no hook has told.
+  struct Resources {
+    std::uint32_t count{0}, missing{0};
+    std::string reasons; // a JSON object: reason, number
+  };
+  std::optional<Resources> resources;
 };
 
 struct PageAnswer {

@@ -16,7 +16,10 @@ std::string url_of(const Headers& headers, std::string_view name) {
 }
 
 std::string media_type(std::string_view content_type) {
-  return base::lower_case(base::trimmed(content_type.substr(0, content_type.find(';'))));
+  auto type = base::lower_case(base::trimmed(content_type.substr(0, content_type.find(';'))));
+  const bool none = type.find('/') == std::string::npos || type == "unknown/unknown" || type == "application/unknown" ||
+                    type == "*/*";
+  return none ? std::string() : type;
 }
 
 } // namespace holdfast::warc

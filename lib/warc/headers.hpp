@@ -13,7 +13,7 @@ using Headers = std::vector<std::pair<std::string, std::string>>;
 std::string header_of(const Headers& headers, std::string_view name); // the first; empty: none
 // A URL without the brackets around it that some writers have: "<http://example.com/>".
 std::string url_of(const Headers& headers, std::string_view name);
-// "text/html; charset=x" -> "text/html"
+// "text/html; charset=x" -> "text/html"; empty for what the MIME Sniffing standard takes for no type at all.
 std::string media_type(std::string_view content_type);
 
 } // namespace holdfast::warc

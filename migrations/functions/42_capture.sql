@@ -366,6 +366,28 @@ comment on column holdfast.v_replay_quality.missing is
 comment on column holdfast.v_replay_quality.problem is 'Why it could not be replayed; empty: it was.';
 comment on column holdfast.v_replay_quality.at is 'When it was replayed.';
 
+create or replace view holdfast.v_capture_quality as
+  select e.snapshot_id, e.crawl_id, s.url, s.host, e.outcome, e.sealed_at,
+         e.resources, e.resources_missing, e.missing_reasons,
+         case when e.resources > 0 then 1 - e.resources_missing::real / e.resources else 1 end as share
+    from holdfast.snapshot_sealed e
+    join holdfast.snapshot s on s.id = e.snapshot_id and s.crawl_id = e.crawl_id
+    where e.resources is not null;
+comment on view holdfast.v_capture_quality is
+  'How complete the records of sealed snapshots are, as each capture has counted itself. Those with '
+  'resources_missing > 0 lack something.';
+comment on column holdfast.v_capture_quality.snapshot_id is 'The snapshot.';
+comment on column holdfast.v_capture_quality.crawl_id is 'Its crawl.';
+comment on column holdfast.v_capture_quality.url is 'Its URL.';
+comment on column holdfast.v_capture_quality.host is 'Its host.';
+comment on column holdfast.v_capture_quality.outcome is 'How it ended.';
+comment on column holdfast.v_capture_quality.sealed_at is 'When it was sealed.';
+comment on column holdfast.v_capture_quality.resources is 'URLs that the page asked for or names.';
+comment on column holdfast.v_capture_quality.resources_missing is
+  'Of these, those that are not in the record, or not whole.';
+comment on column holdfast.v_capture_quality.missing_reasons is 'Why, with the number of each reason.';
+comment on column holdfast.v_capture_quality.share is 'Share of the resources that are there.';
+
 create or replace function holdfast.replay_judged(p_snapshot uuid, p_quality jsonb)
   returns real language sql as $$
   -- The score that v_replay_quality shows.

@@ -38,7 +38,8 @@ create or replace view holdfast.v_snapshot as
          coalesce(q.lapses, e.lapses) as lapses, s.parent_id,
          s.tags, s.created_at, coalesce(u.url, s.found_on) as found_on,
          e.http_status, e.mime, s.bookmarked_at, s.source, s.notes,
-         e.requests, e.requests_refused, e.received_bytes
+         e.requests, e.requests_refused, e.received_bytes,
+         e.resources, e.resources_missing, e.missing_reasons
     from holdfast.snapshot s
     left join holdfast.snapshot u on u.id = s.parent_id and u.crawl_id = s.crawl_id
     left join holdfast.snapshot_queue q on q.snapshot_id = s.id and q.crawl_id = s.crawl_id

@@ -80,15 +80,14 @@ std::string codec_for(std::string_view label) {
   return {};
 }
 
-bool convert(std::string_view bytes, const std::string& from, const std::string& to, const char* otherwise,
-             std::string& result) {
-  const iconv_t converter = ::iconv_open(to.c_str(), from.c_str());
+// To UTF-8; what cannot be decoded becomes U+FFFD. False if there is no such codec.
+bool convert(std::string_view bytes, const std::string& from, std::string& result) {
+  const iconv_t converter = ::iconv_open("UTF-8", from.c_str());
   if (converter == reinterpret_cast<iconv_t>(-1)) return false;
   result.clear();
   std::array<char, 1u << 14> piece;
   char* in = const_cast<char*>(bytes.data());
   std::size_t left = bytes.size();
-  bool whole = true;
   for (;;) {
     char* out = piece.data();
     std::size_t room = piece.size();
@@ -101,15 +100,13 @@ bool convert(std::string_view bytes, const std::string& from, const std::string&
       continue;
     }
     if (error == E2BIG) continue;
-    whole = false;
-    if (otherwise == nullptr) break;
-    result += otherwise;
+    result += base::kReplacement;
     if (left == 0) break;
     ++in;
     --left;
   }
   ::iconv_close(converter);
-  return whole || otherwise != nullptr;
+  return true;
 }
 
 std::string header_charset(std::string_view content_type) {
@@ -152,8 +149,7 @@ std::string declared_charset(std::string_view bytes) {
 std::string decode_page(std::string_view bytes, std::string_view content_type) {
   std::string result;
   const auto decoded = [&](std::string_view rest, const std::string& codec) {
-    return codec == "UTF-8" ? (result = base::repair_utf8(rest), true)
-                            : convert(rest, codec, "UTF-8", "\xEF\xBF\xBD", result);
+    return codec == "UTF-8" ? (result = base::repair_utf8(rest), true) : convert(rest, codec, result);
   };
   using namespace std::string_view_literals;
   for (const auto& [mark, codec] :
@@ -167,13 +163,6 @@ std::string decode_page(std::string_view bytes, std::string_view content_type) {
   if (!codec.empty() && decoded(bytes, codec)) return result;
   if (base::is_utf8(bytes)) return std::string(bytes);
   return decoded(bytes, "CP1252") ? result : base::repair_utf8(bytes);
-}
-
-std::string encode_text(const std::string& text, std::string_view charset) {
-  const auto codec = codec_for(charset);
-  std::string result;
-  if (codec.empty() || codec == "UTF-8" || !convert(text, "UTF-8", codec, nullptr, result)) return text;
-  return result;
 }
 
 } // namespace holdfast::capture

@@ -9,7 +9,4 @@ namespace holdfast::capture {
 // Valid UTF-8; what cannot be decoded becomes U+FFFD. Never throws.
 std::string decode_page(std::string_view bytes, std::string_view content_type);
 
-// UTF-8 to the charset of that name; unchanged if that is UTF-8, empty, unknown, or lacks a character of the text.
-std::string encode_text(const std::string& text, std::string_view charset);
-
 } // namespace holdfast::capture

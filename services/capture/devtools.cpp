@@ -94,7 +94,8 @@ Json DevTools::call(const std::string& method, Json parameters, const std::strin
   send(method, std::move(parameters), session, [answer](const Json& result, const std::string& error) {
     *answer = {true, result, error};
   });
-  if (!pump(until, [&] { return answer->there; })) throw failed("the browser did not answer in time (" + method + ")");
+  if (!pump(until, [&] { return answer->there; }))
+    throw Silent{failed("the browser did not answer in time (" + method + ")")};
   if (answer->error == kReplaced) throw Replaced{failed(method + ": " + answer->error)};
   if (!answer->error.empty()) throw failed(method + ": " + answer->error);
   return std::move(answer->result);

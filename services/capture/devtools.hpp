@@ -14,6 +14,8 @@ namespace holdfast::capture {
 
 // The page was replaced by another one before it had answered.
 struct Replaced : Ending {};
+// The browser did not answer in time: a script of the page keeps it busy.
+struct Silent : Ending {};
 
 class DevTools {
 public:
@@ -30,8 +32,8 @@ public:
 
   // Sends a command; `reply` is called from pump().
   void send(const std::string& method, Json parameters, const std::string& session, Reply reply = {});
-  // Sends a command and waits. Throws Replaced, and Ending(failed): refused, not answered by `until`, the browser has
-  // ended.
+  // Sends a command and waits. Throws Replaced, Silent if there is no answer by `until`, and Ending(failed): refused,
+  // the browser has ended.
   Json call(const std::string& method, Json parameters, const std::string& session, Clock::time_point until);
 
   // Takes in what the browser says until done() or until the time is up; true if done. Throws Ending(failed) if the

@@ -13,8 +13,6 @@ namespace holdfast::capture {
 
 namespace {
 
-constexpr const char* kHeader = "x-holdfast-egress";
-
 // The whole answer to a request, or what came of it within half a minute.
 std::string ask(const std::string& request) {
   const auto proxy = egress_proxy();
@@ -43,7 +41,7 @@ std::string ask(const std::string& request) {
 std::string egress_proxy() { return Job::setting("HOLDFAST_EGRESS"); }
 
 std::string egress_reason(const Headers& headers) {
-  return egress_proxy().empty() ? std::string() : header_of(headers, kHeader);
+  return egress_proxy().empty() ? std::string() : header_of(headers, kEgressHeader);
 }
 
 std::string egress_reason(const std::string& url) {
@@ -54,7 +52,7 @@ std::string egress_reason(const std::string& url) {
   if (authority.find(':', authority.rfind(']') == std::string::npos ? 0 : authority.rfind(']')) == std::string::npos)
     authority += parsed->text.starts_with("https:") ? ":443" : ":80";
   const auto answer = ask("CONNECT " + authority + " HTTP/1.1\r\n\r\n");
-  const auto at = lower(answer).find(std::string("\r\n") + kHeader + ": ");
+  const auto at = lower(answer).find(std::string("\r\n") + kEgressHeader + ": ");
   if (at == std::string::npos) return {};
   const auto value = answer.find(": ", at) + 2;
   return answer.substr(value, answer.find("\r\n", value) - value);

@@ -9,6 +9,8 @@
 
 namespace holdfast::capture {
 
+inline constexpr const char* kEgressHeader = "x-holdfast-egress"; // of the proxy's own answers: why
+
 std::string egress_proxy(); // its URL; empty: there is none
 
 // Why the proxy has answered in place of the server; empty: it has not.

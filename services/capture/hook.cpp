@@ -198,6 +198,13 @@ void Job::report_response(const std::string& url, int status, const std::string&
   if (status != 0) emit({{"type", "Response"}, {"url", url}, {"status", status}, {"mime", media_type(content_type)}});
 }
 
+void Job::report_resources(std::size_t count, const std::vector<std::pair<std::string, std::string>>& missing) const {
+  Json reasons = Json::object();
+  for (const auto& [url, reason] : missing)
+    reasons[reason] = reasons.value(reason, 0) + 1;
+  emit({{"type", "Resources"}, {"count", count}, {"missing", reasons}});
+}
+
 void Job::report_redirect(const std::string& url, const std::string& location, int status) {
   if (location == url || !redirects_.insert(location).second) return;
   Json record = {{"type", "Redirect"}, {"url", url}, {"location", location}};

@@ -19,6 +19,7 @@
 namespace holdfast::capture {
 
 inline constexpr int kFirstError = 400; // of the statuses of HTTP
+inline constexpr int kNoContent = 204;
 
 using warc::header_of;
 using warc::Headers;
@@ -86,6 +87,8 @@ public:
 
   // Records for the worker.
   void report_response(const std::string& url, int status, const std::string& content_type) const;
+  // `missing`: URLs that the record lacks, and why.
+  void report_resources(std::size_t count, const std::vector<std::pair<std::string, std::string>>& missing) const;
   void report_redirect(const std::string& url, const std::string& location, int status);
   void report_rate_limit(const std::string& host, int status, const std::string& retry_after) const;
 

@@ -26,6 +26,12 @@ std::string decompressed(std::string bytes) {
 
 std::string Page::text() const { return decode_page(bytes, content_type); }
 
+bool Page::is_plain_text() const {
+  const auto kind = type();
+  if (kind == "application/json" || kind.ends_with("+json")) return true;
+  return kind.starts_with("text/") && kind != "text/html" && kind != "text/xml";
+}
+
 bool Page::is_html() const {
   const auto kind = type();
   if (kind == "text/html" || kind == "application/xhtml+xml") return true;
@@ -44,6 +50,10 @@ std::optional<Page> saved_page(Job& job, const std::string& plugin) {
   if (status >= kFirstError) throw failed("HTTP " + std::to_string(status));
   const auto name = about.value("path", "");
   Page page{about.value("url", job.url()), about.value("content_type", ""), "", plugin};
+  // The bytes say more than the page in which Chromium's viewer shows them.
+  if (const auto record = load_page_record(job);
+      plugin == "dom" && record && Page{"", record->content_type, "", ""}.is_plain_text())
+    return std::nullopt;
   if (name.empty()) {
     // What is no page for a browser: its kind is known, and there is nothing to read in it.
     const bool other = plugin == "browser" && status != 0 && !page.content_type.empty();

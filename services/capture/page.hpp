@@ -19,6 +19,7 @@ struct Page {
   std::string type() const { return media_type(content_type); }
   std::string text() const; // UTF-8
   bool is_html() const;
+  bool is_plain_text() const; // letters without markup: text, tables, Markdown, JSON
 };
 
 // As `plugin` saved it; "browser" is what the server sent, "tab" what the browser made of it. nullopt: it has not.

@@ -5,6 +5,7 @@ namespace holdfast::capture {
 namespace {
 
 constexpr const char* kFile = "page.json";
+constexpr std::size_t kMostMissing = 200; // listed by URL
 
 const char* kind_of(const Ending& ending) {
   return ending.status == Status::noresults ? "noresults" : ending.status == Status::skipped ? "skipped" : "failed";
@@ -22,25 +23,35 @@ std::string host_in(const std::string& url) {
 }
 
 Json PageRecord::about() const {
-  return {{"url", url}, {"status", status}, {"complete", complete}, {"finished", finished}};
+  Json about = {{"url", url}, {"status", status}, {"complete", complete}, {"finished", finished}};
+  if (!cut.empty()) about["cut"] = cut;
+  return about;
+}
+
+Json PageRecord::redirect_list() const {
+  Json list = Json::array();
+  for (const auto& [from, to, code, how] : redirects)
+    list.push_back({{"url", from}, {"status", code}, {"location", to}, {"how", how}});
+  return list;
 }
 
 void PageRecord::report(Job& job) const {
   for (const auto& redirect : redirects)
-    job.report_redirect(redirect.url, redirect.location, redirect.status);
+    job.report_redirect(redirect.url, redirect.location, redirect.how == "http" ? redirect.status : 0);
   if (status == 0) return;
-  if (url != job.url() && redirects.empty()) job.report_redirect(job.url(), url, 0); // by script or refresh
   job.report_response(url, status, content_type);
   if (status == 429 || status == 503) job.report_rate_limit(host_in(url), status, headers.value("retry-after", ""));
 }
 
 void save_page_record(const Job& job, const PageRecord& page) {
-  Json redirects = Json::array();
-  for (const auto& redirect : page.redirects)
-    redirects.push_back({{"url", redirect.url}, {"status", redirect.status}, {"location", redirect.location}});
-  Json record = {{"url", page.url},           {"status", page.status},    {"reason", page.reason},
-                 {"headers", page.headers},   {"redirects", redirects},   {"content_type", page.content_type},
-                 {"complete", page.complete}, {"finished", page.finished}};
+  Json record = {{"url", page.url},
+                 {"status", page.status},
+                 {"reason", page.reason},
+                 {"headers", page.headers},
+                 {"redirects", page.redirect_list()},
+                 {"content_type", page.content_type},
+                 {"complete", page.complete},
+                 {"finished", page.finished}};
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) record[name] = value;
   };
@@ -49,6 +60,8 @@ void save_page_record(const Job& job, const PageRecord& page) {
   add("icon_url", page.icon_url);
   add("target", page.target);
   add("broken", page.broken);
+  for (const auto& [url, reason] : page.missing)
+    if (record["missing"].size() < kMostMissing) record["missing"].push_back({{"url", url}, {"reason", reason}});
   if (page.ending)
     record["ending"] = {
         {"status", kind_of(*page.ending)}, {"reason", page.ending->reason}, {"unreachable", page.ending->unreachable}};
@@ -65,7 +78,8 @@ std::optional<PageRecord> load_page_record(const Job& job) {
   page.content_type = record.value("content_type", "");
   page.headers = record.value("headers", Json::object());
   for (const auto& item : record.value("redirects", Json::array()))
-    page.redirects.push_back({item.value("url", ""), item.value("location", ""), item.value("status", 0)});
+    page.redirects.push_back(
+        {item.value("url", ""), item.value("location", ""), item.value("status", 0), item.value("how", "http")});
   page.source = record.value("path", "");
   page.icon = record.value("icon", "");
   page.icon_url = record.value("icon_url", "");

@@ -13,21 +13,25 @@ struct PageRecord {
   struct Redirect {
     std::string url, location;
     int status{0};
+    std::string how; // "http"; "refresh" or "script" if the document of `url` led on
   };
   std::string url; // after redirects
   int status{0};
   std::string reason, content_type;
   Json headers = Json::object(); // names in lower case
   std::vector<Redirect> redirects;
-  std::string source;           // the file with the document as it was sent; empty: it is only in the WARC
-  std::string icon, icon_url;   // the icon that the browser fetched, and its file
-  std::string target;           // of the tab; empty: there is none
-  bool complete{false};         // the document itself was parsed to its end
-  bool finished{false};         // and everything that it asked for has come
-  std::string broken;           // why the document did not arrive whole, if it was not merely slow
-  std::optional<Ending> ending; // why there is no page to show
+  std::string source;         // the file with the document as it was sent; empty: it is only in the WARC
+  std::string icon, icon_url; // the icon that the browser fetched, and its file
+  std::string target;         // of the tab; empty: there is none
+  bool complete{false};       // the document itself was parsed to its end
+  bool finished{false};       // and everything that it asked for has come
+  std::string broken;         // why the document did not arrive whole, if it was not merely slow
+  std::vector<std::pair<std::string, std::string>> missing; // URLs that the record lacks, and why
+  std::vector<std::string> cut;                             // steps that time ended: "scroll", "settle", "script"
+  std::optional<Ending> ending;                             // why there is no page to show
 
   Json about() const;
+  Json redirect_list() const;
   // The answer of the site, its redirects and its rate limit, as records.
   void report(Job& job) const;
 };

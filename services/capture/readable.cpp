@@ -45,6 +45,8 @@ public:
     end_block();
     return std::move(found_);
   }
+  // Several articles and no main element: none of them is the page, as comments below a post.
+  bool is_list() const { return articles_ > 1 && !has_main_; }
 
 private:
   void begin(std::string_view tag) { current_ = Block{std::string(tag), "", main_ > 0, surroundings_ > 0, 0, 0}; }
@@ -68,6 +70,8 @@ private:
     const int change = depth - before;
     if (kNever.contains(name)) never_ += change;
     if (kSurroundings.contains(name)) surroundings_ += change;
+    if (name == "article" && main_ == 0 && change > 0) ++articles_;
+    if (name == "main") has_main_ = true;
     if (kMain.contains(name)) main_ += change;
     if (name == "a") anchor_ += change;
     if (name == "pre") pre_ += change;
@@ -91,7 +95,8 @@ private:
     else if (breaks)
       end_block();
     if (found_.size() >= kMostBlocks) return false;
-    if (counted) count(*own_names_.insert(token.text).first, start);
+    const bool question = name == "button" && start && (current_.tag[0] == 'h' || current_.tag == "dt");
+    if (counted && !question) count(*own_names_.insert(token.text).first, start);
     if (name == "body" && depth_["head"] > 0) { // its end tag may be left out
       never_ -= depth_["head"];
       depth_["head"] = 0;
@@ -104,7 +109,8 @@ private:
   Block current_;
   std::set<std::string> own_names_; // what depth_ points to
   std::map<std::string_view, int> depth_;
-  int never_{0}, surroundings_{0}, main_{0}, anchor_{0}, pre_{0};
+  int never_{0}, surroundings_{0}, main_{0}, anchor_{0}, pre_{0}, articles_{0};
+  bool has_main_{false};
 };
 
 std::string without_breaks(std::string_view text) {
@@ -149,15 +155,18 @@ std::vector<std::string> Block::row() const {
 }
 
 std::vector<Block> readable_blocks(const std::string& html) {
-  auto found = Splitter().split(html);
+  Splitter splitter;
+  auto found = splitter.split(html);
   std::vector<Block> in_main;
-  std::size_t size = 0;
+  std::size_t size = 0, rest = 0;
   for (const auto& block : found)
     if (block.in_main) {
       in_main.push_back(block);
       size += block.size;
+    } else if (!block.in_surroundings && !is_menu(block)) {
+      rest += block.size;
     }
-  if (size >= kEnoughMain) found = std::move(in_main);
+  if (size >= kEnoughMain && (!splitter.is_list() || rest < kEnoughMain)) found = std::move(in_main);
   std::vector<Block> worth;
   std::copy_if(found.begin(), found.end(), std::back_inserter(worth),
                [](const Block& block) { return !block.in_surroundings && !is_menu(block); });

@@ -42,16 +42,11 @@ std::optional<Result> headers_of_browser(Job& job) {
   const auto page = load_page_record(job);
   if (!page || (page->status == 0 && !page->ending)) return std::nullopt;
   page->report(job);
+  const auto redirects = page->redirect_list();
   if (page->status == 0) {
-    Json redirects = Json::array();
-    for (const auto& redirect : page->redirects)
-      redirects.push_back({{"url", redirect.url}, {"status", redirect.status}, {"location", redirect.location}});
     job.write_json("headers.json", {{"url", job.url()}, {"error", page->ending->reason}, {"redirects", redirects}});
     throw *page->ending;
   }
-  Json redirects = Json::array();
-  for (const auto& redirect : page->redirects)
-    redirects.push_back({{"url", redirect.url}, {"status", redirect.status}, {"location", redirect.location}});
   job.write_json("headers.json", {{"url", job.url()},
                                   {"final_url", page->url},
                                   {"status", page->status},
@@ -292,8 +287,11 @@ Result save_text(Job& job) {
   const auto page = load_page(job);
   std::vector<Block> blocks;
   std::string language;
-  if (page.type() == "text/plain") {
-    const auto words = clean(page.text().substr(0, kLargestPlain));
+  bool cut = false;
+  if (page.is_plain_text()) {
+    const auto text = page.text();
+    cut = text.size() > kLargestPlain;
+    const auto words = clean(text.substr(0, kLargestPlain));
     blocks.push_back({"pre", words, true, false, words.size(), 0});
   } else if (page.is_html()) {
     blocks = readable_blocks(clean(page.text()));
@@ -315,6 +313,7 @@ Result save_text(Job& job) {
   job.write("content.html", blocks_as_html(blocks, heading == blocks.end() ? page.url : heading->text(), page.url));
   Json about = {{"words", words}, {"source", page.source}};
   if (!language.empty()) about["language"] = language;
+  if (cut) about["cut"] = true;
   return {"content.txt", about};
 }
 

@@ -2,11 +2,12 @@
 
 #include "lib/base/base64.hpp"
 #include "lib/base/text.hpp"
+#include "lib/base/utf8.hpp"
 #include "services/capture/browser_page.hpp"
-#include "services/capture/charset.hpp"
 #include "services/capture/egress.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace holdfast::capture {
@@ -14,9 +15,32 @@ namespace holdfast::capture {
 namespace {
 
 constexpr std::size_t kReadAtOnce = 1u << 19;
-constexpr std::chrono::seconds kLongestHold{1};
+constexpr std::uint64_t kStreamed = 1u << 20;  // documents from this size on come in pieces
+constexpr std::uint64_t kBuffered = 64u << 20; // bytes that Chromium keeps for a page
+constexpr std::chrono::seconds kLastAnswer{3}; // a browser that works answers within it
 
 bool on_the_network(const std::string& url) { return url.starts_with("http://") || url.starts_with("https://"); }
+
+// DevTools reads the bytes of a header as windows-1252: the bytes that such a text stands for.
+std::string bytes_of(std::string_view text) {
+  constexpr std::array<char32_t, 32> kHigh = {0x20AC, 0x81,   0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021,
+                                              0x02C6, 0x2030, 0x0160, 0x2039, 0x0152, 0x8D,   0x017D, 0x8F,
+                                              0x90,   0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014,
+                                              0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0x9D,   0x017E, 0x0178};
+  std::string bytes;
+  for (auto rest = text; !rest.empty();) {
+    const auto character = base::first_character(rest);
+    const auto high = std::find(kHigh.begin(), kHigh.end(), character.code);
+    if (high != kHigh.end())
+      bytes.push_back(static_cast<char>(0x80 + (high - kHigh.begin())));
+    else if (character.code <= 0xFF)
+      bytes.push_back(static_cast<char>(character.code));
+    else
+      return std::string(text); // it was decoded in another way
+    rest.remove_prefix(character.length);
+  }
+  return bytes;
+}
 
 // Values that were sent under one name are joined by line ends.
 Headers headers_from(const Json& object) {
@@ -30,6 +54,12 @@ Headers headers_from(const Json& object) {
       begin = end + 1;
     }
   }
+  return headers;
+}
+
+Headers as_sent(Headers headers) {
+  for (auto& [name, value] : headers)
+    value = bytes_of(value);
   return headers;
 }
 
@@ -65,13 +95,23 @@ std::string reason_of(int status) {
   }
 }
 
+enum class Length { unknown, right, wrong };
+
+// What the site announced, beside what has come. The length of a coded body is that of its code.
+Length compared(const warc::Exchange& exchange, std::uint64_t size) {
+  if (exchange.method == "HEAD" || exchange.status == 204 || exchange.status == 304) return Length::right;
+  const auto length = header_of(exchange.response_headers, "content-length");
+  if (length.empty() || !header_of(exchange.response_headers, "content-encoding").empty()) return Length::unknown;
+  return length == std::to_string(size) ? Length::right : Length::wrong;
+}
+
 } // namespace
 
 Recorder::Recorder(DevTools& browser, warc::Writer& warc, Rules rules)
     : browser_(browser), warc_(warc), rules_(std::move(rules)) {}
 
 void Recorder::watch(const std::string& session, bool is_page) {
-  browser_.send("Network.enable", {{"maxTotalBufferSize", 64 << 20}, {"maxResourceBufferSize", 16 << 20}}, session);
+  browser_.send("Network.enable", {{"maxTotalBufferSize", kBuffered}, {"enableDurableMessages", true}}, session);
   if (is_page)
     browser_.send(
         "Fetch.enable",
@@ -87,7 +127,7 @@ bool Recorder::take(const std::string& method, const Json& parameters, const std
   if (method == "Network.requestWillBeSent") {
     request_sent(parameters, session);
   } else if (method == "Network.responseReceived") {
-    response_received(parameters);
+    response_received(parameters, session);
   } else if (method == "Network.dataReceived") {
     data_received(parameters);
   } else if (method == "Network.loadingFinished") {
@@ -95,9 +135,9 @@ bool Recorder::take(const std::string& method, const Json& parameters, const std
   } else if (method == "Network.loadingFailed") {
     loading_failed(parameters);
   } else if (method == "Network.requestWillBeSentExtraInfo") {
-    extra_[text_of(parameters, "requestId")].request.push_back(headers_from(parameters["headers"]));
+    extra_[text_of(parameters, "requestId")].request.push_back(as_sent(headers_from(parameters["headers"])));
   } else if (method == "Network.responseReceivedExtraInfo") {
-    extra_[text_of(parameters, "requestId")].response.push_back(headers_from(parameters["headers"]));
+    extra_[text_of(parameters, "requestId")].response.push_back(as_sent(headers_from(parameters["headers"])));
   } else if (method == "Network.requestServedFromCache") {
     if (const auto found = entries_.find(text_of(parameters, "requestId")); found != entries_.end())
       found->second->skip = true; // nothing was sent
@@ -150,43 +190,26 @@ void Recorder::request_sent(const Json& parameters, const std::string& session) 
   entry->exchange.request_headers = headers_from(request.value("headers", Json::object()));
   entry->exchange.request_body = text_of(request, "postData");
   entries_[id] = entry;
-  if (entry->type != "Document") ask_for_bytes(entry);
+  asked_.insert(url.substr(0, url.find('#')));
+  if (entry->type != "Document") stream(entry);
 }
 
-// A document is known to its renderer only when its response has come.
-void Recorder::ask_for_bytes(const std::shared_ptr<Entry>& entry) {
-  if (entry->asked) {
-    if (entry->streaming) let_go(entry->request_id);
-    return;
-  }
+// From now on the bytes come as they arrive, behind those that have. A document is known to its renderer only when its
+// response has come; most are over before it could be asked for them.
+void Recorder::stream(const std::shared_ptr<Entry>& entry) {
   entry->asked = true;
+  ++awaited_;
   browser_.send("Network.streamResourceContent", {{"requestId", entry->request_id}}, entry->session,
                 [this, entry](const Json& result, const std::string& error) {
-                  if (error.empty()) {
-                    entry->streaming = true;
-                    add_bytes(*entry, base::base64_decode(text_of(result, "bufferedData")));
-                  }
-                  let_go(entry->request_id);
+                  --awaited_;
+                  const auto before = base::base64_decode(text_of(result, "bufferedData"));
+                  entry->streaming = error.empty() && before.size() == entry->announced;
+                  if (entry->streaming) add_bytes(*entry, before);
                 });
 }
 
-void Recorder::let_go(const std::string& request_id) {
-  const auto held = held_.find(request_id);
-  if (held == held_.end()) return;
-  browser_.send("Fetch.continueRequest", {{"requestId", held->second.pause}}, held->second.session);
-  held_.erase(held);
-}
-
-void Recorder::let_go_of_old() {
-  std::vector<std::string> old;
-  for (const auto& [id, held] : held_)
-    if (Clock::now() - held.since > kLongestHold) old.push_back(id);
-  for (const auto& id : old)
-    let_go(id);
-}
-
 void Recorder::paused(const Json& parameters, const std::string& session) {
-  const auto pause = text_of(parameters, "requestId"), id = text_of(parameters, "networkId");
+  const auto pause = text_of(parameters, "requestId");
   const auto type = text_of(parameters, "resourceType");
   if (parameters.contains("responseStatusCode") || parameters.contains("responseErrorReason")) {
     if (parameters.contains("responseStatusCode") && rules_.keep_from_browser && rules_.keep_from_browser(parameters))
@@ -205,21 +228,7 @@ void Recorder::paused(const Json& parameters, const std::string& session) {
   }
   if (rules_.source != nullptr && on_the_network(url))
     return answer_from(*rules_.source, browser_, parameters, session);
-  const auto known = entries_.find(id);
-  const bool can_wait =
-      type != "Document" && !id.empty() && on_the_network(url) && type != "Ping" && type != "Preflight";
-  if (!can_wait || (known != entries_.end() && known->second->asked && known->second->streaming)) {
-    browser_.send("Fetch.continueRequest", {{"requestId", pause}}, session);
-    return;
-  }
-  held_[id] = {session, pause, Clock::now()};
-  // Chromium's processes speak in any order. A request that its page does not announce is let go when the answer to a
-  // command that was sent now has come from the page: what was said before it has been said.
-  if (known == entries_.end())
-    browser_.send("Runtime.evaluate", {{"expression", "0"}}, session, [this, id](const Json&, const std::string&) {
-      const auto announced = entries_.find(id);
-      if (announced == entries_.end() || !announced->second->asked) let_go(id);
-    });
+  browser_.send("Fetch.continueRequest", {{"requestId", pause}}, session);
 }
 
 void Recorder::take_response(Entry& entry, const Json& response) {
@@ -229,17 +238,16 @@ void Recorder::take_response(Entry& entry, const Json& response) {
   if (entry.exchange.reason.empty()) entry.exchange.reason = reason_of(entry.exchange.status);
   entry.exchange.response_headers = headers_from(response.value("headers", Json::object()));
   if (egress_proxy().empty()) entry.exchange.remote_address = text_of(response, "remoteIPAddress"); // else the proxy's
-  entry.charset = text_of(response, "charset");
   if (response.value("fromServiceWorker", false)) entry.skip = true; // what the worker itself fetched is recorded
 }
 
-void Recorder::response_received(const Json& parameters) {
+void Recorder::response_received(const Json& parameters, const std::string& session) {
   const auto found = entries_.find(text_of(parameters, "requestId"));
   if (found == entries_.end()) return;
   last_change_ = Clock::now();
   const auto entry = found->second;
   take_response(*entry, parameters["response"]);
-  if (entry->type == "Document") ask_for_bytes(entry);
+  entry->session = session; // of a frame in another process, its own
 }
 
 void Recorder::add_bytes(Entry& entry, std::string_view bytes) {
@@ -259,8 +267,9 @@ void Recorder::data_received(const Json& parameters) {
   last_change_ = Clock::now();
   auto& entry = *found->second;
   entry.announced += parameters.value("dataLength", std::uint64_t{0});
-  if (const auto data = parameters.find("data"); data != parameters.end() && data->is_string())
+  if (const auto data = parameters.find("data"); entry.streaming && data != parameters.end() && data->is_string())
     add_bytes(entry, base::base64_decode(data->get_ref<const std::string&>()));
+  if (entry.announced >= kStreamed && !entry.asked) stream(found->second);
 }
 
 void Recorder::loading_finished(const Json& parameters) {
@@ -268,35 +277,28 @@ void Recorder::loading_finished(const Json& parameters) {
   if (found == entries_.end()) return;
   last_change_ = Clock::now();
   const auto entry = found->second;
-  if (!entry->skip && !entry->overfull && entry->body.size() < entry->announced)
-    fetch_body(entry);
-  else
+  const auto ended = [this, entry] {
+    const bool is_short =
+        entry->body.size() < entry->announced || compared(entry->exchange, entry->body.size()) == Length::wrong;
+    if (!entry->skip && !entry->overfull && is_short) entry->exchange.truncated = "unspecified";
     end(entry);
+  };
+  if (entry->skip || entry->overfull || entry->body.size() >= entry->announced) return ended();
+  fetch_body(entry, ended);
 }
 
-// The bytes did not come by themselves: the document was over before it could be asked for. Chromium then gives its
-// text, which goes back to the charset that it was read with. What was not valid in that charset, and a byte order
-// mark, are lost on the way: the length tells.
-void Recorder::fetch_body(const std::shared_ptr<Entry>& entry) {
-  if (entry->type == "Document" && entry->charset.empty())
-    browser_.send("Runtime.evaluate", {{"expression", "document.characterSet"}, {"returnByValue", true}},
-                  entry->session, [entry](const Json& result, const std::string&) {
-                    entry->charset = text_of(result.value("result", Json::object()), "value");
-                  });
+// What Chromium keeps of a body: the bytes, whatever the browser makes of them.
+void Recorder::fetch_body(const std::shared_ptr<Entry>& entry, std::function<void()> then) {
+  entry->fetching = true;
+  ++awaited_;
   browser_.send("Network.getResponseBody", {{"requestId", entry->request_id}}, entry->session,
-                [this, entry](const Json& result, const std::string& error) {
-                  if (error.empty() && entry->body.size() == 0) {
-                    const auto text = text_of(result, "body");
-                    if (result.value("base64Encoded", false))
-                      add_bytes(*entry, base::base64_decode(text));
-                    else
-                      add_bytes(*entry, encode_text(text, entry->charset));
-                    if (!entry->overfull && entry->body.size() != entry->announced)
-                      entry->exchange.truncated = "unspecified";
-                  } else {
-                    entry->exchange.truncated = "disconnect";
-                  }
-                  end(entry);
+                [this, entry, then = std::move(then)](const Json& result, const std::string& error) {
+                  --awaited_;
+                  const auto text = text_of(result, "body");
+                  const auto bytes = result.value("base64Encoded", false) ? base::base64_decode(text) : text;
+                  if (error.empty() && bytes.size() > entry->body.size())
+                    add_bytes(*entry, std::string_view(bytes).substr(entry->body.size()));
+                  then();
                 });
 }
 
@@ -307,22 +309,52 @@ void Recorder::loading_failed(const Json& parameters) {
   const auto entry = found->second;
   if (taking_ && taking_->entry == entry && !taking_->over) return; // we ended it ourselves
   ++failed_;
-  if (entry->exchange.truncated.empty()) entry->exchange.truncated = "disconnect";
-  if (entry->type != "Document" || !parameters.value("canceled", false)) return end(entry);
-  let_go(entry->request_id);
-  entries_.erase(found);
-  dropped_.push_back(entry);
+  entry->error = text_of(parameters, "errorText");
+  const bool dropped = entry->type == "Document" && parameters.value("canceled", false);
+  if (!entry->responded) return end(entry);
+  fetch_body(entry, [this, entry, dropped] {
+    if (entry->exchange.truncated.empty() && compared(entry->exchange, entry->body.size()) != Length::right)
+      entry->exchange.truncated = "disconnect";
+    if (!dropped) return end(entry);
+    entries_.erase(entry->request_id);
+    dropped_.push_back(entry);
+  });
+}
+
+std::vector<std::string> Recorder::dropped() const {
+  std::vector<std::string> urls;
+  for (const auto& entry : dropped_)
+    if (!entry->exchange.truncated.empty()) urls.push_back(entry->exchange.url);
+  return urls;
 }
 
 void Recorder::end(const std::shared_ptr<Entry>& entry) {
-  let_go(entry->request_id);
   if (const auto found = entries_.find(entry->request_id); found != entries_.end() && found->second == entry)
     entries_.erase(found);
   write(*entry);
+  if (entry->responded && entry->exchange.truncated.empty())
+    std::erase_if(dropped_, [&](const auto& dropped) { return dropped->exchange.url == entry->exchange.url; });
   if (rules_.finished) rules_.finished({entry->exchange, entry->body, entry->request_id, entry->type, entry->frame});
 }
 
+// What a page has itself given up is nothing that the record lacks.
+void Recorder::count(const Entry& entry) {
+  if (entry.skip || entry.type == "Preflight" || entry.type == "Ping") return;
+  std::string why;
+  if (const auto refused = egress_reason(entry.exchange.response_headers); !refused.empty())
+    why = refused.starts_with("refused:") ? "refused" : "not reached";
+  else if (entry.responded)
+    why = entry.exchange.truncated.empty() ? "" : "cut (" + entry.exchange.truncated + ")";
+  else if (entry.error == "net::ERR_ABORTED")
+    return;
+  else
+    why = entry.error == "net::ERR_BLOCKED_BY_CLIENT" ? "refused" : entry.error.empty() ? "no answer" : entry.error;
+  ++requests_;
+  if (!why.empty()) missing_.emplace_back(entry.exchange.url, why);
+}
+
 void Recorder::write(Entry& entry) {
+  count(entry);
   if (!entry.responded || entry.skip || entry.exchange.status == 0) return;
   if (const auto found = extra_.find(entry.request_id); found != extra_.end()) {
     auto& [request, response] = found->second;
@@ -377,11 +409,9 @@ void Recorder::read_stream() {
                 });
 }
 
-void Recorder::end_taking(bool whole) {
+void Recorder::end_taking(bool ended) {
   auto& entry = *taking_->entry;
-  const auto length = header_of(entry.exchange.response_headers, "content-length");
-  const bool coded = !header_of(entry.exchange.response_headers, "content-encoding").empty();
-  if (whole && !coded && !length.empty() && length != std::to_string(entry.body.size())) whole = false;
+  const bool whole = ended && compared(entry.exchange, entry.body.size()) != Length::wrong;
   if (!whole && entry.exchange.truncated.empty()) entry.exchange.truncated = "disconnect";
   taking_->over = true;
   taking_->whole = whole;
@@ -395,9 +425,19 @@ void Recorder::finish(const std::string& why) {
     taking_->entry->exchange.truncated = why;
     end_taking(false);
   }
+  try { // what has come of those that have not ended
+    for (const auto& [id, entry] : entries_)
+      if (entry->responded && !entry->skip && !entry->overfull && !entry->streaming && !entry->fetching)
+        fetch_body(entry, [this, entry = entry] {
+          if (entry->body.size() == 0) stream(entry);
+        });
+    browser_.pump(Clock::now() + kLastAnswer, [this] { return awaited_ == 0; });
+  } catch (const Ending&) { // the browser is gone
+  }
   const auto entries = entries_;
   for (const auto& [id, entry] : entries) {
-    if (entry->exchange.truncated.empty()) entry->exchange.truncated = why;
+    if (entry->exchange.truncated.empty() && compared(entry->exchange, entry->body.size()) != Length::right)
+      entry->exchange.truncated = why;
     end(entry);
   }
   for (const auto& entry : std::exchange(dropped_, {}))

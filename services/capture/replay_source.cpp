@@ -45,6 +45,12 @@ bool open_record(OpenRecord& open, const std::string& file, std::uint64_t offset
   return true;
 }
 
+// Of a record that has no body: the site sent one.
+bool lost_body(const warc::Record& record, const Headers& sent) {
+  const auto length = header_of(sent, "content-length");
+  return !header_of(record.headers, "warc-truncated").empty() || (!length.empty() && length != "0");
+}
+
 // The body as it was before the coding of its transfer. nullopt: damaged, too large, or of an unknown coding.
 std::optional<std::string> decoded(std::string body, Headers& headers) {
   if (lower(header_of(headers, "transfer-encoding")).find("chunked") != std::string::npos) body = without_chunks(body);
@@ -114,6 +120,9 @@ std::optional<ReplaySource::Answer> ReplaySource::find(const std::string& method
     answer.headers = {{"Content-Type", header_of(open.record->headers, "content-type")}};
   }
   auto body = rest_of(*open.reader);
+  if (body && body->empty() && open.record->type == "response" && method == "GET" && answer.status != 304 &&
+      lost_body(*open.record, answer.headers))
+    return std::nullopt;
   if (open.record->type == "revisit") { // its payload is in another record
     const auto original = by_digest_.find(place.digest);
     if (original == by_digest_.end()) return std::nullopt;

@@ -31,6 +31,9 @@ constexpr Seconds kLongestSettling{8};
 constexpr Seconds kAnswer{3};    // a page that works answers within it
 constexpr int kMostReplaced = 3; // pages that lead on while they are looked at
 constexpr const char* kDownload = "not a page for a browser: the server sent a download";
+constexpr std::string_view kNamers = // elements that name files which a page shows
+    "img,link[rel~=stylesheet],frame,iframe,embed,object,audio,video,source[src],track,input[type=image],"
+    "script[src]:not([nomodule])";
 constexpr const char* kWarc = "page.warc.gz";
 constexpr const char* kSource = "source";
 constexpr const char* kFiles = "file"; // a directory: what a site calls its file must not be one of ours
@@ -92,6 +95,7 @@ private:
   void keep_file(const warc::Spool& body);
   void take(const std::string& method, const Json& parameters, const std::string& session);
   void request_sent(const Json& parameters);
+  void answered(const Json& response);
   Json call(const std::string& method, Json parameters = nullptr, std::optional<Clock::time_point> until = {});
   bool wait(Clock::time_point until, const std::function<bool()>& done);
   void open();
@@ -100,9 +104,14 @@ private:
   void navigate();
   void take_download();
   void settle();
-  bool scroll(Clock::time_point until);
+  void scroll(Clock::time_point until);
+  std::string what_came() const { return document_bytes_ > 0 ? "; kept what there was" : "; nothing of it came"; }
   void judge();
   void refuse_error_page();
+  std::vector<std::string> not_asked_for(std::string_view elements);
+  void fetch_files();
+  void step(const char* name, const std::function<void()>& work);
+  void count_resources();
   Result close();
   bool over() const { return loaded_ || !broken_.empty() || (kept_ && recorder_.taken()) || !crashed_.empty(); }
   std::string site() const { return host_in(job_.url()); }
@@ -119,6 +128,10 @@ private:
   std::string navigation_url_, navigation_,
       navigation_error_; // the main frame's last request for a document, and why that brought none
   std::string document_; // the request that brought it
+  bool document_whole_{false};
+  std::uint64_t document_bytes_{0}; // of it in the record
+  std::string proxy_reason_;        // why the egress proxy has answered in place of its server
+  std::string led_by_;              // how the document asks for the next one: "script", "refresh"
   std::string not_page_, broken_, crashed_, refused_;
   bool loaded_{false}, kept_{false}, navigating_{false}, downloads_{false};
   std::optional<bool> page_is_private_;
@@ -176,10 +189,27 @@ void Tab::request_sent(const Json& parameters) {
   navigation_ = text_of(parameters, "requestId");
   navigation_url_ = text_of(parameters["request"], "url");
   navigation_error_.clear();
-  const auto response = parameters.find("redirectResponse");
-  if (response == parameters.end()) return;
-  page_.redirects.push_back(
-      {text_of(*response, "url"), text_of(parameters["request"], "url"), response->value("status", 0)});
+  const auto how = std::exchange(led_by_, "");
+  if (const auto response = parameters.find("redirectResponse"); response != parameters.end())
+    page_.redirects.push_back({text_of(*response, "url"), navigation_url_, response->value("status", 0), "http"});
+  else if (!how.empty() && page_.status != 0 && navigation_url_ != page_.url)
+    page_.redirects.push_back({page_.url, navigation_url_, page_.status, how});
+}
+
+// A document's response has come, of the site or of the egress proxy in its place.
+void Tab::answered(const Json& response) {
+  Json headers = Json::object();
+  const auto sent = response.value("headers", Json::object());
+  for (const auto& [name, value] : sent.items())
+    headers[lower(name)] = value;
+  proxy_reason_ = egress_reason(Headers{{kEgressHeader, text_of(headers, kEgressHeader)}});
+  if (!proxy_reason_.empty()) return; // no server has said this
+  page_.url = text_of(response, "url");
+  page_.status = response.value("status", 0);
+  page_.reason = text_of(response, "statusText");
+  page_.content_type = headers.value("content-type", "");
+  if (media_type(page_.content_type).empty()) page_.content_type = text_of(response, "mimeType");
+  page_.headers = std::move(headers);
 }
 
 void Tab::take(const std::string& method, const Json& parameters, const std::string& session) {
@@ -188,17 +218,11 @@ void Tab::take(const std::string& method, const Json& parameters, const std::str
   const auto request = text_of(parameters, "requestId");
   if (method == "Network.responseReceived" && text_of(parameters, "type") == "Document" &&
       text_of(parameters, "frameId") == frame_ && text_of(parameters["response"], "url").starts_with("http")) {
-    const auto& response = parameters["response"];
     document_ = request;
-    page_.url = text_of(response, "url");
-    page_.status = response.value("status", 0);
-    page_.reason = text_of(response, "statusText");
-    page_.content_type.clear();
-    page_.headers = Json::object();
-    const auto headers = response.value("headers", Json::object());
-    for (const auto& [name, value] : headers.items())
-      page_.headers[lower(name)] = value;
-    page_.content_type = page_.headers.value("content-type", text_of(response, "mimeType"));
+    document_whole_ = false;
+    answered(parameters["response"]);
+  } else if (method == "Page.frameRequestedNavigation" && text_of(parameters, "frameId") == frame_) {
+    led_by_ = text_of(parameters, "reason").find("Refresh") == std::string::npos ? "script" : "refresh";
   } else if (method == "Network.loadingFailed") {
     const auto error = text_of(parameters, "errorText");
     if (request == navigation_ && error != "net::ERR_ABORTED") navigation_error_ = error; // which says nothing
@@ -222,6 +246,10 @@ void Tab::keep_file(const warc::Spool& body) {
 
 void Tab::finished(const Recorder::Finished& ended) {
   const auto& exchange = ended.exchange;
+  if (ended.request_id == document_) {
+    document_whole_ = exchange.truncated.empty();
+    document_bytes_ = ended.body.size();
+  }
   if (ended.frame == frame_ && ended.type == "Document" && exchange.status >= 200 && exchange.status < 300) {
     if (!kept_) {
       job_.write(kSource, ended.body.head(kLargestSource));
@@ -244,17 +272,11 @@ Json Tab::call(const std::string& method, Json parameters, std::optional<Clock::
   return browser_.call(method, std::move(parameters), session_, until.value_or(job_.deadline()));
 }
 
-// As pump(), but looks at the held requests, and ends the hook when it is told to.
+// As pump(), but ends the hook when it is told to.
 bool Tab::wait(Clock::time_point until, const std::function<bool()>& done) {
-  for (;;) {
-    const auto soon = std::min(until, after(Seconds(0.5)));
-    if (browser_.pump(soon, [&] { return told_to_end != 0 || done(); })) {
-      if (told_to_end != 0) ::_exit(128 + SIGTERM);
-      return true;
-    }
-    if (Clock::now() >= until) return false;
-    recorder_.let_go_of_old();
-  }
+  const bool is_done = browser_.pump(until, [&] { return told_to_end != 0 || done(); });
+  if (told_to_end != 0) ::_exit(128 + SIGTERM);
+  return is_done;
 }
 
 void Tab::open() {
@@ -289,10 +311,7 @@ void Tab::open() {
 // Why the egress proxy did not fetch the document that was asked for last; empty: it did.
 std::string Tab::not_fetched(const std::string& error) const {
   if (error == "net::ERR_TUNNEL_CONNECTION_FAILED") return egress_reason(navigation_url_);
-  Headers headers;
-  for (const auto& [name, value] : page_.headers.items())
-    headers.emplace_back(name, value.is_string() ? value.get<std::string>() : "");
-  return egress_reason(headers);
+  return proxy_reason_;
 }
 
 void Tab::navigate() {
@@ -315,6 +334,7 @@ void Tab::navigate() {
   if (!refused_.empty()) throw failed(refused_);
   if (answer->result.value("isDownload", false)) return take_download();
   if (const auto reason = not_fetched(error); !reason.empty()) throw egress_ending(reason);
+  if (page_.status == kNoContent) throw failed("the server sent no content (HTTP 204)");
   if (error == "net::ERR_HTTP_RESPONSE_CODE_FAILURE") // an error status without a body
     throw failed("HTTP " + std::to_string(page_.status));
   if (std::find(std::begin(kOwnTrouble), std::end(kOwnTrouble), error) != std::end(kOwnTrouble))
@@ -343,30 +363,39 @@ void Tab::refuse_error_page() {
 }
 
 // Pictures that are loaded when they come into view: down in steps of a window, then back to the top.
-bool Tab::scroll(Clock::time_point until) {
+void Tab::scroll(Clock::time_point until) {
   const double most = Job::number("BROWSER_SCROLL_HEIGHT", 16000);
   const std::string step = "scrollBy({top: innerHeight, behavior: 'instant'}); scrollY + innerHeight + 1 >= Math.min(" +
                            std::to_string(most) + ", document.documentElement.scrollHeight)";
-  for (int steps = 0; steps < 200 && Clock::now() < until; ++steps) {
+  bool bottom = false;
+  for (int steps = 0; steps < 200 && !bottom && Clock::now() < until; ++steps) {
     const auto answer =
         call("Runtime.evaluate", {{"expression", step}, {"returnByValue", true}}, std::min(until, after(kAnswer)));
     const auto value = answer.value("result", Json::object()).value("value", Json());
-    const bool bottom = !value.is_boolean() || value.get<bool>();
-    if (bottom && steps == 0) return true; // it has one window's height: nothing is out of view
+    bottom = !value.is_boolean() || value.get<bool>();
+    if (bottom && steps == 0) return; // it has one window's height: nothing is out of view
     wait(std::min(until, after(Seconds(0.05))), [] { return false; });
-    if (bottom) break;
   }
+  if (!bottom) page_.cut.emplace_back("scroll");
   // However late it is: the page is looked at next.
   call("Runtime.evaluate", {{"expression", "scrollTo({top: 0, behavior: 'instant'})"}},
        std::min(job_.deadline(), after(kAnswer)));
-  return true;
+}
+
+// What a page can do without. One that does not answer in time is kept as it is.
+void Tab::step(const char* name, const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Silent&) {
+    page_.cut.emplace_back(name);
+  }
 }
 
 // Until there was no request for a moment.
 void Tab::settle() {
   const auto until = std::min(give_up_, after(kLongestSettling));
   const auto least = after(Seconds(Job::number("CHROME_DELAY_AFTER_LOAD", 0.5)));
-  if (Job::flag("BROWSER_SCROLL", true)) scroll(until);
+  if (Job::flag("BROWSER_SCROLL", true)) step("scroll", [&] { scroll(until); });
   const auto crashed = [&] { return !crashed_.empty(); };
   wait(std::min(least, until), crashed);
   while (Clock::now() < until && !crashed()) {
@@ -374,14 +403,56 @@ void Tab::settle() {
     if (recorder_.open_requests() == 0 && Clock::now() >= quiet) return;
     wait(std::min(until, recorder_.open_requests() == 0 ? quiet : after(kQuiet)), crashed);
   }
+  if (!crashed()) page_.cut.emplace_back("settle");
+}
+
+// Files that the document names now and that were not asked for, such as what Chromium has no viewer for.
+std::vector<std::string> Tab::not_asked_for(std::string_view elements) {
+  constexpr std::string_view kNamed = R"((elements => {
+    const named = new Set();
+    for (const e of document.querySelectorAll(elements)) {
+      const url = e.currentSrc || e.src || e.data || e.href;
+      const script = e.localName !== 'script' || /^(|module|.*(java|ecma)script)$/i.test(e.type);
+      if (script && /^https?:/.test(url)) named.add(url.split('#')[0]);
+      if (named.size >= 5000) break;
+    }
+    return [...named];
+  }))";
+  std::vector<std::string> found;
+  const auto expression = std::string(kNamed) + "('" + std::string(elements) + "')";
+  const auto answer = call("Runtime.evaluate", {{"expression", expression}, {"returnByValue", true}}, after(kAnswer));
+  for (const auto& url : answer.value("result", Json::object()).value("value", Json::array()))
+    if (url.is_string() && !recorder_.has_asked_for(url.get<std::string>())) found.push_back(url.get<std::string>());
+  return found;
+}
+
+// What frames would download, and what Chromium has no viewer for, is fetched for the record.
+void Tab::fetch_files() {
+  auto urls = recorder_.dropped();
+  for (auto& url : not_asked_for("embed,object"))
+    urls.push_back(std::move(url));
+  if (urls.empty()) return;
+  const auto world = call("Page.createIsolatedWorld", {{"frameId", frame_}}, after(kAnswer))["executionContextId"];
+  const auto expression = "Promise.allSettled(" + json_text(urls) +
+                          ".map(url => fetch(url, {mode: 'no-cors', credentials: 'include'})"
+                          ".then(response => response.arrayBuffer()))).then(() => true)";
+  const auto over = std::make_shared<bool>(false);
+  browser_.send("Runtime.evaluate", {{"expression", expression}, {"contextId", world}, {"awaitPromise", true}},
+                session_, [over](const Json&, const std::string&) { *over = true; });
+  if (!wait(std::min(give_up_, after(kLongestSettling)), [&] { return *over || !crashed_.empty(); }))
+    page_.cut.emplace_back("files");
 }
 
 void Tab::load() {
   navigate();
   wait(give_up_, [this] { return over(); });
   for (int left = kMostReplaced;; --left) {
+    page_.cut.clear();
     try {
-      if (loaded_) settle();
+      if (loaded_) {
+        settle();
+        step("files", [this] { fetch_files(); });
+      }
       return judge();
     } catch (const Replaced&) { // the page has led on while we looked: what it led to is the page
       if (left == 0) throw;
@@ -401,22 +472,54 @@ void Tab::judge() {
     throw no_results(not_page_);
   }
   if (!crashed_.empty()) throw failed(crashed_);
-  if (const auto reason = not_fetched(navigation_error_); !reason.empty())
+  if (const auto reason = not_fetched(navigation_error_); !reason.empty()) {
+    if (page_.status == 0 && page_.redirects.empty()) throw egress_ending(reason);
     throw failed("the page led to " + navigation_url_.substr(0, 500) + ": " + reason);
-  if (broken_.empty()) refuse_error_page();
+  }
+  bool busy = false; // a script does not end
+  const auto ask = [&](const auto& question) {
+    try {
+      if (!busy) question();
+    } catch (const Silent&) {
+      busy = true;
+    }
+  };
+  if (broken_.empty()) ask([this] { refuse_error_page(); });
   if (page_.status >= kFirstError) throw failed("HTTP " + std::to_string(page_.status));
   if (const auto why = not_a_page(page_.content_type, ""); !why.empty()) throw no_results(why);
-  const auto state = call("Runtime.evaluate", {{"expression", "document.readyState"}, {"returnByValue", true}},
-                          std::min(job_.deadline(), after(kAnswer)));
-  page_.complete = state.value("result", Json::object()).value("value", "loading") != "loading" && broken_.empty();
+  ask([this] {
+    const auto state = call("Runtime.evaluate", {{"expression", "document.readyState"}, {"returnByValue", true}},
+                            std::min(job_.deadline(), after(kAnswer)));
+    page_.complete = state.value("result", Json::object()).value("value", "loading") != "loading" && broken_.empty();
+  });
+  if (busy) {
+    recorder_.finish("time");
+    page_.complete = document_whole_;
+    page_.cut.emplace_back("script");
+  }
   page_.finished = loaded_;
   page_.broken = broken_;
+}
+
+// Reads the record back against what was asked for and what the document names.
+void Tab::count_resources() {
+  page_.missing = recorder_.missing();
+  auto count = recorder_.requests();
+  if (!page_.ending && crashed_.empty() && page_.cut.empty()) try {
+      for (auto& url : not_asked_for(kNamers)) {
+        page_.missing.emplace_back(std::move(url), "not asked for");
+        ++count;
+      }
+    } catch (const Ending&) { // the page does not answer
+    }
+  job_.report_resources(count, page_.missing);
 }
 
 // Ends the record, and takes away what only the hooks of this page read.
 Result Tab::close() {
   recorder_.finish("time");
   warc_.close();
+  if (source_ == nullptr) count_resources();
   ::unlink(kSource);
   ::unlink("icon");
   auto kept = page_;
@@ -438,8 +541,9 @@ Result Tab::close() {
   if (recorder_.full())
     throw failed("the page is larger than BROWSER_MAX_SIZE (" + std::to_string(limit_) + " bytes); kept its beginning",
                  about);
-  if (!broken_.empty()) throw failed("the page broke off: " + broken_ + "; kept what there was", about);
-  if (!page_.complete) throw failed("the page did not arrive whole within the time limit; kept what there was", about);
+  if (!broken_.empty()) throw failed("the page broke off: " + broken_ + what_came(), about);
+  if (!page_.complete) throw failed("the page did not arrive whole within the time limit" + what_came(), about);
+  if (source_ == nullptr && !document_whole_) throw failed("the record of the page is not whole" + what_came(), about);
   return {kWarc, about};
 }
 

@@ -208,9 +208,11 @@ Json missing(const std::vector<WgetExchange>& exchanges) {
 // again. wget is for machines without a browser, and for pages that the browser could not load.
 void leave_to_browser(const Job& job) {
   const auto page = load_page_record(job);
-  const bool answered = page && page->status != 0 && (!page->ending || page->ending->status == Status::noresults);
-  const bool gone = page && (page->status == 404 || page->status == 410); // for every client
-  const bool recorded = answered || gone;
+  const bool answered =
+      page && page->status != 0 && (page->ending ? page->ending->status == Status::noresults : page->complete);
+  const bool final =
+      page && (page->status == 404 || page->status == 410 || page->status == kNoContent); // for every client
+  const bool recorded = answered || final;
   if (recorded && !Job::flag("WGET_ALWAYS", false))
     throw skipped("the browser has recorded the page (WGET_ALWAYS=true runs wget all the same)");
 }
@@ -287,6 +289,7 @@ Result run_wget(Job& job) {
                           ? "the page is whole, not all it shows"
                           : "kept " + std::to_string(main.saved_to.empty() ? 0 : size) + " bytes of the page"),
                  about);
+  if (main.status == kNoContent) throw failed("the server sent no content (HTTP 204)", about);
   if (main.status >= kFirstError) throw failed("HTTP " + std::to_string(main.status), about);
   if (!main.complete)
     throw failed(

@@ -122,6 +122,7 @@ struct Connection : std::enable_shared_from_this<Connection> {
 
   awaitable<void> run();
   awaitable<bool> read_head(tcp::socket& socket, std::string& buffer, std::size_t& length);
+  awaitable<void> read_response_head(std::string& buffer, std::size_t& length);
   awaitable<bool> serve(const RequestHead& request, std::string rest);
   awaitable<bool> reach(const RequestHead& request);
   awaitable<std::string> connect(const std::vector<std::string>& addresses, std::uint16_t port);
@@ -134,6 +135,7 @@ struct Connection : std::enable_shared_from_this<Connection> {
   std::shared_ptr<Door::State> door;
   tcp::socket client, server;
   std::pair<std::string, std::uint16_t> reached; // host and port of the server
+  bool ended{false};                             // it has sent all that it will
   asio::steady_timer timer;
 };
 
@@ -169,6 +171,7 @@ awaitable<std::string> Connection::connect(const std::vector<std::string>& addre
     const auto address = asio::ip::make_address(text, error);
     if (error) continue;
     server = tcp::socket(client.get_executor());
+    ended = false;
     allow(server, kConnectPatience);
     const auto [failure] = co_await server.async_connect({address, port}, kResult);
     const bool timed_out = failure && !server.is_open();
@@ -198,13 +201,28 @@ awaitable<void> Connection::pass(tcp::socket& from, tcp::socket& to, bool counte
   close();
 }
 
+// Reads until the empty line of a response, or as much as there is; length 0: it has none. Lines may end without CR.
+awaitable<void> Connection::read_response_head(std::string& buffer, std::size_t& length) {
+  allow(server, kHeadPatience);
+  std::string piece(kPiece, '\0');
+  for (length = head_length(buffer); length == 0 && buffer.size() < kLargestHead; length = head_length(buffer)) {
+    const auto [error, count] = co_await server.async_read_some(asio::buffer(piece), kResult);
+    if (error) {
+      ended = true; // Asio waits for ever if the end is asked for again
+      break;
+    }
+    buffer.append(piece, 0, count);
+  }
+  timer.cancel();
+}
+
 // Waits for the head of the response, which stays in the buffer; interim ones before it are passed on. Its length; 0:
 // what came is no head, and it may be no HTTP/1.
 awaitable<std::size_t> Connection::await_response(std::string& buffer) {
   for (;;) {
     std::size_t length = 0;
-    const bool whole = co_await read_head(server, buffer, length);
-    if (!whole || length == 0) co_return 0;
+    co_await read_response_head(buffer, length);
+    if (length == 0) co_return 0;
     const std::string head = buffer.substr(0, length);
     if (!is_interim(head)) co_return length;
     if (!door->count_bytes(length) || !co_await send(client, head)) {
@@ -226,7 +244,7 @@ awaitable<bool> Connection::pass_response(const RequestHead& request, std::strin
   }
   if (!request.lasts || !end.leaves_open() || end.behind() > 0) {
     const auto head = closing_response(std::string_view(buffer).substr(0, length));
-    if (co_await send(client, head + buffer.substr(length))) co_await pass(server, client, true);
+    if (co_await send(client, head + buffer.substr(length)) && !ended) co_await pass(server, client, true);
     close(); // a server that has answered has nothing more to say
     co_return false;
   }

@@ -22,6 +22,15 @@ std::string_view next_line(std::string_view& text) {
   return line;
 }
 
+// Servers may end a line with a line feed alone.
+std::string_view response_line(std::string_view& text) {
+  const auto end = std::min(text.find('\n'), text.size());
+  auto line = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  return line;
+}
+
 std::string_view name_of(std::string_view line) { return line.substr(0, std::min(line.find(':'), line.size())); }
 
 // "host:port", "[::1]:port" or, with a port that goes without saying, "host".
@@ -115,6 +124,13 @@ RequestHead parse_request(std::string_view head, bool alone) {
   return request;
 }
 
+std::size_t head_length(std::string_view bytes) {
+  for (auto end = bytes.find('\n'); end != std::string_view::npos; end = bytes.find('\n', end + 1))
+    for (const std::string_view empty : {"\n", "\r\n"})
+      if (bytes.substr(end + 1).starts_with(empty)) return end + 1 + empty.size();
+  return 0;
+}
+
 bool is_interim(std::string_view head) {
   const auto space = head.find(' ');
   return head.starts_with("HTTP/") && space != std::string_view::npos && head.substr(space + 1).starts_with('1') &&
@@ -125,8 +141,8 @@ std::string closing_response(std::string_view head) {
   const auto space = head.find(' ');
   if (!head.starts_with("HTTP/1.") || space == std::string_view::npos || head.substr(space + 1).starts_with('1'))
     return std::string(head);
-  std::string result = std::string(next_line(head)) + "\r\n";
-  for (auto line = next_line(head); !line.empty(); line = next_line(head))
+  std::string result = std::string(response_line(head)) + "\r\n";
+  for (auto line = response_line(head); !line.empty(); line = response_line(head))
     if (const auto name = base::lower_case(name_of(line));
         name != "connection" && name != "keep-alive" && name != "proxy-connection")
       result += std::string(line) + "\r\n";

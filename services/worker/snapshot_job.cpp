@@ -271,6 +271,8 @@ awaitable<void> SnapshotJob::collect(HookSet::Running hook) {
                   base::format_duration(result.wall_time), ladder_of(outcome.exit));
   }
   heed_machine(outcome);
+  if (outcome.resources)
+    page_.resources = {outcome.resources->count, outcome.resources->missing, outcome.resources->reasons};
   hooks_.forget(*hook.run);
   context_.running_hooks->changed();
   if (slower) throw Failure(*slower);

@@ -150,6 +150,10 @@ ASKS = [
     ),
     ("v_capture of a URL", "select * from holdfast.v_capture where url_key = 'test,site)/' order by at limit 50"),
     ("v_replay_quality, the worst", "select * from holdfast.v_replay_quality order by score limit 50"),
+    (
+        "v_capture_quality, incomplete",
+        "select * from holdfast.v_capture_quality where resources_missing > 0 order by sealed_at desc limit 50",
+    ),
     ("v_status", "select * from holdfast.v_status"),
     ("v_crawl", "select * from holdfast.v_crawl order by created_at desc limit 50"),
     ("v_snapshot", "select * from holdfast.v_snapshot order by id desc limit 50"),

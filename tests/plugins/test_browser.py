@@ -106,6 +106,64 @@ class Browser(BrowserTest):
         body = self.responses(self.record("/gzip"))["/gzip"][1]
         self.assertIn(b"<title>Compressed</title>", body)
 
+    def test_the_record_keeps_each_document_of_a_chain(self):
+        responses = self.responses(self.record("/led-by-script"))
+        self.assertIn(b"<title>Stub</title>", responses["/led-by-script"][1])
+        self.assertIn("/article.html", responses)
+
+    def test_a_type_that_is_none_is_what_the_browser_takes_it_for(self):
+        for kind in ("html", "unknown/unknown", "*/*", "application/unknown"):
+            with self.subTest(kind):
+                path = f"/body?type={quote(kind)}&charset=html"
+                process = self.load(path)
+                self.assertEqual(self.run_hook("title", path).output, "Untyped")
+                self.assert_status(self.close_tab(process), "succeeded")
+                (told,) = [r for r in process.outcome.records if r["type"] == "Response"]
+                self.assertEqual(told["mime"], "text/html")
+
+    def test_plain_text_is_read_from_its_bytes(self):
+        for kind in ("text/plain", "application/json", "text/x-log"):
+            with self.subTest(kind):
+                path = f"/body?type={kind}&charset=unsaid"
+                process = self.load(path)
+                self.run_hook("dom", path)
+                self.assertIn("Größe, чайка, 灯台", self.run_hook("text", path).text("content.txt"))
+                self.close_tab(process)
+
+    def test_the_record_counts_what_it_lacks(self):
+        outcome = self.record("/lacking.html")
+        self.assert_status(outcome, "succeeded")
+        (told,) = [record for record in outcome.records if record["type"] == "Resources"]
+        reasons = {"cut (unspecified)": 1, "net::ERR_NAME_NOT_RESOLVED": 1}
+        self.assertEqual(told["missing"], reasons)
+        listed = {one["url"] for one in outcome.json("page.json")["missing"]}
+        self.assertEqual(listed, {self.url("/wrong-length"), "http://no-such-host.invalid/a.png"})
+        for path in ("/report.pdf?in=embed", "/report.pdf"):
+            self.assertTrue(self.responses(outcome)[path][1].startswith(b"%PDF-"), path)
+        (told,) = [record for record in self.record("/article.html").records if record["type"] == "Resources"]
+        self.assertEqual(told["missing"], {})
+
+    def test_the_record_keeps_the_bytes_of_headers(self):
+        outcome = self.record("/raw-location")
+        ((_, block),) = [
+            (fields, block)
+            for fields, block in warc_records(outcome.directory / "page.warc.gz")
+            if fields["WARC-Type"] == "response" and fields["WARC-Target-URI"].endswith("/raw-location")
+        ]
+        self.assertIn("\r\nLocation: /größe/ÀÁÍ-€?n=ü\r\n".encode(), block)
+        self.assertIn(b"\r\nX-Latin: \xe9t\xe9\r\n", block)
+
+    def test_the_record_keeps_what_had_come_of_a_broken_page(self):
+        for path, kept in (("/broken-off", b"It was a dark and"), ("/wrong-length", b"The harbour at low water")):
+            with self.subTest(path):
+                outcome = self.record(path)
+                self.assert_failed(outcome, "kept what there was")
+                ((fields, block),) = [
+                    r for r in warc_records(outcome.directory / "page.warc.gz") if r[0]["WARC-Type"] == "response"
+                ]
+                self.assertEqual(fields["WARC-Truncated"], "disconnect")
+                self.assertIn(kept, block)
+
     def test_the_page_knows_where_redirects_led(self):
         outcome = self.view("dom", "/redirect")
         self.assertEqual(outcome.json("page.json")["url"], self.url("/article.html"))
@@ -207,6 +265,30 @@ class Browser(BrowserTest):
         self.assertNotIn("The real content", outcome.text("output.html"))
         self.assertEqual(outcome.json("page.json")["url"], self.url("/article.html"))
 
+    def test_a_chain_says_how_each_document_led_on(self):
+        for how in ("script", "refresh"):
+            with self.subTest(how):
+                path = f"/lead?how={how}&to=/redirect"
+                chain = self.record(path).json("page.json")["redirects"]
+                self.assertEqual(
+                    [(step["url"].replace(self.site.url, "/"), step["how"], step["status"]) for step in chain],
+                    [(path, how, 200), ("/redirect", "http", 301), ("/redirect/second", "http", 302)],
+                )
+
+    def test_wget_is_left_out_only_if_the_record_is_whole(self):
+        for path, status in (("/article.html", "skipped"), ("/report.pdf", "skipped"), ("/wrong-length", "failed")):
+            with self.subTest(path):
+                self.record(path)
+                self.assert_status(self.run_hook("wget", path), status)
+
+    def test_no_content_is_said(self):
+        outcome = self.record("/no-content")
+        self.assert_failed(outcome, "no content")
+        for fields, _ in warc_records(outcome.directory / "page.warc.gz"):
+            self.assertNotIn("WARC-Truncated", fields)
+        self.assert_failed(self.run_hook("wget", "/no-content", WGET_ALWAYS="true"), "no content")
+        self.assert_status(self.run_hook("wget", "/no-content"), "skipped")
+
     def test_a_site_that_asks_to_slow_down(self):
         limit = {"type": "RateLimit", "host": "127.0.0.1", "status": 503, "retry_after": 7}
         self.assertIn(limit, self.view("dom", "/status/503").records)
@@ -284,7 +366,12 @@ class Browser(BrowserTest):
         self.assert_failed(self.recorded, "broke off")
 
     def test_a_script_without_end_does_not_hold_us(self):
-        self.assert_failed(self.view("dom", "/busy.html", TIMEOUT="15"), "did not answer in time")
+        for path in ("/busy.html", "/busy-late.html"):
+            with self.subTest(path):
+                self.assert_failed(self.view("dom", path, TIMEOUT="15"), "did not answer in time")
+                self.assert_status(self.recorded, "succeeded")  # the record is whole
+                self.assertEqual(self.recorded.result["output_json"]["cut"][-1], "script")
+                self.assertIn(b"Before the script", self.responses(self.recorded)[path][1])
 
     def test_a_page_that_opens_windows_and_asks_questions(self):
         outcome = self.view("dom", "/popups.html")

@@ -2,9 +2,11 @@
 
 import gzip
 import html
+import itertools
 import json
 import re
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pictures
 
@@ -239,6 +241,28 @@ def loop_back(request):
     request.redirect(302, "/loop")
 
 
+@page("/no-content")
+def no_content(request):
+    request.start(204, [])
+
+
+@page("/raw-location")
+def raw_location(request):
+    """Header values that are no ASCII: UTF-8 in Location, Latin-1 in another."""
+    request.close_connection = True
+    location = "/größe/ÀÁÍ-€?n=ü".encode()
+    request.write(
+        b"HTTP/1.1 302 Found\r\nLocation: " + location + b"\r\nX-Latin: \xe9t\xe9\r\nContent-Length: 0\r\n"
+        b"Connection: close\r\n\r\n"
+    )
+    request.status = 302
+
+
+@page("/led-by-script")
+def led_by_script(request):
+    request.send("<!doctype html><title>Stub</title><script>location.replace('/article.html')</script>" + PARAGRAPH)
+
+
 @page("/redirect/private")
 def redirect_private(request):
     request.redirect(302, "/private/page")
@@ -312,15 +336,104 @@ BODIES = {
 }
 
 
+TEXTS = {
+    "": ("Ebb tide", "ascii"),
+    "utf-8": ("Größe, чайка, 灯台", "utf-8"),
+    "unsaid": ("Größe, чайка, 灯台", "utf-8"),
+    "marked": ("\ufeffGröße, чайка, 灯台", "utf-8"),
+    "windows-1251": ("Журнал маяка", "cp1251"),
+    "iso-8859-8-i": ("יומן המגדלור", "iso-8859-8"),
+    "shift_jis": ("海は静かです。", "cp932"),
+    "utf-16": ("\ufeffчайка", "utf-16-le"),
+    "broken": ("caf\xe9 \x81\xff\xfe", "latin-1"),
+}
+TEXT_TYPES = {
+    "text/html": "<!doctype html><title>{0}</title><h1>{0}</h1>",
+    "text/plain": "{0}\n",
+    "text/csv": "name,year\r\n{0},1871\r\n",
+    "text/calendar": "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nSUMMARY:{0}\r\nEND:VCALENDAR\r\n",
+    "application/json": '{{"name": "{0}"}}',
+    "application/xml": "<log><entry>{0}</entry></log>",
+    "text/x-log": "{0}\r\n\x00{0}",
+    "": "{0} without a type",
+}
+FILES = {
+    "application/pdf": BODIES["pdf"],
+    "application/zip": BODIES["zip"],
+    "image/png": b"\x89PNG\r\n\x1a\n" + bytes(range(256)),
+    "application/x-unheard-of": bytes(range(256)) * 20,
+    "text/plain": BODIES["zip"] + bytes(range(256)),
+}
+
+
+def matrix():
+    """Queries of /body: types x charsets x dispositions x lengths x codings x early and late."""
+    kinds = [(kind, charset) for kind in TEXT_TYPES for charset in TEXTS] + [(kind, "file") for kind in FILES]
+    ways = itertools.product(
+        kinds, ("", "inline", "attachment"), ("", "chunked", "open"), ("", "gzip"), ("", "late")
+    )
+    for (kind, charset), disposition, length, coding, late in ways:
+        values = {
+            "type": kind,
+            "charset": charset,
+            "disposition": disposition,
+            "length": length,
+            "coding": coding,
+            "late": late,
+        }
+        yield urlencode({name: value for name, value in values.items() if value})
+
+
+def body_of(query):
+    """The bytes that /body sends for a query, before they are coded."""
+    kind, charset = query.get("type", ""), query.get("charset", "")
+    if "of" in query:
+        return BODIES[query["of"]]
+    if charset == "file":
+        return FILES[kind]
+    if charset == "html":
+        return b"<!doctype html><title>Untyped</title><p>A page."
+    text, codec = TEXTS[charset]
+    mark = "\ufeff" if text.startswith("\ufeff") else ""
+    return (mark + TEXT_TYPES[kind].format(text[len(mark) :])).encode(codec)
+
+
 @page("/body")
 def body(request):
-    """?of= one of BODIES, as ?type= or without a type; with its length unless ?chunked=1."""
-    sent = BODIES[request.query.get("of", "table")]
-    headers = [("Content-Type", request.query["type"])] if request.query.get("type") else []
-    chunked = "chunked" in request.query
-    headers.append(("Transfer-Encoding", "chunked") if chunked else ("Content-Length", str(len(sent))))
+    """body_of(query) as ?type=, ?charset=, ?disposition=; ?length=chunked, open (till the end) or known; ?coding=gzip;
+    ?late=: a moment after its head."""
+    query = request.query
+    sent = body_of(query)
+    kind, charset = query.get("type", ""), query.get("charset", "")
+    if charset in ("unsaid", "marked", "broken", "file", "html"):
+        charset = ""
+    headers = [("Content-Type", kind + (f"; charset={charset}" if charset else ""))] if kind else []
+    if "disposition" in query:
+        headers.append(("Content-Disposition", query["disposition"]))
+    if "coding" in query:
+        headers.append(("Content-Encoding", "gzip"))
+        sent = gzip.compress(sent, mtime=0)
+    length = query.get("length", "chunked" if "chunked" in query else "")
+    if length == "chunked":
+        headers.append(("Transfer-Encoding", "chunked"))
+        sent = b"%x\r\n%s\r\n0\r\n\r\n" % (len(sent), sent)
+    elif length == "open":
+        headers.append(("Connection", "close"))
+        request.close_connection = True
+    else:
+        headers.append(("Content-Length", str(len(sent))))
     request.start(200, headers)
-    request.write(b"%x\r\n%s\r\n0\r\n\r\n" % (len(sent), sent) if chunked else sent)
+    if "late" in query:
+        request.pause(0.1)
+    request.write(sent)
+
+
+@page("/matrix")
+def matrix_page(request):
+    """A page with frames that show a part of the matrix: ?from= and ?count=."""
+    begin, count = int(request.query.get("from", 0)), int(request.query.get("count", 2))
+    frames = [f"<iframe src='/body?{html.escape(query)}'></iframe>" for query in itertools.islice(matrix(), begin, begin + count)]
+    request.send("<!doctype html><title>Matrix</title>" + "\n".join(frames))
 
 
 @page("/smooth")
@@ -370,6 +483,14 @@ def slow_headers(request):
 def slow_image(request):
     """A whole page with an image that never arrives."""
     request.send(document("Slow image", PARAGRAPH + '<img src="/endless?type=image/png" alt="never">'))
+
+
+@page("/lacking.html")
+def lacking(request):
+    """A page that names what cannot be had: a picture that breaks off, a host that is not there, a paper."""
+    files = "<img src='/wrong-length'><img src='http://no-such-host.invalid/a.png'><img src='/missing.png'>"
+    papers = "<embed src='/report.pdf?in=embed' type='application/pdf'><object data='/report.pdf' type='application/pdf'>"
+    request.send(document("Lacking", PARAGRAPH + files + papers + "</object><script type=text/template src=/none.js></script>"))
 
 
 @page("/broken-off")
@@ -648,7 +769,14 @@ def allocate(request):
 @page("/busy.html")
 def busy(request):
     """Its script never ends."""
-    request.send("<!doctype html><title>Busy</title><p>Busy.<script>for (;;);</script>")
+    request.send("<!doctype html><title>Busy</title><p>Before the script.<script>for (;;);</script>")
+
+
+@page("/busy-late.html")
+def busy_late(request):
+    """Its script never ends, once the page has loaded."""
+    script = "addEventListener('load', () => { for (;;); })"
+    request.send(f"<!doctype html><title>Busy</title><p>Before the script.<script>{script}</script>")
 
 
 # --- the bounded sub-site for depth tests: expected.json holds what a crawl of it must find ----------------

@@ -221,6 +221,11 @@ std::vector<BadRow> bad_rows() {
       {"snapshot_sealed_numbers", sealed("outcome, files", "'failed', -1")},
       {"snapshot_sealed_traffic", sealed("outcome, requests", "'failed', -1")},
       {"snapshot_sealed_traffic", sealed("outcome, received_bytes", "'failed', -1")},
+      {"snapshot_sealed_resources", sealed("outcome, resources", "'failed', 1")},
+      {"snapshot_sealed_resources",
+       sealed("outcome, resources, resources_missing, missing_reasons", "'failed', 1, 2, '{}'")},
+      {"snapshot_sealed_resources",
+       sealed("outcome, resources, resources_missing, missing_reasons", "'failed', 1, 1, '[]'")},
       {"snapshot_sealed_snapshot", "insert into holdfast.snapshot_sealed (snapshot_id, crawl_id, fence, outcome) "
                                    "select gen_random_uuid(), id, 1, 'failed' from holdfast.crawl"},
       {"attempt_ending", "insert into holdfast.attempt (snapshot_id, crawl_id, fence, process_id, claimed_at, ending) "

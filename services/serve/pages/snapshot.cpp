@@ -39,6 +39,11 @@ Html head(const PageRequest& request, const store::Snapshot& snapshot) {
   if (snapshot.bytes > 0)
     facts.add("Kept", html::with_sub(size_of(snapshot.bytes),
                                      "in " + html::counted(static_cast<std::uint64_t>(snapshot.files), "file")));
+  if (snapshot.resources)
+    facts.add("Resources", html::with_sub(std::to_string(*snapshot.resources),
+                                          snapshot.resources_missing == 0
+                                              ? std::string("all recorded")
+                                              : std::to_string(snapshot.resources_missing) + " missing"));
   facts.add("Attempts", snapshot.attempts);
   facts.add("Owners lost", number_unless_zero(snapshot.lapses));
   facts.add("Worker", snapshot.owner);

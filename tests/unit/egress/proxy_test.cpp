@@ -103,6 +103,29 @@ std::string get(const egress::Door& door, const std::string& url) {
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
+// Answers one request with these bytes, and ends the connection when the client has.
+class Once {
+public:
+  explicit Once(std::string bytes)
+      : thread_([this, sent = std::move(bytes)] {
+          tcp::socket socket(io_);
+          acceptor_.accept(socket);
+          asio::streambuf head;
+          boost::system::error_code ignored;
+          asio::read_until(socket, head, "\r\n\r\n", ignored);
+          asio::write(socket, asio::buffer(sent), ignored);
+          socket.shutdown(tcp::socket::shutdown_send, ignored);
+          asio::read(socket, head, ignored);
+        }) {}
+  ~Once() { thread_.join(); }
+  std::string port() const { return std::to_string(acceptor_.local_endpoint().port()); }
+
+private:
+  asio::io_context io_;
+  tcp::acceptor acceptor_{io_, {asio::ip::address_v4::loopback(), 0}};
+  std::thread thread_;
+};
+
 std::vector<std::string> here(const std::string&) { return {"127.0.0.1"}; }
 
 } // namespace
@@ -180,6 +203,21 @@ TEST_SUITE("proxy") {
     CHECK(has(ask(*door, "CONNECT a.example:" + closed + " HTTP/1.1\r\n\r\n"),
               "X-Holdfast-Egress: a.example: Connection refused\r\n"));
     CHECK(has(get(*door, "/"), "HTTP/1.1 400 "));
+  }
+
+  TEST_CASE("a response reaches the client however its lines end") {
+    egress::Proxy proxy({true, here});
+    for (const std::string answer :
+         {"HTTP/1.0 200 OK\nContent-Type: text/html\n\n<p>Old", "HTTP/1.1 200 OK\nContent-Length: 4\n\nOlde",
+          "HTTP/1.0 200 OK\r\n\r\nOld", "HTTP/1.1 999 \n\r\nOdd", "HTTP/1.1 302\nLocation: /\n\n",
+          "ICY 200 OK\n\nnot HTTP", "no head at all"}) {
+      const Once server(answer);
+      const auto door = proxy.open({});
+      const auto got =
+          ask(*door, "GET http://old.example:" + server.port() + "/ HTTP/1.1\r\nHost: old.example\r\n\r\n");
+      CHECK(got.substr(got.find_last_of("\n") + 1) == answer.substr(answer.find_last_of("\n") + 1));
+      CHECK(has(got, answer.substr(0, answer.find_first_of("\r\n"))));
+    }
   }
 
   TEST_CASE("requests of one connection go to their servers, each on one connection") {

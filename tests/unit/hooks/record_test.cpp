@@ -159,6 +159,20 @@ TEST_SUITE("records") {
     CHECK(read_all(R"({"type":"Response","status":1e30})").empty());
   }
 
+  TEST_CASE("what a record lacks is counted by reason") {
+    const auto told = only<ResourcesRecord>(
+        R"({"type":"Resources","count":14,"missing":{"refused":2,"net::ERR_FAILED":1,"none":0,"odd":"x","":3}})");
+    CHECK(told.count == 14);
+    CHECK(told.missing == 3);
+    CHECK(told.reasons == R"({"net::ERR_FAILED":1,"refused":2})");
+    for (const auto* poor : {R"({"type":"Resources"})", R"({"type":"Resources","count":-1,"missing":[]})"}) {
+      CHECK(only<ResourcesRecord>(poor).count == 0);
+      CHECK(only<ResourcesRecord>(poor).reasons == "{}");
+    }
+    const auto more = only<ResourcesRecord>(R"({"type":"Resources","count":1,"missing":{"refused":1e30}})");
+    CHECK(more.count == more.missing); // never less than what is missing
+  }
+
   TEST_CASE("a page that cannot be had has a reason") {
     CHECK(only<UnreachableRecord>(R"({"type":"Unreachable","reason":"no\nanswer"})").reason == "no answer");
     CHECK(only<UnreachableRecord>(R"({"type":"Unreachable"})").reason == "the page cannot be fetched");

@@ -1,0 +1,53 @@
+"""The record holds what the server sent, byte by byte, whatever the browser makes of it."""
+
+import itertools
+import sys
+import unittest
+from urllib.parse import parse_qs
+
+from support import SITE, BrowserTest, needs_chromium
+from test_browser import warc_records
+
+sys.path.append(str(SITE.parent))
+from pages import body_of, matrix  # noqa: E402
+
+FRAMES = 92  # in one page
+ALONE = 37  # each such one is also a page of its own
+
+
+@needs_chromium
+class Bytes(BrowserTest):
+    def recorded(self, path):
+        """The outcome of a page, and (fields, body) of its responses by path."""
+        outcome = self.close_tab(self.load(path))
+        found = {}
+        for fields, block in warc_records(outcome.directory / "page.warc.gz"):
+            if fields["WARC-Type"] == "response":
+                body = block.partition(b"\r\n\r\n")[2]
+                found.setdefault(fields["WARC-Target-URI"].replace(self.site.url, "/"), (fields, body))
+        return outcome, found
+
+    def assert_sent(self, query, found):
+        fields, body = found[f"/body?{query}"]
+        sent = body_of({name: values[-1] for name, values in parse_qs(query).items()})
+        self.assertEqual((body, fields.get("WARC-Truncated")), (sent, None), query)
+
+    def test_of_a_page(self):
+        for query in itertools.islice(matrix(), 0, None, ALONE):
+            with self.subTest(query):
+                outcome, found = self.recorded(f"/body?{query}")
+                self.assert_status(outcome, "succeeded")
+                self.assert_sent(query, found)
+
+    def test_of_frames(self):
+        queries = list(matrix())
+        for begin in range(0, len(queries), FRAMES):
+            outcome, found = self.recorded(f"/matrix?from={begin}&count={FRAMES}")
+            self.assert_status(outcome, "succeeded")
+            for query in queries[begin : begin + FRAMES]:
+                with self.subTest(query):
+                    self.assert_sent(query, found)
+
+
+if __name__ == "__main__":
+    unittest.main()
