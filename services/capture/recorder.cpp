@@ -2,8 +2,8 @@
 
 #include "lib/base/base64.hpp"
 #include "lib/base/text.hpp"
+#include "lib/formats/charset.hpp"
 #include "services/capture/browser_page.hpp"
-#include "services/capture/charset.hpp"
 #include "services/capture/egress.hpp"
 
 #include <algorithm>
@@ -290,7 +290,7 @@ void Recorder::fetch_body(const std::shared_ptr<Entry>& entry) {
                     if (result.value("base64Encoded", false))
                       add_bytes(*entry, base::base64_decode(text));
                     else
-                      add_bytes(*entry, encode_text(text, entry->charset));
+                      add_bytes(*entry, formats::encode_text(text, entry->charset));
                     if (!entry->overfull && entry->body.size() != entry->announced)
                       entry->exchange.truncated = "unspecified";
                   } else {

@@ -8,14 +8,11 @@
 
 namespace holdfast::cli {
 
-// An argument is "-" (standard input), an existing file, or a URL. Lines: blank and "#" lines are skipped; a JSON
-// object gives its "url", "title", "tags" (a list, or text with commas) and "bookmarked_at"; anything else must be a
-// URL, or text that holds some (http:// or https://; told on standard error). What gzip has packed is unpacked first. A
-// line that cannot be used is left out, counted, and told on standard error as "file:line: message". It is
-// Error(refused) when `strict` is set, when nothing usable is left, and for an argument, which was typed just now. A
-// file may also be what other programs export (import.hpp): `parser` is "auto", or says which. There, entries that are
-// no web pages (javascript:, place:) are left out with a note on standard error, because an export is not edited by
-// hand.
+// An argument is "-" (standard input), an existing file, or a URL. Files and standard input are lists of any format of
+// lib/formats/list.hpp; `parser` is "auto", or says which. A line of a text that cannot be used is left out, counted, and
+// told on standard error as "file:line: message". It is Error(refused) when `strict` is set, when nothing usable is left,
+// and for an argument, which was typed just now. In what other programs export, entries that are no web pages
+// (javascript:, place:) are left out with a note on standard error, because an export is not edited by hand.
 struct ReadOptions {
   bool allow_private{false}, strict{false};
   std::string parser{"auto"};
