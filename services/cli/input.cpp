@@ -233,11 +233,13 @@ ReadSeeds read_seeds(const std::vector<std::string>& inputs, const ReadOptions& 
   return read;
 }
 
-ReadSeeds read_request(const std::vector<std::string>& urls, const std::string& text, const ReadOptions& options) {
+ReadSeeds read_request(const std::vector<std::string>& urls, const std::string& text, const std::string& file,
+                       const ReadOptions& options) {
   Reader reader(options);
   for (const auto& url : urls)
     reader.take_given(url);
   if (!text.empty()) reader.take_bytes(text, "text", options.parser);
+  if (!file.empty()) reader.take_bytes(file, "file", options.parser);
   return reader.finish();
 }
 

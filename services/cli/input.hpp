@@ -23,8 +23,10 @@ struct ReadSeeds {
   std::string problems;    // of read_request: what would be told on standard error
 };
 ReadSeeds read_seeds(const std::vector<std::string>& inputs, const ReadOptions& options);
-// The same for a request over HTTP: reads no file and no input, and tells nothing. `text` is what a file would hold.
-ReadSeeds read_request(const std::vector<std::string>& urls, const std::string& text, const ReadOptions& options);
+// The same for a request over HTTP: reads no file and no input, and tells nothing. `text` and `file` are what files would
+// hold.
+ReadSeeds read_request(const std::vector<std::string>& urls, const std::string& text, const std::string& file,
+                       const ReadOptions& options);
 
 // The ids that a verb was given, "-" replaced by what standard input holds: one id a line, or the JSON lines that other
 // verbs print, of which a Crawl, Snapshot or Process gives its own id, a result its snapshot's, a Control its target's.

@@ -37,7 +37,7 @@ struct PageRequest {
   std::optional<std::string> before;                    // where a list goes on
   bool may_change;                                      // show what changes something
   std::string here;                                     // path and query of this page
-  const std::map<std::string, std::string>& parameters; // all of the address
+  const std::multimap<std::string, std::string>& parameters; // all of the address
 
   // Empty: it is not given.
   std::string parameter(const char* name) const {
