@@ -31,8 +31,8 @@ std::size_t numeric_reference(std::string_view text, std::size_t at, std::string
   const auto begin = end;
   std::uint32_t code = 0;
   for (; end < text.size() && (hexadecimal ? base::hex_value(text[end]) >= 0 : base::is_digit(text[end])); ++end)
-    code = std::min<std::uint32_t>(0x110000,
-                                   code * (hexadecimal ? 16 : 10) + static_cast<std::uint32_t>(base::hex_value(text[end])));
+    code = std::min<std::uint32_t>(0x110000, code * (hexadecimal ? 16 : 10) +
+                                                 static_cast<std::uint32_t>(base::hex_value(text[end])));
   if (end == begin) return at;
   if (end < text.size() && text[end] == ';') ++end;
   if (code == 0 || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) code = 0xFFFD;

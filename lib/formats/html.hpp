@@ -18,7 +18,7 @@ struct Token {
   Kind kind{Kind::text};
   std::string text; // character references resolved; of tags: the name in lower case
   std::vector<std::pair<std::string, std::string>> attributes; // names in lower case, the first of each
-  std::size_t at{0}; // of a tag: where it begins
+  std::size_t at{0};                                           // of a tag: where it begins
 
   bool has(std::string_view name) const;
   const std::string& attribute(std::string_view name) const; // empty: none

@@ -114,8 +114,7 @@ std::optional<List> read_csv(std::string_view text, bool asked) {
     between = mark;
     named = named && (columns.size() > 1 || asked);
   }
-  if (!named && asked)
-    throw base::Error(base::ErrorClass::refused, "the first line names no column \"url\"");
+  if (!named && asked) throw base::Error(base::ErrorClass::refused, "the first line names no column \"url\"");
   if (!named) return std::nullopt;
 
   List list;

@@ -20,9 +20,9 @@ struct Entry {
 
 struct List {
   std::vector<Entry> entries;
-  bool lines{false};                   // plain text: each entry is a line of a person, or a URL in it
-  bool index{false};                   // of sitemaps: the entries are lists, not pages
-  std::size_t prose{0}, comments{0};   // lines that hold more than a URL; lines after "#" that hold one
+  bool lines{false};                 // plain text: each entry is a line of a person, or a URL in it
+  bool index{false};                 // of sitemaps: the entries are lists, not pages
+  std::size_t prose{0}, comments{0}; // lines that hold more than a URL; lines after "#" that hold one
 };
 
 // The names of formats that may be asked for. "auto" tries them: the first that fits reads the list.

@@ -63,10 +63,11 @@ struct Walker : pugi::xml_tree_walker {
     if (name == "item" || name == "entry" || name == "url" || name == "bookmark" || name == "sitemap")
       for (const auto& child : node.children())
         take_child(child, row);
-    // Pinboard and Delicious: <post href description tag time>; OPML: <outline text url created>; XBEL: <bookmark href>.
+    // Pinboard and Delicious: <post href description tag time>; OPML: <outline text url>; XBEL: <bookmark href>.
     if (name == "post" || name == "outline" || name == "bookmark")
       for (const auto& attribute : node.attributes())
-        names_tags(attribute.name()) ? row.add_tags(attribute.value(), true) : row.add(attribute.name(), attribute.value());
+        names_tags(attribute.name()) ? row.add_tags(attribute.value(), true)
+                                     : row.add(attribute.name(), attribute.value());
     const bool entry = name == "item" || name == "entry";
     if (entry || row.has_url())
       list.entries.push_back(row.entry((entry ? "entry " : name + " ") + std::to_string(list.entries.size() + 1)));
@@ -77,8 +78,8 @@ struct Walker : pugi::xml_tree_walker {
 
 } // namespace
 
-// Feeds, sitemaps, OPML, XBEL, Pinboard's and Wallabag's XML. No entity is fetched or expanded beyond XML's own five and
-// HTML's: pugixml has none.
+// Feeds, sitemaps, OPML, XBEL, Pinboard's and Wallabag's XML. No entity is fetched or expanded beyond XML's own five
+// and HTML's: pugixml has none.
 std::optional<List> read_xml(std::string_view text, bool asked) {
   const auto begin = base::lower_case(base::trimmed(text.substr(0, 4096)));
   if (!asked && (!begin.starts_with('<') || begin.find("<html") != std::string::npos)) return std::nullopt;
@@ -87,12 +88,13 @@ std::optional<List> read_xml(std::string_view text, bool asked) {
                                            pugi::encoding_utf8);
   if (!parsed) {
     const bool meant = begin.starts_with("<?xml") || std::any_of(kRoots.begin(), kRoots.end(), [&](auto root) {
-      return begin.starts_with("<" + std::string(root));
-    });
+                         return begin.starts_with("<" + std::string(root));
+                       });
     if (!asked && !meant) return std::nullopt;
     throw base::Error(base::ErrorClass::refused,
-                      "not valid XML, " + place(text, static_cast<std::size_t>(std::max<std::ptrdiff_t>(parsed.offset, 0))) +
-                          ": " + parsed.description(),
+                      "not valid XML, " +
+                          place(text, static_cast<std::size_t>(std::max<std::ptrdiff_t>(parsed.offset, 0))) + ": " +
+                          parsed.description(),
                       asked ? "" : "--parser txt takes every URL in it");
   }
   const auto root = local_name(document.document_element());

@@ -16,16 +16,16 @@ namespace {
 constexpr std::size_t kLongestTitle = 4096;
 
 // The fields in which programs say it, by plain name, the best first.
-const std::vector<std::string_view> kUrls{"url",         "href",        "link",      "resolvedurl", "givenurl",   "uri",
-                                          "externalurl", "originalurl", "sourceurl", "htmlurl",     "xmlurl",     "loc",
-                                          "pageurl",     "permalink"};
+const std::vector<std::string_view> kUrls{"url",    "href",        "link",        "resolvedurl", "givenurl",
+                                          "uri",    "externalurl", "originalurl", "sourceurl",   "htmlurl",
+                                          "xmlurl", "loc",         "pageurl",     "permalink"};
 const std::vector<std::string_view> kTitles{"title",        "resolvedtitle", "giventitle", "name",
                                             "websitetitle", "text",          "description"};
 const std::vector<std::string_view> kTags{"tags", "tag", "labels", "tagnames", "documenttags", "keywords"};
-const std::vector<std::string_view> kTimes{
-    "importdate", "bookmarkedat", "timestamp", "timeadded", "addedat",  "added",       "adddate",
-    "dateadded",  "savedat",      "saveddate", "createdat", "created",  "creationdate", "time",
-    "published",  "publishedat",  "pubdate",   "datepublished", "date", "updated"};
+const std::vector<std::string_view> kTimes{"importdate",  "bookmarkedat", "timestamp",     "timeadded", "addedat",
+                                           "added",       "adddate",      "dateadded",     "savedat",   "saveddate",
+                                           "createdat",   "created",      "creationdate",  "time",      "published",
+                                           "publishedat", "pubdate",      "datepublished", "date",      "updated"};
 
 bool is_one_of(const std::vector<std::string_view>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -51,9 +51,9 @@ std::string tidy(std::string_view text) {
   return result;
 }
 
-// Numbers are seconds, or thousandths, millionths or billionths of one, since 1970; or millionths since 1601 (Chromium).
-// The ranges in which they name times from 1973 on do not meet.
-// `day_first`: "06/05/2021" is the sixth of May (Wallabag).
+// Numbers are seconds, or thousandths, millionths or billionths of one, since 1970; or millionths since 1601
+// (Chromium). The ranges in which they name times from 1973 on do not meet. `day_first`: "06/05/2021" is the sixth of
+// May (Wallabag).
 std::string written_time(const std::string& text, bool day_first) {
   constexpr double kSince1601 = 11644473600e6;
   double number = 0;

@@ -44,10 +44,12 @@ std::pair<std::string, std::size_t> url_at(std::string_view text, std::size_t at
     if (ends_url(character.code) || (c == before && c == '\'')) break;
     // Two URLs in a row. One within another follows "/", "=" and the like.
     if ((c == 'h' || c == 'H') && scheme_at(text, end) != 0 && url.size() > scheme &&
-        (base::is_alpha(url.back()) || base::is_digit(url.back()) || std::string_view(",;*").find(url.back()) != std::string_view::npos))
+        (base::is_alpha(url.back()) || base::is_digit(url.back()) ||
+         std::string_view(",;*").find(url.back()) != std::string_view::npos))
       break;
     if (c == '\\') { // of LaTeX and Markdown, before a mark that means itself
-      if (end + 1 >= text.size() || std::string_view("_%#&{}~$*-.()[]!+").find(text[end + 1]) == std::string_view::npos) break;
+      if (end + 1 >= text.size() || std::string_view("_%#&{}~$*-.()[]!+").find(text[end + 1]) == std::string_view::npos)
+        break;
       url += text[end + 1];
       end += 2;
       continue;

@@ -18,7 +18,7 @@ namespace holdfast::wacz {
 
 namespace {
 
-constexpr std::uint64_t kMostRatio = 20; // WARC files are compressed already; plain ones shrink to a tenth
+constexpr std::uint64_t kMostRatio = 20;        // WARC files are compressed already; plain ones shrink to a tenth
 constexpr std::uint64_t kMostRatioOfText = 200; // of one that was compressed as a whole
 constexpr std::uint64_t kSmall = 64u << 20;
 constexpr std::size_t kLongestLine = 8u << 20; // of the list of pages

@@ -60,11 +60,11 @@ void arc_to_warc(int file, std::uint64_t size, const std::function<void(std::str
     auto id = base::sha256_hex(line + std::to_string(block)).substr(0, 32);
     for (const std::size_t mark : {8, 13, 18, 23})
       id.insert(mark, 1, '-');
-    put("WARC/1.0\r\nWARC-Type: " + std::string(http ? "response" : "resource") + "\r\nWARC-Record-ID: <urn:uuid:" + id +
-        ">\r\nWARC-Target-URI: " + fields[0] + "\r\nWARC-Date: " + whole_seconds(fields[2]) +
-        "\r\nWARC-IP-Address: " + fields[1] + "\r\nContent-Type: " +
-        (http ? "application/http; msgtype=response" : fields[3]) + "\r\nContent-Length: " + std::to_string(length) +
-        "\r\n\r\n");
+    put("WARC/1.0\r\nWARC-Type: " + std::string(http ? "response" : "resource") +
+        "\r\nWARC-Record-ID: <urn:uuid:" + id + ">\r\nWARC-Target-URI: " + fields[0] +
+        "\r\nWARC-Date: " + whole_seconds(fields[2]) + "\r\nWARC-IP-Address: " + fields[1] +
+        "\r\nContent-Type: " + (http ? "application/http; msgtype=response" : fields[3]) +
+        "\r\nContent-Length: " + std::to_string(length) + "\r\n\r\n");
     for (std::uint64_t done = 0; done < length;) {
       const auto piece = bytes_at(file, block + done, std::min<std::uint64_t>(kPiece, length - done));
       if (piece.empty()) return damaged(block);

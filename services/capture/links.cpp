@@ -80,7 +80,8 @@ void in_html(const std::string& text, const std::string& url, const Take& take) 
 void find_links(const Page& page, const Take& take) {
   const auto text = page.text();
   constexpr std::size_t kStart = 4096;
-  const bool bookmarks = lower(std::string_view(text).substr(0, kStart)).find("<!doctype netscape-") != std::string::npos;
+  const bool bookmarks =
+      lower(std::string_view(text).substr(0, kStart)).find("<!doctype netscape-") != std::string::npos;
   const bool list = page.type().find("json") != std::string::npos || page.type().ends_with("xml") ||
                     page.type().starts_with("text/") || page.type().empty();
   if (page.is_html() && !bookmarks) return in_html(text, page.url, take);

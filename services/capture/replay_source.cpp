@@ -75,7 +75,8 @@ std::string without_chunks(std::string_view bytes) {
     const bool is_size = failure == std::errc{} && line != std::string_view::npos && rest.ends_with('\r') &&
                          base::trimmed(rest.substr(0, rest.find(';'))).empty();
     const auto behind = line + 1 + size; // where the chunk's own line ends
-    const bool is_chunk = is_size && (size == 0 || behind >= left.size() || left[behind] == '\r' || left[behind] == '\n');
+    const bool is_chunk =
+        is_size && (size == 0 || behind >= left.size() || left[behind] == '\r' || left[behind] == '\n');
     if (!is_chunk && result.empty()) return std::string(bytes);
     if (!is_chunk || size == 0) break;
     left.remove_prefix(line + 1);

@@ -191,7 +191,10 @@ void WarcImport::take_source(Source source) {
     }
     source.compressed = !reader.is_packed_as_whole() && !warc::is_arc(source.file.get(), source.size);
   }
-  if (!source.compressed && (is("\x1f\x8b") || is("BZh") || is("\xFD" "7zX") || is("\x28\xB5\x2F\xFD"))) {
+  if (!source.compressed && (is("\x1f\x8b") || is("BZh") ||
+                             is("\xFD"
+                                "7zX") ||
+                             is("\x28\xB5\x2F\xFD"))) {
     auto unpacked = wacz::unpack(source.file.get(), source.name, problem);
     source.file = std::move(unpacked.file);
     source.size = unpacked.size;
@@ -242,7 +245,8 @@ void WarcImport::add(std::size_t number) {
   } catch (const base::Error& error) {
     return importer_.tell_problem(path_ + ": " + page.url, error.what());
   }
-  if (page.date.empty()) return importer_.tell_problem(path_ + ": " + page.url, "has no time, and no record that has one");
+  if (page.date.empty())
+    return importer_.tell_problem(path_ + ": " + page.url, "has no time, and no record that has one");
   incoming.name = {"warc", digest_, page.date + " " + page.url};
   incoming.crawl = crawl_;
   incoming.added = base::read_timestamp(page.date).value_or(base::Timestamp{});

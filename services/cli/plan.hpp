@@ -27,7 +27,7 @@ struct AddOptions {
   std::vector<std::string> plugins, tags, options;
   std::string label, notes, persona;
   std::string parser{"auto"}; // see input.hpp
-  bool requested{false};      // over HTTP: the inputs are URLs, never files; `text` and `file` are what files would hold
+  bool requested{false}; // over HTTP: the inputs are URLs, never files; `text` and `file` are what files would hold
   std::string text, file;
   LimitOptions limits;
   bool wait{false}, background{false};

@@ -1,4 +1,3 @@
-#include "lib/warc/headers.hpp"
 #include "services/serve/api.hpp"
 
 #include "lib/base/base64.hpp"
@@ -9,6 +8,7 @@
 #include "lib/base/uuid.hpp"
 #include "lib/pg/sqlstate.hpp"
 #include "lib/store/view.hpp"
+#include "lib/warc/headers.hpp"
 #include "services/serve/api_table.hpp"
 
 #include <spdlog/spdlog.h>
@@ -275,7 +275,7 @@ nlohmann::json body_of_form(const ApiOperation& operation, const Form& form) {
     for (const auto& [name, text] : form) {
       if (name != field.name || text.empty()) continue;
       const auto& schema = schema_of(field);
-      body[name] = schema["type"] == "array"               ? list_of_text(text)
+      body[name] = schema["type"] == "array"            ? list_of_text(text)
                    : schema.contains("contentEncoding") ? nlohmann::json(base::base64_encode(text))
                                                         : value_of_text(schema, text);
     }

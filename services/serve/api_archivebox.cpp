@@ -32,7 +32,8 @@ constexpr ApiField kCliAdd[] = {
 constexpr ApiField kCoreSnapshots[] = {
     {"limit", kLimit, "At most this many (200)"},
     {"offset", R"({"type":"integer","minimum":0,"maximum":100000})", "Leave out this many of the newest (0)"},
-    {"page", R"({"type":"integer","minimum":0,"maximum":100000})", "Leave out so many times the limit, without an offset (0)"},
+    {"page", R"({"type":"integer","minimum":0,"maximum":100000})",
+     "Leave out so many times the limit, without an offset (0)"},
     {"url", kWord, "Only if the URL contains this"},
     {"tag", kWord, "Only with this tag"},
     {"search", kWord, "Only if the URL contains this"},
@@ -42,8 +43,9 @@ constexpr ApiField kCoreSnapshots[] = {
 };
 
 Response cli_add(const ApiCall& call) {
-  nlohmann::json body{
-      {"urls", call.body["urls"]}, {"update", call.checked("update") || call.checked("update_all")}, {"overwrite", call.checked("overwrite")}};
+  nlohmann::json body{{"urls", call.body["urls"]},
+                      {"update", call.checked("update") || call.checked("update_all")},
+                      {"overwrite", call.checked("overwrite")}};
   if (const auto tag = call.text("tag"); !tag.empty()) body["tags"] = {tag};
   for (const char* name : {"extract", "extractors", "plugins"})
     if (const auto plugins = call.text(name); !plugins.empty()) body["plugins"] = {plugins};
@@ -65,9 +67,9 @@ Response cli_add(const ApiCall& call) {
 }
 
 Response core_snapshots(const ApiCall& call) {
-  const auto limit = call.number("limit", kPageOfSnapshots), offset = call.number("offset", 0) > 0
-                                                                  ? call.number("offset", 0)
-                                                                  : std::min(call.number("page", 0), 100'000 / limit) * limit;
+  const auto limit = call.number("limit", kPageOfSnapshots),
+             offset = call.number("offset", 0) > 0 ? call.number("offset", 0)
+                                                   : std::min(call.number("page", 0), 100'000 / limit) * limit;
   store::ListQuery query;
   query.url_contains = call.parameter("url");
   if (!query.url_contains) query.url_contains = call.parameter("search");

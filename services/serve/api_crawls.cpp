@@ -23,7 +23,8 @@ constexpr ApiField kFile{"file", R"({"type":"string","contentEncoding":"base64",
                          "The bytes of such a file, in any encoding or packed by gzip, as base64"};
 constexpr ApiField kParser{
     "parser",
-    R"({"type":"string","enum":["auto","txt","jsonl","json","netscape","html","csv","rss","sitemap","opml","xbel","pocket","pinboard"]})",
+    R"({"type":"string",
+"enum":["auto","txt","jsonl","json","netscape","html","csv","rss","sitemap","opml","xbel","pocket","pinboard"]})",
     "What the text is (auto)"};
 constexpr ApiField kDepth{"depth", R"({"type":"integer","minimum":0,"maximum":16})", "How many links to follow (0)"};
 constexpr ApiField kMaxUrls{"max_urls", kCount, "At most this many pages; 0: no limit"};
@@ -53,15 +54,35 @@ constexpr ApiField kOverwrite{"overwrite", kFlag, "Archive again, then remove ol
 constexpr ApiField kKeep{"keep", kText, "Remove it again after this long: 90d"};
 constexpr ApiField kStrict{"strict", kFlag, "Add nothing if a line of the text cannot be used"};
 
-constexpr ApiField kAdd[] = {
-    kUrls,    kLines,     kFile,     kParser,
-    kDepth,   kMaxUrls,   kMaxBytes, kMaxPageBytes,
-    kMaxTime, kSame,      kAllow,    kDeny,
-    kLabel,   kNotes,     kTags,     kPlugins,
-    kPersona, kOptions,   kPriorityOf, kParallel,
-    kDelay,   kRobots,    kOnlyNew,  kMaxAge,
-    kUpdate,  kOverwrite, kKeep,     kStrict,
-    {"dry_run", kFlag, "Only check, and say what would be added"}};
+constexpr ApiField kAdd[] = {kUrls,
+                             kLines,
+                             kFile,
+                             kParser,
+                             kDepth,
+                             kMaxUrls,
+                             kMaxBytes,
+                             kMaxPageBytes,
+                             kMaxTime,
+                             kSame,
+                             kAllow,
+                             kDeny,
+                             kLabel,
+                             kNotes,
+                             kTags,
+                             kPlugins,
+                             kPersona,
+                             kOptions,
+                             kPriorityOf,
+                             kParallel,
+                             kDelay,
+                             kRobots,
+                             kOnlyNew,
+                             kMaxAge,
+                             kUpdate,
+                             kOverwrite,
+                             kKeep,
+                             kStrict,
+                             {"dry_run", kFlag, "Only check, and say what would be added"}};
 constexpr ApiField kAddSchedule[] = {
     {"every", kText, "minutely, hourly, daily, weekly, monthly, yearly, \"every 30 minutes\", or cron's five fields",
      true},

@@ -15,10 +15,10 @@
 namespace holdfast::serve {
 
 struct Request {
-  std::string method{"GET"};                // HEAD is not told apart
-  std::string path;                         // decoded, begins with "/"; never holds NUL
+  std::string method{"GET"};                     // HEAD is not told apart
+  std::string path;                              // decoded, begins with "/"; never holds NUL
   std::multimap<std::string, std::string> query; // decoded, in order
-  std::string host;                         // lower case, without the port: letters, digits, ".-_:[]" only
+  std::string host;                              // lower case, without the port: letters, digits, ".-_:[]" only
   std::string authority; // the same with the port: what a browser calls our origin, behind the scheme
   std::string authorization, cookie, if_match, if_none_match, accept_encoding, content_type, origin, fetch_site,
       idempotency_key, last_event_id, body;

@@ -250,7 +250,8 @@ struct HttpServer::Impl {
   std::optional<Response> refusal_of(const boost::system::error_code& error, const Message& message) const {
     const std::string_view target(message.target().data(), message.target().size());
     if (error == http::error::body_limit && options.largest_body > 0)
-      return refusal(target, 413, "usage", "the body is larger than " + std::to_string(options.largest_body) + " bytes");
+      return refusal(target, 413, "usage",
+                     "the body is larger than " + std::to_string(options.largest_body) + " bytes");
     if (error == http::error::header_limit || error == http::error::buffer_overflow)
       return refusal(target, 431, "usage", "the header is larger than " + std::to_string(kHeaderLimit) + " bytes");
     const bool is_http = error.category() == make_error_code(http::error::bad_version).category();

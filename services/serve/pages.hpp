@@ -32,11 +32,11 @@ struct Links {
 struct PageRequest {
   pg::Connection& connection;
   const Links& links;
-  std::string id;                                       // of the path
-  std::string query;                                    // what to search for
-  std::optional<std::string> before;                    // where a list goes on
-  bool may_change;                                      // show what changes something
-  std::string here;                                     // path and query of this page
+  std::string id;                                            // of the path
+  std::string query;                                         // what to search for
+  std::optional<std::string> before;                         // where a list goes on
+  bool may_change;                                           // show what changes something
+  std::string here;                                          // path and query of this page
   const std::multimap<std::string, std::string>& parameters; // all of the address
 
   // Empty: it is not given.

@@ -222,7 +222,9 @@ class Output(Case):
         """A disk that fills up loses what was printed; a reader that has read enough, such as head, does not."""
         home = self.place()
         home.run("add", "--bg", URL)
-        commands = "--version|--help|version|version --json|config|list crawls --json|list crawls --csv|status|search x|events"
+        commands = (
+            "--version|--help|version|version --json|config|list crawls --json|list crawls --csv|status|search x|events"
+        )
         for command in commands.split("|"):
             with self.subTest(command), open("/dev/full", "w", encoding="utf-8") as full:
                 done = subprocess.run(

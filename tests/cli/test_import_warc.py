@@ -536,12 +536,16 @@ class ImportWarc(Case):
             return record("response", url, options.pop("date", date), whole, 1, **options)
 
         digest = "WARC-Payload-Digest: sha1:" + base64.b32encode(hashlib.sha1(body).digest()).decode()
-        original = record("response", "http://other.test/", "2020-01-01T00:00:00Z", http(body, "image/png"), 2, more=[digest])
+        original = record(
+            "response", "http://other.test/", "2020-01-01T00:00:00Z", http(body, "image/png"), 2, more=[digest]
+        )
         revisit = record("revisit", url, date, http(b"", "text/html"), 3, more=[digest])
         headless = record("revisit", url, date, b"", 3, more=[digest])
         arc = (
             b"filedesc://x.arc 0.0.0.0 20210203040506 text/plain 7\n1 0 IA\n\n\n"
-            + f"{url} 192.0.2.1 20210203040506 text/html {len(whole)}\n".encode() + whole + b"\n"
+            + f"{url} 192.0.2.1 20210203040506 text/html {len(whole)}\n".encode()
+            + whole
+            + b"\n"
         )
         listed = {"archive/a.warc.gz": members(one())}
 

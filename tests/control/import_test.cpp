@@ -77,7 +77,8 @@ TEST_CASE("formats of other programs") {
        "https://a.test/page|T|y|" + when},
       {"RDF", "<rdf:RDF xmlns:rdf='r'><item><link>https://a.test/</link><dc:subject>x y</dc:subject></item></rdf:RDF>",
        "https://a.test/||x,y"},
-      {"a sitemap", "<?xml version='1.0'?><urlset><url><loc> https://a.test/1 </loc><lastmod>2024</lastmod></url></urlset>",
+      {"a sitemap",
+       "<?xml version='1.0'?><urlset><url><loc> https://a.test/1 </loc><lastmod>2024</lastmod></url></urlset>",
        "https://a.test/1"},
       {"OPML", R"(<opml version="2.0"><body><outline text="F"><outline type="rss" text="Feed" xmlUrl="https://a.test/f"
        htmlUrl="https://a.test/"/><outline type="link" text="L" url="https://b.test/"/></outline></body></opml>)",
@@ -92,9 +93,11 @@ TEST_CASE("formats of other programs") {
        <content>x https://no.test/</content><tags><tag>t u</tag></tags><created_at>2023-11-14T22:13:20+00:00</created_at>
        </entry></wallabag>)",
        "https://a.test/|A|t u|" + when},
-      {"URLs and objects in JSON", R"(["https://a.test/", {"url": "https://b.test/", "title": "B", "tags": [" x ", ""]}])",
+      {"URLs and objects in JSON",
+       R"(["https://a.test/", {"url": "https://b.test/", "title": "B", "tags": [" x ", ""]}])",
        "https://a.test/\nhttps://b.test/|B|x"},
-      {"Pinboard", R"([{"href": "https://a.test/", "description": "A", "tags": "one two", "time": "2023-11-14T22:13:20Z"}])",
+      {"Pinboard",
+       R"([{"href": "https://a.test/", "description": "A", "tags": "one two", "time": "2023-11-14T22:13:20Z"}])",
        "https://a.test/|A|one,two|" + when},
       {"Pocket's API", R"({"status": 1, "list": {"7": {"resolved_url": "https://p.test/", "resolved_title": "P",
        "time_added": "1700000000", "tags": {"late": {"item_id": "7"}}},
@@ -130,15 +133,21 @@ TEST_CASE("formats of other programs") {
       {"Shaarli", R"([{"url": "https://a.test/", "shorturl": "x", "title": "A", "tags": ["t"],
        "created": "2023-11-14T22:13:20+00:00", "updated": ""}])",
        "https://a.test/|A|t|" + when},
-      {"JSON lines", "{\"url\": \"https://a.test/\", \"tags\": \"x, ,y\", \"time\": 1700000000123}\n{\"url\": \"https://b.test/\"}",
+      {"JSON lines",
+       "{\"url\": \"https://a.test/\", \"tags\": \"x, ,y\", \"time\": 1700000000123}\n{\"url\": \"https://b.test/\"}",
        "https://a.test/||x,y|2023-11-14T22:13:20.123Z\nhttps://b.test/"},
-      {"Pocket's table", "title,url,time_added,tags,status\n\"One, \"\"two\"\"\",https://a.test/,1700000000,x|y,unread\r\n\n",
+      {"Pocket's table",
+       "title,url,time_added,tags,status\n\"One, \"\"two\"\"\",https://a.test/,1700000000,x|y,unread\r\n\n",
        "https://a.test/|One, \"two\"|x,y|" + when},
       {"Instapaper", "URL,Title,Selection,Folder,Timestamp\nhttps://a.test/,A,,Unread,1700000000\n",
        "https://a.test/|A||" + when},
-      {"Raindrop", "id,title,note,excerpt,url,folder,tags,created,cover\n1,A,,\"x, y\",https://a.test/,F,\"t, u\",2023-11-14T22:13:20.000Z,\n",
+      {"Raindrop",
+       "id,title,note,excerpt,url,folder,tags,created,cover\n1,A,,\"x, y\",https://a.test/,F,\"t, "
+       "u\",2023-11-14T22:13:20.000Z,\n",
        "https://a.test/|A|t,u|" + when},
-      {"Wallabag's table", "Title;URL;Content;Tags;\"Creation date\"\n\"A\";https://a.test/;\"see <a href=\"\"https://no.test/\"\">x</a>; y\";\"t, u v\";\"14/11/2023 22:13:20\"",
+      {"Wallabag's table",
+       "Title;URL;Content;Tags;\"Creation date\"\n\"A\";https://a.test/;\"see <a href=\"\"https://no.test/\"\">x</a>; "
+       "y\";\"t, u v\";\"14/11/2023 22:13:20\"",
        "https://a.test/|A|t,u v|" + when},
       {"a spreadsheet", "Name\tLink\nA\thttps://a.test/\n", "https://a.test/|A"},
   };
@@ -164,8 +173,8 @@ TEST_CASE("a format that does not fit gives way, and a broken one is named") {
   CHECK(read("https://a.test/?url=1,2\n") == "https://a.test/?url=1,2");
   CHECK(read("").empty());
   CHECK(read("{\n  \"items\": []\n}").empty());
-  for (const char* broken : {"[{", "{\n \"items\": [", "[\"https://a.test/\"", "<rss><item>", "<?xml version='1.0'?><opml>",
-                             "[{\"url\": \"https://a.test/\", \"time\": 1e999}]"}) {
+  for (const char* broken : {"[{", "{\n \"items\": [", "[\"https://a.test/\"", "<rss><item>",
+                             "<?xml version='1.0'?><opml>", "[{\"url\": \"https://a.test/\", \"time\": 1e999}]"}) {
     CAPTURE(broken);
     CHECK_THROWS_WITH_AS(read_list(broken), doctest::Contains("not valid"), base::Error);
     CHECK_NOTHROW(read_list(broken, "txt"));
@@ -173,7 +182,8 @@ TEST_CASE("a format that does not fit gives way, and a broken one is named") {
   CHECK_THROWS_AS(read_list("a,b\n1,2", "csv"), base::Error);
   CHECK(read_list("<sitemapindex><sitemap><loc>https://a.test/s.xml</loc></sitemap></sitemapindex>").index);
   // No external entity is read, none of one's own multiplies.
-  const auto xml = read(R"(<?xml version="1.0"?><!DOCTYPE r [<!ENTITY e SYSTEM "file:///etc/passwd"><!ENTITY f "&e;&e;">]>
+  const auto xml =
+      read(R"(<?xml version="1.0"?><!DOCTYPE r [<!ENTITY e SYSTEM "file:///etc/passwd"><!ENTITY f "&e;&e;">]>
     <rss><item><title>&e;&f;</title><link>https://a.test/</link></item></rss>)");
   CHECK(xml.find("root") == std::string::npos);
   CHECK_THROWS_AS(read_list(std::string(100'000, '[')), base::Error);
@@ -194,7 +204,8 @@ TEST_CASE("URLs in text are what a reader would copy") {
       {"https://x.test/a,https://x.test/b;https://x.test/c|https://x.test/d",
        "https://x.test/a https://x.test/b https://x.test/c https://x.test/d"},
       {"https://x.test/ahttps://x.test/b", "https://x.test/a https://x.test/b"},
-      {"https://web.test/2020/https://x.test/a?u=https://y.test/", "https://web.test/2020/https://x.test/a?u=https://y.test/"},
+      {"https://web.test/2020/https://x.test/a?u=https://y.test/",
+       "https://web.test/2020/https://x.test/a?u=https://y.test/"},
       {"\"https://x.test/a\" 'https://x.test/b' «https://x.test/c» „https://x.test/d“ ‘https://x.test/e’",
        "https://x.test/a https://x.test/b https://x.test/c https://x.test/d https://x.test/e"},
       {"「https://x.test/a」、（https://x.test/b）。見https://x.test/c，https://x.test/d！ ؟https://x.test/e؟",
@@ -202,11 +213,12 @@ TEST_CASE("URLs in text are what a reader would copy") {
       {"https://x.test/O'Reilly https://x.test/A–B https://x.test/東京 https://x.test/a—so",
        "https://x.test/O'Reilly https://x.test/A–B https://x.test/東京 https://x.test/a"},
       {"HTTP://X.test/P A title. Https://y.test/q?", "HTTP://X.test/P Https://y.test/q"},
-      {"**https://x.test/a** _https://x.test/b_ ~~https://x.test/c~~ https://x.test/d_", 
+      {"**https://x.test/a** _https://x.test/b_ ~~https://x.test/c~~ https://x.test/d_",
        "https://x.test/a https://x.test/b https://x.test/c https://x.test/d_"},
       {"(see https://x.test/a). https://x.test/b... https://x.test/c(see d) https://x.test/?a[]=1&b={c}",
        "https://x.test/a https://x.test/b https://x.test/c https://x.test/?a[]=1&b={c}"},
-      {"<https://x.test/a> `https://x.test/b` https://x.test/c\xC2\xA0next https:// http://.", "https://x.test/a https://x.test/b https://x.test/c"},
+      {"<https://x.test/a> `https://x.test/b` https://x.test/c\xC2\xA0next https:// http://.",
+       "https://x.test/a https://x.test/b https://x.test/c"},
       {"nothing http here", ""},
   };
   for (const auto& [text, urls] : texts) {
@@ -216,7 +228,8 @@ TEST_CASE("URLs in text are what a reader would copy") {
 }
 
 TEST_CASE("any encoding, and no character lost that was there") {
-  const std::string html = "<!DOCTYPE NETSCAPE-Bookmark-file-1><DL><DT><A HREF=\"https://a.test/\" TAGS=\"x\">T</A></DL>";
+  const std::string html =
+      "<!DOCTYPE NETSCAPE-Bookmark-file-1><DL><DT><A HREF=\"https://a.test/\" TAGS=\"x\">T</A></DL>";
   for (const bool big : {false, true}) {
     CHECK(read(utf16("https://a.test/\r\nhttps://b.test/\r\n", big)) == "https://a.test/\nhttps://b.test/");
     CHECK(read(utf16(html, big)) == "https://a.test/|T|x");
@@ -226,10 +239,12 @@ TEST_CASE("any encoding, and no character lost that was there") {
   CHECK(read("\xEF\xBB\xBFurl,title\nhttps://a.test/,é\n") == "https://a.test/|é");
   CHECK(read("\xEF\xBB\xBF[\"https://a.test/\"]") == "https://a.test/");
   CHECK(read("\xFF\xFE\0\0h\0\0\0t\0\0\0t\0\0\0p\0\0\0:\0\0\0/\0\0\0/\0\0\0a\0\0\0.\0\0\0b\0\0\0"s) == "http://a.b");
-  CHECK(read("<META HTTP-EQUIV=Content-Type CONTENT='text/html; charset=ISO-8859-2'><A HREF=https://a.test/>\xB1</A>") ==
-        "https://a.test/|ą");
-  CHECK(read("<?xml version='1.0' encoding='windows-1251'?><opml><outline text='\xCC' url='https://a.test/'/></opml>") ==
-        "https://a.test/|М");
+  CHECK(
+      read("<META HTTP-EQUIV=Content-Type CONTENT='text/html; charset=ISO-8859-2'><A HREF=https://a.test/>\xB1</A>") ==
+      "https://a.test/|ą");
+  CHECK(
+      read("<?xml version='1.0' encoding='windows-1251'?><opml><outline text='\xCC' url='https://a.test/'/></opml>") ==
+      "https://a.test/|М");
   CHECK(read("<META charset=utf-8><A HREF=https://a.test/>Caf\xE9 \xC3\xA9</A>") == "https://a.test/|Café é");
   CHECK(read("url,title\nhttps://a.test/,\x93Z\xFCrich\x94\n") == "https://a.test/|“Zürich”");
   CHECK(decode_file("plain \xEF\xBF\xBD") == "plain \xEF\xBF\xBD");

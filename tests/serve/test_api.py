@@ -381,9 +381,7 @@ class Api(Asking):
         environment = TOOLS.parent / "archivebox-api"
         if not (environment / "done").exists():
             subprocess.run([sys.executable, "-m", "venv", environment], check=True, timeout=120)
-            subprocess.run(
-                [environment / "bin/pip", "install", "-q", "archivebox-api==1.0.1"], check=True, timeout=600
-            )
+            subprocess.run([environment / "bin/pip", "install", "-q", "archivebox-api==1.0.1"], check=True, timeout=600)
             (environment / "done").touch()
         script = """
 import json, sys
@@ -418,7 +416,9 @@ print(json.dumps([added.status_code, listed.status_code, second.status_code, lis
     def test_rules_of_http(self):
         token = {"Authorization": f"bearer {self.site.token}"}
         self.ask("GET", "v1/crawls", **token)
-        self.ask("POST", "v1/crawls", {"urls": ["http://127.0.0.1:9/case"]}, 201, **{"Content-Type": "Application/JSON"})
+        self.ask(
+            "POST", "v1/crawls", {"urls": ["http://127.0.0.1:9/case"]}, 201, **{"Content-Type": "Application/JSON"}
+        )
         self.site.place.run("run")
         self.assertTrue(self.ask("GET", "v1/snapshots?host=127.0.0.1&limit=1").json["items"])
         self.assertEqual(self.ask("GET", "v1/snapshots?host=W1.Example").json["items"], [])
@@ -448,7 +448,9 @@ print(json.dumps([added.status_code, listed.status_code, second.status_code, lis
         answer = self.site.get("/api/v1/crawls", headers=elsewhere)
         self.assertEqual((answer.status, answer.headers["Access-Control-Allow-Origin"]), (200, "*"))
         for path, headers in (("/api/v1/crawls", {"Authorization": ""}), ("/crawls", {})):
-            self.assertIsNone(self.site.get(path, headers={**elsewhere, **headers}).headers["Access-Control-Allow-Origin"])
+            self.assertIsNone(
+                self.site.get(path, headers={**elsewhere, **headers}).headers["Access-Control-Allow-Origin"]
+            )
 
     def test_tags_are_cleaned(self):
         one = self.add("http://127.0.0.1:9/tags", tags=[" z ", "", "a b"])["id"]

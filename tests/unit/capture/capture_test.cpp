@@ -117,7 +117,8 @@ TEST_SUITE("HTML") {
   }
   TEST_CASE("text around odd brackets") { CHECK(text_in("1 < 2 &amp; 3 </> 4 <5") == "1 < 2 & 3  4 <5"); }
   TEST_CASE("character references") {
-    CHECK(formats::unescape_html("&lt;&#65;&#x42;&copy&notin;&noti &#150; &#xD800; &nope; &") == "<AB©∉¬i – \uFFFD &nope; &");
+    CHECK(formats::unescape_html("&lt;&#65;&#x42;&copy&notin;&noti &#150; &#xD800; &nope; &") ==
+          "<AB©∉¬i – \uFFFD &nope; &");
   }
   TEST_CASE("text that ends inside anything") {
     for (const char* text : {"<", "<a", "<a ", "<a href", "<a href=", "<a href='x", "<!", "<!-", "<!--", "</", "</a",
@@ -279,8 +280,8 @@ TEST_CASE("chunks are taken as far as they can be read") {
   CHECK(without_chunks("0\r\n\r\n").empty());
   CHECK(without_chunks("").empty());
   // Bodies that are no longer in chunks, under a header that says so.
-  for (const char* plain : {"FFFFFFFFFFFFFFFFF\r\nab", "-1\r\nab", "3", "<!doctype html>", "face the\nmusic", "abc\n<p>",
-                            "2\r\nabc\r\n0\r\n\r\n"}) {
+  for (const char* plain : {"FFFFFFFFFFFFFFFFF\r\nab", "-1\r\nab", "3", "<!doctype html>", "face the\nmusic",
+                            "abc\n<p>", "2\r\nabc\r\n0\r\n\r\n"}) {
     CAPTURE(plain);
     CHECK(without_chunks(plain) == plain);
   }

@@ -120,8 +120,8 @@ TEST_SUITE("reading WARC files") {
 
     const auto long_ = gzip(record("http://example.com/bad", "abc", "5000"));
     const auto bad = [](const std::string& packed) { return line(0, packed.size(), "http://example.com/bad"); };
-    CHECK(with(long_) == bad(long_) + "0! ends after 66 of the 5000 bytes that its Content-Length names\n" +
-                             end(long_.size()));
+    CHECK(with(long_) ==
+          bad(long_) + "0! ends after 66 of the 5000 bytes that its Content-Length names\n" + end(long_.size()));
     const auto short_ = gzip(record("http://example.com/bad", "abcdefgh", "62"));
     CHECK(with(short_) == bad(short_) + "0! is longer than its Content-Length\n" + end(short_.size()));
     for (const std::string length :
