@@ -10,6 +10,7 @@
 #include <array>
 #include <charconv>
 #include <string>
+#include <utility>
 
 namespace holdfast::warc {
 
@@ -41,19 +42,24 @@ bool is_arc(int file, std::uint64_t size) {
 
 void arc_to_warc(int file, std::uint64_t size, const std::function<void(std::string_view)>& put,
                  const std::function<void(std::uint64_t offset)>& damaged) {
+  bool lost = false;
   for (std::uint64_t at = 0; at < size;) {
     const auto head = bytes_at(file, at, kLongestLine);
     const auto begin = head.find_first_not_of("\r\n");
     if (begin == std::string::npos) return;
-    const auto end = head.find('\n', begin);
+    const auto end = std::min(head.find('\n', begin), head.size() - 1);
     // "URL address date type [more] length"
-    const auto line = head.substr(begin, end == std::string::npos ? 0 : end - begin);
+    const auto line = head.substr(begin, end - begin);
     const auto fields = base::split(line, " ");
-    std::uint64_t length = 0;
+    std::uint64_t length = size + 1; // unknown
     if (!fields.empty()) std::from_chars(fields.back().data(), fields.back().data() + fields.back().size(), length);
     const auto block = at + end + 1;
-    if (fields.size() < 5 || length > size || block > size - length || whole_seconds(fields[2]).empty())
-      return damaged(at);
+    if (fields.size() < 5 || block > size || length > size - block || whole_seconds(fields[2]).empty()) {
+      if (!std::exchange(lost, true)) damaged(at);
+      at = block;
+      continue;
+    }
+    lost = false;
     at = block + length;
     if (fields[0].starts_with(kFirst)) continue;
     const bool http = bytes_at(file, block, 5) == "HTTP/";
@@ -67,7 +73,7 @@ void arc_to_warc(int file, std::uint64_t size, const std::function<void(std::str
         "\r\nContent-Length: " + std::to_string(length) + "\r\n\r\n");
     for (std::uint64_t done = 0; done < length;) {
       const auto piece = bytes_at(file, block + done, std::min<std::uint64_t>(kPiece, length - done));
-      if (piece.empty()) return damaged(block);
+      if (piece.empty()) return damaged(block); // the file became shorter
       put(piece);
       done += piece.size();
     }

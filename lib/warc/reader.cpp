@@ -80,7 +80,8 @@ struct Reader::Impl {
         line += static_cast<char>(byte);
         continue;
       }
-      if (line.ends_with('\r')) line.pop_back();
+      while (line.ends_with('\r')) // several, if a tool has changed line ends
+        line.pop_back();
       if (line.empty()) return true;
       if (!take(std::string_view(line))) return false;
       line.clear();
