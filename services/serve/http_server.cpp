@@ -224,7 +224,7 @@ struct HttpServer::Impl {
         stream.expires_after(options.patience);
         co_await send_body(stream, parser.get(), *refused);
         stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
-        co_await discard(stream, buffer);
+        co_await discard(stream, buffer, refused->status == 413 ? kMostDiscarded : kMostBuffered);
         co_return;
       }
       place->set_asking(true);
@@ -260,9 +260,9 @@ struct HttpServer::Impl {
   }
 
   // A client that still sends would not see the answer if the connection were closed at once.
-  asio::awaitable<void> discard(beast::tcp_stream& stream, beast::flat_buffer& buffer) {
+  asio::awaitable<void> discard(beast::tcp_stream& stream, beast::flat_buffer& buffer, std::size_t most) {
     stream.expires_after(options.patience);
-    for (std::size_t all = 0; all < kMostDiscarded;) {
+    for (std::size_t all = 0; all < most;) {
       buffer.clear();
       const auto [error, got] =
           co_await stream.async_read_some(buffer.prepare(kPiece), asio::as_tuple(asio::use_awaitable));
