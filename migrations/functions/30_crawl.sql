@@ -100,8 +100,8 @@ begin
   insert into holdfast.crawl_seed (crawl_id, position, url, title, tags, bookmarked_at)
     select p_crawl, v_seeds + u.n, u.url, coalesce(u.title, ''),
            case when p_tags is null then '{}'
-                else holdfast.tags_of(array(select jsonb_array_elements_text(p_tags -> (u.n - 1)::integer)), null)
-                end,
+                else holdfast.tags_of(array(select jsonb_array_elements_text(p_tags -> (u.n - 1)::integer)),
+                                      null) end,
            u.bookmarked_at
       from unnest(p_urls, p_titles, p_bookmarked) with ordinality u(url, title, bookmarked_at, n)
       where u.n <= cardinality(p_urls);

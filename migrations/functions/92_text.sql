@@ -40,8 +40,8 @@ comment on function holdfast.search_fold(text) is 'A text as search() compares i
 
 create or replace function holdfast.search_runs()
   returns text language sql immutable parallel safe as $$
-  -- The characters of scripts that have no blanks between words, or particles behind them: Thai, Lao, Burmese,
-  -- Khmer, Chinese, Japanese, Korean. For the inside of a bracket expression.
+  -- The characters of scripts that have no blanks between words, or particles behind them: Thai, Lao,
+  -- Burmese, Khmer, Chinese, Japanese, Korean. For the inside of a bracket expression.
   select '\u0E00-\u0EFF\u1000-\u109F\u1780-\u17FF\u3005\u3040-\u30FF\u31F0-\u31FF\u3400-\u9FFF\uAC00-\uD7A3'
          || '\uF900-\uFAFF\U00020000-\U0003FFFF'
 $$;
@@ -55,7 +55,9 @@ declare
   c_run constant text := holdfast.search_runs();
   v_text constant text := holdfast.search_fold(p_text);
 begin
-  if octet_length(v_text) = char_length(v_text) or v_text !~ ('[' || c_run || ']') then return v_text; end if;
+  if octet_length(v_text) = char_length(v_text) or v_text !~ ('[' || c_run || ']') then
+    return v_text;
+  end if;
   return regexp_replace(v_text, '([' || c_run || ']{1,2})', ' \1 ', 'g') || ' '
          || regexp_replace(regexp_replace(' ' || regexp_replace(v_text, '[^' || c_run || ']+', ' ', 'g'),
                                           ' [' || c_run || ']', ' ', 'g'),
