@@ -1,6 +1,7 @@
 #include "lib/wacz/reader.hpp"
 
 #include "lib/base/error.hpp"
+#include "lib/base/timestamp.hpp"
 #include "lib/wacz/sorted_lines.hpp"
 
 #include <nlohmann/json.hpp>
@@ -17,7 +18,8 @@ namespace holdfast::wacz {
 
 namespace {
 
-constexpr std::uint64_t kMostRatio = 20; // WARC files are compressed already; plain ones shrink to a tenth
+constexpr std::uint64_t kMostRatio = 20;        // WARC files are compressed already; plain ones shrink to a tenth
+constexpr std::uint64_t kMostRatioOfText = 200; // of one that was compressed as a whole
 constexpr std::uint64_t kSmall = 64u << 20;
 constexpr std::size_t kLongestLine = 8u << 20; // of the list of pages
 constexpr std::size_t kMostPages = 5'000'000;
@@ -37,14 +39,32 @@ std::string text_at(const nlohmann::json& object, const char* name) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-class ZipReader {
+// Of a page: "2026-01-31T23:59:59Z", or milliseconds since 1970. Empty: it does not say.
+std::string time_of(const nlohmann::json& page) {
+  const auto found = page.find("ts");
+  if (found == page.end() || !found->is_number()) return text_at(page, "ts");
+  const auto number = found->get<double>();
+  return base::canonical_timestamp(std::to_string(number >= 1e11 ? number / 1000 : number));
+}
+
+class ArchiveReader {
 public:
-  ZipReader(int file, const std::string& name) : name_(name), archive_(::archive_read_new(), &::archive_read_free) {
+  // A zip file, or one compressed file of any kind.
+  enum class Kind { zip, compressed };
+  ArchiveReader(int file, const std::string& name, Kind kind)
+      : name_(name), archive_(::archive_read_new(), &::archive_read_free) {
     struct stat about {};
-    if (::fstat(file, &about) == 0) most_ = kSmall + kMostRatio * static_cast<std::uint64_t>(about.st_size);
-    ::archive_read_support_format_zip(archive_.get());
-    if (::archive_read_open_fd(archive_.get(), file, kReadAtOnce) != ARCHIVE_OK)
-      throw base::Error(base::ErrorClass::usage, name_ + " is not a WACZ file: " + why());
+    const auto ratio = kind == Kind::zip ? kMostRatio : kMostRatioOfText;
+    if (::fstat(file, &about) == 0) most_ = kSmall + ratio * static_cast<std::uint64_t>(about.st_size);
+    if (kind == Kind::zip) {
+      ::archive_read_support_format_zip(archive_.get());
+    } else {
+      ::archive_read_support_filter_all(archive_.get());
+      ::archive_read_support_format_raw(archive_.get());
+    }
+    if (::lseek(file, 0, SEEK_SET) != 0 || ::archive_read_open_fd(archive_.get(), file, kReadAtOnce) != ARCHIVE_OK)
+      throw base::Error(base::ErrorClass::usage,
+                        name_ + (kind == Kind::zip ? " is not a WACZ file: " : " cannot be unpacked: ") + why());
   }
 
   // The path of the next entry; false: there is none. What is damaged ends it.
@@ -74,8 +94,7 @@ public:
       }
       unpacked_ += static_cast<std::uint64_t>(got);
       if (unpacked_ > most_)
-        throw base::Error(base::ErrorClass::refused, name_ + " unpacks to more than " + std::to_string(kMostRatio) +
-                                                         " times its size: no WACZ file does");
+        throw base::Error(base::ErrorClass::refused, name_ + " unpacks to more than WARC files do");
       take(std::string_view(piece).substr(0, static_cast<std::size_t>(got)));
     }
   }
@@ -122,7 +141,7 @@ private:
     if (!object.is_object()) return tell("is not JSON");
     if (object.contains("format")) return;
     ReadPage page{
-        text_at(object, "id"), text_at(object, "url"), text_at(object, "ts"), text_at(object, "title"), texts_size_, 0};
+        text_at(object, "id"), text_at(object, "url"), time_of(object), text_at(object, "title"), texts_size_, 0};
     if (page.url.empty()) return tell("has no url");
     if (read_.pages.size() == kMostPages) return tell("is left out: there are too many pages");
     const auto text = text_at(object, "text");
@@ -149,28 +168,52 @@ std::string ReadWacz::text_of(const ReadPage& page) const {
   return text;
 }
 
-ReadWacz read_wacz(int file, const std::string& name, const Problem& problem) {
-  ReadWacz read;
-  read.texts = temporary_file();
-  std::uint64_t texts_size = 0;
-  ZipReader zip(file, name);
+namespace {
+
+ReadWacz::Warc unpack_entry(ArchiveReader& archive, const std::string& path, const Problem& problem) {
+  ReadWacz::Warc unpacked{path, temporary_file(), 0};
+  archive.read(path, problem, [&](std::string_view bytes) {
+    write_all(unpacked.file.get(), bytes);
+    unpacked.size += bytes.size();
+  });
+  return unpacked;
+}
+
+// `inner`: of a WACZ file within a zip file of several.
+void read_into(ReadWacz& read, std::uint64_t& texts_size, int file, const std::string& name, bool inner,
+               const Problem& problem) {
+  ArchiveReader zip(file, name, ArchiveReader::Kind::zip);
   for (std::string path; zip.next(path, problem);) {
     if (is_warc_entry(path)) {
-      ReadWacz::Warc warc{path, temporary_file(), 0};
-      zip.read(path, problem, [&](std::string_view bytes) {
-        write_all(warc.file.get(), bytes);
-        warc.size += bytes.size();
-      });
-      read.warcs.push_back(std::move(warc));
+      read.warcs.push_back(unpack_entry(zip, path, problem));
+    } else if (path.ends_with(".wacz") && !inner) {
+      const auto wacz = unpack_entry(zip, path, problem);
+      read_into(read, texts_size, wacz.file.get(), name + ": " + path, true, problem);
     } else if (is_page_list(path)) {
       PageList pages(read, texts_size, path, problem);
       zip.read(path, problem, [&](std::string_view bytes) { pages.add(bytes); });
       pages.end_line();
     }
   }
+}
+
+} // namespace
+
+ReadWacz read_wacz(int file, const std::string& name, const Problem& problem) {
+  ReadWacz read;
+  read.texts = temporary_file();
+  std::uint64_t texts_size = 0;
+  read_into(read, texts_size, file, name, false, problem);
   if (read.warcs.empty())
     throw base::Error(base::ErrorClass::usage, name + " is not a WACZ file: it holds no archive/*.warc.gz");
   return read;
+}
+
+ReadWacz::Warc unpack(int file, const std::string& name, const Problem& problem) {
+  ArchiveReader archive(file, name, ArchiveReader::Kind::compressed);
+  std::string path;
+  if (!archive.next(path, problem)) return {name, temporary_file(), 0};
+  return unpack_entry(archive, name, problem);
 }
 
 } // namespace holdfast::wacz

@@ -29,9 +29,14 @@ struct ReadWacz {
   std::string text_of(const ReadPage& page) const;
 };
 
-// `problem`: called with the entry and what cannot be read of it. Throws Error(usage) if this is no zip file or one
-// without WARC files, and Error(refused) if it unpacks to more than such a file can.
+// Also of a zip file that holds several WACZ files. `problem`: called with the entry and what cannot be read of it.
+// Throws Error(usage) if this is no zip file or one without WARC files, and Error(refused) if it unpacks to more than
+// such a file can.
 ReadWacz read_wacz(int file, const std::string& name,
                    const std::function<void(const std::string& entry, const std::string& what)>& problem);
+
+// What a file holds that was compressed as a whole (gzip, bzip2, xz, zstd). Errors as above.
+ReadWacz::Warc unpack(int file, const std::string& name,
+                      const std::function<void(const std::string& entry, const std::string& what)>& problem);
 
 } // namespace holdfast::wacz

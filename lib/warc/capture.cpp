@@ -2,18 +2,19 @@
 
 #include "lib/base/characters.hpp"
 #include "lib/base/json_text.hpp"
+#include "lib/base/timestamp.hpp"
 #include "lib/warc/digest.hpp"
 #include "lib/warc/surt.hpp"
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <optional>
 
 namespace holdfast::warc {
 
 namespace {
 
-constexpr std::string_view kDatePattern = "0000-00-00T00:00:00";
 constexpr std::size_t kLongestUrl = 64u << 10;
 
 // A word that a line of the index may hold as it is.
@@ -80,12 +81,17 @@ std::string method_of(Reader& reader) {
 } // namespace
 
 std::string whole_seconds(std::string_view date) {
-  if (date.size() < kDatePattern.size() + 1 || date.back() != 'Z') return "";
-  for (std::size_t i = 0; i < kDatePattern.size(); ++i)
-    if (kDatePattern[i] == '0' ? !base::is_digit(date[i]) : date[i] != kDatePattern[i]) return "";
-  const auto two = [&](std::size_t at) { return (date[at] - '0') * 10 + date[at + 1] - '0'; };
-  if (two(5) < 1 || two(5) > 12 || two(8) < 1 || two(8) > 31 || two(11) > 23 || two(14) > 59 || two(17) > 59) return "";
-  return std::string(date.substr(0, kDatePattern.size())) + "Z";
+  constexpr std::string_view kEarliest = "0000-01-01T00:00:00", kMarks = "    -  -  T  :  :";
+  std::string text(base::trimmed(date));
+  if (text.ends_with('z')) text.back() = 'Z';
+  if (text.size() == 14 && std::all_of(text.begin(), text.end(), base::is_digit)) // as in an index, or of ARC
+    for (const std::size_t at : {4, 7, 10, 13, 16})
+      text.insert(at, 1, kMarks[at]);
+  for (const std::size_t part : {4, 7, 10, 16}) // WARC 1.1: to the year, the month, the day, the minute
+    if (text.size() == part || (text.size() == part + 1 && text.back() == 'Z'))
+      text = text.substr(0, part) + std::string(kEarliest.substr(part)) + "Z";
+  const auto time = base::read_timestamp(text);
+  return time ? base::written_timestamp(*time).substr(0, kEarliest.size()) + "Z" : "";
 }
 
 std::string timestamp_of(std::string_view date) {

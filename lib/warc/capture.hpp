@@ -21,9 +21,9 @@ struct Capture {
   std::string refers_to{}; // of a revisit record: the key of the URL whose record holds the payload, if it is another
 };
 
-// "20260131235959"; empty if this is no date of WARC.
+// The same as "20260131235959".
 std::string timestamp_of(std::string_view date);
-// "2026-01-31T23:59:59Z" without a fraction; empty if this is no date of WARC.
+// "2026-01-31T23:59:59Z" without a fraction, in UTC; what a date leaves open is its earliest. Empty: it is no date.
 std::string whole_seconds(std::string_view date);
 
 // Calls `found` with each response, revisit and resource of a WARC file, in order, and `damaged` with what cannot be

@@ -49,6 +49,8 @@ struct Reader::Impl {
   std::uint64_t left{0};  // of its block
   std::uint64_t length{0};
   bool open{false}, lost{false}; // lost: the next record is to be searched for
+  bool packed_as_whole{false};
+  std::string odd; // what is wrong with the last record, which was used all the same
 
   [[noreturn]] void damaged(const std::string& what) {
     open = false;
@@ -78,7 +80,8 @@ struct Reader::Impl {
         line += static_cast<char>(byte);
         continue;
       }
-      if (line.ends_with('\r')) line.pop_back();
+      while (line.ends_with('\r')) // several, if a tool has changed line ends
+        line.pop_back();
       if (line.empty()) return true;
       if (!take(std::string_view(line))) return false;
       line.clear();
@@ -93,6 +96,7 @@ Reader::~Reader() = default;
 std::optional<Record> Reader::next() {
   auto& my = *impl_;
   if (my.open) finish();
+  if (!my.odd.empty()) throw Damaged(my.start, std::exchange(my.odd, ""));
   if (std::exchange(my.lost, false)) my.at = my.bytes.find_record(my.at + 1);
   my.at = my.bytes.skip_line_ends(my.at);
   if (my.at >= my.bytes.size()) return std::nullopt;
@@ -125,9 +129,13 @@ std::size_t Reader::read(char* out, std::size_t size) {
   if (!my.open || my.left == 0) return 0;
   return my.of_record([&] {
     const auto got = my.bytes.read(out, static_cast<std::size_t>(std::min<std::uint64_t>(size, my.left)));
-    if (got == 0)
-      throw BadBytes("ends after " + std::to_string(my.length - my.left) + " of the " + std::to_string(my.length) +
-                     " bytes that its Content-Length names");
+    if (got == 0) {
+      const auto what = "ends after " + std::to_string(my.length - my.left) + " of the " + std::to_string(my.length) +
+                        " bytes that its Content-Length names";
+      if (!my.bytes.compressed()) throw BadBytes(what);
+      my.odd = what; // the member is whole
+      my.left = 0;
+    }
     my.left -= got;
     return got;
   });
@@ -152,6 +160,8 @@ std::optional<HttpHead> Reader::read_http_head() {
   });
 }
 
+bool Reader::is_packed_as_whole() const noexcept { return impl_->packed_as_whole; }
+
 std::uint64_t Reader::finish() {
   auto& my = *impl_;
   if (!my.open) return 0;
@@ -164,10 +174,17 @@ std::uint64_t Reader::finish() {
     read(piece.data(), piece.size());
   return my.of_record([&] {
     if (my.bytes.compressed()) { // to the end of the member, where its checksum is
-      std::size_t trailer = 0;
-      for (int byte = my.bytes.get(); byte >= 0; byte = my.bytes.get())
-        if ((byte != '\r' && byte != '\n') || ++trailer > kLongestTrailer)
-          throw BadBytes("is longer than its Content-Length, or the file is compressed as a whole");
+      std::string trailer;
+      int byte = my.bytes.get();
+      for (; byte >= 0 && trailer.size() < kLongestTrailer; byte = my.bytes.get())
+        trailer += static_cast<char>(byte);
+      const auto rest = trailer.find_first_not_of("\r\n");
+      my.packed_as_whole = my.packed_as_whole || trailer.find("\nWARC/") != std::string::npos;
+      if (rest != std::string::npos && my.packed_as_whole)
+        throw BadBytes("is one of several in a gzip member: the file is compressed as a whole");
+      if (rest != std::string::npos) my.odd = "is longer than its Content-Length";
+      while (byte >= 0)
+        byte = my.bytes.get();
     }
     my.open = false;
     const auto end = my.bytes.position();

@@ -47,7 +47,8 @@ public:
   Reader& operator=(const Reader&) = delete;
 
   // The next record; nullopt: there are no more. Throws Damaged; called again after that, it goes on with the next
-  // record that can be found.
+  // record that can be found. A record whose gzip member is shorter or longer than its Content-Length is used; the call
+  // after it throws.
   std::optional<Record> next();
   // Reads the record's block on; 0: that was all of it. Throws Damaged.
   std::size_t read(char* out, std::size_t size);
@@ -55,6 +56,8 @@ public:
   std::optional<HttpHead> read_http_head();
   // Skips what is left of the record and returns how many bytes of the file it takes. Throws Damaged.
   std::uint64_t finish();
+  // Whether a gzip member was seen that holds more than a record: its records have no place in the file.
+  bool is_packed_as_whole() const noexcept;
 
 private:
   struct Impl;

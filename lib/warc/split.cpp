@@ -51,11 +51,11 @@ std::uint64_t distance(std::uint64_t left, std::uint64_t right) { return left < 
 bool Splitter::add_page(const std::string& url, const std::string& date, const std::string& id) {
   listed_ = true;
   const auto whole = whole_seconds(date);
-  if (whole.empty()) return false;
-  exact_ = exact_ && has_fraction(date);
+  if (whole.empty() && !date.empty()) return false;
+  exact_ = exact_ && (date.empty() || has_fraction(date));
   by_key_.emplace(url_key(url), static_cast<std::uint32_t>(pages_.size()));
   if (!id.empty()) page_of_id_[number_of_id(id)] = static_cast<std::uint32_t>(pages_.size());
-  begins_.push_back(number_of(date));
+  begins_.push_back(date.empty() ? UINT64_MAX : number_of(date)); // no record is placed there by its time
   pages_.push_back({url, whole, pages_.size(), false, 0, "", 0, 0});
   return true;
 }

@@ -2,6 +2,7 @@
 
 #include "lib/base/characters.hpp"
 #include "lib/base/sha256.hpp"
+#include "lib/base/url.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -146,6 +147,8 @@ std::string normal_query(const std::string& query) {
 // "www2.example.com" -> "com,example"
 std::string reversed_host(const std::string& written) {
   auto host = base::lower_case(unescaped(written));
+  if (!std::all_of(host.begin(), host.end(), base::is_ascii)) // international names in ASCII, as surt has them
+    if (const auto url = base::try_parse_url("http://" + host + "/")) host = url->host;
   while (host.ends_with('.'))
     host.pop_back();
   if (host.starts_with("www")) {

@@ -51,7 +51,7 @@ begin
     v_crawl := jsonb_populate_record(v_crawl, jsonb_strip_nulls(p_crawl));
     update holdfast.crawl c
       set label = v_crawl.label, notes = v_crawl.notes,
-          tags = array(select distinct t from unnest(v_crawl.tags) t order by t),
+          tags = holdfast.tags_of(v_crawl.tags, null),
           persona = v_crawl.persona, plugins = v_crawl.plugins, options = v_crawl.options,
           max_depth = v_crawl.max_depth, max_urls = v_crawl.max_urls, priority = v_crawl.priority,
           created_by = v_crawl.created_by, max_bytes = v_crawl.max_bytes, max_time = v_crawl.max_time,
@@ -100,7 +100,8 @@ begin
   insert into holdfast.crawl_seed (crawl_id, position, url, title, tags, bookmarked_at)
     select p_crawl, v_seeds + u.n, u.url, coalesce(u.title, ''),
            case when p_tags is null then '{}'
-                else array(select jsonb_array_elements_text(p_tags -> (u.n - 1)::integer)) end,
+                else holdfast.tags_of(array(select jsonb_array_elements_text(p_tags -> (u.n - 1)::integer)),
+                                      null) end,
            u.bookmarked_at
       from unnest(p_urls, p_titles, p_bookmarked) with ordinality u(url, title, bookmarked_at, n)
       where u.n <= cardinality(p_urls);
@@ -117,11 +118,15 @@ comment on function holdfast.crawl_add_seeds(uuid, text[], text[], jsonb, timest
 
 -- From seeds and links to snapshots -------------------------------------------------------------------------
 
-create or replace function holdfast.tags_of(p_tags text[], p_more text[])
+create or replace function holdfast.tags_of(p_tags text[], p_more text[], p_less text[] default null)
   returns text[] language plpgsql immutable parallel safe as $$
--- Both sets of tags, sorted, each tag once.
+-- Both sets of tags but those of the third, without the blanks around them, sorted, each tag once.
 begin
-  return array(select distinct t from unnest(p_tags || p_more) t order by t);
+  return array(select distinct b.tag
+                 from unnest(p_tags || p_more) t
+                 cross join lateral (select btrim(t, E' \t\r\n') as tag) b
+                 where b.tag <> '' and (b.tag = any (p_less)) is not true
+                 order by b.tag);
 end $$;
 
 create or replace function holdfast.is_wanted(

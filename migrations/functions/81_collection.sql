@@ -88,15 +88,6 @@ create or replace function holdfast.crawl_options(p_crawl uuid)
 $$;
 comment on function holdfast.crawl_options(uuid) is 'What a crawl runs, as it was when it was added.';
 
-create or replace function holdfast.merged_tags(p_tags text[], p_add text[], p_remove text[])
-  returns text[] language sql immutable as $$
-  -- In order, each once.
-  select array(select distinct t
-                 from unnest(p_tags || p_add) t
-                 where (t = any (p_remove)) is not true
-                 order by t)
-$$;
-
 create or replace function holdfast.crawl_describe(p_crawl uuid,
     p_label text, p_notes text, p_add text[], p_remove text[], p_by text)
   returns bigint language plpgsql as $$
@@ -107,10 +98,10 @@ declare
 begin
   update holdfast.crawl c
     set label = coalesce(p_label, c.label), notes = coalesce(p_notes, c.notes),
-        tags = holdfast.merged_tags(c.tags, p_add, p_remove)
+        tags = holdfast.tags_of(c.tags, p_add, p_remove)
     where c.id = p_crawl;
   update holdfast.snapshot s
-    set tags = holdfast.merged_tags(s.tags, p_add, p_remove)
+    set tags = holdfast.tags_of(s.tags, p_add, p_remove)
     where s.crawl_id = p_crawl
       and (not coalesce(p_add, '{}') <@ s.tags or s.tags && coalesce(p_remove, '{}'));
   get diagnostics v_changed = row_count;
@@ -147,7 +138,7 @@ begin
     set given_title = case when p_title is null then s.given_title else nullif(p_title, '') end,
         notes = coalesce(p_notes, s.notes),
         tags = case when coalesce(p_add, '{}') <@ s.tags and not s.tags && coalesce(p_remove, '{}') then s.tags
-                    else holdfast.merged_tags(s.tags, p_add, p_remove) end
+                    else holdfast.tags_of(s.tags, p_add, p_remove) end
     where s.id = p_snapshot and s.crawl_id = v_was.crawl_id
     returning * into v_is;
   if (v_is.given_title, v_is.notes, v_is.tags)

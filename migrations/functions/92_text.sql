@@ -17,6 +17,77 @@ create or replace function holdfast.text_language_of(p_code text)
            else 'simple' end
 $$;
 
+create or replace function holdfast.search_fold(p_text text)
+  returns text language plpgsql immutable parallel safe as $$
+-- Without accents, widths, ligatures and invisible characters: "Straße" is "Strasse", in any normal form.
+-- Marks of scripts in which they are letters stay.
+declare
+  v_text text;
+begin
+  if octet_length(p_text) = char_length(p_text) then return p_text; end if; -- ASCII
+  v_text := translate(normalize(p_text, NFKD), 'ØøĐđŁłıÐðŦŧĦħ', 'OoDdLliDdTtHh');
+  v_text := normalize(regexp_replace(
+    v_text,
+    '[\u00AD\u0300-\u036F\u0483-\u0487\u0591-\u05C7\u0610-\u061A\u064B-\u065F\u0670\u200B-\u200F\u2060\uFEFF]+',
+    '', 'g'), NFC);
+  if v_text ~ '[ßẞæÆœŒþÞ]' then
+    v_text := replace(replace(replace(replace(replace(replace(replace(replace(
+      v_text, 'ß', 'ss'), 'ẞ', 'SS'), 'æ', 'ae'), 'Æ', 'AE'), 'œ', 'oe'), 'Œ', 'OE'), 'þ', 'th'), 'Þ', 'TH');
+  end if;
+  return v_text;
+end $$;
+comment on function holdfast.search_fold(text) is 'A text as search() compares it, but for case.';
+
+create or replace function holdfast.search_runs()
+  returns text language sql immutable parallel safe as $$
+  -- The characters of scripts that have no blanks between words, or particles behind them: Thai, Lao,
+  -- Burmese, Khmer, Chinese, Japanese, Korean. For the inside of a bracket expression.
+  select '\u0E00-\u0EFF\u1000-\u109F\u1780-\u17FF\u3005\u3040-\u30FF\u31F0-\u31FF\u3400-\u9FFF\uAC00-\uD7A3'
+         || '\uF900-\uFAFF\U00020000-\U0003FFFF'
+$$;
+
+create or replace function holdfast.search_text(p_text text)
+  returns text language plpgsql immutable parallel safe as $$
+-- What is indexed of a text: folded, and of search_runs() each two neighbours as a word. Pairs that begin at
+-- an odd character stand in place, those that begin at an even one behind the text. The last character of a
+-- run is a word of its own.
+declare
+  c_run constant text := holdfast.search_runs();
+  v_text constant text := holdfast.search_fold(p_text);
+begin
+  if octet_length(v_text) = char_length(v_text) or v_text !~ ('[' || c_run || ']') then
+    return v_text;
+  end if;
+  return regexp_replace(v_text, '([' || c_run || ']{1,2})', ' \1 ', 'g') || ' '
+         || regexp_replace(regexp_replace(' ' || regexp_replace(v_text, '[^' || c_run || ']+', ' ', 'g'),
+                                          ' [' || c_run || ']', ' ', 'g'),
+                           '([' || c_run || ']{1,2})', ' \1 ', 'g');
+end $$;
+comment on function holdfast.search_text(text) is 'The words that the index has of a text.';
+
+create or replace function holdfast.search_pairs(p_text text)
+  returns text language plpgsql immutable parallel safe as $$
+-- A query in the words of search_text(): all pairs of a run; a character by itself begins a pair. The index
+-- does not know in which order the pairs of a phrase stand.
+declare
+  c_run constant text := '[' || holdfast.search_runs() || ']';
+  c_not constant text := '[^' || holdfast.search_runs() || ']';
+  v_text text := holdfast.search_fold(p_text);
+begin
+  if v_text !~ c_run then return v_text; end if;
+  v_text := regexp_replace(v_text, '"([^"]*' || c_run || '[^"]*)"', ' \1 ', 'g');
+  v_text := regexp_replace(v_text, '(' || c_run || '+)', ' \1 ', 'g');
+  v_text := regexp_replace(v_text, '(^|\s)- (?=' || c_run || ')', '\1-', 'g');
+  v_text := regexp_replace(v_text, '(^|[\s-])(' || c_run || ')(?=\s)', '\1\2* ', 'g');
+  return regexp_replace(
+    regexp_replace(v_text, '(' || c_run || '{2})', '\1 ', 'g') || ' '
+    || regexp_replace(
+         regexp_replace(' ' || regexp_replace(v_text, c_run || '\*|' || c_not || '+', ' ', 'g'), ' ' || c_run, ' ',
+                        'g'),
+         '(' || c_run || '{2})', '\1 ', 'g'),
+    '\s' || c_run || '(?=\s|$)', ' ', 'g');
+end $$;
+
 create or replace function holdfast.text_keep(
     p_snapshot uuid, p_crawl uuid, p_fence bigint, p_text text)
   returns boolean language plpgsql
@@ -38,13 +109,15 @@ begin
   v_config := v_language::regconfig;
   insert into holdfast.page_text (snapshot_id, crawl_id, language, text, words)
     select s.id, s.crawl_id, v_language, p_text,
-           setweight(to_tsvector(v_config, coalesce(s.given_title, nullif(e.title, ''), s.title)), 'A')
+           setweight(to_tsvector(v_config, t.title) || to_tsvector('simple', t.title), 'A') -- stop words, too
            || setweight(to_tsvector('simple', s.host || ' '
                                               || regexp_replace(s.url, '[^[:alnum:]]+', ' ', 'g')), 'B')
-           || to_tsvector(v_config, p_text)
+           || to_tsvector(v_config, holdfast.search_text(p_text))
            || array_to_tsvector(array['host:' || s.host])
       from holdfast.snapshot s
       join holdfast.snapshot_sealed e on e.snapshot_id = s.id and e.crawl_id = s.crawl_id
+      cross join lateral (
+        select holdfast.search_text(coalesce(s.given_title, nullif(e.title, ''), s.title)) as title) t
       where s.id = p_snapshot and s.crawl_id = p_crawl
         and e.fence = p_fence and e.directory is not null
     on conflict (snapshot_id, crawl_id) do update
@@ -88,10 +161,12 @@ create or replace function holdfast.search_query(p_text text)
 -- As websearch_to_tsquery ("a phrase", or, -not), and word* for every word that begins so. Read in every
 -- language that a page has, because each stems words in its own way.
 declare
-  c_prefix constant text := '(?:^|\s)([[:alnum:]][[:alnum:]_-]*)\*(?=\s|$)';
+  c_word constant text := '[:alnum:]' || holdfast.search_runs();
+  c_prefix constant text := '(?:^|\s)([' || c_word || '][' || c_word || '_-]*)\*(?=\s|$)';
+  v_text constant text := holdfast.search_pairs(p_text);
   v_prefixes constant text[] := array(
-    select m[1] from regexp_matches(regexp_replace(p_text, '"[^"]*"', ' ', 'g'), c_prefix, 'g') m);
-  v_rest constant text := regexp_replace(p_text, c_prefix, ' ', 'g');
+    select m[1] from regexp_matches(regexp_replace(v_text, '"[^"]*"', ' ', 'g'), c_prefix, 'g') m);
+  v_rest constant text := regexp_replace(v_text, c_prefix, ' ', 'g');
   v_language text;
   v_prefix text;
   v_one tsquery;
@@ -124,19 +199,28 @@ create or replace function holdfast.search_excerpt(
 declare
   c_around constant integer := 150;
   c_length constant integer := 1500;
-  v_lower constant text := lower(p_text);
+  v_lower constant text := lower(holdfast.search_fold(p_text));
   v_at integer;
+  v_length integer;
+  v_from integer;
+  v_found text;
 begin
-  select min(x.at)
-    into v_at
+  select x.at, length(m[1])
+    into v_at, v_length
     from regexp_matches(p_query::text, '''((?:[^'']|'''')+)''', 'g') m
-    cross join lateral (select nullif(position(m[1] in v_lower), 0) as at) x;
-  return regexp_replace(
-    ts_headline(p_language::regconfig,
-                substr(p_text, greatest(1, coalesce(v_at, 1) - c_around), c_length), p_query,
+    cross join lateral (select nullif(position(m[1] in v_lower), 0) as at) x
+    where x.at is not null
+    order by x.at limit 1;
+  v_from := greatest(1, coalesce(v_at, 1) - c_around);
+  v_found := ts_headline(p_language::regconfig, substr(p_text, v_from, c_length), p_query,
                 format('MaxWords=36, MinWords=18, ShortWord=2, MaxFragments=2, FragmentDelimiter=" … ", '
-                       'StartSel="%s", StopSel="%s"', p_marks[1], p_marks[2])),
-    '\s+', ' ', 'g');
+                       'StartSel="%s", StopSel="%s"', p_marks[1], p_marks[2]));
+  -- ts_headline knows words as they are written; a word that is found in its folded form is marked here.
+  if v_at is not null and position(p_marks[1] in v_found) = 0 then
+    v_found := substr(p_text, v_from, v_at - v_from) || p_marks[1] || substr(p_text, v_at, v_length)
+               || p_marks[2] || substr(p_text, v_at + v_length, c_around);
+  end if;
+  return regexp_replace(v_found, '\s+', ' ', 'g');
 end $$;
 
 create or replace function holdfast.search_passes(

@@ -1,7 +1,7 @@
 #include "services/capture/icon.hpp"
 
+#include "lib/formats/html.hpp"
 #include "services/capture/hook.hpp"
-#include "services/capture/html.hpp"
 #include "services/capture/link.hpp"
 
 namespace holdfast::capture {
@@ -40,8 +40,8 @@ std::string icon_kind(std::string_view bytes) {
 std::vector<std::string> linked_icons(const std::string& html, const std::string& url) {
   std::string base = url;
   std::vector<std::string> icons, touch_icons;
-  scan_html(html, [&](const Token& token) {
-    if (token.kind != Token::Kind::start) return true;
+  formats::scan_html(html, [&](const formats::Token& token) {
+    if (token.kind != formats::Token::Kind::start) return true;
     const auto& href = token.attribute("href");
     if (token.text == "base" && !href.empty()) base = join_url(url, href).value_or(url);
     if (token.text == "link" && !href.empty()) {

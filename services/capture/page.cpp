@@ -1,6 +1,6 @@
 #include "services/capture/page.hpp"
 
-#include "services/capture/charset.hpp"
+#include "lib/formats/charset.hpp"
 #include "services/capture/coding.hpp"
 #include "services/capture/fetch.hpp"
 #include "services/capture/page_record.hpp"
@@ -24,7 +24,7 @@ std::string decompressed(std::string bytes) {
 
 } // namespace
 
-std::string Page::text() const { return decode_page(bytes, content_type); }
+std::string Page::text() const { return formats::decode_page(bytes, content_type); }
 
 bool Page::is_plain_text() const {
   const auto kind = type();

@@ -1,7 +1,7 @@
 #include "services/capture/readable.hpp"
 
 #include "lib/base/text.hpp"
-#include "services/capture/html.hpp"
+#include "lib/formats/html.hpp"
 
 #include <algorithm>
 #include <map>
@@ -41,7 +41,7 @@ class Splitter {
 public:
   std::vector<Block> split(const std::string& html) {
     begin("p");
-    scan_html(html, [this](const Token& token) { return take(token); });
+    formats::scan_html(html, [this](const formats::Token& token) { return take(token); });
     end_block();
     return std::move(found_);
   }
@@ -76,13 +76,13 @@ private:
     if (name == "a") anchor_ += change;
     if (name == "pre") pre_ += change;
   }
-  bool take(const Token& token) {
-    if (token.kind == Token::Kind::text) {
+  bool take(const formats::Token& token) {
+    if (token.kind == formats::Token::Kind::text) {
       take_text(token.text);
       return true;
     }
     const std::string_view name = token.text;
-    const bool start = token.kind == Token::Kind::start;
+    const bool start = token.kind == formats::Token::Kind::start;
     const bool counted =
         kNever.contains(name) || kSurroundings.contains(name) || kMain.contains(name) || name == "a" || name == "pre";
     const bool cell = current_.tag == "tr" && (name == "td" || name == "th");
@@ -186,12 +186,12 @@ std::string blocks_as_text(const std::vector<Block>& blocks) {
 }
 
 std::string blocks_as_html(const std::vector<Block>& blocks, const std::string& title, const std::string& url) {
-  std::string html = "<!doctype html>\n<html><head><meta charset=\"utf-8\">\n<title>" + escape_html(title) +
+  std::string html = "<!doctype html>\n<html><head><meta charset=\"utf-8\">\n<title>" + formats::escape_html(title) +
                      "</title>\n<style>body{max-width:40em;margin:2em auto;padding:0 1em;font:18px/1.6 serif}"
                      "pre{overflow:auto}td{padding-right:1em;vertical-align:top}</style>\n</head><body><p><small>" +
-                     escape_html(url) + "</small></p>\n";
+                     formats::escape_html(url) + "</small></p>\n";
   const auto element = [&](const std::string& tag, const std::string& text) {
-    html += "<" + tag + ">" + escape_html(text) + "</" + tag + ">";
+    html += "<" + tag + ">" + formats::escape_html(text) + "</" + tag + ">";
   };
   std::string group;
   const auto enter = [&](std::string_view next) {

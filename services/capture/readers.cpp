@@ -2,8 +2,8 @@
 
 #include "lib/base/characters.hpp"
 #include "lib/base/sha256.hpp"
+#include "lib/formats/html.hpp"
 #include "services/capture/fetch.hpp"
-#include "services/capture/html.hpp"
 #include "services/capture/icon.hpp"
 #include "services/capture/link.hpp"
 #include "services/capture/links.hpp"
@@ -150,9 +150,9 @@ std::string find_title(const std::string& html) {
   int drawings = 0;
   bool inside = false;
   std::string title;
-  scan_html(html, [&](const Token& token) {
-    const bool start = token.kind == Token::Kind::start;
-    if (token.kind == Token::Kind::text) {
+  formats::scan_html(html, [&](const formats::Token& token) {
+    const bool start = token.kind == formats::Token::Kind::start;
+    if (token.kind == formats::Token::Kind::text) {
       if (inside && token.text.find_first_not_of(" \t\r\n\f") != std::string::npos)
         title = one_line(token.text, kLongestTitle);
       return title.empty();
@@ -169,8 +169,8 @@ std::string find_title(const std::string& html) {
 // The language that the page gives for itself ("en-GB"); empty: none.
 std::string language_of(const std::string& html) {
   std::string language;
-  scan_html(html, [&](const Token& token) {
-    if (token.kind != Token::Kind::start) return true;
+  formats::scan_html(html, [&](const formats::Token& token) {
+    if (token.kind != formats::Token::Kind::start) return true;
     if (token.text == "html") language = lower(token.attribute("lang"));
     return false;
   });

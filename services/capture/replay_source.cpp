@@ -1,7 +1,9 @@
 #include "services/capture/replay_source.hpp"
 
 #include "lib/base/base64.hpp"
+#include "lib/base/characters.hpp"
 #include "lib/base/fd.hpp"
+#include "lib/base/utf8.hpp"
 #include "lib/warc/reader.hpp"
 #include "lib/warc/surt.hpp"
 #include "services/capture/coding.hpp"
@@ -51,10 +53,15 @@ bool lost_body(const warc::Record& record, const Headers& sent) {
   return !header_of(record.headers, "warc-truncated").empty() || (!length.empty() && length != "0");
 }
 
-// The body as it was before the coding of its transfer. nullopt: damaged, too large, or of an unknown coding.
+// The body as it was before the coding of its transfer. Archives keep headers over bodies that are decoded already, and
+// lose them over bodies that are not: the bytes say more than the header. nullopt: damaged or too large.
 std::optional<std::string> decoded(std::string body, Headers& headers) {
   if (lower(header_of(headers, "transfer-encoding")).find("chunked") != std::string::npos) body = without_chunks(body);
-  auto plain = decode_body(std::move(body), header_of(headers, "content-encoding"), kLargestAnswer);
+  auto coding = header_of(headers, "content-encoding");
+  if (coding.empty() && header_of(headers, "content-type").starts_with("text/") && body.starts_with("\x1f\x8b"))
+    coding = "gzip";
+  auto plain = decode_body(body, coding, kLargestAnswer);
+  if (!plain.whole && (plain.bytes.empty() || base::is_utf8(body))) plain = {std::move(body), true};
   std::erase_if(headers, [](const auto& header) {
     const auto name = lower(header.first);
     return name == "transfer-encoding" || name == "content-encoding" || name == "content-length";
@@ -66,15 +73,22 @@ std::optional<std::string> decoded(std::string body, Headers& headers) {
 
 std::string without_chunks(std::string_view bytes) {
   std::string result;
-  while (!bytes.empty()) {
+  for (auto left = bytes; !left.empty();) {
     std::size_t size = 0;
-    const auto line = bytes.find('\n');
-    const auto [end, failure] = std::from_chars(bytes.data(), bytes.data() + bytes.size(), size, 16);
-    if (failure != std::errc{} || line == std::string_view::npos || size == 0) break;
-    bytes.remove_prefix(line + 1);
-    result += bytes.substr(0, size);
-    bytes.remove_prefix(std::min(size, bytes.size()));
-    bytes.remove_prefix(std::min<std::size_t>(2, bytes.size()));
+    const auto line = left.find('\n');
+    const auto [end, failure] = std::from_chars(left.data(), left.data() + left.size(), size, 16);
+    const auto rest = left.substr(0, line).substr(static_cast<std::size_t>(end - left.data()));
+    const bool is_size = failure == std::errc{} && line != std::string_view::npos && rest.ends_with('\r') &&
+                         base::trimmed(rest.substr(0, rest.find(';'))).empty();
+    const auto behind = line + 1 + size; // where the chunk's own line ends
+    const bool is_chunk =
+        is_size && (size == 0 || behind >= left.size() || left[behind] == '\r' || left[behind] == '\n');
+    if (!is_chunk && result.empty()) return std::string(bytes);
+    if (!is_chunk || size == 0) break;
+    left.remove_prefix(line + 1);
+    result += left.substr(0, size);
+    left.remove_prefix(std::min(size, left.size()));
+    left.remove_prefix(left.starts_with('\n') ? 1 : std::min<std::size_t>(2, left.size()));
   }
   return result;
 }
@@ -130,8 +144,10 @@ std::optional<ReplaySource::Answer> ReplaySource::find(const std::string& method
     if (!open_record(other, original->second.file, original->second.offset, original->second.length))
       return std::nullopt;
     body = rest_of(*other.reader);
-    if (body && other.head) body = decoded(std::move(*body), other.head->headers);
-    if (body) decoded("", answer.headers);
+    auto headers = other.head ? other.head->headers : Headers();
+    if (body) body = decoded(std::move(*body), headers);
+    decoded("", answer.headers);
+    if (header_of(answer.headers, "content-type").empty()) answer.headers = std::move(headers);
   } else if (body) {
     body = decoded(std::move(*body), answer.headers);
   }

@@ -1,6 +1,8 @@
 #include "lib/archive/root.hpp"
 #include "lib/base/duration.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/text.hpp"
+#include "lib/formats/list.hpp"
 #include "lib/store/crawl.hpp"
 #include "lib/store/live.hpp"
 #include "lib/store/view.hpp"
@@ -147,9 +149,8 @@ Action add_verb(CLI::App& command) {
   command.add_option("--notes", options.notes, "Notes on the crawl");
   command
       .add_option("--parser", options.parser,
-                  "Format of the files: auto, txt, jsonl, json, netscape, html, rss, sitemap, pocket, pinboard")
-      ->check(
-          CLI::IsMember({"auto", "txt", "jsonl", "json", "netscape", "html", "rss", "sitemap", "pocket", "pinboard"}));
+                  "Format of the files: " + base::join({formats::kParsers.begin(), formats::kParsers.end()}, ", "))
+      ->check(CLI::IsMember(std::vector<std::string>(formats::kParsers.begin(), formats::kParsers.end())));
   add_limit_options(command, options.limits);
   command.add_flag("--wait", options.wait, "Wait until everything is archived; archive it here if no worker runs");
   command.add_flag("--bg", options.background, "Only queue it");

@@ -10,11 +10,15 @@
 #include "lib/base/read_at.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/url.hpp"
+#include "lib/formats/charset.hpp"
+#include "lib/formats/html.hpp"
 #include "lib/wacz/reader.hpp"
+#include "lib/wacz/sorted_lines.hpp"
+#include "lib/warc/arc.hpp"
+#include "lib/warc/capture.hpp"
+#include "lib/warc/reader.hpp"
 #include "lib/warc/split.hpp"
 #include "lib/warc/surt.hpp"
-#include "services/capture/charset.hpp"
-#include "services/capture/html.hpp"
 #include "services/capture/readable.hpp"
 #include "services/capture/replay_source.hpp"
 #include "services/cli/importer.hpp"
@@ -78,8 +82,8 @@ void copy_range(int from, std::uint64_t offset, std::uint64_t length, int to, co
 std::string title_in(const std::string& html) {
   std::string title;
   bool inside = false;
-  capture::scan_html(html, [&](const capture::Token& token) {
-    using Kind = capture::Token::Kind;
+  formats::scan_html(html, [&](const formats::Token& token) {
+    using Kind = formats::Token::Kind;
     if (token.kind != Kind::text && token.text == "title") {
       if (token.kind == Kind::end) return false;
       inside = true;
@@ -114,6 +118,8 @@ public:
 
 private:
   void read();
+  void take_source(Source source);
+  nlohmann::json with_original(nlohmann::json record);
   void add(std::size_t number);
   void fill(std::size_t number, const fs::path& attempt, archive::SnapshotView& view);
   void keep_text(const warc::SplitPage& page, const nlohmann::json& record, const fs::path& attempt,
@@ -124,6 +130,7 @@ private:
   const std::string path_, name_;
   std::string digest_;
   std::vector<Source> sources_;
+  std::vector<std::vector<warc::Capture>> originals_; // of each source, once a page is a revisit
   wacz::ReadWacz wacz_;
   std::vector<std::size_t> listed_; // pages of the list, by page
   warc::Splitter splitter_;
@@ -140,14 +147,13 @@ void WarcImport::read() {
     throw base::Error(base::ErrorClass::usage, "cannot read " + path_ + ": " + base::errno_text(errno));
   std::uint64_t size = 0;
   digest_ = archive::hash_rest(file.get(), path_, size);
-  ::lseek(file.get(), 0, SEEK_SET);
   if (begins_with(file.get(), "PK\3\4")) {
     const auto problem = [this](const std::string& entry, const std::string& what) {
       importer_.tell_problem(path_ + ": " + entry, what);
     };
     wacz_ = wacz::read_wacz(file.get(), path_, problem);
     for (auto& warc : wacz_.warcs)
-      sources_.push_back({path_ + ": " + warc.name, std::move(warc.file), warc.size, false});
+      take_source({path_ + ": " + warc.name, std::move(warc.file), warc.size, false});
     for (std::size_t i = 0; i < wacz_.pages.size(); ++i) {
       const auto& page = wacz_.pages[i];
       try { // a page that cannot be kept must not take the records after it
@@ -161,15 +167,52 @@ void WarcImport::read() {
       }
     }
   } else {
-    sources_.push_back({path_, std::move(file), size, false});
+    take_source({path_, std::move(file), size, false});
   }
   for (auto& source : sources_) {
-    source.compressed = begins_with(source.file.get(), "\x1f\x8b");
     splitter_.add_file(source.file.get(), source.size, [&](const warc::Damaged& damage) {
       importer_.tell_problem(source.name + " at " + std::to_string(damage.offset()), damage.what());
     });
   }
   splitter_.finish();
+}
+
+// What has no record of its own in the file, because it was compressed as a whole or is an ARC file, is unpacked first.
+void WarcImport::take_source(Source source) {
+  const auto problem = [&](const std::string& entry, const std::string& what) { importer_.tell_problem(entry, what); };
+  const auto is = [&](std::string_view mark) { return begins_with(source.file.get(), mark); };
+  source.compressed = is("\x1f\x8b");
+  if (source.compressed) {
+    warc::Reader reader(source.file.get(), 0, source.size);
+    try {
+      for (int records = 0; records < 2 && reader.next(); ++records)
+        reader.finish();
+    } catch (const warc::Damaged&) { // told later
+    }
+    source.compressed = !reader.is_packed_as_whole() && !warc::is_arc(source.file.get(), source.size);
+  }
+  if (!source.compressed && (is("\x1f\x8b") || is("BZh") ||
+                             is("\xFD"
+                                "7zX") ||
+                             is("\x28\xB5\x2F\xFD"))) {
+    auto unpacked = wacz::unpack(source.file.get(), source.name, problem);
+    source.file = std::move(unpacked.file);
+    source.size = unpacked.size;
+  }
+  if (!source.compressed && warc::is_arc(source.file.get(), source.size)) {
+    auto to = wacz::temporary_file();
+    std::uint64_t size = 0;
+    warc::arc_to_warc(
+        source.file.get(), source.size,
+        [&](std::string_view bytes) {
+          wacz::write_all(to.get(), bytes);
+          size += bytes.size();
+        },
+        [&](std::uint64_t at) { problem(source.name + " at " + std::to_string(at), "no ARC record begins here"); });
+    source.file = std::move(to);
+    source.size = size;
+  }
+  sources_.push_back(std::move(source));
 }
 
 const wacz::ReadPage* WarcImport::listed(const warc::SplitPage& page) const {
@@ -181,7 +224,7 @@ std::size_t WarcImport::run() {
   const auto& pages = splitter_.pages();
   if (pages.empty()) throw base::Error(base::ErrorClass::usage, path_ + " holds no page: no response can be read");
   crawl_.name = {"warc", digest_, "crawl"};
-  crawl_.added = base::read_timestamp(pages.front().date).value_or(base::Timestamp{});
+  crawl_.added = base::Timestamp::max();
   for (const auto& page : pages)
     if (const auto at = base::read_timestamp(page.date)) crawl_.added = std::min(crawl_.added, *at);
   crawl_.facts = {{"label", name_}, {"notes", "imported from " + name_}};
@@ -202,6 +245,8 @@ void WarcImport::add(std::size_t number) {
   } catch (const base::Error& error) {
     return importer_.tell_problem(path_ + ": " + page.url, error.what());
   }
+  if (page.date.empty())
+    return importer_.tell_problem(path_ + ": " + page.url, "has no time, and no record that has one");
   incoming.name = {"warc", digest_, page.date + " " + page.url};
   incoming.crawl = crawl_;
   incoming.added = base::read_timestamp(page.date).value_or(base::Timestamp{});
@@ -252,17 +297,56 @@ void WarcImport::fill(std::size_t number, const fs::path& attempt, archive::Snap
   keep_text(page, record, attempt, view);
 }
 
+// The record, and the one that has its payload if it is a revisit: by digest, or by the URL and time that it names.
+nlohmann::json WarcImport::with_original(nlohmann::json record) {
+  const auto file = record["file"].get<std::string>();
+  const base::Fd open(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  const auto offset = record["offset"].get<std::uint64_t>(), end = offset + record["length"].get<std::uint64_t>();
+  std::optional<warc::Capture> page;
+  warc::each_capture(
+      open.get(), offset, end, [&](warc::Capture capture) { return page = std::move(capture), false; }, [](auto&) {});
+  const bool revisit = page && page->mime == "warc/revisit";
+  if (revisit) record["mime"] = page->mime;
+  auto records = nlohmann::json::array({record});
+  if (!revisit) return records;
+  for (std::size_t i = 0; i < sources_.size() && originals_.size() == i; ++i) {
+    originals_.emplace_back();
+    warc::each_capture(
+        sources_[i].file.get(), 0, sources_[i].size,
+        [&](warc::Capture capture) {
+          if (capture.mime != "warc/revisit") originals_[i].push_back(std::move(capture));
+          return true;
+        },
+        [](auto&) {}); // was told
+  }
+  const auto refers_to = page->refers_to.empty() ? page->key : page->refers_to;
+  for (std::size_t i = 0; i < sources_.size(); ++i)
+    for (const auto& other : originals_[i]) {
+      if (other.digest != page->digest && (other.key != refers_to || records.size() > 1)) continue;
+      if (other.digest == page->digest) records = nlohmann::json::array({record});
+      records.push_back({{"key", ""},
+                         {"digest", ""},
+                         {"file", "/proc/self/fd/" + std::to_string(sources_[i].file.get())},
+                         {"offset", other.offset},
+                         {"length", other.length},
+                         {"mime", other.mime}});
+      if (other.digest == page->digest) return records;
+    }
+  return records;
+}
+
 // text/content.txt, for the search: of the list of pages, or of the document.
 void WarcImport::keep_text(const warc::SplitPage& page, const nlohmann::json& record, const fs::path& attempt,
                            archive::SnapshotView& view) {
   std::string text;
   if (const auto* about = listed(page)) text = wacz_.text_of(*about);
-  if (!record.is_null() && page.mime.find("html") != std::string::npos && (text.empty() || view.title.empty())) {
-    const auto answer = capture::ReplaySource(nlohmann::json::array({record}), "/dev/null").answer("GET", page.url);
-    const auto html =
-        answer ? capture::decode_page(answer->body, capture::header_of(answer->headers, "content-type")) : "";
-    if (view.title.empty()) view.title = title_in(html);
-    if (text.empty()) text = capture::blocks_as_text(capture::readable_blocks(html));
+  const bool html = page.mime.find("html") != std::string::npos;
+  if (!record.is_null() && (html || page.mime == "text/plain") && (text.empty() || view.title.empty())) {
+    const auto answer = capture::ReplaySource(with_original(record), "/dev/null").answer("GET", page.url);
+    const auto words =
+        answer ? formats::decode_page(answer->body, capture::header_of(answer->headers, "content-type")) : "";
+    if (view.title.empty() && html) view.title = title_in(words);
+    if (text.empty()) text = html ? capture::blocks_as_text(capture::readable_blocks(words)) : words;
   }
   text = capture::clean(text.substr(0, kLongestPageText));
   if (text.empty()) return;

@@ -4,20 +4,17 @@
 #include "lib/base/error.hpp"
 #include "lib/base/text.hpp"
 #include "lib/base/url.hpp"
-#include "services/cli/gunzip.hpp"
-#include "services/cli/import.hpp"
+#include "lib/formats/list.hpp"
 #include "services/cli/output.hpp"
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
 #include <map>
 #include <set>
-#include <sstream>
 #include <string_view>
 #include <utility>
 
@@ -26,27 +23,6 @@ namespace holdfast::cli {
 namespace {
 
 constexpr std::size_t kMostProblems = 10;
-constexpr std::size_t kMostUnpacked = std::size_t{256} << 20; // sitemaps may have 50 MB
-
-// URLs within text, as people write them: up to a blank, a quote or a bracket, without the punctuation of the sentence.
-std::vector<std::string_view> urls_within(std::string_view text) {
-  std::vector<std::string_view> found;
-  for (std::size_t at = 0; at < text.size();) {
-    const auto begin = std::min(text.find("http://", at), text.find("https://", at));
-    if (begin == std::string_view::npos) break;
-    const auto end = std::min(text.find_first_of(" \t\r\n\"<>`|", begin), text.size());
-    auto url = text.substr(begin, end - begin);
-    const auto opened = [&](char open, char close) {
-      return std::count(url.begin(), url.end(), open) >= std::count(url.begin(), url.end(), close);
-    };
-    while (!url.empty() && (std::string_view(".,;:!?'").find(url.back()) != std::string_view::npos ||
-                            (url.back() == ')' && !opened('(', ')')) || (url.back() == ']' && !opened('[', ']'))))
-      url.remove_suffix(1);
-    found.push_back(url);
-    at = end;
-  }
-  return found;
-}
 
 // Lines that cannot be used: all are told at once.
 class Problems {
@@ -102,45 +78,29 @@ public:
       take_url(text, "");
   }
 
-  void take_line(std::string_view line, const std::string& where) {
-    const auto text = base::trimmed(line);
-    if (text.empty() || text.front() == '#') return;
-    if (text.front() != '{') {
-      // A line that is more than a URL: a title after it, or a sentence around it.
-      const auto within =
-          text.find_first_of(" \t") == std::string_view::npos ? std::vector<std::string_view>{} : urls_within(text);
-      if (within.empty()) return take_url(text, where);
-      ++prose_;
-      for (const auto url : within)
-        take_url(url, where);
-      return;
-    }
-    const auto json = nlohmann::json::parse(text, nullptr, false);
-    if (!json.is_object() || !json.contains("url") || !json["url"].is_string())
-      return add_problem(where, "not a JSON object with a \"url\"");
-    store::Seed seed;
-    if (json.contains("title") && json["title"].is_string()) seed.title = json["title"].get<std::string>();
-    if (json.contains("tags")) take_tags(json["tags"], seed.tags);
-    seed.bookmarked_at = json_bookmarked_at(json);
-    take_url(json["url"].get<std::string>(), where, std::move(seed));
-  }
-
-  void take_stream(std::istream& stream, const std::string& name, const std::string& parser) {
-    std::string text((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
-    if (stream.bad()) throw base::Error(base::ErrorClass::input_output, "cannot read " + name);
+  // What a file holds.
+  void take_bytes(std::string_view bytes, const std::string& name, const std::string& parser) {
+    formats::List list;
     try {
-      if (is_gzip(text)) text = gunzip(text, kMostUnpacked);
+      list = formats::read_list(bytes, parser);
     } catch (const base::Error& error) {
       throw base::Error(error.error_class(), name + ": " + error.what(), error.hint());
     }
-    const auto format = format_of(parser, text);
-    if (format != Format::lines) return take_entries(entries_of(format, text, name), name);
-    std::istringstream lines(std::move(text));
-    std::string line;
-    for (std::size_t number = 1; std::getline(lines, line); ++number)
-      take_line(line, name + ":" + std::to_string(number));
-    if (std::exchange(prose_, 0) > 0)
-      note(name + ": some lines hold more than a URL; of these only the URLs were taken");
+    if (list.index)
+      throw base::Error(
+          base::ErrorClass::refused, name + ": this is an index of sitemaps, it names no pages",
+          "add its URL with --depth 2: its sitemaps, then their pages; or fetch the sitemaps, and add these files");
+    if (!list.lines) return take_entries(std::move(list.entries), name);
+    for (auto& entry : list.entries) {
+      const auto where = name + ":" + entry.where;
+      if (!entry.problem.empty())
+        add_problem(where, entry.problem);
+      else
+        take_url(entry.url, where, {"", std::move(entry.title), std::move(entry.tags), std::move(entry.bookmarked_at)});
+    }
+    if (list.prose > 0) note(name + ": some lines hold more than a URL; of these only the URLs were taken");
+    if (list.comments > 0)
+      note(name + ": lines that begin with # were skipped; URLs in them: " + std::to_string(list.comments));
   }
 
   ReadSeeds finish() {
@@ -163,18 +123,7 @@ private:
     (where.empty() ? typed_wrong_ : lines_wrong_).add(where, what);
   }
 
-  static std::vector<Entry> entries_of(Format format, const std::string& text, const std::string& name) {
-    try {
-      return format == Format::json  ? read_json(text)
-             : format == Format::xml ? read_xml(text)
-             : format == Format::csv ? read_csv(text)
-                                     : read_html(text);
-    } catch (const base::Error& error) {
-      throw base::Error(error.error_class(), name + ": " + error.what(), error.hint());
-    }
-  }
-
-  void take_entries(std::vector<Entry> entries, const std::string& name) {
+  void take_entries(std::vector<formats::Entry> entries, const std::string& name) {
     std::size_t left_out = 0;
     std::string example;
     for (auto& entry : entries) {
@@ -190,21 +139,10 @@ private:
            " entries are no public web pages and were left out (" + example + (left_out > 1 ? ", ..." : "") + ")");
   }
 
-  static void take_tags(const nlohmann::json& tags, std::vector<std::string>& out) {
-    if (tags.is_array()) {
-      for (const auto& tag : tags)
-        if (tag.is_string()) out.push_back(tag.get<std::string>());
-    } else if (tags.is_string()) {
-      for (auto& tag : base::split(tags.get_ref<const std::string&>(), ","))
-        out.push_back(std::move(tag));
-    }
-  }
-
   bool allow_private_, strict_;
   std::vector<store::Seed> seeds_;
   Problems typed_wrong_, lines_wrong_;
   std::string notes_;
-  std::size_t prose_{0}; // lines that hold more than a URL
   bool private_refused_{false};
 };
 
@@ -270,14 +208,18 @@ std::vector<std::string> read_ids(const std::vector<std::string>& given) {
 
 ReadSeeds read_seeds(const std::vector<std::string>& inputs, const ReadOptions& options) {
   Reader reader(options);
+  const auto take = [&](std::istream& stream, const std::string& name) {
+    const std::string bytes((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
+    if (!stream || stream.bad()) throw base::Error(base::ErrorClass::input_output, "cannot read " + name);
+    reader.take_bytes(bytes, name, options.parser);
+  };
   for (const auto& input : inputs) {
     std::error_code ignored;
     if (input == "-") {
-      reader.take_stream(std::cin, "standard input", options.parser);
+      take(std::cin, "standard input");
     } else if (std::filesystem::is_regular_file(input, ignored)) {
       std::ifstream file(input);
-      if (!file) throw base::Error(base::ErrorClass::input_output, "cannot read " + input);
-      reader.take_stream(file, input, options.parser);
+      take(file, input);
     } else {
       reader.take_argument(input);
     }
@@ -291,12 +233,13 @@ ReadSeeds read_seeds(const std::vector<std::string>& inputs, const ReadOptions& 
   return read;
 }
 
-ReadSeeds read_request(const std::vector<std::string>& urls, const std::string& text, const ReadOptions& options) {
+ReadSeeds read_request(const std::vector<std::string>& urls, const std::string& text, const std::string& file,
+                       const ReadOptions& options) {
   Reader reader(options);
   for (const auto& url : urls)
     reader.take_given(url);
-  std::istringstream stream(text);
-  if (!text.empty()) reader.take_stream(stream, "text", options.parser);
+  if (!text.empty()) reader.take_bytes(text, "text", options.parser);
+  if (!file.empty()) reader.take_bytes(file, "file", options.parser);
   return reader.finish();
 }
 

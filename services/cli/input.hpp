@@ -8,14 +8,11 @@
 
 namespace holdfast::cli {
 
-// An argument is "-" (standard input), an existing file, or a URL. Lines: blank and "#" lines are skipped; a JSON
-// object gives its "url", "title", "tags" (a list, or text with commas) and "bookmarked_at"; anything else must be a
-// URL, or text that holds some (http:// or https://; told on standard error). What gzip has packed is unpacked first. A
-// line that cannot be used is left out, counted, and told on standard error as "file:line: message". It is
-// Error(refused) when `strict` is set, when nothing usable is left, and for an argument, which was typed just now. A
-// file may also be what other programs export (import.hpp): `parser` is "auto", or says which. There, entries that are
-// no web pages (javascript:, place:) are left out with a note on standard error, because an export is not edited by
-// hand.
+// An argument is "-" (standard input), an existing file, or a URL. Files and standard input are lists of any format of
+// lib/formats/list.hpp; `parser` is "auto", or says which. A line of a text that cannot be used is left out, counted,
+// and told on standard error as "file:line: message". It is Error(refused) when `strict` is set, when nothing usable is
+// left, and for an argument, which was typed just now. In what other programs export, entries that are no web pages
+// (javascript:, place:) are left out with a note on standard error, because an export is not edited by hand.
 struct ReadOptions {
   bool allow_private{false}, strict{false};
   std::string parser{"auto"};
@@ -26,8 +23,10 @@ struct ReadSeeds {
   std::string problems;    // of read_request: what would be told on standard error
 };
 ReadSeeds read_seeds(const std::vector<std::string>& inputs, const ReadOptions& options);
-// The same for a request over HTTP: reads no file and no input, and tells nothing. `text` is what a file would hold.
-ReadSeeds read_request(const std::vector<std::string>& urls, const std::string& text, const ReadOptions& options);
+// The same for a request over HTTP: reads no file and no input, and tells nothing. `text` and `file` are what files
+// would hold.
+ReadSeeds read_request(const std::vector<std::string>& urls, const std::string& text, const std::string& file,
+                       const ReadOptions& options);
 
 // The ids that a verb was given, "-" replaced by what standard input holds: one id a line, or the JSON lines that other
 // verbs print, of which a Crawl, Snapshot or Process gives its own id, a result its snapshot's, a Control its target's.

@@ -10,9 +10,11 @@
 
 #include <CLI/CLI.hpp>
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <clocale>
 #include <iostream>
 
@@ -31,6 +33,18 @@ struct GivenOptions {
   std::vector<std::string> settings;
   bool json{false};
 };
+
+// Whether all that was printed has arrived. A reader that has gone away, as `head` does, misses nothing.
+int with_output_checked(int code) {
+  errno = 0;
+  std::cout.flush();
+  if (std::cout) return code;
+  const auto why = errno != 0 ? ": " + base::errno_text(errno) : "";
+  pollfd output{STDOUT_FILENO, 0, 0};
+  if (errno == EPIPE || (::poll(&output, 1, 0) > 0 && (output.revents & POLLERR) != 0)) return code;
+  print_error(base::Error(base::ErrorClass::input_output, "cannot write all of the output to standard output" + why));
+  return code == 0 ? static_cast<int>(base::ErrorClass::input_output) : code;
+}
 
 void add_global_options(CLI::App& app, GivenOptions& given) {
   app.add_option("--config", given.config_file,
@@ -99,12 +113,12 @@ int main(int argc, char** argv) {
     }
     parse(app, {argv + 1, argv + argc});
     cli::Context context(global_options(given, argv));
-    return (*choice)(context);
+    return with_output_checked((*choice)(context));
   } catch (const base::Error& error) {
     print_error(error);
     return error.exit_code();
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error); // --help
+    if (error.get_exit_code() == 0) return with_output_checked(app.exit(error)); // --help
     const auto mistake = cli::explain(app, error);
     print_error(base::Error(base::ErrorClass::usage, mistake.problem, mistake.hint));
     return static_cast<int>(base::ErrorClass::usage);

@@ -75,8 +75,8 @@ PlannedCrawl plan_crawl(Context& context, const AddOptions& options) {
   auto& crawl = planned.crawl;
   auto& seeds = planned.seeds;
   const ReadOptions reading{settings.boolean("urls.allow_private"), options.strict, options.parser};
-  auto read =
-      options.requested ? read_request(options.inputs, options.text, reading) : read_seeds(inputs_of(options), reading);
+  auto read = options.requested ? read_request(options.inputs, options.text, options.file, reading)
+                                : read_seeds(inputs_of(options), reading);
   seeds = std::move(read.seeds);
   planned.left_out = read.left_out;
   planned.problems = std::move(read.problems);

@@ -27,8 +27,8 @@ struct AddOptions {
   std::vector<std::string> plugins, tags, options;
   std::string label, notes, persona;
   std::string parser{"auto"}; // see input.hpp
-  bool requested{false};      // over HTTP: the inputs are URLs, never files, and `text` is what a file would hold
-  std::string text;
+  bool requested{false}; // over HTTP: the inputs are URLs, never files; `text` and `file` are what files would hold
+  std::string text, file;
   LimitOptions limits;
   bool wait{false}, background{false};
   bool strict{false}; // a line that cannot be used is an error

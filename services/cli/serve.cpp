@@ -28,7 +28,7 @@ namespace holdfast::cli {
 
 namespace {
 
-constexpr std::size_t kLargestBody = 4 << 20;
+constexpr std::size_t kLargestBody = 4 << 20, kLargestUpload = 90 << 20; // 64 MiB in base64
 
 // What requests without a token may do, by the setting serve.guest.
 serve::Role guest_role(const std::string& setting, bool loopback) {
@@ -153,7 +153,7 @@ int serve(Context& context, bool standby) {
   const auto patience = settings.duration("serve.client_timeout");
   Presence presence(context, "serve", settings.text("serve.listen"));
   std::optional<serve::HttpServer> file_server, server;
-  const serve::HttpOptions of_files{2, 0, patience, proxies};
+  const serve::HttpOptions of_files{2, 0, 0, patience, proxies};
   if (!listen(file_server, presence, standby, beside, of_files,
               [&files](const serve::Request& request) { return files.answer(request); }))
     return base::kExitSuccess;
@@ -164,7 +164,7 @@ int serve(Context& context, bool standby) {
   options.hosts = hosts;
   options.replay = replay_url(settings.text("serve.replay"), endpoint, beside);
   serve::Site site(std::move(options));
-  const serve::HttpOptions of_pages{3, kLargestBody, patience, proxies};
+  const serve::HttpOptions of_pages{3, kLargestBody, kLargestUpload, patience, proxies};
   if (!listen(server, presence, standby, endpoint, of_pages,
               [&site](const serve::Request& request) { return site.answer(request); }))
     return base::kExitSuccess;

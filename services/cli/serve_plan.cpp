@@ -1,5 +1,6 @@
 #include "services/cli/serve_plan.hpp"
 
+#include "lib/base/base64.hpp"
 #include "services/cli/plan.hpp"
 
 #include <nlohmann/json.hpp>
@@ -41,6 +42,7 @@ AddOptions options_of(const json& body) {
   options.requested = true;
   options.inputs = body.value("urls", Texts());
   options.text = text("text");
+  options.file = base::base64_decode(text("file"));
   options.parser = body.value("parser", options.parser);
   options.depth = body.value("depth", 0);
   options.max_urls = body.value("max_urls", options.max_urls);

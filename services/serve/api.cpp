@@ -1,5 +1,6 @@
 #include "services/serve/api.hpp"
 
+#include "lib/base/base64.hpp"
 #include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/json_text.hpp"
@@ -7,6 +8,7 @@
 #include "lib/base/uuid.hpp"
 #include "lib/pg/sqlstate.hpp"
 #include "lib/store/view.hpp"
+#include "lib/warc/headers.hpp"
 #include "services/serve/api_table.hpp"
 
 #include <spdlog/spdlog.h>
@@ -93,7 +95,7 @@ void check_fields(std::span<const ApiField> fields, const nlohmann::json& values
 nlohmann::json read_body(const Request& request, const ApiOperation& operation) {
   auto body = nlohmann::json::object();
   if (!request.body.empty()) {
-    if (!request.content_type.starts_with("application/json"))
+    if (warc::media_type(request.content_type) != "application/json")
       throw base::Error(base::ErrorClass::usage, "the body is not JSON", "Content-Type: application/json");
     body = nlohmann::json::parse(request.body, nullptr, false);
     if (!body.is_object()) throw base::Error(base::ErrorClass::usage, "the body is not a JSON object");
@@ -159,7 +161,7 @@ Response with_problems(Work&& work) {
   } catch (const pg::DatabaseError& error) {
     // Data that the database cannot read, or that a constraint refuses.
     if (error.sqlstate().starts_with("22") || error.sqlstate() == "23514")
-      return problem(400, "usage", "a value is not what it should be", error.hint());
+      return problem(400, "usage", "a value is not what it should be", "GET /api/openapi.json");
     return problem_of(error);
   } catch (const base::Error& error) {
     // Not of our settings: parsers of durations and sizes say so of what they are given.
@@ -273,7 +275,9 @@ nlohmann::json body_of_form(const ApiOperation& operation, const Form& form) {
     for (const auto& [name, text] : form) {
       if (name != field.name || text.empty()) continue;
       const auto& schema = schema_of(field);
-      body[name] = schema["type"] == "array" ? list_of_text(text) : value_of_text(schema, text);
+      body[name] = schema["type"] == "array"            ? list_of_text(text)
+                   : schema.contains("contentEncoding") ? nlohmann::json(base::base64_encode(text))
+                                                        : value_of_text(schema, text);
     }
   return body;
 }

@@ -22,6 +22,8 @@ constexpr ApiField kCliAdd[] = {
     {"parser", kText, "Ignored: these are URLs"},
     {"extract", kText, "Plugins, separated by commas"},
     {"plugins", kText, "Plugins, separated by commas"},
+    {"extractors", kText, "Plugins, separated by commas"},
+    {"update_all", kFlag, "As update"},
     {"update", kFlag, "Run only what failed or is missing"},
     {"overwrite", kFlag, "Archive again, then remove older snapshots"},
     {"index_only", kFlag, "Ignored: pages are always archived"},
@@ -30,17 +32,22 @@ constexpr ApiField kCliAdd[] = {
 constexpr ApiField kCoreSnapshots[] = {
     {"limit", kLimit, "At most this many (200)"},
     {"offset", R"({"type":"integer","minimum":0,"maximum":100000})", "Leave out this many of the newest (0)"},
+    {"page", R"({"type":"integer","minimum":0,"maximum":100000})",
+     "Leave out so many times the limit, without an offset (0)"},
     {"url", kWord, "Only if the URL contains this"},
     {"tag", kWord, "Only with this tag"},
     {"search", kWord, "Only if the URL contains this"},
     {"status", kWord, "Only with this status"},
+    {"created_at__gte", kTime, "Only what was added since this time"},
+    {"with_archiveresults", kFlag, "Ignored: GET /api/v1/snapshots/ID has the results"},
 };
 
 Response cli_add(const ApiCall& call) {
-  nlohmann::json body{
-      {"urls", call.body["urls"]}, {"update", call.checked("update")}, {"overwrite", call.checked("overwrite")}};
+  nlohmann::json body{{"urls", call.body["urls"]},
+                      {"update", call.checked("update") || call.checked("update_all")},
+                      {"overwrite", call.checked("overwrite")}};
   if (const auto tag = call.text("tag"); !tag.empty()) body["tags"] = {tag};
-  for (const char* name : {"extract", "plugins"})
+  for (const char* name : {"extract", "extractors", "plugins"})
     if (const auto plugins = call.text(name); !plugins.empty()) body["plugins"] = {plugins};
   if (call.body.contains("depth")) body["depth"] = call.body["depth"];
   auto planned = call.options.plan(body);
@@ -60,12 +67,15 @@ Response cli_add(const ApiCall& call) {
 }
 
 Response core_snapshots(const ApiCall& call) {
-  const auto limit = call.number("limit", kPageOfSnapshots), offset = call.number("offset", 0);
+  const auto limit = call.number("limit", kPageOfSnapshots),
+             offset = call.number("offset", 0) > 0 ? call.number("offset", 0)
+                                                   : std::min(call.number("page", 0), 100'000 / limit) * limit;
   store::ListQuery query;
   query.url_contains = call.parameter("url");
   if (!query.url_contains) query.url_contains = call.parameter("search");
   query.tag = call.parameter("tag");
   query.status = call.parameter("status");
+  query.since = call.parameter("created_at__gte");
   query.limit = limit + offset;
   const auto rows = array_of(store::list_json(call.connection, query));
   auto items = Json::array();

@@ -17,11 +17,14 @@ constexpr int kBatchesAtOnce = 20; // of a cancelled crawl; its workers and the 
 
 // As the options of `holdfast add`, which services/cli/serve_plan.cpp makes of them.
 constexpr ApiField kUrls{"urls", kUrlList, "URLs to archive"};
-constexpr ApiField kLines{"text", R"({"type":"string","maxLength":3000000})",
+constexpr ApiField kLines{"text", R"({"type":"string","maxLength":67108864})",
                           "A list of URLs, bookmarks, a feed or a sitemap, as in a file"};
+constexpr ApiField kFile{"file", R"({"type":"string","contentEncoding":"base64","maxLength":90000000})",
+                         "The bytes of such a file, in any encoding or packed by gzip, as base64"};
 constexpr ApiField kParser{
     "parser",
-    R"({"type":"string","enum":["auto","txt","jsonl","json","netscape","html","rss","sitemap","pocket","pinboard"]})",
+    R"({"type":"string",
+"enum":["auto","txt","jsonl","json","netscape","html","csv","rss","sitemap","opml","xbel","pocket","pinboard"]})",
     "What the text is (auto)"};
 constexpr ApiField kDepth{"depth", R"({"type":"integer","minimum":0,"maximum":16})", "How many links to follow (0)"};
 constexpr ApiField kMaxUrls{"max_urls", kCount, "At most this many pages; 0: no limit"};
@@ -51,20 +54,42 @@ constexpr ApiField kOverwrite{"overwrite", kFlag, "Archive again, then remove ol
 constexpr ApiField kKeep{"keep", kText, "Remove it again after this long: 90d"};
 constexpr ApiField kStrict{"strict", kFlag, "Add nothing if a line of the text cannot be used"};
 
-constexpr ApiField kAdd[] = {
-    kUrls,      kLines,      kParser,       kDepth,
-    kMaxUrls,   kMaxBytes,   kMaxPageBytes, kMaxTime,
-    kSame,      kAllow,      kDeny,         kLabel,
-    kNotes,     kTags,       kPlugins,      kPersona,
-    kOptions,   kPriorityOf, kParallel,     kDelay,
-    kRobots,    kOnlyNew,    kMaxAge,       kUpdate,
-    kOverwrite, kKeep,       kStrict,       {"dry_run", kFlag, "Only check, and say what would be added"}};
+constexpr ApiField kAdd[] = {kUrls,
+                             kLines,
+                             kFile,
+                             kParser,
+                             kDepth,
+                             kMaxUrls,
+                             kMaxBytes,
+                             kMaxPageBytes,
+                             kMaxTime,
+                             kSame,
+                             kAllow,
+                             kDeny,
+                             kLabel,
+                             kNotes,
+                             kTags,
+                             kPlugins,
+                             kPersona,
+                             kOptions,
+                             kPriorityOf,
+                             kParallel,
+                             kDelay,
+                             kRobots,
+                             kOnlyNew,
+                             kMaxAge,
+                             kUpdate,
+                             kOverwrite,
+                             kKeep,
+                             kStrict,
+                             {"dry_run", kFlag, "Only check, and say what would be added"}};
 constexpr ApiField kAddSchedule[] = {
     {"every", kText, "minutely, hourly, daily, weekly, monthly, yearly, \"every 30 minutes\", or cron's five fields",
      true},
     {"time_zone", kText, "For example Europe/Berlin (UTC)"},
     kUrls,
     kLines,
+    kFile,
     kParser,
     kDepth,
     kMaxUrls,

@@ -1,6 +1,9 @@
 // Operations that change nothing. The lists are those of `holdfast list`.
+#include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/json_text.hpp"
+#include "lib/base/timestamp.hpp"
+#include "lib/base/url.hpp"
 #include "lib/base/uuid.hpp"
 #include "lib/store/live.hpp"
 #include "lib/store/schedule.hpp"
@@ -29,7 +32,7 @@ constexpr ApiField kUrl{"url", kWord, "Only if the URL or name contains this"};
 constexpr ApiField kTag{"tag", kWord, "Only with this tag"};
 constexpr ApiField kPlugin{"plugin", kWord, "Only of this plugin"};
 constexpr ApiField kHost{"host", kWord, "Only of this host"};
-constexpr ApiField kSince{"since", kWord, "Only what was added, or failed, since this time: 2026-11-22T14:00:00Z"};
+constexpr ApiField kSince{"since", kTime, "Only what was added, or failed, since this time: 2026-11-22T14:00:00Z"};
 constexpr ApiField kCursor{"cursor", kId, "Continue behind the last page: its cursor"};
 constexpr ApiField kMost{"limit", kLimit, "At most this many (50)"};
 
@@ -50,8 +53,8 @@ constexpr ApiField kOfSearch[] = {
     kTag,
     kCrawl,
     kOutcome,
-    {"since", kWord, "Only archived since"},
-    {"until", kWord, "Only archived before"},
+    {"since", kTime, "Only archived since"},
+    {"until", kTime, "Only archived before"},
     {"all", kFlag, "Every capture of a URL, not only the newest"},
     {"cursor", kWord, "Continue behind the last page: its cursor"},
     {"limit", R"({"type":"integer","minimum":1,"maximum":200})", "At most this many (20)"},
@@ -67,6 +70,20 @@ constexpr ApiField kOfStream[] = {
 
 Json page(Json items, const Json& cursor) { return {{"items", std::move(items)}, {"cursor", cursor}}; }
 
+// As rows have it: in lower case, in ASCII.
+std::optional<std::string> host_asked(const ApiCall& call) {
+  auto host = call.parameter("host");
+  if (!host) return host;
+  const auto url = base::try_parse_url("http://" + *host + "/");
+  return url ? url->host : base::lower_case(*host);
+}
+
+std::optional<std::string> time_asked(const ApiCall& call, const char* name) {
+  auto time = call.parameter(name);
+  if (time) time = base::canonical_timestamp(*time);
+  return time;
+}
+
 store::ListQuery query_of(const ApiCall& call) {
   store::ListQuery query;
   query.view = call.operation.path.substr(call.operation.path.rfind('/') + 1);
@@ -77,8 +94,8 @@ store::ListQuery query_of(const ApiCall& call) {
   query.url_contains = call.parameter("url");
   query.tag = call.parameter("tag");
   query.plugin = call.parameter("plugin");
-  query.host = call.parameter("host");
-  query.since = call.parameter("since");
+  query.host = host_asked(call);
+  query.since = time_asked(call, "since");
   query.limit = call.number("limit", kUsualLimit);
   return query;
 }
@@ -147,12 +164,12 @@ Response why(const ApiCall& call) {
 Response search(const ApiCall& call) {
   store::SearchQuery query;
   query.words = call.parameter("q").value_or("");
-  query.host = call.parameter("host");
+  query.host = host_asked(call);
   query.tag = call.parameter("tag");
   query.crawl_id = call.parameter("crawl");
   query.outcome = call.parameter("outcome");
-  query.since = call.parameter("since");
-  query.until = call.parameter("until");
+  query.since = time_asked(call, "since");
+  query.until = time_asked(call, "until");
   query.all = call.flag("all");
   query.cursor = call.parameter("cursor");
   query.limit = call.number("limit", query.limit);

@@ -1,5 +1,7 @@
 // The part of JSON Schema that the table of operations uses.
+#include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
+#include "lib/base/timestamp.hpp"
 #include "lib/base/uuid.hpp"
 #include "services/serve/api_table.hpp"
 
@@ -30,6 +32,8 @@ void check_text(const std::string& name, const json& schema, const json& value) 
   if (length < schema.value("minLength", std::size_t{0})) refuse_value(name, "too short");
   if (length > schema.value("maxLength", length)) refuse_value(name, "too long");
   if (schema.value("format", "") == "uuid" && !base::is_uuid(text)) refuse_value(name, "not an id");
+  if (schema.contains("x-time") && base::canonical_timestamp(text).empty())
+    refuse_value(name, "not a time, as 2026-11-22T14:00:00Z");
   if (const auto all = schema.find("enum");
       all != schema.end() && std::find(all->begin(), all->end(), value) == all->end())
     refuse_value(name, "one of " + all->dump());
@@ -87,7 +91,8 @@ json value_of_text(const json& schema, const std::string& text) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error == std::errc{} && end == text.data() + text.size()) return value;
   }
-  if (type == "boolean" && (text == "true" || text == "false")) return text == "true";
+  if (const auto word = base::lower_case(text); type == "boolean" && (word == "true" || word == "false"))
+    return word == "true";
   return text;
 }
 

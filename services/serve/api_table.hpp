@@ -63,6 +63,8 @@ inline constexpr std::string_view kTexts =
     R"({"type":"array","items":{"type":"string","maxLength":2000},"maxItems":100})";
 inline constexpr std::string_view kUrlList =
     R"({"type":"array","items":{"type":"string","maxLength":2000},"maxItems":1000})";
+inline constexpr std::string_view kTime =
+    R"({"type":"string","x-time":true,"maxLength":40})"; // what a time may be written as, no format has a name for
 inline constexpr std::string_view kFlag = R"({"type":"boolean"})";
 inline constexpr std::string_view kId = R"({"type":"string","format":"uuid"})";
 inline constexpr std::string_view kIds =

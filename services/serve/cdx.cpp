@@ -1,10 +1,12 @@
 #include "services/serve/cdx.hpp"
 
 #include "lib/base/characters.hpp"
+#include "lib/base/text.hpp"
 #include "lib/store/capture.hpp"
 #include "lib/warc/surt.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <optional>
 #include <stdexcept>
@@ -15,6 +17,9 @@ namespace holdfast::serve {
 namespace {
 
 constexpr std::int64_t kMostRows = 10000;
+// allowFuzzy: pywb asks so for a URL that differs a little; only exact keys are known.
+constexpr std::array<std::string_view, 10> kNames{"url",   "matchType", "output", "filter", "sort",
+                                                  "limit", "closest",   "from",   "to",     "allowFuzzy"};
 
 // The request cannot be answered; the text is for people.
 struct BadRequest : std::runtime_error {
@@ -82,7 +87,7 @@ std::int64_t limit_of(const Request& request) {
 }
 
 // "[!][=]field:text": whether a capture passes.
-bool passes(const store::Capture& capture, std::string_view filter) {
+bool passes_one(const store::Capture& capture, std::string_view filter) {
   if (filter.empty()) return true;
   const bool other = filter.starts_with('!');
   if (other) filter.remove_prefix(1);
@@ -107,12 +112,26 @@ bool passes(const store::Capture& capture, std::string_view filter) {
   return (whole ? value == text : value.find(text) != std::string::npos) != other;
 }
 
+bool passes(const store::Capture& capture, const Request& request) {
+  const auto [first, last] = request.query.equal_range("filter");
+  return std::all_of(first, last, [&](const auto& one) { return passes_one(capture, one.second); });
+}
+
+// What other CDX servers know, too, would change the answer.
+void check_names(const Request& request) {
+  for (const auto& [name, value] : request.query) {
+    if (std::find(kNames.begin(), kNames.end(), name) == kNames.end())
+      throw BadRequest(name + ": not known here; these are: " + base::join({kNames.begin(), kNames.end()}, ", "));
+    if (name != "filter" && request.query.count(name) > 1) throw BadRequest(name + ": given twice");
+  }
+}
+
 std::vector<store::Capture> find(pg::Connection& connection, const Request& request) {
   const auto asked = what_is_asked(request);
   const auto sort = field_of(request, "sort");
   if (sort != "" && sort != "default" && sort != "reverse" && sort != "closest")
     throw BadRequest("sort: default, reverse or closest");
-  const auto limit = limit_of(request);
+  const auto limit = request.query.contains("filter") ? kMostRows : limit_of(request); // it counts what passes
   // Without a time, "closest" means the latest.
   const auto near = field_of(request, "closest") == "now" ? std::nullopt : time_in(request, "closest", false);
   if (near && asked.match == warc::Match::exact)
@@ -130,14 +149,16 @@ std::vector<store::Capture> find(pg::Connection& connection, const Request& requ
 
 Response cdx(pg::Connection& connection, const Request& request, const Files* files) {
   const auto output = field_of(request, "output");
-  const auto filter = field_of(request, "filter");
   try {
     if (output != "" && output != "json" && output != "cdxj" && output != "text")
       throw BadRequest("output: cdxj or json");
-    passes({}, filter); // whether it can be read
+    check_names(request);
+    for (auto [it, end] = request.query.equal_range("filter"); it != end; ++it)
+      passes_one({}, it->second); // whether it can be read
+    auto left = limit_of(request);
     std::string body;
     for (auto capture : find(connection, request)) {
-      if (!passes(capture, filter)) continue;
+      if (!passes(capture, request) || left-- <= 0) continue;
       if (files != nullptr) capture.file = files->href(capture.file).substr(1);
       body += (output == "json" ? warc::cdxj_object(capture, true) : warc::cdxj_line(capture)) + "\n";
     }

@@ -161,6 +161,25 @@ std::string Request::here() const {
   return text;
 }
 
+std::string_view path_of_target(std::string_view target, std::string& authority) {
+  for (const std::string_view scheme : {"http://", "https://"})
+    if (base::lower_case(target.substr(0, scheme.size())) == scheme) {
+      target.remove_prefix(scheme.size());
+      const auto end = std::min(target.find_first_of("/?"), target.size());
+      authority = target.substr(0, end);
+      target.remove_prefix(end);
+      return target.empty() ? "/" : target;
+    }
+  return target;
+}
+
+std::string with_usual_scheme(std::string_view authorization) {
+  for (const std::string_view scheme : {"Bearer ", "Basic "})
+    if (base::lower_case(authorization.substr(0, scheme.size())) == base::lower_case(scheme))
+      return std::string(scheme) + std::string(authorization.substr(scheme.size()));
+  return std::string(authorization);
+}
+
 bool read_target(std::string_view target, Request& request) {
   const auto question = target.find('?');
   if (!percent_decode(target.substr(0, question), false, request.path) || !request.path.starts_with('/')) return false;
@@ -168,7 +187,7 @@ bool read_target(std::string_view target, Request& request) {
   Form form;
   if (!read_form(target.substr(question + 1), form)) return false;
   for (auto& [name, value] : form)
-    request.query[name] = std::move(value);
+    request.query.emplace(name, std::move(value));
   return true;
 }
 
@@ -186,8 +205,34 @@ bool read_form(std::string_view text, Form& form) {
   return true;
 }
 
+bool read_form(const Request& request, Form& form) {
+  const auto lower = base::lower_case(request.content_type);
+  if (!base::trimmed(lower).starts_with("multipart/form-data")) return read_form(request.body, form);
+  const auto parameter_of = [](std::string_view text, std::string_view name) { // name="value" or name=value
+    const auto at = base::lower_case(text).find(name);
+    if (at == std::string::npos) return std::string_view();
+    text.remove_prefix(at + name.size());
+    if (!text.starts_with('"')) return base::trimmed(text.substr(0, text.find_first_of(";\r\n")));
+    return text.substr(1, text.find('"', 1) - 1);
+  };
+  const auto boundary = parameter_of(request.content_type, "boundary=");
+  if (boundary.empty()) return false;
+  const auto mark = "\r\n--" + std::string(boundary);
+  const std::string_view body(request.body);
+  auto at = body.starts_with(std::string_view(mark).substr(2)) ? mark.size() - 2 : body.find(mark);
+  while (at < body.size() && !body.substr(at).starts_with("--")) {
+    const auto head_end = body.find("\r\n\r\n", at), end = body.find(mark, at);
+    if (head_end == std::string_view::npos || end == std::string_view::npos || head_end + 4 > end + 2) return false;
+    const auto name = parameter_of(body.substr(at, head_end - at), " name=");
+    if (name.empty()) return false;
+    form.emplace_back(name, end < head_end + 4 ? "" : body.substr(head_end + 4, end - head_end - 4));
+    at = end + mark.size();
+  }
+  return at < body.size();
+}
+
 bool read_host(std::string_view host, std::string& out) {
-  out = host.starts_with('[') ? host.substr(0, host.find(']') + 1) : host.substr(0, host.find(':'));
+  out = base::lower_case(host.starts_with('[') ? host.substr(0, host.find(']') + 1) : host.substr(0, host.find(':')));
   return consists_of(out, ".-_:[]");
 }
 

@@ -15,10 +15,10 @@
 namespace holdfast::serve {
 
 struct Request {
-  std::string method{"GET"};                // HEAD is not told apart
-  std::string path;                         // decoded, begins with "/"; never holds NUL
-  std::map<std::string, std::string> query; // decoded
-  std::string host;                         // as sent, without the port: letters, digits, ".-_:[]" only
+  std::string method{"GET"};                     // HEAD is not told apart
+  std::string path;                              // decoded, begins with "/"; never holds NUL
+  std::multimap<std::string, std::string> query; // decoded, in order
+  std::string host;                              // lower case, without the port: letters, digits, ".-_:[]" only
   std::string authority; // the same with the port: what a browser calls our origin, behind the scheme
   std::string authorization, cookie, if_match, if_none_match, accept_encoding, content_type, origin, fetch_site,
       idempotency_key, last_event_id, body;
@@ -26,7 +26,7 @@ struct Request {
 
   bool changes() const noexcept { return method != "GET"; }
   std::string here() const; // path and query, encoded again
-  // A parameter of the address; empty if it is not given.
+  // A parameter of the address, the first of its name; empty if it is not given.
   std::string parameter(const std::string& name) const {
     const auto found = query.find(name);
     return found == query.end() ? "" : found->second;
@@ -36,6 +36,8 @@ struct Request {
 // The fields of a form, in their order: "a=b&c=d". False: it is none.
 using Form = std::vector<std::pair<std::string, std::string>>;
 bool read_form(std::string_view text, Form& form);
+// The same of a request, which may also be multipart/form-data; of a file, its bytes.
+bool read_form(const Request& request, Form& form);
 
 struct Response {
   unsigned status{200};
@@ -71,9 +73,13 @@ void compress(const Request& request, Response& response);
 // Server-sent events; a problem if `watch` is null: too many watch.
 Response event_stream(std::shared_ptr<Watch> watch);
 
+// "http://host/path" -> "/path", as clients ask a proxy; then `authority` is set, which counts more than a Host header.
+std::string_view path_of_target(std::string_view target, std::string& authority);
+// "bearer x" -> "Bearer x": the name of a scheme has no case.
+std::string with_usual_scheme(std::string_view authorization);
 // Takes a request's target apart: path and query. False: no sane client sends this.
 bool read_target(std::string_view target, Request& request);
-// "Host" as sent, without its port; sets `out` and returns whether it is safe in headers and pages.
+// "Host" in lower case, without its port; sets `out` and returns whether it is safe in headers and pages.
 bool read_host(std::string_view host, std::string& out);
 // Whether a value may be sent as a header.
 bool is_header_value(std::string_view value);

@@ -1,5 +1,6 @@
 #include "services/serve/http_server.hpp"
 
+#include "lib/base/characters.hpp"
 #include "lib/base/error.hpp"
 #include "lib/base/read_at.hpp"
 #include "services/serve/peers.hpp"
@@ -40,6 +41,7 @@ constexpr std::string_view kStillHere = ":\n\n";
 constexpr std::chrono::seconds kSilence{10}; // between server-sent events
 constexpr std::uint32_t kHeaderLimit = 32 * 1024;
 constexpr std::size_t kPiece = 128 * 1024;
+constexpr int kMostUploads = 4;
 // What is read and not yet understood. A chunk's extensions and a trailer have no limit in the parser.
 constexpr std::size_t kMostBuffered = 2 * kPiece;
 constexpr std::size_t kMostDiscarded = 64 << 20; // of a body that is too large
@@ -145,16 +147,17 @@ struct HttpServer::Impl {
     request.fetch_site = field("Sec-Fetch-Site");
     request.idempotency_key = field("Idempotency-Key");
     request.last_event_id = field("Last-Event-ID");
-    request.authority = field(http::field::host);
-    request.authorization = field(http::field::authorization);
+    std::string authority = field(http::field::host);
+    const auto target = path_of_target({message.target().data(), message.target().size()}, authority);
+    request.authority = base::lower_case(authority);
+    request.authorization = with_usual_scheme(field(http::field::authorization));
     if (const auto key = field("X-ArchiveBox-API-Key"); request.authorization.empty() && !key.empty())
       request.authorization = "Bearer " + key; // as programs made for ArchiveBox send it
     request.cookie = field(http::field::cookie);
     request.if_match = field(http::field::if_match);
     request.if_none_match = field(http::field::if_none_match);
     request.accept_encoding = field(http::field::accept_encoding);
-    const std::string_view target(message.target().data(), message.target().size());
-    if (!read_host(field(http::field::host), request.host) || !read_target(target, request))
+    if (!read_host(authority, request.host) || !read_target(target, request))
       return refusal(target, 400, "usage", "bad request");
     return std::nullopt;
   }
@@ -198,21 +201,30 @@ struct HttpServer::Impl {
     for (;;) {
       http::request_parser<http::string_body> parser;
       parser.header_limit(kHeaderLimit);
-      parser.body_limit(options.largest_body);
+      parser.body_limit(std::max(options.largest_body, options.largest_upload));
+      Upload upload(uploads);
       stream.expires_after(options.patience);
       place->set_asking(false);
-      const auto [read_error, read] =
-          co_await http::async_read(stream, buffer, parser, asio::as_tuple(asio::use_awaitable));
+      auto [read_error, read] =
+          co_await http::async_read_header(stream, buffer, parser, asio::as_tuple(asio::use_awaitable));
+      if (!read_error && !parser.is_done()) {
+        if (!is_upload(parser.get()) || !upload.begin()) {
+          parser.body_limit(options.largest_body); // of a body in chunks; the length of another is known
+          if (parser.content_length().value_or(0) > options.largest_body) read_error = http::error::body_limit;
+        }
+        if (!read_error)
+          std::tie(read_error, read) =
+              co_await http::async_read(stream, buffer, parser, asio::as_tuple(asio::use_awaitable));
+      }
       if (read_error) {
         if (read_error == http::error::end_of_stream) stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
-        const bool too_much = read_error == http::error::body_limit && options.largest_body > 0;
-        if (!too_much) co_return;
-        auto too_large = refusal({parser.get().target().data(), parser.get().target().size()}, 413, "usage",
-                                 "the body is larger than " + std::to_string(options.largest_body) + " bytes");
+        auto refused = refusal_of(read_error, parser.get());
+        if (!refused) co_return;
+        parser.get().keep_alive(false);
         stream.expires_after(options.patience);
-        co_await send_body(stream, parser.get(), too_large);
+        co_await send_body(stream, parser.get(), *refused);
         stream.socket().shutdown(tcp::socket::shutdown_send, ignored);
-        co_await discard(stream, buffer);
+        co_await discard(stream, buffer, refused->status == 413 ? kMostDiscarded : kMostBuffered);
         co_return;
       }
       place->set_asking(true);
@@ -234,10 +246,23 @@ struct HttpServer::Impl {
     }
   }
 
+  // What a client gets that has sent what cannot be read; nullopt: it is gone.
+  std::optional<Response> refusal_of(const boost::system::error_code& error, const Message& message) const {
+    const std::string_view target(message.target().data(), message.target().size());
+    if (error == http::error::body_limit && options.largest_body > 0)
+      return refusal(target, 413, "usage",
+                     "the body is larger than " + std::to_string(options.largest_body) + " bytes");
+    if (error == http::error::header_limit || error == http::error::buffer_overflow)
+      return refusal(target, 431, "usage", "the header is larger than " + std::to_string(kHeaderLimit) + " bytes");
+    const bool is_http = error.category() == make_error_code(http::error::bad_version).category();
+    if (!is_http || error == http::error::end_of_stream || error == http::error::partial_message) return std::nullopt;
+    return refusal(target, 400, "usage", "this is no HTTP request: " + error.message());
+  }
+
   // A client that still sends would not see the answer if the connection were closed at once.
-  asio::awaitable<void> discard(beast::tcp_stream& stream, beast::flat_buffer& buffer) {
+  asio::awaitable<void> discard(beast::tcp_stream& stream, beast::flat_buffer& buffer, std::size_t most) {
     stream.expires_after(options.patience);
-    for (std::size_t all = 0; all < kMostDiscarded;) {
+    for (std::size_t all = 0; all < most;) {
       buffer.clear();
       const auto [error, got] =
           co_await stream.async_read_some(buffer.prepare(kPiece), asio::as_tuple(asio::use_awaitable));
@@ -286,9 +311,9 @@ struct HttpServer::Impl {
     struct stat about {};
     if (::fstat(response.file.get(), &about) != 0) co_return false;
     const auto size = static_cast<std::uint64_t>(about.st_size);
-    // A client that names what it has of the file gets all of it: we give no validators.
-    const auto asked =
-        message.count(http::field::if_range) > 0 ? std::string() : std::string(message[http::field::range]);
+    // A client that names what it has of the file gets all of it: we give no validators. Only GET has ranges.
+    const bool whole = message.count(http::field::if_range) > 0 || message.method() != http::verb::get;
+    const auto asked = whole ? std::string() : std::string(message[http::field::range]);
     const auto range = read_range(asked, size);
     http::response<http::empty_body> reply;
     if (range.what != ByteRange::What::whole) response.status = range.what == ByteRange::What::part ? 206 : 416;
@@ -336,8 +361,29 @@ struct HttpServer::Impl {
     co_return !error;
   }
 
+  // Whether it adds pages; what is larger than other requests may be is held in memory.
+  bool is_upload(const Message& message) const {
+    const std::string_view target(message.target().data(), message.target().size());
+    return options.largest_upload > 0 && message.method() == http::verb::post &&
+           (target.starts_with("/do/add") || target.starts_with("/api/v1/crawls") ||
+            target.starts_with("/api/v1/schedules"));
+  }
+  class Upload {
+  public:
+    explicit Upload(int& all) : all_(all) {}
+    ~Upload() { all_ -= begun_ ? 1 : 0; }
+    Upload(const Upload&) = delete;
+    Upload& operator=(const Upload&) = delete;
+    bool begin() { return begun_ = all_ < kMostUploads && ++all_ > 0; }
+
+  private:
+    int& all_;
+    bool begun_{false};
+  };
+
   const HttpOptions options;
   const Handler handler;
+  int uploads{0}; // large requests that are read or answered; used on the thread of the wire
   Peers peers;
   asio::thread_pool wire{1}; // before the lanes: their coroutines hold sockets
   asio::thread_pool numbers{1}, pages;

@@ -25,6 +25,7 @@ Lane lane_of(const Request& request); // /healthz, /metrics, the rest
 struct HttpOptions {
   int threads{1};                             // of the lane `pages`
   std::size_t largest_body{0};                // of requests that change something; 0: GET and HEAD only
+  std::size_t largest_upload{0};              // the same of those that add pages, of which few are read at a time
   std::chrono::milliseconds patience{30'000}; // for a whole request, and for each piece of an answer
   TrustedProxies proxies{};                   // whose X-Forwarded-For names the client
 };

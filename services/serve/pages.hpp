@@ -32,12 +32,12 @@ struct Links {
 struct PageRequest {
   pg::Connection& connection;
   const Links& links;
-  std::string id;                                       // of the path
-  std::string query;                                    // what to search for
-  std::optional<std::string> before;                    // where a list goes on
-  bool may_change;                                      // show what changes something
-  std::string here;                                     // path and query of this page
-  const std::map<std::string, std::string>& parameters; // all of the address
+  std::string id;                                            // of the path
+  std::string query;                                         // what to search for
+  std::optional<std::string> before;                         // where a list goes on
+  bool may_change;                                           // show what changes something
+  std::string here;                                          // path and query of this page
+  const std::multimap<std::string, std::string>& parameters; // all of the address
 
   // Empty: it is not given.
   std::string parameter(const char* name) const {

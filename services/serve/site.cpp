@@ -161,6 +161,9 @@ Response Site::answer(const Request& request) {
          "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; "
          "base-uri 'none'; frame-ancestors 'none'; img-src 'self'" +
              (pictures ? " " + files_origin(request) : ""));
+  // A page elsewhere may use the API with a token of its own, never with a cookie.
+  if (request.path.starts_with(kApi) && (request.method == "OPTIONS" || !request.authorization.empty()))
+    header("Access-Control-Allow-Origin", "*");
   header("Referrer-Policy", "same-origin"); // with none, forms would have no origin
   header("X-Frame-Options", "DENY");
   header("Cross-Origin-Opener-Policy", "same-origin");
@@ -174,6 +177,14 @@ Response Site::answer(const Request& request) {
 Response Site::admit(const Request& request) {
   // A name that leads here but is not ours: a page elsewhere that had its name changed to our address.
   if (!is_named(options_.hosts, request)) return plain(403, "ask for this page by the address it listens on\n");
+  if (request.method == "OPTIONS" && request.path.starts_with(kApi)) { // what a browser asks first for another page
+    auto allowed = plain(204, "");
+    allowed.headers = {{"Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE"},
+                       {"Access-Control-Allow-Headers",
+                        "Authorization, X-ArchiveBox-API-Key, Content-Type, Idempotency-Key, If-Match, If-None-Match"},
+                       {"Access-Control-Max-Age", "86400"}};
+    return allowed;
+  }
   if (request.changes() && request.authorization.empty() && is_cross_site(request))
     return refusal(request.path, 403, "forbidden", "only pages of this server may send this");
   if (auto file = asset(request.path)) {
@@ -217,7 +228,7 @@ Response Site::sign_in_by_link(const Request& request, const std::string& secret
 Response Site::sign_in(const Request& request) {
   if (!request.changes()) return sign_in_page(200, request.parameter("next"), "", request.parameter("link"));
   Form form;
-  if (request.method != "POST" || !read_form(request.body, form)) return plain(400, "this is no form\n");
+  if (request.method != "POST" || !read_form(request, form)) return plain(400, "this is no form\n");
   std::string token, link, next = "/";
   for (const auto& [name, value] : form)
     (name == "token" ? token : name == "link" ? link : next) = value;
@@ -254,7 +265,7 @@ Response Site::as(Role role, const std::function<Response(pg::Connection&)>& wor
 // The operation's name is in the path; "back" is where the browser goes then.
 Response Site::form(const Request& request, const Caller& caller) {
   Form fields;
-  if (!read_form(request.body, fields)) return plain(400, "this is no form\n");
+  if (!read_form(request, fields)) return plain(400, "this is no form\n");
   std::string back = "/";
   for (const auto& [name, value] : fields)
     if (name == "back") back = value;

@@ -2,11 +2,13 @@
 
 import os
 import shutil
+import subprocess
 import unittest
 
 from support import (
     CANNOT_CREATE,
     CONFIGURATION,
+    INPUT_OUTPUT,
     OK,
     REFUSED,
     ROOT,
@@ -228,6 +230,39 @@ class CommandLine(Case):
             result = self.home.run(*arguments)
             self.assertEqual(result.code, OK, str(result))
             self.assertNotEqual(result.out, "")
+
+
+class Output(Case):
+    def test_output_that_cannot_be_written_is_an_error(self):
+        """A disk that fills up loses what was printed; a reader that has read enough, such as head, does not."""
+        home = self.place()
+        home.run("add", "--bg", URL)
+        commands = (
+            "--version|--help|version|version --json|config|list crawls --json|list crawls --csv|status|search x|events"
+        )
+        for command in commands.split("|"):
+            with self.subTest(command), open("/dev/full", "w", encoding="utf-8") as full:
+                done = subprocess.run(
+                    home.command(*command.split()),
+                    env=home.environment,
+                    cwd=home.path,
+                    stdout=full,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                )
+                # Nothing found is nothing lost.
+                lost = command != "search x"
+                self.assertEqual(done.returncode, INPUT_OUTPUT if lost else OK, done.stderr)
+                self.assertEqual("cannot write all of the output" in done.stderr, lost, done.stderr)
+        for ignored in (False, True):
+            done = subprocess.run(
+                ["bash", "-c", ("trap '' PIPE; " if ignored else "") + '"$@" | true', "-", *home.command("config")],
+                env=home.environment,
+                cwd=home.path,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            self.assertEqual(done.stderr, "")
 
 
 class Configuration(Case):

@@ -1,8 +1,10 @@
 // What other programs export, read as they write it.
 #include "lib/base/error.hpp"
+#include "lib/base/text.hpp"
 #include "lib/base/timestamp.hpp"
-#include "services/cli/gunzip.hpp"
-#include "services/cli/import.hpp"
+#include "lib/formats/charset.hpp"
+#include "lib/formats/gunzip.hpp"
+#include "lib/formats/list.hpp"
 #include "services/cli/input.hpp"
 #include "services/cli/limits.hpp"
 
@@ -15,67 +17,256 @@
 
 using namespace holdfast;
 using namespace holdfast::cli;
+using namespace holdfast::formats;
+using namespace std::string_literals;
 
-TEST_CASE("bookmarks of a browser") {
-  const std::string text = R"(<!DOCTYPE NETSCAPE-Bookmark-file-1>
-<TITLE>Bookmarks</TITLE><DL><p>
-  <DT><H3>Folder</H3><DL><p>
-    <DT><A HREF="https://a.test/?x=1&amp;y=2" ADD_DATE="1" TAGS="one, two">A &lt;b&gt; &#8220;c&#x201d;</A>
-    <DT><A
-       HREF='https://b.test/'>Two
-       lines <b>bold</b></A>
-    <DT><A HREF=javascript:alert(1)>no page</A><DT><ABBR>x</ABBR>
-  </DL></DL>)";
-  CHECK(format_of("auto", text) == Format::html);
-  const auto entries = read_html(text);
-  REQUIRE(entries.size() == 3);
-  CHECK(entries[0].url == "https://a.test/?x=1&y=2");
-  CHECK(entries[0].title == "A <b> \u201cc\u201d");
-  CHECK(entries[0].tags == std::vector<std::string>{"one", "two"});
-  CHECK(entries[0].where == "line 4");
-  CHECK(entries[1].url == "https://b.test/");
-  CHECK(entries[1].title == "Two        lines bold");
-  CHECK(entries[2].url == "javascript:alert(1)");
+namespace {
+
+// "URL | title | tags | when" of each entry, a line each; what is empty at the end of a line is left out.
+std::string read(const std::string& bytes, std::string_view parser = "auto") {
+  std::string text;
+  for (const auto& entry : read_list(bytes, parser).entries) {
+    std::string line = entry.url + "|" + entry.title + "|" + base::join(entry.tags, ",") + "|" + entry.bookmarked_at;
+    while (line.ends_with('|'))
+      line.pop_back();
+    text += (text.empty() ? "" : "\n") + line;
+  }
+  return text;
 }
 
-TEST_CASE("an HTML file that ends in the middle of anything is read as far as it goes") {
-  const std::string text = "<a href=\"https://a.test/\">A</a><a href='https://b.test/' title=\"b";
-  for (std::size_t length = 0; length <= text.size(); ++length)
-    CHECK(read_html(std::string_view(text).substr(0, length)).size() <= 2);
-  CHECK(read_html(text).size() == 2);
+std::string utf16(const std::string& ascii, bool big) {
+  std::string bytes = big ? "\xFE\xFF" : "\xFF\xFE";
+  for (const char c : ascii)
+    bytes += big ? "\0"s + c : c + "\0"s;
+  return bytes;
 }
 
-TEST_CASE("feeds: RSS, Atom, RDF") {
-  const std::string rss = R"(<?xml version="1.0"?><rss version="2.0"><channel><link>https://a.test/</link>
-    <item><title>One &amp; only</title><link>https://a.test/1</link><category>x</category></item>
-    <item><guid>https://a.test/2</guid></item></channel></rss>)";
-  CHECK(format_of("auto", rss) == Format::xml);
-  auto entries = read_xml(rss);
-  REQUIRE(entries.size() == 2);
-  CHECK(entries[0].url == "https://a.test/1");
-  CHECK(entries[0].title == "One & only");
-  CHECK(entries[0].tags == std::vector<std::string>{"x"});
-  CHECK(entries[1].url == "https://a.test/2");
-  entries = read_xml(R"(<feed xmlns="http://www.w3.org/2005/Atom"><entry><title>T</title>
-    <link rel="self" href="https://a.test/feed"/><link href="https://a.test/page"/><category term="y"/></entry></feed>)");
-  REQUIRE(entries.size() == 1);
-  CHECK(entries[0].url == "https://a.test/page");
-  CHECK(entries[0].tags == std::vector<std::string>{"y"});
-}
+} // namespace
 
-TEST_CASE("when the entry of a feed was published is when it was bookmarked") {
-  const auto time_of = [](const std::string& item) {
-    const auto entries = read_xml("<rss><item><link>https://a.test/</link>" + item + "</item></rss>");
-    return entries.at(0).bookmarked_at;
+// One of each format that is read, as its program writes it.
+TEST_CASE("formats of other programs") {
+  struct Sample {
+    const char* name;
+    std::string bytes, expected;
   };
-  CHECK(time_of("<pubDate>Thu, 04 Mar 2021 06:06:07 +0100</pubDate>") == "2021-03-04T05:06:07.000Z");
-  CHECK(time_of("<dc:date>2021-03-04T05:06:07Z</dc:date>") == "2021-03-04T05:06:07.000Z");
-  CHECK(time_of("<updated>2022-01-01T00:00:00Z</updated><published>2021-03-04T05:06:07Z</published>") ==
-        "2021-03-04T05:06:07.000Z");
-  CHECK(time_of("<pubDate>soon</pubDate><updated>2022-01-01</updated>") == "2022-01-01T00:00:00.000Z");
-  CHECK(time_of("").empty());
-  CHECK(read_xml(R"(<posts><post href="https://a.test/" time="2021-03-04T05:06:07Z"/></posts>)").at(0).bookmarked_at ==
-        "2021-03-04T05:06:07.000Z");
+  const std::string when = "2023-11-14T22:13:20.000Z";
+  const Sample samples[] = {
+      {"a browser's bookmarks", R"(<!DOCTYPE NETSCAPE-Bookmark-file-1>
+<TITLE>Bookmarks</TITLE><DL><p><DT><H3>Folder</H3><DL><p>
+    <DT><A HREF="https://a.test/?x=1&amp;y=2" ADD_DATE="1700000000" TAGS="one, two">A &lt;b&gt; &#8220;c&#x201d; caf&eacute;</A>
+    <DD>See <a href="https://within.test/">this</a> too
+    <DT><A
+       HREF='https://b.test/
+       x'>Two
+       lines <b>bold</b></A> <!-- <DT><A HREF="https://old.test/">old</A> -->
+    <DT><A HREF=javascript:alert(1) ADD_DATE=0>no page</A><DT><ABBR>x</ABBR>
+  </DL></DL>)",
+       "https://a.test/?x=1&y=2|A <b> “c” café|one,two|" + when +
+           "\nhttps://b.test/       x|Two lines bold\njavascript:alert(1)|no page"},
+      {"a page", "<html><a href=https://a.test/>A<a href='https://b.test/'>B<a href=#top>top</a>",
+       "https://a.test/|A\nhttps://b.test/|B"},
+      {"RSS", R"(<?xml version="1.0"?><rss version="2.0"><channel><link>https://a.test/</link>
+    <item><title>One &amp; only</title><link>https://a.test/1</link><category>x</category>
+          <pubDate>Tue, 14 Nov 2023 23:13:20 +0100</pubDate></item>
+    <item><title>Caf&amp;eacute;</title><guid>https://a.test/2</guid></item>
+    <item><guid isPermaLink="false">https://a.test/3</guid></item></channel></rss>)",
+       "https://a.test/1|One & only|x|" + when + "\nhttps://a.test/2|Café\n"},
+      {"Atom", R"(<feed xmlns="http://www.w3.org/2005/Atom"><entry><title>T</title><updated>2024-01-01</updated>
+    <published>2023-11-14T22:13:20Z</published><link rel="self" href="https://a.test/feed"/>
+    <link href="https://a.test/page"/><category term="y"/></entry></feed>)",
+       "https://a.test/page|T|y|" + when},
+      {"RDF", "<rdf:RDF xmlns:rdf='r'><item><link>https://a.test/</link><dc:subject>x y</dc:subject></item></rdf:RDF>",
+       "https://a.test/||x,y"},
+      {"a sitemap",
+       "<?xml version='1.0'?><urlset><url><loc> https://a.test/1 </loc><lastmod>2024</lastmod></url></urlset>",
+       "https://a.test/1"},
+      {"OPML", R"(<opml version="2.0"><body><outline text="F"><outline type="rss" text="Feed" xmlUrl="https://a.test/f"
+       htmlUrl="https://a.test/"/><outline type="link" text="L" url="https://b.test/"/></outline></body></opml>)",
+       "https://a.test/|Feed\nhttps://b.test/|L"},
+      {"XBEL", R"(<?xml version="1.0"?><!DOCTYPE xbel><xbel version="1.0"><folder><title>F</title><bookmark
+       href="https://a.test/" added="2023-11-14T22:13:20Z"><title>A</title><desc>no</desc></bookmark></folder></xbel>)",
+       "https://a.test/|A||" + when},
+      {"Pinboard's XML",
+       R"(<posts user="u"><post href="https://a.test/" description="A" tag="one two" time="2023-11-14T22:13:20Z"/></posts>)",
+       "https://a.test/|A|one,two|" + when},
+      {"Wallabag's XML", R"(<?xml version="1.0"?><wallabag><entry><id>1</id><url>https://a.test/</url><title>A</title>
+       <content>x https://no.test/</content><tags><tag>t u</tag></tags><created_at>2023-11-14T22:13:20+00:00</created_at>
+       </entry></wallabag>)",
+       "https://a.test/|A|t u|" + when},
+      {"URLs and objects in JSON",
+       R"(["https://a.test/", {"url": "https://b.test/", "title": "B", "tags": [" x ", ""]}])",
+       "https://a.test/\nhttps://b.test/|B|x"},
+      {"Pinboard",
+       R"([{"href": "https://a.test/", "description": "A", "tags": "one two", "time": "2023-11-14T22:13:20Z"}])",
+       "https://a.test/|A|one,two|" + when},
+      {"Pocket's API", R"({"status": 1, "list": {"7": {"resolved_url": "https://p.test/", "resolved_title": "P",
+       "time_added": "1700000000", "tags": {"late": {"item_id": "7"}}},
+       "8": {"resolved_url": "", "given_url": "https://g.test/", "given_title": "G"}, "9": {"resolved_url": ""}}})",
+       "https://p.test/|P|late|" + when + "\nhttps://g.test/|G\n"},
+      {"JSON Feed", R"({"version": "https://jsonfeed.org/version/1.1", "home_page_url": "https://no.test/", "items": [
+       {"id": "1", "external_url": "https://a.test/", "date_published": "2023-11-14T22:13:20Z"}], "authors": [{"url": "x"}]})",
+       "https://a.test/|||" + when},
+      {"Firefox", R"({"guid": "root________", "children": [{"title": "menu", "children": [{"title": "A",
+       "dateAdded": 1700000000000000, "uri": "https://a.test/", "tags": "x,y"}, {"title": "empty", "children": []}]}]})",
+       "https://a.test/|A|x,y|" + when},
+      {"Chromium", R"({"checksum": "0", "roots": {"bookmark_bar": {"children": [{"date_added": "13344473600000000",
+       "name": "A", "type": "url", "url": "https://a.test/"}], "name": "Bar"}, "other": {"children": []}}, "version": 1})",
+       "https://a.test/|A||" + when},
+      {"Wallabag", R"([{"is_archived": 0, "tags": ["t"], "title": "A", "url": "https://a.test/",
+       "created_at": "2023-11-14T22:13:20+00:00", "content": "https://no.test/"}])",
+       "https://a.test/|A|t|" + when},
+      {"Wallabag's API", R"({"page": 1, "_links": {"self": {"href": "https://no.test/"}}, "_embedded": {"items": [
+       {"url": "https://a.test/", "tags": [{"id": 1, "label": "t", "slug": "no"}]}]}})",
+       "https://a.test/||t"},
+      {"Karakeep", R"({"bookmarks": [{"createdAt": 1700000000, "title": null, "tags": ["t"],
+       "content": {"type": "link", "url": "https://a.test/", "title": "A"}, "note": null}]})",
+       "https://a.test/|A|t|" + when},
+      {"Linkwarden", R"({"id": 1, "name": "me", "collections": [{"id": 1, "name": "Box", "links": [{"name": "A",
+       "type": "url", "url": "https://a.test/", "tags": [{"id": 1, "name": "t"}], "createdAt": "2023-11-14T22:13:20Z"}]}]})",
+       "https://a.test/|A|t|" + when},
+      {"linkding", R"({"count": 1, "next": null, "results": [{"url": "https://a.test/", "title": "",
+       "website_title": "A", "tag_names": ["t"], "date_added": "2023-11-14T22:13:20Z"}]})",
+       "https://a.test/|A|t|" + when},
+      {"Omnivore", R"([{"slug": "a", "title": "A", "url": "https://a.test/", "savedAt": "2023-11-14T22:13:20.000Z",
+       "publishedAt": null, "labels": ["t"]}])",
+       "https://a.test/|A|t|" + when},
+      {"Shaarli", R"([{"url": "https://a.test/", "shorturl": "x", "title": "A", "tags": ["t"],
+       "created": "2023-11-14T22:13:20+00:00", "updated": ""}])",
+       "https://a.test/|A|t|" + when},
+      {"JSON lines",
+       "{\"url\": \"https://a.test/\", \"tags\": \"x, ,y\", \"time\": 1700000000123}\n{\"url\": \"https://b.test/\"}",
+       "https://a.test/||x,y|2023-11-14T22:13:20.123Z\nhttps://b.test/"},
+      {"Pocket's table",
+       "title,url,time_added,tags,status\n\"One, \"\"two\"\"\",https://a.test/,1700000000,x|y,unread\r\n\n",
+       "https://a.test/|One, \"two\"|x,y|" + when},
+      {"Instapaper", "URL,Title,Selection,Folder,Timestamp\nhttps://a.test/,A,,Unread,1700000000\n",
+       "https://a.test/|A||" + when},
+      {"Raindrop",
+       "id,title,note,excerpt,url,folder,tags,created,cover\n1,A,,\"x, y\",https://a.test/,F,\"t, "
+       "u\",2023-11-14T22:13:20.000Z,\n",
+       "https://a.test/|A|t,u|" + when},
+      {"Wallabag's table",
+       "Title;URL;Content;Tags;\"Creation date\"\n\"A\";https://a.test/;\"see <a href=\"\"https://no.test/\"\">x</a>; "
+       "y\";\"t, u v\";\"14/11/2023 22:13:20\"",
+       "https://a.test/|A|t,u v|" + when},
+      {"a spreadsheet", "Name\tLink\nA\thttps://a.test/\n", "https://a.test/|A"},
+  };
+  for (const auto& sample : samples) {
+    CAPTURE(sample.name);
+    CHECK(read(sample.bytes) == sample.expected);
+    for (std::size_t size = 0; size < sample.bytes.size(); ++size) // cut off: read or refused
+      try {
+        read_list(sample.bytes.substr(0, size));
+      } catch (const base::Error&) {
+      }
+  }
+}
+
+TEST_CASE("a format that does not fit gives way, and a broken one is named") {
+  CHECK(read("[Tides](https://a.test/x)\n-[Two](https://b.test/)") == "https://a.test/x\nhttps://b.test/");
+  CHECK(read("<https://a.test/x>\nhttps://b.test/") == "https://a.test/x\nhttps://b.test/");
+  CHECK(read("[[https://a.test/x][Title]]\n") == "https://a.test/x");
+  CHECK(read("{draft} https://a.test/x\n") == "https://a.test/x");
+  CHECK(read("<p align=center>[A](https://a.test/x)\n") == "https://a.test/x");
+  CHECK(read("my link, my url: https://a.test/x\n") == "https://a.test/x");
+  CHECK(read("url,title\nno table after all, see https://a.test/x\n").ends_with("https://a.test/x"));
+  CHECK(read("https://a.test/?url=1,2\n") == "https://a.test/?url=1,2");
+  CHECK(read("").empty());
+  CHECK(read("{\n  \"items\": []\n}").empty());
+  for (const char* broken : {"[{", "{\n \"items\": [", "[\"https://a.test/\"", "<rss><item>",
+                             "<?xml version='1.0'?><opml>", "[{\"url\": \"https://a.test/\", \"time\": 1e999}]"}) {
+    CAPTURE(broken);
+    CHECK_THROWS_WITH_AS(read_list(broken), doctest::Contains("not valid"), base::Error);
+    CHECK_NOTHROW(read_list(broken, "txt"));
+  }
+  CHECK_THROWS_AS(read_list("a,b\n1,2", "csv"), base::Error);
+  CHECK(read_list("<sitemapindex><sitemap><loc>https://a.test/s.xml</loc></sitemap></sitemapindex>").index);
+  // No external entity is read, none of one's own multiplies.
+  const auto xml =
+      read(R"(<?xml version="1.0"?><!DOCTYPE r [<!ENTITY e SYSTEM "file:///etc/passwd"><!ENTITY f "&e;&e;">]>
+    <rss><item><title>&e;&f;</title><link>https://a.test/</link></item></rss>)");
+  CHECK(xml.find("root") == std::string::npos);
+  CHECK_THROWS_AS(read_list(std::string(100'000, '[')), base::Error);
+  std::string deep;
+  for (int i = 0; i < 10'000; ++i)
+    deep += "{\"children\":[";
+  CHECK_NOTHROW(read_list(deep + std::string(10'000, ' '), "txt"));
+}
+
+TEST_CASE("URLs in text are what a reader would copy") {
+  const std::pair<std::string, std::string> texts[] = {
+      {"[a](https://x.test/a),[b](https://x.test/b)", "https://x.test/a https://x.test/b"},
+      {"[c](https://x.test/c)/[d](https://x.test/d_(e))", "https://x.test/c https://x.test/d_(e)"},
+      {"![i](https://x.test/i.png \"a title\") [r]: https://x.test/r", "https://x.test/i.png https://x.test/r"},
+      {"[[https://x.test/o][Org]] [[https://x.test/p]]", "https://x.test/o https://x.test/p"},
+      {"\\href{https://x.test/a\\_b\\%20c}{T} \\url{https://x.test/\\~u}", "https://x.test/a_b%20c https://x.test/~u"},
+      {"https://x.test[AsciiDoc] and https://[2001:db8::1]/a[1].jpg", "https://x.test https://[2001:db8::1]/a[1].jpg"},
+      {"https://x.test/a,https://x.test/b;https://x.test/c|https://x.test/d",
+       "https://x.test/a https://x.test/b https://x.test/c https://x.test/d"},
+      {"https://x.test/ahttps://x.test/b", "https://x.test/a https://x.test/b"},
+      {"https://web.test/2020/https://x.test/a?u=https://y.test/",
+       "https://web.test/2020/https://x.test/a?u=https://y.test/"},
+      {"\"https://x.test/a\" 'https://x.test/b' «https://x.test/c» „https://x.test/d“ ‘https://x.test/e’",
+       "https://x.test/a https://x.test/b https://x.test/c https://x.test/d https://x.test/e"},
+      {"「https://x.test/a」、（https://x.test/b）。見https://x.test/c，https://x.test/d！ ؟https://x.test/e؟",
+       "https://x.test/a https://x.test/b https://x.test/c https://x.test/d https://x.test/e"},
+      {"https://x.test/O'Reilly https://x.test/A–B https://x.test/東京 https://x.test/a—so",
+       "https://x.test/O'Reilly https://x.test/A–B https://x.test/東京 https://x.test/a"},
+      {"HTTP://X.test/P A title. Https://y.test/q?", "HTTP://X.test/P Https://y.test/q"},
+      {"**https://x.test/a** _https://x.test/b_ ~~https://x.test/c~~ https://x.test/d_",
+       "https://x.test/a https://x.test/b https://x.test/c https://x.test/d_"},
+      {"(see https://x.test/a). https://x.test/b... https://x.test/c(see d) https://x.test/?a[]=1&b={c}",
+       "https://x.test/a https://x.test/b https://x.test/c https://x.test/?a[]=1&b={c}"},
+      {"<https://x.test/a> `https://x.test/b` https://x.test/c\xC2\xA0next https:// http://.",
+       "https://x.test/a https://x.test/b https://x.test/c"},
+      {"nothing http here", ""},
+  };
+  for (const auto& [text, urls] : texts) {
+    CAPTURE(text);
+    CHECK(base::join(urls_in(text), " ") == urls);
+  }
+}
+
+TEST_CASE("any encoding, and no character lost that was there") {
+  const std::string html =
+      "<!DOCTYPE NETSCAPE-Bookmark-file-1><DL><DT><A HREF=\"https://a.test/\" TAGS=\"x\">T</A></DL>";
+  for (const bool big : {false, true}) {
+    CHECK(read(utf16("https://a.test/\r\nhttps://b.test/\r\n", big)) == "https://a.test/\nhttps://b.test/");
+    CHECK(read(utf16(html, big)) == "https://a.test/|T|x");
+    CHECK(read(utf16("[{\"url\":\"https://a.test/\"}]", big).substr(2)) == "https://a.test/"); // no mark
+  }
+  CHECK(read("\xEF\xBB\xBFhttps://a.test/\r\n") == "https://a.test/");
+  CHECK(read("\xEF\xBB\xBFurl,title\nhttps://a.test/,é\n") == "https://a.test/|é");
+  CHECK(read("\xEF\xBB\xBF[\"https://a.test/\"]") == "https://a.test/");
+  CHECK(read("\xFF\xFE\0\0h\0\0\0t\0\0\0t\0\0\0p\0\0\0:\0\0\0/\0\0\0/\0\0\0a\0\0\0.\0\0\0b\0\0\0"s) == "http://a.b");
+  CHECK(
+      read("<META HTTP-EQUIV=Content-Type CONTENT='text/html; charset=ISO-8859-2'><A HREF=https://a.test/>\xB1</A>") ==
+      "https://a.test/|ą");
+  CHECK(
+      read("<?xml version='1.0' encoding='windows-1251'?><opml><outline text='\xCC' url='https://a.test/'/></opml>") ==
+      "https://a.test/|М");
+  CHECK(read("<META charset=utf-8><A HREF=https://a.test/>Caf\xE9 \xC3\xA9</A>") == "https://a.test/|Café é");
+  CHECK(read("url,title\nhttps://a.test/,\x93Z\xFCrich\x94\n") == "https://a.test/|“Zürich”");
+  CHECK(decode_file("plain \xEF\xBF\xBD") == "plain \xEF\xBF\xBD");
+}
+
+TEST_CASE("times in every unit, and none that is not there") {
+  const std::pair<const char*, const char*> times[] = {{"1700000000", "2023-11-14T22:13:20.000Z"},
+                                                       {"1700000000123", "2023-11-14T22:13:20.123Z"},
+                                                       {"1700000000123456", "2023-11-14T22:13:20.123Z"},
+                                                       {"1700000000123456789", "2023-11-14T22:13:20.123Z"},
+                                                       {"13344473600000000", "2023-11-14T22:13:20.000Z"},
+                                                       {"2023-11-14T22:13:20Z", "2023-11-14T22:13:20.000Z"},
+                                                       {"31 Jan 2021 00:00:00 GMT", "2021-01-31T00:00:00.000Z"},
+                                                       {"0", ""},
+                                                       {"-1", ""},
+                                                       {"soon", ""},
+                                                       {"03/04/2021", ""}};
+  for (const auto& [text, time] : times) {
+    CAPTURE(text);
+    CHECK(read_list("<DL><A HREF=https://a.test/ ADD_DATE='"s + text + "'>A</A>").entries.at(0).bookmarked_at == time);
+    CHECK(read_list("[{\"url\":\"https://a.test/\",\"added\":\""s + text + "\"}]").entries.at(0).bookmarked_at == time);
+  }
 }
 
 TEST_CASE("dates of mail and RSS") {
@@ -113,55 +304,6 @@ TEST_CASE("dates far ahead are refused, they would come out as others") {
     CAPTURE(text);
     CHECK(base::canonical_timestamp(text) == time);
   }
-}
-
-TEST_CASE("sitemaps, but not an index of them") {
-  const auto entries = read_xml("<?xml version='1.0'?><urlset><url><loc> https://a.test/1 </loc></url>"
-                                "<url><loc>https://a.test/2</loc></url></urlset>");
-  REQUIRE(entries.size() == 2);
-  CHECK(entries[0].url == "https://a.test/1");
-  CHECK_THROWS_AS(read_xml("<sitemapindex><sitemap><loc>https://a.test/s.xml</loc></sitemap></sitemapindex>"),
-                  base::Error);
-}
-
-TEST_CASE("XML that is none, or bites, is refused or harmless") {
-  CHECK_THROWS_AS(read_xml("<rss><item>"), base::Error);
-  // No external entity is read, none of one's own multiplies.
-  const auto entries =
-      read_xml(R"(<?xml version="1.0"?><!DOCTYPE r [<!ENTITY e SYSTEM "file:///etc/passwd"><!ENTITY f "&e;&e;">]>
-    <rss><item><title>&e;&f;</title><link>https://a.test/</link></item></rss>)");
-  REQUIRE(entries.size() == 1);
-  CHECK(entries[0].title.find("root") == std::string::npos);
-}
-
-TEST_CASE("JSON: lists, JSON Feed, Pinboard, Pocket") {
-  auto entries = read_json(R"(["https://a.test/", {"url": "https://b.test/", "title": "B", "tags": ["x"]}])");
-  REQUIRE(entries.size() == 2);
-  CHECK(entries[1].tags == std::vector<std::string>{"x"});
-  entries = read_json(R"([{"href": "https://a.test/", "description": "A", "tags": "one two"}])");
-  REQUIRE(entries.size() == 1);
-  CHECK(entries[0].title == "A");
-  CHECK(entries[0].tags == std::vector<std::string>{"one", "two"});
-  entries = read_json(R"({"status": 1, "list": {"7": {"resolved_url": "https://p.test/", "resolved_title": "P",
-    "tags": {"late": {"item_id": "7"}}}}})");
-  REQUIRE(entries.size() == 1);
-  CHECK(entries[0].url == "https://p.test/");
-  CHECK(entries[0].tags == std::vector<std::string>{"late"});
-  CHECK(read_json(R"({"items": [{"url": "https://f.test/"}]})").size() == 1);
-  CHECK_THROWS_AS(read_json("[{"), base::Error);
-  CHECK_THROWS_AS(read_json(R"([{"url": "https://a.test/", "time": 1e999}])"), base::Error);
-}
-
-TEST_CASE("Pocket's table, and Pinboard's XML") {
-  const std::string csv = "title,url,time_added,tags,status\n\"One, \"\"two\"\"\",https://a.test/,1,x|y,unread\r\n\n";
-  CHECK(format_of("auto", csv) == Format::csv);
-  auto entries = read_csv(csv);
-  REQUIRE(entries.size() == 1);
-  CHECK(entries[0].title == "One, \"two\"");
-  CHECK(entries[0].tags == std::vector<std::string>{"x", "y"});
-  entries = read_xml(R"(<posts user="u"><post href="https://a.test/" description="A" tag="one two"/></posts>)");
-  REQUIRE(entries.size() == 1);
-  CHECK(entries[0].tags == std::vector<std::string>{"one", "two"});
 }
 
 TEST_CASE("what gzip has packed") {
@@ -205,16 +347,6 @@ TEST_CASE("lists that people write: only URLs, a title behind them, or sentences
   CHECK_THROWS_AS(urls("a.test/x\n"), base::Error); // not a guess
   CHECK_THROWS_AS(urls("nothing here\n"), base::Error);
   std::filesystem::remove_all(directory);
-}
-
-TEST_CASE("the format is seen from the text") {
-  CHECK(format_of("auto", "https://a.test/\nhttps://b.test/\n") == Format::lines);
-  CHECK(format_of("auto", "{\"url\": \"https://a.test/\"}\n{\"url\": \"https://b.test/\"}\n") == Format::lines);
-  CHECK(format_of("auto", "{\n  \"items\": []\n}") == Format::json);
-  CHECK(format_of("auto", "\xef\xbb\xbf[\"https://a.test/\"]") == Format::json);
-  CHECK(format_of("auto", "https://a.test/?url=1,2\n") == Format::lines);
-  CHECK(format_of("auto", "") == Format::lines);
-  CHECK(format_of("jsonl", "[") == Format::lines);
 }
 
 TEST_CASE("the part of a host name that can be registered") {

@@ -5,15 +5,15 @@
 #include "lib/base/url.hpp"
 #include "lib/base/utf8.hpp"
 #include "lib/config/settings.hpp"
+#include "lib/formats/charset.hpp"
+#include "lib/formats/gunzip.hpp"
+#include "lib/formats/html.hpp"
+#include "lib/formats/list.hpp"
 #include "lib/hooks/record.hpp"
 #include "lib/robots/rules.hpp"
 #include "lib/warc/reader.hpp"
 #include "lib/warc/surt.hpp"
-#include "services/capture/charset.hpp"
-#include "services/capture/html.hpp"
 #include "services/capture/readable.hpp"
-#include "services/cli/gunzip.hpp"
-#include "services/cli/import.hpp"
 #include "services/egress/request_head.hpp"
 #include "services/egress/response_end.hpp"
 #include "services/serve/http_message.hpp"
@@ -106,9 +106,9 @@ void read_warc(std::string_view input) {
 // The first line is the content type.
 void read_html(std::string_view input) {
   const auto line = std::min(input.find('\n'), input.size());
-  const auto text = capture::decode_page(input.substr(std::min(line + 1, input.size())), input.substr(0, line));
+  const auto text = formats::decode_page(input.substr(std::min(line + 1, input.size())), input.substr(0, line));
   must(base::is_utf8(text), "a decoded page is UTF-8");
-  capture::scan_html(text, [](const capture::Token& token) {
+  formats::scan_html(text, [](const formats::Token& token) {
     for (const auto& [name, value] : token.attributes)
       must(base::is_utf8(name) && base::is_utf8(value), "attributes are UTF-8");
     return true;
@@ -117,8 +117,8 @@ void read_html(std::string_view input) {
   (void)capture::blocks_as_text(blocks);
   const auto page = capture::blocks_as_html(blocks, text.substr(0, 100), "https://example.org/");
   bool script = false;
-  capture::scan_html(page, [&](const capture::Token& token) {
-    script = script || (token.kind == capture::Token::Kind::start && token.text == "script");
+  formats::scan_html(page, [&](const formats::Token& token) {
+    script = script || (token.kind == formats::Token::Kind::start && token.text == "script");
     return true;
   });
   must(!script, "a readable page has no scripts");
@@ -176,14 +176,13 @@ void read_yaml(std::string_view input) {
 }
 
 void read_import(std::string_view input) {
-  (void)cli::format_of("auto", input);
-  (void)cli::read_html(input);
-  may_refuse([&] { (void)cli::read_xml(input); });
-  may_refuse([&] { (void)cli::read_json(input); });
-  may_refuse([&] { (void)cli::read_csv(input); });
-  (void)cli::split_tags(input, true);
-  if (cli::is_gzip(input))
-    may_refuse([&] { must(cli::gunzip(input, kMostUnpacked).size() <= kMostUnpacked, "unpacking is bounded"); });
+  for (const auto parser : formats::kParsers)
+    may_refuse([&] {
+      for (const auto& entry : formats::read_list(input, parser).entries)
+        must(base::is_utf8(entry.url) && base::is_utf8(entry.title), "entries are UTF-8");
+    });
+  if (formats::is_gzip(input))
+    may_refuse([&] { must(formats::gunzip(input, kMostUnpacked).size() <= kMostUnpacked, "unpacking is bounded"); });
 }
 
 constexpr std::array kTargets{

@@ -1,5 +1,6 @@
 """The HTTP API: what the verbs do, its document, its refusals, and what a client that tries everything finds."""
 
+import base64
 import gzip
 import html
 import http.client
@@ -7,6 +8,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -373,6 +375,129 @@ class Api(Asking):
         self.site.place.run("run")
         (item,) = self.ask("GET", "v1/core/snapshots?limit=5&url=9/ab", **key).json["items"]
         self.assertEqual((item["url"], item["tags"]), ("http://127.0.0.1:9/ab", ["a", "b"]))
+
+    def test_archivebox_api_of_pypi(self):
+        """The client itself, with what it sends by default."""
+        environment = TOOLS.parent / "archivebox-api"
+        if not (environment / "done").exists():
+            subprocess.run([sys.executable, "-m", "venv", environment], check=True, timeout=120)
+            subprocess.run([environment / "bin/pip", "install", "-q", "archivebox-api==1.0.1"], check=True, timeout=600)
+            (environment / "done").touch()
+        script = """
+import json, sys
+from archivebox_api.api_client import Api
+url, token, page = sys.argv[1:]
+api = Api(url=url, token=token)
+added = api.cli_add(urls=[page], tag="from client", extractors="")
+listed = api.get_snapshots(url=page)
+second = api.get_snapshots(limit=1, page=1)
+print(json.dumps([added.status_code, listed.status_code, second.status_code, listed.json()["items"]]))
+"""
+        url = f"http://127.0.0.1:{self.site.port}"
+        client = [environment / "bin/python", "-c", script, url, self.site.token]
+        subprocess.run([*client, "http://127.0.0.1:9/client"], check=True, stdout=subprocess.DEVNULL, timeout=120)
+        self.site.place.run("run")
+        done = subprocess.run(
+            [*client, "http://127.0.0.1:9/client"], check=True, stdout=subprocess.PIPE, text=True, timeout=120
+        )
+        *statuses, items = json.loads(done.stdout.splitlines()[-1])
+        self.assertEqual(statuses, [200, 200, 200])
+        self.assertEqual({(one["url"], *one["tags"]) for one in items}, {("http://127.0.0.1:9/client", "from client")})
+
+    def raw(self, request):
+        """The status line and the head that answer bytes."""
+        with socket.create_connection(("127.0.0.1", self.site.port), timeout=30) as one:
+            one.sendall(request)
+            answer = b""
+            while b"\r\n\r\n" not in answer and (piece := one.recv(65536)):
+                answer += piece
+        return answer.partition(b"\r\n\r\n")[0].decode()
+
+    def test_rules_of_http(self):
+        token = {"Authorization": f"bearer {self.site.token}"}
+        self.ask("GET", "v1/crawls", **token)
+        self.ask(
+            "POST", "v1/crawls", {"urls": ["http://127.0.0.1:9/case"]}, 201, **{"Content-Type": "Application/JSON"}
+        )
+        self.site.place.run("run")
+        self.assertTrue(self.ask("GET", "v1/snapshots?host=127.0.0.1&limit=1").json["items"])
+        self.assertEqual(self.ask("GET", "v1/snapshots?host=W1.Example").json["items"], [])
+        for name, value in (("since", "2026-13-01"), ("since", "1h"), ("since", "tomorrow")):
+            told = self.problem("GET", f"v1/snapshots?{name}={value}")
+            self.assertIn(name, told["detail"])
+            self.assertNotIn("datestyle", str(told))
+        port, authorization = self.site.port, f"Authorization: Bearer {self.site.token}\r\n"
+        head = f"Host: LocalHost:{port}\r\n{authorization}Connection: close\r\n\r\n"
+        for request, status in (
+            (f"GET /api/v1/crawls HTTP/1.1\r\n{head}", 200),
+            (f"GET http://127.0.0.1:{port}/api/v1/crawls HTTP/1.1\r\n{head}", 200),
+            (f"GET HTTP://127.0.0.1:{port} HTTP/1.1\r\n{head}", 200),
+            ("nonsense\r\n\r\n", 400),
+            ("GET / HTTP/9.9\r\n\r\n", 400),
+            ("GET / HTTP/1.1\r\nno field\r\n\r\n", 400),
+            (f"GET / HTTP/1.1\r\nX: {'x' * 40000}\r\n\r\n", 431),
+        ):
+            with self.subTest(request[:60]):
+                self.assertIn(f" {status} ", self.raw(request.encode()).splitlines()[0])
+
+    def test_other_pages_may_use_the_api_with_a_token_only(self):
+        elsewhere = {"Origin": "https://elsewhere.example"}
+        asked = self.site.get("/api/v1/crawls", method="OPTIONS", headers={**elsewhere, "Authorization": ""})
+        self.assertEqual((asked.status, asked.headers["Access-Control-Allow-Origin"]), (204, "*"))
+        self.assertIn("Authorization", asked.headers["Access-Control-Allow-Headers"])
+        answer = self.site.get("/api/v1/crawls", headers=elsewhere)
+        self.assertEqual((answer.status, answer.headers["Access-Control-Allow-Origin"]), (200, "*"))
+        for path, headers in (("/api/v1/crawls", {"Authorization": ""}), ("/crawls", {})):
+            self.assertIsNone(
+                self.site.get(path, headers={**elsewhere, **headers}).headers["Access-Control-Allow-Origin"]
+            )
+
+    def test_tags_are_cleaned(self):
+        one = self.add("http://127.0.0.1:9/tags", tags=[" z ", "", "a b"])["id"]
+        self.assertEqual(self.ask("GET", f"v1/crawls/{one}").json["tags"], ["a b", "z"])
+        self.ask("PATCH", f"v1/crawls/{one}", {"add_tags": ["", " y ", "z"], "remove_tags": ["a b"]})
+        self.assertEqual(self.ask("GET", f"v1/crawls/{one}").json["tags"], ["y", "z"])
+        lines = '{"url": "http://127.0.0.1:9/line", "tags": [" one", "", "two "]}'
+        self.ask("POST", "v1/crawls", {"text": lines}, 201)
+        self.site.place.run("run")
+        (page,) = self.ask("GET", "v1/snapshots?url=9/line").json["items"]
+        self.assertEqual(page["tags"], ["one", "two"])
+
+    def test_a_file_in_the_form_and_in_the_api(self):
+        """Any size, encoding and packing that `add` takes."""
+        bookmarks = "<!DOCTYPE NETSCAPE-Bookmark-file-1><DL>" + "".join(
+            f'<DT><A HREF="http://127.0.0.1:9/icon/{n}" ICON="data:image/png;base64,{"A" * 1700}">page {n}</A>'
+            for n in range(3000)
+        )
+        for name, content in (
+            ("large.html", bookmarks.encode()),
+            ("packed.html.gz", gzip.compress(bookmarks.encode())),
+            ("wide.html", bookmarks[:5000].encode("utf-16")),
+        ):
+            with self.subTest(name):
+                mark = b"----mark"
+                part = b'--%s\r\nContent-Disposition: form-data; name="%s"%s\r\n\r\n%s\r\n'
+                body = b"".join(
+                    [
+                        part % (mark, b"label", b"", name.encode()),
+                        part % (mark, b"text", b"", b""),
+                        part % (mark, b"file", b'; filename="%s"' % name.encode(), content),
+                        b"--%s--\r\n" % mark,
+                    ]
+                )
+                made = self.site.get(
+                    "/do/addCrawl",
+                    method="POST",
+                    body=body,
+                    headers={"Content-Type": f"multipart/form-data; boundary={mark.decode()}"},
+                )
+                self.assertEqual(made.status, 303, made.text[:300])
+                crawl = self.ask("GET", "v1" + made.headers["Location"].replace("/crawl/", "/crawls/")).json
+                self.assertEqual((crawl["label"], crawl["first_url"]), (name, "http://127.0.0.1:9/icon/0"))
+                self.ask("POST", f"v1/crawls/{crawl['id']}/cancel")
+        packed = base64.b64encode(gzip.compress(b"http://127.0.0.1:9/packed\n")).decode()
+        crawl = self.ask("POST", "v1/crawls", {"file": packed}, 201).json
+        self.assertEqual(self.ask("GET", f"v1/crawls/{crawl['id']}").json["first_url"], "http://127.0.0.1:9/packed")
 
     def test_the_forms_of_the_page_do_the_same(self):
         one = self.add("http://127.0.0.1:9/form")["id"]

@@ -14,6 +14,17 @@ case $name in
   german) printf 'Die Häuser standen im Wind, und die Nacht war lang.\n' >content.txt
     echo '{"type": "ArchiveResult", "status": "succeeded", "output_str": "x", "output_json": {"language": "de"}}' ;;
   long) for ((i = 0; i < 20000; i++)); do echo "filler$i words"; done >content.txt; echo "beyond the limit" >>content.txt ;;
+  zurich) printf 'Die Straße in Zürich, neben dem Café.\n' >content.txt
+    echo '{"type": "ArchiveResult", "status": "succeeded", "output_str": "x", "output_json": {"language": "de"}}' ;;
+  swedish) printf 'A smörgåsbord with a piñata, Łódź and Ærø. co\u00adoperate\n' >content.txt ;;
+  forms) printf 'E\u0301lodie, the \ufb01nest in \uff46\uff55\uff4c\uff4c width\n' >content.txt ;;
+  japanese) printf '今日の天気予報は晴れです。タワー\n' >content.txt ;;
+  chinese) printf '中国的人工智能研究\n' >content.txt ;;
+  thai) printf 'สวัสดีกรุงเทพมหานคร\n' >content.txt ;;
+  korean) printf '서울은 대한민국의 수도이다\n' >content.txt ;;
+  khmer) printf 'ភាសាខ្មែរ\n' >content.txt ;;
+  band) printf 'a band\n' >content.txt
+    echo '{"type": "ArchiveResult", "status": "succeeded", "output_str": "x", "output_json": {"language": "en", "x": 1}}' ;;
   *) exit 10 ;;
 esac
 rmdir text"""
@@ -79,6 +90,48 @@ class Search(Case):
         self.assertEqual(self.urls("wind", "--until", "1h"), [])
         self.assertEqual(len(self.urls("wind", "--since", "1h")), 2)
         self.check_error(self.site.run("search"), USAGE, "nothing to search for")
+
+    def test_words_of_any_script_in_any_form(self):
+        names = "zurich swedish forms japanese chinese thai korean khmer band".split()
+        self.add(*names)
+        ids = {one["url"].rsplit("/", 1)[1]: one["id"] for one in self.site.run("list", "snapshots", "--json").records}
+        for name, title in (("band", "The Who"), ("korean", "東京の天気"), ("khmer", "To be or not to be")):
+            self.assertEqual(self.site.run("edit", ids[name], "--title", title).code, OK)
+        for words, found in (
+            ("Zurich", "zurich"),
+            ("zürich", "zurich"),
+            ("strasse", "zurich"),
+            ("Straße", "zurich"),
+            ("cafe", "zurich"),
+            ("smorgasbord", "swedish"),
+            ("pinata", "swedish"),
+            ("Lodz", "swedish"),
+            ("aero", "swedish"),
+            ("cooperate", "swedish"),
+            ("Élodie", "forms"),
+            ("elodie", "forms"),
+            ("finest", "forms"),
+            ('"full width"', "forms"),
+            ("天気予報", "japanese"),
+            ('"天気予報"', "japanese"),
+            ("タワー", "japanese"),
+            ("ﾀﾜｰ", "japanese"),
+            ("人工智能", "chinese"),
+            ("究", "chinese"),
+            ("กรุงเทพ", "thai"),
+            ("서울", "korean"),
+            ("東京", "korean"),
+            ("ខ្មែរ", "khmer"),
+            ("The Who", "band"),
+            ('"to be or not to be"', "khmer"),
+            ("天気 -予報", "korean"),
+        ):
+            with self.subTest(words):
+                self.assertEqual(self.urls(words), [found])
+        self.assertEqual(sorted(self.urls("天気")), ["japanese", "korean"])
+        self.assertEqual(self.urls("天予"), [])
+        self.assertIn("«Zürich»", self.found("zurich")[0]["excerpt"])
+        self.assertIn("«天気»", self.found("天気予報")[0]["excerpt"])
 
     def test_newest_capture_and_pages_of_results(self):
         self.add("english")

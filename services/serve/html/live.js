@@ -92,15 +92,34 @@
   document.addEventListener("input", (event) => { event.target.dataset.touched = ""; });
   // Needs a script, so it is hidden without one.
   for (const one of document.querySelectorAll("[data-all]")) one.parentElement.hidden = false;
-  // A file becomes text of the form.
-  document.addEventListener("change", async ({target}) => {
+  document.addEventListener("change", ({target}) => {
     if ("all" in target.dataset)
       for (const one of document.querySelectorAll("input[name=id][form=bulk]")) one.checked = target.checked;
-    if (target.type === "file" && target.files.length) {
-      const into = target.form.elements[target.dataset.into];
-      into.value = (into.value ? into.value + "\n" : "") + await target.files[0].text();
-    }
   });
+  // What was typed stays in the form if it cannot be used.
+  const form = document.querySelector("form.add");
+  if (form) {
+    form.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      const action = event.submitter?.getAttribute("formaction") || form.action;
+      const problem = form.querySelector("[role=alert]");
+      try {
+        const answer = await fetch(action, {method: "POST", body: new FormData(form)});
+        if (answer.ok) return location.assign(answer.url);
+        const text = await answer.text();
+        const page = new DOMParser().parseFromString(text, "text/html");
+        problem.textContent = (page.querySelector("[role=alert]") || page.body).textContent;
+      } catch (error) {
+        problem.textContent = "No answer from the server: " + error.message;
+      }
+      problem.hidden = false;
+    });
+    document.addEventListener("dragover", (event) => event.preventDefault());
+    document.addEventListener("drop", (event) => {
+      event.preventDefault();
+      if (event.dataTransfer.files.length) form.elements.file.files = event.dataTransfer.files;
+    });
+  }
   remember(document);
   localise(document);
   setInterval(() => document.hidden || age(), 30000);

@@ -1,9 +1,9 @@
 #include "lib/base/characters.hpp"
 #include "lib/base/fd.hpp"
+#include "lib/formats/charset.hpp"
+#include "lib/formats/html.hpp"
 #include "lib/warc/capture.hpp"
-#include "services/capture/charset.hpp"
 #include "services/capture/coding.hpp"
-#include "services/capture/html.hpp"
 #include "services/capture/icon.hpp"
 #include "services/capture/link.hpp"
 #include "services/capture/links.hpp"
@@ -26,8 +26,8 @@ namespace {
 
 std::string tags(std::string_view html) {
   std::string result;
-  scan_html(html, [&](const Token& token) {
-    if (token.kind != Token::Kind::start) return true;
+  formats::scan_html(html, [&](const formats::Token& token) {
+    if (token.kind != formats::Token::Kind::start) return true;
     result += (result.empty() ? "" : " ") + token.text;
     for (const auto& [name, value] : token.attributes)
       result += "[" + name + "=" + value + "]";
@@ -38,8 +38,8 @@ std::string tags(std::string_view html) {
 
 std::string text_in(std::string_view html) {
   std::string result;
-  scan_html(html, [&](const Token& token) {
-    if (token.kind == Token::Kind::text) result += token.text;
+  formats::scan_html(html, [&](const formats::Token& token) {
+    if (token.kind == formats::Token::Kind::text) result += token.text;
     return true;
   });
   return result;
@@ -124,7 +124,8 @@ TEST_SUITE("HTML") {
   }
   TEST_CASE("text around odd brackets") { CHECK(text_in("1 < 2 &amp; 3 </> 4 <5") == "1 < 2 & 3  4 <5"); }
   TEST_CASE("character references") {
-    CHECK(unescape_html("&lt;&#65;&#x42;&copy&notin;&noti &#150; &#xD800; &nope; &") == "<AB©∉¬i – \uFFFD &nope; &");
+    CHECK(formats::unescape_html("&lt;&#65;&#x42;&copy&notin;&noti &#150; &#xD800; &nope; &") ==
+          "<AB©∉¬i – \uFFFD &nope; &");
   }
   TEST_CASE("text that ends inside anything") {
     for (const char* text : {"<", "<a", "<a ", "<a href", "<a href=", "<a href='x", "<!", "<!-", "<!--", "</", "</a",
@@ -176,16 +177,16 @@ TEST_SUITE("HTML") {
 
 TEST_SUITE("charsets") {
   TEST_CASE("what decides") {
-    CHECK(decode_page("\xC3\xA9", "text/html; charset=latin1") == "Ã©");
-    CHECK(decode_page("\xEF\xBB\xBF\xC3\xA9", "text/html; charset=latin1") == "é");
-    CHECK(decode_page("<meta charset=koi8-r>\xC1", "") == "<meta charset=koi8-r>а");
-    CHECK(decode_page("caf\xE9", "") == "café");
-    CHECK(decode_page("\xC3\xA9", "") == "é");
+    CHECK(formats::decode_page("\xC3\xA9", "text/html; charset=latin1") == "Ã©");
+    CHECK(formats::decode_page("\xEF\xBB\xBF\xC3\xA9", "text/html; charset=latin1") == "é");
+    CHECK(formats::decode_page("<meta charset=koi8-r>\xC1", "") == "<meta charset=koi8-r>а");
+    CHECK(formats::decode_page("caf\xE9", "") == "café");
+    CHECK(formats::decode_page("\xC3\xA9", "") == "é");
   }
   TEST_CASE("labels that are no encodings of pages") {
     for (const std::string label :
          {"rot13", "base64", "utf-7", "idna", "unicode_escape", "no-such-thing", "", "cp99999", "//IGNORE"})
-      CHECK(decode_page("a+b\\u0041", "text/html; charset=" + label) == "a+b\\u0041");
+      CHECK(formats::decode_page("a+b\\u0041", "text/html; charset=" + label) == "a+b\\u0041");
   }
   TEST_CASE("labels of the Encoding standard") {
     const std::tuple<const char*, const char*, const char*> known[] = {{"iso-8859-8-i", "\xF9\xEC\xE5\xED", "שלום"},
@@ -198,7 +199,7 @@ TEST_SUITE("charsets") {
                                                                        {"dos-874", "\xA1", "ก"},
                                                                        {"greek8", "\xE1", "α"}};
     for (const auto& [label, bytes, text] : known)
-      CHECK(decode_page(bytes, std::string("text/plain; charset=") + label) == text);
+      CHECK(formats::decode_page(bytes, std::string("text/plain; charset=") + label) == text);
   }
   TEST_CASE("every byte decodes to something") {
     std::string bytes;
@@ -206,7 +207,7 @@ TEST_SUITE("charsets") {
       bytes += static_cast<char>(i);
     for (const std::string label :
          {"utf-8", "utf-16", "shift_jis", "big5", "gbk", "euc-kr", "windows-1252", "iso-2022-jp"})
-      CHECK_FALSE(decode_page(bytes, "text/html; charset=" + label).empty());
+      CHECK_FALSE(formats::decode_page(bytes, "text/html; charset=" + label).empty());
   }
 }
 
@@ -340,8 +341,12 @@ TEST_CASE("chunks are taken as far as they can be read") {
   CHECK(without_chunks("3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n") == "abcde");
   CHECK(without_chunks("5\r\nab") == "ab");
   CHECK(without_chunks("FFFFFFFFFFFFFFFF\r\nab") == "ab");
-  CHECK(without_chunks("FFFFFFFFFFFFFFFFF\r\nab").empty());
-  CHECK(without_chunks("-1\r\nab").empty());
-  CHECK(without_chunks("3").empty());
+  CHECK(without_chunks("0\r\n\r\n").empty());
   CHECK(without_chunks("").empty());
+  // Bodies that are no longer in chunks, under a header that says so.
+  for (const char* plain : {"FFFFFFFFFFFFFFFFF\r\nab", "-1\r\nab", "3", "<!doctype html>", "face the\nmusic",
+                            "abc\n<p>", "2\r\nabc\r\n0\r\n\r\n"}) {
+    CAPTURE(plain);
+    CHECK(without_chunks(plain) == plain);
+  }
 }

@@ -119,10 +119,11 @@ TEST_SUITE("reading WARC files") {
                                                                   "! ends within its gzip data\n");
 
     const auto long_ = gzip(record("http://example.com/bad", "abc", "5000"));
-    CHECK(with(long_) == "0! ends after 66 of the 5000 bytes that its Content-Length names\n" + end(long_.size()));
+    const auto bad = [](const std::string& packed) { return line(0, packed.size(), "http://example.com/bad"); };
+    CHECK(with(long_) ==
+          bad(long_) + "0! ends after 66 of the 5000 bytes that its Content-Length names\n" + end(long_.size()));
     const auto short_ = gzip(record("http://example.com/bad", "abcdefgh", "62"));
-    CHECK(with(short_) ==
-          "0! is longer than its Content-Length, or the file is compressed as a whole\n" + end(short_.size()));
+    CHECK(with(short_) == bad(short_) + "0! is longer than its Content-Length\n" + end(short_.size()));
     for (const std::string length :
          {"9223372036854775808", "18446744073709551616", "-1", "0x10", "4611686018427387904", "1099511627776"}) {
       const auto huge = record("http://example.com/bad", "abc", length);
@@ -138,11 +139,31 @@ TEST_SUITE("reading WARC files") {
     const auto endless = "WARC/1.1\r\nWARC-Type: response\r\nX: " + std::string(1u << 20, 'x');
     CHECK(with(gzip(endless)).starts_with("0! no WARC record begins here, or its header does not end\n"));
   }
+  TEST_CASE("dates of WARC 1.1, of indexes and of ARC") {
+    const std::pair<const char*, const char*> dates[] = {{"2026-01-31T23:59:59Z", "20260131235959"},
+                                                         {"2026-01-31T23:59:59.123456Z", "20260131235959"},
+                                                         {"2026-01-31T23:59Z", "20260131235900"},
+                                                         {"2026-01-31", "20260131000000"},
+                                                         {"2026-01", "20260101000000"},
+                                                         {"2026", "20260101000000"},
+                                                         {"2026-01-31T23:59:59z", "20260131235959"},
+                                                         {" 2026-01-31T23:59:59Z ", "20260131235959"},
+                                                         {"2026-02-01T00:59:59+01:00", "20260131235959"},
+                                                         {"20260131235959", "20260131235959"},
+                                                         {"2026-02-30T00:00:00Z", ""},
+                                                         {"2026-01-31T25:00:00Z", ""},
+                                                         {"yesterday", ""},
+                                                         {"", ""}};
+    for (const auto& [date, digits] : dates) {
+      CAPTURE(date);
+      CHECK(timestamp_of(date) == digits);
+    }
+  }
   TEST_CASE("a file compressed as a whole is not taken for one record") {
     const TempDir directory;
     const auto text = told(directory.write(
         "whole.warc.gz", gzip(record("http://example.com/1", "a") + record("http://example.com/2", "b"))));
-    CHECK(text == "0! is longer than its Content-Length, or the file is compressed as a whole\n");
+    CHECK(text == "0! is one of several in a gzip member: the file is compressed as a whole\n");
   }
   TEST_CASE("a zip bomb ends early") {
     const TempDir directory;

@@ -33,6 +33,8 @@ TEST_SUITE("url keys") {
     };
     for (const auto& [url, key] : cases)
       CHECK(url_key(url) == key);
+    CHECK(url_key("http://Bücher.example/ü") == "example,xn--bcher-kva)/%c3%bc"); // as surt
+    CHECK(url_key("http://www.例え.jp/x") == "jp,xn--r8jz45g)/x");
     CHECK(url_key("urn:pageinfo:http://example.com/") == "urn:pageinfo:http://example.com/");
   }
   TEST_CASE("are bounded, and differ where the URLs do") {

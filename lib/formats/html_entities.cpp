@@ -1,11 +1,11 @@
 // The named character references of the HTML standard, in the order of their bytes. Those that may stand without a
 // semicolon are there twice. Longer than other files: it is a table.
-#include "services/capture/html_entities.hpp"
+#include "lib/formats/html_entities.hpp"
 
 #include <algorithm>
 #include <iterator>
 
-namespace holdfast::capture {
+namespace holdfast::formats {
 
 namespace {
 
@@ -663,4 +663,4 @@ std::string_view entity(std::string_view name) {
   return found != std::end(kEntities) && found->name == name ? found->text : std::string_view();
 }
 
-} // namespace holdfast::capture
+} // namespace holdfast::formats

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace holdfast::cli {
+namespace holdfast::formats {
 
 // Whether it begins as what gzip makes does.
 bool is_gzip(std::string_view text);
@@ -14,4 +14,4 @@ bool is_gzip(std::string_view text);
 // bytes.
 std::string gunzip(std::string_view packed, std::size_t limit);
 
-} // namespace holdfast::cli
+} // namespace holdfast::formats

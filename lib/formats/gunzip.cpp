@@ -1,4 +1,4 @@
-#include "services/cli/gunzip.hpp"
+#include "lib/formats/gunzip.hpp"
 
 #include "lib/base/error.hpp"
 
@@ -9,7 +9,7 @@
 #include <memory>
 #include <new>
 
-namespace holdfast::cli {
+namespace holdfast::formats {
 
 bool is_gzip(std::string_view text) { return text.starts_with("\x1f\x8b"); }
 
@@ -46,4 +46,4 @@ std::string gunzip(std::string_view packed, std::size_t limit) {
   return text;
 }
 
-} // namespace holdfast::cli
+} // namespace holdfast::formats

@@ -4,9 +4,13 @@
 #include <string>
 #include <string_view>
 
-namespace holdfast::capture {
+namespace holdfast::formats {
 
 // Valid UTF-8; what cannot be decoded becomes U+FFFD. Never throws.
 std::string decode_page(std::string_view bytes, std::string_view content_type);
 
-} // namespace holdfast::capture
+// The same of a file of which nothing is known but its bytes: UTF-16 and UTF-32 are seen without a declaration, too,
+// and stray bytes within UTF-8 are read as Windows 1252 rather than lost.
+std::string decode_file(std::string_view bytes);
+
+} // namespace holdfast::formats

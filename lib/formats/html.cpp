@@ -1,13 +1,14 @@
-#include "services/capture/html.hpp"
+#include "lib/formats/html.hpp"
 
-#include "services/capture/hook.hpp"
-#include "services/capture/html_entities.hpp"
+#include "lib/base/characters.hpp"
+#include "lib/base/utf8.hpp"
+#include "lib/formats/html_entities.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
 
-namespace holdfast::capture {
+namespace holdfast::formats {
 
 namespace {
 
@@ -16,35 +17,6 @@ constexpr std::string_view kBlank = " \t\n\r\f\v";
 // Their content is text, not markup, until their own end tag.
 constexpr std::array<std::string_view, 8> kRaw{"script",  "style",    "xmp",      "iframe",
                                                "noembed", "noframes", "textarea", "title"};
-
-bool is_blank(char letter) { return kBlank.find(letter) != std::string_view::npos; }
-bool is_letter(char letter) { return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z'); }
-bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
-int hex_value(char letter) {
-  if (is_digit(letter)) return letter - '0';
-  if (letter >= 'a' && letter <= 'f') return letter - 'a' + 10;
-  if (letter >= 'A' && letter <= 'F') return letter - 'A' + 10;
-  return -1;
-}
-
-void append_utf8(std::string& text, std::uint32_t code) {
-  const auto put = [&](std::uint32_t byte) { text += static_cast<char>(byte); };
-  if (code < 0x80) {
-    put(code);
-  } else if (code < 0x800) {
-    put(0xC0 | code >> 6);
-    put(0x80 | (code & 63));
-  } else if (code < 0x10000) {
-    put(0xE0 | code >> 12);
-    put(0x80 | (code >> 6 & 63));
-    put(0x80 | (code & 63));
-  } else {
-    put(0xF0 | code >> 18);
-    put(0x80 | (code >> 12 & 63));
-    put(0x80 | (code >> 6 & 63));
-    put(0x80 | (code & 63));
-  }
-}
 
 // What numbers between 128 and 159 mean: windows-1252.
 constexpr std::array<std::uint16_t, 32> kWindows1252{0x20AC, 0x81,   0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021,
@@ -58,14 +30,14 @@ std::size_t numeric_reference(std::string_view text, std::size_t at, std::string
   std::size_t end = at + (hexadecimal ? 3 : 2);
   const auto begin = end;
   std::uint32_t code = 0;
-  for (; end < text.size() && (hexadecimal ? hex_value(text[end]) >= 0 : is_digit(text[end])); ++end)
-    code = std::min<std::uint32_t>(0x110000,
-                                   code * (hexadecimal ? 16 : 10) + static_cast<std::uint32_t>(hex_value(text[end])));
+  for (; end < text.size() && (hexadecimal ? base::hex_value(text[end]) >= 0 : base::is_digit(text[end])); ++end)
+    code = std::min<std::uint32_t>(0x110000, code * (hexadecimal ? 16 : 10) +
+                                                 static_cast<std::uint32_t>(base::hex_value(text[end])));
   if (end == begin) return at;
   if (end < text.size() && text[end] == ';') ++end;
   if (code == 0 || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) code = 0xFFFD;
   if (code >= 0x80 && code < 0xA0) code = kWindows1252[code - 0x80];
-  append_utf8(result, code);
+  result += base::utf8_of(code);
   return end;
 }
 
@@ -97,7 +69,7 @@ std::size_t after_comment(std::string_view text, std::size_t opening) {
 }
 
 std::size_t end_of_name(std::string_view text, std::size_t at) {
-  while (at < text.size() && !is_blank(text[at]) && text[at] != '/' && text[at] != '>')
+  while (at < text.size() && !base::is_blank(text[at]) && text[at] != '/' && text[at] != '>')
     ++at;
   return at;
 }
@@ -106,9 +78,9 @@ std::size_t end_of_name(std::string_view text, std::size_t at) {
 std::size_t take_attribute(std::string_view text, std::size_t at, Token& token) {
   const auto begin = at;
   if (text[at] == '=') ++at; // part of the name
-  while (at < text.size() && !is_blank(text[at]) && text[at] != '/' && text[at] != '>' && text[at] != '=')
+  while (at < text.size() && !base::is_blank(text[at]) && text[at] != '/' && text[at] != '>' && text[at] != '=')
     ++at;
-  auto name = lower(text.substr(begin, at - begin));
+  auto name = base::lower_case(text.substr(begin, at - begin));
   auto next = std::min(text.find_first_not_of(kBlank, at), text.size());
   std::string_view value;
   if (next < text.size() && text[next] == '=') {
@@ -120,7 +92,7 @@ std::size_t take_attribute(std::string_view text, std::size_t at, Token& token) 
       at = close + 1;
     } else {
       at = next;
-      while (at < text.size() && !is_blank(text[at]) && text[at] != '>')
+      while (at < text.size() && !base::is_blank(text[at]) && text[at] != '>')
         ++at;
       value = text.substr(next, at - next);
     }
@@ -134,10 +106,10 @@ std::size_t take_attribute(std::string_view text, std::size_t at, Token& token) 
 std::size_t take_start_tag(std::string_view text, std::size_t at, Token& token) {
   const auto end = end_of_name(text, at);
   token.kind = Token::Kind::start;
-  token.text = lower(text.substr(at, end - at));
+  token.text = base::lower_case(text.substr(at, end - at));
   token.attributes.clear();
   for (at = end;;) {
-    while (at < text.size() && (is_blank(text[at]) || text[at] == '/'))
+    while (at < text.size() && (base::is_blank(text[at]) || text[at] == '/'))
       ++at;
     if (at >= text.size()) return std::string_view::npos;
     if (text[at] == '>') return at + 1;
@@ -149,8 +121,8 @@ std::size_t take_start_tag(std::string_view text, std::size_t at, Token& token) 
 std::size_t end_of_raw(std::string_view text, std::size_t from, const std::string& name) {
   for (auto at = text.find("</", from); at != std::string_view::npos; at = text.find("</", at + 2)) {
     const auto rest = text.substr(at + 2);
-    if (rest.size() > name.size() && lower(rest.substr(0, name.size())) == name &&
-        (is_blank(rest[name.size()]) || rest[name.size()] == '/' || rest[name.size()] == '>'))
+    if (rest.size() > name.size() && base::lower_case(rest.substr(0, name.size())) == name &&
+        (base::is_blank(rest[name.size()]) || rest[name.size()] == '/' || rest[name.size()] == '>'))
       return at;
   }
   return text.size();
@@ -223,16 +195,17 @@ void scan_html(std::string_view html, const std::function<bool(const Token&)>& t
     if (opening != at && !take_text(unescape_html(html.substr(at, opening - at)))) return;
     if (opening == std::string_view::npos) return;
     const char next = opening + 1 < html.size() ? html[opening + 1] : '\0';
+    token.at = opening;
     if (next == '!' || next == '?') {
       at = after_comment(html, opening);
     } else if (next == '/') {
       at = after(html, ">", opening + 2);
-      if (opening + 2 >= html.size() || !is_letter(html[opening + 2])) continue;
+      if (opening + 2 >= html.size() || !base::is_alpha(html[opening + 2])) continue;
       token.kind = Token::Kind::end;
-      token.text = lower(html.substr(opening + 2, end_of_name(html, opening + 2) - opening - 2));
+      token.text = base::lower_case(html.substr(opening + 2, end_of_name(html, opening + 2) - opening - 2));
       token.attributes.clear();
       if (!take(token)) return;
-    } else if (is_letter(next)) {
+    } else if (base::is_alpha(next)) {
       at = take_start_tag(html, opening + 1, token);
       if (at == std::string_view::npos) return;
       const auto name = token.text;
@@ -250,4 +223,4 @@ void scan_html(std::string_view html, const std::function<bool(const Token&)>& t
   }
 }
 
-} // namespace holdfast::capture
+} // namespace holdfast::formats

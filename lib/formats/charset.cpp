@@ -1,7 +1,8 @@
-#include "services/capture/charset.hpp"
+#include "lib/formats/charset.hpp"
 
+#include "lib/base/characters.hpp"
 #include "lib/base/utf8.hpp"
-#include "services/capture/hook.hpp"
+#include "lib/formats/html.hpp"
 
 #include <iconv.h>
 
@@ -11,7 +12,7 @@
 #include <cstring>
 #include <utility>
 
-namespace holdfast::capture {
+namespace holdfast::formats {
 
 namespace {
 
@@ -71,7 +72,7 @@ constexpr std::pair<std::string_view, std::string_view> kReadAs[] = {
 
 // Empty: no encoding of pages.
 std::string codec_for(std::string_view label) {
-  auto name = lower(label.substr(0, 64));
+  auto name = base::lower_case(label.substr(0, 64));
   std::erase_if(name,
                 [](char letter) { return std::string_view("\"' \t\r\n").find(letter) != std::string_view::npos; });
   if (name.empty()) return {};
@@ -110,7 +111,7 @@ bool convert(std::string_view bytes, const std::string& from, std::string& resul
 }
 
 std::string header_charset(std::string_view content_type) {
-  const auto text = lower(content_type);
+  const auto text = base::lower_case(content_type);
   const auto at = text.find("charset");
   if (at == std::string::npos) return {};
   const auto equals = text.find_first_not_of(" \t", at + 7);
@@ -122,7 +123,7 @@ std::string header_charset(std::string_view content_type) {
 
 // The charset of <meta> or of an XML declaration.
 std::string declared_charset(std::string_view bytes) {
-  const auto text = lower(bytes.substr(0, kDeclaredWithin));
+  const auto text = base::lower_case(bytes.substr(0, kDeclaredWithin));
   const auto value_after = [&](std::size_t at) -> std::string {
     at = text.find_first_not_of(" \t\r\n", at);
     if (at == std::string::npos || text[at] != '=') return {};
@@ -165,4 +166,27 @@ std::string decode_page(std::string_view bytes, std::string_view content_type) {
   return decoded(bytes, "CP1252") ? result : base::repair_utf8(bytes);
 }
 
-} // namespace holdfast::capture
+std::string decode_file(std::string_view bytes) {
+  using namespace std::string_view_literals;
+  std::string result;
+  for (const auto& [mark, codec] : {std::pair{"\xFF\xFE\0\0"sv, "UTF-32LE"}, std::pair{"\0\0\xFE\xFF"sv, "UTF-32BE"}})
+    if (bytes.starts_with(mark) && convert(bytes.substr(mark.size()), codec, "UTF-8", "\xEF\xBF\xBD", result))
+      return result;
+  if (bytes.starts_with("\xFF\xFE") || bytes.starts_with("\xFE\xFF")) return decode_page(bytes, "");
+  if (bytes.size() > 1 && (bytes[0] == '\0') != (bytes[1] == '\0'))
+    return decode_page(bytes, bytes[0] == '\0' ? "text/plain; charset=utf-16be" : "text/plain; charset=utf-16le");
+  if (bytes.starts_with("\xEF\xBB\xBF")) bytes.remove_prefix(3);
+  if (const auto codec = codec_for(declared_charset(bytes)); !codec.empty() && !codec.starts_with("UTF"))
+    return decode_page(bytes, "");
+  while (!bytes.empty()) {
+    const auto length = base::utf8_length(bytes);
+    if (length > 0)
+      result += bytes.substr(0, length);
+    else
+      result += unescape_html("&#" + std::to_string(static_cast<unsigned char>(bytes.front())) + ";");
+    bytes.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  return result;
+}
+
+} // namespace holdfast::formats

@@ -11,13 +11,14 @@
 #include <utility>
 #include <vector>
 
-namespace holdfast::capture {
+namespace holdfast::formats {
 
 struct Token {
   enum class Kind { text, start, end };
   Kind kind{Kind::text};
   std::string text; // character references resolved; of tags: the name in lower case
   std::vector<std::pair<std::string, std::string>> attributes; // names in lower case, the first of each
+  std::size_t at{0};                                           // of a tag: where it begins
 
   bool has(std::string_view name) const;
   const std::string& attribute(std::string_view name) const; // empty: none
@@ -30,4 +31,4 @@ void scan_html(std::string_view html, const std::function<bool(const Token&)>& t
 std::string unescape_html(std::string_view text);
 std::string escape_html(std::string_view text);
 
-} // namespace holdfast::capture
+} // namespace holdfast::formats

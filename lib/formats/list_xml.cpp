@@ -1,0 +1,107 @@
+#include "lib/base/characters.hpp"
+#include "lib/base/error.hpp"
+#include "lib/formats/html.hpp"
+#include "lib/formats/rows.hpp"
+
+#include <algorithm>
+#include <array>
+#include <pugixml.hpp>
+
+namespace holdfast::formats {
+
+namespace {
+
+// Elements at the top of a document that lists pages.
+constexpr std::array<std::string_view, 9> kRoots{"rss",   "rdf",  "feed", "urlset",  "sitemapindex",
+                                                 "posts", "opml", "xbel", "wallabag"};
+
+std::string local_name(const pugi::xml_node& node) {
+  const std::string_view name = node.name();
+  return base::lower_case(name.substr(name.rfind(':') + 1)); // npos + 1 is 0
+}
+
+// With the text of the elements inside it. Titles of feeds are often HTML within XML.
+std::string all_text(const pugi::xml_node& node) {
+  struct Walker : pugi::xml_tree_walker {
+    std::string text;
+    bool for_each(pugi::xml_node& one) override {
+      text += one.value();
+      return true;
+    }
+  } walker;
+  const_cast<pugi::xml_node&>(node).traverse(walker);
+  return unescape_html(walker.text);
+}
+
+void take_child(const pugi::xml_node& child, Row& row) {
+  const auto name = local_name(child);
+  const auto text = all_text(child);
+  if (name == "link") {
+    // RSS: the text; Atom: href, and the page is rel="alternate" or has no rel.
+    const std::string_view rel = child.attribute("rel").as_string("alternate");
+    if (!child.attribute("href") || rel == "alternate") row.add(name, child.attribute("href").as_string(text.c_str()));
+  } else if (name == "category") {
+    row.add_tag(child.attribute("term").as_string(text.c_str()));
+  } else if (name == "subject") { // RDF: words with blanks between
+    row.add_tags(text, true);
+  } else if (name == "tags") {
+    for (const auto& tag : child.children())
+      row.add_tag(all_text(tag));
+  } else if (name == "guid") {
+    if (std::string_view(child.attribute("isPermaLink").as_string("true")) == "true") row.add("permalink", text);
+  } else if (name != "description" && name != "content") {
+    row.add(name, text);
+  }
+}
+
+struct Walker : pugi::xml_tree_walker {
+  List list;
+  bool for_each(pugi::xml_node& node) override {
+    if (node.type() != pugi::node_element) return true;
+    const auto name = local_name(node);
+    Row row;
+    if (name == "item" || name == "entry" || name == "url" || name == "bookmark" || name == "sitemap")
+      for (const auto& child : node.children())
+        take_child(child, row);
+    // Pinboard and Delicious: <post href description tag time>; OPML: <outline text url>; XBEL: <bookmark href>.
+    if (name == "post" || name == "outline" || name == "bookmark")
+      for (const auto& attribute : node.attributes())
+        names_tags(attribute.name()) ? row.add_tags(attribute.value(), true)
+                                     : row.add(attribute.name(), attribute.value());
+    const bool entry = name == "item" || name == "entry";
+    if (entry || row.has_url())
+      list.entries.push_back(row.entry((entry ? "entry " : name + " ") + std::to_string(list.entries.size() + 1)));
+    list.index = list.index || name == "sitemapindex";
+    return true;
+  }
+};
+
+} // namespace
+
+// Feeds, sitemaps, OPML, XBEL, Pinboard's and Wallabag's XML. No entity is fetched or expanded beyond XML's own five
+// and HTML's: pugixml has none.
+std::optional<List> read_xml(std::string_view text, bool asked) {
+  const auto begin = base::lower_case(base::trimmed(text.substr(0, 4096)));
+  if (!asked && (!begin.starts_with('<') || begin.find("<html") != std::string::npos)) return std::nullopt;
+  pugi::xml_document document;
+  const auto parsed = document.load_buffer(text.data(), text.size(), pugi::parse_default | pugi::parse_trim_pcdata,
+                                           pugi::encoding_utf8);
+  if (!parsed) {
+    const bool meant = begin.starts_with("<?xml") || std::any_of(kRoots.begin(), kRoots.end(), [&](auto root) {
+                         return begin.starts_with("<" + std::string(root));
+                       });
+    if (!asked && !meant) return std::nullopt;
+    throw base::Error(base::ErrorClass::refused,
+                      "not valid XML, " +
+                          place(text, static_cast<std::size_t>(std::max<std::ptrdiff_t>(parsed.offset, 0))) + ": " +
+                          parsed.description(),
+                      asked ? "" : "--parser txt takes every URL in it");
+  }
+  const auto root = local_name(document.document_element());
+  if (!asked && std::find(kRoots.begin(), kRoots.end(), root) == kRoots.end()) return std::nullopt;
+  Walker walker;
+  document.traverse(walker);
+  return std::move(walker.list);
+}
+
+} // namespace holdfast::formats

@@ -1,0 +1,129 @@
+#include "lib/formats/rows.hpp"
+
+#include "lib/base/characters.hpp"
+#include "lib/base/text.hpp"
+#include "lib/base/timestamp.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdio>
+
+namespace holdfast::formats {
+
+namespace {
+
+constexpr std::size_t kLongestTitle = 4096;
+
+// The fields in which programs say it, by plain name, the best first.
+const std::vector<std::string_view> kUrls{"url",    "href",        "link",        "resolvedurl", "givenurl",
+                                          "uri",    "externalurl", "originalurl", "sourceurl",   "htmlurl",
+                                          "xmlurl", "loc",         "pageurl",     "permalink"};
+const std::vector<std::string_view> kTitles{"title",        "resolvedtitle", "giventitle", "name",
+                                            "websitetitle", "text",          "description"};
+const std::vector<std::string_view> kTags{"tags", "tag", "labels", "tagnames", "documenttags", "keywords"};
+const std::vector<std::string_view> kTimes{"importdate",  "bookmarkedat", "timestamp",     "timeadded", "addedat",
+                                           "added",       "adddate",      "dateadded",     "savedat",   "saveddate",
+                                           "createdat",   "created",      "creationdate",  "time",      "published",
+                                           "publishedat", "pubdate",      "datepublished", "date",      "updated"};
+
+bool is_one_of(const std::vector<std::string_view>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// On one line, without control characters.
+std::string tidy(std::string_view text) {
+  std::string result;
+  for (const char c : base::trimmed(text)) {
+    const bool blank = base::is_blank(c) || base::is_control(c);
+    if (!blank)
+      result += c;
+    else if (!result.empty() && result.back() != ' ')
+      result += ' ';
+  }
+  if (result.size() > kLongestTitle) {
+    result.resize(kLongestTitle);
+    while ((static_cast<unsigned char>(result.back()) & 0xC0) == 0x80)
+      result.pop_back();
+    result.pop_back(); // the first byte of a character, or one character less
+  }
+  if (result.ends_with(' ')) result.pop_back();
+  return result;
+}
+
+// Numbers are seconds, or thousandths, millionths or billionths of one, since 1970; or millionths since 1601
+// (Chromium). The ranges in which they name times from 1973 on do not meet. `day_first`: "06/05/2021" is the sixth of
+// May (Wallabag).
+std::string written_time(const std::string& text, bool day_first) {
+  constexpr double kSince1601 = 11644473600e6;
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc{} && end == text.data() + text.size()) {
+    if (!(number > 0)) return {};
+    if (number >= kSince1601 && number < kSince1601 + 9.2e15) number = (number - kSince1601) / 1e6;
+    for (const double least : {1e17, 1e14, 1e11})
+      if (number >= least) {
+        number /= least / 1e8;
+        break;
+      }
+    std::array<char, 32> seconds{};
+    std::snprintf(seconds.data(), seconds.size(), "%.6f", number);
+    return base::canonical_timestamp(seconds.data());
+  }
+  int day = 0, month = 0, year = 0, read = 0;
+  if (!day_first || std::sscanf(text.c_str(), "%2d/%2d/%4d%n", &day, &month, &year, &read) != 3)
+    return base::canonical_timestamp(text);
+  std::array<char, 40> date{};
+  std::snprintf(date.data(), date.size(), "%04d-%02d-%02d", year, month, day);
+  return base::canonical_timestamp(date.data() + text.substr(static_cast<std::size_t>(read)));
+}
+
+} // namespace
+
+std::string plain_name(std::string_view name) {
+  std::string plain = base::lower_case(name);
+  std::erase_if(plain, [](char c) { return base::is_blank(c) || c == '_' || c == '-'; });
+  return plain;
+}
+
+bool names_url(std::string_view column) { return is_one_of(kUrls, plain_name(column)); }
+bool names_tags(std::string_view field) { return is_one_of(kTags, plain_name(field)); }
+
+void Row::add(std::string_view name, std::string_view value) {
+  if (const auto text = base::trimmed(value); !text.empty()) fields_.emplace_back(plain_name(name), text);
+}
+
+void Row::add_tag(std::string_view tag) {
+  if (auto text = tidy(tag); !text.empty() && std::find(tags_.begin(), tags_.end(), text) == tags_.end())
+    tags_.push_back(std::move(text));
+}
+
+void Row::add_tags(std::string_view text, bool blanks) {
+  const bool separated = text.find_first_of(",;|") != std::string_view::npos;
+  for (const auto& tag : base::split(text, separated || !blanks ? ",;|" : " \t"))
+    add_tag(tag);
+}
+
+std::string_view Row::first_of(const std::vector<std::string_view>& names) const {
+  for (const auto name : names)
+    for (const auto& [key, value] : fields_)
+      if (key == name) return value;
+  return {};
+}
+
+bool Row::has_url() const { return !first_of(kUrls).empty(); }
+
+Entry Row::entry(std::string where) const {
+  Entry entry{std::string(first_of(kUrls)), tidy(first_of(kTitles)), tags_, std::move(where)};
+  for (const auto name : kTimes)
+    for (const auto& [key, value] : fields_)
+      if (key == name && entry.bookmarked_at.empty()) entry.bookmarked_at = written_time(value, name == "creationdate");
+  return entry;
+}
+
+std::string place(std::string_view text, std::size_t offset) {
+  const auto before = text.substr(0, offset);
+  return "line " + std::to_string(1 + std::count(before.begin(), before.end(), '\n'));
+}
+
+} // namespace holdfast::formats

@@ -1,0 +1,44 @@
+#pragma once
+// How other programs name what they know of a bookmark. Internal to lib/formats.
+
+#include "lib/formats/list.hpp"
+
+#include <optional>
+#include <utility>
+
+namespace holdfast::formats {
+
+// The fields of one bookmark, whatever the format: attributes, members of an object, cells, child elements.
+class Row {
+public:
+  // Names count without case and marks: "createdAt", "created_at" and "Created at" are one. Empty is absent.
+  void add(std::string_view name, std::string_view value);
+  void add_tag(std::string_view tag);
+  // "a, b;c|d"; blanks separate only if nothing else does and `blanks` says so (Pinboard).
+  void add_tags(std::string_view text, bool blanks = false);
+  bool has_url() const;
+  Entry entry(std::string where) const;
+
+private:
+  std::string_view first_of(const std::vector<std::string_view>& names) const;
+  std::vector<std::pair<std::string, std::string>> fields_;
+  std::vector<std::string> tags_;
+};
+
+bool names_url(std::string_view column); // of a table
+bool names_tags(std::string_view field);
+std::string plain_name(std::string_view name); // "createdat"
+
+// Readers of one family each. nullopt: the text is of another format. `asked`: the user says that it is of this one.
+std::optional<List> read_xml(std::string_view text, bool asked);
+std::optional<List> read_html(std::string_view text, bool asked);
+std::optional<List> read_json(std::string_view text, bool asked);
+std::optional<List> read_csv(std::string_view text, bool asked);
+std::optional<List> read_lines(std::string_view text, bool asked);
+
+std::string place(std::string_view text, std::size_t offset); // "line 12"
+
+// A line that is a JSON object with a URL.
+std::optional<Entry> read_json_line(std::string_view line, std::string where);
+
+} // namespace holdfast::formats

@@ -1,0 +1,96 @@
+#include "lib/base/characters.hpp"
+#include "lib/base/utf8.hpp"
+#include "lib/formats/list.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace holdfast::formats {
+
+namespace {
+
+// Characters that end a URL wherever they stand: blanks, quotes and sentence marks of any script.
+constexpr std::array<std::pair<char32_t, char32_t>, 22> kEnds{
+    {{0x00, 0x20},     {0x22, 0x22},     {0x3C, 0x3C},     {0x3E, 0x3E},     {0x60, 0x60},     {0x7C, 0x7C},
+     {0x7F, 0xA0},     {0xAB, 0xAB},     {0xBB, 0xBB},     {0x60C, 0x60C},   {0x61B, 0x61F},   {0x6D4, 0x6D4},
+     {0x964, 0x965},   {0x2000, 0x200B}, {0x2014, 0x202F}, {0x2039, 0x203A}, {0x205F, 0x206F}, {0x3000, 0x3003},
+     {0x3008, 0x301F}, {0xFEFF, 0xFF0C}, {0xFF1A, 0xFF1F}, {0xFF5B, 0xFF65}}};
+constexpr std::string_view kSentence = ".,;:!?'*";
+constexpr std::string_view kOpen = "([{", kClose = ")]}";
+
+bool ends_url(char32_t code) {
+  return std::any_of(kEnds.begin(), kEnds.end(),
+                     [&](const auto& range) { return code >= range.first && code <= range.second; });
+}
+
+// The length of "https://" in any case; 0: none stands here.
+std::size_t scheme_at(std::string_view text, std::size_t at) {
+  for (const std::string_view scheme : {"http://", "https://"})
+    if (base::lower_case(text.substr(at, scheme.size())) == scheme) return scheme.size();
+  return 0;
+}
+
+// The URL that begins at `at`, and where the text goes on.
+std::pair<std::string, std::size_t> url_at(std::string_view text, std::size_t at, std::size_t scheme) {
+  const char before = at > 0 ? text[at - 1] : ' ';
+  std::string url(text.substr(at, scheme)), open; // open: the closing brackets that are awaited
+  std::array<std::size_t, 3> opened{};            // where the first bracket of a kind that stays open stands
+  std::size_t end = at + scheme;
+  bool authority = true;
+  while (end < text.size()) {
+    const auto character = base::first_character(text.substr(end));
+    const char c = text[end];
+    if (ends_url(character.code) || (c == before && c == '\'')) break;
+    // Two URLs in a row. One within another follows "/", "=" and the like.
+    if ((c == 'h' || c == 'H') && scheme_at(text, end) != 0 && url.size() > scheme &&
+        (base::is_alpha(url.back()) || base::is_digit(url.back()) ||
+         std::string_view(",;*").find(url.back()) != std::string_view::npos))
+      break;
+    if (c == '\\') { // of LaTeX and Markdown, before a mark that means itself
+      if (end + 1 >= text.size() || std::string_view("_%#&{}~$*-.()[]!+").find(text[end + 1]) == std::string_view::npos)
+        break;
+      url += text[end + 1];
+      end += 2;
+      continue;
+    }
+    if (const auto kind = kClose.find(c); kind != std::string_view::npos) {
+      const auto awaited = open.rfind(c);
+      if (awaited == std::string::npos) break; // it closes what began before the URL
+      open.erase(awaited);
+    }
+    if (const auto kind = kOpen.find(c); kind != std::string_view::npos) {
+      if (authority && url.size() > scheme) break; // AsciiDoc: https://example.org[title]
+      if (open.find(kClose[kind]) == std::string::npos) opened[kind] = url.size();
+      open += kClose[kind];
+    }
+    authority = authority && c != '/' && c != '?' && c != '#';
+    url.append(text.substr(end, character.length));
+    end += character.length;
+  }
+  for (const char c : open) // "https://example.org/a(see"
+    url.resize(std::min(url.size(), opened[kClose.find(c)]));
+  while (url.size() > scheme && (kSentence.find(url.back()) != std::string_view::npos ||
+                                 (url.back() == before && (before == '_' || before == '~'))))
+    url.pop_back();
+  return {std::move(url), end};
+}
+
+} // namespace
+
+std::vector<std::string> urls_in(std::string_view text) {
+  std::vector<std::string> found;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto scheme = text[at] == 'h' || text[at] == 'H' ? scheme_at(text, at) : 0;
+    if (scheme == 0) {
+      ++at;
+      continue;
+    }
+    auto [url, end] = url_at(text, at, scheme);
+    if (url.size() > scheme) found.push_back(std::move(url));
+    at = end;
+  }
+  return found;
+}
+
+} // namespace holdfast::formats
