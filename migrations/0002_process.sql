@@ -72,7 +72,8 @@ comment on column holdfast.process.version is 'Version of its program.';
 comment on column holdfast.process.revision is
   'Schema revision that its program was built for; NULL: unknown.';
 comment on column holdfast.process.capabilities is
-  'As told on joining: plugins (names), archive (directory or s3).';
+  'As told on joining. Worker: plugins (names), archive (directory or s3), only (works on some crawls only). '
+  'Runner: spawns (starts local workers).';
 comment on column holdfast.process.status is 'running or exited.';
 comment on column holdfast.process.started_at is 'When it joined.';
 comment on column holdfast.process.beat_at is 'Last heartbeat.';

@@ -4,11 +4,13 @@
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <csignal>
+#include <utility>
 
 namespace holdfast::runner {
 
@@ -48,10 +50,12 @@ void Spawner::reap() {
                       "holdfast worker runs one alone; its log says why");
 }
 
-Running Spawner::running() const {
-  Running running;
-  for (const auto& worker : workers_)
-    ++running[worker.kind];
+store::WorkerCounts Spawner::running() const {
+  store::WorkerCounts running;
+  for (const auto& worker : workers_) {
+    ++running[worker.kind].running;
+    ++running[worker.kind].able;
+  }
   return running;
 }
 
@@ -71,7 +75,7 @@ void Spawner::spawn(const std::string& kind) {
 
 void Spawner::show(const store::Backlog& backlog) {
   std::string line;
-  const int crawl = running()["crawl"];
+  const int crawl = running()["crawl"].running;
   const auto others = static_cast<int>(workers_.size()) - crawl;
   if (backlog.crawls_due > 0 || crawl > 0) line += " crawl=" + std::to_string(backlog.crawls_due) + "q";
   if (crawl > 0) line += "/" + std::to_string(crawl) + "w";
@@ -84,10 +88,22 @@ void Spawner::show(const store::Backlog& backlog) {
 
 awaitable<void> Spawner::tick() {
   reap();
-  const auto backlog = co_await pool_.run([](pg::Connection& connection) { return store::backlog(connection); });
+  const std::string runner = options_.runner ? *options_.runner : "";
+  const auto [backlog, neighbours] = co_await pool_.run([&runner](pg::Connection& connection) {
+    return std::pair(store::backlog(connection), store::neighbours(connection, runner));
+  });
   show(backlog);
-  for (const auto& kind : kinds_to_spawn(backlog, running(), options_))
+  auto all = running();
+  for (const auto& [kind, count] : neighbours.workers) {
+    all[kind].running += count.running;
+    all[kind].able += count.able;
+  }
+  auto kinds = kinds_to_spawn(backlog, all, options_);
+  if (!neighbours.newer_run.empty()) kinds.clear();
+  for (const auto& kind : kinds)
     spawn(kind);
+  const std::string why = kinds.empty() ? why_none(backlog, neighbours, all, options_) : "";
+  co_await say_why_none(why, backlog);
   if (is_busy(backlog, options_)) {
     idle_ = 0;
     co_return;
@@ -95,6 +111,17 @@ awaitable<void> Spawner::tick() {
   if (++idle_ == 1) co_await say_idle(backlog.unfinished);
   for (std::size_t i = to_keep(workers_.size(), idle_, options_); i < workers_.size(); ++i)
     workers_[i].process->signal(SIGTERM);
+}
+
+// Once for each reason. Workers that leave what is due where it is, round after round, do so for a reason of theirs.
+awaitable<void> Spawner::say_why_none(std::string why, store::Backlog backlog) {
+  const bool left = backlog.crawls_due + backlog.snapshots_due > 0 && backlog.held == 0 && !workers_.empty();
+  waiting_ = left ? waiting_ + 1 : 0;
+  if (why != why_none_ && !why.empty()) spdlog::info("starts no worker: {}", why);
+  why_none_ = std::move(why);
+  if (waiting_ != std::max(1, options_.idle_timeout)) co_return;
+  const auto next = co_await pool_.run([](pg::Connection& connection) { return store::next_work(connection); });
+  if (!next.empty()) spdlog::info("nothing is taken up; the next page is {}", next);
 }
 
 awaitable<void> Spawner::say_idle(bool unfinished) {
@@ -108,6 +135,7 @@ awaitable<void> Spawner::say_idle(bool unfinished) {
 
 awaitable<void> Spawner::run() {
   std::exception_ptr failure;
+  co_await asio::post(io_, asio::use_awaitable); // the runner joins first: by it we know our machine
   try {
     while (stop_.strength() == base::Strength::none) {
       std::string problem;

@@ -36,9 +36,10 @@ public:
 private:
   awaitable<void> tick();
   awaitable<void> say_idle(bool unfinished);
+  awaitable<void> say_why_none(std::string why, store::Backlog backlog);
   void reap();
   void spawn(const std::string& kind);
-  Running running() const;
+  store::WorkerCounts running() const; // those that we have started
   void show(const store::Backlog& backlog);
   awaitable<void> end_workers();
 
@@ -53,8 +54,9 @@ private:
   };
   std::vector<Worker> workers_;
   CrashTimes crashes_;
-  std::string shown_;
+  std::string shown_, why_none_;
   int idle_{0};
+  int waiting_{0}; // rounds in a row in which something is due, and workers run that have nothing in work
   std::uint64_t started_{0};
 };
 

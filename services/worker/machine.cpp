@@ -22,7 +22,9 @@ std::string capabilities(const Options& options) {
   for (const auto& plugin : options.catalog->plugins())
     if (options.catalog->lacking(plugin.first).empty()) plugins.push_back(plugin.first);
   const bool bucket = options.archive_root.native().starts_with("s3:");
-  return store::json_text({{"plugins", plugins}, {"archive", bucket ? "s3" : "directory"}});
+  return store::json_text({{"plugins", plugins},
+                           {"archive", bucket ? "s3" : "directory"},
+                           {"only", !options.only_crawls.empty()}}); // of some crawls: it takes no others
 }
 
 } // namespace

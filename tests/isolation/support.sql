@@ -488,7 +488,7 @@ create procedure race.enter(runner integer) language plpgsql as $$
 begin
   raise notice 'runner %: %', runner, (
     select concat_ws(' ', e.answer, 'with epoch ' || e.epoch, 'because of ' || e.label)
-      from holdfast.runner_enter(race.worker(100 + runner), '1 hour') e);
+      from holdfast.runner_enter(race.worker(100 + runner), '1 hour', '1 hour') e);
 end $$;
 
 create procedure race.duty(runner integer, epoch bigint) language plpgsql as $$

@@ -490,12 +490,12 @@ TEST_CASE("processes") {
   };
   const auto leading = runner("runner one", false);
   stage.ask(leading, "process", {"It waits to lead, but no runner leads yet"});
-  stage.run("select holdfast.runner_enter($1::uuid, interval '1 hour')", pg::Params::of(leading));
+  stage.run("select holdfast.runner_enter($1::uuid, interval '1 hour', '5 s')", pg::Params::of(leading));
   stage.ask(leading, "process", {"is the leading runner, with epoch 1", "left"});
   const auto patient = runner("runner two", true);
   stage.ask(patient, "process", {"stands by while runner one leads"});
   const auto rival = runner("runner three", false);
-  stage.run("select holdfast.runner_enter($1::uuid, interval '1 hour')", pg::Params::of(rival));
+  stage.run("select holdfast.runner_enter($1::uuid, interval '1 hour', '5 s')", pg::Params::of(rival));
   stage.ask(rival, "process", {"waits to lead while runner one leads"});
   stage.ask(leading, "process", {"a newer runner has asked it to leave"});
 }
