@@ -27,11 +27,25 @@ comment on column holdfast.v_crawl.refused is
 comment on column holdfast.v_crawl.excluded is 'Open snapshots that its scope excludes.';
 comment on column holdfast.v_crawl.age is 'How long it took, or has taken so far.';
 
+create or replace function holdfast.page_status(p_page text, p_crawl text)
+  returns text language sql immutable as $$
+  -- A paused crawl has no paused rows in snapshot_queue: pausing it writes one row, however large it is.
+  select case when p_page = 'queued' and p_crawl = 'paused' then 'paused' else p_page end
+$$;
+comment on function holdfast.page_status(text, text) is
+  'State of an open snapshot, from that of its row and that of its crawl.';
+
 create or replace view holdfast.v_snapshot as
-  select s.id, s.crawl_id, s.url, s.host, s.depth, coalesce(q.status, 'sealed') as status, e.outcome,
+  select s.id, s.crawl_id, s.url, s.host, s.depth,
+         coalesce(holdfast.page_status(q.status, c.status), 'sealed') as status, e.outcome,
          coalesce(s.given_title, nullif(e.title, ''), s.title) as title,
-         case when q.owner_id is not null then p.lease_until else q.retry_at end as retry_at,
-         coalesce(q.reason, e.reason) as reason, coalesce(q.fence, e.fence) as fence,
+         case when q.owner_id is not null then p.lease_until
+              when c.status = 'paused' and q.status = 'queued' then holdfast.retry_at_max()
+              else q.retry_at end as retry_at,
+         case when c.status = 'paused' and q.status = 'queued'
+                then 'its crawl is ' || coalesce(c.reason, 'paused')
+              else coalesce(q.reason, e.reason) end as reason,
+         coalesce(q.fence, e.fence) as fence,
          coalesce(q.owner_id, e.owner_id) as owner_id, p.label as owner, q.claimed_at,
          coalesce(q.claimed_at, e.started_at) as started_at, e.sealed_at, e.directory, e.manifest_sha256,
          e.bytes, e.files, coalesce(q.attempts, e.attempts) as attempts,
@@ -43,10 +57,11 @@ create or replace view holdfast.v_snapshot as
     left join holdfast.snapshot u on u.id = s.parent_id and u.crawl_id = s.crawl_id
     left join holdfast.snapshot_queue q on q.snapshot_id = s.id and q.crawl_id = s.crawl_id
     left join holdfast.snapshot_sealed e on e.snapshot_id = s.id and e.crawl_id = s.crawl_id
-    left join holdfast.process p on p.id = coalesce(q.owner_id, e.owner_id);
+    left join holdfast.process p on p.id = coalesce(q.owner_id, e.owner_id)
+    left join holdfast.crawl c on c.id = q.crawl_id;
 comment on view holdfast.v_snapshot is 'Snapshots: what was asked for, the state now, and how each ended.';
 comment on column holdfast.v_snapshot.id is 'The snapshot.';
-comment on column holdfast.v_snapshot.status is 'queued, started, paused or sealed.';
+comment on column holdfast.v_snapshot.status is 'queued, started, paused (or its crawl is) or sealed.';
 comment on column holdfast.v_snapshot.title is
   'Title that a person gave it, else the one found on the page, else the one that came with the URL.';
 comment on column holdfast.v_snapshot.retry_at is
@@ -61,7 +76,8 @@ comment on column holdfast.v_snapshot.attempts is 'Attempts spent.';
 comment on column holdfast.v_snapshot.found_on is 'The page on which its URL was found; NULL: a seed.';
 
 create or replace view holdfast.v_queue as
-  select q.snapshot_id as id, q.crawl_id, s.url, q.status, q.retry_at,
+  select q.snapshot_id as id, q.crawl_id, s.url,
+         holdfast.page_status(q.status, c.status) as status, q.retry_at,
          case when q.owner_id is not null then 'owned by ' || p.label
               when c.stopping_at is not null then 'about to be cancelled'
               when c.status = 'paused' then 'waits: its crawl is ' || coalesce(c.reason, 'paused')
@@ -90,7 +106,9 @@ create or replace view holdfast.v_queue as
     where q.status <> ''; -- always true: see snapshot_queue_by_time
 comment on view holdfast.v_queue is 'Everything that is not sealed. Always use a limit on a large queue.';
 comment on column holdfast.v_queue.id is 'The snapshot.';
-comment on column holdfast.v_queue.status is 'queued, started or paused.';
+comment on column holdfast.v_queue.status is 'queued, started or paused (or its crawl is).';
+comment on column holdfast.v_queue.retry_at is
+  'When it is due; of a paused crawl: when it will be, once that goes on. 9999-01-01: paused by itself.';
 comment on column holdfast.v_queue.state is 'Due, or its owner, or what it waits for.';
 comment on column holdfast.v_queue.due_for is 'How long it has been due; below zero: how long until it is.';
 
@@ -261,6 +279,31 @@ comment on column holdfast.v_status.runners is
 comment on column holdfast.v_status.workers_lapsed is 'Workers whose lease lapsed in the last hour.';
 comment on column holdfast.v_status.bytes_saved is
   'Bytes of WARC records that revisit records did not repeat, since the collection was created.';
+
+create or replace view holdfast.v_state as
+  select x.status, x.snapshots
+    from (select coalesce(sum(c.snapshots_open), 0) as open,
+                 coalesce(sum(c.snapshots_total - c.snapshots_open), 0) as sealed,
+                 coalesce(sum(c.snapshots_open) filter (where c.status = 'paused'), 0) as of_paused
+            from holdfast.crawl c) c
+    cross join (select count(*) as started, count(*) filter (where c.status = 'paused') as of_paused
+                  from holdfast.snapshot_queue q
+                  join holdfast.crawl c on c.id = q.crawl_id
+                  where q.owner_id is not null) h
+    cross join (select count(*) as paused
+                  from holdfast.snapshot_queue q
+                  join holdfast.crawl c on c.id = q.crawl_id
+                  where q.retry_at = holdfast.retry_at_max() and q.status = 'paused' and c.status <> 'paused') p
+    cross join lateral (values
+      ('queued', c.open - h.started - p.paused - (c.of_paused - h.of_paused)),
+      ('started', h.started),
+      ('paused', p.paused + c.of_paused - h.of_paused),
+      ('sealed', c.sealed)) x(status, snapshots);
+comment on view holdfast.v_state is
+  'How many snapshots are in each state. Reads one row for each crawl, and the pages that are started or '
+  'paused.';
+comment on column holdfast.v_state.status is 'queued, started, paused (or its crawl is) or sealed.';
+comment on column holdfast.v_state.snapshots is 'Snapshots in that state.';
 
 create or replace view holdfast.v_total as
   select count(*) as crawls, coalesce(sum(c.snapshots_total), 0) as snapshots,
